@@ -1,0 +1,12 @@
+// What n8n logs of refused requests and stopped nodes is what many tests are about.
+process.env.N8N_LOG_LEVEL ??= 'silent';
+
+/** Unit tests, whole workflows and the simulated service's own tests: all that needs no real n8n. */
+module.exports = {
+	testEnvironment: 'node',
+	// Sockets that end after their test file still use globals that jest would take away.
+	testEnvironmentOptions: { globalsCleanup: 'off' },
+	roots: ['<rootDir>/test/unit', '<rootDir>/test/workflow', '<rootDir>/test/service'],
+	testMatch: ['**/*.test.ts'],
+	transform: { '^.+\\.ts$': '@swc/jest' },
+};
