@@ -1,0 +1,129 @@
+import type {
+	IAuthenticate,
+	IAuthenticateRuleResponseCode,
+	IAuthenticateRuleResponseSuccessBody,
+	ICredentialDataDecryptedObject,
+	ICredentialTestRequest,
+	ICredentialType,
+	IHttpRequestOptions,
+	INodeProperties,
+	Icon,
+} from 'n8n-workflow';
+import { UserError } from 'n8n-workflow';
+
+import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
+
+/**
+ * Adds the API key to a request to the service, and refuses to add it to any other.
+ *
+ * A function and no template, so that the HTTP Request node, which offers this credential too, cannot be led
+ * into sending the key to another host.
+ *
+ * @throws UserError where the credential cannot be used, or the request goes elsewhere
+ * @see specification, section 5
+ */
+async function authenticate(
+	credentials: ICredentialDataDecryptedObject,
+	request: IHttpRequestOptions,
+): Promise<IHttpRequestOptions> {
+	const baseUrl = parseBaseUrl(credentials.baseUrl);
+	const { baseURL, ...options } = request;
+	const url = new URL(baseURL === undefined ? request.url : baseUrl + request.url);
+	if (!`${url.origin}${url.pathname}`.startsWith(`${baseUrl}/`)) {
+		throw new UserError(
+			`The API key of this credential is sent to ${baseUrl} only, not to ${url.origin}. Use a credential of that service instead`,
+		);
+	}
+	return {
+		...options,
+		url: url.href,
+		disableFollowRedirect: true,
+		headers: { ...request.headers, Authorization: `Bearer ${parseApiKey(credentials.apiKey)}` },
+	};
+}
+
+const NOT_THE_SERVICE =
+	"No media generation service answers at this 'Base URL'. Enter its address up to but not including /api/generate";
+const REDIRECTED =
+	"The 'Base URL' redirects to another address, to which the API key is not sent. Enter that address instead";
+const BUSY = 'The service is reachable but cannot answer at present. Try again in a moment';
+
+/** What the credential's panel says, by the status that the service answered with. */
+const MESSAGES: Record<number, string> = {
+	301: REDIRECTED,
+	302: REDIRECTED,
+	303: REDIRECTED,
+	307: REDIRECTED,
+	308: REDIRECTED,
+	401: "The service does not accept this 'API Key' (401). Copy the key again from your account at this service",
+	403: "The service refuses this 'API Key' (403). Check in your account at this service that the key is active and may use the API",
+	404: NOT_THE_SERVICE,
+	405: NOT_THE_SERVICE,
+	410: NOT_THE_SERVICE,
+	429: BUSY,
+	500: BUSY,
+	502: BUSY,
+	503: BUSY,
+	504: BUSY,
+};
+
+/** n8n reads rules of both kinds in one list, which its type does not know. */
+const testRules: Array<IAuthenticateRuleResponseCode | IAuthenticateRuleResponseSuccessBody> = [
+	...Object.entries(MESSAGES).map(([status, message]): IAuthenticateRuleResponseCode => ({
+		type: 'responseCode',
+		properties: { value: Number(status), message },
+	})),
+	// A web page with status 200, which many sites have at every address, would pass for the service.
+	{
+		type: 'responseSuccessBody',
+		properties: { key: 'constructor.name', value: 'String', message: NOT_THE_SERVICE },
+	},
+];
+
+export class MediaGenerationApi implements ICredentialType {
+	name = 'mediaGenerationApi';
+
+	displayName = 'Media Generation API';
+
+	icon: Icon = {
+		light: 'file:../nodes/MediaGeneration/mediaGeneration.svg',
+		dark: 'file:../nodes/MediaGeneration/mediaGeneration.dark.svg',
+	};
+
+	documentationUrl =
+		'https://github.com/n8n-nodes-media-generation/n8n-nodes-media-generation#credential';
+
+	properties: INodeProperties[] = [
+		{
+			displayName: 'Base URL',
+			name: 'baseUrl',
+			type: 'string',
+			default: '',
+			required: true,
+			placeholder: 'e.g. https://api.example.com',
+			description:
+				'Address of the media generation service, up to but not including /api/generate. The API key is sent nowhere else.',
+		},
+		{
+			displayName: 'API Key',
+			name: 'apiKey',
+			type: 'string',
+			typeOptions: { password: true },
+			default: '',
+			required: true,
+			placeholder: 'e.g. sk-live-…',
+			description: 'Key of your account at the service. Live keys begin with sk-live-.',
+		},
+	];
+
+	authenticate: IAuthenticate = authenticate;
+
+	/** Reads the credits, so that a wrong key shows at once. */
+	test: ICredentialTestRequest = {
+		request: {
+			baseURL: '={{$credentials.baseUrl}}',
+			url: '/api/credits',
+		},
+		rules: testRules as IAuthenticateRuleResponseCode[],
+	};
+}
