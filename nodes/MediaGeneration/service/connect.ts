@@ -1,0 +1,200 @@
+import type {
+	ICredentialDataDecryptedObject,
+	IExecuteFunctions,
+	IHttpRequestOptions,
+	IWebhookFunctions,
+} from 'n8n-workflow';
+import { UserError } from 'n8n-workflow';
+
+import { attempt } from '../shared/attempt';
+import { parseApiKey, parseBaseUrl } from './baseUrl';
+import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
+import { isRecord } from './json';
+import { ServiceError } from './serviceError';
+
+export const CREDENTIAL_TYPE = 'mediaGenerationApi';
+
+type Context = IExecuteFunctions | IWebhookFunctions;
+
+/** The service as one credential sees it. */
+export interface Connection {
+	client: ServiceClient;
+	/** The API key, for signing callback addresses. It must reach no output, log or error. */
+	apiKey: string;
+}
+
+/**
+ * Connects a node's context with the service, by the node's credential. Looking a credential up costs n8n more than
+ * a request, so it is done once, and again where the service refuses the key: it may have been changed meanwhile.
+ *
+ * @throws UserError where the credential's base URL or key cannot be used
+ */
+export async function connect(context: Context): Promise<Connection> {
+	return connectWith(context, await context.getCredentials(CREDENTIAL_TYPE));
+}
+
+/**
+ * The same with a credential that was looked up before.
+ *
+ * @throws UserError where the credential's base URL or key cannot be used
+ */
+export function connectWith(
+	context: Context,
+	credential: ICredentialDataDecryptedObject,
+): Connection {
+	const baseUrl = parseBaseUrl(credential.baseUrl);
+	const apiKey = parseApiKey(credential.apiKey);
+	const secrets = [apiKey];
+	const transport = transportOf(context, credential, (key) => secrets.push(key));
+	return { client: new ServiceClient(transport, baseUrl, secrets), apiKey };
+}
+
+const REFUSED_KEY = [401, 403];
+
+/**
+ * n8n's own HTTP helper as a transport: its proxies, its limits, and the key added by the credential.
+ *
+ * @param onNewKey called before a changed key is used for the first time
+ */
+function transportOf(
+	context: Context,
+	credential: ICredentialDataDecryptedObject,
+	onNewKey: (apiKey: string) => void,
+): Transport {
+	let present = credential;
+	return async (request) => {
+		const response = await send(context, present, request);
+		if (!REFUSED_KEY.includes(response.statusCode)) return response;
+		const lookedUp = await attempt(async () => {
+			const latest = await context.getCredentials(CREDENTIAL_TYPE);
+			return { latest, apiKey: parseApiKey(latest.apiKey) };
+		});
+		// A credential that cannot be used any more is no other trouble than a key that is refused.
+		if ('error' in lookedUp) return response;
+		const { latest, apiKey } = lookedUp.value;
+		if (latest.apiKey === present.apiKey || latest.baseUrl !== present.baseUrl) return response;
+		onNewKey(apiKey);
+		present = latest;
+		return await send(context, present, request);
+	};
+}
+
+async function send(
+	context: Context,
+	credential: ICredentialDataDecryptedObject,
+	{ method, url, body, timeoutMs }: HttpRequest,
+): Promise<HttpResponse> {
+	const options: IHttpRequestOptions = {
+		method,
+		url,
+		headers: { Accept: 'application/json' },
+		...(body !== undefined && { body }),
+		// Text, so that an answer that is not JSON can be told and shown.
+		encoding: 'text',
+		timeout: timeoutMs,
+		returnFullResponse: true,
+		ignoreHttpStatusErrors: true,
+		disableFollowRedirect: true,
+	};
+	const { id = '', name = '' } = context.getNode().credentials?.[CREDENTIAL_TYPE] ?? {};
+	try {
+		const response = (await context.helpers.httpRequestWithAuthentication.call(
+			context,
+			CREDENTIAL_TYPE,
+			options,
+			{ credentialsDecrypted: { id: id ?? '', name, type: CREDENTIAL_TYPE, data: credential } },
+		)) as { statusCode: number; headers: Record<string, unknown>; body: unknown };
+		return { ...response, body: asText(response.body) };
+	} catch (error) {
+		throw explainNoResponse(error, isStopped(context));
+	}
+}
+
+function asText(body: unknown): string {
+	if (typeof body === 'string') return body;
+	return body === undefined || body === null ? '' : JSON.stringify(body);
+}
+
+function isStopped(context: Context): boolean {
+	return (
+		'getExecutionCancelSignal' in context && context.getExecutionCancelSignal()?.aborted === true
+	);
+}
+
+/** Codes with which a connection never came about: the request cannot have reached the service. */
+const NOT_CONNECTED = new Set([
+	'ECONNREFUSED',
+	'ENOTFOUND',
+	'EAI_AGAIN',
+	'EHOSTUNREACH',
+	'ENETUNREACH',
+	'ERR_INVALID_URL',
+]);
+
+const CERTIFICATE = /CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY/;
+
+/**
+ * Says what happened where no answer came. Made anew from the error's code alone: the original carries the
+ * request with its headers, and so the key.
+ */
+function explainNoResponse(error: unknown, stopped: boolean): ServiceError | UserError {
+	const userError = findInChain(error, (link) => (link instanceof UserError ? link : undefined));
+	if (userError) return userError;
+	if (stopped) {
+		return new ServiceError('cancelled', 'The execution was stopped');
+	}
+	const code = findInChain(error, (link) =>
+		isRecord(link) && typeof link.code === 'string' ? link.code : undefined,
+	);
+	if (code !== undefined && NOT_CONNECTED.has(code)) {
+		return new ServiceError(
+			'unreachable',
+			'The service cannot be reached: no connection came about',
+			{
+				description: `Check the 'Base URL' of the credential, and that this n8n may open connections to it. The network said ${explainCode(code)}.`,
+			},
+		);
+	}
+	if (code !== undefined && CERTIFICATE.test(code)) {
+		return new ServiceError('unreachable', "The service's TLS certificate is not trusted", {
+			description: `Check the 'Base URL' of the credential, or have n8n trust the certificate's authority. The network said: ${code}.`,
+		});
+	}
+	return new ServiceError('noAnswer', 'The service was reached but gave no whole answer', {
+		description: `The connection was lost or took too long${code === undefined ? '' : ` (${explainCode(code)})`}. Try again later.`,
+	});
+}
+
+/** n8n replaces messages that hold these codes by general ones, so they are put into words here. */
+function explainCode(code: string): string {
+	switch (code) {
+		case 'ECONNREFUSED':
+			return 'that the connection was refused';
+		case 'ENOTFOUND':
+		case 'EAI_AGAIN':
+			return 'that the host name was not found';
+		case 'EHOSTUNREACH':
+		case 'ENETUNREACH':
+			return 'that there is no route to the host';
+		case 'ECONNRESET':
+			return 'connection closed by the other side';
+		case 'ETIMEDOUT':
+		case 'ECONNABORTED':
+			return 'timed out';
+		default:
+			return `code ${code}`;
+	}
+}
+
+/** Looks for something along an error's causes, through the wrappers that n8n puts around it. */
+function findInChain<T>(error: unknown, pick: (link: unknown) => T | undefined): T | undefined {
+	const seen = new Set<unknown>();
+	let link = error;
+	while (typeof link === 'object' && link !== null && !seen.has(link)) {
+		seen.add(link);
+		const found = pick(link);
+		if (found !== undefined) return found;
+		link = 'cause' in link ? link.cause : 'errorResponse' in link ? link.errorResponse : undefined;
+	}
+	return undefined;
+}

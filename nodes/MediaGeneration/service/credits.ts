@@ -1,0 +1,73 @@
+import { isRecord, toNumber } from './json';
+
+/** The usual names of a balance, most telling first, in the spelling `normalise` gives them. */
+const BALANCE_FIELDS = [
+	'balance',
+	'creditbalance',
+	'creditsbalance',
+	'availablecredits',
+	'creditsavailable',
+	'availablebalance',
+	'remainingcredits',
+	'creditsremaining',
+	'creditsleft',
+	'remaining',
+	'available',
+	'credits',
+	'credit',
+	'data',
+];
+
+/** How many objects deep a balance is looked for: `{ data: { account: { balance } } }` is three. */
+const MAX_DEPTH = 3;
+
+const normalise = (name: string) => name.replace(/[^a-z]/gi, '').toLowerCase();
+
+/**
+ * Finds the credit balance in an answer whose shape the specification does not show (section 4.3).
+ *
+ * The shallowest object with a field of a usual name decides; within it the most telling name. A number and a
+ * numeric string both count. A bare number is the balance itself.
+ *
+ * @param body the parsed JSON body
+ * @returns the balance, or null where no field can be told to be it
+ */
+export function findBalance(body: unknown): number | null {
+	const bare = toNumber(body);
+	if (bare !== null) return bare;
+	let level = [body];
+	for (let depth = 0; depth < MAX_DEPTH; depth++) {
+		const found = level.map(balanceOf).filter((balance) => balance !== null);
+		// Two objects of one depth that both name a balance: no telling which is meant.
+		if (found.length > 0) return found.length === 1 ? (found[0] ?? null) : null;
+		level = level.filter(isRecord).flatMap((entry) => Object.values(entry).filter(isRecord));
+	}
+	return null;
+}
+
+function balanceOf(entry: unknown): number | null {
+	if (!isRecord(entry)) return null;
+	const fields = new Map(Object.entries(entry).map(([name, value]) => [normalise(name), value]));
+	for (const name of BALANCE_FIELDS) {
+		const balance = toNumber(fields.get(name));
+		if (balance !== null) return balance;
+	}
+	return null;
+}
+
+/**
+ * Reads the balance at a place that the user named.
+ *
+ * @param body the parsed JSON body
+ * @param path field names joined by dots, e.g. `data.wallet.amount`; a number picks an entry of a list
+ * @returns the balance, or null where there is no number at that place
+ */
+export function balanceAt(body: unknown, path: string): number | null {
+	let value: unknown = body;
+	for (const name of path.split('.')) {
+		if (Array.isArray(value)) value = value[Number(name)] as unknown;
+		else if (isRecord(value) && Object.hasOwn(value, name)) value = value[name];
+		else return null;
+	}
+	return toNumber(value);
+}

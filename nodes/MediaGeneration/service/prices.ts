@@ -1,0 +1,38 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import { toNumber } from './json';
+
+export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
+export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
+
+/** US dollars an image (specification, section 1). */
+export const IMAGE_PRICE_USD = 0.08;
+/** US dollars a second of video (specification, section 1). */
+export const VIDEO_PRICE_USD_PER_SECOND = 0.1025;
+
+/**
+ * What a task will cost if it succeeds, by the published prices.
+ *
+ * @param model the model identifier
+ * @param input the task's input
+ * @param durationField the field of `input` that carries a video's duration in seconds
+ * @returns US dollars, or undefined where the model or the duration is not known
+ * @see specification, section 1
+ */
+export function estimateCostUsd(
+	model: string,
+	input: IDataObject,
+	durationField: string,
+): number | undefined {
+	if (model === IMAGE_MODEL) return IMAGE_PRICE_USD;
+	if (model !== VIDEO_MODEL) return undefined;
+	const seconds = toNumber(input[durationField]);
+	return seconds === null || seconds <= 0
+		? undefined
+		: roundUsd(seconds * VIDEO_PRICE_USD_PER_SECOND);
+}
+
+/** Cuts off what binary fractions add: 0.1 + 0.2 dollars are 0.3. */
+export function roundUsd(amount: number): number {
+	return Math.round(amount * 1e6) / 1e6;
+}

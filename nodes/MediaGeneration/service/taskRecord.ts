@@ -1,0 +1,137 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import { isRecord, toNumber } from './json';
+import { ServiceError } from './serviceError';
+import { findServiceMessage } from './serviceMessage';
+
+interface RecordBase {
+	taskId: string;
+	/** Credits charged, or null where the service did not say. */
+	creditsConsumed: number | null;
+	/** The service's record as received, with whatever else it says. */
+	record: IDataObject;
+}
+
+export interface PendingTask extends RecordBase {
+	state: 'PENDING';
+}
+
+export interface SucceededTask extends RecordBase {
+	state: 'SUCCESS';
+	resultUrls: string[];
+}
+
+export interface FailedTask extends RecordBase {
+	state: 'FAILURE';
+	/** The service's own reason, where the record holds one. */
+	reason: string | undefined;
+}
+
+export type FinishedTask = SucceededTask | FailedTask;
+
+/** A task as the service reports it, parsed once (specification, section 2). */
+export type TaskRecord = PendingTask | FinishedTask;
+
+export type TaskState = TaskRecord['state'];
+
+/** Longer than any id a service hands out, and short enough for a path. */
+const MAX_TASK_ID_LENGTH = 512;
+
+/**
+ * Reads a task id where it stands by itself: a JSON value or a parameter.
+ *
+ * @returns the id, or undefined where the value cannot be one. `.` and `..` cannot: as a path segment they
+ *   would lead to another endpoint, encoded or not.
+ */
+export function asTaskId(value: unknown): string | undefined {
+	const id = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
+	if (typeof id !== 'string') return undefined;
+	const trimmed = id.trim();
+	const usable =
+		trimmed !== '' &&
+		trimmed !== '.' &&
+		trimmed !== '..' &&
+		trimmed.length <= MAX_TASK_ID_LENGTH &&
+		trimmed.isWellFormed();
+	return usable ? trimmed : undefined;
+}
+
+/**
+ * Finds the task id in a create response or a callback body: `taskId`, `task_id` or `id`, at the top or
+ * inside `data` or `task`. The body of a callback is not shown in the specification (section 6).
+ */
+export function findTaskId(body: unknown): string | undefined {
+	if (!isRecord(body)) return undefined;
+	for (const place of [body, body.data, body.task]) {
+		if (!isRecord(place)) continue;
+		for (const field of ['taskId', 'task_id', 'id']) {
+			const id = asTaskId(place[field]);
+			if (id !== undefined) return id;
+		}
+	}
+	return undefined;
+}
+
+/** The part of the body that is the record: the body itself, or what a service wrapped in `data` or `task`. */
+function unwrap(body: IDataObject): IDataObject {
+	for (const place of [body, body.data, body.task]) {
+		if (isRecord(place) && typeof place.state === 'string' && place.state.trim() !== '')
+			return place;
+	}
+	return body;
+}
+
+function readUrls(value: unknown): string[] {
+	const list = Array.isArray(value) ? value : [value];
+	return list.filter((url): url is string => typeof url === 'string' && url.trim() !== '');
+}
+
+/**
+ * Parses a task record.
+ *
+ * A state in lower case is read as if in upper case. A state that the specification does not name counts as
+ * `PENDING`, since it may show intermediate states that it does not list (section 3). A success without
+ * `resultUrls` is a success with none.
+ *
+ * @param taskId the id the record was asked for
+ * @param body the parsed JSON body of the answer
+ * @throws ServiceError `unusableRecord` where there is no usable `state`
+ * @see specification, sections 2 and 4.2
+ */
+export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
+	const source = isRecord(body) ? unwrap(body) : undefined;
+	const state = typeof source?.state === 'string' ? source.state.trim().toUpperCase() : '';
+	if (!isRecord(body) || source === undefined || state === '') {
+		throw new ServiceError('unusableRecord', `The record of task ${taskId} has no state`, {
+			description:
+				"The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
+		});
+	}
+	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record: body };
+	switch (state) {
+		case 'SUCCESS':
+			return { ...base, state, resultUrls: readUrls(source.resultUrls) };
+		case 'FAILURE':
+			return { ...base, state, reason: findServiceMessage(withoutInput(source)) };
+		default:
+			return { ...base, state: 'PENDING' };
+	}
+}
+
+/** A failed record without what the user sent, so that a prompt's own `message` never passes for the reason. */
+function withoutInput(source: IDataObject): IDataObject {
+	return Object.fromEntries(
+		[
+			'error',
+			'message',
+			'errorMessage',
+			'error_message',
+			'reason',
+			'failureReason',
+			'failure_reason',
+			'detail',
+		]
+			.filter((field) => field in source)
+			.map((field) => [field, source[field]]),
+	);
+}

@@ -1,0 +1,78 @@
+import type { IDataObject, INode, INodeExecutionData, JsonObject } from 'n8n-workflow';
+import { NodeApiError, NodeOperationError } from 'n8n-workflow';
+
+import { ServiceError } from '../service/serviceError';
+
+interface ItemErrorDetails {
+	/** The next step for the user. */
+	description?: string | undefined;
+	/** The status with which the service answered, where it did. */
+	statusCode?: number | undefined;
+	/** What is known of the item's task: it goes out with the item under *On Error: Continue*. */
+	task?: IDataObject;
+}
+
+/** What went wrong with one item: `message` says what happened, `description` what to do. */
+export class ItemError extends Error {
+	readonly description: string | undefined;
+
+	readonly statusCode: number | undefined;
+
+	readonly task: IDataObject;
+
+	constructor(message: string, { description, statusCode, task = {} }: ItemErrorDetails = {}) {
+		super(message);
+		this.description = description;
+		this.statusCode = statusCode;
+		this.task = task;
+	}
+
+	/**
+	 * @param error whatever was thrown
+	 * @param task what is known of the item's task
+	 */
+	static from(error: unknown, task: IDataObject = {}): ItemError {
+		if (error instanceof ItemError) {
+			return new ItemError(error.message, { ...error, task: { ...task, ...error.task } });
+		}
+		if (error instanceof ServiceError) {
+			return new ItemError(error.message, {
+				description: error.description,
+				statusCode: error.statusCode,
+				task,
+			});
+		}
+		const message = error instanceof Error ? error.message : String(error);
+		const description =
+			error instanceof Error && 'description' in error && typeof error.description === 'string'
+				? error.description
+				: undefined;
+		return new ItemError(message, { description, task });
+	}
+
+	/**
+	 * The item that goes out in place of a result, for *On Error: Continue*.
+	 *
+	 * Without the item's own `error`, for which n8n would leave nothing but the message in `json`: the id and the
+	 * result URLs of a task that was paid for would be lost. n8n tells what belongs on the error output by the
+	 * names `error` and `details` alone, and adds the fields of the input item there.
+	 */
+	toItem(node: INode, pairedItem?: INodeExecutionData['pairedItem']): INodeExecutionData {
+		const { message: error, task } = this;
+		const isKnown = Object.keys(task).length > 0;
+		const json: IDataObject =
+			node.onError === 'continueErrorOutput'
+				? { error, ...(isKnown && { details: task }) }
+				: { ...task, error };
+		return { json, ...(pairedItem !== undefined && { pairedItem }) };
+	}
+
+	/** The same as an error of n8n's, which its editor shows with message, description and item. */
+	toNodeError(node: INode, itemIndex: number | undefined, description = this.description): Error {
+		const shown = { message: this.message, description, itemIndex };
+		if (this.statusCode === undefined) return new NodeOperationError(node, this.message, shown);
+		// A bare object and never the original error: that one carries the request and so the API key.
+		const response: JsonObject = { message: this.message };
+		return new NodeApiError(node, response, { ...shown, httpCode: String(this.statusCode) });
+	}
+}
