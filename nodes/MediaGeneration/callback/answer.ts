@@ -1,0 +1,31 @@
+import type { IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
+
+/** What a callback is answered. */
+export interface Answer {
+	status: number;
+	body: Record<string, string | boolean>;
+	/** Seconds after which the sender may try again. */
+	retryAfterSeconds?: number;
+}
+
+const RETRY_AFTER_SECONDS = 5;
+
+export const DUPLICATE: Answer = { status: 200, body: { accepted: false, reason: 'duplicate' } };
+
+/** The answer where nothing was decided: the sender is to deliver the callback again. */
+export const tryAgain = (message: string): Answer => ({
+	status: 503,
+	body: { message },
+	retryAfterSeconds: RETRY_AFTER_SECONDS,
+});
+
+/** Answers a callback here and now: n8n starts and resumes nothing. */
+export function answer(
+	context: IWebhookFunctions,
+	{ status, body, retryAfterSeconds }: Answer,
+): IWebhookResponseData {
+	const response = context.getResponseObject();
+	if (retryAfterSeconds !== undefined) response.set('Retry-After', String(retryAfterSeconds));
+	response.status(status).json(body);
+	return { noWebhookResponse: true };
+}
