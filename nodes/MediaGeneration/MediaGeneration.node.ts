@@ -1,0 +1,92 @@
+import {
+	type IExecuteFunctions,
+	type IHookFunctions,
+	type INodeExecutionData,
+	type INodeType,
+	type INodeTypeDescription,
+	type IWebhookFunctions,
+	type IWebhookResponseData,
+	NodeConnectionTypes,
+} from 'n8n-workflow';
+
+import { admitResume } from './callback/resume';
+import { RESUME_PATH } from './callback/suspension';
+import { completionFields } from './fields/completion';
+import { imageFields } from './fields/image';
+import { optionFields } from './fields/options';
+import { taskFields } from './fields/task';
+import { videoFields } from './fields/video';
+import { runTasks } from './run/run';
+
+/** Creates tasks at the media generation service and brings their results. */
+export class MediaGeneration implements INodeType {
+	description: INodeTypeDescription = {
+		displayName: 'Media Generation',
+		name: 'mediaGeneration',
+		icon: { light: 'file:mediaGeneration.svg', dark: 'file:mediaGeneration.dark.svg' },
+		group: ['transform'],
+		version: 1,
+		subtitle: '={{ $parameter["resource"] + ": " + $parameter["operation"] }}',
+		description:
+			'Generate images and videos, many in parallel, with an asynchronous media generation service',
+		defaults: { name: 'Media Generation' },
+		usableAsTool: true,
+		inputs: [NodeConnectionTypes.Main],
+		outputs: [NodeConnectionTypes.Main],
+		credentials: [{ name: 'mediaGenerationApi', required: true }],
+		webhooks: [
+			{
+				name: 'default',
+				httpMethod: 'POST',
+				responseMode: 'onReceived',
+				responseData: '',
+				path: RESUME_PATH,
+				// Not registered anywhere: it is reached through the URL that resumes a suspended execution.
+				restartWebhook: true,
+			},
+		],
+		properties: [
+			{
+				displayName: 'Resource',
+				name: 'resource',
+				type: 'options',
+				noDataExpression: true,
+				default: 'image',
+				options: [
+					{ name: 'Image', value: 'image' },
+					{ name: 'Task', value: 'task' },
+					{ name: 'Video', value: 'video' },
+				],
+			},
+			...imageFields,
+			...videoFields,
+			...taskFields,
+			...completionFields,
+			...optionFields,
+		],
+	};
+
+	/** Nothing is registered: n8n gives each suspended execution an address of its own. */
+	webhookMethods = {
+		default: {
+			async checkExists(this: IHookFunctions): Promise<boolean> {
+				return true;
+			},
+			async create(this: IHookFunctions): Promise<boolean> {
+				return true;
+			},
+			async delete(this: IHookFunctions): Promise<boolean> {
+				return true;
+			},
+		},
+	};
+
+	/** Decides about a callback to an execution that `completion: suspend` has suspended. */
+	async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
+		return await admitResume(this);
+	}
+
+	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+		return [await runTasks(this)];
+	}
+}

@@ -1,0 +1,74 @@
+import {
+	type IExecuteFunctions,
+	type INodeExecutionData,
+	type INodeType,
+	type INodeTypeDescription,
+	NodeConnectionTypes,
+} from 'n8n-workflow';
+
+import { readCredits } from './run/credits';
+
+/** Reads the credit balance of the account at the media generation service. */
+export class MediaGenerationCredits implements INodeType {
+	description: INodeTypeDescription = {
+		displayName: 'Media Generation Credits',
+		name: 'mediaGenerationCredits',
+		icon: { light: 'file:mediaGeneration.svg', dark: 'file:mediaGeneration.dark.svg' },
+		group: ['input'],
+		version: 1,
+		subtitle: 'credits: get balance',
+		description: 'Read the credits that are left in your media generation account',
+		defaults: { name: 'Media Generation Credits' },
+		usableAsTool: true,
+		inputs: [NodeConnectionTypes.Main],
+		outputs: [NodeConnectionTypes.Main],
+		credentials: [{ name: 'mediaGenerationApi', required: true }],
+		properties: [
+			{
+				displayName: 'Operation',
+				name: 'operation',
+				type: 'options',
+				noDataExpression: true,
+				default: 'getBalance',
+				options: [
+					{
+						name: 'Get Balance',
+						value: 'getBalance',
+						action: 'Get credit balance',
+						description: 'Retrieve the credits that are left in the account',
+					},
+				],
+			},
+			{
+				displayName: 'Options',
+				name: 'options',
+				type: 'collection',
+				placeholder: 'Add option',
+				default: {},
+				options: [
+					{
+						displayName: 'Balance Field',
+						name: 'balanceField',
+						type: 'string',
+						default: '',
+						placeholder: 'e.g. data.wallet.credits',
+						description:
+							"Path of the balance in the service's answer, as field names joined by dots. Leave empty to look for it in the usual places.",
+					},
+					{
+						displayName: 'Minimum Balance',
+						name: 'minimumBalance',
+						type: 'number',
+						typeOptions: { minValue: 0 },
+						default: 0,
+						description: 'Fail the item if fewer credits than this are left. 0 means no check.',
+					},
+				],
+			},
+		],
+	};
+
+	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+		return [await readCredits(this)];
+	}
+}

@@ -1,0 +1,138 @@
+import {
+	type IExecuteFunctions,
+	type IHookFunctions,
+	type INodeExecutionData,
+	type INodeType,
+	type INodeTypeDescription,
+	type IWebhookFunctions,
+	type IWebhookResponseData,
+	NodeConnectionTypes,
+} from 'n8n-workflow';
+
+import { emitTasks } from './callback/emit';
+import { admitCallback } from './callback/gate';
+import { isRegistered, register, unregister } from './callback/registry';
+import { outputOptions } from './fields/output';
+
+/** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
+const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';
+
+/** Starts a workflow once for each task that the media generation service has finished. */
+export class MediaGenerationTrigger implements INodeType {
+	description: INodeTypeDescription = {
+		displayName: 'Media Generation Trigger',
+		name: 'mediaGenerationTrigger',
+		icon: { light: 'file:mediaGeneration.svg', dark: 'file:mediaGeneration.dark.svg' },
+		group: ['trigger'],
+		version: 1,
+		subtitle:
+			'={{ $parameter["events"].map((event) => event === "SUCCESS" ? "task succeeded" : "task failed").join(", ") }}',
+		// n8n lists the action node and this trigger as one entry, and shows this text for both.
+		description: 'Generate images and videos, and start a workflow when a task is finished',
+		eventTriggerDescription: 'Waiting for a task to finish',
+		activationMessage:
+			"Your trigger is ready. Media Generation nodes of this workflow with Completion 'Notify a Trigger' now use it.",
+		triggerPanel: {
+			header: 'Wait for a finished task',
+			executionsHelp: {
+				inactive:
+					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow whose Completion is 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Once you're happy with your workflow</b>, publish it. Then each finished task starts it once. These executions show up in the list of executions, not here.",
+				active:
+					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow whose Completion is 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Your workflow also runs by itself</b>, since it is published: each finished task starts it once. These executions show up in the list of executions, not here.",
+			},
+			activationHint: {
+				inactive:
+					'Once you’ve finished building your workflow, publish it: then each finished task starts it once.',
+				active: 'Each finished task also starts the published workflow (not shown here).',
+			},
+		},
+		defaults: { name: 'Media Generation Trigger' },
+		inputs: [],
+		outputs: [NodeConnectionTypes.Main],
+		credentials: [{ name: 'mediaGenerationApi', required: true }],
+		webhooks: [
+			{
+				name: 'default',
+				httpMethod: 'POST',
+				responseMode: 'onReceived',
+				// Empty, so that n8n answers with what `webhook` hands it.
+				responseData: '',
+				path: 'callback',
+			},
+		],
+		properties: [
+			{
+				displayName:
+					"Once this workflow is published, its Media Generation nodes with Completion 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. The service must be able to reach that URL.",
+				name: 'notice',
+				type: 'notice',
+				default: '',
+			},
+			{
+				displayName: 'Events',
+				name: 'events',
+				type: 'multiOptions',
+				required: true,
+				default: ['SUCCESS', 'FAILURE'],
+				description: 'Which finished tasks start the workflow',
+				options: [
+					{
+						name: 'Task Failed',
+						value: 'FAILURE',
+						description: 'The generation failed, and the task cost nothing',
+					},
+					{
+						name: 'Task Succeeded',
+						value: 'SUCCESS',
+						description: 'The results are ready',
+					},
+				],
+			},
+			{
+				displayName: 'Options',
+				name: 'options',
+				type: 'collection',
+				placeholder: 'Add option',
+				default: {},
+				options: [
+					outputOptions.downloadResults,
+					outputOptions.outputBinaryField,
+					{
+						displayName: 'Require Token',
+						name: 'requireToken',
+						type: 'boolean',
+						default: true,
+						description:
+							'Whether to refuse callbacks without a valid token in their URL. Media Generation nodes add the token by themselves; switch this off only for tasks that are created elsewhere with the bare URL.',
+					},
+					outputOptions.splitResults,
+				],
+			},
+		],
+	};
+
+	webhookMethods = {
+		default: {
+			async checkExists(this: IHookFunctions): Promise<boolean> {
+				return isTest(this) || isRegistered(this);
+			},
+			async create(this: IHookFunctions): Promise<boolean> {
+				register(this);
+				return true;
+			},
+			async delete(this: IHookFunctions): Promise<boolean> {
+				if (!isTest(this)) unregister(this);
+				return true;
+			},
+		},
+	};
+
+	/** Decides about a callback. n8n stores the execution, answers the caller, and then runs `execute`. */
+	async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
+		return await admitCallback(this);
+	}
+
+	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+		return [await emitTasks(this)];
+	}
+}

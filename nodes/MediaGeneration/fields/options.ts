@@ -1,0 +1,112 @@
+import type { INodeProperties } from 'n8n-workflow';
+
+import { outputOptions } from './output';
+
+const creates = { '/operation': ['generate', 'create'] };
+const waits = { show: { '/completion': ['poll'], ...creates } };
+const suspends = { show: { '/completion': ['suspend'], ...creates } };
+const waitsForTask = { show: { '/operation': ['wait'] } };
+const video = { show: { '/resource': ['video'] } };
+
+const pollInterval: INodeProperties = {
+	displayName: 'Poll Interval (Seconds)',
+	name: 'pollInterval',
+	type: 'number',
+	typeOptions: { minValue: 2, maxValue: 5 },
+	default: 2,
+	description: 'Time between two checks of a task. The service asks for 2 to 5 seconds.',
+};
+
+const timeout: INodeProperties = {
+	displayName: 'Timeout (Seconds)',
+	name: 'timeout',
+	type: 'number',
+	typeOptions: { minValue: 1 },
+	default: 600,
+	description:
+		'How long to wait for each task. A task that takes longer is not lost: it goes on at the service.',
+};
+
+const download = { show: { '/completion': ['poll'], ...creates } };
+const downloadOfTask = { show: { '/operation': ['get', 'wait'] } };
+
+/** The same option under each of the conditions: one of them holds at a time. */
+const shownWhen = (
+	property: INodeProperties,
+	...conditions: Array<INodeProperties['displayOptions']>
+): INodeProperties[] =>
+	conditions.map((displayOptions) => ({ ...property, ...(displayOptions && { displayOptions }) }));
+
+export const optionFields: INodeProperties[] = [
+	{
+		displayName: 'Options',
+		name: 'options',
+		type: 'collection',
+		placeholder: 'Add option',
+		default: {},
+		options: [
+			...shownWhen(
+				{
+					displayName: 'Additional Input',
+					name: 'additionalInput',
+					type: 'json',
+					default: '{}',
+					description:
+						'Further fields of the model input as a JSON object, e.g. { "seed": 7 }. They win over the fields above.',
+				},
+				{ show: creates },
+			),
+			...shownWhen(outputOptions.downloadResults, download, downloadOfTask),
+			...shownWhen(
+				{
+					displayName: 'Duration Field',
+					name: 'durationField',
+					type: 'string',
+					default: 'duration',
+					placeholder: 'e.g. duration',
+					description: 'Name of the field of the model input that takes the duration',
+				},
+				video,
+			),
+			...shownWhen(
+				{
+					displayName: 'Image Field',
+					name: 'imageField',
+					type: 'string',
+					default: 'image_url',
+					placeholder: 'e.g. image_url',
+					description: 'Name of the field of the model input that takes the reference image',
+				},
+				video,
+			),
+			...shownWhen(
+				{
+					displayName: 'Max Cost (USD)',
+					name: 'maxCostUsd',
+					type: 'number',
+					typeOptions: { minValue: 0, numberPrecision: 4 },
+					default: 0,
+					description:
+						'Refuse all items, before the first task is created, if their known price adds up to more than this. 0 means no limit.',
+				},
+				{ show: creates },
+			),
+			...shownWhen(
+				{
+					displayName: 'Max Tasks in Flight',
+					name: 'maxInFlight',
+					type: 'number',
+					typeOptions: { minValue: 1 },
+					default: 10,
+					description:
+						'How many tasks of this node may be under way at the service at once. Your account has a limit, too.',
+				},
+				undefined,
+			),
+			...shownWhen(pollInterval, waits, waitsForTask),
+			...shownWhen(outputOptions.outputBinaryField, download, downloadOfTask),
+			...shownWhen(outputOptions.splitResults, download, suspends, downloadOfTask),
+			...shownWhen(timeout, waits, suspends, waitsForTask),
+		],
+	},
+];

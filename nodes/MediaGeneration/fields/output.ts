@@ -1,0 +1,28 @@
+import type { INodeProperties } from 'n8n-workflow';
+
+/** Options of the action node and of the trigger, in the order of their labels. */
+export const outputOptions = {
+	downloadResults: {
+		displayName: 'Download Results',
+		name: 'downloadResults',
+		type: 'boolean',
+		default: false,
+		description: 'Whether to download each result and attach it to the item as binary data',
+	},
+	outputBinaryField: {
+		displayName: 'Put Output File in Field',
+		name: 'outputBinaryField',
+		type: 'string',
+		default: 'data',
+		placeholder: 'e.g. data',
+		description:
+			'Name of the binary field for the downloaded result. Further results of the same task get _1, _2 and so on appended.',
+	},
+	splitResults: {
+		displayName: 'Split Results',
+		name: 'splitResults',
+		type: 'boolean',
+		default: false,
+		description: 'Whether to output one item for each result URL instead of one for each task',
+	},
+} satisfies Record<string, INodeProperties>;

@@ -1,0 +1,70 @@
+import type { INodeProperties } from 'n8n-workflow';
+
+export const taskFields: INodeProperties[] = [
+	{
+		displayName: 'Operation',
+		name: 'operation',
+		type: 'options',
+		noDataExpression: true,
+		displayOptions: { show: { resource: ['task'] } },
+		default: 'create',
+		options: [
+			{
+				name: 'Create',
+				value: 'create',
+				action: 'Create task',
+				description: 'Create a task for any model with any input',
+			},
+			{
+				name: 'Get',
+				value: 'get',
+				action: 'Get task',
+				description: 'Retrieve the current record of a task',
+			},
+			{
+				name: 'Redeliver',
+				value: 'redeliver',
+				action: 'Redeliver callback of task',
+				description:
+					'Send the callback of a finished task to its trigger once more, in case it was lost; a trigger that had it already starts nothing',
+			},
+			{
+				name: 'Wait',
+				value: 'wait',
+				action: 'Wait for task',
+				description:
+					'Wait until a task that was created earlier is finished, and retrieve its results',
+			},
+		],
+	},
+	{
+		displayName: 'Model',
+		name: 'model',
+		type: 'string',
+		required: true,
+		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
+		default: '',
+		placeholder: 'e.g. provider/model-name',
+		description: 'Identifier of the model, as the service lists it',
+	},
+	{
+		displayName: 'Input',
+		name: 'input',
+		type: 'json',
+		required: true,
+		typeOptions: { rows: 6 },
+		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
+		default: '{\n  "prompt": ""\n}',
+		description: 'Input of the model as a JSON object, which is sent unchanged',
+	},
+	{
+		displayName: 'Task ID',
+		name: 'taskId',
+		type: 'string',
+		required: true,
+		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
+		default: '',
+		placeholder: 'e.g. {{ $json.taskId }}',
+		description: 'ID that the service returned when the task was created',
+	},
+];

@@ -1,0 +1,101 @@
+import type { INodeProperties } from 'n8n-workflow';
+
+import { VIDEO_MODEL } from '../service/prices';
+
+const show = { resource: ['video'], operation: ['generate'] };
+
+export const videoFields: INodeProperties[] = [
+	{
+		displayName: 'Operation',
+		name: 'operation',
+		type: 'options',
+		noDataExpression: true,
+		displayOptions: { show: { resource: ['video'] } },
+		default: 'generate',
+		options: [
+			{
+				name: 'Generate',
+				value: 'generate',
+				action: 'Generate video',
+				description: 'Create a video from a text prompt and a reference image',
+			},
+		],
+	},
+	{
+		displayName: 'Model',
+		name: 'model',
+		type: 'string',
+		required: true,
+		displayOptions: { show },
+		default: VIDEO_MODEL,
+		placeholder: 'e.g. provider/model-name',
+		description:
+			'Identifier of the model. The default costs 0.1025 USD per second of video; other models of the service work too.',
+	},
+	{
+		displayName: 'Prompt',
+		name: 'prompt',
+		type: 'string',
+		required: true,
+		typeOptions: { rows: 4 },
+		displayOptions: { show },
+		default: '',
+		placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
+		description: 'What should happen in the video',
+	},
+	{
+		displayName: 'Reference Image',
+		name: 'imageSource',
+		type: 'options',
+		displayOptions: { show },
+		default: 'url',
+		description: 'The picture that the video starts from',
+		options: [
+			{
+				name: 'From URL',
+				value: 'url',
+				description: 'The service downloads the picture, e.g. the result URL of an image task',
+			},
+			{
+				name: 'From Binary Data',
+				value: 'binary',
+				description: 'A file of the incoming item, which is sent along with the task',
+			},
+			{
+				name: 'None',
+				value: 'none',
+				description: 'The video is made from the prompt alone',
+			},
+		],
+	},
+	{
+		displayName: 'Image URL',
+		name: 'imageUrl',
+		type: 'string',
+		required: true,
+		displayOptions: { show: { ...show, imageSource: ['url'] } },
+		default: '',
+		placeholder: 'e.g. https://example.com/image.png',
+		description: 'URL of the picture. The service must be able to reach it.',
+	},
+	{
+		displayName: 'Input Data Field Name',
+		name: 'binaryPropertyName',
+		type: 'string',
+		required: true,
+		displayOptions: { show: { ...show, imageSource: ['binary'] } },
+		default: 'data',
+		placeholder: 'e.g. data',
+		hint: 'The name of the input field containing the picture',
+		description: 'Name of the binary field of the incoming item that holds the picture',
+	},
+	{
+		displayName: 'Duration (Seconds)',
+		name: 'durationSeconds',
+		type: 'number',
+		typeOptions: { minValue: 0 },
+		displayOptions: { show },
+		default: 0,
+		description: 'Length of the video. 0 leaves the choice to the model.',
+	},
+];
