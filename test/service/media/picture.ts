@@ -1,0 +1,17 @@
+import { createCanvas } from '@napi-rs/canvas';
+import type { Image } from '@napi-rs/canvas';
+
+import type { DrawJob } from './job';
+import { encodePng } from './png';
+import { Scene } from './scene';
+
+const WIDTH = 960;
+const HEIGHT = 720;
+
+/** A PNG picture of the prompt. */
+export function drawPicture(job: DrawJob, background?: Image): Uint8Array {
+	const canvas = createCanvas(WIDTH, HEIGHT);
+	new Scene(canvas, job, background).draw(1);
+	const { data } = canvas.getContext('2d').getImageData(0, 0, WIDTH, HEIGHT);
+	return encodePng(data, WIDTH, HEIGHT);
+}

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+
+import type { SimulatedService } from './service';
+import { startService } from './service';
+import { IMAGE_MODEL } from './support';
+
+let service: SimulatedService;
+
+beforeAll(async () => {
+	service = await startService({ pathPrefix: '/v1', settings: { latencyMs: 60_000 } });
+});
+afterAll(() => service.close());
+
+/** Runs the command line until it ends. */
+function run(...options: string[]): Promise<{ code: number | null; errors: string }> {
+	const main = join(__dirname, 'main.ts');
+	const child = spawn(process.execPath, ['--import', 'tsx', main, ...options]);
+	let errors = '';
+	child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+	return new Promise((resolve) => child.on('close', (code) => resolve({ code, errors })));
+}
+
+describe('the page', () => {
+	const origin = () => new URL(service.url).origin;
+
+	it('is at the root of the API, without a key and outside the request log', async () => {
+		const response = await fetch(origin());
+		expect(response.headers.get('content-type')).toContain('text/html');
+		for (const path of (await response.text()).match(/\/page\/[\w.]+/g) ?? []) {
+			expect((await fetch(origin() + path)).status).toBe(200);
+		}
+		expect(service.requests).toEqual([]);
+	});
+
+	it('gets the account and its tasks, newest first', async () => {
+		const first = service.createTask(IMAGE_MODEL, { prompt: '<b>bold</b>' });
+		const second = service.createTask(IMAGE_MODEL, { prompt: 'second' });
+		service.complete(first.taskId);
+		const state = (await (await fetch(`${origin()}/page/state`)).json()) as object;
+		expect(state).toMatchObject({
+			url: service.url,
+			balance: 99_984,
+			reserved: 8,
+			total: 2,
+			unfinished: 1,
+			tasks: [
+				{ taskId: second.taskId, state: 'PENDING', results: [] },
+				{
+					taskId: first.taskId,
+					state: 'SUCCESS',
+					prompt: '<b>bold</b>',
+					results: first.record.resultUrls,
+				},
+			],
+		});
+	});
+});
+
+describe('the command line', () => {
+	it('says in one line which port is in use, and exits with 1', async () => {
+		const { port } = new URL(service.url);
+		const { code, errors } = await run('--port', port);
+		expect([code, errors]).toEqual([
+			1,
+			expect.stringMatching(new RegExp(`^Port ${port} of .* in use.*\n`)),
+		]);
+	});
+
+	it('refuses a port that is none', async () => {
+		const { code, errors } = await run('--port', 'x');
+		expect([code, errors]).toEqual([1, expect.stringContaining('--port takes a number')]);
+	});
+});

@@ -1,0 +1,59 @@
+import type { FastifyInstance } from 'fastify';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { kindOf } from '../prices';
+import type { Switches } from '../settings';
+import type { SimulatedTask, TaskStore } from '../tasks';
+
+/** Tasks that the page shows; a load test makes more than anyone looks at. */
+const SHOWN = 60;
+
+export interface PageContext {
+	readonly store: TaskStore;
+	readonly switches: Switches;
+	readonly url: () => string;
+	readonly apiKey: () => string;
+}
+
+const FILES = [
+	['/', 'index.html', 'text/html; charset=utf-8'],
+	['/page/style.css', 'style.css', 'text/css; charset=utf-8'],
+	['/page/script.js', 'script.js', 'text/javascript; charset=utf-8'],
+	['/page/icon.svg', 'icon.svg', 'image/svg+xml'],
+] as const;
+
+function summary({ record, reserved }: SimulatedTask) {
+	const { taskId, state, model, input, createdAt, creditsConsumed } = record;
+	return {
+		taskId,
+		state,
+		model,
+		kind: kindOf(model),
+		prompt: typeof input.prompt === 'string' ? input.prompt : '',
+		createdAt,
+		reserved,
+		creditsConsumed,
+		results: record.resultUrls ?? [],
+		error: record.error?.message,
+	};
+}
+
+/** A page that shows the tasks as they come in. No part of the specification, and no key needed. */
+export function pageRoutes(app: FastifyInstance, context: PageContext): void {
+	const { store, switches, url, apiKey } = context;
+	for (const [path, file, type] of FILES) {
+		const content = readFileSync(join(__dirname, file));
+		app.get(path, async (_request, reply) => reply.type(type).send(content));
+	}
+	app.get('/page/state', async () => ({
+		url: url(),
+		apiKey: apiKey(),
+		balance: store.balance,
+		reserved: store.reserved,
+		total: store.tasks.size,
+		unfinished: store.unfinished,
+		settings: switches.all,
+		tasks: store.inOrder.slice(-SHOWN).reverse().map(summary),
+	}));
+}

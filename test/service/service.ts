@@ -1,0 +1,190 @@
+import type { FastifyInstance } from 'fastify';
+import { fastify } from 'fastify';
+import type { AddressInfo } from 'node:net';
+
+import { answerErrors } from './answers';
+import { apiRoutes } from './api';
+import type { LoggedCallback } from './callbacks';
+import { CallbackSender } from './callbacks';
+import { controlRoutes } from './control';
+import type { LoggedRequest } from './log';
+import { RequestLog } from './log';
+import { Results } from './media/results';
+import { mediaRoutes } from './media/routes';
+import { Studio } from './media/studio';
+import { pageRoutes } from './page/routes';
+import type { Outcome, Settings } from './settings';
+import { Switches } from './settings';
+import type { SimulatedTask } from './tasks';
+import { parseCreate, TaskStore } from './tasks';
+
+export type { LoggedCallback } from './callbacks';
+export type { LoggedRequest } from './log';
+export type { Outcome, Refusal, Settings } from './settings';
+export type { SimulatedTask, TaskRecord } from './tasks';
+
+const HOST = '127.0.0.1';
+const DEFAULT_KEY = 'sk-live-simulated-service-key';
+const DEFAULT_CREDITS = 100_000;
+/** Reference images travel inside the input as data URIs. */
+const BODY_LIMIT = 64 * 1024 * 1024;
+
+export interface ServiceOptions {
+	/** Port of the API; 0, the default, takes any. */
+	port?: number;
+	/** Port of the media; 0, the default, takes any. */
+	mediaPort?: number;
+	apiKey?: string;
+	/** A path in front of `/api`, such as `/v1`. */
+	pathPrefix?: string;
+	credits?: number;
+	settings?: Settings;
+}
+
+/** The running service: its addresses, what happened so far, and the means to steer it. */
+export interface SimulatedService {
+	/** Base address, with the path prefix. */
+	readonly url: string;
+	readonly mediaUrl: string;
+	readonly apiKey: string;
+	readonly requests: readonly LoggedRequest[];
+	readonly callbacks: readonly LoggedCallback[];
+	readonly tasks: ReadonlyMap<string, SimulatedTask>;
+	/** Credits that can be spent now. */
+	readonly balance: number;
+	/** Merges switches into the present ones. */
+	configure(settings: Partial<Settings>): void;
+	/** Restores the switches given at the start. */
+	resetSettings(): void;
+	/** Creates a task as if another client of the account had. */
+	createTask(model: string, input: object, webhookUrl?: string): SimulatedTask;
+	rotateApiKey(newKey: string): void;
+	/** Makes a task terminal now. */
+	complete(taskId: string, outcome?: Outcome): void;
+	/** Delivers a callback now, once or in copies at once, whether or not the task is terminal. */
+	deliverCallback(
+		taskId: string,
+		options?: { url?: string; body?: unknown; copies?: number },
+	): Promise<LoggedCallback[]>;
+	/** Forgets tasks and logs, and restores the balance; the switches stay. */
+	clear(): void;
+	close(): Promise<void>;
+}
+
+/** Starts the service of the specification on loopback: the API on one port, the media on another. */
+export async function startService(options: ServiceOptions = {}): Promise<SimulatedService> {
+	let apiKey = options.apiKey ?? DEFAULT_KEY;
+	let mediaUrl = '';
+	const closing = new AbortController();
+	const switches = new Switches(options.settings);
+	const log = new RequestLog();
+	const sender = new CallbackSender();
+	const store = new TaskStore(
+		options.credits ?? DEFAULT_CREDITS,
+		switches,
+		() => mediaUrl,
+		(task) => {
+			if (!task.webhookUrl) return;
+			const { taskId, webhookUrl: url } = task;
+			void sender.send({ taskId, url, body: store.present(task) }, switches.for(task.own));
+		},
+	);
+
+	const studio = new Studio();
+	const results = new Results(studio, store);
+
+	const prefix = normalisePrefix(options.pathPrefix);
+	const api = createServer(log, 'api');
+	const context = {
+		store,
+		switches,
+		log,
+		apiKey: () => apiKey,
+		url: () => `${origin}${prefix}`,
+		closing: closing.signal,
+	};
+	api.register(async (scope) => apiRoutes(scope, context), { prefix });
+	controlRoutes(api, switches);
+	pageRoutes(api, context);
+	const media = createServer(log, 'media');
+	const mediaContext = { store, results, switches, log };
+	let origin = '';
+	mediaRoutes(media, mediaContext, () => origin);
+	// The same media at another origin, for results that redirect.
+	mediaRoutes(api, mediaContext);
+
+	const close = async () => {
+		closing.abort();
+		store.clear();
+		sender.clear();
+		await Promise.all([api.close(), media.close(), studio.close()]);
+	};
+
+	try {
+		origin = await listen(api, options.port ?? 0);
+		mediaUrl = await listen(media, options.mediaPort ?? 0);
+	} catch (error) {
+		await close();
+		throw error;
+	}
+
+	return {
+		url: `${origin}${prefix}`,
+		mediaUrl,
+		get apiKey() {
+			return apiKey;
+		},
+		requests: log.entries,
+		callbacks: sender.entries,
+		tasks: store.tasks,
+		get balance() {
+			return store.balance;
+		},
+		configure: (settings) => switches.configure(settings),
+		resetSettings: () => switches.reset(),
+		createTask: (model, input, webhookUrl) =>
+			store.create(parseCreate({ model, input, webhook_url: webhookUrl })),
+		rotateApiKey: (newKey) => {
+			apiKey = newKey;
+		},
+		complete: (taskId, outcome) => store.complete(taskId, outcome),
+		deliverCallback: async (taskId, { url, body, copies = 1 } = {}) => {
+			const address = url ?? store.get(taskId).webhookUrl;
+			if (!address) throw new Error(`${taskId} was created without a webhook_url; give one.`);
+			const content = body === undefined ? store.present(store.get(taskId)) : body;
+			const callback = { taskId, url: address, body: content };
+			return await Promise.all(Array.from({ length: copies }, () => sender.deliver(callback)));
+		},
+		clear: () => {
+			store.clear();
+			sender.clear();
+			studio.clear();
+			log.entries.length = 0;
+		},
+		close,
+	};
+}
+
+function createServer(log: RequestLog, host: LoggedRequest['host']): FastifyInstance {
+	const app = fastify({ bodyLimit: BODY_LIMIT, forceCloseConnections: true });
+	answerErrors(app);
+	log.watch(app, host);
+	return app;
+}
+
+async function listen(app: FastifyInstance, port: number): Promise<string> {
+	try {
+		await app.listen({ host: HOST, port });
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+		throw new Error(
+			`Port ${port} of ${HOST} is already in use: stop what listens there, or choose another port.`,
+		);
+	}
+	return `http://${HOST}:${(app.server.address() as AddressInfo).port}`;
+}
+
+function normalisePrefix(prefix = ''): string {
+	const bare = prefix.replace(/^\/+|\/+$/g, '');
+	return bare ? `/${bare}` : '';
+}

@@ -1,0 +1,70 @@
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import type { SimulatedService, TaskRecord } from './service';
+
+export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
+export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
+
+/** A client of the service as its tests need one: plain HTTP and no conveniences. */
+export class Client {
+	constructor(private readonly service: SimulatedService) {}
+
+	request(path: string, init: RequestInit = {}): Promise<Response> {
+		const authorization = `Bearer ${this.service.apiKey}`;
+		const headers = { authorization, 'content-type': 'application/json', ...init.headers };
+		return fetch(`${this.service.url}${path}`, { ...init, headers });
+	}
+
+	post(body: unknown): Promise<Response> {
+		return this.request('/api/generate', { method: 'POST', body: JSON.stringify(body) });
+	}
+
+	/** Creates a picture, or what else `fields` say, and returns its id. */
+	async create(input: object = {}, fields: object = {}): Promise<string> {
+		const response = await this.post({
+			model: IMAGE_MODEL,
+			input: { prompt: 'A lighthouse at dawn', ...input },
+			...fields,
+		});
+		if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+		return ((await response.json()) as { taskId: string }).taskId;
+	}
+
+	async read(taskId: string): Promise<TaskRecord> {
+		const response = await this.request(`/api/generate/${taskId}`);
+		return (await response.json()) as TaskRecord;
+	}
+
+	async credits(): Promise<{ balance: number; reserved: number }> {
+		const response = await this.request('/api/credits');
+		return (await response.json()) as { balance: number; reserved: number };
+	}
+}
+
+/** A receiver of callbacks; `answer` decides the status of the nth one. */
+export async function startReceiver(answer: (index: number) => number = () => 200) {
+	const bodies: TaskRecord[] = [];
+	const server = http.createServer(async (request, response) => {
+		const chunks: Buffer[] = [];
+		for await (const chunk of request) chunks.push(chunk as Buffer);
+		bodies.push(JSON.parse(Buffer.concat(chunks).toString()) as TaskRecord);
+		response.writeHead(answer(bodies.length - 1)).end();
+	});
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+	const { port } = server.address() as AddressInfo;
+	return {
+		url: `http://127.0.0.1:${port}/callback`,
+		bodies,
+		close: () => new Promise((resolve) => server.close(resolve)),
+	};
+}
+
+/** Waits until a condition holds. */
+export async function until(holds: () => boolean | Promise<boolean>, withinMs = 3000) {
+	const end = Date.now() + withinMs;
+	while (!(await holds())) {
+		if (Date.now() > end) throw new Error(`Not so within ${withinMs} ms: ${holds.toString()}`);
+		await new Promise((resolve) => setTimeout(resolve, 5));
+	}
+}
