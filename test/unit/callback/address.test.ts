@@ -1,0 +1,77 @@
+import { createHmac } from 'node:crypto';
+
+import {
+	callbackAddress,
+	callbackToken,
+	isTokenValid,
+} from '../../../nodes/MediaGeneration/callback/address';
+
+const KEY = 'sk-live-secret';
+const PATH = '/webhook/3f1c2a/callback';
+const hmac = (path: string, key = KEY) => createHmac('sha256', key).update(path).digest('hex');
+
+it('the token is the hex HMAC-SHA-256 of the path, keyed with the API key', () => {
+	expect(callbackToken(PATH, KEY)).toBe(hmac(PATH));
+});
+
+describe('a callback address', () => {
+	const url = `https://n8n.example.com${PATH}`;
+
+	it.each([
+		['a bare URL', url],
+		['a URL with white space around it', ` ${url}\n`],
+		['a URL that has a token already', `${url}?token=old`],
+		['a URL that has two', `${url}?token=old&token=older`],
+	])('made of %s has one token', (_what, given) => {
+		expect(callbackAddress(given, KEY)).toBe(`${url}?token=${hmac(PATH)}`);
+	});
+
+	it('keeps the other parameters of the query, which the token does not cover', () => {
+		expect(callbackAddress(`${url}?lane=2`, KEY)).toBe(`${url}?lane=2&token=${hmac(PATH)}`);
+	});
+
+	it('covers the path as it goes over the wire', () => {
+		const encoded = callbackAddress('https://n8n.example.com/webhook/a b/callback', KEY);
+		expect(encoded).toBe(
+			`https://n8n.example.com/webhook/a%20b/callback?token=${hmac('/webhook/a%20b/callback')}`,
+		);
+	});
+
+	it.each([
+		['n8n.example.com/webhook', 'is not a valid address'],
+		['', 'is not a valid address'],
+		['ftp://n8n.example.com/webhook', "starts with 'ftp:'"],
+		['javascript:alert(1)', "starts with 'javascript:'"],
+	])('cannot be made of %j, which %s', (given, complaint) => {
+		expect(() => callbackAddress(given, KEY)).toThrow(`The parameter 'Callback URL' ${complaint}`);
+	});
+});
+
+describe('a token', () => {
+	it('is valid for its path', () => {
+		expect(isTokenValid(hmac(PATH), [PATH], KEY)).toBe(true);
+	});
+
+	it('is valid where one of the paths is its own', () => {
+		expect(isTokenValid(hmac(PATH), ['/n8n/public', PATH], KEY)).toBe(true);
+	});
+
+	it.each([
+		['of another path', hmac('/webhook/other/callback')],
+		['of another key', hmac(PATH, 'sk-live-other')],
+		['in upper case', hmac(PATH).toUpperCase()],
+		['with one character missing', hmac(PATH).slice(1)],
+		['with one character more', `${hmac(PATH)}0`],
+		['that is empty', ''],
+		['as long in characters but not in bytes', 'ü'.repeat(64)],
+		['that is not there', undefined],
+		['that is there twice', [hmac(PATH), hmac(PATH)]],
+		['that is an object', { 0: hmac(PATH) }],
+	])('%s is not valid', (_what, token) => {
+		expect(isTokenValid(token, [PATH], KEY)).toBe(false);
+	});
+
+	it('is valid for no path at all where there is none', () => {
+		expect(isTokenValid(hmac(PATH), [], KEY)).toBe(false);
+	});
+});

@@ -1,0 +1,75 @@
+import { parseApiKey, parseBaseUrl } from '../../../nodes/MediaGeneration/service/baseUrl';
+import { caught } from '../support';
+
+describe('the base URL', () => {
+	it.each([
+		['https://api.example.com', 'https://api.example.com'],
+		['http://localhost:8080', 'http://localhost:8080'],
+		['https://api.example.com/', 'https://api.example.com'],
+		['https://api.example.com///', 'https://api.example.com'],
+		['  https://api.example.com\n', 'https://api.example.com'],
+		['https://gateway.example.com/media/v1', 'https://gateway.example.com/media/v1'],
+		['https://gateway.example.com/media/v1/', 'https://gateway.example.com/media/v1'],
+		['https://gateway.example.com/api', 'https://gateway.example.com/api'],
+		['HTTPS://API.Example.com:443', 'https://api.example.com'],
+		['http://[::1]:3000', 'http://[::1]:3000'],
+	])('%j is read as %s', (entered, read) => {
+		expect(parseBaseUrl(entered)).toBe(read);
+	});
+
+	it.each([
+		['', 'is empty'],
+		['   ', 'is empty'],
+		[undefined, 'is empty'],
+		['api.example.com', "has no scheme: 'api.example.com'"],
+		['localhost:8080', "has no scheme: 'localhost:8080'"],
+		['//api.example.com', 'has no scheme'],
+		['ftp://api.example.com', "starts with 'ftp://'"],
+		['https://', 'is not a valid address'],
+		['https://exa mple.com', 'is not a valid address'],
+		['https://api.example.com?key=1', "contains '?key=1'"],
+		['https://api.example.com/#top', "contains '#top'"],
+		['https://user:secret@api.example.com', 'contains a user name or password'],
+		['https://user@api.example.com', 'contains a user name or password'],
+		['https://api.example.com/api/generate', "ends in '/api/generate'"],
+		['https://api.example.com/v1/api/credits/', "ends in '/api/credits'"],
+	])('%j is refused, since it %s', async (entered, complaint) => {
+		const { message } = await caught(() => parseBaseUrl(entered));
+		expect(message).toContain(`The 'Base URL' of the Media Generation credential ${complaint}`);
+	});
+
+	it('does not repeat a password that was entered', async () => {
+		const { message } = await caught(() => parseBaseUrl('https://user:secret@api.example.com'));
+		expect(message).not.toContain('secret');
+	});
+
+	it('says what to enter instead', async () => {
+		const { message } = await caught(() => parseBaseUrl('api.example.com/v1'));
+		expect(message).toContain('https://api.example.com/v1');
+	});
+});
+
+describe('the API key', () => {
+	it('loses the white space that copying brings along', () => {
+		expect(parseApiKey(' sk-live-abc123\n')).toBe('sk-live-abc123');
+	});
+
+	it('need not begin with sk-live-, since test keys may not', () => {
+		expect(parseApiKey('test_abc')).toBe('test_abc');
+	});
+
+	it.each(['', '  ', undefined, null, 7])('is refused as empty where it is %j', (key) => {
+		expect(() => parseApiKey(key)).toThrow(
+			"The 'API Key' of the Media Generation credential is empty",
+		);
+	});
+
+	it.each(['sk-live-a b', 'sk-live-a\nX-Other: 1', 'sk-live-ä', 'sk-live-\u0000'])(
+		'is refused where it cannot stand in a header: %j',
+		async (key) => {
+			const { message } = await caught(() => parseApiKey(key));
+			expect(message).toContain('white space or characters that no key has');
+			expect(message).not.toContain(key);
+		},
+	);
+});

@@ -1,0 +1,284 @@
+import type { HttpRequest, HttpResponse } from '../../../nodes/MediaGeneration/service/client';
+import { retryAfterMs, ServiceClient } from '../../../nodes/MediaGeneration/service/client';
+import type { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { caught, visibleText } from '../support';
+
+const BASE_URL = 'https://api.example.com/v1';
+const KEY = 'sk-live-secret';
+
+/** A client whose every request is answered alike, and the requests that it sent. */
+function clientThatGets(answer: Partial<HttpResponse> | Error, key = KEY) {
+	const sent: HttpRequest[] = [];
+	const client = new ServiceClient(
+		async (request) => {
+			sent.push(request);
+			if (answer instanceof Error) throw answer;
+			return { statusCode: 200, headers: {}, body: '', ...answer };
+		},
+		BASE_URL,
+		[key],
+	);
+	return { client, sent };
+}
+
+const json = (body: unknown, statusCode = 200) => ({ statusCode, body: JSON.stringify(body) });
+
+const errorOf = async (answer: Partial<HttpResponse>, taskId = 'task-1') =>
+	(await caught(async () => await clientThatGets(answer).client.readTask(taskId))) as ServiceError;
+
+describe('creating a task', () => {
+	const task = { model: 'vendor/model', input: { prompt: 'A lighthouse' } };
+
+	it('is one POST with the model and the input', async () => {
+		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
+		await client.createTask(task);
+		expect(sent).toEqual([
+			{ method: 'POST', url: `${BASE_URL}/api/generate`, body: task, timeoutMs: 120_000 },
+		]);
+	});
+
+	it('names the callback address where there is one', async () => {
+		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
+		await client.createTask({ ...task, webhookUrl: 'https://n8n.example.com/webhook/x' });
+		expect(sent[0]?.body).toEqual({ ...task, webhook_url: 'https://n8n.example.com/webhook/x' });
+	});
+
+	it('brings the task id and the answer as received', async () => {
+		const body = { code: 200, data: { taskId: 'task-1' } };
+		const { client } = clientThatGets(json(body, 201));
+		expect(await client.createTask(task)).toEqual({ taskId: 'task-1', record: body });
+	});
+
+	it.each([
+		['no task id', json({ status: 'ok' }), 'named no task id'],
+		['a list', json(['task-1']), 'named no task id'],
+		['a bare string', json('task-1'), 'named no task id'],
+		['a web page', { body: '<!doctype html><p>Hi</p>' }, 'something that is not JSON'],
+		['nothing', { body: '' }, 'something that is not JSON'],
+		['a body cut short', { body: '{"taskId": "tas' }, 'something that is not JSON'],
+	])('ends in an error of its own where the answer is %s', async (_what, answer, message) => {
+		const { client } = clientThatGets(answer);
+		await expect(client.createTask(task)).rejects.toMatchObject({
+			kind: 'unexpectedAnswer',
+			message: expect.stringContaining(message) as string,
+			description: expect.stringContaining("'Base URL' of the credential") as string,
+		});
+	});
+
+	it.each([401, 429, 503, 500])('sends no second request after HTTP %d', async (statusCode) => {
+		const { client, sent } = clientThatGets({ statusCode });
+		await caught(async () => await client.createTask(task));
+		expect(sent).toHaveLength(1);
+	});
+});
+
+describe('reading a task', () => {
+	it('is a GET of that task', async () => {
+		const { client, sent } = clientThatGets(json({ state: 'PENDING' }));
+		await client.readTask('task-1');
+		expect(sent).toEqual([
+			{ method: 'GET', url: `${BASE_URL}/api/generate/task-1`, timeoutMs: 30_000 },
+		]);
+	});
+
+	it('brings the record with the id it asked for', async () => {
+		const { client } = clientThatGets(json({ state: 'success', resultUrls: ['https://m/1'] }));
+		expect(await client.readTask('task-1')).toMatchObject({
+			taskId: 'task-1',
+			state: 'SUCCESS',
+			resultUrls: ['https://m/1'],
+		});
+	});
+
+	it.each([
+		'../credits',
+		'..%2fcredits',
+		'a/../../credits',
+		'a?x=1',
+		'a#b',
+		'a\\..\\b',
+		'//evil.example.com',
+		'https://evil.example.com',
+		'@evil.example.com',
+		'ü 🙂',
+		'...',
+	])('the id %j reaches no other address', async (id) => {
+		const { client, sent } = clientThatGets(json({ state: 'PENDING' }));
+		await client.readTask(id);
+		const { origin, pathname, search, hash } = new URL(sent[0]?.url ?? '');
+		expect({ origin, search, hash }).toEqual({
+			origin: 'https://api.example.com',
+			search: '',
+			hash: '',
+		});
+		const [, segment, ...more] = pathname.split('/v1/api/generate/');
+		expect(more).toEqual([]);
+		expect(segment).not.toContain('/');
+		expect(decodeURIComponent(segment ?? '')).toBe(id);
+	});
+
+	it.each(['.', '..', '', ' ', '\uD800', 'x'.repeat(513)])(
+		'sends nothing for %j, which cannot be an id',
+		async (id) => {
+			const { client, sent } = clientThatGets(json({ state: 'PENDING' }));
+			await expect(client.readTask(id)).rejects.toMatchObject({ kind: 'notFound' });
+			expect(sent).toEqual([]);
+		},
+	);
+});
+
+describe('reading the credits', () => {
+	it('is a GET whose answer is handed on as it is', async () => {
+		const { client, sent } = clientThatGets(json({ anything: [1] }));
+		expect(await client.readCredits()).toEqual({ anything: [1] });
+		expect(sent).toEqual([{ method: 'GET', url: `${BASE_URL}/api/credits`, timeoutMs: 30_000 }]);
+	});
+});
+
+describe('an answer with an error status', () => {
+	it.each([
+		[400, 'rejected', 'did not accept the request'],
+		[401, 'unauthorized', 'refused the API key'],
+		[402, 'noCredits', 'not enough credits'],
+		[403, 'unauthorized', 'refused the API key'],
+		[404, 'notFound', 'knows no task task-1 for this account'],
+		[410, 'notFound', 'knows no task task-1 for this account'],
+		[422, 'rejected', 'did not accept the request'],
+		[429, 'tooManyRequests', 'too many tasks or requests'],
+		[500, 'serviceDown', 'not working at the moment'],
+		[502, 'serviceDown', 'not working at the moment'],
+		[503, 'serviceDown', 'not working at the moment'],
+		[302, 'rejected', 'redirects to another address'],
+	])('HTTP %d is of the kind %s', async (statusCode, kind, message) => {
+		expect(await errorOf({ statusCode })).toMatchObject({
+			kind,
+			statusCode,
+			message: expect.stringMatching(new RegExp(`${message}.*\\(HTTP ${statusCode}\\)`)) as string,
+			description: expect.stringMatching(/\w{3}/) as string,
+		});
+	});
+
+	it('404 without a task points at the base URL', async () => {
+		const { client } = clientThatGets({ statusCode: 404 });
+		await expect(client.readCredits()).rejects.toMatchObject({
+			message: expect.stringContaining('no such address') as string,
+			description: expect.stringContaining("'Base URL'") as string,
+		});
+	});
+
+	it('shows what the service said', async () => {
+		const { message } = await errorOf(json({ error: { message: 'Prompt too long' } }, 400));
+		expect(message).toBe('The service did not accept the request (HTTP 400): Prompt too long');
+	});
+
+	it('shows a plain text as it is', async () => {
+		expect((await errorOf({ statusCode: 400, body: 'Bad model\n' })).message).toContain(
+			': Bad model',
+		);
+	});
+
+	it.each(['<html><body>Bad gateway</body></html>', '\n <!doctype html>', '', '{"error":{"co'])(
+		'shows nothing of a body that holds no message: %j',
+		async (body) => {
+			const { message } = await errorOf({ statusCode: 502, body });
+			expect(message).not.toMatch(/[<>]/);
+		},
+	);
+
+	it('carries how long the service asked to wait', async () => {
+		const error = await errorOf({ statusCode: 429, headers: { 'retry-after': '7' } });
+		expect(error.retryAfterMs).toBe(7000);
+	});
+});
+
+describe('what may follow an error', () => {
+	it.each([
+		[408, true],
+		[429, true],
+		[500, true],
+		[503, true],
+		[400, false],
+		[401, false],
+		[404, false],
+	])('a read that ended in HTTP %d may well succeed later: %s', async (statusCode, isTransient) => {
+		expect((await errorOf({ statusCode })).isTransient).toBe(isTransient);
+	});
+
+	it('a read that brought no JSON may be repeated', async () => {
+		expect((await errorOf({ body: '{"state": "SUC' })).isTransient).toBe(true);
+	});
+
+	it.each([
+		[{ statusCode: 429 }, true],
+		[{ statusCode: 503, headers: { 'retry-after': '1' } }, true],
+		[{ statusCode: 503 }, false],
+		[{ statusCode: 500, headers: { 'retry-after': '1' } }, false],
+		[{ statusCode: 502 }, false],
+		[{ body: '<html>' }, false],
+	])('after %j the request was certainly not taken: %s', async (answer, expected) => {
+		expect((await errorOf(answer)).certainlyNotTaken).toBe(expected);
+	});
+});
+
+describe('the API key', () => {
+	it.each([
+		['in a JSON message', json({ error: { message: `Key ${KEY} is not valid` } }, 401)],
+		['in a plain text', { statusCode: 400, body: `Authorization: Bearer ${KEY}` }],
+		['in a web page with status 200', { body: `<html>${KEY}</html>` }],
+		['in something that is no JSON', { body: `key=${KEY}` }],
+		['twice', { statusCode: 400, body: `${KEY} ${KEY}` }],
+	])('is in no error where the service echoes it %s', async (_where, answer) => {
+		expect(visibleText(await errorOf(answer))).not.toContain(KEY);
+	});
+
+	it('is cut out of the record of a task too', async () => {
+		const { client } = clientThatGets(json({ state: 'PENDING', account: { key: KEY } }));
+		expect(JSON.stringify(await client.readTask('t'))).not.toContain(KEY);
+	});
+
+	it('that is as short as a word breaks no result URL that holds the word', async () => {
+		const record = { state: 'SUCCESS', resultUrls: ['https://test.example.com/1.png'] };
+		const { client } = clientThatGets(json(record), 'test');
+		expect(await client.readTask('t')).toMatchObject(record);
+	});
+
+	it('that is as short as a word is still in no error', async () => {
+		const { client } = clientThatGets(json({ message: 'Key hush is not valid' }, 401), 'hush');
+		const error = await caught(async () => await client.readTask('t'));
+		expect(visibleText(error)).not.toContain('hush');
+	});
+
+	it('with characters that JSON writes in another way is in no error', async () => {
+		const key = 'sk-live-"quoted"\\';
+		const { client } = clientThatGets(json({ message: `Key ${key} is not valid` }, 401), key);
+		const error = await caught(async () => await client.readTask('t'));
+		expect(visibleText(error)).not.toContain(key);
+	});
+
+	it('is cut out of the message, and the rest of the message stays', async () => {
+		const { message } = await errorOf(json({ message: `Key ${KEY} is not valid` }, 401));
+		expect(message).toContain('Key *** is not valid');
+	});
+});
+
+describe('the header Retry-After', () => {
+	const NOW = Date.parse('2026-01-01T12:00:00Z');
+
+	it.each([
+		['7', 7000],
+		[' 7 ', 7000],
+		['0', 0],
+		['1.5', 1500],
+		['Thu, 01 Jan 2026 12:00:30 GMT', 30_000],
+		['Thu, 01 Jan 2026 11:00:00 GMT', 0],
+	])('%j means %d ms', (header, ms) => {
+		expect(retryAfterMs(header, NOW)).toBe(ms);
+	});
+
+	it.each(['soon', '', '  ', '-5', 'NaN', undefined, null, ['7'], 7])(
+		'%j means nothing',
+		(header) => {
+			expect(retryAfterMs(header, NOW)).toBeUndefined();
+		},
+	);
+});

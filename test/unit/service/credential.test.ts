@@ -1,0 +1,102 @@
+import type { IHttpRequestOptions } from 'n8n-workflow';
+
+import { MediaGenerationApi } from '../../../credentials/MediaGenerationApi.credentials';
+import { caught } from '../support';
+
+const KEY = 'sk-live-secret';
+const type = new MediaGenerationApi();
+
+async function authenticate(
+	request: IHttpRequestOptions,
+	credential: { baseUrl?: string; apiKey?: string } = {},
+): Promise<IHttpRequestOptions> {
+	if (typeof type.authenticate !== 'function') throw new Error('authenticate is no function');
+	return await type.authenticate(
+		{ baseUrl: 'https://api.example.com/v1', apiKey: KEY, ...credential },
+		request,
+	);
+}
+
+it('adds the key as a bearer token to a request to the base URL', async () => {
+	const { headers } = await authenticate({ url: 'https://api.example.com/v1/api/credits' });
+	expect(headers).toEqual({ Authorization: `Bearer ${KEY}` });
+});
+
+it('keeps the other headers, the method and the body', async () => {
+	const request = {
+		url: 'https://api.example.com/v1/api/generate',
+		method: 'POST' as const,
+		body: { model: 'a/b' },
+		headers: { Accept: 'application/json' },
+	};
+	expect(await authenticate(request)).toMatchObject({
+		...request,
+		headers: { Accept: 'application/json', Authorization: `Bearer ${KEY}` },
+	});
+});
+
+it('sends the key without the white space around it', async () => {
+	const request = { url: 'https://api.example.com/v1/api/credits' };
+	const { headers } = await authenticate(request, { apiKey: ` ${KEY}\n` });
+	expect(headers).toHaveProperty('Authorization', `Bearer ${KEY}`);
+});
+
+it('has no redirect followed, so that the key stays with the service', async () => {
+	const request = { url: 'https://api.example.com/v1/api/credits', disableFollowRedirect: false };
+	expect(await authenticate(request)).toHaveProperty('disableFollowRedirect', true);
+});
+
+it('leaves the request that it was given as it was', async () => {
+	const request = { url: 'https://api.example.com/v1/api/credits', headers: {} };
+	await authenticate(request);
+	expect(request).toEqual({ url: 'https://api.example.com/v1/api/credits', headers: {} });
+});
+
+it.each([
+	['another host', 'https://evil.example.com/v1/api/credits'],
+	['another scheme', 'http://api.example.com/v1/api/credits'],
+	['another port', 'https://api.example.com:8443/v1/api/credits'],
+	['a path beside the prefix', 'https://api.example.com/v2/api/credits'],
+	['a path that only begins like the prefix', 'https://api.example.com/v10/api/credits'],
+	['a path that climbs out of the prefix', 'https://api.example.com/v1/../admin'],
+	['an encoded way out of the prefix', 'https://api.example.com/v1/%2e%2e/admin'],
+	['a host in the disguise of a user name', 'https://api.example.com@evil.example.com/v1/api'],
+	['a host that begins alike', 'https://api.example.com.evil.example/v1/api'],
+])('refuses to add the key to a request to %s', async (_what, url) => {
+	const error = await caught(() => authenticate({ url }));
+	expect(error.message).toContain('is sent to https://api.example.com/v1 only');
+	expect(error.message).not.toContain(KEY);
+});
+
+it.each([
+	'https://api.example.com/v1',
+	'https://api.example.com/v1/',
+	' https://api.example.com/v1/ ',
+])('sends the test of the credential to the credits, with %j as the base URL', async (baseUrl) => {
+	const { baseURL, url } = type.test.request;
+	expect({ baseURL, url }).toEqual({
+		baseURL: '={{$credentials.baseUrl}}',
+		url: '/api/credits',
+	});
+	// n8n resolves the expression and hands both over.
+	const sent = await authenticate({ baseURL: baseUrl, url: url ?? '' }, { baseUrl });
+	expect(sent).toMatchObject({
+		url: 'https://api.example.com/v1/api/credits',
+		headers: { Authorization: `Bearer ${KEY}` },
+	});
+	expect(sent).not.toHaveProperty('baseURL');
+});
+
+it('refuses a test whose base URL cannot be used, and says why', async () => {
+	const request = { baseURL: 'api.example.com', url: '/api/credits' };
+	await expect(authenticate(request, { baseUrl: 'api.example.com' })).rejects.toThrow(
+		'has no scheme',
+	);
+});
+
+it('shows the key as a password, and asks for both fields', () => {
+	expect(type.properties).toMatchObject([
+		{ name: 'baseUrl', type: 'string', required: true },
+		{ name: 'apiKey', type: 'string', required: true, typeOptions: { password: true } },
+	]);
+});

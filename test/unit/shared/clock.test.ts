@@ -1,0 +1,36 @@
+import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+
+beforeEach(() => jest.useFakeTimers());
+afterEach(() => jest.useRealTimers());
+
+it('sleeps as long as it is told', async () => {
+	const start = systemClock.now();
+	const slept = systemClock.sleep(1500, undefined).then(() => systemClock.now() - start);
+	await jest.advanceTimersByTimeAsync(60_000);
+	expect(await slept).toBe(1500);
+});
+
+it('a stop ends the sleep at once', async () => {
+	const stop = new AbortController();
+	const start = systemClock.now();
+	const slept = systemClock.sleep(60_000, stop.signal);
+	stop.abort();
+	await expect(slept).rejects.toBeInstanceOf(Stopped);
+	expect(systemClock.now()).toBe(start);
+});
+
+it('there is no sleep after a stop', async () => {
+	await expect(systemClock.sleep(0, AbortSignal.abort())).rejects.toBeInstanceOf(Stopped);
+});
+
+it('many sleeps leave no listener on the signal behind', async () => {
+	const { signal } = new AbortController();
+	const remove = jest.spyOn(signal, 'removeEventListener');
+	const add = jest.spyOn(signal, 'addEventListener');
+	for (let count = 0; count < 5; count++) {
+		const slept = systemClock.sleep(10, signal);
+		await jest.advanceTimersByTimeAsync(10);
+		await slept;
+	}
+	expect([add.mock.calls.length, remove.mock.calls.length]).toEqual([5, 5]);
+});

@@ -1,0 +1,56 @@
+import type { Clock } from '../../nodes/MediaGeneration/shared/clock';
+import { Stopped } from '../../nodes/MediaGeneration/shared/clock';
+
+/** What a piece of work throws; the test fails where it throws nothing. */
+export async function caught(work: () => unknown): Promise<Error> {
+	try {
+		await work();
+	} catch (error) {
+		if (error instanceof Error) return error;
+		throw new Error(`Thrown was no error but ${String(error)}`);
+	}
+	throw new Error('Nothing was thrown');
+}
+
+/** Everything of an error that may come before somebody's eyes, causes included, as one text. */
+export function visibleText(error: unknown): string {
+	const seen = new Set<unknown>();
+	const texts: string[] = [];
+	const visit = (value: unknown) => {
+		if (typeof value !== 'object' || value === null) {
+			texts.push(String(value));
+			return;
+		}
+		if (seen.has(value)) return;
+		seen.add(value);
+		for (const name of Object.getOwnPropertyNames(value)) {
+			texts.push(name);
+			visit((value as Record<string, unknown>)[name]);
+		}
+	};
+	visit(error);
+	return [...texts, JSON.stringify(error)].join('\n');
+}
+
+/** A clock on which a sleep takes no time, for one sleeper at a time. */
+export class FakeClock implements Clock {
+	/** The length of each sleep, in milliseconds. */
+	readonly sleeps: number[] = [];
+
+	constructor(private time = 0) {}
+
+	now(): number {
+		return this.time;
+	}
+
+	/** Lets time pass beside the sleeps: what an answer took. */
+	pass(ms: number): void {
+		this.time += ms;
+	}
+
+	async sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+		if (signal?.aborted) throw new Stopped();
+		this.sleeps.push(ms);
+		this.time += ms;
+	}
+}

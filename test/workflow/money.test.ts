@@ -1,0 +1,502 @@
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { callbackToken } from '../../nodes/MediaGeneration/callback/address';
+import { retryExecution, startWorkflow, type TestWorkflow } from './engine';
+import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
+import { passTime, settle } from './time';
+
+// A batch of 40 is some hundred requests, and the machine may be busy.
+jest.setTimeout(60_000);
+
+const on = stage();
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+const keepsGoing = { onError: 'continueRegularOutput' as const };
+const threeTries = { retryOnFail: true, maxTries: 3, waitBetweenTries: 100 };
+
+const refusals = () => on.creates.filter(({ status }) => status !== 200).length;
+const statuses = () => on.creates.map(({ status }) => status);
+
+/** Milliseconds from each create to the next. */
+const pauses = () => {
+	const { creates } = on;
+	return creates.slice(1).map(({ at }, index) => at - (creates[index]?.at ?? 0));
+};
+
+/** 40 items whose tasks take the given times in turn. */
+const batch = (...latencies: number[]) =>
+	prompts(
+		...Array.from({ length: 40 }, (_, index) => ({
+			prompt: `Prompt ${index}`,
+			simulate: { latencyMs: latencies[index % latencies.length] ?? 0 },
+		})),
+	);
+
+/** Every item came out with its own task, in order, and no task was created twice. */
+function expectAll(output: INodeExecutionData[], items: INodeExecutionData[]) {
+	const prompt = ({ json }: INodeExecutionData) => (json.input as IDataObject | undefined)?.prompt;
+	expect(output.map(prompt)).toEqual(items.map(({ json }) => json.prompt));
+	expect(new Set(field(output, 'state'))).toEqual(new Set(['SUCCESS']));
+	expect(new Set(field(output, 'taskId')).size).toBe(items.length);
+	const created = on.creates.filter(({ status }) => status === 200);
+	expect(created).toHaveLength(items.length);
+}
+
+/** Tasks of another user of the account. */
+function others(count: number, latencyMs: number) {
+	for (let index = 0; index < count; index++) {
+		on.service.createTask(IMAGE_MODEL, { prompt: 'Of another user', simulate: { latencyMs } });
+	}
+}
+
+describe('a create that the service certainly did not take', () => {
+	it.each([
+		['429', { status: 429 }],
+		['429 with Retry-After', { status: 429, retryAfter: 7 }],
+		['503 with Retry-After', { status: 503, retryAfter: 7 }],
+	])('(%s) is sent again', async (_what, refusal) => {
+		const simulate = { createStatus: { ...refusal, times: 2 } };
+		const { output } = await on.run(imageNode(), prompts({ prompt: 'a', simulate }));
+		expect(field(output, 'state')).toEqual(['SUCCESS']);
+		expect(statuses()).toEqual([refusal.status, refusal.status, 200]);
+		expect(on.taskIds).toHaveLength(1);
+	});
+
+	it('is sent no sooner than the seconds say', async () => {
+		const simulate = { createStatus: { status: 503, retryAfter: 45, times: 2 } };
+		await on.run(imageNode(), prompts({ prompt: 'a', simulate }));
+		expect(pauses()).toEqual([45 * SECOND, 45 * SECOND]);
+	});
+
+	it('is sent no sooner than the date says', async () => {
+		const retryAfter = new Date(Date.now() + 20 * SECOND).toUTCString();
+		const simulate = { createStatus: { status: 429, retryAfter, times: 1 } };
+		await on.run(imageNode(), prompts({ prompt: 'a', simulate }));
+		expect(pauses()).toEqual([20 * SECOND]);
+	});
+
+	it.each([0, new Date(0).toUTCString()])(
+		'makes no storm of requests of Retry-After: %s',
+		async (retryAfter) => {
+			on.service.configure({ createStatus: { status: 503, retryAfter } });
+			const { error } = await on.run(imageNode({ timeout: 60 }), prompts('a', 'b'));
+			expect(error?.message).toContain('HTTP 503');
+			expect(on.creates.length).toBeLessThan(12);
+		},
+	);
+
+	it('holds back the other items too', async () => {
+		const simulate = { createStatus: { status: 429, retryAfter: 30, times: 1 } };
+		await on.run(imageNode(), prompts({ prompt: 'a', simulate }, 'b', 'c'));
+		expect(on.creates.map(({ at }) => at - (on.creates[0]?.at ?? 0)).slice(1)).toEqual([
+			30 * SECOND,
+			expect.any(Number),
+			expect.any(Number),
+		]);
+	});
+
+	it('because no connection came about, is given up soon and kept in no doubt', async () => {
+		const startedAt = Date.now();
+		const ran = await on.run(imageNode(), prompts('a', 'b'), {
+			// Nothing listens there: the port is reserved.
+			credential: { ...on.credential, baseUrl: 'http://127.0.0.1:1' },
+		});
+		expect(ran.error?.message).toContain('cannot be reached');
+		expect(descriptionOf(ran)).not.toContain('may be billed');
+		expect(Date.now() - startedAt).toBeLessThan(20 * SECOND);
+	});
+});
+
+describe('a create that the service may have taken', () => {
+	it.each([
+		['lost on the way', { createLost: true }],
+		['HTTP 408', { createStatus: 408 }],
+		['HTTP 500', { createStatus: 500 }],
+		['HTTP 500 with Retry-After', { createStatus: { status: 500, retryAfter: 1 } }],
+		['HTTP 502', { createStatus: 502 }],
+		['HTTP 504', { createStatus: 504 }],
+		['HTTP 503 without Retry-After', { createStatus: 503 }],
+		['a Retry-After that means nothing', { createStatus: { status: 503, retryAfter: 'soon' } }],
+		['an answer without an id', { createShape: 'missing' }],
+	])('(%s) is sent once in all tries, and may be billed once', async (_what, simulate) => {
+		const ran = await on.run(imageNode({}, threeTries), prompts({ prompt: 'a', simulate }));
+		expect(ran.error?.message).toContain('It is not known whether the task was created');
+		expect(descriptionOf(ran)).toContain('The task may exist and may be billed once.');
+		expect(on.creates).toHaveLength(1);
+	});
+
+	it('because no answer came in two minutes, is the same', async () => {
+		on.service.configure({ createDelayMs: 600_000 });
+		const { result } = startWorkflow(on.workflow(imageNode({}, threeTries), prompts('a')));
+		while (on.creates.length === 0) await new Promise((resolve) => setImmediate(resolve));
+		await jest.advanceTimersByTimeAsync(2 * MINUTE);
+		const ran = await passTime(result);
+		expect(ran.error?.message).toContain('It is not known whether the task was created');
+		expect(descriptionOf(ran)).toContain('The task may exist and may be billed once.');
+		expect(on.creates).toHaveLength(1);
+	});
+
+	it('leaves the other items alone, where the node goes on', async () => {
+		const lost = { prompt: 'b', simulate: { createLost: true } };
+		const { output } = await on.run(imageNode({}, keepsGoing), prompts('a', lost, 'c'));
+		expect(field(output, 'state')).toEqual(['SUCCESS', undefined, 'SUCCESS']);
+		expect(output[1]?.json.error).toContain('It is not known whether the task was created');
+	});
+});
+
+describe('an account with a limit', () => {
+	const latencies: Array<[string, number[]]> = [
+		['no time', [0]],
+		['a second each', [SECOND]],
+		['ten seconds each', [10 * SECOND]],
+		['very different times', [SECOND, 20 * SECOND, 3 * SECOND, 7 * SECOND, 500]],
+	];
+	const cases = [1, 3, 10].flatMap((limit) =>
+		latencies.map(([what, times]) => ({ limit, what, times })),
+	);
+
+	it.each(cases)('of $limit lets 40 tasks through that take $what', async ({ limit, times }) => {
+		on.service.configure({ concurrencyLimit: limit });
+		const startedAt = Date.now();
+		const items = batch(...times);
+		const { output } = await on.run(imageNode({ maxInFlight: 40 }), items);
+		expectAll(output, items);
+		expect(refusals()).toBeLessThanOrEqual(6);
+		// Tasks are found finished at a read, up to two seconds later than they are.
+		const longest = times.reduce((sum, time) => sum + Math.ceil(time / 2000) * 2000 + 200, 0);
+		const serial = (longest * 40) / times.length / limit;
+		expect(Date.now() - startedAt).toBeLessThan(serial * 1.3 + 25 * SECOND);
+	});
+
+	it.each([1, 3, 10])('of %d, all of it held by others for five minutes', async (limit) => {
+		on.service.configure({ concurrencyLimit: limit });
+		others(limit, 5 * MINUTE);
+		const items = batch(5 * SECOND);
+		const { output } = await on.run(imageNode({ maxInFlight: 40 }), items);
+		expectAll(output, items);
+		expect(refusals()).toBeLessThanOrEqual(30);
+	});
+
+	it.each([
+		[10, 3],
+		[10, 1],
+		[3, 10],
+		[1, 10],
+	])('that changes from %d to %d during the run', async (before, after) => {
+		on.service.configure({ concurrencyLimit: before });
+		setTimeout(() => on.service.configure({ concurrencyLimit: after }), 15 * SECOND);
+		const items = batch(5 * SECOND);
+		const { output } = await on.run(imageNode({ maxInFlight: 40 }), items);
+		expectAll(output, items);
+		expect(refusals()).toBeLessThanOrEqual(10);
+	});
+
+	it('does not count the wait for a place against the timeout', async () => {
+		on.service.configure({ concurrencyLimit: 1 });
+		const items = prompts(...'abcdefgh').map(({ json }) => ({
+			json: { ...json, simulate: { latencyMs: 20 * SECOND } },
+		}));
+		const startedAt = Date.now();
+		const { output } = await on.run(imageNode({ timeout: 30 }), items);
+		expectAll(output, items);
+		expect(Date.now() - startedAt).toBeGreaterThan(120 * SECOND);
+	});
+});
+
+describe('an account that lets nobody in', () => {
+	beforeEach(() => on.service.configure({ concurrencyLimit: 0 }));
+
+	it.each([2, 40])('ends a run of %d items once the timeout is over', async (count) => {
+		const startedAt = Date.now();
+		const items = batch(0).slice(0, count);
+		const { error } = await on.run(imageNode({ timeout: 600, maxInFlight: 40 }), items);
+		expect(error?.message).toContain('too many tasks or requests under way (HTTP 429)');
+		expect(Date.now() - startedAt).toBeGreaterThan(600 * SECOND);
+		expect(Date.now() - startedAt).toBeLessThan(640 * SECOND);
+	});
+
+	it('and asks for a longer pause than the timeout is not waited for', async () => {
+		on.service.configure({ concurrencyLimit: { limit: 0, retryAfter: 3600 } });
+		const startedAt = Date.now();
+		const { output } = await on.run(imageNode({ timeout: 60 }, keepsGoing), batch(0));
+		expect(new Set(field(output, 'error'))).toEqual(
+			new Set([expect.stringContaining('HTTP 429') as string]),
+		);
+		expect(Date.now() - startedAt).toBeLessThan(5 * SECOND);
+		expect(on.creates.length).toBeLessThan(5);
+	});
+
+	it('lets the execution be stopped within a second', async () => {
+		const { execution, result } = startWorkflow(on.workflow(imageNode(), prompts(...'abc')));
+		for (let second = 0; second < 20; second++) {
+			await settle();
+			await jest.advanceTimersByTimeAsync(SECOND);
+		}
+		const stoppedAt = Date.now();
+		execution.cancel();
+		expect((await passTime(result)).run.status).toBe('canceled');
+		expect(Date.now() - stoppedAt).toBeLessThanOrEqual(SECOND);
+		const sent = on.creates.length;
+		await jest.advanceTimersByTimeAsync(5 * MINUTE);
+		await settle();
+		expect(on.creates).toHaveLength(sent);
+	});
+});
+
+describe('a failure, where the node stops', () => {
+	it('gives the place of the failed task to no other', async () => {
+		on.service.configure({ concurrencyLimit: 1 });
+		const fails = { prompt: 'a', simulate: { outcome: 'FAILURE', latencyMs: 5 * SECOND } };
+		const { error } = await on.run(imageNode({ maxInFlight: 5 }), prompts(fails, 'b', 'c', 'd'));
+		expect(error?.message).toContain('failed at the service');
+		expect(on.taskIds).toHaveLength(1);
+	});
+
+	it('lets no create follow one that was not accepted', async () => {
+		on.service.configure({ concurrencyLimit: 1 });
+		const bad = { prompt: 'b', simulate: { createStatus: 400 } };
+		const first = { prompt: 'a', simulate: { latencyMs: 10 * SECOND } };
+		await on.run(imageNode({ maxInFlight: 5 }), prompts(first, bad, 'c', 'd'));
+		expect(on.taskIds).toHaveLength(1);
+	});
+});
+
+describe('Retry On Fail', () => {
+	const readFails = (times = 1) => ({ readStatus: { status: 404, times } });
+
+	it('takes up finished and running tasks, and pays for none again', async () => {
+		const { output, error } = await on.run(
+			imageNode({}, threeTries),
+			prompts(
+				'a',
+				{ prompt: 'b', simulate: readFails() },
+				{ prompt: 'c', simulate: { latencyMs: 30 * SECOND } },
+			),
+		);
+		expect(error).toBeUndefined();
+		expect(field(output, 'taskId')).toEqual(on.taskIds);
+		expect(on.creates).toHaveLength(3);
+	});
+
+	it('waits for a task that had timed out', async () => {
+		const slow = { prompt: 'a', simulate: { latencyMs: 50 * SECOND } };
+		const { output } = await on.run(imageNode({ timeout: 30 }, threeTries), prompts(slow));
+		expect(field(output, 'state')).toEqual(['SUCCESS']);
+		expect(on.creates).toHaveLength(1);
+	});
+
+	it('creates a failed task again, which cost nothing', async () => {
+		const fails = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
+		const ran = await on.run(imageNode({}, threeTries), prompts('a', fails));
+		expect(ran.error?.message).toContain('failed at the service');
+		expect(on.creates).toHaveLength(1 + 3);
+		expect(descriptionOf(ran)).toContain(on.taskIds[0]);
+	});
+
+	it('names every created task on the last try too', async () => {
+		const ran = await on.run(
+			imageNode({ maxInFlight: 1 }, threeTries),
+			prompts('a', { prompt: 'b', simulate: readFails(99) }, 'c'),
+		);
+		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
+		expect(on.creates).toHaveLength(2);
+	});
+
+	it('pays for nothing again where the node goes on and its first item had failed', async () => {
+		const { output } = await on.run(
+			imageNode({}, { ...threeTries, ...keepsGoing }),
+			prompts({ prompt: 'a', simulate: readFails() }, 'b', 'c'),
+		);
+		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
+		expect(on.creates).toHaveLength(3);
+	});
+
+	it.each(['return', 'trigger'])(
+		'takes up tasks whose items left at once (%s)',
+		async (completion) => {
+			on.service.configure({ callbackLost: true });
+			const { output } = await on.run(
+				imageNode(
+					{},
+					{
+						...threeTries,
+						parameters: { completion, callbackUrl: 'https://n8n.test/webhook/x/callback' },
+					},
+				),
+				prompts('a', { prompt: 'b', simulate: { createStatus: { status: 400, times: 1 } } }),
+			);
+			expect(field(output, 'taskId')).toEqual(on.taskIds);
+			expect(statuses()).toEqual([200, 400, 200]);
+		},
+	);
+});
+
+describe('Retry of a stored execution', () => {
+	/** Runs until it fails, and then once more from what n8n stored. */
+	async function runTwice(first: TestWorkflow, second: TestWorkflow = first) {
+		const failed = await passTime(startWorkflow(first).result);
+		expect(failed.run.status).toBe('error');
+		const creates = on.creates.length;
+		const retried = await passTime(retryExecution(second, failed));
+		return { failed, retried, creates: on.creates.length - creates };
+	}
+	const readFails = { readStatus: { status: 404, times: 1 } };
+	const failing = (...more: Parameters<typeof prompts>) =>
+		prompts('a', { prompt: 'b', simulate: readFails }, ...more);
+
+	it('takes up the tasks of the first execution', async () => {
+		const { retried, creates } = await runTwice(on.workflow(imageNode(), failing('c')));
+		expect(retried.error).toBeUndefined();
+		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
+		expect(creates).toBe(0);
+	});
+
+	it('creates a failed task again, and no other', async () => {
+		const fails = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
+		const { creates } = await runTwice(on.workflow(imageNode(), prompts('a', fails)));
+		expect(creates).toBe(1);
+	});
+
+	it('does not send a create again whose outcome is not known', async () => {
+		const lost = { prompt: 'b', simulate: { createLost: { times: 1 } } };
+		const { retried, creates } = await runTwice(on.workflow(imageNode(), prompts('a', lost)));
+		expect(retried.error?.message).toContain('It is not known whether the task was created');
+		expect(descriptionOf(retried)).toContain('may be billed once');
+		expect(creates).toBe(0);
+	});
+
+	it('creates the items that were never sent', async () => {
+		const workflow = on.workflow(imageNode({ maxInFlight: 1 }), failing('c', 'd'));
+		const { retried, creates } = await runTwice(workflow);
+		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
+		expect(creates).toBe(2);
+	});
+
+	it('creates a new task for a prompt that was changed meanwhile', async () => {
+		const changed = imageNode({}, { parameters: { prompt: '={{ $json.prompt + "!" }}' } });
+		const { creates } = await runTwice(
+			on.workflow(imageNode(), failing()),
+			on.workflow(changed, failing()),
+		);
+		expect(creates).toBe(2);
+	});
+
+	it('names the tasks of the first execution where nothing can be started', async () => {
+		const first = on.workflow(imageNode(), failing());
+		const { retried } = await runTwice(first, {
+			...first,
+			credential: { ...on.credential, apiKey: '' },
+		});
+		expect(retried.error?.message).toContain("The 'API Key'");
+		for (const taskId of on.taskIds) expect(descriptionOf(retried)).toContain(taskId);
+	});
+});
+
+describe('a loop', () => {
+	const loop = (rounds: INodeExecutionData[][]): TestWorkflow => ({
+		...on.workflow(imageNode()),
+		rounds,
+	});
+	const runsOf = ({ run }: { run: { data: { resultData: { runData: object } } } }) =>
+		(run.data.resultData.runData as Record<string, unknown[]>).Media ?? [];
+
+	it('creates the same prompts anew in each round', async () => {
+		const rounds = Array.from({ length: 12 }, () => prompts('a', 'b'));
+		const ran = await passTime(startWorkflow(loop(rounds)).result);
+		expect(ran.run.status).toBe('success');
+		expect(runsOf(ran)).toHaveLength(12);
+		expect(on.taskIds).toHaveLength(24);
+	});
+
+	it('leaves nothing of its rounds in the node’s context', async () => {
+		const ran = await passTime(startWorkflow(loop([prompts('a'), prompts('b')])).result);
+		expect(ran.run.data.executionData?.contextData['node:Media']).toEqual({ createdTasks: {} });
+	});
+
+	it('takes up the round that failed, when the execution is retried', async () => {
+		const fails = { prompt: 'a', simulate: { readStatus: { status: 404, times: 1 } } };
+		const workflow = loop([prompts('a', 'b'), prompts(fails, 'b'), prompts('a', 'b')]);
+		const failed = await passTime(startWorkflow(workflow).result);
+		expect(failed.run.status).toBe('error');
+		expect(on.taskIds).toHaveLength(4);
+		const retried = await passTime(retryExecution(workflow, failed));
+		expect(retried.run.status).toBe('success');
+		expect(on.taskIds).toHaveLength(6);
+	});
+});
+
+describe('Redeliver', () => {
+	const PATH = '/webhook/x/callback';
+	const received: Array<{ url: string; body: string; authorization: string | undefined }> = [];
+	let status = 200;
+	const trigger = http.createServer((request, response) => {
+		const chunks: Buffer[] = [];
+		request.on('data', (chunk: Buffer) => chunks.push(chunk));
+		request.on('end', () => {
+			const { url = '', headers } = request;
+			const body = Buffer.concat(chunks).toString();
+			received.push({ url, body, authorization: headers.authorization });
+			response.writeHead(status).end();
+		});
+	});
+	beforeAll(async () => {
+		await new Promise<void>((resolve) => trigger.listen(0, '127.0.0.1', resolve));
+	});
+	beforeEach(() => {
+		received.length = 0;
+		status = 200;
+	});
+	afterAll(() => {
+		trigger.closeAllConnections();
+		trigger.close();
+	});
+
+	const redeliverNode = () => ({
+		parameters: {
+			resource: 'task',
+			operation: 'redeliver',
+			taskId: '={{ $json.taskId }}',
+			callbackUrl: `http://127.0.0.1:${(trigger.address() as AddressInfo).port}${PATH}`,
+		},
+	});
+	const existing = (finished: boolean) => {
+		const simulate = { latencyMs: MINUTE };
+		const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A', simulate });
+		if (finished) on.service.complete(taskId);
+		return { json: { taskId } };
+	};
+
+	it('sends finished tasks to the trigger, and leaves unfinished ones alone', async () => {
+		const items = [existing(true), existing(false)];
+		const { output } = await on.run(redeliverNode(), items);
+		expect(field(output, 'delivered')).toEqual([true, false]);
+		expect(field(output, 'state')).toEqual(['SUCCESS', 'PENDING']);
+		expect(received).toEqual([
+			{
+				url: `${PATH}?token=${callbackToken(PATH, on.service.apiKey)}`,
+				body: JSON.stringify({ taskId: items[0]?.json.taskId, state: 'SUCCESS' }),
+				authorization: undefined,
+			},
+		]);
+	});
+
+	it('sends no more than a trigger takes, however large the record is', async () => {
+		on.service.configure({ extraFields: { picture: 'x'.repeat(3 * 1024 * 1024) } });
+		const { output } = await on.run(redeliverNode(), [existing(true)]);
+		expect(field(output, 'delivered')).toEqual([true]);
+		expect(received[0]?.body.length).toBeLessThan(1024);
+	});
+
+	it.each([401, 404, 503])('has an error of the item where it answers %d', async (refusal) => {
+		status = refusal;
+		const { output } = await on.run({ ...redeliverNode(), ...keepsGoing }, [existing(true)]);
+		expect(output[0]?.json).toMatchObject({
+			state: 'SUCCESS',
+			error: expect.stringContaining(`(HTTP ${refusal})`) as string,
+		});
+	});
+});

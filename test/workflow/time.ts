@@ -1,0 +1,51 @@
+import * as diagnostics from 'node:diagnostics_channel';
+import type { ClientRequest } from 'node:http';
+
+/** HTTP requests of this process that are under way, of nock's and of real ones. */
+let underWay = 0;
+
+diagnostics.subscribe('http.client.request.start', (message) => {
+	const { request } = message as { request: ClientRequest };
+	underWay++;
+	request.once('close', () => underWay--);
+});
+
+/** Replaces timers and the date, and leaves alone what sockets and streams run on. */
+export function fakeTime(now = Date.UTC(2026, 0, 1)): void {
+	jest.useFakeTimers({
+		now,
+		doNotFake: [
+			'hrtime',
+			'nextTick',
+			'performance',
+			'queueMicrotask',
+			'setImmediate',
+			'clearImmediate',
+		],
+	});
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** Lets everything happen that needs no time to pass: requests with their answers, and what follows from them. */
+export async function settle(): Promise<void> {
+	for (let quiet = 0; quiet < 10; quiet++) {
+		await turn();
+		if (underWay > 0) quiet = 0;
+	}
+}
+
+/**
+ * Lets time pass until the work is done: from one timer to the next, and never while a request is under way. So
+ * hours pass in no time, and every run sees the same times.
+ */
+export async function passTime<T>(work: Promise<T>): Promise<T> {
+	let done = false;
+	const noteEnd = () => (done = true);
+	work.then(noteEnd, noteEnd);
+	for (;;) {
+		await settle();
+		if (done) return await work;
+		await jest.advanceTimersToNextTimerAsync();
+	}
+}

@@ -1,0 +1,166 @@
+import type { IDataObject, INodeExecutionData, WorkflowExecuteMode } from 'n8n-workflow';
+
+import { register } from '../../nodes/MediaGeneration/callback/registry';
+import { deliver } from '../unit/callback/webhook';
+import { hookContext, startTrigger, TRIGGER, type TestNode } from './engine';
+import type { ProcessedData } from './processedData';
+import { useProcessedData } from './processedData';
+import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
+import { passTime } from './time';
+
+const on = stage();
+
+let store: ProcessedData;
+beforeAll(async () => {
+	store = await useProcessedData();
+});
+beforeEach(() => {
+	store.rows.clear();
+	on.service.configure({ callbackLost: true, mediaBytes: 100, mediaType: 'image/png' });
+});
+
+/** A finished task, as the gate admits it. */
+const finished = (outcome: 'SUCCESS' | 'FAILURE' = 'SUCCESS'): INodeExecutionData => {
+	const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
+	on.service.complete(taskId, outcome);
+	const record = on.service.tasks.get(taskId)?.record;
+	return { json: { taskId, record: { ...record } } };
+};
+
+const start = async (
+	items: INodeExecutionData[],
+	options: IDataObject = {},
+	{ mode, ...node }: TestNode & { mode?: WorkflowExecuteMode } = {},
+) => {
+	const trigger = { ...TRIGGER, ...node, parameters: { options } };
+	return await passTime(startTrigger(on.workflow(trigger), items, mode));
+};
+
+describe('the output of the trigger', () => {
+	it('has exactly the fields of the contract', async () => {
+		const task = finished();
+		const { taskId, record } = task.json;
+		const { output } = await start([task]);
+		expect(output.map(({ json }) => json)).toEqual([
+			{
+				taskId,
+				state: 'SUCCESS',
+				resultUrls: [`${on.service.mediaUrl}/media/${String(taskId)}/1.png`],
+				creditsConsumed: 8,
+				record,
+			},
+		]);
+	});
+
+	it('of a failed task has no results', async () => {
+		const { output } = await start([finished('FAILURE')]);
+		expect(output[0]?.json).toMatchObject({ state: 'FAILURE', resultUrls: [], creditsConsumed: 0 });
+	});
+
+	it('is one item for each result where they are split', async () => {
+		on.service.configure({ resultCount: 3 });
+		const { output } = await start([finished()], { splitResults: true });
+		expect(field(output, 'resultIndex')).toEqual([0, 1, 2]);
+	});
+
+	it('carries the downloads in the field that was chosen', async () => {
+		const { output } = await start([finished()], {
+			downloadResults: true,
+			outputBinaryField: 'picture',
+		});
+		expect(output[0]?.binary?.picture).toMatchObject({ fileName: '1.png', mimeType: 'image/png' });
+	});
+});
+
+describe('one task', () => {
+	it('starts the workflow once, however often its callback is admitted', async () => {
+		const task = finished();
+		const runs = [await start([task]), await start([task]), await start([task])];
+		expect(runs.map(({ output }) => output.length)).toEqual([1, 0, 0]);
+		expect(runs.map(({ run }) => run.status)).toEqual(['success', 'success', 'success']);
+	});
+
+	it('starts it once where ten executions begin at the same moment', async () => {
+		const task = finished();
+		const runs = await Promise.all(Array.from({ length: 10 }, async () => await start([task])));
+		expect(runs.filter(({ output }) => output.length > 0)).toHaveLength(1);
+	});
+
+	it('starts each trigger of the workflow once', async () => {
+		const task = finished();
+		const runs = [
+			await start([task], {}, { id: 'first' }),
+			await start([task], {}, { id: 'second' }),
+		];
+		expect(runs.map(({ output }) => output.length)).toEqual([1, 1]);
+	});
+
+	it.each(['manual', 'retry'] as const)('starts it again in a run by hand (%s)', async (mode) => {
+		const task = finished();
+		await start([task]);
+		expect((await start([task], {}, { mode })).output).toHaveLength(1);
+	});
+
+	it('is an error where the database fails, and not silently lost', async () => {
+		const task = finished();
+		store.nextError = new Error('SQLITE_BUSY: database is locked');
+		const { error, output } = await start([task]);
+		expect(error?.message).toContain('database is locked');
+		expect(output).toEqual([]);
+	});
+});
+
+describe('a result that cannot be downloaded', () => {
+	beforeEach(() => on.service.configure({ mediaStatus: 500 }));
+
+	it('stops the workflow with the URL', async () => {
+		const { error } = await start([finished()], { downloadResults: true });
+		expect(error?.message).toMatch(/could not be downloaded \(HTTP 500\): http.*\/1\.png/);
+	});
+
+	it('leaves an item with task and URLs where the node continues', async () => {
+		const task = finished();
+		const { output } = await start(
+			[task],
+			{ downloadResults: true },
+			{ onError: 'continueRegularOutput' },
+		);
+		expect(output[0]?.json).toMatchObject({
+			taskId: task.json.taskId,
+			resultUrls: [expect.stringContaining('/media/')],
+			error: expect.stringContaining('HTTP 500') as string,
+		});
+	});
+
+	it('leaves it on the error output where there is one', async () => {
+		const { output, errors } = await start(
+			[finished()],
+			{ downloadResults: true },
+			{ onError: 'continueErrorOutput' },
+		);
+		expect([output.length, errors.length]).toEqual([0, 1]);
+	});
+});
+
+describe('from the action node to the trigger', () => {
+	it('the address that the action node gives out is one that the trigger admits', async () => {
+		const staticData = {};
+		const { credential } = on;
+		register(hookContext({ node: TRIGGER, credential, staticData }).hook);
+		const node = imageNode({}, { parameters: { completion: 'trigger' } });
+		await on.run(node, prompts('a'), { staticData });
+
+		const [task] = on.service.tasks.values();
+		const { pathname, searchParams } = new URL(task?.webhookUrl ?? '');
+		on.service.complete(task?.taskId ?? '');
+		const callback = deliver({
+			...credential,
+			body: task?.record,
+			path: pathname,
+			token: searchParams.get('token'),
+		});
+		const { workflowData } = await callback.result;
+		const { output } = await start(workflowData?.[0] ?? []);
+		expect(output[0]?.json).toMatchObject({ taskId: task?.taskId, state: 'SUCCESS' });
+	});
+});
