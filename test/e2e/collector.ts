@@ -1,0 +1,47 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { node } from './stage';
+
+/** Counts what the workflow after a trigger does to the outside world: one request for each item. */
+export class Collector {
+	readonly seen: string[] = [];
+
+	private constructor(
+		private readonly server: ReturnType<typeof createServer>,
+		private readonly port: number,
+	) {}
+
+	static async open(): Promise<Collector> {
+		const server = createServer((request, response) => {
+			collector.seen.push(decodeURIComponent((request.url ?? '').slice(1)));
+			response.end('{}');
+		});
+		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+		const collector = new Collector(server, (server.address() as AddressInfo).port);
+		return collector;
+	}
+
+	/** A node that reports each item's task id here. */
+	node(name = 'After') {
+		return node(
+			'n8n-nodes-base.httpRequest',
+			name,
+			{ method: 'POST', url: `=http://127.0.0.1:${this.port}/{{ $json.taskId }}`, options: {} },
+			4.2,
+		);
+	}
+
+	/** Waits until something was seen this many times, and then as long again as it takes for more to come. */
+	async settle(count: number, timeoutMs = 60_000): Promise<void> {
+		const giveUp = Date.now() + timeoutMs;
+		while (this.seen.length < count && Date.now() < giveUp) await sleep(100);
+		await sleep(1500);
+	}
+
+	close(): void {
+		this.server.close();
+		this.server.closeAllConnections();
+	}
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { IDataObject } from 'n8n-workflow';
+
+import { outputItems } from '../n8n/client';
+import { Stage } from './stage';
+
+let stage: Stage;
+beforeAll(async () => {
+	stage = await Stage.open({ N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem' });
+}, 900_000);
+afterAll(async () => await stage?.close());
+beforeEach(() => {
+	stage.reset();
+});
+
+/** Downloads the result of one task for each object of switches, with failed items coming out. */
+async function run(...switches: IDataObject[]) {
+	const id = await stage.startImages(
+		switches,
+		{ downloadResults: true },
+		{ node: { onError: 'continueRegularOutput' } },
+	);
+	return outputItems(await stage.client.waitForExecution(id, 110_000), 'Media');
+}
+
+/** Resident memory of n8n's main process, in MiB. */
+function memoryMiB(): number {
+	const status = readFileSync(`/proc/${stage.n8n.pid}/status`, 'utf8');
+	return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}
+
+test('a result of 1 GiB goes into the file system, with less than 100 MiB more memory in n8n', async () => {
+	// Once before, so that what n8n loads for its first download is not counted.
+	await run({});
+	const before = memoryMiB();
+	let most = before;
+	let isDone = false;
+	const watch = (async () => {
+		while (!isDone) {
+			most = Math.max(most, memoryMiB());
+			await sleep(50);
+		}
+	})();
+	const [item] = await run({ mediaBytes: 1024 ** 3, mediaType: 'video/mp4' });
+	isDone = true;
+	await watch;
+	console.log(`1 GiB: ${Math.round(most - before)} MiB more memory at most`);
+	expect(item?.json.error).toBeUndefined();
+	expect(item?.binary?.data).toMatchObject({ mimeType: 'video/mp4', bytes: 1024 ** 3 });
+	expect(most - before).toBeLessThan(100);
+});
+
+test('a redirect to another host works, and carries no key', async () => {
+	const [item] = await run({ mediaRedirect: true });
+	expect(item?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+	const media = stage.service.requests.filter(({ path }) => path.includes('/media/'));
+	expect(media.length).toBeGreaterThanOrEqual(2);
+	expect(media.every(({ authorization }) => authorization === undefined)).toBe(true);
+});
+
+test.each([
+	['is a web page', { mediaHtml: true }, 'web page'],
+	['is empty', { mediaEmpty: true }, 'empty'],
+	['is shorter than its announced length', { mediaTruncated: true }, 'broke off'],
+	['is gone', { mediaStatus: 404 }, 'HTTP 404'],
+])('a result that %s is an error of its item, which keeps the URL', async (_, simulate, said) => {
+	const [bad, good] = await run(simulate, {});
+	expect(bad?.json).toMatchObject({
+		state: 'SUCCESS',
+		resultUrls: [expect.stringContaining('http')],
+		error: expect.stringContaining(said),
+	});
+	expect(bad?.binary).toBeUndefined();
+	expect(good?.json.error).toBeUndefined();
+	expect(good?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+});

@@ -1,0 +1,169 @@
+import { listAsInstalled } from '../n8n/registration';
+import { type SimulatedService, startService } from '../service/service';
+import { findChromium } from './chromium';
+import { Editor } from './editor';
+import { Stage } from './stage';
+
+const chromium = findChromium();
+if (chromium.missing) console.log(`The tests in the editor are left out. ${chromium.missing}`);
+const describeInEditor = chromium.path ? describe : describe.skip;
+
+describeInEditor('in the editor, as a new user', () => {
+	let stage: Stage;
+	let prefixed: SimulatedService;
+	let editor: Editor;
+
+	beforeAll(async () => {
+		stage = await Stage.open();
+		await listAsInstalled(stage.n8n, stage.client, {
+			name: 'n8n-nodes-media-generation',
+			version: '0.1.0',
+		});
+		await stage.client.deleteCredential(stage.credential.id);
+		prefixed = await startService({ pathPrefix: '/v1' });
+		editor = await Editor.open(chromium.path ?? '', stage.n8n.url);
+		await editor.logIn();
+	}, 900_000);
+	afterAll(async () => {
+		await editor?.close();
+		await prefixed?.close();
+		await stage?.close();
+	});
+	beforeEach(async () => {
+		stage.service.resetSettings();
+		stage.service.clear();
+		await editor.newWorkflow();
+	});
+	afterEach(() => {
+		expect(editor.errors.filter((text) => /media.?generation/i.test(text))).toEqual([]);
+	});
+
+	const shown = async (part: { innerText(): Promise<string> }) => await part.innerText();
+
+	test('a search finds the three nodes and their actions', async () => {
+		for (const text of ['image', 'text to image', 'video', 'generate', 'media']) {
+			await editor.search(text);
+			await editor.entry('Media Generation').waitFor();
+		}
+		// n8n shows the action node and the trigger as one.
+		await editor.entry('Media Generation Credits').waitFor();
+		expect(await shown(editor.entry('Media Generation'))).toContain('Generate images and videos');
+		await editor.entry('Media Generation').click();
+		await editor.entry('On task succeeded').waitFor();
+		await editor.toggle('Actions');
+		await editor.entry('Generate video').waitFor();
+		const titles = await editor.entryTitles();
+		expect(titles).toEqual(
+			expect.arrayContaining([
+				'On task failed',
+				'On task succeeded',
+				'Generate image',
+				'Generate video',
+				'Create task',
+				'Get task',
+				'Wait for task',
+			]),
+		);
+	});
+
+	test('the credential dialog says what is wrong, and takes what is right', async () => {
+		const { url, apiKey } = stage.service;
+		await editor.add('Media Generation', 'Generate image');
+		const dialog = await editor.newCredential();
+
+		await dialog.save(`${prefixed.url}/`, prefixed.apiKey);
+		// It closes by itself when the test has succeeded, and tests again when it is opened again.
+		await dialog.closed();
+		await editor.editCredential();
+		await dialog.success.waitFor();
+
+		await dialog.save(url, 'sk-live-wrong');
+		await dialog.says("does not accept this 'API Key' (401)");
+		await dialog.save(url.replace('http://', ''), apiKey);
+		await dialog.says(`has no scheme: '${url.replace('http://', '')}'. Start it with https://`);
+		await dialog.save(`${url}/api/generate`, apiKey);
+		await dialog.says("ends in '/api/generate'. Leave that out");
+		await dialog.save(`${url}/elsewhere`, apiKey);
+		await dialog.says('No media generation service answers at this');
+		// A site that answers a web page to everything is not the service.
+		stage.service.configure({
+			creditsStatus: { status: 200, body: '<!doctype html>', contentType: 'text/html' },
+		});
+		await dialog.save(`${url}/`, apiKey);
+		await dialog.says('No media generation service answers at this');
+		stage.service.resetSettings();
+
+		await dialog.save(url, apiKey);
+		await dialog.success.waitFor();
+	});
+
+	test('a prompt becomes a picture, which the output panel shows', async () => {
+		await editor.add('Media Generation', 'Generate image');
+		await editor.execute();
+		await editor.toast.getByText('Parameter "Prompt" is required').waitFor();
+
+		await editor.fill('prompt', 'A lighthouse at dusk');
+		await editor.addOption('Download Results');
+		await editor.switchOn('downloadResults');
+		await editor.execute();
+		await editor.showOutput('JSON');
+		await editor.outputHas('SUCCESS');
+		await editor.outputHas('resultUrls');
+		await editor.showOutput('Binary');
+		await editor.get('ndv-view-binary-data').click();
+		const picture = editor.output.locator('img');
+		await picture.waitFor();
+		expect(
+			await picture.evaluate((image: HTMLImageElement) =>
+				image.decode().then(() => image.naturalWidth),
+			),
+		).toBeGreaterThan(100);
+	});
+
+	test('a task that fails shows its reason and its id', async () => {
+		stage.service.configure({ outcome: 'FAILURE', failureMessage: 'The prompt is not allowed.' });
+		await editor.add('Media Generation', 'Generate image');
+		await editor.fill('prompt', 'A lighthouse at dusk');
+		await editor.execute();
+		await editor.outputHas('The prompt is not allowed');
+		const [taskId = ''] = stage.service.tasks.keys();
+		expect(await shown(editor.output)).toContain(taskId);
+	});
+
+	test('each completion and each operation shows its own fields', async () => {
+		await editor.add('Media Generation', 'Generate image');
+		await editor.choose('completion', 'Notify a Trigger');
+		await editor.parameter('callbackUrl').waitFor();
+		await editor.choose('completion', 'Wait by Polling');
+		await editor.parameter('callbackUrl').waitFor({ state: 'detached' });
+		await editor.choose('resource', 'Video');
+		await editor.parameter('durationSeconds').waitFor();
+		await editor.parameter('imageUrl').waitFor();
+		await editor.choose('imageSource', 'From Binary Data');
+		await editor.parameter('binaryPropertyName').waitFor();
+		await editor.parameter('imageUrl').waitFor({ state: 'detached' });
+		await editor.choose('resource', 'Task');
+		await editor.choose('operation', 'Wait');
+		await editor.parameter('taskId').waitFor();
+		expect(await editor.parameter('prompt').count()).toBe(0);
+	});
+
+	test('the panel of the trigger shows its URLs and that a workflow needs no address', async () => {
+		await editor.add('Media Generation', 'On task succeeded');
+		await editor.panel.getByText('Webhook URLs').click();
+		await editor.panel.getByText(/webhook-test\/[\w-]+\/callback/).waitFor();
+		await editor.panel.getByText('Production URL', { exact: true }).click();
+		await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
+		expect(await shown(editor.panel)).toContain('Once this workflow is published');
+		await editor.closePanel();
+		expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
+	});
+
+	test('the credits node shows the balance', async () => {
+		await editor.add('Media Generation Credits', 'Get credit balance');
+		await editor.execute();
+		await editor.showOutput('JSON');
+		await editor.outputHas('balance');
+		await editor.outputHas(String(stage.service.balance));
+	});
+});

@@ -1,0 +1,200 @@
+/** Takes the pictures in docs/images/: `npm run screenshots`. */
+import { mkdirSync, statSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import type { PageScreenshotOptions } from 'playwright-core';
+
+import { readExample, saveCredential } from '../demo/examples';
+import { listAsInstalled } from '../n8n/registration';
+import { findChromium } from './chromium';
+import { Editor } from './editor';
+import { Stage } from './stage';
+
+const ROOT = resolve(__dirname, '../..');
+const FOLDER = join(ROOT, 'docs/images');
+const MAX_BYTES = 250_000;
+const BATCH_TIMEOUT_MS = 120_000;
+
+async function save(
+	name: string,
+	what: { screenshot(options: PageScreenshotOptions): Promise<Buffer> },
+	clip?: PageScreenshotOptions['clip'],
+): Promise<void> {
+	const path = join(FOLDER, `${name}.png`);
+	await what.screenshot({ path, animations: 'disabled', caret: 'hide', ...(clip && { clip }) });
+	const { size } = statSync(path);
+	console.log(`${relative(ROOT, path)}: ${Math.round(size / 1000)} kB`);
+	if (size > MAX_BYTES) throw new Error(`${name}.png is larger than ${MAX_BYTES / 1000} kB.`);
+}
+
+/** Hides what lies over the things that are to be seen. */
+async function tidy(editor: Editor): Promise<void> {
+	await editor.page.addStyleTag({
+		content: '.el-notification, [data-test-id="floating-nodes"] { display: none !important }',
+	});
+}
+
+/** What is on the canvas, with a margin. */
+async function saveCanvas(name: string, editor: Editor): Promise<void> {
+	const margin = 24;
+	const nodes = await editor.page.locator('.vue-flow__node').all();
+	const boxes = (await Promise.all(nodes.map((node) => node.boundingBox()))).filter(
+		(box) => box !== null,
+	);
+	const x = Math.min(...boxes.map((box) => box.x)) - margin;
+	const y = Math.min(...boxes.map((box) => box.y)) - margin;
+	const right = Math.max(...boxes.map((box) => box.x + box.width)) + margin;
+	const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + margin;
+	await save(name, editor.page, { x, y, width: right - x, height: bottom - y });
+}
+
+/** The node creator with a search for this package. */
+async function saveSearch(name: string, editor: Editor): Promise<void> {
+	await editor.search('media');
+	await editor.entry('Media Generation').waitFor();
+	await editor.settle();
+	const list = await editor.get('node-creator').boundingBox();
+	if (!list) throw new Error('The node creator is not to be seen.');
+	await save(name, editor.page, { ...list, height: 380 });
+}
+
+/** The panel of a node, with no field in focus. */
+async function savePanel(name: string, editor: Editor): Promise<void> {
+	await editor.panel.evaluate(() => {
+		if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+	});
+	await editor.page.mouse.move(0, 0);
+	await editor.settle();
+	await save(name, editor.panel);
+}
+
+/** The example batch in n8n, with the pictures downloaded. */
+async function createBatch(stage: Stage): Promise<string> {
+	const definition = readExample('batch-of-prompts');
+	const credential = await saveCredential(stage.client, {
+		baseUrl: stage.service.url,
+		apiKey: stage.service.apiKey,
+	});
+	const nodes = definition.nodes.map((node) =>
+		node.type.endsWith('.mediaGeneration')
+			? {
+					...node,
+					credentials: { mediaGenerationApi: { id: credential.id, name: credential.name } },
+					parameters: {
+						...node.parameters,
+						options: { ...(node.parameters.options as object), downloadResults: true },
+					},
+				}
+			: node,
+	);
+	return (await stage.client.createWorkflow({ ...definition, nodes })).id;
+}
+
+async function runBatch(editor: Editor, workflowId: string): Promise<void> {
+	await editor.openWorkflow(workflowId);
+	await tidy(editor);
+	await editor.get('execute-workflow-button').click();
+	await editor
+		.node('To look into')
+		.getByTestId('canvas-node-status-success')
+		.waitFor({ timeout: BATCH_TIMEOUT_MS });
+	await editor.get('zoom-to-fit').click();
+	await editor.settle();
+}
+
+/** Shows the first picture in the output panel. */
+async function showPicture(editor: Editor): Promise<void> {
+	await editor.showOutput('Binary');
+	await editor.get('ndv-view-binary-data').first().click();
+	const picture = editor.output.locator('img');
+	await picture.evaluate((image: HTMLImageElement) => image.decode());
+}
+
+async function inLight(editor: Editor, workflowId: string): Promise<void> {
+	const start = async () => {
+		await editor.newWorkflow();
+		await tidy(editor);
+	};
+
+	await runBatch(editor, workflowId);
+	await saveCanvas('batch', editor);
+	await editor.openNode('Generate images');
+	await showPicture(editor);
+	await savePanel('batch-picture', editor);
+
+	await start();
+	await saveSearch('search', editor);
+
+	await start();
+	await editor.add('Media Generation', 'Generate image');
+	await editor.editCredential();
+	await editor.dialog.success.waitFor();
+	await editor.settle();
+	await save('credential', editor.dialog.root);
+
+	await start();
+	await editor.add('Media Generation', 'Generate video');
+	await editor.fill('prompt', 'Waves roll in while the beam of the lighthouse turns');
+	await editor.fill('imageUrl', 'https://example.com/lighthouse.png');
+	await editor.fill('durationSeconds', '5');
+	await savePanel('action-node', editor);
+
+	await start();
+	await editor.add('Media Generation', 'On task succeeded');
+	await editor.panel.getByText('Webhook URLs').click();
+	await editor.panel.getByText('Production URL', { exact: true }).click();
+	await savePanel('trigger-node', editor);
+
+	await start();
+	await editor.add('Media Generation Credits', 'Get credit balance');
+	await editor.addOption('Minimum Balance');
+	await editor.fill('minimumBalance', '500');
+	await editor.execute();
+	await editor.showOutput('JSON');
+	await editor.outputHas('balance');
+	await savePanel('credits-node', editor);
+}
+
+async function inDark(editor: Editor, workflowId: string): Promise<void> {
+	await runBatch(editor, workflowId);
+	await saveCanvas('batch-dark', editor);
+	await editor.newWorkflow();
+	await saveSearch('search-dark', editor);
+}
+
+async function main(): Promise<void> {
+	const chromium = findChromium();
+	if (!chromium.path) throw new Error(chromium.missing);
+	mkdirSync(FOLDER, { recursive: true });
+	const stage = await Stage.open();
+	try {
+		await listAsInstalled(stage.n8n, stage.client, {
+			name: 'n8n-nodes-media-generation',
+			version: '0.1.0',
+		});
+		await stage.client.deleteCredential(stage.credential.id);
+		const workflowId = await createBatch(stage);
+		for (const dark of [false, true]) {
+			const editor = await Editor.open(chromium.path, stage.n8n.url, {
+				dark,
+				width: 1340,
+				height: 860,
+			});
+			try {
+				await editor.logIn();
+				await (dark ? inDark : inLight)(editor, workflowId);
+			} catch (error) {
+				await editor.page.screenshot({ path: join(ROOT, 'test/artefacts/screenshots-failed.png') });
+				throw error;
+			} finally {
+				await editor.close();
+			}
+		}
+	} finally {
+		await stage.close();
+	}
+}
+
+main().catch((error: unknown) => {
+	console.error(error instanceof Error ? error.message : error);
+	process.exitCode = 1;
+});

@@ -1,0 +1,271 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
+import { outputItems } from '../n8n/client';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { Collector } from './collector';
+import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+
+let stage: Stage;
+let collector: Collector;
+let workflowId: string;
+let url: string;
+let address: string;
+
+beforeAll(async () => {
+	stage = await Stage.open();
+	collector = await Collector.open();
+	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
+	const orders = itemsNode('Prompts', [{ prompt: 'one' }, { prompt: 'two' }]);
+	const order = stage.mediaNode('mediaGeneration', 'Order', {
+		resource: 'image',
+		operation: 'generate',
+		prompt: '={{ $json.prompt }}',
+		completion: 'trigger',
+	});
+	const start = manualTrigger();
+	const lanes = [inARow(start, orders, order), inARow(trigger, collector.node())];
+	const workflow = await stage.client.createWorkflow({
+		name: 'Two lanes',
+		nodes: lanes.flatMap(({ nodes }) => nodes),
+		connections: Object.assign({}, ...lanes.map(({ connections }) => connections)),
+	});
+	workflowId = workflow.id;
+	const path = stage.client.webhookPath(trigger, 'callback');
+	await stage.client.publish(workflow.id, [path]);
+	url = stage.n8n.url + path;
+	address = callbackAddress(url, stage.service.apiKey);
+}, 900_000);
+afterAll(async () => {
+	collector.close();
+	await stage?.close();
+});
+beforeEach(() => {
+	stage.reset();
+	collector.seen.length = 0;
+});
+
+/** As many finished tasks, created elsewhere, whose callbacks nobody has delivered yet. */
+function finishedTasks(count: number): string[] {
+	const { service } = stage;
+	return Array.from({ length: count }, (_, index) => {
+		const { taskId } = service.createTask(IMAGE_MODEL, { prompt: `Task ${index}` });
+		service.complete(taskId);
+		return taskId;
+	});
+}
+
+const post = async (to: string, body: unknown, init: RequestInit = {}) =>
+	await fetch(to, {
+		method: 'POST',
+		headers: { 'content-type': 'application/json' },
+		body: typeof body === 'string' ? body : JSON.stringify(body),
+		...init,
+	});
+
+const executionCount = async () => (await stage.client.listExecutions({ workflowId })).length;
+
+/** How often each of some texts is there. */
+const tally = (texts: string[]) =>
+	[...new Set(texts)].map((text) => `${texts.filter((other) => other === text).length} × ${text}`);
+
+const shuffled = <T>(list: T[]) =>
+	list
+		.map((value) => ({ value, at: Math.random() }))
+		.sort((a, b) => a.at - b.at)
+		.map(({ value }) => value);
+
+describe('a callback that is not admitted starts nothing', () => {
+	const reads = () => stage.service.requests.filter(({ host }) => host === 'api').length;
+
+	async function expectRefused(status: number, to: string, body: unknown) {
+		const executions = await executionCount();
+		const response = await post(to, body);
+		expect(response.status).toBe(status);
+		expect(await executionCount()).toBe(executions);
+		return response;
+	}
+
+	test.each([
+		['no token', () => url],
+		['a wrong token', () => `${url}?token=${'0'.repeat(64)}`],
+		['two tokens', () => `${address}&token=${'0'.repeat(64)}`],
+		['twice the right token', () => `${address}&${new URL(address).search.slice(1)}`],
+	])('%s: 401, and the service is not asked', async (_, to) => {
+		const [taskId] = finishedTasks(1);
+		await expectRefused(401, to(), { taskId });
+		expect(reads()).toBe(0);
+	});
+
+	test('2 MiB of body: 413 with a token, 401 without, and the service is not asked', async () => {
+		const [taskId] = finishedTasks(1);
+		const body = { taskId, padding: 'x'.repeat(2 * 1024 * 1024) };
+		await expectRefused(413, address, body);
+		await expectRefused(401, url, body);
+		expect(reads()).toBe(0);
+	});
+
+	test.each([[{}], [{ taskId: '' }], [{ taskId: '..' }], [[1, 2]]])(
+		'no task id in %j: 400',
+		async (body) => {
+			await expectRefused(400, address, body);
+			expect(reads()).toBe(0);
+		},
+	);
+
+	test('what is not JSON is refused by n8n itself', async () => {
+		await expectRefused(422, address, 'not json');
+	});
+
+	test('a task that the service does not know: 404', async () => {
+		await expectRefused(404, address, { taskId: 'no-such-task' });
+	});
+
+	test('a task that is still pending, whatever the body claims: 503 with Retry-After', async () => {
+		const { taskId } = stage.service.createTask(IMAGE_MODEL, {
+			prompt: 'slow',
+			simulate: { latencyMs: 60_000 },
+		});
+		const response = await expectRefused(503, address, {
+			taskId,
+			state: 'SUCCESS',
+			resultUrls: ['http://x'],
+		});
+		expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+	});
+
+	test('a service that is down: 503, and the task starts the workflow when it is up again', async () => {
+		const [taskId] = finishedTasks(1);
+		stage.service.configure({ readStatus: 500 });
+		await expectRefused(503, address, { taskId });
+		stage.service.resetSettings();
+		expect((await post(address, { taskId })).status).toBe(200);
+		await collector.settle(1);
+		expect(collector.seen).toEqual([taskId]);
+	});
+
+	test('a service that hangs is answered for within 10 s', async () => {
+		const [taskId] = finishedTasks(1);
+		stage.service.configure({ readDelayMs: 30_000 });
+		const start = Date.now();
+		await expectRefused(503, address, { taskId });
+		expect(Date.now() - start).toBeLessThan(10_000);
+	});
+
+	test('a GET is answered 404', async () => {
+		expect((await fetch(address)).status).toBe(404);
+	});
+});
+
+test('the record of the service is believed over the body of the callback', async () => {
+	const { service } = stage;
+	const { taskId } = service.createTask(IMAGE_MODEL, { prompt: 'lie' });
+	service.complete(taskId, 'FAILURE');
+	await post(address, {
+		data: { task_id: taskId, state: 'SUCCESS', resultUrls: ['http://evil.example'] },
+	});
+	await collector.settle(1);
+	const [latest] = await stage.client.listExecutions({ workflowId });
+	const execution = await stage.client.getExecution(latest?.id ?? '');
+	expect(outputItems(execution, 'Finished')).toEqual([
+		expect.objectContaining({
+			json: {
+				taskId,
+				state: 'FAILURE',
+				resultUrls: [],
+				creditsConsumed: 0,
+				record: expect.objectContaining({ taskId, state: 'FAILURE' }),
+			},
+		}),
+	]);
+});
+
+test('an action node of the same workflow finds the trigger, and each task starts the second lane', async () => {
+	const ordered = await stage.client.waitForExecution(await stage.client.run(workflowId));
+	const items = outputItems(ordered, 'Order');
+	expect(items.map(({ json }) => json.state)).toEqual(['PENDING', 'PENDING']);
+	await collector.settle(2);
+	expect([...collector.seen].sort()).toEqual(items.map(({ json }) => json.taskId).sort());
+	const authorised = [...stage.service.tasks.values()].map(({ webhookUrl }) => webhookUrl);
+	expect(authorised).toEqual([address, address]);
+});
+
+test('"Listen for test event" shows the record, also of a task that was seen before', async () => {
+	const { client } = stage;
+	const [taskId = ''] = finishedTasks(1);
+	const testAddress = callbackAddress(
+		url.replace('/webhook/', '/webhook-test/'),
+		stage.service.apiKey,
+	);
+	for (let round = 0; round < 2; round++) {
+		await client.listenForTestEvent(workflowId, 'Finished');
+		expect((await post(testAddress, { taskId })).status).toBe(200);
+		await collector.settle(round + 1);
+	}
+	expect(collector.seen).toEqual([taskId, taskId]);
+	// The production trigger goes on, and knows nothing of the test.
+	expect((await post(address, { taskId })).status).toBe(200);
+	await collector.settle(3);
+	expect(collector.seen).toHaveLength(3);
+});
+
+test('task: redeliver brings a lost callback to the trigger, and one that came starts nothing', async () => {
+	const { client, service } = stage;
+	const [lost = '', came = ''] = finishedTasks(2);
+	const { taskId: pending } = service.createTask(IMAGE_MODEL, {
+		prompt: 'slow',
+		simulate: { latencyMs: 60_000 },
+	});
+	await post(address, { taskId: came });
+	await collector.settle(1);
+	const ids = [lost, came, pending].map((taskId) => ({ taskId }));
+	const workflow = await client.createWorkflow({
+		name: 'Redeliver',
+		...inARow(
+			manualTrigger(),
+			itemsNode('Tasks', ids),
+			stage.mediaNode('mediaGeneration', 'Redeliver', {
+				resource: 'task',
+				operation: 'redeliver',
+				taskId: '={{ $json.taskId }}',
+				callbackUrl: url,
+			}),
+		),
+	});
+	const execution = await client.waitForExecution(await client.run(workflow.id));
+	const items = outputItems(execution, 'Redeliver');
+	expect(items.map(({ json }) => [json.taskId, json.state, json.delivered])).toEqual([
+		[lost, 'SUCCESS', true],
+		[came, 'SUCCESS', true],
+		[pending, 'PENDING', false],
+	]);
+	await collector.settle(2);
+	expect(collector.seen).toEqual([came, lost]);
+});
+
+test('60 tasks start the workflow 60 times: five callbacks each at once, a power cut, 40 of them again', async () => {
+	const tasks = finishedTasks(60);
+	const deliveries = shuffled(tasks.flatMap((taskId) => Array<string>(5).fill(taskId)));
+	const answers = await Promise.all(
+		deliveries.map(async (taskId) => {
+			const response = await post(address, { taskId });
+			return `${response.status} ${(await response.text()).replaceAll(taskId, '…')}`;
+		}),
+	);
+	console.log(tally(answers));
+	expect(answers.every((text) => text.startsWith('200'))).toBe(true);
+	await collector.settle(60);
+	expect([...collector.seen].sort()).toEqual([...tasks].sort());
+
+	await stage.killAndRestart();
+	await stage.client.waitForWebhook(new URL(url).pathname);
+	const again = await Promise.all(
+		shuffled(tasks.slice(0, 40)).map(async (taskId) => (await post(address, { taskId })).status),
+	);
+	expect(again).toEqual(Array(40).fill(200));
+	await sleep(5000);
+	expect([...collector.seen].sort()).toEqual([...tasks].sort());
+	console.log(
+		`${deliveries.length + again.length} callbacks, ${collector.seen.length} runs of the workflow`,
+	);
+});
