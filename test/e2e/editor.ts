@@ -205,6 +205,7 @@ export class Editor {
 			await this.get('node-credentials-select').click();
 			await this.get('node-credentials-select-item-new').locator('visible=true').click();
 		}
+		await this.dialog.named();
 		return this.dialog;
 	}
 
@@ -251,6 +252,11 @@ export class CredentialDialog {
 
 	constructor(private readonly editor: Editor) {
 		this.root = editor.get('editCredential-modal');
+	}
+
+	/** Waits for the name that n8n gives a new credential: without one it cannot be saved. */
+	async named(): Promise<void> {
+		await this.root.locator('[data-test-id="credential-name"][title]:not([title=""])').waitFor();
 	}
 
 	/** Saves the credential, which n8n tests then. */
