@@ -12,6 +12,7 @@ import {
 import { admitResume } from './callback/resume';
 import { RESUME_PATH } from './callback/suspension';
 import { completionFields } from './fields/completion';
+import { panelHints } from './fields/hints';
 import { imageFields } from './fields/image';
 import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
@@ -26,7 +27,9 @@ export class MediaGeneration implements INodeType {
 		icon: { light: 'file:mediaGeneration.svg', dark: 'file:mediaGeneration.dark.svg' },
 		group: ['transform'],
 		version: 1,
-		subtitle: '={{ $parameter["resource"] + ": " + $parameter["operation"] }}',
+		// A model that is not one of the defaults follows, without its provider.
+		subtitle:
+			'={{ $parameter["resource"] + ": " + $parameter["operation"] + (["", "imagevendor/image-model-2-text-to-image", "videovendor/video-model-2-mini"].includes($parameter["model"] || "") ? "" : " · " + String($parameter["model"]).split("/").pop()) }}',
 		description:
 			'Generate images and videos, many in parallel, with an asynchronous media generation service',
 		defaults: { name: 'Media Generation' },
@@ -45,6 +48,7 @@ export class MediaGeneration implements INodeType {
 				restartWebhook: true,
 			},
 		],
+		hints: panelHints,
 		properties: [
 			{
 				displayName: 'Resource',
@@ -54,8 +58,8 @@ export class MediaGeneration implements INodeType {
 				default: 'image',
 				options: [
 					{ name: 'Image', value: 'image' },
-					{ name: 'Task', value: 'task' },
 					{ name: 'Video', value: 'video' },
+					{ name: 'Task', value: 'task' },
 				],
 			},
 			...imageFields,

@@ -63,7 +63,7 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"Once this workflow is published, its Media Generation nodes with Completion 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. The service must be able to reach that URL.",
+					"Once this workflow is published, its Media Generation nodes with Completion 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. The service must be able to reach that URL: on your own computer, set n8n's environment variable WEBHOOK_URL to a public address (a tunnel) first.",
 				name: 'notice',
 				type: 'notice',
 				default: '',
@@ -77,14 +77,14 @@ export class MediaGenerationTrigger implements INodeType {
 				description: 'Which finished tasks start the workflow',
 				options: [
 					{
-						name: 'Task Failed',
-						value: 'FAILURE',
-						description: 'The generation failed, and the task cost nothing',
-					},
-					{
 						name: 'Task Succeeded',
 						value: 'SUCCESS',
 						description: 'The results are ready',
+					},
+					{
+						name: 'Task Failed',
+						value: 'FAILURE',
+						description: 'The generation failed, and the task cost nothing',
 					},
 				],
 			},

@@ -6,6 +6,9 @@ const CREATES = [
 	{ resource: ['task'], operation: ['create'] },
 ];
 
+const REACHABLE =
+	"The service must be able to call this n8n. On your own computer, set n8n's environment variable WEBHOOK_URL to a public address (a tunnel) before you run this";
+
 const completion: INodeProperties = {
 	displayName: 'Completion',
 	name: 'completion',
@@ -40,14 +43,28 @@ const completion: INodeProperties = {
 	],
 };
 
+/** What each choice costs beside money. */
+const NOTICES: Record<string, string> = {
+	poll: "If n8n restarts during the wait, this execution ends without the results, but the tasks go on and are billed. For videos and large batches, choose 'Suspend Until Callback'.",
+	suspend: `${REACHABLE}: without a callback, the execution goes on when 'Timeout' is over, and without the results.`,
+	trigger: `Publish the workflow of the trigger first. ${REACHABLE}.`,
+	return:
+		"Nothing waits for these tasks, which are billed. Store each 'taskId': it is the way to the results.",
+};
+
+const notices = Object.entries(NOTICES).map(([value, displayName]) => ({
+	value,
+	notice: { displayName, name: 'completionNotice', type: 'notice', default: '' } as const,
+}));
+
 const callbackUrl: INodeProperties = {
 	displayName: 'Callback URL',
 	name: 'callbackUrl',
 	type: 'string',
 	default: '',
 	placeholder: 'e.g. https://n8n.example.com/webhook/…/callback',
-	description:
-		'Production URL of the Media Generation Trigger to notify. Leave empty for the trigger of this same workflow, which must be published. The service must be able to reach it.',
+	hint: 'Leave empty for the published trigger of this same workflow',
+	description: 'Production URL of the Media Generation Trigger to notify, copied from its panel',
 };
 
 const redelivers = { resource: ['task'], operation: ['redeliver'] };
@@ -55,6 +72,10 @@ const redelivers = { resource: ['task'], operation: ['redeliver'] };
 export const completionFields: INodeProperties[] = [
 	...CREATES.flatMap((show) => [
 		{ ...completion, displayOptions: { show } },
+		...notices.map(({ value, notice }) => ({
+			...notice,
+			displayOptions: { show: { ...show, completion: [value] } },
+		})),
 		{ ...callbackUrl, displayOptions: { show: { ...show, completion: ['trigger'] } } },
 	]),
 	{ ...callbackUrl, displayOptions: { show: redelivers } },

@@ -1,6 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../service/prices';
+import { IMAGE_MODEL, IMAGE_PRICE_USD } from '../service/prices';
 
 const show = { resource: ['image'], operation: ['generate'] };
 
@@ -29,8 +29,8 @@ export const imageFields: INodeProperties[] = [
 		displayOptions: { show },
 		default: IMAGE_MODEL,
 		placeholder: 'e.g. provider/model-name',
-		description:
-			'Identifier of the model. The default costs 0.08 USD per image; other models of the service work too.',
+		hint: `The default model costs ${IMAGE_PRICE_USD} USD per image. Failed tasks are free.`,
+		description: 'Identifier of the model. Other models of the service work too.',
 	},
 	{
 		displayName: 'Prompt',

@@ -29,6 +29,9 @@ const timeout: INodeProperties = {
 
 const download = { show: { '/completion': ['poll'], ...creates } };
 const downloadOfTask = { show: { '/operation': ['get', 'wait'] } };
+const ofFile = ({ show }: typeof download | typeof downloadOfTask) => ({
+	show: { ...show, ...outputOptions.outputBinaryField.displayOptions.show },
+});
 
 /** The same option under each of the conditions: one of them holds at a time. */
 const shownWhen = (
@@ -104,7 +107,7 @@ export const optionFields: INodeProperties[] = [
 				undefined,
 			),
 			...shownWhen(pollInterval, waits, waitsForTask),
-			...shownWhen(outputOptions.outputBinaryField, download, downloadOfTask),
+			...shownWhen(outputOptions.outputBinaryField, ofFile(download), ofFile(downloadOfTask)),
 			...shownWhen(outputOptions.splitResults, download, suspends, downloadOfTask),
 			...shownWhen(timeout, waits, suspends, waitsForTask),
 		],

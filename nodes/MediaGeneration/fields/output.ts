@@ -7,12 +7,14 @@ export const outputOptions = {
 		name: 'downloadResults',
 		type: 'boolean',
 		default: false,
-		description: 'Whether to download each result and attach it to the item as binary data',
+		description:
+			'Whether to download each result and attach it to the item as binary data, where the output panel shows it',
 	},
 	outputBinaryField: {
 		displayName: 'Put Output File in Field',
 		name: 'outputBinaryField',
 		type: 'string',
+		displayOptions: { show: { downloadResults: [true] } },
 		default: 'data',
 		placeholder: 'e.g. data',
 		description:

@@ -1,5 +1,12 @@
 import type { INodeProperties } from 'n8n-workflow';
 
+import {
+	IMAGE_MODEL,
+	IMAGE_PRICE_USD,
+	VIDEO_MODEL,
+	VIDEO_PRICE_USD_PER_SECOND,
+} from '../service/prices';
+
 export const taskFields: INodeProperties[] = [
 	{
 		displayName: 'Operation',
@@ -45,7 +52,7 @@ export const taskFields: INodeProperties[] = [
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
 		default: '',
 		placeholder: 'e.g. provider/model-name',
-		description: 'Identifier of the model, as the service lists it',
+		description: `Identifier of the model, as the service lists it. Known prices: ${IMAGE_MODEL} ${IMAGE_PRICE_USD} USD per image, ${VIDEO_MODEL} ${VIDEO_PRICE_USD_PER_SECOND} USD per second.`,
 	},
 	{
 		displayName: 'Input',
@@ -64,7 +71,8 @@ export const taskFields: INodeProperties[] = [
 		required: true,
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
-		placeholder: 'e.g. {{ $json.taskId }}',
+		placeholder: 'e.g. task-12345',
+		hint: "The 'taskId' that the creating node put out",
 		description: 'ID that the service returned when the task was created',
 	},
 ];

@@ -1,6 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { VIDEO_MODEL } from '../service/prices';
+import { VIDEO_MODEL, VIDEO_PRICE_USD_PER_SECOND } from '../service/prices';
 
 const show = { resource: ['video'], operation: ['generate'] };
 
@@ -29,8 +29,8 @@ export const videoFields: INodeProperties[] = [
 		displayOptions: { show },
 		default: VIDEO_MODEL,
 		placeholder: 'e.g. provider/model-name',
-		description:
-			'Identifier of the model. The default costs 0.1025 USD per second of video; other models of the service work too.',
+		hint: `The default model costs ${VIDEO_PRICE_USD_PER_SECOND} USD per second of video. Failed tasks are free.`,
+		description: 'Identifier of the model. Other models of the service work too.',
 	},
 	{
 		displayName: 'Prompt',
@@ -96,6 +96,7 @@ export const videoFields: INodeProperties[] = [
 		typeOptions: { minValue: 0 },
 		displayOptions: { show },
 		default: 0,
-		description: 'Length of the video. 0 leaves the choice to the model.',
+		hint: 'With 0, the model chooses the length, and so the price',
+		description: 'Length of the video',
 	},
 ];

@@ -11,6 +11,7 @@ import { ItemError } from '../shared/itemError';
 import { Account } from './account';
 import { Creator } from './create';
 import { CreatedTasks } from './createdTasks';
+import { callbackWarning, showHints, summaryHint } from './hints';
 import { echo } from './input';
 import { Journal, webhookDigest } from './journal';
 import { explainRead, failedTask, type ItemResult, pendingJson } from './outcome';
@@ -72,10 +73,11 @@ class Run {
 
 	constructor(
 		private readonly context: IExecuteFunctions,
-		{ client }: Connection,
+		private readonly connection: Connection,
 		private readonly plan: RunPlan,
 		private readonly clock: Clock,
 	) {
+		const { client } = connection;
 		this.goesOn = context.continueOnFail();
 		this.signal = context.getExecutionCancelSignal();
 		const pollIntervalMs = Math.min(
@@ -93,7 +95,11 @@ class Run {
 	}
 
 	async finish(): Promise<INodeExecutionData[]> {
-		const results: Array<ItemResult | undefined> = this.plan.items.map((item) =>
+		const { items } = this.plan;
+		const warning = callbackWarning(items, this.connection.baseUrl);
+		// The hint is shown when the tasks are paid for; the log says it before.
+		if (warning) this.context.logger.warn(`${this.context.getNode().name}: ${warning.message}`);
+		const results: Array<ItemResult | undefined> = items.map((item) =>
 			item instanceof ItemError ? item : undefined,
 		);
 		// Nothing is paid for a batch that cannot come out whole.
@@ -110,6 +116,7 @@ class Run {
 		// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
 		// cancelled and retried: then the journal is still needed.
 		if (resumeBy === undefined && error === undefined) this.journal.close();
+		showHints(this.context, summaryHint(items, results), warning);
 		const output = results.flatMap((result, index) => {
 			if (result === undefined) return [];
 			return result instanceof ItemError

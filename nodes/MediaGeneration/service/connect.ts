@@ -21,6 +21,8 @@ export interface Connection {
 	client: ServiceClient;
 	/** The API key, for signing callback addresses. It must reach no output, log or error. */
 	apiKey: string;
+	/** The address of the service, as `parseBaseUrl` returns it. */
+	baseUrl: string;
 }
 
 /**
@@ -46,7 +48,7 @@ export function connectWith(
 	const apiKey = parseApiKey(credential.apiKey);
 	const secrets = [apiKey];
 	const transport = transportOf(context, credential, (key) => secrets.push(key));
-	return { client: new ServiceClient(transport, baseUrl, secrets), apiKey };
+	return { client: new ServiceClient(transport, baseUrl, secrets), apiKey, baseUrl };
 }
 
 const REFUSED_KEY = [401, 403];
