@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { IConnections, IDataObject, INode, INodeParameters } from 'n8n-workflow';
 
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { N8nClient } from '../n8n/client';
 import { installPackage, packPackage } from '../n8n/package';
 import { type N8nProcess, startN8n } from '../n8n/process';
@@ -61,6 +62,15 @@ export class Stage {
 	reset(): void {
 		this.service.resetSettings();
 		this.service.clear();
+	}
+
+	/** As many finished tasks, created elsewhere, whose callbacks nobody has delivered yet. */
+	finishedTasks(count: number): string[] {
+		return Array.from({ length: count }, (_, index) => {
+			const { taskId } = this.service.createTask(IMAGE_MODEL, { prompt: `Task ${index}` });
+			this.service.complete(taskId);
+			return taskId;
+		});
 	}
 
 	/**
@@ -135,6 +145,20 @@ export function itemsNode(name: string, items: IDataObject[]): INode {
 		{ jsCode: `return ${JSON.stringify(items.map((json) => ({ json })))};` },
 		2,
 	);
+}
+
+/** Delivers a callback: the body as JSON, or a text as it is. */
+export async function deliver(
+	address: string,
+	body: unknown,
+	init: RequestInit = {},
+): Promise<Response> {
+	return await fetch(address, {
+		method: 'POST',
+		headers: { 'content-type': 'application/json' },
+		body: typeof body === 'string' ? body : JSON.stringify(body),
+		...init,
+	});
 }
 
 /** Connects nodes in a row: the first output of each to the one after it. */

@@ -4,7 +4,7 @@ import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
 import { outputItems } from '../n8n/client';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { Collector } from './collector';
-import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+import { deliver, inARow, itemsNode, manualTrigger, Stage } from './stage';
 
 let stage: Stage;
 let collector: Collector;
@@ -45,24 +45,6 @@ beforeEach(() => {
 	collector.seen.length = 0;
 });
 
-/** As many finished tasks, created elsewhere, whose callbacks nobody has delivered yet. */
-function finishedTasks(count: number): string[] {
-	const { service } = stage;
-	return Array.from({ length: count }, (_, index) => {
-		const { taskId } = service.createTask(IMAGE_MODEL, { prompt: `Task ${index}` });
-		service.complete(taskId);
-		return taskId;
-	});
-}
-
-const post = async (to: string, body: unknown, init: RequestInit = {}) =>
-	await fetch(to, {
-		method: 'POST',
-		headers: { 'content-type': 'application/json' },
-		body: typeof body === 'string' ? body : JSON.stringify(body),
-		...init,
-	});
-
 const executionCount = async () => (await stage.client.listExecutions({ workflowId })).length;
 
 /** How often each of some texts is there. */
@@ -80,7 +62,7 @@ describe('a callback that is not admitted starts nothing', () => {
 
 	async function expectRefused(status: number, to: string, body: unknown) {
 		const executions = await executionCount();
-		const response = await post(to, body);
+		const response = await deliver(to, body);
 		expect(response.status).toBe(status);
 		expect(await executionCount()).toBe(executions);
 		return response;
@@ -92,13 +74,13 @@ describe('a callback that is not admitted starts nothing', () => {
 		['two tokens', () => `${address}&token=${'0'.repeat(64)}`],
 		['twice the right token', () => `${address}&${new URL(address).search.slice(1)}`],
 	])('%s: 401, and the service is not asked', async (_, to) => {
-		const [taskId] = finishedTasks(1);
+		const [taskId] = stage.finishedTasks(1);
 		await expectRefused(401, to(), { taskId });
 		expect(reads()).toBe(0);
 	});
 
 	test('2 MiB of body: 413 with a token, 401 without, and the service is not asked', async () => {
-		const [taskId] = finishedTasks(1);
+		const [taskId] = stage.finishedTasks(1);
 		const body = { taskId, padding: 'x'.repeat(2 * 1024 * 1024) };
 		await expectRefused(413, address, body);
 		await expectRefused(401, url, body);
@@ -135,17 +117,17 @@ describe('a callback that is not admitted starts nothing', () => {
 	});
 
 	test('a service that is down: 503, and the task starts the workflow when it is up again', async () => {
-		const [taskId] = finishedTasks(1);
+		const [taskId] = stage.finishedTasks(1);
 		stage.service.configure({ readStatus: 500 });
 		await expectRefused(503, address, { taskId });
 		stage.service.resetSettings();
-		expect((await post(address, { taskId })).status).toBe(200);
+		expect((await deliver(address, { taskId })).status).toBe(200);
 		await collector.settle(1);
 		expect(collector.seen).toEqual([taskId]);
 	});
 
 	test('a service that hangs is answered for within 10 s', async () => {
-		const [taskId] = finishedTasks(1);
+		const [taskId] = stage.finishedTasks(1);
 		stage.service.configure({ readDelayMs: 30_000 });
 		const start = Date.now();
 		await expectRefused(503, address, { taskId });
@@ -161,7 +143,7 @@ test('the record of the service is believed over the body of the callback', asyn
 	const { service } = stage;
 	const { taskId } = service.createTask(IMAGE_MODEL, { prompt: 'lie' });
 	service.complete(taskId, 'FAILURE');
-	await post(address, {
+	await deliver(address, {
 		data: { task_id: taskId, state: 'SUCCESS', resultUrls: ['http://evil.example'] },
 	});
 	await collector.settle(1);
@@ -192,31 +174,31 @@ test('an action node of the same workflow finds the trigger, and each task start
 
 test('"Listen for test event" shows the record, also of a task that was seen before', async () => {
 	const { client } = stage;
-	const [taskId = ''] = finishedTasks(1);
+	const [taskId = ''] = stage.finishedTasks(1);
 	const testAddress = callbackAddress(
 		url.replace('/webhook/', '/webhook-test/'),
 		stage.service.apiKey,
 	);
 	for (let round = 0; round < 2; round++) {
 		await client.listenForTestEvent(workflowId, 'Finished');
-		expect((await post(testAddress, { taskId })).status).toBe(200);
+		expect((await deliver(testAddress, { taskId })).status).toBe(200);
 		await collector.settle(round + 1);
 	}
 	expect(collector.seen).toEqual([taskId, taskId]);
 	// The production trigger goes on, and knows nothing of the test.
-	expect((await post(address, { taskId })).status).toBe(200);
+	expect((await deliver(address, { taskId })).status).toBe(200);
 	await collector.settle(3);
 	expect(collector.seen).toHaveLength(3);
 });
 
 test('task: redeliver brings a lost callback to the trigger, and one that came starts nothing', async () => {
 	const { client, service } = stage;
-	const [lost = '', came = ''] = finishedTasks(2);
+	const [lost = '', came = ''] = stage.finishedTasks(2);
 	const { taskId: pending } = service.createTask(IMAGE_MODEL, {
 		prompt: 'slow',
 		simulate: { latencyMs: 60_000 },
 	});
-	await post(address, { taskId: came });
+	await deliver(address, { taskId: came });
 	await collector.settle(1);
 	const ids = [lost, came, pending].map((taskId) => ({ taskId }));
 	const workflow = await client.createWorkflow({
@@ -244,11 +226,11 @@ test('task: redeliver brings a lost callback to the trigger, and one that came s
 });
 
 test('60 tasks start the workflow 60 times: five callbacks each at once, a power cut, 40 of them again', async () => {
-	const tasks = finishedTasks(60);
+	const tasks = stage.finishedTasks(60);
 	const deliveries = shuffled(tasks.flatMap((taskId) => Array<string>(5).fill(taskId)));
 	const answers = await Promise.all(
 		deliveries.map(async (taskId) => {
-			const response = await post(address, { taskId });
+			const response = await deliver(address, { taskId });
 			return `${response.status} ${(await response.text()).replaceAll(taskId, '…')}`;
 		}),
 	);
@@ -260,7 +242,7 @@ test('60 tasks start the workflow 60 times: five callbacks each at once, a power
 	await stage.killAndRestart();
 	await stage.client.waitForWebhook(new URL(url).pathname);
 	const again = await Promise.all(
-		shuffled(tasks.slice(0, 40)).map(async (taskId) => (await post(address, { taskId })).status),
+		shuffled(tasks.slice(0, 40)).map(async (taskId) => (await deliver(address, { taskId })).status),
 	);
 	expect(again).toEqual(Array(40).fill(200));
 	await sleep(5000);
