@@ -12,6 +12,7 @@ import type {
 import { UserError } from 'n8n-workflow';
 
 import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
+import { attempt } from '../nodes/MediaGeneration/shared/attempt';
 
 /**
  * Adds the API key to a request to the service, and refuses to add it to any other.
@@ -26,7 +27,12 @@ async function authenticate(
 	credentials: ICredentialDataDecryptedObject,
 	request: IHttpRequestOptions,
 ): Promise<IHttpRequestOptions> {
-	const baseUrl = parseBaseUrl(credentials.baseUrl);
+	const read = await attempt(async () => ({
+		baseUrl: parseBaseUrl(credentials.baseUrl),
+		apiKey: parseApiKey(credentials.apiKey),
+	}));
+	if ('error' in read) throw inOneText(read.error);
+	const { baseUrl, apiKey } = read.value;
 	const { baseURL, ...options } = request;
 	const url = new URL(baseURL === undefined ? request.url : baseUrl + request.url);
 	if (!`${url.origin}${url.pathname}`.startsWith(`${baseUrl}/`)) {
@@ -38,8 +44,14 @@ async function authenticate(
 		...options,
 		url: url.href,
 		disableFollowRedirect: true,
-		headers: { ...request.headers, Authorization: `Bearer ${parseApiKey(credentials.apiKey)}` },
+		headers: { ...request.headers, Authorization: `Bearer ${apiKey}` },
 	};
+}
+
+/** The credential's dialog shows the message alone, so it tells the next step, too. */
+function inOneText(error: unknown): unknown {
+	if (!(error instanceof UserError) || !error.description) return error;
+	return new UserError(`${error.message}. ${error.description}`);
 }
 
 const NOT_THE_SERVICE =
@@ -102,7 +114,7 @@ export class MediaGenerationApi implements ICredentialType {
 			required: true,
 			placeholder: 'e.g. https://api.example.com',
 			description:
-				'Address of the media generation service, up to but not including /api/generate. The API key is sent nowhere else.',
+				'Address of the media generation service, up to but not including /api/generate. The API key is sent nowhere else. If the test says ECONNREFUSED, ENOTFOUND or ETIMEDOUT, nothing answers there: check the host and the port.',
 		},
 		{
 			displayName: 'API Key',

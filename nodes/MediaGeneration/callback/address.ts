@@ -24,15 +24,16 @@ export function callbackToken(path: string, apiKey: string): string {
  */
 export function callbackAddress(url: string, apiKey: string): string {
 	if (!URL.canParse(url.trim())) {
-		throw new UserError(
-			`The parameter 'Callback URL' is not a valid address: '${url}'. Copy the production URL from the Media Generation Trigger`,
-		);
+		throw new UserError(`The parameter 'Callback URL' is not a valid address: '${url}'`, {
+			description: 'Copy the production URL from the Media Generation Trigger.',
+		});
 	}
 	const address = new URL(url.trim());
 	if (address.protocol !== 'https:' && address.protocol !== 'http:') {
-		throw new UserError(
-			`The parameter 'Callback URL' starts with '${address.protocol}'. Copy the production URL from the Media Generation Trigger, which starts with https:// or http://`,
-		);
+		throw new UserError(`The parameter 'Callback URL' starts with '${address.protocol}'`, {
+			description:
+				'Copy the production URL from the Media Generation Trigger, which starts with https:// or http://.',
+		});
 	}
 	address.searchParams.set(TOKEN_PARAMETER, callbackToken(address.pathname, apiKey));
 	return address.href;

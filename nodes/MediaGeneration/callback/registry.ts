@@ -59,15 +59,16 @@ export function unregister(context: IHookFunctions): void {
 export function triggerOfThisWorkflow(context: IExecuteFunctions): string {
 	const urls = Object.values(read(context)).map(({ url }) => url);
 	if (urls.length > 1) {
-		throw new UserError(
-			"This workflow has more than one Media Generation Trigger. Paste the production URL of the one to notify into 'Callback URL'",
-		);
+		throw new UserError('This workflow has more than one Media Generation Trigger', {
+			description: "Paste the production URL of the one to notify into 'Callback URL'.",
+		});
 	}
 	const [url] = urls;
 	if (url === undefined) {
-		throw new UserError(
-			"No active Media Generation Trigger was found in this workflow. Add one and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL while you are listening for a test event)",
-		);
+		throw new UserError('No active Media Generation Trigger was found in this workflow', {
+			description:
+				"Add one and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL while you are listening for a test event).",
+		});
 	}
 	return url;
 }

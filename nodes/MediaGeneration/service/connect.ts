@@ -143,7 +143,10 @@ function explainNoResponse(error: unknown, stopped: boolean): ServiceError | Use
 	const userError = findInChain(error, (link) => (link instanceof UserError ? link : undefined));
 	if (userError) return userError;
 	if (stopped) {
-		return new ServiceError('cancelled', 'The execution was stopped');
+		return new ServiceError('cancelled', 'The execution was stopped', {
+			description:
+				'Tasks that were created go on at the service: fetch them with the operation Task → Wait.',
+		});
 	}
 	const code = findInChain(error, (link) =>
 		isRecord(link) && typeof link.code === 'string' ? link.code : undefined,

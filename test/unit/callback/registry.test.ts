@@ -13,6 +13,7 @@ import {
 	TRIGGER_PATH,
 	type TestWorkflow,
 } from '../../workflow/engine';
+import { caught } from '../support';
 
 const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
 const URL_OF_TRIGGER = `https://n8n.test${TRIGGER_PATH}`;
@@ -74,10 +75,14 @@ it.each([
 		'the trigger of the workflow it was copied from',
 		{ global: { mediaGenerationTriggers: { a: { url: URL_OF_TRIGGER, workflowId: 'original' } } } },
 	],
-])('no trigger is found where the static data holds %s', (_what, staticData) => {
-	expect(() => found(staticData as unknown as StaticData)).toThrow(
-		"No active Media Generation Trigger was found in this workflow. Add one and publish the workflow, or paste the URL of a trigger into 'Callback URL'",
-	);
+])('no trigger is found where the static data holds %s', async (_what, staticData) => {
+	const error = await caught(() => found(staticData as unknown as StaticData));
+	expect(error).toMatchObject({
+		message: 'No active Media Generation Trigger was found in this workflow',
+		description: expect.stringContaining(
+			"Add one and publish the workflow, or paste the URL of a trigger into 'Callback URL'",
+		),
+	});
 });
 
 describe('listening for a test event', () => {

@@ -258,7 +258,7 @@ describe('what cannot be meant', () => {
 			'a callback URL that is none',
 			image({}, { completion: 'trigger', callbackUrl: 'here' }),
 			"'Callback URL' is not a valid address: 'here'",
-			/./,
+			/production URL/,
 		],
 	];
 
@@ -267,7 +267,7 @@ describe('what cannot be meant', () => {
 		async (_what, parameters, message, wayOut) => {
 			const error = (await caught(() => itemOf({ parameters }))) as ItemError;
 			expect(error.message).toContain(`The parameter ${message}`);
-			expect(`${error.message} ${error.description}`).toMatch(wayOut);
+			expect(error.description).toMatch(wayOut);
 		},
 	);
 
@@ -391,9 +391,10 @@ describe('the callback address', () => {
 		['a trigger that a copy brought along', registered({ a: trigger('original') }), 'No active'],
 	])('cannot be told with %s in the workflow', async (_what, staticData, complaint) => {
 		const given = { parameters: image({}, { completion }), staticData };
-		const { message } = await caught(() => createOf(given));
-		expect(message).toContain(complaint);
-		expect(message).toContain("'Callback URL'");
+		expect(await caught(() => createOf(given))).toMatchObject({
+			message: expect.stringContaining(complaint),
+			description: expect.stringContaining("'Callback URL'"),
+		});
 	});
 });
 

@@ -34,8 +34,12 @@ describe('the base URL', () => {
 		['https://api.example.com/api/generate', "ends in '/api/generate'"],
 		['https://api.example.com/v1/api/credits/', "ends in '/api/credits'"],
 	])('%j is refused, since it %s', async (entered, complaint) => {
-		const { message } = await caught(() => parseBaseUrl(entered));
-		expect(message).toContain(`The 'Base URL' of the Media Generation credential ${complaint}`);
+		expect(await caught(() => parseBaseUrl(entered))).toMatchObject({
+			message: expect.stringContaining(
+				`The 'Base URL' of the Media Generation credential ${complaint}`,
+			),
+			description: expect.stringMatching(/^[A-Z].+\.$/),
+		});
 	});
 
 	it('does not repeat a password that was entered', async () => {
@@ -44,8 +48,9 @@ describe('the base URL', () => {
 	});
 
 	it('says what to enter instead', async () => {
-		const { message } = await caught(() => parseBaseUrl('api.example.com/v1'));
-		expect(message).toContain('https://api.example.com/v1');
+		expect(await caught(() => parseBaseUrl('api.example.com/v1'))).toMatchObject({
+			description: expect.stringContaining('https://api.example.com/v1'),
+		});
 	});
 });
 

@@ -87,10 +87,10 @@ it.each([
 	expect(sent).not.toHaveProperty('baseURL');
 });
 
-it('refuses a test whose base URL cannot be used, and says why', async () => {
+it('refuses a test whose base URL cannot be used, and says why and what to enter', async () => {
 	const request = { baseURL: 'api.example.com', url: '/api/credits' };
 	await expect(authenticate(request, { baseUrl: 'api.example.com' })).rejects.toThrow(
-		'has no scheme',
+		/has no scheme: 'api.example.com'. Start it with https:\/\//,
 	);
 });
 
