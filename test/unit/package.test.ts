@@ -166,34 +166,3 @@ describe.each(manifest.n8n.nodes)('%s', (path) => {
 		expect(codex.node).toBe(`${manifest.name}.${type}`);
 	});
 });
-
-describe('the README', () => {
-	const text = readFileSync(join(ROOT, 'README.md'), 'utf8');
-	/** The anchors of its headings, as GitHub makes them. */
-	const anchors = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-		heading
-			.toLowerCase()
-			.replace(/[^\p{L}\p{N}\s_-]/gu, '')
-			.trim()
-			.replace(/\s/g, '-'),
-	);
-	const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
-
-	it('has the section that the credential links to', () => {
-		expect(anchors).toContain('credential');
-	});
-
-	it('leads nowhere that is not there', () => {
-		const missing = targets.filter((target) => {
-			if (/^https?:/.test(target)) return false;
-			if (target.startsWith('#')) return !anchors.includes(target.slice(1));
-			return !existsSync(join(ROOT, target.split('#', 1)[0] ?? ''));
-		});
-		expect(missing).toEqual([]);
-	});
-
-	it('names only commands that there are', () => {
-		const commands = [...text.matchAll(/\bnpm run ([a-z0-9:]+)/g)].map(([, name = '']) => name);
-		expect(commands.filter((name) => !(name in manifest.scripts))).toEqual([]);
-	});
-});

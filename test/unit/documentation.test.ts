@@ -1,0 +1,120 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import type { INodeProperties } from 'n8n-workflow';
+
+import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
+import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+
+const ROOT = resolve(__dirname, '../..');
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const filesIn = (folder: string, ending: string) =>
+	readdirSync(join(ROOT, folder), { recursive: true })
+		.map((name) => join(folder, String(name)).replaceAll('\\', '/'))
+		.filter((path) => path.endsWith(ending));
+
+const pages = [
+	...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
+	...filesIn('docs', '.md'),
+	...filesIn('test', 'README.md'),
+];
+
+/** Code is shown as it is: what looks like a link or a heading there is none. */
+const withoutCode = (text: string) => text.replace(/^```.*?^```/gms, '').replace(/`[^`\n]*`/g, '');
+
+/** The anchors of a page's headings, as GitHub makes them: a second one of the same name gets `-1`. */
+function anchorsOf(path: string): string[] {
+	const seen = new Map<string, number>();
+	const text = read(path).replace(/^```.*?^```/gms, '');
+	return [...text.matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading = '']) => {
+		const anchor = heading
+			.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+			.trim()
+			.toLowerCase()
+			.replace(/[^\p{L}\p{N}\s_-]/gu, '')
+			.replace(/\s/g, '-');
+		const before = seen.get(anchor) ?? 0;
+		seen.set(anchor, before + 1);
+		return before === 0 ? anchor : `${anchor}-${before}`;
+	});
+}
+
+/** Where the links and pictures of a page lead, as Markdown and as HTML. */
+function targetsOf(path: string): string[] {
+	const text = withoutCode(read(path));
+	return [
+		...text.matchAll(/\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)/g),
+		...text.matchAll(/<(?:a|img|source)\b[^>]*?\b(?:href|src|srcset)="([^"]+)"/g),
+	].map(([, target = '']) => target);
+}
+
+function isBroken(page: string, target: string): boolean {
+	if (/^[a-z]+:/i.test(target)) return false;
+	const [path = '', anchor] = decodeURIComponent(target).split('#', 2);
+	const file = path === '' ? page : relative(ROOT, resolve(ROOT, dirname(page), path));
+	if (!existsSync(join(ROOT, file))) return true;
+	return anchor !== undefined && file.endsWith('.md') && !anchorsOf(file).includes(anchor);
+}
+
+describe.each(pages)('%s', (page) => {
+	it('leads nowhere that is not there', () => {
+		expect(targetsOf(page).filter((target) => isBroken(page, target))).toEqual([]);
+	});
+
+	it('names only commands that there are', () => {
+		const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+		const commands = [...read(page).matchAll(/\bnpm run ([a-z0-9:]+)/g)].map(
+			([, name = '']) => name,
+		);
+		expect(commands.filter((name) => !(name in scripts))).toEqual([]);
+	});
+});
+
+describe('the README', () => {
+	it('has the section that the credential links to', () => {
+		const { hash } = new URL(new MediaGenerationApi().documentationUrl);
+		expect(anchorsOf('README.md')).toContain(hash.slice(1));
+	});
+});
+
+describe('the reference', () => {
+	/** The labels of all parameters, and of all options within them. */
+	const labelsOf = (properties: INodeProperties[]): string[] =>
+		properties
+			.filter(({ type }) => type !== 'notice')
+			.flatMap(({ displayName, type, options = [] }) =>
+				type === 'collection' ? labelsOf(options as INodeProperties[]) : [displayName],
+			);
+
+	it.each([MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits])(
+		'names every parameter and option of %p',
+		(Node) => {
+			const text = read('docs/reference.md');
+			const labels = new Set(labelsOf(new Node().description.properties));
+			// The choice of the resource is the table that a parameter stands in.
+			labels.delete('Resource');
+			labels.delete('Operation');
+			expect([...labels].filter((label) => !text.includes(`**${label}**`))).toEqual([]);
+		},
+	);
+});
+
+describe.each(['docs/messages.md', 'docs/installation.md'])('the messages in %s', (page) => {
+	const sources = [...filesIn('nodes', '.ts'), ...filesIn('credentials', '.ts')]
+		.map(read)
+		.join('\n');
+	const messages = [...read(page).matchAll(/^\| `([^`]+)`/gm)].map(([, message = '']) => message);
+
+	it('are ones that the nodes say', () => {
+		expect(messages.length).toBeGreaterThan(4);
+		const invented = messages.filter((message) =>
+			// What differs from case to case stands in the documentation as an example or as "…".
+			message
+				.split(/…|\d[\d.]*/)
+				.map((part) => part.replace(/^\P{L}+|\P{L}+$/gu, ''))
+				.some((part) => part.length > 8 && !sources.includes(part)),
+		);
+		expect(invented).toEqual([]);
+	});
+});
