@@ -78,6 +78,7 @@ export class Creator {
 		);
 		if ('value' in sent) {
 			this.journal.created(item, sent.value);
+			this.log(item, sent.value);
 			return sent.value;
 		}
 		const { error } = sent;
@@ -86,6 +87,14 @@ export class Creator {
 			error instanceof ServiceError ? !mayHaveBeenTaken(error) : error instanceof UserError;
 		if (isRefused) this.journal.forget(item);
 		throw error;
+	}
+
+	/** n8n stores the journal when the node has ended: of a process that was killed only the log is left. */
+	private log({ itemIndex }: CreatePlan, { taskId }: CreatedTask): void {
+		const execution = this.context.getExecutionId();
+		this.context.logger.info(
+			`${this.context.getNode().name}: created task ${taskId} (execution ${execution}, item ${itemIndex})`,
+		);
 	}
 
 	private explain(item: CreatePlan, error: unknown): unknown {

@@ -53,7 +53,7 @@ function creating(...answers: Answer[]) {
 	const account = new Account(clock, 10, undefined, () => 1);
 	const failures: string[] = [];
 	const creator = new Creator(context, client, account, journal, () => failures.push('failed'));
-	return { creator, account, journal, clock, sent, failures };
+	return { context, creator, account, journal, clock, sent, failures };
 }
 
 const errorOf = async ({ creator }: ReturnType<typeof creating>, item = plan()) =>
@@ -64,6 +64,13 @@ it('creates a task with one request, and writes it down', async () => {
 	expect(await creator.create(plan())).toMatchObject({ taskId: 'task-1' });
 	expect(journal.find(plan())).toMatchObject({ taskId: 'task-1' });
 	expect(sent).toHaveLength(1);
+});
+
+it("names the task in n8n's log the moment it is created, for a process that is killed later", async () => {
+	const { context, creator } = creating(accepted);
+	const info = jest.spyOn(context.logger, 'info');
+	await creator.create(plan({ itemIndex: 7 }));
+	expect(info.mock.calls).toEqual([[expect.stringMatching(/created task task-1 \(.*item 7\)$/)]]);
 });
 
 it('writes down that a request was sent before it leaves, each time', async () => {
