@@ -28,6 +28,10 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 		if (typeof json.taskId !== 'string' || !isRecord(json.record)) continue;
 		const task = parseTaskRecord(json.taskId, json.record);
 		if (!isRepetition && !(await recordOnce(context, task.taskId))) continue;
+		// Where the process is killed from here on, n8n keeps nothing of the execution that names the task.
+		context.logger.info(
+			`${context.getNode().name}: task ${task.taskId} starts the workflow (execution ${context.getExecutionId()})`,
+		);
 		output.push(...(await itemsOf(context, task, options)));
 	}
 	return output;

@@ -1,5 +1,6 @@
 import type { IWebhookFunctions } from 'n8n-workflow';
 
+import { type Clock, systemClock } from '../shared/clock';
 import type { Answer } from './answer';
 
 /** Either the answer to a callback, or a promise that tells whether n8n has stored the execution it starts. */
@@ -8,24 +9,33 @@ type Outcome = Answer | 'stored' | 'notStored';
 const MAX_REMEMBERED = 10_000;
 
 /**
+ * Senders repeat themselves within minutes. Not longer, because n8n may lose an execution that it has stored: then
+ * another callback must be able to start the workflow, and whether it has run is the ledger's to say.
+ */
+const MAX_AGE_MS = 10 * 60_000;
+
+/**
  * What this process knows of the tasks whose callbacks have just come.
  *
  * Callbacks of one task that arrive together are brought together: one of them reads the task and starts the
- * workflow, the others wait for what becomes of it. A task whose execution is stored is remembered, so that further
- * callbacks cost neither a read nor an execution. This spares work only: the ledger decides.
+ * workflow, the others wait for what becomes of it. A task whose execution is stored is remembered for ten minutes, so
+ * that further callbacks cost neither a read nor an execution. This spares work only: the ledger decides.
  */
 export class RecentTasks {
-	/** In the order of arrival, so that the oldest goes first. */
-	private readonly stored = new Set<string>();
+	/** When each was stored, milliseconds since 1970; in the order of arrival, so that the oldest goes first. */
+	private readonly storedAt = new Map<string, number>();
 
 	private readonly underWay = new Map<string, Promise<Outcome>>();
 
 	/** Those of `underWay` that n8n has been given to store. */
 	private readonly beingStored = new Set<string>();
 
+	constructor(private readonly clock: Clock = systemClock) {}
+
 	/** @param key names the trigger and the task */
 	has(key: string): boolean {
-		return this.stored.has(key);
+		const at = this.storedAt.get(key);
+		return at !== undefined && this.clock.now() - at < MAX_AGE_MS;
 	}
 
 	/** The callback of the same task that is being worked on, if any. */
@@ -87,9 +97,10 @@ export class RecentTasks {
 	}
 
 	private remember(key: string): void {
-		this.stored.add(key);
-		if (this.stored.size <= MAX_REMEMBERED) return;
-		const [oldest] = this.stored;
-		if (oldest !== undefined) this.stored.delete(oldest);
+		this.storedAt.delete(key);
+		this.storedAt.set(key, this.clock.now());
+		if (this.storedAt.size <= MAX_REMEMBERED) return;
+		const [oldest] = this.storedAt.keys();
+		if (oldest !== undefined) this.storedAt.delete(oldest);
 	}
 }

@@ -1,4 +1,5 @@
 import { RecentTasks } from '../../../nodes/MediaGeneration/callback/recent';
+import { FakeClock } from '../support';
 
 it('knows nothing of a task at first', () => {
 	const recent = new RecentTasks();
@@ -17,6 +18,18 @@ it('remembers a task whose execution is stored', () => {
 	const recent = new RecentTasks();
 	recent.begin('a')('stored');
 	expect([recent.has('a'), recent.earlier('a')]).toEqual([true, undefined]);
+});
+
+it('forgets it after ten minutes, so that the ledger is asked again', () => {
+	const clock = new FakeClock();
+	const recent = new RecentTasks(clock);
+	recent.begin('a')('stored');
+	clock.pass(10 * 60_000 - 1);
+	expect(recent.has('a')).toBe(true);
+	clock.pass(1);
+	expect(recent.has('a')).toBe(false);
+	recent.begin('a')('stored');
+	expect(recent.has('a')).toBe(true);
 });
 
 it.each(['notStored', { status: 503, body: {} }] as const)(
