@@ -2,7 +2,7 @@ import type { IDataObject, INodeExecutionData, WorkflowExecuteMode } from 'n8n-w
 
 import { register } from '../../nodes/MediaGeneration/callback/registry';
 import { deliver } from '../unit/callback/webhook';
-import { hookContext, startTrigger, TRIGGER, type TestNode } from './engine';
+import { executeContext, hookContext, startTrigger, TRIGGER, type TestNode } from './engine';
 import type { ProcessedData } from './processedData';
 import { useProcessedData } from './processedData';
 import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
@@ -78,6 +78,15 @@ describe('one task', () => {
 		const runs = [await start([task]), await start([task]), await start([task])];
 		expect(runs.map(({ output }) => output.length)).toEqual([1, 0, 0]);
 		expect(runs.map(({ run }) => run.status)).toEqual(['success', 'success', 'success']);
+	});
+
+	it("is named in n8n's log when it starts the workflow, and only then", async () => {
+		const task = finished();
+		const info = jest.spyOn(executeContext(on.workflow(TRIGGER)).logger, 'info');
+		await start([task]);
+		await start([task]);
+		const named = `task ${String(task.json.taskId)} starts the workflow (execution `;
+		expect(info.mock.calls).toEqual([[expect.stringContaining(named)]]);
 	});
 
 	it('starts it once where ten executions begin at the same moment', async () => {
