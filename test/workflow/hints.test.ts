@@ -1,0 +1,76 @@
+import nock from 'nock';
+
+import { executeContext, type Ran } from './engine';
+import { imageNode, prompts, stage } from './support';
+
+const on = stage();
+
+/** What n8n shows above the output of the node. */
+const hints = ({ run }: Ran) =>
+	(run.data.resultData.runData.Media ?? []).flatMap((task) =>
+		(task.hints ?? []).map(({ message }) => message),
+	);
+
+const failing = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
+const keepsGoing = { onError: 'continueRegularOutput' as const };
+
+describe('the hint above the output', () => {
+	it('tells how many of the tasks failed and what the others cost', async () => {
+		const ran = await on.run(imageNode({}, keepsGoing), prompts('a', failing, 'c'));
+		expect(hints(ran)).toEqual(['1 of 3 tasks failed; 0.16 USD estimated']);
+	});
+
+	it('is the same where the results are split', async () => {
+		on.service.configure({ resultCount: 3 });
+		const ran = await on.run(imageNode({ splitResults: true }), prompts('a', 'b'));
+		expect(ran.output).toHaveLength(6);
+		expect(hints(ran)).toEqual(['2 tasks created; 0.16 USD estimated']);
+	});
+
+	it('is there while the execution is suspended', async () => {
+		on.service.configure({ callbackLost: true, latencyMs: 60_000 });
+		const node = imageNode({}, { parameters: { completion: 'suspend' } });
+		const ran = await on.run(node, prompts('a', 'b'));
+		expect(hints(ran)).toEqual(['2 tasks created; 0.16 USD estimated']);
+	});
+
+	it('is of the last try after a retry', async () => {
+		const twice = { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 };
+		on.service.configure({ readStatus: { status: 404, times: 1 } });
+		const ran = await on.run(imageNode({}, twice), prompts('a'));
+		expect(hints(ran)).toEqual(['1 task created; 0.08 USD estimated']);
+	});
+});
+
+describe('where the service cannot call back', () => {
+	afterEach(() => nock.cleanAll());
+	afterAll(() => nock.restore());
+
+	it('the log says so before the first task is created, and the output panel after', async () => {
+		const warn = jest.spyOn(executeContext(on.workflow({})).logger, 'warn');
+		let warnings = '';
+		nock('https://api.example.com')
+			.post('/api/generate')
+			.reply(200, () => {
+				warnings = JSON.stringify(warn.mock.calls);
+				return { taskId: 'task-1' };
+			});
+		const node = imageNode(
+			{},
+			{
+				parameters: {
+					completion: 'trigger',
+					callbackUrl: 'http://localhost:5678/webhook/a/callback',
+				},
+			},
+		);
+		const credential = { ...on.credential, baseUrl: 'https://api.example.com' };
+		const ran = await on.run(node, prompts('a'), { credential });
+		expect(warnings).toContain('api.example.com cannot call http://localhost:5678,');
+		expect(hints(ran)).toEqual([
+			'1 task created; 0.08 USD estimated',
+			expect.stringContaining('WEBHOOK_URL'),
+		]);
+		warn.mockRestore();
+	});
+});
