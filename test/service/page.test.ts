@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import type { SimulatedService } from './service';
 import { startService } from './service';
-import { IMAGE_MODEL } from './support';
+import { Client, IMAGE_MODEL, until } from './support';
 
 let service: SimulatedService;
 
@@ -54,6 +54,33 @@ describe('the page', () => {
 				},
 			],
 		});
+	});
+});
+
+describe('a task that is to be called back', () => {
+	const shown = async () => {
+		const response = await fetch(`${new URL(service.url).origin}/page/state`);
+		const { tasks } = (await response.json()) as { tasks: Array<{ callback?: object }> };
+		return tasks[0]?.callback;
+	};
+	const create = async (webhookUrl: string) =>
+		await new Client(service).create(
+			{ simulate: { latencyMs: 0, callbackRetries: 0 } },
+			{ webhook_url: webhookUrl },
+		);
+
+	it('is shown with what the receiver answered', async () => {
+		const host = new URL(service.url).host;
+		await create(`http://${host}/nobody/home`);
+		await until(async () => 'status' in ((await shown()) ?? {}));
+		expect(await shown()).toEqual({ host, deliveries: 1, status: 404 });
+	});
+
+	it('is shown as not called back where the callback was lost', async () => {
+		service.configure({ callbackLost: true });
+		await create('http://127.0.0.1:9/lost');
+		expect(await shown()).toEqual({ host: '127.0.0.1:9', deliveries: 0 });
+		service.resetSettings();
 	});
 });
 

@@ -105,7 +105,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 	};
 	api.register(async (scope) => apiRoutes(scope, context), { prefix });
 	controlRoutes(api, switches);
-	pageRoutes(api, context);
+	pageRoutes(api, { ...context, callbacks: sender.entries });
 	const media = createServer(log, 'media');
 	const mediaContext = { store, results, switches, log };
 	let origin = '';

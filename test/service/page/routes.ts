@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import type { LoggedCallback } from '../callbacks';
 import { kindOf } from '../prices';
 import type { Switches } from '../settings';
 import type { SimulatedTask, TaskStore } from '../tasks';
@@ -12,6 +13,7 @@ const SHOWN = 60;
 export interface PageContext {
 	readonly store: TaskStore;
 	readonly switches: Switches;
+	readonly callbacks: readonly LoggedCallback[];
 	readonly url: () => string;
 	readonly apiKey: () => string;
 }
@@ -23,7 +25,16 @@ const FILES = [
 	['/page/icon.svg', 'icon.svg', 'image/svg+xml'],
 ] as const;
 
-function summary({ record, reserved }: SimulatedTask) {
+/** How the deliveries of a task's callback went, for whoever wonders why a trigger does not start. */
+function callbackOf({ taskId, webhookUrl }: SimulatedTask, callbacks: readonly LoggedCallback[]) {
+	if (webhookUrl === undefined) return undefined;
+	const deliveries = callbacks.filter((callback) => callback.taskId === taskId);
+	const { status, error } = deliveries.at(-1) ?? {};
+	return { host: new URL(webhookUrl).host, deliveries: deliveries.length, status, error };
+}
+
+function summary(task: SimulatedTask, callbacks: readonly LoggedCallback[]) {
+	const { record, reserved } = task;
 	const { taskId, state, model, input, createdAt, creditsConsumed } = record;
 	return {
 		taskId,
@@ -36,12 +47,13 @@ function summary({ record, reserved }: SimulatedTask) {
 		creditsConsumed,
 		results: record.resultUrls ?? [],
 		error: record.error?.message,
+		callback: callbackOf(task, callbacks),
 	};
 }
 
 /** A page that shows the tasks as they come in. No part of the specification, and no key needed. */
 export function pageRoutes(app: FastifyInstance, context: PageContext): void {
-	const { store, switches, url, apiKey } = context;
+	const { store, switches, callbacks, url, apiKey } = context;
 	for (const [path, file, type] of FILES) {
 		const content = readFileSync(join(__dirname, file));
 		app.get(path, async (_request, reply) => reply.type(type).send(content));
@@ -54,6 +66,9 @@ export function pageRoutes(app: FastifyInstance, context: PageContext): void {
 		total: store.tasks.size,
 		unfinished: store.unfinished,
 		settings: switches.all,
-		tasks: store.inOrder.slice(-SHOWN).reverse().map(summary),
+		tasks: store.inOrder
+			.slice(-SHOWN)
+			.reverse()
+			.map((task) => summary(task, callbacks)),
 	}));
 }

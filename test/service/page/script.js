@@ -46,6 +46,29 @@ function video(url, prompt) {
 	return player;
 }
 
+/** @returns what became of a task's callback, and whether it arrived */
+function describeCallback({ state, callback }) {
+	const { host, deliveries, status, error } = callback;
+	if (deliveries === 0) {
+		return [state === 'PENDING' ? `Calls back ${host}` : `Not called back: ${host}`, undefined];
+	}
+	const tries = deliveries === 1 ? '' : `, ${deliveries} deliveries`;
+	const answer = status ?? error;
+	if (answer === undefined) return [`Calling back ${host}${tries}`, undefined];
+	return [`Called back ${host}: ${answer}${tries}`, status >= 200 && status < 300];
+}
+
+/** Shows what became of the callback, which may change after the task is finished. */
+function fillCallback(card, task) {
+	const line = card.querySelector('.callback');
+	line.hidden = !task.callback;
+	if (!task.callback) return;
+	const [text, arrived] = describeCallback(task);
+	line.textContent = text;
+	line.title = text;
+	line.dataset.arrived = arrived ?? '';
+}
+
 function fill(card, task) {
 	const part = (name) => card.querySelector(name);
 	const { state, prompt, results, creditsConsumed, reserved, error } = task;
@@ -82,9 +105,11 @@ function showTasks(tasks) {
 	}
 	for (const task of tasks.toReversed()) {
 		const known = cards.get(task.taskId);
+		if (known) fillCallback(known.card, task);
 		if (known?.state === task.state) continue;
 		const card = known?.card ?? element('card').content.firstElementChild.cloneNode(true);
 		fill(card, task);
+		fillCallback(card, task);
 		if (!known) list.prepend(card);
 		cards.set(task.taskId, { card, state: task.state });
 	}
