@@ -27,7 +27,7 @@ const credentials = new CallbackCredentials(systemClock);
 export async function checkCallback(
 	context: IWebhookFunctions,
 	requireToken: boolean,
-	paths: () => readonly string[],
+	paths: () => Iterable<string>,
 ): Promise<Answer | { connection: Connection; taskId: string }> {
 	const admission = await attempt(async () => await checkToken(context, requireToken, paths));
 	if ('error' in admission) {
@@ -47,16 +47,16 @@ export async function checkCallback(
 async function checkToken(
 	context: IWebhookFunctions,
 	requireToken: boolean,
-	pathsOf: () => readonly string[],
+	paths: () => Iterable<string>,
 ): Promise<Connection | Answer> {
 	const known = connectWith(context, await credentials.get(context));
 	if (!requireToken) return known;
 	const query = context.getQueryData();
 	const token = isRecord(query) ? query[TOKEN_PARAMETER] : undefined;
-	const paths = pathsOf();
-	if (isTokenValid(token, paths, known.apiKey)) return known;
+	if (isTokenValid(token, paths(), known.apiKey)) return known;
 	const present = connectWith(context, await credentials.refresh(context));
-	if (isTokenValid(token, paths, present.apiKey)) return present;
+	const isChanged = present.apiKey !== known.apiKey;
+	if (isChanged && isTokenValid(token, paths(), present.apiKey)) return present;
 	return {
 		status: 401,
 		body: { message: "The callback URL's token is missing or does not match" },

@@ -80,11 +80,11 @@ export async function admitCallback(
 	return admit(context, result);
 }
 
-/** The paths for which a token is good: the public one, and the one of this very request. */
-function pathsOf(context: IWebhookFunctions): string[] {
-	const [path = ''] = context.getRequestObject().originalUrl.split('?', 1);
+/** The paths for which a token is good: the one of this very request, and the public one. */
+function* pathsOf(context: IWebhookFunctions): Iterable<string> {
+	yield context.getRequestObject().originalUrl.split('?', 1)[0] ?? '';
 	const url = context.getNodeWebhookUrl('default');
-	return url !== undefined && URL.canParse(url) ? [new URL(url).pathname, path] : [path];
+	if (url !== undefined && URL.canParse(url)) yield new URL(url).pathname;
 }
 
 function selectedEvents(context: IWebhookFunctions): string[] {

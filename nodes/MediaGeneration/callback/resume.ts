@@ -263,9 +263,8 @@ function outputOptions(context: IWebhookFunctions): OutputOptions {
 }
 
 /** The paths for which a token is good: the one of this request, and the public one behind a reverse proxy. */
-function pathsOf(context: IWebhookFunctions): string[] {
-	const [path = ''] = context.getRequestObject().originalUrl.split('?', 1);
+function* pathsOf(context: IWebhookFunctions): Iterable<string> {
+	yield context.getRequestObject().originalUrl.split('?', 1)[0] ?? '';
 	const url = String(context.evaluateExpression('{{ $execution.resumeUrl }}') ?? '');
-	if (!URL.canParse(url)) return [path];
-	return [path, `${new URL(url).pathname.replace(/\/+$/, '')}/${RESUME_PATH}`];
+	if (URL.canParse(url)) yield `${new URL(url).pathname.replace(/\/+$/, '')}/${RESUME_PATH}`;
 }

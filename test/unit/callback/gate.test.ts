@@ -80,6 +80,12 @@ describe('a callback with the right token', () => {
 		const token = callbackToken(path, API_KEY);
 		expect(await outcome(deliver({ path, token }))).toEqual(STARTS);
 	});
+
+	it('may carry one made for the public path behind such a proxy', async () => {
+		service();
+		const path = '/inside/webhook/3f1c2a/callback';
+		expect(await outcome(deliver({ path }))).toEqual(STARTS);
+	});
 });
 
 describe('what is refused without a request to the service', () => {
