@@ -8,6 +8,9 @@ import { node } from './stage';
 export class Collector {
 	readonly seen: string[] = [];
 
+	/** So many of the next requests are answered 500 and not counted. */
+	failures = 0;
+
 	private constructor(
 		private readonly server: ReturnType<typeof createServer>,
 		private readonly port: number,
@@ -15,7 +18,12 @@ export class Collector {
 
 	static async open(): Promise<Collector> {
 		const server = createServer((request, response) => {
-			collector.seen.push(decodeURIComponent((request.url ?? '').slice(1)));
+			if (collector.failures > 0) {
+				collector.failures--;
+				response.statusCode = 500;
+			} else {
+				collector.seen.push(decodeURIComponent((request.url ?? '').slice(1)));
+			}
 			response.end('{}');
 		});
 		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -31,6 +39,12 @@ export class Collector {
 			{ method: 'POST', url: `=http://127.0.0.1:${this.port}/{{ $json.taskId }}`, options: {} },
 			4.2,
 		);
+	}
+
+	/** As if nothing had been here before. */
+	reset(): void {
+		this.seen.length = 0;
+		this.failures = 0;
 	}
 
 	/** Waits until something was seen this many times, and then as long again as it takes for more to come. */

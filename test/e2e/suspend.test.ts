@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
 	stage.reset();
-	collector.seen.length = 0;
+	collector.reset();
 });
 
 /** Starts a workflow that suspends itself for some tasks, one for each object of switches. */

@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
 	stage.reset();
-	collector.seen.length = 0;
+	collector.reset();
 });
 
 const executionCount = async () => (await stage.client.listExecutions({ workflowId })).length;
