@@ -1,32 +1,56 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { freePort, HOST } from '../n8n/ports';
 import { type N8nProcess, startN8n } from '../n8n/process';
 
-const POSTGRES = { host: HOST, port: '5432', user: 'postgres' };
+/** Ports on 127.0.0.1 of a PostgreSQL that lets the user `postgres` in without a password, and of a Redis. */
+interface Servers {
+	postgresPort: number;
+	redisPort: number;
+}
 
-/** Runs one statement on the machine's PostgreSQL. */
-function sql(statement: string): void {
-	const { host, port, user } = POSTGRES;
-	execFileSync('psql', ['-qh', host, '-p', port, '-U', user, '-c', statement], {
-		stdio: ['ignore', 'ignore', 'pipe'],
+/** n8n takes up to a minute to find out about a worker that was killed, and 30 s more to believe it. */
+const SETTLE_LIMIT_MS = 180_000;
+
+const OF_THE_MACHINE: Servers = { postgresPort: 5432, redisPort: 6379 };
+
+/** Runs one statement, and returns its rows, with their columns joined by `|`. */
+function sql({ postgresPort }: Servers, statement: string, database = 'postgres'): string[] {
+	const connection = ['-h', HOST, '-p', String(postgresPort), '-U', 'postgres', '-d', database];
+	return execFileSync('psql', ['-qAt', ...connection, '-c', statement], {
+		stdio: ['ignore', 'pipe', 'pipe'],
 		timeout: 20_000,
-	});
+	})
+		.toString()
+		.split('\n')
+		.filter(Boolean);
+}
+
+function redis({ redisPort }: Servers, ...command: string[]): string[] {
+	return execFileSync('redis-cli', ['-h', HOST, '-p', String(redisPort), ...command], {
+		timeout: 20_000,
+		stdio: 'pipe',
+	})
+		.toString()
+		.split('\n')
+		.filter(Boolean);
 }
 
 /** Why queue mode cannot be tested on this machine, in one line; undefined where it can. */
 export function missingForQueueMode(): string | undefined {
 	try {
-		sql('select 1');
+		sql(OF_THE_MACHINE, 'select 1');
 	} catch {
-		return `no PostgreSQL on ${HOST}:5432`;
+		return `no PostgreSQL on ${HOST}:${OF_THE_MACHINE.postgresPort}`;
 	}
 	try {
-		execFileSync('redis-cli', ['-h', HOST, 'ping'], { timeout: 5_000, stdio: 'pipe' });
+		redis(OF_THE_MACHINE, 'ping');
 		return undefined;
 	} catch {
-		return `no Redis on ${HOST}:6379`;
+		return `no Redis on ${HOST}:${OF_THE_MACHINE.redisPort}`;
 	}
 }
 
@@ -34,34 +58,47 @@ export function missingForQueueMode(): string | undefined {
 export class Cluster {
 	private readonly name = `media_generation_e2e_${randomBytes(4).toString('hex')}`;
 
-	readonly workers: N8nProcess[] = [];
+	workers: N8nProcess[] = [];
 
-	readonly webhooks: N8nProcess[] = [];
+	webhooks: N8nProcess[] = [];
 
-	private constructor(readonly env: Record<string, string>) {}
+	private userFolder = '';
 
-	/** Makes the database, and says with which environment the main process is to be started. */
-	static async prepare(): Promise<Cluster> {
-		const cluster = new Cluster({});
+	private constructor(
+		private readonly servers: Servers,
+		readonly env: Record<string, string>,
+	) {}
+
+	/**
+	 * Makes the database, and says with which environment the main process is to be started.
+	 *
+	 * @param servers default: those of the machine
+	 */
+	static async prepare(servers = OF_THE_MACHINE): Promise<Cluster> {
+		const cluster = new Cluster(servers, {});
 		const { name } = cluster;
-		sql(`create database ${name}`);
 		// Callbacks go to the first webhook processor, as a load balancer would send them.
-		const port = await freePort();
+		cluster.firstWebhookPort = await freePort();
 		Object.assign(cluster.env, {
 			EXECUTIONS_MODE: 'queue',
 			OFFLOAD_MANUAL_EXECUTIONS_TO_WORKERS: 'true',
 			N8N_ENCRYPTION_KEY: name,
 			DB_TYPE: 'postgresdb',
-			DB_POSTGRESDB_HOST: POSTGRES.host,
-			DB_POSTGRESDB_PORT: POSTGRES.port,
-			DB_POSTGRESDB_USER: POSTGRES.user,
+			DB_POSTGRESDB_HOST: HOST,
+			DB_POSTGRESDB_PORT: String(servers.postgresPort),
+			DB_POSTGRESDB_USER: 'postgres',
 			DB_POSTGRESDB_DATABASE: name,
 			QUEUE_BULL_REDIS_HOST: HOST,
+			QUEUE_BULL_REDIS_PORT: String(servers.redisPort),
 			QUEUE_BULL_PREFIX: name,
 			N8N_REDIS_KEY_PREFIX: name,
-			WEBHOOK_URL: `http://${HOST}:${port}/`,
+			WEBHOOK_URL: `http://${HOST}:${cluster.firstWebhookPort}/`,
+			// A killed worker is noticed when its lock has run out: in a minute and a half by default.
+			QUEUE_WORKER_LOCK_DURATION: '20000',
+			QUEUE_WORKER_LOCK_RENEW_TIME: '4000',
+			QUEUE_WORKER_STALLED_INTERVAL: '4000',
 		});
-		cluster.firstWebhookPort = port;
+		sql(servers, `create database ${name}`);
 		return cluster;
 	}
 
@@ -69,24 +106,106 @@ export class Cluster {
 
 	/** Starts the further processes, once the main one has set up the database. */
 	async start(userFolder: string, workers: number, webhooks: number): Promise<void> {
-		const { env } = this;
-		for (let index = 0; index < webhooks; index++) {
-			const port = index === 0 ? this.firstWebhookPort : await freePort();
-			this.webhooks.push(await startN8n({ userFolder, env, command: 'webhook', port }));
+		this.userFolder = userFolder;
+		await Promise.all([
+			...Array.from({ length: webhooks }, async (_, index) => {
+				const port = index === 0 ? this.firstWebhookPort : await freePort();
+				this.webhooks.push(await this.startProcess('webhook', port));
+			}),
+			...Array.from({ length: workers }, async () => {
+				this.workers.push(await this.startProcess('worker'));
+			}),
+		]);
+		this.webhooks.sort((a) => (a.port === this.firstWebhookPort ? -1 : 1));
+	}
+
+	/** Kills a process, and not in order; its place is free then. */
+	async kill(n8n: N8nProcess): Promise<void> {
+		await n8n.kill();
+		this.workers = this.workers.filter((other) => other !== n8n);
+	}
+
+	/** Starts a worker in place of one that was killed. */
+	async addWorker(): Promise<void> {
+		this.workers.push(await this.startProcess('worker'));
+	}
+
+	/** Starts a killed webhook processor again. */
+	async restartWebhook(index: number): Promise<void> {
+		this.webhooks[index] = await this.startProcess('webhook', this.webhooks[index]?.port);
+	}
+
+	private async startProcess(command: 'worker' | 'webhook', port?: number): Promise<N8nProcess> {
+		const { env, userFolder } = this;
+		return await startN8n({ userFolder, env, command, ...(port !== undefined && { port }) });
+	}
+
+	/** Waits until a worker runs an execution, and says which. */
+	async workerOf(executionId: string): Promise<N8nProcess> {
+		const line = `Worker started execution ${executionId} `;
+		for (;;) {
+			const found = this.workers.find(({ logFile }) =>
+				readFileSync(logFile, 'utf8').includes(line),
+			);
+			if (found !== undefined) return found;
+			await sleep(100);
 		}
-		for (let index = 0; index < workers; index++) {
-			this.workers.push(await startN8n({ userFolder, env, command: 'worker' }));
+	}
+
+	/** How many executions of a workflow n8n has stored, by their status. */
+	executions(workflowId: string): Record<string, number> {
+		const counts = sql(
+			this.servers,
+			`select status, count(*) from execution_entity where "workflowId" = '${workflowId}' group by status`,
+			this.name,
+		);
+		return Object.fromEntries(
+			counts.map((line) => {
+				const [status = '', count] = line.split('|');
+				return [status, Number(count)];
+			}),
+		);
+	}
+
+	/** The ids of a workflow's executions that ended with a status, or have it. */
+	executionIds(workflowId: string, status: string): string[] {
+		return sql(
+			this.servers,
+			`select id from execution_entity where "workflowId" = '${workflowId}' and status = '${status}'`,
+			this.name,
+		);
+	}
+
+	/**
+	 * Waits until nothing is queued and nothing of a workflow runs.
+	 *
+	 * @param options.mayHang not to wait for those that n8n says are running: it may never learn what became of them
+	 * @returns what `executions` does
+	 */
+	async settle(workflowId: string, { mayHang = false } = {}): Promise<Record<string, number>> {
+		const giveUp = Date.now() + SETTLE_LIMIT_MS;
+		for (;;) {
+			const queued = ['wait', 'active'].flatMap((list) =>
+				redis(this.servers, 'llen', `${this.name}:jobs:${list}`),
+			);
+			const executions = this.executions(workflowId);
+			if (queued.every((count) => count === '0') && (mayHang || executions.running === undefined)) {
+				return executions;
+			}
+			if (Date.now() > giveUp) {
+				throw new Error(
+					`Still queued and active: ${queued.join(', ')}; executions: ${JSON.stringify(executions)}`,
+				);
+			}
+			await sleep(500);
 		}
 	}
 
 	/** Ends the processes and removes what they left. */
 	async close(): Promise<void> {
 		await Promise.all([...this.workers, ...this.webhooks].map(async (n8n) => await n8n.kill()));
-		sql(`drop database if exists ${this.name} with (force)`);
-		const keys = execFileSync('redis-cli', ['-h', HOST, '--scan', '--pattern', `*${this.name}*`])
-			.toString()
-			.split('\n')
-			.filter(Boolean);
-		if (keys.length > 0) execFileSync('redis-cli', ['-h', HOST, 'del', ...keys]);
+		sql(this.servers, `drop database if exists ${this.name} with (force)`);
+		const keys = redis(this.servers, '--scan', '--pattern', `*${this.name}*`);
+		if (keys.length > 0) redis(this.servers, 'del', ...keys);
 	}
 }

@@ -4,12 +4,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { node } from './stage';
 
+const BARRIER = '/barrier/';
+
 /** Counts what the workflow after a trigger does to the outside world: one request for each item. */
 export class Collector {
 	readonly seen: string[] = [];
 
 	/** So many of the next requests are answered 500 and not counted. */
 	failures = 0;
+
+	/** Executions that are held up by a barrier node. */
+	private readonly held: Array<() => void> = [];
+
+	private isOpen = false;
 
 	private constructor(
 		private readonly server: ReturnType<typeof createServer>,
@@ -18,11 +25,21 @@ export class Collector {
 
 	static async open(): Promise<Collector> {
 		const server = createServer((request, response) => {
+			const url = request.url ?? '';
+			if (url.startsWith(BARRIER)) {
+				const taskId = decodeURIComponent(url.slice(BARRIER.length));
+				const letGo = () => {
+					response.setHeader('content-type', 'application/json').end(JSON.stringify({ taskId }));
+				};
+				if (collector.isOpen) letGo();
+				else collector.held.push(letGo);
+				return;
+			}
 			if (collector.failures > 0) {
 				collector.failures--;
 				response.statusCode = 500;
 			} else {
-				collector.seen.push(decodeURIComponent((request.url ?? '').slice(1)));
+				collector.seen.push(decodeURIComponent(url.slice(1)));
 			}
 			response.end('{}');
 		});
@@ -45,6 +62,36 @@ export class Collector {
 	reset(): void {
 		this.seen.length = 0;
 		this.failures = 0;
+		this.isOpen = false;
+	}
+
+	/** A node that holds up each execution until the barrier is opened, and passes its item's task id on. */
+	barrierNode(name = 'Barrier') {
+		return node(
+			'n8n-nodes-base.httpRequest',
+			name,
+			{
+				method: 'POST',
+				url: `=http://127.0.0.1:${this.port}${BARRIER}{{ $json.taskId }}`,
+				options: {},
+			},
+			4.2,
+		);
+	}
+
+	/** Waits until so many executions stand before the barrier. */
+	async untilHeld(count: number, timeoutMs = 60_000): Promise<void> {
+		const giveUp = Date.now() + timeoutMs;
+		while (this.held.length < count) {
+			if (Date.now() > giveUp) throw new Error(`Only ${this.held.length} of ${count} are held`);
+			await sleep(100);
+		}
+	}
+
+	/** Lets those that are held go, and from now on everybody. */
+	openBarrier(): void {
+		this.isOpen = true;
+		for (const letGo of this.held.splice(0)) letGo();
 	}
 
 	/** Waits until something was seen this many times, and then as long again as it takes for more to come. */

@@ -2,10 +2,11 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
-import { outputItems } from '../n8n/client';
+import { type Execution, outputItems } from '../n8n/client';
 import { Cluster, missingForQueueMode } from './cluster';
 import { Collector } from './collector';
-import { inARow, Stage } from './stage';
+import { Lane } from './lane';
+import { inARow, itemsNode, manualTrigger, Stage } from './stage';
 
 const missing = missingForQueueMode();
 if (missing !== undefined) console.log(`queue mode is skipped: ${missing}`);
@@ -29,72 +30,175 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 	}, 60_000);
 	beforeEach(() => {
 		stage.reset();
-		collector.seen.length = 0;
+		collector.reset();
 	});
 
-	test.each(['poll', 'suspend'])('%s: ten tasks come back from a worker', async (completion) => {
-		const switches = Array<IDataObject>(10).fill({ latencyMs: [1500, 4000], callbackCopies: 2 });
-		const execution = await stage.client.waitForExecution(
-			await stage.startImages(switches, {}, { completion, after: [collector.node()] }),
-			90_000,
-		);
-		expect(outputItems(execution, 'Media').map(({ json }) => json.state)).toEqual(
-			Array(10).fill('SUCCESS'),
-		);
-		await collector.settle(10);
-		expect(collector.seen).toHaveLength(10);
-	});
+	/** How many creates the service has received. */
+	const creates = () =>
+		stage.service.requests.filter(({ host, method }) => host === 'api' && method === 'POST').length;
 
-	test('40 tasks start the workflow 40 times: delivered to both processors at once, and again', async () => {
-		const { client, service } = stage;
-		const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
-		const workflow = await client.createWorkflow({
-			name: 'Trigger',
-			...inARow(trigger, collector.node()),
-		});
-		const path = client.webhookPath(trigger, 'callback');
-		await client.publish(workflow.id);
-		const addresses = cluster.webhooks.map(({ url }) =>
-			callbackAddress(url + path, service.apiKey),
+	const states = (execution: Execution, node: string) =>
+		outputItems(execution, node).map(({ json }) => json.state);
+
+	/** Tasks that are under way, and that the service calls back for. */
+	const createTasks = (count: number, webhookUrl: string, input: IDataObject = {}) =>
+		Array.from(
+			{ length: count },
+			() =>
+				stage.service.createTask(IMAGE_MODEL, { prompt: 'A task', ...input }, webhookUrl).taskId,
 		);
-		const tasks = Array.from({ length: 40 }, (_, index) => {
-			const { taskId } = service.createTask(IMAGE_MODEL, { prompt: `Task ${index}` });
-			service.complete(taskId);
-			return taskId;
-		});
-		const deliver = async (address: string, taskId: string) => {
-			const response = await fetch(address, {
-				method: 'POST',
-				headers: { 'content-type': 'application/json' },
-				body: JSON.stringify({ taskId }),
+
+	/** Starts an execution ten times at once, and waits until all have succeeded. */
+	async function tenAtOnce(start: () => Promise<string>) {
+		const ids = await Promise.all(Array.from({ length: 10 }, start));
+		const executions = await Promise.all(
+			ids.map(async (id) => await stage.client.waitForExecution(id, 90_000)),
+		);
+		expect(executions.map(({ status }) => status)).toEqual(Array(10).fill('success'));
+		return executions;
+	}
+
+	describe('the action node', () => {
+		test.each(['poll', 'suspend'])(
+			'%s: ten executions of two tasks come back from the workers, each once',
+			async (completion) => {
+				const switches = Array<IDataObject>(2).fill({ latencyMs: [1500, 4000], callbackCopies: 2 });
+				const after = [collector.node()];
+				const executions = await tenAtOnce(
+					async () => await stage.startImages(switches, {}, { completion, after }),
+				);
+				expect(executions.flatMap((execution) => states(execution, 'Media'))).toEqual(
+					Array(20).fill('SUCCESS'),
+				);
+				await collector.settle(20);
+				expect([...collector.seen].sort()).toEqual([...stage.service.tasks.keys()].sort());
+				expect(creates()).toBe(20);
+			},
+		);
+
+		test('trigger: of ten executions of two tasks each task starts the lane of the trigger once', async () => {
+			const lane = await Lane.publish(stage, cluster, collector);
+			const switches = Array<IDataObject>(2).fill({ latencyMs: [200, 1000], callbackCopies: 2 });
+			const { client, n8n } = stage;
+			const callbackUrl = cluster.env.WEBHOOK_URL?.replace(/\/$/, '') + lane.path;
+			expect(callbackUrl).not.toContain(n8n.url);
+			const workflow = await client.createWorkflow({
+				name: 'Orders',
+				...inARow(
+					manualTrigger(),
+					itemsNode(
+						'Prompts',
+						switches.map((simulate, index) => ({ prompt: `Prompt ${index}`, simulate })),
+					),
+					stage.mediaNode('mediaGeneration', 'Media', {
+						resource: 'image',
+						operation: 'generate',
+						prompt: '={{ $json.prompt }}',
+						completion: 'trigger',
+						callbackUrl,
+						options: { additionalInput: '={{ { simulate: $json.simulate } }}' },
+					}),
+				),
 			});
-			return response.status;
-		};
-		// The main process registers the webhook a moment after it answered.
-		const unknown = { taskId: 'no-such-task' };
-		for (const address of addresses) {
-			const giveUp = Date.now() + 30_000;
-			for (;;) {
-				const response = await fetch(address, {
-					method: 'POST',
-					headers: { 'content-type': 'application/json' },
-					body: JSON.stringify(unknown),
-				});
-				if ((await response.text()).includes('for this account') || Date.now() > giveUp) break;
+			const executions = await tenAtOnce(async () => await client.run(workflow.id));
+			const ordered = executions.flatMap((execution) =>
+				outputItems(execution, 'Media').map(({ json }) => json.taskId),
+			);
+			await collector.settle(20);
+			expect([...collector.seen].sort()).toEqual([...ordered].sort());
+			expect(creates()).toBe(20);
+		});
+	});
+
+	describe('callbacks', () => {
+		test('delivered to both processors at the same moment', async () => {
+			const lane = await Lane.publish(stage, cluster, collector);
+			await Promise.all(
+				lane
+					.finishedTasks(40)
+					.flatMap((taskId) =>
+						lane.addresses.map(async (address) => await lane.deliver(taskId, [address])),
+					),
+			);
+			const account = await lane.settle('To both processors at once');
+			expect(account).toMatchObject({ deliveries: 80, runs: 40, duplicates: 0, losses: 0 });
+		});
+
+		test('delivered to one processor, then to the other', async () => {
+			const lane = await Lane.publish(stage, cluster, collector);
+			const tasks = lane.finishedTasks(20);
+			for (const address of lane.addresses) {
+				await Promise.all(tasks.map(async (taskId) => await lane.deliver(taskId, [address])));
 			}
+			const account = await lane.settle('To one processor, then to the other');
+			expect(account).toMatchObject({
+				deliveries: 40,
+				executions: { success: 40 },
+				runs: 20,
+				duplicates: 0,
+				losses: 0,
+			});
+		});
+
+		test('a webhook processor is killed while it answers: the sender delivers to the other', async () => {
+			const lane = await Lane.publish(stage, cluster, collector);
+			const [first] = cluster.webhooks;
+			if (first === undefined) throw new Error('There is no webhook processor');
+			let answered = 0;
+			let killing: Promise<void> | undefined;
+			await Promise.all(
+				lane.finishedTasks(40).map(async (taskId) => {
+					await lane.deliver(taskId, lane.addresses);
+					if (++answered === 5) killing = cluster.kill(first);
+				}),
+			);
+			await killing;
+			const account = await lane.settle('A webhook processor is killed while it answers');
+			expect(account).toMatchObject({ runs: 40, duplicates: 0, losses: 0 });
+			expect(account.deliveries).toBeGreaterThan(40);
+			await cluster.restartWebhook(0);
+		});
+	});
+
+	test('two installs with one account: a task goes to the trigger it was created for, and starts each once', async () => {
+		const other = await Stage.open({}, stage.service);
+		const otherCollector = await Collector.open();
+		try {
+			const { service } = stage;
+			const lane = await Lane.publish(stage, cluster, collector);
+			const trigger = other.mediaNode('mediaGenerationTrigger', 'Finished', {});
+			const workflow = await other.client.createWorkflow({
+				name: 'Lane of the other install',
+				...inARow(trigger, otherCollector.node()),
+			});
+			const path = other.client.webhookPath(trigger, 'callback');
+			await other.client.publish(workflow.id, [path]);
+			const otherAddress = callbackAddress(other.n8n.url + path, service.apiKey);
+			const [address = ''] = lane.addresses;
+			const own = createTasks(10, address);
+			const others = createTasks(10, otherAddress);
+			await collector.settle(10);
+			await otherCollector.settle(10);
+			expect([...collector.seen].sort()).toEqual([...own].sort());
+			expect([...otherCollector.seen].sort()).toEqual([...others].sort());
+
+			const both = lane.finishedTasks(10);
+			for (let round = 0; round < 2; round++) {
+				await Promise.all(
+					both.flatMap((taskId) =>
+						[address, otherAddress].map(async (to) => await lane.deliver(taskId, [to])),
+					),
+				);
+			}
+			const account = await lane.settle(
+				'Two installs, ten tasks to both of them twice (the first)',
+			);
+			expect(account).toMatchObject({ runs: 10, duplicates: 0, losses: 0 });
+			await otherCollector.settle(20);
+			expect([...otherCollector.seen].sort()).toEqual([...others, ...both].sort());
+		} finally {
+			otherCollector.close();
+			await other.close();
 		}
-		const both = await Promise.all(
-			tasks.flatMap((taskId) => addresses.map(async (address) => await deliver(address, taskId))),
-		);
-		await collector.settle(40);
-		const again = await Promise.all(
-			tasks.map(async (taskId, index) => await deliver(addresses[index % 2] ?? '', taskId)),
-		);
-		await collector.settle(41, 5_000);
-		expect([...both, ...again]).toEqual(Array(120).fill(200));
-		expect([...collector.seen].sort()).toEqual([...tasks].sort());
-		console.log(
-			`queue mode: ${both.length + again.length} callbacks, ${collector.seen.length} runs`,
-		);
 	});
 });

@@ -23,26 +23,28 @@ export class Stage {
 		readonly credential: { id: string; name: string },
 		readonly userFolder: string,
 		private readonly env: Record<string, string>,
+		private readonly ownsService: boolean,
 	) {
 		this.credentialKey = service.apiKey;
 	}
 
 	/**
 	 * @param env added to n8n's environment
+	 * @param shared the service of another stage, where both are to use one account
 	 */
-	static async open(env: Record<string, string> = {}): Promise<Stage> {
+	static async open(env: Record<string, string> = {}, shared?: Stage['service']): Promise<Stage> {
 		const { tarball } = await packPackage();
 		const userFolder = mkdtempSync(join(tmpdir(), 'media-generation-e2e-'));
 		await installPackage(userFolder, tarball);
 		const n8n = await startN8n({ userFolder, env });
-		const service = await startService({ settings: { latencyMs: 500 } });
+		const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
 		const client = new N8nClient(n8n.url);
 		await client.setUp();
 		const { id, name } = await client.createCredential('Media Generation', 'mediaGenerationApi', {
 			baseUrl: service.url,
 			apiKey: service.apiKey,
 		});
-		return new Stage(service, n8n, client, { id, name }, userFolder, env);
+		return new Stage(service, n8n, client, { id, name }, userFolder, env, shared === undefined);
 	}
 
 	/** Kills n8n as a power cut would, and starts it again on the same data and port. */
@@ -54,7 +56,7 @@ export class Stage {
 
 	async close(): Promise<void> {
 		await this.n8n.stop();
-		await this.service.close();
+		if (this.ownsService) await this.service.close();
 		rmSync(this.userFolder, { recursive: true, force: true });
 	}
 
