@@ -10,6 +10,9 @@ const BARRIER = '/barrier/';
 export class Collector {
 	readonly seen: string[] = [];
 
+	/** When, milliseconds since 1970, in the order of `seen`. */
+	readonly times: number[] = [];
+
 	/** So many of the next requests are answered 500 and not counted. */
 	failures = 0;
 
@@ -39,6 +42,7 @@ export class Collector {
 				collector.failures--;
 				response.statusCode = 500;
 			} else {
+				collector.times.push(Date.now());
 				collector.seen.push(decodeURIComponent(url.slice(1)));
 			}
 			response.end('{}');

@@ -31,11 +31,16 @@ export class Stage {
 	/**
 	 * @param env added to n8n's environment
 	 * @param shared the service of another stage, where both are to use one account
+	 * @param furtherTarballs packages to install beside ours
 	 */
-	static async open(env: Record<string, string> = {}, shared?: Stage['service']): Promise<Stage> {
+	static async open(
+		env: Record<string, string> = {},
+		shared?: Stage['service'],
+		furtherTarballs: string[] = [],
+	): Promise<Stage> {
 		const { tarball } = await packPackage();
 		const userFolder = mkdtempSync(join(tmpdir(), 'media-generation-e2e-'));
-		await installPackage(userFolder, tarball);
+		for (const each of [tarball, ...furtherTarballs]) await installPackage(userFolder, each);
 		const n8n = await startN8n({ userFolder, env });
 		const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
 		const client = new N8nClient(n8n.url);

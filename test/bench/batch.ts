@@ -1,0 +1,329 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { IConnections, IDataObject, INode } from 'n8n-workflow';
+import { max, sum } from 'simple-statistics';
+
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { Collector } from '../e2e/collector';
+import { inARow, manualTrigger, node } from '../e2e/stage';
+import type { WorkflowDefinition } from '../n8n/client';
+import type { Bench } from './bench';
+import { largestBurst } from './burst';
+import { OpenAiStandIn } from './openAi';
+import { type Row, sampleOf } from './results';
+
+const SIZES = [1, 8, 50, 200, 1000];
+const QUICK_SIZES = [1, 8, 50];
+
+const MAX_IN_FLIGHT = 200;
+
+/** Between two reads of the loop that users build: the Wait node's own default. */
+const LOOP_WAIT_SECONDS = 5;
+
+/** The batch that n8n's video node is asked for too. */
+const COMPARED_SIZE = 8;
+/** n8n's video node takes minutes and next to no CPU, so its runs go side by side. */
+const OPENAI_RUNS = 3;
+
+const LOOK_EVERY_MS = 1_000;
+const LONGEST_BATCH_MS = 10 * 60_000;
+
+/** What one run of a batch took. */
+interface Measured {
+	seconds: number;
+	requestsEach: number;
+	cpuMsEach: number;
+	/** Most requests in 100 ms. */
+	burst: number;
+	memoryMiB: number;
+}
+
+/** How long the tasks of a batch take, in milliseconds; the same in every run. */
+export function latenciesOf(size: number): number[] {
+	if (size === 1) return [3000];
+	if (size === COMPARED_SIZE) return [500, 1000, 2000, 3000, 4000, 5000, 5500, 6000];
+	return Array.from({ length: size }, (_, index) => 1000 + ((index * 7919) % 7001));
+}
+
+/** Batches that are waited for: ours, the loop that users build by hand, and n8n's own video node. */
+export async function measureBatches(bench: Bench): Promise<Row[]> {
+	const collector = await Collector.open();
+	try {
+		const rows: Row[] = [];
+		for (const size of bench.options.quick ? QUICK_SIZES : SIZES) {
+			rows.push(...(await measureSize(bench, collector, size)));
+		}
+		return rows;
+	} finally {
+		collector.close();
+	}
+}
+
+async function measureSize(bench: Bench, collector: Collector, size: number): Promise<Row[]> {
+	const { stage, options, log } = bench;
+	const latencies = latenciesOf(size);
+	const ours = await stage.client.createWorkflow(oursFor(bench, collector, latencies));
+	const loop = await stage.client.createWorkflow(await loopFor(bench, collector, latencies));
+	const measured: { ours: Measured[]; loop: Measured[] } = { ours: [], loop: [] };
+	for (let run = 1; run <= options.runs; run++) {
+		for (const [name, { id }] of Object.entries({ ours, loop })) {
+			const result = await measureRun(bench, collector, id, size);
+			measured[name as keyof typeof measured].push(result);
+			log(
+				`batch of ${size}, run ${run}, ${name}: ${result.seconds.toFixed(1)} s, ${result.cpuMsEach.toFixed(1)} ms of CPU a task`,
+			);
+		}
+	}
+
+	const best = Math.max(max(latencies), sum(latencies) / MAX_IN_FLIGHT) / 1000;
+	const row = (
+		id: string,
+		what: string,
+		unit: string,
+		figure: (run: Measured) => number,
+		limit?: Row['limit'],
+	): Row => ({
+		id: `batch-${size}-${id}`,
+		what: `${size === 1 ? 'One task' : `Batch of ${size.toLocaleString('en')}`}: ${what}`,
+		unit,
+		ours: sampleOf(measured.ours.map(figure)),
+		peer: { name: 'loop built by hand', sample: sampleOf(measured.loop.map(figure)) },
+		...(limit && { limit }),
+	});
+	const limit =
+		size > MAX_IN_FLIGHT
+			? { name: `${size} tasks, ${MAX_IN_FLIGHT} at a time`, value: best }
+			: { name: 'the slowest task', value: best };
+	const time = row('time', 'until all are done', 's', ({ seconds }) => seconds, limit);
+	return [
+		time,
+		...(size === COMPARED_SIZE ? [await openAiRow(bench, collector, latencies, time)] : []),
+		row('requests', 'requests a task', '', ({ requestsEach }) => requestsEach, {
+			name: 'a create and a read',
+			value: 2,
+		}),
+		row('cpu', "n8n's CPU a task", 'ms', ({ cpuMsEach }) => cpuMsEach),
+		row('burst', 'most requests in 100 ms', '', ({ burst }) => burst),
+		row('memory', "n8n's memory, above before", 'MiB', ({ memoryMiB }) => memoryMiB),
+	];
+}
+
+export async function measureRun(
+	{ stage: { service, client }, usage }: Bench,
+	collector: Collector,
+	workflowId: string,
+	size: number,
+): Promise<Measured> {
+	service.clear();
+	collector.times.length = 0;
+	await usage.quiet();
+	usage.forgetPeak();
+	const memory = usage.residentMiB();
+	const cpu = usage.cpuMs();
+	const startedAt = Date.now();
+	await finish(client, workflowId, [await client.run(workflowId)]);
+	await usage.quiet();
+	const finished = [...service.tasks.values()].filter(
+		({ record }) => record.state === 'SUCCESS',
+	).length;
+	if (service.tasks.size !== size || finished !== size) {
+		throw new Error(
+			`Of ${size} tasks ${service.tasks.size} were created and ${finished} finished.`,
+		);
+	}
+	const times = service.requests.filter(({ host }) => host === 'api').map(({ at }) => at);
+	return {
+		seconds: (max([...collector.times]) - startedAt) / 1000,
+		requestsEach: times.length / size,
+		cpuMsEach: (usage.cpuMs() - cpu) / size,
+		burst: largestBurst(times),
+		memoryMiB: usage.peakMiB() - memory,
+	};
+}
+
+/** Waits for executions by the list, which costs n8n next to nothing. */
+async function finish(client: Bench['stage']['client'], workflowId: string, ids: string[]) {
+	const giveUpAt = Date.now() + LONGEST_BATCH_MS;
+	for (;;) {
+		await sleep(LOOK_EVERY_MS);
+		const executions = (await client.listExecutions({ workflowId })).filter(({ id }) =>
+			ids.includes(id),
+		);
+		const ended = executions.filter(
+			({ status }) => !['new', 'running', 'waiting'].includes(status),
+		);
+		const failed = ended.find(({ status }) => status !== 'success');
+		if (failed) throw new Error(`Execution ${failed.id} ended with ${failed.status}.`);
+		if (ended.length === ids.length) return;
+		if (Date.now() > giveUpAt) throw new Error('A batch did not end in ten minutes.');
+	}
+}
+
+/** The items come as pinned data: a node that makes them would be measured with the rest. */
+function startWith(latencies: number[]) {
+	const start = manualTrigger();
+	const items = latencies.map((latencyMs, index) => ({
+		json: { prompt: `Prompt ${index} latency=${latencyMs}`, simulate: { latencyMs } },
+	}));
+	return { start, pinData: { [start.name]: items } };
+}
+
+/** One request for all items that come: the end of the batch is seen from outside. */
+const report = (collector: Collector): INode => ({ ...collector.node('Done'), executeOnce: true });
+
+export function oursFor(
+	{ stage }: Bench,
+	collector: Collector,
+	latencies: number[],
+): WorkflowDefinition {
+	const { start, pinData } = startWith(latencies);
+	const generate = stage.mediaNode('mediaGeneration', 'Generate', {
+		resource: 'image',
+		operation: 'generate',
+		model: IMAGE_MODEL,
+		prompt: '={{ $json.prompt }}',
+		completion: 'poll',
+		options: {
+			additionalInput: '={{ { simulate: $json.simulate } }}',
+			maxInFlight: Math.min(latencies.length, MAX_IN_FLIGHT),
+		},
+	});
+	return {
+		name: `Ours: ${latencies.length}`,
+		...inARow(start, generate, report(collector)),
+		pinData,
+	};
+}
+
+/** All items at once: create, wait, read, and wait again for those that are not finished. */
+async function loopFor(
+	{ stage }: Bench,
+	collector: Collector,
+	latencies: number[],
+): Promise<WorkflowDefinition> {
+	const { service, client } = stage;
+	const header = await client.createCredential('Key', 'httpHeaderAuth', {
+		name: 'Authorization',
+		value: `Bearer ${service.apiKey}`,
+	});
+	const request = (name: string, parameters: IDataObject): INode => ({
+		...node(
+			'n8n-nodes-base.httpRequest',
+			name,
+			{
+				authentication: 'genericCredentialType',
+				genericAuthType: 'httpHeaderAuth',
+				options: {},
+				...parameters,
+			},
+			4.2,
+		),
+		credentials: { httpHeaderAuth: { id: header.id, name: header.name } },
+	});
+	const { start, pinData } = startWith(latencies);
+	const create = request('Create', {
+		method: 'POST',
+		url: `${service.url}/api/generate`,
+		sendBody: true,
+		specifyBody: 'json',
+		jsonBody: `={{ JSON.stringify({ model: '${IMAGE_MODEL}', input: { prompt: $json.prompt, simulate: $json.simulate } }) }}`,
+	});
+	const wait: INode = {
+		...node('n8n-nodes-base.wait', 'Wait', { amount: LOOP_WAIT_SECONDS, unit: 'seconds' }, 1.1),
+		webhookId: crypto.randomUUID(),
+	};
+	const read = request('Read', { url: `=${service.url}/api/generate/{{ $json.taskId }}` });
+	const isFinished = node(
+		'n8n-nodes-base.if',
+		'Finished?',
+		{
+			conditions: {
+				options: { caseSensitive: true, leftValue: '', typeValidation: 'strict', version: 2 },
+				combinator: 'and',
+				conditions: [
+					{
+						id: crypto.randomUUID(),
+						leftValue: '={{ $json.state }}',
+						rightValue: 'PENDING',
+						operator: { type: 'string', operation: 'notEquals' },
+					},
+				],
+			},
+			options: {},
+		},
+		2.2,
+	);
+	const done = report(collector);
+	const { nodes, connections } = inARow(start, create, wait, read, isFinished, done);
+	const loop: IConnections = {
+		...connections,
+		[isFinished.name]: {
+			main: [
+				[{ node: done.name, type: 'main', index: 0 }],
+				[{ node: wait.name, type: 'main', index: 0 }],
+			],
+		},
+	};
+	return { name: `Loop: ${latencies.length}`, nodes, connections: loop, pinData };
+}
+
+/** n8n's own OpenAI video node, against a stand-in of its interface with the same latencies. */
+async function openAiRow(
+	{ stage: { client }, usage, log }: Bench,
+	collector: Collector,
+	latencies: number[],
+	{ ours, limit }: Row,
+): Promise<Row> {
+	log(`batch of ${latencies.length}: n8n's OpenAI video node takes about three minutes …`);
+	const standIn = await OpenAiStandIn.open();
+	try {
+		const { id, name } = await client.createCredential('Stand-in', 'openAiApi', {
+			apiKey: 'sk-stand-in',
+			url: standIn.url,
+		});
+		const { start, pinData } = startWith(latencies);
+		const video: INode = {
+			...node(
+				'@n8n/n8n-nodes-langchain.openAi',
+				'Video',
+				{
+					resource: 'video',
+					operation: 'generate',
+					modelId: { __rl: true, mode: 'id', value: 'sora-2' },
+					prompt: '={{ $json.prompt }}',
+					seconds: 4,
+					size: '1280x720',
+					options: {},
+				},
+				2.3,
+			),
+			credentials: { openAiApi: { id, name } },
+		};
+		const workflow = await client.createWorkflow({
+			name: `OpenAI: ${latencies.length}`,
+			...inARow(start, video, report(collector)),
+			pinData,
+		});
+		await usage.quiet();
+		collector.times.length = 0;
+		const startedAt: number[] = [];
+		const ids: string[] = [];
+		for (let run = 0; run < OPENAI_RUNS; run++) {
+			startedAt.push(Date.now());
+			ids.push(await client.run(workflow.id));
+			await sleep(LOOK_EVERY_MS);
+		}
+		await finish(client, workflow.id, ids);
+		const seconds = startedAt.map((at, run) => ((collector.times[run] ?? NaN) - at) / 1000);
+		log(`batch of ${latencies.length}, n8n's OpenAI video node: ${seconds[0]?.toFixed(1)} s`);
+		return {
+			id: `batch-${latencies.length}-time-openai`,
+			what: `Batch of ${latencies.length}: until all are done`,
+			unit: 's',
+			ours,
+			peer: { name: "n8n's OpenAI video node", sample: sampleOf(seconds) },
+			...(limit && { limit }),
+		};
+	} finally {
+		await standIn.close();
+	}
+}

@@ -1,0 +1,36 @@
+/** Hands the body of a call on, or refuses it: nothing that a third-party trigger does can cost n8n less. */
+class LeastTrigger {
+	description = {
+		displayName: 'Least Trigger',
+		name: 'leastTrigger',
+		group: ['trigger'],
+		version: 1,
+		description: 'Hands a body on',
+		defaults: { name: 'Least Trigger' },
+		inputs: [],
+		outputs: ['main'],
+		webhooks: [
+			{
+				name: 'default',
+				httpMethod: 'POST',
+				responseMode: 'onReceived',
+				responseData: '',
+				path: 'least',
+			},
+		],
+		properties: [],
+	};
+
+	async webhook() {
+		if (this.getQueryData().refuse === undefined) {
+			return {
+				workflowData: [[{ json: this.getBodyData() }]],
+				webhookResponse: { accepted: true },
+			};
+		}
+		this.getResponseObject().status(401).json({ message: 'Refused' });
+		return { noWebhookResponse: true };
+	}
+}
+
+module.exports = { LeastTrigger };

@@ -1,0 +1,93 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus, platform, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { max, median, min } from 'simple-statistics';
+
+import type { Section } from './options';
+
+/** What several measurements of one thing gave. */
+export interface Sample {
+	median: number;
+	least: number;
+	most: number;
+	count: number;
+}
+
+/** One line of the table. */
+export interface Row {
+	/** Unique, for the budget. */
+	id: string;
+	what: string;
+	unit: string;
+	ours: Sample;
+	/** What others need for the same, measured side by side. */
+	peer?: { name: string; sample: Sample };
+	/** What nobody can do better. */
+	limit?: { name: string; value: number };
+}
+
+/** The figures depend on it: only ratios are comparable between machines. */
+export interface Machine {
+	cores: number;
+	memoryGiB: number;
+	platform: string;
+	node: string;
+	n8n: string;
+}
+
+export interface Results {
+	machine: Machine;
+	/** When each part was measured, and how often each figure. */
+	measured: Partial<Record<Section, { at: string; runs: number }>>;
+	rows: Partial<Record<Section, Row[]>>;
+	profile?: Profile[];
+}
+
+/** Where n8n's CPU time went during one kind of work. */
+export interface Profile {
+	what: string;
+	/** CPU time of n8n's main thread for one unit of the work, milliseconds. */
+	msEach: number;
+	shares: Array<{ where: string; percent: number }>;
+}
+
+/**
+ * @param values at least one, in the unit of the row
+ * @throws where a value is no number: a figure that could not be taken must not look like one
+ */
+export function sampleOf(values: readonly number[]): Sample {
+	const given = [...values];
+	if (given.length === 0 || given.some((value) => !Number.isFinite(value))) {
+		throw new Error(`Nothing was measured: ${given.join(', ') || 'no value'}.`);
+	}
+	return { median: median(given), least: min(given), most: max(given), count: given.length };
+}
+
+export function describeMachine(node: string, n8n: string): Machine {
+	return {
+		cores: cpus().length,
+		memoryGiB: Math.round(totalmem() / 2 ** 30),
+		platform: `${platform()} ${process.arch}`,
+		node,
+		n8n,
+	};
+}
+
+const FILE = 'results.json';
+
+/** @returns the stored results; undefined where there are none */
+export function readResults(folder: string): Results | undefined {
+	const path = join(folder, FILE);
+	return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Results) : undefined;
+}
+
+/** Stores what has been measured so far, so that an interrupted run keeps its finished parts. */
+export function writeResults(folder: string, results: Results): void {
+	mkdirSync(folder, { recursive: true });
+	writeFileSync(join(folder, FILE), `${JSON.stringify(results, rounded, 2)}\n`);
+}
+
+/** Six digits are more than any figure here is good for. */
+function rounded(_key: string, value: unknown): unknown {
+	return typeof value === 'number' ? Number(value.toPrecision(6)) : value;
+}

@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { installPackage, packPackage } from '../n8n/package';
+import { startN8n } from '../n8n/process';
+import type { BenchOptions } from './options';
+import { type Row, sampleOf } from './results';
+import { Usage } from './usage';
+
+const MAX_TARBALL_KIB = 60;
+
+interface Start {
+	seconds: number;
+	cpuSeconds: number;
+	memoryMiB: number;
+}
+
+/** What the package adds to n8n's start, and its size. */
+export async function measureStartup(
+	options: BenchOptions,
+	log: (line: string) => void,
+): Promise<Row[]> {
+	const { tarball, sizeBytes } = await packPackage({ log });
+	const folders = { with: newFolder(), without: newFolder() };
+	try {
+		await installPackage(folders.with, tarball);
+		// The first start in a folder makes the database.
+		for (const folder of Object.values(folders)) await start(folder);
+		const starts: Record<keyof typeof folders, Start[]> = { with: [], without: [] };
+		for (let run = 1; run <= options.runs; run++) {
+			for (const which of ['without', 'with'] as const) {
+				const one = await start(folders[which]);
+				starts[which].push(one);
+				log(`start ${run}, ${which} the package: ${one.cpuSeconds.toFixed(2)} s of CPU`);
+			}
+		}
+		const row = (
+			id: string,
+			what: string,
+			unit: string,
+			figure: (start: Start) => number,
+		): Row => ({
+			id: `startup-${id}`,
+			what,
+			unit,
+			ours: sampleOf(starts.with.map(figure)),
+			peer: { name: 'n8n without the package', sample: sampleOf(starts.without.map(figure)) },
+		});
+		return [
+			row('time', 'Start of n8n', 's', ({ seconds }) => seconds),
+			row('cpu', 'Start of n8n: its CPU', 's', ({ cpuSeconds }) => cpuSeconds),
+			row('memory', 'Start of n8n: its memory', 'MiB', ({ memoryMiB }) => memoryMiB),
+			{
+				id: 'startup-tarball',
+				what: 'The packed package',
+				unit: 'KiB',
+				ours: sampleOf([sizeBytes / 1024]),
+				limit: { name: 'the most it may be', value: MAX_TARBALL_KIB },
+			},
+		];
+	} finally {
+		for (const folder of Object.values(folders)) rmSync(folder, { recursive: true, force: true });
+	}
+}
+
+const newFolder = () => mkdtempSync(join(tmpdir(), 'media-generation-start-'));
+
+async function start(userFolder: string): Promise<Start> {
+	const n8n = await startN8n({ userFolder });
+	const usage = new Usage(n8n.pid);
+	const measured = {
+		seconds: n8n.startedInMs / 1000,
+		cpuSeconds: usage.cpuMs() / 1000,
+		memoryMiB: usage.residentMiB(),
+	};
+	await n8n.stop();
+	return measured;
+}

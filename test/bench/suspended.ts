@@ -1,0 +1,197 @@
+import autocannon from 'autocannon';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { IDataObject, INode } from 'n8n-workflow';
+import { median } from 'simple-statistics';
+
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { Collector } from '../e2e/collector';
+import { inARow, node } from '../e2e/stage';
+import type { Bench } from './bench';
+import { type Row, type Sample, sampleOf } from './results';
+
+const EXECUTIONS = 1_000;
+const QUICK_EXECUTIONS = 30;
+
+/** Resumed one after the other, for the time that one takes; the others go side by side. */
+const ONE_BY_ONE = 30;
+const CONNECTIONS = 10;
+
+/** No task of this part finishes by itself. */
+const FOREVER_MS = 24 * 3_600_000;
+const LOOK_EVERY_MS = 5;
+const LONGEST_MS = 15 * 60_000;
+
+interface Measured {
+	/** n8n's memory with all executions suspended, above before. */
+	memoryMiB: number;
+	/** From the task's end to the node behind, each. */
+	resumeMs: number[];
+	/** Executions resumed a second, with ten callbacks under way. */
+	perSecond: number;
+	/** n8n's CPU for one execution from its start to its end. */
+	cpuMsEach: number;
+	/** Reads of the service for each execution. */
+	readsEach: number;
+}
+
+/** Suspended executions: ours, and the Wait node with a hand-made request, which believes any call. */
+export async function measureSuspended(bench: Bench): Promise<Row[]> {
+	const count = bench.options.quick ? QUICK_EXECUTIONS : EXECUTIONS;
+	const collector = await Collector.open();
+	try {
+		// Long runs of which each has its own thousand: once is enough.
+		const ours = await measure(bench, collector, count, 'ours', await oursBehind(bench));
+		const peer = await measure(bench, collector, count, 'the Wait node', await waitBehind(bench));
+		const row = (
+			id: string,
+			what: string,
+			unit: string,
+			figure: (measured: Measured) => number | number[],
+			limit?: Row['limit'],
+		): Row => {
+			const sample = (measured: Measured): Sample => sampleOf([figure(measured)].flat());
+			return {
+				id: `suspended-${id}`,
+				what: `${count.toLocaleString('en')} suspended executions: ${what}`,
+				unit,
+				ours: sample(ours),
+				peer: { name: "n8n's Wait node, any call resumes", sample: sample(peer) },
+				...(limit && { limit }),
+			};
+		};
+		return [
+			row('memory', "n8n's memory, above before", 'MiB', ({ memoryMiB }) => memoryMiB),
+			row('resume', 'callback until the node behind', 'ms', ({ resumeMs }) => resumeMs),
+			row('rate', 'resumed a second', '/s', ({ perSecond }) => perSecond),
+			row('cpu', "n8n's CPU each, start to end", 'ms', ({ cpuMsEach }) => cpuMsEach),
+			row('reads', 'reads of the service each', '', ({ readsEach }) => readsEach, {
+				name: 'one before it is suspended, one of the finished task',
+				value: 2,
+			}),
+		];
+	} finally {
+		collector.close();
+	}
+}
+
+/** The nodes between the webhook that starts an execution and the node that reports its end. */
+async function oursBehind({ stage }: Bench): Promise<INode[]> {
+	return [
+		stage.mediaNode('mediaGeneration', 'Generate', {
+			resource: 'image',
+			operation: 'generate',
+			model: IMAGE_MODEL,
+			prompt: 'A lighthouse',
+			completion: 'suspend',
+			options: { timeout: FOREVER_MS / 1000 },
+		}),
+	];
+}
+
+async function waitBehind({ stage: { client, service } }: Bench): Promise<INode[]> {
+	const header = await client.createCredential('Key', 'httpHeaderAuth', {
+		name: 'Authorization',
+		value: `Bearer ${service.apiKey}`,
+	});
+	const body = `{ model: '${IMAGE_MODEL}', input: { prompt: 'A lighthouse' }, webhook_url: $execution.resumeUrl }`;
+	const parameters: IDataObject = {
+		method: 'POST',
+		url: `${service.url}/api/generate`,
+		authentication: 'genericCredentialType',
+		genericAuthType: 'httpHeaderAuth',
+		sendBody: true,
+		specifyBody: 'json',
+		jsonBody: `={{ JSON.stringify(${body}) }}`,
+		options: {},
+	};
+	const create: INode = {
+		...node('n8n-nodes-base.httpRequest', 'Create', parameters, 4.2),
+		credentials: { httpHeaderAuth: { id: header.id, name: header.name } },
+	};
+	const wait: INode = {
+		...node(
+			'n8n-nodes-base.wait',
+			'Wait',
+			{ resume: 'webhook', httpMethod: 'POST', options: {} },
+			1.1,
+		),
+		webhookId: crypto.randomUUID(),
+	};
+	return [create, wait];
+}
+
+async function measure(
+	{ stage: { client, n8n, service }, usage, log }: Bench,
+	collector: Collector,
+	count: number,
+	name: string,
+	between: INode[],
+): Promise<Measured> {
+	const path = crypto.randomUUID();
+	const start: INode = {
+		...node('n8n-nodes-base.webhook', 'Start', { httpMethod: 'POST', path, options: {} }, 2),
+		webhookId: path,
+	};
+	const { id } = await client.createWorkflow({
+		name: `Suspended: ${name}`,
+		...inARow(start, ...between, collector.node('After')),
+	});
+	await client.publish(id, [`/webhook/${path}`]);
+
+	service.clear();
+	service.configure({ latencyMs: FOREVER_MS });
+	collector.seen.length = 0;
+	collector.times.length = 0;
+	const url = `${n8n.url}/webhook/${path}`;
+	await usage.quiet();
+	const memory = usage.residentMiB();
+	const cpu = usage.cpuMs();
+	log(`suspending ${count} executions, ${name} …`);
+	await autocannon({
+		url,
+		method: 'POST',
+		amount: count,
+		connections: Math.min(CONNECTIONS, count),
+		timeout: 120,
+	});
+	await until(() => service.tasks.size === count, `${count} tasks, not ${service.tasks.size}`);
+	await usage.quiet();
+	const memoryMiB = usage.residentMiB() - memory;
+
+	const tasks = [...service.tasks.keys()];
+	const alone = tasks.splice(0, Math.min(ONE_BY_ONE, count / 2));
+	log(`resuming them, ${name} …`);
+	const resumeMs: number[] = [];
+	for (const taskId of alone) {
+		const seen = collector.times.length;
+		const at = Date.now();
+		service.complete(taskId);
+		await until(() => collector.times.length > seen, `execution of ${taskId} to be resumed`);
+		resumeMs.push((collector.times[seen] ?? NaN) - at);
+	}
+	const resumedAlone = collector.times.length;
+	const startedAt = performance.now();
+	for (const [index, taskId] of tasks.entries()) {
+		const resumed = () => collector.times.length - resumedAlone;
+		await until(() => index - resumed() < CONNECTIONS, 'an execution to be resumed');
+		service.complete(taskId);
+	}
+	await until(() => collector.times.length >= count, 'all executions to be resumed');
+	const seconds = (performance.now() - startedAt) / 1000;
+	await usage.quiet();
+	const reads = service.requests.filter(({ host, method }) => host === 'api' && method === 'GET');
+	log(`${name}: resumed in ${median(resumeMs)} ms, ${(tasks.length / seconds).toFixed(1)}/s`);
+	return {
+		memoryMiB,
+		resumeMs,
+		perSecond: tasks.length / seconds,
+		cpuMsEach: (usage.cpuMs() - cpu) / count,
+		readsEach: reads.length / count,
+	};
+}
+
+async function until(isSo: () => boolean, what: string): Promise<void> {
+	for (const giveUpAt = Date.now() + LONGEST_MS; !isSo(); await sleep(LOOK_EVERY_MS)) {
+		if (Date.now() > giveUpAt) throw new Error(`Waited in vain for ${what}.`);
+	}
+}

@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Clock ticks a second in /proc, the same on every Linux that Node.js runs on. */
+const TICK_MS = 10;
+
+const QUIET_LOOK_MS = 300;
+const QUIET_CPU_MS = 20;
+
+/**
+ * What an n8n takes of the machine, as Linux counts it. Elsewhere nothing can be read, and `isAvailable` says so.
+ */
+export class Usage {
+	/** @param pid n8n's main process */
+	constructor(private readonly pid: number) {}
+
+	static get isAvailable(): boolean {
+		return process.platform === 'linux';
+	}
+
+	/** CPU time of n8n's main process with all its threads so far, milliseconds; its task runner is not in it. */
+	cpuMs(): number {
+		return statOf(this.pid).cpuMs;
+	}
+
+	/** The same of the processes that n8n started: the runner of its Code node. */
+	childrenCpuMs(): number {
+		const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+		const stats = pids.flatMap((pid) => {
+			try {
+				return [{ pid: Number(pid), ...statOf(Number(pid)) }];
+			} catch {
+				// It has ended meanwhile.
+				return [];
+			}
+		});
+		const below = (parent: number): number =>
+			stats
+				.filter((stat) => stat.parent === parent)
+				.reduce((sum, stat) => sum + stat.cpuMs + below(stat.pid), 0);
+		return below(this.pid);
+	}
+
+	/** Memory at this moment, MiB. */
+	residentMiB(): number {
+		return this.status('VmRSS');
+	}
+
+	/** The most memory since `forgetPeak`, MiB. */
+	peakMiB(): number {
+		return this.status('VmHWM');
+	}
+
+	forgetPeak(): void {
+		writeFileSync(`/proc/${this.pid}/clear_refs`, '5');
+	}
+
+	/** Waits until n8n has nothing left to do. */
+	async quiet(timeoutMs = 120_000): Promise<void> {
+		const giveUpAt = performance.now() + timeoutMs;
+		for (let calm = 0, last = this.cpuMs(); calm < 2 && performance.now() < giveUpAt;) {
+			await sleep(QUIET_LOOK_MS);
+			const now = this.cpuMs();
+			calm = now - last <= QUIET_CPU_MS ? calm + 1 : 0;
+			last = now;
+		}
+	}
+
+	private status(field: string): number {
+		const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
+		const kib = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
+		return kib === undefined ? NaN : Number(kib) / 1024;
+	}
+}
+
+/** @throws where there is no such process */
+function statOf(pid: number): { parent: number; cpuMs: number } {
+	const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+	// The second field is the program's name in brackets, in which anything may stand.
+	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+	const [, parent, , , , , , , , , , user, system] = fields.map(Number);
+	return { parent: parent ?? 0, cpuMs: ((user ?? 0) + (system ?? 0)) * TICK_MS };
+}
