@@ -157,7 +157,10 @@ export async function admitResume(
 	const checked = await checkCallback(context, true, () => pathsOf(context));
 	if ('status' in checked) return answer(context, checked);
 	const { taskId, connection } = checked;
-	const suspension = suspensionOf(context, taskId, clock);
+	// Once: n8n takes long to evaluate it, and answers every time with what it had stored when the callback came.
+	let evaluated: INodeExecutionData[] | undefined;
+	const storedItems = () => (evaluated ??= evaluateStored(context));
+	const suspension = suspensionOf(context, taskId, storedItems, clock);
 	if (suspension === undefined) {
 		return answer(context, NOT_WAITING);
 	}
@@ -177,7 +180,7 @@ export async function admitResume(
 
 	// What this process remembers may be of a suspension that another process has ended: the node may stand in a loop.
 	const place = placeOf(context);
-	const stored = storedItems(context);
+	const stored = storedItems();
 	if (!isSame(suspension.taskIds, pendingTaskIds(stored))) {
 		if (suspensions.get(place) === suspension) suspensions.delete(place);
 		return answer(context, NOT_WAITING);
@@ -209,13 +212,14 @@ function placeOf(context: IWebhookFunctions): string {
 function suspensionOf(
 	context: IWebhookFunctions,
 	taskId: string,
+	storedItems: () => INodeExecutionData[],
 	clock: Clock,
 ): Suspension | undefined {
 	const place = placeOf(context);
 	const known = suspensions.get(place);
 	if (known?.waitsFor(taskId)) return known;
 	// Not known yet, or the one before in a loop, which another process has resumed.
-	const present = new Suspension(pendingTaskIds(storedItems(context)), clock);
+	const present = new Suspension(pendingTaskIds(storedItems()), clock);
 	if (!present.waitsFor(taskId)) return undefined;
 	suspensions.delete(place);
 	suspensions.set(place, present);
@@ -234,7 +238,7 @@ function forgetOldest(): void {
 }
 
 /** The items that n8n has stored as the input of the waiting node. */
-function storedItems(context: IWebhookFunctions): INodeExecutionData[] {
+function evaluateStored(context: IWebhookFunctions): INodeExecutionData[] {
 	return context.evaluateExpression('{{ $input.all() }}') as unknown as INodeExecutionData[];
 }
 

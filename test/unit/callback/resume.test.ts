@@ -1,3 +1,4 @@
+import { WebhookContext } from 'n8n-core';
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import nock from 'nock';
 
@@ -186,6 +187,15 @@ describe('an execution', () => {
 		finish('task-1');
 		const { webhookResponse } = await passTime(resume(suspended(['task-1'])).result);
 		expect(webhookResponse).toEqual({ accepted: true, resumed: true });
+	});
+
+	it('is evaluated once to be resumed, and no address of its own is', async () => {
+		finish('task-1');
+		const evaluate = jest.spyOn(WebhookContext.prototype, 'evaluateExpression');
+		expect(await call(suspended(['task-1']))).toHaveProperty('starts');
+		const evaluated = evaluate.mock.calls.map(([expression]) => expression);
+		evaluate.mockRestore();
+		expect(evaluated).toEqual(['{{ $input.all() }}']);
 	});
 
 	it('lets no item out as timed out', async () => {
