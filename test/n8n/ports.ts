@@ -1,11 +1,30 @@
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 
 export const HOST = '127.0.0.1';
 
-/** @returns a port of 127.0.0.1 that nobody listened on a moment ago */
+/**
+ * Below the ports that a system gives to whoever asks for any: between the choice and its use, which may be seconds,
+ * a connection that begins meanwhile must not be given the same.
+ */
+const CHOSEN_FROM = { first: 20_000, last: 32_000 };
+
+const MAX_TRIES = 100;
+
+/**
+ * @returns a port of 127.0.0.1 that nobody listened on a moment ago
+ * @throws where none is to be had
+ */
 export async function freePort(): Promise<number> {
-	return await listenOnce(0);
+	const { first, last } = CHOSEN_FROM;
+	for (let attempt = 1; ; attempt++) {
+		try {
+			return await listenOnce(randomInt(first, last));
+		} catch (error) {
+			if (attempt === MAX_TRIES) throw error;
+		}
+	}
 }
 
 /**
