@@ -178,8 +178,12 @@ export class N8nClient {
 
 	/** @param definition with an `id`, where the workflow should get that one */
 	async createWorkflow(definition: WorkflowDefinition & { id?: string }): Promise<StoredWorkflow> {
-		// n8n refuses a workflow without settings.
-		return await this.send('POST', '/rest/workflows', { settings: {}, ...definition });
+		// n8n refuses a workflow without settings, and n8n 1.x one that does not say whether it is active.
+		return await this.send('POST', '/rest/workflows', {
+			settings: {},
+			active: false,
+			...definition,
+		});
 	}
 
 	async getWorkflow(id: string): Promise<StoredWorkflow> {
@@ -269,7 +273,7 @@ export class N8nClient {
 	async run(id: string, options: { trigger?: string; destination?: string } = {}): Promise<string> {
 		const workflow = await this.getWorkflow(id);
 		const trigger = options.trigger ?? findManualTrigger(workflow);
-		const answer = await this.startManually(id, trigger, options.destination);
+		const answer = await this.startManually(workflow, trigger, options.destination);
 		if (answer.executionId === undefined) {
 			throw new Error(`"${trigger}" waits for an event; use listenForTestEvent().`);
 		}
@@ -281,7 +285,7 @@ export class N8nClient {
 	 * two minutes.
 	 */
 	async listenForTestEvent(id: string, trigger: string): Promise<void> {
-		const answer = await this.startManually(id, trigger);
+		const answer = await this.startManually(await this.getWorkflow(id), trigger);
 		if (answer.waitingForWebhook !== true) {
 			throw new Error(`"${trigger}" started execution ${answer.executionId} at once.`);
 		}
@@ -293,11 +297,13 @@ export class N8nClient {
 	}
 
 	private async startManually(
-		id: string,
+		workflow: StoredWorkflow,
 		trigger: string,
 		destination?: string,
 	): Promise<{ executionId?: string; waitingForWebhook?: boolean }> {
-		return await this.send('POST', `/rest/workflows/${id}/run`, {
+		return await this.send('POST', `/rest/workflows/${workflow.id}/run`, {
+			// Older versions of n8n run this; later ones overlook it and run what is saved, which is the same.
+			workflowData: workflow,
 			triggerToStartFrom: { name: trigger },
 			...(destination === undefined
 				? {}

@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from '
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endWithUs, killGroup, OWN_GROUP } from './children';
+import { disabledModules } from './differences';
 import type { N8nInstall } from './install';
 import { installN8n } from './install';
 import { assertPortFree, freePort, HOST } from './ports';
@@ -36,8 +37,6 @@ const QUIET = {
 	N8N_TEMPLATES_ENABLED: 'false',
 	N8N_PERSONALIZATION_ENABLED: 'false',
 	N8N_HIRING_BANNER_ENABLED: 'false',
-	// Its list of MCP servers is fetched from n8n's maker at every start.
-	N8N_DISABLED_MODULES: 'mcp-registry',
 	// The list of verified community packages, too.
 	N8N_VERIFIED_PACKAGES_ENABLED: 'false',
 	// n8n asks npm for updates when its list of community nodes is opened; without a network npm goes on
@@ -201,6 +200,7 @@ async function environment(
 	return {
 		...Object.fromEntries(inherited),
 		...QUIET,
+		...disabledModules(install),
 		// n8n starts its task runner as `node`, which must be the Node.js of the installation.
 		PATH: [dirname(install.nodeBinary), process.env.PATH ?? ''].join(delimiter),
 		NODE_ENV: 'production',

@@ -1,0 +1,12 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { N8nInstall } from './install';
+
+/** Its list of MCP servers is fetched from n8n's maker at every start. */
+const CALLS_HOME = 'mcp-registry';
+
+/** @returns the environment that leaves out n8n's module that calls its maker; n8n refuses a name it has not */
+export function disabledModules({ n8nScript }: N8nInstall): Record<string, string> {
+	const folder = join(n8nScript, '../../dist/modules', CALLS_HOME);
+	return existsSync(folder) ? { N8N_DISABLED_MODULES: CALLS_HOME } : {};
+}
