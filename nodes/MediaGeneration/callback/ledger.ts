@@ -16,8 +16,8 @@ let fallbackWasLogged = false;
  * and across restarts. The cost does not grow with the number of tasks; rows stay until n8n's store is cleared or
  * the workflow is deleted.
  *
- * This leans on an inside of n8n (2.41): the helper takes the row's name from the `id` of the node object that
- * `getExecuteData()` returns, synchronously, while it is called. For just that call the `id` is extended by a
+ * This leans on an inside of n8n (1.123 to 2.41): the helper takes the row's name from the `id` of the node object
+ * that `getExecuteData()` returns, synchronously, while it is called. For just that call the `id` is extended by a
  * digest of the task id. Where n8n does not look at it then, the helper has used the node's own row, which is what
  * n8n documents, and that is said once in the log.
  *
