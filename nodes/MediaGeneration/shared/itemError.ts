@@ -53,18 +53,23 @@ export class ItemError extends Error {
 	/**
 	 * The item that goes out in place of a result, for *On Error: Continue*.
 	 *
-	 * Without the item's own `error`, for which n8n would leave nothing but the message in `json`: the id and the
-	 * result URLs of a task that was paid for would be lost. n8n tells what belongs on the error output by the
-	 * names `error` and `details` alone, and adds the fields of the input item there.
+	 * Its `json` names the task: the id and the result URLs of a task that was paid for must not be lost. n8n adds the
+	 * fields of the input item on the error output.
 	 */
 	toItem(node: INode, pairedItem?: INodeExecutionData['pairedItem']): INodeExecutionData {
 		const { message: error, task } = this;
+		const paired = pairedItem !== undefined && { pairedItem };
+		if (node.onError !== 'continueErrorOutput') return { json: { ...task, error }, ...paired };
 		const isKnown = Object.keys(task).length > 0;
-		const json: IDataObject =
-			node.onError === 'continueErrorOutput'
-				? { error, ...(isKnown && { details: task }) }
-				: { ...task, error };
-		return { json, ...(pairedItem !== undefined && { pairedItem }) };
+		const item: INodeExecutionData = {
+			json: { error, ...(isKnown && { details: task }) },
+			...paired,
+		};
+		// n8n 2.41 tells by the names `error` and `details` alone what belongs on the error output, and older versions
+		// by the item's own `error`, for which they would leave nothing but the message in `json`. Not enumerable it is
+		// looked at, but not in the copy that n8n makes of a paired item to add the fields of its input.
+		if (pairedItem === undefined) return item;
+		return Object.defineProperty(item, 'error', { value: this.toNodeError(node, undefined) });
 	}
 
 	/** The same as an error of n8n's, which its editor shows with message, description and item. */

@@ -68,6 +68,16 @@ describe('as an item that goes out', () => {
 		expect(item.json).toEqual({ error: 'So it is', details: task });
 	});
 
+	it('is told by older n8n, too, whose copy for the error output keeps what is known', () => {
+		const item = error.toItem({ ...NODE, onError: 'continueErrorOutput' }, { item: 2 });
+		expect(item.error).toMatchObject({ message: 'So it is' });
+		expect({ ...item }).toEqual({
+			json: { error: 'So it is', details: task },
+			pairedItem: { item: 2 },
+		});
+		expect({ ...item }).not.toHaveProperty('error');
+	});
+
 	it('has the error alone where nothing is known', () => {
 		const bare = new ItemError('So it is');
 		expect([bare.toItem(NODE), bare.toItem({ ...NODE, onError: 'continueErrorOutput' })]).toEqual(
