@@ -121,7 +121,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 					),
 			);
 			const account = await lane.settle('To both processors at once');
-			expect(account).toMatchObject({ deliveries: 80, runs: 40, duplicates: 0, losses: 0 });
+			expect(account).toMatchObject({ runs: 40, duplicates: 0, losses: 0 });
 		});
 
 		test('delivered to one processor, then to the other', async () => {
@@ -131,13 +131,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 				await Promise.all(tasks.map(async (taskId) => await lane.deliver(taskId, [address])));
 			}
 			const account = await lane.settle('To one processor, then to the other');
-			expect(account).toMatchObject({
-				deliveries: 40,
-				executions: { success: 40 },
-				runs: 20,
-				duplicates: 0,
-				losses: 0,
-			});
+			expect(account).toMatchObject({ runs: 20, duplicates: 0, losses: 0 });
 		});
 
 		test('a webhook processor is killed while it answers: the sender delivers to the other', async () => {
