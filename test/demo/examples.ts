@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import type { INode } from 'n8n-workflow';
+import type { ICredentialDataDecryptedObject, INode } from 'n8n-workflow';
 import type {
 	N8nClient,
 	StoredCredential,
@@ -13,8 +13,15 @@ import { N8nApiError } from '../n8n/client';
 const FOLDER = resolve(__dirname, '../../examples');
 const PACKAGE = 'n8n-nodes-media-generation';
 const TRIGGER = `${PACKAGE}.mediaGenerationTrigger`;
-const CREDENTIAL_TYPE = 'mediaGenerationApi';
-const CREDENTIAL_NAME = 'Simulated service';
+const CHAT_MODEL = '@n8n/n8n-nodes-langchain.lmChatOpenAi';
+
+/** A prompt of the example batch that the simulated service fails, so that both of its ends are seen. */
+const BATCH = 'batch-of-prompts';
+const FAILING_PROMPT = 'A forest path in autumn fog';
+const FAILURE = {
+	outcome: 'FAILURE',
+	failureMessage: 'The picture was held back by the content filter.',
+};
 
 /** Where the service is, as the credential says it. */
 export interface ServiceAccess {
@@ -22,63 +29,135 @@ export interface ServiceAccess {
 	apiKey: string;
 }
 
-/** @returns the workflow in `examples/<name>.json`, as a user would import it */
-export function readExample(name: string): WorkflowDefinition {
-	return JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8'));
-}
-
-/** Creates the demo's credential, or brings it up to date. */
-export async function saveCredential(
-	client: N8nClient,
-	service: ServiceAccess,
-): Promise<StoredCredential> {
-	const data = { baseUrl: service.baseUrl, apiKey: service.apiKey };
-	const existing = (await client.listCredentials()).find(
-		({ name, type }) => name === CREDENTIAL_NAME && type === CREDENTIAL_TYPE,
-	);
-	return existing
-		? await client.updateCredential(existing, data)
-		: await client.createCredential(CREDENTIAL_NAME, CREDENTIAL_TYPE, data);
+/** @returns the names of the files in `examples/`, without their extension */
+export function listExamples(): string[] {
+	return readdirSync(FOLDER)
+		.filter((file) => file.endsWith('.json'))
+		.map((file) => basename(file, '.json'))
+		.sort();
 }
 
 /**
- * Puts every workflow of `examples/` into n8n, with the credential chosen in its nodes. Those of an earlier
- * start are brought back to what the files say. What has a trigger is published, so that callbacks reach it.
+ * @returns the workflow in `examples/<name>.json`, as a user would import it; in the batch, one prompt tells the
+ * simulated service to fail it
+ */
+export function readExample(name: string): WorkflowDefinition {
+	const definition: WorkflowDefinition = JSON.parse(
+		readFileSync(join(FOLDER, `${name}.json`), 'utf8'),
+	);
+	if (name === BATCH) failOnePrompt(definition);
+	return definition;
+}
+
+function failOnePrompt({ nodes }: WorkflowDefinition): void {
+	const node = nodes.find((other) => other.name === 'Prompts');
+	const list = JSON.parse(String(node?.parameters.jsonOutput)) as {
+		prompts: Array<{ prompt: string; additionalInput?: object }>;
+	};
+	const failing = list.prompts.find(({ prompt }) => prompt === FAILING_PROMPT);
+	if (!node || !failing) throw new Error(`examples/${BATCH}.json has no "${FAILING_PROMPT}".`);
+	failing.additionalInput = { simulate: FAILURE };
+	node.parameters.jsonOutput = JSON.stringify(list, null, 2);
+}
+
+/** Creates the demo's credential for the service, or brings it up to date. */
+export async function saveCredential(
+	client: N8nClient,
+	{ baseUrl, apiKey }: ServiceAccess,
+): Promise<StoredCredential> {
+	return await save(client, 'Simulated service', 'mediaGenerationApi', { baseUrl, apiKey });
+}
+
+/**
+ * Creates the demo's credential for a language model, or brings it up to date.
+ *
+ * @param url where the model is, as the credential's *Base URL* says it
+ */
+export async function saveModelCredential(
+	client: N8nClient,
+	url: string,
+): Promise<StoredCredential> {
+	return await save(client, 'Stand-in for a language model', 'openAiApi', {
+		apiKey: 'none is needed',
+		url,
+	});
+}
+
+async function save(
+	client: N8nClient,
+	name: string,
+	type: string,
+	data: ICredentialDataDecryptedObject,
+): Promise<StoredCredential> {
+	const existing = (await client.listCredentials()).find(
+		(credential) => credential.name === name && credential.type === type,
+	);
+	return existing
+		? await client.updateCredential(existing, data)
+		: await client.createCredential(name, type, data);
+}
+
+/**
+ * Puts every workflow of `examples/` into n8n, with the credentials chosen in its nodes. Those of an earlier
+ * start are brought back to what the files say. What has a Media Generation Trigger is published, so that
+ * callbacks reach it.
  *
  * @returns the stored workflows by the names of their files
  */
 export async function saveExamples(
 	client: N8nClient,
-	credential: StoredCredential,
+	credentials: StoredCredential[],
 ): Promise<Map<string, StoredWorkflow>> {
 	const stored = new Map<string, StoredWorkflow>();
-	for (const file of readdirSync(FOLDER)
-		.filter((name) => name.endsWith('.json'))
-		.sort()) {
-		const name = basename(file, '.json');
-		const definition = readExample(name);
-		const nodes = definition.nodes.map((node) => prepare(node, credential));
-		const workflow = await saveWorkflow(client, workflowId(name), { ...definition, nodes });
-		const triggers = nodes.filter(({ type }) => type === TRIGGER);
-		if (triggers.length > 0) {
-			await client.publish(
-				workflow.id,
-				triggers.map((node) => client.webhookPath(node, 'callback')),
-			);
-		}
+	for (const name of listExamples()) {
+		const definition = prepare(readExample(name), credentials);
+		const workflow = await saveWorkflow(client, workflowId(name), definition);
+		await publishTriggers(client, workflow.id, definition);
 		stored.set(name, workflow);
 	}
 	return stored;
 }
 
-/** Chooses the credential, and gives a trigger the id in its URL that the editor would give it. */
-function prepare(node: INode, { id, name }: StoredCredential): INode {
-	if (!node.type.startsWith(`${PACKAGE}.`)) return node;
-	return {
-		...node,
-		credentials: { [CREDENTIAL_TYPE]: { id, name } },
-		...(node.type === TRIGGER ? { webhookId: node.id } : {}),
-	};
+/** Publishes a workflow that has a Media Generation Trigger, and waits until callbacks reach it. */
+export async function publishTriggers(
+	client: N8nClient,
+	id: string,
+	{ nodes }: WorkflowDefinition,
+): Promise<void> {
+	const triggers = nodes.filter(({ type }) => type === TRIGGER);
+	if (triggers.length === 0) return;
+	const webhooks = triggers.map((node) => client.webhookPath(node, 'callback'));
+	await client.publish(id, webhooks);
+}
+
+/**
+ * Does to a workflow what a user does in the editor after the import: chooses the credentials. It also gives
+ * triggers the id in their URL that the editor would give them.
+ */
+export function prepare(
+	definition: WorkflowDefinition,
+	credentials: StoredCredential[],
+): WorkflowDefinition {
+	const nodes = definition.nodes.map((node): INode => {
+		const type = credentialType(node);
+		const credential = credentials.find((other) => other.type === type);
+		return {
+			...node,
+			...(credential && {
+				credentials: { [credential.type]: { id: credential.id, name: credential.name } },
+			}),
+			...(HAS_WEBHOOK.test(node.type) ? { webhookId: node.id } : {}),
+		};
+	});
+	return { ...definition, nodes };
+}
+
+/** Nodes whose webhook's URL carries the node's own id. */
+const HAS_WEBHOOK = /\.(mediaGenerationTrigger|chatTrigger|wait)$/;
+
+function credentialType({ type }: INode): string | undefined {
+	if (type.startsWith(`${PACKAGE}.`)) return 'mediaGenerationApi';
+	return type === CHAT_MODEL ? 'openAiApi' : undefined;
 }
 
 async function saveWorkflow(

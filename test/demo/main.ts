@@ -4,7 +4,8 @@ import { assertPortFree } from '../n8n/ports';
 import { startService } from '../service/service';
 import { differences, expectedTasks, runBatch } from './batch';
 import { DEMO_OWNER, startEditor } from './editor';
-import { readExample, saveCredential, saveExamples } from './examples';
+import { readExample, saveCredential, saveExamples, saveModelCredential } from './examples';
+import { startLanguageModel } from './languageModel';
 import type { DemoOptions } from './options';
 import { parseOptions, USAGE } from './options';
 import { Progress } from './progress';
@@ -41,6 +42,9 @@ async function demo(options: DemoOptions): Promise<boolean> {
 	});
 	running.push(() => service.close());
 
+	const model = await startLanguageModel();
+	running.push(() => model.close());
+
 	console.log(`Starting n8n ${install.version} with the package installed …`);
 	const { n8n, client } = await startEditor(install, options.port, tarball);
 	// An orderly stop waits for what n8n is executing; an interrupted batch is not worth it.
@@ -55,7 +59,8 @@ async function demo(options: DemoOptions): Promise<boolean> {
 		baseUrl: service.url,
 		apiKey: service.apiKey,
 	});
-	const workflows = await saveExamples(client, credential);
+	const modelCredential = await saveModelCredential(client, model.url);
+	const workflows = await saveExamples(client, [credential, modelCredential]);
 	const batch = workflows.get(BATCH);
 	if (batch === undefined) throw new Error(`examples/${BATCH}.json is missing.`);
 

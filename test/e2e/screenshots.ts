@@ -1,51 +1,14 @@
 /** Takes the pictures in docs/images/: `npm run screenshots`. */
-import { mkdirSync, statSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
-import type { PageScreenshotOptions } from 'playwright-core';
+import { join } from 'node:path';
 
 import { readExample, saveCredential } from '../demo/examples';
 import { listAsInstalled } from '../n8n/registration';
 import { findChromium } from './chromium';
 import { Editor } from './editor';
+import { ROOT, save, saveCanvas, tidy } from './pictures';
 import { Stage } from './stage';
 
-const ROOT = resolve(__dirname, '../..');
-const FOLDER = join(ROOT, 'docs/images');
-const MAX_BYTES = 250_000;
 const BATCH_TIMEOUT_MS = 120_000;
-
-async function save(
-	name: string,
-	what: { screenshot(options: PageScreenshotOptions): Promise<Buffer> },
-	clip?: PageScreenshotOptions['clip'],
-): Promise<void> {
-	const path = join(FOLDER, `${name}.png`);
-	await what.screenshot({ path, animations: 'disabled', caret: 'hide', ...(clip && { clip }) });
-	const { size } = statSync(path);
-	console.log(`${relative(ROOT, path)}: ${Math.round(size / 1000)} kB`);
-	if (size > MAX_BYTES) throw new Error(`${name}.png is larger than ${MAX_BYTES / 1000} kB.`);
-}
-
-/** Hides what lies over the things that are to be seen. */
-async function tidy(editor: Editor): Promise<void> {
-	await editor.page.addStyleTag({
-		content: '.el-notification, [data-test-id="floating-nodes"] { display: none !important }',
-	});
-}
-
-/** What is on the canvas, with a margin. */
-async function saveCanvas(name: string, editor: Editor): Promise<void> {
-	const margin = 24;
-	const nodes = await editor.page.locator('.vue-flow__node').all();
-	const boxes = (await Promise.all(nodes.map((node) => node.boundingBox()))).filter(
-		(box) => box !== null,
-	);
-	const x = Math.min(...boxes.map((box) => box.x)) - margin;
-	const y = Math.min(...boxes.map((box) => box.y)) - margin;
-	const right = Math.max(...boxes.map((box) => box.x + box.width)) + margin;
-	const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + margin;
-	await save(name, editor.page, { x, y, width: right - x, height: bottom - y });
-}
 
 /** The node creator with a search for this package. */
 async function saveSearch(name: string, editor: Editor): Promise<void> {
@@ -164,7 +127,6 @@ async function inDark(editor: Editor, workflowId: string): Promise<void> {
 async function main(): Promise<void> {
 	const chromium = findChromium();
 	if (!chromium.path) throw new Error(chromium.missing);
-	mkdirSync(FOLDER, { recursive: true });
 	const stage = await Stage.open();
 	try {
 		await listAsInstalled(stage.n8n, stage.client, {

@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
 	ExecutionStatus,
 	IConnections,
 	ICredentialDataDecryptedObject,
+	IDataObject,
 	INode,
 	INodeExecutionData,
 	INodeTypeDescription,
@@ -311,6 +313,23 @@ export class N8nClient {
 		});
 	}
 
+	/**
+	 * Says something to the chat trigger of a workflow that is not published, as the editor's chat does.
+	 *
+	 * @param trigger name of the chat trigger
+	 * @param text what is said
+	 * @returns what the last node put out, when the workflow has ended
+	 */
+	async chat(id: string, trigger: string, text: string): Promise<IDataObject> {
+		const sessionId = randomUUID();
+		await this.send('POST', `/rest/workflows/${id}/run`, {
+			triggerToStartFrom: { name: trigger },
+			chatSessionId: sessionId,
+		});
+		const message = { action: 'sendMessage', sessionId, chatInput: text };
+		return await this.request('POST', `/webhook-test/${id}/${sessionId}`, message);
+	}
+
 	/** Stops an execution, a suspended one too. */
 	async stopExecution(id: string): Promise<void> {
 		await this.send('POST', `/rest/executions/${id}/stop`);
@@ -504,7 +523,14 @@ function findManualTrigger({ name, nodes }: WorkflowDefinition): string {
 	return trigger.name;
 }
 
-async function until(
+/**
+ * Waits until a condition holds, and looks often.
+ *
+ * @param what completes "Waited in vain for …"
+ * @param timeoutMs how long to wait, in ms
+ * @throws where it does not hold in time
+ */
+export async function until(
 	what: string | (() => string),
 	timeoutMs: number,
 	condition: () => Promise<boolean>,

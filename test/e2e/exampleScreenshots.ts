@@ -1,0 +1,72 @@
+/** Takes the pictures of the examples in docs/images/examples/: part of `npm run screenshots`. */
+import {
+	listExamples,
+	prepare,
+	readExample,
+	saveCredential,
+	saveModelCredential,
+} from '../demo/examples';
+import type { WorkflowDefinition } from '../n8n/client';
+import { listAsInstalled } from '../n8n/registration';
+import { findChromium } from './chromium';
+import { Editor } from './editor';
+import { saveCanvas, tidy } from './pictures';
+import { Stage } from './stage';
+
+/** Large enough to read in a README, and as small as can be. */
+const ZOOM = 0.8;
+/** What the editor needs around its canvas, in px. */
+const AROUND = { width: 160, height: 240 };
+/** A node with its label. */
+const NODE = { width: 96, height: 140 };
+
+/** @returns the size of a window in which n8n shows the workflow at about `ZOOM` */
+function windowFor({ nodes }: WorkflowDefinition): { width: number; height: number } {
+	const extent = (axis: 0 | 1, side: 'width' | 'height') => {
+		const ends = nodes.map(
+			({ position, parameters }) => position[axis] + Number(parameters[side] ?? NODE[side]),
+		);
+		const length = Math.max(...ends) - Math.min(...nodes.map(({ position }) => position[axis]));
+		return Math.round(length * ZOOM + AROUND[side]);
+	};
+	return { width: extent(0, 'width'), height: extent(1, 'height') };
+}
+
+async function main(names: string[]): Promise<void> {
+	const chromium = findChromium();
+	if (!chromium.path) throw new Error(chromium.missing);
+	const stage = await Stage.open();
+	try {
+		const { client, service, n8n } = stage;
+		await listAsInstalled(n8n, client, { name: 'n8n-nodes-media-generation', version: '0.1.0' });
+		const credentials = [
+			await saveCredential(client, { baseUrl: service.url, apiKey: service.apiKey }),
+			// Nobody is asked: the workflows are shown and not run.
+			await saveModelCredential(client, 'http://127.0.0.1:9/v1'),
+		];
+		const editor = await Editor.open(chromium.path, n8n.url);
+		try {
+			await editor.logIn();
+			for (const name of names) {
+				const definition = prepare(readExample(name), credentials);
+				const { id } = await client.createWorkflow(definition);
+				await editor.page.setViewportSize(windowFor(definition));
+				await editor.openWorkflow(id);
+				await tidy(editor);
+				await editor.get('zoom-to-fit').click();
+				await editor.settle();
+				await saveCanvas(`examples/${name}`, editor);
+			}
+		} finally {
+			await editor.close();
+		}
+	} finally {
+		await stage.close();
+	}
+}
+
+const chosen = process.argv.slice(2);
+main(chosen.length > 0 ? chosen : listExamples()).catch((error: unknown) => {
+	console.error(error instanceof Error ? error.message : error);
+	process.exitCode = 1;
+});

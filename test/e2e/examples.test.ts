@@ -1,0 +1,410 @@
+import type { IDataObject, INode } from 'n8n-workflow';
+
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { listExamples, prepare, publishTriggers, readExample } from '../demo/examples';
+import { type LanguageModel, startLanguageModel } from '../demo/languageModel';
+import {
+	describe as describeExecution,
+	type Execution,
+	outputItems,
+	type StoredCredential,
+	until,
+	type WorkflowDefinition,
+} from '../n8n/client';
+import type { SimulatedTask } from '../service/service';
+import { deliver, Stage } from './stage';
+
+const TIMEOUT_MS = 60_000;
+
+let stage: Stage;
+let model: LanguageModel;
+let credentials: StoredCredential[];
+/** The overnight batch, suspended: its timeout passes while the other examples run. */
+let overnight: string;
+let unfinished: SimulatedTask[];
+
+beforeAll(async () => {
+	stage = await Stage.open({ N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem' });
+	model = await startLanguageModel();
+	const { client, credential } = stage;
+	credentials = [
+		{ ...credential, type: 'mediaGenerationApi' },
+		await client.createCredential('Language model', 'openAiApi', {
+			apiKey: 'none',
+			url: model.url,
+		}),
+	];
+}, 900_000);
+afterAll(async () => {
+	await model?.close();
+	await stage?.close();
+});
+beforeEach(() => stage.service.resetSettings());
+
+/**
+ * Imports an example.
+ *
+ * @param changes parameters of some of its nodes, put over those in the file
+ */
+async function importExample(name: string, changes: Record<string, IDataObject> = {}) {
+	const definition = prepare(readExample(name), credentials);
+	for (const [node, parameters] of Object.entries(changes)) change(definition, node, parameters);
+	return { ...definition, id: (await stage.client.createWorkflow(definition)).id };
+}
+
+function change(definition: WorkflowDefinition, name: string, parameters: IDataObject): void {
+	const node = definition.nodes.find((other) => other.name === name);
+	if (!node) throw new Error(`There is no node "${name}".`);
+	Object.assign(node.parameters, parameters);
+}
+
+/** Imports an example, runs it as the editor's button does, and waits for its end. */
+async function runExample(name: string, changes: Record<string, IDataObject> = {}) {
+	return await succeed(await stage.client.run((await importExample(name, changes)).id));
+}
+
+async function succeed(executionId: string): Promise<Execution> {
+	const execution = await stage.client.waitForExecution(executionId, TIMEOUT_MS);
+	expect(describeExecution(execution)).toBe('success');
+	return execution;
+}
+
+/** @returns the tasks that were created meanwhile, and what it came to */
+async function creating<T>(action: () => Promise<T>): Promise<[SimulatedTask[], T]> {
+	const { tasks } = stage.service;
+	const before = new Set(tasks.keys());
+	const result = await action();
+	return [[...tasks.values()].filter(({ taskId }) => !before.has(taskId)), result];
+}
+
+const promptsOf = (tasks: SimulatedTask[]) => tasks.map(({ record }) => record.input.prompt).sort();
+const jsonOf = (execution: Execution, node: string, output = 0) =>
+	outputItems(execution, node, output).map(({ json }) => json);
+
+/** The texts that an example's own list holds. */
+function listed(
+	{ nodes }: WorkflowDefinition,
+	node: string,
+	list: string,
+	field: string,
+): string[] {
+	const { parameters } = nodes.find(({ name }) => name === node) as INode;
+	const json = JSON.parse(String(parameters.jsonOutput)) as Record<string, IDataObject[]>;
+	return (json[list] ?? []).map((entry) => String(entry[field])).sort();
+}
+
+describe.each(listExamples())('%s', (name) => {
+	test('can be imported by hand: n8n knows every node, and nothing points at what is not in the file', async () => {
+		const { nodes, connections } = readExample(name);
+		const known = (await stage.client.nodeTypes()).flatMap(({ name: type, version }) =>
+			[version].flat().map((each) => `${type} ${each}`),
+		);
+		expect(known).toEqual(
+			expect.arrayContaining(nodes.map(({ type, typeVersion }) => `${type} ${typeVersion}`)),
+		);
+		expect(nodes.filter((node) => node.credentials ?? node.webhookId)).toEqual([]);
+		const names = nodes.map((node) => node.name);
+		const targets = Object.values(connections).flatMap((outputs) => Object.values(outputs).flat(2));
+		for (const target of targets) expect(names).toContain(target?.node);
+	});
+
+	test('says on the canvas what to set and what it costs', () => {
+		const notes = readExample(name)
+			.nodes.filter(({ type }) => type === 'n8n-nodes-base.stickyNote')
+			.map(({ parameters }) => String(parameters.content))
+			.join('\n');
+		expect(notes).toMatch(/\*\*Set:\*\* .*credential/);
+		expect(notes).toContain('**Costs:**');
+		expect(notes).toContain('**Go on from here:**');
+	});
+});
+
+describe('overnight-batch', () => {
+	/** Imports it with another timeout and runs it until it is suspended. */
+	async function startNight(timeout: number): Promise<[SimulatedTask[], string]> {
+		const { client, service } = stage;
+		service.configure({ latencyMs: 3_600_000 });
+		const { nodes } = readExample('overnight-batch');
+		const options = nodes.find(({ name }) => name === 'Generate overnight')?.parameters.options;
+		const { id } = await importExample('overnight-batch', {
+			'Generate overnight': { options: { ...(options as IDataObject), timeout } },
+		});
+		return await creating(async () => {
+			const execution = await client.run(id);
+			await client.waitForSuspension(execution, TIMEOUT_MS);
+			return execution;
+		});
+	}
+
+	test('is suspended with all videos ordered, and sorts them when the last one is finished', async () => {
+		[unfinished, overnight] = await startNight(5);
+		const { service } = stage;
+		const [tasks, execution] = await startNight(600);
+		const prompts = listed(readExample('overnight-batch'), 'Prompts', 'prompts', 'prompt');
+		expect(promptsOf(tasks)).toEqual(prompts);
+		const [failed, ...finished] = tasks.map(({ taskId }) => taskId);
+		service.complete(failed ?? '', 'FAILURE');
+		for (const taskId of finished) service.complete(taskId);
+		const night = await succeed(execution);
+		expect(jsonOf(night, 'Videos').map(({ taskId }) => taskId)).toEqual(finished);
+		expect(jsonOf(night, 'To look into')).toEqual([
+			expect.objectContaining({ taskId: failed, error: expect.any(String) }),
+		]);
+		expect(jsonOf(night, 'Wait for the rest')).toEqual([]);
+	});
+});
+
+test('batch-of-prompts: a picture for each prompt, and the one that fails is sorted out', async () => {
+	const [tasks, execution] = await creating(async () => await runExample('batch-of-prompts'));
+	const prompts = listed(readExample('batch-of-prompts'), 'Prompts', 'prompts', 'prompt');
+	expect(promptsOf(tasks)).toEqual(prompts);
+	const pictures = jsonOf(execution, 'Pictures');
+	expect(pictures.map(({ resultUrls }) => resultUrls)).toEqual(
+		Array(prompts.length - 1).fill([expect.stringMatching(/^http.*png$/)]),
+	);
+	expect(jsonOf(execution, 'To look into')).toEqual([
+		expect.objectContaining({ error: expect.stringContaining('content filter') }),
+	]);
+});
+
+test('image-to-video: each scene becomes a picture, and the picture a video file', async () => {
+	const [tasks, execution] = await creating(async () => await runExample('image-to-video'));
+	const example = readExample('image-to-video');
+	const texts = ['scene', 'motion'].flatMap((text) => listed(example, 'Scenes', 'scenes', text));
+	expect(promptsOf(tasks)).toEqual(texts.sort());
+	const pictures = jsonOf(execution, 'Generate picture').map(({ resultUrls }) => resultUrls);
+	const videos = outputItems(execution, 'Videos');
+	expect(videos.map(({ json }) => [(json.input as IDataObject).image_url])).toEqual(pictures);
+	expect(videos.map(({ binary }) => binary?.data?.mimeType)).toEqual(['video/mp4', 'video/mp4']);
+});
+
+test('two-lanes-with-trigger: each order starts the second lane once, however often the service calls', async () => {
+	const { client, service } = stage;
+	service.configure({ callbackCopies: 3 });
+	const workflow = await importExample('two-lanes-with-trigger');
+	await publishTriggers(client, workflow.id, workflow);
+	const [tasks] = await creating(async () => {
+		await succeed(await client.run(workflow.id));
+		await client.waitForExecutions(workflow.id, 4, TIMEOUT_MS);
+	});
+	expect(promptsOf(tasks)).toEqual(listed(workflow, 'Prompts', 'prompts', 'prompt'));
+	const pictures = await everyItem(workflow.id, 'Picture');
+	expect(pictures).toHaveLength(tasks.length);
+	expect(pictures).toEqual(
+		tasks.map(() => ({ address: expect.stringMatching(/^http.*png$/), credits: 8 })),
+	);
+	await client.unpublish(workflow.id);
+});
+
+/** What a node put out in all executions of a workflow. */
+async function everyItem(workflowId: string, node: string): Promise<IDataObject[]> {
+	const { client } = stage;
+	const executions = await client.listExecutions({ workflowId });
+	const items = await Promise.all(
+		executions.map(async ({ id }) => jsonOf(await client.getExecution(id), node)),
+	);
+	return items.flat();
+}
+
+describe('records-in-a-data-table', () => {
+	const NAME = 'records-in-a-data-table';
+	const LANE_THREE = 'Every 10 minutes';
+	/** Minutes are too long for a test, and no schedule may come between. */
+	const CHANGES = {
+		[LANE_THREE]: {
+			rule: { interval: [{ field: 'cronExpression', expression: '0 0 29 2 *' }] },
+		},
+		'Wait a moment': { amount: 3 },
+	};
+	let workflow: Awaited<ReturnType<typeof importExample>>;
+	let address: string;
+
+	beforeAll(async () => {
+		workflow = await importExample(NAME, CHANGES);
+		change(workflow, 'Overdue records', sooner(workflow, 'Overdue records', 'minutes: 15'));
+		await stage.client.updateWorkflow(workflow.id, { nodes: workflow.nodes });
+		await publishTriggers(stage.client, workflow.id, workflow);
+		const trigger = workflow.nodes.find(({ name }) => name === 'Media Generation Trigger') as INode;
+		const url = stage.n8n.url + stage.client.webhookPath(trigger, 'callback');
+		address = callbackAddress(url, stage.service.apiKey);
+	}, 60_000);
+
+	/** The same parameters with an age of none in place of some time. */
+	function sooner({ nodes }: WorkflowDefinition, name: string, age: string): IDataObject {
+		const text = JSON.stringify(nodes.find((node) => node.name === name)?.parameters);
+		expect(text).toContain(age);
+		return JSON.parse(text.replace(age, age.replace(/\d+/, '0')));
+	}
+
+	async function tablePath(): Promise<string> {
+		const { id } = await stage.client.get<{ id: string }>('/rest/projects/personal');
+		const tables = `/rest/projects/${id}/data-tables`;
+		const { data } = await stage.client.get<{ data: Array<{ id: string; name: string }> }>(tables);
+		const table = data.find(({ name }) => name === 'media_generation_tasks');
+		if (!table) throw new Error('There is no table.');
+		return `${tables}/${table.id}`;
+	}
+
+	async function records(): Promise<IDataObject[]> {
+		const path = await tablePath();
+		return (await stage.client.get<{ data: IDataObject[] }>(`${path}/rows`)).data;
+	}
+
+	const statesOf = async (tasks: SimulatedTask[]) => {
+		const rows = await records();
+		return tasks.map(({ taskId }) => rows.filter((row) => row.taskId === taskId).map(stateOf));
+	};
+	const stateOf = ({ state }: IDataObject) => state;
+
+	const untilStates = async (tasks: SimulatedTask[], wanted: string) =>
+		await until(`${tasks.length} records to be ${wanted}`, TIMEOUT_MS, async () =>
+			(await statesOf(tasks)).every((states) => states.join() === wanted),
+		);
+
+	const order = async () =>
+		(await creating(async () => await succeed(await stage.client.run(workflow.id))))[0];
+	const runLaneThree = async () =>
+		await succeed(await stage.client.run(workflow.id, { trigger: LANE_THREE }));
+
+	const lookedUp = async (taskId: string, node: string) =>
+		(await everyItem(workflow.id, node)).filter((item) => item.taskId === taskId);
+
+	test('an order is put on record, and its callback adds the result once', async () => {
+		stage.service.configure({ callbackCopies: 3 });
+		const tasks = await order();
+		expect(promptsOf(tasks)).toEqual(listed(workflow, 'Prompts', 'prompts', 'prompt'));
+		await untilStates(tasks, 'SUCCESS');
+		for (const row of await records()) {
+			expect(row).toMatchObject({
+				resultUrls: expect.stringMatching(/^http.*png$/),
+				creditsConsumed: 8,
+				finishedAt: expect.any(String),
+			});
+			expect(JSON.parse(String(row.record))).toMatchObject({ input: { prompt: row.prompt } });
+		}
+		await stage.client.waitForExecutions(workflow.id, 1 + tasks.length, TIMEOUT_MS);
+		const results = await everyItem(workflow.id, 'Results');
+		expect(results.map(({ taskId }) => taskId).sort()).toEqual(
+			tasks.map(({ taskId }) => taskId).sort(),
+		);
+	});
+
+	test('a callback that never came is redelivered by the third lane', async () => {
+		stage.service.configure({ callbackLost: true, latencyMs: 0 });
+		const tasks = await order();
+		expect(await statesOf(tasks)).toEqual([['PENDING'], ['PENDING'], ['PENDING']]);
+		await runLaneThree();
+		await untilStates(tasks, 'SUCCESS');
+		for (const { taskId } of tasks) {
+			await until(
+				`the result of ${taskId}`,
+				TIMEOUT_MS,
+				async () => (await lookedUp(taskId, 'Results')).length === 1,
+			);
+		}
+	});
+
+	test('a task that is not on record is left alone, and one whose record comes late is not', async () => {
+		const { service, client } = stage;
+		const [stranger, late] = [{ prompt: 'Somebody else' }, { prompt: 'A quick task' }].map(
+			(input) => {
+				const task = service.createTask(IMAGE_MODEL, input);
+				service.complete(task.taskId);
+				return task;
+			},
+		) as [SimulatedTask, SimulatedTask];
+		for (const { taskId } of [stranger, late]) {
+			expect((await deliver(address, { taskId })).status).toBe(200);
+		}
+		await putOnRecord(late);
+		await untilStates([late], 'SUCCESS');
+		await until('the stranger to be given up', TIMEOUT_MS, async () =>
+			(await client.listExecutions({ workflowId: workflow.id })).every(
+				({ status }) => status === 'success',
+			),
+		);
+		expect(await statesOf([stranger])).toEqual([[]]);
+		expect(await everyItem(workflow.id, 'Not ours')).toHaveLength(1);
+
+		// The trigger has had it: now only the third lane can bring its record to an end.
+		await putOnRecord(stranger);
+		await runLaneThree();
+		expect(await statesOf([stranger])).toEqual([['PENDING']]);
+		const name = 'Finished, an hour old?';
+		change(workflow, name, sooner(workflow, name, 'hours: 1'));
+		await client.updateWorkflow(workflow.id, { nodes: workflow.nodes });
+		const execution = await runLaneThree();
+		expect(await statesOf([stranger])).toEqual([['SUCCESS']]);
+		expect(jsonOf(execution, 'Late results').map(({ taskId }) => taskId)).toEqual([
+			stranger.taskId,
+		]);
+	});
+
+	async function putOnRecord({ taskId, record }: SimulatedTask): Promise<void> {
+		const row = { taskId, prompt: record.input.prompt, state: 'PENDING' };
+		await stage.client.send('POST', `${await tablePath()}/insert`, { data: [row] });
+	}
+});
+
+test('credits-guard: a warning below the minimum, and where the balance cannot be read', async () => {
+	const { service } = stage;
+	service.configure({ creditsShape: { balance: 500 } });
+	const enough = await runExample('credits-guard');
+	expect(jsonOf(enough, 'Enough')).toEqual([expect.objectContaining({ balance: 500 })]);
+	expect(jsonOf(enough, 'Send the warning')).toEqual([]);
+
+	service.configure({ creditsShape: { balance: 499 } });
+	const low = await runExample('credits-guard');
+	expect(jsonOf(low, 'Enough')).toEqual([]);
+	expect(jsonOf(low, 'Send the warning')).toEqual([
+		{
+			subject: expect.stringContaining('running low'),
+			text: expect.stringMatching(/499 .*500/),
+		},
+	]);
+
+	service.configure({ creditsShape: { hello: 'world' } });
+	expect(jsonOf(await runExample('credits-guard'), 'Send the warning')).toEqual([
+		{
+			subject: expect.stringContaining('could not be read'),
+			text: expect.stringContaining('balance'),
+		},
+	]);
+});
+
+test('ai-agent-tool: the agent makes the picture it is asked for, and reads the credits', async () => {
+	const { client, service } = stage;
+	const { id } = await importExample('ai-agent-tool');
+	const say = async (text: string) => await client.chat(id, 'When chat message received', text);
+
+	const [tasks, answer] = await creating(async () => await say('A picture of a red fox, please'));
+	expect(promptsOf(tasks)).toEqual(['A picture of a red fox, please']);
+	const [address] = tasks[0]?.record.resultUrls ?? [];
+	expect(answer).toEqual({ output: `Here it is: ${address}` });
+
+	const [none, credits] = await creating(async () => await say('How many credits are left?'));
+	expect(none).toEqual([]);
+	expect(credits.output).toContain(String(service.balance));
+	const offered = model.requests[0]?.tools?.map((tool) => tool.function.name).sort();
+	expect(offered).toEqual(['Generate_picture', 'Read_credits']);
+});
+
+test('overnight-batch: past the timeout, what is unfinished is taken up again and not created again', async () => {
+	const { client, service } = stage;
+	await until('the timeout', 2 * TIMEOUT_MS, async () =>
+		(await client.listExecutions({ status: ['waiting'] })).every(({ id }) => id !== overnight),
+	);
+	const [created, night] = await creating(async () => {
+		const [failed, ...finished] = unfinished;
+		service.complete(failed?.taskId ?? '', 'FAILURE');
+		for (const { taskId } of finished) service.complete(taskId);
+		return await succeed(overnight);
+	});
+	expect(created).toEqual([]);
+	const [failed, ...finished] = unfinished.map(({ taskId }) => taskId);
+	expect(jsonOf(night, 'Videos').map(({ taskId }) => taskId)).toEqual(finished);
+	expect(jsonOf(night, 'To look into')).toEqual([
+		expect.objectContaining({ details: expect.objectContaining({ taskId: failed }) }),
+	]);
+}, 200_000);
