@@ -1,3 +1,4 @@
+import { missingInEditor } from '../n8n/differences';
 import { listAsInstalled } from '../n8n/registration';
 import { type SimulatedService, startService } from '../service/service';
 import { findChromium } from './chromium';
@@ -7,6 +8,9 @@ import { Stage } from './stage';
 const chromium = findChromium();
 if (chromium.missing) console.log(`The tests in the editor are left out. ${chromium.missing}`);
 const describeInEditor = chromium.path ? describe : describe.skip;
+const missing = missingInEditor();
+if (missing) console.log(`Some tests in the editor are left out. ${missing}`);
+const testInThisEditor = missing ? test.skip : test;
 
 describeInEditor('in the editor, as a new user', () => {
 	let stage: Stage;
@@ -40,7 +44,7 @@ describeInEditor('in the editor, as a new user', () => {
 
 	const shown = async (part: { innerText(): Promise<string> }) => await part.innerText();
 
-	test('a search finds the three nodes and their actions', async () => {
+	testInThisEditor('a search finds the three nodes and their actions', async () => {
 		for (const text of ['image', 'text to image', 'video', 'generate', 'media']) {
 			await editor.search(text);
 			await editor.entry('Media Generation').waitFor();
@@ -66,38 +70,41 @@ describeInEditor('in the editor, as a new user', () => {
 		);
 	});
 
-	test('the credential dialog says what is wrong, and takes what is right', async () => {
-		const { url, apiKey } = stage.service;
-		await editor.add('Media Generation', 'Generate image');
-		const dialog = await editor.newCredential();
+	testInThisEditor(
+		'the credential dialog says what is wrong, and takes what is right',
+		async () => {
+			const { url, apiKey } = stage.service;
+			await editor.add('Media Generation', 'Generate image');
+			const dialog = await editor.newCredential();
 
-		await dialog.save(`${prefixed.url}/`, prefixed.apiKey);
-		// It closes by itself when the test has succeeded, and tests again when it is opened again.
-		await dialog.closed();
-		await editor.editCredential();
-		await dialog.success.waitFor();
+			await dialog.save(`${prefixed.url}/`, prefixed.apiKey);
+			// It closes by itself when the test has succeeded, and tests again when it is opened again.
+			await dialog.closed();
+			await editor.editCredential();
+			await dialog.success.waitFor();
 
-		await dialog.save(url, 'sk-live-wrong');
-		await dialog.says("does not accept this 'API Key' (401)");
-		await dialog.save(url.replace('http://', ''), apiKey);
-		await dialog.says(`has no scheme: '${url.replace('http://', '')}'. Start it with https://`);
-		await dialog.save(`${url}/api/generate`, apiKey);
-		await dialog.says("ends in '/api/generate'. Leave that out");
-		await dialog.save(`${url}/elsewhere`, apiKey);
-		await dialog.says('No media generation service answers at this');
-		// A site that answers a web page to everything is not the service.
-		stage.service.configure({
-			creditsStatus: { status: 200, body: '<!doctype html>', contentType: 'text/html' },
-		});
-		await dialog.save(`${url}/`, apiKey);
-		await dialog.says('No media generation service answers at this');
-		stage.service.resetSettings();
+			await dialog.save(url, 'sk-live-wrong');
+			await dialog.says("does not accept this 'API Key' (401)");
+			await dialog.save(url.replace('http://', ''), apiKey);
+			await dialog.says(`has no scheme: '${url.replace('http://', '')}'. Start it with https://`);
+			await dialog.save(`${url}/api/generate`, apiKey);
+			await dialog.says("ends in '/api/generate'. Leave that out");
+			await dialog.save(`${url}/elsewhere`, apiKey);
+			await dialog.says('No media generation service answers at this');
+			// A site that answers a web page to everything is not the service.
+			stage.service.configure({
+				creditsStatus: { status: 200, body: '<!doctype html>', contentType: 'text/html' },
+			});
+			await dialog.save(`${url}/`, apiKey);
+			await dialog.says('No media generation service answers at this');
+			stage.service.resetSettings();
 
-		await dialog.save(url, apiKey);
-		await dialog.success.waitFor();
-	});
+			await dialog.save(url, apiKey);
+			await dialog.success.waitFor();
+		},
+	);
 
-	test('a prompt becomes a picture, which the output panel shows', async () => {
+	testInThisEditor('a prompt becomes a picture, which the output panel shows', async () => {
 		await editor.add('Media Generation', 'Generate image');
 		await editor.execute();
 		await editor.toast.getByText('Parameter "Prompt" is required').waitFor();
@@ -120,7 +127,7 @@ describeInEditor('in the editor, as a new user', () => {
 		).toBeGreaterThan(100);
 	});
 
-	test('a task that fails shows its reason and its id', async () => {
+	testInThisEditor('a task that fails shows its reason and its id', async () => {
 		stage.service.configure({ outcome: 'FAILURE', failureMessage: 'The prompt is not allowed.' });
 		await editor.add('Media Generation', 'Generate image');
 		await editor.fill('prompt', 'A lighthouse at dusk');
@@ -159,7 +166,7 @@ describeInEditor('in the editor, as a new user', () => {
 		expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
 	});
 
-	test('the credits node shows the balance', async () => {
+	testInThisEditor('the credits node shows the balance', async () => {
 		await editor.add('Media Generation Credits', 'Get credit balance');
 		await editor.execute();
 		await editor.showOutput('JSON');

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { N8nInstall } from './install';
+import { chooseN8nVersion, DEFAULT_VERSION } from './version';
 
 /** Its list of MCP servers is fetched from n8n's maker at every start. */
 const CALLS_HOME = 'mcp-registry';
@@ -9,4 +10,11 @@ const CALLS_HOME = 'mcp-registry';
 export function disabledModules({ n8nScript }: N8nInstall): Record<string, string> {
 	const folder = join(n8nScript, '../../dist/modules', CALLS_HOME);
 	return existsSync(folder) ? { N8N_DISABLED_MODULES: CALLS_HOME } : {};
+}
+
+/** @returns why tests that go by what the editor of the default version looks like cannot run on the chosen one */
+export function missingInEditor(): string | undefined {
+	const { version } = chooseN8nVersion();
+	if (version === DEFAULT_VERSION) return undefined;
+	return `The editor of n8n ${version} looks and behaves otherwise than that of ${DEFAULT_VERSION}.`;
 }

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The n8n that everything runs on unless `N8N_VERSION` names another. */
-const DEFAULT_VERSION = '2.41.1';
+export const DEFAULT_VERSION = '2.41.1';
 
 const versionsFolder = join(__dirname, 'versions');
 
