@@ -27,6 +27,8 @@ export class Editor {
 		private readonly owner: Owner,
 	) {
 		page.on('pageerror', ({ message }) => this.errors.push(message));
+		// Older versions of the editor ask before a workflow is left that is not saved.
+		page.on('dialog', (dialog) => void dialog.accept());
 		page.on('console', (line) => {
 			const place = line.location().url;
 			// What was kept from leaving this machine is an error there, too.

@@ -1,6 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { type Execution, outputItems } from '../n8n/client';
+import { missingForManyCallbacks } from '../n8n/differences';
 import { Collector } from './collector';
 import { Stage } from './stage';
 
@@ -118,15 +119,21 @@ test('50 tasks in 5 suspended executions survive a power cut', async () => {
 	console.log(`5 executions, 50 tasks, power cut: ${collector.seen.length} reached the workflow`);
 }, 240_000);
 
-test('500 tasks in one suspended execution: few reads of the service', async () => {
-	const { client, service } = stage;
-	const id = await start(Array<IDataObject>(500).fill({ latencyMs: [10_000, 60_000] }));
-	const execution = await client.waitForExecution(id, 200_000);
-	expect(media(execution).map(({ json }) => json.state)).toEqual(Array(500).fill('SUCCESS'));
-	expect(service.tasks.size).toBe(500);
-	console.log(`500 suspended tasks: ${reads().length} reads in all`);
-	expect(reads().length).toBeLessThan(1500);
-}, 300_000);
+const tooMany = missingForManyCallbacks();
+if (tooMany) console.log(`500 tasks in one suspended execution are left out. ${tooMany}`);
+(tooMany ? test.skip : test)(
+	'500 tasks in one suspended execution: few reads of the service',
+	async () => {
+		const { client, service } = stage;
+		const id = await start(Array<IDataObject>(500).fill({ latencyMs: [10_000, 60_000] }));
+		const execution = await client.waitForExecution(id, 200_000);
+		expect(media(execution).map(({ json }) => json.state)).toEqual(Array(500).fill('SUCCESS'));
+		expect(service.tasks.size).toBe(500);
+		console.log(`500 suspended tasks: ${reads().length} reads in all`);
+		expect(reads().length).toBeLessThan(1500);
+	},
+	300_000,
+);
 
 test('past the timeout the items leave with what is known of them', async () => {
 	const { client } = stage;

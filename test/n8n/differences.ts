@@ -18,3 +18,10 @@ export function missingInEditor(): string | undefined {
 	if (version === DEFAULT_VERSION) return undefined;
 	return `The editor of n8n ${version} looks and behaves otherwise than that of ${DEFAULT_VERSION}.`;
 }
+
+/** @returns why hundreds of callbacks to suspended executions are too many for the chosen version */
+export function missingForManyCallbacks(): string | undefined {
+	const { version } = chooseN8nVersion();
+	if (!version.startsWith('1.')) return undefined;
+	return `n8n ${version} builds an expression engine for each callback to a suspended execution.`;
+}
