@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
-import { type Execution, outputItems } from '../n8n/client';
+import { describe as describeExecution, type Execution, outputItems } from '../n8n/client';
 import { Cluster, missingForQueueMode } from './cluster';
 import { Collector } from './collector';
 import { Lane } from './lane';
@@ -39,6 +41,28 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 
 	const states = (execution: Execution, node: string) =>
 		outputItems(execution, node).map(({ json }) => json.state);
+
+	/** Runs an operation on tasks that exist, and returns the items that leave it. */
+	async function onTasks(taskIds: string[], parameters: IDataObject) {
+		const workflow = await stage.client.createWorkflow({
+			name: `Task: ${String(parameters.operation)}`,
+			...inARow(
+				manualTrigger(),
+				itemsNode(
+					'Tasks',
+					taskIds.map((taskId) => ({ taskId })),
+				),
+				stage.mediaNode('mediaGeneration', 'Media', {
+					resource: 'task',
+					taskId: '={{ $json.taskId }}',
+					...parameters,
+				}),
+			),
+		});
+		const execution = await stage.client.waitForExecution(await stage.client.run(workflow.id));
+		if (execution.status !== 'success') throw new Error(describeExecution(execution));
+		return outputItems(execution, 'Media').map(({ json }) => json);
+	}
 
 	/** Tasks that are under way, and that the service calls back for. */
 	const createTasks = (count: number, webhookUrl: string, input: IDataObject = {}) =>
@@ -153,6 +177,50 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 			await cluster.restartWebhook(0);
 		});
 	});
+
+	test('a worker is killed: nothing is created twice, and its log names every task that has to be fetched', async () => {
+		const { client, service } = stage;
+		const lane = await Lane.publish(stage, cluster, collector, { held: true });
+		const polling = await stage.startImages(Array<IDataObject>(5).fill({ latencyMs: 600_000 }));
+		const victim = await cluster.workerOf(polling);
+		while (creates() < 5) await sleep(100);
+		const paidFor = [...service.tasks.keys()];
+		const [address = ''] = lane.addresses;
+		await Promise.all(
+			lane.finishedTasks(24).map(async (taskId) => await lane.deliver(taskId, [address])),
+		);
+		// Ten at once on each worker, the polling one among them.
+		await collector.untilHeld(19);
+		await cluster.kill(victim);
+		collector.openBarrier();
+		for (const taskId of paidFor) service.complete(taskId);
+
+		// n8n runs none of the killed executions again, and of their data it keeps nothing.
+		const account = await lane.settle('A worker is killed that runs 9 of them');
+		expect(account).toMatchObject({
+			executions: { error: 9 },
+			runs: 15,
+			duplicates: 0,
+			losses: 9,
+		});
+		const { status } = await client.waitForExecution(polling);
+		expect(status).toBe('error');
+		expect(creates()).toBe(5);
+
+		const log = readFileSync(victim.logFile, 'utf8');
+		const named = (pattern: RegExp, executions: string[]) =>
+			[...log.matchAll(pattern)]
+				.filter(([, , execution = '']) => executions.includes(execution))
+				.map(([, taskId = '']) => taskId);
+		const created = named(/created task (\S+) \(execution (\d+)/g, [polling]);
+		expect(created.sort()).toEqual(paidFor.sort());
+		const ended = cluster.executionIds(lane.workflowId, 'error');
+		const cutOff = named(/task (\S+) starts the workflow \(execution (\d+)/g, ended);
+		expect(cutOff.sort()).toEqual(lane.missing().sort());
+		const fetched = await onTasks([...created, ...cutOff], { operation: 'wait' });
+		expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
+		await cluster.addWorker();
+	}, 300_000);
 
 	test('two installs with one account: a task goes to the trigger it was created for, and starts each once', async () => {
 		const other = await Stage.open({}, stage.service);
