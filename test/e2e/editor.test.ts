@@ -38,7 +38,10 @@ describeInEditor('in the editor, as a new user', () => {
 		stage.service.clear();
 		await editor.newWorkflow();
 	});
-	afterEach(() => {
+	afterEach(async () => {
+		// Also of a test that has just failed, when it shows why.
+		await editor.keep(expect.getState().currentTestName ?? '');
+		await editor.page.emulateMedia({ colorScheme: 'light' });
 		expect(editor.errors.filter((text) => /media.?generation/i.test(text))).toEqual([]);
 	});
 
@@ -127,7 +130,7 @@ describeInEditor('in the editor, as a new user', () => {
 		).toBeGreaterThan(100);
 	});
 
-	testInThisEditor('a task that fails shows its reason and its id', async () => {
+	testInThisEditor('a task that fails shows its reason, its id and what to do', async () => {
 		stage.service.configure({ outcome: 'FAILURE', failureMessage: 'The prompt is not allowed.' });
 		await editor.add('Media Generation', 'Generate image');
 		await editor.fill('prompt', 'A lighthouse at dusk');
@@ -135,7 +138,81 @@ describeInEditor('in the editor, as a new user', () => {
 		await editor.outputHas('The prompt is not allowed');
 		const [taskId = ''] = stage.service.tasks.keys();
 		expect(await shown(editor.output)).toContain(taskId);
+		expect(await shown(editor.output)).toContain('Change the prompt or the input');
 	});
+
+	testInThisEditor(
+		'a key that the service refuses during a run shows where to change it',
+		async () => {
+			stage.service.configure({ createStatus: 401 });
+			await editor.add('Media Generation', 'Generate image');
+			await editor.fill('prompt', 'A lighthouse at dusk');
+			await editor.execute();
+			await editor.outputHas('The service refused the API key (HTTP 401)');
+			await editor.outputHas('Open the Media Generation credential and paste the API key');
+		},
+	);
+
+	testInThisEditor('the panel says what it costs, before and after the run', async () => {
+		await editor.add('Media Generation', 'Generate image');
+		await editor.panel.getByText('The default model costs 0.08 USD per image').waitFor();
+		const advice = editor.output.getByText("add the option 'Download Results'");
+		await advice.waitFor();
+		await editor.addOption('Download Results');
+		await editor.switchOn('downloadResults');
+		await advice.waitFor({ state: 'hidden' });
+		await editor.fill('prompt', 'A lighthouse at dusk');
+		await editor.execute();
+		await editor.outputHas('1 task created; 0.08 USD estimated');
+		await editor.closePanel();
+		expect(await shown(editor.node('Generate image'))).toContain('image: generate');
+	});
+
+	testInThisEditor('a suspended execution goes on when its task calls back', async () => {
+		stage.service.configure({ latencyMs: 5_000 });
+		await editor.add('Media Generation', 'Generate image');
+		await editor.fill('prompt', 'A lighthouse at dusk');
+		await editor.choose('completion', 'Suspend Until Callback');
+		await editor.panel.getByText('The service must be able to call this n8n').waitFor();
+		await editor.execute();
+		await editor.outputHas('Waiting for input');
+		await editor.keep('suspended');
+		await editor.outputHas('SUCCESS');
+	});
+
+	testInThisEditor(
+		'a trigger whose URL was copied starts for a callback, also for one that was lost at first',
+		async () => {
+			await editor.add('Media Generation', 'On task succeeded');
+			const { pathname } = new URL(await editor.copyProductionUrl());
+			await editor.closePanel();
+			await editor.publish();
+			await stage.client.waitForWebhook(pathname);
+			const triggerUrl = editor.page.url();
+
+			stage.service.configure({ callbackLost: true, latencyMs: 0 });
+			await editor.newWorkflow();
+			await editor.add('Media Generation', 'Generate image');
+			await editor.fill('prompt', 'A lighthouse at dusk');
+			await editor.choose('completion', 'Notify a Trigger');
+			await editor.paste('callbackUrl');
+			await editor.outputHas("The 'Callback URL' is an address of this computer");
+			await editor.execute();
+			await editor.outputHas('PENDING');
+			await editor.keep('notified');
+			const [taskId = ''] = stage.service.tasks.keys();
+
+			await editor.newWorkflow();
+			await editor.add('Media Generation', 'Redeliver callback of task');
+			await editor.fill('taskId', taskId);
+			await editor.paste('callbackUrl');
+			await editor.execute();
+			await editor.showOutput('JSON');
+			await editor.outputHas('"delivered"');
+			await editor.keep('redelivered');
+			await editor.showSucceededExecution(triggerUrl);
+		},
+	);
 
 	test('each completion and each operation shows its own fields', async () => {
 		await editor.add('Media Generation', 'Generate image');
@@ -164,6 +241,45 @@ describeInEditor('in the editor, as a new user', () => {
 		expect(await shown(editor.panel)).toContain('Once this workflow is published');
 		await editor.closePanel();
 		expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
+	});
+
+	testInThisEditor(
+		'the keyboard is enough to add a node, run it and look at its output',
+		async () => {
+			const { keyboard } = editor.page;
+			await keyboard.press('n');
+			await editor.get('node-creator-search-bar').waitFor();
+			await keyboard.type('media');
+			await editor.entry('Media Generation').waitFor();
+			await keyboard.press('Enter');
+			await editor.get('node-creator-category-item').first().waitFor();
+			// The list of its actions has a search of its own.
+			await keyboard.type('Generate image');
+			await editor.entry('Generate image').waitFor();
+			await keyboard.press('Enter');
+			await editor.panel.waitFor();
+			await editor.fill('prompt', 'A lighthouse at dusk');
+			await editor.escapePanel();
+			await keyboard.press('Control+Enter');
+			await editor.node('Generate image').getByTestId('canvas-node-status-success').waitFor();
+			await keyboard.press('Enter');
+			await editor.panel.waitFor();
+			await editor.outputHas('SUCCESS');
+		},
+	);
+
+	testInThisEditor('the dark theme has icons of its own', async () => {
+		await editor.page.emulateMedia({ colorScheme: 'dark' });
+		await editor.newWorkflow();
+		await editor.search('media');
+		const icon = editor.entry('Media Generation').locator('img').first();
+		await icon.waitFor();
+		expect(await icon.getAttribute('src')).toContain('mediaGeneration.dark.svg');
+		expect(
+			await icon.evaluate((image: HTMLImageElement) =>
+				image.decode().then(() => image.naturalWidth),
+			),
+		).toBeGreaterThan(0);
 	});
 
 	testInThisEditor('the credits node shows the balance', async () => {

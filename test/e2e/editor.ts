@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { type Browser, chromium, type Locator, type Page, selectors } from 'playwright-core';
 
 import { type Owner, TEST_OWNER } from '../n8n/client';
@@ -7,6 +9,9 @@ selectors.setTestIdAttribute('data-test-id');
 /** The machine may be busy with an n8n and a browser on few cores. */
 const TIMEOUT_MS = 60_000;
 const SETTLE_MS = 1_500;
+
+/** Pictures of what the tests saw, for whoever wants to know why one did not pass. */
+const ARTEFACTS = resolve(__dirname, '../artefacts/editor');
 
 export interface EditorOptions {
 	dark?: boolean;
@@ -27,8 +32,6 @@ export class Editor {
 		private readonly owner: Owner,
 	) {
 		page.on('pageerror', ({ message }) => this.errors.push(message));
-		// Older versions of the editor ask before a workflow is left that is not saved.
-		page.on('dialog', (dialog) => void dialog.accept());
 		page.on('console', (line) => {
 			const place = line.location().url;
 			// What was kept from leaving this machine is an error there, too.
@@ -63,6 +66,7 @@ export class Editor {
 			reducedMotion: 'reduce',
 		});
 		page.setDefaultTimeout(TIMEOUT_MS);
+		await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url });
 		// The editor asks npm and n8n's maker for news, which tests must not depend on.
 		await page.route(
 			({ hostname }) => hostname !== '127.0.0.1',
@@ -136,6 +140,13 @@ export class Editor {
 		await this.panel.waitFor();
 	}
 
+	/** Leaves the panel with the keyboard. */
+	async escapePanel(): Promise<void> {
+		await this.page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+		await this.page.keyboard.press('Escape');
+		await this.panel.waitFor({ state: 'hidden' });
+	}
+
 	/** The open panel of a node. */
 	get panel(): Locator {
 		return this.get('ndv');
@@ -166,8 +177,36 @@ export class Editor {
 		return this.get(`parameter-input-${name}`);
 	}
 
+	/** Fills a parameter in, and again where a panel that was not ready yet has put its own value there. */
 	async fill(parameter: string, text: string): Promise<void> {
-		await this.parameter(parameter).locator('input, textarea').first().fill(text);
+		do {
+			await this.inputOf(parameter).fill(text);
+			await this.nextFrame();
+		} while (!(await this.holds(parameter, text)));
+	}
+
+	async holds(parameter: string, text: string): Promise<boolean> {
+		return (await this.inputOf(parameter).inputValue()) === text;
+	}
+
+	/** Waits until the editor has drawn what it knows now. */
+	private async nextFrame(): Promise<void> {
+		await this.page.evaluate(
+			async () =>
+				await new Promise((resolve) =>
+					requestAnimationFrame(() => requestAnimationFrame(() => resolve(undefined))),
+				),
+		);
+	}
+
+	/** Puts what was copied into a parameter. */
+	async paste(parameter: string): Promise<void> {
+		await this.inputOf(parameter).focus();
+		await this.page.keyboard.press('ControlOrMeta+V');
+	}
+
+	private inputOf(parameter: string): Locator {
+		return this.parameter(parameter).locator('input, textarea').first();
 	}
 
 	/** Chooses from a list. */
@@ -190,6 +229,30 @@ export class Editor {
 			.or(this.parameter(parameter).locator('.el-switch'))
 			.first()
 			.click();
+	}
+
+	/** Copies the production URL of the trigger whose panel is open. */
+	async copyProductionUrl(): Promise<string> {
+		await this.panel.getByText('Webhook URLs').click();
+		await this.panel.getByText('Production URL', { exact: true }).click();
+		await this.panel.getByText(/webhook\/[\w-]+\/callback/).click();
+		await this.toast.getByText('URL copied').waitFor();
+		return await this.page.evaluate(async () => await navigator.clipboard.readText());
+	}
+
+	/** Publishes the workflow on the canvas. */
+	async publish(): Promise<void> {
+		await this.get('workflow-open-publish-modal-button').click();
+		await this.get('workflow-publish-button').click();
+		await this.get('workflow-active-version-indicator').waitFor();
+		await this.page.getByRole('button', { name: 'Got it' }).click();
+	}
+
+	/** Waits until the list of a workflow's executions shows one that has succeeded. */
+	async showSucceededExecution(workflowUrl: string): Promise<void> {
+		await this.page.goto(workflowUrl);
+		await this.get('radio-button-executions').click();
+		await this.get('current-executions-list').getByText('Succeeded').first().waitFor();
 	}
 
 	/** Runs the node of the open panel. */
@@ -237,6 +300,13 @@ export class Editor {
 		return new CredentialDialog(this);
 	}
 
+	/** Keeps a picture of what is to be seen in `test/artefacts/editor/`. */
+	async keep(name: string): Promise<void> {
+		mkdirSync(ARTEFACTS, { recursive: true });
+		const file = `${name.replaceAll(/\W+/g, '-')}.png`;
+		await this.page.screenshot({ path: join(ARTEFACTS, file), animations: 'disabled' });
+	}
+
 	/** Waits until nothing moves any more, for a picture. */
 	async settle(): Promise<void> {
 		await this.page.waitForLoadState('networkidle');
@@ -263,8 +333,10 @@ export class CredentialDialog {
 
 	/** Saves the credential, which n8n tests then. */
 	async save(baseUrl: string, apiKey: string): Promise<void> {
-		await this.editor.fill('baseUrl', baseUrl);
-		await this.editor.fill('apiKey', apiKey);
+		do {
+			await this.editor.fill('baseUrl', baseUrl);
+			await this.editor.fill('apiKey', apiKey);
+		} while (!(await this.editor.holds('baseUrl', baseUrl)));
 		await this.editor.get('credential-save-button').click();
 	}
 
