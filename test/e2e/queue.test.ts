@@ -263,4 +263,52 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 			await other.close();
 		}
 	});
+
+	test('the API key is rotated while tasks are under way: nothing is lost, nothing is created twice', async () => {
+		const { client, credential, credentialKey, service } = stage;
+		const enterKey = async (apiKey: string) =>
+			await client.updateCredential(
+				{ ...credential, type: 'mediaGenerationApi' },
+				{
+					baseUrl: service.url,
+					apiKey,
+				},
+			);
+		const lane = await Lane.publish(stage, cluster, collector);
+		const [address = ''] = lane.addresses;
+		const called = lane.finishedTasks(6);
+		const polling = await stage.startImages(Array<IDataObject>(2).fill({ latencyMs: 600_000 }));
+		while (creates() < 2) await sleep(100);
+		const polled = [...service.tasks.keys()].filter((taskId) => !called.includes(taskId));
+
+		try {
+			service.rotateApiKey('sk-live-second-key');
+			// Until the new key is in the credential, polling ends, and callbacks are to come again.
+			const ended = await client.waitForExecution(polling);
+			expect(ended.status).toBe('error');
+			for (const taskId of polled) expect(JSON.stringify(ended.data)).toContain(taskId);
+			expect(await lane.attempt(called[0] ?? '', address)).toBe('503');
+
+			// From then on, a retry takes up the tasks that were polled.
+			await enterKey('sk-live-second-key');
+			for (const taskId of polled) service.complete(taskId);
+			const retried = await client.waitForExecution(await client.retryExecution(polling));
+			expect(states(retried, 'Media')).toEqual(['SUCCESS', 'SUCCESS']);
+			expect(creates()).toBe(2);
+
+			// An address that was made with the former key is refused, at the latest a minute later; Redeliver makes a
+			// new one, and may do so for tasks whose callback was taken after all.
+			await Promise.all(
+				called.slice(0, 3).map(async (taskId) => await lane.attempt(taskId, address)),
+			);
+			const [callbackUrl] = address.split('?', 1);
+			const sent = await onTasks(called, { operation: 'redeliver', callbackUrl });
+			expect(sent.map(({ delivered }) => delivered)).toEqual(Array(6).fill(true));
+			const account = await lane.settle('The API key is rotated');
+			expect(account).toMatchObject({ runs: 6, duplicates: 0, losses: 0 });
+		} finally {
+			service.rotateApiKey(credentialKey);
+			await enterKey(credentialKey);
+		}
+	});
 });

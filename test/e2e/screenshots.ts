@@ -101,7 +101,7 @@ async function savePage(name: string, editor: Editor, stage: Stage): Promise<voi
 				}),
 			),
 	);
-	await save(name, editor.page);
+	await save(name, editor.page, { x: 0, y: 0, width: 1280, height: 400 });
 }
 
 /** Publishes a workflow that is nothing but a trigger. */
