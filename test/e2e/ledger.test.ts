@@ -60,12 +60,12 @@ async function deliverAll(target: Target, tasks: string[]) {
 	for (const { id } of executions) await stage.client.waitForExecution(id);
 }
 
-/** As real senders do: while n8n takes a changed workflow into production it answers 404. */
+/** As real senders do: while n8n takes a changed workflow into production it answers 404, or 500. */
 async function deliverUntilTaken(address: string, taskId: string): Promise<number> {
 	const giveUp = Date.now() + 30_000;
 	for (;;) {
 		const { status } = await deliver(address, { taskId });
-		if (status !== 404 || Date.now() > giveUp) return status;
+		if (status === 200 || Date.now() > giveUp) return status;
 		await sleep(250);
 	}
 }
