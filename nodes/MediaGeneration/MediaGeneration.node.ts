@@ -9,15 +9,15 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { admitResume } from './callback/resume';
+import { admitResume } from './callback/resumeGate';
 import { RESUME_PATH } from './callback/suspension';
 import { completionFields } from './fields/completion';
-import { panelHints } from './fields/hints';
+import { panelHints } from './fields/panelHints';
 import { imageFields } from './fields/image';
 import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
 import { videoFields } from './fields/video';
-import { runTasks } from './run/run';
+import { runTasks } from './run/actionRun';
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {

@@ -6,7 +6,7 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { readCredits } from './run/credits';
+import { readCredits } from './run/creditsRun';
 
 /** Reads the credit balance of the account at the media generation service. */
 export class MediaGenerationCredits implements INodeType {

@@ -9,9 +9,9 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { emitTasks } from './callback/emit';
-import { admitCallback } from './callback/gate';
-import { isRegistered, register, unregister } from './callback/registry';
+import { emitTasks } from './run/triggerRun';
+import { admitCallback } from './callback/triggerGate';
+import { isRegistered, register, unregister } from './callback/triggerUrl';
 import { outputOptions } from './fields/output';
 
 /** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */

@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/address';
-import { register } from '../../nodes/MediaGeneration/callback/registry';
+import { register } from '../../nodes/MediaGeneration/callback/triggerUrl';
 import { hookContext, TRIGGER, TRIGGER_PATH } from './engine';
 import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 

@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData, WorkflowExecuteMode } from 'n8n-workflow';
 
-import { register } from '../../nodes/MediaGeneration/callback/registry';
+import { register } from '../../nodes/MediaGeneration/callback/triggerUrl';
 import { deliver } from '../unit/callback/webhook';
 import { executeContext, hookContext, startTrigger, TRIGGER, type TestNode } from './engine';
 import type { ProcessedData } from './processedData';

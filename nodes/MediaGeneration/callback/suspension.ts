@@ -1,7 +1,8 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { taskItems, taskJson } from '../output/items';
-import type { OutputOptions } from '../output/options';
+import { taskItems, taskJson } from '../report/items';
+import { failureText } from '../report/outcome';
+import type { OutputOptions } from '../report/outputOptions';
 import type { FinishedTask } from '../service/taskRecord';
 
 /** The path of the node's resuming webhook, as its description declares it. */
@@ -69,14 +70,4 @@ export function resumedItems(
 		if (task.state === 'FAILURE') json.error = failureText(task);
 		return taskItems(task, json, options, undefined, item.pairedItem);
 	});
-}
-
-export function failureText({
-	taskId,
-	reason,
-}: {
-	taskId: string;
-	reason: string | undefined;
-}): string {
-	return `Task ${taskId} failed at the service${reason === undefined ? '' : `: ${reason}`}`;
 }

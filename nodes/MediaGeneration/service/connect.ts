@@ -9,7 +9,7 @@ import { UserError } from 'n8n-workflow';
 import { attempt } from '../shared/attempt';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
-import { isRecord } from './json';
+import { isRecord } from '../shared/json';
 import { ServiceError } from './serviceError';
 
 export const CREDENTIAL_TYPE = 'mediaGenerationApi';

@@ -1,4 +1,4 @@
-import { isRecord, toNumber } from './json';
+import { isRecord, toNumber } from '../shared/json';
 
 /** The usual names of a balance, most telling first, in the spelling `normalise` gives them. */
 const BALANCE_FIELDS = [

@@ -1,4 +1,4 @@
-import { isRecord } from './json';
+import { isRecord } from '../shared/json';
 
 /** Where services put their message; the specification does not show the shape (section 7). */
 const MESSAGE_FIELDS = [

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isRecord, toNumber } from './json';
+import { isRecord, toNumber } from '../shared/json';
 import { ServiceError } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
 

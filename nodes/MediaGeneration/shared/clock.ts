@@ -36,3 +36,17 @@ export const systemClock: Clock = {
 		});
 	},
 };
+
+/** A timer that is set to more goes off at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Sleeps until the clock has really reached a moment: a timer may go off a little early. */
+export async function sleepUntil(
+	moment: number,
+	clock: Clock,
+	signal: AbortSignal | undefined,
+): Promise<void> {
+	for (let left = moment - clock.now(); left > 0; left = moment - clock.now()) {
+		await clock.sleep(Math.min(left, MAX_TIMER_MS), signal);
+	}
+}

@@ -1,8 +1,6 @@
 import type { IDataObject, INode, INodeExecutionData, JsonObject } from 'n8n-workflow';
 import { NodeApiError, NodeOperationError } from 'n8n-workflow';
 
-import { ServiceError } from '../service/serviceError';
-
 interface ItemErrorDetails {
 	/** The next step for the user. */
 	description?: string | undefined;
@@ -35,19 +33,16 @@ export class ItemError extends Error {
 		if (error instanceof ItemError) {
 			return new ItemError(error.message, { ...error, task: { ...task, ...error.task } });
 		}
-		if (error instanceof ServiceError) {
-			return new ItemError(error.message, {
-				description: error.description,
-				statusCode: error.statusCode,
-				task,
-			});
-		}
 		const message = error instanceof Error ? error.message : String(error);
-		const description =
-			error instanceof Error && 'description' in error && typeof error.description === 'string'
-				? error.description
-				: undefined;
-		return new ItemError(message, { description, task });
+		const field = (name: string): unknown =>
+			error instanceof Error && name in error ? (error as unknown as IDataObject)[name] : undefined;
+		const description = field('description');
+		const statusCode = field('statusCode');
+		return new ItemError(message, {
+			...(typeof description === 'string' && { description }),
+			...(typeof statusCode === 'number' && { statusCode }),
+			task,
+		});
 	}
 
 	/**

@@ -3,7 +3,7 @@ import type { IDataObject, INodeExecutionData, IWebhookData } from 'n8n-workflow
 import { createRunExecutionData } from 'n8n-workflow';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
-import { admitResume } from '../../../nodes/MediaGeneration/callback/resume';
+import { admitResume } from '../../../nodes/MediaGeneration/callback/resumeGate';
 import { pendingItem } from '../../../nodes/MediaGeneration/callback/suspension';
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { additionalData, API_KEY, buildWorkflow, type Express } from '../../workflow/engine';

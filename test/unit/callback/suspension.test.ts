@@ -1,13 +1,13 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import {
-	failureText,
 	pendingItem,
 	pendingTaskId,
 	resumedItems,
 	resumeUrl,
 	suspend,
 } from '../../../nodes/MediaGeneration/callback/suspension';
+import { failureText } from '../../../nodes/MediaGeneration/report/outcome';
 import {
 	parseTaskRecord,
 	type FinishedTask,

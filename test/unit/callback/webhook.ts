@@ -2,7 +2,7 @@ import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n
 import { EventEmitter } from 'node:events';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
-import { admitCallback } from '../../../nodes/MediaGeneration/callback/gate';
+import { admitCallback } from '../../../nodes/MediaGeneration/callback/triggerGate';
 import {
 	API_KEY,
 	type Express,

@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse } from '../../../nodes/MediaGeneration/service/client';
-import { retryAfterMs, ServiceClient } from '../../../nodes/MediaGeneration/service/client';
+import { ServiceClient } from '../../../nodes/MediaGeneration/service/client';
+import { retryAfterMs } from '../../../nodes/MediaGeneration/service/retryAfter';
 import type { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { caught, visibleText } from '../support';
 

@@ -1,0 +1,38 @@
+import { roundUsd } from '../service/prices';
+import { ItemError } from '../shared/itemError';
+import type { ItemParameters } from '../shared/parameters';
+import type { CreatePlan, ItemPlan } from './itemPlan';
+
+/** @throws ItemError where the known price is above the budget, or cannot be known */
+export function checkBudget(items: Array<ItemPlan | ItemError>, first: ItemParameters): void {
+	const budget = first.number(first.option('maxCostUsd'), 'Max Cost (USD)', {
+		fallback: 0,
+		min: 0,
+	});
+	if (budget === 0) return;
+	const creates = items.filter(
+		(item): item is CreatePlan => 'kind' in item && item.kind === 'create',
+	);
+	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
+	if (unknown) {
+		throw new ItemError(
+			`The price of item ${unknown.itemIndex} (model '${unknown.model}') is not known, so the limit of ${budget} USD cannot be kept`,
+			{
+				description:
+					"Set a 'Duration' if it is a video, use a model whose price is known, or remove 'Max Cost (USD)'. No task was created.",
+			},
+		);
+	}
+	const total = roundUsd(
+		creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0),
+	);
+	if (total > budget) {
+		throw new ItemError(
+			`${creates.length} tasks would cost ${total} USD, which is above the limit of ${budget} USD`,
+			{
+				description:
+					"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
+			},
+		);
+	}
+}

@@ -1,0 +1,74 @@
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+
+import { taskJson } from './items';
+import { ServiceError } from '../service/serviceError';
+import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
+import { ItemError } from '../shared/itemError';
+
+/** What becomes of an input item: its output items, or why there are none. */
+export type ItemResult = INodeExecutionData[] | ItemError;
+
+/** What is known of a task whose wait ended before the task did. */
+export interface Unfinished {
+	state: 'PENDING';
+	/** The last record read, if any read brought one. */
+	last: TaskRecord | undefined;
+	/** What the last read failed with, if it did. */
+	lastError: ServiceError | undefined;
+}
+
+/** What is known of a task before it is read. */
+export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
+	return { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null, ...sent };
+}
+
+export function isFinished(task: TaskRecord | ItemError | undefined): task is FinishedTask {
+	return task !== undefined && 'state' in task && task.state !== 'PENDING';
+}
+
+/** @param sent the model and the input, where this run sent them */
+export function failedTask(task: FailedTask, sent: IDataObject = {}): ItemError {
+	return new ItemError(failureText(task), {
+		description:
+			'A failed task costs nothing. Change the prompt or the input of this item and run it again.',
+		task: taskJson(task, sent),
+	});
+}
+
+/** What ended the reads of a task before it was finished, named by the task: in a batch it is of no use else. */
+export function explainRead(error: unknown, taskId: string, known: IDataObject): unknown {
+	if (!(error instanceof ServiceError)) return error;
+	const message = error.message.includes(taskId)
+		? error.message
+		: `Task ${taskId}: ${error.message}`;
+	const { description, statusCode } = error;
+	return new ItemError(message, { description, statusCode, task: known });
+}
+
+/** @param known the fields of the item, as far as they are known */
+export function timedOut(
+	taskId: string,
+	timeoutMs: number,
+	{ last, lastError }: Unfinished,
+	known: IDataObject,
+): ItemError {
+	const state = typeof last?.record.state === 'string' ? last.record.state : 'not read';
+	const trouble = lastError === undefined ? '' : ` The last read ended so: ${lastError.message}.`;
+	return new ItemError(
+		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state})`,
+		{
+			description: `It goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait, or raise 'Timeout' in the options.${trouble}`,
+			task: { ...known, ...(last && { record: last.record }), timedOut: true },
+		},
+	);
+}
+
+export function failureText({
+	taskId,
+	reason,
+}: {
+	taskId: string;
+	reason: string | undefined;
+}): string {
+	return `Task ${taskId} failed at the service${reason === undefined ? '' : `: ${reason}`}`;
+}

@@ -1,0 +1,186 @@
+import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import { suspend } from '../callback/suspension';
+import { AccountLimits } from '../create/accountLimits';
+import { TaskCreator } from '../create/createTask';
+import { Journal } from '../create/journal';
+import type { ItemPlan } from '../plan/itemPlan';
+import { planRun, type RunPlan } from '../plan/plan';
+import { CreatedTaskList } from '../report/createdTaskList';
+import type { ItemResult } from '../report/outcome';
+import { type Connection, connect } from '../service/connect';
+import { attempt } from '../shared/attempt';
+import { type Clock, Stopped, systemClock } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import { ReadPace } from '../wait/readPace';
+import { SuspendedItems } from '../wait/suspendedItems';
+import { TaskReader } from '../wait/taskReader';
+import { ItemRun } from './itemRun';
+import { callbackWarning, showHints, summaryHint } from './runHints';
+
+/**
+ * One run of the action node: plan, create, wait, output.
+ *
+ * @returns the output items, in the order of the input items
+ * @throws NodeApiError, NodeOperationError for the first item that failed, unless the node's *On Error* setting
+ *   lets failed items out
+ */
+export async function runTasks(
+	context: IExecuteFunctions,
+	clock: Clock = systemClock,
+): Promise<INodeExecutionData[]> {
+	let connection: Connection;
+	let plan: RunPlan;
+	try {
+		connection = await connect(context);
+		plan = planRun(context, connection.apiKey);
+	} catch (error) {
+		const refused = ItemError.from(error);
+		if (!context.continueOnFail()) {
+			const earlier = new CreatedTaskList(new Journal(context).taskIds()).describe();
+			const description = [refused.description, earlier].filter(Boolean).join('\n\n');
+			throw refused.toNodeError(context.getNode(), undefined, description || undefined);
+		}
+		return context.getInputData().map((_, item) => refused.toItem(context.getNode(), { item }));
+	}
+	const run = new Run(context, connection, plan, clock);
+	return run.finish();
+}
+
+class Run {
+	private readonly goesOn: boolean;
+
+	private readonly signal: AbortSignal | undefined;
+
+	private readonly created: CreatedTaskList;
+
+	private readonly suspended: SuspendedItems;
+
+	private readonly limits: AccountLimits;
+
+	private readonly journal: Journal;
+
+	private readonly itemRun: ItemRun;
+
+	/** Whether an item has failed, and the node will stop. */
+	private failed = false;
+
+	constructor(
+		private readonly context: IExecuteFunctions,
+		private readonly connection: Connection,
+		private readonly plan: RunPlan,
+		clock: Clock,
+	) {
+		const { client } = connection;
+		this.goesOn = context.continueOnFail();
+		this.signal = context.getExecutionCancelSignal();
+		const pollIntervalMs = Math.min(
+			...plan.items.map((item) => ('kind' in item ? item.pollIntervalMs : Infinity)),
+		);
+		const pace = new ReadPace(clock, pollIntervalMs, Math.min(plan.maxInFlight, plan.items.length));
+		const stopCreating = () => this.stopCreating();
+		this.limits = new AccountLimits(clock, plan.maxInFlight, this.signal);
+		this.journal = new Journal(context);
+		this.created = new CreatedTaskList(this.journal.taskIds());
+		const reader = new TaskReader(context, client, this.created, clock, this.signal);
+		this.suspended = new SuspendedItems(reader, this.created, pace, clock);
+		this.itemRun = new ItemRun({
+			context,
+			clock,
+			limits: this.limits,
+			creator: new TaskCreator(context, client, this.limits, this.journal, stopCreating),
+			journal: this.journal,
+			created: this.created,
+			pace,
+			reader,
+			suspended: this.suspended,
+			isStopping: () => this.failed,
+			stopCreating,
+		});
+	}
+
+	async finish(): Promise<INodeExecutionData[]> {
+		const { items } = this.plan;
+		const warning = callbackWarning(items, this.connection.baseUrl);
+		// The hint is shown when the tasks are paid for; the log says it before.
+		if (warning) this.context.logger.warn(`${this.context.getNode().name}: ${warning.message}`);
+		const results: Array<ItemResult | undefined> = items.map((item) =>
+			item instanceof ItemError ? item : undefined,
+		);
+		// Nothing is paid for a batch that cannot come out whole.
+		this.failed = !this.goesOn && results.some((result) => result !== undefined);
+
+		await this.runItems(results);
+		const settled = await attempt(async () => await this.suspended.settle(this.failed, results));
+		if ('error' in settled) throw this.explainEnd(settled.error);
+		const resumeBy = settled.value;
+
+		const index = results.findIndex((result) => result instanceof ItemError);
+		const error = results[index];
+		if (error instanceof ItemError && !this.goesOn) throw this.stopError(error, index);
+		// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
+		// cancelled and retried: then the journal is still needed.
+		if (resumeBy === undefined && error === undefined) this.journal.close();
+		showHints(this.context, summaryHint(items, results), warning);
+		const output = results.flatMap((result, index) => {
+			if (result === undefined) return [];
+			return result instanceof ItemError
+				? [result.toItem(this.context.getNode(), { item: index })]
+				: result;
+		});
+		if (resumeBy === undefined) return output;
+		await suspend(this.context, output, resumeBy);
+		// What is stored leaves the node later. An `error` in what is returned now would have n8n's Retry On Fail run
+		// the suspended node again.
+		return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
+	}
+
+	/** As many items at once as tasks may be in flight, in their order. */
+	private async runItems(results: Array<ItemResult | undefined>): Promise<void> {
+		const { items, maxInFlight } = this.plan;
+		const queue = items.filter((item): item is ItemPlan => !(item instanceof ItemError)).values();
+		const worker = async () => {
+			for (const item of queue) {
+				if (this.failed) return;
+				results[item.itemIndex] = await this.tryItem(item);
+			}
+		};
+		const workers = Math.min(maxInFlight, items.length);
+		const ends = await Promise.allSettled(Array.from({ length: workers }, worker));
+		const broken = ends.find((end) => end.status === 'rejected');
+		if (broken) throw this.explainEnd(broken.reason);
+	}
+
+	/** @throws Stopped alone: any other trouble is the item's result */
+	private async tryItem(item: ItemPlan): Promise<ItemResult> {
+		const result = await attempt(async () => await this.itemRun.run(item));
+		if ('value' in result) return result.value;
+		if (result.error instanceof Stopped || this.signal?.aborted) throw new Stopped();
+		this.stopCreating();
+		return ItemError.from(result.error);
+	}
+
+	/** Called where an item fails: a node that stops creates nothing more. */
+	private stopCreating() {
+		if (this.goesOn) return;
+		this.failed = true;
+		this.limits.close();
+	}
+
+	/** The error that stops the node: it names every task that was created, so that nothing paid for is lost. */
+	private stopError(error: ItemError, index: number): Error {
+		const node = this.context.getNode();
+		const description = [error.description, this.created.describe()].filter(Boolean).join('\n\n');
+		return error.toNodeError(node, index, description || undefined);
+	}
+
+	/** Why the run ended before its items did: it was stopped, as a rule. */
+	private explainEnd(reason: unknown): Error {
+		const node = this.context.getNode();
+		const error = ItemError.from(reason);
+		const tasks = this.created.describe();
+		// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
+		if (tasks !== undefined) this.context.logger.warn(`${node.name}: ${error.message}. ${tasks}`);
+		return error.toNodeError(node, undefined, tasks);
+	}
+}

@@ -1,0 +1,149 @@
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import { redeliver } from '../callback/redeliver';
+import type { AccountLimits } from '../create/accountLimits';
+import type { TaskCreator } from '../create/createTask';
+import { type Journal, webhookDigest } from '../create/journal';
+import { echo } from '../create/requestInput';
+import type { CreatePlan, ItemPlan, ReadPlan } from '../plan/itemPlan';
+import type { CreatedTaskList } from '../report/createdTaskList';
+import { taskJson } from '../report/items';
+import { explainRead, failedTask, pendingJson } from '../report/outcome';
+import type { CreatedTask } from '../service/client';
+import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { attempt } from '../shared/attempt';
+import type { Clock } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import type { ReadPace } from '../wait/readPace';
+import type { SuspendedItems } from '../wait/suspendedItems';
+import type { TaskReader } from '../wait/taskReader';
+
+/** What the items of one run share. */
+export interface RunParts {
+	context: IExecuteFunctions;
+	clock: Clock;
+	limits: AccountLimits;
+	creator: TaskCreator;
+	journal: Journal;
+	created: CreatedTaskList;
+	pace: ReadPace;
+	reader: TaskReader;
+	suspended: SuspendedItems;
+	/** Whether an item has failed, and the node will stop. */
+	isStopping: () => boolean;
+	/** Called where an item fails: a node that stops creates nothing more. */
+	stopCreating: () => void;
+}
+
+/** The way of one item: its task is created or taken up, waited for, and put out. */
+export class ItemRun {
+	constructor(private readonly parts: RunParts) {}
+
+	/**
+	 * @returns the output items; none where the run creates nothing more
+	 * @throws ItemError, ServiceError where the item fails
+	 * @throws Stopped where the execution was stopped
+	 */
+	async run(item: ItemPlan): Promise<INodeExecutionData[]> {
+		return await (item.kind === 'create' ? this.create(item) : this.read(item));
+	}
+
+	private async create(item: CreatePlan): Promise<INodeExecutionData[]> {
+		const earlier = this.parts.journal.find(item);
+		if (earlier !== undefined && earlier !== 'sent') {
+			this.parts.limits.adopt();
+			// The service calls the execution back that created the task: this one must look for itself.
+			const isForeign = earlier.webhook !== webhookDigest(item);
+			const completion = item.completion === 'suspend' && isForeign ? 'poll' : item.completion;
+			const output = await this.follow(
+				{ ...item, completion },
+				earlier,
+				this.parts.pace.requestSlot(),
+				true,
+			);
+			if (output !== undefined) return output;
+			// It failed in an earlier try, and cost nothing.
+			this.parts.journal.forget(item);
+		}
+		const created = await this.parts.creator.create(item);
+		// Another item failed in the meantime, and the node will stop.
+		if (created === undefined) return [];
+		const firstReadAt = this.parts.pace.firstReadSlot(this.parts.clock.now() + item.pollIntervalMs);
+		return (await this.follow(item, created, firstReadAt, false)) ?? [];
+	}
+
+	/**
+	 * Brings a created task to where its item leaves the node, and gives back its place.
+	 *
+	 * @returns the output items; undefined for an earlier try's task that failed at the service
+	 */
+	private async follow(
+		...task: Parameters<ItemRun['bring']>
+	): Promise<INodeExecutionData[] | undefined> {
+		const brought = await attempt(async () => await this.bring(...task));
+		// First, so that no other item gets the place.
+		if ('error' in brought) this.parts.stopCreating();
+		this.parts.limits.finished();
+		if ('error' in brought) throw brought.error;
+		return brought.value;
+	}
+
+	/** @param isEarlier whether an earlier try created the task */
+	private async bring(
+		item: CreatePlan,
+		{ taskId, record }: CreatedTask,
+		firstReadAt: number,
+		isEarlier: boolean,
+	): Promise<INodeExecutionData[] | undefined> {
+		this.parts.created.add(taskId);
+		const sent = await echo(this.parts.context, item);
+		const { estimatedCostUsd } = item;
+		const estimate: IDataObject = estimatedCostUsd === undefined ? {} : { estimatedCostUsd };
+		if (item.completion === 'suspend') {
+			this.parts.suspended.add({
+				item,
+				taskId,
+				json: { ...pendingJson(taskId, sent), ...estimate, record },
+			});
+			return [];
+		}
+		if (item.completion !== 'poll') {
+			const task: TaskRecord = { taskId, state: 'PENDING', creditsConsumed: null, record };
+			const json = { ...taskJson(task, sent), ...estimate };
+			return [{ json, pairedItem: { item: item.itemIndex } }];
+		}
+		const deadline = this.parts.clock.now() + item.timeoutMs;
+		const task = await this.parts.reader.wait(item, taskId, sent, { deadline, firstReadAt });
+		if (task.state === 'FAILURE') {
+			if (isEarlier) return undefined;
+			throw failedTask(task, sent);
+		}
+		return await this.parts.reader.output(item, task, { ...taskJson(task, sent), ...estimate });
+	}
+
+	private async read(item: ReadPlan): Promise<INodeExecutionData[]> {
+		const { taskId } = item;
+		const firstReadAt = this.parts.pace.requestSlot();
+		if (item.wait) {
+			const deadline = firstReadAt + item.timeoutMs;
+			// A task that this node did not create costs nothing more if nobody waits for it.
+			const isAbandoned = () => this.parts.isStopping();
+			const times = { deadline, firstReadAt };
+			const task = await this.parts.reader.wait(item, taskId, {}, times, isAbandoned);
+			if (task.state === 'FAILURE') throw failedTask(task);
+			return await this.parts.reader.output(item, task, {});
+		}
+		const answer = await attempt(async () => await this.parts.reader.read(taskId, firstReadAt));
+		if ('error' in answer) throw explainRead(answer.error, taskId, { taskId });
+		const task = answer.value;
+		if (item.redeliverTo === undefined) return await this.parts.reader.output(item, task, {});
+		const delivered = task.state !== 'PENDING';
+		if (delivered) await this.redeliver(task, item.redeliverTo);
+		return await this.parts.reader.output(item, task, { delivered });
+	}
+
+	private async redeliver(task: FinishedTask, address: string): Promise<void> {
+		const sent = await attempt(async () => await redeliver(this.parts.context, task, address));
+		if ('error' in sent) throw ItemError.from(sent.error, taskJson(task));
+	}
+}

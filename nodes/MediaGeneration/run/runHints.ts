@@ -1,0 +1,105 @@
+import type { IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
+
+import { isOutOfReach } from '../callback/reachability';
+import { roundUsd } from '../service/prices';
+import { ItemError } from '../shared/itemError';
+import type { ItemResult } from '../report/outcome';
+import type { CreatePlan, ItemPlan } from '../plan/itemPlan';
+
+/**
+ * Sums a run up for the output panel: what failed, and what the tasks cost by the published prices.
+ *
+ * @param items the plan for each input item
+ * @param results what became of each, in the same order; undefined where nothing was begun
+ * @returns no hint where nothing was created and nothing failed
+ */
+export function summaryHint(
+	items: ReadonlyArray<ItemPlan | ItemError>,
+	results: ReadonlyArray<ItemResult | undefined>,
+): NodeExecutionHint | undefined {
+	const ends = items.map((item, index) => endOf(item, results[index]));
+	const failed = ends.filter(({ isFailed }) => isFailed);
+	const late = ends.filter(({ isLate }) => isLate);
+	const created = ends.filter(({ isCreated }) => isCreated);
+	if (failed.length + late.length + created.length === 0) return undefined;
+	const noun = failed.every(({ hasTask }) => hasTask) ? 'task' : 'item';
+	const trouble = [
+		...(failed.length > 0 ? [`${failed.length} of ${count(items.length, noun)} failed`] : []),
+		...(late.length > 0 ? [`${count(late.length, 'task')} not finished in time`] : []),
+	];
+	const what = trouble.length > 0 ? trouble : [`${count(created.length, 'task')} created`];
+	return {
+		message: [...what, ...costOf(created)].join('; '),
+		type: trouble.length > 0 ? 'warning' : 'info',
+		location: 'outputPane',
+	};
+}
+
+/**
+ * Warns of callbacks that cannot arrive, while there is still time to do something about it.
+ *
+ * @param baseUrl the address of the service
+ */
+export function callbackWarning(
+	items: ReadonlyArray<ItemPlan | ItemError>,
+	baseUrl: string,
+): NodeExecutionHint | undefined {
+	const address = items
+		.filter((item): item is CreatePlan => 'kind' in item && item.kind === 'create')
+		.map(({ webhookUrl }) => webhookUrl)
+		.find((url) => url !== undefined && isOutOfReach(url, baseUrl));
+	if (address === undefined) return undefined;
+	return {
+		message: `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. Set n8n's environment variable WEBHOOK_URL to a public address, such as a tunnel's. Until then, fetch results with the operation Task → Wait.`,
+		type: 'warning',
+		location: 'outputPane',
+	};
+}
+
+/** Shows hints in the output panel of the run. */
+export function showHints(
+	context: IExecuteFunctions,
+	...hints: Array<NodeExecutionHint | undefined>
+): void {
+	// Some versions of n8n lack it.
+	if (typeof context.addExecutionHints !== 'function') return;
+	context.addExecutionHints(...hints.filter((hint) => hint !== undefined));
+}
+
+interface End {
+	hasTask: boolean;
+	isFailed: boolean;
+	/** Whether the wait for the task ended before the task. */
+	isLate: boolean;
+	/** Whether there is a task of this run that is or may yet be billed. */
+	isCreated: boolean;
+	/** US dollars, where the price is known. */
+	costUsd: number | undefined;
+}
+
+function endOf(item: ItemPlan | ItemError, result: ItemResult | undefined): End {
+	const json = result instanceof ItemError ? result.task : (result?.[0]?.json ?? {});
+	const hasTask = typeof json.taskId === 'string';
+	const isLate = result instanceof ItemError && json.timedOut === true;
+	const isCreate = 'kind' in item && item.kind === 'create';
+	return {
+		hasTask,
+		isFailed: !isLate && (result instanceof ItemError || json.error !== undefined),
+		isLate,
+		isCreated: isCreate && hasTask && json.state !== 'FAILURE',
+		costUsd: isCreate ? item.estimatedCostUsd : undefined,
+	};
+}
+
+function costOf(created: readonly End[]): string[] {
+	if (created.length === 0) return [];
+	const known = created.flatMap(({ costUsd }) => costUsd ?? []);
+	const unknown = created.length - known.length;
+	const total = roundUsd(known.reduce((sum, cost) => sum + cost, 0));
+	return [
+		...(known.length > 0 ? [`${total} USD estimated`] : []),
+		...(unknown > 0 ? [`the price of ${count(unknown, 'task')} is not known`] : []),
+	];
+}
+
+const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`;

@@ -1,0 +1,64 @@
+import { attempt } from '../shared/attempt';
+import { ServiceError } from '../service/serviceError';
+import type { Unfinished } from '../report/outcome';
+import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { type Clock, sleepUntil } from '../shared/clock';
+
+/** Longest pause between two reads while the service is in trouble. */
+const MAX_BACK_OFF_MS = 30_000;
+
+/** A record without a state is no passing trouble, but one unlucky answer must not end a paid task. */
+const MAX_UNUSABLE_RECORDS = 3;
+
+export interface WaitOptions {
+	taskId: string;
+	read: (taskId: string) => Promise<TaskRecord>;
+	clock: Clock;
+	/** When to read first, milliseconds since 1970. */
+	firstReadAt: number;
+	/** When to give up, milliseconds since 1970. */
+	deadline: number;
+	pollIntervalMs: number;
+	/** Aborted when the execution is stopped. */
+	signal: AbortSignal | undefined;
+	/** Asked before each read: whether nobody needs the answer any more. */
+	isAbandoned?: () => boolean;
+}
+
+/**
+ * Reads a task until it is finished. A read that fails for a passing reason is repeated, ever more slowly, until
+ * the deadline; the interval runs from one answer to the next read, so that no task is read sooner than it says.
+ *
+ * @returns the finished task, or what is known of it at the deadline
+ * @throws ServiceError where reading on is no use: the key was refused, there is no such task
+ * @throws Stopped where the execution was stopped
+ * @see specification, sections 4.2 and 8
+ */
+export async function waitForTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
+	const { taskId, read, clock, deadline, pollIntervalMs, signal } = options;
+	let last: TaskRecord | undefined;
+	let lastError: ServiceError | undefined;
+	let due = options.firstReadAt;
+	let failures = 0;
+	let unusable = 0;
+	for (;;) {
+		await sleepUntil(Math.min(due, deadline), clock, signal);
+		if (due > deadline || options.isAbandoned?.()) return { state: 'PENDING', last, lastError };
+		const answer = await attempt(async () => await read(taskId));
+		if ('value' in answer) {
+			if (answer.value.state !== 'PENDING') return answer.value;
+			last = answer.value;
+			lastError = undefined;
+			failures = 0;
+			unusable = 0;
+			due = clock.now() + pollIntervalMs;
+			continue;
+		}
+		const { error } = answer;
+		if (!(error instanceof ServiceError) || !error.isTransient) throw error;
+		if (error.kind === 'unusableRecord' && ++unusable >= MAX_UNUSABLE_RECORDS) throw error;
+		lastError = error;
+		const backOff = Math.min(pollIntervalMs * 2 ** failures++, MAX_BACK_OFF_MS);
+		due = clock.now() + Math.max(backOff, error.retryAfterMs ?? 0);
+	}
+}

@@ -1,0 +1,52 @@
+import type { Clock } from '../shared/clock';
+
+/** Between two requests that could all go at once: 200 creates would be 200 connections in the same instant. */
+const REQUEST_GAP_MS = 4;
+
+/** Wide enough to tell reads apart, narrow enough that a small batch does not wait for it. */
+const MAX_READ_GAP_MS = 50;
+
+/**
+ * Hands out the moments at which one run sends its requests, so that they are spread out.
+ *
+ * Of the reads of a created task only the first needs a place of its own: each further one follows the answer
+ * before by the poll interval, and so keeps the distance.
+ */
+export class ReadPace {
+	private nextRequest = 0;
+
+	private nextFirstRead = 0;
+
+	private readonly readGapMs: number;
+
+	/**
+	 * @param clock the time
+	 * @param pollIntervalMs milliseconds between two reads of one task
+	 * @param inFlight how many tasks are read at once at most
+	 */
+	constructor(
+		private readonly clock: Clock,
+		pollIntervalMs: number,
+		inFlight: number,
+	) {
+		// All first reads fit into one interval, so that the last task waits no longer than that.
+		this.readGapMs = Math.min(MAX_READ_GAP_MS, pollIntervalMs / Math.max(1, inFlight));
+	}
+
+	/** @returns when the next request that waits for nothing may be sent, milliseconds since 1970 */
+	requestSlot(): number {
+		const slot = Math.max(this.clock.now(), this.nextRequest);
+		this.nextRequest = slot + REQUEST_GAP_MS;
+		return slot;
+	}
+
+	/**
+	 * @param notBefore milliseconds since 1970
+	 * @returns when a created task's first read is due, milliseconds since 1970
+	 */
+	firstReadSlot(notBefore: number): number {
+		const slot = Math.max(notBefore, this.nextFirstRead);
+		this.nextFirstRead = slot + this.readGapMs;
+		return slot;
+	}
+}

@@ -1,0 +1,91 @@
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import { download } from '../report/download';
+import { taskItems, taskJson } from '../report/items';
+import type { ServiceClient } from '../service/client';
+import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { attempt } from '../shared/attempt';
+import { type Clock, sleepUntil } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import type { CreatedTaskList } from '../report/createdTaskList';
+import { explainRead, pendingJson, timedOut } from '../report/outcome';
+import type { ItemPlan } from '../plan/itemPlan';
+import { waitForTask } from './pollTask';
+
+/** The tasks of one run: reads them, waits for them, and turns them into output items. */
+export class TaskReader {
+	/** @param signal aborted when the execution is stopped */
+	constructor(
+		private readonly context: IExecuteFunctions,
+		private readonly client: ServiceClient,
+		private readonly created: CreatedTaskList,
+		private readonly clock: Clock,
+		private readonly signal: AbortSignal | undefined,
+	) {}
+
+	/**
+	 * Reads a task once.
+	 *
+	 * @param at when, milliseconds since 1970
+	 * @throws ServiceError where the read brings nothing
+	 * @throws Stopped where the execution was stopped
+	 */
+	async read(taskId: string, at: number): Promise<TaskRecord> {
+		await sleepUntil(at, this.clock, this.signal);
+		return await this.client.readTask(taskId);
+	}
+
+	/**
+	 * Reads a task until it is finished.
+	 *
+	 * @param sent the model and the input, where this run sent them
+	 * @param times.firstReadAt when to read first, milliseconds since 1970
+	 * @param times.deadline when to give up, milliseconds since 1970
+	 * @param isAbandoned whether nobody needs the answer any more
+	 * @throws ItemError where the task is not finished in time, or cannot be read
+	 * @throws Stopped where the execution was stopped
+	 */
+	async wait(
+		item: ItemPlan,
+		taskId: string,
+		sent: IDataObject,
+		times: { deadline: number; firstReadAt: number },
+		isAbandoned?: () => boolean,
+	): Promise<FinishedTask> {
+		const known = pendingJson(taskId, sent);
+		const ended = await attempt(
+			async () =>
+				await waitForTask({
+					taskId,
+					read: async (id) => await this.client.readTask(id),
+					clock: this.clock,
+					pollIntervalMs: item.pollIntervalMs,
+					signal: this.signal,
+					...(isAbandoned && { isAbandoned }),
+					...times,
+				}),
+		);
+		if ('error' in ended) throw explainRead(ended.error, taskId, known);
+		const task = ended.value;
+		if (!('taskId' in task)) throw timedOut(taskId, item.timeoutMs, task, known);
+		this.created.note(taskId, task.state);
+		return task;
+	}
+
+	/**
+	 * @param json fields that the items have beside those of the task
+	 * @throws ItemError where a result cannot be downloaded
+	 */
+	async output(item: ItemPlan, task: TaskRecord, json: IDataObject): Promise<INodeExecutionData[]> {
+		const fields = { ...taskJson(task), ...json };
+		try {
+			const downloads =
+				item.output.download && task.state === 'SUCCESS'
+					? await download(this.context, task.resultUrls, task.taskId)
+					: undefined;
+			return taskItems(task, fields, item.output, downloads, { item: item.itemIndex });
+		} catch (error) {
+			throw ItemError.from(error, fields);
+		}
+	}
+}

@@ -1,0 +1,141 @@
+import nock from 'nock';
+
+import { callbackAddress } from '../../../nodes/MediaGeneration/callback/address';
+import { redeliver } from '../../../nodes/MediaGeneration/callback/redeliver';
+import type { FinishedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
+import { API_KEY, executeContext } from '../../workflow/engine';
+import { caught, visibleText } from '../support';
+
+const HOST = 'https://n8n.example.com';
+const PATH = '/webhook/3f1c2a/callback';
+const ADDRESS = callbackAddress(HOST + PATH, API_KEY);
+const TOKEN = new URL(ADDRESS).searchParams.get('token') ?? '';
+
+const task = (record: FinishedTask['record'] = {}): FinishedTask => ({
+	taskId: 'task-1',
+	state: 'SUCCESS',
+	resultUrls: [],
+	creditsConsumed: 8,
+	record,
+});
+
+const send = async (of = task(), signal?: AbortSignal) =>
+	await redeliver(
+		executeContext(
+			{ node: {}, credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY } },
+			signal,
+		),
+		of,
+		ADDRESS,
+	);
+
+interface Received {
+	body: string;
+	query: URLSearchParams;
+	headers: Record<string, unknown>;
+}
+
+/** A trigger that answers so. */
+function trigger(status: number, answer: string | object = '') {
+	const received: Received[] = [];
+	nock(HOST)
+		.post(PATH)
+		.query(true)
+		.reply(function (uri, body) {
+			const query = new URL(uri, HOST).searchParams;
+			received.push({ body: JSON.stringify(body), query, headers: this.req.headers });
+			return [status, answer];
+		});
+	return received;
+}
+
+beforeAll(() => nock.disableNetConnect());
+afterEach(() => nock.cleanAll());
+afterAll(() => {
+	nock.enableNetConnect();
+	nock.restore();
+});
+
+describe('the callback', () => {
+	it('goes to the trigger with the token and the task id', async () => {
+		const received = trigger(200, { accepted: true });
+		await send();
+		expect(received).toHaveLength(1);
+		expect(received[0]?.query.get('token')).toBe(TOKEN);
+		expect(JSON.parse(received[0]?.body ?? '')).toEqual({ taskId: 'task-1', state: 'SUCCESS' });
+	});
+
+	it('carries no API key', async () => {
+		const received = trigger(200);
+		await send();
+		expect(JSON.stringify([received, ADDRESS])).not.toContain(API_KEY);
+		expect(received[0]?.headers).not.toHaveProperty('authorization');
+	});
+
+	it('is small, however large the record is', async () => {
+		const received = trigger(200);
+		await send(task({ image: 'x'.repeat(5 * 1024 * 1024) }));
+		expect(received[0]?.body.length).toBeLessThan(1024);
+	});
+
+	it('is delivered too where the trigger had it before', async () => {
+		trigger(200, { accepted: false, reason: 'duplicate' });
+		await expect(send()).resolves.toBeUndefined();
+	});
+});
+
+describe('a trigger that does not take it', () => {
+	it.each([
+		[400, "Check that 'Callback URL' is the production URL"],
+		[401, 'a credential with the same API key'],
+		[404, 'Check that the workflow of the trigger is published'],
+		[413, "Check that 'Callback URL' is the production URL"],
+		[500, "Check that 'Callback URL' is the production URL"],
+		[503, 'Try again later'],
+		[204, "Check that 'Callback URL' is the production URL"],
+		[302, "Check that 'Callback URL' is the production URL"],
+	])('with HTTP %d is an error with the next step', async (status, next) => {
+		trigger(status, { message: 'So it is' });
+		await expect(send()).rejects.toMatchObject({
+			message: expect.stringMatching(
+				new RegExp(`did not take the callback of task task-1 \\(HTTP ${status}\\)`),
+			) as string,
+			description: expect.stringContaining(next) as string,
+		});
+	});
+
+	it('is quoted, if it says something', async () => {
+		trigger(503, { message: 'The task could not be read' });
+		await expect(send()).rejects.toThrow('(HTTP 503): The task could not be read');
+	});
+
+	it('because nobody answers there, is an error that names the address without the token', async () => {
+		nock(HOST)
+			.post(PATH)
+			.query(true)
+			.replyWithError(Object.assign(new Error('No'), { code: 'ECONNREFUSED' }));
+		const error = await caught(async () => await send());
+		expect(error).toMatchObject({
+			message: `The trigger cannot be reached: ${HOST}${PATH}`,
+			description: expect.stringContaining('is published') as string,
+		});
+		expect(visibleText(error)).not.toContain(TOKEN);
+	});
+
+	it.each([401, 404, 503, 500])('with HTTP %d shows no token', async (status) => {
+		trigger(status, 'No');
+		expect(visibleText(await caught(async () => await send()))).not.toContain(TOKEN);
+	});
+});
+
+it('ends with a stop of the execution', async () => {
+	const stop = new AbortController();
+	nock(HOST)
+		.post(PATH)
+		.query(true)
+		.reply(async () => {
+			stop.abort();
+			return await new Promise<never>(() => {});
+		});
+	expect(await caught(async () => await send(task(), stop.signal))).toBeInstanceOf(Error);
+});

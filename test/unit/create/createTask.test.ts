@@ -1,0 +1,220 @@
+import { UserError } from 'n8n-workflow';
+
+import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
+import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
+import { Journal } from '../../../nodes/MediaGeneration/create/journal';
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import {
+	type HttpResponse,
+	ServiceClient,
+	type Transport,
+} from '../../../nodes/MediaGeneration/service/client';
+import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { API_KEY, executeContext } from '../../workflow/engine';
+import { caught, FakeClock } from '../support';
+
+const MINUTE = 60_000;
+
+type Answer = Partial<HttpResponse> | Error;
+
+const accepted: Answer = { body: '{"taskId":"task-1"}' };
+const refused: Answer = { statusCode: 429 };
+
+const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
+	kind: 'create',
+	itemIndex: 0,
+	pollIntervalMs: 2000,
+	timeoutMs: 10 * MINUTE,
+	output: { download: false, split: false, binaryField: 'data' },
+	completion: 'poll',
+	model: 'vendor/model',
+	input: { prompt: 'A lighthouse' },
+	estimatedCostUsd: undefined,
+	...more,
+});
+
+/** A creator whose nth request is answered by the nth answer, and by the last one from then on. */
+function creating(...answers: Answer[]) {
+	const clock = new FakeClock();
+	const context = executeContext({
+		node: {},
+		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
+	});
+	const journal = new Journal(context);
+	/** When each request was sent, and what the journal knew at that moment. */
+	const sent: Array<{ at: number; known: unknown }> = [];
+	const transport: Transport = async () => {
+		const answer = answers[Math.min(sent.length, answers.length - 1)] ?? accepted;
+		sent.push({ at: clock.now(), known: journal.find(plan()) });
+		if (answer instanceof Error) throw answer;
+		return { statusCode: 200, headers: {}, body: '', ...answer };
+	};
+	const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
+	const account = new AccountLimits(clock, 10, undefined, () => 1);
+	const failures: string[] = [];
+	const creator = new TaskCreator(context, client, account, journal, () => failures.push('failed'));
+	return { context, creator, account, journal, clock, sent, failures };
+}
+
+const errorOf = async ({ creator }: ReturnType<typeof creating>, item = plan()) =>
+	await caught(async () => await creator.create(item));
+
+it('creates a task with one request, and writes it down', async () => {
+	const { creator, journal, sent } = creating(accepted);
+	expect(await creator.create(plan())).toMatchObject({ taskId: 'task-1' });
+	expect(journal.find(plan())).toMatchObject({ taskId: 'task-1' });
+	expect(sent).toHaveLength(1);
+});
+
+it("names the task in n8n's log the moment it is created, for a process that is killed later", async () => {
+	const { context, creator } = creating(accepted);
+	const info = jest.spyOn(context.logger, 'info');
+	await creator.create(plan({ itemIndex: 7 }));
+	expect(info.mock.calls).toEqual([[expect.stringMatching(/created task task-1 \(.*item 7\)$/)]]);
+});
+
+it('writes down that a request was sent before it leaves, each time', async () => {
+	const { creator, sent } = creating(refused, refused, accepted);
+	await creator.create(plan());
+	expect(sent.map(({ known }) => known)).toEqual(['sent', 'sent', 'sent']);
+});
+
+it('knows of nothing while it waits to send again', async () => {
+	const setup = creating(refused);
+	const seen: unknown[] = [];
+	const { sleep } = setup.clock;
+	setup.clock.sleep = async (...args) => {
+		seen.push(setup.journal.find(plan()));
+		await sleep.apply(setup.clock, args);
+	};
+	await errorOf(setup);
+	expect(seen.length).toBeGreaterThan(5);
+	expect(new Set(seen)).toEqual(new Set([undefined]));
+});
+
+describe('what was certainly not taken', () => {
+	it.each<[string, Answer]>([
+		['no connection', new ServiceError('unreachable', 'No connection')],
+		['HTTP 429', { statusCode: 429 }],
+		['HTTP 503 with Retry-After', { statusCode: 503, headers: { 'retry-after': '5' } }],
+	])('(%s) is sent again', async (_what, answer) => {
+		const { creator, sent } = creating(answer, answer, accepted);
+		expect(await creator.create(plan())).toMatchObject({ taskId: 'task-1' });
+		expect(sent).toHaveLength(3);
+	});
+
+	it('is given up when nobody was let in for the timeout', async () => {
+		const setup = creating(refused);
+		expect(await errorOf(setup)).toMatchObject({ kind: 'tooManyRequests' });
+		expect(setup.clock.now()).toBeGreaterThan(10 * MINUTE);
+		expect(setup.clock.now()).toBeLessThan(10.6 * MINUTE);
+	});
+
+	it('is not given up while other items are let in', async () => {
+		const answers = Array.from({ length: 200 }, () => refused);
+		const setup = creating(...answers, accepted);
+		setup.clock.sleep = async (ms) => {
+			setup.clock.pass(ms);
+			// A task of another item has finished.
+			setup.account.adopt();
+			setup.account.finished();
+		};
+		expect(await setup.creator.create(plan())).toMatchObject({ taskId: 'task-1' });
+		expect(setup.clock.now()).toBeGreaterThan(10 * MINUTE);
+	});
+
+	it('is given up after four connections in a row that did not come about', async () => {
+		const setup = creating(new ServiceError('unreachable', 'No connection'));
+		expect(await errorOf(setup)).toMatchObject({ kind: 'unreachable' });
+		expect(setup.sent).toHaveLength(4);
+		expect(setup.journal.find(plan())).toBeUndefined();
+	});
+
+	it('is not sent at all after a pause that is longer than the timeout', async () => {
+		const setup = creating({ statusCode: 429, headers: { 'retry-after': '3600' } });
+		expect(await errorOf(setup)).toMatchObject({
+			description: expect.stringContaining('wait for 3600 s more') as string,
+		});
+		expect([setup.sent.length, setup.clock.now()]).toEqual([1, 0]);
+	});
+});
+
+describe('what may have been taken', () => {
+	const unclear: Array<[string, Answer]> = [
+		['no answer', new ServiceError('noAnswer', 'No answer')],
+		['a stop', new ServiceError('cancelled', 'Stopped')],
+		['HTTP 408', { statusCode: 408 }],
+		['HTTP 500', { statusCode: 500 }],
+		['HTTP 500 with Retry-After', { statusCode: 500, headers: { 'retry-after': '5' } }],
+		['HTTP 502', { statusCode: 502 }],
+		['HTTP 503', { statusCode: 503 }],
+		['HTTP 504', { statusCode: 504 }],
+		['a web page', { body: '<html>' }],
+		['a body cut short', { body: '{"taskId": "ta' }],
+		['no task id', { body: '{}' }],
+	];
+
+	it.each(unclear)('(%s) is sent once, and never again', async (_what, answer) => {
+		const setup = creating(answer, accepted);
+		const message = expect.stringContaining('not known whether the task was created') as string;
+		const description = expect.stringContaining('may be billed once') as string;
+		expect(await errorOf(setup)).toMatchObject({
+			message,
+			description,
+			task: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
+		});
+		expect(setup.journal.find(plan())).toBe('sent');
+		expect(await errorOf(setup)).toMatchObject({ message, description });
+		expect(setup.sent).toHaveLength(1);
+	});
+
+	it.each(unclear)('(%s) gives its place back', async (_what, answer) => {
+		const setup = creating(answer, accepted);
+		await errorOf(setup);
+		expect(await setup.creator.create(plan({ itemIndex: 1 }))).toBeDefined();
+	});
+});
+
+describe('what the service did not accept', () => {
+	it.each([302, 400, 401, 402, 403, 404, 413, 422])(
+		'(HTTP %d) is an error that leaves no doubt behind',
+		async (statusCode) => {
+			const setup = creating({ statusCode });
+			expect(await errorOf(setup)).toMatchObject({ name: 'ServiceError', statusCode });
+			expect(setup.sent).toHaveLength(1);
+			expect(setup.journal.find(plan())).toBeUndefined();
+		},
+	);
+
+	it('is told before another item can be let in', async () => {
+		const setup = creating({ statusCode: 400 });
+		const ended = jest.spyOn(setup.account, 'ended').mockImplementation(() => {
+			expect(setup.failures).toEqual(['failed']);
+		});
+		await errorOf(setup);
+		expect(ended).toHaveBeenCalledTimes(1);
+	});
+
+	it('because of the key, is sent for no other item', async () => {
+		const setup = creating({ statusCode: 401 });
+		await errorOf(setup);
+		expect(await errorOf(setup, plan({ itemIndex: 1 }))).toMatchObject({
+			message: expect.stringContaining('refused the API key') as string,
+			description: expect.stringContaining('was not sent any more') as string,
+		});
+		expect(setup.sent).toHaveLength(1);
+	});
+
+	it('because n8n itself refused to send it, leaves no doubt behind', async () => {
+		const setup = creating(new UserError('Domain not allowed'));
+		expect(await errorOf(setup)).toMatchObject({ message: 'Domain not allowed' });
+		expect(setup.journal.find(plan())).toBeUndefined();
+	});
+});
+
+it('creates nothing more once the account is closed', async () => {
+	const { creator, account, sent } = creating(accepted);
+	account.close();
+	expect(await creator.create(plan())).toBeUndefined();
+	expect(sent).toEqual([]);
+});

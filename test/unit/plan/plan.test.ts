@@ -1,0 +1,408 @@
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import type { CreatePlan, ItemPlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import { planRun } from '../../../nodes/MediaGeneration/plan/plan';
+import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
+import { API_KEY, executeContext } from '../../workflow/engine';
+import { caught } from '../support';
+
+interface Given {
+	parameters: IDataObject;
+	items?: INodeExecutionData[];
+	staticData?: IDataObject;
+}
+
+const planOf = ({ parameters, ...rest }: Given) =>
+	planRun(
+		executeContext({
+			node: { parameters },
+			credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
+			...rest,
+		}),
+		API_KEY,
+	);
+
+/** The plan of the one item. */
+function itemOf(given: Given): ItemPlan {
+	const [item] = planOf(given).items;
+	if (!item) throw new Error('No item');
+	if (item instanceof ItemError) throw item;
+	return item;
+}
+
+const createOf = (given: Given) => itemOf(given) as CreatePlan;
+
+const json = (...items: IDataObject[]): INodeExecutionData[] =>
+	items.map((item) => ({ json: item }));
+
+const image = (options: IDataObject = {}, more: IDataObject = {}) => ({
+	prompt: 'A lighthouse',
+	...more,
+	options,
+});
+const video = (more: IDataObject = {}, options: IDataObject = {}) => ({
+	resource: 'video',
+	prompt: 'Waves',
+	imageSource: 'none',
+	...more,
+	options,
+});
+const PNG: INodeExecutionData = {
+	json: {},
+	binary: { data: { data: 'iVBORw==', mimeType: 'image/png' } },
+};
+
+describe('an image', () => {
+	it('is planned with the defaults of the contract', () => {
+		expect(itemOf({ parameters: { prompt: 'A lighthouse' } })).toEqual({
+			itemIndex: 0,
+			kind: 'create',
+			completion: 'poll',
+			model: 'imagevendor/image-model-2-text-to-image',
+			input: { prompt: 'A lighthouse' },
+			pollIntervalMs: 2000,
+			timeoutMs: 600_000,
+			output: { download: false, binaryField: 'data', split: false },
+			estimatedCostUsd: 0.08,
+		});
+	});
+
+	it('of another model has no known price', () => {
+		const plan = createOf({ parameters: image({}, { model: 'other/model' }) });
+		expect(plan).toMatchObject({ model: 'other/model', estimatedCostUsd: undefined });
+	});
+
+	it('takes its prompt from an expression of its own item', () => {
+		const { items } = planOf({
+			parameters: { prompt: '={{ $json.text }}' },
+			items: json({ text: 'a' }, { text: 'b' }),
+		});
+		expect(items).toMatchObject([{ input: { prompt: 'a' } }, { input: { prompt: 'b' } }]);
+	});
+
+	it('keeps the prompt to the letter, white space and all', () => {
+		expect(createOf({ parameters: { prompt: ' a\n b ' } }).input).toEqual({ prompt: ' a\n b ' });
+	});
+});
+
+describe('a video', () => {
+	it('has the duration and the image in the fields that the options name', () => {
+		const { input, estimatedCostUsd } = createOf({
+			parameters: video(
+				{ imageSource: 'url', imageUrl: 'https://m.example.com/1.png', durationSeconds: 5 },
+				{ imageField: 'first_frame', durationField: 'seconds' },
+			),
+		});
+		expect(input).toEqual({
+			prompt: 'Waves',
+			seconds: 5,
+			first_frame: 'https://m.example.com/1.png',
+		});
+		expect(estimatedCostUsd).toBe(0.5125);
+	});
+
+	it('uses image_url and duration where the options name none', () => {
+		const { input } = createOf({
+			parameters: video({
+				imageSource: 'url',
+				imageUrl: 'https://m.example.com/1.png',
+				durationSeconds: 5,
+			}),
+		});
+		expect(Object.keys(input)).toEqual(['prompt', 'duration', 'image_url']);
+	});
+
+	it('leaves a duration of 0 out', () => {
+		expect(createOf({ parameters: video({ durationSeconds: 0 }) }).input).toEqual({
+			prompt: 'Waves',
+		});
+	});
+
+	it('keeps its picture as a reference until it is sent', () => {
+		const plan = createOf({ parameters: video({ imageSource: 'binary' }), items: [PNG] });
+		expect(plan).toMatchObject({ image: { field: 'image_url', binaryPropertyName: 'data' } });
+		expect(plan.input).toEqual({ prompt: 'Waves' });
+	});
+});
+
+describe('a task of any model', () => {
+	it('sends its input as it is', () => {
+		const parameters = { resource: 'task', operation: 'create', model: 'any/model' };
+		const input = '{ "prompt": "a", "deep": { "list": [1, null] } }';
+		expect(createOf({ parameters: { ...parameters, input } })).toMatchObject({
+			model: 'any/model',
+			input: { prompt: 'a', deep: { list: [1, null] } },
+		});
+	});
+
+	it('takes an object from an expression, and leaves it unchanged', () => {
+		const items = json({ input: { prompt: 'a' } });
+		const parameters = {
+			resource: 'task',
+			operation: 'create',
+			model: 'any/model',
+			input: '={{ $json.input }}',
+			options: { additionalInput: '{ "seed": 7 }' },
+		};
+		expect(createOf({ parameters, items }).input).toEqual({ prompt: 'a', seed: 7 });
+		expect(items).toEqual(json({ input: { prompt: 'a' } }));
+	});
+});
+
+describe('a task to read', () => {
+	it.each([
+		['get', false],
+		['wait', true],
+	])('%s: waits: %s', (operation, wait) => {
+		const parameters = { resource: 'task', operation, taskId: ' task-1 ' };
+		expect(itemOf({ parameters })).toMatchObject({ kind: 'read', taskId: 'task-1', wait });
+	});
+
+	it('may have a number as its id', () => {
+		const parameters = { resource: 'task', operation: 'get', taskId: '={{ $json.id }}' };
+		expect(itemOf({ parameters, items: json({ id: 42 }) })).toMatchObject({ taskId: '42' });
+	});
+});
+
+describe('additional input', () => {
+	it('is merged over the fields above it', () => {
+		const parameters = image({ additionalInput: '{ "prompt": "other", "seed": 7 }' });
+		expect(createOf({ parameters }).input).toEqual({ prompt: 'other', seed: 7 });
+	});
+
+	it('counts for the price', () => {
+		const parameters = video({ durationSeconds: 5 }, { additionalInput: '{ "duration": 10 }' });
+		expect(createOf({ parameters }).estimatedCostUsd).toBe(1.025);
+	});
+
+	it.each(['', '{}', '  '])('%j adds nothing', (additionalInput) => {
+		expect(createOf({ parameters: image({ additionalInput }) }).input).toEqual({
+			prompt: 'A lighthouse',
+		});
+	});
+});
+
+describe('what cannot be meant', () => {
+	const bad: Array<[string, IDataObject, string, RegExp]> = [
+		['no prompt', image({}, { prompt: '' }), "'Prompt' is empty", /Describe/],
+		['a prompt of spaces', image({}, { prompt: '  ' }), "'Prompt' is empty", /Describe/],
+		['no model', image({}, { model: ' ' }), "'Model' is empty", /imagevendor/],
+		[
+			'a poll interval of 1 s',
+			image({ pollInterval: 1 }),
+			"'Poll Interval' is '1'",
+			/2 to 5.*seconds/,
+		],
+		['a poll interval of 6 s', image({ pollInterval: 6 }), "'Poll Interval' is '6'", /2 to 5/],
+		[
+			'a text as the interval',
+			image({ pollInterval: 'often' }),
+			"'Poll Interval' is 'often'",
+			/2 to 5/,
+		],
+		['a timeout of 0', image({ timeout: 0 }), "'Timeout' is '0'", /1 or more.*seconds/],
+		['a negative timeout', image({ timeout: -5 }), "'Timeout' is '-5'", /1 or more/],
+		['a negative duration', video({ durationSeconds: -1 }), "'Duration' is '-1'", /0 or more/],
+		[
+			'broken JSON',
+			image({ additionalInput: '{ seed: 7 }' }),
+			"'Additional Input' is not valid JSON",
+			/"seed": 7.*parser says/,
+		],
+		['a list', image({ additionalInput: '[1]' }), "'Additional Input' is a list", /object/],
+		['a bare number', image({ additionalInput: '7' }), "'Additional Input' is '7'", /object/],
+		['no image URL', video({ imageSource: 'url' }), "'Image URL' is empty", /Reference Image/],
+		[
+			'half an image URL',
+			video({ imageSource: 'url', imageUrl: 'm.example.com/1.png' }),
+			"'Image URL' is not a valid address: 'm.example.com/1.png'",
+			/https:/,
+		],
+		[
+			'a file URL',
+			video({ imageSource: 'url', imageUrl: 'file:///etc/passwd' }),
+			"'Image URL' starts with 'file:'",
+			/https:/,
+		],
+		[
+			'no field of the picture',
+			video({ imageSource: 'binary', binaryPropertyName: '' }),
+			"'Input Data Field Name' is empty",
+			/data/,
+		],
+		[
+			'no input',
+			{ resource: 'task', operation: 'create', model: 'a/b', input: '{}' },
+			"'Input' is empty",
+			/prompt/,
+		],
+		[
+			'an input that is no object',
+			{ resource: 'task', operation: 'create', model: 'a/b', input: '[]' },
+			"'Input' is a list",
+			/object/,
+		],
+		[
+			'no task id',
+			{ resource: 'task', operation: 'get', taskId: '' },
+			"'Task ID' is empty",
+			/taskId/,
+		],
+		[
+			'.. as a task id',
+			{ resource: 'task', operation: 'wait', taskId: '..' },
+			"'Task ID' cannot be a task id: '..'",
+			/taskId/,
+		],
+		[
+			'a callback URL that is none',
+			image({}, { completion: 'trigger', callbackUrl: 'here' }),
+			"'Callback URL' is not a valid address: 'here'",
+			/production URL/,
+		],
+	];
+
+	it.each(bad)(
+		'%s names the parameter, the value and the way out',
+		async (_what, parameters, message, wayOut) => {
+			const error = (await caught(() => itemOf({ parameters }))) as ItemError;
+			expect(error.message).toContain(`The parameter ${message}`);
+			expect(error.description).toMatch(wayOut);
+		},
+	);
+
+	it('a prompt that is an object says so', async () => {
+		const given = { parameters: { prompt: '={{ $json }}' }, items: json({ a: 1 }) };
+		const { message } = await caught(() => itemOf(given));
+		expect(message).toContain("'Prompt' is not a text but an object");
+	});
+
+	it('a field that holds no picture is named with what it holds', async () => {
+		const text = { json: {}, binary: { data: { data: 'YQ==', mimeType: 'text/plain' } } };
+		const given = { parameters: video({ imageSource: 'binary' }), items: [text] };
+		const { message } = await caught(() => itemOf(given));
+		expect(message).toBe("The field 'data' holds 'text/plain' and not a picture");
+	});
+
+	it('an item without the field of the picture is refused before any request', async () => {
+		const given = { parameters: video({ imageSource: 'binary', binaryPropertyName: 'photo' }) };
+		const { message } = await caught(() => itemOf(given));
+		expect(message).toContain('photo');
+	});
+
+	it('is an error of its own item alone', () => {
+		const { items } = planOf({
+			parameters: { prompt: '={{ $json.text }}' },
+			items: json({ text: 'a' }, { text: '' }, { text: 'c' }),
+		});
+		expect(items.map((item) => item instanceof ItemError)).toEqual([false, true, false]);
+	});
+
+	it.each([0, -1, 1.5, 'many'])(
+		'%j tasks in flight are refused for the whole run',
+		(maxInFlight) => {
+			expect(() => planOf({ parameters: image({ maxInFlight }) })).toThrow(
+				`'Max Tasks in Flight' is '${maxInFlight}'`,
+			);
+		},
+	);
+});
+
+describe('the number of tasks in flight', () => {
+	it.each([
+		[{}, 10],
+		[{ maxInFlight: 1 }, 1],
+		[{ maxInFlight: 200 }, 200],
+	])('with the options %j is %d', (options, maxInFlight) => {
+		expect(planOf({ parameters: image(options) }).maxInFlight).toBe(maxInFlight);
+	});
+});
+
+describe('the budget', () => {
+	const batch = json(...Array.from({ length: 10 }, () => ({})));
+
+	it.each([0, 0.8, 1])('of %d USD admits ten images of 0.08', (maxCostUsd) => {
+		const { items } = planOf({ parameters: image({ maxCostUsd }), items: batch });
+		expect(items).toHaveLength(10);
+	});
+
+	it('below the price refuses the whole batch, naming both figures', async () => {
+		const given = { parameters: image({ maxCostUsd: 0.79 }), items: batch };
+		expect(await caught(() => planOf(given))).toMatchObject({
+			message: '10 tasks would cost 0.8 USD, which is above the limit of 0.79 USD',
+			description: expect.stringContaining("'Max Cost (USD)'") as string,
+		});
+	});
+
+	it('refuses a price that is not known, since the limit could not be kept', async () => {
+		const given = { parameters: video({}, { maxCostUsd: 5 }) };
+		expect(await caught(() => planOf(given))).toMatchObject({
+			message: expect.stringContaining('The price of item 0') as string,
+			description: expect.stringContaining("'Duration'") as string,
+		});
+	});
+
+	it.each([-1, 'cheap'])('of %j is refused', (maxCostUsd) => {
+		expect(() => planOf({ parameters: image({ maxCostUsd }) })).toThrow(
+			`'Max Cost (USD)' is '${maxCostUsd}'`,
+		);
+	});
+
+	it('does not count tasks that are only read', () => {
+		const parameters = {
+			resource: 'task',
+			operation: 'get',
+			taskId: 'task-1',
+			options: { maxCostUsd: 0.01 },
+		};
+		expect(itemOf({ parameters })).toMatchObject({ kind: 'read' });
+	});
+});
+
+describe('the callback address', () => {
+	const completion = 'trigger';
+	const url = 'https://n8n.example.com/webhook/abc/callback';
+	const trigger = (workflowId = 'workflow') => ({ url, workflowId });
+	const registered = (entries: Record<string, ReturnType<typeof trigger>>) => ({
+		global: { mediaGenerationTriggers: entries },
+	});
+	const signed = `${url}?token=${callbackToken('/webhook/abc/callback', API_KEY)}`;
+
+	it('is that of the trigger of this workflow, with its token', () => {
+		const staticData = registered({ a: trigger() });
+		const plan = createOf({ parameters: image({}, { completion }), staticData });
+		expect(plan.webhookUrl).toBe(signed);
+	});
+
+	it('is the pasted one where there is one', () => {
+		const parameters = image({}, { completion, callbackUrl: ` ${url} ` });
+		expect(createOf({ parameters }).webhookUrl).toBe(signed);
+	});
+
+	it.each(['poll', 'return'])('is left out with the completion %s', (other) => {
+		const staticData = registered({ a: trigger() });
+		const plan = createOf({ parameters: image({}, { completion: other }), staticData });
+		expect(plan).not.toHaveProperty('webhookUrl');
+	});
+
+	it.each([
+		['no trigger', registered({}), 'No active Media Generation Trigger'],
+		['two triggers', registered({ a: trigger(), b: trigger() }), 'more than one'],
+		['a trigger that a copy brought along', registered({ a: trigger('original') }), 'No active'],
+	])('cannot be told with %s in the workflow', async (_what, staticData, complaint) => {
+		const given = { parameters: image({}, { completion }), staticData };
+		expect(await caught(() => createOf(given))).toMatchObject({
+			message: expect.stringContaining(complaint),
+			description: expect.stringContaining("'Callback URL'"),
+		});
+	});
+});
+
+describe('a completion that this version does not know', () => {
+	it('is refused, and not taken for another', async () => {
+		const given = { parameters: image({}, { completion: 'later' }) };
+		const { message } = await caught(() => createOf(given));
+		expect(message).toContain("'Completion' is 'later'");
+	});
+});

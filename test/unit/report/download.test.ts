@@ -1,0 +1,179 @@
+import nock from 'nock';
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pipeline, Readable } from 'node:stream';
+
+import { download } from '../../../nodes/MediaGeneration/report/download';
+import { API_KEY, executeContext } from '../../workflow/engine';
+
+const HOST = 'https://media.example.com';
+const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
+const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
+
+const context = () => executeContext({ node: {}, credential });
+const downloadOf = async (paths: string[], maxBytes?: number) =>
+	await download(
+		context(),
+		paths.map((path) => HOST + path),
+		'task-1',
+		maxBytes,
+	);
+
+/** The host answers with this media, whatever is asked for. */
+const host = (
+	body: Buffer = PNG,
+	headers: Record<string, string> = { 'content-type': 'image/png' },
+) => nock(HOST).get(/.*/).reply(200, body, headers);
+
+beforeAll(() => nock.disableNetConnect());
+afterEach(() => nock.cleanAll());
+afterAll(() => nock.restore());
+
+it('a result is readable to the last byte', async () => {
+	host();
+	const [file] = await downloadOf(['/1.png']);
+	expect(Buffer.from(file?.data ?? '', 'base64')).toEqual(PNG);
+});
+
+describe('the name and the type of a file', () => {
+	it.each([
+		['/a/1.png', 'image/png', '1.png', 'image/png'],
+		['/a/clip.mp4', 'video/mp4', 'clip.mp4', 'video/mp4'],
+		['/a/1.png?X-Signature=abc&x=/y.gif', 'image/png', '1.png', 'image/png'],
+		['/a/1', 'image/png', '1.png', 'image/png'],
+		['/a/1', 'video/mp4; codecs="avc1"', '1.mp4', 'video/mp4'],
+		['/a/1', 'IMAGE/JPEG', '1.jpg', 'image/jpeg'],
+		['/a/1.webp', 'application/octet-stream', '1.webp', 'image/webp'],
+		['/a/1.mov', 'binary/octet-stream', '1.mov', 'video/quicktime'],
+		['/a/1', 'application/octet-stream', '1', 'application/octet-stream'],
+		['/', 'image/png', 'task-1.png', 'image/png'],
+		['/a/', 'image/webp', 'task-1.webp', 'image/webp'],
+		['/a/ein%20Bild%20%C3%BC.png', 'image/png', 'ein Bild ü.png', 'image/png'],
+		['/a/..%2F..%2Fetc%2Fpasswd.png', 'image/png', '_.._etc_passwd.png', 'image/png'],
+		['/a/%2e%2ehidden.png', 'image/png', 'hidden.png', 'image/png'],
+		['/a/x%00y%3Fz.png', 'image/png', 'x_y_z.png', 'image/png'],
+		['/a/%E0%A4%A.png', 'image/png', 'task-1.png', 'image/png'],
+	])('at %s with %s are %s and %s', async (path, type, fileName, mimeType) => {
+		host(PNG, { 'content-type': type });
+		expect(await downloadOf([path])).toMatchObject([{ fileName, mimeType }]);
+	});
+
+	it('are told by the ending where the host names no type', async () => {
+		host(PNG, {});
+		expect(await downloadOf(['/1.png'])).toMatchObject([
+			{ fileName: '1.png', mimeType: 'image/png' },
+		]);
+	});
+
+	it('of several results without a name of their own differ by their place', async () => {
+		host();
+		host();
+		expect(await downloadOf(['/', '/a/'])).toMatchObject([
+			{ fileName: 'task-1_0.png' },
+			{ fileName: 'task-1_1.png' },
+		]);
+	});
+
+	it('is at most 120 characters long, and keeps its ending', async () => {
+		host();
+		const [file] = await downloadOf([`/${'x'.repeat(300)}.png`]);
+		expect(file?.fileName).toMatch(/^x{116}\.png$/);
+	});
+});
+
+describe('the request', () => {
+	it('carries no key', async () => {
+		const headers: Array<string | undefined> = [];
+		nock(HOST)
+			.get('/1.png')
+			.reply(function () {
+				headers.push(this.req.headers.authorization as string | undefined);
+				return [200, PNG, { 'content-type': 'image/png' }];
+			});
+		await downloadOf(['/1.png']);
+		expect(headers).toEqual([undefined]);
+	});
+
+	it('follows a redirect to the host that really has the file', async () => {
+		nock(HOST).get('/1.png').reply(302, '', { location: 'https://cdn.example.com/2.png' });
+		nock('https://cdn.example.com').get('/2.png').reply(200, PNG, { 'content-type': 'image/png' });
+		expect(await downloadOf(['/1.png'])).toMatchObject([{ mimeType: 'image/png' }]);
+	});
+});
+
+describe('what cannot be downloaded', () => {
+	it.each([403, 404, 410, 500])('HTTP %d names the status and the URL', async (status) => {
+		nock(HOST).get('/1.png').reply(status, 'No');
+		await expect(downloadOf(['/1.png'])).rejects.toMatchObject({
+			message: `The result could not be downloaded (HTTP ${status}): ${HOST}/1.png`,
+			description: expect.stringContaining('paid for') as string,
+		});
+	});
+
+	it('a web page is no result', async () => {
+		host(Buffer.from('<!doctype html>'), { 'content-type': 'text/html; charset=utf-8' });
+		await expect(downloadOf(['/1.png'])).rejects.toThrow('a web page instead of media');
+	});
+
+	it('an empty file is no result', async () => {
+		host(Buffer.alloc(0));
+		await expect(downloadOf(['/1.png'])).rejects.toThrow(`The result is empty: ${HOST}/1.png`);
+	});
+
+	it('a file that says it is too large is not begun', async () => {
+		host(Buffer.alloc(10), { 'content-type': 'image/png', 'content-length': '3000000' });
+		await expect(downloadOf(['/1.png'], 2 * 1024 ** 2)).rejects.toThrow(
+			`The result is larger than 2 MiB: ${HOST}/1.png`,
+		);
+	});
+
+	it('a file that turns out too large is cut off', async () => {
+		host(Buffer.alloc(3 * 1024 ** 2));
+		await expect(downloadOf(['/1.png'], 2 * 1024 ** 2)).rejects.toThrow(
+			`The result is larger than 2 MiB: ${HOST}/1.png`,
+		);
+	});
+
+	it('of a file that turns out too large no more is fetched', async () => {
+		nock.enableNetConnect('127.0.0.1');
+		let pulled = 0;
+		const mebibytes = function* () {
+			for (; pulled < 200; pulled++) yield Buffer.alloc(1024 ** 2);
+		};
+		const server = http.createServer((_request, response) => {
+			pipeline(Readable.from(mebibytes()), response, () => {});
+		});
+		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+		const { port } = server.address() as AddressInfo;
+		const urls = [`http://127.0.0.1:${port}/1.png`];
+		await expect(download(context(), urls, 'task-1', 2 * 1024 ** 2)).rejects.toThrow(
+			'larger than 2 MiB',
+		);
+		await new Promise((resolve) => server.close(resolve));
+		nock.disableNetConnect();
+		expect(pulled).toBeLessThan(100);
+	});
+
+	it('a file of exactly the limit is taken', async () => {
+		host(Buffer.alloc(1024 ** 2, 7));
+		expect(await downloadOf(['/1.png'], 1024 ** 2)).toHaveLength(1);
+	});
+
+	it('a host that is down is named with the URL', async () => {
+		nock(HOST)
+			.get('/1.png')
+			.replyWithError(Object.assign(new Error('Refused'), { code: 'ECONNREFUSED' }));
+		await expect(downloadOf(['/1.png'])).rejects.toMatchObject({
+			message: `The host of the result cannot be reached: ${HOST}/1.png`,
+		});
+	});
+
+	it.each(['not a url', '', '//media.example.com/1.png', 'file:///etc/passwd'])(
+		'%j is no address of a result',
+		async (url) => {
+			await expect(download(context(), [url], 'task-1')).rejects.toThrow(
+				'The host of the result cannot be reached',
+			);
+		},
+	);
+});

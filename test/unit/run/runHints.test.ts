@@ -1,0 +1,138 @@
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import {
+	callbackWarning,
+	showHints,
+	summaryHint,
+} from '../../../nodes/MediaGeneration/run/runHints';
+import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
+
+const BASE = {
+	itemIndex: 0,
+	pollIntervalMs: 2000,
+	timeoutMs: 1000,
+	output: { download: false, binaryField: 'data', split: false },
+};
+
+const create = (estimatedCostUsd: number | undefined, webhookUrl?: string): CreatePlan => ({
+	...BASE,
+	kind: 'create',
+	completion: 'poll',
+	model: 'provider/model',
+	input: {},
+	estimatedCostUsd,
+	...(webhookUrl !== undefined && { webhookUrl }),
+});
+
+const wait: ReadPlan = { ...BASE, kind: 'read', taskId: 'task-1', wait: true };
+
+const items = (...jsons: IDataObject[]): INodeExecutionData[] => jsons.map((json) => ({ json }));
+const done = items({ taskId: 'task-1', state: 'SUCCESS' });
+const failed = new ItemError('Task task-1 failed', {
+	task: { taskId: 'task-1', state: 'FAILURE' },
+});
+
+describe('the summary of a run', () => {
+	it('tells how many tasks were created and what they cost', () => {
+		const plans = [create(0.08), create(0.5125)];
+		expect(summaryHint(plans, [done, done])).toMatchObject({
+			message: '2 tasks created; 0.5925 USD estimated',
+			type: 'info',
+		});
+	});
+
+	it('speaks of one task in the singular', () => {
+		const hint = summaryHint([create(0.08)], [done]);
+		expect(hint?.message).toBe('1 task created; 0.08 USD estimated');
+	});
+
+	it('warns of what failed, which costs nothing', () => {
+		const plans = Array.from({ length: 40 }, () => create(0.1));
+		const results = plans.map((_, index) => (index < 3 ? failed : done));
+		expect(summaryHint(plans, results)).toMatchObject({
+			message: '3 of 40 tasks failed; 3.7 USD estimated',
+			type: 'warning',
+		});
+	});
+
+	it('counts a task once, into however many items its results are split', () => {
+		const split = items(
+			{ taskId: 'task-1', state: 'SUCCESS', resultIndex: 0 },
+			{ taskId: 'task-1', state: 'SUCCESS', resultIndex: 1 },
+		);
+		const hint = summaryHint([create(0.08)], [split]);
+		expect(hint?.message).toBe('1 task created; 0.08 USD estimated');
+	});
+
+	it('counts a failed task of a suspended execution, whose item has its reason in `error`', () => {
+		const result = items({ taskId: 'task-1', state: 'FAILURE', error: 'Held back' });
+		const hint = summaryHint([create(0.08), create(0.08)], [result, done]);
+		expect(hint?.message).toBe('1 of 2 tasks failed; 0.08 USD estimated');
+	});
+
+	it('counts the price of a task that was not finished in time: it goes on', () => {
+		const late = new ItemError('Not finished', {
+			task: { taskId: 'task-1', state: 'PENDING', timedOut: true },
+		});
+		const hint = summaryHint([create(0.08)], [late]);
+		expect(hint?.message).toBe('1 task not finished in time; 0.08 USD estimated');
+	});
+
+	it('speaks of items where one has no task', () => {
+		const refused = new ItemError("The parameter 'Prompt' is empty");
+		const hint = summaryHint([refused, create(0.08)], [refused, done]);
+		expect(hint?.message).toBe('1 of 2 items failed; 0.08 USD estimated');
+	});
+
+	it('says of how many tasks the price is not known', () => {
+		const plans = [create(0.08), create(undefined)];
+		const hint = summaryHint(plans, [done, done]);
+		expect(hint?.message).toBe(
+			'2 tasks created; 0.08 USD estimated; the price of 1 task is not known',
+		);
+	});
+
+	it('names no price for tasks that were created before', () => {
+		const hint = summaryHint([wait, wait], [failed, done]);
+		expect(hint?.message).toBe('1 of 2 tasks failed');
+	});
+
+	it('says nothing where tasks were read and none failed', () => {
+		expect(summaryHint([wait], [done])).toBeUndefined();
+	});
+});
+
+describe('the warning about callbacks', () => {
+	const LOCAL = 'http://localhost:5678/webhook/a/callback?token=secret';
+
+	it('names both ends where the service cannot call back, and not the token', () => {
+		const hint = callbackWarning([create(0.08, LOCAL)], 'https://api.example.com');
+		expect(hint).toMatchObject({ type: 'warning' });
+		expect(hint?.message).toContain('api.example.com cannot call http://localhost:5678,');
+		expect(hint?.message).toContain('WEBHOOK_URL');
+		expect(hint?.message).not.toContain('secret');
+	});
+
+	it('is not given where the service is on the same machine', () => {
+		expect(callbackWarning([create(0.08, LOCAL)], 'http://127.0.0.1:4010')).toBeUndefined();
+	});
+
+	it('is not given where nothing calls back', () => {
+		expect(callbackWarning([create(0.08), wait], 'https://api.example.com')).toBeUndefined();
+	});
+});
+
+describe('showing hints', () => {
+	const hint = { message: '1 task created' };
+
+	it('leaves out those that were not made', () => {
+		const addExecutionHints = jest.fn();
+		showHints({ addExecutionHints } as unknown as IExecuteFunctions, hint, undefined);
+		expect(addExecutionHints.mock.calls).toEqual([[hint]]);
+	});
+
+	it('does nothing on a version of n8n that shows none', () => {
+		expect(() => showHints({} as IExecuteFunctions, hint)).not.toThrow();
+	});
+});

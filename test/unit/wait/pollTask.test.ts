@@ -1,0 +1,247 @@
+import { waitForTask } from '../../../nodes/MediaGeneration/wait/pollTask';
+import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import {
+	parseTaskRecord,
+	type TaskRecord,
+} from '../../../nodes/MediaGeneration/service/taskRecord';
+import { sleepUntil, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
+import { FakeClock } from '../support';
+
+const SECOND = 1000;
+const HOUR = 3600 * SECOND;
+
+type Answer = string | ServiceError;
+
+const trouble = (retryAfterMs?: number) =>
+	new ServiceError('serviceDown', 'The service is not working', {
+		...(retryAfterMs !== undefined && { retryAfterMs }),
+	});
+const noState = () => new ServiceError('unusableRecord', 'No state');
+
+/** One wait whose nth read is answered by the nth answer, and by the last one from then on. */
+function waiting(
+	answers: Answer[],
+	{ answerMs = 0, ...options } = {} as {
+		answerMs?: number;
+		timeoutMs?: number;
+		pollIntervalMs?: number;
+		signal?: AbortSignal;
+		isAbandoned?: () => boolean;
+	},
+) {
+	const clock = new FakeClock();
+	/** When each read was sent, and when it was answered. */
+	const reads: Array<{ sent: number; answered: number }> = [];
+	const { timeoutMs = HOUR, pollIntervalMs = 2 * SECOND, signal, isAbandoned } = options;
+	const read = async (taskId: string): Promise<TaskRecord> => {
+		const answer = answers[Math.min(reads.length, answers.length - 1)] ?? '';
+		const sent = clock.now();
+		clock.pass(answerMs);
+		reads.push({ sent, answered: clock.now() });
+		if (typeof answer !== 'string') throw answer;
+		return parseTaskRecord(taskId, { state: answer });
+	};
+	const result = waitForTask({
+		taskId: 'task-1',
+		read,
+		clock,
+		firstReadAt: pollIntervalMs,
+		deadline: timeoutMs,
+		pollIntervalMs,
+		signal,
+		...(isAbandoned && { isAbandoned }),
+	});
+	return { result, reads, clock };
+}
+
+/** From each answer to the next read. */
+const pauses = (reads: Array<{ sent: number; answered: number }>) =>
+	reads.slice(1).map(({ sent }, index) => sent - (reads[index]?.answered ?? 0));
+
+const times = <T>(count: number, value: T) => Array<T>(count).fill(value);
+
+describe('the interval', () => {
+	it('lies before the first read too', async () => {
+		const { result, reads } = waiting(['SUCCESS']);
+		await result;
+		expect(reads.map(({ sent }) => sent)).toEqual([2 * SECOND]);
+	});
+
+	it.each([
+		[2, 0],
+		[2, 1500],
+		[5, 0],
+		[5, 9000],
+	])(
+		'of %d s is kept from an answer that took %d ms to the next read, for hours',
+		async (interval, answerMs) => {
+			const { result, reads } = waiting(['PENDING'], {
+				timeoutMs: 3 * HOUR,
+				pollIntervalMs: interval * SECOND,
+				answerMs,
+			});
+			await result;
+			expect(reads.length).toBeGreaterThan(700);
+			expect(new Set(pauses(reads))).toEqual(new Set([interval * SECOND]));
+		},
+	);
+});
+
+describe('a finished task', () => {
+	it.each(['SUCCESS', 'FAILURE'])('ends the wait with %s', async (state) => {
+		const { result, reads } = waiting(['PENDING', 'running', state]);
+		expect(await result).toMatchObject({ taskId: 'task-1', state });
+		expect(reads).toHaveLength(3);
+	});
+});
+
+describe('at the deadline', () => {
+	it('the wait ends with the last record, and at no later time', async () => {
+		const { result, reads, clock } = waiting(['PENDING'], { timeoutMs: 7 * SECOND });
+		expect(await result).toMatchObject({
+			state: 'PENDING',
+			last: { state: 'PENDING' },
+			lastError: undefined,
+		});
+		expect(reads.map(({ sent }) => sent / SECOND)).toEqual([2, 4, 6]);
+		expect(clock.now()).toBe(7 * SECOND);
+	});
+
+	it('a read that is due at that very moment is still made', async () => {
+		const { result } = waiting(['PENDING', 'SUCCESS'], { timeoutMs: 4 * SECOND });
+		expect(await result).toMatchObject({ state: 'SUCCESS' });
+	});
+
+	it('the wait names what the last read failed with', async () => {
+		const { result } = waiting(['PENDING', trouble()], { timeoutMs: 10 * SECOND });
+		expect(await result).toMatchObject({
+			state: 'PENDING',
+			last: { state: 'PENDING' },
+			lastError: { kind: 'serviceDown' },
+		});
+	});
+
+	it('an answer has made earlier trouble forgotten', async () => {
+		const { result } = waiting([trouble(), 'PENDING'], { timeoutMs: 10 * SECOND });
+		expect(await result).toMatchObject({ lastError: undefined });
+	});
+
+	it('a wait shorter than the interval reads nothing', async () => {
+		const { result, reads } = waiting(['SUCCESS'], { timeoutMs: SECOND });
+		expect(await result).toEqual({ state: 'PENDING', last: undefined, lastError: undefined });
+		expect(reads).toEqual([]);
+	});
+
+	it('a Retry-After beyond it does not prolong the wait', async () => {
+		const { result, clock } = waiting([trouble(9 * HOUR)], { timeoutMs: 60 * SECOND });
+		await result;
+		expect(clock.now()).toBe(60 * SECOND);
+	});
+});
+
+describe('trouble that may pass', () => {
+	it('is met with ever longer pauses, up to half a minute', async () => {
+		const { result, reads } = waiting([...times(7, trouble()), 'SUCCESS']);
+		await result;
+		expect(pauses(reads).map((ms) => ms / SECOND)).toEqual([2, 4, 8, 16, 30, 30, 30]);
+	});
+
+	it('that is over brings the interval back', async () => {
+		const { result, reads } = waiting([trouble(), trouble(), 'PENDING', trouble(), 'SUCCESS']);
+		await result;
+		expect(pauses(reads).map((ms) => ms / SECOND)).toEqual([2, 4, 2, 2]);
+	});
+
+	it('for hours does not end a task that finishes in the end', async () => {
+		const { result, clock } = waiting([...times(700, trouble()), 'SUCCESS'], {
+			timeoutMs: 9 * HOUR,
+		});
+		expect(await result).toMatchObject({ state: 'SUCCESS' });
+		expect(clock.now()).toBeGreaterThan(5 * HOUR);
+	});
+
+	it.each([
+		[1, 2],
+		[7, 7],
+		[45, 45],
+	])('with Retry-After of %d s is followed by a pause of %d s', async (asked, paused) => {
+		const { result, reads } = waiting([trouble(asked * SECOND), 'SUCCESS']);
+		await result;
+		expect(pauses(reads)).toEqual([paused * SECOND]);
+	});
+
+	it.each([
+		'tooManyRequests',
+		'serviceDown',
+		'unreachable',
+		'noAnswer',
+		'unexpectedAnswer',
+		'unusableRecord',
+	] as const)('%s is one of the kind', async (kind) => {
+		const { result } = waiting([new ServiceError(kind, ''), 'SUCCESS']);
+		expect(await result).toMatchObject({ state: 'SUCCESS' });
+	});
+});
+
+describe('trouble that will not pass', () => {
+	it.each(['unauthorized', 'notFound', 'rejected', 'noCredits', 'cancelled'] as const)(
+		'%s ends the wait at once',
+		async (kind) => {
+			const { result, reads } = waiting(['PENDING', new ServiceError(kind, 'So it is')]);
+			await expect(result).rejects.toMatchObject({ kind });
+			expect(reads).toHaveLength(2);
+		},
+	);
+
+	it('three records without a state in a row end the wait', async () => {
+		const { result, reads } = waiting([noState(), noState(), noState(), 'SUCCESS']);
+		await expect(result).rejects.toMatchObject({ kind: 'unusableRecord' });
+		expect(reads).toHaveLength(3);
+	});
+
+	it('two of them, then a record, and two again do not', async () => {
+		const { result } = waiting([noState(), noState(), 'PENDING', noState(), noState(), 'SUCCESS']);
+		expect(await result).toMatchObject({ state: 'SUCCESS' });
+	});
+});
+
+describe('a wait that nobody needs any more', () => {
+	it('is left before its next read', async () => {
+		let abandoned = false;
+		const { result, reads } = waiting(['PENDING'], { isAbandoned: () => abandoned });
+		while (reads.length < 2) await Promise.resolve();
+		abandoned = true;
+		expect(await result).toMatchObject({ state: 'PENDING' });
+		expect(reads).toHaveLength(2);
+	});
+});
+
+describe('a stop', () => {
+	it('before the first read lets no read happen', async () => {
+		const { result, reads } = waiting(['SUCCESS'], { signal: AbortSignal.abort() });
+		await expect(result).rejects.toBeInstanceOf(Stopped);
+		expect(reads).toEqual([]);
+	});
+});
+
+describe('sleeping until a moment', () => {
+	it('goes on where a timer went off a little early', async () => {
+		const clock = new FakeClock();
+		clock.sleep = async () => clock.pass(40);
+		await sleepUntil(100, clock, undefined);
+		expect(clock.now()).toBe(120);
+	});
+
+	it('comes in pieces that a timer can hold, where the moment is months away', async () => {
+		const clock = new FakeClock();
+		await sleepUntil(90 * 24 * HOUR, clock, undefined);
+		expect(clock.now()).toBe(90 * 24 * HOUR);
+		expect(Math.max(...clock.sleeps)).toBeLessThan(2 ** 31);
+	});
+
+	it('takes no time for a moment that has passed', async () => {
+		const clock = new FakeClock(500);
+		await sleepUntil(100, clock, undefined);
+		expect(clock.sleeps).toEqual([]);
+	});
+});
