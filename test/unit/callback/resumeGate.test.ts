@@ -377,7 +377,7 @@ describe('several processes, each with a memory of its own', () => {
 		let admit: typeof admitResume = () => Promise.reject(new Error('Not loaded'));
 		jest.isolateModules(() => {
 			({ admitResume: admit } = jest.requireActual<{ admitResume: typeof admitResume }>(
-				'../../../nodes/MediaGeneration/callback/resume',
+				'../../../nodes/MediaGeneration/callback/resumeGate',
 			));
 		});
 		return { admit };
