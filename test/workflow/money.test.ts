@@ -433,6 +433,7 @@ describe('Redeliver', () => {
 	const PATH = '/webhook/x/callback';
 	const received: Array<{ url: string; body: string; authorization: string | undefined }> = [];
 	let status = 200;
+	let answer = '';
 	const trigger = http.createServer((request, response) => {
 		const chunks: Buffer[] = [];
 		request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -440,7 +441,7 @@ describe('Redeliver', () => {
 			const { url = '', headers } = request;
 			const body = Buffer.concat(chunks).toString();
 			received.push({ url, body, authorization: headers.authorization });
-			response.writeHead(status).end();
+			response.writeHead(status).end(answer);
 		});
 	});
 	beforeAll(async () => {
@@ -449,6 +450,7 @@ describe('Redeliver', () => {
 	beforeEach(() => {
 		received.length = 0;
 		status = 200;
+		answer = '';
 	});
 	afterAll(() => {
 		trigger.closeAllConnections();
@@ -482,6 +484,17 @@ describe('Redeliver', () => {
 				authorization: undefined,
 			},
 		]);
+	});
+
+	it.each([
+		['{ "accepted": true }', 'accepted'],
+		['{ "accepted": false, "reason": "duplicate" }', 'duplicate'],
+		['{ "accepted": false, "reason": "event not selected" }', 'notSelected'],
+	])('says what the trigger that answered %s made of it: %s', async (body, delivery) => {
+		answer = body;
+		const { output } = await on.run(redeliverNode(), [existing(true), existing(false)]);
+		expect(field(output, 'delivered')).toEqual([true, false]);
+		expect(field(output, 'delivery')).toEqual([delivery, undefined]);
 	});
 
 	it('sends no more than a trigger takes, however large the record is', async () => {

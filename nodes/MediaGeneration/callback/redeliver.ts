@@ -3,61 +3,97 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { findServiceMessage } from '../service/serviceMessage';
 import type { FinishedTask } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
+import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
+import { TOKEN_PARAMETER } from './address';
 
 /** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */
 const TRIGGER_TIMEOUT_MS = 30_000;
+
+/**
+ * What a trigger that answered 200 makes of a callback: `accepted` where it has an execution for it, which goes on
+ * unless the task has started the workflow before.
+ */
+export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
+
+/** What a trigger answered. */
+export type TriggerAnswer =
+	| { delivery: Delivery }
+	| {
+			/** The status of the answer; undefined where there was none. */
+			statusCode: number | undefined;
+			/** The same in words, without the token. */
+			refusal: ItemError;
+	  };
 
 /**
  * Sends a finished task's callback to a trigger once more, as the service would have. It carries the token and no
  * API key, and of the task only what the trigger reads: the id.
  *
  * @param address the trigger's URL with its token
- * @throws ItemError where the trigger does not answer 200
+ * @param headers goes along, beside what says that the body is JSON
+ * @returns what the trigger answered, whatever that is
+ * @throws Stopped where the execution was stopped
  * @see specification, section 6
  */
 export async function redeliver(
-	context: IExecuteFunctions,
-	{ taskId, state }: FinishedTask,
+	context: Pick<IExecuteFunctions, 'helpers' | 'getExecutionCancelSignal'>,
+	{ taskId, state }: Pick<FinishedTask, 'taskId' | 'state'>,
 	address: string,
-): Promise<void> {
+	headers: Record<string, string> = {},
+): Promise<TriggerAnswer> {
+	const abortSignal = context.getExecutionCancelSignal();
 	const response = await attempt(
 		async () =>
 			(await context.helpers.httpRequest({
 				method: 'POST',
 				url: address,
-				headers: { 'Content-Type': 'application/json' },
+				headers: { 'Content-Type': 'application/json', ...headers },
 				body: { taskId, state },
 				encoding: 'text',
 				timeout: TRIGGER_TIMEOUT_MS,
 				returnFullResponse: true,
 				ignoreHttpStatusErrors: true,
 				disableFollowRedirect: true,
-				abortSignal: context.getExecutionCancelSignal(),
+				abortSignal,
 			})) as { statusCode: number; body: unknown },
 	);
-	const { origin, pathname } = new URL(address);
+	const { origin, pathname, searchParams } = new URL(address);
 	if ('error' in response) {
-		throw new ItemError(`The trigger cannot be reached: ${origin}${pathname}`, {
+		if (abortSignal?.aborted) throw new Stopped();
+		const refusal = new ItemError(`The trigger cannot be reached: ${origin}${pathname}`, {
 			description:
 				"Check that the workflow of the trigger is published, and that this n8n can reach the address in 'Callback URL'.",
 		});
+		return { statusCode: undefined, refusal };
 	}
-	const { statusCode, body } = response.value;
-	if (statusCode === 200) return;
-	const said = findServiceMessage(typeof body === 'string' ? parse(body) : body);
-	throw new ItemError(
+	const { statusCode } = response.value;
+	const body = parse(response.value.body);
+	if (statusCode === 200) return { delivery: deliveryOf(body) };
+	// Whatever stands at the address may repeat it.
+	const token = searchParams.get(TOKEN_PARAMETER) ?? '';
+	const said = findServiceMessage(body)?.replaceAll(token || '\0', '***');
+	const refusal = new ItemError(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
 		{ description: explain(statusCode) },
 	);
+	return { statusCode, refusal };
 }
 
-function parse(text: string): unknown {
+function parse(body: unknown): unknown {
+	if (typeof body !== 'string') return body;
 	try {
-		return JSON.parse(text);
+		return JSON.parse(body);
 	} catch {
-		return text;
+		return body;
 	}
+}
+
+/** By the reasons that the trigger's gate gives. */
+function deliveryOf(body: unknown): Delivery {
+	if (!isRecord(body) || body.accepted !== false) return 'accepted';
+	return body.reason === 'duplicate' ? 'duplicate' : 'notSelected';
 }
 
 function explain(statusCode: number): string {

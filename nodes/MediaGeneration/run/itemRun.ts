@@ -10,7 +10,7 @@ import type { CreatedTaskList } from '../report/createdTaskList';
 import { taskJson } from '../report/items';
 import { explainRead, failedTask, pendingJson } from '../report/outcome';
 import type { CreatedTask } from '../service/client';
-import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import type { TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import type { Clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -133,17 +133,15 @@ export class ItemRun {
 			if (task.state === 'FAILURE') throw failedTask(task);
 			return await this.parts.reader.output(item, task, {});
 		}
-		const answer = await attempt(async () => await this.parts.reader.read(taskId, firstReadAt));
-		if ('error' in answer) throw explainRead(answer.error, taskId, { taskId });
-		const task = answer.value;
+		const read = await attempt(async () => await this.parts.reader.read(taskId, firstReadAt));
+		if ('error' in read) throw explainRead(read.error, taskId, { taskId });
+		const task = read.value;
 		if (item.redeliverTo === undefined) return await this.parts.reader.output(item, task, {});
-		const delivered = task.state !== 'PENDING';
-		if (delivered) await this.redeliver(task, item.redeliverTo);
-		return await this.parts.reader.output(item, task, { delivered });
-	}
-
-	private async redeliver(task: FinishedTask, address: string): Promise<void> {
-		const sent = await attempt(async () => await redeliver(this.parts.context, task, address));
-		if ('error' in sent) throw ItemError.from(sent.error, taskJson(task));
+		if (task.state === 'PENDING') {
+			return await this.parts.reader.output(item, task, { delivered: false });
+		}
+		const answer = await redeliver(this.parts.context, task, item.redeliverTo);
+		if ('refusal' in answer) throw ItemError.from(answer.refusal, taskJson(task));
+		return await this.parts.reader.output(item, task, { delivered: true, ...answer });
 	}
 }

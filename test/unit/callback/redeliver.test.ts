@@ -1,8 +1,9 @@
 import nock from 'nock';
 
 import { callbackAddress } from '../../../nodes/MediaGeneration/callback/address';
-import { redeliver } from '../../../nodes/MediaGeneration/callback/redeliver';
+import { redeliver, type TriggerAnswer } from '../../../nodes/MediaGeneration/callback/redeliver';
 import type { FinishedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
+import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { caught, visibleText } from '../support';
 
@@ -28,6 +29,11 @@ const send = async (of = task(), signal?: AbortSignal) =>
 		of,
 		ADDRESS,
 	);
+
+function refusalOf(answer: TriggerAnswer) {
+	if (!('refusal' in answer)) throw new Error('The trigger took it');
+	return answer.refusal;
+}
 
 interface Received {
 	body: string;
@@ -78,9 +84,16 @@ describe('the callback', () => {
 		expect(received[0]?.body.length).toBeLessThan(1024);
 	});
 
-	it('is delivered too where the trigger had it before', async () => {
-		trigger(200, { accepted: false, reason: 'duplicate' });
-		await expect(send()).resolves.toBeUndefined();
+	it.each([
+		[{ accepted: true, taskId: 'task-1' }, 'accepted'],
+		[{ accepted: false, reason: 'duplicate' }, 'duplicate'],
+		[{ accepted: false, reason: 'event not selected' }, 'notSelected'],
+		// Something that takes callbacks for the trigger, and says nothing of what becomes of them.
+		['', 'accepted'],
+		['OK', 'accepted'],
+	])('that is answered 200 and %j was delivered: %s', async (body, delivery) => {
+		trigger(200, body);
+		expect(await send()).toEqual({ delivery });
 	});
 });
 
@@ -94,11 +107,13 @@ describe('a trigger that does not take it', () => {
 		[503, 'Try again later'],
 		[204, "Check that 'Callback URL' is the production URL"],
 		[302, "Check that 'Callback URL' is the production URL"],
-	])('with HTTP %d is an error with the next step', async (status, next) => {
-		trigger(status, { message: 'So it is' });
-		await expect(send()).rejects.toMatchObject({
+	])('with HTTP %d is told with the next step', async (statusCode, next) => {
+		trigger(statusCode, { message: 'So it is' });
+		const answer = await send();
+		expect(answer).toMatchObject({ statusCode });
+		expect(refusalOf(answer)).toMatchObject({
 			message: expect.stringMatching(
-				new RegExp(`did not take the callback of task task-1 \\(HTTP ${status}\\)`),
+				new RegExp(`did not take the callback of task task-1 \\(HTTP ${statusCode}\\)`),
 			) as string,
 			description: expect.stringContaining(next) as string,
 		});
@@ -106,25 +121,28 @@ describe('a trigger that does not take it', () => {
 
 	it('is quoted, if it says something', async () => {
 		trigger(503, { message: 'The task could not be read' });
-		await expect(send()).rejects.toThrow('(HTTP 503): The task could not be read');
+		const { message } = refusalOf(await send());
+		expect(message).toContain('(HTTP 503): The task could not be read');
 	});
 
-	it('because nobody answers there, is an error that names the address without the token', async () => {
+	it('because nobody answers there, is told with the address without the token', async () => {
 		nock(HOST)
 			.post(PATH)
 			.query(true)
 			.replyWithError(Object.assign(new Error('No'), { code: 'ECONNREFUSED' }));
-		const error = await caught(async () => await send());
-		expect(error).toMatchObject({
+		const answer = await send();
+		expect(answer).toMatchObject({ statusCode: undefined });
+		const refusal = refusalOf(answer);
+		expect(refusal).toMatchObject({
 			message: `The trigger cannot be reached: ${HOST}${PATH}`,
 			description: expect.stringContaining('is published') as string,
 		});
-		expect(visibleText(error)).not.toContain(TOKEN);
+		expect(visibleText(refusal)).not.toContain(TOKEN);
 	});
 
 	it.each([401, 404, 503, 500])('with HTTP %d shows no token', async (status) => {
-		trigger(status, 'No');
-		expect(visibleText(await caught(async () => await send()))).not.toContain(TOKEN);
+		trigger(status, `Cannot POST ${PATH}?token=${TOKEN}`);
+		expect(visibleText(refusalOf(await send()))).not.toContain(TOKEN);
 	});
 });
 
@@ -137,5 +155,5 @@ it('ends with a stop of the execution', async () => {
 			stop.abort();
 			return await new Promise<never>(() => {});
 		});
-	expect(await caught(async () => await send(task(), stop.signal))).toBeInstanceOf(Error);
+	expect(await caught(async () => await send(task(), stop.signal))).toBeInstanceOf(Stopped);
 });
