@@ -14,18 +14,22 @@ import { UserError } from 'n8n-workflow';
 import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
 import { attempt } from '../nodes/MediaGeneration/shared/attempt';
 
+/** A request as n8n's HTTP Request node hands it over, page for page: it names the address `uri`. */
+type Request = IHttpRequestOptions & { uri?: string };
+
 /**
  * Adds the API key to a request to the service, and refuses to add it to any other.
  *
  * A function and no template, so that the HTTP Request node, which offers this credential too, cannot be led
  * into sending the key to another host.
  *
+ * @returns the request with the key. It follows no redirect, and a create outlives a stop of the execution.
  * @throws UserError where the credential cannot be used, or the request goes elsewhere
  * @see specification, section 5
  */
 async function authenticate(
 	credentials: ICredentialDataDecryptedObject,
-	request: IHttpRequestOptions,
+	request: Request,
 ): Promise<IHttpRequestOptions> {
 	const read = await attempt(async () => ({
 		baseUrl: parseBaseUrl(credentials.baseUrl),
@@ -33,20 +37,30 @@ async function authenticate(
 	}));
 	if ('error' in read) throw inOneText(read.error);
 	const { baseUrl, apiKey } = read.value;
-	const { baseURL, ...options } = request;
-	const url = new URL(baseURL === undefined ? request.url : baseUrl + request.url);
-	if (!`${url.origin}${url.pathname}`.startsWith(`${baseUrl}/`)) {
+	const { baseURL, uri = '', url: address = uri, abortSignal, ...options } = request;
+	const url = new URL(baseURL === undefined ? address : baseUrl + address);
+	const target = url.origin + url.pathname;
+	if (!target.startsWith(`${baseUrl}/`)) {
 		throw new UserError(
 			`The API key of this credential is sent to ${baseUrl} only, not to ${url.origin}. Use a credential of that service instead`,
 		);
 	}
+	// n8n's cancel signal would break off a create that the service may have taken: nobody would learn its task.
+	const isCreate = request.method === 'POST' && target === `${baseUrl}/api/generate`;
+	const isAuthorization = (name: string) => name.toLowerCase() === 'authorization';
+	const headers = Object.entries(request.headers ?? {}).filter(([name]) => !isAuthorization(name));
 	return {
 		...options,
 		url: url.href,
+		...(abortSignal && !isCreate && { abortSignal }),
 		disableFollowRedirect: true,
-		headers: { ...request.headers, Authorization: `Bearer ${apiKey}` },
+		...NO_REDIRECT_OF_HTTP_REQUEST,
+		headers: { ...Object.fromEntries(headers), Authorization: `Bearer ${apiKey}` },
 	};
 }
+
+/** What `disableFollowRedirect` is called on the older way that the HTTP Request node takes. */
+const NO_REDIRECT_OF_HTTP_REQUEST = { followRedirect: false, followAllRedirects: false };
 
 /** The credential's dialog shows the message alone, so it tells the next step, too. */
 function inOneText(error: unknown): unknown {

@@ -34,9 +34,12 @@ export interface RunPlan {
  */
 export function planRun(context: IExecuteFunctions, apiKey: string): RunPlan {
 	const count = context.getInputData().length;
+	// One for all items: n8n needs longer to evaluate it than for all the rest of an item.
+	let resume: string | undefined;
+	const resumeAddress = () => (resume ??= callbackAddress(resumeUrl(context), apiKey));
 	const items = Array.from({ length: count }, (_, itemIndex) => {
 		try {
-			return planItem(new ItemParameters(context, itemIndex), context, apiKey);
+			return planItem(new ItemParameters(context, itemIndex), context, apiKey, resumeAddress);
 		} catch (error) {
 			return ItemError.from(error);
 		}
@@ -58,6 +61,7 @@ function planItem(
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
 	apiKey: string,
+	resumeAddress: () => string,
 ): ItemPlan {
 	const base: PlanBase = {
 		itemIndex: parameters.itemIndex,
@@ -115,7 +119,7 @@ function planItem(
 		model,
 		input,
 		...(image && { image }),
-		...(completion === 'suspend' && { webhookUrl: callbackAddress(resumeUrl(context), apiKey) }),
+		...(completion === 'suspend' && { webhookUrl: resumeAddress() }),
 		...(completion === 'trigger' && {
 			webhookUrl: readCallbackAddress(parameters, context, apiKey),
 		}),

@@ -123,17 +123,26 @@ function isStopped(context: Context): boolean {
 	);
 }
 
-/** Codes with which a connection never came about: the request cannot have reached the service. */
-const NOT_CONNECTED = new Set([
-	'ECONNREFUSED',
-	'ENOTFOUND',
-	'EAI_AGAIN',
-	'EHOSTUNREACH',
-	'ENETUNREACH',
-	'ERR_INVALID_URL',
-]);
+/** Only where one of these failed did no connection come about, and can the request not have reached the service. */
+const CONNECTING = ['connect', 'getaddrinfo'];
 
-const CERTIFICATE = /CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY/;
+/** Whether no connection came about. A code alone does not tell: a route may be lost while the answer is awaited. */
+function isNotConnected(error: unknown, code: string): boolean {
+	if (code === 'ERR_INVALID_URL') return true;
+	const found = findInChain(error, (link) => {
+		if (!isRecord(link)) return undefined;
+		const { syscall, errors } = link;
+		// A host with several addresses: one error for each of them.
+		const calls = Array.isArray(errors)
+			? errors.map((each) => isRecord(each) && each.syscall)
+			: [syscall];
+		return calls.some(Boolean) ? calls : undefined;
+	});
+	return found?.every((call) => CONNECTING.includes(String(call))) ?? false;
+}
+
+/** What n8n finds wrong with the service's certificate, before it sends anything; an alert comes from the service. */
+const CERTIFICATE = /^(?!.*ALERT).*(CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY)/;
 
 /**
  * Says what happened where no answer came. Made anew from the error's code alone: the original carries the
@@ -151,7 +160,7 @@ function explainNoResponse(error: unknown, stopped: boolean): ServiceError | Use
 	const code = findInChain(error, (link) =>
 		isRecord(link) && typeof link.code === 'string' ? link.code : undefined,
 	);
-	if (code !== undefined && NOT_CONNECTED.has(code)) {
+	if (code !== undefined && isNotConnected(error, code)) {
 		return new ServiceError(
 			'unreachable',
 			'The service cannot be reached: no connection came about',

@@ -406,3 +406,16 @@ describe('a completion that this version does not know', () => {
 		expect(message).toContain("'Completion' is 'later'");
 	});
 });
+
+it('of a suspended run evaluates the address to resume it once, however many items there are', () => {
+	const context = executeContext({
+		node: { parameters: { prompt: 'A lighthouse', completion: 'suspend' } },
+		items: Array.from({ length: 500 }, () => ({ json: {} })),
+		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
+	});
+	const evaluated = jest.spyOn(context, 'evaluateExpression');
+	const { items } = planRun(context, API_KEY);
+	expect(evaluated.mock.calls).toHaveLength(1);
+	const addresses = items.map((item) => 'webhookUrl' in item && item.webhookUrl);
+	expect(new Set(addresses)).toEqual(new Set([expect.stringContaining('/callback?') as string]));
+});

@@ -4,6 +4,7 @@ import nock from 'nock';
 
 import type { ServiceClient } from '../../../nodes/MediaGeneration/service/client';
 import { connect } from '../../../nodes/MediaGeneration/service/connect';
+import type { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { caught, visibleText } from '../support';
 
@@ -210,18 +211,21 @@ describe('an answer', () => {
 });
 
 describe('where no answer comes', () => {
-	const failing = (code: string) =>
+	const failing = (code: string, syscall?: string) =>
 		nock(HOST)
 			.get('/api/generate/task-1')
-			.replyWithError(Object.assign(new Error(`${code} api.example.com`), { code }));
+			.replyWithError(
+				Object.assign(new Error(`${code} api.example.com`), { code, ...(syscall && { syscall }) }),
+			);
 
 	it.each([
-		['ECONNREFUSED', 'the connection was refused'],
-		['ENOTFOUND', 'the host name was not found'],
-		['EAI_AGAIN', 'the host name was not found'],
-		['EHOSTUNREACH', 'there is no route to the host'],
-	])('%s is certainly no request taken, and says that %s', async (code, words) => {
-		failing(code);
+		['ECONNREFUSED', 'connect', 'the connection was refused'],
+		['ENOTFOUND', 'getaddrinfo', 'the host name was not found'],
+		['EAI_AGAIN', 'getaddrinfo', 'the host name was not found'],
+		['EHOSTUNREACH', 'connect', 'there is no route to the host'],
+		['ETIMEDOUT', 'connect', 'timed out'],
+	])('%s of %s is certainly no request taken, and says that %s', async (code, syscall, words) => {
+		failing(code, syscall);
 		await expect((await clientOf()).readTask('task-1')).rejects.toMatchObject({
 			kind: 'unreachable',
 			certainlyNotTaken: true,
@@ -229,17 +233,43 @@ describe('where no answer comes', () => {
 		});
 	});
 
-	it.each(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ERR_SOMETHING_NEW'])(
-		'%s leaves it open whether the request was taken',
-		async (code) => {
-			failing(code);
-			await expect((await clientOf()).readTask('task-1')).rejects.toMatchObject({
-				kind: 'noAnswer',
-				certainlyNotTaken: false,
-				isTransient: true,
+	it.each([
+		['ECONNRESET', 'read'],
+		['EPIPE', 'write'],
+		// The route may be lost while the answer is on its way.
+		['EHOSTUNREACH', 'read'],
+		['EHOSTUNREACH', undefined],
+		['ENETUNREACH', 'write'],
+		['ETIMEDOUT', 'read'],
+		['ETIMEDOUT', undefined],
+		['ERR_SOMETHING_NEW', undefined],
+		['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', undefined],
+	])('%s of %s leaves it open whether the request was taken', async (code, syscall) => {
+		failing(code, syscall);
+		await expect((await clientOf()).readTask('task-1')).rejects.toMatchObject({
+			kind: 'noAnswer',
+			certainlyNotTaken: false,
+			isTransient: true,
+		});
+	});
+
+	it('a host of several addresses, none of which takes a connection, is unreachable', async () => {
+		const refused = (syscall: string) =>
+			Object.assign(new Error('ECONNREFUSED'), { code: 'ECONNREFUSED', syscall });
+		const answers: string[] = [];
+		for (const syscalls of [
+			['connect', 'connect'],
+			['connect', 'read'],
+		]) {
+			const errors = Object.assign(new AggregateError(syscalls.map(refused)), {
+				code: 'ECONNREFUSED',
 			});
-		},
-	);
+			nock(HOST).get('/api/generate/task-1').replyWithError(errors);
+			const error = await caught(async () => await (await clientOf()).readTask('task-1'));
+			answers.push((error as ServiceError).kind);
+		}
+		expect(answers).toEqual(['unreachable', 'noAnswer']);
+	});
 
 	it.each(['CERT_HAS_EXPIRED', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'ERR_TLS_CERT_ALTNAME_INVALID'])(
 		'%s says that the certificate is not trusted',
@@ -300,6 +330,22 @@ describe('on a real socket', () => {
 		});
 	});
 
+	it('a host name that nobody has is unreachable', async () => {
+		const client = await clientOf('http://nobody.invalid');
+		await expect(client.readTask('task-1')).rejects.toMatchObject({ kind: 'unreachable' });
+	});
+
+	it("the execution's stop ends a read, and lets a create come to its end", async () => {
+		const stop = new AbortController();
+		onRequest = (_request, response) => {
+			stop.abort();
+			setTimeout(() => response.end('{"taskId":"task-1","state":"PENDING"}'), 50);
+		};
+		const client = await clientOf(baseUrl, stop.signal);
+		expect(await client.createTask(TASK)).toMatchObject({ taskId: 'task-1' });
+		await expect(client.readTask('task-1')).rejects.toMatchObject({ kind: 'cancelled' });
+	});
+
 	it('a body that ends before its announced length is no answer', async () => {
 		onRequest = (_request, response) => {
 			response.writeHead(200, { 'content-length': 100 });
@@ -311,12 +357,12 @@ describe('on a real socket', () => {
 		});
 	});
 
-	it('a closed port is unreachable', async () => {
+	it.each(['127.0.0.1', 'localhost'])('a closed port of %s is unreachable', async (host) => {
 		const closed = http.createServer();
 		await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
 		const { port } = closed.address() as AddressInfo;
 		await new Promise((resolve) => closed.close(resolve));
-		const client = await clientOf(`http://127.0.0.1:${port}`);
+		const client = await clientOf(`http://${host}:${port}`);
 		await expect(client.readTask('task-1')).rejects.toMatchObject({ kind: 'unreachable' });
 	});
 });

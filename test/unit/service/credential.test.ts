@@ -7,13 +7,13 @@ const KEY = 'sk-live-secret';
 const type = new MediaGenerationApi();
 
 async function authenticate(
-	request: IHttpRequestOptions,
+	request: Partial<IHttpRequestOptions> & { uri?: string },
 	credential: { baseUrl?: string; apiKey?: string } = {},
 ): Promise<IHttpRequestOptions> {
 	if (typeof type.authenticate !== 'function') throw new Error('authenticate is no function');
 	return await type.authenticate(
 		{ baseUrl: 'https://api.example.com/v1', apiKey: KEY, ...credential },
-		request,
+		request as IHttpRequestOptions,
 	);
 }
 
@@ -44,6 +44,71 @@ it('sends the key without the white space around it', async () => {
 it('has no redirect followed, so that the key stays with the service', async () => {
 	const request = { url: 'https://api.example.com/v1/api/credits', disableFollowRedirect: false };
 	expect(await authenticate(request)).toHaveProperty('disableFollowRedirect', true);
+});
+
+describe("a request of n8n's HTTP Request node", () => {
+	const uri = 'https://api.example.com/v1/api/credits';
+
+	it('names its address otherwise, and gets the key all the same', async () => {
+		const sent = await authenticate({ uri, qs: { page: 2 } });
+		expect(sent).toMatchObject({
+			url: uri,
+			qs: { page: 2 },
+			headers: { Authorization: `Bearer ${KEY}` },
+		});
+		expect(sent).not.toHaveProperty('uri');
+	});
+
+	it('follows no redirect, whatever its options say', async () => {
+		const options = { uri, followRedirect: true, followAllRedirects: true, maxRedirects: 21 };
+		expect(await authenticate(options)).toMatchObject({
+			followRedirect: false,
+			followAllRedirects: false,
+		});
+	});
+
+	it('with two addresses is checked for the one that n8n would send it to', async () => {
+		await expect(authenticate({ uri, url: 'https://evil.example.com/v1/api' })).rejects.toThrow(
+			'not to https://evil.example.com',
+		);
+		expect(await authenticate({ uri: 'https://evil.example.com/', url: uri })).toMatchObject({
+			url: uri,
+		});
+	});
+
+	it('to another host is refused', async () => {
+		await expect(authenticate({ uri: 'https://evil.example.com/v1/api/credits' })).rejects.toThrow(
+			'is sent to https://api.example.com/v1 only',
+		);
+	});
+
+	it('brings no key of its own along, however it writes the header', async () => {
+		const headers = { authorization: 'Bearer other', AUTHORIZATION: 'Bearer third', accept: '*/*' };
+		expect((await authenticate({ uri, headers })).headers).toEqual({
+			accept: '*/*',
+			Authorization: `Bearer ${KEY}`,
+		});
+	});
+});
+
+describe("n8n's cancel signal", () => {
+	const { signal: abortSignal } = new AbortController();
+	const base = 'https://api.example.com/v1/api';
+
+	it('is left out of a create, which may be paid for already', async () => {
+		const url = `${base}/generate`;
+		expect(await authenticate({ method: 'POST', url, abortSignal })).not.toHaveProperty(
+			'abortSignal',
+		);
+	});
+
+	it.each([
+		['GET', `${base}/generate/task-1`],
+		['GET', `${base}/credits`],
+		['POST', `${base}/other`],
+	] as const)('is kept in a %s of %s', async (method, url) => {
+		expect(await authenticate({ method, url, abortSignal })).toMatchObject({ abortSignal });
+	});
 });
 
 it('leaves the request that it was given as it was', async () => {
