@@ -57,15 +57,22 @@ export function asTaskId(value: unknown): string | undefined {
 }
 
 /**
- * Finds the task id in a create response or a callback body: `taskId`, `task_id` or `id`, at the top or
- * inside `data` or `task`. The body of a callback is not shown in the specification (section 6).
+ * Finds the task id in a create response or a callback body: `taskId` at the top or inside `data` or `task`; where
+ * there is none, `task_id` there; and only then `id`. What stands around the task, an event or an answer, often has
+ * an `id` of its own, so that one comes last of all. The body of a callback is not shown in the specification
+ * (section 6).
  */
 export function findTaskId(body: unknown): string | undefined {
 	if (!isRecord(body)) return undefined;
-	for (const place of [body, body.data, body.task]) {
-		if (!isRecord(place)) continue;
-		for (const field of ['taskId', 'task_id', 'id']) {
-			const id = asTaskId(place[field]);
+	const { data, task } = body;
+	const places = {
+		taskId: [body, data, task],
+		task_id: [body, data, task],
+		id: [data, task, body],
+	};
+	for (const [field, candidates] of Object.entries(places)) {
+		for (const place of candidates) {
+			const id = isRecord(place) ? asTaskId(place[field]) : undefined;
 			if (id !== undefined) return id;
 		}
 	}

@@ -149,6 +149,18 @@ describe('the task id of a body', () => {
 	});
 
 	it.each([
+		[{ id: 'evt_1', type: 'task.completed', data: { taskId: 'a', id: 'x' } }],
+		[{ id: 'evt_1', task_id: 'x', task: { taskId: 'a' } }],
+		[{ id: 'evt_1', data: { id: 'x' }, task: { task_id: 'a' } }],
+		[{ task_id: 'a', data: { task_id: 'x', id: 'x' } }],
+		[{ taskId: 'a', data: { taskId: 'x' } }],
+		[{ id: 'evt_1', data: { id: 'a' } }],
+		[{ id: 'req_1', task: { id: 'a', state: 'PENDING' } }],
+	])("is told from an envelope's own id in %j", (body) => {
+		expect(findTaskId(body)).toBe('a');
+	});
+
+	it.each([
 		[{}],
 		[{ taskId: null }],
 		[{ taskId: { id: 'a' } }],
