@@ -293,6 +293,9 @@ export async function retryExecution(test: TestWorkflow, { run }: Ran): Promise<
 	return await result;
 }
 
+/** Executions that a trigger has started. */
+let triggered = 0;
+
 /** Starts the workflow at its trigger with what `webhook()` returned, as n8n does after it has stored the execution. */
 export async function startTrigger(
 	test: TestWorkflow,
@@ -300,7 +303,7 @@ export async function startTrigger(
 	mode: WorkflowExecuteMode = 'webhook',
 ): Promise<Ran> {
 	const { workflow, tested } = buildWorkflow(test);
-	const data = additionalData(test.credential, mode);
+	const data = { ...additionalData(test.credential, mode), executionId: `t${++triggered}` };
 	const result = ending(data, tested);
 	const runExecutionData = createRunExecutionData({
 		executionData: {

@@ -39,9 +39,22 @@ export class ProcessedData implements IDataDeduplicator {
 	/** What the next call fails with. */
 	nextError: Error | undefined;
 
+	/** Whether the connection breaks after the next call has done its work. */
+	answerIsLost = false;
+
 	async checkProcessedAndRecord(
 		items: DeduplicationItemTypes[],
 		_scope: DeduplicationScope,
+		context: ICheckProcessedContextData,
+	): Promise<IDeduplicationOutput> {
+		const result = await this.record(items, context);
+		if (!this.answerIsLost) return result;
+		this.answerIsLost = false;
+		throw new UnexpectedError('connection terminated unexpectedly');
+	}
+
+	private async record(
+		items: DeduplicationItemTypes[],
 		{ node, workflow }: ICheckProcessedContextData,
 	): Promise<IDeduplicationOutput> {
 		const key = `${workflow.id}/${node?.id}`;

@@ -2,7 +2,14 @@ import type { IDataObject, INodeExecutionData, WorkflowExecuteMode } from 'n8n-w
 
 import { register } from '../../nodes/MediaGeneration/callback/triggerUrl';
 import { deliver } from '../unit/callback/webhook';
-import { executeContext, hookContext, startTrigger, TRIGGER, type TestNode } from './engine';
+import {
+	executeContext,
+	hookContext,
+	retryExecution,
+	startTrigger,
+	TRIGGER,
+	type TestNode,
+} from './engine';
 import type { ProcessedData } from './processedData';
 import { useProcessedData } from './processedData';
 import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
@@ -49,6 +56,16 @@ describe('the output of the trigger', () => {
 				creditsConsumed: 8,
 				record,
 			},
+		]);
+	});
+
+	it('has the reference that came with the callback, before the record', async () => {
+		const task = finished();
+		task.json.reference = 'row 7';
+		const { output } = await start([task]);
+		expect(Object.entries(output[0]?.json ?? {}).slice(-2)).toEqual([
+			['reference', 'row 7'],
+			['record', task.json.record],
 		]);
 	});
 
@@ -104,6 +121,11 @@ describe('one task', () => {
 		expect(runs.map(({ output }) => output.length)).toEqual([1, 1]);
 	});
 
+	it('leaves nothing behind in a test run', async () => {
+		await start([finished()], {}, { mode: 'manual' });
+		expect(store.rows.size).toBe(0);
+	});
+
 	it.each(['manual', 'retry'] as const)('starts it again in a run by hand (%s)', async (mode) => {
 		const task = finished();
 		await start([task]);
@@ -148,6 +170,87 @@ describe('a result that cannot be downloaded', () => {
 			{ onError: 'continueErrorOutput' },
 		);
 		expect([output.length, errors.length]).toEqual([0, 1]);
+	});
+});
+
+describe('a second try of the execution that a task has started', () => {
+	const tries = { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 };
+	const downloads = { downloadResults: true };
+	const rows = () => store.rows.size;
+
+	it('by Retry On Fail goes on with the task', async () => {
+		on.service.configure({ mediaStatus: { status: 503, times: 1 } });
+		const task = finished();
+		const { output, run } = await start([task], downloads, tries);
+		expect([run.status, output.length, rows()]).toEqual(['success', 1, 1]);
+		expect((await start([task])).output).toEqual([]);
+	});
+
+	it("by Retry On Fail goes on where the database's answer was lost", async () => {
+		const task = finished();
+		store.answerIsLost = true;
+		expect((await start([task], {}, tries)).output).toHaveLength(1);
+		expect((await start([task])).output).toEqual([]);
+	});
+
+	it('by Retry On Fail starts nothing where the task was not recorded, and another was first', async () => {
+		const task = finished();
+		await start([task]);
+		store.nextError = new Error('SQLITE_BUSY: database is locked');
+		expect((await start([task], {}, tries)).output).toEqual([]);
+	});
+
+	const retried = async (task: INodeExecutionData, options: IDataObject) => {
+		const trigger = on.workflow({ ...TRIGGER, parameters: { options } });
+		const failed = await passTime(startTrigger(trigger, [task]));
+		return [failed, await passTime(retryExecution(trigger, failed))] as const;
+	};
+
+	it('from the list goes on after a download that went wrong', async () => {
+		on.service.configure({ mediaStatus: { status: 503, times: 1 } });
+		const task = finished();
+		const [failed, retry] = await retried(task, downloads);
+		expect([failed.run.status, retry.output.length, rows()]).toEqual(['error', 1, 1]);
+		expect((await start([task])).output).toEqual([]);
+	});
+
+	it('from the list leaves a row where there was none, so that a later callback starts nothing', async () => {
+		const task = finished();
+		store.nextError = new Error('SQLITE_BUSY: database is locked');
+		const [failed, retry] = await retried(task, {});
+		expect([failed.run.status, retry.output.length, rows()]).toEqual(['error', 1, 1]);
+		expect((await start([task])).output).toEqual([]);
+	});
+});
+
+describe('a request to start again', () => {
+	/** As the gate admits it. */
+	const again = ({ json }: INodeExecutionData, startAgain: string) => ({
+		json: { ...json, startAgain },
+	});
+
+	it('starts the workflow with a task that has started it, once for each who asks', async () => {
+		const task = finished();
+		await start([task]);
+		const runs = [];
+		for (const who of ['a', 'a', 'b', 'a']) runs.push(await start([again(task, who)]));
+		expect(runs.map(({ output }) => output.length)).toEqual([1, 0, 1, 0]);
+		expect(runs[0]?.output[0]?.json).not.toHaveProperty('startAgain');
+	});
+
+	it('leaves the task as one that has started, also where it had not', async () => {
+		const task = finished();
+		expect((await start([again(task, 'a')])).output).toHaveLength(1);
+		expect((await start([task])).output).toEqual([]);
+	});
+
+	it('starts once where ten of one who asks begin at the same moment', async () => {
+		const task = finished();
+		await start([task]);
+		const runs = await Promise.all(
+			Array.from({ length: 10 }, async () => await start([again(task, 'a')])),
+		);
+		expect(runs.filter(({ output }) => output.length > 0)).toHaveLength(1);
 	});
 });
 

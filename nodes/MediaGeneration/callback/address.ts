@@ -4,25 +4,30 @@ import { UserError } from 'n8n-workflow';
 /** The query parameter of a callback address that carries the token. */
 export const TOKEN_PARAMETER = 'token';
 
+/** The one that carries what the user wants to get back with the result. */
+export const REFERENCE_PARAMETER = 'reference';
+
 /**
  * The token that proves that a callback address was given out by somebody who has the API key. The specification
  * shows no signature on callbacks (section 6), so the address itself carries the proof.
  *
  * @param path the path of the callback URL, e.g. `/webhook/…/callback`
- * @returns hex HMAC-SHA-256 of the path, keyed with the API key
+ * @param reference the address's reference, if it carries one. A line break sets it apart: a path has none.
+ * @returns hex HMAC-SHA-256 of the path, and of the reference behind it, keyed with the API key
  */
-export function callbackToken(path: string, apiKey: string): string {
-	return createHmac('sha256', apiKey).update(path).digest('hex');
+export function callbackToken(path: string, apiKey: string, reference?: string): string {
+	return sign(reference === undefined ? path : `${path}\n${reference}`, apiKey);
 }
 
 /**
  * The address to give to the service as `webhook_url`.
  *
  * @param url the URL of a Media Generation Trigger, with or without a token
+ * @param reference comes back with the callback, under the token; where left out, the URL keeps what it has
  * @returns the URL with its token
  * @throws UserError where it is no http or https address
  */
-export function callbackAddress(url: string, apiKey: string): string {
+export function callbackAddress(url: string, apiKey: string, reference?: string): string {
 	if (!URL.canParse(url.trim())) {
 		throw new UserError(`The parameter 'Callback URL' is not a valid address: '${url}'`, {
 			description: 'Copy the production URL from the Media Generation Trigger.',
@@ -35,7 +40,12 @@ export function callbackAddress(url: string, apiKey: string): string {
 				'Copy the production URL from the Media Generation Trigger, which starts with https:// or http://.',
 		});
 	}
-	address.searchParams.set(TOKEN_PARAMETER, callbackToken(address.pathname, apiKey));
+	const { pathname, searchParams } = address;
+	const kept = reference ?? searchParams.get(REFERENCE_PARAMETER);
+	if (kept !== null) searchParams.set(REFERENCE_PARAMETER, kept);
+	// As it is read back: half of a character cannot travel.
+	const carried = searchParams.get(REFERENCE_PARAMETER) ?? undefined;
+	searchParams.set(TOKEN_PARAMETER, callbackToken(pathname, apiKey, carried));
 	return address.href;
 }
 
@@ -46,14 +56,30 @@ export function callbackAddress(url: string, apiKey: string): string {
  * @param paths the paths under which this trigger is reached: its public one, and the one of this request
  *   (they differ behind a reverse proxy that cuts a prefix off, and for a test URL); asked for one by one, because
  *   some take n8n an evaluation
+ * @param reference the other query parameter, in the same way; undefined where it is not there
  */
-export function isTokenValid(token: unknown, paths: Iterable<string>, apiKey: string): boolean {
-	if (typeof token !== 'string') return false;
-	const given = Buffer.from(token);
+export function isTokenValid(
+	token: unknown,
+	paths: Iterable<string>,
+	apiKey: string,
+	reference?: unknown,
+): boolean {
+	if (reference !== undefined && typeof reference !== 'string') return false;
 	for (const path of paths) {
-		const expected = Buffer.from(callbackToken(path, apiKey));
-		// Constant time, so that the token cannot be guessed byte by byte.
-		if (given.length === expected.length && timingSafeEqual(given, expected)) return true;
+		if (isSame(token, callbackToken(path, apiKey, reference))) return true;
 	}
 	return false;
+}
+
+/** @returns hex HMAC-SHA-256 of the text */
+export function sign(text: string, apiKey: string): string {
+	return createHmac('sha256', apiKey).update(text).digest('hex');
+}
+
+/** Whether somebody sent the right signature. */
+export function isSame(sent: unknown, expected: string): boolean {
+	if (typeof sent !== 'string') return false;
+	const [given, right] = [Buffer.from(sent), Buffer.from(expected)];
+	// Constant time, so that a signature cannot be guessed byte by byte.
+	return given.length === right.length && timingSafeEqual(given, right);
 }

@@ -6,62 +6,104 @@ import { ServiceError } from '../service/serviceError';
 import { findTaskId } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { systemClock } from '../shared/clock';
-import { isTokenValid, TOKEN_PARAMETER } from './address';
+import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from './address';
 import { type Answer, tryAgain } from './answer';
 import { CallbackCredentials } from './credentialCache';
+import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
 
 /** Larger bodies are refused: the record is read from the service anyway. */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
 const credentials = new CallbackCredentials(systemClock);
 
+/** A callback that may be believed. */
+export interface Admission {
+	connection: Connection;
+	/** The only thing that is believed of the body. */
+	taskId: string;
+	/** What the address carries under its token. */
+	reference?: string;
+	/** Who asks, with a signature of its own, to start for the task although it has started before. */
+	startAgain?: string;
+}
+
 /**
- * The checks that need no request, cheapest first: token, size, task id.
+ * The checks that need no request: the address and its token, size, task id.
  *
  * @param requireToken whether the URL must carry a valid token
  * @param paths the paths for which a token is good
- * @returns the task id, the only thing that is believed of a body, and the service; or the answer that refuses the
- *   callback
+ * @returns what may be believed of the callback; or the answer that refuses it
  * @see specification, section 6
  */
 export async function checkCallback(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	paths: () => Iterable<string>,
-): Promise<Answer | { connection: Connection; taskId: string }> {
-	const admission = await attempt(async () => await checkToken(context, requireToken, paths));
-	if ('error' in admission) {
-		const { error } = admission;
-		context.logger.warn(
-			`${context.getNode().name}: a callback could not be checked. ${error instanceof Error ? error.message : ''}`,
-		);
-		return tryAgain('The credential cannot be used at the moment');
-	}
-	const connection = admission.value;
-	if ('status' in connection) return connection;
-	const body = checkBody(context);
-	return 'status' in body ? body : { connection, taskId: body.taskId };
+): Promise<Answer | Admission> {
+	const admission = await attempt(async () => await check(context, requireToken, paths));
+	if ('value' in admission) return admission.value;
+	warn(context, 'a callback could not be checked', admission.error);
+	return tryAgain('The credential cannot be used at the moment');
 }
 
-/** Checks the token, once more with the present credential before it is refused: the key may have been changed. */
-async function checkToken(
+/** Says in n8n's log why a callback could not be decided. */
+export function warn(context: IWebhookFunctions, what: string, error: unknown): void {
+	const why = error instanceof Error ? error.message : '';
+	context.logger.warn(`${context.getNode().name}: ${what}. ${why}`);
+}
+
+async function check(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	paths: () => Iterable<string>,
-): Promise<Connection | Answer> {
+): Promise<Answer | Admission> {
+	const body = checkBody(context);
+	const prove = (connection: Connection) =>
+		proveRequest(context, connection, requireToken, paths, body);
 	const known = connectWith(context, await credentials.get(context));
-	if (!requireToken) return known;
-	const query = context.getQueryData();
-	const token = isRecord(query) ? query[TOKEN_PARAMETER] : undefined;
-	if (isTokenValid(token, paths(), known.apiKey)) return known;
-	const present = connectWith(context, await credentials.refresh(context));
-	const isChanged = present.apiKey !== known.apiKey;
-	if (isChanged && isTokenValid(token, paths(), present.apiKey)) return present;
-	return {
-		status: 401,
-		body: { message: "The callback URL's token is missing or does not match" },
-	};
+	let proof = prove(known);
+	if ('status' in proof) {
+		// Once more with the present credential before it is refused: the key may have been changed.
+		const present = connectWith(context, await credentials.refresh(context));
+		if (present.apiKey !== known.apiKey) proof = prove(present);
+	}
+	return 'status' in proof || !('status' in body) ? proof : body;
 }
+
+/** Checks what the request is signed with. */
+function proveRequest(
+	context: IWebhookFunctions,
+	connection: Connection,
+	requireToken: boolean,
+	paths: () => Iterable<string>,
+	body: Answer | { taskId: string },
+): Answer | Admission {
+	const { apiKey } = connection;
+	const query: unknown = context.getQueryData();
+	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = isRecord(query)
+		? query
+		: {};
+	// A reference is believed under a token alone.
+	const isFree = !requireToken && reference === undefined;
+	if (!isFree && !isTokenValid(token, paths(), apiKey, reference)) {
+		return refuse("The callback URL's token is missing or does not match");
+	}
+	const taskId = 'taskId' in body ? body.taskId : '';
+	const admission = {
+		connection,
+		taskId,
+		...(typeof reference === 'string' && { reference }),
+	};
+	const { [START_AGAIN_HEADER]: header } = context.getRequestObject().headers;
+	if (header === undefined) return admission;
+	for (const path of paths()) {
+		const startAgain = checkStartAgain(header, { path, taskId, apiKey });
+		if (startAgain !== undefined) return { ...admission, startAgain };
+	}
+	return refuse('The request to start again is not signed with the same API key, or came too late');
+}
+
+const refuse = (message: string): Answer => ({ status: 401, body: { message } });
 
 function checkBody(context: IWebhookFunctions): Answer | { taskId: string } {
 	const request = context.getRequestObject();

@@ -1,12 +1,13 @@
-import type { IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
+import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8n-workflow';
 
 import { taskJson } from '../report/items';
 import type { Connection } from '../service/connect';
-import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import type { FinishedTask } from '../service/taskRecord';
+import { attempt } from '../shared/attempt';
 import { type Clock, systemClock } from '../shared/clock';
 import { within } from '../shared/within';
 import { type Answer, answer, DUPLICATE, tryAgain } from './answer';
-import { checkCallback, explainRead } from './admission';
+import { type Admission, checkCallback, explainRead, warn } from './admission';
 import { RecentTasks } from './recentCallbacks';
 
 /** For the read of the task, and for waiting on a callback of the same task: the answer must be out in 10 s. */
@@ -37,25 +38,32 @@ export async function admitCallback(
 	context: IWebhookFunctions,
 	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
-	const requireToken = context.getNodeParameter('options.requireToken', true) !== false;
-	const checked = await checkCallback(context, requireToken, () => pathsOf(context));
+	const required = await attempt(
+		async () => context.getNodeParameter('options.requireToken', true) !== false,
+	);
+	if ('error' in required) return answer(context, unreadable(context, required.error));
+	const checked = await checkCallback(context, required.value, () => pathsOf(context));
 	if ('status' in checked) return answer(context, checked);
+	const selected = await attempt(async () => selectedEvents(context));
+	if ('error' in selected) return answer(context, unreadable(context, selected.error));
 
-	const { connection, taskId } = checked;
+	const { connection, taskId, startAgain } = checked;
 	const giveUpAt = clock.now() + READ_LIMIT_MS;
 	// What is left of the time where it was spent on waiting for another callback.
 	const read = async () =>
 		await readFinished(
 			connection,
 			taskId,
-			selectedEvents(context),
+			selected.value,
 			Math.max(1, giveUpAt - clock.now()),
 			clock,
 		);
 	// A test run shows every event, also one that was seen before.
-	if (context.getMode() === 'manual') return admit(context, await read());
+	if (context.getMode() === 'manual') return admit(context, await read(), checked);
 
-	const key = `${context.getWorkflow().id}/${context.getNode().id}/${taskId}`;
+	const place = `${context.getWorkflow().id}/${context.getNode().id}`;
+	// Who asks to start again is held back by nobody but himself.
+	const key = `${place}/${startAgain === undefined ? '' : `${startAgain} again `}${taskId}`;
 	for (;;) {
 		if (recent.has(key)) return answer(context, DUPLICATE);
 		const earlier = recent.earlier(key);
@@ -69,15 +77,23 @@ export async function admitCallback(
 		}
 		if (typeof outcome === 'object') return answer(context, outcome);
 	}
+	const response = context.getResponseObject();
 	const settle = recent.begin(key);
+	// From here to the settling nothing may throw: whoever comes with this task would wait for it for ever.
 	const result = await read();
 	if ('status' in result) {
 		settle(result);
 		return answer(context, result);
 	}
 	recent.handOver(key);
-	recent.settleByAnswer(settle, context.getResponseObject());
-	return admit(context, result);
+	recent.settleByAnswer(settle, response);
+	return admit(context, result, checked);
+}
+
+/** To come again is right: nothing was recorded, and the task is paid for. */
+function unreadable(context: IWebhookFunctions, error: unknown): Answer {
+	warn(context, "a callback waits until the trigger's parameters can be read", error);
+	return tryAgain("The trigger's parameters cannot be read");
 }
 
 /** The paths for which a token is good: the one of this very request, and the public one. */
@@ -88,8 +104,10 @@ function* pathsOf(context: IWebhookFunctions): Iterable<string> {
 }
 
 function selectedEvents(context: IWebhookFunctions): string[] {
-	const events = context.getNodeParameter('events', ['SUCCESS', 'FAILURE']);
-	return Array.isArray(events) ? events.map(String) : [];
+	const events: unknown = context.getNodeParameter('events', ['SUCCESS', 'FAILURE']);
+	if (typeof events === 'string') return [events];
+	if (!Array.isArray(events)) throw new UserError("The parameter 'Events' is not a list");
+	return events.map(String);
 }
 
 async function readFinished(
@@ -99,21 +117,28 @@ async function readFinished(
 	limitMs: number,
 	clock: Clock,
 ): Promise<FinishedTask | Answer> {
-	let task: TaskRecord | undefined;
-	try {
-		task = await within(client.readTask(taskId, limitMs), limitMs, clock);
-	} catch (error) {
-		return explainRead(error);
-	}
+	const read = await attempt(
+		async () => await within(client.readTask(taskId, limitMs), limitMs, clock),
+	);
+	if ('error' in read) return explainRead(read.error);
+	const task = read.value;
 	if (task === undefined) return tryAgain('The service did not answer in time');
 	if (task.state === 'PENDING') return tryAgain('The task is not finished yet');
 	return events.includes(task.state) ? task : NOT_SELECTED;
 }
 
-function admit(context: IWebhookFunctions, result: FinishedTask | Answer): IWebhookResponseData {
+function admit(
+	context: IWebhookFunctions,
+	result: FinishedTask | Answer,
+	{ reference, startAgain }: Admission,
+): IWebhookResponseData {
 	if ('status' in result) return answer(context, result);
+	const json = {
+		...taskJson(result, reference === undefined ? {} : { reference }),
+		...(startAgain !== undefined && { startAgain }),
+	};
 	return {
-		workflowData: [[{ json: taskJson(result) }]],
+		workflowData: [[{ json }]],
 		webhookResponse: { accepted: true, taskId: result.taskId },
 	};
 }

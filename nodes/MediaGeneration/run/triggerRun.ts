@@ -7,19 +7,18 @@ import { ItemParameters } from '../shared/parameters';
 import { isRecord } from '../shared/json';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
-import { recordOnce } from '../callback/startedTasks';
+import { mayStart } from '../callback/startedTasks';
 
 /**
  * Starts the workflow for the tasks that the gate admitted, each once.
  *
- * A test run and a retry from the list of executions are meant by whoever starts them, so they pass without a look
- * at the ledger.
+ * A test run is meant by whoever starts it, so it neither asks the ledger nor leaves anything there.
  *
- * @returns the items to go on with: none for a task that has started the workflow before
+ * @returns the items to go on with: none for a task that another execution has started with
  * @throws NodeOperationError where a result cannot be downloaded, unless the node's *On Error* lets it out
  */
 export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
-	const isRepetition = ['manual', 'retry'].includes(context.getMode());
+	const isTest = context.getMode() === 'manual';
 	const parameters = new ItemParameters(context, 0);
 	// Read before the ledger is asked: from then on the task counts as started.
 	const options = readOutputOptions((name) => parameters.option(name));
@@ -27,22 +26,36 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	for (const { json } of context.getInputData()) {
 		if (typeof json.taskId !== 'string' || !isRecord(json.record)) continue;
 		const task = parseTaskRecord(json.taskId, json.record);
-		if (!isRepetition && !(await recordOnce(context, task.taskId))) continue;
+		if (!isTest && !(await isToStart(context, task.taskId, json.startAgain))) continue;
 		// Where the process is killed from here on, n8n keeps nothing of the execution that names the task.
 		context.logger.info(
 			`${context.getNode().name}: task ${task.taskId} starts the workflow (execution ${context.getExecutionId()})`,
 		);
-		output.push(...(await itemsOf(context, task, options)));
+		output.push(...(await itemsOf(context, task, json.reference, options)));
 	}
 	return output;
+}
+
+/** @param startAgain who asks to start although the task has started before: that is done once for each who asks */
+async function isToStart(
+	context: IExecuteFunctions,
+	taskId: string,
+	startAgain: unknown,
+): Promise<boolean> {
+	const isFirst = await mayStart(context, taskId);
+	// By now there is a row either way, so that the task's callback, should it come at last, starts nothing.
+	if (typeof startAgain !== 'string') return isFirst;
+	// No task has this name: an id begins with no space.
+	return await mayStart(context, ` ${startAgain} ${taskId}`);
 }
 
 async function itemsOf(
 	context: IExecuteFunctions,
 	task: TaskRecord,
+	reference: unknown,
 	options: OutputOptions,
 ): Promise<INodeExecutionData[]> {
-	const json = taskJson(task);
+	const json = taskJson(task, typeof reference === 'string' ? { reference } : {});
 	if (!options.download || task.state !== 'SUCCESS') {
 		return taskItems(task, json, options, undefined, undefined);
 	}

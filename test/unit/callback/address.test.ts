@@ -38,6 +38,27 @@ describe('a callback address', () => {
 	});
 
 	it.each([
+		['row 7'],
+		['a&b=c#d?e'],
+		['+ %20 "quotes"\nand a line'],
+		['ü🙂'],
+		['half of a character \uD83D'],
+		['x'.repeat(500)],
+	])('carries the reference %j under a token that covers both', (reference) => {
+		const { pathname, searchParams } = new URL(callbackAddress(`${url}?lane=2`, KEY, reference));
+		const carried = searchParams.get('reference') ?? '';
+		expect(carried).toBe(reference.toWellFormed());
+		expect(searchParams.get('token')).toBe(hmac(`${pathname}\n${carried}`));
+		expect(searchParams.get('lane')).toBe('2');
+	});
+
+	it('made of one with a reference keeps it, unless there is another', () => {
+		const first = callbackAddress(url, KEY, 'row 7');
+		expect(callbackAddress(first, KEY)).toBe(first);
+		expect(callbackAddress(first, KEY, 'row 8')).toBe(callbackAddress(url, KEY, 'row 8'));
+	});
+
+	it.each([
 		['n8n.example.com/webhook', 'is not a valid address'],
 		['', 'is not a valid address'],
 		['ftp://n8n.example.com/webhook', "starts with 'ftp:'"],

@@ -1,4 +1,4 @@
-import { recordOnce } from '../../../nodes/MediaGeneration/callback/startedTasks';
+import { mayStart } from '../../../nodes/MediaGeneration/callback/startedTasks';
 import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
 import type { ProcessedData } from '../../workflow/processedData';
 import { SECOND_ROW, useProcessedData } from '../../workflow/processedData';
@@ -6,6 +6,13 @@ import { SECOND_ROW, useProcessedData } from '../../workflow/processedData';
 const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
 
 const contextOf = (id = 'trigger') => executeContext({ node: { ...TRIGGER, id }, credential });
+
+/** Another execution than that of `contextOf`. */
+const executionOf = (id: string) => {
+	const context = contextOf();
+	context.getExecutionId = () => id;
+	return context;
+};
 
 let store: ProcessedData;
 beforeAll(async () => {
@@ -15,35 +22,69 @@ beforeEach(() => store.rows.clear());
 
 it('a task is recorded by the first who comes with it, and by nobody after', async () => {
 	const results = [];
-	for (let call = 0; call < 3; call++) results.push(await recordOnce(contextOf(), 'task-1'));
+	for (let call = 0; call < 3; call++) results.push(await mayStart(contextOf(), 'task-1'));
 	expect(results).toEqual([true, false, false]);
 });
 
 it('of many who come at the same moment exactly one records it', async () => {
 	const results = await Promise.all(
-		Array.from({ length: 20 }, async () => await recordOnce(contextOf(), 'task-1')),
+		Array.from({ length: 20 }, async () => await mayStart(contextOf(), 'task-1')),
 	);
 	expect(results.filter(Boolean)).toHaveLength(1);
 });
 
 it('each task has a row of its own, so that the table key decides', async () => {
 	const context = contextOf();
-	await Promise.all(['a', 'b', 'c'].map(async (task) => await recordOnce(context, task)));
-	expect([...store.rows.values()]).toEqual([['a'], ['b'], ['c']]);
+	await Promise.all(['a', 'b', 'c'].map(async (task) => await mayStart(context, task)));
+	expect([...store.rows.values()].map(([first]) => first)).toEqual(['a', 'b', 'c']);
 });
 
 it('each trigger node records for itself', async () => {
 	expect([
-		await recordOnce(contextOf('first'), 'task-1'),
-		await recordOnce(contextOf('second'), 'task-1'),
+		await mayStart(contextOf('first'), 'task-1'),
+		await mayStart(contextOf('second'), 'task-1'),
 	]).toEqual([true, true]);
+});
+
+describe('the execution that recorded a task', () => {
+	it('goes on with it in its next try, also where the row is gone meanwhile', async () => {
+		const context = contextOf();
+		expect(await mayStart(context, 'task-1')).toBe(true);
+		store.rows.clear();
+		expect(await mayStart(context, 'task-1')).toBe(true);
+		expect(store.rows.size).toBe(0);
+	});
+
+	it("goes on where the row was written and the database's answer was lost", async () => {
+		const context = contextOf();
+		store.answerIsLost = true;
+		await expect(mayStart(context, 'task-1')).rejects.toThrow('connection');
+		expect(await mayStart(context, 'task-1')).toBe(true);
+		expect(await mayStart(contextOf(), 'task-1')).toBe(false);
+	});
+
+	it('does not where nothing was written, and another was first meanwhile', async () => {
+		const context = contextOf();
+		store.nextError = new Error('connection terminated unexpectedly');
+		await expect(mayStart(context, 'task-1')).rejects.toThrow('connection');
+		expect(await mayStart(executionOf('2'), 'task-1')).toBe(true);
+		expect(await mayStart(context, 'task-1')).toBe(false);
+		expect(await mayStart(context, 'task-1')).toBe(false);
+	});
+
+	it('knows each task by itself', async () => {
+		const context = contextOf();
+		await mayStart(executionOf('2'), 'task-2');
+		expect(await mayStart(context, 'task-1')).toBe(true);
+		expect(await mayStart(context, 'task-2')).toBe(false);
+	});
 });
 
 it.each(Object.entries(SECOND_ROW))(
 	'the refusal of a second row by %s means that the task was recorded',
 	async (_database, error) => {
 		store.nextError = error;
-		expect(await recordOnce(contextOf(), 'task-1')).toBe(false);
+		expect(await mayStart(contextOf(), 'task-1')).toBe(false);
 	},
 );
 
@@ -51,13 +92,13 @@ it.each(['SQLITE_BUSY: database is locked', 'connection terminated unexpectedly'
 	'another trouble of the database is no answer: %s',
 	async (message) => {
 		store.nextError = new Error(message);
-		await expect(recordOnce(contextOf(), 'task-1')).rejects.toThrow(message);
+		await expect(mayStart(contextOf(), 'task-1')).rejects.toThrow(message);
 	},
 );
 
 it('the node has its own id again as soon as the helper was called', async () => {
 	const context = contextOf();
-	const recording = recordOnce(context, 'task-1');
+	const recording = mayStart(context, 'task-1');
 	const idMeanwhile = context.getExecuteData().node.id;
 	await recording;
 	expect(idMeanwhile).toBe('trigger');
@@ -74,7 +115,7 @@ it('the node has its own id again where the helper throws', async () => {
 	context.helpers.checkProcessedAndRecord = () => {
 		throw new Error('No store');
 	};
-	await expect(recordOnce(context, 'task-1')).rejects.toThrow('No store');
+	await expect(mayStart(context, 'task-1')).rejects.toThrow('No store');
 	expect(context.getExecuteData().node.id).toBe('trigger');
 });
 
@@ -83,7 +124,7 @@ it('an n8n that does not look at the id gets one row, and that is logged once', 
 	const recordInOneRow = async (task: string) => {
 		const context = contextOf();
 		context.helpers.checkProcessedAndRecord = async (items) => ({ new: items, processed: [] });
-		return await recordOnce(context, task);
+		return await mayStart(context, task);
 	};
 	expect([await recordInOneRow('a'), await recordInOneRow('b')]).toEqual([true, true]);
 	expect(warn.mock.calls).toEqual([[expect.stringContaining('in one row')]]);

@@ -1,6 +1,10 @@
 import nock from 'nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import {
+	START_AGAIN_HEADER,
+	startAgainHeader,
+} from '../../../nodes/MediaGeneration/callback/startAgain';
 import { API_KEY, TRIGGER_PATH } from '../../workflow/engine';
 import { fakeTime, passTime, settle } from '../../workflow/time';
 import { type Arrived, type Callback, deliver as deliverTo, outcome, SERVICE } from './webhook';
@@ -69,6 +73,7 @@ describe('a callback with the right token', () => {
 		[{ id: 'task-1' }],
 		[{ data: { task_id: 'task-1' } }],
 		[{ task: { id: 'task-1' } }],
+		[{ id: 'evt_1', type: 'task.completed', data: { taskId: 'task-1' } }],
 	])('may name its task as %j', async (body) => {
 		service();
 		expect(await outcome(deliver({ body }))).toEqual(STARTS);
@@ -129,6 +134,175 @@ describe('without the need for a token', () => {
 	});
 });
 
+describe('a reference in the address', () => {
+	const query = { reference: 'row 7\n"ü🙂"&=' };
+	const token = callbackToken(TRIGGER_PATH, API_KEY, query.reference);
+	const requireToken = (value: boolean) => ({ parameters: { options: { requireToken: value } } });
+
+	it('comes with the task', async () => {
+		service();
+		const [started] = STARTS.starts;
+		expect(await outcome(deliver({ query, token }))).toEqual({
+			starts: [{ ...started, reference: query.reference }],
+		});
+	});
+
+	it.each<[string, Callback]>([
+		['was altered', { query: { reference: 'row 8' }, token }],
+		['was taken out', { token }],
+		['was made empty', { query: { reference: '' }, token }],
+		['was added', { query }],
+		['was added empty', { query: { reference: '' } }],
+		['is there twice', { query: { reference: ['row 7', 'row 8'] }, token }],
+		['has no token', { query, token: null }],
+		['has no token, and none is needed', { query, token: null, ...requireToken(false) }],
+		[
+			'was altered, and no token is needed',
+			{ query: { reference: 'x' }, token, ...requireToken(false) },
+		],
+	])('that %s is refused, and the service is not asked', async (_what, callback) => {
+		const read = service();
+		expect(await outcome(deliver(callback))).toMatchObject({ status: 401 });
+		expect(read.isDone()).toBe(false);
+	});
+
+	it('with its token comes with the task also where no token is needed', async () => {
+		service();
+		expect(await outcome(deliver({ query, token, ...requireToken(false) }))).toMatchObject({
+			starts: [query],
+		});
+	});
+});
+
+describe('a request to start again', () => {
+	const RUN = 'a'.repeat(32);
+	const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
+	const asking = (run = RUN, of: Partial<typeof subject> = {}) => ({
+		headers: startAgainHeader({ ...subject, ...of }, run),
+	});
+	const [started] = STARTS.starts;
+	const startsAgain = (startAgain = RUN) => ({ starts: [{ ...started, startAgain }] });
+
+	/** The task's own callback, which has started the workflow. */
+	const hasStarted = async () => {
+		service();
+		const first = deliver();
+		await outcome(first);
+		first.response.end(200);
+	};
+
+	it('starts the workflow with a task that has started it a moment ago', async () => {
+		await hasStarted();
+		service();
+		expect(await outcome(deliver(asking()))).toEqual(startsAgain());
+	});
+
+	it('starts it once for each who asks', async () => {
+		await hasStarted();
+		service();
+		const first = deliver(asking());
+		expect(await outcome(first)).toEqual(startsAgain());
+		first.response.end(200);
+		expect(await outcome(deliver(asking()))).toMatchObject(DUPLICATE);
+		service();
+		const other = 'b'.repeat(32);
+		expect(await outcome(deliver(asking(other)))).toEqual(startsAgain(other));
+	});
+
+	it('goes along with a reference', async () => {
+		service();
+		const query = { reference: 'row 7' };
+		const token = callbackToken(TRIGGER_PATH, API_KEY, 'row 7');
+		expect(await outcome(deliver({ ...asking(), query, token }))).toMatchObject({
+			starts: [{ reference: 'row 7', startAgain: RUN }],
+		});
+	});
+
+	it('may be signed with a key that was changed a moment ago', async () => {
+		service({}, 500);
+		await outcome(deliver());
+		jest.setSystemTime(Date.now() + 3000);
+		service();
+		const apiKey = 'sk-live-new';
+		expect(await outcome(deliver({ apiKey, ...asking(RUN, { apiKey }) }))).toEqual(startsAgain());
+	});
+
+	const name = START_AGAIN_HEADER;
+	const good = asking().headers[name] ?? '';
+	it.each<[string, Callback]>([
+		[
+			'the token of the address in its place',
+			{ headers: { [name]: callbackToken(TRIGGER_PATH, API_KEY) } },
+		],
+		[
+			'the token as its signature',
+			{ headers: { [name]: `${Date.now()}.${RUN}.${callbackToken(TRIGGER_PATH, API_KEY)}` } },
+		],
+		['no signature', { headers: { [name]: 'true' } }],
+		['nothing in it', { headers: { [name]: '' } }],
+		['a signature of another key', asking(RUN, { apiKey: 'sk-live-other' })],
+		['a signature for another task', asking(RUN, { taskId: 'task-2' })],
+		['a signature for another trigger', asking(RUN, { path: '/webhook/other/callback' })],
+		[
+			'the signature of somebody else who asks',
+			{ headers: { [name]: good.replace(RUN, 'b'.repeat(32)) } },
+		],
+		['a body without a task', { ...asking(), body: {} }],
+		['a good signature but no token', { ...asking(), token: null }],
+		[
+			'a signature of another key, where no token is needed',
+			{
+				...asking(RUN, { apiKey: 'x' }),
+				token: null,
+				parameters: { options: { requireToken: false } },
+			},
+		],
+	])('with %s is refused, and the service is not asked', async (_what, callback) => {
+		const read = service();
+		expect(await outcome(deliver(callback))).toMatchObject({ status: 401 });
+		expect(read.isDone()).toBe(false);
+	});
+
+	it.each([
+		[-6, 401],
+		[-4, 'starts'],
+		[4, 'starts'],
+		[6, 401],
+	])('made %d minutes from now comes to %s', async (minutes, result) => {
+		const headers = startAgainHeader(subject, RUN, Date.now() + minutes * 60_000);
+		service();
+		const came = await outcome(deliver({ headers }));
+		expect('starts' in came ? 'starts' : came.status).toBe(result);
+	});
+
+	it.each<[string, Callback]>([
+		['body', { body: { taskId: 'task-1', startAgain: RUN } }],
+		['query', { query: { startAgain: RUN, [name]: good } }],
+	])('in the %s of a callback is not heard', async (_where, callback) => {
+		await hasStarted();
+		expect(await outcome(deliver(callback))).toMatchObject(DUPLICATE);
+	});
+});
+
+describe("the trigger's own parameters, where they cannot be read", () => {
+	const broken = "={{ $('No such node').first().json.events }}";
+
+	it.each([
+		['Events', { events: broken }],
+		['Events that come to nothing', { events: '={{ $json.events }}' }],
+		['Require Token', { options: { requireToken: broken } }],
+	])(
+		'%s: the sender comes again, and then the task starts the workflow',
+		async (_what, parameters) => {
+			const read = service();
+			expect(await outcome(deliver({ parameters }))).toMatchObject(TRY_AGAIN);
+			expect(await outcome(deliver({ parameters }))).toMatchObject(TRY_AGAIN);
+			expect(read.isDone()).toBe(false);
+			expect(await outcome(deliver())).toEqual(STARTS);
+		},
+	);
+});
+
 describe('what the service says of the task', () => {
 	it.each([404, 410])('HTTP %d is answered 404', async (status) => {
 		service({}, status);
@@ -182,6 +356,11 @@ describe('events', () => {
 			status: 200,
 			body: { accepted: false, reason: 'event not selected' },
 		});
+	});
+
+	it('may be one by an expression', async () => {
+		service();
+		expect(await outcome(deliver({ parameters: { events: '={{ "SUCCESS" }}' } }))).toEqual(STARTS);
 	});
 
 	it('FAILURE is one of the two that are selected by default', async () => {

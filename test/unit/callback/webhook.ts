@@ -58,6 +58,8 @@ export class FakeResponse extends EventEmitter {
 export interface Callback {
 	body?: unknown;
 	token?: string | string[] | null;
+	/** The rest of the query. */
+	query?: IDataObject;
 	/** The path of the request where it is not the public one. */
 	path?: string;
 	rawBody?: Buffer;
@@ -83,6 +85,7 @@ export function deliver({
 	apiKey = API_KEY,
 	token = callbackToken(TRIGGER_PATH, apiKey),
 	headers = {},
+	query = {},
 	parameters = {},
 	node = 'trigger',
 	baseUrl = SERVICE,
@@ -93,7 +96,7 @@ export function deliver({
 	const request = {
 		body,
 		headers,
-		query: token === null ? {} : { token },
+		query: { ...query, ...(token !== null && { token }) },
 		params: {},
 		originalUrl: `${path}?token=…`,
 		rawBody: rawBody ?? Buffer.from(JSON.stringify(body)),
