@@ -15,7 +15,7 @@ const FIRST_PROBE = 4;
 
 /** A place for one create. */
 export interface Ticket {
-	/** Milliseconds since 1970. */
+	/** Milliseconds of the clock. */
 	sentAt: number;
 }
 
@@ -43,7 +43,7 @@ export class AccountLimits {
 
 	private lastRefusal: ServiceError | undefined;
 
-	/** Since when nobody is let in and nothing finishes, milliseconds since 1970. */
+	/** Since when nobody is let in and nothing finishes, milliseconds of the clock. */
 	private quietSince: number | undefined;
 
 	private finishedSinceRefusal = 0;

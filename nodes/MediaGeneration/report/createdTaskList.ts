@@ -21,7 +21,9 @@ export class CreatedTaskList {
 		if (this.states.size === 0) return undefined;
 		const byState = new Map<string, string[]>();
 		for (const [taskId, state] of this.states) {
-			byState.set(state, [...(byState.get(state) ?? []), taskId]);
+			const ids = byState.get(state);
+			if (ids) ids.push(taskId);
+			else byState.set(state, [taskId]);
 		}
 		const lists = [...byState].map(([state, ids]) => `${state}: ${ids.join(', ')}`);
 		return `Tasks created by this run, which the operation Task → Wait fetches: ${lists.join('; ')}.`;

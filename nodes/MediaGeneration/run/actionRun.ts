@@ -74,8 +74,9 @@ class Run {
 		const { client } = connection;
 		this.goesOn = context.continueOnFail();
 		this.signal = context.getExecutionCancelSignal();
-		const pollIntervalMs = Math.min(
-			...plan.items.map((item) => ('kind' in item ? item.pollIntervalMs : Infinity)),
+		const pollIntervalMs = plan.items.reduce(
+			(least, item) => ('kind' in item ? Math.min(least, item.pollIntervalMs) : least),
+			Infinity,
 		);
 		const pace = new ReadPace(clock, pollIntervalMs, Math.min(plan.maxInFlight, plan.items.length));
 		const stopCreating = () => this.stopCreating();

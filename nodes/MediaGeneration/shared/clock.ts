@@ -2,7 +2,10 @@ import { sleep } from 'n8n-workflow';
 
 /** Time as a parameter, so that tests cover hours in no time. */
 export interface Clock {
-	/** Milliseconds since 1970. */
+	/**
+	 * Milliseconds since some moment. They only run forward, whatever becomes of the computer's date: a date comes
+	 * from `Date`, and a wait from here.
+	 */
 	now(): number;
 	/**
 	 * Waits.
@@ -22,7 +25,7 @@ export class Stopped extends Error {
 }
 
 export const systemClock: Clock = {
-	now: () => Date.now(),
+	now: () => performance.now(),
 	async sleep(ms, signal) {
 		if (signal?.aborted) throw new Stopped();
 		await new Promise<void>((resolve, reject) => {

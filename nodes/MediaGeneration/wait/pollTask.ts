@@ -7,6 +7,9 @@ import { type Clock, sleepUntil } from '../shared/clock';
 /** Longest pause between two reads while the service is in trouble. */
 const MAX_BACK_OFF_MS = 30_000;
 
+/** Nearer to each other than this no two reads may be (specification, section 8). */
+const MIN_INTERVAL_MS = 2_000;
+
 /** A record without a state is no passing trouble, but one unlucky answer must not end a paid task. */
 const MAX_UNUSABLE_RECORDS = 3;
 
@@ -14,9 +17,9 @@ export interface WaitOptions {
 	taskId: string;
 	read: (taskId: string) => Promise<TaskRecord>;
 	clock: Clock;
-	/** When to read first, milliseconds since 1970. */
+	/** When to read first, milliseconds of the clock. */
 	firstReadAt: number;
-	/** When to give up, milliseconds since 1970. */
+	/** When to give up, milliseconds of the clock. */
 	deadline: number;
 	pollIntervalMs: number;
 	/** Aborted when the execution is stopped. */
@@ -29,6 +32,9 @@ export interface WaitOptions {
  * Reads a task until it is finished. A read that fails for a passing reason is repeated, ever more slowly, until
  * the deadline; the interval runs from one answer to the next read, so that no task is read sooner than it says.
  *
+ * The last read is made at the deadline itself, and so there is one at least: a task that ended shortly before it is
+ * not reported as unfinished.
+ *
  * @returns the finished task, or what is known of it at the deadline
  * @throws ServiceError where reading on is no use: the key was refused, there is no such task
  * @throws Stopped where the execution was stopped
@@ -39,12 +45,15 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 	let last: TaskRecord | undefined;
 	let lastError: ServiceError | undefined;
 	let due = options.firstReadAt;
+	let notBefore = -Infinity;
 	let failures = 0;
 	let unusable = 0;
 	for (;;) {
-		await sleepUntil(Math.min(due, deadline), clock, signal);
-		if (due > deadline || options.isAbandoned?.()) return { state: 'PENDING', last, lastError };
+		const readAt = due > deadline - MIN_INTERVAL_MS ? deadline : due;
+		await sleepUntil(readAt, clock, signal);
+		if (readAt < notBefore || options.isAbandoned?.()) return { state: 'PENDING', last, lastError };
 		const answer = await attempt(async () => await read(taskId));
+		notBefore = clock.now() + MIN_INTERVAL_MS;
 		if ('value' in answer) {
 			if (answer.value.state !== 'PENDING') return answer.value;
 			last = answer.value;
@@ -58,7 +67,8 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 		if (!(error instanceof ServiceError) || !error.isTransient) throw error;
 		if (error.kind === 'unusableRecord' && ++unusable >= MAX_UNUSABLE_RECORDS) throw error;
 		lastError = error;
+		notBefore = Math.max(notBefore, clock.now() + (error.retryAfterMs ?? 0));
 		const backOff = Math.min(pollIntervalMs * 2 ** failures++, MAX_BACK_OFF_MS);
-		due = clock.now() + Math.max(backOff, error.retryAfterMs ?? 0);
+		due = Math.max(notBefore, clock.now() + backOff);
 	}
 }

@@ -33,7 +33,7 @@ export class ReadPace {
 		this.readGapMs = Math.min(MAX_READ_GAP_MS, pollIntervalMs / Math.max(1, inFlight));
 	}
 
-	/** @returns when the next request that waits for nothing may be sent, milliseconds since 1970 */
+	/** @returns when the next request that waits for nothing may be sent, milliseconds of the clock */
 	requestSlot(): number {
 		const slot = Math.max(this.clock.now(), this.nextRequest);
 		this.nextRequest = slot + REQUEST_GAP_MS;
@@ -41,8 +41,8 @@ export class ReadPace {
 	}
 
 	/**
-	 * @param notBefore milliseconds since 1970
-	 * @returns when a created task's first read is due, milliseconds since 1970
+	 * @param notBefore milliseconds of the clock
+	 * @returns when a created task's first read is due, milliseconds of the clock
 	 */
 	firstReadSlot(notBefore: number): number {
 		const slot = Math.max(notBefore, this.nextFirstRead);

@@ -62,8 +62,9 @@ export class SuspendedItems {
 			results[entry.item.itemIndex] = await this.result(entry, states[index], isSuspended);
 		}
 		if (!isSuspended) return undefined;
-		const longest = Math.max(...this.entries.map(({ item }) => item.timeoutMs));
-		return new Date(this.clock.now() + longest);
+		const longest = this.entries.reduce((most, { item }) => Math.max(most, item.timeoutMs), 0);
+		// n8n goes by the calendar here.
+		return new Date(Date.now() + longest);
 	}
 
 	/** @returns the task; undefined where it could not be read */

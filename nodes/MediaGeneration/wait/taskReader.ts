@@ -26,7 +26,7 @@ export class TaskReader {
 	/**
 	 * Reads a task once.
 	 *
-	 * @param at when, milliseconds since 1970
+	 * @param at when, milliseconds of the clock
 	 * @throws ServiceError where the read brings nothing
 	 * @throws Stopped where the execution was stopped
 	 */
@@ -39,8 +39,8 @@ export class TaskReader {
 	 * Reads a task until it is finished.
 	 *
 	 * @param sent the model and the input, where this run sent them
-	 * @param times.firstReadAt when to read first, milliseconds since 1970
-	 * @param times.deadline when to give up, milliseconds since 1970
+	 * @param times.firstReadAt when to read first, milliseconds of the clock
+	 * @param times.deadline when to give up, milliseconds of the clock
 	 * @param isAbandoned whether nobody needs the answer any more
 	 * @throws ItemError where the task is not finished in time, or cannot be read
 	 * @throws Stopped where the execution was stopped

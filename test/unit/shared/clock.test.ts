@@ -1,4 +1,4 @@
-import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { sleepUntil, Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 
 beforeEach(() => jest.useFakeTimers());
 afterEach(() => jest.useRealTimers());
@@ -33,4 +33,23 @@ it('many sleeps leave no listener on the signal behind', async () => {
 		await slept;
 	}
 	expect([add.mock.calls.length, remove.mock.calls.length]).toEqual([5, 5]);
+});
+
+describe.each([-1, 1])('a date that is changed by %d h meanwhile', (hours) => {
+	it('makes a wait neither longer nor shorter', async () => {
+		const start = systemClock.now();
+		const slept = sleepUntil(start + 10_000, systemClock, undefined).then(
+			() => systemClock.now() - start,
+		);
+		await jest.advanceTimersByTimeAsync(4_000);
+		jest.setSystemTime(Date.now() + hours * 3_600_000);
+		await jest.advanceTimersByTimeAsync(6_000);
+		expect(await Promise.race([slept, 'still asleep'])).toBe(10_000);
+	});
+
+	it('leaves moments that were noted before where they were', () => {
+		const noted = systemClock.now();
+		jest.setSystemTime(Date.now() + hours * 3_600_000);
+		expect(systemClock.now()).toBe(noted);
+	});
 });

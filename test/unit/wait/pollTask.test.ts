@@ -82,7 +82,8 @@ describe('the interval', () => {
 			});
 			await result;
 			expect(reads.length).toBeGreaterThan(700);
-			expect(new Set(pauses(reads))).toEqual(new Set([interval * SECOND]));
+			// The last read waits for the deadline.
+			expect(new Set(pauses(reads).slice(0, -1))).toEqual(new Set([interval * SECOND]));
 		},
 	);
 });
@@ -103,7 +104,7 @@ describe('at the deadline', () => {
 			last: { state: 'PENDING' },
 			lastError: undefined,
 		});
-		expect(reads.map(({ sent }) => sent / SECOND)).toEqual([2, 4, 6]);
+		expect(reads.map(({ sent }) => sent / SECOND)).toEqual([2, 4, 7]);
 		expect(clock.now()).toBe(7 * SECOND);
 	});
 
@@ -126,16 +127,42 @@ describe('at the deadline', () => {
 		expect(await result).toMatchObject({ lastError: undefined });
 	});
 
-	it('a wait shorter than the interval reads nothing', async () => {
+	it('a wait shorter than the interval reads once', async () => {
 		const { result, reads } = waiting(['SUCCESS'], { timeoutMs: SECOND });
-		expect(await result).toEqual({ state: 'PENDING', last: undefined, lastError: undefined });
-		expect(reads).toEqual([]);
+		expect(await result).toMatchObject({ state: 'SUCCESS' });
+		expect(reads.map(({ sent }) => sent / SECOND)).toEqual([1]);
 	});
 
+	it('a task that is done 1.5 s before it, and after the last interval, is seen', async () => {
+		const { result, clock } = waiting([...times(119, 'PENDING'), 'SUCCESS'], {
+			timeoutMs: 600 * SECOND - 1,
+			pollIntervalMs: 5 * SECOND,
+		});
+		expect(await result).toMatchObject({ state: 'SUCCESS' });
+		expect(clock.now()).toBe(600 * SECOND - 1);
+	});
+
+	it.each([0, 500, 1900, 3000])(
+		'no two reads are nearer than 2 s, answers of %d ms',
+		async (ms) => {
+			for (let timeoutMs = 2000; timeoutMs < 16_000; timeoutMs += 100) {
+				const { result, reads, clock } = waiting(['PENDING', trouble(), 'PENDING'], {
+					timeoutMs,
+					pollIntervalMs: 3000,
+					answerMs: ms,
+				});
+				await result;
+				expect(Math.min(...pauses(reads), Infinity)).toBeGreaterThanOrEqual(2000);
+				expect(clock.now()).toBeLessThanOrEqual(timeoutMs + ms);
+			}
+		},
+	);
+
 	it('a Retry-After beyond it does not prolong the wait', async () => {
-		const { result, clock } = waiting([trouble(9 * HOUR)], { timeoutMs: 60 * SECOND });
+		const { result, reads, clock } = waiting([trouble(9 * HOUR)], { timeoutMs: 60 * SECOND });
 		await result;
 		expect(clock.now()).toBe(60 * SECOND);
+		expect(reads).toHaveLength(1);
 	});
 });
 
