@@ -89,6 +89,22 @@ export class MediaGenerationTrigger implements INodeType {
 				],
 			},
 			{
+				displayName:
+					"A task that failed starts nothing and leaves no trace here. To hear of it, choose 'Task Failed', too, and tell the two apart by 'state'.",
+				name: 'onlySucceededNotice',
+				type: 'notice',
+				default: '',
+				displayOptions: { show: { events: ['SUCCESS'] }, hide: { events: ['FAILURE'] } },
+			},
+			{
+				displayName:
+					"A task that succeeded starts nothing and leaves no trace here. Its results stay at the service: fetch them with Task → Get, or choose 'Task Succeeded', too, and tell the two apart by 'state'.",
+				name: 'onlyFailedNotice',
+				type: 'notice',
+				default: '',
+				displayOptions: { show: { events: ['FAILURE'] }, hide: { events: ['SUCCESS'] } },
+			},
+			{
 				displayName: 'Options',
 				name: 'options',
 				type: 'collection',

@@ -34,6 +34,16 @@ describe('the hint above the output', () => {
 		expect(hints(ran)).toEqual(['2 tasks created; 0.16 USD estimated']);
 	});
 
+	it('says where the results will appear that a trigger gets, without the token', async () => {
+		const callbackUrl = 'https://n8n.example.com/webhook/a/callback?token=x';
+		const node = imageNode({}, { parameters: { completion: 'trigger', callbackUrl } });
+		const [, where, ...others] = hints(await on.run(node, prompts('a', 'b')));
+		expect(where).toMatch(
+			/stay PENDING.* Trigger at https:\/\/n8n\.example\.com\/webhook\/a\/callback, as an execution/,
+		);
+		expect(others).toEqual([]);
+	});
+
 	it('is of the last try after a retry', async () => {
 		const twice = { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 };
 		on.service.configure({ readStatus: { status: 404, times: 1 } });

@@ -99,7 +99,7 @@ function deliveryOf(body: unknown): Delivery {
 function explain(statusCode: number): string {
 	switch (statusCode) {
 		case 401:
-			return 'The trigger must use a credential with the same API key as this node.';
+			return "The trigger must use a credential with the same API key as this node. With 'Start Again', the clocks of both n8n must be right, too.";
 		case 404:
 			return "Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.";
 		case 503:

@@ -6,6 +6,7 @@ const creates = { '/operation': ['generate', 'create'] };
 const waits = { show: { '/completion': ['poll'], ...creates } };
 const suspends = { show: { '/completion': ['suspend'], ...creates } };
 const waitsForTask = { show: { '/operation': ['wait'] } };
+const redelivers = { show: { '/operation': ['redeliver'] } };
 const video = { show: { '/resource': ['video'] } };
 
 const pollInterval: INodeProperties = {
@@ -108,7 +109,31 @@ export const optionFields: INodeProperties[] = [
 			),
 			...shownWhen(pollInterval, waits, waitsForTask),
 			...shownWhen(outputOptions.outputBinaryField, ofFile(download), ofFile(downloadOfTask)),
+			...shownWhen(
+				{
+					displayName: 'Reference',
+					name: 'reference',
+					type: 'string',
+					default: '',
+					placeholder: 'e.g. row-7',
+					description:
+						"What you tell the task by, such as the number of a row or an order. It comes out with the task as 'reference', on a Media Generation Trigger, too. It travels in the callback address: at most 500 characters, and nothing secret.",
+				},
+				{ show: creates },
+				redelivers,
+			),
 			...shownWhen(outputOptions.splitResults, download, suspends, downloadOfTask),
+			...shownWhen(
+				{
+					displayName: 'Start Again',
+					name: 'startAgain',
+					type: 'boolean',
+					default: false,
+					description:
+						'Whether the trigger starts the workflow also for a task that has started it before, for executions that ended half way. Each run of this node starts a task once.',
+				},
+				redelivers,
+			),
 			...shownWhen(timeout, waits, suspends, waitsForTask),
 		],
 	},

@@ -11,6 +11,8 @@ export interface PlanBase {
 	/** Milliseconds to wait for the task, from the moment it is created. */
 	timeoutMs: number;
 	output: OutputOptions;
+	/** Comes out with the task: what the user tells it by. */
+	reference?: string;
 }
 
 export interface CreatePlan extends PlanBase {
@@ -33,6 +35,13 @@ export interface ReadPlan extends PlanBase {
 	wait: boolean;
 	/** The trigger that gets the task's callback once more, token included. */
 	redeliverTo?: string;
+	/** Whether the trigger is to start although it has started for the task before. */
+	startAgain?: boolean;
 }
 
 export type ItemPlan = CreatePlan | ReadPlan;
+
+/** What the user tells the task by, as a field of its item. */
+export function referenceOf({ reference }: ItemPlan): IDataObject {
+	return reference === undefined ? {} : { reference };
+}

@@ -1,7 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { callbackAddress } from '../callback/address';
-import { triggerOfThisWorkflow } from '../callback/triggerUrl';
 import { resumeUrl } from '../callback/suspension';
 import { readOutputOptions } from '../report/outputOptions';
 import { estimateCostUsd } from '../service/prices';
@@ -9,6 +8,7 @@ import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
 import { checkBudget } from './budget';
+import { readCallbackAddress, readReference } from './callbackTarget';
 import type { Completion, ItemPlan, PlanBase } from './itemPlan';
 import { durationField, readMediaInput, readRawInput } from './mediaInput';
 
@@ -63,6 +63,7 @@ function planItem(
 	apiKey: string,
 	resumeAddress: () => string,
 ): ItemPlan {
+	const reference = readReference(parameters);
 	const base: PlanBase = {
 		itemIndex: parameters.itemIndex,
 		pollIntervalMs:
@@ -81,6 +82,7 @@ function planItem(
 				unit: 'seconds',
 			}),
 		output: readOutputOptions((name) => parameters.option(name)),
+		...(reference !== undefined && { reference }),
 	};
 	const resource = parameters.value('resource');
 	const operation = parameters.value('operation');
@@ -91,7 +93,8 @@ function planItem(
 			taskId: readTaskId(parameters),
 			wait: operation === 'wait',
 			...(operation === 'redeliver' && {
-				redeliverTo: readCallbackAddress(parameters, context, apiKey),
+				redeliverTo: readCallbackAddress(parameters, context, apiKey, reference),
+				startAgain: parameters.option('startAgain') === true,
 			}),
 		};
 	}
@@ -121,7 +124,7 @@ function planItem(
 		...(image && { image }),
 		...(completion === 'suspend' && { webhookUrl: resumeAddress() }),
 		...(completion === 'trigger' && {
-			webhookUrl: readCallbackAddress(parameters, context, apiKey),
+			webhookUrl: readCallbackAddress(parameters, context, apiKey, reference),
 		}),
 		estimatedCostUsd: estimateCostUsd(model, input, durationField(parameters)),
 	};
@@ -151,15 +154,4 @@ function readCompletion(parameters: ItemParameters): Completion {
 				"Choose one of the list: 'Wait by Polling', 'Suspend Until Callback', 'Notify a Trigger' or 'Return Immediately'.",
 		},
 	);
-}
-
-function readCallbackAddress(
-	parameters: ItemParameters,
-	context: IExecuteFunctions,
-	apiKey: string,
-): string {
-	const entered = parameters.value('callbackUrl');
-	const url =
-		typeof entered === 'string' && entered.trim() !== '' ? entered : triggerOfThisWorkflow(context);
-	return callbackAddress(url, apiKey);
 }

@@ -4,7 +4,7 @@ import { suspend } from '../callback/suspension';
 import { AccountLimits } from '../create/accountLimits';
 import { TaskCreator } from '../create/createTask';
 import { Journal } from '../create/journal';
-import type { ItemPlan } from '../plan/itemPlan';
+import { type ItemPlan, referenceOf } from '../plan/itemPlan';
 import { planRun, type RunPlan } from '../plan/plan';
 import { CreatedTaskList } from '../report/createdTaskList';
 import type { ItemResult } from '../report/outcome';
@@ -16,7 +16,7 @@ import { ReadPace } from '../wait/readPace';
 import { SuspendedItems } from '../wait/suspendedItems';
 import { TaskReader } from '../wait/taskReader';
 import { ItemRun } from './itemRun';
-import { callbackWarning, showHints, summaryHint } from './runHints';
+import { callbackWarning, showHints, summaryHint, triggerHint } from './runHints';
 
 /**
  * One run of the action node: plan, create, wait, output.
@@ -87,6 +87,7 @@ class Run {
 		this.suspended = new SuspendedItems(reader, this.created, pace, clock);
 		this.itemRun = new ItemRun({
 			context,
+			apiKey: connection.apiKey,
 			clock,
 			limits: this.limits,
 			creator: new TaskCreator(context, client, this.limits, this.journal, stopCreating),
@@ -122,7 +123,8 @@ class Run {
 		// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
 		// cancelled and retried: then the journal is still needed.
 		if (resumeBy === undefined && error === undefined) this.journal.close();
-		showHints(this.context, summaryHint(items, results), warning);
+		const where = warning ?? triggerHint(items, results);
+		showHints(this.context, summaryHint(items, results), where);
 		const output = results.flatMap((result, index) => {
 			if (result === undefined) return [];
 			return result instanceof ItemError
@@ -158,7 +160,7 @@ class Run {
 		if ('value' in result) return result.value;
 		if (result.error instanceof Stopped || this.signal?.aborted) throw new Stopped();
 		this.stopCreating();
-		return ItemError.from(result.error);
+		return ItemError.from(result.error, referenceOf(item));
 	}
 
 	/** Called where an item fails: a node that stops creates nothing more. */

@@ -1,11 +1,10 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { redeliver } from '../callback/redeliver';
 import type { AccountLimits } from '../create/accountLimits';
 import type { TaskCreator } from '../create/createTask';
 import { type Journal, webhookDigest } from '../create/journal';
 import { echo } from '../create/requestInput';
-import type { CreatePlan, ItemPlan, ReadPlan } from '../plan/itemPlan';
+import { type CreatePlan, type ItemPlan, type ReadPlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { taskJson } from '../report/items';
 import { explainRead, failedTask, pendingJson } from '../report/outcome';
@@ -13,14 +12,16 @@ import type { CreatedTask } from '../service/client';
 import type { TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import type { Clock } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
 import type { ReadPace } from '../wait/readPace';
 import type { SuspendedItems } from '../wait/suspendedItems';
 import type { TaskReader } from '../wait/taskReader';
+import { redeliverTask } from './redeliverTask';
 
 /** What the items of one run share. */
 export interface RunParts {
 	context: IExecuteFunctions;
+	/** Signs requests to a trigger. */
+	apiKey: string;
 	clock: Clock;
 	limits: AccountLimits;
 	creator: TaskCreator;
@@ -96,7 +97,7 @@ export class ItemRun {
 		isEarlier: boolean,
 	): Promise<INodeExecutionData[] | undefined> {
 		this.parts.created.add(taskId);
-		const sent = await echo(this.parts.context, item);
+		const sent = { ...(await echo(this.parts.context, item)), ...referenceOf(item) };
 		const { estimatedCostUsd } = item;
 		const estimate: IDataObject = estimatedCostUsd === undefined ? {} : { estimatedCostUsd };
 		if (item.completion === 'suspend') {
@@ -123,6 +124,7 @@ export class ItemRun {
 
 	private async read(item: ReadPlan): Promise<INodeExecutionData[]> {
 		const { taskId } = item;
+		const fields = referenceOf(item);
 		const firstReadAt = this.parts.pace.requestSlot();
 		if (item.wait) {
 			const deadline = firstReadAt + item.timeoutMs;
@@ -131,17 +133,16 @@ export class ItemRun {
 			const times = { deadline, firstReadAt };
 			const task = await this.parts.reader.wait(item, taskId, {}, times, isAbandoned);
 			if (task.state === 'FAILURE') throw failedTask(task);
-			return await this.parts.reader.output(item, task, {});
+			return await this.parts.reader.output(item, task, fields);
 		}
 		const read = await attempt(async () => await this.parts.reader.read(taskId, firstReadAt));
 		if ('error' in read) throw explainRead(read.error, taskId, { taskId });
 		const task = read.value;
-		if (item.redeliverTo === undefined) return await this.parts.reader.output(item, task, {});
-		if (task.state === 'PENDING') {
-			return await this.parts.reader.output(item, task, { delivered: false });
+		const { redeliverTo } = item;
+		if (redeliverTo !== undefined) {
+			const { context, apiKey } = this.parts;
+			Object.assign(fields, await redeliverTask(context, item, task, redeliverTo, apiKey));
 		}
-		const answer = await redeliver(this.parts.context, task, item.redeliverTo);
-		if ('refusal' in answer) throw ItemError.from(answer.refusal, taskJson(task));
-		return await this.parts.reader.output(item, task, { delivered: true, ...answer });
+		return await this.parts.reader.output(item, task, fields);
 	}
 }

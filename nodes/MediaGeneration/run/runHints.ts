@@ -56,6 +56,26 @@ export function callbackWarning(
 	};
 }
 
+/** Says where the results of tasks appear that leave this node while they are pending. */
+export function triggerHint(
+	items: ReadonlyArray<ItemPlan | ItemError>,
+	results: ReadonlyArray<ItemResult | undefined>,
+): NodeExecutionHint | undefined {
+	const triggers = items.flatMap((item, index) => {
+		const isOut = Array.isArray(results[index]) && 'kind' in item && item.kind === 'create';
+		if (!isOut || item.completion !== 'trigger' || item.webhookUrl === undefined) return [];
+		// Without the token.
+		const { origin, pathname } = new URL(item.webhookUrl);
+		return [origin + pathname];
+	});
+	if (triggers.length === 0) return undefined;
+	return {
+		message: `The tasks stay PENDING here. Each result appears with the Media Generation Trigger at ${[...new Set(triggers)].join(' and ')}, as an execution of its own in the list of executions of that workflow.`,
+		type: 'info',
+		location: 'outputPane',
+	};
+}
+
 /** Shows hints in the output panel of the run. */
 export function showHints(
 	context: IExecuteFunctions,

@@ -1,0 +1,49 @@
+import type { IExecuteFunctions } from 'n8n-workflow';
+
+import { callbackAddress } from '../callback/address';
+import { triggerOfThisWorkflow } from '../callback/triggerUrl';
+import { ItemError } from '../shared/itemError';
+import type { ItemParameters } from '../shared/parameters';
+
+/** The longest reference, in UTF-16 units: it travels in an address, where a character takes up to nine. */
+const MAX_REFERENCE = 500;
+
+/**
+ * What the user wants to get back with the task.
+ *
+ * @returns undefined where there is none
+ * @throws ItemError where it is no text, or too long for an address
+ */
+export function readReference(parameters: ItemParameters): string | undefined {
+	const value = parameters.option('reference') ?? '';
+	if (typeof value === 'object') {
+		throw new ItemError("The parameter 'Reference' is not a text", {
+			description: 'Enter one value that tells the row or the order, e.g. {{ $json.id }}.',
+		});
+	}
+	const reference = String(value);
+	if (reference.length > MAX_REFERENCE) {
+		throw new ItemError(`The parameter 'Reference' has ${reference.length} characters`, {
+			description: `It travels in the callback address, so enter at most ${MAX_REFERENCE}, for example the id of a row and not the row itself.`,
+		});
+	}
+	return reference === '' ? undefined : reference;
+}
+
+/**
+ * The address of the trigger to notify: the one that is entered, or that of this workflow.
+ *
+ * @param apiKey signs it
+ * @throws UserError where there is none
+ */
+export function readCallbackAddress(
+	parameters: ItemParameters,
+	context: IExecuteFunctions,
+	apiKey: string,
+	reference: string | undefined,
+): string {
+	const entered = parameters.value('callbackUrl');
+	const url =
+		typeof entered === 'string' && entered.trim() !== '' ? entered : triggerOfThisWorkflow(context);
+	return callbackAddress(url, apiKey, reference);
+}
