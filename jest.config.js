@@ -6,7 +6,7 @@ module.exports = {
 	testEnvironment: 'node',
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },
-	roots: ['<rootDir>/test/unit', '<rootDir>/test/workflow', '<rootDir>/test/service'],
+	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
 };

@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+
+/** What happens to one request or its answer. */
+export const REQUEST_TROUBLES = [
+	'answer lost',
+	'request lost',
+	'answer late',
+	'answer garbled',
+	'answer cut short',
+	'answer without an id',
+	'connection refused',
+	'no route, after it was sent',
+	'429',
+	'429 with Retry-After',
+	'503',
+	'503 with Retry-After',
+	'500',
+	"a firewall's 403",
+	'404',
+	'401',
+] as const;
+export type RequestTrouble = (typeof REQUEST_TROUBLES)[number];
+
+export const CALLBACK_TROUBLES = ['lost', 'doubled', 'early', 'late'] as const;
+export type CallbackTrouble = (typeof CALLBACK_TROUBLES)[number];
+
+export const ACTS = ['stop', 'retry', 'start', 'redeliver', 'switch off', 'edit'] as const;
+export type Act = (typeof ACTS)[number];
+
+/** All that one history is made of: nothing else is left to chance. Times are milliseconds since its beginning. */
+export interface History {
+	/** Decides of latencies, durations and of the order of what happens at the same time. */
+	salt: number;
+	n8n: 'one process' | 'queue mode';
+	node: {
+		completion: 'poll' | 'return' | 'trigger';
+		items: number;
+		onError: 'stopWorkflow' | 'continueRegularOutput' | 'continueErrorOutput';
+		/** Of n8n's *Retry On Fail*; 1 without. */
+		maxTries: number;
+		timeoutSeconds: number;
+		pollIntervalSeconds: number;
+		maxInFlight: number;
+		/** How many items the budget covers; 0 without a budget. */
+		budgetItems: number;
+		/** Whether an expression gives something else each time. */
+		isChanging: boolean;
+		downloads: boolean;
+	};
+	trigger: {
+		maxTries: number;
+		downloads: boolean;
+	};
+	service: {
+		slowestAnswerMs: number;
+		longestTaskMs: number;
+		/** Of the tasks, counted from the first one created: those that fail. */
+		failing: number[];
+		/** Tasks that may be unfinished at once; 0 without a limit. */
+		maxUnfinished: number;
+		/** Creates that are let in within a second; 0 without a limit. */
+		maxPerSecond: number;
+		saysRetryAfter: boolean;
+		/** For how long a new task is not known to the endpoint that reads it. */
+		lagMs: number;
+		/** Whether its records repeat the callback address and the key. */
+		isTalkative: boolean;
+	};
+	requests: Array<{ on: 'create' | 'read' | 'download'; nth: number; what: RequestTrouble }>;
+	callbacks: Array<{ nth: number; what: CallbackTrouble }>;
+	limits: Array<{ at: number; maxUnfinished: number; maxPerSecond: number }>;
+	keyChanges: Array<{ at: number; noticedAfterMs: number }>;
+	clockJumps: Array<{ at: number; byMs: number }>;
+	/** A process dies after so many effects since its start, or at a time. */
+	kills: Array<{ process: number; afterEffects: number; isSeen: boolean; downMs: number }>;
+	/** Writes to the store of processed data that fail, counted from the first. */
+	ledgerTroubles: Array<{ nth: number; isWritten: boolean }>;
+	acts: Array<{ at: number; what: Act }>;
+}
+
+/** Troubles happen within this time; then the faults stop. */
+export const TROUBLED_MS = 90_000;
+
+/** Most executions are short, so that what is to meet them must come early. */
+const at = fc.oneof(fc.nat({ max: 15_000 }), fc.nat({ max: 1_000 }), fc.nat({ max: TROUBLED_MS }));
+
+const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number) =>
+	fc.oneof(
+		{ withCrossShrink: true },
+		{ weight: 2, arbitrary: fc.constant([] as T[]) },
+		{ weight: 3, arbitrary: fc.array(arbitrary, { minLength: 1, maxLength, size: 'max' }) },
+	);
+
+/** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
+export const histories: fc.Arbitrary<History> = fc.record({
+	salt: fc.nat({ max: 0xffff }),
+	n8n: fc.constantFrom('one process', 'queue mode'),
+	node: fc.record({
+		completion: fc.constantFrom('poll', 'return', 'trigger', 'trigger'),
+		items: fc.integer({ min: 1, max: 8 }),
+		onError: fc.constantFrom('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
+		maxTries: fc.constantFrom(1, 1, 2, 3),
+		timeoutSeconds: fc.constantFrom(60, 20, 120),
+		pollIntervalSeconds: fc.constantFrom(2, 5),
+		maxInFlight: fc.constantFrom(10, 3, 1),
+		budgetItems: fc.constantFrom(0, 0, 0, 0, 2, 8),
+		isChanging: fc.boolean(),
+		downloads: fc.constantFrom(false, false, false, true),
+	}),
+	trigger: fc.record({
+		maxTries: fc.constantFrom(1, 2),
+		downloads: fc.constantFrom(false, false, true),
+	}),
+	service: fc.record({
+		slowestAnswerMs: fc.constantFrom(50, 1_000),
+		longestTaskMs: fc.constantFrom(1_000, 10_000, 40_000),
+		failing: few(fc.nat({ max: 7 }), 2),
+		maxUnfinished: fc.constantFrom(0, 0, 0, 1, 3),
+		maxPerSecond: fc.constantFrom(0, 0, 0, 1, 5),
+		saysRetryAfter: fc.boolean(),
+		lagMs: fc.constantFrom(0, 0, 0, 3_000),
+		isTalkative: fc.boolean(),
+	}),
+	requests: few(
+		fc.record({
+			on: fc.constantFrom('create', 'create', 'create', 'read', 'read', 'read', 'download'),
+			nth: fc.nat({ max: 3 }),
+			what: fc.constantFrom(...REQUEST_TROUBLES),
+		}),
+		6,
+	),
+	callbacks: few(
+		fc.record({ nth: fc.nat({ max: 4 }), what: fc.constantFrom(...CALLBACK_TROUBLES) }),
+		4,
+	),
+	limits: few(
+		fc.record({ at, maxUnfinished: fc.constantFrom(0, 1, 3), maxPerSecond: fc.constantFrom(0, 1) }),
+		2,
+	),
+	keyChanges: few(fc.record({ at, noticedAfterMs: fc.constantFrom(0, 20_000) }), 1),
+	clockJumps: few(fc.record({ at, byMs: fc.constantFrom(-3_600_000, 3_600_000) }), 1),
+	kills: few(
+		fc.record({
+			process: fc.nat({ max: 4 }),
+			afterEffects: fc.nat({ max: 30 }),
+			isSeen: fc.boolean(),
+			downMs: fc.constantFrom(1_000, 30_000),
+		}),
+		2,
+	),
+	ledgerTroubles: few(fc.record({ nth: fc.nat({ max: 3 }), isWritten: fc.boolean() }), 1),
+	acts: few(fc.record({ at, what: fc.constantFrom(...ACTS) }), 3),
+});

@@ -1,0 +1,75 @@
+import fc from 'fast-check';
+
+import { histories, type History } from './history';
+import type { Violation } from './sentences';
+import { type Outcome, simulate } from './simulate';
+import type { NodeSources } from './world/nodeSources';
+
+/** Small histories are no more worth than others: it is the faults that count. */
+const ONE = { numRuns: 1, unbiased: true };
+
+/** The history that a seed stands for. */
+export function historyOf(seed: number): History {
+	const [history] = fc.sample(histories, { ...ONE, seed });
+	if (!history) throw new Error(`Seed ${seed} has no history`);
+	return history;
+}
+
+export interface Found {
+	violations: Array<Violation & { seed: number }>;
+	/** How many histories had which fault. */
+	faults: Record<string, number>;
+}
+
+/** Lets a number of histories happen, one for each seed. */
+export async function search(
+	from: number,
+	count: number,
+	sources: NodeSources,
+	isEnough: (found: Found) => boolean = () => false,
+): Promise<Found> {
+	const found: Found = { violations: [], faults: {} };
+	for (let seed = from; seed < from + count; seed++) {
+		const { violations, faults } = await simulate(historyOf(seed), sources);
+		for (const fault of faults) found.faults[fault] = (found.faults[fault] ?? 0) + 1;
+		found.violations.push(...violations.map((violation) => ({ ...violation, seed })));
+		if (isEnough(found)) break;
+	}
+	return found;
+}
+
+/**
+ * Lets the history of one seed happen again. Where it violates a sentence, it is made as short as it can be while it
+ * violates the same.
+ */
+export async function replay(
+	seed: number,
+	sources: NodeSources,
+): Promise<{ isGreen: boolean; text: string }> {
+	const first = await simulate(historyOf(seed), sources);
+	const [violation] = first.violations;
+	if (!violation) {
+		return {
+			isGreen: true,
+			text: [...first.trace, `seed ${seed}: every sentence holds`].join('\n'),
+		};
+	}
+	let shortest = { history: historyOf(seed), outcome: first };
+	const property = fc.asyncProperty(histories, async (history) => {
+		const outcome = await simulate(history, sources);
+		if (!outcome.violations.some(({ sentence }) => sentence === violation.sentence)) return;
+		shortest = { history, outcome };
+		throw new Error(violation.sentence);
+	});
+	await fc.check(property, { ...ONE, seed });
+	return { isGreen: false, text: describe(seed, shortest.history, shortest.outcome) };
+}
+
+function describe(seed: number, history: History, { trace, violations }: Outcome): string {
+	return [
+		...trace,
+		'',
+		`The history: ${JSON.stringify(history)}`,
+		...violations.map(({ sentence, what }) => `seed ${seed}: not so: ${sentence}: ${what}`),
+	].join('\n');
+}

@@ -1,0 +1,209 @@
+import type { Row } from './world/n8n';
+import { BASE_URL, itemOf, type SeenRequest } from './world/service';
+import { fromStored } from './world/stored';
+import type { World } from './world/world';
+
+export interface Violation {
+	/** The sentence of the contract that does not hold. */
+	sentence: string;
+	what: string;
+}
+
+type Check = (world: World) => string[];
+
+/** The sentences of the contract. Each brings what contradicts it. */
+export const sentences: Record<string, Check> = {
+	'each item has at most one task that was not refused, failed or asked for again': (world) => {
+		const made = groupBy(
+			world.service.tasks.filter(({ outcome }) => outcome === 'SUCCESS'),
+			({ item }) => item,
+		);
+		return [...made].flatMap(([item, tasks]) => {
+			const asked = world.n8n.asks.get(item) ?? 0;
+			if (tasks.length <= asked) return [];
+			const ids = tasks.map(({ id }) => id).join(', ');
+			return [`${item} was asked for ${asked} times and has ${tasks.length} tasks: ${ids}`];
+		});
+	},
+
+	'every task that the service made is named in an output, an error or the log': (world) => {
+		const said = everythingSaid(world);
+		return world.service.tasks
+			.filter(({ toldTo }) => toldTo && toldTo.event < (toldTo.process?.diedIn ?? Infinity))
+			.filter(({ id }) => !said.includes(id))
+			.map(({ id, item }) => `${id} (${item}) is named nowhere`);
+	},
+
+	'every finished task starts the workflow of the trigger once': (world) => {
+		const starts = groupBy(
+			world.n8n.sunk
+				.filter(({ node }) => node === 'Done')
+				.flatMap(({ items }) => items.map(({ json }) => String(json.taskId))),
+			(id) => id,
+		);
+		return world.service.tasks
+			.filter(({ webhookUrl }) => webhookUrl !== undefined)
+			.flatMap(({ id }) => {
+				const count = starts.get(id)?.length ?? 0;
+				if (count === 1) return [];
+				// Nothing starts it a second time where an execution died, or was killed in its stead.
+				if (count === 0 && diedWith(world, id)) return [];
+				return [`${id} started it ${count} times`];
+			});
+	},
+
+	'nothing waits for ever once the faults stop': (world) =>
+		[...world.n8n.rows.values()]
+			.filter(({ status }) => ['new', 'running', 'waiting'].includes(status))
+			.map(({ id, status }) => `execution ${id} is ${status} to the end`),
+
+	'every item comes out once, in its order and linked': (world) =>
+		[...world.n8n.rows.values()]
+			.filter(({ start, status }) => start === 'Start' && status === 'success')
+			.flatMap((row) => outputOf(world, row)),
+
+	'no task is read twice within the interval': (world) => {
+		const intervalMs = world.history.node.pollIntervalSeconds * 1000;
+		const reads = world.service.seen.filter(
+			({ kind, by, status }) => kind === 'read' && by.startsWith('execution') && status !== 401,
+		);
+		return [...groupBy(reads, ({ by, taskId }) => `${by} ${taskId}`)].flatMap(([who, list]) =>
+			list.slice(1).flatMap((read, index) => {
+				const gap = read.at - (list[index]?.at ?? 0);
+				if (gap >= intervalMs || isFollowUp(world, read, list[index])) return [];
+				return [`${who} after ${gap} ms`];
+			}),
+		);
+	},
+
+	'there are never more tasks in flight than the node allows': (world) => {
+		const { completion, maxInFlight, timeoutSeconds } = world.history.node;
+		if (completion !== 'poll') return [];
+		const { tasks } = world.service;
+		return tasks.flatMap((task) => {
+			const others = tasks.filter(
+				(other) =>
+					other.by === task.by &&
+					other.toldTo &&
+					other.createdAt <= task.createdAt &&
+					other.endsAt > task.createdAt &&
+					// One whose wait ended first is not waited for any more.
+					other.createdAt + timeoutSeconds * 1000 > task.createdAt,
+			);
+			if (others.length <= maxInFlight) return [];
+			return [
+				`${task.by} has ${others.length} at ${task.createdAt} ms, and may have ${maxInFlight}`,
+			];
+		});
+	},
+
+	'a refused create waits as long as it was told': (world) => {
+		const creates = world.service.seen.filter(({ kind }) => kind === 'create');
+		return creates.flatMap((refused) => {
+			const { answeredAt, retryAfterMs, by } = refused;
+			if (answeredAt === undefined || retryAfterMs === undefined) return [];
+			const early = creates.find(
+				(create) =>
+					create.by === by && create.at > answeredAt && create.at < answeredAt + retryAfterMs - 1,
+			);
+			if (!early) return [];
+			return [
+				`${by} sends ${early.item} at ${early.at} ms, told at ${answeredAt} to wait ${retryAfterMs}`,
+			];
+		});
+	},
+
+	'a service that refuses is not stormed': (world) =>
+		[...groupBy(world.service.seen, ({ by }) => by)].flatMap(([by, list]) => {
+			const refused = list.filter(
+				({ kind, status }) => kind === 'create' && (status === 429 || status === 503),
+			);
+			const storm = refused.find(
+				(one, index) => (refused[index + 14]?.at ?? Infinity) - one.at < 20_000,
+			);
+			return storm ? [`${by} is refused 15 times within 20 s, from ${storm.at} ms on`] : [];
+		}),
+
+	'the key and the tokens are nowhere but where they belong': (world) => {
+		const { secrets, seen } = world.service;
+		const said = everythingSaid(world);
+		return [
+			...[...secrets]
+				.filter((secret) => said.includes(secret))
+				.map((secret) => `${secret.slice(0, 12)}… stands in an output, an error or the log`),
+			...seen
+				.filter(({ hasKey, host }) => hasKey && `https://${host}` !== BASE_URL)
+				.map(({ host, by }) => `${by} sends the key to ${host}`),
+		];
+	},
+
+	'the budget is never exceeded': (world) => {
+		const { budgetItems } = world.history.node;
+		if (budgetItems === 0) return [];
+		return [...groupBy(world.service.tasks, ({ by }) => by)].flatMap(([by, tasks]) =>
+			tasks.length > budgetItems ? [`${by} made ${tasks.length} tasks of ${budgetItems}`] : [],
+		);
+	},
+};
+
+/** All that a user can find of what happened: outputs and errors of executions, and the log. */
+function everythingSaid(world: World): string {
+	const stored = [...world.n8n.rows.values()].map(({ data }) =>
+		JSON.stringify(fromStored(data).resultData),
+	);
+	return [...stored, ...world.logs.map(({ text }) => text)].join('\n');
+}
+
+/** Whether an execution of the trigger for this task ended before it came to its second node. */
+function diedWith(world: World, taskId: string): boolean {
+	return [...world.n8n.rows.values()].some(
+		({ start, status, data }) =>
+			start === 'Trigger' &&
+			(status === 'crashed' || status === 'canceled') &&
+			data.includes(taskId),
+	);
+}
+
+function outputOf(world: World, row: Row): string[] {
+	const { items, onError } = world.history.node;
+	const data = fromStored(row.data);
+	const run = data.resultData.runData.Media?.at(-1);
+	if (!run) return [];
+	const [first = [], errors = []] = run.data?.main ?? [];
+	const output = [...(first ?? []), ...(errors ?? [])];
+	if (output.length !== items) return [`execution ${row.id} puts out ${output.length} of ${items}`];
+	const inputs = data.resultData.runData.Start?.[0]?.data?.main?.[0] ?? [];
+	// Of a node that failed as a whole n8n puts out what came in.
+	if (run.error) return [];
+	const lists = onError === 'continueErrorOutput' ? [first ?? [], errors ?? []] : [output];
+	return lists.flatMap((list) =>
+		list.flatMap(({ json, pairedItem }, position) => {
+			const index = typeof pairedItem === 'object' && 'item' in pairedItem ? pairedItem.item : -1;
+			const before = list[position - 1]?.pairedItem;
+			const earlier = typeof before === 'object' && 'item' in before ? before.item : -1;
+			const name = itemOf(json);
+			if (name !== '' && name !== itemOf(inputs[index]?.json)) {
+				return [`execution ${row.id} links ${name} to item ${index}`];
+			}
+			return index > earlier ? [] : [`execution ${row.id} puts item ${index} after ${earlier}`];
+		}),
+	);
+}
+
+/** Reads that follow no interval: the last one at the deadline, and the first one of another try. */
+function isFollowUp(world: World, read: SeenRequest, before: SeenRequest | undefined): boolean {
+	const task = world.service.task(read.taskId ?? '');
+	if (!task || !before) return true;
+	const age = read.at - task.createdAt;
+	const { timeoutSeconds, maxTries } = world.history.node;
+	return maxTries > 1 || age >= timeoutSeconds * 1000;
+}
+
+function groupBy<T>(list: readonly T[], keyOf: (entry: T) => string): Map<string, T[]> {
+	const groups = new Map<string, T[]>();
+	for (const entry of list) {
+		const key = keyOf(entry);
+		groups.set(key, [...(groups.get(key) ?? []), entry]);
+	}
+	return groups;
+}

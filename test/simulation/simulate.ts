@@ -1,0 +1,174 @@
+import { BinaryDataService, DataDeduplicationService, ErrorReporter } from 'n8n-core';
+import { Logger } from '@n8n/backend-common';
+import { OutboundHttp } from '@n8n/backend-network';
+import { Container } from '@n8n/di';
+import type { IDataDeduplicator } from 'n8n-workflow';
+
+import { type History, TROUBLED_MS } from './history';
+import { sentences, type Violation } from './sentences';
+import type { Row } from './world/n8n';
+import type { NodeSources } from './world/nodeSources';
+import type { Request } from './world/service';
+import { World } from './world/world';
+
+/** What a history came to. */
+export interface Outcome {
+	violations: Violation[];
+	/** The faults that really happened. */
+	faults: string[];
+	/** What happened, line by line. */
+	trace: string[];
+}
+
+/** After the last fault everything has come to an end within this time. */
+export const CALM_MS = 30 * 60_000;
+
+let world: World | undefined;
+
+function present(): World {
+	if (!world) throw new Error('No history is under way');
+	return world;
+}
+
+let isPrepared = false;
+
+/** Puts the present world in the place of what n8n's engine reaches out to: HTTP, the log, the ledger. */
+async function prepare(): Promise<void> {
+	if (isPrepared) return;
+	isPrepared = true;
+	const log =
+		(level: string) =>
+		(text: string): void =>
+			world?.log(level, text);
+	const logger = {
+		info: log('info'),
+		warn: log('warn'),
+		error: log('error'),
+		debug: () => undefined,
+		scoped: () => logger,
+	};
+	Container.set(Logger, logger as never);
+	Container.set(ErrorReporter, { error: () => undefined } as never);
+	Container.set(BinaryDataService, {
+		async store(_place: unknown, content: AsyncIterable<Buffer>, data: object) {
+			let bytes = 0;
+			for await (const chunk of content) bytes += chunk.length;
+			return { ...data, id: 'stored', fileSize: `${bytes} B` };
+		},
+	} as never);
+	const request = async (options: Request) => await present().service.request(options);
+	Container.set(OutboundHttp, { requests: () => ({ request }) } as never);
+	const ledger = new Proxy({} as IDataDeduplicator, {
+		get: (_, name) => {
+			const target = present().n8n.ledger;
+			return (...args: unknown[]) =>
+				(target[name as keyof IDataDeduplicator] as (...args: unknown[]) => unknown)(...args);
+		},
+	});
+	await DataDeduplicationService.init(ledger);
+}
+
+/**
+ * Lets one history happen, and checks every sentence of the contract afterwards.
+ *
+ * @param sources the nodes that run in it
+ */
+export async function simulate(history: History, sources: NodeSources): Promise<Outcome> {
+	await prepare();
+	const here = new World(history, sources);
+	world = here;
+	try {
+		await here.time.rule(async () => {
+			plan(here);
+			await here.time.run(TROUBLED_MS);
+			await calmDown(here);
+		});
+	} finally {
+		world = undefined;
+	}
+	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
+		check(here).map((what): Violation => ({ sentence, what })),
+	);
+	return { violations, faults: [...here.faults].sort(), trace: here.lines };
+}
+
+/** Enters what is to happen at its time. */
+function plan(here: World): void {
+	const { history, time, n8n, service } = here;
+	n8n.activate(true);
+	time.later(100, () => n8n.start());
+	for (const { at, maxUnfinished, maxPerSecond } of history.limits) {
+		time.later(at, () => {
+			here.note('limits move');
+			here.trace(
+				`service: lets ${maxUnfinished || 'any'} be unfinished, ${maxPerSecond || 'any'} a second`,
+			);
+			Object.assign(service, { maxUnfinished, maxPerSecond });
+			service.limitChanges.push(time.now);
+		});
+	}
+	for (const { at, noticedAfterMs } of history.keyChanges) {
+		time.later(at, () => {
+			here.note('key changed');
+			here.trace('service: has a new key for this account');
+			service.changeKey();
+			time.later(noticedAfterMs, () => {
+				here.trace('user: enters the new key');
+				n8n.credential = { ...n8n.credential, apiKey: service.key };
+			});
+		});
+	}
+	for (const { at, byMs } of history.clockJumps) {
+		time.later(at, () => {
+			here.note(`clock set ${byMs < 0 ? 'back' : 'forward'}`);
+			here.trace(`clock: is set by ${byMs / 1000} s`);
+			time.wallOffset += byMs;
+		});
+	}
+	for (const { at, what } of history.acts) {
+		time.later(at, () => {
+			switch (what) {
+				case 'stop':
+					return n8n.stop();
+				case 'retry':
+					return void n8n.retry();
+				case 'start':
+					here.note('started again by the user');
+					return n8n.start();
+				case 'redeliver':
+					here.note('redelivered by the user');
+					return n8n.redeliver();
+				case 'switch off':
+					here.note('workflow switched off');
+					n8n.activate(false);
+					return time.later(20_000, () => n8n.activate(true));
+				case 'edit':
+					here.note('trigger edited');
+					here.trace('user: breaks an expression of the trigger');
+					n8n.events = 'broken';
+					return time.later(10_000, () => {
+						here.trace('user: mends the expression');
+						n8n.events = 'both';
+					});
+			}
+		});
+	}
+}
+
+/** The faults have stopped: n8n goes on by itself, and then the user does what the documentation tells her to. */
+async function calmDown(here: World): Promise<void> {
+	const { time, n8n, service } = here;
+	Object.assign(service, { maxUnfinished: 0, maxPerSecond: 0 });
+	n8n.credential = { ...n8n.credential, apiKey: service.key };
+	n8n.events = 'both';
+	here.trace('world: the faults stop');
+	await time.run(TROUBLED_MS + 60_000);
+	if (!n8n.isActive) n8n.activate(true);
+	await time.run(TROUBLED_MS + CALM_MS / 3);
+	const isFailedStart = ({ start, status }: Row) => start === 'Trigger' && status === 'error';
+	for (let retries = 0; retries < 40 && n8n.retry(isFailedStart); retries++) {
+		await time.run(time.now + 10_000);
+	}
+	n8n.redeliver();
+	await time.run(TROUBLED_MS + CALM_MS);
+}

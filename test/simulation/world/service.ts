@@ -1,0 +1,421 @@
+import { Readable } from 'node:stream';
+
+import type { IDataObject } from 'n8n-workflow';
+
+import type { History, RequestTrouble } from '../history';
+import type { Process } from './process';
+import type { Activity } from './time';
+import type { World } from './world';
+
+export const BASE_URL = 'https://service.test';
+const MEDIA_URL = 'https://media.test';
+const N8N_URL = 'https://n8n.test';
+
+/** A task as the service keeps it. */
+export interface ServiceTask {
+	id: string;
+	/** The ask and the item that it was made for, as the prompt names them. */
+	item: string;
+	createdAt: number;
+	endsAt: number;
+	outcome: 'SUCCESS' | 'FAILURE';
+	webhookUrl: string | undefined;
+	input: unknown;
+	/** The activity that created it, e.g. `execution 3`. */
+	by: string;
+	/** The process that was told its id, and in which event. */
+	toldTo: { process: Process | undefined; event: number } | undefined;
+}
+
+/** A request as the service saw it. */
+export interface SeenRequest {
+	at: number;
+	by: string;
+	kind: 'create' | 'read' | 'download' | 'callback';
+	taskId: string | undefined;
+	item: string | undefined;
+	status: number;
+	hasKey: boolean;
+	host: string;
+	/** How long the answer asked to wait, milliseconds. */
+	retryAfterMs: number | undefined;
+	/** When the answer reached the node, if it did. */
+	answeredAt: number | undefined;
+}
+
+/** What n8n's request helper is given, as far as it counts here. */
+export interface Request {
+	url: string;
+	method?: string;
+	headers?: Record<string, unknown>;
+	body?: unknown;
+	timeout?: number;
+	encoding?: string;
+	abortSignal?: AbortSignal;
+}
+
+interface Response {
+	statusCode: number;
+	headers: Record<string, string>;
+	body: unknown;
+}
+
+const json = (
+	statusCode: number,
+	body: unknown,
+	headers: Record<string, string> = {},
+): Response => ({
+	statusCode,
+	headers: { 'content-type': 'application/json', ...headers },
+	body: JSON.stringify(body),
+});
+
+const failure = (message: string, code: string, syscall: string): Error =>
+	Object.assign(new Error(message), { code, syscall });
+
+/** Troubles that never reach the service. */
+const NOT_SENT: readonly RequestTrouble[] = ['connection refused', 'request lost'];
+
+/** The model of the service, its network and the senders of its callbacks. */
+export class Service {
+	readonly tasks: ServiceTask[] = [];
+
+	readonly seen: SeenRequest[] = [];
+
+	key = 'sk-live-first-key-of-this-account';
+
+	/** All keys that there have been, and the tokens of all callback addresses. */
+	readonly secrets = new Set<string>([this.key]);
+
+	maxUnfinished: number;
+
+	maxPerSecond: number;
+
+	/** When the limits moved, or a refusal was made up. */
+	readonly limitChanges: number[] = [];
+
+	private readonly counts = { create: 0, read: 0, download: 0, callback: 0 };
+
+	private readonly history: History;
+
+	constructor(private readonly world: World) {
+		this.history = world.history;
+		this.maxUnfinished = world.history.service.maxUnfinished;
+		this.maxPerSecond = world.history.service.maxPerSecond;
+	}
+
+	task(id: string): ServiceTask | undefined {
+		return this.tasks.find((task) => task.id === id);
+	}
+
+	isFinished({ endsAt }: ServiceTask): boolean {
+		return this.world.time.now >= endsAt;
+	}
+
+	changeKey(): void {
+		this.key = `sk-live-key-after-${this.secrets.size}-changes`;
+		this.secrets.add(this.key);
+	}
+
+	/** In place of n8n's outbound HTTP. */
+	async request(options: Request): Promise<unknown> {
+		const { time } = this.world;
+		const activity = time.activity;
+		if (activity.process && !activity.process.effect()) return await new Promise(() => undefined);
+		const url = new URL(options.url);
+		const response = await new Promise<Response>((resolve, reject) => {
+			let isOver = false;
+			/** The requester goes on, if its process still lives. */
+			const goOn = (delay: number, run: () => void) => {
+				time.schedule(
+					delay,
+					() => {
+						if (isOver) return;
+						isOver = true;
+						run();
+					},
+					activity,
+				);
+			};
+			const fail = (delay: number, error: Error) => goOn(delay, () => reject(error));
+			if (options.abortSignal?.aborted) return fail(0, failure('canceled', 'ERR_CANCELED', ''));
+			options.abortSignal?.addEventListener('abort', () =>
+				fail(0, failure('canceled', 'ERR_CANCELED', '')),
+			);
+			if (options.timeout) {
+				fail(options.timeout, failure('timeout exceeded', 'ECONNABORTED', 'read'));
+			}
+			this.carry(url, options, activity, goOn, resolve, fail);
+		});
+		return response;
+	}
+
+	/** Brings a request where it goes to, and its answer back, with the troubles that the history has for it. */
+	private carry(
+		url: URL,
+		options: Request,
+		activity: Activity,
+		goOn: (delay: number, run: () => void) => void,
+		resolve: (response: Response) => void,
+		fail: (delay: number, error: Error) => void,
+	): void {
+		const { time, random } = this.world;
+		if (url.origin === N8N_URL) {
+			this.world.n8n.receive(url, options.body, (status, body) =>
+				goOn(1, () => resolve(json(status, body))),
+			);
+			return;
+		}
+		const kind = kindOf(url, options.method);
+		const nth = this.counts[kind]++;
+		const seen: SeenRequest = {
+			at: time.now,
+			by: activity.name,
+			kind,
+			taskId: kind === 'read' ? decodeURIComponent(url.pathname.split('/').pop() ?? '') : undefined,
+			item: kind === 'create' ? itemOf(options.body) : undefined,
+			status: 0,
+			hasKey: 'Authorization' in (options.headers ?? {}),
+			host: url.host,
+			retryAfterMs: undefined,
+			answeredAt: undefined,
+		};
+		this.seen.push(seen);
+		const trouble = this.world.isTroubled
+			? this.history.requests.find((entry) => entry.on === kind && entry.nth === nth)?.what
+			: undefined;
+		if (trouble) this.world.note(trouble);
+		const there = random.between(1, this.history.service.slowestAnswerMs / 2, 'there', kind, nth);
+		const back = random.between(1, this.history.service.slowestAnswerMs / 2, 'back', kind, nth);
+		if (trouble && NOT_SENT.includes(trouble)) {
+			this.world.trace(`${activity.name}: ${kind} not sent (${trouble})`);
+			if (trouble === 'connection refused') {
+				fail(there, failure('connect ECONNREFUSED', 'ECONNREFUSED', 'connect'));
+			} else fail(there + back, failure('socket hang up', 'ECONNRESET', 'read'));
+			return;
+		}
+		time.later(there, () => {
+			const answer = this.answer(kind, options, activity.name, seen, trouble);
+			seen.status = answer.statusCode;
+			const told = () => {
+				seen.answeredAt = time.now;
+				const task = kind === 'create' ? this.taskOf(answer) : undefined;
+				if (task) task.toldTo = { process: activity.process, event: time.count };
+				resolve(answer);
+			};
+			switch (trouble) {
+				case 'answer lost':
+					return fail(back, failure('socket hang up', 'ECONNRESET', 'read'));
+				case 'no route, after it was sent':
+					return fail(back, failure('read EHOSTUNREACH', 'EHOSTUNREACH', 'read'));
+				case 'answer late':
+					return goOn(back + 45_000, told);
+				default:
+					return goOn(back, told);
+			}
+		});
+	}
+
+	private answer(
+		kind: SeenRequest['kind'],
+		options: Request,
+		by: string,
+		seen: SeenRequest,
+		trouble: RequestTrouble | undefined,
+	): Response {
+		const refusal = refusalOf(trouble);
+		if (refusal) {
+			seen.retryAfterMs = Number(refusal.headers['retry-after'] ?? NaN) * 1000 || undefined;
+			this.limitChanges.push(this.world.time.now);
+			this.world.trace(`service: answers ${by} ${refusal.statusCode} to a ${kind} (${trouble})`);
+			return refusal;
+		}
+		const answer = this.properAnswer(kind, options, by, seen);
+		if (trouble) this.world.trace(`service: ${kind} of ${by}: ${trouble}`);
+		switch (trouble) {
+			case 'answer garbled':
+				return { ...answer, body: '<html><body>Please sign in</body></html>' };
+			case 'answer cut short':
+				return { ...answer, body: String(answer.body).slice(0, 8) };
+			case 'answer without an id':
+				return kind === 'create' ? json(200, { accepted: true }) : json(200, {});
+			default:
+				return answer;
+		}
+	}
+
+	private properAnswer(
+		kind: SeenRequest['kind'],
+		options: Request,
+		by: string,
+		seen: SeenRequest,
+	): Response {
+		if (kind === 'download') {
+			const body = Readable.from([Buffer.from('picture')]);
+			return { statusCode: 200, headers: { 'content-type': 'image/png' }, body };
+		}
+		if (options.headers?.Authorization !== `Bearer ${this.key}`) {
+			this.world.trace(`service: refuses the key of ${by}`);
+			return json(401, { message: 'This key is not valid' });
+		}
+		return kind === 'create' ? this.create(options, by, seen) : this.read(seen.taskId ?? '', by);
+	}
+
+	private create(options: Request, by: string, seen: SeenRequest): Response {
+		const { time, random } = this.world;
+		const refused = this.limitReached();
+		if (refused) {
+			this.world.trace(`service: refuses ${by} ${seen.item} (${refused})`);
+			const seconds = random.between(1, 8, 'retry-after', this.seen.length);
+			if (!this.history.service.saysRetryAfter) return json(429, { message: refused });
+			seen.retryAfterMs = seconds * 1000;
+			return json(429, { message: refused }, { 'retry-after': String(seconds) });
+		}
+		const number = this.tasks.length;
+		const body = options.body as { input?: unknown; webhook_url?: string };
+		const { longestTaskMs, failing } = this.history.service;
+		const duration = random.between(200, longestTaskMs, 'duration', number);
+		const task: ServiceTask = {
+			id: `task-${number + 1}-${random.between(1000, 9999, 'id', number)}`,
+			item: seen.item ?? '',
+			createdAt: time.now,
+			endsAt: time.now + duration,
+			outcome: failing.includes(number) ? 'FAILURE' : 'SUCCESS',
+			webhookUrl: body.webhook_url,
+			input: body.input,
+			by,
+			toldTo: undefined,
+		};
+		this.tasks.push(task);
+		if (body.webhook_url !== undefined) {
+			const token = new URL(body.webhook_url).searchParams.get('token');
+			if (token) this.secrets.add(token);
+		}
+		seen.taskId = task.id;
+		this.world.trace(`service: makes ${task.id} for ${task.item} (${by})`);
+		time.later(duration, () => {
+			this.world.trace(`service: ${task.id} ends with ${task.outcome}`);
+			this.callBack(task);
+		});
+		return json(200, { taskId: task.id, ...this.talk(task) });
+	}
+
+	private limitReached(): string | undefined {
+		const { now } = this.world.time;
+		const unfinished = this.tasks.filter((task) => !this.isFinished(task)).length;
+		if (this.maxUnfinished > 0 && unfinished >= this.maxUnfinished) return 'too many tasks';
+		const recent = this.tasks.filter(({ createdAt }) => createdAt > now - 1000).length;
+		if (this.maxPerSecond > 0 && recent >= this.maxPerSecond) return 'too many requests';
+		return undefined;
+	}
+
+	private read(taskId: string, by: string): Response {
+		const task = this.task(taskId);
+		if (!task || this.world.time.now < task.createdAt + this.history.service.lagMs) {
+			if (task) this.world.note('record lags behind the create');
+			return json(404, { message: 'No such task' });
+		}
+		const state = this.isFinished(task) ? task.outcome : 'PENDING';
+		if (state !== 'PENDING') this.world.trace(`service: tells ${by} that ${taskId} is ${state}`);
+		return json(200, {
+			taskId,
+			state,
+			...(state === 'SUCCESS' && {
+				resultUrls: [`${MEDIA_URL}/${taskId}.png`],
+				creditsConsumed: 8,
+			}),
+			...(state === 'FAILURE' && { message: 'the model gave up', creditsConsumed: 0 }),
+			...this.talk(task),
+		});
+	}
+
+	/** What some services repeat, though nobody should see it. */
+	private talk({ webhookUrl, input }: ServiceTask): IDataObject {
+		if (!this.history.service.isTalkative) return {};
+		this.world.note('record repeats key and address');
+		return {
+			input: input as IDataObject,
+			metadata: { webhook_url: webhookUrl ?? '', key: this.key },
+		};
+	}
+
+	private taskOf({ body }: Response): ServiceTask | undefined {
+		return this.tasks.find(({ id }) => typeof body === 'string' && body.includes(`"${id}"`));
+	}
+
+	private callBack(task: ServiceTask): void {
+		if (task.webhookUrl === undefined) return;
+		const nth = this.counts.callback++;
+		const what = this.world.isTroubled
+			? this.history.callbacks.find((entry) => entry.nth === nth)?.what
+			: undefined;
+		if (what) this.world.note(`callback ${what}`);
+		switch (what) {
+			case 'lost':
+				this.world.trace(`service: the callback of ${task.id} is lost`);
+				return;
+			case 'doubled':
+				this.deliver(task, 0, 5);
+				this.deliver(task, 0, this.world.random.between(5, 12, 'doubled', nth));
+				return;
+			case 'early':
+				// The task is said to be finished before the endpoint that reads it knows.
+				task.endsAt += 4_000;
+				break;
+			case 'late':
+				this.deliver(task, 0, 30_000);
+				return;
+		}
+		this.deliver(task, 0, this.world.random.between(1, 300, 'callback', nth));
+	}
+
+	/** Delivers a callback, and again where it was not answered with 200. */
+	private deliver(task: ServiceTask, attempt: number, delay: number): void {
+		const pause = [5_000, 20_000, 60_000][attempt];
+		this.world.time.later(delay, () => {
+			let isOver = false;
+			const end = (status: number) => {
+				if (isOver) return;
+				isOver = true;
+				this.world.trace(`service: the callback of ${task.id} is answered ${status}`);
+				if (status !== 200 && pause !== undefined) this.deliver(task, attempt + 1, pause);
+			};
+			this.world.time.later(15_000, () => end(0));
+			const body = { taskId: task.id, state: task.outcome };
+			this.world.n8n.receive(new URL(task.webhookUrl ?? ''), body, end);
+		});
+	}
+}
+
+function kindOf({ origin }: URL, method: string | undefined): 'create' | 'read' | 'download' {
+	if (origin !== BASE_URL) return 'download';
+	return method === 'POST' ? 'create' : 'read';
+}
+
+/** The ask and the item that a prompt names. */
+export function itemOf(body: unknown): string {
+	return /ask \d+, item \d+/.exec(JSON.stringify(body))?.[0] ?? '';
+}
+
+function refusalOf(trouble: RequestTrouble | undefined): Response | undefined {
+	switch (trouble) {
+		case '429':
+			return json(429, { message: 'Too many' });
+		case '429 with Retry-After':
+			return json(429, { message: 'Too many' }, { 'retry-after': '7' });
+		case '503':
+			return json(503, { message: 'Busy' });
+		case '503 with Retry-After':
+			return json(503, { message: 'Busy' }, { 'retry-after': '7' });
+		case '500':
+			return json(500, { message: 'Broken' });
+		case "a firewall's 403":
+			return { ...json(403, {}), body: '<html><h1>Forbidden</h1></html>' };
+		case '404':
+			return json(404, { message: 'No such task' });
+		case '401':
+			return json(401, { message: 'This key is not valid' });
+		default:
+			return undefined;
+	}
+}

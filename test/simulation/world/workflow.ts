@@ -1,0 +1,147 @@
+import type {
+	IConnections,
+	IDataObject,
+	INode,
+	INodeExecutionData,
+	INodeType,
+	NodeParameterValueType,
+	WorkflowExecuteMode,
+} from 'n8n-workflow';
+import { NodeConnectionTypes } from 'n8n-workflow';
+
+import type { History } from '../history';
+
+export const WORKFLOW_ID = 'workflow';
+
+/** The path of the trigger's production URL. */
+export const TRIGGER_PATH = '/webhook/3f1c2a/callback';
+
+/** How a user has set the trigger's *Events*: as it should be, or by an expression that throws. */
+export type TriggerEvents = 'both' | 'broken';
+
+const PRICE_USD = 0.08;
+
+const credentials = { mediaGenerationApi: { id: 'credential', name: 'Media Generation' } };
+
+function node(name: string, type: string, parameters: IDataObject = {}, more: Partial<INode> = {}) {
+	return {
+		id: name,
+		name,
+		type,
+		typeVersion: 1,
+		position: [0, 0] as [number, number],
+		parameters: parameters as Record<string, NodeParameterValueType> as INode['parameters'],
+		...more,
+	};
+}
+
+const retryOnFail = (maxTries: number): Partial<INode> =>
+	maxTries > 1 ? { retryOnFail: true, maxTries, waitBetweenTries: 1000 } : {};
+
+/** The nodes of the one workflow that all histories run, with every parameter as n8n stores it. */
+export function nodesOf(history: History, events: TriggerEvents): INode[] {
+	const { node: media, trigger } = history;
+	return [
+		node('Start', 'start'),
+		node(
+			'Media',
+			'mediaGeneration',
+			{
+				resource: 'image',
+				operation: 'generate',
+				model: 'imagevendor/image-model-2-text-to-image',
+				prompt: '={{ $json.prompt }}',
+				completion: media.completion,
+				callbackUrl: '',
+				options: {
+					pollInterval: media.pollIntervalSeconds,
+					timeout: media.timeoutSeconds,
+					maxInFlight: media.maxInFlight,
+					...(media.budgetItems > 0 && { maxCostUsd: media.budgetItems * PRICE_USD }),
+					...(media.isChanging && {
+						additionalInput: '={{ JSON.stringify({ seed: Math.random() }) }}',
+					}),
+					...(media.downloads && { downloadResults: true }),
+				},
+			},
+			{ credentials, onError: media.onError, ...retryOnFail(media.maxTries) },
+		),
+		node('Sink', 'sink'),
+		node('Failed', 'sink'),
+		node(
+			'Trigger',
+			'mediaGenerationTrigger',
+			{
+				events: events === 'both' ? ['SUCCESS', 'FAILURE'] : '={{ $json.nothing.at.all }}',
+				options: { ...(trigger.downloads && { downloadResults: true }) },
+			},
+			{ credentials, webhookId: '3f1c2a', ...retryOnFail(trigger.maxTries) },
+		),
+		node('Done', 'sink'),
+		node('Again', 'start'),
+		node(
+			'Redeliver',
+			'mediaGeneration',
+			{
+				resource: 'task',
+				operation: 'redeliver',
+				taskId: '={{ $json.taskId }}',
+				callbackUrl: '',
+				options: {},
+			},
+			{ credentials, onError: 'continueRegularOutput' },
+		),
+	];
+}
+
+const to = (name: string) => [{ node: name, type: NodeConnectionTypes.Main, index: 0 }];
+
+export const connections: IConnections = {
+	Start: { main: [to('Media')] },
+	Media: { main: [to('Sink'), to('Failed')] },
+	Trigger: { main: [to('Done')] },
+	Again: { main: [to('Redeliver')] },
+};
+
+type OnSink = (
+	node: string,
+	execution: string,
+	mode: WorkflowExecuteMode,
+	items: INodeExecutionData[],
+) => void;
+
+/** The nodes around ours: one that puts out what the user entered, and one that is the rest of the workflow. */
+export function helperNodes(onSink: OnSink): Record<'start' | 'sink', INodeType> {
+	const description = {
+		displayName: 'Start',
+		name: 'start',
+		group: ['transform' as const],
+		version: 1,
+		description: 'Part of the simulation',
+		defaults: { name: 'Start' },
+		inputs: [NodeConnectionTypes.Main],
+		outputs: [NodeConnectionTypes.Main],
+		properties: [],
+	};
+	return {
+		start: {
+			description,
+			async execute() {
+				return [this.getInputData()];
+			},
+		},
+		sink: {
+			description: {
+				...description,
+				displayName: 'Sink',
+				name: 'sink',
+				defaults: { name: 'Sink' },
+			},
+			async execute() {
+				const items = this.getInputData();
+				onSink(this.getNode().name, this.getExecutionId(), this.getMode(), items);
+				return [items];
+			},
+		},
+	};
+}

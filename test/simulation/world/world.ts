@@ -1,0 +1,65 @@
+import { type History, TROUBLED_MS } from '../history';
+import { N8n } from './n8n';
+import type { NodeSources } from './nodeSources';
+import { Randomness } from './randomness';
+import { Service } from './service';
+import { VirtualTime } from './time';
+
+/** A line of n8n's log. */
+export interface LogLine {
+	at: number;
+	by: string;
+	text: string;
+}
+
+/** Everything that one history happens in. */
+export class World {
+	readonly random: Randomness;
+
+	readonly time: VirtualTime;
+
+	readonly service: Service;
+
+	readonly n8n: N8n;
+
+	/** Which faults have really happened. */
+	readonly faults = new Set<string>();
+
+	readonly lines: string[] = [];
+
+	readonly logs: LogLine[] = [];
+
+	constructor(
+		readonly history: History,
+		sources: NodeSources,
+	) {
+		this.random = new Randomness(history.salt);
+		this.time = new VirtualTime(this.random.stream());
+		this.service = new Service(this);
+		this.n8n = new N8n(this, sources);
+	}
+
+	/** Whether faults still happen. */
+	get isTroubled(): boolean {
+		return this.time.now <= TROUBLED_MS;
+	}
+
+	/** Notes that a fault has happened. */
+	note(fault: string): void {
+		this.faults.add(fault);
+	}
+
+	/** Writes down what happens, for whoever replays the history. */
+	trace(line: string): void {
+		const seconds = (this.time.now / 1000).toFixed(3);
+		this.lines.push(`${seconds.padStart(9)}  ${line}`);
+	}
+
+	log(level: string, text: string): void {
+		const { process, name } = this.time.activity;
+		if (process && !process.effect()) return;
+		if (level === 'debug') return;
+		this.logs.push({ at: this.time.now, by: name, text });
+		this.trace(`${process?.name ?? 'n8n'}: logs "${text}"`);
+	}
+}
