@@ -18,6 +18,8 @@ import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
 import { videoFields } from './fields/video';
 import { runTasks } from './run/actionRun';
+import { watchTasks } from './run/watchRun';
+import { WATCH_OPERATION } from './wait/subExecution';
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {
@@ -90,7 +92,9 @@ export class MediaGeneration implements INodeType {
 		return await admitResume(this);
 	}
 
-	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][] | null> {
+		// No panel offers it: the sub-execution of a wait is this same node.
+		if (this.getNode().parameters.operation === WATCH_OPERATION) return await watchTasks(this);
 		return [await runTasks(this)];
 	}
 }

@@ -172,7 +172,7 @@ describeInEditor('in the editor, as a new user', () => {
 		stage.service.configure({ latencyMs: 5_000 });
 		await editor.add('Media Generation', 'Generate image');
 		await editor.fill('prompt', 'A lighthouse at dusk');
-		await editor.choose('completion', 'Suspend Until Callback');
+		await editor.choose('completion', 'Suspend Until Finished');
 		await editor.panel.getByText('The service must be able to call this n8n').waitFor();
 		await editor.execute();
 		await editor.outputHas('Waiting for input');

@@ -129,7 +129,7 @@ async function withCallbacks(
 	await start();
 	await editor.add('Media Generation', 'Generate image');
 	await editor.fill('prompt', 'A lighthouse on a cliff at dusk, oil painting');
-	await editor.choose('completion', 'Suspend Until Callback');
+	await editor.choose('completion', 'Suspend Until Finished');
 	await editor.execute();
 	await editor.outputHas('Waiting for input');
 	await savePanel('suspend-node', editor);

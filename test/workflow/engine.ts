@@ -233,7 +233,8 @@ export function additionalData(
 		logAiEvent: () => {},
 		getRuntimeCredential: async () => undefined,
 		getRunExecutionData: async () => undefined,
-		executeWorkflow: async () => await Promise.reject(new UnexpectedError('No sub-workflows here')),
+		// Each sub-execution is suspended at once, and stays so.
+		executeWorkflow: async () => ({ executionId: '2', data: [null], waitTill: new Date() }),
 		startRunnerTask: async () => await Promise.reject(new UnexpectedError('No task runners here')),
 	};
 }

@@ -1,12 +1,17 @@
-import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import type {
+	IDataObject,
+	IExecuteFunctions,
+	INodeExecutionData,
+	IWebhookFunctions,
+} from 'n8n-workflow';
 
-import { taskItems, taskJson } from '../report/items';
-import { failureText } from '../report/outcome';
-import type { OutputOptions } from '../report/outputOptions';
-import type { FinishedTask } from '../service/taskRecord';
+import { isRecord } from '../shared/json';
 
 /** The path of the node's resuming webhook, as its description declares it. */
 export const RESUME_PATH = 'callback';
+
+/** The place in the node's context, which n8n stores with the execution. */
+const WATCHER = 'watcher';
 
 /**
  * The URL that resumes an execution which this node has suspended: n8n's, with the path of the webhook before the
@@ -19,21 +24,13 @@ export function resumeUrl(context: IExecuteFunctions): string {
 }
 
 /**
- * Suspends the execution: it holds no memory and survives restarts.
- *
- * @param items what n8n stores as the input of this node. The resuming webhook sees them, and they leave the node as
- *   they are where the time is up first.
- * @param until when that is
+ * Replaces what n8n stores as the input of this node. The resuming webhook sees these items, and they leave the node as
+ * they are where the time is up first.
  */
-export async function suspend(
-	context: IExecuteFunctions,
-	items: INodeExecutionData[],
-	until: Date,
-): Promise<void> {
+export function storeInput(context: IExecuteFunctions, items: INodeExecutionData[]): void {
 	const execution = context.getExecuteData();
 	// A copy: with an error output n8n takes the items out of the list that the node returns.
 	execution.data = { ...execution.data, main: [[...items]] };
-	await context.putExecutionToWait(until);
 }
 
 /** The item of a task that is not finished yet, as it is stored while the execution is suspended. */
@@ -50,24 +47,23 @@ export function pendingTaskId({ json }: INodeExecutionData): string | undefined 
 }
 
 /**
- * The items that leave the node when the execution is resumed: those that waited are replaced by what became of
- * their tasks. A task that failed is an item with its reason in `error`, because a node that n8n resumes cannot fail
- * item by item.
+ * Remembers where the sub-execution is reached that looks for the tasks of this execution.
  *
- * @param tasks the finished tasks by their ids
+ * @param url its resume URL, with n8n's signature; undefined where it is not known
  */
-export function resumedItems(
-	stored: readonly INodeExecutionData[],
-	tasks: ReadonlyMap<string, FinishedTask>,
-	options: OutputOptions,
-): INodeExecutionData[] {
-	return stored.flatMap((item) => {
-		const task = tasks.get(pendingTaskId(item) ?? '');
-		if (task === undefined) return [item];
-		const known = { ...item.json };
-		delete known.timedOut;
-		const json: IDataObject = { ...known, ...taskJson(task) };
-		if (task.state === 'FAILURE') json.error = failureText(task);
-		return taskItems(task, json, options, undefined, item.pairedItem);
-	});
+export function noteWatcher(context: IExecuteFunctions, url: string | undefined): void {
+	context.getContext('node')[WATCHER] = { url: url ?? '', of: context.getExecutionId() };
+}
+
+/**
+ * Where the sub-execution is reached that looks for the tasks of a suspended execution.
+ *
+ * @returns its resume URL, empty where it is not known; undefined where there is none, as in version 0.1.0
+ */
+export function watcherUrl(context: IWebhookFunctions): string | undefined {
+	const name = JSON.stringify(context.getNode().name);
+	const stored: unknown = context.evaluateExpression(`{{ $node[${name}].context.${WATCHER} }}`);
+	// A retry sees what the first execution noted, and waits for a sub-execution of its own.
+	if (!isRecord(stored) || stored.of !== context.getExecutionId()) return undefined;
+	return typeof stored.url === 'string' ? stored.url : '';
 }

@@ -6,9 +6,6 @@ const CREATES = [
 	{ resource: ['task'], operation: ['create'] },
 ];
 
-const REACHABLE =
-	"The service must be able to call this n8n. On your own computer, set n8n's environment variable WEBHOOK_URL to a public address (a tunnel) before you run this";
-
 const completion: INodeProperties = {
 	displayName: 'Completion',
 	name: 'completion',
@@ -23,10 +20,10 @@ const completion: INodeProperties = {
 			description: 'Wait in this node until every task is finished, then output the results',
 		},
 		{
-			name: 'Suspend Until Callback',
+			name: 'Suspend Until Finished',
 			value: 'suspend',
 			description:
-				'Create all tasks, suspend the execution until the last of them is finished, then output the results; for long or many tasks',
+				'Create all tasks, suspend the execution until the last of them is finished, then output the results; survives restarts',
 		},
 		{
 			name: 'Notify a Trigger',
@@ -45,9 +42,11 @@ const completion: INodeProperties = {
 
 /** What each choice costs beside money. */
 const NOTICES: Record<string, string> = {
-	poll: "If n8n restarts during the wait, this execution ends without the results, but the tasks go on and are billed. For videos and large batches, choose 'Suspend Until Callback'.",
-	suspend: `${REACHABLE}: without a callback, the execution goes on when 'Timeout' is over, and without the results.`,
-	trigger: `Publish the workflow of the trigger first. ${REACHABLE}.`,
+	poll: "If n8n restarts during the wait, this execution ends without the results, but the tasks go on and are billed. For videos and large batches, choose 'Suspend Until Finished'.",
+	suspend:
+		'n8n looks for the results by itself, after a minute and then ever less often. If the service can call this n8n, the execution goes on the moment the last task is finished. Nothing else needs to be set up.',
+	trigger:
+		'Publish the workflow of the trigger first. A callback that does not come is made up for: n8n looks for the results by itself, after a minute and then ever less often.',
 	return:
 		"Nothing waits for these tasks, which are billed. Store each 'taskId': it is the way to the results.",
 };

@@ -4,7 +4,7 @@ import { outputOptions } from './output';
 
 const creates = { '/operation': ['generate', 'create'] };
 const waits = { show: { '/completion': ['poll'], ...creates } };
-const suspends = { show: { '/completion': ['suspend'], ...creates } };
+const watches = { show: { '/completion': ['suspend', 'trigger'], ...creates } };
 const waitsForTask = { show: { '/operation': ['wait'] } };
 const redelivers = { show: { '/operation': ['redeliver'] } };
 const video = { show: { '/resource': ['video'] } };
@@ -28,7 +28,8 @@ const timeout: INodeProperties = {
 		'How long to wait for each task. A task that takes longer is not lost: it goes on at the service.',
 };
 
-const download = { show: { '/completion': ['poll'], ...creates } };
+const download = { show: { '/completion': ['poll', 'suspend'], ...creates } };
+const split = { show: { '/completion': ['poll'], ...creates } };
 const downloadOfTask = { show: { '/operation': ['get', 'wait'] } };
 const ofFile = ({ show }: typeof download | typeof downloadOfTask) => ({
 	show: { ...show, ...outputOptions.outputBinaryField.displayOptions.show },
@@ -85,6 +86,18 @@ export const optionFields: INodeProperties[] = [
 			),
 			...shownWhen(
 				{
+					displayName: 'Look Interval (Seconds)',
+					name: 'watchInterval',
+					type: 'number',
+					typeOptions: { minValue: 0 },
+					default: 0,
+					description:
+						'Time between two looks for results whose callback has not come, 60 or more. With 0, the node looks after a minute, and then after a quarter of the time waited so far, at most every 15 minutes.',
+				},
+				watches,
+			),
+			...shownWhen(
+				{
 					displayName: 'Max Cost (USD)',
 					name: 'maxCostUsd',
 					type: 'number',
@@ -122,7 +135,7 @@ export const optionFields: INodeProperties[] = [
 				{ show: creates },
 				redelivers,
 			),
-			...shownWhen(outputOptions.splitResults, download, suspends, downloadOfTask),
+			...shownWhen(outputOptions.splitResults, split, downloadOfTask),
 			...shownWhen(
 				{
 					displayName: 'Start Again',
@@ -134,7 +147,8 @@ export const optionFields: INodeProperties[] = [
 				},
 				redelivers,
 			),
-			...shownWhen(timeout, waits, suspends, waitsForTask),
+			...shownWhen(timeout, waits, waitsForTask),
+			...shownWhen({ ...timeout, default: 86_400 }, watches),
 		],
 	},
 ];

@@ -1,9 +1,11 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { callbackAddress } from '../callback/address';
+import { isOutOfReach } from '../callback/reachability';
 import { resumeUrl } from '../callback/suspension';
 import { readOutputOptions } from '../report/outputOptions';
 import { estimateCostUsd } from '../service/prices';
+import type { Connection } from '../service/connect';
 import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
@@ -16,10 +18,22 @@ import { durationField, readMediaInput, readRawInput } from './mediaInput';
 export const MIN_POLL_INTERVAL_SECONDS = 2;
 export const MAX_POLL_INTERVAL_SECONDS = 5;
 
+/** n8n looks for executions that are due once a minute. */
+const MIN_WATCH_SECONDS = 60;
+
+/** How long to wait where nothing is said: in the node, and where the wait holds nothing. */
+const POLL_SECONDS = 600;
+const WATCH_SECONDS = 86_400;
+
+/** The account that the tasks are for. */
+export type Service = Pick<Connection, 'apiKey' | 'baseUrl'>;
+
 /** The operations on a task that exists already. */
 const READS = ['get', 'wait', 'redeliver'];
 
 export interface RunPlan {
+	/** Milliseconds between two looks for tasks that nobody polls; 0 lets it grow with the time waited. */
+	watchIntervalMs: number;
 	/** What is to be done for each input item, or why it cannot be done. */
 	items: Array<ItemPlan | ItemError>;
 	maxInFlight: number;
@@ -28,25 +42,25 @@ export interface RunPlan {
 /**
  * Reads and checks every parameter of every input item, before the first request.
  *
- * @param apiKey signs the callback addresses
+ * @param service the account: its key signs the callback addresses
  * @returns the plan; an item whose parameters cannot be meant is an error in it
  * @throws ItemError where the run as a whole is refused: its price is above the budget
  */
-export function planRun(context: IExecuteFunctions, apiKey: string): RunPlan {
+export function planRun(context: IExecuteFunctions, service: Service): RunPlan {
 	const count = context.getInputData().length;
 	// One for all items: n8n needs longer to evaluate it than for all the rest of an item.
-	let resume: string | undefined;
-	const resumeAddress = () => (resume ??= callbackAddress(resumeUrl(context), apiKey));
+	let resume: { webhookUrl?: string } | undefined;
+	const resumeAddress = () => (resume ??= resumeAddressOf(context, service));
 	const items = Array.from({ length: count }, (_, itemIndex) => {
 		try {
-			return planItem(new ItemParameters(context, itemIndex), context, apiKey, resumeAddress);
+			return planItem(new ItemParameters(context, itemIndex), context, service, resumeAddress);
 		} catch (error) {
 			return ItemError.from(error);
 		}
 	});
 	// What holds for the whole run is read from the first item whose parameters can be read.
 	const readable = items.findIndex((item) => !(item instanceof ItemError));
-	if (readable === -1) return { items, maxInFlight: 1 };
+	if (readable === -1) return { items, maxInFlight: 1, watchIntervalMs: 0 };
 	const first = new ItemParameters(context, readable);
 	checkBudget(items, first);
 	const maxInFlight = first.number(first.option('maxInFlight'), 'Max Tasks in Flight', {
@@ -54,14 +68,26 @@ export function planRun(context: IExecuteFunctions, apiKey: string): RunPlan {
 		min: 1,
 		whole: true,
 	});
-	return { items, maxInFlight };
+	return { items, maxInFlight, watchIntervalMs: readWatchInterval(first) };
+}
+
+function readWatchInterval(parameters: ItemParameters): number {
+	const value = parameters.option('watchInterval');
+	// 0 is the one value below the least.
+	if (Number(value ?? 0) === 0) return 0;
+	const bounds = {
+		fallback: 0,
+		min: MIN_WATCH_SECONDS,
+		unit: 'seconds, or 0 to leave it to the node',
+	};
+	return 1000 * parameters.number(value, 'Look Interval', bounds);
 }
 
 function planItem(
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
-	apiKey: string,
-	resumeAddress: () => string,
+	service: Service,
+	resumeAddress: () => { webhookUrl?: string },
 ): ItemPlan {
 	const reference = readReference(parameters);
 	const base: PlanBase = {
@@ -77,7 +103,7 @@ function planItem(
 		timeoutMs:
 			1000 *
 			parameters.number(parameters.option('timeout'), 'Timeout', {
-				fallback: 600,
+				fallback: isWatched(parameters) ? WATCH_SECONDS : POLL_SECONDS,
 				min: 1,
 				unit: 'seconds',
 			}),
@@ -93,7 +119,7 @@ function planItem(
 			taskId: readTaskId(parameters),
 			wait: operation === 'wait',
 			...(operation === 'redeliver' && {
-				redeliverTo: readCallbackAddress(parameters, context, apiKey, reference),
+				redeliverTo: readCallbackAddress(parameters, context, service.apiKey, reference),
 				startAgain: parameters.option('startAgain') === true,
 			}),
 		};
@@ -117,17 +143,31 @@ function planItem(
 		...base,
 		kind: 'create',
 		completion,
-		// A resumed execution has no time for downloads: the caller of the webhook waits for its answer.
-		...(completion === 'suspend' && { output: { ...base.output, download: false } }),
+		// n8n links what comes out of a suspended node by its place, so there is one item for each input item.
+		...(completion === 'suspend' && { output: { ...base.output, split: false } }),
 		model,
 		input,
 		...(image && { image }),
-		...(completion === 'suspend' && { webhookUrl: resumeAddress() }),
+		...(completion === 'suspend' && resumeAddress()),
 		...(completion === 'trigger' && {
-			webhookUrl: readCallbackAddress(parameters, context, apiKey, reference),
+			webhookUrl: readCallbackAddress(parameters, context, service.apiKey, reference),
 		}),
 		estimatedCostUsd: estimateCostUsd(model, input, durationField(parameters)),
 	};
+}
+
+/** Whether sub-executions wait for the item's task, and not this run of the node. */
+function isWatched(parameters: ItemParameters): boolean {
+	return ['suspend', 'trigger'].includes(String(parameters.value('completion')));
+}
+
+/** Where the service calls a suspended execution back, if it can: without a callback the task is found by looking. */
+function resumeAddressOf(
+	context: IExecuteFunctions,
+	{ apiKey, baseUrl }: Service,
+): { webhookUrl?: string } {
+	const url = resumeUrl(context);
+	return isOutOfReach(url, baseUrl) ? {} : { webhookUrl: callbackAddress(url, apiKey) };
 }
 
 function readTaskId(parameters: ItemParameters): string {
@@ -151,7 +191,7 @@ function readCompletion(parameters: ItemParameters): Completion {
 		`The parameter 'Completion' is '${String(value)}', which this version does not know`,
 		{
 			description:
-				"Choose one of the list: 'Wait by Polling', 'Suspend Until Callback', 'Notify a Trigger' or 'Return Immediately'.",
+				"Choose one of the list: 'Wait by Polling', 'Suspend Until Finished', 'Notify a Trigger' or 'Return Immediately'.",
 		},
 	);
 }

@@ -1,6 +1,6 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { suspend } from '../callback/suspension';
+import { storeInput } from '../callback/suspension';
 import { AccountLimits } from '../create/accountLimits';
 import { TaskCreator } from '../create/createTask';
 import { Journal } from '../create/journal';
@@ -13,7 +13,9 @@ import { attempt } from '../shared/attempt';
 import { type Clock, Stopped, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ReadPace } from '../wait/readPace';
-import { SuspendedItems } from '../wait/suspendedItems';
+import { ExpectedCallbacks } from '../wait/expectedCallbacks';
+import { suspendWith } from '../wait/subExecution';
+import { SuspendedRun } from '../wait/suspendedRun';
 import { TaskReader } from '../wait/taskReader';
 import { ItemRun } from './itemRun';
 import { callbackWarning, showHints, summaryHint, triggerHint } from './runHints';
@@ -33,7 +35,7 @@ export async function runTasks(
 	let plan: RunPlan;
 	try {
 		connection = await connect(context);
-		plan = planRun(context, connection.apiKey);
+		plan = planRun(context, connection);
 	} catch (error) {
 		const refused = ItemError.from(error);
 		if (!context.continueOnFail()) {
@@ -54,7 +56,9 @@ class Run {
 
 	private readonly created: CreatedTaskList;
 
-	private readonly suspended: SuspendedItems;
+	private readonly suspended: SuspendedRun;
+
+	private readonly deliveries = new ExpectedCallbacks();
 
 	private readonly limits: AccountLimits;
 
@@ -84,7 +88,7 @@ class Run {
 		this.journal = new Journal(context);
 		this.created = new CreatedTaskList(this.journal.taskIds());
 		const reader = new TaskReader(context, client, this.created, clock, this.signal);
-		this.suspended = new SuspendedItems(reader, this.created, pace, clock);
+		this.suspended = new SuspendedRun(reader, this.created, pace, clock);
 		this.itemRun = new ItemRun({
 			context,
 			apiKey: connection.apiKey,
@@ -96,6 +100,7 @@ class Run {
 			pace,
 			reader,
 			suspended: this.suspended,
+			deliveries: this.deliveries,
 			isStopping: () => this.failed,
 			stopCreating,
 		});
@@ -113,29 +118,69 @@ class Run {
 		this.failed = !this.goesOn && results.some((result) => result !== undefined);
 
 		await this.runItems(results);
-		const settled = await attempt(async () => await this.suspended.settle(this.failed, results));
+		await this.deliveries.watch(this.context, this.plan.watchIntervalMs);
+		const settled = await attempt(async () => await this.settle(results));
 		if ('error' in settled) throw this.explainEnd(settled.error);
-		const resumeBy = settled.value;
+		const isSuspended = settled.value;
 
 		const index = results.findIndex((result) => result instanceof ItemError);
 		const error = results[index];
 		if (error instanceof ItemError && !this.goesOn) throw this.stopError(error, index);
 		// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
 		// cancelled and retried: then the journal is still needed.
-		if (resumeBy === undefined && error === undefined) this.journal.close();
+		if (!isSuspended && error === undefined) this.journal.close();
 		const where = warning ?? triggerHint(items, results);
 		showHints(this.context, summaryHint(items, results), where);
-		const output = results.flatMap((result, index) => {
-			if (result === undefined) return [];
-			return result instanceof ItemError
-				? [result.toItem(this.context.getNode(), { item: index })]
-				: result;
-		});
-		if (resumeBy === undefined) return output;
-		await suspend(this.context, output, resumeBy);
+		const output = this.itemsOf(results);
+		if (!isSuspended) return output;
+		storeInput(this.context, output);
 		// What is stored leaves the node later. An `error` in what is returned now would have n8n's Retry On Fail run
 		// the suspended node again.
 		return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
+	}
+
+	private itemsOf(results: ReadonlyArray<ItemResult | undefined>): INodeExecutionData[] {
+		return results.flatMap((result, item) => {
+			if (result === undefined) return [];
+			return result instanceof ItemError
+				? [result.toItem(this.context.getNode(), { item })]
+				: result;
+		});
+	}
+
+	/**
+	 * Decides what becomes of a run whose tasks this node does not poll: it is suspended where one is not finished. A
+	 * node that stops cannot be suspended, so then they are waited for.
+	 *
+	 * @param results takes the result of each item
+	 * @returns whether the execution is suspended
+	 * @throws Stopped where the execution was stopped
+	 */
+	private async settle(results: Array<ItemResult | undefined>): Promise<boolean> {
+		const { suspended, context } = this;
+		if (suspended.isEmpty) return false;
+		if (this.failed) {
+			await suspended.waitHere(results);
+			return false;
+		}
+		if (!(await suspended.isUnfinished())) {
+			await suspended.finish(results);
+			return false;
+		}
+		const state = suspended.state(context, results, this.plan.watchIntervalMs);
+		const begun = await attempt(
+			async () => await suspendWith(context, state, suspended.giveUpAt()),
+		);
+		if ('value' in begun && begun.value) {
+			suspended.pendingResults(results);
+			return true;
+		}
+		const why = 'error' in begun && begun.error instanceof Error ? begun.error.message : '';
+		context.logger.warn(
+			`${context.getNode().name}: n8n did not suspend this execution, so it waits by polling. ${why}`,
+		);
+		await suspended.waitHere(results);
+		return false;
 	}
 
 	/** As many items at once as tasks may be in flight, in their order. */

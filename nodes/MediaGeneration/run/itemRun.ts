@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import type { AccountLimits } from '../create/accountLimits';
 import type { TaskCreator } from '../create/createTask';
-import { type Journal, webhookDigest } from '../create/journal';
+import type { Journal } from '../create/journal';
 import { echo } from '../create/requestInput';
 import { type CreatePlan, type ItemPlan, type ReadPlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTaskList } from '../report/createdTaskList';
@@ -11,9 +11,10 @@ import { explainRead, failedTask, pendingJson } from '../report/outcome';
 import type { CreatedTask } from '../service/client';
 import type { TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
-import type { Clock } from '../shared/clock';
+import { type Clock, Stopped } from '../shared/clock';
 import type { ReadPace } from '../wait/readPace';
-import type { SuspendedItems } from '../wait/suspendedItems';
+import type { ExpectedCallbacks } from '../wait/expectedCallbacks';
+import type { SuspendedRun } from '../wait/suspendedRun';
 import type { TaskReader } from '../wait/taskReader';
 import { redeliverTask } from './redeliverTask';
 
@@ -29,7 +30,8 @@ export interface RunParts {
 	created: CreatedTaskList;
 	pace: ReadPace;
 	reader: TaskReader;
-	suspended: SuspendedItems;
+	suspended: SuspendedRun;
+	deliveries: ExpectedCallbacks;
 	/** Whether an item has failed, and the node will stop. */
 	isStopping: () => boolean;
 	/** Called where an item fails: a node that stops creates nothing more. */
@@ -53,15 +55,7 @@ export class ItemRun {
 		const earlier = this.parts.journal.find(item);
 		if (earlier !== undefined && earlier !== 'sent') {
 			this.parts.limits.adopt();
-			// The service calls the execution back that created the task: this one must look for itself.
-			const isForeign = earlier.webhook !== webhookDigest(item);
-			const completion = item.completion === 'suspend' && isForeign ? 'poll' : item.completion;
-			const output = await this.follow(
-				{ ...item, completion },
-				earlier,
-				this.parts.pace.requestSlot(),
-				true,
-			);
+			const output = await this.follow(item, earlier, this.parts.pace.requestSlot(), true);
 			if (output !== undefined) return output;
 			// It failed in an earlier try, and cost nothing.
 			this.parts.journal.forget(item);
@@ -101,6 +95,7 @@ export class ItemRun {
 		const { estimatedCostUsd } = item;
 		const estimate: IDataObject = estimatedCostUsd === undefined ? {} : { estimatedCostUsd };
 		if (item.completion === 'suspend') {
+			if (isEarlier && (await this.hasFailed(taskId, firstReadAt))) return undefined;
 			this.parts.suspended.add({
 				item,
 				taskId,
@@ -109,6 +104,7 @@ export class ItemRun {
 			return [];
 		}
 		if (item.completion !== 'poll') {
+			this.parts.deliveries.add(taskId, item);
 			const task: TaskRecord = { taskId, state: 'PENDING', creditsConsumed: null, record };
 			const json = { ...taskJson(task, sent), ...estimate };
 			return [{ json, pairedItem: { item: item.itemIndex } }];
@@ -120,6 +116,13 @@ export class ItemRun {
 			throw failedTask(task, sent);
 		}
 		return await this.parts.reader.output(item, task, { ...taskJson(task, sent), ...estimate });
+	}
+
+	/** Whether a task is known to have failed, which cost nothing. */
+	private async hasFailed(taskId: string, readAt: number): Promise<boolean> {
+		const answer = await attempt(async () => await this.parts.reader.read(taskId, readAt));
+		if ('error' in answer && answer.error instanceof Stopped) throw answer.error;
+		return 'value' in answer && answer.value.state === 'FAILURE';
 	}
 
 	private async read(item: ReadPlan): Promise<INodeExecutionData[]> {

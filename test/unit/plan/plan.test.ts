@@ -20,7 +20,7 @@ const planOf = ({ parameters, ...rest }: Given) =>
 			credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
 			...rest,
 		}),
-		API_KEY,
+		{ apiKey: API_KEY, baseUrl: 'https://api.example.com' },
 	);
 
 /** The plan of the one item. */
