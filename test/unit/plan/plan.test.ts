@@ -414,7 +414,7 @@ it('of a suspended run evaluates the address to resume it once, however many ite
 		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
 	});
 	const evaluated = jest.spyOn(context, 'evaluateExpression');
-	const { items } = planRun(context, API_KEY);
+	const { items } = planRun(context, { apiKey: API_KEY, baseUrl: 'https://api.example.com' });
 	expect(evaluated.mock.calls).toHaveLength(1);
 	const addresses = items.map((item) => 'webhookUrl' in item && item.webhookUrl);
 	expect(new Set(addresses)).toEqual(new Set([expect.stringContaining('/callback?') as string]));
