@@ -10,7 +10,7 @@ const nodesBase = (preset, overrides = {}) => ({
 });
 
 export default tseslint.config(
-  { ignores: ['dist', 'node_modules', 'coverage', 'test/artefacts'] },
+  { ignores: ['dist', 'node_modules', 'coverage', 'release', 'test/artefacts'] },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   {
     files: ['**/*.ts'],

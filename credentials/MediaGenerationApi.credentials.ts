@@ -116,8 +116,7 @@ export class MediaGenerationApi implements ICredentialType {
 		dark: 'file:../nodes/MediaGeneration/mediaGeneration.dark.svg',
 	};
 
-	documentationUrl =
-		'https://github.com/n8n-nodes-media-generation/n8n-nodes-media-generation#credential';
+	documentationUrl = 'https://repository.invalid/unset#credential';
 
 	properties: INodeProperties[] = [
 		{

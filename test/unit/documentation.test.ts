@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { INodeProperties } from 'n8n-workflow';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
 import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { anchorsOf, brokenLinks } from '../release/links';
 
 const ROOT = resolve(__dirname, '../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -20,46 +21,9 @@ const pages = [
 	...filesIn('test', 'README.md'),
 ];
 
-/** Code is shown as it is: what looks like a link or a heading there is none. */
-const withoutCode = (text: string) => text.replace(/^```.*?^```/gms, '').replace(/`[^`\n]*`/g, '');
-
-/** The anchors of a page's headings, as GitHub makes them: a second one of the same name gets `-1`. */
-function anchorsOf(path: string): string[] {
-	const seen = new Map<string, number>();
-	const text = read(path).replace(/^```.*?^```/gms, '');
-	return [...text.matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading = '']) => {
-		const anchor = heading
-			.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-			.trim()
-			.toLowerCase()
-			.replace(/[^\p{L}\p{N}\s_-]/gu, '')
-			.replace(/\s/g, '-');
-		const before = seen.get(anchor) ?? 0;
-		seen.set(anchor, before + 1);
-		return before === 0 ? anchor : `${anchor}-${before}`;
-	});
-}
-
-/** Where the links and pictures of a page lead, as Markdown and as HTML. */
-function targetsOf(path: string): string[] {
-	const text = withoutCode(read(path));
-	return [
-		...text.matchAll(/\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)/g),
-		...text.matchAll(/<(?:a|img|source)\b[^>]*?\b(?:href|src|srcset)="([^"]+)"/g),
-	].map(([, target = '']) => target);
-}
-
-function isBroken(page: string, target: string): boolean {
-	if (/^[a-z]+:/i.test(target)) return false;
-	const [path = '', anchor] = decodeURIComponent(target).split('#', 2);
-	const file = path === '' ? page : relative(ROOT, resolve(ROOT, dirname(page), path));
-	if (!existsSync(join(ROOT, file))) return true;
-	return anchor !== undefined && file.endsWith('.md') && !anchorsOf(file).includes(anchor);
-}
-
 describe.each(pages)('%s', (page) => {
 	it('leads nowhere that is not there', () => {
-		expect(targetsOf(page).filter((target) => isBroken(page, target))).toEqual([]);
+		expect(brokenLinks(ROOT, page, (file) => existsSync(join(ROOT, file)))).toEqual([]);
 	});
 
 	it('names only commands that there are', () => {
@@ -74,7 +38,7 @@ describe.each(pages)('%s', (page) => {
 describe('the README', () => {
 	it('has the section that the credential links to', () => {
 		const { hash } = new URL(new MediaGenerationApi().documentationUrl);
-		expect(anchorsOf('README.md')).toContain(hash.slice(1));
+		expect(anchorsOf(read('README.md'))).toContain(hash.slice(1));
 	});
 });
 

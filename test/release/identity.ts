@@ -1,0 +1,97 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/**
+ * Stands for a home that nobody has chosen yet. The ending is reserved (RFC 2606): no such host can ever exist, so no
+ * link leads to somebody who happens to own the name.
+ */
+export const UNSET_HOST = 'repository.invalid';
+
+interface Manifest {
+	author: { name: string; email: string };
+	repository: { url: string };
+}
+
+/** A file, and where in it an address stands that follows from the repository. */
+interface Place {
+	file: string;
+	/** What stands before the address, up to the quotation mark. */
+	before: RegExp;
+	/** What follows the repository's address. */
+	suffix: string;
+}
+
+const NODES = 'nodes/MediaGeneration';
+
+/** Every address that follows from `repository.url` of `package.json`, the one place where it is chosen. */
+const PLACES: Place[] = [
+	{ file: 'package.json', before: /"homepage": "/, suffix: '#readme' },
+	{ file: 'package.json', before: /"bugs": \{\s*"url": "/, suffix: '/issues' },
+	{
+		file: 'credentials/MediaGenerationApi.credentials.ts',
+		before: /documentationUrl =\s*'/,
+		suffix: '#credential',
+	},
+	...['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCredits'].flatMap(
+		(node): Place[] => [
+			{
+				file: `${NODES}/${node}.node.json`,
+				before: /"credentialDocumentation": \[\s*\{\s*"url": "/,
+				suffix: '#credential',
+			},
+			{
+				file: `${NODES}/${node}.node.json`,
+				before: /"primaryDocumentation": \[\s*\{\s*"url": "/,
+				suffix: '#readme',
+			},
+		],
+	),
+];
+
+function readManifest(root: string): Manifest {
+	return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
+}
+
+/** @returns the repository's address for a browser, e.g. `https://github.com/owner/name` */
+export function repositoryUrl(root: string): string {
+	return readManifest(root)
+		.repository.url.replace(/^git\+/, '')
+		.replace(/\.git$/, '');
+}
+
+/** @returns what the owner has not chosen yet, in words; empty where all is set */
+export function missingIdentity(root: string): string[] {
+	const { author } = readManifest(root);
+	const url = repositoryUrl(root);
+	const isUnset = (text: string) => text.endsWith('.invalid') || text.includes('.invalid/');
+	return [
+		...(isUnset(url) ? ['package.json: "repository.url" is not set'] : []),
+		...(!isUnset(url) && !/^https:\/\/github\.com\/[\w-]+\/[\w.-]+$/.test(url)
+			? [`package.json: "repository.url" is no GitHub repository: ${url}`]
+			: []),
+		...(isUnset(author.email) ? ['package.json: "author.email" is not set'] : []),
+	];
+}
+
+/**
+ * Writes the addresses that follow from the repository into all places.
+ *
+ * @param root the repository's folder
+ * @returns the files that had another address
+ * @throws where a place is no more
+ */
+export function fillIdentity(root: string): string[] {
+	const url = repositoryUrl(root);
+	const changed = new Set<string>();
+	for (const { file, before, suffix } of PLACES) {
+		const path = join(root, file);
+		const text = readFileSync(path, 'utf8');
+		const found = new RegExp(`(${before.source})[^"']*`).exec(text);
+		if (!found) throw new Error(`${file} has no place for an address after ${before.source}`);
+		const filled = text.replace(found[0], () => `${found[1] ?? ''}${url}${suffix}`);
+		if (filled === text) continue;
+		writeFileSync(path, filled);
+		changed.add(file);
+	}
+	return [...changed];
+}

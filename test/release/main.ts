@@ -1,0 +1,56 @@
+/**
+ * `npm run release`: looks whether this can be published, builds it twice, and leaves the tarball in `release/`. It
+ * publishes nothing: that does a job of its own, which a person allows (`.github/workflows/publish.yml`).
+ *
+ * `-- --dry-run` is for any time between two releases: what is only due at a release is listed and does not count.
+ */
+import { execFileSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Finding } from './checks';
+import {
+	checkChangelog,
+	checkIdentity,
+	checkProvenance,
+	checkReadme,
+	checkVersion,
+} from './checks';
+import { packTwice } from './reproduce';
+
+const ROOT = resolve(__dirname, '../..');
+
+async function main(): Promise<boolean> {
+	const { values } = parseArgs({ options: { 'dry-run': { type: 'boolean', default: false } } });
+	const isRelease = !values['dry-run'];
+	const { GITHUB_REPOSITORY, GITHUB_REF_NAME } = process.env;
+	const looks: Record<string, Finding> = {
+		Version: checkVersion(ROOT, isRelease ? (GITHUB_REF_NAME ?? 'none') : undefined),
+		Changelog: checkChangelog(ROOT),
+		Identity: checkIdentity(ROOT),
+		Provenance: checkProvenance(ROOT, GITHUB_REPOSITORY),
+		README: checkReadme(ROOT),
+	};
+	for (const [title, { fine, wrong, open }] of Object.entries(looks)) {
+		for (const line of wrong.length === 0 ? fine : []) console.log(`✓ ${title}: ${line}`);
+		for (const line of open) console.log(`${isRelease ? '✗' : '…'} ${title}: ${line}`);
+		for (const line of wrong) console.log(`✗ ${title}: ${line}`);
+	}
+	const { tarball, sha512, bytes } = await packTwice(ROOT, resolve(ROOT, 'release'));
+	console.log(`✓ Two builds gave the same tarball: ${bytes} bytes, sha512-${sha512}`);
+	console.log(execFileSync('tar', ['-tzf', tarball], { encoding: 'utf8' }).trim());
+
+	const findings = Object.values(looks);
+	const open = findings.flatMap((finding) => finding.open);
+	if (open.length > 0) console.log(`Due before the release: ${open.length}, see above.`);
+	return findings.every(({ wrong }) => wrong.length === 0) && !(isRelease && open.length > 0);
+}
+
+main().then(
+	(passed) => {
+		process.exitCode = passed ? 0 : 1;
+	},
+	(error: unknown) => {
+		console.error(error instanceof Error ? error.message : error);
+		process.exitCode = 1;
+	},
+);

