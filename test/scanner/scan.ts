@@ -1,6 +1,7 @@
 /**
  * `npm run scan`: n8n's scanner of community packages on this one, as n8n runs it before it verifies a package: on
  * the sources, and on the JavaScript and the `package.json` of the tarball. Inline exceptions do not count there.
+ * Then `n8n-node lint` and `n8n-node build`, as if the package had been made with n8n's tool: its build must not differ.
  * What n8n's scanner looks up on the internet, the provenance of a published version, is left out.
  */
 import { execFile } from 'node:child_process';
@@ -11,10 +12,11 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { installOnce } from '../n8n/installOnce';
 import { packPackage } from '../n8n/package';
+import { tryNodeCli } from './nodeCli';
 
 const ROOT = resolve(__dirname, '../..');
 const SCANNER = 'node_modules/@n8n/scan-community-package/scanner/scanner.mjs';
-const NEEDED_BYTES = 4e8;
+const NEEDED_BYTES = 8e8;
 
 /** What the scanner itself looks at in a tarball. */
 const TARBALL_PATTERNS = ['**/*.js', 'package.json'];
@@ -32,14 +34,17 @@ interface Scanner {
 	analyzePackage(folder: string, patterns: string[]): Promise<Verdict>;
 }
 
-async function loadScanner(): Promise<Scanner> {
-	const folder = await installOnce({
+async function installTools(): Promise<string> {
+	return await installOnce({
 		name: 'scanner',
-		title: "n8n's scanner",
+		title: "n8n's scanner and n8n-node",
 		manifestFolder: __dirname,
 		neededBytes: NEEDED_BYTES,
-		duration: 'less than a minute',
+		duration: 'about a minute',
 	});
+}
+
+async function loadScanner(folder: string): Promise<Scanner> {
 	return (await import(pathToFileURL(join(folder, SCANNER)).href)) as Scanner;
 }
 
@@ -64,7 +69,8 @@ async function assertThatItFindsOffences(scanner: Scanner, folder: string): Prom
 }
 
 async function main(): Promise<boolean> {
-	const scanner = await loadScanner();
+	const tools = await installTools();
+	const scanner = await loadScanner(tools);
 	const { tarball } = await packPackage();
 	const folder = await mkdtemp(join(tmpdir(), 'media-generation-scan-'));
 	try {
@@ -74,9 +80,13 @@ async function main(): Promise<boolean> {
 			sources: await scanner.analyzePackage(ROOT, scanner.SOURCE_FILE_PATTERNS),
 			tarball: await scanner.analyzePackage(join(folder, 'package'), TARBALL_PATTERNS),
 		};
+		const cli = await tryNodeCli(tools, folder, join(folder, 'package', 'dist'));
+		for (const [command, verdict] of Object.entries(cli)) {
+			verdicts[`n8n-node ${command}`] = { ...verdict, message: 'did not pass' };
+		}
 		for (const [part, { passed, message, details }] of Object.entries(verdicts)) {
 			console.log(`${part}: ${passed ? 'passed' : message}`);
-			if (details) console.log(details);
+			if (details && !passed) console.log(details);
 		}
 		return Object.values(verdicts).every(({ passed }) => passed);
 	} finally {
