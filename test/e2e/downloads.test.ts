@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems } from '../n8n/client';
+import { chooseN8nVersion } from '../n8n/version';
 import { Stage } from './stage';
 
 let stage: Stage;
@@ -75,3 +76,29 @@ test.each([
 	expect(good?.json.error).toBeUndefined();
 	expect(good?.binary?.data).toMatchObject({ mimeType: 'image/png' });
 });
+
+const withDatabase = chooseN8nVersion().version.startsWith('1.') ? test.skip : test;
+
+withDatabase(
+	"a result that is too large for n8n's database names n8n's setting",
+	async () => {
+		const database = await Stage.open({
+			N8N_DEFAULT_BINARY_DATA_MODE: 'database',
+			N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE: '1',
+		});
+		try {
+			const id = await database.startImages(
+				[{ mediaBytes: 3 * 1024 ** 2, mediaType: 'video/mp4' }, {}],
+				{ downloadResults: true },
+				{ node: { onError: 'continueRegularOutput' } },
+			);
+			const [large, small] = outputItems(await database.client.waitForExecution(id), 'Media');
+			expect(large?.json.error).toMatch(/^n8n could not keep the result of 3 MiB: http/);
+			expect(large?.json.state).toBe('SUCCESS');
+			expect(small?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+		} finally {
+			await database.close();
+		}
+	},
+	180_000,
+);

@@ -30,7 +30,7 @@ const UNTYPED = new Set(['', 'application/octet-stream', 'binary/octet-stream'])
 interface ByteStream {
 	map(
 		each: (chunk: Uint8Array) => Uint8Array,
-	): Parameters<IExecuteFunctions['helpers']['prepareBinaryData']>[0];
+	): Parameters<IExecuteFunctions['helpers']['prepareBinaryData']>[0] & { readableEnded?: boolean };
 	destroy(): void;
 }
 
@@ -105,6 +105,12 @@ async function downloadOne(
 	);
 	if (bytes > maxBytes) return refuse(tooLarge, tooLargeNext);
 	if ('error' in stored) {
+		if (counted.readableEnded || isStorageFull(stored.error)) {
+			return refuse(
+				`n8n could not keep the result of ${Math.ceil(bytes / 1024 ** 2)} MiB`,
+				explainStorage(stored.error),
+			);
+		}
 		return refuse(
 			`The download broke off after ${bytes} bytes`,
 			'The task is done and paid for: fetch it again with the operation Task → Get.',
@@ -114,6 +120,24 @@ async function downloadOne(
 		refuse('The result is empty', 'Read the task again later with the operation Task → Get.');
 	}
 	return stored.value;
+}
+
+/** n8n's setting for how large a file in its database may be: 512 MiB unless set otherwise, 1024 at most. */
+const DATABASE_LIMIT = 'N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE';
+
+/** Codes of a disk that takes no more. */
+const isStorageFull = (error: unknown) =>
+	error instanceof Error &&
+	'code' in error &&
+	['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES'].includes(String(error.code));
+
+/** What to do where the file came as a whole and n8n's own storage refused it. */
+function explainStorage(error: unknown): string {
+	const said = error instanceof Error ? error.message : String(error);
+	const next = said.includes(DATABASE_LIMIT)
+		? `n8n keeps files in its database here, up to a limit. Raise ${DATABASE_LIMIT} (in MiB, at most 1024), or keep files elsewhere: N8N_DEFAULT_BINARY_DATA_MODE is 'filesystem' or 's3'.`
+		: `n8n's storage of files did not take it: ${said.slice(0, 200)}. See N8N_DEFAULT_BINARY_DATA_MODE.`;
+	return `${next} The task is done and paid for, and its result URLs are in the output.`;
 }
 
 /** Opens a result's stream. Redirects are followed: they carry no key either. */

@@ -1,3 +1,4 @@
+import { FileTooLargeError } from 'n8n-core';
 import nock from 'nock';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -157,6 +158,50 @@ describe('what cannot be downloaded', () => {
 	it('a file of exactly the limit is taken', async () => {
 		host(Buffer.alloc(1024 ** 2, 7));
 		expect(await downloadOf(['/1.png'], 1024 ** 2)).toHaveLength(1);
+	});
+
+	describe('because n8n does not keep it', () => {
+		/** n8n's storage takes some of the file, or all, and fails. */
+		const refusing = (error: Error, takesAll = true) => {
+			const refuser = context();
+			refuser.helpers.prepareBinaryData = async (stream) => {
+				for await (const chunk of stream as Readable) {
+					if (!takesAll && chunk !== undefined) break;
+				}
+				throw error;
+			};
+			return download(refuser, [`${HOST}/1.png`], 'task-1');
+		};
+
+		it('names the setting of n8n, not a broken connection', async () => {
+			host(Buffer.alloc(3 * 1024 ** 2));
+			const error = new FileTooLargeError({
+				fileSizeMb: 3,
+				maxFileSizeMb: 2,
+				fileId: 'file-1',
+				fileName: '1.png',
+			});
+			await expect(refusing(error)).rejects.toMatchObject({
+				message: `n8n could not keep the result of 3 MiB: ${HOST}/1.png`,
+				description: expect.stringContaining('N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE') as string,
+			});
+		});
+
+		it('says what n8n said where the disk is full', async () => {
+			host(Buffer.alloc(3 * 1024 ** 2));
+			const error = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+			await expect(refusing(error, false)).rejects.toMatchObject({
+				message: expect.stringContaining('n8n could not keep the result') as string,
+				description: expect.stringContaining('no space left on device') as string,
+			});
+		});
+
+		it('still tells a connection that broke off', async () => {
+			host(Buffer.alloc(3 * 1024 ** 2));
+			await expect(refusing(new Error('aborted'), false)).rejects.toMatchObject({
+				message: expect.stringContaining('The download broke off after') as string,
+			});
+		});
 	});
 
 	it('a host that is down is named with the URL', async () => {
