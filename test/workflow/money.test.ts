@@ -99,7 +99,7 @@ describe('a create that the service certainly did not take', () => {
 		]);
 	});
 
-	it('because no connection came about, is given up soon and kept in no doubt', async () => {
+	it('because it could not connect, is given up soon and kept in no doubt', async () => {
 		const startedAt = Date.now();
 		const ran = await on.run(imageNode(), prompts('a', 'b'), {
 			// Nothing listens there: the port is reserved.

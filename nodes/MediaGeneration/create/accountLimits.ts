@@ -58,7 +58,7 @@ export class AccountLimits {
 
 	private closed = false;
 
-	/** How many times in a row no connection came about. */
+	/** How many times in a row it could not connect. */
 	unreachable = 0;
 
 	/**

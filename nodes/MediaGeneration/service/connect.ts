@@ -126,7 +126,7 @@ function isStopped(context: Context): boolean {
 /** Only where one of these failed did no connection come about, and can the request not have reached the service. */
 const CONNECTING = ['connect', 'getaddrinfo'];
 
-/** Whether no connection came about. A code alone does not tell: a route may be lost while the answer is awaited. */
+/** Whether it could not connect. A code alone does not tell: a route may be lost while the answer is awaited. */
 function isNotConnected(error: unknown, code: string): boolean {
 	if (code === 'ERR_INVALID_URL') return true;
 	const found = findInChain(error, (link) => {
@@ -161,20 +161,16 @@ function explainNoResponse(error: unknown, stopped: boolean): ServiceError | Use
 		isRecord(link) && typeof link.code === 'string' ? link.code : undefined,
 	);
 	if (code !== undefined && isNotConnected(error, code)) {
-		return new ServiceError(
-			'unreachable',
-			'The service cannot be reached: no connection came about',
-			{
-				description: `Check the 'Base URL' of the credential, and that this n8n may open connections to it. The network said ${explainCode(code)}.`,
-			},
-		);
+		return new ServiceError('unreachable', 'The service cannot be reached: n8n could not connect', {
+			description: `Check the 'Base URL' of the credential, and that this n8n may open connections to it. The network said ${explainCode(code)}.`,
+		});
 	}
 	if (code !== undefined && CERTIFICATE.test(code)) {
 		return new ServiceError('unreachable', "The service's TLS certificate is not trusted", {
 			description: `Check the 'Base URL' of the credential, or have n8n trust the certificate's authority. The network said: ${code}.`,
 		});
 	}
-	return new ServiceError('noAnswer', 'The service was reached but gave no whole answer', {
+	return new ServiceError('noAnswer', 'The service gave no complete answer', {
 		description: `The connection was lost or took too long${code === undefined ? '' : ` (${explainCode(code)})`}. Try again later.`,
 	});
 }

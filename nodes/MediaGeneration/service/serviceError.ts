@@ -12,9 +12,9 @@ export type ServiceErrorKind =
 	| 'rejected'
 	/** The service, or a gateway before it, answered with a 5xx. */
 	| 'serviceDown'
-	/** No connection came about: the request certainly did not reach the service. */
+	/** It could not connect: the request certainly did not reach the service. */
 	| 'unreachable'
-	/** The request left, and no whole answer came back. */
+	/** The request left, and no complete answer came back. */
 	| 'noAnswer'
 	/** Something answered that does not speak as the specification says. */
 	| 'unexpectedAnswer'
