@@ -239,6 +239,8 @@ describeInEditor('in the editor, as a new user', () => {
 		await editor.panel.getByText('Production URL', { exact: true }).click();
 		await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
 		expect(await shown(editor.panel)).toContain('Once this workflow is published');
+		// As the pages call it; n8n calls it otherwise for its own Webhook node.
+		expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
 		await editor.closePanel();
 		expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
 	});

@@ -6,35 +6,39 @@ import type { N8nProcess } from './process';
 
 const run = promisify(execFile);
 
-/** Prints the rows that a statement brings as JSON. Its arguments: the driver, the database, the statement. */
-const QUERY = `
-	const [driver, file, statement] = process.argv.slice(1);
-	const { Database } = require(driver);
-	const database = new Database(file);
+/** A statement, with the values for its question marks. */
+export interface Statement {
+	sql: string;
+	values?: Array<string | number>;
+}
+
+/** Prints the rows of the last statement as JSON; several statements are one transaction. */
+const SCRIPT = `
+	const { DatabaseSync } = require('node:sqlite');
+	const { file, statements } = JSON.parse(process.argv[1]);
 	// n8n may be writing.
-	database.configure('busyTimeout', 10_000);
-	database.all(statement, (error, rows) => {
-		if (error) throw error;
-		console.log(JSON.stringify(rows));
-	});
+	const database = new DatabaseSync(file, { timeout: 10_000 });
+	if (statements.length > 1) database.exec('BEGIN IMMEDIATE');
+	const rows = statements.map(({ sql, values = [] }) => database.prepare(sql).all(...values));
+	if (statements.length > 1) database.exec('COMMIT');
+	console.log(JSON.stringify(rows.at(-1) ?? []));
 `;
 
 /**
- * Runs a statement on the SQLite database of a running n8n, with n8n's own driver.
+ * Runs statements on the SQLite database of a running n8n.
  *
- * @returns the rows, where it brings any
- * @throws where the statement is refused
+ * @returns the rows that the last one brings
+ * @throws where one of them is refused; then none has had an effect
  */
 export async function querySqlite(
 	{ install, userFolder }: Pick<N8nProcess, 'install' | 'userFolder'>,
-	statement: string,
+	...statements: Array<string | Statement>
 ): Promise<Array<Record<string, string | number | null>>> {
-	const { stdout } = await run(install.nodeBinary, [
-		'-e',
-		QUERY,
-		join(install.folder, 'node_modules', 'sqlite3'),
-		join(userFolder, '.n8n', 'database.sqlite'),
-		statement,
-	]);
+	const input = JSON.stringify({
+		file: join(userFolder, '.n8n', 'database.sqlite'),
+		statements: statements.map((each) => (typeof each === 'string' ? { sql: each } : each)),
+	});
+	// n8n's own Node.js has SQLite built in; the one that runs this may not have it.
+	const { stdout } = await run(install.nodeBinary, ['-e', SCRIPT, input]);
 	return JSON.parse(stdout);
 }

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { cacheFolder } from './cache';
+import { QUIET } from './installOnce';
 import { withLock } from './lock';
 import { runNpm } from './npm';
 
@@ -21,6 +22,9 @@ const SOURCES = [
 	'CHANGELOG.md',
 	'LICENSE.md',
 ];
+
+/** As `docs/installation.md` has it. */
+export const INSTALL = ['install', '--legacy-peer-deps'];
 
 /** The package as npm would publish it. */
 export interface PackedPackage {
@@ -86,16 +90,6 @@ async function filesOf(path: string): Promise<string[]> {
 	return (await Promise.all(inside)).flat();
 }
 
-/** What n8n reads of an installed package's `package.json`. */
-interface Manifest {
-	name: string;
-	version: string;
-	dependencies?: Record<string, string>;
-	devDependencies?: unknown;
-	peerDependencies?: unknown;
-	optionalDependencies?: unknown;
-}
-
 /** A package as it lies in a user folder. */
 export interface InstalledPackage {
 	name: string;
@@ -103,59 +97,21 @@ export interface InstalledPackage {
 }
 
 /**
- * Installs a packed community package into a user folder the way n8n does it for its users: unpacked into
- * `.n8n/nodes/node_modules`, without peer dependencies (n8n brings its own n8n-workflow), and its run-time
- * dependencies installed by npm without scripts. An earlier version is replaced. n8n loads it at its next
- * start.
+ * Installs a packed community package into a user folder, by the command that the documentation tells users. An
+ * earlier version is replaced. n8n loads it at its next start.
  *
  * @param userFolder n8n's user folder; may not exist yet
  * @param tarball path of the packed package
+ * @throws with npm's own words where it cannot be installed
  */
 export async function installPackage(
 	userFolder: string,
 	tarball: string,
 ): Promise<InstalledPackage> {
 	const nodesFolder = join(userFolder, '.n8n', 'nodes');
-	await mkdir(join(nodesFolder, 'node_modules'), { recursive: true });
-	const unpacked = await mkdtemp(join(nodesFolder, 'unpacked-'));
-	try {
-		await promisify(execFile)('tar', ['-xzf', tarball, '-C', unpacked, '--strip-components=1']);
-		const manifestPath = join(unpacked, 'package.json');
-		const manifest: Manifest = JSON.parse(await readFile(manifestPath, 'utf8'));
-		delete manifest.devDependencies;
-		delete manifest.peerDependencies;
-		delete manifest.optionalDependencies;
-		await writeFile(manifestPath, JSON.stringify(manifest, null, 2));
-		if (Object.keys(manifest.dependencies ?? {}).length > 0) {
-			await runNpm(
-				[
-					'install',
-					'--audit=false',
-					'--fund=false',
-					'--bin-links=false',
-					'--install-strategy=shallow',
-					'--ignore-scripts=true',
-					'--package-lock=false',
-				],
-				unpacked,
-			);
-		}
-		const place = join(nodesFolder, 'node_modules', manifest.name);
-		await rm(place, { recursive: true, force: true });
-		await rename(unpacked, place);
-		await noteInLedger(nodesFolder, manifest);
-		return { name: manifest.name, version: manifest.version };
-	} finally {
-		await rm(unpacked, { recursive: true, force: true });
-	}
-}
-
-/** n8n keeps the list of installed packages as the dependencies of a `package.json` of its own. */
-async function noteInLedger(nodesFolder: string, { name, version }: Manifest): Promise<void> {
-	const path = join(nodesFolder, 'package.json');
-	const ledger: { dependencies?: Record<string, string> } = existsSync(path)
-		? JSON.parse(await readFile(path, 'utf8'))
-		: { name: 'installed-nodes', private: true };
-	const dependencies = { ...ledger.dependencies, [name]: version };
-	await writeFile(path, JSON.stringify({ ...ledger, dependencies }, null, 2));
+	await mkdir(nodesFolder, { recursive: true });
+	await runNpm([...INSTALL, ...QUIET, tarball], nodesFolder);
+	const { stdout } = await promisify(execFile)('tar', ['-xzOf', tarball, 'package/package.json']);
+	const { name, version } = JSON.parse(stdout) as InstalledPackage;
+	return { name, version };
 }

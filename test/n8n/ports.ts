@@ -1,6 +1,6 @@
+import getPort from 'get-port';
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 
 export const HOST = '127.0.0.1';
 
@@ -10,21 +10,13 @@ export const HOST = '127.0.0.1';
  */
 const CHOSEN_FROM = { first: 20_000, last: 32_000 };
 
-const MAX_TRIES = 100;
-
 /**
- * @returns a port of 127.0.0.1 that nobody listened on a moment ago
- * @throws where none is to be had
+ * @returns a port of 127.0.0.1 that nobody listened on a moment ago, and that this process is not given again soon
  */
 export async function freePort(): Promise<number> {
 	const { first, last } = CHOSEN_FROM;
-	for (let attempt = 1; ; attempt++) {
-		try {
-			return await listenOnce(randomInt(first, last));
-		} catch (error) {
-			if (attempt === MAX_TRIES) throw error;
-		}
-	}
+	// From a random one on: several processes look at once.
+	return await getPort({ host: HOST, port: getPort.makeRange(randomInt(first, last), last) });
 }
 
 /**
@@ -48,13 +40,11 @@ export async function assertPortFree(port: number, purpose: string): Promise<voi
 	}
 }
 
-async function listenOnce(port: number): Promise<number> {
+async function listenOnce(port: number): Promise<void> {
 	const server = createServer();
 	await new Promise<void>((resolve, reject) => {
 		server.once('error', reject);
 		server.listen(port, HOST, resolve);
 	});
-	const { port: got } = server.address() as AddressInfo;
 	await new Promise((resolve) => server.close(resolve));
-	return got;
 }

@@ -67,7 +67,7 @@ export function triggerOfThisWorkflow(context: IExecuteFunctions): string {
 	if (url === undefined) {
 		throw new UserError('No active Media Generation Trigger was found in this workflow', {
 			description:
-				"Add one and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL while you are listening for a test event).",
+				"Add one and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL after you have pressed 'Execute step' there).",
 		});
 	}
 	return url;

@@ -1,0 +1,44 @@
+import { startN8n } from '../n8n/process';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+
+let stage: Stage;
+beforeAll(async () => {
+	stage = await Stage.open({ WEBHOOK_URL: 'https://before.example.com/' });
+	stage.service.configure({ callbackLost: true, latencyMs: 60_000 });
+}, 900_000);
+afterAll(async () => await stage?.close());
+
+test('a new public address needs a restart of n8n and nothing else', async () => {
+	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Trigger', {});
+	const media = stage.mediaNode('mediaGeneration', 'Media', {
+		model: IMAGE_MODEL,
+		prompt: 'A lighthouse',
+		completion: 'trigger',
+	});
+	const { nodes, connections } = inARow(manualTrigger(), itemsNode('Prompts', [{}]), media);
+	const workflow = await stage.client.createWorkflow({
+		name: 'Two lanes',
+		nodes: [...nodes, trigger],
+		connections,
+	});
+	const path = stage.client.webhookPath(trigger, 'callback');
+	await stage.client.publish(workflow.id, [path]);
+	const order = async () => {
+		await stage.client.waitForExecution(
+			await stage.client.run(workflow.id, { trigger: 'Start', destination: 'Media' }),
+		);
+		const [webhookUrl = ''] = [...stage.service.tasks.values()].map((task) => task.webhookUrl);
+		stage.service.clear();
+		return new URL(webhookUrl).origin + new URL(webhookUrl).pathname;
+	};
+	expect(await order()).toBe(`https://before.example.com${path}`);
+
+	await stage.n8n.stop();
+	const { userFolder, n8n } = stage;
+	const env = { WEBHOOK_URL: 'https://after.example.com/' };
+	stage.n8n = await startN8n({ userFolder, env, port: n8n.port });
+	await stage.client.login({ email: 'owner@example.com', password: 'Media-generation-1' });
+	await stage.client.waitForWebhook(path);
+	expect(await order()).toBe(`https://after.example.com${path}`);
+}, 240_000);
