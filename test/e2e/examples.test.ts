@@ -179,7 +179,7 @@ test('image-to-video: each scene becomes a picture, and the picture a video file
 	expect(videos.map(({ binary }) => binary?.data?.mimeType)).toEqual(['video/mp4', 'video/mp4']);
 });
 
-test('two-lanes-with-trigger: each order starts the second lane once, however often the service calls', async () => {
+test('two-lanes-with-trigger: each picture is written to its own row once, however often the service calls', async () => {
 	const { client, service } = stage;
 	service.configure({ callbackCopies: 3 });
 	const workflow = await importExample('two-lanes-with-trigger');
@@ -187,15 +187,45 @@ test('two-lanes-with-trigger: each order starts the second lane once, however of
 	const [tasks] = await creating(async () => {
 		await succeed(await client.run(workflow.id));
 		await client.waitForExecutions(workflow.id, 4, TIMEOUT_MS);
+		service.configure({ outcome: 'FAILURE' });
+		await succeed(await client.run(workflow.id));
+		await client.waitForExecutions(workflow.id, 8, TIMEOUT_MS);
 	});
-	expect(promptsOf(tasks)).toEqual(listed(workflow, 'Prompts', 'prompts', 'prompt'));
-	const pictures = await everyItem(workflow.id, 'Picture');
-	expect(pictures).toHaveLength(tasks.length);
-	expect(pictures).toEqual(
-		tasks.map(() => ({ address: expect.stringMatching(/^http.*png$/), credits: 8 })),
-	);
+	const prompts = listed(workflow, 'Prompts', 'prompts', 'prompt');
+	expect(promptsOf(tasks)).toEqual([...prompts, ...prompts].sort());
+	const rows = await rowsOf('media_generation_pictures');
+	expect(rows.map(({ prompt }) => prompt).sort()).toEqual(promptsOf(tasks));
+	for (const { record, taskId } of tasks) {
+		const own = rows.filter(({ picture, remark }) =>
+			`${String(picture)} ${String(remark)}`.includes(taskId),
+		);
+		const isGood = record.state === 'SUCCESS';
+		expect(own).toEqual([
+			expect.objectContaining({
+				prompt: record.input.prompt,
+				picture: isGood ? expect.stringMatching(/^http.*png$/) : null,
+				credits: isGood ? 8 : null,
+				remark: isGood ? null : `Task ${taskId} failed: order it again`,
+			}),
+		]);
+	}
 	await client.unpublish(workflow.id);
 });
+
+/** The address of a data table. */
+async function tablePath(name: string): Promise<string> {
+	const { id } = await stage.client.get<{ id: string }>('/rest/projects/personal');
+	const tables = `/rest/projects/${id}/data-tables`;
+	const { data } = await stage.client.get<{ data: Array<{ id: string; name: string }> }>(tables);
+	const table = data.find((each) => each.name === name);
+	if (!table) throw new Error('There is no table.');
+	return `${tables}/${table.id}`;
+}
+
+async function rowsOf(table: string): Promise<IDataObject[]> {
+	const path = await tablePath(table);
+	return (await stage.client.get<{ data: IDataObject[] }>(`${path}/rows`)).data;
+}
 
 /** What a node put out in all executions of a workflow. */
 async function everyItem(workflowId: string, node: string): Promise<IDataObject[]> {
@@ -237,19 +267,7 @@ describe('records-in-a-data-table', () => {
 		return JSON.parse(text.replace(age, age.replace(/\d+/, '0')));
 	}
 
-	async function tablePath(): Promise<string> {
-		const { id } = await stage.client.get<{ id: string }>('/rest/projects/personal');
-		const tables = `/rest/projects/${id}/data-tables`;
-		const { data } = await stage.client.get<{ data: Array<{ id: string; name: string }> }>(tables);
-		const table = data.find(({ name }) => name === 'media_generation_tasks');
-		if (!table) throw new Error('There is no table.');
-		return `${tables}/${table.id}`;
-	}
-
-	async function records(): Promise<IDataObject[]> {
-		const path = await tablePath();
-		return (await stage.client.get<{ data: IDataObject[] }>(`${path}/rows`)).data;
-	}
+	const records = async () => await rowsOf('media_generation_tasks');
 
 	const statesOf = async (tasks: SimulatedTask[]) => {
 		const rows = await records();
@@ -343,7 +361,9 @@ describe('records-in-a-data-table', () => {
 
 	async function putOnRecord({ taskId, record }: SimulatedTask): Promise<void> {
 		const row = { taskId, prompt: record.input.prompt, state: 'PENDING' };
-		await stage.client.send('POST', `${await tablePath()}/insert`, { data: [row] });
+		await stage.client.send('POST', `${await tablePath('media_generation_tasks')}/insert`, {
+			data: [row],
+		});
 	}
 });
 

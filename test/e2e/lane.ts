@@ -29,7 +29,8 @@ export interface Account {
 export class Lane {
 	private deliveries = 0;
 
-	private readonly tasks: string[] = [];
+	/** Finished tasks that this lane is to run once each. */
+	readonly tasks: string[] = [];
 
 	private constructor(
 		private readonly stage: Stage,

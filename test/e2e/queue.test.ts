@@ -219,6 +219,23 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		expect(cutOff.sort()).toEqual(lane.missing().sort());
 		const fetched = await onTasks([...created, ...cutOff], { operation: 'wait' });
 		expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
+
+		// From the ids in the log, one run of the node starts them again.
+		const [callbackUrl] = address.split('?', 1);
+		const again = await onTasks(cutOff, {
+			operation: 'redeliver',
+			callbackUrl,
+			options: { startAgain: true },
+		});
+		expect(again.map(({ delivery }) => delivery)).toEqual(Array(9).fill('accepted'));
+		await collector.settle(24);
+		await Promise.all(
+			lane.tasks.flatMap((taskId) =>
+				lane.addresses.map(async (to) => await lane.deliver(taskId, [to])),
+			),
+		);
+		const mended = await lane.settle('The 9 are started again, and all callbacks come twice more');
+		expect(mended).toMatchObject({ runs: 24, duplicates: 0, losses: 0 });
 		await cluster.addWorker();
 	}, 300_000);
 

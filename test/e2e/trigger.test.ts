@@ -217,11 +217,13 @@ test('task: redeliver brings a lost callback to the trigger, and one that came s
 	});
 	const execution = await client.waitForExecution(await client.run(workflow.id));
 	const items = outputItems(execution, 'Redeliver');
-	expect(items.map(({ json }) => [json.taskId, json.state, json.delivered])).toEqual([
-		[lost, 'SUCCESS', true],
-		[came, 'SUCCESS', true],
-		[pending, 'PENDING', false],
-	]);
+	expect(items.map(({ json }) => [json.taskId, json.state, json.delivered, json.delivery])).toEqual(
+		[
+			[lost, 'SUCCESS', true, 'accepted'],
+			[came, 'SUCCESS', true, 'duplicate'],
+			[pending, 'PENDING', false, undefined],
+		],
+	);
 	await collector.settle(2);
 	expect(collector.seen).toEqual([came, lost]);
 });
