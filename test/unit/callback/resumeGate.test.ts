@@ -1,0 +1,204 @@
+import { WebhookContext } from 'n8n-core';
+import type { IDataObject, INodeExecutionData, IWebhookData } from 'n8n-workflow';
+import { createRunExecutionData } from 'n8n-workflow';
+import nock from 'nock';
+
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import { admitResume } from '../../../nodes/MediaGeneration/callback/resumeGate';
+import { SuspendedRuns } from '../../../nodes/MediaGeneration/callback/runProgress';
+import { pendingItem } from '../../../nodes/MediaGeneration/callback/suspension';
+import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
+import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { additionalData, API_KEY, buildWorkflow, type Express } from '../../workflow/engine';
+import { FakeResponse, outcome, SERVICE } from './webhook';
+
+const OWN = 'http://127.0.0.1:5678';
+const PUBLIC = 'https://n8n.test';
+const WATCHER_PATH = '/webhook-waiting/13/callback';
+
+beforeAll(() => nock.disableNetConnect());
+afterEach(() => nock.cleanAll());
+afterAll(() => {
+	nock.enableNetConnect();
+	nock.restore();
+});
+
+const waiting = (taskId: string, itemIndex = 0) =>
+	pendingItem({ taskId, state: 'PENDING', record: { taskId } }, itemIndex);
+
+interface Given {
+	stored?: INodeExecutionData[];
+	taskId?: string;
+	token?: string | null;
+	/** What the node noted when it was suspended; undefined as in version 0.1.0. */
+	watcher?: IDataObject | null;
+	runs?: SuspendedRuns;
+}
+
+/** Delivers a callback to a suspended execution as n8n hands it on. */
+function resume({
+	stored = [waiting('task-1')],
+	taskId = 'task-1',
+	token = callbackToken('/webhook-waiting/12/callback', API_KEY),
+	watcher = { of: '12', url: `${PUBLIC}${WATCHER_PATH}?signature=of-n8n` },
+	runs = new SuspendedRuns(systemClock),
+}: Given = {}) {
+	const credential = { baseUrl: SERVICE, apiKey: API_KEY };
+	const { workflow, tested } = buildWorkflow({ node: {}, credential });
+	const response = new FakeResponse();
+	const request = {
+		body: { taskId },
+		headers: {},
+		query: token === null ? {} : { signature: 'of-n8n', token },
+		params: {},
+		originalUrl: '/webhook-waiting/12/callback?signature=of-n8n&token=…',
+		rawBody: Buffer.from('{}'),
+		socket: { localAddress: '::ffff:127.0.0.1', localPort: 5678 },
+	};
+	const data = {
+		...additionalData(credential, 'webhook'),
+		executionId: '12',
+		httpRequest: request as unknown as Express['httpRequest'],
+		httpResponse: response as unknown as Express['httpResponse'],
+	};
+	const [webhookDescription] = new MediaGeneration().description.webhooks ?? [];
+	const webhookData = { webhookDescription } as unknown as IWebhookData;
+	const run = createRunExecutionData({
+		executionData: {
+			contextData: watcher === null ? {} : { [`node:${tested.name}`]: { watcher } },
+			nodeExecutionStack: [{ node: tested, data: { main: [stored] }, source: null }],
+		},
+	});
+	const context = new WebhookContext(workflow, tested, data, 'webhook', webhookData, [], run);
+	return { result: admitResume(context, runs), response };
+}
+
+/** The service, with the states of tasks. */
+const states = (tasks: Record<string, string>) => {
+	for (const [taskId, state] of Object.entries(tasks)) {
+		nock(SERVICE).get(`/api/generate/${taskId}`).reply(200, { taskId, state });
+	}
+};
+
+/** The address at which the sub-execution is told to look. */
+const watcherAt = (origin: string) =>
+	nock(origin)
+		.post(WATCHER_PATH, { taskId: 'task-1' })
+		.query({ signature: 'of-n8n', token: callbackToken(WATCHER_PATH, API_KEY) });
+
+describe('a callback to a suspended run', () => {
+	it('has the sub-execution look at once, by the socket that it came in at, and resumes nothing', async () => {
+		const told = watcherAt(OWN).reply(200, {});
+		expect(await outcome(resume())).toMatchObject({
+			status: 200,
+			body: { accepted: true, resumed: true },
+		});
+		expect(told.isDone()).toBe(true);
+	});
+
+	it('goes by the public address where the socket does not take it', async () => {
+		watcherAt(OWN).replyWithError('wrong version number');
+		const told = watcherAt(PUBLIC).reply(200, {});
+		expect(await outcome(resume())).toMatchObject({ status: 200, body: { resumed: true } });
+		expect(told.isDone()).toBe(true);
+	});
+
+	it('costs a while and not the result where the sub-execution cannot be told', async () => {
+		watcherAt(OWN).reply(409, {});
+		watcherAt(PUBLIC).reply(404, {});
+		expect(await outcome(resume())).toMatchObject({
+			status: 200,
+			body: { accepted: true, resumed: false },
+		});
+	});
+
+	it('tells nobody where the address of the sub-execution is not known', async () => {
+		const watcher = { of: '12', url: '' };
+		expect(await outcome(resume({ watcher }))).toMatchObject({
+			status: 200,
+			body: { resumed: false },
+		});
+	});
+
+	it('waits for the others', async () => {
+		states({ 'task-2': 'PENDING' });
+		const stored = [waiting('task-1'), waiting('task-2', 1)];
+		expect(await outcome(resume({ stored }))).toMatchObject({
+			status: 200,
+			body: { accepted: true, resumed: false },
+		});
+	});
+
+	it('makes up for those that were lost', async () => {
+		states({ 'task-2': 'SUCCESS' });
+		const told = watcherAt(OWN).reply(200, {});
+		const stored = [waiting('task-1'), waiting('task-2', 1)];
+		await outcome(resume({ stored }));
+		expect(told.isDone()).toBe(true);
+	});
+
+	it('is to come again where another task cannot be read', async () => {
+		nock(SERVICE).get('/api/generate/task-2').reply(500, {});
+		const stored = [waiting('task-1'), waiting('task-2', 1)];
+		expect(await outcome(resume({ stored }))).toMatchObject({ status: 503 });
+	});
+
+	it('of a task that it does not wait for is refused', async () => {
+		expect(await outcome(resume({ taskId: 'task-9' }))).toMatchObject({ status: 404 });
+	});
+
+	it.each([null, '0'.repeat(64)])('without its token (%s) is refused', async (token) => {
+		expect(await outcome(resume({ token }))).toMatchObject({ status: 401 });
+	});
+});
+
+describe('a call of the sub-execution', () => {
+	const watch = { version: 1, purpose: 'results', items: [] };
+
+	it('has it look, with what it knows', async () => {
+		const { result } = resume({ stored: [{ json: { watch } }] });
+		expect((await result).workflowData).toEqual([[{ json: { watch: { ...watch, woken: true } } }]]);
+	});
+
+	it('needs the token, too', async () => {
+		const call = resume({ stored: [{ json: { watch } }], token: null });
+		expect(await outcome(call)).toMatchObject({ status: 401 });
+	});
+});
+
+describe('an execution that version 0.1.0 suspended', () => {
+	// As its retry has them, too: what the first execution noted is not meant for it.
+	it.each([null, { of: '7', url: `${PUBLIC}${WATCHER_PATH}` }])(
+		'is resumed by the callback itself when all of its tasks are finished (%j)',
+		async (watcher) => {
+			states({ 'task-1': 'SUCCESS', 'task-2': 'FAILURE' });
+			const stored = [
+				waiting('task-1'),
+				{ json: { error: 'The prompt is empty' }, pairedItem: { item: 1 } },
+				waiting('task-2', 2),
+			];
+			const { workflowData } = await resume({ stored, watcher }).result;
+			const items = workflowData?.[0] ?? [];
+			expect(items.map(({ json }) => json.state)).toEqual(['SUCCESS', undefined, 'FAILURE']);
+			expect(items.map(({ pairedItem }) => pairedItem)).toEqual(
+				[0, 1, 2].map((at) => ({ item: at })),
+			);
+			expect(items[0]?.json).not.toHaveProperty('timedOut');
+			expect(items[2]?.json.error).toBe('Task task-2 failed at the service');
+		},
+	);
+
+	it('waits on where one is not', async () => {
+		states({ 'task-1': 'SUCCESS', 'task-2': 'PENDING' });
+		const stored = [waiting('task-1'), waiting('task-2', 1)];
+		expect(await outcome(resume({ stored, watcher: null }))).toMatchObject({
+			status: 200,
+			body: { resumed: false },
+		});
+	});
+
+	it('is to be called again where a task cannot be read', async () => {
+		nock(SERVICE).get('/api/generate/task-1').reply(500, {});
+		expect(await outcome(resume({ watcher: null }))).toMatchObject({ status: 503 });
+	});
+});
