@@ -206,23 +206,25 @@ scenario('a credential that is deleted meanwhile: the items leave at the timeout
 	expect(item?.taskId).toBe(tasksOf(name)[0]?.taskId);
 });
 
-scenario(
-	'a workflow with a time limit, that nobody may call, and whose executions are not saved',
-	async () => {
-		const name = 'Settings';
-		const { id } = await start(name, [prompts(name, [silent(40_000)]), media(), collector.node()], {
-			executionTimeout: 20,
-			callerPolicy: 'none',
-			saveDataSuccessExecution: 'none',
-			saveDataErrorExecution: 'none',
-		});
+const SETTINGS: Array<[string, IDataObject]> = [
+	['Limited', { executionTimeout: 20 }],
+	['Private', { callerPolicy: 'none' }],
+	['Unsaved', { saveDataSuccessExecution: 'none', saveDataErrorExecution: 'none' }],
+];
+for (const [name, settings] of SETTINGS) {
+	scenario(`a workflow with the settings ${JSON.stringify(settings)}`, async () => {
+		const { id } = await start(
+			name,
+			[prompts(name, [silent(40_000)]), media(), collector.node()],
+			settings,
+		);
 		await stage.client.waitForSuspension(id);
 		const [task] = tasksOf(name);
 		await until('the node behind to be reached', 4 * MINUTE, async () =>
 			Promise.resolve(collector.seen.includes(task?.taskId ?? '')),
 		);
-	},
-);
+	});
+}
 
 scenario('in a sub-workflow', async () => {
 	const name = 'Nested';
@@ -310,22 +312,35 @@ scenario('in a loop', async () => {
 	expect(tasksOf(name)).toHaveLength(2);
 });
 
-scenario('retried from the list of executions, it takes its tasks up again', async () => {
-	const name = 'Retried';
-	const { id } = await start(name, [prompts(name, [silent(30_000), silent(5_000)]), media()]);
-	await stage.client.waitForSuspension(id);
-	await stage.client.stopExecution(id);
-	const retried = await stage.client.retryExecution(id);
-	expect(statesOf(await end(retried))).toEqual(['SUCCESS', 'SUCCESS']);
-	expect(tasksOf(name)).toHaveLength(2);
-});
+scenario(
+	'retried from the list after it was stopped, it lets its items out as they are',
+	async () => {
+		const name = 'Retried';
+		const { id } = await start(name, [prompts(name, [silent(30_000), silent(5_000)]), media()]);
+		await stage.client.waitForSuspension(id);
+		await stage.client.stopExecution(id);
+		const retried = await end(await stage.client.retryExecution(id));
+		expect(itemsOf(retried).map(({ taskId, timedOut }) => [taskId, timedOut])).toEqual(
+			tasksOf(name).map(({ taskId }) => [taskId, true]),
+		);
+		expect(tasksOf(name)).toHaveLength(2);
+	},
+);
 
 scenario('results are downloaded, and the node behind has them', async () => {
 	const name = 'Files';
 	const { id } = await start(name, [
 		prompts(name, [{ latencyMs: 5_000 }]),
 		media({ downloadResults: true }),
-		node('n8n-nodes-base.extractFromFile', 'Bytes', { operation: 'binaryToPropery', options: {} }),
+		node(
+			'n8n-nodes-base.code',
+			'Bytes',
+			{
+				jsCode:
+					"const bytes = await this.helpers.getBinaryDataBuffer(0, 'data'); return [{ json: { data: bytes.toString('base64') } }];",
+			},
+			2,
+		),
 	]);
 	const execution = await end(id);
 	expect(execution.status).toBe('success');

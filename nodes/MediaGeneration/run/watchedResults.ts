@@ -43,7 +43,8 @@ export async function watchedResults(
 		onError: goesOn ? (state.onError as INode['onError']) : 'continueRegularOutput',
 	};
 	return results.map((result, item) =>
-		result instanceof ItemError ? result.toItem(node, { item }) : result,
+		// Nothing but what n8n stores: the item is shown to the node that waits when it comes out of the database.
+		result instanceof ItemError ? { ...result.toItem(node), pairedItem: { item } } : result,
 	);
 }
 
