@@ -18,8 +18,8 @@ import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
 import { videoFields } from './fields/video';
 import { runTasks } from './run/actionRun';
-import { watchTasks } from './run/watchRun';
-import { WATCH_OPERATION } from './wait/subExecution';
+import { runWatchOperation } from './run/watchRun';
+import { WATCH_OPERATIONS } from './wait/subExecution';
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {
@@ -94,7 +94,9 @@ export class MediaGeneration implements INodeType {
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][] | null> {
 		// No panel offers it: the sub-execution of a wait is this same node.
-		if (this.getNode().parameters.operation === WATCH_OPERATION) return await watchTasks(this);
+		const { operation } = this.getNode().parameters;
+		if (WATCH_OPERATIONS.includes(String(operation)))
+			return await runWatchOperation(this, operation);
 		return [await runTasks(this)];
 	}
 }

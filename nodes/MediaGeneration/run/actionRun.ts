@@ -168,9 +168,7 @@ class Run {
 			return false;
 		}
 		const state = suspended.state(context, results, this.plan.watchIntervalMs);
-		const begun = await attempt(
-			async () => await suspendWith(context, state, suspended.giveUpAt()),
-		);
+		const begun = await attempt(async () => await suspendWith(context, state));
 		if ('value' in begun && begun.value) {
 			suspended.pendingResults(results);
 			return true;

@@ -7,74 +7,119 @@ import { type Connection, connect } from '../service/connect';
 import type { TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
-import { guard } from '../wait/guard';
 import { isComplete, lookForDeliveries, lookForResults } from '../wait/look';
 import { ReadPace } from '../wait/readPace';
-import { noteResumeUrl, parentState, watcherState } from '../wait/subExecution';
-import { nextLookAt } from '../wait/watchSchedule';
 import {
+	keepState,
+	keptState,
+	noteResumeUrl,
+	parentState,
+	REPORT,
+	supervise,
+	SUPERVISE,
+} from '../wait/subExecution';
+import { MIN_WATCH_INTERVAL_MS, nextLookAt } from '../wait/watchSchedule';
+import {
+	deadItems,
 	type DeliveryWatch,
-	type GuardWatch,
+	doneItems,
+	isDead,
+	readDone,
 	readWatch,
 	type ResultsWatch,
 	watchItem,
 	type WatchState,
 } from '../wait/watchState';
-import { watchedResults } from './watchedResults';
+import { pendingResults, watchedResults } from './watchedResults';
 
 /**
- * One turn of the node in a sub-execution, which waits for tasks: it looks for what is finished, and suspends itself
- * until the next look. Its items lead to the node itself again.
+ * One turn of the node in a sub-execution.
  *
  * @param now the time of day, milliseconds since 1970: what is stored is read by other processes
- * @returns the results, with which the sub-execution ends; nothing where they are already out
+ * @returns the items that lead to the next turn; null where the branch ends, and the items before are the output
  * @see specification, sections 4.2 and 6: keep polling as a fallback
  */
-export async function watchTasks(
+export async function runWatchOperation(
 	context: IExecuteFunctions,
+	operation: unknown,
 	clock: Clock = systemClock,
 	now: () => number = Date.now,
 ): Promise<INodeExecutionData[][] | null> {
+	switch (operation) {
+		case SUPERVISE:
+			return await superviseWatch(context, now);
+		case REPORT:
+			return reportWatch(context);
+		default:
+			return await watchTasks(context, clock, now);
+	}
+}
+
+/** Has a sub-execution look for the tasks, and another one where that died. */
+async function superviseWatch(
+	context: IExecuteFunctions,
+	now: () => number,
+): Promise<INodeExecutionData[][] | null> {
 	const input = context.getInputData();
-	const state = readWatch(input);
-	// The turn before put out the results: this branch ends here, and they are what the sub-execution came to.
+	const kept = keptState(context);
+	// The turn before reported the results: this branch ends here, and they are what this execution came to.
+	if (kept !== undefined && !isDead(input)) return null;
+	const state = kept ?? readWatch(input);
 	if (state === undefined) return null;
+	if (kept === undefined) keepState(context, state);
+	else {
+		context.logger.warn(
+			`${state.nodeName}: the sub-execution that waited for its tasks has died; another goes on`,
+		);
+	}
+	const started = await attempt(async () => await supervise(context, state));
+	if ('error' in started) {
+		context.logger.warn(
+			`${state.nodeName}: n8n did not start the sub-execution that waits for its tasks; it is tried again in a minute. ${started.error instanceof Error ? started.error.message : ''}`,
+		);
+		await context.putExecutionToWait(new Date(now() + MIN_WATCH_INTERVAL_MS));
+	}
+	// What n8n takes for the output where this execution dies: the results are not known, and the tasks are named.
+	return [state.purpose === 'results' ? await pendingResults(context, state) : [{ json: {} }]];
+}
+
+/**
+ * Judges what the sub-execution that looks came to.
+ *
+ * @throws NodeOperationError where the node that waits is to fail
+ */
+function reportWatch(context: IExecuteFunctions): INodeExecutionData[][] {
+	const done = readDone(context.getInputData());
+	if (done === undefined) return [deadItems()];
+	const { results, failure } = done;
+	if (failure === undefined) return [results];
+	const { message, description, itemIndex } = failure;
+	throw new NodeOperationError(context.getNode(), message, { message, description, itemIndex });
+}
+
+/** Looks for what is finished, and sleeps until the next look. */
+async function watchTasks(
+	context: IExecuteFunctions,
+	clock: Clock,
+	now: () => number,
+): Promise<INodeExecutionData[][] | null> {
+	const input = context.getInputData();
+	// The turn before put out the results.
+	if (readDone(input) !== undefined) return null;
+	const state = readWatch(input);
+	if (state === undefined) {
+		throw new NodeOperationError(
+			context.getNode(),
+			"The operation 'watch' is not meant to be chosen",
+		);
+	}
 	if (!state.begun) {
 		noteResumeUrl(context);
 		return await suspendUntilNextLook(context, { ...state, begun: true }, now());
 	}
-	if (state.purpose === 'results') return await watchResults(context, state, clock, now);
-	if (state.purpose === 'delivery') return await watchDeliveries(context, state, clock, now);
-	return await keepGuard(context, state, clock, now);
-}
-
-async function keepGuard(
-	context: IExecuteFunctions,
-	state: GuardWatch,
-	clock: Clock,
-	now: () => number,
-): Promise<INodeExecutionData[][] | null> {
-	const { watched, watcherId, suspect } = state;
-	const isAwaited = watched.purpose === 'results';
-	if (isAwaited && (await parentState(context, watched.parentExecutionId)) !== 'waiting') {
-		return [[{ json: {} }]];
-	}
-	const { watcher, last } = await watcherState(context, watcherId);
-	const found = JSON.stringify(watcher);
-	const decision = guard(watcher, isAwaited, suspect === found, now());
-	if (decision === 'end') return [[{ json: {} }]];
-	if (decision === 'takeOver') {
-		context.logger.warn(
-			`${watched.nodeName}: the sub-execution ${watcherId} that waited for its tasks has died; this one goes on`,
-		);
-		const begun = { ...(last?.purpose === watched.purpose ? last : watched), begun: true };
-		return begun.purpose === 'results'
-			? await watchResults(context, begun, clock, now)
-			: await watchDeliveries(context, begun as DeliveryWatch, clock, now);
-	}
-	// Soon again: whether it is dead shows by what it does next.
-	const next = decision === 'suspect' ? { ...state, suspect: found, woken: true } : state;
-	return await suspendUntilNextLook(context, next, now());
+	return state.purpose === 'results'
+		? await watchResults(context, state, clock, now)
+		: await watchDeliveries(context, state, clock, now);
 }
 
 async function watchResults(
@@ -83,18 +128,19 @@ async function watchResults(
 	clock: Clock,
 	now: () => number,
 ): Promise<INodeExecutionData[][] | null> {
-	const parent = await parentState(context, state.parentExecutionId);
-	if (parent !== 'waiting') return [[abandoned(state, parent)]];
+	const { parentExecutionId, supervisorId = '' } = state;
+	const parent = await parentState(context, parentExecutionId, supervisorId);
+	if (parent !== 'waiting') return [doneItems([abandoned(state, parent)])];
 	const looked = await look(context, clock, async (_, read) => {
 		return await lookForResults(state, read, now());
 	});
 	// Whatever kept it from looking, a time that is up is up.
 	const after = looked ?? (await lookForResults(state, unreadable, now()));
 	if (!isComplete(after)) return await suspendUntilNextLook(context, after, now());
-	const results = await watchedResults(context, after);
+	const ended = await watchedResults(context, after);
 	// It took its time. n8n would hand the results to whatever node the execution waits at now.
-	const isAwaited = (await parentState(context, state.parentExecutionId)) === 'waiting';
-	return isAwaited ? [results] : [[abandoned(after, 'ended')]];
+	const isAwaited = (await parentState(context, parentExecutionId, supervisorId)) === 'waiting';
+	return [isAwaited ? ended : doneItems([abandoned(after, 'ended')])];
 }
 
 async function watchDeliveries(
@@ -111,7 +157,7 @@ async function watchDeliveries(
 	});
 	const left = looked ?? state.deliveries;
 	const lost = left.filter(({ until }) => until <= now());
-	if (left.length === 0) return [[{ json: { delivered: true } }]];
+	if (left.length === 0) return [doneItems([{ json: { delivered: true } }])];
 	if (lost.length < left.length) {
 		const waiting = left.filter(({ until }) => until > now());
 		for (const { taskId, last } of lost) {
@@ -120,13 +166,12 @@ async function watchDeliveries(
 		return await suspendUntilNextLook(context, { ...state, deliveries: waiting }, now());
 	}
 	const lists = lost.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
-	throw new NodeOperationError(
-		context.getNode(),
-		`${lost.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
-		{
+	return [
+		doneItems([], {
+			message: `${lost.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
 			description: `Deliver them with the operation Task → Redeliver. ${lists.join('; ')}`,
-		},
-	);
+		}),
+	];
 }
 
 type Read = (taskId: string) => Promise<TaskRecord>;
@@ -172,7 +217,6 @@ async function suspendUntilNextLook(
 }
 
 function waitingTasks(state: WatchState): Array<{ taskId: string; until: number }> {
-	if (state.purpose === 'guard') return [];
 	if (state.purpose === 'delivery') return state.deliveries;
 	return state.items.flatMap(({ waitsFor }) => waitsFor ?? []);
 }

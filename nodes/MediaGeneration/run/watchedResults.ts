@@ -5,42 +5,58 @@ import { taskItems, taskJson } from '../report/items';
 import { failedTask } from '../report/outcome';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
-import type { ResultsWatch, WatchedItem } from '../wait/watchState';
+import { doneItems, type ResultsWatch, type WatchedItem } from '../wait/watchState';
+
+/** The output of a run that was suspended, as far as it is known without reading a task. */
+export async function pendingResults(
+	context: IExecuteFunctions,
+	state: ResultsWatch,
+): Promise<INodeExecutionData[]> {
+	const output = { ...state.output, download: false };
+	const items = state.items.map((item) => ({ ...item, timedOut: item.waitsFor !== undefined }));
+	const pending = { ...state, onError: 'continueRegularOutput', output, items };
+	return itemsOf(context, await resultsOf(context, pending), pending);
+}
 
 /**
- * The output of a run that was suspended: one item for each input item, in order, so that n8n links them rightly.
- *
- * @throws NodeApiError, NodeOperationError where the node is to stop: n8n hands it to the node that waits
+ * The output of a run that was suspended: one item for each input item, in order, so that n8n links them rightly; or
+ * why the node that waits is to fail.
  */
 export async function watchedResults(
 	context: IExecuteFunctions,
 	state: ResultsWatch,
 ): Promise<INodeExecutionData[]> {
-	const results: Array<INodeExecutionData | ItemError> = [];
-	// One after the other, so that no download takes another's bandwidth while n8n serves its users.
-	for (const item of state.items) results.push(await resultOf(context, item, state));
-	const goesOn =
-		state.onError === 'continueRegularOutput' || state.onError === 'continueErrorOutput';
+	const results = await resultsOf(context, state);
 	const failed = results.filter((result) => result instanceof ItemError);
 	const [first] = failed;
 	const isStopped = state.ifSomeFail === 'stop' || failed.length === results.length;
-	if (first !== undefined && !goesOn && isStopped) {
-		const ids = state.items.flatMap(({ taskId }) => taskId ?? []);
-		const description = [
-			first.description,
-			ids.length > 0 && `Tasks of this run: ${ids.join(', ')}.`,
-		];
-		throw first.toNodeError(
-			context.getNode(),
-			results.indexOf(first),
-			description.filter(Boolean).join('\n\n'),
-		);
+	if (first === undefined || goesOn(state) || !isStopped) {
+		return doneItems(itemsOf(context, results, state));
 	}
+	const ids = state.items.flatMap(({ taskId }) => taskId ?? []);
+	const tasks = ids.length > 0 && `Tasks of this run: ${ids.join(', ')}.`;
+	return doneItems([], {
+		message: first.message,
+		description: [first.description, tasks].filter(Boolean).join('\n\n'),
+		itemIndex: results.indexOf(first),
+	});
+}
+
+const goesOn = ({ onError }: ResultsWatch) =>
+	onError === 'continueRegularOutput' || onError === 'continueErrorOutput';
+
+type Result = INodeExecutionData | ItemError;
+
+function itemsOf(
+	context: IExecuteFunctions,
+	results: readonly Result[],
+	state: ResultsWatch,
+): INodeExecutionData[] {
 	// The node that waits decides what becomes of failed items, and not the one that looks.
 	const node: INode = {
 		...context.getNode(),
 		name: state.nodeName,
-		onError: goesOn ? (state.onError as INode['onError']) : 'continueRegularOutput',
+		onError: goesOn(state) ? (state.onError as INode['onError']) : 'continueRegularOutput',
 	};
 	return results.map((result, item) =>
 		// Nothing but what n8n stores: the item is shown to the node that waits when it comes out of the database.
@@ -48,11 +64,18 @@ export async function watchedResults(
 	);
 }
 
+async function resultsOf(context: IExecuteFunctions, state: ResultsWatch): Promise<Result[]> {
+	const results: Result[] = [];
+	// One after the other, so that no download takes another's bandwidth while n8n serves its users.
+	for (const item of state.items) results.push(await resultOf(context, item, state));
+	return results;
+}
+
 async function resultOf(
 	context: IExecuteFunctions,
 	{ item, json, taskId, record, failure, timedOut }: WatchedItem,
 	{ output }: ResultsWatch,
-): Promise<INodeExecutionData | ItemError> {
+): Promise<Result> {
 	const pairedItem = { item };
 	if (failure !== undefined) return new ItemError(failure.message, { ...failure, task: json });
 	if (taskId === undefined) return { json, pairedItem };

@@ -1,12 +1,9 @@
 import type { IDataObject, IExecuteFunctions, INode, IWorkflowBase } from 'n8n-workflow';
 
 import { noteWatcher, resumeUrl } from '../callback/suspension';
-import { attempt } from '../shared/attempt';
 import { isRecord } from '../shared/json';
-import type { WatcherState } from './guard';
 import {
 	type DeliveryWatch,
-	type GuardWatch,
 	readWatch,
 	type ResultsWatch,
 	watchItem,
@@ -14,91 +11,100 @@ import {
 } from './watchState';
 
 const START = 'Start';
-const WATCH = 'Watch';
 
-/** The operation of the node in a sub-execution, which no panel offers. */
-export const WATCH_OPERATION = 'watch';
+/** The operations of the node in sub-executions, which no panel offers, and the names of their nodes there. */
+export const WATCH = 'watch';
+export const SUPERVISE = 'supervise';
+export const REPORT = 'report';
 
-/** What a sub-execution is there for, as n8n's logs call it. */
-const TITLES: Record<WatchState['purpose'], string> = {
-	results: 'waiting for its tasks',
-	delivery: 'looking for callbacks that were lost',
-	guard: 'in case the wait is interrupted',
-};
+export const WATCH_OPERATIONS = [WATCH, SUPERVISE, REPORT];
 
 /** Where the node of a sub-execution leaves its resume URL, for the execution that started it. */
 const RESUME_URL = 'resumeUrl';
 
+const to = (node: string) => ({ main: [[{ node, type: 'main' as const, index: 0 }]] });
+
 /**
- * A workflow that is in no list: this very node, connected with itself. When its time is up, n8n passes the stored
- * item through the suspended node, and so runs it again, as often as it takes.
+ * Looks: connected with itself. When its time is up, n8n passes the stored item through the suspended node, and so runs
+ * it again, as often as it takes.
  */
-function watchWorkflow(context: IExecuteFunctions, { purpose }: WatchState): IWorkflowBase {
+const WATCHER = { operations: [WATCH], connections: { [START]: to(WATCH), [WATCH]: to(WATCH) } };
+
+/** Waits for the end of the one that looks, and judges it: its results are the end, and its death leads back. */
+const SUPERVISOR = {
+	operations: [SUPERVISE, REPORT],
+	connections: { [START]: to(SUPERVISE), [SUPERVISE]: to(REPORT), [REPORT]: to(SUPERVISE) },
+};
+
+/** A workflow that is in no list, of this very node. */
+function watchWorkflow(
+	context: IExecuteFunctions,
+	{ operations, connections }: typeof WATCHER | typeof SUPERVISOR,
+): IWorkflowBase {
 	const { name, type, typeVersion, credentials }: INode = context.getNode();
 	const now = new Date();
-	const toWatch = { main: [[{ node: WATCH, type: 'main' as const, index: 0 }]] };
+	const position: [number, number] = [0, 0];
+	const start: INode = {
+		id: START,
+		name: START,
+		type: 'n8n-nodes-base.executeWorkflowTrigger',
+		typeVersion: 1.1,
+		position,
+		parameters: { inputSource: 'passthrough' },
+	};
 	return {
 		// That of the workflow itself, in whose list of executions this one stands.
 		id: context.getWorkflow().id ?? '',
-		name: `${name}: ${TITLES[purpose]}`,
+		name: `${name}: waiting for its tasks`,
 		active: false,
 		activeVersionId: null,
 		isArchived: false,
 		createdAt: now,
 		updatedAt: now,
 		nodes: [
-			{
-				id: 'start',
-				name: START,
-				type: 'n8n-nodes-base.executeWorkflowTrigger',
-				typeVersion: 1.1,
-				position: [0, 0] as [number, number],
-				parameters: { inputSource: 'passthrough' },
-			},
-			{
-				id: 'watch',
-				name: WATCH,
+			start,
+			...operations.map((operation): INode => ({
+				id: operation,
+				name: operation,
 				type,
 				typeVersion,
-				position: [200, 0] as [number, number],
-				parameters: { resource: 'task', operation: WATCH_OPERATION },
+				position,
+				parameters: { resource: 'task', operation },
 				...(credentials && { credentials }),
-			},
+				// The death of the one that looks comes in as an item.
+				...(operation === SUPERVISE && { onError: 'continueRegularOutput' }),
+			})),
 		],
-		connections: { [START]: toWatch, [WATCH]: toWatch },
+		connections,
 		settings: {
-			executionOrder: 'v1' as const,
+			executionOrder: 'v1',
 			// The workflow's own policy may refuse all callers, and its time limit is not meant for this wait.
-			callerPolicy: 'workflowsFromSameOwner' as const,
+			callerPolicy: 'workflowsFromSameOwner',
 			executionTimeout: -1,
 			// n8n finds the execution that waits by the entry of the one that has ended.
-			saveDataSuccessExecution: 'all' as const,
-			saveDataErrorExecution: 'all' as const,
+			saveDataSuccessExecution: 'all',
+			saveDataErrorExecution: 'all',
 			saveManualExecutions: true,
 		},
 	};
 }
 
 /**
- * Suspends this execution until its tasks are finished. The sub-executions that see to it are started here: one looks,
- * and one goes on in its place where that died. When either ends, n8n resumes this execution with its last output.
+ * Suspends this execution until its tasks are finished. Two sub-executions see to it: one looks, and may die with its
+ * process in the middle of a look; the other is told by n8n when that one ends, however it ends, and starts another
+ * where it died. When the supervisor ends, n8n resumes this execution with its last output.
  *
- * @param giveUpAt when the execution goes on with what it has, where neither has ended. It is not n8n's own date for
- *   such a wait: n8n would take the last output of a sub-execution that died in the middle of a look for its result.
  * @returns whether n8n suspended it
  * @throws whatever n8n throws where it cannot start a sub-execution
  */
 export async function suspendWith(
 	context: IExecuteFunctions,
 	state: ResultsWatch,
-	giveUpAt: Date,
 ): Promise<boolean> {
-	const watcher = await start(context, state, true);
-	if (watcher === undefined) return false;
-	noteWatcher(context, await resumeUrlOf(context, watcher));
-	const guarded = await attempt(async () => await start(context, guardOf(state, watcher), true));
-	if ('error' in guarded) warn(context, guarded.error);
-	await context.putExecutionToWait(giveUpAt);
+	const supervisorId = await start(context, SUPERVISOR, state, true);
+	if (supervisorId === undefined) return false;
+	const stored = await storedContext(context, supervisorId, SUPERVISE);
+	noteWatcher(context, typeof stored?.resumeUrl === 'string' ? stored.resumeUrl : undefined);
 	return true;
 }
 
@@ -108,25 +114,57 @@ export async function suspendWith(
  * @throws whatever n8n throws where it cannot start one
  */
 export async function leaveBehind(context: IExecuteFunctions, state: DeliveryWatch): Promise<void> {
-	const watcher = await start(context, state, false);
-	if (watcher === undefined) return;
-	const guarded = await attempt(async () => await start(context, guardOf(state, watcher), false));
-	if ('error' in guarded) warn(context, guarded.error);
+	await start(context, SUPERVISOR, state, false);
 }
 
-const guardOf = (watched: GuardWatch['watched'], watcherId: string): GuardWatch => {
-	const { version, nodeName, startedAt } = watched;
-	return { version, nodeName, startedAt, intervalMs: 0, purpose: 'guard', watcherId, watched };
-};
+/** What the supervisor keeps for the case that the one that looks dies. */
+const STATE = 'state';
+const WATCHER_ID = 'watcherId';
+
+/**
+ * Starts the sub-execution that looks, and suspends this one until it ends. Where there was one before, the new one goes
+ * on with what that one knew.
+ *
+ * @param state what the watch begins with; undefined where it is to go on
+ * @returns the state it began with
+ * @throws whatever n8n throws where it cannot start one
+ */
+export async function supervise(context: IExecuteFunctions, state: WatchState): Promise<void> {
+	const store = context.getContext('node');
+	const earlier = store[WATCHER_ID];
+	const known = typeof earlier === 'string' ? await lastState(context, earlier) : undefined;
+	const supervisorId = context.getExecutionId();
+	const watcherId = await start(
+		context,
+		WATCHER,
+		{ ...(known ?? state), begun: false, supervisorId },
+		true,
+	);
+	store[WATCHER_ID] = watcherId;
+	const stored = watcherId && (await storedContext(context, watcherId, WATCH));
+	store[RESUME_URL] = stored && stored[RESUME_URL];
+}
+
+/** Keeps what a watch begins with in the supervisor's execution. */
+export function keepState(context: IExecuteFunctions, state: WatchState): void {
+	context.getContext('node')[STATE] = state as unknown as IDataObject;
+}
+
+/** @returns what the watch of this supervisor began with; undefined at its first turn */
+export function keptState(context: IExecuteFunctions): WatchState | undefined {
+	const stored = context.getContext('node')[STATE];
+	return isRecord(stored) ? (stored as unknown as WatchState) : undefined;
+}
 
 /** @returns the id of the sub-execution; undefined where n8n did not suspend it */
 async function start(
 	context: IExecuteFunctions,
+	role: typeof WATCHER | typeof SUPERVISOR,
 	state: WatchState,
 	isAwaited: boolean,
 ): Promise<string | undefined> {
 	const { executionId, waitTill } = await context.executeWorkflow(
-		{ code: watchWorkflow(context, state) },
+		{ code: watchWorkflow(context, role) },
 		[watchItem(state)],
 		undefined,
 		{
@@ -141,62 +179,52 @@ async function start(
 	return isAwaited && !waitTill ? undefined : executionId;
 }
 
-function warn(context: IExecuteFunctions, error: unknown): void {
-	context.logger.warn(
-		`${context.getNode().name}: n8n did not start a second sub-execution to be safe. ${error instanceof Error ? error.message : ''}`,
-	);
-}
-
 /** Notes the address that has this sub-execution look at once. */
 export function noteResumeUrl(context: IExecuteFunctions): void {
 	context.getContext('node')[RESUME_URL] = resumeUrl(context);
 }
 
-async function resumeUrlOf(
+/** What the node of a sub-execution has stored in its context. */
+async function storedContext(
 	context: IExecuteFunctions,
 	executionId: string,
-): Promise<string | undefined> {
+	node: string,
+): Promise<IDataObject | undefined> {
 	const data = await context.getExecutionDataById(executionId);
-	const stored: IDataObject | undefined = data?.executionData?.contextData?.[`node:${WATCH}`];
-	const url = isRecord(stored) ? stored[RESUME_URL] : undefined;
-	return typeof url === 'string' ? url : undefined;
+	const stored: IDataObject | undefined = data?.executionData?.contextData?.[`node:${node}`];
+	return isRecord(stored) ? stored : undefined;
+}
+
+/** What a sub-execution knew when it last went to sleep. */
+async function lastState(
+	context: IExecuteFunctions,
+	executionId: string,
+): Promise<WatchState | undefined> {
+	const data = await context.getExecutionDataById(executionId);
+	const [sleeping] = data?.executionData?.nodeExecutionStack ?? [];
+	return readWatch(sleeping?.data.main?.[0] ?? []);
 }
 
 /** What became of the execution that waits for a sub-execution. */
 export type ParentState = 'waiting' | 'ended' | 'gone';
 
 /**
- * Whether an execution still waits for this one. It may have been stopped, deleted, or killed before it was suspended.
+ * Whether an execution still waits for a sub-execution. It may have been stopped, deleted, or killed before it was
+ * suspended.
+ *
+ * @param childId the sub-execution
  */
 export async function parentState(
 	context: IExecuteFunctions,
 	parentExecutionId: string,
+	childId: string,
 ): Promise<ParentState> {
 	const data = await context.getExecutionDataById(parentExecutionId);
 	if (data === undefined) return 'gone';
 	if (data.resultData.error !== undefined) return 'ended';
-	const ownId = context.getExecutionId();
 	const [waiting] = data.executionData?.nodeExecutionStack ?? [];
 	const children = waiting?.metadata?.waitingChildExecutionIds;
 	// Older n8n does not name them.
-	const isOurs = Array.isArray(children) ? children.includes(ownId) : data.waitTill !== undefined;
+	const isOurs = Array.isArray(children) ? children.includes(childId) : data.waitTill !== undefined;
 	return isOurs ? 'waiting' : 'ended';
-}
-
-/**
- * What n8n has stored of a sub-execution that looks.
- *
- * @returns where it stands, and what it knew when it went to sleep
- */
-export async function watcherState(
-	context: IExecuteFunctions,
-	watcherId: string,
-): Promise<{ watcher: WatcherState; last: WatchState | undefined }> {
-	const data = await context.getExecutionDataById(watcherId);
-	if (data === undefined) return { watcher: { kind: 'gone' }, last: undefined };
-	const [sleeping] = data.executionData?.nodeExecutionStack ?? [];
-	const last = readWatch(sleeping?.data.main?.[0] ?? []);
-	if (data.resultData.error !== undefined) return { watcher: { kind: 'failed' }, last };
-	if (!data.waitTill) return { watcher: { kind: 'ended' }, last };
-	return { watcher: { kind: 'waiting', due: new Date(data.waitTill).getTime() }, last };
 }

@@ -19,9 +19,6 @@ const PARALLEL_READS = 25;
 /** A run that cannot be suspended holds on to n8n's process: no longer than polling does by default. */
 const LONGEST_WAIT_HERE_MS = 600_000;
 
-/** For the last look, which comes at the deadline. */
-const GRACE_MS = 900_000;
-
 interface SuspendedItem {
 	item: CreatePlan;
 	taskId: string;
@@ -51,12 +48,6 @@ export class SuspendedRun {
 
 	get isEmpty(): boolean {
 		return this.entries.length === 0;
-	}
-
-	/** When the execution goes on with what it has, whatever became of the sub-executions that look for the rest. */
-	giveUpAt(): Date {
-		const longest = this.entries.reduce((most, { item }) => Math.max(most, item.timeoutMs), 0);
-		return new Date(this.now() + longest + GRACE_MS);
 	}
 
 	/**

@@ -5,9 +5,6 @@ export const MIN_WATCH_INTERVAL_MS = 60_000;
 
 const MAX_WATCH_INTERVAL_MS = 15 * 60_000;
 
-/** A guard reads nothing of the service, and is seldom needed. */
-const MIN_GUARD_INTERVAL_MS = 2 * 60_000;
-
 /** The pause grows with the time waited, so that a result is late by a part of the time that it took. */
 const PART_OF_TIME_WAITED = 4;
 
@@ -19,13 +16,15 @@ const PART_OF_TIME_WAITED = 4;
  * @returns milliseconds since 1970
  */
 export function nextLookAt(
-	{ purpose, startedAt, intervalMs, woken = false }: WatchState,
+	{ startedAt, intervalMs, woken = false }: WatchState,
 	now: number,
 	deadlines: readonly number[],
 ): number {
 	const waited = Math.max(0, now - startedAt);
-	const shortest = purpose === 'guard' ? MIN_GUARD_INTERVAL_MS : MIN_WATCH_INTERVAL_MS;
-	const growing = Math.min(Math.max(waited / PART_OF_TIME_WAITED, shortest), MAX_WATCH_INTERVAL_MS);
+	const growing = Math.min(
+		Math.max(waited / PART_OF_TIME_WAITED, MIN_WATCH_INTERVAL_MS),
+		MAX_WATCH_INTERVAL_MS,
+	);
 	const interval = intervalMs > 0 ? intervalMs : growing;
 	// A callback came and the record lags behind: it is about to say so, too.
 	const pause = woken ? Math.min(interval, MIN_WATCH_INTERVAL_MS) : interval;

@@ -17,6 +17,8 @@ interface WatchBase {
 	startedAt: number;
 	/** Milliseconds between two looks; 0 lets it grow with the time waited. */
 	intervalMs: number;
+	/** The sub-execution that keeps this one going; none at its own first turn. */
+	supervisorId?: string;
 	/** Whether the first turn is over, in which nothing is read. */
 	begun?: boolean;
 	/** Whether a callback asked for this look. */
@@ -68,17 +70,7 @@ export interface DeliveryWatch extends WatchBase {
 	deliveries: WatchedDelivery[];
 }
 
-/** Sleeps beside another watch, and goes on in its place where that died. */
-export interface GuardWatch extends WatchBase {
-	purpose: 'guard';
-	watcherId: string;
-	/** What the watcher began with. */
-	watched: ResultsWatch | DeliveryWatch;
-	/** What the watcher was found in that may be its death. */
-	suspect?: string;
-}
-
-export type WatchState = ResultsWatch | DeliveryWatch | GuardWatch;
+export type WatchState = ResultsWatch | DeliveryWatch;
 
 export function watchItem(state: WatchState): INodeExecutionData {
 	return { json: { [FIELD]: state as unknown as IDataObject } };
@@ -104,3 +96,45 @@ export function readWatch(items: readonly INodeExecutionData[]): WatchState | un
 	}
 	return stored as unknown as WatchState;
 }
+
+/** The field of the item that comes before the results of a watch: what was found is an end, and not a death. */
+const DONE = 'watchDone';
+
+/** What the node that waits is to fail with. */
+export interface WatchFailure {
+	message: string;
+	description?: string;
+	itemIndex?: number;
+}
+
+/** The results of a watch, or why there are none. */
+export function doneItems(
+	results: INodeExecutionData[],
+	failure?: WatchFailure,
+): INodeExecutionData[] {
+	return [{ json: { [DONE]: { ...failure } } }, ...results];
+}
+
+/** @returns the results of a watch that came to its end; undefined where the items are none */
+export function readDone(
+	items: readonly INodeExecutionData[],
+): { results: INodeExecutionData[]; failure: WatchFailure | undefined } | undefined {
+	const [head, ...results] = items;
+	const done = head?.json[DONE];
+	if (!isRecord(done)) return undefined;
+	const { message, description, itemIndex } = done;
+	if (typeof message !== 'string') return { results, failure: undefined };
+	const failure: WatchFailure = {
+		message,
+		...(typeof description === 'string' && { description }),
+		...(typeof itemIndex === 'number' && { itemIndex }),
+	};
+	return { results, failure };
+}
+
+/** Leads the supervisor to start another one. */
+const DEAD = 'watchDead';
+
+export const deadItems = (): INodeExecutionData[] => [{ json: { [DEAD]: true } }];
+
+export const isDead = (items: readonly INodeExecutionData[]) => items[0]?.json[DEAD] === true;

@@ -1,15 +1,19 @@
-import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import nock from 'nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
-import { watchTasks } from '../../../nodes/MediaGeneration/run/watchRun';
+import { runWatchOperation } from '../../../nodes/MediaGeneration/run/watchRun';
 import type {
 	DeliveryWatch,
-	GuardWatch,
 	ResultsWatch,
 	WatchState,
 } from '../../../nodes/MediaGeneration/wait/watchState';
-import { watchItem } from '../../../nodes/MediaGeneration/wait/watchState';
+import {
+	deadItems,
+	doneItems,
+	readDone,
+	watchItem,
+} from '../../../nodes/MediaGeneration/wait/watchState';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { caught, FakeClock } from '../support';
 
@@ -29,6 +33,7 @@ const base = {
 	nodeName: 'Media',
 	startedAt: NOW - 10 * MINUTE,
 	intervalMs: 0,
+	supervisorId: '8',
 } as const;
 const results = (more: Partial<ResultsWatch> = {}): ResultsWatch => ({
 	...base,
@@ -61,11 +66,11 @@ const delivery = (more: Partial<DeliveryWatch> = {}): DeliveryWatch => ({
 /** What n8n has stored of other executions. */
 type Stored = Record<string, IDataObject | undefined>;
 
-/** The execution that waits, which names this one. */
+/** The execution that waits, which names the supervisor. */
 const PARENT = {
 	resultData: {},
 	waitTill: new Date(NOW + 60 * MINUTE),
-	executionData: { nodeExecutionStack: [{ metadata: { waitingChildExecutionIds: ['1'] } }] },
+	executionData: { nodeExecutionStack: [{ metadata: { waitingChildExecutionIds: ['8'] } }] },
 };
 
 /** One turn of the node in a sub-execution. */
@@ -88,9 +93,16 @@ async function turn(state: WatchState, stored: Stored = { 7: PARENT }) {
 		},
 	};
 	Object.assign(context, changed);
-	const output = await watchTasks(context, new FakeClock(), () => NOW);
+	const output = await runWatchOperation(context, 'watch', new FakeClock(), () => NOW);
 	const [next] = context.getExecuteData().data.main?.[0] ?? [];
-	return { output: output?.[0], until, next: next?.json.watch as WatchState | undefined, looked };
+	const done = readDone(output?.[0] ?? []);
+	return {
+		output: done?.results ?? output?.[0],
+		failure: done?.failure,
+		until,
+		next: next?.json.watch as WatchState | undefined,
+		looked,
+	};
 }
 
 const task = (taskId: string, state: string, more: IDataObject = {}) =>
@@ -104,9 +116,13 @@ it('the first turn reads nothing and sleeps for a minute', async () => {
 	expect(next).toMatchObject({ begun: true, items: [{ taskId: 'task-1' }, { taskId: 'task-2' }] });
 });
 
-it('what is no state was put out by the turn before, and the branch ends', async () => {
-	const context = executeContext({ node: {}, credential: { baseUrl: SERVICE, apiKey: API_KEY } });
-	expect(await watchTasks(context)).toBeNull();
+it('the results of the turn before end the branch', async () => {
+	const context = executeContext({
+		node: {},
+		items: doneItems([{ json: { taskId: 'task-1' } }]),
+		credential: { baseUrl: SERVICE, apiKey: API_KEY },
+	});
+	expect(await runWatchOperation(context, 'watch')).toBeNull();
 });
 
 describe('a look for results', () => {
@@ -162,11 +178,9 @@ describe('a look for results', () => {
 	])('fails, and names all tasks, where %s', async (_what, state, ifSomeFail) => {
 		task('task-1', state);
 		task('task-2', 'FAILURE');
-		const error = await caught(async () => await turn(results({ ifSomeFail })));
-		expect(error.message).toContain('Task task-');
-		expect(String((error as Error & { description: string }).description)).toContain(
-			'task-1, task-2',
-		);
+		const { failure } = await turn(results({ ifSomeFail }));
+		expect(failure?.message).toContain('Task task-');
+		expect(failure?.description).toContain('task-1, task-2');
 	});
 
 	it('lets items out at the timeout with what is known', async () => {
@@ -249,65 +263,113 @@ describe('a look for lost callbacks', () => {
 		task('task-2', 'PENDING');
 		trigger(404);
 		const deliveries = delivery().deliveries.map((each) => ({ ...each, until: NOW }));
-		const error = await caught(async () => await turn(delivery({ deliveries })));
-		expect(error.message).toContain('2 of the tasks');
-		const { description } = error as Error & { description: string };
-		expect(description).toContain('task-1');
-		expect(description).toContain('HTTP 404');
-		expect(description).toContain('task-2: not finished');
-		expect(description).not.toContain(token);
+		const { failure } = await turn(delivery({ deliveries }));
+		expect(failure?.message).toContain('2 of the tasks');
+		expect(failure?.description).toContain('task-1');
+		expect(failure?.description).toContain('HTTP 404');
+		expect(failure?.description).toContain('task-2: not finished');
+		expect(failure?.description).not.toContain(token);
 	});
 });
 
-describe('a guard', () => {
-	const guarding = (
-		watched: GuardWatch['watched'],
-		more: Partial<GuardWatch> = {},
-	): GuardWatch => ({
-		...base,
-		purpose: 'guard',
-		begun: true,
-		watcherId: '2',
-		watched,
-		...more,
-	});
-	const sleeping = (due: number, state: WatchState) => ({
-		resultData: {},
-		waitTill: new Date(due),
-		executionData: { nodeExecutionStack: [{ data: { main: [[watchItem(state)]] } }] },
-	});
-
-	it('rests while the watcher sleeps, and asks the service nothing', async () => {
-		const { until } = await turn(guarding(results()), {
-			7: PARENT,
-			2: sleeping(NOW + MINUTE, results()),
+describe('a supervisor', () => {
+	/** One turn of it; what the node keeps in its context is kept in `store`. */
+	async function supervise(
+		items: INodeExecutionData[],
+		store: IDataObject = {},
+		stored: Stored = {},
+		start: IExecuteFunctions['executeWorkflow'] = async () =>
+			await Promise.resolve({ executionId: '9', data: [null], waitTill: new Date() }),
+	) {
+		const context = executeContext({
+			node: {},
+			items,
+			credential: { baseUrl: SERVICE, apiKey: API_KEY },
 		});
-		expect(until?.getTime()).toBeGreaterThanOrEqual(NOW + 2 * MINUTE);
+		const begun: WatchState[] = [];
+		let until: Date | undefined;
+		const changed: Partial<IExecuteFunctions> = {
+			getContext: () => store,
+			getExecutionDataById: async (id) => await Promise.resolve(stored[id] as never),
+			putExecutionToWait: async (date) => {
+				until = date;
+				await Promise.resolve();
+			},
+			executeWorkflow: async (...given) => {
+				begun.push(given[1]?.[0]?.json.watch as unknown as WatchState);
+				return await start(...given);
+			},
+		};
+		Object.assign(context, changed);
+		const output = await runWatchOperation(context, 'supervise', new FakeClock(), () => NOW);
+		return { output: output?.[0], begun, until };
+	}
+
+	it('starts one that looks, and names the tasks in case it dies itself', async () => {
+		const { begun, output } = await supervise([watchItem(results())]);
+		expect(begun).toMatchObject([{ purpose: 'results', begun: false, supervisorId: '1' }]);
+		expect(output?.map(({ json }) => [json.taskId, json.timedOut])).toEqual([
+			['task-1', true],
+			['task-2', true],
+		]);
 	});
 
-	it('goes on in place of a watcher that is twice found overdue, with what that one knew', async () => {
-		task('task-2', 'SUCCESS');
-		const known = results();
-		const [first] = known.items;
-		const { waitsFor: _, ...finished } = first ?? { item: 0, json: {} };
-		const last = results({
-			items: [{ ...finished, record: { state: 'SUCCESS' } }, ...known.items.slice(1)],
+	it('starts another where that one died, which goes on with what it knew', async () => {
+		const store: IDataObject = {};
+		await supervise([watchItem(results())], store);
+		const last = results({ items: results().items.slice(1) });
+		const { begun } = await supervise(deadItems(), store, {
+			9: { executionData: { nodeExecutionStack: [{ data: { main: [[watchItem(last)]] } }] } },
 		});
-		const stored = { 7: PARENT, 2: sleeping(NOW - 4 * MINUTE, last) };
-		const suspecting = await turn(guarding(results()), stored);
-		expect(suspecting.until).toEqual(new Date(NOW + MINUTE));
-		const { output } = await turn(suspecting.next ?? guarding(results()), stored);
-		expect(output?.map(({ json }) => json.state)).toEqual(['SUCCESS', 'SUCCESS']);
+		expect(begun).toHaveLength(1);
+		expect((begun[0] as ResultsWatch).items.map(({ taskId }) => taskId)).toEqual(['task-2']);
 	});
 
-	it('ends where nobody waits any more', async () => {
-		const { until, looked } = await turn(guarding(results()), { 7: undefined });
-		expect(until).toBeUndefined();
-		expect(looked).toEqual(['7']);
+	it('starts another from the beginning where that one was deleted', async () => {
+		const store: IDataObject = {};
+		await supervise([watchItem(results())], store);
+		const { begun } = await supervise(deadItems(), store);
+		expect((begun[0] as ResultsWatch).items).toHaveLength(2);
 	});
 
-	it('ends with a watcher for lost callbacks that came to its end', async () => {
-		const { until } = await turn(guarding(delivery()), { 2: { resultData: {} } });
-		expect(until).toBeUndefined();
+	it('ends with the results', async () => {
+		const store: IDataObject = {};
+		await supervise([watchItem(results())], store);
+		const { output, begun } = await supervise([{ json: { taskId: 'task-1' } }], store);
+		expect(output).toBeUndefined();
+		expect(begun).toEqual([]);
+	});
+
+	it('tries again in a minute where n8n does not start one', async () => {
+		const store: IDataObject = {};
+		const refused = async () => await Promise.reject(new Error('The database is away'));
+		const { until } = await supervise([watchItem(results())], store, {}, refused);
+		expect(until).toEqual(new Date(NOW + MINUTE));
+	});
+
+	const report = async (items: INodeExecutionData[]) => {
+		const context = executeContext({
+			node: {},
+			items,
+			credential: { baseUrl: SERVICE, apiKey: API_KEY },
+		});
+		return (await runWatchOperation(context, 'report'))?.[0];
+	};
+
+	it.each([
+		['an error', [{ json: { error: 'job stalled more than maxStalledCount' } }]],
+		['what it last put out', [{ json: { nextLook: '2026-01-01', tasks: ['task-1'] } }]],
+	])('takes %s of the one that looks for its death', async (_what, items) => {
+		expect(await report(items)).toEqual(deadItems());
+	});
+
+	it('hands results on as they are', async () => {
+		const items = [{ json: { taskId: 'task-1' }, pairedItem: { item: 0 } }];
+		expect(await report(doneItems(items))).toEqual(items);
+	});
+
+	it('fails where the node that waits is to fail', async () => {
+		const failed = doneItems([], { message: 'Task task-1 failed', description: 'Tasks: task-1' });
+		expect((await caught(async () => await report(failed))).message).toBe('Task task-1 failed');
 	});
 });

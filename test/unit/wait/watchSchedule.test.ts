@@ -58,8 +58,3 @@ it('looks again in a minute where a callback said more than the record', () => {
 it('never looks sooner where the clock was set back', () => {
 	expect(nextLookAt(watch({ startedAt: 90 * MINUTE }), 30 * MINUTE, [])).toBe(31 * MINUTE);
 });
-
-it('has a guard look more seldom', () => {
-	const guard = { ...watch(), purpose: 'guard' } as unknown as WatchState;
-	expect(nextLookAt(guard, 0, [])).toBe(2 * MINUTE);
-});
