@@ -1,0 +1,73 @@
+import { run as lint } from 'dockerfilelint';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+
+const ROOT = join(__dirname, '../..');
+const FOLDER = 'examples/docker';
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+interface Service {
+	image: string;
+	command?: string | string[];
+	environment: Record<string, string>;
+	deploy?: { replicas: number };
+	volumes?: string[];
+}
+
+const { services } = parse(read(`${FOLDER}/compose.yaml`), { merge: true }) as {
+	services: Record<'n8n' | 'worker' | 'postgres' | 'redis', Service>;
+};
+
+describe('the Dockerfile', () => {
+	const text = read(`${FOLDER}/Dockerfile`);
+	// It answers by rule, though its types say otherwise.
+	const issues = (dockerfile: string) =>
+		Object.values(lint('.', dockerfile))
+			.flat()
+			.map(({ title }) => title);
+
+	it('has nothing that the linter objects to', () => {
+		expect(issues(text)).toEqual([]);
+		expect(issues(text.replace('n8n:2.41.1', 'n8n:latest'))).not.toEqual([]);
+	});
+
+	it('takes the n8n that everything is tested on', () => {
+		const { dependencies } = JSON.parse(read('test/n8n/versions/2.41.1/package.json')) as {
+			dependencies: { n8n: string };
+		};
+		expect(text).toContain(`docker.n8n.io/n8nio/n8n:${dependencies.n8n}\n`);
+	});
+});
+
+describe('compose.yaml', () => {
+	it('runs a main process and two workers alike, from the image with the package', () => {
+		expect(services.worker.deploy?.replicas).toBe(2);
+		expect(services.worker.command).toBe('worker');
+		expect(services.worker.image).toBe(services.n8n.image);
+		expect(services.worker.environment).toEqual(services.n8n.environment);
+	});
+
+	it('hides the package by no volume, and keeps what must be kept on one', () => {
+		expect(services.n8n.volumes).toBeUndefined();
+		expect(services.worker.volumes).toBeUndefined();
+		expect(services.postgres.volumes).toHaveLength(1);
+		expect(services.redis.volumes).toHaveLength(1);
+		expect(services.redis.command).toEqual(['redis-server', '--appendonly', 'yes']);
+	});
+
+	it('sets what the tests in queue mode set', () => {
+		const tested = [...read('test/e2e/cluster.ts').matchAll(/^\t{3}([A-Z][A-Z0-9_]+):/gm)]
+			.map(([, name = '']) => name.replace(/^WEBHOOK_URL$/, 'N8N_WEBHOOK_URL'))
+			// Only there: so that several can share one Redis, and a killed worker is noticed sooner.
+			.filter((name) => !/_PREFIX$|^QUEUE_WORKER_/.test(name));
+		expect(tested.length).toBeGreaterThan(8);
+		expect(Object.keys(services.n8n.environment)).toEqual(expect.arrayContaining(tested));
+	});
+
+	it('writes down no secret', () => {
+		const { N8N_ENCRYPTION_KEY, DB_POSTGRESDB_PASSWORD } = services.n8n.environment;
+		expect(N8N_ENCRYPTION_KEY).toMatch(/^\$\{N8N_ENCRYPTION_KEY:\?/);
+		expect(DB_POSTGRESDB_PASSWORD).toMatch(/^\$\{POSTGRES_PASSWORD:\?/);
+	});
+});
