@@ -7,31 +7,9 @@ import { listAsInstalled } from '../n8n/registration';
 import { findChromium } from './chromium';
 import { Editor } from './editor';
 import { ROOT, save, saveCanvas, tidy } from './pictures';
-import { inARow, Stage } from './stage';
+import { Stage } from './stage';
 
 const BATCH_TIMEOUT_MS = 120_000;
-/** Long enough to take a picture of an execution that waits. */
-const SUSPENDED_MS = 60_000;
-
-/** The node creator with a search for this package. */
-async function saveSearch(name: string, editor: Editor): Promise<void> {
-	await editor.search('media');
-	await editor.entry('Media Generation').waitFor();
-	await editor.settle();
-	const list = await editor.get('node-creator').boundingBox();
-	if (!list) throw new Error('The node creator is not to be seen.');
-	await save(name, editor.page, { ...list, height: 380 });
-}
-
-/** What the node creator lists for the action node and the trigger. */
-async function saveActions(name: string, editor: Editor): Promise<void> {
-	await editor.search('media');
-	await editor.entry('Media Generation').click();
-	await editor.toggle('Actions');
-	await editor.entry('Generate video').waitFor();
-	await editor.settle();
-	await save(name, editor.get('node-creator'));
-}
 
 /** The panel of a node, with no field in focus. */
 async function savePanel(name: string, editor: Editor): Promise<void> {
@@ -87,86 +65,7 @@ async function showPicture(editor: Editor): Promise<void> {
 	await picture.evaluate((image: HTMLImageElement) => image.decode());
 }
 
-/** The page of the simulated service, with the tasks of the batch. */
-async function savePage(name: string, editor: Editor, stage: Stage): Promise<void> {
-	await editor.page.goto(new URL('/', stage.service.url).href);
-	const pictures = editor.page.locator('.media img');
-	await pictures.first().waitFor();
-	await pictures.evaluateAll(
-		async (images: HTMLImageElement[]) =>
-			await Promise.all(
-				images.map(async (image) => {
-					image.loading = 'eager';
-					await image.decode();
-				}),
-			),
-	);
-	await save(name, editor.page, { x: 0, y: 0, width: 1280, height: 400 });
-}
-
-/** Publishes a workflow that is nothing but a trigger. */
-async function publishTrigger(stage: Stage): Promise<string> {
-	const { id: credentialId, name } = await saveServiceCredential(stage);
-	const trigger = stage.mediaNode(
-		'mediaGenerationTrigger',
-		'Task finished',
-		{},
-		{ credentials: { mediaGenerationApi: { id: credentialId, name } } },
-	);
-	const { id } = await stage.client.createWorkflow({ name: 'Finished tasks', ...inARow(trigger) });
-	const path = stage.client.webhookPath(trigger, 'callback');
-	await stage.client.publish(id, [path]);
-	return stage.n8n.url + path;
-}
-
-/** The nodes that have to do with callbacks. */
-async function withCallbacks(
-	editor: Editor,
-	stage: Stage,
-	start: () => Promise<void>,
-): Promise<void> {
-	stage.service.configure({ latencyMs: SUSPENDED_MS });
-	await start();
-	await editor.add('Media Generation', 'Generate image');
-	await editor.fill('prompt', 'A lighthouse on a cliff at dusk, oil painting');
-	await editor.choose('completion', 'Suspend Until Finished');
-	await editor.execute();
-	await editor.outputHas('Waiting for input');
-	await savePanel('suspend-node', editor);
-	stage.service.resetSettings();
-
-	const [taskId = ''] = stage.service.tasks.keys();
-	const callbackUrl = await publishTrigger(stage);
-	await start();
-	await editor.add('Media Generation', 'Redeliver callback of task');
-	await editor.fill('taskId', taskId);
-	await editor.fill('callbackUrl', callbackUrl);
-	await editor.execute();
-	await editor.showOutput('JSON');
-	await editor.outputHas('"delivered"');
-	await savePanel('redeliver-node', editor);
-}
-
-/** What a failed task says. */
-async function withFailure(
-	editor: Editor,
-	stage: Stage,
-	start: () => Promise<void>,
-): Promise<void> {
-	stage.service.configure({
-		outcome: 'FAILURE',
-		failureMessage: 'The prompt was held back by the content filter.',
-	});
-	await start();
-	await editor.add('Media Generation', 'Generate image');
-	await editor.fill('prompt', 'A lighthouse on a cliff at dusk, oil painting');
-	await editor.execute();
-	await editor.outputHas('held back by the content filter');
-	await savePanel('failed-task', editor);
-	stage.service.resetSettings();
-}
-
-async function inLight(editor: Editor, stage: Stage, workflowId: string): Promise<void> {
+async function takePictures(editor: Editor, workflowId: string): Promise<void> {
 	const start = async () => {
 		await editor.newWorkflow();
 		await tidy(editor);
@@ -177,14 +76,6 @@ async function inLight(editor: Editor, stage: Stage, workflowId: string): Promis
 	await editor.openNode('Generate images');
 	await showPicture(editor);
 	await savePanel('batch-picture', editor);
-
-	await savePage('service', editor, stage);
-
-	await start();
-	await saveSearch('search', editor);
-
-	await start();
-	await saveActions('actions', editor);
 
 	await start();
 	await editor.add('Media Generation', 'Generate image');
@@ -214,17 +105,6 @@ async function inLight(editor: Editor, stage: Stage, workflowId: string): Promis
 	await editor.showOutput('JSON');
 	await editor.outputHas('balance');
 	await savePanel('credits-node', editor);
-
-	await withFailure(editor, stage, start);
-	await withCallbacks(editor, stage, start);
-}
-
-async function inDark(editor: Editor, stage: Stage, workflowId: string): Promise<void> {
-	await runBatch(editor, workflowId);
-	await saveCanvas('batch-dark', editor);
-	await savePage('service-dark', editor, stage);
-	await editor.newWorkflow();
-	await saveSearch('search-dark', editor);
 }
 
 async function main(): Promise<void> {
@@ -238,21 +118,15 @@ async function main(): Promise<void> {
 		});
 		await stage.client.deleteCredential(stage.credential.id);
 		const workflowId = await createBatch(stage);
-		for (const dark of [false, true]) {
-			const editor = await Editor.open(chromium.path, stage.n8n.url, {
-				dark,
-				width: 1340,
-				height: 860,
-			});
-			try {
-				await editor.logIn();
-				await (dark ? inDark : inLight)(editor, stage, workflowId);
-			} catch (error) {
-				await editor.page.screenshot({ path: join(ROOT, 'test/artefacts/screenshots-failed.png') });
-				throw error;
-			} finally {
-				await editor.close();
-			}
+		const editor = await Editor.open(chromium.path, stage.n8n.url, { width: 1340, height: 860 });
+		try {
+			await editor.logIn();
+			await takePictures(editor, workflowId);
+		} catch (error) {
+			await editor.page.screenshot({ path: join(ROOT, 'test/artefacts/screenshots-failed.png') });
+			throw error;
+		} finally {
+			await editor.close();
 		}
 	} finally {
 		await stage.close();

@@ -35,6 +35,13 @@ describe.each(pages)('%s', (page) => {
 	});
 });
 
+test('every picture is shown on a page', () => {
+	const texts = pages.map(read).join('\n');
+	const pictures = filesIn('docs', '.png').concat(filesIn('docs', '.svg'));
+	expect(pictures.length).toBeGreaterThan(10);
+	expect(pictures.filter((path) => !texts.includes(path.replace(/^docs\//, '')))).toEqual([]);
+});
+
 describe('the README', () => {
 	it('has the section that the credential links to', () => {
 		const { hash } = new URL(new MediaGenerationApi().documentationUrl);
