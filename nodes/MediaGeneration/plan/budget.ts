@@ -19,7 +19,7 @@ export function checkBudget(items: Array<ItemPlan | ItemError>, first: ItemParam
 			`The price of item ${unknown.itemIndex} (model '${unknown.model}') is not known, so the limit of ${budget} USD cannot be kept`,
 			{
 				description:
-					"Set a 'Duration' if it is a video, use a model whose price is known, or remove 'Max Cost (USD)'. No task was created.",
+					"Set a 'Duration' if it is a video, use a model whose price is known, or remove 'Max Cost (USD)'. Items are counted from 0, as in n8n's editor. No task was created.",
 			},
 		);
 	}

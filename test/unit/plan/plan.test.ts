@@ -339,7 +339,7 @@ describe('the budget', () => {
 		const given = { parameters: video({}, { maxCostUsd: 5 }) };
 		expect(await caught(() => planOf(given))).toMatchObject({
 			message: expect.stringContaining('The price of item 0') as string,
-			description: expect.stringContaining("'Duration'") as string,
+			description: expect.stringContaining('Items are counted from 0') as string,
 		});
 	});
 
