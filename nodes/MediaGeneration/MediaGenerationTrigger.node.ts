@@ -63,7 +63,7 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"Once this workflow is published, its Media Generation nodes with Completion 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. The service must be able to reach that URL: on your own computer, set n8n's environment variable WEBHOOK_URL to a public address (a tunnel) first.",
+					"Once this workflow is published, its Media Generation nodes with Completion 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. If the service can reach that URL, each task arrives at once; otherwise n8n looks for the results by itself, after a minute and then ever less often.",
 				name: 'notice',
 				type: 'notice',
 				default: '',

@@ -18,7 +18,7 @@ import { suspendWith } from '../wait/subExecution';
 import { SuspendedRun } from '../wait/suspendedRun';
 import { TaskReader } from '../wait/taskReader';
 import { ItemRun } from './itemRun';
-import { callbackWarning, showHints, summaryHint, triggerHint } from './runHints';
+import { callbackHint, showHints, summaryHint, triggerHint } from './runHints';
 
 /**
  * One run of the action node: plan, create, wait, output.
@@ -108,9 +108,6 @@ class Run {
 
 	async finish(): Promise<INodeExecutionData[]> {
 		const { items } = this.plan;
-		const warning = callbackWarning(items, this.connection.baseUrl);
-		// The hint is shown when the tasks are paid for; the log says it before.
-		if (warning) this.context.logger.warn(`${this.context.getNode().name}: ${warning.message}`);
 		const results: Array<ItemResult | undefined> = items.map((item) =>
 			item instanceof ItemError ? item : undefined,
 		);
@@ -129,7 +126,7 @@ class Run {
 		// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
 		// cancelled and retried: then the journal is still needed.
 		if (!isSuspended && error === undefined) this.journal.close();
-		const where = warning ?? triggerHint(items, results);
+		const where = callbackHint(items, this.connection.baseUrl) ?? triggerHint(items, results);
 		showHints(this.context, summaryHint(items, results), where);
 		const output = this.itemsOf(results);
 		if (!isSuspended) return output;

@@ -36,11 +36,11 @@ export function summaryHint(
 }
 
 /**
- * Warns of callbacks that cannot arrive, while there is still time to do something about it.
+ * Says where callbacks cannot arrive, and what comes in their place.
  *
  * @param baseUrl the address of the service
  */
-export function callbackWarning(
+export function callbackHint(
 	items: ReadonlyArray<ItemPlan | ItemError>,
 	baseUrl: string,
 ): NodeExecutionHint | undefined {
@@ -50,8 +50,8 @@ export function callbackWarning(
 		.find((url) => url !== undefined && isOutOfReach(url, baseUrl));
 	if (address === undefined) return undefined;
 	return {
-		message: `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. Set n8n's environment variable WEBHOOK_URL to a public address, such as a tunnel's. Until then, fetch results with the operation Task → Wait.`,
-		type: 'warning',
+		message: `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n looks for the results by itself, after a minute and then ever less often. For results at once, set n8n's environment variable WEBHOOK_URL to a public address, such as a tunnel's.`,
+		type: 'info',
 		location: 'outputPane',
 	};
 }

@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import {
-	callbackWarning,
+	callbackHint,
 	showHints,
 	summaryHint,
 } from '../../../nodes/MediaGeneration/run/runHints';
@@ -103,23 +103,23 @@ describe('the summary of a run', () => {
 	});
 });
 
-describe('the warning about callbacks', () => {
+describe('the hint about callbacks that cannot arrive', () => {
 	const LOCAL = 'http://localhost:5678/webhook/a/callback?token=secret';
 
 	it('names both ends where the service cannot call back, and not the token', () => {
-		const hint = callbackWarning([create(0.08, LOCAL)], 'https://api.example.com');
-		expect(hint).toMatchObject({ type: 'warning' });
+		const hint = callbackHint([create(0.08, LOCAL)], 'https://api.example.com');
+		expect(hint).toMatchObject({ type: 'info' });
 		expect(hint?.message).toContain('api.example.com cannot call http://localhost:5678,');
 		expect(hint?.message).toContain('WEBHOOK_URL');
 		expect(hint?.message).not.toContain('secret');
 	});
 
 	it('is not given where the service is on the same machine', () => {
-		expect(callbackWarning([create(0.08, LOCAL)], 'http://127.0.0.1:4010')).toBeUndefined();
+		expect(callbackHint([create(0.08, LOCAL)], 'http://127.0.0.1:4010')).toBeUndefined();
 	});
 
 	it('is not given where nothing calls back', () => {
-		expect(callbackWarning([create(0.08), wait], 'https://api.example.com')).toBeUndefined();
+		expect(callbackHint([create(0.08), wait], 'https://api.example.com')).toBeUndefined();
 	});
 });
 
