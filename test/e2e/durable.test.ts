@@ -202,7 +202,7 @@ scenario('a credential that is deleted meanwhile: the items leave at the timeout
 });
 
 const SETTINGS: Array<[string, IDataObject]> = [
-	['Limited', { executionTimeout: 20 }],
+	['Limited', { executionTimeout: 60 }],
 	['Private', { callerPolicy: 'none' }],
 	['Unsaved', { saveDataSuccessExecution: 'none', saveDataErrorExecution: 'none' }],
 ];
@@ -210,7 +210,7 @@ for (const [name, settings] of SETTINGS) {
 	scenario(`a workflow with the settings ${JSON.stringify(settings)}`, async () => {
 		const { id } = await start(
 			name,
-			[prompts(name, [silent(40_000)]), media(), collector.node()],
+			[prompts(name, [silent(75_000)]), media(), collector.node()],
 			settings,
 		);
 		await stage.client.waitForSuspension(id);
