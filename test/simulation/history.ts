@@ -24,7 +24,7 @@ export type RequestTrouble = (typeof REQUEST_TROUBLES)[number];
 export const CALLBACK_TROUBLES = ['lost', 'doubled', 'early', 'late'] as const;
 export type CallbackTrouble = (typeof CALLBACK_TROUBLES)[number];
 
-export const ACTS = ['stop', 'retry', 'start', 'redeliver', 'switch off', 'edit'] as const;
+export const ACTS = ['stop', 'retry', 'start', 'redeliver', 'switch off', 'edit', 'forge'] as const;
 export type Act = (typeof ACTS)[number];
 
 /** All that one history is made of: nothing else is left to chance. Times are milliseconds since its beginning. */
@@ -33,7 +33,7 @@ export interface History {
 	salt: number;
 	n8n: 'one process' | 'queue mode';
 	node: {
-		completion: 'poll' | 'return' | 'trigger';
+		completion: 'poll' | 'return' | 'trigger' | 'suspend';
 		items: number;
 		onError: 'stopWorkflow' | 'continueRegularOutput' | 'continueErrorOutput';
 		/** Of n8n's *Retry On Fail*; 1 without. */
@@ -96,7 +96,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
 	salt: fc.nat({ max: 0xffff }),
 	n8n: fc.constantFrom('one process', 'queue mode'),
 	node: fc.record({
-		completion: fc.constantFrom('poll', 'return', 'trigger', 'trigger'),
+		completion: fc.constantFrom('poll', 'return', 'trigger', 'suspend', 'suspend', 'trigger'),
 		items: fc.integer({ min: 1, max: 8 }),
 		onError: fc.constantFrom('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
 		maxTries: fc.constantFrom(1, 1, 2, 3),

@@ -26,7 +26,8 @@ const { values } = parseArgs({
 	},
 });
 
-const MAX_SHOWN = 30;
+/** Of each sentence. */
+const MAX_SHOWN = 5;
 
 async function main(): Promise<void> {
 	if (values.help) return console.log(USAGE);
@@ -74,10 +75,13 @@ function report({ violations, faults }: Found, count: number, startedAt: number)
 	for (const [fault, histories] of Object.entries(faults).sort(([, a], [, b]) => b - a)) {
 		console.log(`${String(histories).padStart(7)}  ${fault}`);
 	}
-	for (const { seed, sentence, what } of violations.slice(0, MAX_SHOWN)) {
-		console.log(`seed ${seed}: not so: ${sentence}: ${what}`);
+	for (const sentence of new Set(violations.map((violation) => violation.sentence))) {
+		const against = violations.filter((violation) => violation.sentence === sentence);
+		const histories = new Set(against.map(({ seed }) => seed)).size;
+		console.log(`Not so in ${histories} histories: ${sentence}`);
+		for (const { seed, what } of against.slice(0, MAX_SHOWN))
+			console.log(`  seed ${seed}: ${what}`);
 	}
-	if (violations.length > MAX_SHOWN) console.log(`… and ${violations.length - MAX_SHOWN} more`);
 	const bad = new Set(violations.map(({ seed }) => seed)).size;
 	const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
 	console.log(`${count} histories in ${seconds} s: ${count - bad} green, ${bad} with a violation`);

@@ -8,7 +8,8 @@ import { type History, TROUBLED_MS } from './history';
 import { sentences, type Violation } from './sentences';
 import type { Row } from './world/n8n';
 import type { NodeSources } from './world/nodeSources';
-import type { Request } from './world/service';
+import type { Request, ServiceTask } from './world/service';
+import { TRIGGER_PATH } from './world/workflow';
 import { World } from './world/world';
 
 /** What a history came to. */
@@ -20,7 +21,7 @@ export interface Outcome {
 	trace: string[];
 }
 
-/** After the last fault everything has come to an end within this time. */
+/** After the last fault everything has come to an end within this time, and an hour more where the clock was set back. */
 export const CALM_MS = 30 * 60_000;
 
 let world: World | undefined;
@@ -142,6 +143,8 @@ function plan(here: World): void {
 					here.note('workflow switched off');
 					n8n.activate(false);
 					return time.later(20_000, () => n8n.activate(true));
+				case 'forge':
+					return service.forge();
 				case 'edit':
 					here.note('trigger edited');
 					here.trace('user: breaks an expression of the trigger');
@@ -155,6 +158,22 @@ function plan(here: World): void {
 	}
 }
 
+/** Whether nothing but its lost callback kept a task from starting the workflow of the trigger. */
+function isMissing({ history, n8n }: World, task: ServiceTask): boolean {
+	const { id, webhookUrl, endsAt, createdAt, by } = task;
+	const row = n8n.rows.get(by.replace('execution ', ''));
+	return (
+		webhookUrl?.includes(TRIGGER_PATH) === true &&
+		n8n.starts(id) === 0 &&
+		row?.status === 'success' &&
+		row.data.includes(id) &&
+		endsAt < createdAt + history.node.timeoutSeconds * 1000 - 5_000 &&
+		!n8n.hasBroken(id) &&
+		// n8n keeps the moment of the next look by the wall clock.
+		history.clockJumps.length === 0
+	);
+}
+
 /** The faults have stopped: n8n goes on by itself, and then the user does what the documentation tells her to. */
 async function calmDown(here: World): Promise<void> {
 	const { time, n8n, service } = here;
@@ -165,10 +184,21 @@ async function calmDown(here: World): Promise<void> {
 	await time.run(TROUBLED_MS + 60_000);
 	if (!n8n.isActive) n8n.activate(true);
 	await time.run(TROUBLED_MS + CALM_MS / 3);
-	const isFailedStart = ({ start, status }: Row) => start === 'Trigger' && status === 'error';
+	here.notMadeUpFor = service.tasks.filter((task) => isMissing(here, task)).map(({ id }) => id);
+	// A retry starts in any case, so the user looks first whether the task has started meanwhile.
+	const isFailedStart = ({ start, status, begin }: Row) =>
+		start === 'Trigger' &&
+		status === 'error' &&
+		service.tasks.some(({ id }) => begin.includes(id) && n8n.starts(id) === 0);
 	for (let retries = 0; retries < 40 && n8n.retry(isFailedStart); retries++) {
 		await time.run(time.now + 10_000);
 	}
 	n8n.redeliver();
-	await time.run(TROUBLED_MS + CALM_MS);
+	await time.run(time.now + 120_000);
+	n8n.redeliver(true);
+	// n8n keeps the moment that an execution waits for by the wall clock.
+	const setBackMs = here.history.clockJumps.reduce((sum, { byMs }) => sum + Math.max(0, -byMs), 0);
+	const end = TROUBLED_MS + CALM_MS + setBackMs;
+	await time.run(Math.min(end, time.now + 60_000));
+	while (time.now < end && n8n.isBusy) await time.run(Math.min(end, time.now + 60_000));
 }

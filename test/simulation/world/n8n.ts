@@ -9,8 +9,11 @@ import {
 } from 'n8n-core';
 import {
 	createRunExecutionData,
+	type ExecuteWorkflowOptions,
 	type IDataObject,
 	type IExecuteData,
+	type IExecuteWorkflowInfo,
+	type ExecuteWorkflowData,
 	type INodeExecutionData,
 	type INodeTypes,
 	type IRun,
@@ -18,6 +21,7 @@ import {
 	type IWebhookData,
 	type IWorkflowExecuteAdditionalData,
 	UnexpectedError,
+	WAIT_FOR_SUB_EXECUTION,
 	Workflow,
 	type WorkflowExecuteMode,
 } from 'n8n-workflow';
@@ -30,6 +34,7 @@ import { itemOf } from './service';
 import type { Activity } from './time';
 import type { World } from './world';
 import { fromStored, toStored } from './stored';
+import { type Definition, isTerminal, outputOfSub, patchParent, SUB } from './subExecution';
 import {
 	connections,
 	helperNodes,
@@ -39,7 +44,7 @@ import {
 	WORKFLOW_ID,
 } from './workflow';
 
-type Status = 'new' | 'running' | 'waiting' | 'success' | 'error' | 'canceled' | 'crashed';
+export type Status = 'new' | 'running' | 'waiting' | 'success' | 'error' | 'canceled' | 'crashed';
 
 /** An execution as n8n's database keeps it. */
 export interface Row {
@@ -49,12 +54,18 @@ export interface Row {
 	start: string;
 	status: Status;
 	data: string;
+	/** What it began with. */
+	readonly begin: string;
 	retryOf: string | undefined;
 	retriedBy: string | undefined;
 	/** Where it runs, or ran last. */
 	process: Process | undefined;
-	startedAt: number;
-	endedAt: number | undefined;
+	/** The workflow of a sub-execution; undefined for the one that the user has made. */
+	definition: Definition | undefined;
+	/** Until when it waits, by the wall clock. */
+	waitTill: number | undefined;
+	/** Called once where it ends, in the processes that wait for that. */
+	onEnd: Array<{ process: Process; run: () => Promise<unknown> }>;
 }
 
 /** What the rest of a workflow was started with. */
@@ -115,6 +126,11 @@ export class N8n {
 		for (const [index, [name, role]] of names.entries()) this.boot(name, role, index);
 	}
 
+	/** Whether an execution has not come to its end. */
+	get isBusy(): boolean {
+		return [...this.rows.values()].some(({ status }) => !isTerminal(status));
+	}
+
 	/** Starts a process, which dies where the history says so. */
 	private boot(name: string, role: Role, index: number): void {
 		const { history, time, isTroubled } = this.world;
@@ -133,20 +149,43 @@ export class N8n {
 			});
 			return time.count;
 		};
-		this.processes.set(name, new Process(name, role, this.sources.load(), kill, onDeath));
+		const process = new Process(name, role, this.sources.load(), kill, onDeath);
+		process.isMortal = () => this.world.isTroubled;
+		this.processes.set(name, process);
+		if (role === 'main') this.sweep(process);
 	}
 
-	/** What was running in a process that died is marked as crashed when n8n is back. */
+	/**
+	 * What was running in a process that died: n8n marks it as crashed when it is back. In queue mode the main process
+	 * notices that the job of a dead worker stands still, and ends the execution with an error of its own.
+	 */
 	private recover(dead: Process): void {
 		for (const row of this.rows.values()) {
-			if (row.process === dead && row.status === 'running') this.end(row, 'crashed');
+			if (row.process !== dead || row.status !== 'running') continue;
+			if (dead.role !== 'worker') this.end(row, 'crashed');
+			else this.world.time.later(60_000, () => this.stall(row));
 		}
+	}
+
+	private stall(row: Row): void {
+		if (row.status !== 'running') return;
+		if (!this.living('main')[0]) return this.end(row, 'crashed');
+		const error = { message: 'job stalled more than maxStalledCount' } as never;
+		const data = createRunExecutionData({
+			resultData: { error, runData: {} },
+			resumeToken: this.newToken(),
+		});
+		row.data = toStored(data);
+		this.end(row, 'error');
 	}
 
 	private end(row: Row, status: Status): void {
 		row.status = status;
-		row.endedAt = this.world.time.now;
+		row.waitTill = undefined;
 		this.world.trace(`n8n: execution ${row.id} is ${status}`);
+		if (!isTerminal(status)) return;
+		for (const { process, run } of row.onEnd) this.within(process, `parent of ${row.id}`, run);
+		row.onEnd = [];
 	}
 
 	/** A query of the present process: done where it takes place, and heard of where the process still lives then. */
@@ -198,13 +237,34 @@ export class N8n {
 		this.enter('trigger', 'Start', items);
 	}
 
-	/** A user delivers the callbacks of all tasks once more. */
-	redeliver(): void {
+	/** How often each task has started the workflow of the trigger. */
+	starts(taskId: string): number {
+		return this.sunk
+			.filter(({ node }) => node === 'Done')
+			.flatMap(({ items }) => items.filter(({ json }) => json.taskId === taskId)).length;
+	}
+
+	/** Whether an execution that a task's callback began has not come to its end. */
+	hasBroken(taskId: string): boolean {
+		return [...this.rows.values()].some(
+			({ start, status, begin }) =>
+				start === 'Trigger' && status !== 'success' && begin.includes(taskId),
+		);
+	}
+
+	/**
+	 * A user delivers the callbacks of all tasks once more.
+	 *
+	 * @param startAgain whether those that have not started the workflow are to start it in any case
+	 */
+	redeliver(startAgain = false): void {
 		const items = this.world.service.tasks
-			.filter(({ webhookUrl }) => webhookUrl !== undefined)
-			.map(({ id }) => ({ json: { taskId: id } }));
+			.filter(({ webhookUrl }) => webhookUrl?.includes(TRIGGER_PATH))
+			.filter(({ id }) => !startAgain || (this.starts(id) === 0 && this.hasBroken(id)))
+			.map(({ id }) => ({ json: { taskId: id, startAgain } }));
 		if (items.length === 0) return;
-		this.world.trace(`user: redelivers ${items.length} tasks`);
+		const how = startAgain ? ', which are to start again' : '';
+		this.world.trace(`user: redelivers ${items.length} tasks${how}`);
 		this.enter('trigger', 'Again', items);
 	}
 
@@ -297,7 +357,14 @@ export class N8n {
 
 	/** Stores a new execution and has it run. */
 	private enter(mode: WorkflowExecuteMode, start: string, items: INodeExecutionData[]): void {
-		this.store(mode, start, toStored(startData(this.stackOf(start, items))), undefined);
+		this.store(mode, start, toStored(this.startData(this.stackOf(start, items))), undefined);
+	}
+
+	private startData(first: IExecuteData): IRunExecutionData {
+		return createRunExecutionData({
+			executionData: { nodeExecutionStack: [first] },
+			resumeToken: this.newToken(),
+		});
 	}
 
 	private stackOf(start: string, items: INodeExecutionData[]): IExecuteData {
@@ -320,22 +387,26 @@ export class N8n {
 			start,
 			status: 'new',
 			data,
+			begin: data,
 			retryOf,
 			retriedBy: undefined,
 			process: undefined,
-			startedAt: this.world.time.now,
-			endedAt: undefined,
+			definition: undefined,
+			waitTill: undefined,
+			onEnd: [],
 		};
 		this.rows.set(id, row);
-		this.dispatch(row, home);
+		if (start !== SUB) this.dispatch(row, home);
 		return row;
 	}
 
 	/** Gives an execution to a process: the one that stored it, or in queue mode the next worker that is free. */
 	private dispatch(row: Row, home: Process | undefined): void {
 		const { history, time, random } = this.world;
+		// The queue outlives whoever put it there.
+		row.process = undefined;
 		const take = () => {
-			if (row.status !== 'new') return;
+			if (isTerminal(row.status)) return;
 			const candidates = this.living(history.n8n === 'queue mode' ? 'worker' : 'main');
 			const process =
 				home && !home.isDead && home.role === 'main' && history.n8n === 'one process'
@@ -355,25 +426,203 @@ export class N8n {
 	private async execute(process: Process, row: Row): Promise<void> {
 		const data = fromStored(await this.query(() => row.data));
 		this.world.trace(`${process.name}: runs execution ${row.id} (${row.mode}, ${row.start})`);
-		const workflow = this.workflow(process);
+		await this.runHere(process, row, data);
+	}
+
+	private async runHere(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
+		const workflow = this.workflow(process, row.definition);
 		const additional = this.additionalData(process, row.id, row.mode);
 		additional.hooks?.addHandler('workflowExecuteAfter', async (run) => await this.save(row, run));
 		const engine = new WorkflowExecute(additional, row.mode, data);
 		const execution = engine.processRunExecutionData(workflow);
 		process.running.set(row.id, execution);
-		await execution;
+		const run = await execution;
 		process.running.delete(row.id);
+		return run;
 	}
 
 	private async save(row: Row, run: IRun): Promise<void> {
 		const data = toStored(run.data);
+		const waitTill = run.waitTill?.getTime();
 		await this.query(() => {
 			row.data = data;
 			if (row.status !== 'running') return;
 			this.end(row, run.status as Status);
+			row.waitTill = waitTill;
 			const { error } = run.data.resultData;
 			if (error) this.world.trace(`n8n: execution ${row.id} says "${error.message}"`);
 		});
+	}
+
+	/** A node starts a workflow of its own. */
+	private async executeWorkflow(
+		process: Process,
+		info: IExecuteWorkflowInfo,
+		options: ExecuteWorkflowOptions,
+	): Promise<ExecuteWorkflowData> {
+		const { code } = info;
+		const [node] = code?.nodes ?? [];
+		if (!code || !node) throw new UnexpectedError('No sub-workflow');
+		const { parentExecution } = options;
+		const data = createRunExecutionData({
+			executionData: {
+				nodeExecutionStack: [
+					{
+						node,
+						data: { main: [options.inputData ?? [{ json: {} }]] },
+						metadata: { parentExecution },
+						source: null,
+					},
+				],
+			},
+			parentExecution,
+			resumeToken: this.newToken(),
+		});
+		const row = await this.query(() => {
+			const stored = this.store('integrated', SUB, toStored(data), undefined);
+			return Object.assign(stored, {
+				definition: { nodes: code.nodes, connections: code.connections },
+				status: 'running' as const,
+				process,
+			});
+		});
+		this.world.trace(
+			`${process.name}: runs execution ${row.id} for ${parentExecution?.executionId}`,
+		);
+		const running = this.runHere(process, row, data);
+		if (options.doNotWaitToFinish) return { executionId: row.id, data: [null] };
+		const run = await running;
+		if (run.finished || run.status === 'waiting') {
+			return { executionId: row.id, data: outputOfSub(run), waitTill: run.waitTill };
+		}
+		throw Object.assign(new Error(run.data.resultData.error?.message), run.data.resultData.error);
+	}
+
+	private newToken(): string {
+		const part = (name: string) =>
+			this.world.random.between(0, 0xffffffff, 'token', name, this.rows.size).toString(16);
+		const token = `resume${part('a')}${part('b')}`;
+		this.world.service.secrets.add(token);
+		return token;
+	}
+
+	/** n8n's clock: once a minute the main process looks for executions that are due. */
+	private sweep(main: Process): void {
+		const { time } = this.world;
+		this.within(main, 'clock', async () => {
+			const due = await this.query(() =>
+				[...this.rows.values()].filter(
+					({ status, waitTill }) =>
+						status === 'waiting' && waitTill !== undefined && waitTill <= time.wall + 70_000,
+				),
+			);
+			for (const row of due) {
+				if (main.timers.has(row.id)) continue;
+				main.timers.add(row.id);
+				time.schedule((row.waitTill ?? 0) - time.wall, () => {
+					main.timers.delete(row.id);
+					this.within(main, `resume of ${row.id}`, async () => await this.resume(main, row));
+				});
+			}
+			const parked = await this.query(() =>
+				[...this.rows.values()].filter(
+					({ status, waitTill }) =>
+						status === 'waiting' && waitTill === WAIT_FOR_SUB_EXECUTION.getTime(),
+				),
+			);
+			for (const row of parked) await this.resumeIfChildFinished(main, row);
+		});
+		time.schedule(60_000, () => this.sweep(main), { process: main, name: 'clock' });
+	}
+
+	/** Claims a waiting execution, and has it go on. */
+	private async resume(by: Process, row: Row, data?: IRunExecutionData): Promise<void> {
+		const stored = data ?? fromStored(await this.query(() => row.data));
+		await this.query(() => {
+			if (row.status !== 'waiting') throw new Error('already being resumed');
+			row.status = 'running';
+			row.process = by;
+			row.waitTill = undefined;
+			row.data = toStored(stored);
+		});
+		this.dispatch(row, by);
+		const { parentExecution } = stored;
+		if (!parentExecution || parentExecution.shouldResume === false) return;
+		const run = async () => await this.resumeParent(by, row, parentExecution.executionId);
+		row.onEnd.push({ process: by, run });
+	}
+
+	/** A sub-execution has ended: the execution that waits for it goes on with what it put out. */
+	private async resumeParent(by: Process, child: Row, parentId: string): Promise<void> {
+		const parent = this.rows.get(parentId);
+		if (!parent) return;
+		const ended = fromStored(await this.query(() => child.data));
+		const data = fromStored(await this.query(() => parent.data));
+		if (parent.status !== 'waiting' || !patchParent(data, ended, child.id)) return;
+		await this.query(() => {
+			parent.data = toStored(data);
+		});
+		await this.resume(by, parent);
+	}
+
+	private async resumeIfChildFinished(by: Process, parent: Row): Promise<void> {
+		const data = fromStored(await this.query(() => parent.data));
+		const [waiting] = data.executionData?.nodeExecutionStack ?? [];
+		const children = waiting?.metadata?.waitingChildExecutionIds;
+		if (!Array.isArray(children)) return;
+		const ended = children
+			.map((id) => this.rows.get(String(id)))
+			.find((child) => child && isTerminal(child.status));
+		if (ended) await this.resumeParent(by, ended, parent.id);
+	}
+
+	/** A call of the address that resumes a waiting execution. */
+	private async admitResume(
+		process: Process,
+		url: URL,
+		httpRequest: never,
+		response: Response,
+	): Promise<void> {
+		const [, , id = '', suffix = ''] = url.pathname.split('/');
+		const row = this.rows.get(id);
+		if (!row) return void response.status(404).json({ message: 'No such execution' });
+		const data = fromStored(await this.query(() => row.data));
+		if (data.resumeToken !== url.searchParams.get('signature')) {
+			return void response.status(401).json({ error: 'Invalid token' });
+		}
+		if (row.status !== 'waiting') {
+			return void response.status(409).json({ message: `The execution is ${row.status}` });
+		}
+		const [entry] = data.executionData?.nodeExecutionStack ?? [];
+		const name = data.resultData.lastNodeExecuted ?? '';
+		const workflow = this.workflow(process, row.definition);
+		const node = workflow.getNode(name);
+		if (!entry || !node) return void response.status(404).json({ message: 'No node' });
+		entry.node.disabled = true;
+		delete data.waitTill;
+		data.resultData.runData[name]?.pop();
+		const additional = {
+			...this.additionalData(process, id, row.mode),
+			httpRequest,
+			httpResponse: response as never,
+		} as IWorkflowExecuteAdditionalData;
+		const hook = webhookData(workflow, additional, 'mediaGeneration', name, suffix);
+		const context = new WebhookContext(workflow, node, additional, row.mode, hook, [], data);
+		let result;
+		try {
+			result = await process.nodes.mediaGeneration.webhook?.call(context);
+		} catch (error) {
+			this.world.trace(`${process.name}: the webhook fails: ${String(error)}`);
+			return void response.status(500).json({ message: 'Error in workflow' });
+		}
+		if (!result?.workflowData) return;
+		entry.data.main = result.workflowData;
+		try {
+			await this.resume(process, row, data);
+		} catch {
+			return void response.status(500).json({ message: 'already being resumed' });
+		}
+		response.status(200).json(result.webhookResponse);
 	}
 
 	/**
@@ -381,7 +630,12 @@ export class N8n {
 	 *
 	 * @param answer called with the answer, if there is one
 	 */
-	receive(url: URL, body: unknown, answer: (status: number, body: unknown) => void): void {
+	receive(
+		url: URL,
+		body: unknown,
+		answer: (status: number, body: unknown) => void,
+		headers: Record<string, unknown> = {},
+	): void {
 		const { history, time, random } = this.world;
 		const doors = this.living(history.n8n === 'queue mode' ? 'webhook' : 'main');
 		const process = doors[random.between(0, doors.length - 1, 'door', time.count)];
@@ -389,7 +643,8 @@ export class N8n {
 			time.later(1, () => answer(502, { message: 'Bad gateway' }));
 			return;
 		}
-		if (!this.isActive || url.pathname !== TRIGGER_PATH) {
+		const isResume = url.pathname.startsWith('/webhook-waiting/');
+		if (!isResume && (!this.isActive || url.pathname !== TRIGGER_PATH)) {
 			time.later(1, () => answer(404, { message: 'The requested webhook is not registered' }));
 			return;
 		}
@@ -399,22 +654,19 @@ export class N8n {
 				time.later(1, () => answer(status, said));
 				time.schedule(1, () => response.close());
 			});
-			await this.admit(process, url, body, response);
+			const request = requestOf(url, body, headers);
+			if (isResume) await this.admitResume(process, url, request, response);
+			else await this.admit(process, request, response);
 		});
 	}
 
-	private async admit(
-		process: Process,
-		url: URL,
-		body: unknown,
-		response: Response,
-	): Promise<void> {
+	private async admit(process: Process, httpRequest: never, response: Response): Promise<void> {
 		const workflow = this.workflow(process);
 		const node = workflow.getNode('Trigger');
 		if (!node) throw new UnexpectedError('No trigger');
 		const data = {
 			...this.additionalData(process, 'none', 'webhook'),
-			httpRequest: requestOf(url, body),
+			httpRequest,
 			httpResponse: response as never,
 		} as IWorkflowExecuteAdditionalData;
 		const hook = webhookData(workflow, data);
@@ -430,17 +682,19 @@ export class N8n {
 		}
 		const items = result?.workflowData?.[0];
 		if (!items) return;
-		const stored = toStored(startData(this.stackOf('Trigger', items)));
+		const stored = toStored(this.startData(this.stackOf('Trigger', items)));
 		await this.query(() => this.store('webhook', 'Trigger', stored, undefined, process));
 		response.status(200).json(result?.webhookResponse);
 	}
 
-	private workflow(process: Process): Workflow {
+	private workflow(process: Process, definition?: Definition): Workflow {
 		return new Workflow({
 			id: WORKFLOW_ID,
 			name: 'Simulated',
-			nodes: nodesOf(this.world.history, this.events).map((node) => ({ ...node })),
-			connections,
+			nodes: (definition?.nodes ?? nodesOf(this.world.history, this.events)).map((node) => ({
+				...node,
+			})),
+			connections: definition?.connections ?? connections,
 			active: this.isActive,
 			nodeTypes: this.nodeTypes(process),
 			staticData: JSON.parse(this.staticData) as IDataObject,
@@ -458,6 +712,8 @@ export class N8n {
 					return nodes.mediaGeneration;
 				case 'mediaGenerationTrigger':
 					return nodes.mediaGenerationTrigger;
+				case 'n8n-nodes-base.executeWorkflowTrigger':
+					return helpers.start;
 				default:
 					return helpers[name as keyof typeof helpers];
 			}
@@ -516,37 +772,51 @@ export class N8n {
 			mcpTestBaseUrl: `${BASE}mcp-test`,
 			logAiEvent: () => {},
 			getRuntimeCredential: async () => undefined,
-			getRunExecutionData: async () => undefined,
-			executeWorkflow: async () => await Promise.reject(new UnexpectedError('No sub-workflows')),
+			getRunExecutionData: async (id) =>
+				await this.query(() => {
+					const row = this.rows.get(id);
+					return row && fromStored(row.data);
+				}),
+			executeWorkflow: async (info, _, options) =>
+				await this.executeWorkflow(process, info, options),
 			startRunnerTask: async () => await Promise.reject(new UnexpectedError('No task runners')),
 		};
 	}
 }
 
-const startData = (first: IExecuteData): IRunExecutionData =>
-	createRunExecutionData({ executionData: { nodeExecutionStack: [first] } });
-
-function webhookData(workflow: Workflow, data: IWorkflowExecuteAdditionalData): IWebhookData {
-	const type = workflow.nodeTypes.getByNameAndVersion('mediaGenerationTrigger');
+function webhookData(
+	workflow: Workflow,
+	data: IWorkflowExecuteAdditionalData,
+	typeName = 'mediaGenerationTrigger',
+	node = 'Trigger',
+	path = TRIGGER_PATH,
+): IWebhookData {
+	const type = workflow.nodeTypes.getByNameAndVersion(typeName);
 	const [webhookDescription] = type.description.webhooks ?? [];
 	if (!webhookDescription) throw new UnexpectedError('The trigger has no webhook');
 	return {
 		httpMethod: 'POST',
-		node: 'Trigger',
-		path: TRIGGER_PATH,
+		node,
+		path,
 		webhookDescription,
 		workflowId: WORKFLOW_ID,
 		workflowExecuteAdditionalData: data,
 	};
 }
 
-function requestOf(url: URL, body: unknown): never {
+function requestOf(url: URL, body: unknown, headers: Record<string, unknown>): never {
 	const rawBody = Buffer.from(JSON.stringify(body));
 	return {
 		method: 'POST',
 		originalUrl: url.pathname + url.search,
 		url: url.pathname + url.search,
-		headers: { host: url.host, 'content-length': String(rawBody.length) },
+		headers: {
+			...Object.fromEntries(
+				Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+			),
+			host: url.host,
+			'content-length': String(rawBody.length),
+		},
 		query: Object.fromEntries(url.searchParams),
 		params: {},
 		body,

@@ -18,6 +18,12 @@ export class Process {
 	/** The executions that run in it, and how to stop them. */
 	readonly running = new Map<string, { cancel(): void }>();
 
+	/** Waiting executions for which a timer of this process is set. */
+	readonly timers = new Set<string>();
+
+	/** Whether it may still die: at the end of a history it may not. */
+	isMortal: () => boolean = () => true;
+
 	/**
 	 * @param nodes the package's node types, loaded for this process alone
 	 * @param death after how many effects it dies, and whether the last of them still takes place
@@ -38,7 +44,8 @@ export class Process {
 	 */
 	effect(): boolean {
 		if (this.isDead) return false;
-		if (this.death === undefined || this.effects++ < this.death.afterEffects) return true;
+		if (this.death === undefined || !this.isMortal()) return true;
+		if (this.effects++ < this.death.afterEffects) return true;
 		this.die();
 		return this.death.isSeen;
 	}

@@ -87,6 +87,9 @@ export class Service {
 	/** All keys that there have been, and the tokens of all callback addresses. */
 	readonly secrets = new Set<string>([this.key]);
 
+	/** How forged callbacks were answered. */
+	readonly forged: number[] = [];
+
 	maxUnfinished: number;
 
 	maxPerSecond: number;
@@ -161,9 +164,11 @@ export class Service {
 	): void {
 		const { time, random } = this.world;
 		if (url.origin === N8N_URL) {
-			this.world.n8n.receive(url, options.body, (status, body) =>
-				goOn(1, () => resolve(json(status, body))),
-			);
+			const answer = (status: number, body: unknown) => {
+				this.world.trace(`n8n: answers ${activity.name} ${status} ${JSON.stringify(body)}`);
+				goOn(1, () => resolve(json(status, body)));
+			};
+			this.world.n8n.receive(url, options.body, answer, options.headers);
 			return;
 		}
 		const kind = kindOf(url, options.method);
@@ -224,6 +229,9 @@ export class Service {
 		trouble: RequestTrouble | undefined,
 	): Response {
 		const refusal = refusalOf(trouble);
+		// An answer that blames the server says nothing of what it has done.
+		const isDone = ['500', '503'].includes(trouble ?? '') && this.seen.length % 2 === 0;
+		if (refusal && isDone) this.properAnswer(kind, options, by, seen);
 		if (refusal) {
 			seen.retryAfterMs = Number(refusal.headers['retry-after'] ?? NaN) * 1000 || undefined;
 			this.limitChanges.push(this.world.time.now);
@@ -369,6 +377,22 @@ export class Service {
 		this.deliver(task, 0, this.world.random.between(1, 300, 'callback', nth));
 	}
 
+	/** Somebody who has seen a callback address, but not all of its token, makes a callback up. */
+	forge(): void {
+		const task = this.tasks.findLast(({ webhookUrl }) => webhookUrl !== undefined);
+		if (!task) return;
+		this.world.note('forged callback');
+		const url = new URL(task.webhookUrl ?? '');
+		const token = url.searchParams.get('token') ?? '';
+		const length = this.world.random.between(0, token.length - 1, 'forged', task.id);
+		url.searchParams.set('token', token.slice(0, length));
+		this.world.trace(`stranger: sends a callback of ${task.id} with a wrong token`);
+		this.world.n8n.receive(url, { taskId: task.id, state: 'SUCCESS' }, (status) => {
+			this.world.trace(`n8n: answers the stranger ${status}`);
+			this.forged.push(status);
+		});
+	}
+
 	/** Delivers a callback, and again where it was not answered with 200. */
 	private deliver(task: ServiceTask, attempt: number, delay: number): void {
 		const pause = [5_000, 20_000, 60_000][attempt];
@@ -381,11 +405,17 @@ export class Service {
 				if (status !== 200 && pause !== undefined) this.deliver(task, attempt + 1, pause);
 			};
 			this.world.time.later(15_000, () => end(0));
-			const body = { taskId: task.id, state: task.outcome };
+			const body = callbackBody(task);
 			this.world.n8n.receive(new URL(task.webhookUrl ?? ''), body, end);
 		});
 	}
 }
+
+/** The specification does not show a callback's fields, so that there are two shapes of them. */
+const callbackBody = ({ id, outcome }: ServiceTask): unknown =>
+	id.endsWith('1')
+		? { id: 'event-1', type: 'task.finished', data: { taskId: id, state: outcome } }
+		: { taskId: id, state: outcome };
 
 function kindOf({ origin }: URL, method: string | undefined): 'create' | 'read' | 'download' {
 	if (origin !== BASE_URL) return 'download';

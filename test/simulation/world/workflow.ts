@@ -87,7 +87,7 @@ export function nodesOf(history: History, events: TriggerEvents): INode[] {
 				operation: 'redeliver',
 				taskId: '={{ $json.taskId }}',
 				callbackUrl: '',
-				options: {},
+				options: { startAgain: '={{ $json.startAgain }}' },
 			},
 			{ credentials, onError: 'continueRegularOutput' },
 		),

@@ -29,6 +29,9 @@ export class World {
 
 	readonly logs: LogLine[] = [];
 
+	/** Tasks that had not started the workflow of the trigger by themselves when the user came to look. */
+	notMadeUpFor: string[] = [];
+
 	constructor(
 		readonly history: History,
 		sources: NodeSources,

@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+
+import { type Mutant, mutants } from './mutants';
+import { historyOf } from './search';
+import { simulate } from './simulate';
+import { NodeSources } from './world/nodeSources';
+
+/** Within so many seeds every mutant is found. */
+const MAX_SEEDS = 2_000;
+
+const root = resolve(__dirname, '../..');
+
+interface Kill {
+	name: string;
+	/** The first seed that finds it, which finds nothing without it; undefined where none does. */
+	seed: number | undefined;
+	sentence: string | undefined;
+}
+
+const { values } = parseArgs({ options: { mutant: { type: 'string' } } });
+
+async function main(): Promise<void> {
+	const one = mutants.find(({ name }) => name === values.mutant);
+	if (one) return console.log(JSON.stringify(await kill(one)));
+	const kills: Kill[] = [];
+	const queue = mutants.values();
+	const work = async () => {
+		for (const { name } of queue) {
+			const { stdout } = await promisify(execFile)(process.execPath, [
+				...process.execArgv,
+				__filename,
+				'--mutant',
+				name,
+			]);
+			const found = JSON.parse(stdout) as Kill;
+			kills.push(found);
+			console.log(`${found.seed ?? 'NOT FOUND'}: ${name}: ${found.sentence ?? ''}`);
+		}
+	};
+	await Promise.all(Array.from({ length: availableParallelism() }, work));
+	writeFileSync(resolve(root, 'docs/simulation.md'), page(kills));
+	process.exitCode = kills.every(({ seed }) => seed !== undefined) ? 0 : 1;
+}
+
+async function kill(mutant: Mutant): Promise<Kill> {
+	const [whole, mutated] = [new NodeSources(root), new NodeSources(root, [mutant])];
+	for (let seed = 1; seed <= MAX_SEEDS; seed++) {
+		const history = historyOf(seed);
+		const [violation] = (await simulate(history, mutated)).violations;
+		if (!violation || (await simulate(history, whole)).violations.length > 0) continue;
+		return { name: mutant.name, seed, sentence: violation.sentence };
+	}
+	return { name: mutant.name, seed: undefined, sentence: undefined };
+}
+
+function page(kills: readonly Kill[]): string {
+	const rows = mutants.map(({ name }) => {
+		const found = kills.find((entry) => entry.name === name);
+		return `| ${name} | ${found?.seed ?? '**not found**'} | ${found?.sentence ?? ''} |`;
+	});
+	return `# Simulation
+
+\`npm run simulate\` lets random histories happen to the nodes: lost answers, killed processes, clocks that jump, users who stop and retry. [test/simulation](../test/simulation/README.md) says how. After each history it checks the sentences of the contract.
+
+## It can fail
+
+Each of these mistakes was made in the nodes' code on purpose, one at a time. The table says how many seeds it took to find it, and which sentence was no longer true. \`npm run simulate:mutants\` writes this page.
+
+| What was made wrong | Seeds until found | What was no longer true |
+| --- | ---: | --- |
+${rows.join('\n')}
+`;
+}
+
+void main();

@@ -1,0 +1,197 @@
+import type { Patch } from './world/nodeSources';
+
+/** A way in which the nodes could be wrong. */
+export interface Mutant extends Patch {
+	/** What is wrong with it. */
+	name: string;
+}
+
+const N = 'nodes/MediaGeneration/';
+
+/** Each must be found by the simulation. */
+export const mutants: Mutant[] = [
+	{
+		name: 'the journal does not note that a create is sent',
+		file: `${N}create/createTask.ts`,
+		search: '\t\tthis.journal.sending(item);\n',
+		replacement: '',
+	},
+	{
+		name: 'the journal forgets a create whose answer was lost',
+		file: `${N}create/createTask.ts`,
+		search: 'if (isRefused) this.journal.forget(item);',
+		replacement: 'this.journal.forget(item);',
+	},
+	{
+		name: 'the log does not name a created task',
+		file: `${N}create/createTask.ts`,
+		search: '\t\t\tthis.log(item, sent.value);\n',
+		replacement: '',
+	},
+	{
+		name: 'a retry does not look into the journal',
+		file: `${N}run/itemRun.ts`,
+		search: 'const earlier = this.parts.journal.find(item);',
+		replacement: 'const earlier = [this.parts.journal.find(item)].find(() => false);',
+	},
+	{
+		name: 'a create without an answer counts as not taken',
+		file: `${N}service/serviceError.ts`,
+		search: '(this.statusCode === 503 && this.retryAfterMs !== undefined)',
+		replacement:
+			"this.kind === 'noAnswer' || (this.statusCode === 503 && this.retryAfterMs !== undefined)",
+	},
+	{
+		name: 'any 503 counts as not taken',
+		file: `${N}service/serviceError.ts`,
+		search: '(this.statusCode === 503 && this.retryAfterMs !== undefined)',
+		replacement: 'this.statusCode === 503',
+	},
+	{
+		name: 'the pause that the service asks for is forgotten',
+		file: `${N}service/client.ts`,
+		search: "retryAfterMs: retryAfterMs(response.headers['retry-after'], Date.now()),",
+		replacement:
+			"retryAfterMs: retryAfterMs(response.headers['retry-after'], Date.now()) === undefined ? undefined : 0,",
+	},
+	{
+		name: 'keys and tokens are not cut out of what the service says',
+		file: `${N}service/client.ts`,
+		search: 'body: clean(body, telling)',
+		replacement: 'body',
+	},
+	{
+		name: 'the budget is read and not kept',
+		file: `${N}plan/budget.ts`,
+		search: 'if (total > budget) {',
+		replacement: 'if (total > budget * 1000) {',
+	},
+	{
+		name: 'more tasks are in flight than the user allows',
+		file: `${N}run/actionRun.ts`,
+		search: 'new AccountLimits(clock, plan.maxInFlight,',
+		replacement: 'new AccountLimits((plan.maxInFlight = 1000, clock), plan.maxInFlight,',
+	},
+	{
+		name: 'media hosts get the key',
+		file: `${N}report/download.ts`,
+		search: "\t\t\t\tencoding: 'stream',\n",
+		replacement: "\t\t\t\tencoding: 'stream',\n\t\t\t\theaders: { Authorization: 'Bearer key' },\n",
+	},
+	{
+		name: 'waits go by the wall clock',
+		file: `${N}shared/clock.ts`,
+		search: 'now: () => performance.now(),',
+		replacement: 'now: () => Date.now(),',
+	},
+	{
+		name: 'a task is read again before the interval is over',
+		file: `${N}wait/pollTask.ts`,
+		search: 'due = clock.now() + pollIntervalMs;',
+		replacement: 'due = notBefore = clock.now() + 500;',
+	},
+	{
+		name: 'a task that is not finished counts as finished at a look',
+		file: `${N}wait/look.ts`,
+		search: "const isFinished = state !== 'PENDING';",
+		replacement: "const isFinished = state !== 'UNKNOWN';",
+	},
+	{
+		name: 'the items of a suspended run come out in another order',
+		file: `${N}wait/suspendedRun.ts`,
+		search: 'items.sort((one, other) => one.item - other.item)',
+		replacement: 'items.sort((one, other) => other.item - one.item)',
+	},
+	{
+		name: 'a suspended run is never given up',
+		file: `${N}wait/suspendedRun.ts`,
+		search: 'this.now() + longest + GRACE_MS',
+		replacement: 'this.now() + longest * 1e6 + GRACE_MS',
+	},
+	{
+		name: 'nobody makes up for a lost callback',
+		file: `${N}wait/expectedCallbacks.ts`,
+		search: 'if (this.deliveries.length === 0) return;',
+		replacement: 'if (this.deliveries.length >= 0) return;',
+	},
+	{
+		name: 'every item is linked to the first',
+		file: `${N}wait/taskReader.ts`,
+		search: '{ item: item.itemIndex })',
+		replacement: '{ item: 0 })',
+	},
+	{
+		name: 'results come out at the place of another item',
+		file: `${N}run/actionRun.ts`,
+		search: 'results[item.itemIndex] = await this.tryItem(item);',
+		replacement: 'results[items.length - 1 - item.itemIndex] = await this.tryItem(item);',
+	},
+	{
+		name: 'a callback address has no token',
+		file: `${N}callback/address.ts`,
+		search: '\tsearchParams.set(TOKEN_PARAMETER, callbackToken(pathname, apiKey, carried));\n',
+		replacement: '',
+	},
+	{
+		name: 'the beginning of a token is enough',
+		file: `${N}callback/address.ts`,
+		search: 'return given.length === right.length && timingSafeEqual(given, right);',
+		replacement:
+			'return given.length <= right.length && timingSafeEqual(given, right.subarray(0, given.length));',
+	},
+	{
+		name: 'a callback needs no token',
+		file: `${N}callback/admission.ts`,
+		search: 'if (!isFree && !isTokenValid(',
+		replacement: 'if (!isFree && false && !isTokenValid(',
+	},
+	{
+		name: 'a callback starts the workflow before its task is finished',
+		file: `${N}callback/triggerGate.ts`,
+		search: "\tif (task.state === 'PENDING') return tryAgain('The task is not finished yet');\n",
+		replacement: '',
+	},
+	{
+		name: 'a task that could not be read once is held back for ever',
+		file: `${N}callback/triggerGate.ts`,
+		search: "if ('status' in result) {\n\t\tsettle(result);",
+		replacement: "if ('status' in result) {",
+	},
+	{
+		name: 'failed tasks start no workflow',
+		file: `${N}callback/triggerGate.ts`,
+		search: 'return events.includes(task.state) ? task : NOT_SELECTED;',
+		replacement: "return task.state === 'SUCCESS' && events ? task : NOT_SELECTED;",
+	},
+	{
+		name: "an event's own id is taken for the task's",
+		file: `${N}service/taskRecord.ts`,
+		search: '\t\ttaskId: [body, data, task],\n',
+		replacement: '\t\tid: [body, data, task],\n\t\ttaskId: [body, data, task],\n',
+	},
+	{
+		name: 'the ledger is not asked',
+		file: `${N}run/triggerRun.ts`,
+		search: 'if (!isTest && !(await isToStart(context, task.taskId, json.startAgain))) continue;',
+		replacement:
+			'if (!isTest && !(await isToStart(context, task.taskId, json.startAgain))) void 0;',
+	},
+	{
+		name: 'who comes second to a row of the ledger starts, too',
+		file: `${N}callback/startedTasks.ts`,
+		search: "if (isSecondRow(recorded.error)) return 'other';",
+		replacement: "if (isSecondRow(recorded.error)) return 'first';",
+	},
+	{
+		name: 'the next try of an execution does not go on with the task that it has begun',
+		file: `${N}callback/startedTasks.ts`,
+		search: "if (notes[key] === 'recorded') return true;",
+		replacement: "if (notes[key] === 'recorded') return false;",
+	},
+	{
+		name: 'a row that was written without an answer counts as that of another',
+		file: `${N}callback/startedTasks.ts`,
+		search: "const wasTried = notes[key] === 'tried';",
+		replacement: 'const wasTried = false;',
+	},
+];
