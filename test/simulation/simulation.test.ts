@@ -8,6 +8,9 @@ const sources = new NodeSources(resolve(__dirname, '../..'));
 
 /** What is being mended, and not checked until it is. */
 const OPEN = [
+	'every finished task starts the workflow of the trigger once',
+	'nothing waits for ever once the faults stop',
+	'a callback that does not come is made up for by itself',
 	'each item has at most one task that was not refused, failed or asked for again',
 	'every item comes out once, in its order and linked',
 	'there are never more tasks in flight than the node allows',
