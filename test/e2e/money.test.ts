@@ -46,7 +46,7 @@ test('Retry On Fail takes up the tasks of the first try: a batch is paid for onc
 	const { service } = stage;
 	// The read of one task is refused until the first try has failed.
 	const execution = await run(
-		[{}, { readStatus: { status: 404, times: 1 } }, {}],
+		[{}, { readStatus: { status: 404, times: 3 } }, {}],
 		{},
 		{ retryOnFail: true, maxTries: 3, waitBetweenTries: 100 },
 	);
@@ -76,7 +76,7 @@ test('Retry On Fail beside On Error: Continue pays for no task twice', async () 
 
 test('Retry from the list of executions takes up the tasks of the first execution', async () => {
 	const { client } = stage;
-	const failed = await run([{}, { readStatus: { status: 404, times: 1 } }, {}], {});
+	const failed = await run([{}, { readStatus: { status: 404, times: 3 } }, {}], {});
 	expect(failed.status).toBe('error');
 	const retried = await client.waitForExecution(await client.retryExecution(failed.id));
 	expect(retried.status).toBe('success');

@@ -19,11 +19,13 @@ export interface ApiContext {
 type CreateShape = NonNullable<Settings['createShape']>;
 
 /** Answers to a create, from the one of section 4.1 to those that a client must get along with. */
-const CREATE_ANSWERS: Readonly<Record<CreateShape, (task: SimulatedTask) => unknown>> = {
+const CREATE_ANSWERS: Readonly<
+	Record<CreateShape, (task: SimulatedTask, record: () => unknown) => unknown>
+> = {
 	flat: ({ taskId }) => ({ taskId }),
 	wrapped: ({ taskId }) => ({ code: 200, message: 'success', data: { taskId } }),
 	task: ({ taskId }) => ({ task: { taskId } }),
-	record: ({ record }) => record,
+	record: (_task, record) => record(),
 	snake: ({ taskId }) => ({ task_id: taskId }),
 	id: ({ taskId }) => ({ id: taskId }),
 	missing: () => ({}),
@@ -72,7 +74,7 @@ export function apiRoutes(app: FastifyInstance, context: ApiContext): void {
 		if (!open || switches.accident('createLost', own, scope)) return drop(reply);
 		return reply
 			.type(CREATE_TYPES[createShape] ?? 'application/json')
-			.send(CREATE_ANSWERS[createShape](task));
+			.send(CREATE_ANSWERS[createShape](task, () => store.present(task)));
 	});
 
 	app.get<{ Params: { taskId: string } }>('/api/generate/:taskId', async (request, reply) => {

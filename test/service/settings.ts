@@ -69,6 +69,8 @@ export interface Settings {
 	/** `lower`: the states are written `pending`, `success`, `failure`. */
 	stateCase?: 'upper' | 'lower';
 	omitResultUrls?: boolean;
+	/** The record repeats the `webhook_url`, as some services do. */
+	repeatWebhookUrl?: boolean;
 	/** Merged into the task record. */
 	extraFields?: Readonly<Record<string, unknown>>;
 	createShape?: (typeof CREATE_SHAPES)[number];
@@ -163,6 +165,7 @@ const SWITCHES: Readonly<Record<keyof Settings, Check>> = {
 	},
 	stateCase: oneOf('upper', 'lower'),
 	omitResultUrls: flag,
+	repeatWebhookUrl: flag,
 	extraFields: fields,
 	createShape: oneOf(...CREATE_SHAPES),
 	creditsShape: anything,

@@ -201,6 +201,16 @@ describe('accidents of the connection', () => {
 });
 
 describe('unusual answers', () => {
+	it('repeatWebhookUrl: the record, and a create answered with it, has the address', async () => {
+		const webhook_url = 'http://127.0.0.1:1/webhook/x/callback?token=1';
+		const simulate = { repeatWebhookUrl: true, createShape: 'record', callbackLost: true };
+		const input = { prompt: 'x', simulate };
+		const response = await client.post({ model: IMAGE_MODEL, input, webhook_url });
+		const created = (await response.json()) as { taskId: string };
+		expect(created).toMatchObject({ webhook_url });
+		expect(await client.read(created.taskId)).toMatchObject({ webhook_url });
+	});
+
 	it('stateCase, omitResultUrls and extraFields: change the record, in callbacks as well', async () => {
 		const receiver = await startReceiver();
 		const simulate = { stateCase: 'lower', omitResultUrls: true, extraFields: { progress: 100 } };

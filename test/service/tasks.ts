@@ -182,13 +182,14 @@ export class TaskStore {
 	}
 
 	/** The record as the service writes it out: with the switches that make it unusual. */
-	present({ record, own }: SimulatedTask): Record<string, unknown> {
-		const { stateCase, omitResultUrls, extraFields } = this.switches.for(own);
+	present({ record, own, webhookUrl }: SimulatedTask): Record<string, unknown> {
+		const { stateCase, omitResultUrls, repeatWebhookUrl, extraFields } = this.switches.for(own);
 		const { resultUrls, ...rest } = record;
 		return {
 			...rest,
 			state: stateCase === 'lower' ? record.state.toLowerCase() : record.state,
 			...(resultUrls && !omitResultUrls && { resultUrls }),
+			...(repeatWebhookUrl && { webhook_url: webhookUrl }),
 			...extraFields,
 		};
 	}

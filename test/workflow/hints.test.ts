@@ -46,7 +46,7 @@ describe('the hint above the output', () => {
 
 	it('is of the last try after a retry', async () => {
 		const twice = { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 };
-		on.service.configure({ readStatus: { status: 404, times: 1 } });
+		on.service.configure({ readStatus: { status: 404, times: 3 } });
 		const ran = await on.run(imageNode({}, twice), prompts('a'));
 		expect(hints(ran)).toEqual(['1 task created; 0.08 USD estimated']);
 	});

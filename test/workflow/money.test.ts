@@ -266,7 +266,8 @@ describe('a failure, where the node stops', () => {
 });
 
 describe('Retry On Fail', () => {
-	const readFails = (times = 1) => ({ readStatus: { status: 404, times } });
+	/** So often that the first try gives the task up. */
+	const readFails = (times = 3) => ({ readStatus: { status: 404, times } });
 
 	it('takes up finished and running tasks, and pays for none again', async () => {
 		const { output, error } = await on.run(
@@ -295,6 +296,57 @@ describe('Retry On Fail', () => {
 		expect(ran.error?.message).toContain('failed at the service');
 		expect(on.creates).toHaveLength(1 + 3);
 		expect(descriptionOf(ran)).toContain(on.taskIds[0]);
+	});
+
+	describe('where the expressions give something else each time', () => {
+		const changing = (more: Parameters<typeof imageNode>[1] = {}) =>
+			imageNode(
+				{
+					additionalInput:
+						'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}',
+				},
+				{ ...threeTries, ...more },
+			);
+		const lost = { prompt: 'a', simulate: { createLost: { times: 1 } } };
+
+		it('sends nothing again whose answer was lost, and nothing that is under way or done', async () => {
+			const ran = await on.run(changing(), prompts(lost, 'b', 'c'));
+			expect(ran.error?.message).toContain('It is not known whether the task was created');
+			expect(descriptionOf(ran)).toContain('Sent, answer not known: item 0.');
+			expect(on.creates).toHaveLength(3);
+		});
+
+		it('puts out what was sent for the tasks of the first try', async () => {
+			const { output } = await on.run(
+				changing(),
+				prompts('a', { prompt: 'b', simulate: readFails() }),
+			);
+			expect(field(output, 'taskId')).toEqual(on.taskIds);
+			const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
+			expect(seeds).toEqual([...on.service.tasks.values()].map(({ record }) => record.input.seed));
+		});
+
+		it('pays for no finished task again where the node goes on', async () => {
+			const { output } = await on.run(changing(keepsGoing), prompts(lost, 'b'));
+			expect(field(output, 'state')).toEqual([undefined, 'SUCCESS']);
+			expect(on.creates).toHaveLength(2);
+		});
+
+		it('and cannot be read any more names the task all the same', async () => {
+			jest.spyOn(Math, 'random').mockImplementation(() => (on.creates.length > 0 ? 0.9 : 0.1));
+			const node = imageNode(
+				{ additionalInput: '={{ Math.random() < 0.5 ? $json.input : "oops" }}', timeout: 4 },
+				{ ...threeTries, ...keepsGoing },
+			);
+			const input = JSON.stringify({ simulate: { latencyMs: MINUTE } });
+			const { output } = await on.run(node, [{ json: { prompt: 'a', input } }]);
+			jest.restoreAllMocks();
+			expect(output[0]?.json).toMatchObject({
+				taskId: on.taskIds[0],
+				error: expect.stringContaining('is not valid JSON') as string,
+			});
+			expect(on.creates).toHaveLength(1);
+		});
 	});
 
 	it('names every created task on the last try too', async () => {
@@ -344,7 +396,7 @@ describe('Retry of a stored execution', () => {
 		const retried = await passTime(retryExecution(second, failed));
 		return { failed, retried, creates: on.creates.length - creates };
 	}
-	const readFails = { readStatus: { status: 404, times: 1 } };
+	const readFails = { readStatus: { status: 404, times: 3 } };
 	const failing = (...more: Parameters<typeof prompts>) =>
 		prompts('a', { prompt: 'b', simulate: readFails }, ...more);
 
@@ -385,6 +437,18 @@ describe('Retry of a stored execution', () => {
 		expect(creates).toBe(2);
 	});
 
+	it('sends nothing where a newer version wrote down what was created', async () => {
+		const workflow = on.workflow(imageNode(), failing());
+		const failed = await passTime(startWorkflow(workflow).result);
+		const context = failed.run.data.executionData?.contextData['node:Media'] ?? {};
+		context.createdTasks = { version: 3 };
+		const creates = on.creates.length;
+		const retried = await passTime(retryExecution(workflow, failed));
+		expect(retried.error?.message).toContain('started with another version of this package');
+		expect(descriptionOf(retried)).toContain('nothing was sent');
+		expect(on.creates).toHaveLength(creates);
+	});
+
 	it('names the tasks of the first execution where nothing can be started', async () => {
 		const first = on.workflow(imageNode(), failing());
 		const { retried } = await runTwice(first, {
@@ -414,11 +478,13 @@ describe('a loop', () => {
 
 	it('leaves nothing of its rounds in the node’s context', async () => {
 		const ran = await passTime(startWorkflow(loop([prompts('a'), prompts('b')])).result);
-		expect(ran.run.data.executionData?.contextData['node:Media']).toEqual({ createdTasks: {} });
+		expect(ran.run.data.executionData?.contextData['node:Media']).toEqual({
+			createdTasks: { version: 2, runs: {} },
+		});
 	});
 
 	it('takes up the round that failed, when the execution is retried', async () => {
-		const fails = { prompt: 'a', simulate: { readStatus: { status: 404, times: 1 } } };
+		const fails = { prompt: 'a', simulate: { readStatus: { status: 404, times: 3 } } };
 		const workflow = loop([prompts('a', 'b'), prompts(fails, 'b'), prompts('a', 'b')]);
 		const failed = await passTime(startWorkflow(workflow).result);
 		expect(failed.run.status).toBe('error');

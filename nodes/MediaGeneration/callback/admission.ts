@@ -120,7 +120,7 @@ function checkBody(context: IWebhookFunctions): Answer | { taskId: string } {
 
 /** Why the task of a callback could not be read. */
 export function explainRead(error: unknown): Answer {
-	if (error instanceof ServiceError && error.kind === 'notFound') {
+	if (error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign) {
 		return {
 			status: 404,
 			body: { message: 'The service knows no such task for this account' },

@@ -1,13 +1,15 @@
-import { type IExecuteFunctions, UserError } from 'n8n-workflow';
+import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
 
-import type { CreatedTask, ServiceClient } from '../service/client';
+import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { attempt } from '../shared/attempt';
+import { type Clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { AccountLimits } from './accountLimits';
-import { sentInput } from './requestInput';
-import type { Journal } from './journal';
-import type { CreatePlan } from '../plan/itemPlan';
+import type { Journal, SentTask } from './journal';
+import { echo, sentInput } from './requestInput';
+import { StopGrace } from './stopGrace';
+import { type CreatePlan, referenceOf } from '../plan/itemPlan';
 
 /** So often in a row a connection may fail before an item is given up. */
 const MAX_UNREACHABLE = 4;
@@ -19,8 +21,11 @@ export class TaskCreator {
 	/** Set when the service refused the key: no further request can succeed. */
 	private refusal: ServiceError | undefined;
 
+	private readonly grace: StopGrace;
+
 	/**
 	 * @param onFailure called when an item fails, before the next one can be let in
+	 * @param signal aborted when the execution is stopped
 	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
@@ -28,7 +33,11 @@ export class TaskCreator {
 		private readonly account: AccountLimits,
 		private readonly journal: Journal,
 		private readonly onFailure: () => void,
-	) {}
+		clock: Clock,
+		private readonly signal: AbortSignal | undefined,
+	) {
+		this.grace = new StopGrace(clock, signal);
+	}
 
 	/**
 	 * Creates an item's task. It is in the journal before this returns.
@@ -38,7 +47,7 @@ export class TaskCreator {
 	 * @throws Stopped where the execution was stopped
 	 * @see specification, section 4.1
 	 */
-	async create(item: CreatePlan): Promise<CreatedTask | undefined> {
+	async create(item: CreatePlan): Promise<SentTask | undefined> {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		for (;;) {
 			const ticket = await this.account.enter(item.timeoutMs);
@@ -63,43 +72,58 @@ export class TaskCreator {
 		}
 	}
 
-	/** Sends one request, and writes down before and after it what is known of the task. */
-	private async send(item: CreatePlan): Promise<CreatedTask> {
-		const { model, webhookUrl } = item;
+	/**
+	 * Sends one request, and writes down before and after it what is known of the task. A stop of the execution does
+	 * not break it off: its answer is written down whenever it comes.
+	 */
+	private async send(item: CreatePlan): Promise<SentTask> {
 		const input = await sentInput(this.context, item);
+		if (this.signal?.aborted) throw new Stopped();
+		const shown = { ...echo(item, input), ...referenceOf(item) };
 		this.journal.sending(item);
-		const sent = await attempt(
-			async () =>
-				await this.client.createTask({
-					model,
-					input,
-					...(webhookUrl !== undefined && { webhookUrl }),
-				}),
-		);
+		const answer = attempt(async () => await this.request(item, input, shown));
+		const sent = await this.grace.wait(answer);
+		if (sent === undefined) throw new Stopped();
+		if ('value' in sent) return sent.value;
+		throw sent.error;
+	}
+
+	private async request(item: CreatePlan, input: IDataObject, shown: IDataObject) {
+		const { model, webhookUrl, itemIndex } = item;
+		const request = { model, input, ...(webhookUrl !== undefined && { webhookUrl }) };
+		const sent = await attempt(async () => await this.client.createTask(request));
 		if ('value' in sent) {
-			this.journal.created(item, sent.value);
-			this.log(item, sent.value);
-			return sent.value;
+			const task: SentTask = { ...sent.value, sent: shown };
+			this.journal.created(item, task);
+			// n8n stores the journal when the node has ended: of a process that was killed only the log is left.
+			this.log(`created task ${task.taskId}`, itemIndex);
+			return task;
 		}
 		const { error } = sent;
 		// With a UserError n8n itself refuses to send anything.
 		const isRefused =
 			error instanceof ServiceError ? !mayHaveBeenTaken(error) : error instanceof UserError;
 		if (isRefused) this.journal.forget(item);
+		if (this.signal?.aborted) {
+			const outcome = isRefused
+				? 'created no task'
+				: 'sent, and it is not known whether a task was created';
+			this.log(`${outcome}: ${ItemError.from(error).message}`, itemIndex);
+		}
 		throw error;
 	}
 
-	/** n8n stores the journal when the node has ended: of a process that was killed only the log is left. */
-	private log({ itemIndex }: CreatePlan, { taskId }: CreatedTask): void {
-		const execution = this.context.getExecutionId();
-		this.context.logger.info(
-			`${this.context.getNode().name}: created task ${taskId} (execution ${execution}, item ${itemIndex})`,
-		);
+	private log(text: string, itemIndex: number): void {
+		const { logger } = this.context;
+		const place = `(execution ${this.context.getExecutionId()}, item ${itemIndex})`;
+		const line = `${this.context.getNode().name}: ${text} ${place}`;
+		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
+		else logger.info(line);
 	}
 
 	private explain(item: CreatePlan, error: unknown): unknown {
 		if (!(error instanceof ServiceError)) return error;
-		if (error.kind === 'unauthorized') this.refusal = error;
+		if (error.kind === 'unauthorized' && !error.isForeign) this.refusal = error;
 		return mayHaveBeenTaken(error) ? this.unknown(item, error) : error;
 	}
 

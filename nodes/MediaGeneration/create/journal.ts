@@ -1,96 +1,143 @@
 import { createHash } from 'crypto';
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { isRecord } from '../shared/json';
+import { type CreatePlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTask } from '../service/client';
-import type { CreatePlan } from '../plan/itemPlan';
+import { isRecord } from '../shared/json';
+import { createsOf, type StoredCreate, type StoredCreates, storedCreates } from './storedCreates';
 
-/** The place in the node's context that n8n stores with the execution. */
-const KEY = 'createdTasks';
-
-/**
- * Where a task calls back, as the journal remembers it: a retry is a new execution with another address. A digest,
- * since the address itself carries a token.
- */
-export function webhookDigest({ webhookUrl }: CreatePlan): string | undefined {
-	if (webhookUrl === undefined) return undefined;
-	return createHash('sha256').update(webhookUrl).digest('hex').slice(0, 16);
-}
+/** A created task with the model and the input that were sent, as the output shows them. */
+export type SentTask = CreatedTask & { sent: IDataObject };
 
 /** What is known of an item's create: the task, or only that it was sent. */
-export type JournalEntry = (CreatedTask & { webhook: string | undefined }) | 'sent';
+export type JournalEntry = SentTask | 'sent';
 
 /**
  * What this node has created in this execution. It is kept with the execution, so that a second try, by *Retry On
  * Fail* or from the list of executions, takes up the tasks of the first and pays for none of them again.
  *
- * An entry belongs to a run of the node (there are many in a loop), an item, and the request as it was planned: a
- * prompt that was changed meanwhile is another task.
+ * Within one execution a run of the node (there are many in a loop) and an item are the task, whatever the
+ * expressions of the item give this time. A retry from the list is another execution: there an entry belongs to the
+ * request as it was planned, since a prompt that was changed meanwhile is meant as another task.
  */
 export class Journal {
-	private readonly entries: IDataObject;
+	private readonly runs: StoredCreates;
 
 	private readonly run: string;
 
+	private readonly execution: string;
+
+	/** The calls of an agent's tool are not told apart by run and item: there the request tells them apart, too. */
+	private readonly isTool: boolean;
+
+	/** @throws UserError where a newer version of this package wrote the journal */
 	constructor(context: IExecuteFunctions) {
-		const store: IDataObject = context.getContext('node');
-		const stored = store[KEY];
-		const entries: IDataObject = isRecord(stored) ? stored : {};
-		store[KEY] = entries;
-		this.entries = entries;
-		this.run = `${String(context.getWorkflowDataProxy(0).$runIndex ?? 0)}:`;
+		this.runs = storedCreates(context.getContext('node'));
+		this.run = String(context.getWorkflowDataProxy(0).$runIndex ?? 0);
+		this.execution = String(context.getExecutionId());
+		this.isTool = 'isToolExecution' in context && context.isToolExecution();
 	}
 
+	/** What is known of the item's create. One of another execution belongs to this one from then on. */
 	find(item: CreatePlan): JournalEntry | undefined {
-		const entry = this.entries[this.keyOf(item)];
-		if (entry === 'sent') return entry;
-		if (!isRecord(entry) || typeof entry.taskId !== 'string') return undefined;
-		return {
-			taskId: entry.taskId,
-			record: isRecord(entry.record) ? entry.record : {},
-			webhook: typeof entry.webhook === 'string' ? entry.webhook : undefined,
-		};
+		const create = this.createOf(item);
+		if (create === undefined || create.state === 'free') return undefined;
+		create.execution = this.execution;
+		const { taskId, record = {}, sent } = create;
+		if (create.state === 'sent' || taskId === undefined) return 'sent';
+		const { model, input } = item;
+		return { taskId, record, sent: sent ?? { model, input, ...referenceOf(item) } };
+	}
+
+	/** The task that this execution has created for an item, whatever is planned for it now. */
+	taskOf(itemIndex: number): SentTask | undefined {
+		const create = this.creates(itemIndex).find(({ execution }) => execution === this.execution);
+		if (create?.taskId === undefined || this.isTool) return undefined;
+		return { taskId: create.taskId, record: create.record ?? {}, sent: create.sent ?? {} };
 	}
 
 	/** The ids of all tasks that this run of the node has created, in this try and in earlier ones. */
 	taskIds(): string[] {
-		return Object.entries(this.entries).flatMap(([key, entry]) =>
-			key.startsWith(this.run) && isRecord(entry) && typeof entry.taskId === 'string'
-				? [entry.taskId]
-				: [],
+		return this.all().flatMap(([, { taskId, failed = [] }]) =>
+			taskId === undefined ? failed : [...failed, taskId],
 		);
+	}
+
+	/** The ids of those that failed at the service and cost nothing. */
+	failedTaskIds(item?: CreatePlan): string[] {
+		if (item) return [...(this.createOf(item)?.failed ?? [])];
+		return this.all().flatMap(([, { failed = [] }]) => failed);
+	}
+
+	/** The items of this run that were sent, and whose answer is not known. */
+	unanswered(): number[] {
+		return this.all().flatMap(([item, { state }]) => (state === 'sent' ? [Number(item)] : []));
 	}
 
 	/** To be written before the request leaves: if nothing more is heard of it, it may have been taken. */
 	sending(item: CreatePlan): void {
-		this.entries[this.keyOf(item)] = 'sent';
+		this.write(item, { state: 'sent' });
 	}
 
 	/** To be written the moment the id is known. */
-	created(item: CreatePlan, { taskId, record }: CreatedTask): void {
-		const webhook = webhookDigest(item);
-		this.entries[this.keyOf(item)] = { taskId, record, ...(webhook !== undefined && { webhook }) };
+	created(item: CreatePlan, { taskId, record, sent }: SentTask): void {
+		this.write(item, { state: 'created', taskId, record, sent });
 	}
 
-	/** The item certainly has no task, or one that failed and cost nothing: a second try may create it. */
+	/** The item's task failed at the service and cost nothing: a second try may create another. Its id is kept. */
+	failed(item: CreatePlan): void {
+		const { taskId, failed = [] } = this.createOf(item) ?? {};
+		if (taskId !== undefined) this.write(item, { state: 'free', failed: [...failed, taskId] });
+	}
+
+	/** The item certainly has no task: a second try may create it. */
 	forget(item: CreatePlan): void {
-		delete this.entries[this.keyOf(item)];
+		this.write(item, { state: 'free' });
 	}
 
 	/** Forgets this run, which came to its end: n8n does not try it again. */
 	close(): void {
-		for (const key of Object.keys(this.entries)) {
-			if (key.startsWith(this.run)) delete this.entries[key];
-		}
+		delete this.runs[this.run];
 	}
 
-	private keyOf({ itemIndex, model, input, image, completion }: CreatePlan): string {
-		// To be waited for or not is the same task: only a callback makes it another.
-		const callback = completion === 'trigger' || completion === 'suspend' ? completion : null;
-		const digest = createHash('sha256')
-			.update(JSON.stringify([model, input, image ?? null, callback]))
-			.digest('hex')
-			.slice(0, 16);
-		return `${this.run}${itemIndex}:${digest}`;
+	private write(item: CreatePlan, known: Pick<StoredCreate, 'state'> & Partial<StoredCreate>) {
+		const before = this.createOf(item);
+		const create: StoredCreate = {
+			execution: this.execution,
+			digest: requestDigest(item),
+			...(before?.failed && { failed: before.failed }),
+			...known,
+		};
+		const creates = this.creates(item.itemIndex);
+		if (before) creates[creates.indexOf(before)] = create;
+		else creates.push(create);
 	}
+
+	private createOf(item: CreatePlan): StoredCreate | undefined {
+		const creates = this.creates(item.itemIndex);
+		const wanted = requestDigest(item);
+		const isSame = (create: StoredCreate) => create.digest === wanted;
+		const isOwn = (create: StoredCreate) =>
+			create.execution === this.execution && (!this.isTool || isSame(create));
+		return creates.find(isOwn) ?? creates.findLast(isSame);
+	}
+
+	private creates(itemIndex: number): StoredCreate[] {
+		return createsOf(this.runs, this.run, itemIndex);
+	}
+
+	private all(): Array<[string, StoredCreate]> {
+		const items = this.runs[this.run];
+		return Object.keys(isRecord(items) ? items : {}).flatMap((item) =>
+			createsOf(this.runs, this.run, item).map((create): [string, StoredCreate] => [item, create]),
+		);
+	}
+}
+
+/** Unchanged since 0.1.0, whose executions may be retried: without files it must stay what it is. */
+function requestDigest({ model, input, image, completion }: CreatePlan): string {
+	// To be waited for or not is the same task: only a callback makes it another.
+	const callback = completion === 'trigger' || completion === 'suspend' ? completion : null;
+	const request = JSON.stringify([model, input, image ?? null, callback]);
+	return createHash('sha256').update(request).digest('hex').slice(0, 16);
 }

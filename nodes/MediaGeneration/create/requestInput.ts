@@ -16,14 +16,18 @@ export async function sentInput(
 	return { ...input, [image.field]: `data:${mimeType};base64,${buffer.toString('base64')}` };
 }
 
-/** The fields `model` and `input` of an output item. */
-export async function echo(context: IExecuteFunctions, item: CreatePlan): Promise<IDataObject> {
-	const input = await sentInput(context, item);
-	const field = item.image?.field;
-	const image = field === undefined ? undefined : input[field];
-	if (field === undefined || typeof image !== 'string' || image.length <= MAX_ECHOED_IMAGE) {
-		return { model: item.model, input };
+/**
+ * The fields `model` and `input` of an output item.
+ *
+ * @param input what was sent, so that nothing is read a second time for a task that is paid for
+ */
+export function echo({ model, image }: CreatePlan, input: IDataObject): IDataObject {
+	const field = image?.field;
+	const picture = field === undefined ? undefined : input[field];
+	if (field === undefined || typeof picture !== 'string' || picture.length <= MAX_ECHOED_IMAGE) {
+		return { model, input };
 	}
-	const cut = `${image.slice(0, 64)}… (${image.length} characters)`;
-	return { model: item.model, input: { ...input, [field]: cut } };
+	// By way of a buffer: a part of a text keeps the whole of it in memory.
+	const start = Buffer.from(picture.slice(0, 64)).toString();
+	return { model, input: { ...input, [field]: `${start}… (${picture.length} characters)` } };
 }

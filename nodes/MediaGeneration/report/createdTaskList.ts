@@ -11,6 +11,10 @@ export class CreatedTaskList {
 		this.states.set(taskId, 'PENDING');
 	}
 
+	has(taskId: string): boolean {
+		return this.states.has(taskId);
+	}
+
 	/** Notes what became of a task, if this run created it. */
 	note(taskId: string, state: string): void {
 		if (this.states.has(taskId)) this.states.set(taskId, state);

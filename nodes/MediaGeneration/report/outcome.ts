@@ -3,6 +3,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import { taskJson } from './items';
 import { ServiceError } from '../service/serviceError';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
+import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 
 /** What becomes of an input item: its output items, or why there are none. */
@@ -35,14 +36,21 @@ export function failedTask(task: FailedTask, sent: IDataObject = {}): ItemError 
 	});
 }
 
-/** What ended the reads of a task before it was finished, named by the task: in a batch it is of no use else. */
+/** What ended the reads of a task before it was finished. */
 export function explainRead(error: unknown, taskId: string, known: IDataObject): unknown {
-	if (!(error instanceof ServiceError)) return error;
-	const message = error.message.includes(taskId)
-		? error.message
-		: `Task ${taskId}: ${error.message}`;
-	const { description, statusCode } = error;
-	return new ItemError(message, { description, statusCode, task: known });
+	return error instanceof ServiceError ? ofTask(error, taskId, known) : error;
+}
+
+/**
+ * An error of an item that has a task: it names the task, which is paid for, and which nobody finds in a batch else.
+ *
+ * @param known the fields of the item, as far as they are known
+ */
+export function ofTask(error: unknown, taskId: string, known: IDataObject): unknown {
+	if (error instanceof Stopped) return error;
+	const { message, description, statusCode, task } = ItemError.from(error, known);
+	const text = message.includes(taskId) ? message : `Task ${taskId}: ${message}`;
+	return new ItemError(text, { description, statusCode, task });
 }
 
 /** @param known the fields of the item, as far as they are known */

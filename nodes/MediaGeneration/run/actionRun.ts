@@ -6,7 +6,7 @@ import { TaskCreator } from '../create/createTask';
 import { Journal } from '../create/journal';
 import { type ItemPlan, referenceOf } from '../plan/itemPlan';
 import { planRun, type RunPlan } from '../plan/plan';
-import { CreatedTaskList } from '../report/createdTaskList';
+import type { CreatedTaskList } from '../report/createdTaskList';
 import type { ItemResult } from '../report/outcome';
 import { type Connection, connect } from '../service/connect';
 import { attempt } from '../shared/attempt';
@@ -18,6 +18,7 @@ import { suspendWith } from '../wait/subExecution';
 import { SuspendedRun } from '../wait/suspendedRun';
 import { TaskReader } from '../wait/taskReader';
 import { ItemRun } from './itemRun';
+import { createdTasks, describePaid, withEarlierTask } from './paidTasks';
 import { callbackHint, showHints, summaryHint, triggerHint } from './runHints';
 
 /**
@@ -33,19 +34,24 @@ export async function runTasks(
 ): Promise<INodeExecutionData[]> {
 	let connection: Connection;
 	let plan: RunPlan;
+	let journal: Journal | undefined;
 	try {
+		journal = new Journal(context);
 		connection = await connect(context);
 		plan = planRun(context, connection);
 	} catch (error) {
 		const refused = ItemError.from(error);
 		if (!context.continueOnFail()) {
-			const earlier = new CreatedTaskList(new Journal(context).taskIds()).describe();
-			const description = [refused.description, earlier].filter(Boolean).join('\n\n');
+			const paid = journal && describePaid(createdTasks(journal), journal);
+			const description = [refused.description, paid].filter(Boolean).join('\n\n');
 			throw refused.toNodeError(context.getNode(), undefined, description || undefined);
 		}
-		return context.getInputData().map((_, item) => refused.toItem(context.getNode(), { item }));
+		return context.getInputData().map((_, item) => {
+			const error = withEarlierTask(refused, journal?.taskOf(item));
+			return error.toItem(context.getNode(), { item });
+		});
 	}
-	const run = new Run(context, connection, plan, clock);
+	const run = new Run(context, connection, plan, journal, clock);
 	return run.finish();
 }
 
@@ -62,8 +68,6 @@ class Run {
 
 	private readonly limits: AccountLimits;
 
-	private readonly journal: Journal;
-
 	private readonly itemRun: ItemRun;
 
 	/** Whether an item has failed, and the node will stop. */
@@ -73,6 +77,7 @@ class Run {
 		private readonly context: IExecuteFunctions,
 		private readonly connection: Connection,
 		private readonly plan: RunPlan,
+		private readonly journal: Journal,
 		clock: Clock,
 	) {
 		const { client } = connection;
@@ -85,8 +90,7 @@ class Run {
 		const pace = new ReadPace(clock, pollIntervalMs, Math.min(plan.maxInFlight, plan.items.length));
 		const stopCreating = () => this.stopCreating();
 		this.limits = new AccountLimits(clock, plan.maxInFlight, this.signal);
-		this.journal = new Journal(context);
-		this.created = new CreatedTaskList(this.journal.taskIds());
+		this.created = createdTasks(journal);
 		const reader = new TaskReader(context, client, this.created, clock, this.signal);
 		this.suspended = new SuspendedRun(reader, this.created, pace, clock);
 		this.itemRun = new ItemRun({
@@ -94,8 +98,16 @@ class Run {
 			apiKey: connection.apiKey,
 			clock,
 			limits: this.limits,
-			creator: new TaskCreator(context, client, this.limits, this.journal, stopCreating),
-			journal: this.journal,
+			creator: new TaskCreator(
+				context,
+				client,
+				this.limits,
+				journal,
+				stopCreating,
+				clock,
+				this.signal,
+			),
+			journal,
 			created: this.created,
 			pace,
 			reader,
@@ -108,13 +120,14 @@ class Run {
 
 	async finish(): Promise<INodeExecutionData[]> {
 		const { items } = this.plan;
-		const results: Array<ItemResult | undefined> = items.map((item) =>
-			item instanceof ItemError ? item : undefined,
+		const results: Array<ItemResult | undefined> = items.map((item, index) =>
+			item instanceof ItemError ? withEarlierTask(item, this.journal.taskOf(index)) : undefined,
 		);
 		// Nothing is paid for a batch that cannot come out whole.
 		this.failed = !this.goesOn && results.some((result) => result !== undefined);
 
 		await this.runItems(results);
+		if (this.signal?.aborted) throw this.explainEnd(new Stopped());
 		await this.deliveries.watch(this.context, this.plan.watchIntervalMs);
 		const settled = await attempt(async () => await this.settle(results));
 		if ('error' in settled) throw this.explainEnd(settled.error);
@@ -213,7 +226,9 @@ class Run {
 	/** The error that stops the node: it names every task that was created, so that nothing paid for is lost. */
 	private stopError(error: ItemError, index: number): Error {
 		const node = this.context.getNode();
-		const description = [error.description, this.created.describe()].filter(Boolean).join('\n\n');
+		const description = [error.description, describePaid(this.created, this.journal)]
+			.filter(Boolean)
+			.join('\n\n');
 		return error.toNodeError(node, index, description || undefined);
 	}
 
@@ -221,7 +236,7 @@ class Run {
 	private explainEnd(reason: unknown): Error {
 		const node = this.context.getNode();
 		const error = ItemError.from(reason);
-		const tasks = this.created.describe();
+		const tasks = describePaid(this.created, this.journal);
 		// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
 		if (tasks !== undefined) this.context.logger.warn(`${node.name}: ${error.message}. ${tasks}`);
 		return error.toNodeError(node, undefined, tasks);

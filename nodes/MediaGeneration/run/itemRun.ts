@@ -2,13 +2,11 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import type { AccountLimits } from '../create/accountLimits';
 import type { TaskCreator } from '../create/createTask';
-import type { Journal } from '../create/journal';
-import { echo } from '../create/requestInput';
+import type { Journal, SentTask } from '../create/journal';
 import { type CreatePlan, type ItemPlan, type ReadPlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { taskJson } from '../report/items';
-import { explainRead, failedTask, pendingJson } from '../report/outcome';
-import type { CreatedTask } from '../service/client';
+import { explainRead, failedTask, ofTask, pendingJson } from '../report/outcome';
 import type { TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { type Clock, Stopped } from '../shared/clock';
@@ -58,7 +56,7 @@ export class ItemRun {
 			const output = await this.follow(item, earlier, this.parts.pace.requestSlot(), true);
 			if (output !== undefined) return output;
 			// It failed in an earlier try, and cost nothing.
-			this.parts.journal.forget(item);
+			this.parts.journal.failed(item);
 		}
 		const created = await this.parts.creator.create(item);
 		// Another item failed in the meantime, and the node will stop.
@@ -73,25 +71,27 @@ export class ItemRun {
 	 * @returns the output items; undefined for an earlier try's task that failed at the service
 	 */
 	private async follow(
-		...task: Parameters<ItemRun['bring']>
+		item: CreatePlan,
+		task: SentTask,
+		...when: [firstReadAt: number, isEarlier: boolean]
 	): Promise<INodeExecutionData[] | undefined> {
-		const brought = await attempt(async () => await this.bring(...task));
+		const brought = await attempt(async () => await this.bring(item, task, ...when));
 		// First, so that no other item gets the place.
 		if ('error' in brought) this.parts.stopCreating();
 		this.parts.limits.finished();
-		if ('error' in brought) throw brought.error;
-		return brought.value;
+		if ('value' in brought) return brought.value;
+		const { taskId, sent, record } = task;
+		throw ofTask(brought.error, taskId, { ...pendingJson(taskId, sent), record });
 	}
 
 	/** @param isEarlier whether an earlier try created the task */
 	private async bring(
 		item: CreatePlan,
-		{ taskId, record }: CreatedTask,
+		{ taskId, record, sent }: SentTask,
 		firstReadAt: number,
 		isEarlier: boolean,
 	): Promise<INodeExecutionData[] | undefined> {
 		this.parts.created.add(taskId);
-		const sent = { ...(await echo(this.parts.context, item)), ...referenceOf(item) };
 		const { estimatedCostUsd } = item;
 		const estimate: IDataObject = estimatedCostUsd === undefined ? {} : { estimatedCostUsd };
 		if (item.completion === 'suspend') {

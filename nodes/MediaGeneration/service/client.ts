@@ -1,6 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
+import { CallbackTokens } from './callbackTokens';
 import { retryAfterMs } from './retryAfter';
 import { ServiceError } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
@@ -49,8 +50,13 @@ const READ_TIMEOUT_MS = 30_000;
 /** From this length on a key stands nowhere by chance. */
 const MIN_TELLING_KEY = 12;
 
+const FOREIGN =
+	'The answer is not JSON: it may come from a firewall or a proxy before the service.';
+
 /** The whole interface of the service (specification, section 4). */
 export class ServiceClient {
+	private readonly tokens = new CallbackTokens();
+
 	/**
 	 * @param transport sends the requests
 	 * @param baseUrl the address of the service, as `parseBaseUrl` returns it
@@ -71,6 +77,7 @@ export class ServiceClient {
 	 * @see specification, section 4.1
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
+		if (webhookUrl !== undefined) this.tokens.add(webhookUrl);
 		const response = await this.send({
 			method: 'POST',
 			path: '/api/generate',
@@ -129,7 +136,13 @@ export class ServiceClient {
 		if (statusCode < 200 || statusCode >= 300) throw this.refusal(response, taskId);
 		// A short key, as test accounts have, may stand in a result URL by chance: a record is then left as it is.
 		const telling = this.secrets.filter(({ length }) => length >= MIN_TELLING_KEY);
-		return { ...response, body: clean(body, telling) };
+		return { ...response, body: this.clean(body, telling) };
+	}
+
+	/** Takes keys and callback tokens out of what the service says, also as JSON writes them. */
+	private clean(text: string, secrets = this.secrets): string {
+		const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
+		return this.tokens.hide(written.reduce((rest, secret) => rest.replaceAll(secret, '***'), text));
 	}
 
 	private parseJson(response: HttpResponse): unknown {
@@ -141,7 +154,7 @@ export class ServiceClient {
 	}
 
 	private unexpected(message: string, response: HttpResponse): ServiceError {
-		const excerpt = findServiceMessage(clean(response.body, this.secrets))?.slice(0, 120);
+		const excerpt = findServiceMessage(this.clean(response.body))?.slice(0, 120);
 		return new ServiceError('unexpectedAnswer', message, {
 			description: `Check that the 'Base URL' of the credential is the address of the media generation service, and that no login page or proxy stands before it. The answer ${excerpt === undefined ? 'was empty' : `begins: ${excerpt}`}`,
 		});
@@ -150,31 +163,25 @@ export class ServiceClient {
 	private refusal(response: HttpResponse, taskId: string | undefined): ServiceError {
 		const { statusCode } = response;
 		const { kind, what, next } = explainStatus(statusCode, taskId);
-		const said = serviceMessageOf(clean(response.body, this.secrets));
+		const body = this.clean(response.body);
+		const spoken = parsedJson(body);
+		const said = findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body));
+		const isForeign = statusCode >= 400 && spoken === undefined && body.trim() !== '';
+		const hint = isForeign ? ` ${FOREIGN}` : '';
 		return new ServiceError(kind, said === undefined ? what : `${what}: ${said}`, {
-			description: next,
+			description: next + hint,
 			statusCode,
 			retryAfterMs: retryAfterMs(response.headers['retry-after'], Date.now()),
+			isForeign,
 		});
 	}
 }
 
-/** Takes keys out of what the service says, also as JSON writes them. */
-function clean(text: string, secrets: readonly string[]): string {
-	return secrets.reduce(
-		(rest, secret) =>
-			rest.replaceAll(secret, '***').replaceAll(JSON.stringify(secret).slice(1, -1), '***'),
-		text,
-	);
-}
-
-/** The service's own words in the body of an error answer; a web page has none worth reading. */
-function serviceMessageOf(body: string): string | undefined {
-	let parsed: unknown;
+/** @returns undefined where the text is no JSON */
+function parsedJson(text: string): unknown {
 	try {
-		parsed = JSON.parse(body);
+		return JSON.parse(text) as unknown;
 	} catch {
-		parsed = /^\s*</.test(body) ? undefined : body;
+		return undefined;
 	}
-	return findServiceMessage(parsed);
 }

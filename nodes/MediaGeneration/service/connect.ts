@@ -67,6 +67,8 @@ function transportOf(
 	return async (request) => {
 		const response = await send(context, present, request);
 		if (!REFUSED_KEY.includes(response.statusCode)) return response;
+		// Nothing is created any more once the execution was stopped.
+		if (request.method === 'POST' && isStopped(context)) return response;
 		const lookedUp = await attempt(async () => {
 			const latest = await context.getCredentials(CREDENTIAL_TYPE);
 			return { latest, apiKey: parseApiKey(latest.apiKey) };
@@ -108,7 +110,8 @@ async function send(
 		)) as { statusCode: number; headers: Record<string, unknown>; body: unknown };
 		return { ...response, body: asText(response.body) };
 	} catch (error) {
-		throw explainNoResponse(error, isStopped(context));
+		// A create is not broken off by a stop: what ended it is something else.
+		throw explainNoResponse(error, method === 'GET' && isStopped(context));
 	}
 }
 

@@ -29,6 +29,8 @@ export interface ServiceErrorDetails {
 	statusCode?: number;
 	/** How long the service asked to wait before the next request, in milliseconds. */
 	retryAfterMs?: number;
+	/** Whether the answer is none of the API's, but of something before it: a firewall, a gateway, a login page. */
+	isForeign?: boolean;
 }
 
 /**
@@ -45,6 +47,8 @@ export class ServiceError extends Error {
 
 	readonly retryAfterMs: number | undefined;
 
+	readonly isForeign: boolean;
+
 	constructor(
 		readonly kind: ServiceErrorKind,
 		message: string,
@@ -54,11 +58,13 @@ export class ServiceError extends Error {
 		this.description = details.description;
 		this.statusCode = details.statusCode;
 		this.retryAfterMs = details.retryAfterMs;
+		this.isForeign = details.isForeign ?? false;
 	}
 
 	/** Whether the same read may well succeed a little later. */
 	get isTransient(): boolean {
 		return (
+			this.isForeign ||
 			this.kind === 'tooManyRequests' ||
 			this.kind === 'serviceDown' ||
 			this.kind === 'unreachable' ||

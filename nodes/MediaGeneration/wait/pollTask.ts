@@ -10,8 +10,8 @@ const MAX_BACK_OFF_MS = 30_000;
 /** Nearer to each other than this no two reads may be (specification, section 8). */
 const MIN_INTERVAL_MS = 2_000;
 
-/** A record without a state is no passing trouble, but one unlucky answer must not end a paid task. */
-const MAX_UNUSABLE_RECORDS = 3;
+/** One unlucky answer must not end a paid task: only so many in a row do. */
+const MAX_UNLUCKY_ANSWERS = 3;
 
 export interface WaitOptions {
 	taskId: string;
@@ -24,6 +24,8 @@ export interface WaitOptions {
 	pollIntervalMs: number;
 	/** Aborted when the execution is stopped. */
 	signal: AbortSignal | undefined;
+	/** Whether the task is known to exist, because this node has created it. */
+	isOwn: boolean;
 	/** Asked before each read: whether nobody needs the answer any more. */
 	isAbandoned?: () => boolean;
 }
@@ -41,13 +43,13 @@ export interface WaitOptions {
  * @see specification, sections 4.2 and 8
  */
 export async function waitForTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
-	const { taskId, read, clock, deadline, pollIntervalMs, signal } = options;
+	const { taskId, read, clock, deadline, pollIntervalMs, signal, isOwn } = options;
 	let last: TaskRecord | undefined;
 	let lastError: ServiceError | undefined;
 	let due = options.firstReadAt;
 	let notBefore = -Infinity;
 	let failures = 0;
-	let unusable = 0;
+	let unlucky = 0;
 	for (;;) {
 		const readAt = due > deadline - MIN_INTERVAL_MS ? deadline : due;
 		await sleepUntil(readAt, clock, signal);
@@ -59,16 +61,27 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 			last = answer.value;
 			lastError = undefined;
 			failures = 0;
-			unusable = 0;
+			unlucky = 0;
 			due = clock.now() + pollIntervalMs;
 			continue;
 		}
 		const { error } = answer;
-		if (!(error instanceof ServiceError) || !error.isTransient) throw error;
-		if (error.kind === 'unusableRecord' && ++unusable >= MAX_UNUSABLE_RECORDS) throw error;
+		if (!(error instanceof ServiceError)) throw error;
+		if (isUnlucky(error, isOwn)) {
+			if (++unlucky >= MAX_UNLUCKY_ANSWERS) throw error;
+		} else if (!error.isTransient) throw error;
 		lastError = error;
 		notBefore = Math.max(notBefore, clock.now() + (error.retryAfterMs ?? 0));
 		const backOff = Math.min(pollIntervalMs * 2 ** failures++, MAX_BACK_OFF_MS);
 		due = Math.max(notBefore, clock.now() + backOff);
 	}
+}
+
+/**
+ * Whether an answer that is final as a rule may be a passing one: a record without a state; for a task that exists,
+ * that it is not known (by a replica that lags behind) or not for this key (by a gateway).
+ */
+function isUnlucky({ kind, isForeign }: ServiceError, isOwn: boolean): boolean {
+	if (kind === 'unusableRecord') return true;
+	return isOwn && !isForeign && (kind === 'notFound' || kind === 'unauthorized');
 }

@@ -61,6 +61,7 @@ export class TaskReader {
 					clock: this.clock,
 					pollIntervalMs: item.pollIntervalMs,
 					signal: this.signal,
+					isOwn: this.created.has(taskId),
 					...(isAbandoned && { isAbandoned }),
 					...times,
 				}),

@@ -10,6 +10,8 @@ import {
 	type Transport,
 } from '../../../nodes/MediaGeneration/service/client';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { attempt } from '../../../nodes/MediaGeneration/shared/attempt';
+import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { caught, FakeClock } from '../support';
 
@@ -36,6 +38,7 @@ const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 /** A creator whose nth request is answered by the nth answer, and by the last one from then on. */
 function creating(...answers: Answer[]) {
 	const clock = new FakeClock();
+	const stop = new AbortController();
 	const context = executeContext({
 		node: {},
 		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
@@ -52,8 +55,9 @@ function creating(...answers: Answer[]) {
 	const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
 	const account = new AccountLimits(clock, 10, undefined, () => 1);
 	const failures: string[] = [];
-	const creator = new TaskCreator(context, client, account, journal, () => failures.push('failed'));
-	return { context, creator, account, journal, clock, sent, failures };
+	const onFailure = () => failures.push('failed');
+	const creator = new TaskCreator(context, client, account, journal, onFailure, clock, stop.signal);
+	return { stop, context, creator, account, journal, clock, sent, failures };
 }
 
 const errorOf = async ({ creator }: ReturnType<typeof creating>, item = plan()) =>
@@ -205,6 +209,14 @@ describe('what the service did not accept', () => {
 		expect(setup.sent).toHaveLength(1);
 	});
 
+	it('by the page of a firewall says nothing of the key: other items are sent', async () => {
+		const setup = creating({ statusCode: 403, body: '<html>Blocked</html>' }, accepted);
+		expect(await errorOf(setup)).toMatchObject({
+			description: expect.stringContaining('may come from a firewall') as string,
+		});
+		expect(await setup.creator.create(plan({ itemIndex: 1 }))).toMatchObject({ taskId: 'task-1' });
+	});
+
 	it('because n8n itself refused to send it, leaves no doubt behind', async () => {
 		const setup = creating(new UserError('Domain not allowed'));
 		expect(await errorOf(setup)).toMatchObject({ message: 'Domain not allowed' });
@@ -217,4 +229,126 @@ it('creates nothing more once the account is closed', async () => {
 	account.close();
 	expect(await creator.create(plan())).toBeUndefined();
 	expect(sent).toEqual([]);
+});
+
+it('reads the reference picture once, and shows it cut short', async () => {
+	const { context, creator, journal } = creating(accepted);
+	jest
+		.spyOn(context.helpers, 'assertBinaryData')
+		.mockReturnValue({ data: '', mimeType: 'image/png' });
+	const read = jest
+		.spyOn(context.helpers, 'getBinaryDataBuffer')
+		.mockResolvedValue(Buffer.alloc(9000));
+	const item = plan({ image: { field: 'image_url', binaryPropertyName: 'data' } });
+	const task = await creator.create(item);
+	const input = {
+		prompt: 'A lighthouse',
+		image_url: expect.stringMatching(/^data:image\/png;base64,A+… \(12022 characters\)$/) as string,
+	};
+	expect(task?.sent).toEqual({ model: 'vendor/model', input });
+	expect(journal.find(item)).toMatchObject({ sent: { input } });
+	expect(read).toHaveBeenCalledTimes(1);
+});
+
+describe('a stop of the execution while a create is under way', () => {
+	/** A create whose answer comes when it is told to, stopped before that. */
+	function stopped() {
+		let answer: (response: HttpResponse | Error) => void = () => undefined;
+		const setup = creating(accepted);
+		const { context, journal, account, clock, stop } = setup;
+		const transport: Transport = async () =>
+			await new Promise((resolve, reject) => {
+				answer = (response) => (response instanceof Error ? reject(response) : resolve(response));
+			});
+		/** Ends the time after the stop. */
+		let graceIsOver: () => void = () => undefined;
+		clock.sleep = async (ms) => {
+			clock.sleeps.push(ms);
+			await new Promise<void>((resolve) => {
+				graceIsOver = resolve;
+			});
+		};
+		const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
+		const creator = new TaskCreator(
+			context,
+			client,
+			account,
+			journal,
+			() => undefined,
+			clock,
+			stop.signal,
+		);
+		const logged: string[] = [];
+		for (const level of ['info', 'warn'] as const) {
+			jest.spyOn(context.logger, level).mockImplementation((...[line]) => {
+				logged.push(`${level}: ${line}`);
+			});
+		}
+		const outcome = attempt(async () => await creator.create(plan({ itemIndex: 4 })));
+		return {
+			...setup,
+			outcome,
+			logged,
+			answer: (body: string | Error) =>
+				answer(body instanceof Error ? body : { statusCode: 200, headers: {}, body }),
+			graceIsOver: () => graceIsOver(),
+		};
+	}
+	const settle = async () => await new Promise<void>((resolve) => setImmediate(resolve));
+
+	it('waits for its answer, writes it down and names it in the log', async () => {
+		const { stop, outcome, answer, journal, logged, clock } = stopped();
+		await settle();
+		stop.abort();
+		await settle();
+		answer('{"taskId":"task-1"}');
+		expect(await outcome).toMatchObject({ value: { taskId: 'task-1' } });
+		expect(journal.taskIds()).toEqual(['task-1']);
+		expect(logged).toEqual([
+			expect.stringMatching(
+				/^warn: Media: created task task-1 \(execution 1, item 4\), after the execution was stopped$/,
+			),
+		]);
+		expect(new Set(clock.sleeps)).toEqual(new Set([10_000]));
+	});
+
+	it('that outlasts the time after a stop ends the item, and is named when its answer comes', async () => {
+		const { stop, outcome, answer, journal, logged, graceIsOver } = stopped();
+		await settle();
+		stop.abort();
+		graceIsOver();
+		expect(await outcome).toMatchObject({ error: expect.any(Stopped) as Stopped });
+		expect([journal.unanswered(), journal.taskIds(), logged]).toEqual([[4], [], []]);
+		answer('{"taskId":"task-1"}');
+		await settle();
+		expect([journal.unanswered(), journal.taskIds()]).toEqual([[], ['task-1']]);
+		expect(logged).toEqual([expect.stringContaining('created task task-1') as string]);
+	});
+
+	it.each([
+		['noAnswer', 'sent, and it is not known whether a task was created: No answer', [4]],
+		['unreachable', 'created no task: No answer', []],
+	] as const)('and ends in %s after that says so in the log', async (kind, text, unanswered) => {
+		const { stop, outcome, answer, journal, logged, graceIsOver } = stopped();
+		await settle();
+		stop.abort();
+		graceIsOver();
+		await outcome;
+		answer(new ServiceError(kind, 'No answer'));
+		await settle();
+		expect(logged).toEqual([expect.stringContaining(text) as string]);
+		expect(journal.unanswered()).toEqual(unanswered);
+	});
+});
+
+it('sends nothing where the execution is stopped while a picture is read', async () => {
+	const { context, creator, stop, sent, journal } = creating(accepted);
+	jest.spyOn(context.helpers, 'assertBinaryData').mockImplementation(() => {
+		stop.abort();
+		return { data: '', mimeType: 'image/png' };
+	});
+	jest.spyOn(context.helpers, 'getBinaryDataBuffer').mockResolvedValue(Buffer.alloc(9));
+	const item = plan({ image: { field: 'image_url', binaryPropertyName: 'data' } });
+	await expect(creator.create(item)).rejects.toBeInstanceOf(Stopped);
+	expect([sent, journal.find(item)]).toEqual([[], undefined]);
 });

@@ -3,11 +3,21 @@ import type { IDataObject } from 'n8n-workflow';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
 import { API_KEY, executeContext } from '../../workflow/engine';
+import journal010 from './journal-0.1.0.json';
 
 type Context = ReturnType<typeof executeContext>;
 
 const contextOf = () =>
 	executeContext({ node: {}, credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY } });
+
+/** The same node in another execution that began with what n8n stored of the first: *Retry* in the list. */
+function retried(context: Context, executionId = '2'): Context {
+	const later = contextOf();
+	later.getExecutionId = () => executionId;
+	const stored = JSON.stringify(context.getContext('node'));
+	Object.assign(later.getContext('node'), JSON.parse(stored) as IDataObject);
+	return later;
+}
 
 /** The same node in the same execution, in a further run: what a loop makes of it. */
 function inRun(context: Context, runIndex: number): Context {
@@ -31,7 +41,11 @@ const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 	...more,
 });
 
-const task = (taskId = 'task-1') => ({ taskId, record: { taskId } });
+const task = (taskId = 'task-1') => ({
+	taskId,
+	record: { taskId },
+	sent: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
+});
 
 const stored = (context: Context) => context.getContext('node').createdTasks as IDataObject;
 
@@ -60,15 +74,88 @@ describe('a second try', () => {
 		expect(new Journal(context).find(plan())).toBeUndefined();
 	});
 
-	it('finds it after the execution was stored and read again', () => {
+	it.each([
+		['another prompt', { input: { prompt: 'A harbour' } }],
+		['another model', { model: 'vendor/other' }],
+		['another picture', { image: { field: 'image_url', binaryPropertyName: 'other' } }],
+	])('finds it where the expressions give %s this time', (_what, change) => {
 		const context = contextOf();
 		new Journal(context).created(plan(), task());
-		const later = contextOf();
-		Object.assign(
-			later.getContext('node'),
-			JSON.parse(JSON.stringify(context.getContext('node'))) as IDataObject,
-		);
+		const journal = new Journal(context);
+		// With what was sent, which is not what this try would send.
+		expect(journal.find(plan(change))).toMatchObject(task());
+		expect(journal.taskOf(0)).toEqual(task());
+	});
+
+	it('takes what was sent for sent, whatever the expressions give this time', () => {
+		const context = contextOf();
+		new Journal(context).sending(plan());
+		expect(new Journal(context).find(plan({ input: { prompt: 'A harbour' } }))).toBe('sent');
+	});
+
+	it('takes another item for another task', () => {
+		const context = contextOf();
+		new Journal(context).created(plan(), task());
+		expect(new Journal(context).find(plan({ itemIndex: 1 }))).toBeUndefined();
+	});
+
+	it('creates a task anew that failed, and keeps the ids of those before', () => {
+		const context = contextOf();
+		for (const taskId of ['task-1', 'task-2']) {
+			const journal = new Journal(context);
+			expect(journal.find(plan())).toBeUndefined();
+			journal.sending(plan());
+			journal.created(plan(), task(taskId));
+			journal.failed(plan());
+		}
+		const third = new Journal(context);
+		// The expressions may give something else each time.
+		third.sending(plan({ input: { prompt: 'A harbour' } }));
+		third.created(plan({ input: { prompt: 'A harbour' } }), task('task-3'));
+		const journal = new Journal(context);
+		expect(journal.find(plan())).toMatchObject(task('task-3'));
+		expect(journal.failedTaskIds(plan())).toEqual(['task-1', 'task-2']);
+		expect(journal.failedTaskIds()).toEqual(['task-1', 'task-2']);
+		expect(journal.taskIds()).toEqual(['task-1', 'task-2', 'task-3']);
+	});
+
+	it('keeps the ids of failed tasks where the next create was refused', () => {
+		const context = contextOf();
+		const journal = new Journal(context);
+		journal.created(plan(), task());
+		journal.failed(plan());
+		journal.sending(plan());
+		journal.forget(plan());
+		expect(journal.find(plan())).toBeUndefined();
+		expect(journal.taskIds()).toEqual(['task-1']);
+	});
+
+	it('names the items whose answer is not known', () => {
+		const context = contextOf();
+		const journal = new Journal(context);
+		journal.created(plan(), task());
+		journal.sending(plan({ itemIndex: 1 }));
+		journal.sending(plan({ itemIndex: 12 }));
+		expect(new Journal(context).unanswered()).toEqual([1, 12]);
+	});
+});
+
+describe('a retry from the list of executions', () => {
+	it('finds the task, and what was sent without hearing of it again', () => {
+		const context = contextOf();
+		new Journal(context).created(plan(), task());
+		new Journal(context).sending(plan({ itemIndex: 1 }));
+		const journal = new Journal(retried(context));
+		expect(journal.find(plan())).toMatchObject(task());
+		expect(journal.find(plan({ itemIndex: 1 }))).toBe('sent');
+	});
+
+	it('may try again itself, and then finds the task whatever the expressions give', () => {
+		const context = contextOf();
+		new Journal(context).created(plan(), task());
+		const later = retried(context);
 		expect(new Journal(later).find(plan())).toMatchObject(task());
+		expect(new Journal(later).find(plan({ input: { prompt: 'now' } }))).toMatchObject(task());
 	});
 
 	it.each([
@@ -81,7 +168,29 @@ describe('a second try', () => {
 		const context = contextOf();
 		const image = { field: 'image_url', binaryPropertyName: 'data' };
 		new Journal(context).created(plan({ image }), task());
-		expect(new Journal(context).find(plan({ image, ...change }))).toBeUndefined();
+		const journal = new Journal(retried(context));
+		expect(journal.find(plan({ image, ...change }))).toBeUndefined();
+		expect(journal.taskOf(0)).toBeUndefined();
+	});
+
+	it('does not mix up items that changed their order', () => {
+		const context = contextOf();
+		const harbour = { input: { prompt: 'A harbour' } };
+		new Journal(context).created(plan(), task());
+		new Journal(context).created(plan({ ...harbour, itemIndex: 1 }), task('task-2'));
+		const journal = new Journal(retried(context));
+		const found = [plan(harbour), plan({ itemIndex: 1 })].map((item) => journal.find(item));
+		expect(found).toEqual([undefined, undefined]);
+	});
+
+	it('still names a task whose prompt was changed, and goes back to it with the prompt', () => {
+		const context = contextOf();
+		new Journal(context).created(plan(), task());
+		const later = retried(context);
+		const second = new Journal(later);
+		second.created(plan({ input: { prompt: 'A harbour' } }), task('task-2'));
+		expect(second.taskIds()).toEqual(['task-1', 'task-2']);
+		expect(new Journal(retried(later, '3')).find(plan())).toMatchObject(task());
 	});
 
 	it.each([
@@ -94,13 +203,16 @@ describe('a second try', () => {
 		new Journal(context).created(plan(), task());
 		expect(new Journal(context).find(plan(change))).toMatchObject(task());
 	});
+});
 
-	it('still names a task whose prompt was changed', () => {
+describe("an agent's tool", () => {
+	it('is called many times in one run: only the same request is the same task', () => {
 		const context = contextOf();
+		context.isToolExecution = () => true;
 		new Journal(context).created(plan(), task());
-		const second = new Journal(context);
-		second.created(plan({ input: { prompt: 'A harbour' } }), task('task-2'));
-		expect(second.taskIds()).toEqual(['task-1', 'task-2']);
+		const journal = new Journal(context);
+		expect(journal.find(plan())).toMatchObject(task());
+		expect(journal.find(plan({ input: { prompt: 'A harbour' } }))).toBeUndefined();
 	});
 });
 
@@ -126,23 +238,71 @@ describe('the runs of a loop', () => {
 });
 
 describe('what n8n stores', () => {
-	it('holds no prompt, no picture and no callback address', () => {
+	it('holds no callback address and no token', () => {
 		const context = contextOf();
 		const webhookUrl = 'https://n8n.example.com/webhook/x?token=secret';
 		new Journal(context).created(plan({ webhookUrl, completion: 'trigger' }), task());
-		expect(JSON.stringify(stored(context))).not.toMatch(/lighthouse|secret|n8n\.example/);
+		expect(JSON.stringify(stored(context))).not.toMatch(/secret|n8n\.example/);
 	});
 
-	it('is nothing once the run has come to its end', () => {
+	it('is nothing but its version once the run has come to its end', () => {
 		const context = contextOf();
 		const journal = new Journal(context);
 		journal.created(plan(), task());
 		journal.sending(plan({ itemIndex: 1 }));
 		journal.close();
-		expect(stored(context)).toEqual({});
+		expect(stored(context)).toEqual({ version: 2, runs: {} });
 	});
 
-	it.each([[[]], ['x'], [null], [{ '0:0:x': 7 }]])('may be %j, which nobody wrote', (odd) => {
+	it('by version 0.1.0 is read for a retry from the list', () => {
+		const of010 = () => {
+			const context = contextOf();
+			Object.assign(context.getContext('node'), structuredClone(journal010));
+			return context;
+		};
+		const image = { field: 'image_url', binaryPropertyName: 'data' };
+		const webhookUrl = 'https://n8n.example.com/webhook/x/callback?token=secret';
+		const trigger = plan({ itemIndex: 3, completion: 'trigger', webhookUrl });
+		const found = [
+			plan(),
+			plan({ input: { prompt: 'A harbour' } }),
+			plan({ input: { prompt: 'A third' } }),
+			plan({ itemIndex: 1 }),
+			plan({ itemIndex: 2, image }),
+			trigger,
+		].map((item) => {
+			const entry = new Journal(of010()).find(item);
+			return typeof entry === 'object' ? entry.taskId : entry;
+		});
+		expect(found).toEqual(['task-1', 'task-2', undefined, 'sent', 'task-3', 'task-4']);
+		const context = of010();
+		const journal = new Journal(context);
+		expect(journal.taskIds()).toEqual(['task-1', 'task-2', 'task-3', 'task-4']);
+		expect(new Journal(inRun(context, 11)).taskIds()).toEqual(['task-5']);
+		expect(stored(context)).toMatchObject({ version: 2 });
+	});
+
+	it('by a newer version is not touched, and the message says what to do', () => {
+		const context = contextOf();
+		const newer = { version: 3, tasks: ['task-1'] };
+		context.getContext('node').createdTasks = newer;
+		expect(() => new Journal(context)).toThrow(
+			expect.objectContaining({
+				message: expect.stringContaining('another version of this package') as string,
+				description: expect.stringContaining('nothing was sent. Update') as string,
+			}),
+		);
+		expect(stored(context)).toBe(newer);
+	});
+
+	it.each([
+		[[]],
+		['x'],
+		[null],
+		[{ '0:0:x': 7 }],
+		[{ version: 2, runs: [] }],
+		[{ version: 2, runs: { 0: 'x' } }],
+	])('may be %j, which nobody wrote', (odd) => {
 		const context = contextOf();
 		context.getContext('node').createdTasks = odd;
 		const journal = new Journal(context);

@@ -205,6 +205,17 @@ describe('what may follow an error', () => {
 		expect((await errorOf({ statusCode })).isTransient).toBe(isTransient);
 	});
 
+	it.each([
+		[{ statusCode: 403, body: '<html><title>Blocked</title></html>' }, true],
+		[{ statusCode: 404, body: 'Not found' }, true],
+		[{ statusCode: 401, body: '{"error":"Wrong key"}' }, false],
+		[{ statusCode: 403, body: '"Forbidden"' }, false],
+		[{ statusCode: 404, body: '' }, false],
+		[{ statusCode: 301, body: '<a href="https://elsewhere">Moved</a>' }, false],
+	])('%j may come from something before the API: %s', async (answer, isTransient) => {
+		expect(await errorOf(answer)).toMatchObject({ isTransient, isForeign: isTransient });
+	});
+
 	it('a read that brought no JSON may be repeated', async () => {
 		expect((await errorOf({ body: '{"state": "SUC' })).isTransient).toBe(true);
 	});
@@ -259,6 +270,39 @@ describe('the API key', () => {
 	it('is cut out of the message, and the rest of the message stays', async () => {
 		const { message } = await errorOf(json({ message: `Key ${KEY} is not valid` }, 401));
 		expect(message).toContain('Key *** is not valid');
+	});
+});
+
+describe('the token of a callback address', () => {
+	const token = 'a1'.repeat(32);
+	const webhookUrl = `https://n8n.example.com/hooks/x/callback?token=${token}`;
+	const task = { model: 'vendor/model', input: {}, webhookUrl };
+
+	it('is in no create response, no record and no error that repeats it', async () => {
+		const said = { taskId: 'task-1', state: 'PENDING', webhook_url: webhookUrl, note: token };
+		const { client } = clientThatGets(json(said));
+		const texts = [await client.createTask(task), await client.readTask('task-1')].map((answer) =>
+			JSON.stringify(answer),
+		);
+		const refused = clientThatGets(json({ message: `Cannot reach ${webhookUrl}` }, 400)).client;
+		const error = await caught(async () => await refused.createTask(task));
+		expect(error.message).toContain(
+			'Cannot reach https://n8n.example.com/hooks/x/callback?token=***',
+		);
+		for (const text of [...texts, visibleText(error)]) expect(text).not.toContain(token);
+	});
+
+	it('is in no record of a task that another run created', async () => {
+		const url = webhookUrl.replace('hooks', 'webhook');
+		const { client } = clientThatGets(json({ state: 'PENDING', request: { webhook_url: url } }));
+		expect(JSON.stringify(await client.readTask('task-1'))).not.toContain(token);
+	});
+
+	it('leaves the signed address of a result as it is', async () => {
+		const resultUrls = [`https://media.example.com/1.png?token=${'b2'.repeat(32)}`];
+		const { client } = clientThatGets(json({ taskId: 'task-1', state: 'SUCCESS', resultUrls }));
+		await client.createTask(task);
+		expect(await client.readTask('task-1')).toMatchObject({ resultUrls });
 	});
 });
 

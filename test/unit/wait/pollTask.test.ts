@@ -27,12 +27,14 @@ function waiting(
 		pollIntervalMs?: number;
 		signal?: AbortSignal;
 		isAbandoned?: () => boolean;
+		isOwn?: boolean;
 	},
 ) {
 	const clock = new FakeClock();
 	/** When each read was sent, and when it was answered. */
 	const reads: Array<{ sent: number; answered: number }> = [];
 	const { timeoutMs = HOUR, pollIntervalMs = 2 * SECOND, signal, isAbandoned } = options;
+	const { isOwn = false } = options;
 	const read = async (taskId: string): Promise<TaskRecord> => {
 		const answer = answers[Math.min(reads.length, answers.length - 1)] ?? '';
 		const sent = clock.now();
@@ -49,6 +51,7 @@ function waiting(
 		deadline: timeoutMs,
 		pollIntervalMs,
 		signal,
+		isOwn,
 		...(isAbandoned && { isAbandoned }),
 	});
 	return { result, reads, clock };
@@ -230,6 +233,47 @@ describe('trouble that will not pass', () => {
 		const { result } = waiting([noState(), noState(), 'PENDING', noState(), noState(), 'SUCCESS']);
 		expect(await result).toMatchObject({ state: 'SUCCESS' });
 	});
+});
+
+describe('a task that this node created', () => {
+	const refused = (kind: 'notFound' | 'unauthorized') => new ServiceError(kind, 'So it is');
+	const own = { isOwn: true };
+
+	it.each(['notFound', 'unauthorized'] as const)(
+		'survives two answers in a row that say %s',
+		async (kind) => {
+			const { result, reads } = waiting([refused(kind), refused(kind), 'SUCCESS'], own);
+			expect(await result).toMatchObject({ state: 'SUCCESS' });
+			expect(pauses(reads)).toEqual([2 * SECOND, 4 * SECOND]);
+		},
+	);
+
+	it('is given up after three of them in a row, of whatever kind', async () => {
+		const { result, reads } = waiting(
+			[refused('notFound'), noState(), refused('unauthorized'), 'SUCCESS'],
+			own,
+		);
+		await expect(result).rejects.toMatchObject({ kind: 'unauthorized' });
+		expect(reads).toHaveLength(3);
+	});
+
+	it('has all its chances again after each record', async () => {
+		const twice = times(2, refused('notFound'));
+		const { result } = waiting([...twice, 'PENDING', ...twice, 'SUCCESS'], own);
+		expect(await result).toMatchObject({ state: 'SUCCESS' });
+	});
+
+	it.each(['rejected', 'noCredits', 'cancelled'] as const)('has none at %s', async (kind) => {
+		const { result, reads } = waiting([new ServiceError(kind, 'So it is'), 'SUCCESS'], own);
+		await expect(result).rejects.toMatchObject({ kind });
+		expect(reads).toHaveLength(1);
+	});
+});
+
+it.each([true, false])("a firewall's page is no word of the API (own task: %s)", async (isOwn) => {
+	const page = new ServiceError('unauthorized', 'HTTP 403', { isForeign: true });
+	const { result } = waiting([...times(9, page), 'SUCCESS'], { isOwn });
+	expect(await result).toMatchObject({ state: 'SUCCESS' });
 });
 
 describe('a wait that nobody needs any more', () => {
