@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+import { measureLimits } from '../limits/main';
 import { installN8n } from '../n8n/install';
 import { measureBatches } from './batch';
 import { type Bench, withBench } from './bench';
@@ -19,7 +20,7 @@ import { Usage } from './usage';
 const ROOT = resolve(__dirname, '../..');
 
 const PARTS: Record<
-	Exclude<Section, 'profile'>,
+	Exclude<Section, 'profile' | 'limits'>,
 	(options: BenchOptions, log: Bench['log']) => Promise<Row[]>
 > = {
 	batch: async (options, log) => await withBench(options, log, {}, measureBatches),
@@ -42,6 +43,11 @@ async function main(): Promise<void> {
 	if (options === undefined) {
 		console.log(USAGE);
 		return;
+	}
+	if (options.only.includes('limits') && !options.checkOnly && !options.drawOnly) {
+		log('Measuring: limits');
+		measureLimits();
+		if (options.only.length === 1) return;
 	}
 	const folder =
 		options.output ?? join(ROOT, options.quick ? 'test/artefacts/bench' : 'docs/bench');
@@ -71,6 +77,7 @@ async function resultsOf(options: BenchOptions, folder: string): Promise<Results
 		machine: describeMachine(nodeVersion, version),
 	};
 	for (const section of options.only) {
+		if (section === 'limits') continue;
 		log(`Measuring: ${section}`);
 		if (section === 'profile') results.profile = await profileWork(options, log);
 		else results.rows[section] = await PARTS[section](options, log);

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
-/** The parts that can be measured one without the other; the last tells where n8n's CPU time goes. */
-export const SECTIONS = ['batch', 'callback', 'suspended', 'startup', 'profile'] as const;
+/** The parts that can be measured one without the other; `profile` tells where n8n's CPU time goes, `limits` needs no n8n. */
+export const SECTIONS = ['batch', 'callback', 'suspended', 'startup', 'profile', 'limits'] as const;
 export type Section = (typeof SECTIONS)[number];
 
 /** What the benchmark's command line says. */

@@ -1,138 +1,158 @@
-import { ServiceError } from '../service/serviceError';
-import { type Clock, sleepUntil, Stopped } from '../shared/clock';
+import { ConcurrencyLimit } from './concurrencyLimit';
+import { Refusal } from './refusal';
+import { RequestRate } from './requestRate';
+import { SendWindow, SMALL_BATCH } from './sendWindow';
 
-/** Between two creates: 200 at once would be 200 connections in the same instant. */
-const SEND_GAP_MS = 4;
+/** A shorter `Retry-After`, or a time in the past as a slow clock makes it, would be a storm of requests. */
+const MIN_RETRY_AFTER_MS = 100;
 
-/** Creates under way at first. Each that is accepted allows one more, so that a low limit shows before it hurts. */
-const FIRST_WINDOW = 2;
-
-const FIRST_PAUSE_MS = 1_000;
+/** Between two attempts to connect. */
 const MAX_PAUSE_MS = 30_000;
-
-/** Tasks that must finish before one more than the account allowed last time is tried. */
-const FIRST_PROBE = 4;
 
 /** A place for one create. */
 export interface Ticket {
-	/** Milliseconds of the clock. */
-	sentAt: number;
+	/** Refusals before it; what was under way at a refusal says nothing new. */
+	readonly refusals: number;
+	/** Unfinished tasks when it was sent. */
+	readonly unfinished: number;
+	/** Whether it asks for a place more than is known of. */
+	readonly asks: boolean;
+	/** Whether it was sent because a time had come. */
+	readonly isLook: boolean;
 }
 
 /**
- * What one run knows of the account, shared by all its items. The service publishes neither how many tasks an
- * account may have unfinished nor how often it may ask (specification, section 8), so both are learned from its
- * refusals: after one, no more tasks are kept unfinished than it had let in, and nothing is sent before the time it
- * named, or else before an exponential pause with jitter. When tasks finish, one more is tried now and then.
+ * When to send the next create. The service publishes neither how many tasks an account may have unfinished nor how
+ * often it may ask (specification, section 8). A refusal may be either's, or a passing trouble: what happens next
+ * tells them apart. If the end of a task lets in again, it was the number of tasks; if time alone does, the rate or an
+ * accident, which differ by whether it comes again.
+ *
+ * Only decides: time and chance are handed in, nothing is awaited. Times are milliseconds of the clock.
  */
 export class AccountLimits {
-	/** How many tasks may be unfinished at once, as far as is known. */
-	private limit: number;
+	readonly places = new ConcurrencyLimit();
 
-	private unfinished = 0;
-
-	private sending = 0;
-
-	private window = FIRST_WINDOW;
-
-	private nextSendAt = 0;
-
-	private pauses = 0;
-
-	private lastRefusalAt = -Infinity;
-
-	private lastRefusal: ServiceError | undefined;
-
-	/** Since when nobody is let in and nothing finishes, milliseconds of the clock. */
-	private quietSince: number | undefined;
-
-	private finishedSinceRefusal = 0;
-
-	private probeAfter = FIRST_PROBE;
-
-	/** Ends when the one who came last has got a place. */
-	private lastTurn = Promise.resolve();
-
-	/** Has the one whose turn it is look again. */
-	private wake: () => void = () => undefined;
-
-	private closed = false;
+	readonly rate: RequestRate;
 
 	/** How many times in a row it could not connect. */
 	unreachable = 0;
 
+	private unfinished = 0;
+	private sending = 0;
+	private taken = 0;
+	private refusals = 0;
+
+	/** Refusals that taught something. */
+	private understood = 0;
+	private question: Refusal | undefined;
+	private doubts = 0;
+
+	private readonly window: SendWindow;
+	private firstTakenAt: number | undefined;
+	private taskMs: number | undefined;
+
 	/**
 	 * @param maxInFlight how many tasks the user lets be unfinished at once
-	 * @param signal aborted when the execution is stopped
+	 * @param items how many creates there are: one in ten may be refused
+	 * @param startedAt now
 	 * @param random for the jitter, from 0 to 1
 	 */
 	constructor(
-		private readonly clock: Clock,
 		private readonly maxInFlight: number,
-		private readonly signal: AbortSignal | undefined,
+		private readonly items: number,
+		private readonly startedAt: number,
 		private readonly random: () => number = Math.random,
 	) {
-		this.limit = maxInFlight;
-		signal?.addEventListener('abort', () => this.wake(), { once: true });
+		this.rate = new RequestRate(startedAt);
+		this.window = new SendWindow(items);
 	}
 
-	/**
-	 * Waits for a place.
-	 *
-	 * @param patienceMs the longest pause to put up with, milliseconds
-	 * @returns a ticket for exactly one create, to be handed to `accepted`, `refused` or `ended`; undefined where the
-	 *   run creates nothing more
-	 * @throws ServiceError where the service asks for a longer pause
-	 * @throws Stopped where the execution was stopped
-	 */
-	async enter(patienceMs: number): Promise<Ticket | undefined> {
-		// One after the other, so that the tasks are created in the order of the items.
-		const turn = this.lastTurn;
-		let leave: () => void = () => undefined;
-		this.lastTurn = new Promise((resolve) => {
-			leave = resolve;
-		});
-		await turn;
-		try {
-			return await this.place(patienceMs);
-		} finally {
-			leave();
+	/** @returns when the next create may be sent, or earlier; Infinity: not before something happens */
+	nextAt(now: number): number {
+		const inFlight = this.unfinished + this.sending;
+		if (inFlight >= this.maxInFlight) return Infinity;
+		if (this.question) {
+			const { pausedUntil } = this.rate;
+			return this.sending > 0 ? Infinity : this.question.nextAt(this.unfinished, pausedUntil);
 		}
+		if (this.sending >= this.mostUnderWay) return Infinity;
+		const at = this.rate.nextAt(now);
+		if (inFlight < this.places.known) return at;
+		if (inFlight > this.places.known || this.sending > 0) return Infinity;
+		return Math.max(at, this.places.askAt(this.allowance >= 1));
 	}
 
-	private async place(patienceMs: number): Promise<Ticket | undefined> {
-		for (;;) {
-			if (this.signal?.aborted) throw new Stopped();
-			if (this.closed) return undefined;
-			const now = this.clock.now();
-			if (this.lastRefusal && this.nextSendAt - now > patienceMs) {
-				throw tooLong(this.lastRefusal, this.nextSendAt - now);
-			}
-			const hasPlace = this.unfinished + this.sending < this.limit && this.sending < this.window;
-			if (hasPlace && now >= this.nextSendAt) {
-				this.sending++;
-				this.nextSendAt = now + SEND_GAP_MS;
-				return { sentAt: now };
-			}
-			const change = new Promise<void>((resolve) => {
-				this.wake = resolve;
-			});
-			const due = hasPlace && sleepUntil(this.nextSendAt, this.clock, this.signal);
-			await (due ? Promise.race([change, due]) : change);
-		}
+	send(now: number): Ticket {
+		const isLook = this.question !== undefined && now >= this.question.lookAt;
+		const asks = !this.question && this.unfinished + this.sending >= this.places.known;
+		this.sending++;
+		this.rate.sent(now, this.allowance >= 1, this.question !== undefined);
+		return { refusals: this.understood, unfinished: this.unfinished, asks, isLook };
 	}
 
 	/** The service took the task, which is unfinished from now on. */
-	accepted(): void {
+	accepted(ticket: Ticket, now: number): void {
 		this.sending--;
 		this.unfinished++;
-		this.window++;
-		this.pauses = 0;
+		this.taken++;
 		this.unreachable = 0;
-		this.quietSince = undefined;
-		// Creates that were under way at a refusal may be let in after it.
-		this.limit = Math.max(this.limit, this.unfinished);
-		this.wake();
+		this.firstTakenAt ??= now;
+		this.rate.accepted();
+		this.places.accepted(this.unfinished);
+		const { question } = this;
+		if (ticket.refusals !== this.understood) {
+			if (question) question.unfinished = Math.max(question.unfinished, this.unfinished);
+			return;
+		}
+		this.window.accepted();
+		if (question) {
+			this.answer(ticket, now, question);
+		} else if (ticket.asks) {
+			this.places.lift();
+			this.window.open(1);
+		}
+	}
+
+	/** The service certainly did not take the task, and says so. */
+	refused(ticket: Ticket, now: number, retryAfterMs = 0): void {
+		this.sending--;
+		this.refusals++;
+		this.unreachable = 0;
+		this.rate.returned();
+		const isAsked = retryAfterMs >= MIN_RETRY_AFTER_MS;
+		if (isAsked) this.rate.pause(now + retryAfterMs);
+		if (ticket.refusals !== this.understood) {
+			if (!this.rate.isKnown && this.rate.pausedUntil < now) this.question?.isNoAccident();
+			this.question?.postpone(this.rate.pausedUntil);
+			return;
+		}
+		this.understood++;
+		if (!this.question && (ticket.asks || this.places.isClimbing)) {
+			this.places.asked(this.unfinished, now, this.patience(now), isAsked ? retryAfterMs : 0);
+			return;
+		}
+		if (!this.question) this.rate.refused(now);
+		this.question ??= new Refusal(now, this.unfinished, this.places.known);
+		this.question.again(this.unfinished, now);
+		this.question.tryAt = this.tryAt(this.question);
+		this.question.lookAt = this.nextLook(this.question, now, isAsked);
+		this.question.postpone(this.rate.pausedUntil);
+	}
+
+	/** No connection came about: that says nothing of the account. */
+	notReached(ticket: Ticket, now: number): void {
+		this.sending--;
+		this.rate.returned();
+		if (ticket.refusals !== this.understood) return;
+		this.understood++;
+		const longest = Math.min(1000 * 2 ** this.unreachable++, MAX_PAUSE_MS);
+		this.rate.pause(now + longest * (0.5 + this.random() / 2));
+		this.question?.postpone(this.rate.pausedUntil);
+	}
+
+	/** A create ended in a way that says nothing of the account. */
+	ended(): void {
+		this.sending--;
 	}
 
 	/** Takes on a task of an earlier try, which may be unfinished still. */
@@ -140,67 +160,89 @@ export class AccountLimits {
 		this.unfinished++;
 	}
 
-	/** The service certainly did not take the task: everybody pauses. */
-	refused({ sentAt }: Ticket, error: ServiceError): void {
-		this.sending--;
-		const now = this.clock.now();
-		if (error.kind !== 'unreachable') {
-			this.limit = Math.max(1, Math.min(this.limit, this.unfinished));
-		}
-		// Creates that were under way together are refused together: that is one refusal.
-		if (sentAt > this.lastRefusalAt) {
-			if (this.finishedSinceRefusal > 0) this.probeAfter *= 2;
-			this.finishedSinceRefusal = 0;
-			this.pauses++;
-			if (error.kind === 'unreachable') this.unreachable++;
-			this.lastRefusalAt = now;
-		}
-		const longest = Math.min(FIRST_PAUSE_MS * 2 ** (this.pauses - 1), MAX_PAUSE_MS);
-		const ownPause = longest * (0.5 + this.random() / 2);
-		// A time in the past, as a clock that is slow makes it, would be a storm of requests.
-		const { retryAfterMs = 0 } = error;
-		const pause = retryAfterMs < FIRST_PAUSE_MS ? ownPause : retryAfterMs;
-		this.lastRefusal = error;
-		this.quietSince ??= sentAt;
-		this.nextSendAt = Math.max(this.nextSendAt, now + pause);
-		this.window = 1;
-		this.wake();
-	}
-
-	/** A create ended in a way that says nothing of the account. */
-	ended(): void {
-		this.sending--;
-		this.wake();
-	}
-
-	/** An accepted task is not waited for any more. */
-	finished(): void {
+	/** A task has ended at the service, or is not waited for any more. */
+	finished(now: number): void {
 		this.unfinished--;
-		this.quietSince = undefined;
-		this.finishedSinceRefusal++;
-		if (this.limit < this.maxInFlight && this.finishedSinceRefusal >= this.probeAfter) {
-			this.limit++;
-			this.finishedSinceRefusal = 1;
+		const { question } = this;
+		if (question && question.extra > 0) {
+			// The one that was let in has taken its place. Where that is so once more, time is the simpler reason.
+			if (this.doubts++ > 0 && question.hasRecurred) this.wasTime(question, now);
+			else this.wasPlaces(question.levelBefore(this.unfinished), now);
 		}
-		this.wake();
+		this.places.shorten(this.patience(now));
+		if (this.firstTakenAt !== undefined) this.taskMs ??= now - this.firstTakenAt;
 	}
 
-	/** How long nobody has been let in while nothing finished either, milliseconds. */
-	get quietMs(): number {
-		return this.quietSince === undefined ? 0 : this.clock.now() - this.quietSince;
+	/** Refusals that can be afforded: six, and one for ten tasks, the half of these before the first is created. */
+	private get allowance(): number {
+		return 6 + Math.min(this.items, this.items / 2 + this.taken) / 10 - this.refusals;
 	}
 
-	/** Lets nobody in any more. */
-	close(): void {
-		this.closed = true;
-		this.wake();
+	private get mostUnderWay(): number {
+		if (this.rate.isKnown) return Math.max(2, this.rate.mostUnderWay);
+		return this.window.most(this.places.isLast ? this.places.known : Infinity);
 	}
-}
 
-function tooLong({ kind, message, description = '', statusCode }: ServiceError, pauseMs: number) {
-	return new ServiceError(kind, message, {
-		description:
-			`The service asks to wait for ${Math.ceil(pauseMs / 1000)} s more, which is longer than 'Timeout' in the options. ${description}`.trim(),
-		...(statusCode !== undefined && { statusCode }),
-	});
+	/** The service lets in again. */
+	private answer(ticket: Ticket, now: number, question: Refusal): void {
+		const isExtra = ticket.unfinished >= question.unfinished;
+		if (isExtra && !question.letIn(now, this.unfinished, this.rate.isKnown)) {
+			question.postpone(this.rate.pausedUntil);
+			return;
+		}
+		if (isExtra || this.isTime(ticket, question)) this.wasTime(question, now);
+		else this.wasPlaces(Math.max(question.unfinished, this.unfinished), now);
+	}
+
+	/** Whether it was time, though a task has ended meanwhile as well. */
+	private isTime({ isLook }: Ticket, { unfinished, count }: Refusal): boolean {
+		if (this.places.isLast) return false;
+		if (unfinished < this.places.proven && this.rate.lessons > 0) return true;
+		return isLook && count === 1 && (this.rate.isKnown || this.rate.pausedUntil > -Infinity);
+	}
+
+	private wasTime(question: Refusal, now: number): void {
+		this.question = undefined;
+		this.places.restore(Math.max(question.knownBefore, this.unfinished));
+		this.rate.learn(now, question.lesson(now));
+		if (!this.rate.isKnown) this.window.open(question.count > 1 ? 1 : this.window.first);
+	}
+
+	private wasPlaces(known: number, now: number): void {
+		this.question = undefined;
+		this.places.learn(known, now, this.patience(now));
+		this.window.open(2, true);
+	}
+
+	private tryAt({ count }: Refusal): number {
+		if (this.rate.lessons > 0 && !this.places.isLast) {
+			return count > 1 && this.unfinished > 0.9 * this.places.proven ? this.unfinished - 1 : -1;
+		}
+		return count === 1 ? this.unfinished - 1 : Math.floor(this.unfinished / 3);
+	}
+
+	private nextLook(question: Refusal, now: number, isAsked: boolean): number {
+		if (question.extra === 0) {
+			if (isAsked && question.count === 1) return this.rate.pausedUntil;
+			const at = this.rate.lookAt(now, question.count);
+			if (at !== undefined) return at;
+		}
+		return question.nextLook(now, this.unfinished, {
+			begunAt: this.rate.isKnown ? question.since : this.rate.begunAt,
+			wasPlaces: this.places.isLast,
+			isSmall: this.items < SMALL_BATCH,
+			chance: this.random(),
+		});
+	}
+
+	/** How long to wait until one more is asked for: what is lost by it is little against the whole, and so are refusals. */
+	private patience(now: number): number {
+		const taskMs = this.taskMs ?? now - (this.firstTakenAt ?? now);
+		const restMs = ((this.items - this.taken) / Math.max(1, this.unfinished)) * taskMs;
+		return Math.max(
+			500,
+			0.2 * (now - this.startedAt + taskMs),
+			restMs / (2 * Math.max(0, this.allowance) + 1),
+		);
+	}
 }

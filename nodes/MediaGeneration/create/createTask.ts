@@ -5,7 +5,7 @@ import { ServiceError } from '../service/serviceError';
 import { attempt } from '../shared/attempt';
 import { type Clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import type { AccountLimits } from './accountLimits';
+import type { CreateQueue } from './createQueue';
 import type { Journal, SentTask } from './journal';
 import { echo, sentInput } from './requestInput';
 import { StopGrace } from './stopGrace';
@@ -30,7 +30,7 @@ export class TaskCreator {
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly client: ServiceClient,
-		private readonly account: AccountLimits,
+		private readonly account: CreateQueue,
 		private readonly journal: Journal,
 		private readonly onFailure: () => void,
 		clock: Clock,
@@ -58,7 +58,7 @@ export class TaskCreator {
 			}
 			const sent = await attempt(async () => await this.send(item));
 			if ('value' in sent) {
-				this.account.accepted();
+				this.account.accepted(ticket);
 				return sent.value;
 			}
 			const { error } = sent;
@@ -68,7 +68,11 @@ export class TaskCreator {
 				throw this.explain(item, error);
 			}
 			this.account.refused(ticket, error);
-			if (this.isHopeless(error, item.timeoutMs)) throw error;
+			if (this.isHopeless(error, item.timeoutMs)) {
+				// It is so for the whole run: nobody waits for the same answer again.
+				this.account.giveUp(() => notSent(error), item.timeoutMs);
+				throw error;
+			}
 		}
 	}
 

@@ -3,6 +3,9 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 import { attempt } from '../shared/attempt';
 import { ItemError } from '../shared/itemError';
 
+/** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
+export const DOWNLOADS_AT_ONCE = 10;
+
 export type Downloads = IBinaryData[];
 
 /** Far above any picture or clip, and below what fills a disk overnight. */

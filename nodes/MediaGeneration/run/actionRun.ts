@@ -2,14 +2,18 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { storeInput } from '../callback/suspension';
 import { AccountLimits } from '../create/accountLimits';
+import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import { Journal } from '../create/journal';
 import { type ItemPlan, referenceOf } from '../plan/itemPlan';
 import { planRun, type RunPlan } from '../plan/plan';
 import type { CreatedTaskList } from '../report/createdTaskList';
+import { DOWNLOADS_AT_ONCE } from '../report/download';
 import type { ItemResult } from '../report/outcome';
 import { type Connection, connect } from '../service/connect';
-import { attempt } from '../shared/attempt';
+import { RequestGap } from '../service/requestGap';
+import { AtMost } from '../shared/atMost';
+import { type Attempt, attempt } from '../shared/attempt';
 import { type Clock, Stopped, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ReadPace } from '../wait/readPace';
@@ -17,7 +21,7 @@ import { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import { suspendWith } from '../wait/subExecution';
 import { SuspendedRun } from '../wait/suspendedRun';
 import { TaskReader } from '../wait/taskReader';
-import { ItemRun } from './itemRun';
+import { ItemRun, type Output } from './itemRun';
 import { createdTasks, describePaid, withEarlierTask } from './paidTasks';
 import { callbackHint, showHints, summaryHint, triggerHint } from './runHints';
 
@@ -66,7 +70,9 @@ class Run {
 
 	private readonly deliveries = new ExpectedCallbacks();
 
-	private readonly limits: AccountLimits;
+	private readonly queue: CreateQueue;
+
+	private readonly outputs = new AtMost(DOWNLOADS_AT_ONCE);
 
 	private readonly itemRun: ItemRun;
 
@@ -87,9 +93,11 @@ class Run {
 			(least, item) => ('kind' in item ? Math.min(least, item.pollIntervalMs) : least),
 			Infinity,
 		);
-		const pace = new ReadPace(clock, pollIntervalMs, Math.min(plan.maxInFlight, plan.items.length));
+		const gap = new RequestGap(clock);
+		const pace = new ReadPace(gap, pollIntervalMs, Math.min(plan.maxInFlight, plan.items.length));
 		const stopCreating = () => this.stopCreating();
-		this.limits = new AccountLimits(clock, plan.maxInFlight, this.signal);
+		const limits = new AccountLimits(plan.maxInFlight, plan.items.length, clock.now());
+		this.queue = new CreateQueue(clock, limits, gap, this.signal);
 		this.created = createdTasks(journal);
 		const reader = new TaskReader(context, client, this.created, clock, this.signal);
 		this.suspended = new SuspendedRun(reader, this.created, pace, clock);
@@ -97,11 +105,11 @@ class Run {
 			context,
 			apiKey: connection.apiKey,
 			clock,
-			limits: this.limits,
+			queue: this.queue,
 			creator: new TaskCreator(
 				context,
 				client,
-				this.limits,
+				this.queue,
 				journal,
 				stopCreating,
 				clock,
@@ -195,21 +203,28 @@ class Run {
 	private async runItems(results: Array<ItemResult | undefined>): Promise<void> {
 		const { items, maxInFlight } = this.plan;
 		const queue = items.filter((item): item is ItemPlan => !(item instanceof ItemError)).values();
+		const outputs: Array<Promise<Attempt<void>>> = [];
+		const put = async (item: ItemPlan, output: Output) => {
+			const made = this.attemptItem(item, async () => await this.outputs.run(output));
+			results[item.itemIndex] = await made;
+		};
 		const worker = async () => {
 			for (const item of queue) {
 				if (this.failed) return;
-				results[item.itemIndex] = await this.tryItem(item);
+				const brought = await this.attemptItem(item, async () => await this.itemRun.run(item));
+				if (brought instanceof ItemError) results[item.itemIndex] = brought;
+				else outputs.push(attempt(async () => await put(item, brought)));
 			}
 		};
-		const workers = Math.min(maxInFlight, items.length);
-		const ends = await Promise.allSettled(Array.from({ length: workers }, worker));
-		const broken = ends.find((end) => end.status === 'rejected');
-		if (broken) throw this.explainEnd(broken.reason);
+		const workers = Array.from({ length: Math.min(maxInFlight, items.length) }, () => worker);
+		const ends = await Promise.all(workers.map(async (work) => await attempt(work)));
+		const broken = [...ends, ...(await Promise.all(outputs))].find((end) => 'error' in end);
+		if (broken && 'error' in broken) throw this.explainEnd(broken.error);
 	}
 
 	/** @throws Stopped alone: any other trouble is the item's result */
-	private async tryItem(item: ItemPlan): Promise<ItemResult> {
-		const result = await attempt(async () => await this.itemRun.run(item));
+	private async attemptItem<T>(item: ItemPlan, work: () => Promise<T>): Promise<T | ItemError> {
+		const result = await attempt(work);
 		if ('value' in result) return result.value;
 		if (result.error instanceof Stopped || this.signal?.aborted) throw new Stopped();
 		this.stopCreating();
@@ -220,7 +235,7 @@ class Run {
 	private stopCreating() {
 		if (this.goesOn) return;
 		this.failed = true;
-		this.limits.close();
+		this.queue.close();
 	}
 
 	/** The error that stops the node: it names every task that was created, so that nothing paid for is lost. */

@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import type { AccountLimits } from '../create/accountLimits';
+import type { CreateQueue } from '../create/createQueue';
 import type { TaskCreator } from '../create/createTask';
 import type { Journal, SentTask } from '../create/journal';
 import { type CreatePlan, type ItemPlan, type ReadPlan, referenceOf } from '../plan/itemPlan';
@@ -22,7 +22,7 @@ export interface RunParts {
 	/** Signs requests to a trigger. */
 	apiKey: string;
 	clock: Clock;
-	limits: AccountLimits;
+	queue: CreateQueue;
 	creator: TaskCreator;
 	journal: Journal;
 	created: CreatedTaskList;
@@ -36,23 +36,26 @@ export interface RunParts {
 	stopCreating: () => void;
 }
 
+/** Makes the output items, downloads included: the task itself is finished, and holds no place any more. */
+export type Output = () => Promise<INodeExecutionData[]>;
+
 /** The way of one item: its task is created or taken up, waited for, and put out. */
 export class ItemRun {
 	constructor(private readonly parts: RunParts) {}
 
 	/**
-	 * @returns the output items; none where the run creates nothing more
+	 * @returns what makes the output items; none where the run creates nothing more
 	 * @throws ItemError, ServiceError where the item fails
 	 * @throws Stopped where the execution was stopped
 	 */
-	async run(item: ItemPlan): Promise<INodeExecutionData[]> {
+	async run(item: ItemPlan): Promise<Output> {
 		return await (item.kind === 'create' ? this.create(item) : this.read(item));
 	}
 
-	private async create(item: CreatePlan): Promise<INodeExecutionData[]> {
+	private async create(item: CreatePlan): Promise<Output> {
 		const earlier = this.parts.journal.find(item);
 		if (earlier !== undefined && earlier !== 'sent') {
-			this.parts.limits.adopt();
+			this.parts.queue.adopt();
 			const output = await this.follow(item, earlier, this.parts.pace.requestSlot(), true);
 			if (output !== undefined) return output;
 			// It failed in an earlier try, and cost nothing.
@@ -60,25 +63,25 @@ export class ItemRun {
 		}
 		const created = await this.parts.creator.create(item);
 		// Another item failed in the meantime, and the node will stop.
-		if (created === undefined) return [];
+		if (created === undefined) return nothing;
 		const firstReadAt = this.parts.pace.firstReadSlot(this.parts.clock.now() + item.pollIntervalMs);
-		return (await this.follow(item, created, firstReadAt, false)) ?? [];
+		return (await this.follow(item, created, firstReadAt, false)) ?? nothing;
 	}
 
 	/**
-	 * Brings a created task to where its item leaves the node, and gives back its place.
+	 * Brings a created task to its end at the service, or to where its item leaves the node, and gives back its place.
 	 *
-	 * @returns the output items; undefined for an earlier try's task that failed at the service
+	 * @returns what makes the output items; undefined for an earlier try's task that failed at the service
 	 */
 	private async follow(
 		item: CreatePlan,
 		task: SentTask,
 		...when: [firstReadAt: number, isEarlier: boolean]
-	): Promise<INodeExecutionData[] | undefined> {
+	): Promise<Output | undefined> {
 		const brought = await attempt(async () => await this.bring(item, task, ...when));
 		// First, so that no other item gets the place.
 		if ('error' in brought) this.parts.stopCreating();
-		this.parts.limits.finished();
+		this.parts.queue.finished();
 		if ('value' in brought) return brought.value;
 		const { taskId, sent, record } = task;
 		throw ofTask(brought.error, taskId, { ...pendingJson(taskId, sent), record });
@@ -90,7 +93,7 @@ export class ItemRun {
 		{ taskId, record, sent }: SentTask,
 		firstReadAt: number,
 		isEarlier: boolean,
-	): Promise<INodeExecutionData[] | undefined> {
+	): Promise<Output | undefined> {
 		this.parts.created.add(taskId);
 		const { estimatedCostUsd } = item;
 		const estimate: IDataObject = estimatedCostUsd === undefined ? {} : { estimatedCostUsd };
@@ -101,13 +104,13 @@ export class ItemRun {
 				taskId,
 				json: { ...pendingJson(taskId, sent), ...estimate, record },
 			});
-			return [];
+			return nothing;
 		}
 		if (item.completion !== 'poll') {
 			this.parts.deliveries.add(taskId, item);
 			const task: TaskRecord = { taskId, state: 'PENDING', creditsConsumed: null, record };
 			const json = { ...taskJson(task, sent), ...estimate };
-			return [{ json, pairedItem: { item: item.itemIndex } }];
+			return async () => [{ json, pairedItem: { item: item.itemIndex } }];
 		}
 		const deadline = this.parts.clock.now() + item.timeoutMs;
 		const task = await this.parts.reader.wait(item, taskId, sent, { deadline, firstReadAt });
@@ -115,7 +118,8 @@ export class ItemRun {
 			if (isEarlier) return undefined;
 			throw failedTask(task, sent);
 		}
-		return await this.parts.reader.output(item, task, { ...taskJson(task, sent), ...estimate });
+		const json = { ...taskJson(task, sent), ...estimate };
+		return async () => await this.parts.reader.output(item, task, json);
 	}
 
 	/** Whether a task is known to have failed, which cost nothing. */
@@ -125,7 +129,7 @@ export class ItemRun {
 		return 'value' in answer && answer.value.state === 'FAILURE';
 	}
 
-	private async read(item: ReadPlan): Promise<INodeExecutionData[]> {
+	private async read(item: ReadPlan): Promise<Output> {
 		const { taskId } = item;
 		const fields = referenceOf(item);
 		const firstReadAt = this.parts.pace.requestSlot();
@@ -136,7 +140,7 @@ export class ItemRun {
 			const times = { deadline, firstReadAt };
 			const task = await this.parts.reader.wait(item, taskId, {}, times, isAbandoned);
 			if (task.state === 'FAILURE') throw failedTask(task);
-			return await this.parts.reader.output(item, task, fields);
+			return async () => await this.parts.reader.output(item, task, fields);
 		}
 		const read = await attempt(async () => await this.parts.reader.read(taskId, firstReadAt));
 		if ('error' in read) throw explainRead(read.error, taskId, { taskId });
@@ -146,6 +150,8 @@ export class ItemRun {
 			const { context, apiKey } = this.parts;
 			Object.assign(fields, await redeliverTask(context, item, task, redeliverTo, apiKey));
 		}
-		return await this.parts.reader.output(item, task, fields);
+		return async () => await this.parts.reader.output(item, task, fields);
 	}
 }
+
+const nothing: Output = async () => [];

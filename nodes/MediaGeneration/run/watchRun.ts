@@ -5,6 +5,7 @@ import { redeliver } from '../callback/redeliver';
 import { storeInput } from '../callback/suspension';
 import { type Connection, connect } from '../service/connect';
 import type { TaskRecord } from '../service/taskRecord';
+import { RequestGap } from '../service/requestGap';
 import { attempt } from '../shared/attempt';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { isComplete, lookForDeliveries, lookForResults } from '../wait/look';
@@ -184,7 +185,7 @@ async function look<T>(
 ): Promise<T | undefined> {
 	const looked = await attempt(async () => {
 		const connection = await connect(context);
-		const pace = new ReadPace(clock, 0, 1);
+		const pace = new ReadPace(new RequestGap(clock), 0, 1);
 		return await work(connection, async (taskId) => {
 			await sleepUntil(pace.requestSlot(), clock, context.getExecutionCancelSignal());
 			return await connection.client.readTask(taskId);

@@ -50,6 +50,7 @@ export async function sleepUntil(
 	signal: AbortSignal | undefined,
 ): Promise<void> {
 	for (let left = moment - clock.now(); left > 0; left = moment - clock.now()) {
-		await clock.sleep(Math.min(left, MAX_TIMER_MS), signal);
+		// A timer counts whole milliseconds.
+		await clock.sleep(Math.min(Math.ceil(left), MAX_TIMER_MS), signal);
 	}
 }

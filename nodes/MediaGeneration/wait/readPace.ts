@@ -1,7 +1,4 @@
-import type { Clock } from '../shared/clock';
-
-/** Between two requests that could all go at once: 200 creates would be 200 connections in the same instant. */
-const REQUEST_GAP_MS = 4;
+import type { RequestGap } from '../service/requestGap';
 
 /** Wide enough to tell reads apart, narrow enough that a small batch does not wait for it. */
 const MAX_READ_GAP_MS = 50;
@@ -13,19 +10,17 @@ const MAX_READ_GAP_MS = 50;
  * before by the poll interval, and so keeps the distance.
  */
 export class ReadPace {
-	private nextRequest = 0;
-
-	private nextFirstRead = 0;
+	private nextFirstRead = -Infinity;
 
 	private readonly readGapMs: number;
 
 	/**
-	 * @param clock the time
+	 * @param gap keeps all requests of the run at some distance
 	 * @param pollIntervalMs milliseconds between two reads of one task
 	 * @param inFlight how many tasks are read at once at most
 	 */
 	constructor(
-		private readonly clock: Clock,
+		private readonly gap: RequestGap,
 		pollIntervalMs: number,
 		inFlight: number,
 	) {
@@ -35,9 +30,7 @@ export class ReadPace {
 
 	/** @returns when the next request that waits for nothing may be sent, milliseconds of the clock */
 	requestSlot(): number {
-		const slot = Math.max(this.clock.now(), this.nextRequest);
-		this.nextRequest = slot + REQUEST_GAP_MS;
-		return slot;
+		return this.gap.take();
 	}
 
 	/**

@@ -1,6 +1,7 @@
 import { UserError } from 'n8n-workflow';
 
 import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
+import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
@@ -9,6 +10,7 @@ import {
 	ServiceClient,
 	type Transport,
 } from '../../../nodes/MediaGeneration/service/client';
+import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { attempt } from '../../../nodes/MediaGeneration/shared/attempt';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
@@ -53,7 +55,8 @@ function creating(...answers: Answer[]) {
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
 	const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
-	const account = new AccountLimits(clock, 10, undefined, () => 1);
+	const limits = new AccountLimits(10, 100, 0, () => 1);
+	const account = new CreateQueue(clock, limits, new RequestGap(clock), undefined);
 	const failures: string[] = [];
 	const onFailure = () => failures.push('failed');
 	const creator = new TaskCreator(context, client, account, journal, onFailure, clock, stop.signal);
@@ -105,6 +108,19 @@ describe('what was certainly not taken', () => {
 		const { creator, sent } = creating(answer, answer, accepted);
 		expect(await creator.create(plan())).toMatchObject({ taskId: 'task-1' });
 		expect(sent).toHaveLength(3);
+	});
+
+	it('is given up for all 1,000 items at once when nobody was let in for the timeout', async () => {
+		const setup = creating(refused);
+		const items = Array.from({ length: 1000 }, (_, itemIndex) => plan({ itemIndex }));
+		const errors = await Promise.all(items.map(async (item) => await errorOf(setup, item)));
+		expect(setup.clock.now()).toBeLessThan(10.6 * MINUTE);
+		expect(setup.sent.length).toBeLessThan(40);
+		expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
+		const notSent = errors.filter(({ description }: Error & { description?: string }) =>
+			description?.includes('was not sent'),
+		);
+		expect(notSent).toHaveLength(999);
 	});
 
 	it('is given up when nobody was let in for the timeout', async () => {

@@ -1,10 +1,6 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import {
-	callbackHint,
-	showHints,
-	summaryHint,
-} from '../../../nodes/MediaGeneration/run/runHints';
+import { callbackHint, showHints, summaryHint } from '../../../nodes/MediaGeneration/run/runHints';
 import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 

@@ -1,0 +1,175 @@
+import type { RequestGap } from '../service/requestGap';
+import { ServiceError } from '../service/serviceError';
+import { type Clock, sleepUntil, Stopped } from '../shared/clock';
+import type { AccountLimits, Ticket } from './accountLimits';
+
+/** The creates of one run wait here for their turn, in the order of the items, until the account's limits let one go. */
+export class CreateQueue {
+	private lastRefusal: ServiceError | undefined;
+
+	/** Until when the service asked to wait. */
+	private askedUntil = -Infinity;
+
+	/** Since when nobody is let in and nothing finishes, milliseconds of the clock. */
+	private quietSince: number | undefined;
+
+	/** Ends when the one who came last has got a place. */
+	private lastTurn = Promise.resolve();
+
+	/** Has the one whose turn it is look again. */
+	private wake: () => void = () => undefined;
+
+	private alarmAt = Infinity;
+
+	private closed = false;
+
+	/** Why nothing more is sent for whoever has no more patience than that. */
+	private hopeless: { reason: () => Error; patienceMs: number } | undefined;
+
+	/**
+	 * @param limits decides when a create may be sent
+	 * @param gap keeps all requests of the run at some distance
+	 * @param signal aborted when the execution is stopped
+	 */
+	constructor(
+		private readonly clock: Clock,
+		private readonly limits: AccountLimits,
+		private readonly gap: RequestGap,
+		private readonly signal: AbortSignal | undefined,
+	) {
+		signal?.addEventListener('abort', () => this.wake(), { once: true });
+	}
+
+	/**
+	 * Waits for a place.
+	 *
+	 * @param patienceMs the longest pause to put up with, milliseconds
+	 * @returns a ticket for exactly one create, to be handed to `accepted` or `refused`, or else `ended` called;
+	 *   undefined where the run creates nothing more
+	 * @throws ServiceError where the service asks for a longer pause
+	 * @throws Stopped where the execution was stopped
+	 */
+	async enter(patienceMs: number): Promise<Ticket | undefined> {
+		// One after the other, so that the tasks are created in the order of the items.
+		const turn = this.lastTurn;
+		let leave: () => void = () => undefined;
+		this.lastTurn = new Promise((resolve) => {
+			leave = resolve;
+		});
+		await turn;
+		try {
+			return await this.place(patienceMs);
+		} finally {
+			leave();
+		}
+	}
+
+	private async place(patienceMs: number): Promise<Ticket | undefined> {
+		for (;;) {
+			if (this.signal?.aborted) throw new Stopped();
+			if (this.closed) return undefined;
+			if (this.hopeless && patienceMs <= this.hopeless.patienceMs) throw this.hopeless.reason();
+			const now = this.clock.now();
+			if (this.lastRefusal && this.askedUntil - now > patienceMs) {
+				throw tooLong(this.lastRefusal, this.askedUntil - now);
+			}
+			const at = Math.max(this.limits.nextAt(now), this.gap.nextAt);
+			if (at <= now) {
+				this.gap.take();
+				return this.limits.send(now);
+			}
+			const change = new Promise<void>((resolve) => {
+				this.wake = resolve;
+			});
+			this.setAlarm(at);
+			await change;
+		}
+	}
+
+	/** One alarm is enough: whoever is woken looks when to look next. */
+	private setAlarm(at: number): void {
+		if (at >= this.alarmAt) return;
+		this.alarmAt = at;
+		const ring = () => {
+			if (this.alarmAt === at) this.alarmAt = Infinity;
+			this.wake();
+		};
+		void sleepUntil(at, this.clock, this.signal).then(ring, ring);
+	}
+
+	/** The service took the task, which is unfinished from now on. */
+	accepted(ticket: Ticket): void {
+		this.limits.accepted(ticket, this.clock.now());
+		this.quietSince = undefined;
+		this.hopeless = undefined;
+		this.wake();
+	}
+
+	/** Takes on a task of an earlier try, which may be unfinished still. */
+	adopt(): void {
+		this.limits.adopt();
+	}
+
+	/** The service certainly did not take the task. */
+	refused(ticket: Ticket, error: ServiceError): void {
+		const now = this.clock.now();
+		if (error.kind === 'unreachable') {
+			this.limits.notReached(ticket, now);
+		} else {
+			const { retryAfterMs = 0 } = error;
+			this.limits.refused(ticket, now, retryAfterMs);
+			this.lastRefusal = error;
+			this.askedUntil = Math.max(this.askedUntil, now + retryAfterMs);
+		}
+		this.quietSince ??= now;
+		this.wake();
+	}
+
+	/** A create ended in a way that says nothing of the account. */
+	ended(): void {
+		this.limits.ended();
+		this.wake();
+	}
+
+	/** An accepted task has ended at the service, or is not waited for any more. */
+	finished(): void {
+		this.limits.finished(this.clock.now());
+		this.quietSince = undefined;
+		this.hopeless = undefined;
+		this.wake();
+	}
+
+	/** How long nobody has been let in while nothing finished either, milliseconds. */
+	get quietMs(): number {
+		return this.quietSince === undefined ? 0 : this.clock.now() - this.quietSince;
+	}
+
+	/** How many times in a row no connection came about. */
+	get unreachable(): number {
+		return this.limits.unreachable;
+	}
+
+	/**
+	 * Sends nothing more for whoever has no more patience, until a task is let in or finishes after all.
+	 *
+	 * @param reason makes the error for each who waits
+	 */
+	giveUp(reason: () => Error, patienceMs: number): void {
+		this.hopeless = { reason, patienceMs };
+		this.wake();
+	}
+
+	/** Lets nobody in any more. */
+	close(): void {
+		this.closed = true;
+		this.wake();
+	}
+}
+
+function tooLong({ kind, message, description = '', statusCode }: ServiceError, pauseMs: number) {
+	return new ServiceError(kind, message, {
+		description:
+			`The service asks to wait for ${Math.ceil(pauseMs / 1000)} s more, which is longer than 'Timeout' in the options. ${description}`.trim(),
+		...(statusCode !== undefined && { statusCode }),
+	});
+}

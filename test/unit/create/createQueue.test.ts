@@ -1,0 +1,265 @@
+import { AccountLimits, type Ticket } from '../../../nodes/MediaGeneration/create/accountLimits';
+import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
+import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
+import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
+import { FakeClock } from '../support';
+
+const SECOND = 1000;
+const HOUR = 3600 * SECOND;
+
+const tooMany = (retryAfterMs?: number) =>
+	new ServiceError('tooManyRequests', 'Too many', {
+		description: 'Lower it.',
+		statusCode: 429,
+		...(retryAfterMs !== undefined && { retryAfterMs }),
+	});
+const unreachable = () => new ServiceError('unreachable', 'Not there');
+
+/** A queue whose random pauses are as long as they can be. */
+function opened(maxInFlight = 10, signal?: AbortSignal) {
+	const clock = new FakeClock();
+	const limits = new AccountLimits(maxInFlight, 100, 0, () => 1);
+	const queue = new CreateQueue(clock, limits, new RequestGap(clock), signal);
+	return { clock, queue };
+}
+
+async function enter(queue: CreateQueue, patienceMs = HOUR): Promise<Ticket> {
+	const ticket = await queue.enter(patienceMs);
+	if (!ticket) throw new Error('The queue is closed');
+	return ticket;
+}
+
+/** Somebody who waits for a place, and how far it has come. */
+function waiter(queue: CreateQueue, patienceMs = HOUR) {
+	const seen: { ticket?: Ticket | undefined; error?: unknown; done: boolean } = { done: false };
+	queue.enter(patienceMs).then(
+		(ticket) => Object.assign(seen, { ticket, done: true }),
+		(error: unknown) => Object.assign(seen, { error, done: true }),
+	);
+	return seen;
+}
+
+const settle = async () => await new Promise<void>((resolve) => setImmediate(resolve));
+
+/** Has so many tasks accepted, one after the other. */
+async function fill(queue: CreateQueue, count: number): Promise<void> {
+	for (let index = 0; index < count; index++) queue.accepted(await enter(queue));
+}
+
+describe('places', () => {
+	it('are handed out at some distance', async () => {
+		const { queue, clock } = opened();
+		await fill(queue, 3);
+		expect(clock.sleeps).toEqual([4, 4]);
+	});
+
+	it('are few at first, until tasks are accepted', async () => {
+		const { queue } = opened();
+		const tickets = [await enter(queue), await enter(queue), await enter(queue)];
+		const fourth = waiter(queue);
+		await settle();
+		expect(fourth.done).toBe(false);
+		for (const ticket of tickets) queue.accepted(ticket);
+		await settle();
+		expect(fourth.ticket).toBeDefined();
+	});
+
+	it('are never more than the user lets be unfinished', async () => {
+		const { queue } = opened(2);
+		await fill(queue, 2);
+		const third = waiter(queue);
+		await settle();
+		expect(third.done).toBe(false);
+		queue.finished();
+		await settle();
+		expect(third.ticket).toBeDefined();
+	});
+
+	it('are handed out in the order in which they were asked for', async () => {
+		const { queue } = opened(1);
+		await fill(queue, 1);
+		const order: number[] = [];
+		for (const index of [0, 1, 2]) {
+			void enter(queue).then((ticket) => {
+				order.push(index);
+				queue.accepted(ticket);
+				queue.finished();
+			});
+		}
+		queue.finished();
+		await settle();
+		expect(order).toEqual([0, 1, 2]);
+	});
+
+	it('are taken by tasks of an earlier try too', async () => {
+		const { queue } = opened(1);
+		queue.adopt();
+		const next = waiter(queue);
+		await settle();
+		expect(next.done).toBe(false);
+		queue.finished();
+		await settle();
+		expect(next.ticket).toBeDefined();
+	});
+
+	it('come back when a create says nothing of the account', async () => {
+		const { queue } = opened(1);
+		await enter(queue);
+		const next = waiter(queue);
+		queue.ended();
+		await settle();
+		expect(next.ticket).toBeDefined();
+	});
+});
+
+describe('after a refusal', () => {
+	it('a place that becomes free is taken at once', async () => {
+		const { queue, clock } = opened();
+		await fill(queue, 3);
+		queue.refused(await enter(queue), tooMany());
+		clock.sleeps.length = 0;
+		queue.finished();
+		await enter(queue);
+		expect(clock.sleeps.every((ms) => ms <= 4)).toBe(true);
+	});
+
+	it.each([1, 45])('a Retry-After of %d s is a pause of that length', async (seconds) => {
+		const { queue, clock } = opened();
+		queue.refused(await enter(queue), tooMany(seconds * SECOND));
+		await enter(queue);
+		expect(clock.sleeps).toEqual([seconds * SECOND]);
+	});
+
+	it.each([0, 10])('a Retry-After of %d ms shortens no pause', async (ms) => {
+		const { queue, clock } = opened();
+		for (let refusals = 0; refusals < 5; refusals++) queue.refused(await enter(queue), tooMany(ms));
+		expect(clock.now()).toBeGreaterThan(4 * SECOND);
+	});
+
+	it('pauses become longer, up to half a minute', async () => {
+		const { queue, clock } = opened();
+		for (let refusals = 0; refusals < 12; refusals++) queue.refused(await enter(queue), tooMany());
+		clock.sleeps.length = 0;
+		queue.refused(await enter(queue), tooMany());
+		expect(clock.sleeps).toEqual([30 * SECOND]);
+	});
+
+	it('a Retry-After of months is slept in pieces that a timer can hold', async () => {
+		const { queue, clock } = opened();
+		queue.refused(await enter(queue), tooMany(2000 * HOUR));
+		await enter(queue, 9000 * HOUR);
+		expect(Math.max(...clock.sleeps)).toBeLessThan(2 ** 31);
+		expect(clock.now()).toBe(2000 * HOUR);
+	});
+
+	it('a longer pause than one has patience for is an error that says so', async () => {
+		const { queue } = opened();
+		queue.refused(await enter(queue), tooMany(HOUR));
+		await expect(queue.enter(60 * SECOND)).rejects.toMatchObject({
+			kind: 'tooManyRequests',
+			statusCode: 429,
+			description: expect.stringMatching(/wait for 3600 s more.*Lower it\./) as string,
+		});
+	});
+});
+
+describe('a connection that did not come about', () => {
+	it('says nothing of how many tasks are let in', async () => {
+		const { queue } = opened(2);
+		queue.refused(await enter(queue), unreachable());
+		await fill(queue, 2);
+		expect(queue.unreachable).toBe(0);
+	});
+
+	it('is counted in a row, those that failed together once', async () => {
+		const { queue } = opened();
+		const together = [await enter(queue), await enter(queue)];
+		for (const ticket of together) queue.refused(ticket, unreachable());
+		queue.refused(await enter(queue), unreachable());
+		expect(queue.unreachable).toBe(2);
+	});
+
+	it('is followed by ever longer pauses', async () => {
+		const { queue, clock } = opened();
+		for (let count = 0; count < 4; count++) queue.refused(await enter(queue), unreachable());
+		expect(clock.sleeps.map((ms) => ms / SECOND)).toEqual([1, 2, 4]);
+	});
+});
+
+describe('the time in which nobody is let in', () => {
+	it('runs from the first refusal on', async () => {
+		const { queue, clock } = opened();
+		queue.refused(await enter(queue), tooMany());
+		const start = clock.now();
+		queue.refused(await enter(queue), tooMany());
+		clock.pass(10 * SECOND);
+		expect(queue.quietMs).toBe(clock.now() - start);
+	});
+
+	it.each(['accepted', 'finished'] as const)('ends when a task is %s', async (event) => {
+		const { queue, clock } = opened();
+		await fill(queue, 1);
+		const ticket = await enter(queue);
+		queue.refused(await enter(queue), tooMany());
+		clock.pass(10 * SECOND);
+		queue[event](ticket);
+		expect(queue.quietMs).toBe(0);
+	});
+});
+
+describe('the end', () => {
+	it('of a run lets nobody in any more, not even who waits', async () => {
+		const { queue } = opened(1);
+		await fill(queue, 1);
+		const waiting = [waiter(queue), waiter(queue)];
+		queue.close();
+		await settle();
+		expect(waiting).toEqual([
+			{ done: true, ticket: undefined },
+			{ done: true, ticket: undefined },
+		]);
+	});
+
+	it('comes before a place that becomes free at the same time', async () => {
+		const { queue } = opened(1);
+		await fill(queue, 1);
+		const waiting = waiter(queue);
+		await settle();
+		queue.close();
+		queue.finished();
+		await settle();
+		expect(waiting).toEqual({ done: true, ticket: undefined });
+	});
+
+	it('by a stop is heard by everybody who waits', async () => {
+		const stop = new AbortController();
+		const { queue } = opened(1, stop.signal);
+		await fill(queue, 1);
+		const waiting = [waiter(queue), waiter(queue)];
+		await settle();
+		stop.abort();
+		await settle();
+		expect(waiting.map(({ error }) => error instanceof Stopped)).toEqual([true, true]);
+	});
+
+	it('by a stop is heard in a pause too', async () => {
+		const stop = new AbortController();
+		const { queue } = opened(1, stop.signal);
+		queue.refused(await enter(queue), tooMany());
+		stop.abort();
+		await expect(queue.enter(HOUR)).rejects.toBeInstanceOf(Stopped);
+	});
+
+	it('without hope is for whoever has no more patience, until one is let in', async () => {
+		const { queue } = opened(1);
+		await fill(queue, 1);
+		const waiting = [waiter(queue), waiter(queue, 2 * HOUR), waiter(queue)];
+		queue.giveUp(() => new Error('No hope'), HOUR);
+		await settle();
+		expect(waiting.map(({ done }) => done)).toEqual([true, false, false]);
+		queue.finished();
+		await settle();
+		expect(waiting[1]?.ticket).toBeDefined();
+	});
+});
