@@ -18,11 +18,11 @@ import { type Clock, Stopped, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ReadPace } from '../wait/readPace';
 import { ExpectedCallbacks } from '../wait/expectedCallbacks';
-import { suspendWith } from '../wait/subExecution';
 import { SuspendedRun } from '../wait/suspendedRun';
 import { TaskReader } from '../wait/taskReader';
 import { ItemRun, type Output } from './itemRun';
 import { createdTasks, describePaid, withEarlierTask } from './paidTasks';
+import { settleSuspended } from './settleSuspended';
 import { callbackHint, showHints, summaryHint, triggerHint } from './runHints';
 
 /**
@@ -137,7 +137,13 @@ class Run {
 		await this.runItems(results);
 		if (this.signal?.aborted) throw this.explainEnd(new Stopped());
 		await this.deliveries.watch(this.context, this.plan.watchIntervalMs);
-		const settled = await attempt(async () => await this.settle(results));
+		const settled = await attempt(
+			async () =>
+				await settleSuspended(this.context, this.suspended, results, {
+					isStopping: this.failed,
+					watchIntervalMs: this.plan.watchIntervalMs,
+				}),
+		);
 		if ('error' in settled) throw this.explainEnd(settled.error);
 		const isSuspended = settled.value;
 
@@ -164,39 +170,6 @@ class Run {
 				? [result.toItem(this.context.getNode(), { item })]
 				: result;
 		});
-	}
-
-	/**
-	 * Decides what becomes of a run whose tasks this node does not poll: it is suspended where one is not finished. A
-	 * node that stops cannot be suspended, so then they are waited for.
-	 *
-	 * @param results takes the result of each item
-	 * @returns whether the execution is suspended
-	 * @throws Stopped where the execution was stopped
-	 */
-	private async settle(results: Array<ItemResult | undefined>): Promise<boolean> {
-		const { suspended, context } = this;
-		if (suspended.isEmpty) return false;
-		if (this.failed) {
-			await suspended.waitHere(results);
-			return false;
-		}
-		if (!(await suspended.isUnfinished())) {
-			await suspended.finish(results);
-			return false;
-		}
-		const state = suspended.state(context, results, this.plan.watchIntervalMs);
-		const begun = await attempt(async () => await suspendWith(context, state));
-		if ('value' in begun && begun.value) {
-			suspended.pendingResults(results);
-			return true;
-		}
-		const why = 'error' in begun && begun.error instanceof Error ? begun.error.message : '';
-		context.logger.warn(
-			`${context.getNode().name}: n8n did not suspend this execution, so it waits by polling. ${why}`,
-		);
-		await suspended.waitHere(results);
-		return false;
 	}
 
 	/** As many items at once as tasks may be in flight, in their order. */
