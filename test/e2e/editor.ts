@@ -223,6 +223,57 @@ export class Editor {
 		await this.get('collection-parameter-option').getByText(label, { exact: true }).click();
 	}
 
+	/** Adds a row to a list of fields, such as that of Edit Fields, and fills it in. */
+	async addField(list: string, name: string, type: string, value: string): Promise<void> {
+		const collection = this.get(`assignment-collection-${list}`);
+		const rows = collection.getByTestId('assignment');
+		const before = await rows.count();
+		await collection.getByText('Add Field').click();
+		const row = rows.nth(before);
+		await row.getByTestId('assignment-name').locator('input').fill(name);
+		await row.getByTestId('assignment-type-select').click();
+		await this.page.getByTestId(`action-${type}`).locator('visible=true').click();
+		await row.getByTestId('assignment-value').locator('input, textarea').first().fill(value);
+		await this.nextFrame();
+	}
+
+	/** Drags a field of the input panel into a list of fields, and gives the row that it makes another name. */
+	async dragField(field: string, list: string, name: string): Promise<void> {
+		const collection = this.get(`assignment-collection-${list}`);
+		const rows = collection.getByTestId('assignment');
+		const before = await rows.count();
+		const target = collection.getByTestId('assignment-collection-drop-area');
+		await target.scrollIntoViewIfNeeded();
+		await this.drag(this.get('ndv-input-panel').getByText(field, { exact: true }).first(), target);
+		await rows.nth(before).waitFor();
+		await rows.nth(before).getByTestId('assignment-name').locator('input').fill(name);
+		await this.nextFrame();
+	}
+
+	private async drag(source: Locator, target: Locator): Promise<void> {
+		const { mouse } = this.page;
+		const middle = async (what: Locator) => {
+			const box = await what.boundingBox();
+			if (!box) throw new Error('What is to be dragged is not to be seen.');
+			return [box.x + box.width / 2, box.y + box.height / 2] as const;
+		};
+		await mouse.move(...(await middle(source)));
+		await mouse.down();
+		await mouse.move(...(await middle(target)), { steps: 12 });
+		await this.nextFrame();
+		await mouse.up();
+	}
+
+	/** Adds an entry to a list, such as the files of a node or the elements of a form, and brings its fields. */
+	async addEntry(list: string, button: string): Promise<Locator> {
+		const collection = this.get(`fixed-collection-${list}`);
+		const entries = collection.getByTestId('fixed-collection-delete');
+		const before = await entries.count();
+		await collection.getByText(button, { exact: true }).click();
+		await entries.nth(before).waitFor();
+		return collection;
+	}
+
 	async switchOn(parameter: string): Promise<void> {
 		await this.parameter(parameter)
 			.getByRole('switch')

@@ -168,6 +168,49 @@ test('batch-of-prompts: a picture for each prompt, and the one that fails is sor
 	]);
 });
 
+describe('approve-before-you-pay', () => {
+	/** Runs it until it asks; answers as its form does. */
+	async function order(decision: string): Promise<[SimulatedTask[], Execution]> {
+		const { client, n8n } = stage;
+		const { id } = await importExample('approve-before-you-pay');
+		const executionId = await client.run(id);
+		await client.waitForSuspension(executionId, TIMEOUT_MS);
+		const asked = await client.getExecution(executionId);
+		const [{ count, costUsd, subject, text, formUrl } = {}] = jsonOf(asked, 'Write the message');
+		expect([count, costUsd]).toEqual([3, 0.24]);
+		expect(subject).toBe('3 pictures for 0.24 USD: shall they be ordered?');
+		expect(text).toContain('A red fox in fresh snow');
+		const { pathname, search } = new URL(String(formUrl));
+		const address = new URL(pathname + search, n8n.url);
+		const page = await (await fetch(address)).text();
+		expect(page).toContain('3 pictures for 0.24 USD');
+		return await creating(async () => {
+			const form = new FormData();
+			form.set('field-0', decision);
+			expect((await fetch(address, { method: 'POST', body: form })).status).toBe(200);
+			return await succeed(executionId);
+		});
+	}
+
+	test('creates nothing before the answer, and after it what was shown', async () => {
+		const before = stage.service.tasks.size;
+		const [tasks, execution] = await order('Order them');
+		expect(stage.service.tasks.size).toBe(before + 3);
+		const prompts = listed(readExample('approve-before-you-pay'), 'Prompts', 'prompts', 'prompt');
+		expect(promptsOf(tasks)).toEqual(prompts);
+		expect(jsonOf(execution, 'Dry run').every(({ dryRun }) => dryRun === true)).toBe(true);
+		expect(jsonOf(execution, 'Pictures').map(({ state }) => state)).toEqual(
+			Array(3).fill('SUCCESS'),
+		);
+	});
+
+	test('creates nothing where the answer is no', async () => {
+		const [tasks, execution] = await order('Order nothing');
+		expect(tasks).toEqual([]);
+		expect(jsonOf(execution, 'Not ordered')).toHaveLength(1);
+	});
+});
+
 test('image-to-video: each scene becomes a picture, and the picture a video file', async () => {
 	const [tasks, execution] = await creating(async () => await runExample('image-to-video'));
 	const example = readExample('image-to-video');

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { INodeProperties } from 'n8n-workflow';
+import type { INodeProperties, INodePropertyCollection } from 'n8n-workflow';
 import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
@@ -17,6 +17,9 @@ const flatten = (properties: INodeProperties[]): INodeProperties[] =>
 	properties.flatMap((property) => [
 		property,
 		...(property.type === 'collection' ? flatten(property.options as INodeProperties[]) : []),
+		...(property.type === 'fixedCollection'
+			? (property.options as INodePropertyCollection[]).flatMap(({ values }) => flatten(values))
+			: []),
 	]);
 
 const properties = [
@@ -54,7 +57,7 @@ const texts = ['nodes', 'credentials'].flatMap((folder) =>
 it('shows examples in placeholders', () => {
 	const placeholders = properties
 		// That of a collection is the label of its button.
-		.filter(({ type, placeholder }) => type !== 'collection' && placeholder !== undefined)
+		.filter(({ type, placeholder }) => !/collection$/i.test(type) && placeholder !== undefined)
 		.map(({ placeholder }) => placeholder);
 	expect(placeholders.length).toBeGreaterThan(5);
 	expect(placeholders.filter((placeholder) => !placeholder?.startsWith('e.g. '))).toEqual([]);

@@ -17,14 +17,14 @@ const keepsGoing = { onError: 'continueRegularOutput' as const };
 describe('the hint above the output', () => {
 	it('tells how many of the tasks failed and what the others cost', async () => {
 		const ran = await on.run(imageNode({}, keepsGoing), prompts('a', failing, 'c'));
-		expect(hints(ran)).toEqual(['1 of 3 tasks failed; 0.16 USD estimated']);
+		expect(hints(ran)).toEqual(['1 of 3 tasks failed; 0.16 USD estimated; 16 credits billed']);
 	});
 
 	it('is the same where the results are split', async () => {
 		on.service.configure({ resultCount: 3 });
 		const ran = await on.run(imageNode({ splitResults: true }), prompts('a', 'b'));
 		expect(ran.output).toHaveLength(6);
-		expect(hints(ran)).toEqual(['2 tasks created; 0.16 USD estimated']);
+		expect(hints(ran)).toEqual(['2 tasks created; 0.16 USD estimated; 48 credits billed']);
 	});
 
 	it('is there while the execution is suspended', async () => {
@@ -48,7 +48,7 @@ describe('the hint above the output', () => {
 		const twice = { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 };
 		on.service.configure({ readStatus: { status: 404, times: 3 } });
 		const ran = await on.run(imageNode({}, twice), prompts('a'));
-		expect(hints(ran)).toEqual(['1 task created; 0.08 USD estimated']);
+		expect(hints(ran)).toEqual(['1 task created; 0.08 USD estimated; 8 credits billed']);
 	});
 });
 

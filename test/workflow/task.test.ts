@@ -1,4 +1,4 @@
-import type { IDataObject } from 'n8n-workflow';
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { descriptionOf, field, IMAGE_MODEL, stage } from './support';
 
@@ -71,6 +71,38 @@ describe('Get', () => {
 		expect(field(output, 'taskId')).toEqual(taskIds);
 	});
 
+	it('takes many ids from one item, in their order, each linked to it', async () => {
+		const taskIds = Array.from({ length: 12 }, () => existing());
+		const [last = ''] = taskIds.splice(11);
+		const items = [{ json: { taskId: taskIds } }, ...ids(last)] as INodeExecutionData[];
+		const { output } = await on.run(taskNode('get', { options: { maxInFlight: 3 } }), items);
+		expect(field(output, 'taskId')).toEqual([...taskIds, last]);
+		expect(output.map(({ pairedItem }) => pairedItem)).toEqual([
+			...taskIds.map(() => ({ item: 0 })),
+			{ item: 1 },
+		]);
+	});
+
+	it('loses none of many ids where one is unknown and one cannot be meant', async () => {
+		const [a, b] = [existing(), existing()];
+		for (const onError of ['continueRegularOutput', 'continueErrorOutput'] as const) {
+			const node = { ...taskNode('get', { taskId: `${a}\n..\ntask-unknown\n${b}` }), onError };
+			const { output, errors } = await on.run(node, [{ json: {} }, { json: {} }]);
+			const isSplit = onError === 'continueErrorOutput';
+			expect(field(output, 'taskId').filter((id) => id === a || id === b)).toEqual([a, b, a, b]);
+			const failed = isSplit ? errors : output.filter(({ json }) => json.error !== undefined);
+			expect(field(failed, 'error')).toEqual([
+				expect.stringContaining("'..'"),
+				expect.stringContaining('task-unknown'),
+				expect.stringContaining("'..'"),
+				expect.stringContaining('task-unknown'),
+			]);
+			expect(failed.map(({ pairedItem }) => pairedItem)).toEqual(
+				[0, 0, 1, 1].map((item) => ({ item })),
+			);
+		}
+	});
+
 	it('sends no id to another endpoint', async () => {
 		const { error } = await on.run(taskNode('get'), ids('../credits'));
 		expect(error?.message).toContain('knows no task ../credits');
@@ -118,6 +150,15 @@ describe('Wait', () => {
 			record: { taskId, state: 'PENDING' },
 			error: expect.stringContaining(taskId) as string,
 		});
+	});
+
+	it('waits for many ids of one item at once', async () => {
+		const taskIds = Array.from({ length: 10 }, () => existing({ latencyMs: 9000 }));
+		const startedAt = Date.now();
+		const { output } = await on.run(taskNode('wait', { taskId: taskIds.join(', ') }));
+		expect(field(output, 'taskId')).toEqual(taskIds);
+		expect(field(output, 'state')).toEqual(Array(10).fill('SUCCESS'));
+		expect(Date.now() - startedAt).toBeLessThan(12_000);
 	});
 
 	it('waits for many tasks at once', async () => {

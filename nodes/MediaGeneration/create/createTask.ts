@@ -83,7 +83,7 @@ export class TaskCreator {
 	private async send(item: CreatePlan): Promise<SentTask> {
 		const input = await sentInput(this.context, item);
 		if (this.signal?.aborted) throw new Stopped();
-		const shown = { ...echo(item, input), ...referenceOf(item) };
+		const shown = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
 		const answer = attempt(async () => await this.request(item, input, shown));
 		const sent = await this.grace.wait(answer);
@@ -132,13 +132,13 @@ export class TaskCreator {
 	}
 
 	/** Never sent a second time: the first may have been taken, and would be paid for twice. */
-	private unknown({ model, input }: CreatePlan, error: ServiceError | undefined): ItemError {
+	private unknown(item: CreatePlan, error: ServiceError | undefined): ItemError {
 		const message = error?.message ?? 'Its answer was lost in an earlier try';
 		return new ItemError(`It is not known whether the task was created. ${message}`, {
 			description:
 				`The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again. ${error?.description ?? ''}`.trim(),
 			statusCode: error?.statusCode,
-			task: { model, input },
+			task: echo(item),
 		});
 	}
 

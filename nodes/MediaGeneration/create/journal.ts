@@ -1,6 +1,7 @@
 import { createHash } from 'crypto';
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
+import { ItemFile } from '../plan/itemFile';
 import { type CreatePlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTask } from '../service/client';
 import { isRecord } from '../shared/json';
@@ -115,8 +116,8 @@ export class Journal {
 
 	private createOf(item: CreatePlan): StoredCreate | undefined {
 		const creates = this.creates(item.itemIndex);
-		const wanted = requestDigest(item);
-		const isSame = (create: StoredCreate) => create.digest === wanted;
+		const wanted = [requestDigest(item), digestByField(item)];
+		const isSame = ({ digest }: StoredCreate) => wanted.includes(digest);
 		const isOwn = (create: StoredCreate) =>
 			create.execution === this.execution && (!this.isTool || isSame(create));
 		return creates.find(isOwn) ?? creates.findLast(isSame);
@@ -135,9 +136,27 @@ export class Journal {
 }
 
 /** Unchanged since 0.1.0, whose executions may be retried: without files it must stay what it is. */
-function requestDigest({ model, input, image, completion }: CreatePlan): string {
+function requestDigest({ model, input, completion }: CreatePlan): string {
+	return digestOf(model, input, null, completion);
+}
+
+/** How 0.1.0 knew a request with a reference image: by the field of the item, and not by the file in it. */
+function digestByField({ model, input, completion }: CreatePlan): string | undefined {
+	const entry = Object.entries(input).find(([, value]) => value instanceof ItemFile);
+	if (!entry || !(entry[1] instanceof ItemFile)) return undefined;
+	const [field, { source: binaryPropertyName }] = entry;
+	const { [field]: _file, ...rest } = input;
+	return digestOf(model, rest, { field, binaryPropertyName }, completion);
+}
+
+function digestOf(
+	model: string,
+	input: IDataObject,
+	image: IDataObject | null,
+	completion: string,
+) {
 	// To be waited for or not is the same task: only a callback makes it another.
 	const callback = completion === 'trigger' || completion === 'suspend' ? completion : null;
-	const request = JSON.stringify([model, input, image ?? null, callback]);
+	const request = JSON.stringify([model, input, image, callback]);
 	return createHash('sha256').update(request).digest('hex').slice(0, 16);
 }

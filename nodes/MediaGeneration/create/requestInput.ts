@@ -1,33 +1,43 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
+import { ItemFile } from '../plan/itemFile';
 import type { CreatePlan } from '../plan/itemPlan';
+import { cutDataUri, cutDataUris, mapEntries } from '../shared/dataUri';
 
-/** Longer data URIs are cut in the output: a batch of pictures would swell the execution's data by all of them. */
-const MAX_ECHOED_IMAGE = 4096;
-
-/** The input as it is sent: a reference image is read at this moment, so that one at a time is in memory. */
+/** The input as it is sent: the files are read at this moment, so that those of one item at a time are in memory. */
 export async function sentInput(
 	{ helpers }: IExecuteFunctions,
-	{ input, image, itemIndex }: CreatePlan,
+	{ input, itemIndex }: CreatePlan,
 ): Promise<IDataObject> {
-	if (!image || image.field in input) return input;
-	const { mimeType } = helpers.assertBinaryData(itemIndex, image.binaryPropertyName);
-	const buffer = await helpers.getBinaryDataBuffer(itemIndex, image.binaryPropertyName);
-	return { ...input, [image.field]: `data:${mimeType};base64,${buffer.toString('base64')}` };
+	const uris = new Map<ItemFile, string>();
+	for (const file of filesIn(input)) {
+		const buffer = await helpers.getBinaryDataBuffer(itemIndex, file.source);
+		const uri = file.uriStart + buffer.toString('base64');
+		file.shown = cutDataUri(uri);
+		uris.set(file, uri);
+	}
+	return uris.size === 0 ? input : replaceIn(input, (file) => uris.get(file));
 }
 
-/**
- * The fields `model` and `input` of an output item.
- *
- * @param input what was sent, so that nothing is read a second time for a task that is paid for
- */
-export function echo({ model, image }: CreatePlan, input: IDataObject): IDataObject {
-	const field = image?.field;
-	const picture = field === undefined ? undefined : input[field];
-	if (field === undefined || typeof picture !== 'string' || picture.length <= MAX_ECHOED_IMAGE) {
-		return { model, input };
-	}
-	// By way of a buffer: a part of a text keeps the whole of it in memory.
-	const start = Buffer.from(picture.slice(0, 64)).toString();
-	return { model, input: { ...input, [field]: `${start}… (${picture.length} characters)` } };
+/** The fields `model` and `input` of an output item, long data URIs cut. Nothing is read for it. */
+export function echo({ model, input }: Pick<CreatePlan, 'model' | 'input'>): IDataObject {
+	return { model, input: cutDataUris(replaceIn(input, ({ shown }) => shown)) as IDataObject };
+}
+
+/** @returns the characters of the body that the input comes to, without reading its files */
+export function sentLength({ input }: CreatePlan): number {
+	const uris = filesIn(input).reduce((sum, file) => sum + file.uriLength, 0);
+	return uris + JSON.stringify(input).length;
+}
+
+function filesIn(value: unknown): ItemFile[] {
+	if (value instanceof ItemFile) return [value];
+	return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesIn) : [];
+}
+
+/** A copy of the input with its files replaced. */
+function replaceIn(input: IDataObject, replace: (file: ItemFile) => unknown): IDataObject {
+	const visit = (value: unknown): unknown =>
+		value instanceof ItemFile ? replace(value) : mapEntries(value, visit);
+	return visit(input) as IDataObject;
 }

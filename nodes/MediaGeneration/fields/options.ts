@@ -28,6 +28,27 @@ const timeout: INodeProperties = {
 		'How long to wait for each task. A task that takes longer is not lost: it goes on at the service.',
 };
 
+const inputField: INodeProperties = {
+	displayName: 'Input Field',
+	name: 'inputField',
+	type: 'string',
+	default: '',
+	placeholder: 'e.g. first_frame',
+	description:
+		'Name of the field of the model input that takes the file. Several files with the same name become a list; end the name with [] for a list also of one.',
+};
+
+const binaryPropertyName: INodeProperties = {
+	displayName: 'Input Data Field Name',
+	name: 'binaryPropertyName',
+	type: 'string',
+	default: 'data',
+	placeholder: 'e.g. data',
+	hint: 'The name of the input field containing the file',
+	description:
+		'Name of the binary field of the incoming item, several names with commas between them, or an expression that gives the file of a node before',
+};
+
 const download = { show: { '/completion': ['poll', 'suspend'], ...creates } };
 const split = { show: { '/completion': ['poll'], ...creates } };
 const downloadOfTask = { show: { '/operation': ['get', 'wait'] } };
@@ -52,16 +73,38 @@ export const optionFields: INodeProperties[] = [
 		options: [
 			...shownWhen(
 				{
+					displayName: 'Additional Fields',
+					name: 'additionalFields',
+					type: 'assignmentCollection',
+					default: {},
+					description:
+						'For input fields of the model that are not above, such as a seed or a style, without writing JSON. They win over the fields above.',
+				},
+				{ show: creates },
+			),
+			...shownWhen(
+				{
 					displayName: 'Additional Input',
 					name: 'additionalInput',
 					type: 'json',
 					default: '{}',
 					description:
-						'Further fields of the model input as a JSON object, e.g. { "seed": 7 }. They win over the fields above.',
+						'For those who write JSON: further input fields of the model as an object, e.g. { "seed": 7 }. They win over all other fields.',
 				},
 				{ show: creates },
 			),
 			...shownWhen(outputOptions.downloadResults, download, downloadOfTask),
+			...shownWhen(
+				{
+					displayName: 'Dry Run',
+					name: 'dryRun',
+					type: 'boolean',
+					default: false,
+					description:
+						'Whether to send nothing, and only show what each item would send and cost; for a look, or an approval, before you pay',
+				},
+				{ show: creates },
+			),
 			...shownWhen(
 				{
 					displayName: 'Duration Field',
@@ -72,6 +115,22 @@ export const optionFields: INodeProperties[] = [
 					description: 'Name of the field of the model input that takes the duration',
 				},
 				video,
+			),
+			...shownWhen(
+				{
+					displayName: 'Files',
+					name: 'files',
+					type: 'fixedCollection',
+					typeOptions: { multipleValues: true, sortable: true },
+					placeholder: 'Add File',
+					default: {},
+					description:
+						'For files that the model takes: first and last frame, reference pictures, a picture to edit, a sound. Sent along with the task.',
+					options: [
+						{ displayName: 'File', name: 'file', values: [inputField, binaryPropertyName] },
+					],
+				},
+				{ show: creates },
 			),
 			...shownWhen(
 				{
@@ -121,6 +180,18 @@ export const optionFields: INodeProperties[] = [
 				undefined,
 			),
 			...shownWhen(pollInterval, waits, waitsForTask),
+			...shownWhen(
+				{
+					displayName: 'Price per Task (USD)',
+					name: 'pricePerTaskUsd',
+					type: 'number',
+					typeOptions: { minValue: 0, numberPrecision: 4 },
+					default: 0,
+					description:
+						"For a model whose price this node does not know: what one task costs, so that the estimate and 'Max Cost (USD)' hold for it",
+				},
+				{ show: creates },
+			),
 			...shownWhen(outputOptions.outputBinaryField, ofFile(download), ofFile(downloadOfTask)),
 			...shownWhen(
 				{

@@ -58,11 +58,11 @@ export const taskFields: INodeProperties[] = [
 		displayName: 'Input',
 		name: 'input',
 		type: 'json',
-		required: true,
 		typeOptions: { rows: 6 },
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
 		default: '{\n  "prompt": ""\n}',
-		description: 'Input of the model as a JSON object, which is sent unchanged',
+		description:
+			"Input of the model as a JSON object, which is sent unchanged. It may stay as it is where the options have 'Additional Fields'.",
 	},
 	{
 		displayName: 'Task ID',
@@ -73,6 +73,7 @@ export const taskFields: INodeProperties[] = [
 		default: '',
 		placeholder: 'e.g. task-12345',
 		hint: "The 'taskId' that the creating node put out",
-		description: 'ID that the service returned when the task was created',
+		description:
+			'ID that the service returned when the task was created, or several: a list, or a text with commas or line breaks between them',
 	},
 ];

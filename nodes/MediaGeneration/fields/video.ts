@@ -87,7 +87,8 @@ export const videoFields: INodeProperties[] = [
 		default: 'data',
 		placeholder: 'e.g. data',
 		hint: 'The name of the input field containing the picture',
-		description: 'Name of the binary field of the incoming item that holds the picture',
+		description:
+			'Name of the binary field of the incoming item that holds the picture, several with commas between them, or an expression that gives the file of a node before',
 	},
 	{
 		displayName: 'Duration (Seconds)',

@@ -1,7 +1,7 @@
 import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
-import type { CreatePlan, ItemPlan } from './itemPlan';
+import { type CreatePlan, createsIn, type ItemPlan } from './itemPlan';
 
 /** @throws ItemError where the known price is above the budget, or cannot be known */
 export function checkBudget(items: Array<ItemPlan | ItemError>, first: ItemParameters): void {
@@ -10,22 +10,18 @@ export function checkBudget(items: Array<ItemPlan | ItemError>, first: ItemParam
 		min: 0,
 	});
 	if (budget === 0) return;
-	const creates = items.filter(
-		(item): item is CreatePlan => 'kind' in item && item.kind === 'create',
-	);
+	const creates = createsIn(items);
 	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
 	if (unknown) {
 		throw new ItemError(
 			`The price of item ${unknown.itemIndex} (model '${unknown.model}') is not known, so the limit of ${budget} USD cannot be kept`,
 			{
 				description:
-					"Set a 'Duration' if it is a video, use a model whose price is known, or remove 'Max Cost (USD)'. Items are counted from 0, as in n8n's editor. No task was created.",
+					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. Items are counted from 0, as in n8n's editor. No task was created.",
 			},
 		);
 	}
-	const total = roundUsd(
-		creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0),
-	);
+	const total = knownCostUsd(creates);
 	if (total > budget) {
 		throw new ItemError(
 			`${creates.length} tasks would cost ${total} USD, which is above the limit of ${budget} USD`,
@@ -35,4 +31,9 @@ export function checkBudget(items: Array<ItemPlan | ItemError>, first: ItemParam
 			},
 		);
 	}
+}
+
+/** @returns US dollars: what the tasks of known price cost together */
+export function knownCostUsd(creates: readonly CreatePlan[]): number {
+	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
 }

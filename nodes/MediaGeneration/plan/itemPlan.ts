@@ -1,11 +1,13 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import type { OutputOptions } from '../report/outputOptions';
+import type { ItemError } from '../shared/itemError';
 
 /** When a created task's item leaves the node. */
 export type Completion = 'poll' | 'suspend' | 'trigger' | 'return';
 
 export interface PlanBase {
+	/** The input item. It may name many tasks to read, but only ever creates one. */
 	itemIndex: number;
 	pollIntervalMs: number;
 	/** Milliseconds to wait for the task, from the moment it is created. */
@@ -19,9 +21,10 @@ export interface CreatePlan extends PlanBase {
 	kind: 'create';
 	completion: Completion;
 	model: string;
+	/** The input of the task, in which files stand as `ItemFile` until the task is created. */
 	input: IDataObject;
-	/** Binary data of the item that goes into `input` as a data URI, when the task is created and not before. */
-	image?: { field: string; binaryPropertyName: string };
+	/** Whether the task is only to be shown, and not created. */
+	isDry?: true;
 	/** Where the service calls back, token included. */
 	webhookUrl?: string;
 	/** US dollars; undefined where the price is not known. */
@@ -44,4 +47,8 @@ export type ItemPlan = CreatePlan | ReadPlan;
 /** What the user tells the task by, as a field of its item. */
 export function referenceOf({ reference }: ItemPlan): IDataObject {
 	return reference === undefined ? {} : { reference };
+}
+
+export function createsIn(items: ReadonlyArray<ItemPlan | ItemError>): CreatePlan[] {
+	return items.filter((item): item is CreatePlan => 'kind' in item && item.kind === 'create');
 }

@@ -1,27 +1,35 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
+import { hasCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
-import type { CreatePlan } from './itemPlan';
+import { withFilesIn } from './furtherInput';
+import { findFiles } from './itemFile';
 
 /** The field of the model's input that takes a video's duration. */
 export function durationField(parameters: ItemParameters): string {
 	return parameters.optionText('durationField', 'duration');
 }
 
-type MediaInput = Pick<CreatePlan, 'input' | 'image'>;
-
-/** The input of a task as JSON. */
-export function readRawInput(parameters: ItemParameters): MediaInput {
+/** The input of a task as JSON; the template that nobody has filled in counts as empty. */
+export function readRawInput(parameters: ItemParameters): IDataObject {
 	const input = parameters.jsonObject(parameters.value('input'), 'Input');
-	if (Object.keys(input).length === 0) {
-		throw new ItemError("The parameter 'Input' is empty", {
+	return input.prompt === '' && Object.keys(input).length === 1 ? {} : input;
+}
+
+/** @throws ItemError where there is nothing to send, or a file that only an output's sketch is left of */
+export function checkInput(input: IDataObject): void {
+	if (hasCutDataUri(input)) {
+		throw new ItemError('The input has a file that is cut short, as outputs show files', {
 			description:
-				'Write the input of the model as a JSON object, e.g. { "prompt": "a lighthouse at dusk" }.',
+				"Add the option 'Files' with the binary field of the item in place of what a node before has put out in 'input'.",
 		});
 	}
-	// A copy: the object may be the one that a node before put out.
-	return { input: { ...input } };
+	if (Object.keys(input).length > 0) return;
+	throw new ItemError("The parameter 'Input' is empty", {
+		description:
+			'Write the input of the model as a JSON object, e.g. { "prompt": "a lighthouse at dusk" }, or add the option \'Additional Fields\'.',
+	});
 }
 
 /** The input of an image or a video, from its fields. */
@@ -29,7 +37,7 @@ export function readMediaInput(
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
 	resource: unknown,
-): MediaInput {
+): IDataObject {
 	const input: IDataObject = {
 		prompt: parameters.requiredText(
 			'prompt',
@@ -37,7 +45,7 @@ export function readMediaInput(
 			'Describe what is to be generated. If the prompt is an expression, check that the incoming item has that field.',
 		),
 	};
-	if (resource !== 'video') return { input };
+	if (resource !== 'video') return input;
 
 	const seconds = parameters.number(parameters.value('durationSeconds'), 'Duration', {
 		fallback: 0,
@@ -49,28 +57,23 @@ export function readMediaInput(
 	const imageField = parameters.optionText('imageField', 'image_url');
 	switch (parameters.value('imageSource')) {
 		case 'none':
-			return { input };
+			return input;
 		case 'binary': {
-			const binaryPropertyName = parameters.requiredText(
-				'binaryPropertyName',
-				'Input Data Field Name',
-				"Enter the name of the field that holds the picture, e.g. 'data'.",
-			);
-			const { mimeType } = context.helpers.assertBinaryData(
-				parameters.itemIndex,
-				binaryPropertyName,
-			);
-			if (!mimeType.startsWith('image/')) {
+			const label = 'Input Data Field Name';
+			const value = parameters.value('binaryPropertyName');
+			const files = findFiles(parameters, context, value, label);
+			const other = files.find(({ mimeType }) => !mimeType.startsWith('image/'));
+			if (other) {
 				throw new ItemError(
-					`The field '${binaryPropertyName}' holds '${mimeType}' and not a picture`,
-					{ description: "Choose a field with a picture in 'Input Data Field Name'." },
+					`The field '${other.name}' holds '${other.mimeType}' and not a picture`,
+					{ description: `Choose a field with a picture in '${label}'.` },
 				);
 			}
-			return { input, image: { field: imageField, binaryPropertyName } };
+			return withFilesIn(input, imageField, files);
 		}
 		default:
 			input[imageField] = readImageUrl(parameters);
-			return { input };
+			return input;
 	}
 }
 

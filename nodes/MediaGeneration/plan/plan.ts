@@ -6,13 +6,20 @@ import { resumeUrl } from '../callback/suspension';
 import { readOutputOptions } from '../report/outputOptions';
 import { estimateCostUsd } from '../service/prices';
 import type { Connection } from '../service/connect';
-import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
 import { checkBudget } from './budget';
 import { readCallbackAddress, readReference } from './callbackTarget';
-import type { Completion, ItemPlan, PlanBase } from './itemPlan';
-import { durationField, readMediaInput, readRawInput } from './mediaInput';
+import { withFurtherInput } from './furtherInput';
+import {
+	type Completion,
+	type CreatePlan,
+	createsIn,
+	type ItemPlan,
+	type PlanBase,
+} from './itemPlan';
+import { checkInput, durationField, readMediaInput, readRawInput } from './mediaInput';
+import { readTaskIds } from './taskIds';
 
 /** The specification's bounds for the time between two reads of one task (section 4.2). */
 export const MIN_POLL_INTERVAL_SECONDS = 2;
@@ -34,9 +41,13 @@ const READS = ['get', 'wait', 'redeliver'];
 export interface RunPlan {
 	/** Milliseconds between two looks for tasks that nobody polls; 0 lets it grow with the time waited. */
 	watchIntervalMs: number;
-	/** What is to be done for each input item, or why it cannot be done. */
+	/** What is to be done, in the order of the input items, or why it cannot be done. */
 	items: Array<ItemPlan | ItemError>;
+	/** The input item that each of these belongs to. */
+	inputOf: number[];
 	maxInFlight: number;
+	/** Whether nothing is to be sent. */
+	isDry: boolean;
 }
 
 /**
@@ -51,24 +62,29 @@ export function planRun(context: IExecuteFunctions, service: Service): RunPlan {
 	// One for all items: n8n needs longer to evaluate it than for all the rest of an item.
 	let resume: { webhookUrl?: string } | undefined;
 	const resumeAddress = () => (resume ??= resumeAddressOf(context, service));
-	const items = Array.from({ length: count }, (_, itemIndex) => {
-		try {
-			return planItem(new ItemParameters(context, itemIndex), context, service, resumeAddress);
-		} catch (error) {
-			return ItemError.from(error);
-		}
-	});
+	const planned = Array.from({ length: count }, (_, itemIndex) =>
+		planItem(context, itemIndex, service.apiKey, resumeAddress).map((item) => ({
+			item,
+			itemIndex,
+		})),
+	).flat();
+	const items = planned.map(({ item }) => item);
+	const inputOf = planned.map(({ itemIndex }) => itemIndex);
 	// What holds for the whole run is read from the first item whose parameters can be read.
-	const readable = items.findIndex((item) => !(item instanceof ItemError));
-	if (readable === -1) return { items, maxInFlight: 1, watchIntervalMs: 0 };
-	const first = new ItemParameters(context, readable);
+	const readable = items.find((item): item is ItemPlan => !(item instanceof ItemError));
+	if (readable === undefined) {
+		return { items, inputOf, maxInFlight: 1, watchIntervalMs: 0, isDry: false };
+	}
+	const first = new ItemParameters(context, readable.itemIndex);
 	checkBudget(items, first);
 	const maxInFlight = first.number(first.option('maxInFlight'), 'Max Tasks in Flight', {
 		fallback: 10,
 		min: 1,
 		whole: true,
 	});
-	return { items, maxInFlight, watchIntervalMs: readWatchInterval(first) };
+	// Where an expression says so of one item alone, nothing is sent either: the bill could not be taken back.
+	const isDry = createsIn(items).some((item) => item.isDry);
+	return { items, inputOf, maxInFlight, watchIntervalMs: readWatchInterval(first), isDry };
 }
 
 function readWatchInterval(parameters: ItemParameters): number {
@@ -84,13 +100,28 @@ function readWatchInterval(parameters: ItemParameters): number {
 }
 
 function planItem(
-	parameters: ItemParameters,
 	context: IExecuteFunctions,
-	service: Service,
+	itemIndex: number,
+	apiKey: string,
 	resumeAddress: () => { webhookUrl?: string },
-): ItemPlan {
+): Array<ItemPlan | ItemError> {
+	try {
+		const parameters = new ItemParameters(context, itemIndex);
+		const base = readBase(parameters);
+		const isRead =
+			parameters.value('resource') === 'task' &&
+			READS.includes(String(parameters.value('operation')));
+		return isRead
+			? planReads(base, parameters, context, apiKey)
+			: [planCreate(base, parameters, context, apiKey, resumeAddress)];
+	} catch (error) {
+		return [ItemError.from(error)];
+	}
+}
+
+function readBase(parameters: ItemParameters): PlanBase {
 	const reference = readReference(parameters);
-	const base: PlanBase = {
+	return {
 		itemIndex: parameters.itemIndex,
 		pollIntervalMs:
 			1000 *
@@ -110,21 +141,35 @@ function planItem(
 		output: readOutputOptions((name) => parameters.option(name)),
 		...(reference !== undefined && { reference }),
 	};
-	const resource = parameters.value('resource');
-	const operation = parameters.value('operation');
-	if (resource === 'task' && READS.includes(String(operation))) {
-		return {
-			...base,
-			kind: 'read',
-			taskId: readTaskId(parameters),
-			wait: operation === 'wait',
-			...(operation === 'redeliver' && {
-				redeliverTo: readCallbackAddress(parameters, context, service.apiKey, reference),
-				startAgain: parameters.option('startAgain') === true,
-			}),
-		};
-	}
+}
 
+/** One for each task id of the item. */
+function planReads(
+	base: PlanBase,
+	parameters: ItemParameters,
+	context: IExecuteFunctions,
+	apiKey: string,
+): Array<ItemPlan | ItemError> {
+	const operation = parameters.value('operation');
+	const taskIds = readTaskIds(parameters);
+	const redeliver = operation === 'redeliver' && {
+		redeliverTo: readCallbackAddress(parameters, context, apiKey, base.reference),
+		startAgain: parameters.option('startAgain') === true,
+	};
+	return taskIds.map((taskId) =>
+		taskId instanceof ItemError
+			? taskId
+			: { ...base, kind: 'read', taskId, wait: operation === 'wait', ...redeliver },
+	);
+}
+
+function planCreate(
+	base: PlanBase,
+	parameters: ItemParameters,
+	context: IExecuteFunctions,
+	apiKey: string,
+	resumeAddress: () => { webhookUrl?: string },
+): CreatePlan {
 	const completion = readCompletion(parameters);
 	const model = parameters
 		.requiredText(
@@ -133,12 +178,15 @@ function planItem(
 			'Enter a model identifier such as imagevendor/image-model-2-text-to-image.',
 		)
 		.trim();
-	const { input, image } =
+	const resource = parameters.value('resource');
+	const fields =
 		resource === 'task' ? readRawInput(parameters) : readMediaInput(parameters, context, resource);
-	Object.assign(
-		input,
-		parameters.jsonObject(parameters.option('additionalInput'), 'Additional Input'),
-	);
+	const input = withFurtherInput(fields, parameters, context);
+	checkInput(input);
+	const price = parameters.number(parameters.option('pricePerTaskUsd'), 'Price per Task (USD)', {
+		fallback: 0,
+		min: 0,
+	});
 	return {
 		...base,
 		kind: 'create',
@@ -147,12 +195,12 @@ function planItem(
 		...(completion === 'suspend' && { output: { ...base.output, split: false } }),
 		model,
 		input,
-		...(image && { image }),
+		...(parameters.flag('dryRun', 'Dry Run') && { isDry: true }),
 		...(completion === 'suspend' && resumeAddress()),
 		...(completion === 'trigger' && {
-			webhookUrl: readCallbackAddress(parameters, context, service.apiKey, reference),
+			webhookUrl: readCallbackAddress(parameters, context, apiKey, base.reference),
 		}),
-		estimatedCostUsd: estimateCostUsd(model, input, durationField(parameters)),
+		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};
 }
 
@@ -168,19 +216,6 @@ function resumeAddressOf(
 ): { webhookUrl?: string } {
 	const url = resumeUrl(context);
 	return isOutOfReach(url, baseUrl) ? {} : { webhookUrl: callbackAddress(url, apiKey) };
-}
-
-function readTaskId(parameters: ItemParameters): string {
-	const wayOut =
-		'Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}.';
-	const text = parameters.requiredText('taskId', 'Task ID', wayOut);
-	const taskId = asTaskId(text);
-	if (taskId === undefined) {
-		throw new ItemError(`The parameter 'Task ID' cannot be a task id: '${text.slice(0, 100)}'`, {
-			description: wayOut,
-		});
-	}
-	return taskId;
 }
 
 function readCompletion(parameters: ItemParameters): Completion {

@@ -20,10 +20,11 @@ import { ReadPace } from '../wait/readPace';
 import { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import { SuspendedRun } from '../wait/suspendedRun';
 import { TaskReader } from '../wait/taskReader';
+import { dryRun } from './dryRun';
 import { ItemRun, type Output } from './itemRun';
 import { createdTasks, describePaid, withEarlierTask } from './paidTasks';
 import { settleSuspended } from './settleSuspended';
-import { callbackHint, showHints, summaryHint, triggerHint } from './runHints';
+import { callbackHint, showHints, summaryHint, triggerHint, warnOfSize } from './runHints';
 
 /**
  * One run of the action node: plan, create, wait, output.
@@ -55,6 +56,7 @@ export async function runTasks(
 			return error.toItem(context.getNode(), { item });
 		});
 	}
+	if (plan.isDry) return dryRun(context, plan);
 	const run = new Run(context, connection, plan, journal, clock);
 	return run.finish();
 }
@@ -127,9 +129,12 @@ class Run {
 	}
 
 	async finish(): Promise<INodeExecutionData[]> {
-		const { items } = this.plan;
+		const { items, inputOf } = this.plan;
+		const large = warnOfSize(this.context, items);
 		const results: Array<ItemResult | undefined> = items.map((item, index) =>
-			item instanceof ItemError ? withEarlierTask(item, this.journal.taskOf(index)) : undefined,
+			item instanceof ItemError
+				? withEarlierTask(item, this.journal.taskOf(inputOf[index] ?? 0))
+				: undefined,
 		);
 		// Nothing is paid for a batch that cannot come out whole.
 		this.failed = !this.goesOn && results.some((result) => result !== undefined);
@@ -154,7 +159,7 @@ class Run {
 		// cancelled and retried: then the journal is still needed.
 		if (!isSuspended && error === undefined) this.journal.close();
 		const where = callbackHint(items, this.connection.baseUrl) ?? triggerHint(items, results);
-		showHints(this.context, summaryHint(items, results), where);
+		showHints(this.context, summaryHint(items, results), large, where);
 		const output = this.itemsOf(results);
 		if (!isSuspended) return output;
 		storeInput(this.context, output);
@@ -164,29 +169,27 @@ class Run {
 	}
 
 	private itemsOf(results: ReadonlyArray<ItemResult | undefined>): INodeExecutionData[] {
-		return results.flatMap((result, item) => {
-			if (result === undefined) return [];
-			return result instanceof ItemError
-				? [result.toItem(this.context.getNode(), { item })]
-				: result;
+		return results.flatMap((result, index) => {
+			if (!(result instanceof ItemError)) return result ?? [];
+			return [result.toItem(this.context.getNode(), { item: this.plan.inputOf[index] ?? 0 })];
 		});
 	}
 
 	/** As many items at once as tasks may be in flight, in their order. */
 	private async runItems(results: Array<ItemResult | undefined>): Promise<void> {
 		const { items, maxInFlight } = this.plan;
-		const queue = items.filter((item): item is ItemPlan => !(item instanceof ItemError)).values();
+		const queue = items.entries();
 		const outputs: Array<Promise<Attempt<void>>> = [];
-		const put = async (item: ItemPlan, output: Output) => {
-			const made = this.attemptItem(item, async () => await this.outputs.run(output));
-			results[item.itemIndex] = await made;
+		const put = async (index: number, item: ItemPlan, output: Output) => {
+			results[index] = await this.attemptItem(item, async () => await this.outputs.run(output));
 		};
 		const worker = async () => {
-			for (const item of queue) {
+			for (const [index, item] of queue) {
 				if (this.failed) return;
+				if (item instanceof ItemError) continue;
 				const brought = await this.attemptItem(item, async () => await this.itemRun.run(item));
-				if (brought instanceof ItemError) results[item.itemIndex] = brought;
-				else outputs.push(attempt(async () => await put(item, brought)));
+				if (brought instanceof ItemError) results[index] = brought;
+				else outputs.push(attempt(async () => await put(index, item, brought)));
 			}
 		};
 		const workers = Array.from({ length: Math.min(maxInFlight, items.length) }, () => worker);
@@ -217,7 +220,7 @@ class Run {
 		const description = [error.description, describePaid(this.created, this.journal)]
 			.filter(Boolean)
 			.join('\n\n');
-		return error.toNodeError(node, index, description || undefined);
+		return error.toNodeError(node, this.plan.inputOf[index], description || undefined);
 	}
 
 	/** Why the run ended before its items did: it was stopped, as a rule. */

@@ -1,10 +1,14 @@
 import type { IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import { isOutOfReach } from '../callback/reachability';
+import { sentLength } from '../create/requestInput';
 import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import type { ItemResult } from '../report/outcome';
-import type { CreatePlan, ItemPlan } from '../plan/itemPlan';
+import { createsIn, type ItemPlan } from '../plan/itemPlan';
+
+/** A body of this size is refused by many servers. */
+const LARGE_BODY_BYTES = 20 * 2 ** 20;
 
 /**
  * Sums a run up for the output panel: what failed, and what the tasks cost by the published prices.
@@ -44,8 +48,7 @@ export function callbackHint(
 	items: ReadonlyArray<ItemPlan | ItemError>,
 	baseUrl: string,
 ): NodeExecutionHint | undefined {
-	const address = items
-		.filter((item): item is CreatePlan => 'kind' in item && item.kind === 'create')
+	const address = createsIn(items)
 		.map(({ webhookUrl }) => webhookUrl)
 		.find((url) => url !== undefined && isOutOfReach(url, baseUrl));
 	if (address === undefined) return undefined;
@@ -76,6 +79,32 @@ export function triggerHint(
 	};
 }
 
+/** Warns of requests that are larger than services usually take. It is not refused: where the limit is, nobody has said. */
+export function sizeWarning(
+	items: ReadonlyArray<ItemPlan | ItemError>,
+): NodeExecutionHint | undefined {
+	const large = createsIn(items).filter((item) => sentLength(item) > LARGE_BODY_BYTES);
+	const [first] = large;
+	if (first === undefined) return undefined;
+	const size = Math.ceil(sentLength(first) / 2 ** 20);
+	const others = large.length > 1 ? ` (and ${count(large.length - 1, 'other item')})` : '';
+	return {
+		message: `The request of item ${first.itemIndex}${others} has about ${size} MiB, since a file grows by a third on its way. The service may refuse more than ${LARGE_BODY_BYTES / 2 ** 20} MiB: send smaller files, or the address of the file.`,
+		type: 'warning',
+		location: 'outputPane',
+	};
+}
+
+/** Warns of large requests, in the log before the tasks are paid for. @returns the same for the output panel */
+export function warnOfSize(
+	context: IExecuteFunctions,
+	items: ReadonlyArray<ItemPlan | ItemError>,
+): NodeExecutionHint | undefined {
+	const warning = sizeWarning(items);
+	if (warning) context.logger.warn(`${context.getNode().name}: ${warning.message}`);
+	return warning;
+}
+
 /** Shows hints in the output panel of the run. */
 export function showHints(
 	context: IExecuteFunctions,
@@ -95,6 +124,8 @@ interface End {
 	isCreated: boolean;
 	/** US dollars, where the price is known. */
 	costUsd: number | undefined;
+	/** What the service has billed, where it says so. */
+	credits: number | undefined;
 }
 
 function endOf(item: ItemPlan | ItemError, result: ItemResult | undefined): End {
@@ -108,6 +139,7 @@ function endOf(item: ItemPlan | ItemError, result: ItemResult | undefined): End 
 		isLate,
 		isCreated: isCreate && hasTask && json.state !== 'FAILURE',
 		costUsd: isCreate ? item.estimatedCostUsd : undefined,
+		credits: typeof json.creditsConsumed === 'number' ? json.creditsConsumed : undefined,
 	};
 }
 
@@ -119,7 +151,18 @@ function costOf(created: readonly End[]): string[] {
 	return [
 		...(known.length > 0 ? [`${total} USD estimated`] : []),
 		...(unknown > 0 ? [`the price of ${count(unknown, 'task')} is not known`] : []),
+		...billed(created),
 	];
 }
 
-const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`;
+/** What the service says that it has billed: at the end of a task, and of some services never. */
+function billed(created: readonly End[]): string[] {
+	const credits = created.flatMap((end) => end.credits ?? []);
+	if (credits.length === 0) return [];
+	const total = roundUsd(credits.reduce((sum, amount) => sum + amount, 0));
+	const of = credits.length < created.length ? ` for ${count(credits.length, 'task')}` : '';
+	return [`${count(total, 'credit')} billed${of}`];
+}
+
+export const count = (number: number, noun: string) =>
+	`${number} ${noun}${number === 1 ? '' : 's'}`;

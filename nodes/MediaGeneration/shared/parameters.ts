@@ -28,20 +28,54 @@ export class ItemParameters {
 
 	/** @throws ItemError where the text is empty or no text at all */
 	requiredText(name: string, label: string, wayOut: string): string {
-		const value = this.value(name);
-		const text = typeof value === 'number' ? String(value) : value;
-		if (text === undefined || text === null || text === '') {
-			throw new ItemError(`The parameter '${label}' is empty`, { description: wayOut });
-		}
-		if (typeof text !== 'string') {
+		const text = this.single(this.value(name), label);
+		if (isEmpty(text)) throw this.empty(label, wayOut);
+		if (typeof text !== 'string' && typeof text !== 'number') {
 			throw new ItemError(`The parameter '${label}' is not a text but ${describe(text)}`, {
 				description: wayOut,
 			});
 		}
-		if (text.trim() === '') {
-			throw new ItemError(`The parameter '${label}' is empty`, { description: wayOut });
-		}
-		return text;
+		return String(text);
+	}
+
+	/** Why a parameter without a value has none, and what to do. */
+	empty(label: string, wayOut: string): ItemError {
+		return (
+			this.unfinished(label) ??
+			new ItemError(`The parameter '${label}' is empty`, { description: wayOut })
+		);
+	}
+
+	/**
+	 * @param label of the parameter that has no value
+	 * @returns why, where the incoming item is a task without results; undefined where it is not
+	 */
+	unfinished(label: string): ItemError | undefined {
+		const { taskId, state } = this.context.getInputData()[this.itemIndex]?.json ?? {};
+		if (typeof taskId !== 'string' || (state !== 'FAILURE' && state !== 'PENDING'))
+			return undefined;
+		const isFailed = state === 'FAILURE';
+		return new ItemError(
+			`The incoming item is task ${taskId}, which ${isFailed ? 'failed' : 'is not finished'} and has no result for '${label}'`,
+			{
+				description: isFailed
+					? 'Put an If node before this one that lets through what has the state SUCCESS, or have the node that created the task put failed items out by its second output, which its settings offer.'
+					: "Put Task → Wait before this node, with {{ $json.taskId }} as 'Task ID'.",
+			},
+		);
+	}
+
+	/** The one value: a list of one entry is that entry. */
+	private single(value: unknown, label: string): unknown {
+		if (!Array.isArray(value)) return value;
+		if (value.length <= 1) return this.single(value[0], label);
+		throw new ItemError(
+			`The parameter '${label}' is a list of ${value.length}, and takes one at a time`,
+			{
+				description:
+					'Put a Split Out node before this one, which makes an item of each entry, or take one entry in the expression, as in {{ $json.resultUrls[0] }}.',
+			},
+		);
 	}
 
 	/** An option that holds a text, with what to use where it is left empty. */
@@ -68,6 +102,16 @@ export class ItemParameters {
 			});
 		}
 		return number;
+	}
+
+	/** @throws ItemError where the option is neither true nor false: nobody is to pay for a guess */
+	flag(name: string, label: string): boolean {
+		const value = this.options[name];
+		if (value === true || value === 'true') return true;
+		if (isEmpty(value) || value === false || value === 'false') return false;
+		throw new ItemError(`The parameter '${label}' is ${describe(value)}`, {
+			description: 'Switch it on or off, or have its expression give true or false.',
+		});
 	}
 
 	/** @throws ItemError where the value is no JSON object */
@@ -109,8 +153,15 @@ function parseJson(text: string): unknown {
 	}
 }
 
+/** Whether a value is none, or blank. */
+function isEmpty(value: unknown): boolean {
+	return (
+		value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
+	);
+}
+
 /** A value as it reads in a message. */
-function describe(value: unknown): string {
+export function describe(value: unknown): string {
 	if (Array.isArray(value)) return 'a list';
 	if (typeof value === 'object' && value !== null) return 'an object';
 	return `'${String(value).slice(0, 100)}'`;

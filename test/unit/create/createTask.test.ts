@@ -4,6 +4,7 @@ import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimi
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
+import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
 import {
 	type HttpResponse,
@@ -249,13 +250,11 @@ it('creates nothing more once the account is closed', async () => {
 
 it('reads the reference picture once, and shows it cut short', async () => {
 	const { context, creator, journal } = creating(accepted);
-	jest
-		.spyOn(context.helpers, 'assertBinaryData')
-		.mockReturnValue({ data: '', mimeType: 'image/png' });
 	const read = jest
 		.spyOn(context.helpers, 'getBinaryDataBuffer')
 		.mockResolvedValue(Buffer.alloc(9000));
-	const item = plan({ image: { field: 'image_url', binaryPropertyName: 'data' } });
+	const image_url = new ItemFile('data', { data: '', mimeType: 'image/png' });
+	const item = plan({ input: { prompt: 'A lighthouse', image_url } });
 	const task = await creator.create(item);
 	const input = {
 		prompt: 'A lighthouse',
@@ -359,12 +358,12 @@ describe('a stop of the execution while a create is under way', () => {
 
 it('sends nothing where the execution is stopped while a picture is read', async () => {
 	const { context, creator, stop, sent, journal } = creating(accepted);
-	jest.spyOn(context.helpers, 'assertBinaryData').mockImplementation(() => {
+	jest.spyOn(context.helpers, 'getBinaryDataBuffer').mockImplementation(async () => {
 		stop.abort();
-		return { data: '', mimeType: 'image/png' };
+		return Buffer.alloc(9);
 	});
-	jest.spyOn(context.helpers, 'getBinaryDataBuffer').mockResolvedValue(Buffer.alloc(9));
-	const item = plan({ image: { field: 'image_url', binaryPropertyName: 'data' } });
+	const image_url = new ItemFile('data', { data: '', mimeType: 'image/png' });
+	const item = plan({ input: { prompt: 'A lighthouse', image_url } });
 	await expect(creator.create(item)).rejects.toBeInstanceOf(Stopped);
 	expect([sent, journal.find(item)]).toEqual([[], undefined]);
 });

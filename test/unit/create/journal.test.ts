@@ -1,6 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
+import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import journal010 from './journal-0.1.0.json';
@@ -47,6 +48,10 @@ const task = (taskId = 'task-1') => ({
 	sent: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
 });
 
+/** A file as n8n keeps it on disk. */
+const file = (id: string) =>
+	new ItemFile('data', { id: `filesystem:${id}`, data: 'filesystem', mimeType: 'image/png' });
+
 const stored = (context: Context) => context.getContext('node').createdTasks as IDataObject;
 
 describe('a second try', () => {
@@ -77,7 +82,7 @@ describe('a second try', () => {
 	it.each([
 		['another prompt', { input: { prompt: 'A harbour' } }],
 		['another model', { model: 'vendor/other' }],
-		['another picture', { image: { field: 'image_url', binaryPropertyName: 'other' } }],
+		['another picture', { input: { prompt: 'A lighthouse', image_url: file('other') } }],
 	])('finds it where the expressions give %s this time', (_what, change) => {
 		const context = contextOf();
 		new Journal(context).created(plan(), task());
@@ -162,14 +167,14 @@ describe('a retry from the list of executions', () => {
 		['another prompt', { input: { prompt: 'A harbour' } }],
 		['another model', { model: 'vendor/other' }],
 		['another item', { itemIndex: 1 }],
-		['another picture', { image: { field: 'image_url', binaryPropertyName: 'other' } }],
+		['another picture', { input: { prompt: 'A lighthouse', image_url: file('other') } }],
 		['another address to call back', { completion: 'trigger' as const }],
 	])('takes %s for another task', (_what, change) => {
 		const context = contextOf();
-		const image = { field: 'image_url', binaryPropertyName: 'data' };
-		new Journal(context).created(plan({ image }), task());
+		const input = { prompt: 'A lighthouse', image_url: file('one') };
+		new Journal(context).created(plan({ input }), task());
 		const journal = new Journal(retried(context));
-		expect(journal.find(plan({ image, ...change }))).toBeUndefined();
+		expect(journal.find(plan({ input, ...change }))).toBeUndefined();
 		expect(journal.taskOf(0)).toBeUndefined();
 	});
 
@@ -260,7 +265,7 @@ describe('what n8n stores', () => {
 			Object.assign(context.getContext('node'), structuredClone(journal010));
 			return context;
 		};
-		const image = { field: 'image_url', binaryPropertyName: 'data' };
+		const withPicture = { prompt: 'A lighthouse', image_url: file('one') };
 		const webhookUrl = 'https://n8n.example.com/webhook/x/callback?token=secret';
 		const trigger = plan({ itemIndex: 3, completion: 'trigger', webhookUrl });
 		const found = [
@@ -268,7 +273,7 @@ describe('what n8n stores', () => {
 			plan({ input: { prompt: 'A harbour' } }),
 			plan({ input: { prompt: 'A third' } }),
 			plan({ itemIndex: 1 }),
-			plan({ itemIndex: 2, image }),
+			plan({ itemIndex: 2, input: withPicture }),
 			trigger,
 		].map((item) => {
 			const entry = new Journal(of010()).find(item);

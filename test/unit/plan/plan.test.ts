@@ -1,6 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan, ItemPlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
 import { planRun } from '../../../nodes/MediaGeneration/plan/plan';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
@@ -120,9 +121,9 @@ describe('a video', () => {
 	});
 
 	it('keeps its picture as a reference until it is sent', () => {
-		const plan = createOf({ parameters: video({ imageSource: 'binary' }), items: [PNG] });
-		expect(plan).toMatchObject({ image: { field: 'image_url', binaryPropertyName: 'data' } });
-		expect(plan.input).toEqual({ prompt: 'Waves' });
+		const { input } = createOf({ parameters: video({ imageSource: 'binary' }), items: [PNG] });
+		expect(input).toEqual({ prompt: 'Waves', image_url: expect.any(ItemFile) });
+		expect(JSON.stringify(input)).not.toContain('iVBORw');
 	});
 });
 
@@ -151,6 +152,36 @@ describe('a task of any model', () => {
 });
 
 describe('a task to read', () => {
+	const read = (taskId: unknown, item: IDataObject = {}) =>
+		planOf({
+			parameters: { resource: 'task', operation: 'get', taskId: taskId as string },
+			items: json(item, { taskId: 'last' }),
+		});
+
+	it.each([
+		['commas', 'a, b,c', {}],
+		['line breaks', 'a\r\nb\n\n c ', {}],
+		['a list', '={{ $json.ids }}', { ids: ['a', 'b', 'c'] }],
+		['a list of texts', '={{ $json.ids }}', { ids: ['a,b', 'c'] }],
+	])('may be many, by %s, each with the item it came from', (_what, taskId, item) => {
+		const { items, inputOf } = read(taskId, item);
+		expect(items.slice(0, 3)).toMatchObject(
+			['a', 'b', 'c'].map((id) => ({ kind: 'read', taskId: id, itemIndex: 0 })),
+		);
+		expect(inputOf.slice(0, 4)).toEqual([0, 0, 0, 1]);
+	});
+
+	it('keeps the other ids where one cannot be meant', () => {
+		const { items, inputOf } = read('a, .., b');
+		expect(items).toMatchObject([
+			{ taskId: 'a' },
+			{ message: "The parameter 'Task ID' cannot be a task id: '..'" },
+			{ taskId: 'b' },
+			...['a', '..', 'b'].map(() => ({})),
+		]);
+		expect(inputOf).toEqual([0, 0, 0, 1, 1, 1]);
+	});
+
 	it.each([
 		['get', false],
 		['wait', true],
@@ -272,6 +303,39 @@ describe('what cannot be meant', () => {
 		},
 	);
 
+	it('a list is taken where it has one entry, and else says how to make items of it', async () => {
+		const parameters = { prompt: '={{ $json.prompts }}' };
+		expect(createOf({ parameters, items: json({ prompts: ['a'] }) }).input).toEqual({
+			prompt: 'a',
+		});
+		const error = await caught(() =>
+			createOf({ parameters, items: json({ prompts: ['a', 'b'] }) }),
+		);
+		expect(error).toMatchObject({
+			message: "The parameter 'Prompt' is a list of 2, and takes one at a time",
+			description: expect.stringMatching(/Split Out.*resultUrls\[0\]/) as string,
+		});
+		const none = await caught(() => createOf({ parameters, items: json({ prompts: [] }) }));
+		expect(none.message).toBe("The parameter 'Prompt' is empty");
+	});
+
+	it.each([
+		['FAILURE', /which failed and has no result for 'Image URL'/, /If node.*second output/],
+		['PENDING', /which is not finished and has no result for 'Image URL'/, /Task → Wait/],
+	])('an incoming task that is %s is told from an empty field', async (state, message, wayOut) => {
+		const items = json({ taskId: 'task-7', state, resultUrls: [] });
+		const parameters = video({ imageSource: 'url', imageUrl: '={{ $json.resultUrls[0] }}' });
+		const error = await caught(() => createOf({ parameters, items }));
+		expect(error).toMatchObject({
+			message: expect.stringMatching(message) as string,
+			description: expect.stringMatching(wayOut) as string,
+		});
+		const file = await caught(() =>
+			createOf({ parameters: video({ imageSource: 'binary' }), items }),
+		);
+		expect(file.message).toContain('task task-7, which');
+	});
+
 	it('a prompt that is an object says so', async () => {
 		const given = { parameters: { prompt: '={{ $json }}' }, items: json({ a: 1 }) };
 		const { message } = await caught(() => itemOf(given));
@@ -319,6 +383,65 @@ describe('the number of tasks in flight', () => {
 	});
 });
 
+describe('the price of a task', () => {
+	const other = (options: IDataObject) => image(options, { model: 'other/model' });
+
+	it('that the user names holds for any model', () => {
+		const plan = createOf({ parameters: other({ pricePerTaskUsd: 0.25 }) });
+		expect(plan.estimatedCostUsd).toBe(0.25);
+		expect(createOf({ parameters: image({ pricePerTaskUsd: 0.25 }) }).estimatedCostUsd).toBe(0.25);
+	});
+
+	it('of 0 is that of the price list', () => {
+		expect(createOf({ parameters: image({ pricePerTaskUsd: 0 }) }).estimatedCostUsd).toBe(0.08);
+		expect(
+			createOf({ parameters: other({ pricePerTaskUsd: 0 }) }).estimatedCostUsd,
+		).toBeUndefined();
+	});
+
+	it('counts for the budget', async () => {
+		const given = {
+			parameters: other({ pricePerTaskUsd: 0.25, maxCostUsd: 0.7 }),
+			items: json({}, {}, {}),
+		};
+		expect((await caught(() => planOf(given))).message).toBe(
+			'3 tasks would cost 0.75 USD, which is above the limit of 0.7 USD',
+		);
+	});
+
+	it.each([-1, 'cheap'])('of %j is refused', async (pricePerTaskUsd) => {
+		const { message } = await caught(() => createOf({ parameters: other({ pricePerTaskUsd }) }));
+		expect(message).toBe(`The parameter 'Price per Task (USD)' is '${pricePerTaskUsd}'`);
+	});
+});
+
+describe('a dry run', () => {
+	const dry = (dryRun: unknown, items = json({})) =>
+		planOf({ parameters: image({ dryRun: dryRun as string }), items });
+
+	it.each([
+		[true, true],
+		['true', true],
+		[false, false],
+		['false', false],
+		['', false],
+		['={{ undefined }}', false],
+	])('is asked for with %j: %s', (dryRun, isDry) => {
+		expect(dry(dryRun).isDry).toBe(isDry);
+	});
+
+	it.each(['yes', 1, 'TRUE '])('is not guessed at from %j', (dryRun) => {
+		expect(dry(dryRun).items).toMatchObject([
+			{ message: `The parameter 'Dry Run' is '${dryRun}'`, description: expect.any(String) },
+		]);
+	});
+
+	it('is the whole run where one item asks for it', () => {
+		const { isDry } = dry('={{ $json.dry }}', json({ dry: false }, { dry: true }));
+		expect(isDry).toBe(true);
+	});
+});
+
 describe('the budget', () => {
 	const batch = json(...Array.from({ length: 10 }, () => ({})));
 
@@ -339,7 +462,9 @@ describe('the budget', () => {
 		const given = { parameters: video({}, { maxCostUsd: 5 }) };
 		expect(await caught(() => planOf(given))).toMatchObject({
 			message: expect.stringContaining('The price of item 0') as string,
-			description: expect.stringContaining('Items are counted from 0') as string,
+			description: expect.stringMatching(
+				/'Price per Task \(USD\)'.*'Duration'.*Items are counted from 0/,
+			) as string,
 		});
 	});
 

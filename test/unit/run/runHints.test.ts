@@ -89,6 +89,18 @@ describe('the summary of a run', () => {
 		);
 	});
 
+	it('adds what the service has billed, and for how many of the tasks', () => {
+		const billed = (creditsConsumed: number | null) =>
+			items({ taskId: 'task-1', state: 'SUCCESS', creditsConsumed });
+		const plans = [create(0.08), create(0.08)];
+		expect(summaryHint(plans, [billed(8), billed(0.3)])?.message).toBe(
+			'2 tasks created; 0.16 USD estimated; 8.3 credits billed',
+		);
+		expect(summaryHint(plans, [billed(8), billed(null)])?.message).toBe(
+			'2 tasks created; 0.16 USD estimated; 8 credits billed for 1 task',
+		);
+	});
+
 	it('names no price for tasks that were created before', () => {
 		const hint = summaryHint([wait, wait], [failed, done]);
 		expect(hint?.message).toBe('1 of 2 tasks failed');

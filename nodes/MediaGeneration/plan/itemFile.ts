@@ -1,0 +1,122 @@
+import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
+
+import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
+import type { ItemParameters } from '../shared/parameters';
+
+/** How n8n writes sizes where it does not say the bytes. */
+const UNITS = ['B', 'kB', 'MB', 'GB'];
+
+/**
+ * A file of the item, as it stands in the input of a task until that is sent: only then it is read, and becomes a data
+ * URI. Whoever writes the input as JSON before gets which file it is, and not what is in it.
+ */
+export class ItemFile {
+	readonly mimeType: string;
+
+	/** The size in bytes, as far as n8n says it. */
+	readonly bytes: number | undefined;
+
+	/** What the output shows of it: known in full when it has been read. */
+	shown: string;
+
+	/**
+	 * @param source the binary field of the item, or the binary object that an expression gave
+	 * @param data what n8n says of the file
+	 */
+	constructor(
+		readonly source: string | IBinaryData,
+		private readonly data: IBinaryData,
+	) {
+		this.mimeType = data.mimeType || 'application/octet-stream';
+		this.bytes = sizeOf(data);
+		const size = this.bytes === undefined ? [] : [`${this.bytes} bytes`];
+		this.shown = `${this.uriStart}… (${[data.fileName ?? 'a file', ...size].join(', ')})`;
+	}
+
+	/** How messages name it. */
+	get name(): string {
+		return typeof this.source === 'string' ? this.source : (this.data.fileName ?? 'file');
+	}
+
+	/** The data URI up to its content. */
+	get uriStart(): string {
+		return `data:${this.mimeType};base64,`;
+	}
+
+	/** The length of the data URI, as far as the size is known: base64 makes four characters of three bytes. */
+	get uriLength(): number {
+		return this.uriStart.length + 4 * Math.ceil((this.bytes ?? 0) / 3);
+	}
+
+	toJSON(): unknown[] {
+		const { id, fileName } = this.data;
+		const name = typeof this.source === 'string' ? this.source : null;
+		return [id ?? [name, fileName ?? null], this.mimeType, this.bytes ?? null];
+	}
+}
+
+/**
+ * Finds files of the item, without reading them.
+ *
+ * @param value a binary field's name, several with commas, or a binary object from an expression, or a list of these
+ * @param label of the parameter that holds the value
+ * @throws ItemError where there is none, or one is missing or empty
+ */
+export function findFiles(
+	parameters: ItemParameters,
+	{ helpers }: IExecuteFunctions,
+	value: unknown,
+	label: string,
+): ItemFile[] {
+	const files = sourcesIn(value).map((source) => {
+		if (typeof source !== 'string') return new ItemFile(source, source);
+		try {
+			return new ItemFile(source, helpers.assertBinaryData(parameters.itemIndex, source));
+		} catch (error) {
+			throw parameters.unfinished(label) ?? error;
+		}
+	});
+	if (files.length === 0) {
+		throw parameters.empty(label, "Enter the name of a binary field of the item, e.g. 'data'.");
+	}
+	for (const file of files) checkFile(file, label);
+	return files;
+}
+
+function sourcesIn(value: unknown): Array<string | IBinaryData> {
+	if (Array.isArray(value)) return value.flatMap(sourcesIn);
+	if (typeof value === 'string') {
+		return value
+			.split(',')
+			.map((name) => name.trim())
+			.filter((name) => name !== '');
+	}
+	if (!isRecord(value)) return [];
+	// What `$binary` gives is an object of files.
+	return isFile(value) ? [value] : Object.values(value).filter(isFile);
+}
+
+const isFile = (value: unknown): value is IBinaryData =>
+	isRecord(value) && typeof value.mimeType === 'string';
+
+function checkFile({ source, bytes, name }: ItemFile, label: string): void {
+	if (typeof source !== 'string' && source.id === undefined && !source.data) {
+		throw new ItemError(`The content of the file '${name}' cannot be reached by this expression`, {
+			description: `n8n keeps files in memory here and gives them to $binary without their content. Enter the name of the binary field in '${label}' instead, e.g. 'data'.`,
+		});
+	}
+	if (bytes === 0) {
+		throw new ItemError(`The file '${name}' is empty (0 bytes)`, {
+			description: 'Look at the node before this one, which put it out.',
+		});
+	}
+}
+
+function sizeOf({ bytes, fileSize, id, data }: IBinaryData): number | undefined {
+	if (typeof bytes === 'number') return bytes;
+	// Without an id the content itself stands there, in base64.
+	if (id === undefined && data) return Math.floor((data.replace(/=+$/, '').length * 3) / 4);
+	const [, number = '', unit = ''] = /^([\d.]+) (\w+)$/.exec(fileSize ?? '') ?? [];
+	return UNITS.includes(unit) ? Number(number) * 1000 ** UNITS.indexOf(unit) : undefined;
+}

@@ -1,0 +1,205 @@
+import { BinaryDataService } from 'n8n-core';
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+
+import { field, stage } from './support';
+
+const on = stage();
+
+const binary = (text: string | Buffer, mimeType = 'image/png', fileName = 'photo.png') => ({
+	data: Buffer.from(text).toString('base64'),
+	mimeType,
+	fileName,
+});
+const uri = (text: string, mimeType = 'image/png') =>
+	`data:${mimeType};base64,${Buffer.from(text).toString('base64')}`;
+
+const FRAMES: INodeExecutionData = {
+	json: {},
+	binary: { first: binary('first'), last: binary('last'), sound: binary('beep', 'audio/wav') },
+};
+
+const files = (...file: Array<[string, string]>): IDataObject => ({
+	files: {
+		file: file.map(([inputField, binaryPropertyName]) => ({ inputField, binaryPropertyName })),
+	},
+});
+const node = (options: IDataObject, more: IDataObject = {}) => ({
+	parameters: {
+		resource: 'task',
+		operation: 'create',
+		model: 'other/video-model',
+		input: '{ "prompt": "Waves" }',
+		options,
+		...more,
+	},
+});
+
+/** The inputs that reached the service. */
+const inputs = () => [...on.service.tasks.values()].map(({ record }) => record.input);
+
+let reads: jest.SpyInstance;
+beforeEach(() => {
+	reads = jest.spyOn(BinaryDataService.prototype, 'getAsBuffer');
+});
+afterEach(() => reads.mockRestore());
+
+it('reach the service as data URIs, of any type and for any model', async () => {
+	const options = files(['first_frame', 'first'], ['last_frame', 'last'], ['sound', 'sound']);
+	const { output } = await on.run(node(options), [FRAMES]);
+	const input = {
+		prompt: 'Waves',
+		first_frame: uri('first'),
+		last_frame: uri('last'),
+		sound: uri('beep', 'audio/wav'),
+	};
+	expect(inputs()).toEqual([input]);
+	expect(field(output, 'input')).toEqual([input]);
+});
+
+it('with one field become a list in their order', async () => {
+	await on.run(node(files(['images', 'last'], ['images', 'first'])), [FRAMES]);
+	expect(inputs()).toEqual([{ prompt: 'Waves', images: [uri('last'), uri('first')] }]);
+});
+
+it('are read once each, when their task is created', async () => {
+	await on.run(node(files(['first_frame', 'first'], ['last_frame', 'last'])), [FRAMES, FRAMES]);
+	expect(reads).toHaveBeenCalledTimes(4);
+	expect(on.creates).toHaveLength(2);
+});
+
+it('are not all read before the first task is created', async () => {
+	const seen: number[] = [];
+	reads.mockImplementation(async () => {
+		seen.push(on.creates.length);
+		return Buffer.from('x');
+	});
+	const options = { ...files(['frame', 'first']), maxInFlight: 1 };
+	await on.run(node(options), [FRAMES, FRAMES, FRAMES]);
+	expect(seen).toEqual([0, 1, 2]);
+});
+
+it('are cut in the output where they are long, as is a data URI that was typed in', async () => {
+	const large = Buffer.alloc(100_000, 7);
+	const typed = uri('y'.repeat(9000), 'text/plain');
+	const item = { json: {}, binary: { a: binary(large), b: binary('small') } };
+	const { output } = await on.run(
+		node({ ...files(['images', 'a,b']), additionalInput: JSON.stringify({ deep: [{ typed }] }) }),
+		[item],
+	);
+	const whole = `data:image/png;base64,${large.toString('base64')}`;
+	expect(inputs()).toMatchObject([{ images: [whole, uri('small')], deep: [{ typed }] }]);
+	const cut = (text: string) => `${text.slice(0, 64)}… (${text.length} characters)`;
+	expect(field(output, 'input')).toEqual([
+		{ prompt: 'Waves', images: [cut(whole), uri('small')], deep: [{ typed: cut(typed) }] },
+	]);
+});
+
+it('are not sent as what an output shows of them', async () => {
+	const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)), b: binary('small') } };
+	const shown = await on.run(node({ ...files(['frames', 'a,b']) }), [large]);
+	const dry = await on.run(node({ ...files(['frames', 'b']), dryRun: true }), [large]);
+	on.service.clear();
+	for (const { output } of [shown, dry]) {
+		const { error } = await on.run(node({}, { input: '={{ $json.input }}' }), output);
+		expect(error?.message).toBe('The input has a file that is cut short, as outputs show files');
+	}
+	expect(on.creates).toEqual([]);
+});
+
+it('are neither read nor put out where nobody knows whether the task was created', async () => {
+	on.service.configure({ createLost: true });
+	const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)) } };
+	const { output } = await on.run(
+		{ ...node(files(['frame', 'a'])), onError: 'continueRegularOutput' as const },
+		[large],
+	);
+	expect(JSON.stringify(output).length).toBeLessThan(2000);
+	expect(reads).toHaveBeenCalledTimes(1);
+	expect(output[0]?.json).toMatchObject({
+		error: expect.stringContaining('not known'),
+		input: { frame: expect.stringMatching(/^data:image\/png.*characters\)$/) },
+	});
+});
+
+it('that make a request too large for many servers are warned of, and sent', async () => {
+	const small = { ...binary(''), data: 'AAAA' };
+	const item = { json: {}, binary: { a: { ...small, id: undefined, bytes: 16 * 2 ** 20 } } };
+	const { run, output } = await on.run(node(files(['frame', 'a'])), [FRAMES_WITH(small), item]);
+	expect(output).toHaveLength(2);
+	const hints = run.data.resultData.runData.Media?.[0]?.hints ?? [];
+	expect(hints.map(({ message }) => message)).toContainEqual(
+		expect.stringContaining('The request of item 1 has about 22 MiB'),
+	);
+});
+
+const FRAMES_WITH = (a: ReturnType<typeof binary>) => ({ json: {}, binary: { a } });
+
+describe('a dry run', () => {
+	const dry = (options: IDataObject = {}, more: IDataObject = {}) =>
+		node({ ...files(['frame', 'first']), dryRun: true, pricePerTaskUsd: 0.25, ...options }, more);
+
+	it('shows what each item would send and cost, sends nothing and reads no file', async () => {
+		const { output, run } = await on.run(dry(), [FRAMES, FRAMES]);
+		const item = {
+			model: 'other/video-model',
+			input: { prompt: 'Waves', frame: 'data:image/png;base64,… (photo.png, 5 bytes)' },
+			estimatedCostUsd: 0.25,
+			dryRun: true,
+		};
+		expect(output).toEqual([0, 1].map((index) => ({ json: item, pairedItem: { item: index } })));
+		expect(on.service.requests).toEqual([]);
+		expect(reads).not.toHaveBeenCalled();
+		expect(run.data.resultData.runData.Media?.[0]?.hints).toEqual([
+			expect.objectContaining({ message: '2 tasks would cost 0.5 USD; nothing was sent' }),
+		]);
+	});
+
+	it('says of how many tasks the price is not known', async () => {
+		const items = [{ json: { price: 0.1 } }, { json: { price: 0 } }];
+		const { run } = await on.run(
+			node({ dryRun: true, pricePerTaskUsd: '={{ $json.price }}' }),
+			items,
+		);
+		expect(run.data.resultData.runData.Media?.[0]?.hints).toEqual([
+			expect.objectContaining({
+				message:
+					'1 task would cost 0.1 USD; the price of 1 more task is not known; nothing was sent',
+			}),
+		]);
+	});
+
+	it.each(['suspend', 'trigger', 'return'])(
+		'is the same with the completion %s',
+		async (completion) => {
+			const more = { completion, callbackUrl: 'https://n8n.example.com/webhook/a/callback' };
+			const { output, run } = await on.run(dry({}, more), [FRAMES]);
+			expect(field(output, 'dryRun')).toEqual([true]);
+			expect(run.waitTill).toBeFalsy();
+			expect(on.service.requests).toEqual([]);
+		},
+	);
+
+	it('refuses what a real run would refuse, its budget included', async () => {
+		const tooDear = await on.run(dry({ maxCostUsd: 0.4 }), [FRAMES, FRAMES]);
+		expect(tooDear.error?.message).toContain('2 tasks would cost 0.5 USD');
+		const noFile = await on.run(dry(), [FRAMES, { json: {} }]);
+		expect(noFile.error?.message).toContain('first');
+		const noTrigger = await on.run(dry({}, { completion: 'trigger' }), [FRAMES]);
+		expect(noTrigger.error?.message).toContain('No active Media Generation Trigger');
+		expect(on.service.requests).toEqual([]);
+	});
+
+	it('lets an item that would be refused out, where the node continues', async () => {
+		const continues = { ...dry(), onError: 'continueRegularOutput' as const };
+		const { output } = await on.run(continues, [FRAMES, { json: {} }]);
+		expect(output).toMatchObject([
+			{ json: { dryRun: true }, pairedItem: { item: 0 } },
+			{ json: { error: expect.stringContaining('first') }, pairedItem: { item: 1 } },
+		]);
+	});
+
+	it('puts nothing into the journal', async () => {
+		const { run } = await on.run(dry(), [FRAMES]);
+		expect(JSON.stringify(run.data.executionData?.contextData ?? {})).not.toContain('digest');
+	});
+});
