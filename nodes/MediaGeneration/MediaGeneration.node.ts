@@ -16,6 +16,7 @@ import { panelHints } from './fields/panelHints';
 import { imageFields } from './fields/image';
 import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
+import { toolFields } from './fields/tool';
 import { videoFields } from './fields/video';
 import { runTasks } from './run/actionRun';
 import { runWatchOperation } from './run/watchRun';
@@ -52,6 +53,7 @@ export class MediaGeneration implements INodeType {
 		],
 		hints: panelHints,
 		properties: [
+			...toolFields,
 			{
 				displayName: 'Resource',
 				name: 'resource',

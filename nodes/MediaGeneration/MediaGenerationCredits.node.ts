@@ -6,6 +6,7 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
+import { creditsToolFields } from './fields/tool';
 import { readCredits } from './run/creditsRun';
 
 /** Reads the credit balance of the account at the media generation service. */
@@ -24,6 +25,7 @@ export class MediaGenerationCredits implements INodeType {
 		outputs: [NodeConnectionTypes.Main],
 		credentials: [{ name: 'mediaGenerationApi', required: true }],
 		properties: [
+			...creditsToolFields,
 			{
 				displayName: 'Operation',
 				name: 'operation',
@@ -56,11 +58,20 @@ export class MediaGenerationCredits implements INodeType {
 							"Path of the balance in the service's answer, as field names joined by dots. Leave empty to look for it in the usual places.",
 					},
 					{
-						displayName: 'Minimum Balance',
+						displayName: 'Include Input',
+						name: 'includeInput',
+						type: 'boolean',
+						default: true,
+						description:
+							'Whether the fields and files of the incoming item go on beside the balance, so that this node can stand before a batch. On if this option is not added.',
+					},
+					{
+						displayName: 'Minimum Balance (Credits)',
 						name: 'minimumBalance',
 						type: 'number',
 						typeOptions: { minValue: 0 },
 						default: 0,
+						hint: 'In credits, not in US dollars as the prices of the models',
 						description: 'Fail the item if fewer credits than this are left. 0 means no check.',
 					},
 				],

@@ -196,5 +196,5 @@ test("n8n's time-out ends the reads, and n8n's log names the task that goes on",
 	await sleep(5000);
 	expect(reads()).toBe(before);
 	const [taskId = ''] = service.tasks.keys();
-	expect(readFileSync(n8n.logFile, 'utf8')).toContain(`PENDING: ${taskId}`);
+	expect(readFileSync(n8n.logFile, 'utf8')).toContain(`billed if it succeeds: ${taskId}`);
 });

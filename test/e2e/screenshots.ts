@@ -99,7 +99,7 @@ async function takePictures(editor: Editor, workflowId: string): Promise<void> {
 
 	await start();
 	await editor.add('Media Generation Credits', 'Get credit balance');
-	await editor.addOption('Minimum Balance');
+	await editor.addOption('Minimum Balance (Credits)');
 	await editor.fill('minimumBalance', '500');
 	await editor.execute();
 	await editor.showOutput('JSON');

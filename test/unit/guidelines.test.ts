@@ -75,7 +75,9 @@ it('names actions without articles, and with what they act on', () => {
 
 it('frightens nobody with the words error, problem, failure or mistake', () => {
 	expect(texts.length).toBeGreaterThan(100);
-	expect(texts.filter((text) => /\b(error|problem|failure|mistake)s?\b/i.test(text))).toEqual([]);
+	// A setting and a field are called as they are called.
+	const own = texts.map((text) => text.replace(/'(On Error|error)'/g, ''));
+	expect(own.filter((text) => /\b(error|problem|failure|mistake)s?\b/i.test(text))).toEqual([]);
 });
 
 it('puts parameters in messages into single quotation marks', () => {

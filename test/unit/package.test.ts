@@ -6,6 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { ICredentialType, INodeType } from 'n8n-workflow';
 
+import { outputSchemas } from '../../nodes/MediaGeneration/fields/outputSchema';
 import { runNpm } from '../n8n/npm';
 
 const ROOT = resolve(__dirname, '../..');
@@ -107,7 +108,9 @@ describe('package.json', () => {
 describe('the tarball', () => {
 	it('has the build, the texts and nothing else', () => {
 		const texts = ['CHANGELOG.md', 'LICENSE.md', 'README.md', 'package.json'];
-		const others = files.filter((path) => !/^dist\/.+\.(js|svg|node\.json)$/.test(path));
+		const others = files.filter(
+			(path) => !/^dist\/.+(\.(js|svg|node\.json)|\/__schema__\/v1\.0\.0.*\.json)$/.test(path),
+		);
 		expect(others.filter((path) => !texts.includes(path))).toEqual([]);
 		expect(others).toEqual(expect.arrayContaining(['LICENSE.md', 'README.md', 'package.json']));
 	});
@@ -129,6 +132,16 @@ describe('the tarball', () => {
 			.map(([, name = '']) => name)
 			.filter((name) => !name.startsWith('.'));
 		expect([...new Set(imports)].sort()).toEqual(['crypto', 'n8n-workflow']);
+	});
+});
+
+describe('the fields before the first run', () => {
+	it('are where n8n looks for them: version, resource and operation, beside the nodes', () => {
+		const found = files.flatMap((path) => {
+			const [, name] = /^dist\/nodes\/MediaGeneration\/__schema__\/(.+)\.json$/.exec(path) ?? [];
+			return name === undefined ? [] : [name];
+		});
+		expect(found.sort()).toEqual(Object.keys(outputSchemas).sort());
 	});
 });
 
@@ -164,5 +177,15 @@ describe.each(manifest.n8n.nodes)('%s', (path) => {
 		const className = basename(path, '.node.js');
 		const type = className.charAt(0).toLowerCase() + className.slice(1);
 		expect(codex.node).toBe(`${manifest.name}.${type}`);
+	});
+
+	it('is in a category that n8n has, and is not found by the name of another product', () => {
+		const { categories, alias } = JSON.parse(
+			readFileSync(join(unpacked, path.replace(/js$/, 'json')), 'utf8'),
+		) as { categories: string[]; alias: string[] };
+		expect(categories).toEqual(['Marketing & Content']);
+		expect(
+			alias.filter((name) => /journey|diffusion|dall|sora|gpt|runway|flux|veo/i.test(name)),
+		).toEqual([]);
 	});
 });

@@ -26,6 +26,49 @@ it('reads once for all items, and puts out one for each', async () => {
 	expect(on.requests('GET')).toHaveLength(1);
 });
 
+describe('the input', () => {
+	const rows = () => [
+		{ json: { row: 1, record: 'mine' }, binary: { data: { data: 'QQ==', mimeType: 'a/b' } } },
+		{ json: { row: 2 } },
+	];
+
+	it('goes on beside the balance, with its files', async () => {
+		const { output } = await on.run(creditsNode(), rows());
+		expect(output.map(({ json }) => [json.row, json.balance, Object.keys(json).at(-1)])).toEqual([
+			[1, 100_000, 'record'],
+			[2, 100_000, 'record'],
+		]);
+		expect(output[0]?.json.record).toEqual({ balance: 100_000, reserved: 0 });
+		expect(output[0]?.binary).toMatchObject({ data: { data: 'QQ==' } });
+	});
+
+	it('goes on beside the reason too, where the node continues', async () => {
+		const node = creditsNode({ minimumBalance: 1e9 }, { onError: 'continueRegularOutput' });
+		const { output } = await on.run(node, rows());
+		expect(output[1]?.json).toMatchObject({
+			row: 2,
+			balance: 100_000,
+			error: expect.stringContaining('below the minimum') as string,
+		});
+	});
+
+	it('is on the error output once, where there is one', async () => {
+		const node = creditsNode({ minimumBalance: 1e9 }, { onError: 'continueErrorOutput' });
+		const { errors } = await on.run(node, rows());
+		expect(errors.map(({ json }) => [json.row, Object.keys(json.details as object)])).toEqual([
+			[1, ['balance', 'record']],
+			[2, ['balance', 'record']],
+		]);
+	});
+
+	it('stays behind where the option is off', async () => {
+		const { output } = await on.run(creditsNode({ includeInput: false }), rows());
+		expect(output.map(({ json, binary }) => [Object.keys(json), binary])).toEqual(
+			Array(2).fill([['balance', 'record'], undefined]),
+		);
+	});
+});
+
 it.each([
 	[{ data: { credits: '$balance' } }, {}],
 	[{ wallets: [{ amount: '$balance' }] }, { balanceField: 'wallets.0.amount' }],

@@ -17,7 +17,11 @@ describe('downloaded results', () => {
 	it('are readable binary data with name and type', async () => {
 		const { output } = await on.run(downloading(), prompts('a'));
 		const file = output[0]?.binary?.data;
-		expect(file).toMatchObject({ fileName: '1.png', mimeType: 'image/png', fileType: 'image' });
+		expect(file).toMatchObject({
+			fileName: `${on.taskIds[0]}.png`,
+			mimeType: 'image/png',
+			fileType: 'image',
+		});
 		expect(Buffer.from(file?.data ?? '', 'base64')).toHaveLength(5000);
 	});
 
@@ -36,7 +40,9 @@ describe('downloaded results', () => {
 	it('that are split stand in one item each', async () => {
 		on.service.configure({ resultCount: 2 });
 		const { output } = await on.run(downloading({ splitResults: true }), prompts('a'));
-		expect(output.map(({ binary }) => binary?.data?.fileName)).toEqual(['1.png', '2.png']);
+		expect(output.map(({ binary }) => binary?.data?.fileName)).toEqual(
+			[0, 1].map((index) => `${on.taskIds[0]}_${index}.png`),
+		);
 	});
 
 	it('are fetched without the key', async () => {

@@ -3,6 +3,7 @@ import {
 	ExecutionLifecycleHooks,
 	ExternalSecretsProxy,
 	HookContext,
+	SupplyDataContext,
 	WebhookContext,
 	WorkflowExecute,
 } from 'n8n-core';
@@ -10,6 +11,7 @@ import type {
 	ICredentialDataDecryptedObject,
 	IDataObject,
 	IExecuteData,
+	IExecuteFunctions,
 	IHttpRequestOptions,
 	INode,
 	INodeExecutionData,
@@ -124,8 +126,10 @@ function nodeTypes(items: INodeExecutionData[], rounds: INodeExecutionData[][]):
 		testRounds: testRounds(rounds),
 	};
 	const byName = (name: string): INodeType => {
-		const type = types[name];
+		const type = types[name.replace(/Tool$/, '')];
 		if (!type) throw new UnexpectedError(`No node type ${name}`);
+		// As n8n makes a tool of a node.
+		if (name.endsWith('Tool')) Object.assign(type.description, { name });
 		return type;
 	};
 	return { getByName: byName, getByNameAndVersion: byName, getKnownTypes: () => ({}) };
@@ -335,6 +339,30 @@ export function executeContext(test: TestWorkflow, abortSignal?: AbortSignal) {
 		[],
 		abortSignal,
 	);
+}
+
+/** A context as n8n makes it for a tool that an agent (before version 3) or an MCP server calls. */
+export function toolContext(test: TestWorkflow, callerType: string) {
+	const { workflow, tested } = buildWorkflow(test);
+	const executeData: IExecuteData = { data: {}, node: tested, source: null };
+	const caller = { ...tested, name: 'Caller', type: callerType };
+	const context = new SupplyDataContext(
+		workflow,
+		tested,
+		additionalData(test.credential),
+		'trigger',
+		createRunExecutionData(),
+		0,
+		[{ json: {} }],
+		{},
+		NodeConnectionTypes.AiTool,
+		executeData,
+		[],
+		undefined,
+		caller,
+	);
+	context.addInputData(NodeConnectionTypes.AiTool, [test.items ?? [{ json: {} }]]);
+	return context as unknown as IExecuteFunctions;
 }
 
 /** The trigger as it stands in the tests' workflow. */

@@ -20,14 +20,15 @@ const taskOf = (prompt: string) => {
 	return found?.taskId ?? '';
 };
 
+const stops = { ifSomeFail: 'stop' };
 const keepsGoing = { onError: 'continueRegularOutput' as const };
 const hasErrorOutput = { onError: 'continueErrorOutput' as const };
 
-describe('On Error: Stop Workflow', () => {
+describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 	const batch = () => prompts(slow('a'), fails('b'), slow('c'));
 
 	it('stops with the failed task, its reason and its item', async () => {
-		const { error, run } = await on.run(imageNode(), batch());
+		const { error, run } = await on.run(imageNode(stops), batch());
 		expect(run.status).toBe('error');
 		expect(error).toMatchObject({
 			message: `Task ${taskOf('b')} failed at the service: Unsafe prompt.`,
@@ -36,14 +37,26 @@ describe('On Error: Stop Workflow', () => {
 	});
 
 	it('names every task that was created, by its state', async () => {
-		const ran = await on.run(imageNode(), batch());
+		const ran = await on.run(imageNode(stops), batch());
 		expect(descriptionOf(ran)).toContain(
-			`SUCCESS: ${taskOf('a')}, ${taskOf('c')}; FAILURE: ${taskOf('b')}.`,
+			`2 tasks succeeded and are paid for: ${taskOf('a')}, ${taskOf('c')}. Get the results without paying again: operation Task → Get`,
 		);
 	});
 
+	it('says first what is paid for, then which prompt failed, then what to change', async () => {
+		const description = descriptionOf(await on.run(imageNode(stops), batch()));
+		const places = [
+			'2 tasks succeeded and are paid for',
+			`1 task failed and cost nothing: ${taskOf('b')}.`,
+			'The prompt of this item: “b”',
+			'Change the prompt or the input of this item, then run this item alone',
+		].map((text) => description.indexOf(text));
+		expect(places).toEqual([0, ...places.slice(1).sort((one, other) => one - other)]);
+		expect(places).not.toContain(-1);
+	});
+
 	it('waits for the tasks that were created before', async () => {
-		await on.run(imageNode(), batch());
+		await on.run(imageNode(stops), batch());
 		expect([...on.service.tasks.values()].map(({ record }) => record.state)).toEqual([
 			'SUCCESS',
 			'FAILURE',
@@ -53,7 +66,7 @@ describe('On Error: Stop Workflow', () => {
 
 	it('creates nothing more after the failure', async () => {
 		const { error } = await on.run(
-			imageNode({ maxInFlight: 2 }),
+			imageNode({ ...stops, maxInFlight: 2 }),
 			prompts(slow('a'), fails('b'), 'c', 'd', 'e'),
 		);
 		expect(error?.message).toContain(taskOf('b'));
@@ -67,12 +80,87 @@ describe('On Error: Stop Workflow', () => {
 
 	it('names a task that timed out, which goes on at the service', async () => {
 		const never = { prompt: 'a', simulate: { latencyMs: 3_600_000 } };
-		const ran = await on.run(imageNode({ timeout: 30 }), prompts(never, 'b'));
+		const ran = await on.run(imageNode({ ...stops, timeout: 30 }), prompts(never, 'b'));
 		expect(ran.error?.message).toBe(
 			`Task ${taskOf('a')} is not finished after 30 s (last state: PENDING)`,
 		);
-		expect(descriptionOf(ran)).toContain(`PENDING: ${taskOf('a')}; SUCCESS: ${taskOf('b')}`);
+		expect(descriptionOf(ran)).toContain(`1 task succeeded and is paid for: ${taskOf('b')}.`);
+		expect(descriptionOf(ran)).toContain(
+			`1 task is not finished, and is billed if it succeeds: ${taskOf('a')}. Fetch`,
+		);
 	});
+});
+
+describe('If Some Items Fail: Keep What Succeeded', () => {
+	it('lets all out where some succeeded, the failed ones with their reason and state', async () => {
+		const { output, run } = await on.run(imageNode(), prompts(fails('a'), slow('b'), fails('c')));
+		expect(run.status).toBe('success');
+		expect(output.map(({ json, pairedItem }) => [json.state, json.error, pairedItem])).toEqual([
+			['FAILURE', `Task ${taskOf('a')} failed at the service: Unsafe prompt.`, { item: 0 }],
+			['SUCCESS', undefined, { item: 1 }],
+			['FAILURE', `Task ${taskOf('c')} failed at the service: Unsafe prompt.`, { item: 2 }],
+		]);
+	});
+
+	it('has the record last, behind the reason', async () => {
+		const { output } = await on.run(imageNode(), prompts('a', fails('b')));
+		expect(output.map(({ json }) => Object.keys(json).slice(-2))).toEqual([
+			['estimatedCostUsd', 'record'],
+			['error', 'record'],
+		]);
+	});
+
+	it('creates all that come after a failure', async () => {
+		const items = prompts(fails('a'), fails('b'), 'c', 'd');
+		const { output } = await on.run(imageNode({ maxInFlight: 1 }), items);
+		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE', 'SUCCESS', 'SUCCESS']);
+	});
+
+	it('lets out a refused item with what was to be sent, and a late one with its task', async () => {
+		const refused = { prompt: 'a', simulate: { createStatus: 400 } };
+		const late = { prompt: 'c', simulate: { latencyMs: 3_600_000 } };
+		const { output } = await on.run(imageNode({ timeout: 30 }), prompts(refused, 'b', late));
+		expect(output.map(({ json }) => json)).toMatchObject([
+			{ input: { prompt: 'a' }, error: expect.stringContaining('(HTTP 400)') as string },
+			{ state: 'SUCCESS' },
+			{ taskId: taskOf('c'), state: 'PENDING', timedOut: true, input: { prompt: 'c' } },
+		]);
+	});
+
+	it('leaves it to On Error where none succeeded', async () => {
+		const stopped = await on.run(imageNode(), prompts(fails('a'), fails('b')));
+		expect(stopped.error?.message).toContain(taskOf('a'));
+		expect(descriptionOf(stopped)).toContain('2 tasks failed and cost nothing');
+		const { output } = await on.run(imageNode({}, keepsGoing), prompts(fails('a'), fails('b')));
+		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE']);
+	});
+
+	it('sends failed items to the error output, where there is one', async () => {
+		const node = imageNode({ ifSomeFail: 'keep' }, hasErrorOutput);
+		const { output, errors } = await on.run(node, prompts('a', fails('b')));
+		expect([field(output, 'taskId'), errors.length]).toEqual([[taskOf('a')], 1]);
+	});
+
+	it('creates nothing where a parameter of one item cannot be meant', async () => {
+		const { error } = await on.run(imageNode(), prompts('a', '', 'c'));
+		expect(error?.message).toBe("The parameter 'Prompt' is empty");
+		expect(on.creates).toEqual([]);
+	});
+
+	it.each(['get', 'wait'])(
+		'holds for tasks that were created before, too (%s)',
+		async (operation) => {
+			const { taskId } = on.service.createTask('a/b', { prompt: 'A' });
+			on.service.complete(taskId);
+			const parameters = { resource: 'task', operation, taskId: '={{ $json.taskId }}' };
+			const items = [{ json: { taskId: 'unknown' } }, { json: { taskId } }];
+			const { output } = await on.run({ parameters }, items);
+			expect(output.map(({ json }) => json)).toMatchObject([
+				{ taskId: 'unknown', error: expect.stringContaining('unknown') as string },
+				{ taskId, state: 'SUCCESS' },
+			]);
+		},
+	);
 });
 
 describe('On Error: Continue', () => {
@@ -223,7 +311,7 @@ describe('a create that is refused', () => {
 
 	it('stops the items that wait for their turn, where the node stops', async () => {
 		const refused = { prompt: 'a', simulate: { createStatus: 400 } };
-		const { error } = await on.run(imageNode(), prompts(refused, 'b', 'c'));
+		const { error } = await on.run(imageNode(stops), prompts(refused, 'b', 'c'));
 		expect(error?.message).toContain('(HTTP 400)');
 		expect(on.creates).toHaveLength(1);
 	});
@@ -266,7 +354,7 @@ describe('a stop of the execution', () => {
 		expect(error).toMatchObject({
 			message: 'The execution was stopped',
 			description: expect.stringContaining(
-				`PENDING: ${taskOf('a')}, ${taskOf('c')}; SUCCESS: ${taskOf('b')}`,
+				`2 tasks are not finished, and are billed if they succeed: ${taskOf('a')}, ${taskOf('c')}.`,
 			) as string,
 		});
 	});

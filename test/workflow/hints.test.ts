@@ -15,9 +15,19 @@ const failing = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
 const keepsGoing = { onError: 'continueRegularOutput' as const };
 
 describe('the hint above the output', () => {
+	it('warns where some failed and all were let out', async () => {
+		const ran = await on.run(imageNode(), prompts('a', failing, 'c'));
+		expect(ran.error).toBeUndefined();
+		expect(hints(ran)).toEqual([expect.stringMatching(/^1 of 3 tasks failed; /)]);
+	});
+
 	it('tells how many of the tasks failed and what the others cost', async () => {
 		const ran = await on.run(imageNode({}, keepsGoing), prompts('a', failing, 'c'));
-		expect(hints(ran)).toEqual(['1 of 3 tasks failed; 0.16 USD estimated; 16 credits billed']);
+		expect(hints(ran)).toEqual([
+			expect.stringMatching(
+				/^1 of 3 tasks failed; 0.16 USD estimated; 16 credits billed\. .*'error'/,
+			),
+		]);
 	});
 
 	it('is the same where the results are split', async () => {

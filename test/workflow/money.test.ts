@@ -16,6 +16,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
 const keepsGoing = { onError: 'continueRegularOutput' as const };
+const stops = { ifSomeFail: 'stop' };
 const threeTries = { retryOnFail: true, maxTries: 3, waitBetweenTries: 100 };
 
 const refusals = () => on.creates.filter(({ status }) => status !== 200).length;
@@ -257,7 +258,10 @@ describe('a failure, where the node stops', () => {
 	it('gives the place of the failed task to no other', async () => {
 		on.service.configure({ concurrencyLimit: 1 });
 		const fails = { prompt: 'a', simulate: { outcome: 'FAILURE', latencyMs: 5 * SECOND } };
-		const { error } = await on.run(imageNode({ maxInFlight: 5 }), prompts(fails, 'b', 'c', 'd'));
+		const { error } = await on.run(
+			imageNode({ ...stops, maxInFlight: 5 }),
+			prompts(fails, 'b', 'c', 'd'),
+		);
 		expect(error?.message).toContain('failed at the service');
 		expect(on.taskIds).toHaveLength(1);
 	});
@@ -266,7 +270,7 @@ describe('a failure, where the node stops', () => {
 		on.service.configure({ concurrencyLimit: 1 });
 		const bad = { prompt: 'b', simulate: { createStatus: 400 } };
 		const first = { prompt: 'a', simulate: { latencyMs: 10 * SECOND } };
-		await on.run(imageNode({ maxInFlight: 5 }), prompts(first, bad, 'c', 'd'));
+		await on.run(imageNode({ ...stops, maxInFlight: 5 }), prompts(first, bad, 'c', 'd'));
 		expect(on.taskIds).toHaveLength(1);
 	});
 });
@@ -289,6 +293,17 @@ describe('Retry On Fail', () => {
 		expect(on.creates).toHaveLength(3);
 	});
 
+	it('tries again with what failed, whichever item it is, and then keeps what succeeded', async () => {
+		const fails = (prompt: string) => ({ prompt, simulate: { outcome: 'FAILURE' } });
+		for (const items of [prompts('a', fails('b')), prompts(fails('a'), 'b')]) {
+			on.service.clear();
+			const { output, error } = await on.run(imageNode({}, threeTries), items);
+			expect(error).toBeUndefined();
+			expect(field(output, 'state').sort()).toEqual(['FAILURE', 'SUCCESS']);
+			expect(on.taskIds).toHaveLength(1 + 3);
+		}
+	});
+
 	it('waits for a task that had timed out', async () => {
 		const slow = { prompt: 'a', simulate: { latencyMs: 50 * SECOND } };
 		const { output } = await on.run(imageNode({ timeout: 30 }, threeTries), prompts(slow));
@@ -298,7 +313,7 @@ describe('Retry On Fail', () => {
 
 	it('creates a failed task again, which cost nothing', async () => {
 		const fails = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
-		const ran = await on.run(imageNode({}, threeTries), prompts('a', fails));
+		const ran = await on.run(imageNode(stops, threeTries), prompts('a', fails));
 		expect(ran.error?.message).toContain('failed at the service');
 		expect(on.creates).toHaveLength(1 + 3);
 		expect(descriptionOf(ran)).toContain(on.taskIds[0]);
@@ -357,7 +372,7 @@ describe('Retry On Fail', () => {
 
 	it('names every created task on the last try too', async () => {
 		const ran = await on.run(
-			imageNode({ maxInFlight: 1 }, threeTries),
+			imageNode({ ...stops, maxInFlight: 1 }, threeTries),
 			prompts('a', { prompt: 'b', simulate: readFails(99) }, 'c'),
 		);
 		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
@@ -407,7 +422,7 @@ describe('Retry of a stored execution', () => {
 		prompts('a', { prompt: 'b', simulate: readFails }, ...more);
 
 	it('takes up the tasks of the first execution', async () => {
-		const { retried, creates } = await runTwice(on.workflow(imageNode(), failing('c')));
+		const { retried, creates } = await runTwice(on.workflow(imageNode(stops), failing('c')));
 		expect(retried.error).toBeUndefined();
 		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
 		expect(creates).toBe(0);
@@ -415,29 +430,29 @@ describe('Retry of a stored execution', () => {
 
 	it('creates a failed task again, and no other', async () => {
 		const fails = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
-		const { creates } = await runTwice(on.workflow(imageNode(), prompts('a', fails)));
+		const { creates } = await runTwice(on.workflow(imageNode(stops), prompts('a', fails)));
 		expect(creates).toBe(1);
 	});
 
 	it('does not send a create again whose outcome is not known', async () => {
 		const lost = { prompt: 'b', simulate: { createLost: { times: 1 } } };
-		const { retried, creates } = await runTwice(on.workflow(imageNode(), prompts('a', lost)));
+		const { retried, creates } = await runTwice(on.workflow(imageNode(stops), prompts('a', lost)));
 		expect(retried.error?.message).toContain('It is not known whether the task was created');
 		expect(descriptionOf(retried)).toContain('may be billed once');
 		expect(creates).toBe(0);
 	});
 
 	it('creates the items that were never sent', async () => {
-		const workflow = on.workflow(imageNode({ maxInFlight: 1 }), failing('c', 'd'));
+		const workflow = on.workflow(imageNode({ ...stops, maxInFlight: 1 }), failing('c', 'd'));
 		const { retried, creates } = await runTwice(workflow);
 		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
 		expect(creates).toBe(2);
 	});
 
 	it('creates a new task for a prompt that was changed meanwhile', async () => {
-		const changed = imageNode({}, { parameters: { prompt: '={{ $json.prompt + "!" }}' } });
+		const changed = imageNode(stops, { parameters: { prompt: '={{ $json.prompt + "!" }}' } });
 		const { creates } = await runTwice(
-			on.workflow(imageNode(), failing()),
+			on.workflow(imageNode(stops), failing()),
 			on.workflow(changed, failing()),
 		);
 		expect(creates).toBe(2);
@@ -456,7 +471,7 @@ describe('Retry of a stored execution', () => {
 	});
 
 	it('names the tasks of the first execution where nothing can be started', async () => {
-		const first = on.workflow(imageNode(), failing());
+		const first = on.workflow(imageNode(stops), failing());
 		const { retried } = await runTwice(first, {
 			...first,
 			credential: { ...on.credential, apiKey: '' },
@@ -468,7 +483,7 @@ describe('Retry of a stored execution', () => {
 
 describe('a loop', () => {
 	const loop = (rounds: INodeExecutionData[][]): TestWorkflow => ({
-		...on.workflow(imageNode()),
+		...on.workflow(imageNode(stops)),
 		rounds,
 	});
 	const runsOf = ({ run }: { run: { data: { resultData: { runData: object } } } }) =>

@@ -114,7 +114,7 @@ describe('where all tasks are finished at once', () => {
 
 	it('a failed task is an error of its item', async () => {
 		const items = prompts(done('a'), done('b', { outcome: 'FAILURE' }));
-		const ran = await on.run(suspending(), items);
+		const ran = await on.run(suspending({ ifSomeFail: 'stop' }), items);
 		expect(ran.error?.message).toContain('failed at the service');
 		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
 	});
@@ -126,7 +126,7 @@ describe('a create that fails', () => {
 
 	it('stops the node, when the tasks that were created are finished, and names them', async () => {
 		const startedAt = Date.now();
-		const ran = await on.run(suspending({ maxInFlight: 1 }), items());
+		const ran = await on.run(suspending({ maxInFlight: 1, ifSomeFail: 'stop' }), items());
 		expect(isSuspended(ran)).toBe(false);
 		expect(ran.run.status).toBe('error');
 		expect(ran.error?.message).toContain('HTTP 400');
@@ -139,7 +139,7 @@ describe('a create that fails', () => {
 		const startedAt = Date.now();
 		const many = Array.from({ length: 60 }, (_, index) => slow(`Prompt ${index}`));
 		const ran = await on.run(
-			suspending({ maxInFlight: 1, timeout: 30 }),
+			suspending({ maxInFlight: 1, timeout: 30, ifSomeFail: 'stop' }),
 			prompts(...many, refused),
 		);
 		expect(ran.run.status).toBe('error');
@@ -176,7 +176,7 @@ describe('Retry of a stored execution', () => {
 		on.service.configure({ createStatus: { status: 400, times: 1 } });
 		const accepted = { latencyMs: 30 * SECOND, createStatus: { status: 400, times: 0 } };
 		const workflow = on.workflow(
-			suspending({ maxInFlight: 1, timeout: 10 }),
+			suspending({ maxInFlight: 1, timeout: 10, ifSomeFail: 'stop' }),
 			prompts(slow('a', accepted), slow('b')),
 		);
 		const first = await passTime(startWorkflow(workflow).result);

@@ -85,7 +85,10 @@ describe('the output of the trigger', () => {
 			downloadResults: true,
 			outputBinaryField: 'picture',
 		});
-		expect(output[0]?.binary?.picture).toMatchObject({ fileName: '1.png', mimeType: 'image/png' });
+		expect(output[0]?.binary?.picture).toMatchObject({
+			fileName: `${String(output[0]?.json.taskId)}.png`,
+			mimeType: 'image/png',
+		});
 	});
 });
 

@@ -6,6 +6,7 @@ import type {
 } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
+import { recordLast } from '../shared/outputJson';
 
 /** The path of the node's resuming webhook, as its description declares it. */
 export const RESUME_PATH = 'callback';
@@ -36,7 +37,7 @@ export function storeInput(context: IExecuteFunctions, items: INodeExecutionData
 /** The item of a task that is not finished yet, as it is stored while the execution is suspended. */
 export function pendingItem(json: IDataObject, itemIndex: number): INodeExecutionData {
 	// What it says is true the moment it leaves the node without having been replaced.
-	return { json: { ...json, timedOut: true }, pairedItem: { item: itemIndex } };
+	return { json: recordLast({ ...json, timedOut: true }), pairedItem: { item: itemIndex } };
 }
 
 /** The task that a stored item waits for, if it waits for one. */

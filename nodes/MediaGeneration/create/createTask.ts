@@ -18,7 +18,7 @@ const MAX_UNREACHABLE = 4;
  * Creates the tasks of one run: each at most once, unless the service certainly did not take it.
  */
 export class TaskCreator {
-	/** Set when the service refused the key: no further request can succeed. */
+	/** Set when the service refused the key, or lets nobody in: no further request can succeed. */
 	private refusal: ServiceError | undefined;
 
 	private readonly grace: StopGrace;

@@ -6,6 +6,9 @@ const CREATES = [
 	{ resource: ['task'], operation: ['create'] },
 ];
 
+/** An AI agent needs the answer of the call itself. */
+const NOT_IN_TOOLS = { hide: { '@tool': [true] } };
+
 const completion: INodeProperties = {
 	displayName: 'Completion',
 	name: 'completion',
@@ -22,12 +25,14 @@ const completion: INodeProperties = {
 		{
 			name: 'Suspend Until Finished',
 			value: 'suspend',
+			displayOptions: NOT_IN_TOOLS,
 			description:
 				'Create all tasks, suspend the execution until the last of them is finished, then output the results; survives restarts',
 		},
 		{
 			name: 'Notify a Trigger',
 			value: 'trigger',
+			displayOptions: NOT_IN_TOOLS,
 			description:
 				'Output the created tasks at once; a Media Generation Trigger starts a workflow for each task when it is finished',
 		},

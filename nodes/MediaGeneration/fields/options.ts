@@ -116,6 +116,27 @@ export const optionFields: INodeProperties[] = [
 				},
 				video,
 			),
+			{
+				displayName: 'If Some Items Fail',
+				name: 'ifSomeFail',
+				type: 'options',
+				noDataExpression: true,
+				default: 'keep',
+				description:
+					"What to do when some items fail and others succeed. Where all fail, the setting 'On Error' decides.",
+				options: [
+					{
+						name: 'Keep What Succeeded',
+						value: 'keep',
+						description: "Output all items, the failed ones with the reason in 'error'",
+					},
+					{
+						name: 'Stop',
+						value: 'stop',
+						description: "Create nothing more; 'On Error' decides",
+					},
+				],
+			},
 			...shownWhen(
 				{
 					displayName: 'Files',

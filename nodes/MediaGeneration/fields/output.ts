@@ -6,7 +6,8 @@ export const outputOptions = {
 		displayName: 'Download Results',
 		name: 'downloadResults',
 		type: 'boolean',
-		default: false,
+		// What it is when it is added in the panel. Left out, it is off.
+		default: true,
 		description:
 			'Whether to download each result and attach it to the item as binary data, where the output panel shows it',
 	},

@@ -3,11 +3,13 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { callbackAddress } from '../callback/address';
 import { isOutOfReach } from '../callback/reachability';
 import { resumeUrl } from '../callback/suspension';
+import type { IfSomeFail } from '../report/failures';
 import { readOutputOptions } from '../report/outputOptions';
 import { estimateCostUsd } from '../service/prices';
 import type { Connection } from '../service/connect';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
+import { patienceSeconds } from '../shared/tool';
 import { checkBudget } from './budget';
 import { readCallbackAddress, readReference } from './callbackTarget';
 import { withFurtherInput } from './furtherInput';
@@ -20,6 +22,7 @@ import {
 } from './itemPlan';
 import { checkInput, durationField, readMediaInput, readRawInput } from './mediaInput';
 import { readTaskIds } from './taskIds';
+import { refuseInTool } from './toolCompletion';
 
 /** The specification's bounds for the time between two reads of one task (section 4.2). */
 export const MIN_POLL_INTERVAL_SECONDS = 2;
@@ -48,6 +51,7 @@ export interface RunPlan {
 	maxInFlight: number;
 	/** Whether nothing is to be sent. */
 	isDry: boolean;
+	ifSomeFail: IfSomeFail;
 }
 
 /**
@@ -73,7 +77,7 @@ export function planRun(context: IExecuteFunctions, service: Service): RunPlan {
 	// What holds for the whole run is read from the first item whose parameters can be read.
 	const readable = items.find((item): item is ItemPlan => !(item instanceof ItemError));
 	if (readable === undefined) {
-		return { items, inputOf, maxInFlight: 1, watchIntervalMs: 0, isDry: false };
+		return { items, inputOf, maxInFlight: 1, watchIntervalMs: 0, isDry: false, ifSomeFail: 'stop' };
 	}
 	const first = new ItemParameters(context, readable.itemIndex);
 	checkBudget(items, first);
@@ -84,7 +88,14 @@ export function planRun(context: IExecuteFunctions, service: Service): RunPlan {
 	});
 	// Where an expression says so of one item alone, nothing is sent either: the bill could not be taken back.
 	const isDry = createsIn(items).some((item) => item.isDry);
-	return { items, inputOf, maxInFlight, watchIntervalMs: readWatchInterval(first), isDry };
+	return {
+		items,
+		inputOf,
+		maxInFlight,
+		watchIntervalMs: readWatchInterval(first),
+		isDry,
+		ifSomeFail: first.option('ifSomeFail') === 'stop' ? 'stop' : 'keep',
+	};
 }
 
 function readWatchInterval(parameters: ItemParameters): number {
@@ -107,7 +118,7 @@ function planItem(
 ): Array<ItemPlan | ItemError> {
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
-		const base = readBase(parameters);
+		const base = readBase(context, parameters);
 		const isRead =
 			parameters.value('resource') === 'task' &&
 			READS.includes(String(parameters.value('operation')));
@@ -119,7 +130,7 @@ function planItem(
 	}
 }
 
-function readBase(parameters: ItemParameters): PlanBase {
+function readBase(context: IExecuteFunctions, parameters: ItemParameters): PlanBase {
 	const reference = readReference(parameters);
 	return {
 		itemIndex: parameters.itemIndex,
@@ -134,7 +145,7 @@ function readBase(parameters: ItemParameters): PlanBase {
 		timeoutMs:
 			1000 *
 			parameters.number(parameters.option('timeout'), 'Timeout', {
-				fallback: isWatched(parameters) ? WATCH_SECONDS : POLL_SECONDS,
+				fallback: isWatched(parameters) ? WATCH_SECONDS : patienceSeconds(context, POLL_SECONDS),
 				min: 1,
 				unit: 'seconds',
 			}),
@@ -171,6 +182,7 @@ function planCreate(
 	resumeAddress: () => { webhookUrl?: string },
 ): CreatePlan {
 	const completion = readCompletion(parameters);
+	refuseInTool(context, completion);
 	const model = parameters
 		.requiredText(
 			'model',

@@ -1,3 +1,31 @@
+/** What is said of the tasks of one state: what it means for the money, and the way to the results. */
+const MEANINGS: Array<{ state: string; one: string; many: string; next: string }> = [
+	{
+		state: 'SUCCESS',
+		one: '1 task succeeded and is paid for',
+		many: 'tasks succeeded and are paid for',
+		next: " Get the results without paying again: operation Task → Get, with these ids in 'Task ID'.",
+	},
+	{
+		state: 'PENDING',
+		one: '1 task is not finished, and is billed if it succeeds',
+		many: 'tasks are not finished, and are billed if they succeed',
+		next: " Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.",
+	},
+	{
+		state: 'not read again',
+		one: '1 task was created in an earlier try',
+		many: 'tasks were created in an earlier try',
+		next: " Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.",
+	},
+	{
+		state: 'FAILURE',
+		one: '1 task failed and cost nothing',
+		many: 'tasks failed and cost nothing',
+		next: '',
+	},
+];
+
 /** The tasks that one run has created, in the order of creation: whatever ends the run names them. */
 export class CreatedTaskList {
 	private readonly states = new Map<string, string>();
@@ -20,7 +48,7 @@ export class CreatedTaskList {
 		if (this.states.has(taskId)) this.states.set(taskId, state);
 	}
 
-	/** @returns every id with its state, and how to fetch them; undefined where there are none */
+	/** @returns every id by what it means for the money, paid tasks first, and how to fetch them; undefined where there are none */
 	describe(): string | undefined {
 		if (this.states.size === 0) return undefined;
 		const byState = new Map<string, string[]>();
@@ -29,7 +57,11 @@ export class CreatedTaskList {
 			if (ids) ids.push(taskId);
 			else byState.set(state, [taskId]);
 		}
-		const lists = [...byState].map(([state, ids]) => `${state}: ${ids.join(', ')}`);
-		return `Tasks created by this run, which the operation Task → Wait fetches: ${lists.join('; ')}.`;
+		return MEANINGS.flatMap(({ state, one, many, next }) => {
+			const ids = byState.get(state);
+			if (ids === undefined) return [];
+			const what = ids.length === 1 ? one : `${ids.length} ${many}`;
+			return [`${what}: ${ids.join(', ')}.${next}`];
+		}).join(' ');
 	}
 }

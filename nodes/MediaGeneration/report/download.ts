@@ -29,6 +29,10 @@ const ENDINGS: Record<string, string> = {
 /** Types that a host names when it does not know any better. */
 const UNTYPED = new Set(['', 'application/octet-stream', 'binary/octet-stream']);
 
+/** Names that the files of many tasks share: a number, or what every result is. */
+const NOT_TELLING =
+	/^(image|img|picture|photo|video|clip|output|out|result|file|download|media|final|generated)?[-_ ]?\d{0,4}$/i;
+
 /** The part of a Node.js stream that is used here; n8n forbids importing the module itself. */
 interface ByteStream {
 	map(
@@ -170,25 +174,28 @@ async function open(context: IExecuteFunctions, url: string): Promise<StreamResp
  * @param type the media type that the host named, lower case, without parameters
  */
 function describeFile(url: string, type: string, fallbackName: string) {
-	const named = lastSegment(url);
+	const named = clean(lastSegment(url));
 	const ending = /\.([a-z0-9]{2,5})$/i.exec(named)?.[1]?.toLowerCase();
 	const typeOfEnding = Object.keys(ENDINGS).find((mime) => ENDINGS[mime] === ending);
 	const mimeType = UNTYPED.has(type) ? (typeOfEnding ?? 'application/octet-stream') : type;
-	const endingOfType = ENDINGS[mimeType];
-	if (ending !== undefined) return { name: named, mimeType };
-	const stem = named === '' ? fallbackName : named;
-	return { name: endingOfType === undefined ? stem : `${stem}.${endingOfType}`, mimeType };
+	const stem = ending === undefined ? named : named.slice(0, -ending.length - 1);
+	const shownEnding = ending ?? ENDINGS[mimeType];
+	const name = NOT_TELLING.test(stem) ? clean(fallbackName) : stem;
+	return { name: shownEnding === undefined ? name : `${name}.${shownEnding}`, mimeType };
 }
 
-/** The last part of a URL's path as a file name, without what a file system could take amiss. */
+/** The last part of a URL's path. */
 function lastSegment(url: string): string {
-	let segment: string;
 	try {
-		segment = decodeURIComponent(new URL(url).pathname.split('/').pop() ?? '');
+		return decodeURIComponent(new URL(url).pathname.split('/').pop() ?? '');
 	} catch {
 		return '';
 	}
-	return segment
+}
+
+/** A file name without what a file system could take amiss. */
+function clean(name: string): string {
+	return name
 		.replace(/[\p{Cc}"*/:<>?\\|]/gu, '_')
 		.replace(/^\.+/, '')
 		.slice(-120);

@@ -1,6 +1,8 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { SucceededTask, TaskRecord } from '../service/taskRecord';
+import { cutDataUris } from '../shared/dataUri';
+import { recordLast } from '../shared/outputJson';
 import type { Downloads } from './download';
 import type { OutputOptions } from './outputOptions';
 
@@ -16,7 +18,7 @@ export function taskJson(task: TaskRecord, sent: IDataObject = {}): IDataObject 
 		resultUrls: task.state === 'SUCCESS' ? task.resultUrls : [],
 		creditsConsumed: task.creditsConsumed,
 		...sent,
-		record: task.record,
+		record: cutDataUris(task.record),
 	};
 }
 
@@ -36,6 +38,7 @@ export function taskItems(
 	downloads: Downloads | undefined,
 	pairedItem: INodeExecutionData['pairedItem'],
 ): INodeExecutionData[] {
+	const fields = recordLast(json);
 	const paired = pairedItem === undefined ? {} : { pairedItem };
 	const urls = resultUrls(task);
 	if (!split || urls.length === 0) {
@@ -47,12 +50,12 @@ export function taskItems(
 					data,
 				]),
 			);
-		return [{ json, ...(binary && { binary }), ...paired }];
+		return [{ json: fields, ...(binary && { binary }), ...paired }];
 	}
 	return urls.map((resultUrl, resultIndex) => {
 		const data = downloads?.[resultIndex];
 		return {
-			json: { ...json, resultUrl, resultIndex },
+			json: recordLast({ ...fields, resultUrl, resultIndex }),
 			...(data && { binary: { [binaryField]: data } }),
 			...paired,
 		};

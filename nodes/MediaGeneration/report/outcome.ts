@@ -5,6 +5,7 @@ import { ServiceError } from '../service/serviceError';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
 import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
+import { cutDataUris } from '../shared/dataUri';
 
 /** What becomes of an input item: its output items, or why there are none. */
 export type ItemResult = INodeExecutionData[] | ItemError;
@@ -31,7 +32,7 @@ export function isFinished(task: TaskRecord | ItemError | undefined): task is Fi
 export function failedTask(task: FailedTask, sent: IDataObject = {}): ItemError {
 	return new ItemError(failureText(task), {
 		description:
-			'A failed task costs nothing. Change the prompt or the input of this item and run it again.',
+			'A failed task costs nothing. Change the prompt or the input of this item, then run this item alone: what succeeded would be ordered and paid for again.',
 		task: taskJson(task, sent),
 	});
 }
@@ -66,7 +67,7 @@ export function timedOut(
 		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state})`,
 		{
 			description: `It goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait, or raise 'Timeout' in the options.${trouble}`,
-			task: { ...known, ...(last && { record: last.record }), timedOut: true },
+			task: { ...known, timedOut: true, ...(last && { record: cutDataUris(last.record) }) },
 		},
 	);
 }

@@ -5,33 +5,39 @@ import { AccountLimits } from '../create/accountLimits';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import { Journal } from '../create/journal';
+import { echo } from '../create/requestInput';
 import { type ItemPlan, referenceOf } from '../plan/itemPlan';
 import { planRun, type RunPlan } from '../plan/plan';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
+import { describeStop, goesOn, stoppingItem } from '../report/failures';
 import type { ItemResult } from '../report/outcome';
+import { toolAnswer } from '../report/toolAnswer';
 import { type Connection, connect } from '../service/connect';
 import { RequestGap } from '../service/requestGap';
 import { AtMost } from '../shared/atMost';
 import { type Attempt, attempt } from '../shared/attempt';
 import { type Clock, Stopped, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
+import { isTool } from '../shared/tool';
 import { ReadPace } from '../wait/readPace';
 import { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import { SuspendedRun } from '../wait/suspendedRun';
 import { TaskReader } from '../wait/taskReader';
 import { dryRun } from './dryRun';
+import { explainEnd, leavingItems, stopError } from './ending';
 import { ItemRun, type Output } from './itemRun';
 import { createdTasks, describePaid, withEarlierTask } from './paidTasks';
 import { settleSuspended } from './settleSuspended';
 import { callbackHint, showHints, summaryHint, triggerHint, warnOfSize } from './runHints';
+import { countTry } from './tries';
 
 /**
  * One run of the action node: plan, create, wait, output.
  *
  * @returns the output items, in the order of the input items
- * @throws NodeApiError, NodeOperationError for the first item that failed, unless the node's *On Error* setting
- *   lets failed items out
+ * @throws NodeApiError, NodeOperationError for the first item that failed, unless the option *If Some Items Fail* or
+ *   the node's *On Error* setting lets failed items out
  */
 export async function runTasks(
 	context: IExecuteFunctions,
@@ -48,8 +54,7 @@ export async function runTasks(
 		const refused = ItemError.from(error);
 		if (!context.continueOnFail()) {
 			const paid = journal && describePaid(createdTasks(journal), journal);
-			const description = [refused.description, paid].filter(Boolean).join('\n\n');
-			throw refused.toNodeError(context.getNode(), undefined, description || undefined);
+			throw refused.toNodeError(context.getNode(), undefined, describeStop(refused, paid));
 		}
 		return context.getInputData().map((_, item) => {
 			const error = withEarlierTask(refused, journal?.taskOf(item));
@@ -62,7 +67,17 @@ export async function runTasks(
 }
 
 class Run {
+	/** Whether n8n's *On Error* lets failed items out. */
+	private readonly continues: boolean;
+
+	/** Whether an AI agent calls the node: what becomes of its task is an answer then, and no error. */
+	private readonly isTool: boolean;
+
+	/** Whether the items after a failed one are still to be created. */
 	private readonly goesOn: boolean;
+
+	/** Whether n8n tries this run again where it stops. */
+	private readonly triesLeft: boolean;
 
 	private readonly signal: AbortSignal | undefined;
 
@@ -89,7 +104,11 @@ class Run {
 		clock: Clock,
 	) {
 		const { client } = connection;
-		this.goesOn = context.continueOnFail();
+		this.continues = context.continueOnFail();
+		this.isTool = isTool(context);
+		const { ifSomeFail } = plan;
+		this.goesOn = this.isTool || goesOn({ ifSomeFail, continues: this.continues });
+		this.triesLeft = countTry(context);
 		this.signal = context.getExecutionCancelSignal();
 		const pollIntervalMs = plan.items.reduce(
 			(least, item) => ('kind' in item ? Math.min(least, item.pollIntervalMs) : least),
@@ -137,42 +156,42 @@ class Run {
 				: undefined,
 		);
 		// Nothing is paid for a batch that cannot come out whole.
-		this.failed = !this.goesOn && results.some((result) => result !== undefined);
+		this.failed = !this.continues && results.some((result) => result !== undefined);
 
 		await this.runItems(results);
-		if (this.signal?.aborted) throw this.explainEnd(new Stopped());
+		if (this.signal?.aborted) throw explainEnd(this.context, new Stopped(), this.paid);
 		await this.deliveries.watch(this.context, this.plan.watchIntervalMs);
 		const settled = await attempt(
 			async () =>
 				await settleSuspended(this.context, this.suspended, results, {
 					isStopping: this.failed,
 					watchIntervalMs: this.plan.watchIntervalMs,
+					ifSomeFail: this.plan.ifSomeFail,
 				}),
 		);
-		if ('error' in settled) throw this.explainEnd(settled.error);
+		if ('error' in settled) throw explainEnd(this.context, settled.error, this.paid);
 		const isSuspended = settled.value;
 
-		const index = results.findIndex((result) => result instanceof ItemError);
-		const error = results[index];
-		if (error instanceof ItemError && !this.goesOn) throw this.stopError(error, index);
+		const { triesLeft } = this;
+		const continues = this.continues || (this.isTool && !this.failed);
+		// Of a suspended run it is decided when all is known.
+		const stopping = isSuspended
+			? undefined
+			: stoppingItem(results, { ifSomeFail: this.plan.ifSomeFail, continues, triesLeft });
+		if (stopping !== undefined)
+			throw stopError(this.context.getNode(), results[stopping], inputOf[stopping] ?? 0, this.paid);
 		// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
 		// cancelled and retried: then the journal is still needed.
-		if (!isSuspended && error === undefined) this.journal.close();
+		const hasFailed = results.some((result) => result instanceof ItemError);
+		if (!isSuspended && !hasFailed) this.journal.close();
 		const where = callbackHint(items, this.connection.baseUrl) ?? triggerHint(items, results);
 		showHints(this.context, summaryHint(items, results), large, where);
-		const output = this.itemsOf(results);
-		if (!isSuspended) return output;
+		const output = leavingItems(this.context.getNode(), results, inputOf);
+		if (!isSuspended) return this.isTool ? output.map(toolAnswer) : output;
 		storeInput(this.context, output);
 		// What is stored leaves the node later. An `error` in what is returned now would have n8n's Retry On Fail run
 		// the suspended node again.
 		return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
-	}
-
-	private itemsOf(results: ReadonlyArray<ItemResult | undefined>): INodeExecutionData[] {
-		return results.flatMap((result, index) => {
-			if (!(result instanceof ItemError)) return result ?? [];
-			return [result.toItem(this.context.getNode(), { item: this.plan.inputOf[index] ?? 0 })];
-		});
 	}
 
 	/** As many items at once as tasks may be in flight, in their order. */
@@ -195,7 +214,7 @@ class Run {
 		const workers = Array.from({ length: Math.min(maxInFlight, items.length) }, () => worker);
 		const ends = await Promise.all(workers.map(async (work) => await attempt(work)));
 		const broken = [...ends, ...(await Promise.all(outputs))].find((end) => 'error' in end);
-		if (broken && 'error' in broken) throw this.explainEnd(broken.error);
+		if (broken && 'error' in broken) throw explainEnd(this.context, broken.error, this.paid);
 	}
 
 	/** @throws Stopped alone: any other trouble is the item's result */
@@ -204,7 +223,10 @@ class Run {
 		if ('value' in result) return result.value;
 		if (result.error instanceof Stopped || this.signal?.aborted) throw new Stopped();
 		this.stopCreating();
-		return ItemError.from(result.error, referenceOf(item));
+		const error = ItemError.from(result.error, referenceOf(item));
+		// Where there is no task, what was to be sent tells which item it was.
+		const isTold = error.task.taskId !== undefined || item.kind !== 'create';
+		return isTold ? error : ItemError.from(error, echo(item));
 	}
 
 	/** Called where an item fails: a node that stops creates nothing more. */
@@ -214,22 +236,8 @@ class Run {
 		this.queue.close();
 	}
 
-	/** The error that stops the node: it names every task that was created, so that nothing paid for is lost. */
-	private stopError(error: ItemError, index: number): Error {
-		const node = this.context.getNode();
-		const description = [error.description, describePaid(this.created, this.journal)]
-			.filter(Boolean)
-			.join('\n\n');
-		return error.toNodeError(node, this.plan.inputOf[index], description || undefined);
-	}
-
-	/** Why the run ended before its items did: it was stopped, as a rule. */
-	private explainEnd(reason: unknown): Error {
-		const node = this.context.getNode();
-		const error = ItemError.from(reason);
-		const tasks = describePaid(this.created, this.journal);
-		// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
-		if (tasks !== undefined) this.context.logger.warn(`${node.name}: ${error.message}. ${tasks}`);
-		return error.toNodeError(node, undefined, tasks);
+	/** What is paid for, for the message of whatever ends the run. */
+	private get paid(): string | undefined {
+		return describePaid(this.created, this.journal);
 	}
 }

@@ -3,12 +3,14 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import { connect } from '../service/connect';
 import { balanceAt, findBalance } from '../service/credits';
 import { ItemError } from '../shared/itemError';
+import { recordLast } from '../shared/outputJson';
+import { isTool } from '../shared/tool';
 import { ItemParameters } from '../shared/parameters';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
  *
- * @returns an item `{ balance, record }` for each input item
+ * @returns an item `{ …input, balance, record }` for each input item
  * @throws NodeApiError, NodeOperationError unless the node's *On Error* lets failed items out
  * @see specification, section 4.3
  */
@@ -16,19 +18,42 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 	let reading: Promise<unknown> | undefined;
 	const read = async () => await (await connect(context)).client.readCredits();
 	const output: INodeExecutionData[] = [];
-	for (const itemIndex of context.getInputData().keys()) {
+	for (const [itemIndex, input] of context.getInputData().entries()) {
 		const pairedItem = { item: itemIndex };
+		const parameters = new ItemParameters(context, itemIndex);
+		let item: INodeExecutionData;
 		try {
 			const body = await (reading ??= read());
-			output.push({ json: checkBalance(body, new ItemParameters(context, itemIndex)), pairedItem });
+			item = { json: checkBalance(body, parameters), pairedItem };
 		} catch (error) {
 			const failed = ItemError.from(error);
 			const node = context.getNode();
 			if (!context.continueOnFail()) throw failed.toNodeError(node, itemIndex);
-			output.push(failed.toItem(node, pairedItem));
+			item = failed.toItem(node, pairedItem);
+			// n8n adds the fields of the input by itself there, to items that have nothing but the reason.
+			if (node.onError === 'continueErrorOutput') {
+				output.push(item);
+				continue;
+			}
 		}
+		if (isTool(context)) output.push({ ...item, json: toolAnswer(item.json) });
+		else output.push(parameters.option('includeInput') === false ? item : withInput(item, input));
 	}
 	return output;
+}
+
+/** What an AI agent can use. */
+function toolAnswer({ record, ...answer }: IDataObject): IDataObject {
+	return answer.balance === null ? { ...answer, record } : answer;
+}
+
+/** The item with the fields and files of its input, so that the node can stand before a batch. */
+function withInput(item: INodeExecutionData, input: INodeExecutionData): INodeExecutionData {
+	return {
+		...item,
+		json: recordLast({ ...input.json, ...item.json }),
+		...(input.binary && { binary: input.binary }),
+	};
 }
 
 function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
@@ -53,7 +78,7 @@ function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 	}
 	if (balance < minimum) {
 		throw new ItemError(`The balance is ${balance} credits, below the minimum of ${minimum}`, {
-			description: 'Buy credits at the service, or lower the minimum balance.',
+			description: "Buy credits at the service, or lower 'Minimum Balance'.",
 			task: json,
 		});
 	}

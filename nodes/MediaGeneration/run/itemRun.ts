@@ -10,6 +10,7 @@ import { explainRead, failedTask, ofTask, pendingJson } from '../report/outcome'
 import type { TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { type Clock, Stopped } from '../shared/clock';
+import { recordLast } from '../shared/outputJson';
 import type { ReadPace } from '../wait/readPace';
 import type { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import type { SuspendedRun } from '../wait/suspendedRun';
@@ -109,7 +110,7 @@ export class ItemRun {
 		if (item.completion !== 'poll') {
 			this.parts.deliveries.add(taskId, item);
 			const task: TaskRecord = { taskId, state: 'PENDING', creditsConsumed: null, record };
-			const json = { ...taskJson(task, sent), ...estimate };
+			const json = recordLast({ ...taskJson(task, sent), ...estimate });
 			return async () => [{ json, pairedItem: { item: item.itemIndex } }];
 		}
 		const deadline = this.parts.clock.now() + item.timeoutMs;

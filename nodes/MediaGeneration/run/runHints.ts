@@ -32,8 +32,12 @@ export function summaryHint(
 		...(late.length > 0 ? [`${count(late.length, 'task')} not finished in time`] : []),
 	];
 	const what = trouble.length > 0 ? trouble : [`${count(created.length, 'task')} created`];
+	const next =
+		failed.length > 0
+			? ". A failed item says why in 'error'. Run only those again: all others would be paid for twice."
+			: '';
 	return {
-		message: [...what, ...costOf(created)].join('; '),
+		message: `${[...what, ...costOf(created)].join('; ')}${next}`,
 		type: trouble.length > 0 ? 'warning' : 'info',
 		location: 'outputPane',
 	};

@@ -1,5 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import type { IfSomeFail } from '../report/failures';
 import type { ItemResult } from '../report/outcome';
 import { attempt } from '../shared/attempt';
 import { suspendWith } from '../wait/subExecution';
@@ -12,6 +13,7 @@ import type { SuspendedRun } from '../wait/suspendedRun';
  * @param results takes the result of each item
  * @param run.isStopping whether the node stops with an error
  * @param run.watchIntervalMs milliseconds between two looks; 0 lets it grow with the time waited
+ * @param run.ifSomeFail what becomes of the run where some of its items fail
  * @returns whether the execution is suspended
  * @throws Stopped where the execution was stopped
  */
@@ -19,7 +21,7 @@ export async function settleSuspended(
 	context: IExecuteFunctions,
 	suspended: SuspendedRun,
 	results: Array<ItemResult | undefined>,
-	run: { isStopping: boolean; watchIntervalMs: number },
+	run: { isStopping: boolean; watchIntervalMs: number; ifSomeFail: IfSomeFail },
 ): Promise<boolean> {
 	if (suspended.isEmpty) return false;
 	if (run.isStopping) {
@@ -30,7 +32,7 @@ export async function settleSuspended(
 		await suspended.finish(results);
 		return false;
 	}
-	const state = suspended.state(context, results, run.watchIntervalMs);
+	const state = suspended.state(context, results, run.watchIntervalMs, run.ifSomeFail);
 	const begun = await attempt(async () => await suspendWith(context, state));
 	if ('value' in begun && begun.value) {
 		suspended.pendingResults(results);

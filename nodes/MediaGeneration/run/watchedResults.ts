@@ -1,6 +1,8 @@
 import type { INode, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
+import { CreatedTaskList } from '../report/createdTaskList';
 import { download } from '../report/download';
+import { describeStop } from '../report/failures';
 import { taskItems, taskJson } from '../report/items';
 import { failedTask } from '../report/outcome';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
@@ -33,11 +35,17 @@ export async function watchedResults(
 	if (first === undefined || goesOn(state) || !isStopped) {
 		return doneItems(itemsOf(context, results, state));
 	}
-	const ids = state.items.flatMap(({ taskId }) => taskId ?? []);
-	const tasks = ids.length > 0 && `Tasks of this run: ${ids.join(', ')}.`;
+	const created = new CreatedTaskList([]);
+	for (const [index, { taskId }] of state.items.entries()) {
+		if (taskId === undefined) continue;
+		created.add(taskId);
+		const result = results[index];
+		const known = result instanceof ItemError ? result.task : result?.json;
+		if (typeof known?.state === 'string') created.note(taskId, known.state);
+	}
 	return doneItems([], {
 		message: first.message,
-		description: [first.description, tasks].filter(Boolean).join('\n\n'),
+		description: describeStop(first, created.describe()) ?? '',
 		itemIndex: results.indexOf(first),
 	});
 }

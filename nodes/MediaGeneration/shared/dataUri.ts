@@ -1,17 +1,37 @@
 /** Longer data URIs are cut in the output: a batch of pictures would swell the execution's data by all of them. */
 const MAX_SHOWN_CHARACTERS = 4096;
+
 /** How much of a long one is shown. */
 const BEGINNING = 64;
 
-/** A value in which every long data URI is cut, however deep it stands. */
-export function cutDataUris(value: unknown): unknown {
-	return typeof value === 'string' ? cutDataUri(value) : mapEntries(value, cutDataUris);
+/** Deeper than any record; what is deeper still goes out as it is. */
+const MAX_DEPTH = 32;
+
+/**
+ * Cuts long data URIs, wherever they stand: pictures that were sent along come back in the service's records.
+ *
+ * @returns a copy where something was cut, otherwise the value itself
+ */
+export function cutDataUris<T>(value: T): T {
+	return cut(value, 0) as T;
+}
+
+function cut(value: unknown, depth: number): unknown {
+	if (typeof value === 'string') return cutDataUri(value);
+	if (typeof value !== 'object' || value === null || 'toJSON' in value) return value;
+	if (depth >= MAX_DEPTH) return value;
+	const before: Array<[string, unknown]> = Object.entries(value);
+	const after = before.map(([name, entry]): [string, unknown] => [name, cut(entry, depth + 1)]);
+	if (after.every(([, entry], index) => entry === before[index]?.[1])) return value;
+	return Array.isArray(value) ? after.map(([, entry]) => entry) : Object.fromEntries(after);
 }
 
 /** @returns the text as it is, unless it is a long data URI */
 export function cutDataUri(text: string): string {
 	if (text.length <= MAX_SHOWN_CHARACTERS || !/^\s*data:/i.test(text)) return text;
-	return `${text.slice(0, BEGINNING)}… (${text.length} characters)`;
+	// By way of a buffer: a part of a text keeps the whole of it in memory.
+	const beginning = Buffer.from(text.slice(0, BEGINNING)).toString();
+	return `${beginning}… (${text.length} characters)`;
 }
 
 /** Whether a value has a data URI that was cut, however deep it stands: what an output shows of a file is not the file. */

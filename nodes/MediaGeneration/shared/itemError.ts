@@ -1,6 +1,8 @@
 import type { IDataObject, INode, INodeExecutionData, JsonObject } from 'n8n-workflow';
 import { NodeApiError, NodeOperationError } from 'n8n-workflow';
 
+import { recordLast } from './outputJson';
+
 interface ItemErrorDetails {
 	/** The next step for the user. */
 	description?: string | undefined;
@@ -54,7 +56,8 @@ export class ItemError extends Error {
 	toItem(node: INode, pairedItem?: INodeExecutionData['pairedItem']): INodeExecutionData {
 		const { message: error, task } = this;
 		const paired = pairedItem !== undefined && { pairedItem };
-		if (node.onError !== 'continueErrorOutput') return { json: { ...task, error }, ...paired };
+		if (node.onError !== 'continueErrorOutput')
+			return { json: recordLast({ ...task, error }), ...paired };
 		const isKnown = Object.keys(task).length > 0;
 		const item: INodeExecutionData = {
 			json: { error, ...(isKnown && { details: task }) },

@@ -1,12 +1,20 @@
 import { CreatedTaskList } from '../../../nodes/MediaGeneration/report/createdTaskList';
 
-it('names every task with its state, in the order of creation', () => {
+it('names every task by what it means for the money, paid ones first', () => {
 	const list = new CreatedTaskList(['earlier']);
-	for (const id of ['a', 'b', 'c']) list.add(id);
+	for (const id of ['a', 'b', 'c', 'd']) list.add(id);
 	list.note('b', 'SUCCESS');
 	list.note('unknown', 'SUCCESS');
+	list.note('d', 'FAILURE');
+	const wait =
+		"Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.";
 	expect(list.describe()).toBe(
-		'Tasks created by this run, which the operation Task → Wait fetches: not read again: earlier; PENDING: a, c; SUCCESS: b.',
+		[
+			"1 task succeeded and is paid for: b. Get the results without paying again: operation Task → Get, with these ids in 'Task ID'.",
+			`2 tasks are not finished, and are billed if they succeed: a, c. ${wait}`,
+			`1 task was created in an earlier try: earlier. ${wait}`,
+			'1 task failed and cost nothing: d.',
+		].join(' '),
 	);
 });
 

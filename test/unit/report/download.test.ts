@@ -38,15 +38,21 @@ it('a result is readable to the last byte', async () => {
 
 describe('the name and the type of a file', () => {
 	it.each([
-		['/a/1.png', 'image/png', '1.png', 'image/png'],
-		['/a/clip.mp4', 'video/mp4', 'clip.mp4', 'video/mp4'],
-		['/a/1.png?X-Signature=abc&x=/y.gif', 'image/png', '1.png', 'image/png'],
-		['/a/1', 'image/png', '1.png', 'image/png'],
-		['/a/1', 'video/mp4; codecs="avc1"', '1.mp4', 'video/mp4'],
-		['/a/1', 'IMAGE/JPEG', '1.jpg', 'image/jpeg'],
-		['/a/1.webp', 'application/octet-stream', '1.webp', 'image/webp'],
-		['/a/1.mov', 'binary/octet-stream', '1.mov', 'video/quicktime'],
-		['/a/1', 'application/octet-stream', '1', 'application/octet-stream'],
+		['/a/lighthouse.png', 'image/png', 'lighthouse.png', 'image/png'],
+		['/a/1.png', 'image/png', 'task-1.png', 'image/png'],
+		['/a/0.png', 'image/png', 'task-1.png', 'image/png'],
+		['/a/output_1.webp', 'image/webp', 'task-1.webp', 'image/webp'],
+		['/a/image.png', 'image/png', 'task-1.png', 'image/png'],
+		['/a/imagination.png', 'image/png', 'imagination.png', 'image/png'],
+		['/a/20260703120000.png', 'image/png', '20260703120000.png', 'image/png'],
+		['/a/clip-of-cats.mp4', 'video/mp4', 'clip-of-cats.mp4', 'video/mp4'],
+		['/a/cat.png?X-Signature=abc&x=/y.gif', 'image/png', 'cat.png', 'image/png'],
+		['/a/cat', 'image/png', 'cat.png', 'image/png'],
+		['/a/cat', 'video/mp4; codecs="avc1"', 'cat.mp4', 'video/mp4'],
+		['/a/1', 'IMAGE/JPEG', 'task-1.jpg', 'image/jpeg'],
+		['/a/cat.webp', 'application/octet-stream', 'cat.webp', 'image/webp'],
+		['/a/1.mov', 'binary/octet-stream', 'task-1.mov', 'video/quicktime'],
+		['/a/1', 'application/octet-stream', 'task-1', 'application/octet-stream'],
 		['/', 'image/png', 'task-1.png', 'image/png'],
 		['/a/', 'image/webp', 'task-1.webp', 'image/webp'],
 		['/a/ein%20Bild%20%C3%BC.png', 'image/png', 'ein Bild ü.png', 'image/png'],
@@ -61,8 +67,8 @@ describe('the name and the type of a file', () => {
 
 	it('are told by the ending where the host names no type', async () => {
 		host(PNG, {});
-		expect(await downloadOf(['/1.png'])).toMatchObject([
-			{ fileName: '1.png', mimeType: 'image/png' },
+		expect(await downloadOf(['/cat.png'])).toMatchObject([
+			{ fileName: 'cat.png', mimeType: 'image/png' },
 		]);
 	});
 

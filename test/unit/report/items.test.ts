@@ -25,6 +25,15 @@ describe('the fields of a task', () => {
 		]);
 	});
 
+	it('have a picture that comes back in the record cut short, and results whole', () => {
+		const picture = `data:image/png;base64,${'A'.repeat(100_000)}`;
+		const record = { state: 'SUCCESS', resultUrls: [picture], input: { image_url: picture } };
+		const json = taskJson(parseTaskRecord('t', record));
+		expect(json.resultUrls).toEqual([picture]);
+		expect(JSON.stringify(json.record).length).toBeLessThan(400);
+		expect(record.input.image_url).toBe(picture);
+	});
+
 	it.each(['PENDING', 'FAILURE'])('have an empty list of results for %s', (state) => {
 		expect(taskJson(parseTaskRecord('t', { state }))).toMatchObject({
 			state,
@@ -36,6 +45,14 @@ describe('the fields of a task', () => {
 
 describe('the items of a task', () => {
 	const json = { taskId: 'task-1' };
+
+	it.each([true, false])('have the record behind all other fields (split: %s)', (splitResults) => {
+		const given = { ...taskJson(success()), estimatedCostUsd: 0.08 };
+		const items = taskItems(success(), given, options({ splitResults }), undefined, paired);
+		expect(items.map((item) => Object.keys(item.json).at(-1))).toEqual(
+			Array(splitResults ? 3 : 1).fill('record'),
+		);
+	});
 
 	it('are one with all results where they are not split', () => {
 		expect(taskItems(success(), json, options(), undefined, paired)).toEqual([

@@ -47,7 +47,9 @@ describe('the summary of a run', () => {
 		const plans = Array.from({ length: 40 }, () => create(0.1));
 		const results = plans.map((_, index) => (index < 3 ? failed : done));
 		expect(summaryHint(plans, results)).toMatchObject({
-			message: '3 of 40 tasks failed; 3.7 USD estimated',
+			message: expect.stringMatching(
+				/^3 of 40 tasks failed; 3.7 USD estimated\. .*Run only those again/,
+			) as string,
 			type: 'warning',
 		});
 	});
@@ -64,7 +66,9 @@ describe('the summary of a run', () => {
 	it('counts a failed task of a suspended execution, whose item has its reason in `error`', () => {
 		const result = items({ taskId: 'task-1', state: 'FAILURE', error: 'Held back' });
 		const hint = summaryHint([create(0.08), create(0.08)], [result, done]);
-		expect(hint?.message).toBe('1 of 2 tasks failed; 0.08 USD estimated');
+		expect(hint?.message).toContain(
+			'1 of 2 tasks failed; 0.08 USD estimated. A failed item says why',
+		);
 	});
 
 	it('counts the price of a task that was not finished in time: it goes on', () => {
@@ -78,7 +82,9 @@ describe('the summary of a run', () => {
 	it('speaks of items where one has no task', () => {
 		const refused = new ItemError("The parameter 'Prompt' is empty");
 		const hint = summaryHint([refused, create(0.08)], [refused, done]);
-		expect(hint?.message).toBe('1 of 2 items failed; 0.08 USD estimated');
+		expect(hint?.message).toContain(
+			'1 of 2 items failed; 0.08 USD estimated. A failed item says why',
+		);
 	});
 
 	it('says of how many tasks the price is not known', () => {
@@ -103,7 +109,7 @@ describe('the summary of a run', () => {
 
 	it('names no price for tasks that were created before', () => {
 		const hint = summaryHint([wait, wait], [failed, done]);
-		expect(hint?.message).toBe('1 of 2 tasks failed');
+		expect(hint?.message).toContain('1 of 2 tasks failed. A failed item says why');
 	});
 
 	it('says nothing where tasks were read and none failed', () => {

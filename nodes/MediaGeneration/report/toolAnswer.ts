@@ -1,0 +1,39 @@
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+
+/** What an agent can use. The record, the model and the input would only fill its memory. */
+const FIELDS = [
+	'taskId',
+	'state',
+	'resultUrls',
+	'resultUrl',
+	'resultIndex',
+	'creditsConsumed',
+	'estimatedCostUsd',
+	'dryRun',
+	'delivered',
+	'delivery',
+	'failedTaskIds',
+	'reference',
+	'timedOut',
+	'error',
+];
+
+const NOT_FINISHED =
+	"The task goes on at the service and is paid for once if it succeeds. Do not order it again. Give the user the taskId; the results can be read with it later, by a tool with the operation 'Get' or 'Wait'.";
+
+const FAILED = 'It cost nothing. Change the prompt before you try again.';
+
+/** An item as an agent is to read it: the few fields that it can use, and what to do next. */
+export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutionData {
+	const answer: IDataObject = Object.fromEntries(
+		FIELDS.filter((field) => field in json).map((field) => [field, json[field]]),
+	);
+	const next = nextStep(json);
+	return { ...item, json: next === undefined ? answer : { ...answer, next } };
+}
+
+function nextStep({ taskId, state }: IDataObject): string | undefined {
+	if (taskId === undefined) return undefined;
+	if (state === 'PENDING') return NOT_FINISHED;
+	return state === 'FAILURE' ? FAILED : undefined;
+}

@@ -1,0 +1,38 @@
+import { cutDataUris } from '../../../nodes/MediaGeneration/shared/dataUri';
+
+const picture = `data:image/png;base64,${'A'.repeat(5000)}`;
+const shown = `${picture.slice(0, 64)}… (5022 characters)`;
+
+describe('a long data URI', () => {
+	it('is cut, however deep it stands, and says how long it was', () => {
+		expect(cutDataUris({ a: [picture, { b: picture }], c: 7, d: null })).toEqual({
+			a: [shown, { b: shown }],
+			c: 7,
+			d: null,
+		});
+	});
+
+	it('keeps a list a list', () => {
+		expect(cutDataUris([picture])).toEqual([shown]);
+	});
+
+	it('is left as it is in what was given', () => {
+		const given = { a: picture };
+		cutDataUris(given);
+		expect(given.a).toBe(picture);
+	});
+});
+
+it.each(['data:image/png;base64,AAAA', 'x'.repeat(9000), 'data', ''])(
+	'leaves others alone',
+	(text) => {
+		const value = { text, list: [text] };
+		expect(cutDataUris(value)).toBe(value);
+	},
+);
+
+it('bears any depth', () => {
+	let value: unknown = picture;
+	for (let depth = 0; depth < 100_000; depth++) value = [value];
+	expect(() => cutDataUris(value)).not.toThrow();
+});

@@ -1,0 +1,92 @@
+import type { IDataObject } from 'n8n-workflow';
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { outputSchemas } from '../../nodes/MediaGeneration/fields/outputSchema';
+import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { executeContext } from './engine';
+import { useProcessedData } from './processedData';
+import { IMAGE_MODEL, stage } from './support';
+
+const on = stage();
+
+const trigger = http.createServer((request, response) => {
+	request.resume();
+	request.on('end', () => response.end('{"accepted":true}'));
+});
+beforeAll(async () => {
+	await useProcessedData();
+	await new Promise<void>((resolve) => trigger.listen(0, '127.0.0.1', resolve));
+});
+afterAll(() => {
+	trigger.closeAllConnections();
+	trigger.close();
+});
+
+/** The schema of a value, as n8n makes it of what a node has put out. */
+function schemaOf(value: unknown): unknown {
+	if (Array.isArray(value)) return { type: 'array', items: schemaOf(value[0]) };
+	if (typeof value !== 'object' || value === null) return { type: typeof value };
+	const properties = Object.fromEntries(
+		// What is in a record is the service's own affair.
+		Object.entries(value).map(([name, entry]) => [
+			name,
+			name === 'record' ? { type: 'object', properties: {} } : schemaOf(entry),
+		]),
+	);
+	return { type: 'object', properties };
+}
+
+const existing = () => {
+	const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
+	on.service.complete(taskId);
+	return taskId;
+};
+
+/** Runs a node as it comes from the panel, with what is required filled in. */
+const outputs: Record<string, () => Promise<IDataObject | undefined>> = {
+	'v1.0.0/image/generate': async () => await run({ prompt: 'A' }),
+	'v1.0.0/video/generate': async () =>
+		await run({
+			resource: 'video',
+			prompt: 'A',
+			imageUrl: 'https://example.com/a.png',
+			durationSeconds: 5,
+		}),
+	'v1.0.0/task/create': async () =>
+		await run({ resource: 'task', operation: 'create', model: 'a/b', input: '{"prompt":"A"}' }),
+	'v1.0.0/task/get': async () =>
+		await run({ resource: 'task', operation: 'get', taskId: existing() }),
+	'v1.0.0/task/wait': async () =>
+		await run({ resource: 'task', operation: 'wait', taskId: existing() }),
+	'v1.0.0/task/redeliver': async () => {
+		const { port } = trigger.address() as AddressInfo;
+		const callbackUrl = `http://127.0.0.1:${port}/webhook/x/callback`;
+		return await run({ resource: 'task', operation: 'redeliver', taskId: existing(), callbackUrl });
+	},
+	'v1.0.0/getBalance': async () => {
+		const { output } = await on.run({ type: 'mediaGenerationCredits' });
+		return output[0]?.json;
+	},
+	'v1.0.0': async () => {
+		const record = { state: 'SUCCESS', resultUrls: ['https://m/1.png'], creditsConsumed: 1 };
+		const node = { type: 'mediaGenerationTrigger' };
+		const items = [{ json: { taskId: 'task-1', record } }];
+		const context = executeContext(on.workflow(node, items));
+		const [output] = await new MediaGenerationTrigger().execute.call(context);
+		return output?.[0]?.json;
+	},
+};
+
+async function run(parameters: IDataObject): Promise<IDataObject | undefined> {
+	const { output } = await on.run({ parameters });
+	return output[0]?.json;
+}
+
+it.each(Object.keys(outputSchemas))(
+	'%s has the fields that the node puts out, in their order',
+	async (path) => {
+		const output = await outputs[path]?.();
+		expect(JSON.stringify(schemaOf(output))).toBe(JSON.stringify(outputSchemas[path]));
+	},
+);

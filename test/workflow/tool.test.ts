@@ -1,0 +1,168 @@
+import { type IDataObject, NodeHelpers } from 'n8n-workflow';
+
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
+import { caught } from '../unit/support';
+import { buildWorkflow, executeContext, toolContext } from './engine';
+import { stage } from './support';
+import { passTime } from './time';
+
+const on = stage();
+
+const AGENT = '@n8n/n8n-nodes-langchain.agent';
+const MCP = '@n8n/n8n-nodes-langchain.mcpTrigger';
+
+/** The tool with a prompt that the agent has written. */
+const tool = (simulate: IDataObject = {}, more: IDataObject = {}, options: IDataObject = {}) => ({
+	...on.workflow({
+		type: 'mediaGenerationTool',
+		parameters: {
+			prompt: 'A cat',
+			options: { additionalInput: JSON.stringify({ simulate }), ...options },
+			...more,
+		},
+	}),
+	items: [{ json: {} }],
+});
+
+/** What the caller gets, by the two ways on which n8n runs a tool: supplied to its caller, or as a node. */
+const ways: Array<[string, (test: ReturnType<typeof tool>) => Promise<unknown>]> = [
+	['supplied', async (test) => await answerOf(toolContext(test, AGENT))],
+	['as a node', async (test) => await answerOf(executeContext(test))],
+];
+
+async function answerOf(context: ReturnType<typeof toolContext>): Promise<unknown> {
+	const outputs = await passTime(new MediaGeneration().execute.call(context));
+	return outputs?.[0]?.map(({ json }) => json);
+}
+
+describe.each(ways)('a tool that is run %s', (_way, call) => {
+	it('answers with the few fields that an agent can use', async () => {
+		expect(await call(tool())).toEqual([
+			{
+				taskId: on.taskIds[0],
+				state: 'SUCCESS',
+				resultUrls: [expect.stringContaining('/media/')],
+				creditsConsumed: expect.any(Number) as number,
+				estimatedCostUsd: 0.08,
+			},
+		]);
+	});
+
+	it('answers with the reason of a failed task, and does not end the agent', async () => {
+		const answer = await call(tool({ outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' }));
+		expect(answer).toMatchObject([
+			{
+				taskId: on.taskIds[0],
+				state: 'FAILURE',
+				error: expect.stringContaining('Unsafe prompt.') as string,
+				next: expect.stringContaining('Change the prompt') as string,
+			},
+		]);
+		expect(answer).not.toHaveProperty('0.record');
+	});
+
+	it('answers with the id of a task that takes too long, and says not to order it again', async () => {
+		expect(await call(tool({ latencyMs: 3_600_000 }, {}, { timeout: 30 }))).toMatchObject([
+			{
+				taskId: on.taskIds[0],
+				state: 'PENDING',
+				timedOut: true,
+				next: expect.stringContaining('Do not order it again') as string,
+			},
+		]);
+	});
+
+	it('answers at once where it is to return immediately', async () => {
+		expect(await call(tool({ latencyMs: 60_000 }, { completion: 'return' }))).toMatchObject([
+			{ taskId: on.taskIds[0], state: 'PENDING', next: expect.any(String) as string },
+		]);
+	});
+
+	it.each([
+		['suspend', 'A tool of an AI agent cannot suspend the execution'],
+		['trigger', 'A tool of an AI agent cannot notify a trigger'],
+	])('refuses the completion %s before a task is created', async (completion, message) => {
+		const callbackUrl = 'https://n8n.test/webhook/x/callback';
+		const error = await caught(async () => await call(tool({}, { completion, callbackUrl })));
+		expect(error).toMatchObject({ message });
+		expect(on.creates).toEqual([]);
+	});
+
+	it('refuses an empty prompt before a task is created', async () => {
+		const error = await caught(async () => await call(tool({}, { prompt: '' })));
+		expect(error).toMatchObject({ message: "The parameter 'Prompt' is empty" });
+		expect(on.creates).toEqual([]);
+	});
+});
+
+describe('the patience of whoever calls a tool', () => {
+	const waited = async (caller: string, options: IDataObject = {}) => {
+		const startedAt = Date.now();
+		await answerOf(toolContext(tool({ latencyMs: 3_600_000 }, {}, options), caller));
+		return Math.round((Date.now() - startedAt) / 1000);
+	};
+
+	it('is below the minute that MCP clients wait', async () => {
+		expect(await waited(MCP)).toBeLessThan(60);
+	});
+
+	it('is the timeout of the node for an agent, and what was chosen for both', async () => {
+		expect(await waited(AGENT)).toBeGreaterThanOrEqual(600);
+		expect(await waited(MCP, { timeout: 120 })).toBeGreaterThanOrEqual(120);
+	});
+});
+
+describe('the credits as a tool', () => {
+	const credits = { type: 'mediaGenerationCreditsTool' };
+
+	it('answer with the balance alone', async () => {
+		const items = [{ json: { query: 'How many?' } }];
+		const context = toolContext(on.workflow(credits, items), AGENT);
+		const [output] = await new MediaGenerationCredits().execute.call(context);
+		expect(output?.map(({ json }) => json)).toEqual([{ balance: 100_000 }]);
+	});
+
+	it('answer with the record where the balance is not known', async () => {
+		on.service.configure({ creditsShape: { amounts: { a: '$balance' } } });
+		const context = toolContext(on.workflow(credits), AGENT);
+		const [output] = await new MediaGenerationCredits().execute.call(context);
+		expect(output?.[0]?.json).toEqual({ balance: null, record: { amounts: { a: 100_000 } } });
+	});
+});
+
+describe('what the language model is told', () => {
+	const told = (parameters: IDataObject, type = 'mediaGenerationTool') => {
+		const { workflow, tested } = buildWorkflow(on.workflow({ type, parameters }));
+		const nodeType = workflow.nodeTypes.getByNameAndVersion(type);
+		return NodeHelpers.getToolDescriptionForNode(tested, nodeType);
+	};
+
+	it.each([
+		[{}, 'one image from a text prompt'],
+		[{ resource: 'video' }, 'one short video'],
+		[{ resource: 'task', operation: 'create' }, 'one task'],
+		[{ resource: 'task', operation: 'get' }, 'ordered before'],
+		[{ resource: 'task', operation: 'wait' }, 'ordered before'],
+		[{ resource: 'task', operation: 'redeliver' }, 'once more'],
+	])('fits the operation (%j)', (parameters, text) => {
+		expect(told(parameters)).toContain(text);
+	});
+
+	it('is the better text for tools that were saved with an automatic one', () => {
+		expect(told({ descriptionType: 'auto' })).toContain('Call it once for each image');
+	});
+
+	it('is what the user wrote, if they did', () => {
+		expect(told({ descriptionType: 'manual', toolDescription: 'Mine' })).toBe('Mine');
+	});
+
+	it('is there for the credits, too', () => {
+		expect(told({}, 'mediaGenerationCreditsTool')).toContain('how many credits are left');
+	});
+
+	it('is not shown in a node that is no tool', () => {
+		const { tested } = buildWorkflow(on.workflow({ parameters: {} }));
+		expect(tested.parameters).not.toHaveProperty('toolDescription');
+	});
+});
