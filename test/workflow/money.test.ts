@@ -323,6 +323,7 @@ describe('Retry On Fail', () => {
 		const changing = (more: Parameters<typeof imageNode>[1] = {}) =>
 			imageNode(
 				{
+					...stops,
 					additionalInput:
 						'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}',
 				},
@@ -459,7 +460,7 @@ describe('Retry of a stored execution', () => {
 	});
 
 	it('sends nothing where a newer version wrote down what was created', async () => {
-		const workflow = on.workflow(imageNode(), failing());
+		const workflow = on.workflow(imageNode(stops), failing());
 		const failed = await passTime(startWorkflow(workflow).result);
 		const context = failed.run.data.executionData?.contextData['node:Media'] ?? {};
 		context.createdTasks = { version: 3 };
