@@ -501,7 +501,8 @@ export class N8n {
 	private newToken(): string {
 		const part = (name: string) =>
 			this.world.random.between(0, 0xffffffff, 'token', name, this.rows.size).toString(16);
-		const token = `resume${part('a')}${part('b')}`;
+		// As long as n8n's own, and of the same signs.
+		const token = `${part('a')}${part('b')}`.padStart(64, 'e');
 		this.world.service.secrets.add(token);
 		return token;
 	}
