@@ -202,7 +202,6 @@ scenario('a credential that is deleted meanwhile: the items leave at the timeout
 });
 
 const SETTINGS: Array<[string, IDataObject]> = [
-	['Limited', { executionTimeout: 60 }],
 	['Private', { callerPolicy: 'none' }],
 	['Unsaved', { saveDataSuccessExecution: 'none', saveDataErrorExecution: 'none' }],
 ];

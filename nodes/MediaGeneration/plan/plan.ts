@@ -23,6 +23,7 @@ import {
 import { checkInput, durationField, readMediaInput, readRawInput } from './mediaInput';
 import { readTaskIds } from './taskIds';
 import { refuseInTool } from './toolCompletion';
+import { checkSuspendable } from './suspendable';
 
 /** The specification's bounds for the time between two reads of one task (section 4.2). */
 export const MIN_POLL_INTERVAL_SECONDS = 2;
@@ -226,6 +227,7 @@ function resumeAddressOf(
 	context: IExecuteFunctions,
 	{ apiKey, baseUrl }: Service,
 ): { webhookUrl?: string } {
+	checkSuspendable(context);
 	const url = resumeUrl(context);
 	return isOutOfReach(url, baseUrl) ? {} : { webhookUrl: callbackAddress(url, apiKey) };
 }

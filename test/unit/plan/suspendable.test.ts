@@ -1,0 +1,54 @@
+import type * as N8nWorkflow from 'n8n-workflow';
+
+import { checkSuspendable } from '../../../nodes/MediaGeneration/plan/suspendable';
+import { API_KEY, executeContext } from '../../workflow/engine';
+
+const contextWith = (settings: object) => {
+	const context = executeContext({
+		node: {},
+		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
+	});
+	Object.assign(context, { getWorkflowSettings: () => settings });
+	const hints: string[] = [];
+	Object.assign(context, {
+		addExecutionHints: ({ message }: { message: string }) => hints.push(message),
+	});
+	return { context, hints };
+};
+
+it('suspends with the engine of today, without a word', () => {
+	const { context, hints } = contextWith({ executionOrder: 'v1' });
+	expect(() => checkSuspendable(context)).not.toThrow();
+	expect(hints).toEqual([]);
+});
+
+it('refuses the engine v2, which resumes no execution', () => {
+	const { context } = contextWith({ engineType: 'v2' });
+	expect(() => checkSuspendable(context)).toThrow('engine v2');
+});
+
+it('warns of a time limit, which counts the wait', () => {
+	const { context, hints } = contextWith({ executionTimeout: 60 });
+	checkSuspendable(context);
+	expect(hints).toEqual([expect.stringContaining('time limit of 60 s')]);
+});
+
+it('suspends where n8n does not tell its settings', () => {
+	const { context } = contextWith({});
+	Object.assign(context, { getWorkflowSettings: undefined });
+	expect(() => checkSuspendable(context)).not.toThrow();
+});
+
+it('refuses n8n 1, which may resume an execution more than once', () => {
+	jest.isolateModules(() => {
+		jest.doMock('n8n-workflow', () => {
+			const { validateWorkflowHasTriggerLikeNode: _, ...ofN8n1 } =
+				jest.requireActual<typeof N8nWorkflow>('n8n-workflow');
+			return ofN8n1;
+		});
+		const { checkSuspendable: check } = jest.requireActual<{
+			checkSuspendable: typeof checkSuspendable;
+		}>('../../../nodes/MediaGeneration/plan/suspendable');
+		expect(() => check(contextWith({}).context)).toThrow('needs n8n 2 or later');
+	});
+});
