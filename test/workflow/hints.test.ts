@@ -1,7 +1,11 @@
+import type { IDataObject } from 'n8n-workflow';
 import nock from 'nock';
 
 import type { Ran } from './engine';
 import { imageNode, prompts, stage } from './support';
+
+// A batch takes many turns of the clock, and the machine may be busy.
+jest.setTimeout(60_000);
 
 const on = stage();
 
@@ -11,6 +15,9 @@ const hints = ({ run }: Ran) =>
 		(task.hints ?? []).map(({ message }) => message),
 	);
 
+/** Without what is said of the next time. */
+const summaries = (ran: Ran) => hints(ran).filter((text) => !text.startsWith('To see these'));
+
 const failing = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
 const keepsGoing = { onError: 'continueRegularOutput' as const };
 
@@ -18,12 +25,12 @@ describe('the hint above the output', () => {
 	it('warns where some failed and all were let out', async () => {
 		const ran = await on.run(imageNode(), prompts('a', failing, 'c'));
 		expect(ran.error).toBeUndefined();
-		expect(hints(ran)).toEqual([expect.stringMatching(/^1 of 3 tasks failed; /)]);
+		expect(summaries(ran)).toEqual([expect.stringMatching(/^1 of 3 tasks failed; /)]);
 	});
 
 	it('tells how many of the tasks failed and what the others cost', async () => {
 		const ran = await on.run(imageNode({}, keepsGoing), prompts('a', failing, 'c'));
-		expect(hints(ran)).toEqual([
+		expect(summaries(ran)).toEqual([
 			expect.stringMatching(
 				/^1 of 3 tasks failed; 0.16 USD estimated; 16 credits billed\. .*'error'/,
 			),
@@ -34,14 +41,14 @@ describe('the hint above the output', () => {
 		on.service.configure({ resultCount: 3 });
 		const ran = await on.run(imageNode({ splitResults: true }), prompts('a', 'b'));
 		expect(ran.output).toHaveLength(6);
-		expect(hints(ran)).toEqual(['2 tasks created; 0.16 USD estimated; 48 credits billed']);
+		expect(summaries(ran)).toEqual(['2 tasks created; 0.16 USD estimated; 48 credits billed']);
 	});
 
 	it('is there while the execution is suspended', async () => {
 		on.service.configure({ callbackLost: true, latencyMs: 60_000 });
 		const node = imageNode({}, { parameters: { completion: 'suspend' } });
 		const ran = await on.run(node, prompts('a', 'b'));
-		expect(hints(ran)).toEqual(['2 tasks created; 0.16 USD estimated']);
+		expect(summaries(ran)).toEqual(['2 tasks created; 0.16 USD estimated']);
 	});
 
 	it('says where the results will appear that a trigger gets, without the token', async () => {
@@ -58,7 +65,7 @@ describe('the hint above the output', () => {
 		const twice = { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 };
 		on.service.configure({ readStatus: { status: 404, times: 3 } });
 		const ran = await on.run(imageNode({}, twice), prompts('a'));
-		expect(hints(ran)).toEqual(['1 task created; 0.08 USD estimated; 8 credits billed']);
+		expect(summaries(ran)).toEqual(['1 task created; 0.08 USD estimated; 8 credits billed']);
 	});
 });
 
@@ -79,9 +86,48 @@ describe('where the service cannot call back', () => {
 		);
 		const credential = { ...on.credential, baseUrl: 'https://api.example.com' };
 		const ran = await on.run(node, prompts('a'), { credential });
-		expect(hints(ran)).toEqual([
+		expect(summaries(ran)).toEqual([
 			'1 task created; 0.08 USD estimated',
 			expect.stringContaining('WEBHOOK_URL'),
 		]);
+	});
+});
+
+describe('the next time', () => {
+	const slow = (prompt: string) => ({ prompt, simulate: { latencyMs: 20_000 } });
+	const batch = () => prompts(...Array.from({ length: 12 }, (_, index) => slow(`Prompt ${index}`)));
+
+	it('is faster with more in flight, where nothing else held the batch back', async () => {
+		const ran = await on.run(imageNode({ maxInFlight: 3 }), batch());
+		expect(hints(ran)).toContainEqual(
+			expect.stringMatching(
+				/^12 tasks took 8\d s, 3 at a time, .*'Max Tasks in Flight' at 12 .* about 2\d s\.$/,
+			),
+		);
+		const next = await on.run(imageNode({ maxInFlight: 12 }), batch());
+		expect(hints(next).filter((text) => text.includes('in Flight'))).toEqual([]);
+	});
+
+	it('is not promised where the service refused a create', async () => {
+		on.service.configure({ concurrencyLimit: 3 });
+		const ran = await on.run(imageNode({ maxInFlight: 6 }), batch());
+		expect(hints(ran).filter((text) => text.includes('in Flight'))).toEqual([]);
+	});
+});
+
+describe('how to see results that were not downloaded', () => {
+	const told = async (options: IDataObject, parameters: IDataObject = {}) => {
+		const ran = await on.run(imageNode(options, { parameters }), prompts('a'));
+		return hints(ran).some((text) => text.startsWith('To see these without paying again'));
+	};
+
+	it('is said after a run', async () => {
+		expect(await told({})).toBe(true);
+	});
+
+	it('is not said where they were, or where there are none yet', async () => {
+		on.service.configure({ mediaBytes: 100, mediaType: 'image/png' });
+		expect(await told({ downloadResults: true })).toBe(false);
+		expect(await told({}, { completion: 'return' })).toBe(false);
 	});
 });

@@ -159,6 +159,11 @@ export class CreateQueue {
 		this.wake();
 	}
 
+	/** Whether the service has refused a create of this run. */
+	get hasRefused(): boolean {
+		return this.lastRefusal !== undefined;
+	}
+
 	/** Lets nobody in any more. */
 	close(): void {
 		this.closed = true;

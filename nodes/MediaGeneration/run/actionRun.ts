@@ -27,6 +27,7 @@ import { TaskReader } from '../wait/taskReader';
 import { dryRun } from './dryRun';
 import { explainEnd, leavingItems, stopError } from './ending';
 import { ItemRun, type Output } from './itemRun';
+import { BatchTimes, seeHint } from './nextTimeHints';
 import { createdTasks, describePaid, withEarlierTask } from './paidTasks';
 import { settleSuspended } from './settleSuspended';
 import { callbackHint, showHints, summaryHint, triggerHint, warnOfSize } from './runHints';
@@ -93,6 +94,8 @@ class Run {
 
 	private readonly itemRun: ItemRun;
 
+	private readonly batch: BatchTimes;
+
 	/** Whether an item has failed, and the node will stop. */
 	private failed = false;
 
@@ -114,6 +117,7 @@ class Run {
 			(least, item) => ('kind' in item ? Math.min(least, item.pollIntervalMs) : least),
 			Infinity,
 		);
+		this.batch = new BatchTimes(clock, plan.maxInFlight);
 		const gap = new RequestGap(clock);
 		const pace = new ReadPace(gap, pollIntervalMs, Math.min(plan.maxInFlight, plan.items.length));
 		const stopCreating = () => this.stopCreating();
@@ -142,6 +146,7 @@ class Run {
 			reader,
 			suspended: this.suspended,
 			deliveries: this.deliveries,
+			batch: this.batch,
 			isStopping: () => this.failed,
 			stopCreating,
 		});
@@ -185,7 +190,8 @@ class Run {
 		const hasFailed = results.some((result) => result instanceof ItemError);
 		if (!isSuspended && !hasFailed) this.journal.close();
 		const where = callbackHint(items, this.connection.baseUrl) ?? triggerHint(items, results);
-		showHints(this.context, summaryHint(items, results), large, where);
+		const next = [seeHint(items, results), this.queue.hasRefused ? undefined : this.batch.hint()];
+		showHints(this.context, summaryHint(items, results), large, where, ...next);
 		const output = leavingItems(this.context.getNode(), results, inputOf);
 		if (!isSuspended) return this.isTool ? output.map(toolAnswer) : output;
 		storeInput(this.context, output);

@@ -11,6 +11,7 @@ import type { TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { type Clock, Stopped } from '../shared/clock';
 import { recordLast } from '../shared/outputJson';
+import type { BatchTimes } from './nextTimeHints';
 import type { ReadPace } from '../wait/readPace';
 import type { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import type { SuspendedRun } from '../wait/suspendedRun';
@@ -31,6 +32,8 @@ export interface RunParts {
 	reader: TaskReader;
 	suspended: SuspendedRun;
 	deliveries: ExpectedCallbacks;
+	/** How long the tasks take that are waited for. */
+	batch: BatchTimes;
 	/** Whether an item has failed, and the node will stop. */
 	isStopping: () => boolean;
 	/** Called where an item fails: a node that stops creates nothing more. */
@@ -114,7 +117,9 @@ export class ItemRun {
 			return async () => [{ json, pairedItem: { item: item.itemIndex } }];
 		}
 		const deadline = this.parts.clock.now() + item.timeoutMs;
+		const createdAt = this.parts.clock.now();
 		const task = await this.parts.reader.wait(item, taskId, sent, { deadline, firstReadAt });
+		if (!isEarlier) this.parts.batch.finished(createdAt);
 		if (task.state === 'FAILURE') {
 			if (isEarlier) return undefined;
 			throw failedTask(task, sent);

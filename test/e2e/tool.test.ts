@@ -1,0 +1,172 @@
+import type { IConnections, IDataObject, INode } from 'n8n-workflow';
+
+import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../demo/languageModel';
+import { until } from '../n8n/client';
+import { McpClient } from './mcpClient';
+import { node, Stage } from './stage';
+
+const PROMPT = 'A picture of a red fox';
+
+let stage: Stage;
+let model: LanguageModel;
+let modelCredential: { id: string; name: string };
+
+beforeAll(async () => {
+	stage = await Stage.open();
+	model = await startLanguageModel();
+	modelCredential = await stage.client.createCredential('Language model', 'openAiApi', {
+		apiKey: 'none',
+		url: model.url,
+	});
+}, 900_000);
+afterAll(async () => {
+	await model?.close();
+	await stage?.close();
+});
+beforeEach(() => stage.reset());
+
+/** The action node as a tool, with a prompt that the agent writes, and the description that comes with the node. */
+const pictureTool = (parameters: IDataObject = {}, simulate: IDataObject = {}): INode => ({
+	...stage.mediaNode('mediaGeneration', 'Picture', {
+		prompt: "={{ $fromAI('prompt', 'What the picture shows', 'string') }}",
+		options: { additionalInput: JSON.stringify({ simulate }) },
+		...parameters,
+	}),
+	type: 'n8n-nodes-media-generation.mediaGenerationTool',
+});
+
+/** A workflow whose agent, of this version, has the tool. */
+async function agentWorkflow(version: number, tool: INode): Promise<string> {
+	const langchain = '@n8n/n8n-nodes-langchain';
+	const chat = {
+		...node(`${langchain}.chatTrigger`, 'Chat', { options: {} }, 1.4),
+		webhookId: crypto.randomUUID(),
+	};
+	const languageModel: INode = {
+		...node(
+			`${langchain}.lmChatOpenAi`,
+			'Model',
+			{ model: { __rl: true, mode: 'id', value: MODEL_NAME }, responsesApiEnabled: false },
+			1.3,
+		),
+		credentials: { openAiApi: modelCredential },
+	};
+	const agent = node(`${langchain}.agent`, 'Agent', { options: {} }, version);
+	const connections: IConnections = {
+		Chat: { main: [[{ node: 'Agent', type: 'main', index: 0 }]] },
+		Model: { ai_languageModel: [[{ node: 'Agent', type: 'ai_languageModel', index: 0 }]] },
+		Picture: { ai_tool: [[{ node: 'Agent', type: 'ai_tool', index: 0 }]] },
+	};
+	const nodes = [chat, languageModel, agent, tool];
+	return (
+		await stage.client.createWorkflow({
+			name: `Agent ${version}`,
+			nodes,
+			connections,
+			settings: { executionOrder: 'v1' },
+		})
+	).id;
+}
+
+/** What the agent's model was handed by the tool, after the user has said something. */
+async function toolSays(version: number, tool: INode): Promise<{ said: string; output: unknown }> {
+	const id = await agentWorkflow(version, tool);
+	const before = model.requests.length;
+	const { output } = await stage.client.chat(id, 'Chat', PROMPT);
+	const messages = model.requests.slice(before).flatMap((request) => request.messages);
+	const last = messages.filter(({ role }) => role === 'tool').at(-1)?.content ?? '';
+	return { said: typeof last === 'string' ? last : JSON.stringify(last), output };
+}
+
+const fieldsOf = (said: string) => Object.keys((JSON.parse(said) as object[])[0] ?? {});
+
+describe.each([2, 2.2, 3, 3.1])('an agent of version %d', (version) => {
+	it('reads the description, makes one picture, and gets what it can use', async () => {
+		const { said, output } = await toolSays(version, pictureTool());
+		const [task] = stage.service.tasks.values();
+		expect(stage.service.tasks.size).toBe(1);
+		expect(task?.record.input.prompt).toBe(PROMPT);
+		const offered = model.requests.at(-1)?.tools?.[0]?.function;
+		expect(offered?.description).toContain('Generates one image from a text prompt');
+		expect(said).toContain(String(task?.record.resultUrls?.[0]));
+		expect(said).not.toContain('"record"');
+		expect(output).toBe(`Here it is: ${task?.record.resultUrls?.[0]}`);
+	}, 120_000);
+
+	it('gets the reason of a failed task, and the workflow goes on', async () => {
+		const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
+		const { said, output } = await toolSays(version, tool);
+		expect(said).toContain('Unsafe prompt.');
+		expect(said).toContain('Change the prompt');
+		expect(output).toContain('Unsafe prompt.');
+	}, 120_000);
+
+	it('is refused a tool that suspends, before a task is created', async () => {
+		const tool = pictureTool({ completion: 'suspend' });
+		// Agents of version 2 end with the refusal, later ones are told of it.
+		const { said } = await toolSays(version, tool).catch(() => ({ said: '' }));
+		if (version >= 3) expect(said).toContain('cannot suspend the execution');
+		expect(stage.service.tasks.size).toBe(0);
+	}, 120_000);
+});
+
+describe('an MCP server', () => {
+	async function connect(tool: INode): Promise<McpClient> {
+		const path = crypto.randomUUID();
+		const type = '@n8n/n8n-nodes-langchain.mcpTrigger';
+		const trigger = { ...node(type, 'Server', { path }, 2), webhookId: path };
+		const connections: IConnections = {
+			Picture: { ai_tool: [[{ node: 'Server', type: 'ai_tool', index: 0 }]] },
+		};
+		const nodes = [trigger, tool];
+		const { id } = await stage.client.createWorkflow({ name: 'MCP', nodes, connections });
+		await stage.client.publish(id);
+		let client: McpClient | undefined;
+		await until('the MCP server to answer', 30_000, async () => {
+			client = await McpClient.connect(`${stage.n8n.url}/mcp/${path}`).catch(() => undefined);
+			return client !== undefined;
+		});
+		if (!client) throw new Error('No MCP server');
+		return client;
+	}
+
+	it('offers the tool with its description and answers with what the client can use', async () => {
+		const client = await connect(pictureTool());
+		const [tool] = await client.tools();
+		expect(tool?.description).toContain('Generates one image from a text prompt');
+		expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual(['prompt']);
+		const { text, isError } = await client.call('Picture', { prompt: PROMPT });
+		expect(isError).toBe(false);
+		expect(fieldsOf(text)).toEqual([
+			'taskId',
+			'state',
+			'resultUrls',
+			'creditsConsumed',
+			'estimatedCostUsd',
+		]);
+		expect(stage.service.tasks.size).toBe(1);
+	}, 120_000);
+
+	it('answers within the minute that clients wait, with the task that goes on', async () => {
+		const client = await connect(pictureTool({}, { latencyMs: 3_600_000 }));
+		const startedAt = Date.now();
+		const { text } = await client.call('Picture', { prompt: PROMPT });
+		expect(Date.now() - startedAt).toBeLessThan(60_000);
+		const [taskId] = stage.service.tasks.keys();
+		expect(JSON.parse(text)).toMatchObject([
+			{
+				taskId,
+				state: 'PENDING',
+				next: expect.stringContaining('Do not order it again') as string,
+			},
+		]);
+	}, 180_000);
+
+	it('refuses a tool that notifies a trigger, before a task is created', async () => {
+		const callbackUrl = 'https://n8n.test/webhook/x/callback';
+		const client = await connect(pictureTool({ completion: 'trigger', callbackUrl }));
+		const { text, isError } = await client.call('Picture', { prompt: PROMPT });
+		expect([isError, text]).toEqual([true, expect.stringContaining('cannot notify a trigger')]);
+		expect(stage.service.tasks.size).toBe(0);
+	}, 120_000);
+});
