@@ -173,7 +173,7 @@ describeInEditor('in the editor, as a new user', () => {
 		await editor.add('Media Generation', 'Generate image');
 		await editor.fill('prompt', 'A lighthouse at dusk');
 		await editor.choose('completion', 'Suspend Until Finished');
-		await editor.panel.getByText('The service must be able to call this n8n').waitFor();
+		await editor.panel.getByText('n8n looks for the results by itself').waitFor();
 		await editor.execute();
 		await editor.outputHas('Waiting for input');
 		await editor.keep('suspended');
@@ -196,7 +196,7 @@ describeInEditor('in the editor, as a new user', () => {
 			await editor.fill('prompt', 'A lighthouse at dusk');
 			await editor.choose('completion', 'Notify a Trigger');
 			await editor.paste('callbackUrl');
-			await editor.outputHas("The 'Callback URL' is an address of this computer");
+			await editor.panel.getByText('A callback that does not come is made up for').waitFor();
 			await editor.execute();
 			await editor.outputHas('PENDING');
 			await editor.keep('notified');
