@@ -18,6 +18,9 @@ const SOURCES = [
 /** Left out by `n8n-node build`, though n8n reads them: the words by which a node is found, and its links. */
 const CODEX = /\.node\.json$/;
 
+/** Made from the sources while the package is built, which n8n's tool does not know. */
+const SCHEMA = /__schema__\//;
+
 export interface CliVerdict {
 	passed: boolean;
 	details: string;
@@ -88,7 +91,7 @@ async function compare(theirs: string, ours: string): Promise<string[]> {
 		(await readdir(folder, { recursive: true, withFileTypes: true }))
 			.filter((entry) => entry.isFile())
 			.map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
-			.filter((file) => !CODEX.test(file));
+			.filter((file) => !CODEX.test(file) && !SCHEMA.test(file));
 	const files = new Set([...(await list(theirs)), ...(await list(ours))]);
 	const read = async (folder: string, file: string) =>
 		await readFile(join(folder, file), 'base64').catch(() => undefined);
