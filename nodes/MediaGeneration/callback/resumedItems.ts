@@ -3,6 +3,7 @@ import type { INodeExecutionData } from 'n8n-workflow';
 import { taskJson } from '../report/items';
 import { failureText } from '../report/outcome';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { without } from '../shared/json';
 import { pendingTaskId } from './suspension';
 
 const PARALLEL_READS = 25;
@@ -32,7 +33,7 @@ export async function resumedItems(
 	return stored.map((item) => {
 		const task = finished.get(pendingTaskId(item) ?? '');
 		if (task === undefined) return item;
-		const { timedOut: _, ...known } = item.json;
+		const known = without(item.json, 'timedOut');
 		const error = task.state === 'FAILURE' && { error: failureText(task) };
 		return { ...item, json: { ...known, ...taskJson(task), ...error } };
 	});

@@ -4,7 +4,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { ItemFile } from '../plan/itemFile';
 import { type CreatePlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTask } from '../service/client';
-import { isRecord } from '../shared/json';
+import { isRecord, without } from '../shared/json';
 import { createsOf, type StoredCreate, type StoredCreates, storedCreates } from './storedCreates';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
@@ -145,8 +145,7 @@ function digestByField({ model, input, completion }: CreatePlan): string | undef
 	const entry = Object.entries(input).find(([, value]) => value instanceof ItemFile);
 	if (!entry || !(entry[1] instanceof ItemFile)) return undefined;
 	const [field, { source: binaryPropertyName }] = entry;
-	const { [field]: _file, ...rest } = input;
-	return digestOf(model, rest, { field, binaryPropertyName }, completion);
+	return digestOf(model, without(input, field), { field, binaryPropertyName }, completion);
 }
 
 function digestOf(

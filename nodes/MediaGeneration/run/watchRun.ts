@@ -31,6 +31,7 @@ import {
 	watchItem,
 	type WatchState,
 } from '../wait/watchState';
+import { without } from '../shared/json';
 import { pendingResults, watchedResults } from './watchedResults';
 
 /**
@@ -209,8 +210,7 @@ async function suspendUntilNextLook(
 	const waiting = waitingTasks(state);
 	const deadlines = waiting.map(({ until }) => until);
 	const nextLook = new Date(nextLookAt(state, now, deadlines));
-	const { woken: _, ...next } = state;
-	storeInput(context, [watchItem(next as WatchState)]);
+	storeInput(context, [watchItem(without(state, 'woken'))]);
 	await context.putExecutionToWait(nextLook);
 	return [
 		[{ json: { nextLook: nextLook.toISOString(), tasks: waiting.map(({ taskId }) => taskId) } }],

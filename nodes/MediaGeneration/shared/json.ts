@@ -11,3 +11,8 @@ export function toNumber(value: unknown): number | null {
 	if (typeof value !== 'string' || !/^\s*[-+]?\d+(\.\d+)?\s*$/.test(value)) return null;
 	return Number(value);
 }
+
+/** @returns a copy of an object without one of its fields, which need not be there */
+export function without<T extends object>(object: T, field: string): T {
+	return Object.fromEntries(Object.entries(object).filter(([name]) => name !== field)) as T;
+}

@@ -1,5 +1,6 @@
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
+import { without } from '../shared/json';
 import type { ResultsWatch, WatchedDelivery, WatchedItem } from './watchState';
 
 /** Reads at once at most; they are spread out besides. */
@@ -72,8 +73,7 @@ const isExpired = ({ waitsFor }: WatchedItem, now: number) =>
 	waitsFor !== undefined && waitsFor.until <= now;
 
 function giveUp(item: WatchedItem, now: number): WatchedItem {
-	const { waitsFor: _, ...known } = item;
-	return isExpired(item, now) ? { ...known, timedOut: true } : item;
+	return isExpired(item, now) ? { ...without(item, 'waitsFor'), timedOut: true } : item;
 }
 
 /** Whether nothing is waited for any more. */
