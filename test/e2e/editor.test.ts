@@ -114,7 +114,6 @@ describeInEditor('in the editor, as a new user', () => {
 
 		await editor.fill('prompt', 'A lighthouse at dusk');
 		await editor.addOption('Download Results');
-		await editor.switchOn('downloadResults');
 		await editor.execute();
 		await editor.showOutput('JSON');
 		await editor.outputHas('SUCCESS');
@@ -159,7 +158,6 @@ describeInEditor('in the editor, as a new user', () => {
 		const advice = editor.output.getByText("add the option 'Download Results'");
 		await advice.waitFor();
 		await editor.addOption('Download Results');
-		await editor.switchOn('downloadResults');
 		await advice.waitFor({ state: 'hidden' });
 		await editor.fill('prompt', 'A lighthouse at dusk');
 		await editor.execute();

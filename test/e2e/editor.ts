@@ -264,24 +264,6 @@ export class Editor {
 		await mouse.up();
 	}
 
-	/** Adds an entry to a list, such as the files of a node or the elements of a form, and brings its fields. */
-	async addEntry(list: string, button: string): Promise<Locator> {
-		const collection = this.get(`fixed-collection-${list}`);
-		const entries = collection.getByTestId('fixed-collection-delete');
-		const before = await entries.count();
-		await collection.getByText(button, { exact: true }).click();
-		await entries.nth(before).waitFor();
-		return collection;
-	}
-
-	async switchOn(parameter: string): Promise<void> {
-		await this.parameter(parameter)
-			.getByRole('switch')
-			.or(this.parameter(parameter).locator('.el-switch'))
-			.first()
-			.click();
-	}
-
 	/** Copies the production URL of the trigger whose panel is open. */
 	async copyProductionUrl(): Promise<string> {
 		await this.panel.getByText('Webhook URLs').click();

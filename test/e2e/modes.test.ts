@@ -141,8 +141,15 @@ describe('one item of three fails', () => {
 	];
 	const parameters = { ...IMAGE, completion: 'poll', options: SIMULATE };
 
-	test('by default the node stops, after the others are finished, and names every task', async () => {
-		const execution = await run(parameters, items);
+	test('by default the others leave, and the failed one with its error', async () => {
+		const media = await outputOf(parameters, items);
+		expect(media.map(({ json }) => json.state)).toEqual(['SUCCESS', 'FAILURE', 'SUCCESS']);
+		expect(media[1]?.json.error).toContain('no such colour');
+	});
+
+	test('where it is to stop, the node stops after the others are finished, and names every task', async () => {
+		const options = { ...SIMULATE, ifSomeFail: 'stop' };
+		const execution = await run({ ...parameters, options }, items);
 		expect(execution.status).toBe('error');
 		const error = execution.data.resultData.error as unknown as {
 			message: string;

@@ -76,7 +76,9 @@ test('Retry On Fail beside On Error: Continue pays for no task twice', async () 
 
 test('Retry from the list of executions takes up the tasks of the first execution', async () => {
 	const { client } = stage;
-	const failed = await run([{}, { readStatus: { status: 404, times: 3 } }, {}], {});
+	const failed = await run([{}, { readStatus: { status: 404, times: 3 } }, {}], {
+		ifSomeFail: 'stop',
+	});
 	expect(failed.status).toBe('error');
 	const retried = await client.waitForExecution(await client.retryExecution(failed.id));
 	expect(retried.status).toBe('success');
@@ -87,7 +89,7 @@ test('Retry from the list of executions takes up the tasks of the first executio
 test('a create whose answer is lost is not sent again, not even by Retry On Fail', async () => {
 	const execution = await run(
 		[{}, { createLost: { times: 1 } }],
-		{},
+		{ ifSomeFail: 'stop' },
 		{ retryOnFail: true, maxTries: 3, waitBetweenTries: 100 },
 	);
 	expect(execution.status).toBe('error');

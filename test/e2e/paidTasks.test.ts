@@ -108,7 +108,9 @@ describe('expressions that give something else each time', () => {
 
 	test('pay for no item twice: 3 items, the first answer lost, 3 tries', async () => {
 		stage.service.configure({ createLost: { times: 1 } });
-		const execution = await run(prompts(3), changing, threeTries);
+		const execution = await run(prompts(3), changing, threeTries, {
+			options: { additionalInput: changing, ifSomeFail: 'stop' },
+		});
 		console.log(`3 items, the first answer lost, 3 tries: ${creates().length} creates`);
 		expect(execution.status).toBe('error');
 		expect(execution.data.resultData.error?.description).toContain(
