@@ -165,7 +165,7 @@ test.each(['http://localhost:1', 'http://127.0.0.1:1', 'http://nobody.invalid'])
 		const execution = await run(prompts(1), '{}', {
 			credentials: { mediaGenerationApi: { id, name } },
 		});
-		expect(execution.data.resultData.error?.message).toContain('no connection came about');
+		expect(execution.data.resultData.error?.message).toContain('n8n could not connect');
 	},
 );
 
