@@ -7,6 +7,8 @@ import { buildWorkflow, executeContext, toolContext } from './engine';
 import { stage } from './support';
 import { passTime } from './time';
 
+jest.setTimeout(60_000);
+
 const on = stage();
 
 const AGENT = '@n8n/n8n-nodes-langchain.agent';

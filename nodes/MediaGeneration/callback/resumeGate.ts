@@ -1,5 +1,6 @@
 import type { INodeExecutionData, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
+import type { TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { type Clock, systemClock } from '../shared/clock';
 import { isRecord } from '../shared/json';
@@ -7,7 +8,7 @@ import { within } from '../shared/within';
 import { checkCallback, explainRead } from './admission';
 import { type Answer, answer, tryAgain } from './answer';
 import { resumedItems } from './resumedItems';
-import { SuspendedRuns } from './runProgress';
+import { type RunProgress, SuspendedRuns } from './runProgress';
 import { pendingTaskId, RESUME_PATH, watcherUrl } from './suspension';
 import { callWatcher } from './watcherCall';
 
@@ -38,6 +39,45 @@ export async function admitResume(
 	const checked = await checkCallback(context, true, () => pathsOf(context));
 	if ('status' in checked) return answer(context, checked);
 	const { taskId, connection } = checked;
+	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
+	const place = `${context.getExecutionId()}/${context.getNode().id}`;
+	const found =
+		runs.find(place, taskId) ?? (await firstCallback(context, taskId, read, runs, clock));
+	if ('workflowData' in found) return found;
+	if ('status' in found) return answer(context, found);
+	const run = found;
+	const looked = await attempt(
+		async () => await within(run.isComplete(taskId, read), LIMIT_MS, clock),
+	);
+	if ('error' in looked) return answer(context, tryAgain('A task could not be read'));
+	if (looked.value === undefined) {
+		return answer(context, tryAgain('The service did not answer in time'));
+	}
+	if (!looked.value || run.watcherUrl === '') return answer(context, WAITING);
+	const isLooking = await callWatcher(context, run.watcherUrl, taskId, connection.apiKey);
+	if (isLooking) runs.forget(place);
+	else {
+		context.logger.info(
+			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next look`,
+		);
+	}
+	return answer(context, { status: 200, body: { accepted: true, resumed: isLooking } });
+}
+
+/**
+ * What is to be done with the first callback of a run that this process gets.
+ *
+ * @returns the run; or the answer; or what n8n is to go on with
+ */
+async function firstCallback(
+	context: IWebhookFunctions,
+	taskId: string,
+	read: (taskId: string) => Promise<TaskRecord>,
+	runs: SuspendedRuns,
+	clock: Clock,
+): Promise<
+	RunProgress | Answer | { workflowData: INodeExecutionData[][]; webhookResponse: unknown }
+> {
 	const stored = storedItems(context);
 	const watch = stored[0]?.json.watch;
 	if (isRecord(watch)) {
@@ -47,39 +87,17 @@ export async function admitResume(
 		};
 	}
 	const taskIds = stored.flatMap((item) => pendingTaskId(item) ?? []);
-	if (!taskIds.includes(taskId)) return answer(context, NOT_WAITING);
+	if (!taskIds.includes(taskId)) return NOT_WAITING;
 	const url = watcherUrl(context);
-	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
-	if (url === undefined) {
-		const resumed = await attempt(
-			async () => await within(resumedItems(stored, taskIds, read), LIMIT_MS, clock),
-		);
-		if ('error' in resumed) return answer(context, explainRead(resumed.error));
-		if (resumed.value === undefined) return answer(context, tryAgain('The tasks are being read'));
-		if (resumed.value === 'pending') return answer(context, WAITING);
-		return {
-			workflowData: [resumed.value],
-			webhookResponse: { accepted: true, resumed: true },
-		};
-	}
 	const place = `${context.getExecutionId()}/${context.getNode().id}`;
-	const run = runs.at(place, taskIds);
-	const looked = await attempt(
-		async () => await within(run.isComplete(taskId, read), LIMIT_MS, clock),
+	if (url !== undefined) return runs.begin(place, taskIds, url);
+	const resumed = await attempt(
+		async () => await within(resumedItems(stored, taskIds, read), LIMIT_MS, clock),
 	);
-	if ('error' in looked) return answer(context, tryAgain('A task could not be read'));
-	if (looked.value === undefined) {
-		return answer(context, tryAgain('The service did not answer in time'));
-	}
-	if (!looked.value || url === '') return answer(context, WAITING);
-	const isLooking = await callWatcher(context, url, taskId, connection.apiKey);
-	if (isLooking) runs.forget(place);
-	else {
-		context.logger.info(
-			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next look`,
-		);
-	}
-	return answer(context, { status: 200, body: { accepted: true, resumed: isLooking } });
+	if ('error' in resumed) return explainRead(resumed.error);
+	if (resumed.value === undefined) return tryAgain('The tasks are being read');
+	if (resumed.value === 'pending') return WAITING;
+	return { workflowData: [resumed.value], webhookResponse: { accepted: true, resumed: true } };
 }
 
 /** The items that n8n has stored as the input of the waiting node. */

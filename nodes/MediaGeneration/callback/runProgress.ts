@@ -41,7 +41,7 @@ class Shared<T> {
  * What this process has heard of the tasks of one suspended run. It only spares looks that would find nothing: what it
  * does not know costs reads, and what it has forgotten does, too.
  */
-class RunProgress {
+export class RunProgress {
 	private readonly finished = new Set<string>();
 
 	private readonly looks = new Shared<boolean>();
@@ -51,8 +51,10 @@ class RunProgress {
 
 	usedAt: number;
 
+	/** @param watcherUrl where the sub-execution is told to look; empty where that is not known */
 	constructor(
 		readonly taskIds: readonly string[],
+		readonly watcherUrl: string,
 		private readonly clock: Clock,
 	) {
 		this.usedAt = clock.now();
@@ -98,19 +100,28 @@ class RunProgress {
 
 /** The suspended runs that this process has had callbacks for. */
 export class SuspendedRuns {
-	/** In the order of their last callbacks. */
+	/** In the order of their first callbacks. */
 	private readonly runs = new Map<string, RunProgress>();
 
 	constructor(private readonly clock: Clock) {}
 
 	/**
 	 * @param place names the execution and the node
-	 * @param taskIds what the run waits for: in a loop there is one run after the other at the same place
+	 * @returns the run there that waits for a task, if it is known: to ask n8n for what it has stored takes long
 	 */
-	at(place: string, taskIds: readonly string[]): RunProgress {
-		const known = this.runs.get(place);
-		const isSame = known?.taskIds[0] === taskIds[0] && known?.taskIds.length === taskIds.length;
-		const run = known && isSame ? known : new RunProgress(taskIds, this.clock);
+	find(place: string, taskId: string): RunProgress | undefined {
+		const run = this.runs.get(place);
+		return run?.taskIds.includes(taskId) ? run : undefined;
+	}
+
+	/**
+	 * Notes a run; in a loop there is one after the other at the same place.
+	 *
+	 * @param taskIds what it waits for
+	 * @param watcherUrl where the sub-execution is told to look; empty where that is not known
+	 */
+	begin(place: string, taskIds: readonly string[], watcherUrl: string): RunProgress {
+		const run = new RunProgress(taskIds, watcherUrl, this.clock);
 		this.runs.delete(place);
 		this.runs.set(place, run);
 		this.forgetOldest();
