@@ -407,7 +407,7 @@ test(
 			ids.push(id);
 		}
 		for (const id of ids) await client.waitForSuspension(id);
-		for (let cut = 0; cut < 3; cut++) {
+		for (let cut = 0; cut < CUTS; cut++) {
 			await sleep(10_000 + Math.random() * 30_000);
 			await stage.killAndRestart();
 		}
@@ -419,7 +419,7 @@ test(
 		}
 		expect(service.tasks.size).toBeGreaterThanOrEqual(40);
 		console.log(
-			`20 runs, 3 power cuts, no callback: all complete, the last ${Math.max(...late) / 1000} s after the first began`,
+			`20 runs, ${CUTS} power cuts, no callback: all complete, the last ${Math.max(...late) / 1000} s after the first began`,
 		);
 	},
 	20 * MINUTE,
