@@ -392,6 +392,9 @@ for (const { title } of scenarios) {
 	test(title, async () => await outcomes.get(title), 8 * MINUTE);
 }
 
+/** More of them, at random moments, take minutes: `CUTS=3 npm run test:e2e -- durable`. */
+const CUTS = Number(process.env.CUTS ?? 1);
+
 test(
 	'20 runs without any callback survive power cuts at random moments',
 	async () => {
