@@ -16,7 +16,7 @@ describe('the simulation', () => {
 		}
 	}, 60_000);
 
-	it('finds every sentence of the contract to hold in the histories of 100 seeds', async () => {
+	it('finds every sentence of the contract to hold in the histories of 120 seeds', async () => {
 		const { violations } = await search(21, 120, sources);
 		expect(violations).toEqual([]);
 	}, 180_000);
