@@ -6,7 +6,8 @@ import { attempt } from '../shared/attempt';
 import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { TOKEN_PARAMETER } from './address';
+import { forbiddenAddress } from '../shared/requestError';
+import { TOKEN_PARAMETER } from './callbackUrl';
 
 /** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */
 const TRIGGER_TIMEOUT_MS = 30_000;
@@ -62,6 +63,11 @@ export async function redeliver(
 	const { origin, pathname, searchParams } = new URL(address);
 	if ('error' in response) {
 		if (abortSignal?.aborted) throw new Stopped();
+		const forbidden = forbiddenAddress(
+			response.error,
+			`n8n does not let this node call the trigger: ${origin}${pathname}`,
+		);
+		if (forbidden) return { statusCode: undefined, refusal: ItemError.from(forbidden) };
 		const refusal = new ItemError(`The trigger cannot be reached: ${origin}${pathname}`, {
 			description:
 				"Check that the workflow of the trigger is published, and that this n8n can reach the address in 'Callback URL'.",

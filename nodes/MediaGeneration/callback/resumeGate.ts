@@ -5,7 +5,7 @@ import { attempt } from '../shared/attempt';
 import { type Clock, systemClock } from '../shared/clock';
 import { isRecord } from '../shared/json';
 import { within } from '../shared/within';
-import { checkCallback, explainRead } from './admission';
+import { checkCallback, explainRead, warn } from './checkCallback';
 import { type Answer, answer, tryAgain } from './answer';
 import { resumedItems } from './resumedItems';
 import { type RunProgress, SuspendedRuns } from './runProgress';
@@ -79,7 +79,8 @@ async function firstCallback(
 	RunProgress | Answer | { workflowData: INodeExecutionData[][]; webhookResponse: unknown }
 > {
 	const stored = storedItems(context);
-	const watch = stored[0]?.json.watch;
+	// The one item of the sub-execution itself; a user's item may have a field of that name, too.
+	const watch = stored.length === 1 ? stored[0]?.json.watch : undefined;
 	if (isRecord(watch)) {
 		return {
 			workflowData: [[{ json: { watch: { ...watch, woken: true } } }]],
@@ -88,7 +89,12 @@ async function firstCallback(
 	}
 	const taskIds = stored.flatMap((item) => pendingTaskId(item) ?? []);
 	if (!taskIds.includes(taskId)) return NOT_WAITING;
-	const url = watcherUrl(context);
+	const noted = await attempt(async () => watcherUrl(context));
+	if ('error' in noted) {
+		warn(context, 'a callback waits', noted.error);
+		return tryAgain('The execution was suspended by another version of this package');
+	}
+	const url = noted.value;
 	const place = `${context.getExecutionId()}/${context.getNode().id}`;
 	if (url !== undefined) return runs.begin(place, taskIds, url);
 	const resumed = await attempt(

@@ -1,10 +1,13 @@
 import { createHash } from 'crypto';
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { isSame, sign } from './address';
+import { isSame, sign } from './callbackUrl';
 
 /** The header with which a request asks a trigger to start for a task although it has started for it before. */
 export const START_AGAIN_HEADER = 'x-media-generation-start-again';
+
+/** Raised when what is signed changes: the two sides may be of different versions of this package. */
+const VERSION = 1;
 
 /** For how long a request is good, and how far the clocks of two hosts may be apart. */
 const MAX_AGE_MS = 5 * 60_000;
@@ -44,7 +47,7 @@ export function startAgainHeader(
 	run: string,
 	now = Date.now(),
 ): Record<string, string> {
-	return { [START_AGAIN_HEADER]: `${now}.${run}.${signature(subject, now, run)}` };
+	return { [START_AGAIN_HEADER]: `${VERSION}.${now}.${run}.${signature(subject, now, run)}` };
 }
 
 /**
@@ -58,10 +61,12 @@ export function checkStartAgain(
 	subject: Subject,
 	now = Date.now(),
 ): string | undefined {
-	const [, at = '', run = '', sent] =
-		/^(\d{1,15})\.([0-9a-f]{32})\.([0-9a-f]{64})$/.exec(String(header)) ?? [];
+	const [, version, at = '', run = '', sent] =
+		/^(\d{1,3})\.(\d{1,15})\.([0-9a-f]{32})\.([0-9a-f]{64})$/.exec(String(header)) ?? [];
 	const isGood =
-		Math.abs(now - Number(at)) <= MAX_AGE_MS && isSame(sent, signature(subject, Number(at), run));
+		Number(version) === VERSION &&
+		Math.abs(now - Number(at)) <= MAX_AGE_MS &&
+		isSame(sent, signature(subject, Number(at), run));
 	return isGood ? run : undefined;
 }
 

@@ -5,14 +5,20 @@ import type {
 	IWebhookFunctions,
 } from 'n8n-workflow';
 
-import { isRecord } from '../shared/json';
 import { recordLast } from '../shared/outputJson';
+import { readStored } from '../shared/storedState';
 
 /** The path of the node's resuming webhook, as its description declares it. */
 export const RESUME_PATH = 'callback';
 
 /** The place in the node's context, which n8n stores with the execution. */
 const WATCHER = 'watcher';
+
+/**
+ * Of the stored items and of what is noted beside them. Raised when the shape changes: what is stored outlives an
+ * update of this package. Version 0.1.0 noted nothing.
+ */
+const SUSPENSION_VERSION = 1;
 
 /**
  * The URL that resumes an execution which this node has suspended: n8n's, with the path of the webhook before the
@@ -53,18 +59,27 @@ export function pendingTaskId({ json }: INodeExecutionData): string | undefined 
  * @param url its resume URL, with n8n's signature; undefined where it is not known
  */
 export function noteWatcher(context: IExecuteFunctions, url: string | undefined): void {
-	context.getContext('node')[WATCHER] = { url: url ?? '', of: context.getExecutionId() };
+	context.getContext('node')[WATCHER] = {
+		version: SUSPENSION_VERSION,
+		url: url ?? '',
+		of: context.getExecutionId(),
+	};
 }
 
 /**
  * Where the sub-execution is reached that looks for the tasks of a suspended execution.
  *
  * @returns its resume URL, empty where it is not known; undefined where there is none, as in version 0.1.0
+ * @throws UserError where a newer version of this package suspended it
  */
 export function watcherUrl(context: IWebhookFunctions): string | undefined {
 	const name = JSON.stringify(context.getNode().name);
 	const stored: unknown = context.evaluateExpression(`{{ $node[${name}].context.${WATCHER} }}`);
+	if (stored === undefined || stored === null) return undefined;
+	const { of, url } = readStored(stored, SUSPENSION_VERSION, { of: 'string', url: 'string' }) as {
+		of: string;
+		url: string;
+	};
 	// A retry sees what the first execution noted, and waits for a sub-execution of its own.
-	if (!isRecord(stored) || stored.of !== context.getExecutionId()) return undefined;
-	return typeof stored.url === 'string' ? stored.url : '';
+	return of === context.getExecutionId() ? url : undefined;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'crypto';
 import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8n-workflow';
 
 import { taskJson } from '../report/items';
@@ -5,9 +6,10 @@ import type { Connection } from '../service/connect';
 import type { FinishedTask } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { type Clock, systemClock } from '../shared/clock';
+import { isEngineV2 } from '../shared/engineV2';
 import { within } from '../shared/within';
 import { type Answer, answer, DUPLICATE, tryAgain } from './answer';
-import { type Admission, checkCallback, explainRead, warn } from './admission';
+import { type CheckedCallback, checkCallback, explainRead, warn } from './checkCallback';
 import { RecentTasks } from './recentCallbacks';
 
 /** For the read of the task, and for waiting on a callback of the same task: the answer must be out in 10 s. */
@@ -44,6 +46,10 @@ export async function admitCallback(
 	if ('error' in required) return answer(context, unreadable(context, required.error));
 	const checked = await checkCallback(context, required.value, () => pathsOf(context));
 	if ('status' in checked) return answer(context, checked);
+	// It would start the workflow without asking the ledger.
+	if (isEngineV2(context)) {
+		return answer(context, tryAgain("The trigger does not work with n8n's engine v2"));
+	}
 	const selected = await attempt(async () => selectedEvents(context));
 	if ('error' in selected) return answer(context, unreadable(context, selected.error));
 
@@ -130,11 +136,13 @@ async function readFinished(
 function admit(
 	context: IWebhookFunctions,
 	result: FinishedTask | Answer,
-	{ reference, startAgain }: Admission,
+	{ reference, startAgain }: CheckedCallback,
 ): IWebhookResponseData {
 	if ('status' in result) return answer(context, result);
 	const json = {
 		...taskJson(result, reference === undefined ? {} : { reference }),
+		// n8n stores it with the execution, so that the ledger knows it again however often it is tried.
+		callbackId: randomUUID(),
 		...(startAgain !== undefined && { startAgain }),
 	};
 	return {

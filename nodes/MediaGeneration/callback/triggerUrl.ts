@@ -1,7 +1,11 @@
-import type { IDataObject, IExecuteFunctions, IHookFunctions } from 'n8n-workflow';
-import { UserError } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, IHookFunctions, INode } from 'n8n-workflow';
+import { NodeHelpers, UserError } from 'n8n-workflow';
 
+import { isEngineV2 } from '../shared/engineV2';
 import { isRecord } from '../shared/json';
+
+/** The path of the trigger's webhook, as its description declares it. */
+export const CALLBACK_PATH = 'callback';
 
 /** The place in the workflow's static data where its triggers leave their URLs. */
 const KEY = 'mediaGenerationTriggers';
@@ -31,6 +35,19 @@ function write(context: IHookFunctions, registry: Registry): void {
 	(context.getWorkflowStaticData('global') as IDataObject)[KEY] = registry;
 }
 
+/**
+ * Refuses a trigger whose workflow n8n's engine v2 runs: that one starts the workflow for each callback, without asking
+ * the trigger whether the task has started it before.
+ *
+ * @throws UserError there
+ */
+export function refuseEngineV2(context: IHookFunctions | IExecuteFunctions): void {
+	if (!isEngineV2(context)) return;
+	throw new UserError(
+		"A Media Generation Trigger does not work with the engine v2 of this workflow. Put it into a workflow with engine v1, and paste its production URL into 'Callback URL'",
+	);
+}
+
 /** Whether the trigger's present production URL is registered already. */
 export function isRegistered(context: IHookFunctions): boolean {
 	return read(context)[context.getNode().id]?.url === context.getNodeWebhookUrl('default');
@@ -41,7 +58,10 @@ export function register(context: IHookFunctions): void {
 	const url = context.getNodeWebhookUrl('default');
 	if (url === undefined) return;
 	const { id: workflowId = '' } = context.getWorkflow();
-	write(context, { ...read(context), [context.getNode().id]: { url, workflowId } });
+	write(context, {
+		...read(context),
+		[context.getNode().id]: { url, workflowId },
+	});
 }
 
 /** Takes the trigger's URL back. */
@@ -57,7 +77,8 @@ export function unregister(context: IHookFunctions): void {
  * @throws UserError where there is none that is active, or more than one
  */
 export function triggerOfThisWorkflow(context: IExecuteFunctions): string {
-	const urls = Object.values(read(context)).map(({ url }) => url);
+	const registered = Object.values(read(context)).map(({ url }) => url);
+	const urls = registered.length > 0 ? registered : publishedTriggers(context);
 	if (urls.length > 1) {
 		throw new UserError('This workflow has more than one Media Generation Trigger', {
 			description: "Paste the production URL of the one to notify into 'Callback URL'.",
@@ -71,4 +92,28 @@ export function triggerOfThisWorkflow(context: IExecuteFunctions): string {
 		});
 	}
 	return url;
+}
+
+/** What every context of n8n holds, although no interface of n8n says so. */
+interface Insides {
+	workflow?: { nodes?: Record<string, INode> };
+	additionalData?: { webhookBaseUrl?: unknown };
+}
+
+/**
+ * The production URLs of the triggers that stand in the workflow of this execution. A worker of queue mode gets no
+ * static data with an execution that a trigger has started (n8n 2.41), so nothing else tells it.
+ *
+ * @returns none where the workflow may not be published: it is run by hand
+ */
+function publishedTriggers(context: IExecuteFunctions): string[] {
+	if (context.getMode() === 'manual') return [];
+	const { workflow, additionalData } = context as unknown as Insides;
+	const base = additionalData?.webhookBaseUrl;
+	if (typeof base !== 'string') return [];
+	const { id = '' } = context.getWorkflow();
+	const type = `${context.getNode().type}Trigger`;
+	return Object.values(workflow?.nodes ?? {})
+		.filter((node) => node.type === type && node.disabled !== true)
+		.map((node) => NodeHelpers.getNodeWebhookUrl(base, id, node, CALLBACK_PATH));
 }

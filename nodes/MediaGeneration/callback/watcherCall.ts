@@ -1,7 +1,8 @@
 import type { IWebhookFunctions } from 'n8n-workflow';
 
 import { attempt } from '../shared/attempt';
-import { callbackAddress } from './address';
+import { forbiddenAddress } from '../shared/requestError';
+import { callbackAddress } from './callbackUrl';
 
 /** n8n stores the execution before it answers. */
 const ANSWER_LIMIT_MS = 5_000;
@@ -34,6 +35,10 @@ export async function callWatcher(
 				})) as { statusCode: number },
 		);
 		if ('value' in called && called.value.statusCode === 200) return true;
+		const forbidden =
+			'error' in called &&
+			forbiddenAddress(called.error, 'n8n does not let this node call n8n itself');
+		if (forbidden) context.logger.info(`${forbidden.message}. ${forbidden.description}`);
 	}
 	return false;
 }

@@ -1,6 +1,6 @@
 import nock from 'nock';
 
-import { callbackAddress } from '../../../nodes/MediaGeneration/callback/address';
+import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { redeliver, type TriggerAnswer } from '../../../nodes/MediaGeneration/callback/redeliver';
 import type { FinishedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';

@@ -3,7 +3,7 @@ import type { IDataObject, INodeExecutionData, IWebhookData } from 'n8n-workflow
 import { createRunExecutionData } from 'n8n-workflow';
 import nock from 'nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { admitResume } from '../../../nodes/MediaGeneration/callback/resumeGate';
 import { SuspendedRuns } from '../../../nodes/MediaGeneration/callback/runProgress';
 import { pendingItem } from '../../../nodes/MediaGeneration/callback/suspension';
@@ -40,7 +40,7 @@ function resume({
 	stored = [waiting('task-1')],
 	taskId = 'task-1',
 	token = callbackToken('/webhook-waiting/12/callback', API_KEY),
-	watcher = { of: '12', url: `${PUBLIC}${WATCHER_PATH}?signature=of-n8n` },
+	watcher = { version: 1, of: '12', url: `${PUBLIC}${WATCHER_PATH}?signature=of-n8n` },
 	runs = new SuspendedRuns(systemClock),
 }: Given = {}) {
 	const credential = { baseUrl: SERVICE, apiKey: API_KEY };
@@ -113,7 +113,7 @@ describe('a callback to a suspended run', () => {
 	});
 
 	it('tells nobody where the address of the sub-execution is not known', async () => {
-		const watcher = { of: '12', url: '' };
+		const watcher = { version: 1, of: '12', url: '' };
 		expect(await outcome(resume({ watcher }))).toMatchObject({
 			status: 200,
 			body: { resumed: false },
@@ -143,6 +143,23 @@ describe('a callback to a suspended run', () => {
 		expect(await outcome(resume({ stored }))).toMatchObject({ status: 503 });
 	});
 
+	it('is to come again where a newer version of this package suspended the run', async () => {
+		const watcher = { version: 2, of: '12', address: '' };
+		expect(await outcome(resume({ watcher }))).toMatchObject({
+			status: 503,
+			body: { message: expect.stringContaining('another version of this package') },
+		});
+	});
+
+	it("resumes nothing where a failed item's input had a field of its own named `watch`", async () => {
+		states({ 'task-1': 'PENDING' });
+		const failed = { json: { watch: { model: 'Submariner' }, error: 'The prompt is empty' } };
+		expect(await outcome(resume({ stored: [failed, waiting('task-1', 1)] }))).toMatchObject({
+			status: 200,
+			body: { accepted: true },
+		});
+	});
+
 	it('of a task that it does not wait for is refused', async () => {
 		expect(await outcome(resume({ taskId: 'task-9' }))).toMatchObject({ status: 404 });
 	});
@@ -168,7 +185,7 @@ describe('a call of the sub-execution', () => {
 
 describe('an execution that version 0.1.0 suspended', () => {
 	// As its retry has them, too: what the first execution noted is not meant for it.
-	it.each([null, { of: '7', url: `${PUBLIC}${WATCHER_PATH}` }])(
+	it.each([null, { version: 1, of: '7', url: `${PUBLIC}${WATCHER_PATH}` }])(
 		'is resumed by the callback itself when all of its tasks are finished (%j)',
 		async (watcher) => {
 			states({ 'task-1': 'SUCCESS', 'task-2': 'FAILURE' });

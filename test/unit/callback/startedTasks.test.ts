@@ -18,7 +18,7 @@ let store: ProcessedData;
 beforeAll(async () => {
 	store = await useProcessedData();
 });
-beforeEach(() => store.rows.clear());
+beforeEach(() => store.reset());
 
 it('a task is recorded by the first who comes with it, and by nobody after', async () => {
 	const results = [];
@@ -72,11 +72,62 @@ describe('the execution that recorded a task', () => {
 		expect(await mayStart(context, 'task-1')).toBe(false);
 	});
 
+	it('is not taken for another one whose write has lost its answer', async () => {
+		expect(await mayStart(executionOf('1'), 'task-1')).toBe(true);
+		const entries = [...store.rows.values()];
+		const second = executionOf('2');
+		store.answerIsLost = true;
+		// In two tries, as Retry On Fail makes them.
+		expect(await mayStart(second, 'task-1')).toBe(false);
+		store.answerIsLost = false;
+		expect(await mayStart(second, 'task-1')).toBe(false);
+		expect([...store.rows.values()]).toEqual(entries);
+	});
+
 	it('knows each task by itself', async () => {
 		const context = contextOf();
 		await mayStart(executionOf('2'), 'task-2');
 		expect(await mayStart(context, 'task-1')).toBe(true);
 		expect(await mayStart(context, 'task-2')).toBe(false);
+	});
+});
+
+describe('an execution that was killed and is retried from the list', () => {
+	/** What n8n has kept of it is the callback that it was begun by. */
+	const retryOf = (id: string) => {
+		const context = executionOf(id);
+		context.getMode = () => 'retry';
+		return context;
+	};
+
+	it('goes on with the task that it had recorded', async () => {
+		expect(await mayStart(executionOf('1'), 'task-1', 'callback 1')).toBe(true);
+		expect(await mayStart(retryOf('2'), 'task-1', 'callback 1')).toBe(true);
+		expect(await mayStart(executionOf('3'), 'task-1', 'callback 3')).toBe(false);
+	});
+
+	it('starts with the task that it had not recorded, and nobody after it', async () => {
+		expect(await mayStart(retryOf('2'), 'task-1', 'callback 1')).toBe(true);
+		expect(await mayStart(executionOf('3'), 'task-1', 'callback 3')).toBe(false);
+	});
+
+	it('starts nothing where another has started the task meanwhile', async () => {
+		expect(await mayStart(executionOf('2'), 'task-1', 'callback 2')).toBe(true);
+		expect(await mayStart(retryOf('3'), 'task-1', 'callback 1')).toBe(false);
+		expect(await mayStart(retryOf('4'), 'task-1', 'callback 2')).toBe(true);
+	});
+
+	it('starts nothing either where the first answer to that question was lost', async () => {
+		expect(await mayStart(executionOf('2'), 'task-1', 'callback 2')).toBe(true);
+		const retry = retryOf('3');
+		store.answerIsLost = true;
+		await expect(mayStart(retry, 'task-1', 'callback 1')).rejects.toThrow('connection');
+		expect(await mayStart(retry, 'task-1', 'callback 1')).toBe(false);
+	});
+
+	it('goes on in any case where an older version of this package has begun it', async () => {
+		expect(await mayStart(executionOf('2'), 'task-1', 'callback 2')).toBe(true);
+		expect(await mayStart(retryOf('3'), 'task-1')).toBe(true);
 	});
 });
 

@@ -1,6 +1,6 @@
 import nock from 'nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import {
 	START_AGAIN_HEADER,
 	startAgainHeader,
@@ -24,6 +24,7 @@ const STARTS = {
 			resultUrls: RECORD.resultUrls,
 			creditsConsumed: 8,
 			record: RECORD,
+			callbackId: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
 		},
 	],
 };
@@ -53,6 +54,12 @@ afterEach(() => {
 	nock.cleanAll();
 });
 afterAll(() => nock.restore());
+
+it("waits where n8n's engine v2 runs the workflow, which would start it for each callback", async () => {
+	const settings = { engineType: 'v2' } as const;
+	expect(await outcome(deliver({ settings }))).toMatchObject(TRY_AGAIN);
+	expect(await outcome(deliver({ settings, token: null }))).toMatchObject({ status: 401 });
+});
 
 describe('a callback with the right token', () => {
 	it('starts the workflow with the record that the service has, and not with what it says itself', async () => {

@@ -1,3 +1,5 @@
+import type { INode, WorkflowExecuteMode } from 'n8n-workflow';
+
 import {
 	isRegistered,
 	register,
@@ -115,5 +117,44 @@ describe('activation', () => {
 		expect(await methods.checkExists.call(hook)).toBe(true);
 		await methods.delete.call(hook);
 		expect(() => found(staticData)).toThrow('No active Media Generation Trigger');
+	});
+});
+
+describe('a worker of queue mode, which has no static data of the workflow', () => {
+	const onWorker = (mode: WorkflowExecuteMode, triggers: Array<Partial<INode>>) => {
+		const context = executeContext({ node: {}, credential });
+		jest.spyOn(context, 'getMode').mockReturnValue(mode);
+		for (const [index, trigger] of triggers.entries()) {
+			const name = `Finished ${index}`;
+			context.workflow.nodes[name] = { ...TRIGGER, name, ...trigger } as INode;
+		}
+		return context;
+	};
+
+	it('finds the trigger that the published workflow has', () => {
+		expect(triggerOfThisWorkflow(onWorker('webhook', [{}]))).toBe(URL_OF_TRIGGER);
+	});
+
+	it('does not find a trigger that is switched off', () => {
+		const context = onWorker('webhook', [{ disabled: true }]);
+		expect(() => triggerOfThisWorkflow(context)).toThrow('No active Media Generation Trigger');
+	});
+
+	it('wants to be told which where there are two', () => {
+		const context = onWorker('webhook', [{}, { webhookId: 'another' }]);
+		expect(() => triggerOfThisWorkflow(context)).toThrow('more than one Media Generation Trigger');
+	});
+
+	it('does not take a run by hand for that of a published workflow', () => {
+		const context = onWorker('manual', [{}]);
+		expect(() => triggerOfThisWorkflow(context)).toThrow('No active Media Generation Trigger');
+	});
+});
+
+it("is not activated where n8n's engine v2 runs the workflow", async () => {
+	const { hook } = hookContext({ node: TRIGGER, credential, settings: { engineType: 'v2' } });
+	const { checkExists } = new MediaGenerationTrigger().webhookMethods.default;
+	expect(await caught(async () => await checkExists.call(hook))).toMatchObject({
+		message: expect.stringContaining('does not work with the engine v2'),
 	});
 });

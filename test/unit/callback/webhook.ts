@@ -1,11 +1,12 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 import { EventEmitter } from 'node:events';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { admitCallback } from '../../../nodes/MediaGeneration/callback/triggerGate';
 import {
 	API_KEY,
 	type Express,
+	type TestWorkflow,
 	TRIGGER,
 	TRIGGER_PATH,
 	webhookContext,
@@ -70,6 +71,8 @@ export interface Callback {
 	apiKey?: string;
 	baseUrl?: string;
 	mode?: WorkflowExecuteMode;
+	/** Of the trigger's workflow. */
+	settings?: TestWorkflow['settings'];
 }
 
 /** A callback that has arrived at the trigger. */
@@ -91,6 +94,7 @@ export function deliver({
 	baseUrl = SERVICE,
 	mode = 'webhook',
 	rawBody,
+	settings,
 }: Callback = {}): Arrived {
 	const response = new FakeResponse();
 	const request = {
@@ -102,7 +106,7 @@ export function deliver({
 		rawBody: rawBody ?? Buffer.from(JSON.stringify(body)),
 	};
 	const context = webhookContext(
-		{ node: { ...TRIGGER, id: node, parameters }, credential: { baseUrl, apiKey } },
+		{ node: { ...TRIGGER, id: node, parameters }, credential: { baseUrl, apiKey }, settings },
 		{
 			httpRequest: request as unknown as Express['httpRequest'],
 			httpResponse: response as unknown as Express['httpResponse'],

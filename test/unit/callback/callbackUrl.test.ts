@@ -4,7 +4,7 @@ import {
 	callbackAddress,
 	callbackToken,
 	isTokenValid,
-} from '../../../nodes/MediaGeneration/callback/address';
+} from '../../../nodes/MediaGeneration/callback/callbackUrl';
 
 const KEY = 'sk-live-secret';
 const PATH = '/webhook/3f1c2a/callback';

@@ -6,7 +6,7 @@ import { ServiceError } from '../service/serviceError';
 import { findTaskId } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { systemClock } from '../shared/clock';
-import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from './address';
+import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from './callbackUrl';
 import { type Answer, tryAgain } from './answer';
 import { CallbackCredentials } from './credentialCache';
 import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
@@ -17,7 +17,7 @@ export const MAX_BODY_BYTES = 1024 * 1024;
 const credentials = new CallbackCredentials(systemClock);
 
 /** A callback that may be believed. */
-export interface Admission {
+export interface CheckedCallback {
 	connection: Connection;
 	/** The only thing that is believed of the body. */
 	taskId: string;
@@ -39,10 +39,10 @@ export async function checkCallback(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	paths: () => Iterable<string>,
-): Promise<Answer | Admission> {
-	const admission = await attempt(async () => await check(context, requireToken, paths));
-	if ('value' in admission) return admission.value;
-	warn(context, 'a callback could not be checked', admission.error);
+): Promise<Answer | CheckedCallback> {
+	const checked = await attempt(async () => await check(context, requireToken, paths));
+	if ('value' in checked) return checked.value;
+	warn(context, 'a callback could not be checked', checked.error);
 	return tryAgain('The credential cannot be used at the moment');
 }
 
@@ -56,7 +56,7 @@ async function check(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	paths: () => Iterable<string>,
-): Promise<Answer | Admission> {
+): Promise<Answer | CheckedCallback> {
 	const body = checkBody(context);
 	const prove = (connection: Connection) =>
 		proveRequest(context, connection, requireToken, paths, body);
@@ -77,7 +77,7 @@ function proveRequest(
 	requireToken: boolean,
 	paths: () => Iterable<string>,
 	body: Answer | { taskId: string },
-): Answer | Admission {
+): Answer | CheckedCallback {
 	const { apiKey } = connection;
 	const query: unknown = context.getQueryData();
 	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = isRecord(query)
@@ -89,16 +89,16 @@ function proveRequest(
 		return refuse("The callback URL's token is missing or does not match");
 	}
 	const taskId = 'taskId' in body ? body.taskId : '';
-	const admission = {
+	const checked = {
 		connection,
 		taskId,
 		...(typeof reference === 'string' && { reference }),
 	};
 	const { [START_AGAIN_HEADER]: header } = context.getRequestObject().headers;
-	if (header === undefined) return admission;
+	if (header === undefined) return checked;
 	for (const path of paths()) {
 		const startAgain = checkStartAgain(header, { path, taskId, apiKey });
-		if (startAgain !== undefined) return { ...admission, startAgain };
+		if (startAgain !== undefined) return { ...checked, startAgain };
 	}
 	return refuse('The request to start again is not signed with the same API key, or came too late');
 }
