@@ -5,7 +5,7 @@ import { CallbackTokens } from './callbackTokens';
 import { retryAfterMs } from './retryAfter';
 import { ServiceError } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
-import { explainStatus } from './statusMessage';
+import { explainStatus } from './httpStatusMessage';
 import { asTaskId, findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
 
 export interface HttpRequest {

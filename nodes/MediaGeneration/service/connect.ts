@@ -10,6 +10,7 @@ import { attempt } from '../shared/attempt';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
 import { isRecord } from '../shared/json';
+import { findInChain, forbiddenAddress } from '../shared/requestError';
 import { ServiceError } from './serviceError';
 
 export const CREDENTIAL_TYPE = 'mediaGenerationApi';
@@ -152,6 +153,8 @@ const CERTIFICATE = /^(?!.*ALERT).*(CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY)/;
  * request with its headers, and so the key.
  */
 function explainNoResponse(error: unknown, stopped: boolean): ServiceError | UserError {
+	const forbidden = forbiddenAddress(error, 'n8n does not let this node call the service');
+	if (forbidden !== undefined) return forbidden;
 	const userError = findInChain(error, (link) => (link instanceof UserError ? link : undefined));
 	if (userError) return userError;
 	if (stopped) {
@@ -197,17 +200,4 @@ function explainCode(code: string): string {
 		default:
 			return `code ${code}`;
 	}
-}
-
-/** Looks for something along an error's causes, through the wrappers that n8n puts around it. */
-function findInChain<T>(error: unknown, pick: (link: unknown) => T | undefined): T | undefined {
-	const seen = new Set<unknown>();
-	let link = error;
-	while (typeof link === 'object' && link !== null && !seen.has(link)) {
-		seen.add(link);
-		const found = pick(link);
-		if (found !== undefined) return found;
-		link = 'cause' in link ? link.cause : 'errorResponse' in link ? link.errorResponse : undefined;
-	}
-	return undefined;
 }

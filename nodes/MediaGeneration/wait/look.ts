@@ -6,6 +6,9 @@ import type { ResultsWatch, WatchedDelivery, WatchedItem } from './watchState';
 /** Reads at once at most; they are spread out besides. */
 const PARALLEL_READS = 25;
 
+/** What is said of a task that was read, and is not at its end. */
+export const NOT_FINISHED = 'not finished';
+
 type Read = (taskId: string) => Promise<TaskRecord>;
 
 /**
@@ -100,7 +103,7 @@ export async function lookForDeliveries(
 			batch.map(async (delivery): Promise<WatchedDelivery | undefined> => {
 				const answer = await attempt(async () => {
 					const task = await read(delivery.taskId);
-					return task.state === 'PENDING' ? 'not finished' : await deliver(delivery, task);
+					return task.state === 'PENDING' ? NOT_FINISHED : await deliver(delivery, task);
 				});
 				const last = 'value' in answer ? answer.value : messageOf(answer.error);
 				return last === undefined ? undefined : { ...delivery, last };

@@ -1,9 +1,12 @@
 import type { IDataObject, IExecuteFunctions, INode, IWorkflowBase } from 'n8n-workflow';
 
 import { noteWatcher, resumeUrl } from '../callback/suspension';
+import { attempt } from '../shared/attempt';
+import { type Clock, systemClock } from '../shared/clock';
 import { isRecord } from '../shared/json';
 import {
 	type DeliveryWatch,
+	parseWatch,
 	readWatch,
 	type ResultsWatch,
 	watchItem,
@@ -108,13 +111,28 @@ export async function suspendWith(
 	return true;
 }
 
+/** The sub-executions of a run sleep long before. */
+const MOST_QUESTIONS = 100;
+const QUESTION_GAP_MS = 50;
+
 /**
- * Leaves sub-executions behind that nobody waits for.
+ * Leaves sub-executions behind that nobody waits for. They sleep when this returns: one that died with its process
+ * before that would never begin again, so this run is not to end before.
  *
  * @throws whatever n8n throws where it cannot start one
  */
-export async function leaveBehind(context: IExecuteFunctions, state: DeliveryWatch): Promise<void> {
-	await start(context, SUPERVISOR, state, false);
+export async function leaveBehind(
+	context: IExecuteFunctions,
+	state: DeliveryWatch,
+	clock: Clock = systemClock,
+): Promise<void> {
+	const id = await start(context, SUPERVISOR, state, false);
+	if (id === undefined) return;
+	for (let questions = 0; questions < MOST_QUESTIONS; questions++) {
+		const data = await context.getExecutionDataById(id);
+		if (!data || data.waitTill !== undefined || data.resultData.error !== undefined) return;
+		await clock.sleep(QUESTION_GAP_MS, undefined);
+	}
 }
 
 /** What the supervisor keeps for the case that the one that looks dies. */
@@ -132,12 +150,14 @@ const WATCHER_ID = 'watcherId';
 export async function supervise(context: IExecuteFunctions, state: WatchState): Promise<void> {
 	const store = context.getContext('node');
 	const earlier = store[WATCHER_ID];
-	const known = typeof earlier === 'string' ? await lastState(context, earlier) : undefined;
+	const hasDied = typeof earlier === 'string';
+	const known = hasDied ? await lastState(context, earlier) : undefined;
 	const supervisorId = context.getExecutionId();
 	const watcherId = await start(
 		context,
 		WATCHER,
-		{ ...(known ?? state), begun: false, supervisorId },
+		// It died looking as a rule, so what it would have found is there already.
+		{ ...(known ?? state), begun: false, woken: hasDied, supervisorId },
 		true,
 	);
 	store[WATCHER_ID] = watcherId;
@@ -150,11 +170,9 @@ export function keepState(context: IExecuteFunctions, state: WatchState): void {
 	context.getContext('node')[STATE] = state as unknown as IDataObject;
 }
 
-/** @returns what the watch of this supervisor began with; undefined at its first turn */
-export function keptState(context: IExecuteFunctions): WatchState | undefined {
-	const stored = context.getContext('node')[STATE];
-	return isRecord(stored) ? (stored as unknown as WatchState) : undefined;
-}
+/** @returns what the watch of this supervisor began with; undefined at its first turn @throws as `readWatch` does */
+export const keptState = (context: IExecuteFunctions): WatchState | undefined =>
+	parseWatch(context.getContext('node')[STATE]);
 
 /** @returns the id of the sub-execution; undefined where n8n did not suspend it */
 async function start(
@@ -202,7 +220,9 @@ async function lastState(
 ): Promise<WatchState | undefined> {
 	const data = await context.getExecutionDataById(executionId);
 	const [sleeping] = data?.executionData?.nodeExecutionStack ?? [];
-	return readWatch(sleeping?.data.main?.[0] ?? []);
+	const read = await attempt(async () => readWatch(sleeping?.data.main?.[0] ?? []));
+	// Of a newer version: what the watch began with can be read, and only costs more reads.
+	return 'value' in read ? read.value : undefined;
 }
 
 /** What became of the execution that waits for a sub-execution. */

@@ -1,7 +1,8 @@
-import { type IDataObject, type INodeExecutionData, UserError } from 'n8n-workflow';
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { OutputOptions } from '../report/outputOptions';
 import { isRecord } from '../shared/json';
+import { readStored } from '../shared/storedState';
 
 /** Raised when the shape changes: what is stored outlives an update of this package. */
 export const WATCH_VERSION = 1;
@@ -21,7 +22,9 @@ interface WatchBase {
 	supervisorId?: string;
 	/** Whether the first turn is over, in which nothing is read. */
 	begun?: boolean;
-	/** Whether a callback asked for this look. */
+	/** Whether the present turn only goes to sleep. */
+	rests?: boolean;
+	/** Whether the next look is due sooner than the time waited tells: a callback asked for it, or it was begun and died. */
 	woken?: boolean;
 }
 
@@ -76,6 +79,40 @@ export function watchItem(state: WatchState): INodeExecutionData {
 	return { json: { [FIELD]: state as unknown as IDataObject } };
 }
 
+const WATCH = {
+	nodeName: 'string',
+	startedAt: 'number',
+	intervalMs: 'number',
+	purpose: 'string',
+	'supervisorId?': 'string',
+	'begun?': 'boolean',
+	'rests?': 'boolean',
+	'woken?': 'boolean',
+};
+
+const RESULTS = {
+	...WATCH,
+	parentExecutionId: 'string',
+	onError: 'string',
+	ifSomeFail: 'string',
+	output: { download: 'boolean', split: 'boolean', binaryField: 'string' },
+	items: [
+		{
+			item: 'number',
+			json: 'object',
+			'waitsFor?': { taskId: 'string', until: 'number' },
+			'record?': 'object',
+			'taskId?': 'string',
+			'failure?': { message: 'string', 'description?': 'string', 'statusCode?': 'number' },
+		},
+	],
+} as const;
+
+const DELIVERY = {
+	...WATCH,
+	deliveries: [{ taskId: 'string', until: 'number', address: 'string', 'last?': 'string' }],
+} as const;
+
 /**
  * Reads the state that n8n stored between two looks.
  *
@@ -83,22 +120,24 @@ export function watchItem(state: WatchState): INodeExecutionData {
  * @throws UserError where a newer version of this package wrote it
  */
 export function readWatch(items: readonly INodeExecutionData[]): WatchState | undefined {
-	const stored = items.length === 1 ? items[0]?.json[FIELD] : undefined;
-	if (!isRecord(stored)) return undefined;
-	if (stored.version !== WATCH_VERSION) {
-		throw new UserError(
-			`This wait was begun by another version of n8n-nodes-media-generation (format ${String(stored.version)})`,
-			{
-				description:
-					"Install that version again, or stop this execution and fetch its tasks with the operation Task → Wait; their ids are in n8n's log.",
-			},
-		);
-	}
-	return stored as unknown as WatchState;
+	return items.length === 1 ? parseWatch(items[0]?.json[FIELD]) : undefined;
+}
+
+/**
+ * @param stored as `watchItem` wrote it, if it did
+ * @throws UserError where a newer version of this package wrote it
+ */
+export function parseWatch(stored: unknown): WatchState | undefined {
+	if (stored === undefined) return undefined;
+	const isDelivery = isRecord(stored) && stored.purpose === 'delivery';
+	const shape = isDelivery ? DELIVERY : RESULTS;
+	return readStored(stored, WATCH_VERSION, shape) as WatchState;
 }
 
 /** The field of the item that comes before the results of a watch: what was found is an end, and not a death. */
 const DONE = 'watchDone';
+
+const FAILURE = { 'message?': 'string', 'description?': 'string', 'itemIndex?': 'number' } as const;
 
 /** What the node that waits is to fail with. */
 export interface WatchFailure {
@@ -112,24 +151,24 @@ export function doneItems(
 	results: INodeExecutionData[],
 	failure?: WatchFailure,
 ): INodeExecutionData[] {
-	return [{ json: { [DONE]: { ...failure } } }, ...results];
+	return [{ json: { [DONE]: { version: WATCH_VERSION, ...failure } } }, ...results];
 }
 
-/** @returns the results of a watch that came to its end; undefined where the items are none */
+/**
+ * @returns the results of a watch that came to its end; undefined where the items are none
+ * @throws UserError where a newer version of this package wrote them
+ */
 export function readDone(
 	items: readonly INodeExecutionData[],
 ): { results: INodeExecutionData[]; failure: WatchFailure | undefined } | undefined {
 	const [head, ...results] = items;
 	const done = head?.json[DONE];
-	if (!isRecord(done)) return undefined;
-	const { message, description, itemIndex } = done;
-	if (typeof message !== 'string') return { results, failure: undefined };
-	const failure: WatchFailure = {
-		message,
-		...(typeof description === 'string' && { description }),
-		...(typeof itemIndex === 'number' && { itemIndex }),
-	};
-	return { results, failure };
+	if (done === undefined) return undefined;
+	// The results stand beside it, so that a refusal names their tasks, too.
+	const stored = isRecord(done) ? { ...done, results } : done;
+	const failure = readStored(stored, WATCH_VERSION, FAILURE) as Partial<WatchFailure>;
+	const { message } = failure;
+	return { results, failure: message === undefined ? undefined : { ...failure, message } };
 }
 
 /** Leads the supervisor to start another one. */
