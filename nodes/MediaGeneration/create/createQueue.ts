@@ -125,6 +125,14 @@ export class CreateQueue {
 		this.wake();
 	}
 
+	/** Goes on with a pause that the service asked for in an earlier try. */
+	pause(ms: number): void {
+		if (ms === 0) return;
+		this.lastRefusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
+		this.askedUntil = this.clock.now() + ms;
+		this.limits.rate.pause(this.askedUntil);
+	}
+
 	/** A create ended in a way that says nothing of the account. */
 	ended(): void {
 		this.limits.ended();

@@ -9,6 +9,7 @@ import type { CreateQueue } from './createQueue';
 import type { Journal, SentTask } from './journal';
 import { echo, sentInput } from './requestInput';
 import { StopGrace } from './stopGrace';
+import { notePause, pauseLeft } from './storedCreates';
 import { type CreatePlan, referenceOf } from '../plan/itemPlan';
 
 /** So often in a row a connection may fail before an item is given up. */
@@ -33,25 +34,33 @@ export class TaskCreator {
 		private readonly account: CreateQueue,
 		private readonly journal: Journal,
 		private readonly onFailure: () => void,
-		clock: Clock,
+		private readonly clock: Clock,
 		private readonly signal: AbortSignal | undefined,
 	) {
 		this.grace = new StopGrace(clock, signal);
+		account.pause(pauseLeft(context));
 	}
 
 	/**
 	 * Creates an item's task. It is in the journal before this returns.
 	 *
-	 * @returns the task, counted as unfinished by the account; undefined where the run creates nothing more
+	 * @param until when it is too late, milliseconds of the clock
+	 * @returns the task, counted as unfinished by the account; undefined where the run creates nothing more, or where it
+	 *   is too late
 	 * @throws ItemError where there is none, or nobody knows whether there is one
 	 * @throws Stopped where the execution was stopped
 	 * @see specification, section 4.1
 	 */
-	async create(item: CreatePlan): Promise<SentTask | undefined> {
+	async create(item: CreatePlan, until = Infinity): Promise<SentTask | undefined> {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		for (;;) {
-			const ticket = await this.account.enter(item.timeoutMs);
+			const patienceMs = Math.min(item.timeoutMs, until - this.clock.now());
+			const ticket = await this.account.enter(patienceMs);
 			if (ticket === undefined) return undefined;
+			if (this.clock.now() > until) {
+				this.account.ended();
+				return undefined;
+			}
 			if (this.refusal) {
 				this.account.ended();
 				throw notSent(this.refusal);
@@ -68,9 +77,10 @@ export class TaskCreator {
 				throw this.explain(item, error);
 			}
 			this.account.refused(ticket, error);
-			if (this.isHopeless(error, item.timeoutMs)) {
+			notePause(this.context, error.retryAfterMs);
+			if (this.isHopeless(error, patienceMs)) {
 				// It is so for the whole run: nobody waits for the same answer again.
-				this.account.giveUp(() => notSent(error), item.timeoutMs);
+				this.account.giveUp(() => notSent(error), patienceMs);
 				throw error;
 			}
 		}
@@ -143,9 +153,9 @@ export class TaskCreator {
 	}
 
 	/** Whether to send on is no use: the service lets nobody in, or cannot be reached at all. */
-	private isHopeless(error: ServiceError, timeoutMs: number): boolean {
+	private isHopeless(error: ServiceError, patienceMs: number): boolean {
 		if (error.kind === 'unreachable') return this.account.unreachable >= MAX_UNREACHABLE;
-		return this.account.quietMs > timeoutMs;
+		return this.account.quietMs > patienceMs;
 	}
 }
 

@@ -9,6 +9,9 @@ const FEWEST_LOOKS = [1, 10];
 const LONG_WAIT_MS = 5_000;
 const UNTIL_KNOWN_MS = 2_500;
 
+/** So often in a row the rhythm in which one was let in may be refused. */
+const MAX_IN_RHYTHM = 4;
+
 /** What is known besides when the next look is chosen. */
 export interface Surroundings {
 	/** When the service began to let in before the refusal, where its rate is not known; otherwise the refusal. */
@@ -123,7 +126,9 @@ export class Refusal {
 	nextLook(now: number, unfinished: number, around: Surroundings): number {
 		if (this.extra > 0) {
 			const took = this.firstExtraAt - this.since;
-			return now + Math.max(200, this.refusedSinceExtra > 1 ? took / 2 : took);
+			const regular = Math.max(200, this.refusedSinceExtra > 1 ? took / 2 : took);
+			// So short a rhythm must show soon that it is right: it was not time that let in, then.
+			return now + regular * 2 ** Math.max(0, this.refusedSinceExtra - MAX_IN_RHYTHM);
 		}
 		const looks = around.isSmall ? FEWEST_LOOKS : around.wasPlaces ? FEW_LOOKS : LOOKS;
 		const soonest = now + Math.max(400, (now - this.since) / 3);

@@ -1,10 +1,30 @@
-import type { IDataObject } from 'n8n-workflow';
-import { UserError } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
+import { readStored, unreadable } from '../shared/storedState';
 
 /** The place in the node's context that n8n stores with the execution. */
 const KEY = 'createdTasks';
+
+/** The place of the pause that the service asks for. */
+const PAUSE = 'askedPause';
+
+type Pause = [until: number, lengthMs: number];
+
+/**
+ * Keeps a pause that the service asks for with the execution: the node's next try, by *Retry On Fail* or from the list
+ * of executions, and its next round in a loop go on with it. By the time of day, since another process may.
+ */
+export function notePause(context: IExecuteFunctions, lengthMs = 0): void {
+	if (lengthMs <= pauseLeft(context)) return;
+	context.getContext('node')[PAUSE] = [Date.now() + lengthMs, lengthMs] satisfies Pause;
+}
+
+/** @returns the milliseconds that are left of it: none more where the clock was set back */
+export function pauseLeft(context: IExecuteFunctions): number {
+	const [until, lengthMs] = (context.getContext('node')[PAUSE] ?? [0, 0]) as Pause;
+	return Math.max(0, Math.min(until - Date.now(), lengthMs));
+}
 
 /** To be raised where an older version of this package could not read what is stored. Version 0.1.0 wrote none. */
 const VERSION = 2;
@@ -25,6 +45,24 @@ export interface StoredCreate extends IDataObject {
 	failed?: string[];
 }
 
+const SHAPE = {
+	runs: {
+		'*': {
+			'*': [
+				{
+					'execution?': 'string',
+					digest: 'string',
+					state: 'string',
+					'taskId?': 'string',
+					'record?': 'object',
+					'sent?': 'object',
+					'failed?': ['string'],
+				},
+			],
+		},
+	},
+} as const;
+
 /** The creates by the node's run (there are many in a loop), then by the item. */
 export type StoredCreates = IDataObject;
 
@@ -32,23 +70,19 @@ export type StoredCreates = IDataObject;
  * The stored creates, in place: what is changed in them is stored with the execution.
  *
  * @param context what n8n stores for the node
- * @throws UserError where a newer version of this package wrote them
+ * @throws UserError where a newer version of this package wrote them, or nobody can tell what they say
  */
 export function storedCreates(context: IDataObject): StoredCreates {
-	const stored = context[KEY];
-	if (isRecord(stored) && stored.version === VERSION && isRecord(stored.runs)) return stored.runs;
-	if (isRecord(stored) && stored.version !== undefined && stored.version !== VERSION) {
-		throw new UserError('This execution was started with another version of this package', {
-			description:
-				'This version cannot read which tasks were created already, and would pay for them again: nothing was sent. Update n8n-nodes-media-generation, then retry the execution.',
-		});
+	const stored = context[KEY] ?? {};
+	if (!isRecord(stored) || stored.version !== undefined) {
+		return (readStored(stored, VERSION, SHAPE) as { runs: StoredCreates }).runs;
 	}
 	const runs: StoredCreates = {};
-	for (const [key, entry] of Object.entries(isRecord(stored) ? stored : {})) {
-		const [, run, item, digest] = /^(\d+):(\d+):([0-9a-f]+)$/.exec(key) ?? [];
-		if (run === undefined || item === undefined || digest === undefined) continue;
+	for (const [key, entry] of Object.entries(stored)) {
+		const [, run = '', item = '', digest = ''] = /^(\d+):(\d+):([0-9a-f]+)$/.exec(key) ?? [];
 		const create = createOf010(entry, digest);
-		if (create) createsOf(runs, run, item).push(create);
+		if (digest === '' || create === undefined) throw unreadable(stored);
+		createsOf(runs, run, item).push(create);
 	}
 	context[KEY] = { version: VERSION, runs };
 	return runs;

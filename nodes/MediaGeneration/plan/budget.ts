@@ -23,13 +23,11 @@ export function checkBudget(items: Array<ItemPlan | ItemError>, first: ItemParam
 	}
 	const total = knownCostUsd(creates);
 	if (total > budget) {
-		throw new ItemError(
-			`${creates.length} tasks would cost ${total} USD, which is above the limit of ${budget} USD`,
-			{
-				description:
-					"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
-			},
-		);
+		const batch = creates.length === 1 ? '1 task would cost' : `${creates.length} tasks would cost`;
+		throw new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
+			description:
+				"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
+		});
 	}
 }
 

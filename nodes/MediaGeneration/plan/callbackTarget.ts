@@ -1,7 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { callbackAddress } from '../callback/address';
-import { triggerOfThisWorkflow } from '../callback/triggerUrl';
+import { callbackAddress } from '../callback/callbackUrl';
+import { refuseEngineV2, triggerOfThisWorkflow } from '../callback/triggerUrl';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
 
@@ -34,7 +34,7 @@ export function readReference(parameters: ItemParameters): string | undefined {
  * The address of the trigger to notify: the one that is entered, or that of this workflow.
  *
  * @param apiKey signs it
- * @throws UserError where there is none
+ * @throws UserError where there is none, or n8n's engine v2 runs the workflow, whose own trigger does not work
  */
 export function readCallbackAddress(
 	parameters: ItemParameters,
@@ -43,7 +43,7 @@ export function readCallbackAddress(
 	reference: string | undefined,
 ): string {
 	const entered = parameters.value('callbackUrl');
-	const url =
-		typeof entered === 'string' && entered.trim() !== '' ? entered : triggerOfThisWorkflow(context);
-	return callbackAddress(url, apiKey, reference);
+	const isEntered = typeof entered === 'string' && entered.trim() !== '';
+	if (!isEntered) refuseEngineV2(context);
+	return callbackAddress(isEntered ? entered : triggerOfThisWorkflow(context), apiKey, reference);
 }

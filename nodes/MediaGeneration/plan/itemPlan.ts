@@ -27,6 +27,8 @@ export interface CreatePlan extends PlanBase {
 	isDry?: true;
 	/** Where the service calls back, token included. */
 	webhookUrl?: string;
+	/** How often a task that fails at the service is created anew. */
+	retryFailed?: number;
 	/** US dollars; undefined where the price is not known. */
 	estimatedCostUsd: number | undefined;
 }

@@ -1,29 +1,21 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { callbackAddress } from '../callback/address';
-import { isOutOfReach } from '../callback/reachability';
-import { resumeUrl } from '../callback/suspension';
 import type { IfSomeFail } from '../report/failures';
 import { readOutputOptions } from '../report/outputOptions';
 import { estimateCostUsd } from '../service/prices';
-import type { Connection } from '../service/connect';
+import type { Clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
 import { patienceSeconds } from '../shared/tool';
+import { Turns } from '../shared/turns';
 import { checkBudget } from './budget';
 import { readCallbackAddress, readReference } from './callbackTarget';
+import { isWatched, readCompletion } from './completion';
 import { withFurtherInput } from './furtherInput';
-import {
-	type Completion,
-	type CreatePlan,
-	createsIn,
-	type ItemPlan,
-	type PlanBase,
-} from './itemPlan';
+import { type CreatePlan, createsIn, type ItemPlan, type PlanBase } from './itemPlan';
 import { checkInput, durationField, readMediaInput, readRawInput } from './mediaInput';
 import { readTaskIds } from './taskIds';
-import { refuseInTool } from './toolCompletion';
-import { checkSuspendable } from './suspendable';
+import { type Account, resumeAddressOf } from './suspendable';
 
 /** The specification's bounds for the time between two reads of one task (section 4.2). */
 export const MIN_POLL_INTERVAL_SECONDS = 2;
@@ -35,9 +27,6 @@ const MIN_WATCH_SECONDS = 60;
 /** How long to wait where nothing is said: in the node, and where the wait holds nothing. */
 const POLL_SECONDS = 600;
 const WATCH_SECONDS = 86_400;
-
-/** The account that the tasks are for. */
-export type Service = Pick<Connection, 'apiKey' | 'baseUrl'>;
 
 /** The operations on a task that exists already. */
 const READS = ['get', 'wait', 'redeliver'];
@@ -61,20 +50,27 @@ export interface RunPlan {
  * @param service the account: its key signs the callback addresses
  * @returns the plan; an item whose parameters cannot be meant is an error in it
  * @throws ItemError where the run as a whole is refused: its price is above the budget
+ * @throws Stopped where the execution was stopped meanwhile
  */
-export function planRun(context: IExecuteFunctions, service: Service): RunPlan {
+export async function planRun(
+	context: IExecuteFunctions,
+	service: Account,
+	clock: Clock,
+): Promise<RunPlan> {
 	const count = context.getInputData().length;
 	// One for all items: n8n needs longer to evaluate it than for all the rest of an item.
 	let resume: { webhookUrl?: string } | undefined;
 	const resumeAddress = () => (resume ??= resumeAddressOf(context, service));
-	const planned = Array.from({ length: count }, (_, itemIndex) =>
-		planItem(context, itemIndex, service.apiKey, resumeAddress).map((item) => ({
-			item,
-			itemIndex,
-		})),
-	).flat();
-	const items = planned.map(({ item }) => item);
-	const inputOf = planned.map(({ itemIndex }) => itemIndex);
+	const items: RunPlan['items'] = [];
+	const inputOf: number[] = [];
+	const turns = new Turns(clock, context.getExecutionCancelSignal());
+	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
+		await turns.next();
+		for (const item of planItem(context, itemIndex, service.apiKey, resumeAddress)) {
+			items.push(item);
+			inputOf.push(itemIndex);
+		}
+	}
 	// What holds for the whole run is read from the first item whose parameters can be read.
 	const readable = items.find((item): item is ItemPlan => !(item instanceof ItemError));
 	if (readable === undefined) {
@@ -182,8 +178,7 @@ function planCreate(
 	apiKey: string,
 	resumeAddress: () => { webhookUrl?: string },
 ): CreatePlan {
-	const completion = readCompletion(parameters);
-	refuseInTool(context, completion);
+	const completion = readCompletion(context, parameters);
 	const model = parameters
 		.requiredText(
 			'model',
@@ -209,6 +204,7 @@ function planCreate(
 		model,
 		input,
 		...(parameters.flag('dryRun', 'Dry Run') && { isDry: true }),
+		...(completion === 'poll' && { retryFailed: readRetryFailed(parameters) }),
 		...(completion === 'suspend' && resumeAddress()),
 		...(completion === 'trigger' && {
 			webhookUrl: readCallbackAddress(parameters, context, apiKey, base.reference),
@@ -217,30 +213,11 @@ function planCreate(
 	};
 }
 
-/** Whether sub-executions wait for the item's task, and not this run of the node. */
-function isWatched(parameters: ItemParameters): boolean {
-	return ['suspend', 'trigger'].includes(String(parameters.value('completion')));
-}
-
-/** Where the service calls a suspended execution back, if it can: without a callback the task is found by looking. */
-function resumeAddressOf(
-	context: IExecuteFunctions,
-	{ apiKey, baseUrl }: Service,
-): { webhookUrl?: string } {
-	checkSuspendable(context);
-	const url = resumeUrl(context);
-	return isOutOfReach(url, baseUrl) ? {} : { webhookUrl: callbackAddress(url, apiKey) };
-}
-
-function readCompletion(parameters: ItemParameters): Completion {
-	const value = parameters.value('completion');
-	if (value === '' || value === 'poll') return 'poll';
-	if (value === 'suspend' || value === 'trigger' || value === 'return') return value;
-	throw new ItemError(
-		`The parameter 'Completion' is '${String(value)}', which this version does not know`,
-		{
-			description:
-				"Choose one of the list: 'Wait by Polling', 'Suspend Until Finished', 'Notify a Trigger' or 'Return Immediately'.",
-		},
-	);
+function readRetryFailed(parameters: ItemParameters): number {
+	return parameters.number(parameters.option('retryFailed'), 'Retry Failed Tasks', {
+		fallback: 0,
+		min: 0,
+		max: 5,
+		whole: true,
+	});
 }

@@ -1,7 +1,15 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 import * as n8nWorkflow from 'n8n-workflow';
 
+import { callbackAddress } from '../callback/callbackUrl';
+import { isOutOfReach } from '../callback/reachability';
+import { resumeUrl } from '../callback/suspension';
+import type { Connection } from '../service/connect';
+import { isEngineV2 } from '../shared/engineV2';
 import { ItemError } from '../shared/itemError';
+
+/** The account that the tasks are for. */
+export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
 
 /** Part of n8n 2, and not of n8n 1, which may resume a suspended execution more than once. */
 const SINCE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';
@@ -18,14 +26,13 @@ export function checkSuspendable(context: IExecuteFunctions): void {
 	if (!(SINCE_N8N_2 in n8nWorkflow)) {
 		throw new ItemError("'Suspend Until Finished' needs n8n 2 or later", { description: OTHERS });
 	}
-	const settings = settingsOf(context);
-	if (settings.engineType === 'v2') {
+	if (isEngineV2(context)) {
 		throw new ItemError(
 			"'Suspend Until Finished' does not work with the engine v2 of this workflow, which resumes no execution",
 			{ description: OTHERS },
 		);
 	}
-	const limit = settings.executionTimeout;
+	const limit = timeLimitOf(context);
 	if (typeof limit === 'number' && limit > 0) warnOfLimit(context, limit);
 }
 
@@ -37,9 +44,17 @@ function warnOfLimit(context: IExecuteFunctions, seconds: number): void {
 }
 
 /** Some versions of n8n do not tell. */
-function settingsOf(context: IExecuteFunctions): {
-	engineType?: unknown;
-	executionTimeout?: unknown;
-} {
-	return typeof context.getWorkflowSettings === 'function' ? context.getWorkflowSettings() : {};
+function timeLimitOf(context: IExecuteFunctions): unknown {
+	if (typeof context.getWorkflowSettings !== 'function') return undefined;
+	return context.getWorkflowSettings().executionTimeout;
+}
+
+/** Where the service calls a suspended execution back, if it can: without a callback the task is found by looking. */
+export function resumeAddressOf(
+	context: IExecuteFunctions,
+	{ apiKey, baseUrl }: Account,
+): { webhookUrl?: string } {
+	checkSuspendable(context);
+	const url = resumeUrl(context);
+	return isOutOfReach(url, baseUrl) ? {} : { webhookUrl: callbackAddress(url, apiKey) };
 }

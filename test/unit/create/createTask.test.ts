@@ -61,7 +61,7 @@ function creating(...answers: Answer[]) {
 	const failures: string[] = [];
 	const onFailure = () => failures.push('failed');
 	const creator = new TaskCreator(context, client, account, journal, onFailure, clock, stop.signal);
-	return { stop, context, creator, account, journal, clock, sent, failures };
+	return { stop, context, client, creator, account, journal, clock, sent, failures, onFailure };
 }
 
 const errorOf = async ({ creator }: ReturnType<typeof creating>, item = plan()) =>
@@ -98,6 +98,77 @@ it('knows of nothing while it waits to send again', async () => {
 	await errorOf(setup);
 	expect(seen.length).toBeGreaterThan(5);
 	expect(new Set(seen)).toEqual(new Set([undefined]));
+});
+
+it('sends nothing where its turn comes too late, and keeps no place', async () => {
+	const { creator, account, clock, sent, journal } = creating(accepted);
+	clock.pass(1000);
+	expect(await creator.create(plan(), 999)).toBeUndefined();
+	expect(sent).toHaveLength(0);
+	expect(journal.find(plan())).toBeUndefined();
+	for (let item = 0; item < 10; item++) {
+		const ticket = await account.enter(MINUTE);
+		if (ticket) account.accepted(ticket);
+	}
+	expect(clock.now()).toBeLessThan(3 * MINUTE);
+});
+
+it('waits for no longer than it may be late, where the service asks to', async () => {
+	const setup = creating({ statusCode: 429, headers: { 'retry-after': '60' } }, accepted);
+	const late = await caught(async () => await setup.creator.create(plan(), 30_000));
+	expect(late).toMatchObject({ kind: 'tooManyRequests' });
+	expect(setup.sent).toHaveLength(1);
+	expect(setup.clock.now()).toBeLessThan(30_000);
+});
+
+describe('a pause that the service asked for', () => {
+	afterEach(() => jest.useRealTimers());
+
+	const asksForAMinute: Answer = { statusCode: 429, headers: { 'retry-after': '60' } };
+
+	/** The next try of the node that was refused, some seconds later. */
+	const nextTry = async (seconds: number, timeoutMs: number) => {
+		jest.useFakeTimers({ now: Date.UTC(2026, 0, 1), doNotFake: ['setImmediate', 'nextTick'] });
+		const first = creating(asksForAMinute);
+		await errorOf(first, plan({ timeoutMs: 30_000 }));
+		jest.setSystemTime(Date.now() + seconds * 1000);
+		const second = creating(accepted);
+		const { client, account, journal, clock, onFailure } = second;
+		const creator = new TaskCreator(
+			first.context,
+			client,
+			account,
+			journal,
+			onFailure,
+			clock,
+			undefined,
+		);
+		const created = await attempt(async () => await creator.create(plan({ timeoutMs })));
+		return { ...second, created };
+	};
+
+	it('goes on in the next try of the node', async () => {
+		const { sent } = await nextTry(20, 10 * MINUTE);
+		expect(sent.map(({ at }) => at)).toEqual([40_000]);
+	});
+
+	it('is over in the next try where its time has passed meanwhile', async () => {
+		const { sent } = await nextTry(60, 10 * MINUTE);
+		expect(sent.map(({ at }) => at)).toEqual([0]);
+	});
+
+	it('is too long in the next try, too, where it is longer than the timeout', async () => {
+		const { sent, created } = await nextTry(20, 30_000);
+		expect(sent).toEqual([]);
+		expect(created).toMatchObject({
+			error: { description: expect.stringContaining('40 s more') as string },
+		});
+	});
+
+	it('grows no longer where the clock is set back', async () => {
+		const { sent } = await nextTry(-3600, 10 * MINUTE);
+		expect(sent.map(({ at }) => at)).toEqual([60_000]);
+	});
 });
 
 describe('what was certainly not taken', () => {

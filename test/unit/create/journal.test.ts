@@ -294,7 +294,7 @@ describe('what n8n stores', () => {
 		expect(() => new Journal(context)).toThrow(
 			expect.objectContaining({
 				message: expect.stringContaining('another version of this package') as string,
-				description: expect.stringContaining('nothing was sent. Update') as string,
+				description: expect.stringContaining('Nothing was sent. Update') as string,
 			}),
 		);
 		expect(stored(context)).toBe(newer);
@@ -303,16 +303,25 @@ describe('what n8n stores', () => {
 	it.each([
 		[[]],
 		['x'],
-		[null],
-		[{ '0:0:x': 7 }],
+		[{ '0:0:abc': 7 }],
+		[{ '0:0:not-hex': 'sent' }],
 		[{ version: 2, runs: [] }],
 		[{ version: 2, runs: { 0: 'x' } }],
-	])('may be %j, which nobody wrote', (odd) => {
+		[{ version: 2, runs: { 0: { 1: [{ state: 'created' }] } } }],
+		[{ version: 2, runs: { 0: { 1: [{ digest: 'a', state: 'sent', taskId: 7 }] } } }],
+	])('that nobody can read (%j) is refused: it may name paid tasks', (odd) => {
 		const context = contextOf();
 		context.getContext('node').createdTasks = odd;
-		const journal = new Journal(context);
-		expect([journal.find(plan()), journal.taskIds()]).toEqual([undefined, []]);
-		journal.created(plan(), task());
-		expect(new Journal(context).find(plan())).toMatchObject(task());
+		expect(() => new Journal(context)).toThrow('another version of this package');
+		expect(stored(context)).toBe(odd);
+	});
+
+	it('that nobody can read names the tasks that stand in it', () => {
+		const context = contextOf();
+		const runs = { 0: { 0: [{ taskId: 'task-1', state: 'finished' }] } };
+		context.getContext('node').createdTasks = { version: 3, runs };
+		expect(() => new Journal(context)).toThrow(
+			expect.objectContaining({ description: expect.stringContaining('task-1') as string }),
+		);
 	});
 });

@@ -3,22 +3,24 @@ import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow'
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
 import { planRun } from '../../../nodes/MediaGeneration/plan/plan';
+import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { caught } from '../support';
 
 /** The input of the one item: an image unless the parameters say something else. */
-function inputOf(
+async function inputOf(
 	options: IDataObject,
 	item: INodeExecutionData = { json: {} },
 	parameters: IDataObject = { prompt: 'A lighthouse' },
-): IDataObject {
+): Promise<IDataObject> {
 	const context = executeContext({
 		node: { parameters: { ...parameters, options } },
 		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
 		items: [item],
 	});
-	const [plan] = planRun(context, { apiKey: API_KEY, baseUrl: 'https://api.example.com' }).items;
+	const account = { apiKey: API_KEY, baseUrl: 'https://api.example.com' };
+	const [plan] = (await planRun(context, account, systemClock)).items;
 	if (plan instanceof ItemError) throw plan;
 	return (plan as CreatePlan).input;
 }
@@ -29,18 +31,18 @@ const field = (name: string, type: string, value: unknown) =>
 const rawTask = { resource: 'task', operation: 'create', model: 'any/model' };
 
 describe('additional fields', () => {
-	const addedOf = (...given: Parameters<typeof inputOf>) => {
-		const { prompt, ...added } = inputOf(...given);
+	const addedOf = async (...given: Parameters<typeof inputOf>) => {
+		const { prompt, ...added } = await inputOf(...given);
 		expect(prompt).toBeDefined();
 		return added;
 	};
 
 	const TRICKY = '"quoted" \'single\' \\back\nline 🎬 {{ braces }} ${x}';
 
-	it('arrive as they are: quotes, line breaks, emoji, numbers and lists', () => {
+	it('arrive as they are: quotes, line breaks, emoji, numbers and lists', async () => {
 		const item = { json: { text: TRICKY, urls: ['a', 'b'], size: { w: 1 }, seed: 7, hd: false } };
 		expect(
-			addedOf(
+			await addedOf(
 				fields(
 					field('style', 'string', '={{ $json.text }}'),
 					field('urls', 'array', '={{ $json.urls }}'),
@@ -65,12 +67,12 @@ describe('additional fields', () => {
 		['string', true, 'true'],
 		['string', '', ''],
 		['number', null, null],
-	])('of type %s with the value %j become %j', (type, value, sent) => {
-		expect(addedOf(fields(field('x', type, value)))).toEqual({ x: sent });
+	])('of type %s with the value %j become %j', async (type, value, sent) => {
+		expect(await addedOf(fields(field('x', type, value)))).toEqual({ x: sent });
 	});
 
-	it('without a value in the item are not sent', () => {
-		expect(addedOf(fields(field('seed', 'number', '={{ $json.seed }}')))).toEqual({});
+	it('without a value in the item are not sent', async () => {
+		expect(await addedOf(fields(field('seed', 'number', '={{ $json.seed }}')))).toEqual({});
 	});
 
 	it.each([
@@ -100,7 +102,7 @@ describe('additional fields', () => {
 		expect(message).toBe("One of the 'Additional Fields' has no name");
 	});
 
-	it('nest by dots and places of lists, and change nothing of the item before', () => {
+	it('nest by dots and places of lists, and change nothing of the item before', async () => {
 		const item = { json: { input: { prompt: 'p', style: { ink: true, list: [1, 2] } } } };
 		const before = structuredClone(item.json);
 		const options = fields(
@@ -109,7 +111,7 @@ describe('additional fields', () => {
 			field('frames[1].url', 'string', 'u'),
 			field('year.2026', 'number', '1'),
 		);
-		expect(inputOf(options, item, { ...rawTask, input: '={{ $json.input }}' })).toEqual({
+		expect(await inputOf(options, item, { ...rawTask, input: '={{ $json.input }}' })).toEqual({
 			prompt: 'p',
 			style: { ink: true, list: [1, 3], name: 'oil' },
 			frames: [null, { url: 'u' }],
@@ -118,23 +120,25 @@ describe('additional fields', () => {
 		expect(item.json).toEqual(before);
 	});
 
-	it('cannot reach what every object has from JavaScript', () => {
-		inputOf(fields(field('__proto__.hd', 'boolean', true), field('constructor.x', 'string', 'y')));
+	it('cannot reach what every object has from JavaScript', async () => {
+		await inputOf(
+			fields(field('__proto__.hd', 'boolean', true), field('constructor.x', 'string', 'y')),
+		);
 		expect({}).not.toHaveProperty('hd');
 		expect(Object).not.toHaveProperty('x');
 	});
 
-	it('win over the fields above, and additional input over both', () => {
+	it('win over the fields above, and additional input over both', async () => {
 		const options = {
 			...fields(field('prompt', 'string', 'b'), field('seed', 'number', 1)),
 			additionalInput: '{ "seed": 2 }',
 		};
-		expect(inputOf(options)).toEqual({ prompt: 'b', seed: 2 });
+		expect(await inputOf(options)).toEqual({ prompt: 'b', seed: 2 });
 	});
 
-	it.each(['{}', '', '{\n  "prompt": ""\n}'])('are enough where the input is %j', (input) => {
+	it.each(['{}', '', '{\n  "prompt": ""\n}'])('are enough where the input is %j', async (input) => {
 		const options = fields(field('text', 'string', 'a'));
-		expect(inputOf(options, undefined, { ...rawTask, input })).toEqual({ text: 'a' });
+		expect(await inputOf(options, undefined, { ...rawTask, input })).toEqual({ text: 'a' });
 	});
 
 	it('are offered where the input is empty', async () => {
@@ -174,8 +178,8 @@ describe('files', () => {
 	const sources = (value: unknown) =>
 		[value].flat().map((file) => (file instanceof ItemFile ? file.name : file));
 
-	it('go into the fields that they are for, of any type', () => {
-		const input = inputOf(
+	it('go into the fields that they are for, of any type', async () => {
+		const input = await inputOf(
 			files(['first_frame', 'data'], ['last_frame', 'last'], ['audio.track', 'sound']),
 			item,
 		);
@@ -187,18 +191,18 @@ describe('files', () => {
 		});
 	});
 
-	it('become a list in their order, where several have one field', () => {
-		const { images } = inputOf(files(['images', 'last'], ['images', 'data, last']), item);
+	it('become a list in their order, where several have one field', async () => {
+		const { images } = await inputOf(files(['images', 'last'], ['images', 'data, last']), item);
 		expect(sources(images)).toEqual(['last', 'data', 'last']);
 	});
 
-	it('are a list also of one, where the name ends with []', () => {
-		const { images } = inputOf(files(['images[]', 'last']), item);
+	it('are a list also of one, where the name ends with []', async () => {
+		const { images } = await inputOf(files(['images[]', 'last']), item);
 		expect(images).toEqual([expect.any(ItemFile)]);
 	});
 
-	it('may be a binary object from an expression, or several', () => {
-		const { one, all } = inputOf(
+	it('may be a binary object from an expression, or several', async () => {
+		const { one, all } = await inputOf(
 			files(['one', '={{ $binary.last }}'], ['all', '={{ $binary }}']),
 			item,
 		);
@@ -206,8 +210,8 @@ describe('files', () => {
 		expect(sources(all)).toEqual(['one.png', 'two.png', 's.png']);
 	});
 
-	it('may be a binary object of the reference image, too', () => {
-		const { image_url } = inputOf({}, item, {
+	it('may be a binary object of the reference image, too', async () => {
+		const { image_url } = await inputOf({}, item, {
 			resource: 'video',
 			prompt: 'Waves',
 			imageSource: 'binary',
@@ -216,16 +220,16 @@ describe('files', () => {
 		expect(sources(image_url)).toEqual(['one.png']);
 	});
 
-	it('win over the fields above, and additional fields over them', () => {
+	it('win over the fields above, and additional fields over them', async () => {
 		const options = {
 			...files(['prompt', 'data'], ['x', 'data']),
 			...fields(field('x', 'number', 1)),
 		};
-		expect(inputOf(options, item)).toEqual({ prompt: expect.any(ItemFile), x: 1 });
+		expect(await inputOf(options, item)).toEqual({ prompt: expect.any(ItemFile), x: 1 });
 	});
 
-	it('may be additional fields, of the type binary', () => {
-		const { frame } = inputOf(fields(field('frame', 'binary', 'last')), item);
+	it('may be additional fields, of the type binary', async () => {
+		const { frame } = await inputOf(fields(field('frame', 'binary', 'last')), item);
 		expect(sources(frame)).toEqual(['last']);
 	});
 
@@ -260,7 +264,7 @@ describe('files', () => {
 		[{ bytes: undefined, fileSize: '5 B' }, 5],
 		[{ bytes: undefined, fileSize: 'large' }, undefined],
 		[{ bytes: undefined, id: undefined, data: 'iVBORw==' }, 4],
-	])('say their size without being read: %j', (more, bytes) => {
+	])('say their size without being read: %j', async (more, bytes) => {
 		const data = Object.fromEntries(
 			Object.entries({ ...stored('x'), ...more }).filter(([, value]) => value !== undefined),
 		) as unknown as IBinaryData;

@@ -1,38 +1,41 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan, ItemPlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
 import { planRun } from '../../../nodes/MediaGeneration/plan/plan';
+import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
-import { API_KEY, executeContext } from '../../workflow/engine';
-import { caught } from '../support';
+import { API_KEY, executeContext, type TestWorkflow } from '../../workflow/engine';
+import { caught, FakeClock } from '../support';
 
 interface Given {
 	parameters: IDataObject;
 	items?: INodeExecutionData[];
 	staticData?: IDataObject;
+	settings?: TestWorkflow['settings'];
 }
 
-const planOf = ({ parameters, ...rest }: Given) =>
-	planRun(
+const planOf = async ({ parameters, ...rest }: Given) =>
+	await planRun(
 		executeContext({
 			node: { parameters },
 			credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
 			...rest,
 		}),
 		{ apiKey: API_KEY, baseUrl: 'https://api.example.com' },
+		systemClock,
 	);
 
 /** The plan of the one item. */
-function itemOf(given: Given): ItemPlan {
-	const [item] = planOf(given).items;
+async function itemOf(given: Given): Promise<ItemPlan> {
+	const [item] = (await planOf(given)).items;
 	if (!item) throw new Error('No item');
 	if (item instanceof ItemError) throw item;
 	return item;
 }
 
-const createOf = (given: Given) => itemOf(given) as CreatePlan;
+const createOf = async (given: Given) => (await itemOf(given)) as CreatePlan;
 
 const json = (...items: IDataObject[]): INodeExecutionData[] =>
 	items.map((item) => ({ json: item }));
@@ -55,11 +58,12 @@ const PNG: INodeExecutionData = {
 };
 
 describe('an image', () => {
-	it('is planned with the defaults of the contract', () => {
-		expect(itemOf({ parameters: { prompt: 'A lighthouse' } })).toEqual({
+	it('is planned with the defaults of the contract', async () => {
+		expect(await itemOf({ parameters: { prompt: 'A lighthouse' } })).toEqual({
 			itemIndex: 0,
 			kind: 'create',
 			completion: 'poll',
+			retryFailed: 0,
 			model: 'imagevendor/image-model-2-text-to-image',
 			input: { prompt: 'A lighthouse' },
 			pollIntervalMs: 2000,
@@ -69,27 +73,29 @@ describe('an image', () => {
 		});
 	});
 
-	it('of another model has no known price', () => {
-		const plan = createOf({ parameters: image({}, { model: 'other/model' }) });
+	it('of another model has no known price', async () => {
+		const plan = await createOf({ parameters: image({}, { model: 'other/model' }) });
 		expect(plan).toMatchObject({ model: 'other/model', estimatedCostUsd: undefined });
 	});
 
-	it('takes its prompt from an expression of its own item', () => {
-		const { items } = planOf({
+	it('takes its prompt from an expression of its own item', async () => {
+		const { items } = await planOf({
 			parameters: { prompt: '={{ $json.text }}' },
 			items: json({ text: 'a' }, { text: 'b' }),
 		});
 		expect(items).toMatchObject([{ input: { prompt: 'a' } }, { input: { prompt: 'b' } }]);
 	});
 
-	it('keeps the prompt to the letter, white space and all', () => {
-		expect(createOf({ parameters: { prompt: ' a\n b ' } }).input).toEqual({ prompt: ' a\n b ' });
+	it('keeps the prompt to the letter, white space and all', async () => {
+		expect((await createOf({ parameters: { prompt: ' a\n b ' } })).input).toEqual({
+			prompt: ' a\n b ',
+		});
 	});
 });
 
 describe('a video', () => {
-	it('has the duration and the image in the fields that the options name', () => {
-		const { input, estimatedCostUsd } = createOf({
+	it('has the duration and the image in the fields that the options name', async () => {
+		const { input, estimatedCostUsd } = await createOf({
 			parameters: video(
 				{ imageSource: 'url', imageUrl: 'https://m.example.com/1.png', durationSeconds: 5 },
 				{ imageField: 'first_frame', durationField: 'seconds' },
@@ -103,8 +109,8 @@ describe('a video', () => {
 		expect(estimatedCostUsd).toBe(0.5125);
 	});
 
-	it('uses image_url and duration where the options name none', () => {
-		const { input } = createOf({
+	it('uses image_url and duration where the options name none', async () => {
+		const { input } = await createOf({
 			parameters: video({
 				imageSource: 'url',
 				imageUrl: 'https://m.example.com/1.png',
@@ -114,30 +120,33 @@ describe('a video', () => {
 		expect(Object.keys(input)).toEqual(['prompt', 'duration', 'image_url']);
 	});
 
-	it('leaves a duration of 0 out', () => {
-		expect(createOf({ parameters: video({ durationSeconds: 0 }) }).input).toEqual({
+	it('leaves a duration of 0 out', async () => {
+		expect((await createOf({ parameters: video({ durationSeconds: 0 }) })).input).toEqual({
 			prompt: 'Waves',
 		});
 	});
 
-	it('keeps its picture as a reference until it is sent', () => {
-		const { input } = createOf({ parameters: video({ imageSource: 'binary' }), items: [PNG] });
+	it('keeps its picture as a reference until it is sent', async () => {
+		const { input } = await createOf({
+			parameters: video({ imageSource: 'binary' }),
+			items: [PNG],
+		});
 		expect(input).toEqual({ prompt: 'Waves', image_url: expect.any(ItemFile) });
 		expect(JSON.stringify(input)).not.toContain('iVBORw');
 	});
 });
 
 describe('a task of any model', () => {
-	it('sends its input as it is', () => {
+	it('sends its input as it is', async () => {
 		const parameters = { resource: 'task', operation: 'create', model: 'any/model' };
 		const input = '{ "prompt": "a", "deep": { "list": [1, null] } }';
-		expect(createOf({ parameters: { ...parameters, input } })).toMatchObject({
+		expect(await createOf({ parameters: { ...parameters, input } })).toMatchObject({
 			model: 'any/model',
 			input: { prompt: 'a', deep: { list: [1, null] } },
 		});
 	});
 
-	it('takes an object from an expression, and leaves it unchanged', () => {
+	it('takes an object from an expression, and leaves it unchanged', async () => {
 		const items = json({ input: { prompt: 'a' } });
 		const parameters = {
 			resource: 'task',
@@ -146,14 +155,14 @@ describe('a task of any model', () => {
 			input: '={{ $json.input }}',
 			options: { additionalInput: '{ "seed": 7 }' },
 		};
-		expect(createOf({ parameters, items }).input).toEqual({ prompt: 'a', seed: 7 });
+		expect((await createOf({ parameters, items })).input).toEqual({ prompt: 'a', seed: 7 });
 		expect(items).toEqual(json({ input: { prompt: 'a' } }));
 	});
 });
 
 describe('a task to read', () => {
-	const read = (taskId: unknown, item: IDataObject = {}) =>
-		planOf({
+	const read = async (taskId: unknown, item: IDataObject = {}) =>
+		await planOf({
 			parameters: { resource: 'task', operation: 'get', taskId: taskId as string },
 			items: json(item, { taskId: 'last' }),
 		});
@@ -163,16 +172,16 @@ describe('a task to read', () => {
 		['line breaks', 'a\r\nb\n\n c ', {}],
 		['a list', '={{ $json.ids }}', { ids: ['a', 'b', 'c'] }],
 		['a list of texts', '={{ $json.ids }}', { ids: ['a,b', 'c'] }],
-	])('may be many, by %s, each with the item it came from', (_what, taskId, item) => {
-		const { items, inputOf } = read(taskId, item);
+	])('may be many, by %s, each with the item it came from', async (_what, taskId, item) => {
+		const { items, inputOf } = await read(taskId, item);
 		expect(items.slice(0, 3)).toMatchObject(
 			['a', 'b', 'c'].map((id) => ({ kind: 'read', taskId: id, itemIndex: 0 })),
 		);
 		expect(inputOf.slice(0, 4)).toEqual([0, 0, 0, 1]);
 	});
 
-	it('keeps the other ids where one cannot be meant', () => {
-		const { items, inputOf } = read('a, .., b');
+	it('keeps the other ids where one cannot be meant', async () => {
+		const { items, inputOf } = await read('a, .., b');
 		expect(items).toMatchObject([
 			{ taskId: 'a' },
 			{ message: "The parameter 'Task ID' cannot be a task id: '..'" },
@@ -185,30 +194,30 @@ describe('a task to read', () => {
 	it.each([
 		['get', false],
 		['wait', true],
-	])('%s: waits: %s', (operation, wait) => {
+	])('%s: waits: %s', async (operation, wait) => {
 		const parameters = { resource: 'task', operation, taskId: ' task-1 ' };
-		expect(itemOf({ parameters })).toMatchObject({ kind: 'read', taskId: 'task-1', wait });
+		expect(await itemOf({ parameters })).toMatchObject({ kind: 'read', taskId: 'task-1', wait });
 	});
 
-	it('may have a number as its id', () => {
+	it('may have a number as its id', async () => {
 		const parameters = { resource: 'task', operation: 'get', taskId: '={{ $json.id }}' };
-		expect(itemOf({ parameters, items: json({ id: 42 }) })).toMatchObject({ taskId: '42' });
+		expect(await itemOf({ parameters, items: json({ id: 42 }) })).toMatchObject({ taskId: '42' });
 	});
 });
 
 describe('additional input', () => {
-	it('is merged over the fields above it', () => {
+	it('is merged over the fields above it', async () => {
 		const parameters = image({ additionalInput: '{ "prompt": "other", "seed": 7 }' });
-		expect(createOf({ parameters }).input).toEqual({ prompt: 'other', seed: 7 });
+		expect((await createOf({ parameters })).input).toEqual({ prompt: 'other', seed: 7 });
 	});
 
-	it('counts for the price', () => {
+	it('counts for the price', async () => {
 		const parameters = video({ durationSeconds: 5 }, { additionalInput: '{ "duration": 10 }' });
-		expect(createOf({ parameters }).estimatedCostUsd).toBe(1.025);
+		expect((await createOf({ parameters })).estimatedCostUsd).toBe(1.025);
 	});
 
-	it.each(['', '{}', '  '])('%j adds nothing', (additionalInput) => {
-		expect(createOf({ parameters: image({ additionalInput }) }).input).toEqual({
+	it.each(['', '{}', '  '])('%j adds nothing', async (additionalInput) => {
+		expect((await createOf({ parameters: image({ additionalInput }) })).input).toEqual({
 			prompt: 'A lighthouse',
 		});
 	});
@@ -305,7 +314,7 @@ describe('what cannot be meant', () => {
 
 	it('a list is taken where it has one entry, and else says how to make items of it', async () => {
 		const parameters = { prompt: '={{ $json.prompts }}' };
-		expect(createOf({ parameters, items: json({ prompts: ['a'] }) }).input).toEqual({
+		expect((await createOf({ parameters, items: json({ prompts: ['a'] }) })).input).toEqual({
 			prompt: 'a',
 		});
 		const error = await caught(() =>
@@ -355,8 +364,8 @@ describe('what cannot be meant', () => {
 		expect(message).toContain('photo');
 	});
 
-	it('is an error of its own item alone', () => {
-		const { items } = planOf({
+	it('is an error of its own item alone', async () => {
+		const { items } = await planOf({
 			parameters: { prompt: '={{ $json.text }}' },
 			items: json({ text: 'a' }, { text: '' }, { text: 'c' }),
 		});
@@ -365,8 +374,8 @@ describe('what cannot be meant', () => {
 
 	it.each([0, -1, 1.5, 'many'])(
 		'%j tasks in flight are refused for the whole run',
-		(maxInFlight) => {
-			expect(() => planOf({ parameters: image({ maxInFlight }) })).toThrow(
+		async (maxInFlight) => {
+			await expect(planOf({ parameters: image({ maxInFlight }) })).rejects.toThrow(
 				`'Max Tasks in Flight' is '${maxInFlight}'`,
 			);
 		},
@@ -378,24 +387,28 @@ describe('the number of tasks in flight', () => {
 		[{}, 10],
 		[{ maxInFlight: 1 }, 1],
 		[{ maxInFlight: 200 }, 200],
-	])('with the options %j is %d', (options, maxInFlight) => {
-		expect(planOf({ parameters: image(options) }).maxInFlight).toBe(maxInFlight);
+	])('with the options %j is %d', async (options, maxInFlight) => {
+		expect((await planOf({ parameters: image(options) })).maxInFlight).toBe(maxInFlight);
 	});
 });
 
 describe('the price of a task', () => {
 	const other = (options: IDataObject) => image(options, { model: 'other/model' });
 
-	it('that the user names holds for any model', () => {
-		const plan = createOf({ parameters: other({ pricePerTaskUsd: 0.25 }) });
+	it('that the user names holds for any model', async () => {
+		const plan = await createOf({ parameters: other({ pricePerTaskUsd: 0.25 }) });
 		expect(plan.estimatedCostUsd).toBe(0.25);
-		expect(createOf({ parameters: image({ pricePerTaskUsd: 0.25 }) }).estimatedCostUsd).toBe(0.25);
+		expect(
+			(await createOf({ parameters: image({ pricePerTaskUsd: 0.25 }) })).estimatedCostUsd,
+		).toBe(0.25);
 	});
 
-	it('of 0 is that of the price list', () => {
-		expect(createOf({ parameters: image({ pricePerTaskUsd: 0 }) }).estimatedCostUsd).toBe(0.08);
+	it('of 0 is that of the price list', async () => {
+		expect((await createOf({ parameters: image({ pricePerTaskUsd: 0 }) })).estimatedCostUsd).toBe(
+			0.08,
+		);
 		expect(
-			createOf({ parameters: other({ pricePerTaskUsd: 0 }) }).estimatedCostUsd,
+			(await createOf({ parameters: other({ pricePerTaskUsd: 0 }) })).estimatedCostUsd,
 		).toBeUndefined();
 	});
 
@@ -416,8 +429,8 @@ describe('the price of a task', () => {
 });
 
 describe('a dry run', () => {
-	const dry = (dryRun: unknown, items = json({})) =>
-		planOf({ parameters: image({ dryRun: dryRun as string }), items });
+	const dry = async (dryRun: unknown, items = json({})) =>
+		await planOf({ parameters: image({ dryRun: dryRun as string }), items });
 
 	it.each([
 		[true, true],
@@ -426,18 +439,18 @@ describe('a dry run', () => {
 		['false', false],
 		['', false],
 		['={{ undefined }}', false],
-	])('is asked for with %j: %s', (dryRun, isDry) => {
-		expect(dry(dryRun).isDry).toBe(isDry);
+	])('is asked for with %j: %s', async (dryRun, isDry) => {
+		expect((await dry(dryRun)).isDry).toBe(isDry);
 	});
 
-	it.each(['yes', 1, 'TRUE '])('is not guessed at from %j', (dryRun) => {
-		expect(dry(dryRun).items).toMatchObject([
+	it.each(['yes', 1, 'TRUE '])('is not guessed at from %j', async (dryRun) => {
+		expect((await dry(dryRun)).items).toMatchObject([
 			{ message: `The parameter 'Dry Run' is '${dryRun}'`, description: expect.any(String) },
 		]);
 	});
 
-	it('is the whole run where one item asks for it', () => {
-		const { isDry } = dry('={{ $json.dry }}', json({ dry: false }, { dry: true }));
+	it('is the whole run where one item asks for it', async () => {
+		const { isDry } = await dry('={{ $json.dry }}', json({ dry: false }, { dry: true }));
 		expect(isDry).toBe(true);
 	});
 });
@@ -445,8 +458,8 @@ describe('a dry run', () => {
 describe('the budget', () => {
 	const batch = json(...Array.from({ length: 10 }, () => ({})));
 
-	it.each([0, 0.8, 1])('of %d USD admits ten images of 0.08', (maxCostUsd) => {
-		const { items } = planOf({ parameters: image({ maxCostUsd }), items: batch });
+	it.each([0, 0.8, 1])('of %d USD admits ten images of 0.08', async (maxCostUsd) => {
+		const { items } = await planOf({ parameters: image({ maxCostUsd }), items: batch });
 		expect(items).toHaveLength(10);
 	});
 
@@ -468,20 +481,20 @@ describe('the budget', () => {
 		});
 	});
 
-	it.each([-1, 'cheap'])('of %j is refused', (maxCostUsd) => {
-		expect(() => planOf({ parameters: image({ maxCostUsd }) })).toThrow(
+	it.each([-1, 'cheap'])('of %j is refused', async (maxCostUsd) => {
+		await expect(planOf({ parameters: image({ maxCostUsd }) })).rejects.toThrow(
 			`'Max Cost (USD)' is '${maxCostUsd}'`,
 		);
 	});
 
-	it('does not count tasks that are only read', () => {
+	it('does not count tasks that are only read', async () => {
 		const parameters = {
 			resource: 'task',
 			operation: 'get',
 			taskId: 'task-1',
 			options: { maxCostUsd: 0.01 },
 		};
-		expect(itemOf({ parameters })).toMatchObject({ kind: 'read' });
+		expect(await itemOf({ parameters })).toMatchObject({ kind: 'read' });
 	});
 });
 
@@ -494,20 +507,32 @@ describe('the callback address', () => {
 	});
 	const signed = `${url}?token=${callbackToken('/webhook/abc/callback', API_KEY)}`;
 
-	it('is that of the trigger of this workflow, with its token', () => {
+	it('is that of the trigger of this workflow, with its token', async () => {
 		const staticData = registered({ a: trigger() });
-		const plan = createOf({ parameters: image({}, { completion }), staticData });
+		const plan = await createOf({ parameters: image({}, { completion }), staticData });
 		expect(plan.webhookUrl).toBe(signed);
 	});
 
-	it('is the pasted one where there is one', () => {
+	it('is the pasted one where there is one', async () => {
 		const parameters = image({}, { completion, callbackUrl: ` ${url} ` });
-		expect(createOf({ parameters }).webhookUrl).toBe(signed);
+		expect((await createOf({ parameters })).webhookUrl).toBe(signed);
 	});
 
-	it.each(['poll', 'return'])('is left out with the completion %s', (other) => {
+	it("is to be that of another workflow where n8n's engine v2 runs this one", async () => {
 		const staticData = registered({ a: trigger() });
-		const plan = createOf({ parameters: image({}, { completion: other }), staticData });
+		const settings = { engineType: 'v2' } as const;
+		const given = { staticData, settings };
+		const error = await caught(
+			async () => await createOf({ ...given, parameters: image({}, { completion }) }),
+		);
+		expect(error.message).toContain('does not work with the engine v2');
+		const parameters = image({}, { completion, callbackUrl: url });
+		expect((await createOf({ ...given, parameters })).webhookUrl).toBe(signed);
+	});
+
+	it.each(['poll', 'return'])('is left out with the completion %s', async (other) => {
+		const staticData = registered({ a: trigger() });
+		const plan = await createOf({ parameters: image({}, { completion: other }), staticData });
 		expect(plan).not.toHaveProperty('webhookUrl');
 	});
 
@@ -532,15 +557,55 @@ describe('a completion that this version does not know', () => {
 	});
 });
 
-it('of a suspended run evaluates the address to resume it once, however many items there are', () => {
+it('of a suspended run evaluates the address to resume it once, however many items there are', async () => {
 	const context = executeContext({
 		node: { parameters: { prompt: 'A lighthouse', completion: 'suspend' } },
 		items: Array.from({ length: 500 }, () => ({ json: {} })),
 		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
 	});
 	const evaluated = jest.spyOn(context, 'evaluateExpression');
-	const { items } = planRun(context, { apiKey: API_KEY, baseUrl: 'https://api.example.com' });
+	const account = { apiKey: API_KEY, baseUrl: 'https://api.example.com' };
+	const { items } = await planRun(context, account, systemClock);
 	expect(evaluated.mock.calls).toHaveLength(1);
 	const addresses = items.map((item) => 'webhookUrl' in item && item.webhookUrl);
 	expect(new Set(addresses)).toEqual(new Set([expect.stringContaining('/callback?') as string]));
+});
+
+describe('a large batch', () => {
+	/** A clock on which each look takes a millisecond, as if planning an item did. */
+	class BusyClock extends FakeClock {
+		override now(): number {
+			this.pass(1);
+			return super.now();
+		}
+	}
+
+	const plan = async (clock: FakeClock, signal?: AbortSignal) => {
+		const context = executeContext({
+			node: { parameters: { prompt: 'A lighthouse' } },
+			items: Array.from({ length: 200 }, () => ({ json: {} })),
+			credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
+		});
+		if (signal) jest.spyOn(context, 'getExecutionCancelSignal').mockReturnValue(signal);
+		return await planRun(context, { apiKey: API_KEY, baseUrl: 'https://api.example.com' }, clock);
+	};
+
+	it('leaves the thread to the rest of n8n every 25 ms while it is planned', async () => {
+		const clock = new BusyClock();
+		expect((await plan(clock)).items).toHaveLength(200);
+		expect(clock.sleeps.length).toBeGreaterThanOrEqual(Math.floor(200 / 27));
+		expect(new Set(clock.sleeps)).toEqual(new Set([0]));
+	});
+
+	it('is planned in one go where that takes no time', async () => {
+		const clock = new FakeClock();
+		await plan(clock);
+		expect(clock.sleeps).toEqual([]);
+	});
+
+	it('is given up while it is planned, where the execution is stopped', async () => {
+		expect(
+			await caught(async () => await plan(new BusyClock(), AbortSignal.abort())),
+		).toBeInstanceOf(Stopped);
+	});
 });

@@ -27,6 +27,12 @@ it('refuses the engine v2, which resumes no execution', () => {
 	expect(() => checkSuspendable(context)).toThrow('engine v2');
 });
 
+it('refuses it where a running node is told of it by the id of its execution alone', () => {
+	const { context } = contextWith({});
+	Object.assign(context, { getExecutionId: () => '01a200b4-3048-73fe-8a3a-955880aa5c89' });
+	expect(() => checkSuspendable(context)).toThrow('engine v2');
+});
+
 it('warns of a time limit, which counts the wait', () => {
 	const { context, hints } = contextWith({ executionTimeout: 60 });
 	checkSuspendable(context);

@@ -1,0 +1,489 @@
+import type { IDataObject, INodeExecutionData, IRun, IWebhookData } from 'n8n-workflow';
+import { createRunExecutionData } from 'n8n-workflow';
+import { WebhookContext } from 'n8n-core';
+import nock from 'nock';
+
+import { callbackAddress, isTokenValid } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { admitResume } from '../../nodes/MediaGeneration/callback/resumeGate';
+import { SuspendedRuns } from '../../nodes/MediaGeneration/callback/runProgress';
+import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
+import { mayStart } from '../../nodes/MediaGeneration/callback/startedTasks';
+import {
+	isRegistered,
+	register,
+	triggerOfThisWorkflow,
+} from '../../nodes/MediaGeneration/callback/triggerUrl';
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import { runWatchOperation } from '../../nodes/MediaGeneration/run/watchRun';
+import { systemClock } from '../../nodes/MediaGeneration/shared/clock';
+import { readDone } from '../../nodes/MediaGeneration/wait/watchState';
+import state010 from '../fixtures/state/0.1.0.json';
+import present from '../fixtures/state/present.json';
+import {
+	additionalData,
+	API_KEY,
+	buildWorkflow,
+	executeContext,
+	type Express,
+	hookContext,
+	type Ran,
+	retryExecution,
+	startTrigger,
+	startWorkflow,
+	type TestNode,
+	TRIGGER,
+	TRIGGER_PATH,
+} from './engine';
+import { type ProcessedData, useProcessedData } from './processedData';
+import { fakeTime, passTime } from './time';
+import { FakeResponse } from '../unit/callback/webhook';
+import { caught } from '../unit/support';
+
+/**
+ * Whatever outlives a process (docs/state.md): of each released version as it stored it, and of the present one. The
+ * files in test/fixtures/state are never changed once a version is released; a new format gets a new file.
+ */
+
+const SERVICE = 'https://api.example.com';
+const N8N = 'https://n8n.test';
+const credential = { baseUrl: SERVICE, apiKey: API_KEY };
+const PROMPTS = ['A lighthouse', 'A harbour'];
+const ITEMS = PROMPTS.map((prompt) => ({ json: { prompt } }));
+const MINUTE = 60_000;
+const NOW = Date.UTC(2026, 0, 1);
+
+let ledger: ProcessedData;
+beforeAll(async () => {
+	nock.disableNetConnect();
+	ledger = await useProcessedData();
+});
+beforeEach(() => fakeTime(NOW));
+afterEach(() => {
+	jest.useRealTimers();
+	nock.cleanAll();
+	ledger.rows.clear();
+});
+afterAll(() => nock.restore());
+
+const node = (parameters: IDataObject): TestNode => ({
+	parameters: { prompt: '={{ $json.prompt }}', ...parameters },
+});
+const FAILING = node({ options: { timeout: 10 } });
+const SUSPENDING = node({ completion: 'suspend', options: {} });
+
+/** The tasks are in these states from now on; a create that is sent fails the test. */
+function states(...each: string[]): void {
+	nock.cleanAll();
+	for (const [index, state] of each.entries()) {
+		const taskId = `task-${index + 1}`;
+		const path = `/api/generate/${taskId}`;
+		nock(SERVICE).persist().get(path).reply(200, { taskId, state, resultUrls: [] });
+	}
+}
+
+/** What n8n stores of a node's execution, as far as it is ours. */
+interface Stored {
+	context: IDataObject;
+	input: INodeExecutionData[];
+}
+
+const clone = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+
+const FIXTURES: Array<[string, { failedRun: Stored; suspendedRun: Stored }]> = [
+	['0.1.0', clone(state010) as never],
+	['the present version', clone(present) as never],
+];
+
+/** An execution that ended in an error, as n8n hands it to a retry from the list. */
+const ranOf = ({ context, input }: Stored): Ran =>
+	({
+		run: {
+			data: createRunExecutionData({
+				executionData: {
+					contextData: { 'node:Media': context },
+					nodeExecutionStack: [
+						{ node: { name: 'Media' } as never, data: { main: [input] }, source: null },
+					],
+				},
+			}),
+		} as IRun,
+	}) as Ran;
+
+/** Delivers the callback of a task to a suspended execution. */
+async function resume({ context, input }: Stored, taskId: string) {
+	const { workflow, tested } = buildWorkflow({ node: SUSPENDING, credential });
+	const response = new FakeResponse();
+	const path = '/webhook-waiting/1/callback';
+	const address = new URL(callbackAddress(N8N + path, API_KEY));
+	const request = {
+		body: { taskId },
+		headers: {},
+		query: Object.fromEntries(address.searchParams),
+		params: {},
+		originalUrl: path,
+		rawBody: Buffer.from('{}'),
+		socket: { localAddress: '127.0.0.1', localPort: 5678 },
+	};
+	const data = {
+		...additionalData(credential, 'webhook'),
+		httpRequest: request as unknown as Express['httpRequest'],
+		httpResponse: response as unknown as Express['httpResponse'],
+	};
+	const [webhookDescription] = new MediaGeneration().description.webhooks ?? [];
+	const run = createRunExecutionData({
+		executionData: {
+			contextData: { [`node:${tested.name}`]: context },
+			nodeExecutionStack: [{ node: tested, data: { main: [input] }, source: null }],
+		},
+	});
+	const webhookData = { webhookDescription } as unknown as IWebhookData;
+	const webhook = new WebhookContext(workflow, tested, data, 'webhook', webhookData, [], run);
+	const { workflowData } = await admitResume(webhook, new SuspendedRuns(systemClock));
+	return { items: workflowData?.[0], status: response.statusCode, body: response.body };
+}
+
+/** One turn of the node in a sub-execution, with what n8n has stored of it. */
+async function turn(
+	operation: string,
+	input: INodeExecutionData[],
+	stored: { context?: IDataObject; others?: Record<string, unknown> } = {},
+) {
+	const context = executeContext({
+		node: { name: operation, parameters: { resource: 'task', operation } },
+		items: clone(input),
+		credential,
+	});
+	Object.assign(context.getContext('node'), clone(stored.context ?? {}));
+	const started: INodeExecutionData[][] = [];
+	const suspended: Date[] = [];
+	Object.assign(context, {
+		putExecutionToWait: async (date: Date) => {
+			suspended.push(date);
+			await Promise.resolve();
+		},
+		getExecutionDataById: async (id: string) => await Promise.resolve(stored.others?.[id]),
+		executeWorkflow: async (_: unknown, items: INodeExecutionData[]) => {
+			started.push(clone(items));
+			return await Promise.resolve({ executionId: '3', data: [null], waitTill: new Date() });
+		},
+	});
+	const output = await passTime(runWatchOperation(context, operation));
+	return {
+		output: output?.[0],
+		context: clone(context.getContext('node')),
+		input: context.getExecuteData().data.main?.[0] ?? [],
+		started,
+		suspended,
+	};
+}
+
+/** The first two turns of a sub-execution that looks: it notes its address, and goes to sleep. */
+async function asleep(input: INodeExecutionData[]) {
+	const begun = await turn('watch', input);
+	const sleeping = await turn('watch', begun.output ?? []);
+	return { context: begun.context, input: sleeping.input };
+}
+
+/** The execution that waits for the supervisor; each has the id 1 here. */
+const PARENT = {
+	resultData: {},
+	executionData: { nodeExecutionStack: [{ metadata: { waitingChildExecutionIds: ['1'] } }] },
+};
+
+/** What an execution reads of the sub-execution that it has started. */
+const WITH_RESUME_URL = (name: string) =>
+	createRunExecutionData({
+		executionData: {
+			contextData: { [`node:${name}`]: { resumeUrl: `${N8N}/webhook-waiting/3/callback` } },
+		},
+	});
+
+const partOf = ({ run }: Ran): Stored => {
+	const { contextData, nodeExecutionStack } = run.data.executionData ?? {};
+	return clone({
+		context: contextData?.['node:Media'] ?? {},
+		input: nodeExecutionStack?.[0]?.data.main?.[0] ?? [],
+	});
+};
+
+/** All that the present version stores, made by its own code. */
+async function storedToday() {
+	nock(SERVICE)
+		.persist()
+		.post('/api/generate')
+		.reply(200, (_, body) => {
+			const { input, webhook_url: url } = body as { input: IDataObject; webhook_url?: string };
+			if (input.prompt === PROMPTS[0]) return { taskId: 'task-1' };
+			// Nobody knows whether this one is a task.
+			return url === undefined ? {} : { taskId: 'task-2' };
+		});
+	for (const taskId of ['task-1', 'task-2']) {
+		nock(SERVICE).persist().get(`/api/generate/${taskId}`).reply(200, { taskId, state: 'PENDING' });
+	}
+	const failed = await passTime(startWorkflow({ node: FAILING, items: ITEMS, credential }).result);
+
+	jest.setSystemTime(NOW);
+	const handed: INodeExecutionData[][] = [];
+	const run = async (parameters: IDataObject) => {
+		const test = { node: node(parameters), items: ITEMS, credential };
+		const started = startWorkflow(test, 'trigger', {
+			executeWorkflow: async (_workflow, _data, { inputData = [] }) => {
+				handed.push(clone(inputData));
+				return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
+			},
+			getRunExecutionData: async () => await Promise.resolve(WITH_RESUME_URL('supervise')),
+		});
+		return await passTime(started.result);
+	};
+	const suspended = await run({ completion: 'suspend', options: {} });
+	const supervisor = await turn('supervise', handed[0] ?? [], {
+		others: { 3: WITH_RESUME_URL('watch') },
+	});
+	const watcher = await asleep(supervisor.started[0] ?? []);
+	jest.setSystemTime(NOW);
+	await run({
+		completion: 'trigger',
+		callbackUrl: N8N + TRIGGER_PATH,
+		options: { reference: 'row 7' },
+	});
+	const delivery = await asleep(handed[1] ?? []);
+	states('SUCCESS', 'SUCCESS');
+	const done = await turn('watch', watcher.input, { others: { 1: PARENT } });
+
+	const staticData = {};
+	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, credential, staticData }).hook);
+	const started = executeContext({ node: TRIGGER, credential });
+	await mayStart(started, 'task-1');
+	const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
+	return {
+		failedRun: partOf(failed),
+		suspendedRun: partOf(suspended),
+		supervisor: { context: supervisor.context, input: handed[0] ?? [] },
+		watcher: { context: watcher.context, input: clone(watcher.input) },
+		delivery: { context: delivery.context, input: clone(delivery.input) },
+		done: clone(done.output ?? []),
+		triggeredRun: { context: clone(started.getContext('node')) },
+		staticData,
+		ledger: Object.fromEntries(ledger.rows),
+		callbackAddress: callbackAddress(N8N + TRIGGER_PATH, API_KEY, 'row 7'),
+		startAgain: startAgainHeader(subject, 'f'.repeat(32), NOW),
+	};
+}
+
+/** Times to the second, and no signature of n8n, which is another one each time. */
+const settled = <T>(value: T): T =>
+	JSON.parse(
+		JSON.stringify(value, (_name, part: unknown) =>
+			typeof part === 'number' && part > NOW / 2 ? part - (part % 1000) : part,
+		).replace(/\?signature=[0-9a-f]+/g, ''),
+	) as T;
+
+it('is written today as its file says: where this fails, raise the version of what has changed', async () => {
+	expect(settled(await storedToday())).toEqual(present);
+});
+
+describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
+	it('a failed run is retried: its task is adopted, nothing is created, and the unanswered create is not sent again', async () => {
+		states('SUCCESS');
+		const test = {
+			node: { ...FAILING, onError: 'continueRegularOutput' as const },
+			items: ITEMS,
+			credential,
+		};
+		const { output } = await passTime(retryExecution(test, ranOf(failedRun)));
+		expect(output.map(({ json }) => [json.taskId, json.state])).toEqual([
+			['task-1', 'SUCCESS'],
+			[undefined, undefined],
+		]);
+		expect(output[1]?.json.error).toContain('not known whether the task was created');
+	});
+
+	it('a suspended run that was cancelled is retried: nothing is created', async () => {
+		states('SUCCESS', 'SUCCESS');
+		const test = { node: SUSPENDING, items: ITEMS, credential };
+		const run = { ...suspendedRun, input: ITEMS };
+		const { output } = await passTime(retryExecution(test, ranOf(run)));
+		expect(output.map(({ json }) => [json.taskId, json.state])).toEqual([
+			['task-1', 'SUCCESS'],
+			['task-2', 'SUCCESS'],
+		]);
+	});
+
+	it('a suspended run takes its callbacks', async () => {
+		states('SUCCESS', 'SUCCESS');
+		const told = nock(N8N).post('/webhook-waiting/3/callback').query(true).reply(200, {});
+		const own = nock('http://127.0.0.1:5678');
+		own.post('/webhook-waiting/3/callback').query(true).reply(404, {});
+		const { items, status, body } = await passTime(resume(suspendedRun, 'task-1'));
+		if ('watcher' in suspendedRun.context) {
+			expect([status, body]).toEqual([200, { accepted: true, resumed: true }]);
+			expect(told.isDone()).toBe(true);
+		} else {
+			// It has no sub-execution: the callback resumes it.
+			expect(items?.map(({ json }) => [json.taskId, json.state])).toEqual([
+				['task-1', 'SUCCESS'],
+				['task-2', 'SUCCESS'],
+			]);
+		}
+	});
+});
+
+describe.each([
+	['0.1.0', state010],
+	['the present version', present],
+])(
+	"a trigger's memory of %s",
+	(_version, { staticData, ledger: rows, callbackAddress: address }) => {
+		it('is found by the action node of its workflow', () => {
+			const data = clone(staticData);
+			expect(
+				triggerOfThisWorkflow(executeContext({ node: {}, credential, staticData: data })),
+			).toBe(N8N + TRIGGER_PATH);
+			const trigger = { ...TRIGGER, id: 'trigger' };
+			const { hook } = hookContext({ node: trigger, credential, staticData: data });
+			expect(isRegistered(hook)).toBe(true);
+		});
+
+		it('takes a callback at the address that the service has', () => {
+			const { pathname, searchParams } = new URL(address);
+			const reference = searchParams.get('reference') ?? undefined;
+			const token = searchParams.get('token');
+			expect(isTokenValid(token, [pathname], API_KEY, reference)).toBe(true);
+		});
+
+		it('lets no task start the workflow again', async () => {
+			for (const [row, entries] of Object.entries(rows)) ledger.rows.set(row, [...entries]);
+			const record = { taskId: 'task-1', state: 'SUCCESS' };
+			const { output, run } = await passTime(
+				startTrigger({ node: TRIGGER, credential }, [{ json: { taskId: 'task-1', record } }]),
+			);
+			expect([output, run.status]).toEqual([[], 'success']);
+		});
+	},
+);
+
+describe('of the present version', () => {
+	const { supervisor, watcher, delivery, done, triggeredRun, startAgain } = clone(present);
+
+	it('a look goes on and finds the results', async () => {
+		states('SUCCESS', 'FAILURE');
+		const { output } = await turn('watch', watcher.input, { others: { 1: PARENT } });
+		const { results = [] } = readDone(output ?? []) ?? {};
+		expect(results.map(({ json }) => [json.taskId, json.state])).toEqual([
+			['task-1', 'SUCCESS'],
+			['task-2', 'FAILURE'],
+		]);
+	});
+
+	it('a supervisor whose look has died starts another with what that one knew', async () => {
+		const dead = [{ json: { watchDead: true } }];
+		const { started } = await turn('supervise', dead, { context: supervisor.context });
+		expect(started).toMatchObject([
+			[{ json: { watch: { purpose: 'results', items: [{ taskId: 'task-1' }, {}] } } }],
+		]);
+	});
+
+	it('a supervisor hands on the results', async () => {
+		const { output } = await turn('report', done as INodeExecutionData[]);
+		expect(output).toEqual(done.slice(1));
+	});
+
+	it('a task whose callback is lost is redelivered with its reference', async () => {
+		states('SUCCESS', 'PENDING');
+		const trigger = nock(N8N)
+			.post(TRIGGER_PATH, { taskId: 'task-1', state: 'SUCCESS' })
+			.query(({ reference, token }) => {
+				return isTokenValid(token, [TRIGGER_PATH], API_KEY, reference);
+			})
+			.reply(200, { accepted: true });
+		const { input } = await turn('watch', delivery.input);
+		expect(trigger.isDone()).toBe(true);
+		expect(input).toMatchObject([{ json: { watch: { deliveries: [{ taskId: 'task-2' }] } } }]);
+	});
+
+	it('an execution goes on with the task that it has started with', async () => {
+		const context = executeContext({ node: TRIGGER, credential });
+		Object.assign(context.getContext('node'), clone(triggeredRun.context));
+		expect(await mayStart(context, 'task-1')).toBe(true);
+	});
+
+	it('a request to start again is good for minutes', () => {
+		const [header] = Object.values(startAgain);
+		const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
+		expect(checkStartAgain(header, subject, NOW)).toBe('f'.repeat(32));
+		expect(checkStartAgain(header, subject, NOW + 10 * MINUTE)).toBeUndefined();
+	});
+});
+
+describe('of a newer version is refused, and says what to do', () => {
+	const OTHER = /another version of (this package|n8n-nodes-media-generation)/;
+	const { failedRun, suspendedRun, supervisor, watcher, done, triggeredRun, startAgain } = raised(
+		clone(present),
+	);
+
+	it('a failed run: nothing is sent', async () => {
+		states();
+		const test = { node: FAILING, items: ITEMS, credential };
+		const { error } = await passTime(retryExecution(test, ranOf(failedRun)));
+		expect(error?.message).toMatch(OTHER);
+		expect(error?.description).toContain('Nothing was sent. Update n8n-nodes-media-generation');
+		expect(error?.description).toContain('task-1');
+	});
+
+	it('a callback of a suspended run, which is to come again', async () => {
+		const { status, body } = await passTime(resume(suspendedRun, 'task-1'));
+		expect([status, body]).toEqual([503, { message: expect.stringMatching(OTHER) }]);
+	});
+
+	it.each([
+		['a look', 'watch', watcher],
+		['a supervisor', 'supervise', { ...supervisor, input: [{ json: { watchDead: true } }] }],
+		['what a look has found', 'report', { input: done, context: {} }],
+	])('%s, which ends and names its tasks', async (_what, operation, { input, context }) => {
+		const refused = await caught(
+			async () => await turn(operation, input as INodeExecutionData[], { context }),
+		);
+		expect(refused.message).toMatch(OTHER);
+		expect(refused).toMatchObject({
+			description: expect.stringMatching(
+				/Update n8n-nodes.*Task → Wait\. Its tasks: task-1, task-2/s,
+			),
+		});
+	});
+
+	it('what an execution of the trigger has noted', async () => {
+		const context = executeContext({ node: TRIGGER, credential });
+		Object.assign(context.getContext('node'), clone(triggeredRun.context));
+		expect((await caught(async () => await mayStart(context, 'task-1'))).message).toMatch(OTHER);
+	});
+
+	it('a request to start again', () => {
+		const [header] = Object.values(startAgain);
+		const newer = String(header).replace(/^1\./, '2.');
+		const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
+		expect(checkStartAgain(newer, subject, NOW)).toBeUndefined();
+	});
+});
+
+it('a look that dies of what a newer version has stored is followed by one that begins anew', async () => {
+	const { supervisor, watcher } = clone(present);
+	const newer = {
+		executionData: { nodeExecutionStack: [{ data: { main: [raised(clone(watcher.input))] } }] },
+	};
+	const dead = [{ json: { watchDead: true } }];
+	const { started, suspended } = await turn('supervise', dead, {
+		context: supervisor.context,
+		others: { 3: newer },
+	});
+	expect(started).toMatchObject([[{ json: { watch: { version: 1, begun: false } } }]]);
+	expect(suspended).toEqual([]);
+});
+
+/** The same as a newer version would store it. */
+function raised<T>(stored: T): T {
+	return JSON.parse(
+		JSON.stringify(stored, (name, value: unknown) =>
+			name === 'version' && typeof value === 'number' ? value + 1 : value,
+		),
+	) as T;
+}
