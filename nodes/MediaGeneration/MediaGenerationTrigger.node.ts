@@ -11,7 +11,13 @@ import {
 
 import { emitTasks } from './run/triggerRun';
 import { admitCallback } from './callback/triggerGate';
-import { isRegistered, register, unregister } from './callback/triggerUrl';
+import {
+	CALLBACK_PATH,
+	isRegistered,
+	refuseEngineV2,
+	register,
+	unregister,
+} from './callback/triggerUrl';
 import { outputOptions } from './fields/output';
 
 /** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
@@ -57,7 +63,7 @@ export class MediaGenerationTrigger implements INodeType {
 				responseMode: 'onReceived',
 				// Empty, so that n8n answers with what `webhook` hands it.
 				responseData: '',
-				path: 'callback',
+				path: CALLBACK_PATH,
 			},
 		],
 		properties: [
@@ -130,6 +136,7 @@ export class MediaGenerationTrigger implements INodeType {
 	webhookMethods = {
 		default: {
 			async checkExists(this: IHookFunctions): Promise<boolean> {
+				refuseEngineV2(this);
 				return isTest(this) || isRegistered(this);
 			},
 			async create(this: IHookFunctions): Promise<boolean> {

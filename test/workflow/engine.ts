@@ -267,10 +267,18 @@ function ending(data: IWorkflowExecuteAdditionalData, tested: INode): Promise<Ra
 	});
 }
 
-/** Starts the workflow on n8n's own engine. `execution.cancel()` is the stop button. */
-export function startWorkflow(test: TestWorkflow, mode: WorkflowExecuteMode = 'trigger') {
+/**
+ * Starts the workflow on n8n's own engine. `execution.cancel()` is the stop button.
+ *
+ * @param more what n8n does otherwise than the tests need as a rule
+ */
+export function startWorkflow(
+	test: TestWorkflow,
+	mode: WorkflowExecuteMode = 'trigger',
+	more: Partial<IWorkflowExecuteAdditionalData> = {},
+) {
 	const { workflow, tested } = buildWorkflow(test);
-	const data = additionalData(test.credential, mode);
+	const data = { ...additionalData(test.credential, mode), ...more };
 	const result = ending(data, tested);
 	const startNode = workflow.getNode(SOURCE) ?? undefined;
 	const execution = new WorkflowExecute(data, mode).run({ workflow, startNode });

@@ -2,7 +2,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/address';
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { retryExecution, startWorkflow, type TestWorkflow } from './engine';
 import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 import { passTime, settle } from './time';
@@ -467,7 +467,7 @@ describe('Retry of a stored execution', () => {
 		const creates = on.creates.length;
 		const retried = await passTime(retryExecution(workflow, failed));
 		expect(retried.error?.message).toContain('started with another version of this package');
-		expect(descriptionOf(retried)).toContain('nothing was sent');
+		expect(descriptionOf(retried)).toContain('Nothing was sent');
 		expect(on.creates).toHaveLength(creates);
 	});
 

@@ -42,6 +42,13 @@ export class ProcessedData implements IDataDeduplicator {
 	/** Whether the connection breaks after the next call has done its work. */
 	answerIsLost = false;
 
+	/** For the next test. */
+	reset(): void {
+		this.rows.clear();
+		this.nextError = undefined;
+		this.answerIsLost = false;
+	}
+
 	async checkProcessedAndRecord(
 		items: DeduplicationItemTypes[],
 		_scope: DeduplicationScope,
@@ -79,7 +86,13 @@ export class ProcessedData implements IDataDeduplicator {
 
 	clearAllProcessedItems = async () => await this.notNeeded();
 
-	getProcessedDataCount = async () => await this.notNeeded();
+	async getProcessedDataCount(
+		_scope: DeduplicationScope,
+		{ node, workflow }: ICheckProcessedContextData,
+	): Promise<number> {
+		const found = this.rows.get(`${workflow.id}/${node?.id}`);
+		return await Promise.resolve(found?.length ?? 0);
+	}
 
 	private async notNeeded(): Promise<never> {
 		return await Promise.reject(new UnexpectedError('Not needed by this package'));

@@ -22,7 +22,7 @@ beforeAll(async () => {
 	store = await useProcessedData();
 });
 beforeEach(() => {
-	store.rows.clear();
+	store.reset();
 	on.service.configure({ callbackLost: true, mediaBytes: 100, mediaType: 'image/png' });
 });
 
@@ -196,7 +196,7 @@ describe('a second try of the execution that a task has started', () => {
 		expect((await start([task])).output).toEqual([]);
 	});
 
-	it('by Retry On Fail starts nothing where the task was not recorded, and another was first', async () => {
+	it('by Retry On Fail starts nothing where another was first, whatever the database does', async () => {
 		const task = finished();
 		await start([task]);
 		store.nextError = new Error('SQLITE_BUSY: database is locked');
@@ -223,6 +223,19 @@ describe('a second try of the execution that a task has started', () => {
 		const [failed, retry] = await retried(task, {});
 		expect([failed.run.status, retry.output.length, rows()]).toEqual(['error', 1, 1]);
 		expect((await start([task])).output).toEqual([]);
+	});
+});
+
+describe('an execution whose ledger could not be written, retried from the list', () => {
+	it('starts nothing where another callback has started the task meanwhile', async () => {
+		const task = finished();
+		const by = (callbackId: string) => ({ json: { ...task.json, callbackId } });
+		const trigger = on.workflow({ ...TRIGGER, parameters: { options: {} } });
+		store.nextError = new Error('SQLITE_BUSY: database is locked');
+		const failed = await passTime(startTrigger(trigger, [by('first')]));
+		expect(failed.run.status).toBe('error');
+		expect((await start([by('second')])).output).toHaveLength(1);
+		expect((await passTime(retryExecution(trigger, failed))).output).toEqual([]);
 	});
 });
 

@@ -51,7 +51,7 @@ const NOTICES: Record<string, string> = {
 	suspend:
 		'n8n looks for the results by itself, after a minute and then ever less often. If the service can call this n8n, the execution goes on the moment the last task is finished. Nothing else needs to be set up.',
 	trigger:
-		'Publish the workflow of the trigger first. A callback that does not come is made up for: n8n looks for the results by itself, after a minute and then ever less often.',
+		'Publish the workflow of the trigger first. Where a callback does not come, n8n looks for the result by itself, after a minute and then ever less often.',
 	return:
 		"Nothing waits for these tasks, which are billed. Store each 'taskId': it is the way to the results.",
 };

@@ -26,6 +26,7 @@ export const outputOptions = {
 		name: 'splitResults',
 		type: 'boolean',
 		default: false,
-		description: 'Whether to output one item for each result URL instead of one for each task',
+		description:
+			'Whether to output one item for each result URL instead of one for each task, where a model makes several',
 	},
 } satisfies Record<string, INodeProperties>;

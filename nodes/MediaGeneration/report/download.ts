@@ -2,6 +2,7 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
 import { attempt } from '../shared/attempt';
 import { ItemError } from '../shared/itemError';
+import { forbiddenAddress } from '../shared/requestError';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
 export const DOWNLOADS_AT_ONCE = 10;
@@ -162,6 +163,11 @@ async function open(context: IExecuteFunctions, url: string): Promise<StreamResp
 			})) as StreamResponse,
 	);
 	if ('value' in response) return response.value;
+	const forbidden = forbiddenAddress(
+		response.error,
+		`n8n does not let this node fetch the result: ${url}`,
+	);
+	if (forbidden !== undefined) throw forbidden;
 	throw new ItemError(`The host of the result cannot be reached: ${url}`, {
 		description:
 			'The task is done and its result URLs are in the output. Download them later, or read the task again with the operation Task → Get.',

@@ -28,11 +28,15 @@ export function isFinished(task: TaskRecord | ItemError | undefined): task is Fi
 	return task !== undefined && 'state' in task && task.state !== 'PENDING';
 }
 
-/** @param sent the model and the input, where this run sent them */
-export function failedTask(task: FailedTask, sent: IDataObject = {}): ItemError {
+/**
+ * @param sent the model and the input, where this run sent them
+ * @param retry a sentence on why it was not created anew
+ */
+export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: string): ItemError {
+	const next =
+		'A failed task costs nothing. Change the prompt or the input of this item, then run this item alone: what succeeded would be ordered and paid for again.';
 	return new ItemError(failureText(task), {
-		description:
-			'A failed task costs nothing. Change the prompt or the input of this item, then run this item alone: what succeeded would be ordered and paid for again.',
+		description: retry === undefined ? next : `${next} ${retry}`,
 		task: taskJson(task, sent),
 	});
 }

@@ -31,7 +31,7 @@ import { BatchTimes, seeHint } from './nextTimeHints';
 import { createdTasks, describePaid, withEarlierTask } from './paidTasks';
 import { settleSuspended } from './settleSuspended';
 import { callbackHint, showHints, summaryHint, triggerHint, warnOfSize } from './runHints';
-import { countTry } from './tries';
+import { countTry } from './retryOnFail';
 
 /**
  * One run of the action node: plan, create, wait, output.
@@ -50,7 +50,7 @@ export async function runTasks(
 	try {
 		journal = new Journal(context);
 		connection = await connect(context);
-		plan = planRun(context, connection);
+		plan = await planRun(context, connection, clock);
 	} catch (error) {
 		const refused = ItemError.from(error);
 		if (!context.continueOnFail()) {

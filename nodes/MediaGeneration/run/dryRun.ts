@@ -52,5 +52,10 @@ function costHint(creates: readonly CreatePlan[]): NodeExecutionHint {
 		known.length > 0 && unknown > 0
 			? `; the price of ${count(unknown, 'more task')} is not known`
 			: '';
-	return { message: `${cost}${more}; nothing was sent`, location: 'outputPane' };
+	const retries = creates.reduce((most, { retryFailed = 0 }) => Math.max(most, retryFailed), 0);
+	const anew =
+		retries > 0
+			? `; a failed task is free, and is created anew up to ${count(retries, 'time')}`
+			: '';
+	return { message: `${cost}${more}${anew}; nothing was sent`, location: 'outputPane' };
 }

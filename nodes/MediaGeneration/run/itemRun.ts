@@ -7,9 +7,10 @@ import { type CreatePlan, type ItemPlan, type ReadPlan, referenceOf } from '../p
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { taskJson } from '../report/items';
 import { explainRead, failedTask, ofTask, pendingJson } from '../report/outcome';
-import type { TaskRecord } from '../service/taskRecord';
+import type { FailedTask, TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
-import { type Clock, Stopped } from '../shared/clock';
+import { type Clock, sleepUntil, Stopped } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
 import { recordLast } from '../shared/outputJson';
 import type { BatchTimes } from './nextTimeHints';
 import type { ReadPace } from '../wait/readPace';
@@ -17,6 +18,7 @@ import type { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import type { SuspendedRun } from '../wait/suspendedRun';
 import type { TaskReader } from '../wait/taskReader';
 import { redeliverTask } from './redeliverTask';
+import { type Retry, retryOf } from './retryFailed';
 
 /** What the items of one run share. */
 export interface RunParts {
@@ -40,6 +42,17 @@ export interface RunParts {
 	stopCreating: () => void;
 }
 
+/** Between two looks whether the node will stop, milliseconds. */
+const SECOND = 1000;
+
+/** Milliseconds of the clock. */
+interface TaskTimes {
+	/** Undefined where an earlier try of n8n has created the task. */
+	createdAt?: number;
+	firstReadAt: number;
+	deadline: number;
+}
+
 /** Makes the output items, downloads included: the task itself is finished, and holds no place any more. */
 export type Output = () => Promise<INodeExecutionData[]>;
 
@@ -57,32 +70,58 @@ export class ItemRun {
 	}
 
 	private async create(item: CreatePlan): Promise<Output> {
-		const earlier = this.parts.journal.find(item);
-		if (earlier !== undefined && earlier !== 'sent') {
-			this.parts.queue.adopt();
-			const output = await this.follow(item, earlier, this.parts.pace.requestSlot(), true);
-			if (output !== undefined) return output;
-			// It failed in an earlier try, and cost nothing.
-			this.parts.journal.failed(item);
+		const done = await attempt(async () => await this.createUntilDone(item));
+		if ('value' in done) return done.value;
+		if (done.error instanceof Stopped) throw done.error;
+		const error = ItemError.from(done.error);
+		throw ItemError.from(error, this.failedBefore(item, error.task.taskId));
+	}
+
+	/** Takes up or creates the item's task, and creates it anew where it fails, as often as the item allows. */
+	private async createUntilDone(item: CreatePlan): Promise<Output> {
+		const { journal, pace, clock, creator } = this.parts;
+		let brought = await this.takeUp(item);
+		let deadline = Infinity;
+		for (;;) {
+			if (typeof brought === 'function') return brought;
+			if (brought) {
+				journal.failed(item);
+				await this.pause(brought.at);
+			}
+			const task = await creator.create(item, brought?.until);
+			if (task === undefined) {
+				// Another item has failed, and the node will stop; or it is too late for another task.
+				if (brought) throw brought.failure;
+				return nothing;
+			}
+			const createdAt = clock.now();
+			deadline = Math.min(deadline, createdAt + item.timeoutMs);
+			const firstReadAt = pace.firstReadSlot(createdAt + item.pollIntervalMs);
+			brought = await this.follow(item, task, { createdAt, firstReadAt, deadline });
 		}
-		const created = await this.parts.creator.create(item);
-		// Another item failed in the meantime, and the node will stop.
-		if (created === undefined) return nothing;
-		const firstReadAt = this.parts.pace.firstReadSlot(this.parts.clock.now() + item.pollIntervalMs);
-		return (await this.follow(item, created, firstReadAt, false)) ?? nothing;
+	}
+
+	/** @returns undefined where no earlier try of n8n has created the item's task */
+	private async takeUp(item: CreatePlan): Promise<Output | Retry | undefined> {
+		const { journal, queue, pace, clock } = this.parts;
+		const earlier = journal.find(item);
+		if (earlier === undefined || earlier === 'sent') return undefined;
+		queue.adopt();
+		const deadline = clock.now() + item.timeoutMs;
+		return await this.follow(item, earlier, { firstReadAt: pace.requestSlot(), deadline });
 	}
 
 	/**
 	 * Brings a created task to its end at the service, or to where its item leaves the node, and gives back its place.
 	 *
-	 * @returns what makes the output items; undefined for an earlier try's task that failed at the service
+	 * @returns what makes the output items; or that it failed, and another is to be created
 	 */
 	private async follow(
 		item: CreatePlan,
 		task: SentTask,
-		...when: [firstReadAt: number, isEarlier: boolean]
-	): Promise<Output | undefined> {
-		const brought = await attempt(async () => await this.bring(item, task, ...when));
+		times: TaskTimes,
+	): Promise<Output | Retry> {
+		const brought = await attempt(async () => await this.bring(item, task, times));
 		// First, so that no other item gets the place.
 		if ('error' in brought) this.parts.stopCreating();
 		this.parts.queue.finished();
@@ -91,48 +130,61 @@ export class ItemRun {
 		throw ofTask(brought.error, taskId, { ...pendingJson(taskId, sent), record });
 	}
 
-	/** @param isEarlier whether an earlier try created the task */
 	private async bring(
 		item: CreatePlan,
 		{ taskId, record, sent }: SentTask,
-		firstReadAt: number,
-		isEarlier: boolean,
-	): Promise<Output | undefined> {
-		this.parts.created.add(taskId);
+		{ createdAt, firstReadAt, deadline }: TaskTimes,
+	): Promise<Output | Retry> {
+		const { journal, created, suspended, deliveries, reader, batch, clock } = this.parts;
+		created.add(taskId);
 		const { estimatedCostUsd } = item;
-		const estimate: IDataObject = estimatedCostUsd === undefined ? {} : { estimatedCostUsd };
+		const known: IDataObject = {
+			...(estimatedCostUsd !== undefined && { estimatedCostUsd }),
+			...this.failedBefore(item, taskId),
+		};
 		if (item.completion === 'suspend') {
-			if (isEarlier && (await this.hasFailed(taskId, firstReadAt))) return undefined;
-			this.parts.suspended.add({
-				item,
-				taskId,
-				json: { ...pendingJson(taskId, sent), ...estimate, record },
-			});
+			const failed = createdAt === undefined && (await this.failedTask(taskId, firstReadAt));
+			if (failed) return atOnce(failed, sent);
+			suspended.add({ item, taskId, json: { ...pendingJson(taskId, sent), ...known, record } });
 			return nothing;
 		}
 		if (item.completion !== 'poll') {
-			this.parts.deliveries.add(taskId, item);
+			deliveries.add(taskId, item);
 			const task: TaskRecord = { taskId, state: 'PENDING', creditsConsumed: null, record };
-			const json = recordLast({ ...taskJson(task, sent), ...estimate });
+			const json = recordLast({ ...taskJson(task, sent), ...known });
 			return async () => [{ json, pairedItem: { item: item.itemIndex } }];
 		}
-		const deadline = this.parts.clock.now() + item.timeoutMs;
-		const createdAt = this.parts.clock.now();
-		const task = await this.parts.reader.wait(item, taskId, sent, { deadline, firstReadAt });
-		if (!isEarlier) this.parts.batch.finished(createdAt);
+		const task = await reader.wait(item, taskId, sent, { deadline, firstReadAt });
+		if (createdAt !== undefined) batch.finished(createdAt);
 		if (task.state === 'FAILURE') {
-			if (isEarlier) return undefined;
-			throw failedTask(task, sent);
+			if (createdAt === undefined) return atOnce(task, sent);
+			const count = journal.failedTaskIds(item).length + 1;
+			return retryOf(item, { task, sent, count, createdAt, failedAt: clock.now(), deadline });
 		}
-		const json = { ...taskJson(task, sent), ...estimate };
-		return async () => await this.parts.reader.output(item, task, json);
+		const json = { ...taskJson(task, sent), ...known };
+		return async () => await reader.output(item, task, json);
 	}
 
-	/** Whether a task is known to have failed, which cost nothing. */
-	private async hasFailed(taskId: string, readAt: number): Promise<boolean> {
+	/** The ids of the item's tasks that failed before its present one. */
+	private failedBefore(item: CreatePlan, taskId: unknown): IDataObject {
+		const ids = this.parts.journal.failedTaskIds(item).filter((id) => id !== taskId);
+		return ids.length > 0 ? { failedTaskIds: ids } : {};
+	}
+
+	/** @returns a task that is known to have failed, which cost nothing */
+	private async failedTask(taskId: string, readAt: number): Promise<FailedTask | undefined> {
 		const answer = await attempt(async () => await this.parts.reader.read(taskId, readAt));
 		if ('error' in answer && answer.error instanceof Stopped) throw answer.error;
-		return 'value' in answer && answer.value.state === 'FAILURE';
+		return 'value' in answer && answer.value.state === 'FAILURE' ? answer.value : undefined;
+	}
+
+	/** Waits until a moment of the clock; a node that stops waits no longer. */
+	private async pause(until: number): Promise<void> {
+		const { clock, context, isStopping } = this.parts;
+		const signal = context.getExecutionCancelSignal();
+		while (clock.now() < until && !isStopping()) {
+			await sleepUntil(Math.min(until, clock.now() + SECOND), clock, signal);
+		}
 	}
 
 	private async read(item: ReadPlan): Promise<Output> {
@@ -161,3 +213,10 @@ export class ItemRun {
 }
 
 const nothing: Output = async () => [];
+
+/** A task of an earlier try failed: each try of n8n creates at least one anew. */
+const atOnce = (task: FailedTask, sent: IDataObject): Retry => ({
+	at: -Infinity,
+	until: Infinity,
+	failure: failedTask(task, sent),
+});

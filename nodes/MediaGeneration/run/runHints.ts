@@ -32,12 +32,14 @@ export function summaryHint(
 		...(late.length > 0 ? [`${count(late.length, 'task')} not finished in time`] : []),
 	];
 	const what = trouble.length > 0 ? trouble : [`${count(created.length, 'task')} created`];
+	const anew = ends.reduce((sum, { failedBefore }) => sum + failedBefore, 0);
+	const before = anew > 0 ? [`${count(anew, 'failed task')} created anew, at no cost`] : [];
 	const next =
 		failed.length > 0
 			? ". A failed item says why in 'error'. Run only those again: all others would be paid for twice."
 			: '';
 	return {
-		message: `${[...what, ...costOf(created)].join('; ')}${next}`,
+		message: `${[...what, ...before, ...costOf(created)].join('; ')}${next}`,
 		type: trouble.length > 0 ? 'warning' : 'info',
 		location: 'outputPane',
 	};
@@ -126,6 +128,8 @@ interface End {
 	isLate: boolean;
 	/** Whether there is a task of this run that is or may yet be billed. */
 	isCreated: boolean;
+	/** How many tasks of the item failed before its present one. */
+	failedBefore: number;
 	/** US dollars, where the price is known. */
 	costUsd: number | undefined;
 	/** What the service has billed, where it says so. */
@@ -142,6 +146,7 @@ function endOf(item: ItemPlan | ItemError, result: ItemResult | undefined): End 
 		isFailed: !isLate && (result instanceof ItemError || json.error !== undefined),
 		isLate,
 		isCreated: isCreate && hasTask && json.state !== 'FAILURE',
+		failedBefore: Array.isArray(json.failedTaskIds) ? json.failedTaskIds.length : 0,
 		costUsd: isCreate ? item.estimatedCostUsd : undefined,
 		credits: typeof json.creditsConsumed === 'number' ? json.creditsConsumed : undefined,
 	};

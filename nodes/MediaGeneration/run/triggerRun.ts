@@ -1,4 +1,4 @@
-import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { download } from '../report/download';
 import { taskItems, taskJson } from '../report/items';
@@ -26,7 +26,7 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	for (const { json } of context.getInputData()) {
 		if (typeof json.taskId !== 'string' || !isRecord(json.record)) continue;
 		const task = parseTaskRecord(json.taskId, json.record);
-		if (!isTest && !(await isToStart(context, task.taskId, json.startAgain))) continue;
+		if (!isTest && !(await isToStart(context, task.taskId, json))) continue;
 		// Where the process is killed from here on, n8n keeps nothing of the execution that names the task.
 		context.logger.info(
 			`${context.getNode().name}: task ${task.taskId} starts the workflow (execution ${context.getExecutionId()})`,
@@ -36,17 +36,18 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	return output;
 }
 
-/** @param startAgain who asks to start although the task has started before: that is done once for each who asks */
+/** @param json.startAgain who asks to start although the task has started before: that is done once for each who asks */
 async function isToStart(
 	context: IExecuteFunctions,
 	taskId: string,
-	startAgain: unknown,
+	{ startAgain, callbackId }: IDataObject,
 ): Promise<boolean> {
-	const isFirst = await mayStart(context, taskId);
+	const id = typeof callbackId === 'string' ? callbackId : undefined;
+	const isFirst = await mayStart(context, taskId, id);
 	// By now there is a row either way, so that the task's callback, should it come at last, starts nothing.
 	if (typeof startAgain !== 'string') return isFirst;
 	// No task has this name: an id begins with no space.
-	return await mayStart(context, ` ${startAgain} ${taskId}`);
+	return await mayStart(context, ` ${startAgain} ${taskId}`, id);
 }
 
 async function itemsOf(

@@ -1,6 +1,6 @@
 import { type IExecuteFunctions, type INodeExecutionData, NodeOperationError } from 'n8n-workflow';
 
-import { callbackAddress } from '../callback/address';
+import { callbackAddress } from '../callback/callbackUrl';
 import { redeliver } from '../callback/redeliver';
 import { storeInput } from '../callback/suspension';
 import { type Connection, connect } from '../service/connect';
@@ -8,7 +8,7 @@ import type { TaskRecord } from '../service/taskRecord';
 import { RequestGap } from '../service/requestGap';
 import { attempt } from '../shared/attempt';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
-import { isComplete, lookForDeliveries, lookForResults } from '../wait/look';
+import { isComplete, lookForDeliveries, lookForResults, NOT_FINISHED } from '../wait/look';
 import { ReadPace } from '../wait/readPace';
 import {
 	keepState,
@@ -29,10 +29,14 @@ import {
 	readWatch,
 	type ResultsWatch,
 	watchItem,
+	type WatchedDelivery,
 	type WatchState,
 } from '../wait/watchState';
 import { without } from '../shared/json';
 import { pendingResults, watchedResults } from './watchedResults';
+
+/** For so long after its time was up a task is looked for that could not be read or delivered: that may pass. */
+const LAST_LOOKS_MS = 10 * 60_000;
 
 /**
  * One turn of the node in a sub-execution.
@@ -117,8 +121,11 @@ async function watchTasks(
 	}
 	if (!state.begun) {
 		noteResumeUrl(context);
-		return await suspendUntilNextLook(context, { ...state, begun: true }, now());
+		// A callback takes the output of the turn that sleeps away. Where this one died then and had no other, n8n would
+		// have nothing to tell the one that waits for it, and never tell it.
+		return [[watchItem({ ...state, begun: true, rests: true })]];
 	}
+	if (state.rests) return await suspendUntilNextLook(context, without(state, 'rests'), now());
 	return state.purpose === 'results'
 		? await watchResults(context, state, clock, now)
 		: await watchDeliveries(context, state, clock, now);
@@ -158,10 +165,12 @@ async function watchDeliveries(
 		});
 	});
 	const left = looked ?? state.deliveries;
-	const lost = left.filter(({ until }) => until <= now());
+	const isLost = ({ until, last }: WatchedDelivery) =>
+		until + (last === NOT_FINISHED ? 0 : LAST_LOOKS_MS) <= now();
+	const lost = left.filter(isLost);
 	if (left.length === 0) return [doneItems([{ json: { delivered: true } }])];
 	if (lost.length < left.length) {
-		const waiting = left.filter(({ until }) => until > now());
+		const waiting = left.filter((delivery) => !isLost(delivery));
 		for (const { taskId, last } of lost) {
 			context.logger.warn(`${state.nodeName}: task ${taskId} did not reach its trigger: ${last}`);
 		}

@@ -2,7 +2,7 @@ import type { INode, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow'
 
 import { CreatedTaskList } from '../report/createdTaskList';
 import { download } from '../report/download';
-import { describeStop } from '../report/failures';
+import { describeStop, type IfSomeFail, stoppingItem } from '../report/failures';
 import { taskItems, taskJson } from '../report/items';
 import { failedTask } from '../report/outcome';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
@@ -29,12 +29,12 @@ export async function watchedResults(
 	state: ResultsWatch,
 ): Promise<INodeExecutionData[]> {
 	const results = await resultsOf(context, state);
-	const failed = results.filter((result) => result instanceof ItemError);
-	const [first] = failed;
-	const isStopped = state.ifSomeFail === 'stop' || failed.length === results.length;
-	if (first === undefined || goesOn(state) || !isStopped) {
-		return doneItems(itemsOf(context, results, state));
-	}
+	const ifSomeFail: IfSomeFail = state.ifSomeFail === 'stop' ? 'stop' : 'keep';
+	const ends = results.map((result) => (result instanceof ItemError ? result : [result]));
+	// n8n's Retry On Fail does not try a suspended node again.
+	const rule = { ifSomeFail, continues: continues(state), triesLeft: false };
+	const stopping = stoppingItem(ends, rule);
+	if (stopping === undefined) return doneItems(itemsOf(context, results, state));
 	const created = new CreatedTaskList([]);
 	for (const [index, { taskId }] of state.items.entries()) {
 		if (taskId === undefined) continue;
@@ -43,14 +43,15 @@ export async function watchedResults(
 		const known = result instanceof ItemError ? result.task : result?.json;
 		if (typeof known?.state === 'string') created.note(taskId, known.state);
 	}
+	const error = ItemError.from(results[stopping]);
 	return doneItems([], {
-		message: first.message,
-		description: describeStop(first, created.describe()) ?? '',
-		itemIndex: results.indexOf(first),
+		message: error.message,
+		description: describeStop(error, created.describe()) ?? '',
+		itemIndex: stopping,
 	});
 }
 
-const goesOn = ({ onError }: ResultsWatch) =>
+const continues = ({ onError }: ResultsWatch) =>
 	onError === 'continueRegularOutput' || onError === 'continueErrorOutput';
 
 type Result = INodeExecutionData | ItemError;
@@ -64,7 +65,7 @@ function itemsOf(
 	const node: INode = {
 		...context.getNode(),
 		name: state.nodeName,
-		onError: goesOn(state) ? (state.onError as INode['onError']) : 'continueRegularOutput',
+		onError: continues(state) ? (state.onError as INode['onError']) : 'continueRegularOutput',
 	};
 	return results.map((result, item) =>
 		// Nothing but what n8n stores: the item is shown to the node that waits when it comes out of the database.

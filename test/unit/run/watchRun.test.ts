@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import nock from 'nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/address';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { runWatchOperation } from '../../../nodes/MediaGeneration/run/watchRun';
 import type {
 	DeliveryWatch,
@@ -110,8 +110,12 @@ const task = (taskId: string, state: string, more: IDataObject = {}) =>
 		.get(`/api/generate/${taskId}`)
 		.reply(200, { taskId, state, ...more });
 
-it('the first turn reads nothing and sleeps for a minute', async () => {
-	const { until, next } = await turn(results({ begun: false, startedAt: NOW }), {});
+it('the first turn leaves an output behind, and the second reads nothing and sleeps for a minute', async () => {
+	const first = await turn(results({ begun: false, startedAt: NOW }), {});
+	expect(first.until).toBeUndefined();
+	// What n8n tells the supervisor where this one dies after a callback has woken it.
+	const rests = first.output?.[0]?.json.watch as unknown as WatchState;
+	const { until, next } = await turn(rests, {});
 	expect(until).toEqual(new Date(NOW + MINUTE));
 	expect(next).toMatchObject({ begun: true, items: [{ taskId: 'task-1' }, { taskId: 'task-2' }] });
 });
@@ -258,11 +262,22 @@ describe('a look for lost callbacks', () => {
 		expect(output).toEqual([{ json: { delivered: true } }]);
 	});
 
+	it('looks again after the timeout for what could not be delivered just then', async () => {
+		task('task-1', 'SUCCESS');
+		nock(SERVICE).get('/api/generate/task-2').reply(500);
+		trigger(502);
+		const deliveries = delivery().deliveries.map((each) => ({ ...each, until: NOW }));
+		const { next, until } = await turn(delivery({ deliveries }));
+		expect(until).toBeInstanceOf(Date);
+		expect((next as DeliveryWatch).deliveries).toHaveLength(2);
+	});
+
 	it('fails at the timeout, and names what is left and why', async () => {
 		task('task-1', 'SUCCESS');
 		task('task-2', 'PENDING');
 		trigger(404);
-		const deliveries = delivery().deliveries.map((each) => ({ ...each, until: NOW }));
+		const late = NOW - 10 * MINUTE;
+		const deliveries = delivery().deliveries.map((each) => ({ ...each, until: late }));
 		const { failure } = await turn(delivery({ deliveries }));
 		expect(failure?.message).toContain('2 of the tasks');
 		expect(failure?.description).toContain('task-1');
@@ -323,6 +338,15 @@ describe('a supervisor', () => {
 		});
 		expect(begun).toHaveLength(1);
 		expect((begun[0] as ResultsWatch).items.map(({ taskId }) => taskId)).toEqual(['task-2']);
+	});
+
+	it('has the other look a minute later, however long was waited: a look was due when that one died', async () => {
+		const store: IDataObject = {};
+		await supervise([watchItem(results())], store);
+		const { begun } = await supervise(deadItems(), store);
+		const first = await turn(begun[0] as ResultsWatch);
+		const { until } = await turn(first.output?.[0]?.json.watch as unknown as ResultsWatch);
+		expect(until).toEqual(new Date(NOW + MINUTE));
 	});
 
 	it('starts another from the beginning where that one was deleted', async () => {

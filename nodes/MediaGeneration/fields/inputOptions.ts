@@ -1,0 +1,90 @@
+import type { INodeProperties } from 'n8n-workflow';
+
+import { creates, shownWhen } from './shown';
+
+const video = { show: { '/resource': ['video'] } };
+
+const inputField: INodeProperties = {
+	displayName: 'Input Field',
+	name: 'inputField',
+	type: 'string',
+	default: '',
+	placeholder: 'e.g. first_frame',
+	description:
+		'Name of the field of the model input that takes the file. Several files with the same name become a list; end the name with [] for a list also of one.',
+};
+
+const binaryPropertyName: INodeProperties = {
+	displayName: 'Input Data Field Name',
+	name: 'binaryPropertyName',
+	type: 'string',
+	default: 'data',
+	placeholder: 'e.g. data',
+	hint: 'The name of the input field containing the file',
+	description:
+		'Name of the binary field of the incoming item, several names with commas between them, or an expression that gives the file of a node before',
+};
+
+/** The options that add to the input of the model. */
+export const inputOptions: INodeProperties[] = [
+	...shownWhen(
+		{
+			displayName: 'Additional Fields',
+			name: 'additionalFields',
+			type: 'assignmentCollection',
+			default: {},
+			description:
+				'For input fields of the model that are not above, such as a seed or a style, without writing JSON. They win over the fields above.',
+		},
+		{ show: creates },
+	),
+	...shownWhen(
+		{
+			displayName: 'Additional Input',
+			name: 'additionalInput',
+			type: 'json',
+			default: '{}',
+			description:
+				'For those who write JSON: further input fields of the model as an object, e.g. { "seed": 7 }. They win over all other fields.',
+		},
+		{ show: creates },
+	),
+	...shownWhen(
+		{
+			displayName: 'Duration Field',
+			name: 'durationField',
+			type: 'string',
+			default: 'duration',
+			placeholder: 'e.g. duration',
+			description:
+				'For a model that calls it otherwise: name of its input field that takes the duration',
+		},
+		video,
+	),
+	...shownWhen(
+		{
+			displayName: 'Files',
+			name: 'files',
+			type: 'fixedCollection',
+			typeOptions: { multipleValues: true, sortable: true },
+			placeholder: 'Add File',
+			default: {},
+			description:
+				'For files that the model takes: first and last frame, reference pictures, a picture to edit, a sound. Sent along with the task.',
+			options: [{ displayName: 'File', name: 'file', values: [inputField, binaryPropertyName] }],
+		},
+		{ show: creates },
+	),
+	...shownWhen(
+		{
+			displayName: 'Image Field',
+			name: 'imageField',
+			type: 'string',
+			default: 'image_url',
+			placeholder: 'e.g. image_url',
+			description:
+				'For a model that calls it otherwise: name of its input field that takes the reference image',
+		},
+		video,
+	),
+];

@@ -1,0 +1,58 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import type { CreatePlan } from '../plan/itemPlan';
+import { failedTask } from '../report/outcome';
+import type { FailedTask } from '../service/taskRecord';
+import type { ItemError } from '../shared/itemError';
+
+/** Before the first time: an overloaded model needs a moment. It doubles with each further one. */
+const FIRST_PAUSE_MS = 5_000;
+
+/** A task that failed at the service. All times are milliseconds of the clock. */
+export interface Failure {
+	task: FailedTask;
+	/** The model and the input, as the output shows them. */
+	sent: IDataObject;
+	/** How many tasks of the item have failed, this one included, in earlier tries of n8n as well. */
+	count: number;
+	createdAt: number;
+	failedAt: number;
+	/** When the item's time is up. */
+	deadline: number;
+}
+
+/** That another task is to be created: not before the one moment, and not after the other. */
+export interface Retry {
+	at: number;
+	until: number;
+	/** What the item comes to where none is created after all. */
+	failure: ItemError;
+}
+
+/**
+ * Decides whether the item's task is created anew (option *Retry Failed Tasks*).
+ *
+ * @returns when
+ * @throws ItemError where it is not, with the reason
+ */
+export function retryOf({ retryFailed = 0 }: CreatePlan, failed: Failure): Retry {
+	const { task, sent, count, createdAt, failedAt, deadline } = failed;
+	if (count > retryFailed) {
+		const why =
+			retryFailed > 0
+				? `${count} tasks of this item have failed.`
+				: "If it fails by chance, the option 'Retry Failed Tasks' creates it anew.";
+		throw failedTask(task, sent, why);
+	}
+	// A failed task is free (specification, section 7). Where the service says otherwise, so may the next one be.
+	if ((task.creditsConsumed ?? 0) > 0) {
+		const why = `It was not created anew, since the service says that it charged ${task.creditsConsumed} credits for it.`;
+		throw failedTask(task, sent, why);
+	}
+	const at = failedAt + FIRST_PAUSE_MS * 2 ** (count - 1);
+	// What is given up half way is paid for, and not seen: another one gets as long as this one had.
+	const until = deadline - (failedAt - createdAt);
+	const late = "It was not created anew, since too little of 'Timeout' was left.";
+	if (at > until) throw failedTask(task, sent, late);
+	return { at, until, failure: failedTask(task, sent, 'It was not created anew in time.') };
+}

@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type INode, type INodeParameters, type INodeProperties, NodeHelpers } from 'n8n-workflow';
+
+import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
+
+const { description } = new MediaGeneration();
+const [collection] = description.properties.filter(({ name }) => name === 'options');
+const options = (collection?.options ?? []) as INodeProperties[];
+
+/** The longest text that the editor shows beside an option without a scroll bar, in characters. */
+const LONGEST = 260;
+
+const nodeWith = (parameters: INodeParameters) =>
+	({ type: description.name, typeVersion: 1, parameters }) as INode;
+
+/** What the panel shows of a node with these parameters, in order. */
+function shown(given: INodeParameters): string[] {
+	const node = nodeWith(given);
+	const all = NodeHelpers.getNodeParameters(
+		description.properties,
+		given,
+		true,
+		false,
+		node,
+		description,
+	);
+	const parameters = all ?? {};
+	return description.properties
+		.filter((each) => NodeHelpers.displayParameter(parameters, each, node, description))
+		.map(({ name }) => name);
+}
+
+/** The options that the panel offers. */
+function offered(parameters: INodeParameters): string[] {
+	const all = { options: {}, ...parameters };
+	return options
+		.filter((option) => NodeHelpers.displayParameter({}, option, nodeWith(all), description, all))
+		.map(({ displayName }) => displayName);
+}
+
+it('the first view is short, whatever the options can do', () => {
+	expect(shown({})).toEqual([
+		'resource',
+		'operation',
+		'model',
+		'prompt',
+		'completion',
+		'completionNotice',
+		'options',
+	]);
+	expect(description.credentials).toHaveLength(1);
+});
+
+describe('the options', () => {
+	it('stand in the order of their labels, in which n8n lists them', () => {
+		const labels = options.map(({ displayName }) => displayName);
+		expect(labels).toEqual([...labels].sort((one, other) => one.localeCompare(other)));
+	});
+
+	it('are offered where they do something, each once', () => {
+		const image = { resource: 'image', operation: 'generate' };
+		expect(offered({ ...image, completion: 'poll' })).toEqual([
+			'Additional Fields',
+			'Additional Input',
+			'Download Results',
+			'Dry Run',
+			'Files',
+			'If Some Items Fail',
+			'Max Cost (USD)',
+			'Max Tasks in Flight',
+			'Poll Interval (Seconds)',
+			'Price per Task (USD)',
+			'Reference',
+			'Retry Failed Tasks',
+			'Split Results',
+			'Timeout (Seconds)',
+		]);
+		const ofSuspend = offered({ ...image, completion: 'suspend' });
+		expect(ofSuspend).toContain('Look Interval (Seconds)');
+		expect(ofSuspend).not.toContain('Retry Failed Tasks');
+		expect(ofSuspend).not.toContain('Split Results');
+		for (const completion of ['poll', 'suspend', 'trigger', 'return']) {
+			for (const resource of ['image', 'video']) {
+				const labels = offered({ ...image, resource, completion });
+				expect(labels).toEqual([...new Set(labels)]);
+			}
+		}
+	});
+
+	it.each(options.map((option) => [option.displayName, option.description ?? '']))(
+		'%s says in a line when to use it',
+		(_label, text) => {
+			expect(text.length).toBeGreaterThan(40);
+			expect(text.length).toBeLessThanOrEqual(LONGEST);
+			expect(text).not.toContain('\n');
+		},
+	);
+
+	it('have a line each in the reference, in the same order', () => {
+		const page = readFileSync(join(__dirname, '../../../docs/reference.md'), 'utf8');
+		const [, table = ''] = page.split('**Options**, each shown only where it applies:');
+		const [rows = ''] = table.trim().split('\n\n', 1);
+		const labels = [...rows.matchAll(/^\| \*\*(.+?)\*\*/gm)].map(([, label]) => label);
+		expect(labels).toEqual([...new Set(options.map(({ displayName }) => displayName))]);
+	});
+});

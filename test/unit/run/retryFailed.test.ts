@@ -1,0 +1,73 @@
+import { retryOf } from '../../../nodes/MediaGeneration/run/retryFailed';
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import type { FailedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
+import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
+import { caught } from '../support';
+
+const SECOND = 1000;
+
+const plan = (retryFailed?: number): CreatePlan => ({
+	kind: 'create',
+	itemIndex: 0,
+	pollIntervalMs: 2000,
+	timeoutMs: 600 * SECOND,
+	output: { download: false, split: false, binaryField: 'data' },
+	completion: 'poll',
+	model: 'vendor/model',
+	input: { prompt: 'A lighthouse' },
+	estimatedCostUsd: undefined,
+	...(retryFailed !== undefined && { retryFailed }),
+});
+
+const failed = (creditsConsumed: number | null = 0): FailedTask => ({
+	taskId: 'task-1',
+	state: 'FAILURE',
+	creditsConsumed,
+	record: {},
+	reason: 'Overloaded',
+});
+
+/** A task of ten seconds that has failed now, at 100 s. */
+const failure = (more: Partial<Parameters<typeof retryOf>[1]> = {}) => ({
+	task: failed(),
+	sent: {},
+	count: 1,
+	createdAt: 90 * SECOND,
+	failedAt: 100 * SECOND,
+	deadline: 600 * SECOND,
+	...more,
+});
+
+const refusal = async (...wanted: Parameters<typeof retryOf>) =>
+	(await caught(() => retryOf(...wanted))) as ItemError;
+
+it('pauses longer each time', () => {
+	const pauses = [1, 2, 3, 4, 5].map(
+		(count) => retryOf(plan(5), failure({ count })).at - 100 * SECOND,
+	);
+	expect(pauses).toEqual([5, 10, 20, 40, 80].map((seconds) => seconds * SECOND));
+});
+
+it('leaves the next task as much time as this one took', () => {
+	expect(retryOf(plan(5), failure()).until).toBe(590 * SECOND);
+	const justInTime = failure({ deadline: 115 * SECOND });
+	expect(retryOf(plan(5), justInTime)).toMatchObject({ at: 105 * SECOND, until: 105 * SECOND });
+});
+
+it.each<[string, ...Parameters<typeof retryOf>, RegExp]>([
+	['nobody asks for it', plan(), failure(), /'Retry Failed Tasks' creates it anew/],
+	['it is switched off', plan(0), failure(), /'Retry Failed Tasks' creates it anew/],
+	['it was often enough', plan(2), failure({ count: 3 }), /3 tasks of this item have failed/],
+	['the time is short', plan(2), failure({ deadline: 114 * SECOND }), /too little of 'Timeout'/],
+	['a failed task is billed', plan(2), failure({ task: failed(8) }), /charged 8 credits/],
+])('creates none where %s, and says so', async (_what, item, task, why) => {
+	const error = await refusal(item, task);
+	expect(error.message).toBe('Task task-1 failed at the service: Overloaded');
+	expect(error.description).toMatch(/^A failed task costs nothing/);
+	expect(error.description).toMatch(why);
+	expect(error.task).toMatchObject({ taskId: 'task-1', state: 'FAILURE' });
+});
+
+it('takes it for free where the service does not say what a failed task costs', () => {
+	expect(retryOf(plan(1), failure({ task: failed(null) }))).toMatchObject({ at: 105 * SECOND });
+});
