@@ -25,7 +25,7 @@ const COMPARED_SIZE = 8;
 const OPENAI_RUNS = 3;
 
 const LOOK_EVERY_MS = 1_000;
-const LONGEST_BATCH_MS = 10 * 60_000;
+const LONGEST_BATCH_MS = 20 * 60_000;
 
 /** What one run of a batch took. */
 interface Measured {
@@ -141,7 +141,11 @@ export async function measureRun(
 }
 
 /** Waits for executions by the list, which costs n8n next to nothing. */
-async function finish(client: Bench['stage']['client'], workflowId: string, ids: string[]) {
+export async function finish(
+	client: Bench['stage']['client'],
+	workflowId: string,
+	ids: string[],
+): Promise<void> {
 	const giveUpAt = Date.now() + LONGEST_BATCH_MS;
 	for (;;) {
 		await sleep(LOOK_EVERY_MS);
@@ -154,12 +158,12 @@ async function finish(client: Bench['stage']['client'], workflowId: string, ids:
 		const failed = ended.find(({ status }) => status !== 'success');
 		if (failed) throw new Error(`Execution ${failed.id} ended with ${failed.status}.`);
 		if (ended.length === ids.length) return;
-		if (Date.now() > giveUpAt) throw new Error('A batch did not end in ten minutes.');
+		if (Date.now() > giveUpAt) throw new Error('A batch did not end in twenty minutes.');
 	}
 }
 
 /** The items come as pinned data: a node that makes them would be measured with the rest. */
-function startWith(latencies: number[]) {
+export function startWith(latencies: number[]) {
 	const start = manualTrigger();
 	const items = latencies.map((latencyMs, index) => ({
 		json: { prompt: `Prompt ${index} latency=${latencyMs}`, simulate: { latencyMs } },
@@ -174,6 +178,11 @@ export function oursFor(
 	{ stage }: Bench,
 	collector: Collector,
 	latencies: number[],
+	{
+		maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT),
+		completion = 'poll',
+		before,
+	}: { maxInFlight?: number; completion?: 'poll' | 'return'; before?: INode } = {},
 ): WorkflowDefinition {
 	const { start, pinData } = startWith(latencies);
 	const generate = stage.mediaNode('mediaGeneration', 'Generate', {
@@ -181,15 +190,12 @@ export function oursFor(
 		operation: 'generate',
 		model: IMAGE_MODEL,
 		prompt: '={{ $json.prompt }}',
-		completion: 'poll',
-		options: {
-			additionalInput: '={{ { simulate: $json.simulate } }}',
-			maxInFlight: Math.min(latencies.length, MAX_IN_FLIGHT),
-		},
+		completion,
+		options: { additionalInput: '={{ { simulate: $json.simulate } }}', maxInFlight },
 	});
 	return {
 		name: `Ours: ${latencies.length}`,
-		...inARow(start, generate, report(collector)),
+		...inARow(start, generate, ...(before ? [before] : []), report(collector)),
 		pinData,
 	};
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 import { max, median } from 'simple-statistics';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { inARow, node } from '../e2e/stage';
 import { outputItems } from '../n8n/client';

@@ -4,12 +4,12 @@ import type { TopLevelSpec } from 'vega-lite' with { 'resolution-mode': 'import'
 
 import type { Results, Row } from './results';
 
-type Theme = 'light' | 'dark';
+export type Theme = 'light' | 'dark';
 
-const FONT = 'system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif';
+export const FONT = 'system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif';
 
 /** Text and lines by theme, bars in one set of colours that stands out from both backgrounds. */
-const INK: Record<Theme, { text: string; faint: string; grid: string }> = {
+export const INK: Record<Theme, { text: string; faint: string; grid: string }> = {
 	light: { text: '#1f2328', faint: '#59636e', grid: '#d1d9e0' },
 	dark: { text: '#f0f6fc', faint: '#9198a1', grid: '#3d444d' },
 };
@@ -39,23 +39,27 @@ interface Chart {
 
 /** Draws the charts of what has been measured, each for a light and a dark page. */
 export async function drawCharts(folder: string, results: Results): Promise<void> {
+	const charts = { batches: batchChart(results), callbacks: callbackChart(results) };
+	for (const [name, chart] of Object.entries(charts)) {
+		if (chart !== undefined) await drawChart(folder, name, (theme) => specOf(chart, theme));
+	}
+}
+
+/** Draws one chart, for a light and a dark page. */
+export async function drawChart(
+	folder: string,
+	name: string,
+	specOfTheme: (theme: Theme) => TopLevelSpec,
+): Promise<void> {
 	// Libraries that are ES modules only.
 	const [vega, vegaLite] = await Promise.all([import('vega'), import('vega-lite')]);
 	// Vega-Lite warns of each facet that its bars are not the same ones as in the next: they are not meant to be.
 	const logger = vega.logger(vega.Error);
-	const charts = { batches: batchChart(results), callbacks: callbackChart(results) };
-	for (const [name, chart] of Object.entries(charts)) {
-		if (chart === undefined) continue;
-		for (const theme of ['light', 'dark'] as const) {
-			const view = new vega.View(
-				vega.parse(vegaLite.compile(specOf(chart, theme), { logger }).spec),
-				{
-					renderer: 'none',
-				},
-			);
-			writeFileSync(join(folder, `${name}.${theme}.svg`), `${await view.toSVG()}\n`);
-			view.finalize();
-		}
+	for (const theme of ['light', 'dark'] as const) {
+		const { spec } = vegaLite.compile(specOfTheme(theme), { logger });
+		const view = new vega.View(vega.parse(spec), { renderer: 'none' });
+		writeFileSync(join(folder, `${name}.${theme}.svg`), `${await view.toSVG()}\n`);
+		view.finalize();
 	}
 }
 

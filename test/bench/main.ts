@@ -9,12 +9,18 @@ import { type Bench, withBench } from './bench';
 import { type BudgetEntry, checkBudget, describeVerdict } from './budget';
 import { measureCallbacks } from './callback';
 import { drawCharts } from './charts';
+import { measureCluster } from './cluster';
+import { measureGrowth } from './growth';
+import { measureLarge } from './large';
+import { measureLedger } from './ledger/ledger';
+import { MONITORED } from './monitor';
 import { type BenchOptions, parseOptions, type Section, USAGE } from './options';
 import { profileWork } from './profile';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
 import { measureStartup } from './startup';
 import { measureSuspended } from './suspended';
 import { printTable, writeTable } from './table';
+import { measureTls } from './tls';
 import { Usage } from './usage';
 
 const ROOT = resolve(__dirname, '../..');
@@ -27,6 +33,12 @@ const PARTS: Record<
 	callback: async (options, log) => await withBench(options, log, {}, measureCallbacks),
 	suspended: async (options, log) => await withBench(options, log, {}, measureSuspended),
 	startup: measureStartup,
+	large: async (options, log) =>
+		await withBench(options, log, MONITORED, measureLarge, { credits: 10_000_000 }),
+	tls: measureTls,
+	growth: measureGrowth,
+	cluster: measureCluster,
+	ledger: measureLedger,
 };
 
 const startedAt = performance.now();

@@ -1,7 +1,13 @@
 import { parseArgs } from 'node:util';
 
-/** The parts that can be measured one without the other; `profile` tells where n8n's CPU time goes, `limits` needs no n8n. */
-export const SECTIONS = ['batch', 'callback', 'suspended', 'startup', 'profile', 'limits'] as const;
+/** What is measured where nothing else is asked for; `profile` tells where n8n's CPU time goes, `limits` needs no n8n. */
+const USUAL = ['batch', 'callback', 'suspended', 'startup', 'profile', 'limits'] as const;
+
+/** What takes longer, or more of the machine: only where it is asked for by name. */
+const LARGE = ['large', 'growth', 'tls', 'ledger', 'cluster'] as const;
+
+/** The parts that can be measured one without the other. */
+export const SECTIONS = [...USUAL, ...LARGE] as const;
 export type Section = (typeof SECTIONS)[number];
 
 /** What the benchmark's command line says. */
@@ -9,6 +15,8 @@ export interface BenchOptions {
 	only: readonly Section[];
 	/** How many times each figure is measured. */
 	runs: number;
+	/** The most rows of the ledger. */
+	rows: number;
 	/** Small batches and few calls: to see that it works, not for figures. */
 	quick: boolean;
 	/** Compare the results with the budget, and fail where they exceed it. */
@@ -23,8 +31,10 @@ export interface BenchOptions {
 
 export const USAGE = `Usage: npm run bench -- [options]
 
-  --only <names>   measure only these, with commas between: ${SECTIONS.join(', ')}
+  --only <names>   measure only these, with commas between: ${USUAL.join(', ')}; and
+                   what is not measured unless it is named: ${LARGE.join(', ')}
   --runs <n>       times that each figure is measured (default 3, 1 with --quick)
+  --rows <n>       for ledger: as many rows at most (default 1000000; 10000000 take 10 GB of the disk for a while)
   --quick          small batches and few calls, written to test/artefacts/bench
   --check          compare the results with test/bench/budget.json: 1 where one is exceeded
   --check-only     the same with the stored results, without measuring
@@ -42,6 +52,7 @@ export function parseOptions(args: string[]): BenchOptions | undefined {
 		options: {
 			only: { type: 'string' },
 			runs: { type: 'string' },
+			rows: { type: 'string', default: '1000000' },
 			quick: { type: 'boolean', default: false },
 			check: { type: 'boolean', default: false },
 			'check-only': { type: 'boolean', default: false },
@@ -51,22 +62,29 @@ export function parseOptions(args: string[]): BenchOptions | undefined {
 		},
 	});
 	if (values.help) return undefined;
-	const runs = Number(values.runs ?? (values.quick ? 1 : 3));
-	if (!Number.isInteger(runs) || runs < 1) {
-		throw new Error(`--runs takes a whole number from 1 on, not "${values.runs}".`);
-	}
+	const runs = whole('runs', values.runs ?? (values.quick ? '1' : '3'));
+	const rows = whole('rows', values.rows);
 	if (values.quick && values.check) {
 		throw new Error('--quick measures too little to be held against the budget with --check.');
 	}
 	return {
-		only: values.only === undefined ? SECTIONS : values.only.split(',').map(section),
+		only: values.only === undefined ? USUAL : values.only.split(',').map(section),
 		runs,
+		rows,
 		quick: values.quick,
 		check: values.check || values['check-only'],
 		checkOnly: values['check-only'],
 		drawOnly: values['draw-only'],
 		output: values.output,
 	};
+}
+
+function whole(name: string, text: string): number {
+	const value = Number(text);
+	if (!Number.isInteger(value) || value < 1) {
+		throw new Error(`--${name} takes a whole number from 1 on, not "${text}".`);
+	}
+	return value;
 }
 
 function section(name: string): Section {

@@ -18,12 +18,11 @@ database.prepare('DELETE FROM processed_data WHERE workflowId = ?').run(workflow
 for (let index = 0; index < count; index++) {
   const taskId = randomUUID();
   const digest = createHash('sha256').update(taskId).digest('hex').slice(0, 32);
-  const entry = createHash('md5').update(taskId).digest('base64');
-  insert.run(
-    workflowId,
-    `n:${nodeId}:${digest}`,
-    JSON.stringify({ mode: 'entries', data: [entry] }),
+  const signatures = [0, 1, 2].map((question) => `${taskId} by execution 1, ${question}`);
+  const data = [taskId, ...signatures].map((text) =>
+    createHash('md5').update(text).digest('base64'),
   );
+  insert.run(workflowId, `n:${nodeId}:${digest}`, JSON.stringify({ mode: 'entries', data }));
 }
 database.exec('COMMIT');
 database.close();

@@ -18,6 +18,9 @@ const PICTURES: Partial<Record<Section, { name: string; text: string }>> = {
 	},
 };
 
+/** Parts that measure the same of several things: a column for each, which their rows begin with. */
+const SIDE_BY_SIDE: readonly Section[] = ['growth', 'ledger', 'cluster'];
+
 /** Prints all rows for a terminal. */
 export function printTable({ rows }: Results): void {
 	const table = new Table({
@@ -46,10 +49,10 @@ export function writeTable(path: string, results: Results): void {
 		'machine',
 		`Measured on ${[...new Set(days)].sort().join(' and ')}: ${machine.platform}, ${machine.cores} cores, ${machine.memoryGiB} GiB, n8n ${machine.n8n} on Node.js ${machine.node} with SQLite; n8n, the service and whoever calls share these cores.`,
 	);
-	for (const section of ['batch', 'callback', 'suspended', 'startup'] as const) {
-		const present = rows[section];
-		if (present === undefined) continue;
-		put(section, [...pictureOf(section), markdown(present)].join('\n\n'));
+	for (const [name, present] of Object.entries(rows)) {
+		const section = name as Section;
+		const table = SIDE_BY_SIDE.includes(section) ? sideBySide(present) : markdown(present);
+		put(section, [...pictureOf(section), table].join('\n\n'));
 	}
 	if (profile !== undefined) put('profile', profileTable(profile));
 	writeFileSync(path, text);
@@ -72,6 +75,27 @@ function pictureOf(section: Section): string[] {
 
 function markdown(rows: readonly Row[]): string {
 	return aligned([HEAD, ...rows.map(cellsOf)], [false, true, true, true, true, true]);
+}
+
+/** The text of each row is `<column>: <line>`. */
+function sideBySide(rows: readonly Row[]): string {
+	const parts = rows.map(({ what, ...row }) => {
+		const at = what.indexOf(': ');
+		return { ...row, column: what.slice(0, at), line: what.slice(at + 2) };
+	});
+	const columns = [...new Set(parts.map(({ column }) => column))];
+	const lines = [...new Set(parts.map(({ line }) => line))];
+	const cellOf = (line: string, column: string) => {
+		const found = parts.find((part) => part.line === line && part.column === column);
+		return found ? withSpread(found.ours, found.unit) : '';
+	};
+	return aligned(
+		[
+			['', ...columns],
+			...lines.map((line) => [line, ...columns.map((each) => cellOf(line, each))]),
+		],
+		[false, ...columns.map(() => true)],
+	);
 }
 
 function profileTable(profiles: readonly Profile[]): string {

@@ -1,0 +1,270 @@
+import { execFileSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import autocannon from 'autocannon';
+import type { INode } from 'n8n-workflow';
+
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { Cluster, missingForQueueMode } from '../e2e/cluster';
+import { inARow, node, Stage } from '../e2e/stage';
+import { HOST } from '../n8n/ports';
+import type { Bench } from './bench';
+import type { BenchOptions } from './options';
+import { type Row, sampleOf } from './results';
+import { Usage } from './usage';
+
+/** Workers, and as many webhook processors. */
+const SIZES = [1, 2, 4];
+const QUICK_SIZES = [1];
+
+const CALLBACKS = 200;
+const SUSPENDED = 100;
+const QUICK = { callbacks: 20, suspended: 10 };
+
+const CONNECTIONS = 10;
+
+/** No task of this part finishes by itself. */
+const FOREVER_MS = 24 * 3_600_000;
+
+/** CPU time by process, milliseconds. */
+type Cpu = Record<string, number>;
+
+/**
+ * Queue mode with more and more processes: what a callback and a suspended execution cost each of them and the
+ * database, with n8n's own Webhook node as the measure. CPU times add up on larger machines; where this one's cores
+ * end, nothing more is to be learned of the time.
+ */
+export async function measureCluster(options: BenchOptions, log: Bench['log']): Promise<Row[]> {
+	const missing = missingForQueueMode();
+	if (missing !== undefined) throw new Error(`A cluster cannot be measured: ${missing}.`);
+	const rows: Row[] = [];
+	for (const size of options.quick ? QUICK_SIZES : SIZES) {
+		rows.push(...(await measureSize(size, options, log)));
+	}
+	return rows;
+}
+
+async function measureSize(
+	size: number,
+	{ quick }: BenchOptions,
+	log: Bench['log'],
+): Promise<Row[]> {
+	const cluster = await Cluster.prepare();
+	let stage: Stage | undefined;
+	try {
+		const open = (stage = await Stage.open(cluster.env));
+		await cluster.start(open.userFolder, size, size);
+		const calls = quick ? QUICK.callbacks : CALLBACKS;
+		const runs = quick ? QUICK.suspended : SUSPENDED;
+		const cpu = () => cpuOf(open, cluster);
+		const rows: Row[] = [];
+		const note = (
+			column: string,
+			what: string,
+			each: number,
+			before: Cpu,
+			after: Cpu,
+			perSecond: number,
+		) => {
+			const names = Object.keys(after);
+			const used = (name: string) => ((after[name] ?? 0) - (before[name] ?? 0)) / each;
+			const shares = names.map((name) => `${name} ${used(name).toFixed(0)} ms`).join(', ');
+			log(`${size} + ${size}, ${column}, ${what}: ${perSecond.toFixed(1)}/s, ${shares}`);
+			const row = (id: string, line: string, unit: string, value: number): Row => ({
+				id: `cluster-${size}-${what}-${column}-${id}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-'),
+				what: `${size} + ${size}, ${column}: ${line}`,
+				unit,
+				ours: sampleOf([value]),
+			});
+			rows.push(
+				...names.map((name) => row(name, `${what}, CPU of ${name}`, 'ms', used(name))),
+				row(
+					'all',
+					`${what}, CPU of all`,
+					'ms',
+					names.reduce((sum, name) => sum + used(name), 0),
+				),
+				row('rate', `${what}, a second`, '/s', perSecond),
+			);
+		};
+
+		const entrances = await openEntrances(open);
+		for (const { name, workflowId, path, isOurs } of entrances) {
+			const urls = cluster.webhooks.map(({ url }) =>
+				isOurs ? callbackAddress(url + path, open.service.apiKey) : url + path,
+			);
+			const call = async (count: number) => {
+				const startedAt = performance.now();
+				const tasks = open.finishedTasks(count);
+				await Promise.all(
+					urls.map(async (url, index) => {
+						const own = tasks.filter((_, at) => at % urls.length === index);
+						await deliverAll(url, own);
+					}),
+				);
+				await cluster.settle(workflowId);
+				return count / ((performance.now() - startedAt) / 1000);
+			};
+			// The first calls of each process are slower than all later ones.
+			await call(5 * size);
+			const before = cpu();
+			const perSecond = await call(calls);
+			note(name, 'A callback', calls, before, cpu(), perSecond);
+		}
+
+		const suspended = await openSuspended(open);
+		await runSuspended(open, cluster, suspended, 2 * size);
+		const before = cpu();
+		const perSecond = await runSuspended(open, cluster, suspended, runs);
+		note('ours', 'A suspended run', runs, before, cpu(), perSecond);
+		const stored = storedBytes(cluster);
+		rows.push({
+			id: `cluster-${size}-execution-bytes`,
+			what: `${size} + ${size}, ours: An execution of a callback in the database`,
+			unit: 'bytes',
+			ours: sampleOf([stored]),
+		});
+		return rows;
+	} finally {
+		// First those that write into the folder which the stage removes.
+		await cluster.close();
+		await stage?.close();
+	}
+}
+
+interface Entrance {
+	name: string;
+	workflowId: string;
+	path: string;
+	isOurs: boolean;
+}
+
+async function openEntrances(stage: Stage): Promise<Entrance[]> {
+	const after = node('n8n-nodes-base.noOp', 'After', {});
+	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Ours', {});
+	const ours = await stage.client.createWorkflow({ name: 'Ours', ...inARow(trigger, after) });
+	const oursPath = stage.client.webhookPath(trigger, 'callback');
+	await stage.client.publish(ours.id, [oursPath]);
+	const { workflowId, path } = await openWebhook(stage, 'Webhook', after);
+	return [
+		{ name: 'ours', workflowId: ours.id, path: oursPath, isOurs: true },
+		{ name: "n8n's Webhook node", workflowId, path, isOurs: false },
+	];
+}
+
+/** A workflow that starts with n8n's Webhook node. */
+async function openWebhook(
+	stage: Stage,
+	name: string,
+	...behind: INode[]
+): Promise<{ workflowId: string; path: string }> {
+	const path = crypto.randomUUID();
+	const webhook: INode = {
+		...node('n8n-nodes-base.webhook', name, { httpMethod: 'POST', path, options: {} }, 2),
+		webhookId: path,
+	};
+	const { id } = await stage.client.createWorkflow({ name, ...inARow(webhook, ...behind) });
+	await stage.client.publish(id, [`/webhook/${path}`]);
+	return { workflowId: id, path: `/webhook/${path}` };
+}
+
+const openSuspended = async (stage: Stage) =>
+	await openWebhook(
+		stage,
+		'Suspended',
+		stage.mediaNode('mediaGeneration', 'Generate', {
+			resource: 'image',
+			operation: 'generate',
+			model: IMAGE_MODEL,
+			prompt: 'A lighthouse',
+			completion: 'suspend',
+			options: { timeout: FOREVER_MS / 1000 },
+		}),
+		node('n8n-nodes-base.noOp', 'After', {}),
+	);
+
+/** @returns executions a second, from the first start to the end of the last one */
+async function runSuspended(
+	{ service }: Stage,
+	cluster: Cluster,
+	{ workflowId, path }: { workflowId: string; path: string },
+	count: number,
+): Promise<number> {
+	service.clear();
+	service.configure({ latencyMs: FOREVER_MS });
+	const ended = cluster.executions(workflowId).success ?? 0;
+	const startedAt = performance.now();
+	const url = `${cluster.webhooks[0]?.url}${path}`;
+	await autocannon({
+		url,
+		method: 'POST',
+		amount: count,
+		connections: Math.min(CONNECTIONS, count),
+		timeout: 120,
+	});
+	const suspended = () => (cluster.executions(workflowId).waiting ?? 0) >= count;
+	while (service.tasks.size < count || !suspended()) await sleep(200);
+	for (const taskId of service.tasks.keys()) service.complete(taskId);
+	while ((cluster.executions(workflowId).success ?? 0) < ended + count) await sleep(200);
+	service.resetSettings();
+	return count / ((performance.now() - startedAt) / 1000);
+}
+
+async function deliverAll(url: string, taskIds: string[]): Promise<void> {
+	const queue = taskIds.values();
+	const { statusCodeStats } = await autocannon({
+		url,
+		connections: Math.min(CONNECTIONS, taskIds.length),
+		amount: taskIds.length,
+		timeout: 60,
+		requests: [
+			{
+				method: 'POST',
+				headers: { 'content-type': 'application/json' },
+				setupRequest: (request) => ({
+					...request,
+					body: JSON.stringify({ taskId: queue.next().value }),
+				}),
+			},
+		],
+	});
+	const answered = statusCodeStats?.['200']?.count ?? 0;
+	if (answered !== taskIds.length) {
+		throw new Error(`Of ${taskIds.length} calls ${answered} were answered 200.`);
+	}
+}
+
+function cpuOf({ n8n }: Stage, cluster: Cluster): Cpu {
+	const of = (pids: number[]) => pids.reduce((sum, pid) => sum + cpuMs(pid), 0);
+	const backends = cluster.query(
+		'select pid from pg_stat_activity where datname = current_database()',
+	);
+	const redis = /process_id:(\d+)/.exec(
+		execFileSync('redis-cli', ['-h', HOST, 'info', 'server']).toString(),
+	)?.[1];
+	return {
+		'the main process': of([n8n.pid]),
+		'the webhook processors': of(cluster.webhooks.map(({ pid }) => pid)),
+		'the workers': of(cluster.workers.map(({ pid }) => pid)),
+		PostgreSQL: of(backends.map(Number)),
+		Redis: of([Number(redis)]),
+	};
+}
+
+/** 0 for a process that has ended meanwhile, such as the connection that asked. */
+function cpuMs(pid: number): number {
+	try {
+		return new Usage(pid).cpuMs();
+	} catch {
+		return 0;
+	}
+}
+
+/** What one stored execution takes with its indexes; those of callbacks are by far the most. */
+function storedBytes(cluster: Cluster): number {
+	const [size = ''] = cluster.query(
+		"select (pg_total_relation_size('execution_entity') + pg_total_relation_size('execution_data'))::float8 / greatest(1, (select count(*) from execution_entity))",
+	);
+	return Number(size);
+}

@@ -1,0 +1,306 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { INode, INodeParameters } from 'n8n-workflow';
+import { max } from 'simple-statistics';
+
+import { Collector } from '../e2e/collector';
+import { inARow, node } from '../e2e/stage';
+import { finish, oursFor, startWith } from './batch';
+import { bestPossible } from './batchFigures';
+import type { Bench } from './bench';
+import { openEntrances } from './callback';
+import { stateOf } from './monitor';
+import { type Row, sampleOf } from './results';
+
+const POLLED = 10_000;
+const RETURNED = 50_000;
+const QUICK = { polled: 300, returned: 600 };
+
+const MAX_IN_FLIGHT = 500;
+
+/** Another workflow is called so often meanwhile. */
+const PING_EVERY_MS = 250;
+
+/** No task of the batch that is not waited for ends during the measurement. */
+const FOREVER_MS = 24 * 3_600_000;
+
+const KIB = 1024;
+
+/** How long the tasks take: 2 to 20 s, evenly, in an order that has no order. */
+const latenciesOf = (size: number) =>
+	Array.from({ length: size }, (_, index) => 2000 + ((index * 7919) % 18_001));
+
+/** What one run took. */
+interface Measured {
+	seconds: number;
+	cpuMsEach: number;
+	/** The most memory during the run above what it was before, garbage and all, KiB a task. */
+	peakKibEach: number;
+}
+
+/** What one run held of the memory, and how it held others up. */
+interface Watched {
+	/** With the node at work, all but a few tasks done: memory in use above before, KiB a task. */
+	insideKibEach?: number;
+	/** With the items handed on. */
+	behindKibEach: number;
+	/** The longest time that another workflow's webhook took to answer, above the same without a batch. */
+	pingMs: number;
+	/** The longest time that the main thread was held up, by n8n's own watch. */
+	blockedMs: number;
+}
+
+/**
+ * Batches of ten thousand and more: the time, what they take of n8n, and what the rest of n8n notices. The peer is the
+ * same items through n8n's own Edit Fields, which makes items of the same form at once: what they cost n8n itself.
+ */
+export async function measureLarge(bench: Bench): Promise<Row[]> {
+	const { quick } = bench.options;
+	const collector = await Collector.open();
+	try {
+		const { webhook } = await openEntrances(bench);
+		const polled = await measureBatch(bench, collector, webhook.url, {
+			size: quick ? QUICK.polled : POLLED,
+			completion: 'poll',
+		});
+		const returned = await measureBatch(bench, collector, webhook.url, {
+			size: quick ? QUICK.returned : RETURNED,
+			completion: 'return',
+		});
+		return [...polled, ...returned];
+	} finally {
+		collector.close();
+	}
+}
+
+async function measureBatch(
+	bench: Bench,
+	collector: Collector,
+	pingUrl: string,
+	{ size, completion }: { size: number; completion: 'poll' | 'return' },
+): Promise<Row[]> {
+	const { stage, log, options } = bench;
+	const isPolled = completion === 'poll';
+	const latencies = isPolled ? latenciesOf(size) : Array.from({ length: size }, () => FOREVER_MS);
+	const given = { maxInFlight: MAX_IN_FLIGHT, completion };
+	const oursNode = oursFor(bench, collector, latencies, given);
+	const start = (await stage.client.createWorkflow(oursNode)).id;
+	const asPeer = (...behind: INode[]) => {
+		const { start: first, pinData } = startWith(latencies);
+		return { name: `Items: ${size}`, ...inARow(first, sameItems(isPolled), ...behind), pinData };
+	};
+	const peer = await stage.client.createWorkflow(
+		asPeer({ ...collector.node('Done'), executeOnce: true }),
+	);
+	const barrier: INode = { ...collector.barrierNode(), executeOnce: true };
+	const watchedOurs = oursFor(bench, collector, latencies, { ...given, before: barrier });
+	const ids = {
+		ours: start,
+		peer: peer.id,
+		watchedOurs: (await stage.client.createWorkflow(watchedOurs)).id,
+		watchedPeer: (await stage.client.createWorkflow(asPeer(barrier, collector.node('Done')))).id,
+	};
+	log(`${size} items, ${completion} …`);
+	const ours = await measureRun(bench, collector, ids.ours, size);
+	log(`${size} items, ours: ${JSON.stringify(ours)}`);
+	const theirs = await measureRun(bench, collector, ids.peer, size);
+	log(`${size} items, Edit Fields: ${JSON.stringify(theirs)}`);
+	const oursWatched = await watchRun(bench, collector, ids.watchedOurs, size, pingUrl, true);
+	log(`${size} items, ours, watched: ${JSON.stringify(oursWatched)}`);
+	const peerWatched = await watchRun(bench, collector, ids.watchedPeer, size, pingUrl, false);
+	log(`${size} items, Edit Fields, watched: ${JSON.stringify(peerWatched)}`);
+
+	const name = `${size.toLocaleString('en')} items, ${isPolled ? 'waited for' : 'Return Immediately'}`;
+	const row = (
+		id: string,
+		what: string,
+		unit: string,
+		value: number,
+		more: Partial<Row> = {},
+	): Row => ({
+		id: `large-${options.quick ? 'quick' : size}-${id}`,
+		what: `${name}: ${what}`,
+		unit,
+		ours: sampleOf([value]),
+		...more,
+	});
+	const peerOf = (value: number) => ({
+		peer: { name: 'the same items through Edit Fields', sample: sampleOf([value]) },
+	});
+	const best = isPolled ? bestPossible(latencies, MAX_IN_FLIGHT) / 1000 : undefined;
+	return [
+		row('time', 'until all are done', 's', ours.seconds, {
+			...(best && { limit: { name: `${MAX_IN_FLIGHT} at a time`, value: best } }),
+		}),
+		row('cpu', "n8n's CPU a task", 'ms', ours.cpuMsEach, peerOf(theirs.cpuMsEach)),
+		row(
+			'peak',
+			'most memory, garbage included, a task',
+			'KiB',
+			ours.peakKibEach,
+			peerOf(theirs.peakKibEach),
+		),
+		row(
+			'inside',
+			'memory in use while the node works, a task',
+			'KiB',
+			oursWatched.insideKibEach ?? NaN,
+			peerOf(peerWatched.behindKibEach),
+		),
+		row(
+			'behind',
+			'memory in use behind it, a task',
+			'KiB',
+			oursWatched.behindKibEach,
+			peerOf(peerWatched.behindKibEach),
+		),
+		row(
+			'ping',
+			"another workflow's webhook, longest answer",
+			'ms',
+			oursWatched.pingMs,
+			peerOf(peerWatched.pingMs),
+		),
+		row(
+			'blocked',
+			'main thread held up, longest',
+			'ms',
+			oursWatched.blockedMs,
+			peerOf(peerWatched.blockedMs),
+		),
+	];
+}
+
+/** Items of the form that ours have at the end, made at once. */
+function sameItems(isFinished: boolean): INode {
+	const task = isFinished
+		? "state: 'SUCCESS', resultUrls: ['http://127.0.0.1:4011/results/' + $itemIndex + '/0.png'], creditsConsumed: 8"
+		: "state: 'PENDING', resultUrls: [], creditsConsumed: null";
+	const sent =
+		"model: 'imagevendor/image-model-2-text-to-image', input: { prompt: $json.prompt, simulate: $json.simulate }";
+	const record = isFinished
+		? `{ taskId: 'task-' + $itemIndex, ${task}, ${sent} }`
+		: "{ taskId: 'task-' + $itemIndex }";
+	const parameters: INodeParameters = {
+		mode: 'raw',
+		jsonOutput: `={{ JSON.stringify({ taskId: 'task-' + $itemIndex, ${task}, ${sent}, estimatedCostUsd: 0.08, record: ${record} }) }}`,
+		options: {},
+	};
+	return node('n8n-nodes-base.set', 'Items', parameters, 3.4);
+}
+
+async function measureRun(
+	{ stage: { service, client }, usage }: Bench,
+	collector: Collector,
+	workflowId: string,
+	size: number,
+): Promise<Measured> {
+	service.clear();
+	collector.reset();
+	collector.times.length = 0;
+	await usage.quiet();
+	usage.forgetPeak();
+	const memory = usage.residentMiB();
+	const cpu = usage.cpuMs();
+	const startedAt = Date.now();
+	await finish(client, workflowId, [await client.run(workflowId)]);
+	const seconds = (max([...collector.times]) - startedAt) / 1000;
+	await usage.quiet();
+	return {
+		seconds,
+		cpuMsEach: (usage.cpuMs() - cpu) / size,
+		peakKibEach: ((usage.peakMiB() - memory) * KIB) / size,
+	};
+}
+
+/** The same with an eye on the rest of n8n, which costs time: so neither is measured here. */
+async function watchRun(
+	bench: Bench,
+	collector: Collector,
+	workflowId: string,
+	size: number,
+	pingUrl: string,
+	isOurs: boolean,
+): Promise<Watched> {
+	const { stage, usage } = bench;
+	const { service, client } = stage;
+	service.clear();
+	collector.reset();
+	await usage.quiet();
+	// What one collection leaves behind, the next one takes.
+	await stateOf(bench);
+	await usage.quiet();
+	const before = await stateOf(bench);
+	const kibEach = (bytes: number) => (bytes - before.bytes) / KIB / size;
+	await usage.quiet();
+	const pings = new Pings(pingUrl);
+	await sleep(20 * PING_EVERY_MS);
+	const usual = pings.longestMs;
+	pings.longestMs = 0;
+	const execution = await client.run(workflowId);
+	let insideKibEach: number | undefined;
+	let blockedMs = 0;
+	if (isOurs) {
+		const almost = size - Math.ceil(size / 50);
+		const done = () =>
+			[...service.tasks.values()].filter(({ record }) => record.state === 'SUCCESS').length;
+		const isPolled = () =>
+			service.requests.some(({ method, host }) => host === 'api' && method === 'GET');
+		while ((isPolled() ? done() : service.tasks.size) < almost) await sleep(PING_EVERY_MS);
+		const inside = await pings.without(async () => await stateOf(bench));
+		insideKibEach = kibEach(inside.bytes);
+		blockedMs = inside.blockedMs;
+	}
+	await collector.untilHeld(1, 10 * 60_000);
+	const behind = await pings.without(async () => await stateOf(bench));
+	collector.openBarrier();
+	await finish(client, workflowId, [execution]);
+	await pings.stop();
+	const after = await stateOf(bench);
+	return {
+		...(insideKibEach !== undefined && { insideKibEach }),
+		behindKibEach: kibEach(behind.bytes),
+		pingMs: pings.longestMs - usual,
+		blockedMs: Math.max(blockedMs, behind.blockedMs, after.blockedMs),
+	};
+}
+
+/** Calls of another workflow, one after the other, until they are stopped. */
+class Pings {
+	longestMs = 0;
+
+	private isOn = true;
+
+	private isCounted = true;
+
+	private readonly ended: Promise<void>;
+
+	constructor(private readonly url: string) {
+		this.ended = this.run();
+	}
+
+	/** Does something that holds n8n up by itself, and counts nothing of it. */
+	async without<T>(work: () => Promise<T>): Promise<T> {
+		this.isCounted = false;
+		const result = await work();
+		await sleep(4 * PING_EVERY_MS);
+		this.isCounted = true;
+		return result;
+	}
+
+	async stop(): Promise<void> {
+		this.isOn = false;
+		await this.ended;
+	}
+
+	private async run(): Promise<void> {
+		while (this.isOn) {
+			const at = performance.now();
+			const wasCounted = this.isCounted;
+			await (await fetch(this.url, { method: 'POST' })).arrayBuffer();
+			if (wasCounted && this.isCounted) {
+				this.longestMs = Math.max(this.longestMs, performance.now() - at);
+			}
+			await sleep(PING_EVERY_MS);
+		}
+	}
+}
