@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { nextLookAt } from '../../nodes/MediaGeneration/wait/watchSchedule';
+import { Usage } from '../bench/usage';
+import { until } from '../n8n/client';
+import type { Log } from './campaign';
+import { Load } from './load';
+import type { ChaosOptions } from './options';
+import { at, oneProcess, type Place } from './place';
+import { Reports } from './reports';
+import { untilSuspended } from './suspended';
+
+const HOUR_MS = 3_600_000;
+
+/** What many runs that are suspended for an hour cost n8n, from a part of the hour. */
+export interface HourResult {
+	runs: number;
+	/** How long the looks were measured, minutes, and how many there were. */
+	minutes: number;
+	looks: number;
+	/** CPU of n8n for one look, ms; what it does by itself meanwhile is in it. */
+	cpuMsALook: number;
+	/** CPU of n8n from a callback to the end of its run, ms. */
+	cpuMsAResume: number;
+	/** Looks of one run in an hour, by the schedule. */
+	looksAnHour: number;
+	/** Percent of a core over the hour: the looks, and the resume of each run. */
+	percentOfACore: number;
+	/** n8n's memory with all runs suspended, and at the end of the looks, above before, MiB. */
+	memoryMiB: number;
+	memoryAfterLooksMiB: number;
+}
+
+export async function measureHour(
+	{ quick }: Pick<ChaosOptions, 'quick'>,
+	log: Log,
+): Promise<HourResult> {
+	const [runs, minutes, resumes] = quick ? [20, 2, 4] : [1_000, 6, 100];
+	return await at(oneProcess(true), async (place) => {
+		return await measure(place, runs, minutes, resumes, log);
+	});
+}
+
+async function measure(
+	place: Place,
+	runs: number,
+	minutes: number,
+	resumes: number,
+	log: Log,
+): Promise<HourResult> {
+	const { service, n8n } = place.stage;
+	const reports = await Reports.open();
+	const usage = new Usage(n8n.pid);
+	const reads = () =>
+		service.requests.filter(({ host, method }) => host === 'api' && method === 'GET').length;
+	try {
+		const load = await Load.publish(place, reports);
+		await usage.quiet();
+		const before = usage.residentMiB();
+		const tasks = [{ latencyMs: 24 * HOUR_MS }];
+		for (let run = 0; run < runs; run++) {
+			await load.start({ name: `hour ${run}`, kind: 'suspend', tasks, at: 0 });
+		}
+		await untilSuspended(place, runs);
+		const memoryMiB = usage.residentMiB() - before;
+		log(`${runs} runs are suspended, ${Math.round(memoryMiB)} MiB above before`);
+
+		const from = { reads: reads(), cpu: usage.cpuMs() };
+		await sleep(minutes * 60_000);
+		const looks = reads() - from.reads;
+		const cpuMsALook = (usage.cpuMs() - from.cpu) / looks;
+		const memoryAfterLooksMiB = usage.residentMiB() - before;
+		log(`${looks} looks, ${cpuMsALook.toFixed(1)} ms of CPU each`);
+
+		// Between two looks, so that nothing else is counted.
+		await usage.quiet();
+		const cpu = usage.cpuMs();
+		const some = [...service.tasks.keys()].slice(0, resumes);
+		for (const [index, taskId] of some.entries()) {
+			service.complete(taskId);
+			await until(`run ${index} to go on`, 120_000, async () =>
+				Promise.resolve(reports.all.length > index),
+			);
+		}
+		const cpuMsAResume = (usage.cpuMs() - cpu) / resumes;
+		const looksAnHour = looksIn(HOUR_MS);
+		return {
+			runs,
+			minutes,
+			looks,
+			cpuMsALook,
+			cpuMsAResume,
+			looksAnHour,
+			percentOfACore: (100 * runs * (looksAnHour * cpuMsALook + cpuMsAResume)) / HOUR_MS,
+			memoryMiB,
+			memoryAfterLooksMiB,
+		};
+	} finally {
+		reports.close();
+	}
+}
+
+/** How often one run is looked at in a time, by the schedule of the node. */
+export function looksIn(time: number): number {
+	const state = { startedAt: 0, intervalMs: 0 } as Parameters<typeof nextLookAt>[0];
+	let looks = -1;
+	for (let now = 0; now <= time; now = nextLookAt(state, now, [])) looks++;
+	return looks;
+}

@@ -1,0 +1,141 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { IDataObject } from 'n8n-workflow';
+
+import { inARow, node } from '../e2e/stage';
+import { N8nClient } from '../n8n/client';
+import type { Randomness } from '../simulation/world/randomness';
+import type { Place } from './place';
+import type { Reports } from './reports';
+
+/** How the tasks of a run are to be waited for. */
+export type Kind = 'suspend' | 'trigger';
+
+/** One execution that creates tasks. */
+export interface RunPlan {
+	/** The beginning of its prompts, by which its tasks are known. */
+	name: string;
+	kind: Kind;
+	/** The switches of the simulated service, one object for each task. */
+	tasks: IDataObject[];
+	/** When it is to begin, milliseconds from the start. */
+	at: number;
+}
+
+/** A run that n8n has taken. */
+export interface StartedRun extends RunPlan {
+	/** Milliseconds since 1970. */
+	startedAt: number;
+}
+
+const GIVE_UP_AFTER_MS = 120_000;
+const PAUSE_MS = 500;
+
+export const promptOf = (name: string, index: number) => `${name} #${index}`;
+
+/** What becomes of a task and its callback: lost, doubled, late, or as it should be. */
+export function troubled(chance: Randomness, name: string, latencyMs: number): IDataObject {
+	const dice = chance.of(name, 'trouble');
+	if (dice < 0.25) return { latencyMs, callbackLost: true };
+	if (dice < 0.5) return { latencyMs, callbackCopies: chance.between(2, 4, name, 'copies') };
+	if (dice < 0.75) {
+		return { latencyMs, callbackDelayMs: 1_000 * chance.between(1, 60, name, 'delay') };
+	}
+	return { latencyMs };
+}
+
+/** The published workflows whose runs are counted. */
+export class Load {
+	readonly started: StartedRun[] = [];
+
+	private constructor(
+		private readonly place: Place,
+		private readonly paths: Record<Kind, string>,
+		readonly workflowIds: string[],
+	) {}
+
+	static async publish(place: Place, reports: Reports): Promise<Load> {
+		const paths: Record<Kind, string> = { suspend: '', trigger: '' };
+		const workflowIds: string[] = [];
+		for (const kind of ['suspend', 'trigger'] as const) {
+			const { path, id } = await publish(place, reports, kind);
+			paths[kind] = path;
+			workflowIds.push(id);
+		}
+		return new Load(place, paths, workflowIds);
+	}
+
+	/**
+	 * Has n8n begin a run; where it does not answer it is asked again, under another name.
+	 *
+	 * @throws where it does not answer in two minutes
+	 */
+	async start(run: RunPlan): Promise<void> {
+		const giveUp = Date.now() + GIVE_UP_AFTER_MS;
+		for (let attempt = 0; ; attempt++) {
+			const urls = this.place.urls();
+			// Whether one that was not answered has begun is not known.
+			const name = attempt === 0 ? run.name : `${run.name}.${attempt}`;
+			const tasks = run.tasks.map((simulate, index) => ({
+				prompt: promptOf(name, index),
+				simulate,
+			}));
+			const startedAt = Date.now();
+			const url = `${urls[this.started.length % urls.length]}/webhook/${this.paths[run.kind]}`;
+			if (await isTaken(url, { tasks })) {
+				this.started.push({ ...run, name, startedAt });
+				return;
+			}
+			if (Date.now() > giveUp) throw new Error(`n8n did not take the run ${run.name}`);
+			await sleep(PAUSE_MS);
+		}
+	}
+}
+
+async function isTaken(url: string, body: unknown): Promise<boolean> {
+	try {
+		const response = await fetch(url, {
+			method: 'POST',
+			headers: { 'content-type': 'application/json' },
+			body: JSON.stringify(body),
+			signal: AbortSignal.timeout(15_000),
+		});
+		await response.arrayBuffer();
+		return response.ok;
+	} catch {
+		return false;
+	}
+}
+
+async function publish({ stage, urls }: Place, reports: Reports, kind: Kind) {
+	const path = crypto.randomUUID();
+	const start = {
+		...node('n8n-nodes-base.webhook', 'Start', { httpMethod: 'POST', path, options: {} }, 2),
+		webhookId: path,
+	};
+	const from = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
+	const media = stage.mediaNode('mediaGeneration', 'Media', {
+		resource: 'image',
+		operation: 'generate',
+		prompt: '={{ $json.prompt }}',
+		completion: kind,
+		options: { additionalInput: '={{ { simulate: $json.simulate } }}', maxInFlight: 50 },
+	});
+	const split = node('n8n-nodes-base.splitOut', 'Prompts', {
+		fieldToSplitOut: 'body.tasks',
+		options: {},
+	});
+	const { nodes, connections } = inARow(start, split, media);
+	const report = inARow(kind === 'suspend' ? media : from, reports.node());
+	const { id } = await stage.client.createWorkflow({
+		name: kind === 'suspend' ? 'Suspended' : 'Triggered',
+		nodes: [...nodes, ...report.nodes.filter((each) => each !== media)],
+		connections: { ...connections, ...report.connections },
+	});
+	const paths = [`/webhook/${path}`];
+	if (kind === 'trigger') paths.push(stage.client.webhookPath(from, 'callback'));
+	await stage.client.publish(id);
+	for (const url of urls()) {
+		for (const each of paths) await new N8nClient(url).waitForWebhook(each);
+	}
+	return { path, id };
+}

@@ -1,0 +1,155 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { format } from 'prettier';
+
+import type { Account } from './account';
+import type { CampaignResult } from './campaign';
+import { MEMORY_CHART } from './chart';
+import { growthOf } from './memory';
+import type { Results, Stored } from './results';
+
+/** Writes what was measured so far into a page. */
+export async function writePage(folder: string, results: Results): Promise<void> {
+	const { silent, kills, queue, lost, chaos, latency, hour } = results;
+	const campaigns: Array<[string, Stored<CampaignResult> | undefined]> = [
+		['No callback ever', silent],
+		['No callback ever, n8n killed', kills],
+		['Queue mode, all down in turn', queue],
+		['A fifth of the callbacks lost', lost],
+		['Queue mode, random kills', chaos],
+	];
+	const sections = [
+		'# Waits that survive: what was measured',
+		"Written by `npm run chaos`, which starts real n8n's, has workflows create tasks at the simulated service, kills processes, restarts servers, and counts in the end what came out. A seed decides which tasks there are, how long they take, which callbacks are lost, doubled or late, and what is killed when. n8n decides the rest, so a seed repeats the plan and not every millisecond. `npm run chaos -- --help` shows the parts.",
+		'## What came out',
+		campaignTable(campaigns.flatMap(([name, result]) => (result ? [[name, result]] : []))),
+		NOTES,
+		...remarks(campaigns),
+		...exceptions(campaigns),
+		...(chaos ? ['## Memory', memoryText(chaos)] : []),
+		...(latency || hour ? ['## What it costs', costTable(results)] : []),
+	];
+	const text = await format(sections.join('\n\n'), { parser: 'markdown', useTabs: false });
+	writeFileSync(join(folder, 'durable.md'), text);
+}
+
+const NOTES = [
+	'- **No callback ever**: one process on SQLite, whose `WEBHOOK_URL` no service reaches. 50 runs of 1 to 20 tasks of 5 s to 4 min. In the second row n8n is killed with `kill -9` at five random moments of these four minutes.',
+	'- **Queue mode, all down in turn**: two workers and two webhook processors on PostgreSQL; a quarter of the callbacks is lost, one doubled, one up to a minute late. When everything is suspended a worker, a webhook processor and the main process are killed and Redis and PostgreSQL restarted, one after the other, twice.',
+	'- **A fifth of the callbacks lost**: one process, 500 triggered tasks.',
+	'- **Queue mode, random kills**: runs begin all the time, also while a process is down, and whatever is killed is in the middle of something.',
+	'- **Late** is the time from the end of the last task of a run until the node behind has its items. **Too late** is more than 75 s and more than a quarter of the time that the run took.',
+	'- **Named**: in an output, in a log of n8n or in a stored execution.',
+].join('\n');
+
+function campaignTable(campaigns: Array<[string, Stored<CampaignResult>]>): string {
+	const rows: Array<[string, (account: Account, result: Stored<CampaignResult>) => unknown]> = [
+		['Measured on', (_, { on }) => on],
+		['Seed', (_, { seed }) => seed],
+		['Minutes', (_, { minutes }) => minutes.toFixed(1)],
+		['Killed or restarted', (_, { faults }) => faultList(faults)],
+		['Suspended runs', ({ runs }) => runs.suspended],
+		['… out once, complete, in order', ({ runs }) => runs.cameOutComplete],
+		['… out early, with what was known', ({ runs }) => runs.cameOutEarly.length],
+		['… never out', ({ runs }) => runs.never.length],
+		['… out twice', ({ runs }) => runs.twice.length],
+		['Late: median and most, s', ({ late }) => `${seconds(late.median)}, ${seconds(late.most)}`],
+		['Too late', ({ tooLate }) => tooLate],
+		['Triggered tasks', ({ triggered }) => triggered.tasks],
+		['… started a workflow once', ({ triggered }) => triggered.startedOnce],
+		['… never', ({ triggered }) => triggered.never.length],
+		['… twice', ({ triggered }) => triggered.twice],
+		['Tasks at the service', ({ tasks }) => tasks.atService],
+		['… paid for twice', ({ tasks }) => tasks.paidTwice],
+		['… named nowhere', ({ tasks }) => tasks.unnamed.length],
+		['Reads of a suspended task: mean, most', ({ reads: { suspended } }) => reads(suspended)],
+		['Reads of a triggered task: mean, most', ({ reads: { triggered } }) => reads(triggered)],
+		[
+			'… whose callback was sent',
+			({ reads: { calledBack } }) => (calledBack ? reads(calledBack) : ''),
+		],
+	];
+	return table(
+		['', ...campaigns.map(([name]) => name)],
+		rows.map(([name, cell]) => [
+			name,
+			...campaigns.map(([, result]) => String(cell(result.account, result) ?? '')),
+		]),
+	);
+}
+
+const seconds = (value: number) => value.toFixed(0);
+
+const reads = ({ mean, most }: { mean: number; most: number }) => `${mean.toFixed(2)}, ${most}`;
+
+const faultList = (faults: Record<string, number>) =>
+	Object.entries(faults)
+		.map(([name, count]) => `${count} × ${name}`)
+		.join(', ');
+
+function remarks(campaigns: Array<[string, Stored<CampaignResult> | undefined]>): string[] {
+	const lines = campaigns.flatMap(([name, result]) =>
+		result?.remark ? [`- ${name}: ${result.remark}`] : [],
+	);
+	return lines.length === 0 ? [] : ['## Under which circumstances', lines.join('\n')];
+}
+
+/** What did not come out as it should, one by one, and what n8n's list of executions says. */
+function exceptions(campaigns: Array<[string, Stored<CampaignResult> | undefined]>): string[] {
+	const lines = campaigns.flatMap(([name, result]) =>
+		(result?.account.stories ?? []).map((story) => `- ${name}: ${story}`),
+	);
+	return lines.length === 0 ? [] : ['## What did not', lines.join('\n')];
+}
+
+function memoryText({ memory, minutes }: CampaignResult): string {
+	const picture = [
+		'<picture>',
+		`  <source media="(prefers-color-scheme: dark)" srcset="${MEMORY_CHART}.dark.svg">`,
+		`  <img src="${MEMORY_CHART}.light.svg" alt="Memory of each process of n8n over ${minutes.toFixed(0)} minutes">`,
+		'</picture>',
+	].join('\n');
+	const rows = growthOf(memory).map(({ name, processes, mostMib, mibPerMinute }) => [
+		name,
+		String(processes),
+		String(mostMib),
+		mibPerMinute === undefined ? 'none lived long enough' : mibPerMinute.toFixed(1),
+	]);
+	const head = ['Process', 'Lives', 'Most, MiB', 'Growth after its first minute, MiB a minute'];
+	return [picture, table(head, rows)].join('\n\n');
+}
+
+function costTable({ latency, hour }: Results): string {
+	const rows: string[][] = [];
+	if (latency) {
+		const { oneProcess, queueMode, runs } = latency;
+		const line = (name: string, { median, most }: typeof oneProcess) =>
+			rows.push([
+				`End of a task until the node behind, by callback, ${name}`,
+				`median ${median.toFixed(0)} ms, most ${most.toFixed(0)} ms (${runs} runs)`,
+			]);
+		line('one process', oneProcess);
+		line('queue mode', queueMode);
+	}
+	if (hour) {
+		const count = hour.runs.toLocaleString('en');
+		rows.push(
+			[
+				`${count} suspended runs: n8n's memory above before`,
+				`${hour.memoryMiB.toFixed(0)} MiB, after ${hour.minutes} min of looks ${hour.memoryAfterLooksMiB.toFixed(0)} MiB`,
+			],
+			["n8n's CPU for one look", `${hour.cpuMsALook.toFixed(0)} ms (${hour.looks} looks)`],
+			["n8n's CPU from a callback to the end of its run", `${hour.cpuMsAResume.toFixed(0)} ms`],
+			[
+				`${count} runs suspended for an hour: n8n's CPU, calculated from these`,
+				`${hour.percentOfACore.toFixed(0)} % of a core (${hour.looksAnHour} looks a run)`,
+			],
+		);
+	}
+	return table(['What', 'Measured'], rows);
+}
+
+function table(head: string[], rows: string[][]): string {
+	const line = (cells: string[]) => `| ${cells.join(' | ')} |`;
+	return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}

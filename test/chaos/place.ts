@@ -1,0 +1,145 @@
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { Cluster } from '../e2e/cluster';
+import { OwnPostgres, OwnRedis } from '../e2e/servers';
+import { Stage } from '../e2e/stage';
+import { querySqlite } from '../n8n/database';
+import { N8nStartError } from '../n8n/process';
+
+/** Shorter than the ten seconds after which n8n ends itself where it has no Redis. */
+const DOWN_MS = 3_000;
+
+/** Something that can be done to a running n8n. */
+export interface Fault {
+	name: string;
+	strike: () => Promise<void>;
+}
+
+/** A real n8n that things are done to. */
+export interface Place {
+	stage: Stage;
+	/** Where executions can be started from outside. */
+	urls: () => string[];
+	/** The processes of n8n, each under a name that it keeps over restarts. */
+	processes: () => Array<{ name: string; pid: number }>;
+	logFiles: () => string[];
+	faults: Fault[];
+	/** Runs one statement on n8n's database and returns its rows, the columns joined by `|`. */
+	query: (sql: string) => Promise<string[]>;
+	close: () => Promise<void>;
+}
+
+const LOGS = resolve(__dirname, '../artefacts/chaos');
+
+/** Does something with an n8n of its own, and keeps what it has logged in test/artefacts/chaos. */
+export async function at<T>(place: Promise<Place>, work: (place: Place) => Promise<T>): Promise<T> {
+	const made = await place;
+	try {
+		return await work(made);
+	} finally {
+		// What n8n said, for whoever looks into a run that did not come out.
+		mkdirSync(LOGS, { recursive: true });
+		for (const path of made.logFiles()) copyFileSync(path, join(LOGS, basename(path)));
+		await made.close();
+	}
+}
+
+/** An address at which no service reaches this n8n. */
+const UNREACHABLE = { WEBHOOK_URL: 'http://n8n.invalid/' };
+
+/** A machine that is busy may start an n8n too late for whoever waits for it. */
+async function patiently(start: () => Promise<void>): Promise<void> {
+	for (let tries = 3; ; tries--) {
+		try {
+			return await start();
+		} catch (error) {
+			if (!(error instanceof N8nStartError) || tries === 1) throw error;
+		}
+	}
+}
+
+/** One process on SQLite. */
+export async function oneProcess(isReachable: boolean): Promise<Place> {
+	const stage = await Stage.open(isReachable ? {} : UNREACHABLE);
+	return {
+		stage,
+		urls: () => [stage.n8n.url],
+		processes: () => [{ name: 'n8n', pid: stage.n8n.pid }],
+		logFiles: () => [stage.n8n.logFile],
+		faults: [
+			{
+				name: 'n8n',
+				strike: async () => await patiently(async () => await stage.killAndRestart()),
+			},
+		],
+		query: async (sql) =>
+			(await querySqlite(stage.n8n, sql)).map((row) => Object.values(row).join('|')),
+		close: async () => await stage.close(),
+	};
+}
+
+/** Queue mode: the main process, workers and webhook processors, on a PostgreSQL and a Redis of their own. */
+export async function queueMode(workers: number, webhooks: number): Promise<Place> {
+	const postgres = await OwnPostgres.make();
+	const redis = await OwnRedis.make();
+	await Promise.all([postgres.start(), redis.start()]);
+	const cluster = await Cluster.prepare({ postgresPort: postgres.port, redisPort: redis.port });
+	const stage = await Stage.open(cluster.env);
+	await cluster.start(stage.userFolder, workers, webhooks);
+	const logFiles = new Set<string>();
+	const running = () => [
+		{ name: 'main', n8n: stage.n8n },
+		...cluster.workers.map((n8n, index) => ({ name: `worker ${index + 1}`, n8n })),
+		...cluster.webhooks.map((n8n, index) => ({ name: `webhook processor ${index + 1}`, n8n })),
+	];
+	const noteLogs = () => running().forEach(({ n8n }) => logFiles.add(n8n.logFile));
+	const restart = async (server: OwnPostgres | OwnRedis, signal: NodeJS.Signals) => {
+		await server.stop(signal);
+		await sleep(DOWN_MS);
+		await server.start();
+	};
+	let struck = 0;
+	return {
+		stage,
+		urls: () => cluster.webhooks.map(({ url }) => url),
+		processes: () => running().map(({ name, n8n: { pid } }) => ({ name, pid })),
+		logFiles: () => {
+			noteLogs();
+			return [...logFiles];
+		},
+		faults: [
+			{
+				name: 'worker',
+				strike: async () => {
+					noteLogs();
+					const [worker] = cluster.workers;
+					if (worker !== undefined) await cluster.kill(worker);
+					await patiently(async () => await cluster.addWorker());
+				},
+			},
+			{
+				name: 'webhook processor',
+				strike: async () => {
+					const index = struck++ % cluster.webhooks.length;
+					await cluster.webhooks[index]?.kill();
+					await patiently(async () => await cluster.restartWebhook(index));
+				},
+			},
+			{
+				name: 'main',
+				strike: async () => await patiently(async () => await stage.killAndRestart()),
+			},
+			{ name: 'Redis', strike: async () => await restart(redis, 'SIGTERM') },
+			{ name: 'PostgreSQL', strike: async () => await restart(postgres, 'SIGINT') },
+		],
+		query: async (sql) => await Promise.resolve(cluster.query(sql)),
+		close: async () => {
+			await cluster.close();
+			await stage.close();
+			await redis.close();
+			await postgres.close();
+		},
+	};
+}

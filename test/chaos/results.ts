@@ -1,0 +1,40 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { format } from 'prettier';
+
+import type { CampaignResult } from './campaign';
+import type { HourResult } from './hour';
+import type { LatencyResult } from './latency';
+import type { PartName } from './options';
+
+/** What each part came to, when, with which seed, and what whoever ran it has to say about it. */
+export type Stored<T> = T & { seed?: number; on?: string; remark?: string };
+
+export interface Results extends Partial<Record<PartName, unknown>> {
+	silent?: Stored<CampaignResult>;
+	kills?: Stored<CampaignResult>;
+	queue?: Stored<CampaignResult>;
+	lost?: Stored<CampaignResult>;
+	latency?: Stored<LatencyResult>;
+	hour?: Stored<HourResult>;
+	chaos?: Stored<CampaignResult>;
+}
+
+const FILE = 'durable.json';
+
+export function readResults(folder: string): Results {
+	const path = join(folder, FILE);
+	return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Results) : {};
+}
+
+export async function writeResults(folder: string, results: Results): Promise<void> {
+	const text = await format(JSON.stringify(results, rounded), { parser: 'json', printWidth: 100 });
+	writeFileSync(join(folder, FILE), text);
+}
+
+/** Four digits are more than any figure here is good for. */
+function rounded(_key: string, value: unknown): unknown {
+	return typeof value === 'number' && !Number.isInteger(value)
+		? Number(value.toPrecision(4))
+		: value;
+}
