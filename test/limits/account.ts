@@ -79,31 +79,28 @@ export class SimulatedAccount {
 
 	private readonly limiter: RateLimiter | undefined;
 	private readonly ends: number[] = [];
-	private ended = 0;
 	private count = 0;
 
-	constructor(
-		private readonly rules: Rules,
-		private readonly taskMs: number,
-	) {
+	constructor(private readonly rules: Rules) {
 		this.limiter = rules.rate && new RateLimiter(rules.rate);
 	}
 
-	/** A create arrives; the moments never run backwards. */
-	create(ms: number): Answer {
+	/** A create arrives, for a task that would end at the given moment; the moments never run backwards. */
+	create(ms: number, endsAt: number): Answer {
 		const { accidents, concurrency } = this.rules;
 		if (accidents?.nth.includes(this.count++)) {
 			const { retryAfterMs } = accidents;
 			return { taken: false, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 		}
-		while ((this.ends[this.ended] ?? Infinity) <= ms) this.ended++;
+		while ((this.ends[0] ?? Infinity) <= ms) this.ends.shift();
 		const freeAt = this.limiter?.freeAt(ms) ?? ms;
 		if (freeAt > ms) return this.refusal(freeAt - ms);
 		// A create that finds no place has been counted by the rate all the same: a gateway does that.
 		this.limiter?.take(ms);
-		const unfinished = this.ends.length - this.ended;
+		const unfinished = this.ends.length;
 		if (concurrency && unfinished >= valueAt(concurrency, ms)) return this.refusal(1000);
-		this.ends.push(ms + this.taskMs);
+		const place = this.ends.findLastIndex((end) => end <= endsAt) + 1;
+		this.ends.splice(place, 0, endsAt);
 		this.most = Math.max(this.most, unfinished + 1);
 		return { taken: true };
 	}

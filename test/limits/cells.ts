@@ -1,21 +1,46 @@
 import { AccountLimits } from '../../nodes/MediaGeneration/create/accountLimits';
 import type { RateRule, Rules, Steps } from './account';
 import { Oracle } from './oracle';
-import { simulate } from './simulate';
+import { simulate, type TaskMs } from './simulate';
 
-const TASK_SECONDS = [2, 30, 300];
+const SECOND = 1000;
+
+/** How long the tasks of a batch take. */
+interface Tasks {
+	name: string;
+	ms: TaskMs;
+}
+
+/** Chance that is the same in every run, and for the oracle. */
+const chance = (nth: number, salt: number) => {
+	const x = Math.sin(nth * 12.9898 + salt * 78.233) * 43_758.5453;
+	return x - Math.floor(x);
+};
+const normal = (nth: number) =>
+	Math.sqrt(-2 * Math.log(1 - chance(nth, 1))) * Math.cos(2 * Math.PI * chance(nth, 2));
+
+const equal = (seconds: number): Tasks => ({ name: `${seconds} s`, ms: seconds * SECOND });
+const EQUAL: readonly Tasks[] = [2, 30, 300].map(equal);
+const UNEQUAL: readonly Tasks[] = [
+	{ name: '0.5 to 20 s', ms: (nth) => 500 + 19_500 * chance(nth, 3) },
+	{ name: 'about 8 s, log-normal', ms: (nth) => 8 * SECOND * Math.exp(normal(nth)) },
+	{ name: '2 s or 300 s', ms: (nth) => (chance(nth, 4) < 0.5 ? 2 : 300) * SECOND },
+];
 const ITEMS = [20, 200, 2000];
 const PLACES = [1, 3, 20, 100];
 const RATES = [1, 5, 50];
 const WINDOWS = [1, 10, 60];
 const KINDS = ['bucket', 'fixed'] as const;
 
+/** The end of the name of a family whose tasks take unequal times. */
+export const UNEQUAL_TASKS = ', unequal tasks';
+
 /** One case of the table. */
 export interface Cell {
 	family: string;
 	limit: string;
 	rules: Rules;
-	taskMs: number;
+	tasks: Tasks;
 	items: number;
 }
 
@@ -42,18 +67,23 @@ const thirds = (ms: number, [a, b, c]: readonly [number, number, number]): Steps
 	[(2 * ms) / 3, c],
 ];
 
-/** Every batch size with every time of a task. */
+/** Every batch size with every time of a task; those whose tasks take unequal times are a family of their own. */
 function batches(
 	family: string,
 	limit: string,
-	rules: (taskMs: number, items: number) => Rules,
+	rules: (taskMs: TaskMs, items: number) => Rules,
 ): Cell[] {
-	return TASK_SECONDS.flatMap((seconds) =>
-		ITEMS.map((items) => {
-			const taskMs = 1000 * seconds;
-			return { family, limit, rules: rules(taskMs, items), taskMs, items };
-		}),
-	);
+	const of = (times: readonly Tasks[], name: string) =>
+		times.flatMap((tasks) =>
+			ITEMS.map((items) => ({
+				family: name,
+				limit,
+				rules: rules(tasks.ms, items),
+				tasks,
+				items,
+			})),
+		);
+	return [...of(EQUAL, family), ...of(UNEQUAL, family + UNEQUAL_TASKS)];
 }
 
 function limits(retryAfter: Pick<Rules, 'retryAfter'>, said: string): Cell[] {
@@ -140,12 +170,12 @@ const firstWithRetryAfter: Rules = { accidents: { nth: [0], retryAfterMs: 1000 }
 
 /** What was measured where the limits were not told apart. */
 const measured: Cell[] = [
-	{ limit: 'create 1, Retry-After: 1', rules: firstWithRetryAfter, taskMs: 6000, items: 60 },
-	{ limit: 'create 1, Retry-After: 1', rules: firstWithRetryAfter, taskMs: 60_000, items: 100 },
+	{ limit: 'create 1, Retry-After: 1', rules: firstWithRetryAfter, tasks: equal(6), items: 60 },
+	{ limit: 'create 1, Retry-After: 1', rules: firstWithRetryAfter, tasks: equal(60), items: 100 },
 	{
 		limit: nameOf(5, 1, 'bucket'),
 		rules: { rate: rateRule(5, 1, 'bucket') },
-		taskMs: 10_000,
+		tasks: equal(10),
 		items: 100,
 	},
 ].map((cell) => ({ ...cell, family: 'Measured before' }));
@@ -158,12 +188,12 @@ export const CELLS: readonly Cell[] = [
 ];
 
 export function run(cell: Cell): Result {
-	const { rules, taskMs, items } = cell;
-	const oracle = simulate(rules, taskMs, items, new Oracle(rules));
+	const { rules, tasks, items } = cell;
+	const oracle = simulate(rules, tasks.ms, items, new Oracle(rules));
 	// Chance that is the same in every run.
 	let seed = 7;
 	const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
-	const ours = simulate(rules, taskMs, items, new AccountLimits(items, items, 0, random));
+	const ours = simulate(rules, tasks.ms, items, new AccountLimits(items, items, 0, random));
 	return { ...cell, ...ours, oracleMs: oracle.ms };
 }
 
@@ -178,5 +208,5 @@ export const ratioOf = ({ ms, oracleMs }: Result) => ms / oracleMs;
 export const isWithin = (result: Result) =>
 	ratioOf(result) <= MOST_TIME && result.refusals <= mostRefusals(result);
 
-export const describeCell = ({ family, limit, items, taskMs }: Cell) =>
-	`${family}: ${limit}, ${items} tasks of ${taskMs / 1000} s`;
+export const describeCell = ({ family, limit, items, tasks }: Cell) =>
+	`${family}: ${limit}, ${items} tasks of ${tasks.name}`;

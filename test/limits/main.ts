@@ -64,7 +64,7 @@ function families(results: readonly Result[]): string {
 
 function cases(results: readonly Result[]): string {
 	const rows = results.map((cell) => [
-		`${cell.limit}; ${cell.items} of ${cell.taskMs / 1000} s`,
+		`${cell.limit}; ${cell.items} of ${cell.tasks.name}`,
 		seconds(cell.ms),
 		seconds(cell.oracleMs),
 		ratioOf(cell).toFixed(2),

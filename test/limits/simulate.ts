@@ -8,6 +8,9 @@ const POLL_MS = 2000;
 const GAP_MS = 4;
 const MAX_EVENTS = 1_000_000;
 
+/** How long a task takes, milliseconds: all the same, or each by its number. */
+export type TaskMs = number | ((nth: number) => number);
+
 /** What decides when a create is sent; all times are milliseconds. */
 export interface Policy<Ticket> {
 	nextAt(now: number): number;
@@ -79,14 +82,15 @@ class Agenda {
  */
 export function simulate<Ticket>(
 	rules: Rules,
-	taskMs: number,
+	taskMs: TaskMs,
 	items: number,
 	policy: Policy<Ticket>,
 ): Outcome {
 	const agenda = new Agenda();
-	const account = new SimulatedAccount(rules, taskMs);
+	const account = new SimulatedAccount(rules);
 	let now = 0;
 	let left = items;
+	let taken = 0;
 	let finished = 0;
 	let refusals = 0;
 	let lastSentAt = -Infinity;
@@ -111,12 +115,13 @@ export function simulate<Ticket>(
 		lastSentAt = now;
 		const ticket = policy.send(now);
 		agenda.add(now + CREATE_MS / 2, () => {
-			const arrivedAt = now;
-			const answer = account.create(now);
+			const endsAt = now + (typeof taskMs === 'number' ? taskMs : taskMs(taken));
+			const answer = account.create(now, endsAt);
+			if (answer.taken) taken++;
 			agenda.add(now + CREATE_MS / 2, () => {
 				if (answer.taken) {
 					policy.accepted(ticket, now);
-					agenda.add(knownAt(arrivedAt + taskMs), end);
+					agenda.add(knownAt(endsAt), end);
 				} else {
 					refusals++;
 					left++;
