@@ -78,6 +78,43 @@ export interface History {
 	acts: Array<{ at: number; what: Act }>;
 }
 
+/** One item, and nothing goes wrong. */
+export const PLAIN: History = {
+	salt: 0,
+	n8n: 'one process',
+	node: {
+		completion: 'poll',
+		items: 1,
+		onError: 'stopWorkflow',
+		maxTries: 1,
+		timeoutSeconds: 60,
+		pollIntervalSeconds: 2,
+		maxInFlight: 10,
+		budgetItems: 0,
+		isChanging: false,
+		downloads: false,
+	},
+	trigger: { maxTries: 1, downloads: false },
+	service: {
+		slowestAnswerMs: 50,
+		longestTaskMs: 1_000,
+		failing: [],
+		maxUnfinished: 0,
+		maxPerSecond: 0,
+		saysRetryAfter: false,
+		lagMs: 0,
+		isTalkative: false,
+	},
+	requests: [],
+	callbacks: [],
+	limits: [],
+	keyChanges: [],
+	clockJumps: [],
+	kills: [],
+	ledgerTroubles: [],
+	acts: [],
+};
+
 /** Troubles happen within this time; then the faults stop. */
 export const TROUBLED_MS = 90_000;
 

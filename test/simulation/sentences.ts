@@ -57,7 +57,8 @@ export const sentences: Record<string, Check> = {
 				items.flatMap(({ json }) => {
 					const task = world.service.task(String(json.taskId));
 					if (!task || json.state === task.outcome) return [];
-					const age = at - task.createdAt;
+					// A suspended run goes by the wall clock, since other processes go on with it.
+					const age = at - task.createdAt + setForwardMs(world);
 					const isLate = json.timedOut === true && age >= world.history.node.timeoutSeconds * 1000;
 					// An error may come before the end of the task.
 					if (isLate || (json.timedOut !== true && json.error !== undefined)) return [];
@@ -174,11 +175,18 @@ export const sentences: Record<string, Check> = {
 	'the budget is never exceeded': (world) => {
 		const { budgetItems } = world.history.node;
 		if (budgetItems === 0) return [];
-		return [...groupBy(world.service.tasks, ({ by }) => by)].flatMap(([by, tasks]) =>
+		// Those that fail cost nothing.
+		const paid = world.service.tasks.filter(({ outcome }) => outcome === 'SUCCESS');
+		return [...groupBy(paid, ({ by }) => by)].flatMap(([by, tasks]) =>
 			tasks.length > budgetItems ? [`${by} made ${tasks.length} tasks of ${budgetItems}`] : [],
 		);
 	},
 };
+
+const setForwardMs = ({ history: { node, clockJumps } }: World) =>
+	node.completion === 'suspend'
+		? clockJumps.reduce((sum, { byMs }) => sum + Math.max(0, byMs), 0)
+		: 0;
 
 const waits = ({ history }: World) => ['poll', 'suspend'].includes(history.node.completion);
 
@@ -216,10 +224,14 @@ function outputOf(world: World, row: Row): string[] {
 	);
 }
 
-/** Reads that follow no interval: the last one at the deadline, and the first one of another try. */
+/** Reads that follow no interval: the last one at the deadline, and the first one of another try or after a callback. */
 function isFollowUp(world: World, read: SeenRequest, before: SeenRequest | undefined): boolean {
 	const task = world.service.task(read.taskId ?? '');
 	if (!task || !before) return true;
+	const isWoken = world.n8n.woken.some(
+		({ at, execution }) => read.by === `execution ${execution}` && before.at <= at && at <= read.at,
+	);
+	if (isWoken) return true;
 	const age = read.at - task.createdAt;
 	const { timeoutSeconds, maxTries } = world.history.node;
 	return maxTries > 1 || age >= timeoutSeconds * 1000;

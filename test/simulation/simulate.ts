@@ -4,7 +4,7 @@ import { OutboundHttp } from '@n8n/backend-network';
 import { Container } from '@n8n/di';
 import type { IDataDeduplicator } from 'n8n-workflow';
 
-import { type History, TROUBLED_MS } from './history';
+import { type History, PLAIN, TROUBLED_MS } from './history';
 import { sentences, type Violation } from './sentences';
 import type { Row } from './world/n8n';
 import type { NodeSources } from './world/nodeSources';
@@ -34,7 +34,7 @@ function present(): World {
 let isPrepared = false;
 
 /** Puts the present world in the place of what n8n's engine reaches out to: HTTP, the log, the ledger. */
-async function prepare(): Promise<void> {
+async function prepare(sources: NodeSources): Promise<void> {
 	if (isPrepared) return;
 	isPrepared = true;
 	const log =
@@ -67,6 +67,8 @@ async function prepare(): Promise<void> {
 		},
 	});
 	await DataDeduplicationService.init(ledger);
+	// What n8n's engine makes when it is first used, timers among it, is not to be part of the first history alone.
+	await happen(PLAIN, sources);
 }
 
 /**
@@ -75,7 +77,15 @@ async function prepare(): Promise<void> {
  * @param sources the nodes that run in it
  */
 export async function simulate(history: History, sources: NodeSources): Promise<Outcome> {
-	await prepare();
+	await prepare(sources);
+	const here = await happen(history, sources);
+	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
+		check(here).map((what): Violation => ({ sentence, what })),
+	);
+	return { violations, faults: [...here.faults].sort(), trace: here.lines };
+}
+
+async function happen(history: History, sources: NodeSources): Promise<World> {
 	const here = new World(history, sources);
 	world = here;
 	try {
@@ -87,10 +97,7 @@ export async function simulate(history: History, sources: NodeSources): Promise<
 	} finally {
 		world = undefined;
 	}
-	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
-		check(here).map((what): Violation => ({ sentence, what })),
-	);
-	return { violations, faults: [...here.faults].sort(), trace: here.lines };
+	return here;
 }
 
 /** Enters what is to happen at its time. */

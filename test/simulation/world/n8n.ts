@@ -34,6 +34,7 @@ import { itemOf } from './service';
 import type { Activity } from './time';
 import type { World } from './world';
 import { fromStored, toStored } from './stored';
+import { amendCrashed } from './crash';
 import { type Definition, isTerminal, outputOfSub, patchParent, SUB } from './subExecution';
 import {
 	connections,
@@ -60,6 +61,10 @@ export interface Row {
 	retriedBy: string | undefined;
 	/** Where it runs, or ran last. */
 	process: Process | undefined;
+	/** The nodes that have begun, and whether they have ended, as n8n's log of events has it. */
+	readonly events: Map<string, 'started' | 'finished'>;
+	/** Whether it was given to a worker as a job of its own. */
+	hasJob: boolean;
 	/** The workflow of a sub-execution; undefined for the one that the user has made. */
 	definition: Definition | undefined;
 	/** Until when it waits, by the wall clock. */
@@ -84,6 +89,9 @@ export class N8n {
 	readonly rows = new Map<string, Row>();
 
 	readonly sunk: Sunk[] = [];
+
+	/** Waiting executions that a request to their address has had go on. */
+	readonly woken: Array<{ at: number; execution: string }> = [];
 
 	readonly ledger: ProcessedData;
 
@@ -157,19 +165,28 @@ export class N8n {
 
 	/**
 	 * What was running in a process that died: n8n marks it as crashed when it is back. In queue mode the main process
-	 * notices that the job of a dead worker stands still, and ends the execution with an error of its own.
+	 * notices that the job of a dead worker stands still, and ends the execution with an error of its own; what had no
+	 * job of its own, a sub-execution that had not waited yet, is marked as crashed some time later.
 	 */
 	private recover(dead: Process): void {
 		for (const row of this.rows.values()) {
 			if (row.process !== dead || row.status !== 'running') continue;
-			if (dead.role !== 'worker') this.end(row, 'crashed');
-			else this.world.time.later(60_000, () => this.stall(row));
+			if (dead.role !== 'worker') this.crash(row);
+			else if (row.hasJob) this.world.time.later(60_000, () => this.stall(row));
+			else this.world.time.later(60_000, () => this.crash(row));
 		}
+	}
+
+	private crash(row: Row): void {
+		if (row.status !== 'running') return;
+		const nodes = row.definition?.nodes ?? nodesOf(this.world.history, this.events);
+		row.data = toStored(amendCrashed(fromStored(row.data), nodes, row.events));
+		this.end(row, 'crashed');
 	}
 
 	private stall(row: Row): void {
 		if (row.status !== 'running') return;
-		if (!this.living('main')[0]) return this.end(row, 'crashed');
+		if (!this.living('main')[0]) return this.crash(row);
 		const error = { message: 'job stalled more than maxStalledCount' } as never;
 		const data = createRunExecutionData({
 			resultData: { error, runData: {} },
@@ -183,9 +200,11 @@ export class N8n {
 		row.status = status;
 		row.waitTill = undefined;
 		this.world.trace(`n8n: execution ${row.id} is ${status}`);
-		if (!isTerminal(status)) return;
-		for (const { process, run } of row.onEnd) this.within(process, `parent of ${row.id}`, run);
+		const { onEnd } = row;
+		// Whoever resumed it waits until it stops, be it only to wait again.
 		row.onEnd = [];
+		if (!isTerminal(status)) return;
+		for (const { process, run } of onEnd) this.within(process, `parent of ${row.id}`, run);
 	}
 
 	/** A query of the present process: done where it takes place, and heard of where the process still lives then. */
@@ -391,6 +410,8 @@ export class N8n {
 			retryOf,
 			retriedBy: undefined,
 			process: undefined,
+			events: new Map(),
+			hasJob: false,
 			definition: undefined,
 			waitTill: undefined,
 			onEnd: [],
@@ -403,15 +424,16 @@ export class N8n {
 	/** Gives an execution to a process: the one that stored it, or in queue mode the next worker that is free. */
 	private dispatch(row: Row, home: Process | undefined): void {
 		const { history, time, random } = this.world;
-		// The queue outlives whoever put it there.
-		row.process = undefined;
+		const isQueued = history.n8n === 'queue mode';
+		// The queue outlives whoever put it there. Without one, n8n has an execution run before it answers.
+		row.process = isQueued ? undefined : home;
+		if (row.process) row.status = 'running';
+		row.hasJob = isQueued;
 		const take = () => {
-			if (isTerminal(row.status)) return;
-			const candidates = this.living(history.n8n === 'queue mode' ? 'worker' : 'main');
+			if (isTerminal(row.status) || row.process?.isDead) return;
+			const candidates = this.living(isQueued ? 'worker' : 'main');
 			const process =
-				home && !home.isDead && home.role === 'main' && history.n8n === 'one process'
-					? home
-					: candidates[random.between(0, candidates.length - 1, 'worker', row.id)];
+				row.process ?? candidates[random.between(0, candidates.length - 1, 'worker', row.id)];
 			if (!process) {
 				time.later(1_000, take);
 				return;
@@ -432,7 +454,10 @@ export class N8n {
 	private async runHere(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
 		const workflow = this.workflow(process, row.definition);
 		const additional = this.additionalData(process, row.id, row.mode);
-		additional.hooks?.addHandler('workflowExecuteAfter', async (run) => await this.save(row, run));
+		const { hooks } = additional;
+		hooks?.addHandler('nodeExecuteBefore', (node) => void row.events.set(node, 'started'));
+		hooks?.addHandler('nodeExecuteAfter', (node) => void row.events.set(node, 'finished'));
+		hooks?.addHandler('workflowExecuteAfter', async (run) => await this.save(row, run));
 		const engine = new WorkflowExecute(additional, row.mode, data);
 		const execution = engine.processRunExecutionData(workflow);
 		process.running.set(row.id, execution);
@@ -623,6 +648,7 @@ export class N8n {
 		} catch {
 			return void response.status(500).json({ message: 'already being resumed' });
 		}
+		this.woken.push({ at: this.world.time.now, execution: id });
 		response.status(200).json(result.webhookResponse);
 	}
 

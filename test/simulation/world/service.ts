@@ -240,6 +240,8 @@ export class Service {
 		}
 		const answer = this.properAnswer(kind, options, by, seen);
 		if (trouble) this.world.trace(`service: ${kind} of ${by}: ${trouble}`);
+		// A refusal stays what it is.
+		if (answer.statusCode !== 200) return answer;
 		switch (trouble) {
 			case 'answer garbled':
 				return { ...answer, body: '<html><body>Please sign in</body></html>' };
