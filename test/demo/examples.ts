@@ -14,6 +14,7 @@ const FOLDER = resolve(__dirname, '../../examples');
 const PACKAGE = 'n8n-nodes-media-generation';
 const TRIGGER = `${PACKAGE}.mediaGenerationTrigger`;
 const CHAT_MODEL = '@n8n/n8n-nodes-langchain.lmChatOpenAi';
+const POSTGRES = 'n8n-nodes-base.postgres';
 
 /** A prompt of the example batch that the simulated service fails, so that both of its ends are seen. */
 const BATCH = 'batch-of-prompts';
@@ -157,6 +158,7 @@ const HAS_WEBHOOK = /\.(mediaGenerationTrigger|chatTrigger|wait)$/;
 
 function credentialType({ type }: INode): string | undefined {
 	if (type.startsWith(`${PACKAGE}.`)) return 'mediaGenerationApi';
+	if (type === POSTGRES) return 'postgres';
 	return type === CHAT_MODEL ? 'openAiApi' : undefined;
 }
 

@@ -7,7 +7,7 @@ import { freePort, HOST } from '../n8n/ports';
 import { type N8nProcess, startN8n } from '../n8n/process';
 
 /** Ports on 127.0.0.1 of a PostgreSQL that lets the user `postgres` in without a password, and of a Redis. */
-interface Servers {
+export interface Servers {
 	postgresPort: number;
 	redisPort: number;
 }
@@ -15,10 +15,10 @@ interface Servers {
 /** n8n takes up to a minute to find out about a worker that was killed, and 30 s more to believe it. */
 const SETTLE_LIMIT_MS = 180_000;
 
-const OF_THE_MACHINE: Servers = { postgresPort: 5432, redisPort: 6379 };
+export const OF_THE_MACHINE: Servers = { postgresPort: 5432, redisPort: 6379 };
 
 /** Runs one statement, and returns its rows, with their columns joined by `|`. */
-function sql({ postgresPort }: Servers, statement: string, database = 'postgres'): string[] {
+export function sql({ postgresPort }: Servers, statement: string, database = 'postgres'): string[] {
 	const connection = ['-h', HOST, '-p', String(postgresPort), '-U', 'postgres', '-d', database];
 	return execFileSync('psql', ['-qAt', ...connection, '-c', statement], {
 		stdio: ['ignore', 'pipe', 'pipe'],
@@ -39,13 +39,20 @@ function redis({ redisPort }: Servers, ...command: string[]): string[] {
 		.filter(Boolean);
 }
 
-/** Why queue mode cannot be tested on this machine, in one line; undefined where it can. */
-export function missingForQueueMode(): string | undefined {
+/** Why nothing can be tested with PostgreSQL on this machine, in one line; undefined where it can. */
+export function missingPostgres(): string | undefined {
 	try {
 		sql(OF_THE_MACHINE, 'select 1');
+		return undefined;
 	} catch {
 		return `no PostgreSQL on ${HOST}:${OF_THE_MACHINE.postgresPort}`;
 	}
+}
+
+/** Why queue mode cannot be tested on this machine, in one line; undefined where it can. */
+export function missingForQueueMode(): string | undefined {
+	const missing = missingPostgres();
+	if (missing !== undefined) return missing;
 	try {
 		redis(OF_THE_MACHINE, 'ping');
 		return undefined;
@@ -104,6 +111,11 @@ export class Cluster {
 
 	private firstWebhookPort = 0;
 
+	/** The part of the environment that gives n8n its database, also where it is one process. */
+	get databaseEnv(): Record<string, string> {
+		return Object.fromEntries(Object.entries(this.env).filter(([name]) => name.startsWith('DB_')));
+	}
+
 	/** Starts the further processes, once the main one has set up the database. */
 	async start(userFolder: string, workers: number, webhooks: number): Promise<void> {
 		this.userFolder = userFolder;
@@ -150,6 +162,11 @@ export class Cluster {
 			if (found !== undefined) return found;
 			await sleep(100);
 		}
+	}
+
+	/** Runs one statement on n8n's database, and returns its rows, with their columns joined by `|`. */
+	query(statement: string): string[] {
+		return sql(this.servers, statement, this.name);
 	}
 
 	/** How many executions of a workflow n8n has stored, by their status. */

@@ -36,6 +36,8 @@ if (reason) console.log(`What is found in the editor is left out. ${reason}`);
 		'AI video',
 		'text to image',
 		'generate image',
+		'image generation',
+		'create video',
 		'callback',
 		'credits',
 	])(
@@ -46,6 +48,24 @@ if (reason) console.log(`What is found in the editor is left out. ${reason}`);
 			await editor.entry('Media Generation').waitFor();
 			const titles = await editor.entryTitles();
 			expect(titles.slice(0, 3)).toContain('Media Generation');
+		},
+		90_000,
+	);
+
+	// n8n adds how popular a node is to how well it matches, and knows that of its own nodes alone. "image" and "video"
+	// match seven and three of these as fully as ours.
+	test.each([
+		['image', 8],
+		['video', 4],
+	])(
+		'a search for "%s" has the node as number %d at the latest, with nothing but nodes of n8n before it',
+		async (text, place) => {
+			await editor.newWorkflow();
+			await editor.search(text);
+			await editor.entry('Media Generation').waitFor();
+			const titles = await editor.entryTitles();
+			console.log(`"${text}": ${titles.indexOf('Media Generation') + 1} of ${titles.length}`);
+			expect(titles.indexOf('Media Generation')).toBeLessThan(place);
 		},
 		90_000,
 	);

@@ -194,7 +194,7 @@ describeInEditor('in the editor, as a new user', () => {
 			await editor.fill('prompt', 'A lighthouse at dusk');
 			await editor.choose('completion', 'Notify a Trigger');
 			await editor.paste('callbackUrl');
-			await editor.panel.getByText('A callback that does not come is made up for').waitFor();
+			await editor.panel.getByText('Where a callback does not come, n8n looks').waitFor();
 			await editor.execute();
 			await editor.outputHas('PENDING');
 			await editor.keep('notified');

@@ -1,6 +1,6 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { listExamples, prepare, publishTriggers, readExample } from '../demo/examples';
 import { type LanguageModel, startLanguageModel } from '../demo/languageModel';
@@ -13,6 +13,7 @@ import {
 	type WorkflowDefinition,
 } from '../n8n/client';
 import type { SimulatedTask } from '../service/service';
+import { Cluster, missingForQueueMode } from './cluster';
 import { deliver, Stage } from './stage';
 
 const TIMEOUT_MS = 60_000;
@@ -282,33 +283,18 @@ async function everyItem(workflowId: string, node: string): Promise<IDataObject[
 
 describe('records-in-a-data-table', () => {
 	const NAME = 'records-in-a-data-table';
-	const LANE_THREE = 'Every 10 minutes';
-	/** Minutes are too long for a test, and no schedule may come between. */
-	const CHANGES = {
-		[LANE_THREE]: {
-			rule: { interval: [{ field: 'cronExpression', expression: '0 0 29 2 *' }] },
-		},
-		'Wait a moment': { amount: 3 },
-	};
+	/** Minutes are too long for a test. */
+	const CHANGES = { 'Wait a moment': { amount: 3 } };
 	let workflow: Awaited<ReturnType<typeof importExample>>;
 	let address: string;
 
 	beforeAll(async () => {
 		workflow = await importExample(NAME, CHANGES);
-		change(workflow, 'Overdue records', sooner(workflow, 'Overdue records', 'minutes: 15'));
-		await stage.client.updateWorkflow(workflow.id, { nodes: workflow.nodes });
 		await publishTriggers(stage.client, workflow.id, workflow);
 		const trigger = workflow.nodes.find(({ name }) => name === 'Media Generation Trigger') as INode;
 		const url = stage.n8n.url + stage.client.webhookPath(trigger, 'callback');
 		address = callbackAddress(url, stage.service.apiKey);
 	}, 60_000);
-
-	/** The same parameters with an age of none in place of some time. */
-	function sooner({ nodes }: WorkflowDefinition, name: string, age: string): IDataObject {
-		const text = JSON.stringify(nodes.find((node) => node.name === name)?.parameters);
-		expect(text).toContain(age);
-		return JSON.parse(text.replace(age, age.replace(/\d+/, '0')));
-	}
 
 	const records = async () => await rowsOf('media_generation_tasks');
 
@@ -318,15 +304,16 @@ describe('records-in-a-data-table', () => {
 	};
 	const stateOf = ({ state }: IDataObject) => state;
 
-	const untilStates = async (tasks: SimulatedTask[], wanted: string) =>
-		await until(`${tasks.length} records to be ${wanted}`, TIMEOUT_MS, async () =>
+	/** The first look is a minute after the order, and n8n's clock ticks once a minute. */
+	const FALLBACK_MS = 180_000;
+
+	const untilStates = async (tasks: SimulatedTask[], wanted: string, timeoutMs = TIMEOUT_MS) =>
+		await until(`${tasks.length} records to be ${wanted}`, timeoutMs, async () =>
 			(await statesOf(tasks)).every((states) => states.join() === wanted),
 		);
 
 	const order = async () =>
 		(await creating(async () => await succeed(await stage.client.run(workflow.id))))[0];
-	const runLaneThree = async () =>
-		await succeed(await stage.client.run(workflow.id, { trigger: LANE_THREE }));
 
 	const lookedUp = async (taskId: string, node: string) =>
 		(await everyItem(workflow.id, node)).filter((item) => item.taskId === taskId);
@@ -351,12 +338,11 @@ describe('records-in-a-data-table', () => {
 		);
 	});
 
-	test('a callback that never came is redelivered by the third lane', async () => {
+	test('a callback that never came is made up for by itself', async () => {
 		stage.service.configure({ callbackLost: true, latencyMs: 0 });
 		const tasks = await order();
 		expect(await statesOf(tasks)).toEqual([['PENDING'], ['PENDING'], ['PENDING']]);
-		await runLaneThree();
-		await untilStates(tasks, 'SUCCESS');
+		await untilStates(tasks, 'SUCCESS', FALLBACK_MS);
 		for (const { taskId } of tasks) {
 			await until(
 				`the result of ${taskId}`,
@@ -364,7 +350,7 @@ describe('records-in-a-data-table', () => {
 				async () => (await lookedUp(taskId, 'Results')).length === 1,
 			);
 		}
-	});
+	}, 240_000);
 
 	test('a task that is not on record is left alone, and one whose record comes late is not', async () => {
 		const { service, client } = stage;
@@ -387,19 +373,6 @@ describe('records-in-a-data-table', () => {
 		);
 		expect(await statesOf([stranger])).toEqual([[]]);
 		expect(await everyItem(workflow.id, 'Not ours')).toHaveLength(1);
-
-		// The trigger has had it: now only the third lane can bring its record to an end.
-		await putOnRecord(stranger);
-		await runLaneThree();
-		expect(await statesOf([stranger])).toEqual([['PENDING']]);
-		const name = 'Finished, an hour old?';
-		change(workflow, name, sooner(workflow, name, 'hours: 1'));
-		await client.updateWorkflow(workflow.id, { nodes: workflow.nodes });
-		const execution = await runLaneThree();
-		expect(await statesOf([stranger])).toEqual([['SUCCESS']]);
-		expect(jsonOf(execution, 'Late results').map(({ taskId }) => taskId)).toEqual([
-			stranger.taskId,
-		]);
 	});
 
 	async function putOnRecord({ taskId, record }: SimulatedTask): Promise<void> {
@@ -408,6 +381,75 @@ describe('records-in-a-data-table', () => {
 			data: [row],
 		});
 	}
+});
+
+const missing = missingForQueueMode();
+if (missing !== undefined) console.warn(`Skipped: the clean-up, because there is ${missing}.`);
+
+(missing === undefined ? describe : describe.skip)('clean-up', () => {
+	let database: Cluster;
+	let onPostgres: Stage;
+
+	beforeAll(async () => {
+		database = await Cluster.prepare();
+		onPostgres = await Stage.open(database.databaseEnv, stage.service);
+	}, 300_000);
+	afterAll(async () => {
+		await onPostgres?.close();
+		await database?.close();
+	});
+
+	const contexts = () => database.query('select context from processed_data order by context');
+
+	test('clears the rows of old tasks alone, and never those of the last week', async () => {
+		const { client, credential, n8n } = onPostgres;
+		const lanes = prepare(readExample('two-lanes-with-trigger'), [
+			{ ...credential, type: 'mediaGenerationApi' },
+		]);
+		const { id } = await client.createWorkflow(lanes);
+		await publishTriggers(client, id, lanes);
+		const trigger = lanes.nodes.find(({ name }) => name === 'Media Generation Trigger') as INode;
+		const url = n8n.url + client.webhookPath(trigger, 'callback');
+		const address = callbackAddress(url, stage.service.apiKey);
+		for (const taskId of stage.finishedTasks(3)) {
+			expect((await deliver(address, { taskId })).status).toBe(200);
+		}
+		await until('three rows', TIMEOUT_MS, async () => contexts().length === 3);
+		const [old, recent, young] = contexts() as [string, string, string];
+		const age = (context: string, days: number) =>
+			database.query(
+				`update processed_data set "createdAt" = now() - interval '${days} days' where context = '${context}'`,
+			);
+		age(old, 31);
+		age(recent, 6);
+		const others = `insert into processed_data values ('${id}', 'n:another-node', now() - interval '1 year', now(), '{}')`;
+		database.query(others);
+
+		const env = database.databaseEnv;
+		const postgres = await client.createCredential("n8n's own database", 'postgres', {
+			host: env.DB_POSTGRESDB_HOST ?? '',
+			port: Number(env.DB_POSTGRESDB_PORT),
+			database: env.DB_POSTGRESDB_DATABASE ?? '',
+			user: env.DB_POSTGRESDB_USER ?? '',
+			password: '',
+			ssl: 'disable',
+		});
+		const run = async (days?: number) => {
+			const example = prepare(readExample('clean-up'), [postgres]);
+			if (days !== undefined) {
+				const assignments = [{ id: '1', name: 'days', value: days, type: 'number' }];
+				change(example, 'Days to keep', { assignments: { assignments } });
+			}
+			const execution = await client.run((await client.createWorkflow(example)).id);
+			const ended = await client.waitForExecution(execution, TIMEOUT_MS);
+			expect(describeExecution(ended)).toBe('success');
+			return jsonOf(ended, 'Cleared');
+		};
+		expect(await run()).toEqual([{ cleared: 1, bytes: expect.any(Number) }]);
+		expect(contexts()).toEqual(['n:another-node', recent, young].sort());
+		expect(await run(0)).toEqual([{ cleared: 0, bytes: expect.any(Number) }]);
+		expect(contexts()).toEqual(['n:another-node', recent, young].sort());
+	});
 });
 
 test('credits-guard: a warning below the minimum, and where the balance cannot be read', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { N8nClient } from '../n8n/client';
 import type { Cluster } from './cluster';
 import type { Collector } from './collector';

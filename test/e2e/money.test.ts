@@ -74,6 +74,23 @@ test('Retry On Fail beside On Error: Continue pays for no task twice', async () 
 	expect(timesPaid()).toHaveLength(1);
 });
 
+test('a task that fails by chance is created anew, and its item is paid for once', async () => {
+	const execution = await run([{}, { taskFails: { times: 2 } }, {}], { retryFailed: 2 });
+	expect(execution.status).toBe('success');
+	const output = outputItems(execution, 'Media').map(({ json }) => json);
+	expect(output.map(({ state }) => state)).toEqual(Array(3).fill('SUCCESS'));
+	const failed = [...stage.service.tasks.values()].filter(
+		({ record }) => record.state === 'FAILURE',
+	);
+	expect(output.map(({ failedTaskIds }) => failedTaskIds)).toEqual([
+		undefined,
+		failed.map(({ taskId }) => taskId),
+		undefined,
+	]);
+	expect(creates()).toHaveLength(5);
+	expect(timesPaid()).toHaveLength(3);
+});
+
 test('Retry from the list of executions takes up the tasks of the first execution', async () => {
 	const { client } = stage;
 	const failed = await run([{}, { readStatus: { status: 404, times: 3 } }, {}], {

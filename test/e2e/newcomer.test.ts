@@ -1,17 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import {
-	cpSync,
-	mkdirSync,
-	mkdtempSync,
-	readFileSync,
-	rmSync,
-	symlinkSync,
-	utimesSync,
-} from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
 import { N8nClient } from '../n8n/client';
+import { freePort } from '../n8n/ports';
 import { startN8n } from '../n8n/process';
 
 const ROOT = resolve(__dirname, '../..');
@@ -26,14 +19,14 @@ function commandsOf(section: string): string[] {
 }
 
 let folder: string;
+/** What a newcomer has: the files of the repository, and nothing that was installed for them. */
+let clone: string;
+let home: string;
 beforeAll(() => {
 	folder = mkdtempSync(join(tmpdir(), 'media-generation-newcomer-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-test("the README's commands bring the package into an n8n that is there already", async () => {
-	const [make = '', install = ''] = commandsOf('Install');
-	const clone = join(folder, 'clone');
+	clone = join(folder, 'clone');
+	home = join(folder, 'home');
+	mkdirSync(home);
 	const files = execFileSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' })
 		.trim()
 		.split('\n');
@@ -41,19 +34,27 @@ test("the README's commands bring the package into an n8n that is there already"
 		mkdirSync(dirname(join(clone, file)), { recursive: true });
 		cpSync(join(ROOT, file), join(clone, file));
 	}
-	// Instead of a minute's `npm ci`, which is not what this is about.
-	symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'), 'junction');
-	utimesSync(join(clone, 'package-lock.json'), 0, 0);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-	const home = join(folder, 'home');
-	mkdirSync(home);
+/** Runs commands as a person would in a terminal with an empty home folder. */
+function run(commands: string, cwd: string, env: NodeJS.ProcessEnv = {}): string {
 	// Without what an outer `npm run` put there: it would win over the folder's own settings.
 	const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_'));
-	const env = { ...Object.fromEntries(inherited), HOME: home };
-	execFileSync('bash', ['-ec', make], { cwd: clone, env, stdio: 'pipe' });
+	return execFileSync('bash', ['-ec', commands], {
+		cwd,
+		env: { ...Object.fromEntries(inherited), HOME: home, ...env },
+		encoding: 'utf8',
+		stdio: 'pipe',
+	});
+}
+
+test("the README's commands bring the package into an n8n that is there already", async () => {
+	const [make = '', install = ''] = commandsOf('Install');
+	run(make, clone);
 	const there = install.replaceAll('/path/to', clone);
 	expect(there).not.toBe(install);
-	execFileSync('bash', ['-ec', there], { cwd: folder, env, stdio: 'pipe' });
+	run(there, folder);
 
 	const n8n = await startN8n({ userFolder: home });
 	try {
@@ -70,4 +71,21 @@ test("the README's commands bring the package into an n8n that is there already"
 	} finally {
 		await n8n.stop();
 	}
-}, 600_000);
+}, 900_000);
+
+test("the README's npm start runs the example batch in a clone, and all of its tasks end as expected", async () => {
+	const [commands = ''] = commandsOf('Development');
+	const start = commands.split('\n').find((line) => line.startsWith('npm start')) ?? '';
+	const [command = ''] = start.split('#');
+	expect(command.trim()).toBe('npm start');
+	// n8n itself is not installed anew for it: that is `test/n8n`, which installs it for every other test.
+	const cache =
+		process.env.MEDIA_GENERATION_CACHE ??
+		process.env.XDG_CACHE_HOME ??
+		join(process.env.HOME ?? '', '.cache');
+	const ports = `--port ${await freePort()} --service-port ${await freePort()}`;
+	const output = run(`${command.trim()} -- --once ${ports}`, clone, {
+		MEDIA_GENERATION_CACHE: cache,
+	});
+	expect(output).toContain('As expected: 11 succeeded and 1 failed on purpose.');
+}, 900_000);

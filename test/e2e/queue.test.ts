@@ -2,13 +2,18 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
-import { describe as describeExecution, type Execution, outputItems } from '../n8n/client';
+import {
+	describe as describeExecution,
+	type Execution,
+	N8nClient,
+	outputItems,
+} from '../n8n/client';
 import { Cluster, missingForQueueMode } from './cluster';
 import { Collector } from './collector';
 import { Lane } from './lane';
-import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+import { deliver, inARow, itemsNode, manualTrigger, node, Stage } from './stage';
 
 const missing = missingForQueueMode();
 if (missing !== undefined) console.log(`queue mode is skipped: ${missing}`);
@@ -131,6 +136,40 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 			await collector.settle(20);
 			expect([...collector.seen].sort()).toEqual([...ordered].sort());
 			expect(creates()).toBe(20);
+		});
+
+		test('trigger: an execution that a webhook has started finds the trigger of its own workflow', async () => {
+			const { client } = stage;
+			const path = crypto.randomUUID();
+			const start = {
+				...node('n8n-nodes-base.webhook', 'Start', { httpMethod: 'POST', path, options: {} }, 2),
+				webhookId: path,
+			};
+			const orders = inARow(
+				start,
+				stage.mediaNode('mediaGeneration', 'Media', {
+					resource: 'image',
+					operation: 'generate',
+					prompt: 'A lighthouse',
+					completion: 'trigger',
+				}),
+			);
+			const results = inARow(
+				stage.mediaNode('mediaGenerationTrigger', 'Finished', {}),
+				collector.node(),
+			);
+			const workflow = await client.createWorkflow({
+				name: 'Orders and results',
+				nodes: [...orders.nodes, ...results.nodes],
+				connections: { ...orders.connections, ...results.connections },
+			});
+			await client.publish(workflow.id);
+			const url = cluster.webhooks[0]?.url ?? '';
+			await new N8nClient(url).waitForWebhook(`/webhook/${path}`);
+			expect((await deliver(`${url}/webhook/${path}`, {})).status).toBe(200);
+			await collector.settle(1);
+			expect(collector.seen).toEqual([...stage.service.tasks.keys()]);
+			expect(collector.seen).toHaveLength(1);
 		});
 	});
 

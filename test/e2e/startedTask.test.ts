@@ -1,6 +1,6 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
 import { type Execution, outputItems } from '../n8n/client';
 import { querySqlite } from '../n8n/database';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/address';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { outputItems } from '../n8n/client';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { Collector } from './collector';

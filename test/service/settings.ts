@@ -39,6 +39,8 @@ export interface Settings {
 	/** Time until a task is terminal. Default: 1 to 3 seconds. */
 	latencyMs?: Milliseconds;
 	outcome?: Outcome;
+	/** The task ends in FAILURE, whatever `outcome` says: a model that fails by chance. */
+	taskFails?: Occasionally;
 	failureMessage?: string;
 	/** Results of a task, each one billed. */
 	resultCount?: number;
@@ -93,8 +95,8 @@ export interface Settings {
 
 /** The switches that stand for an error answer. */
 export type RefusalSwitch = 'createStatus' | 'readStatus' | 'creditsStatus' | 'mediaStatus';
-/** The switches that stand for an accident of the connection. */
-export type AccidentSwitch = 'createLost' | 'readDropped' | 'readCutShort';
+/** The switches that stand for an accident, of the connection or of a model. */
+export type AccidentSwitch = 'createLost' | 'readDropped' | 'readCutShort' | 'taskFails';
 
 type Check = { readonly expects: string; readonly accepts: (value: unknown) => boolean };
 
@@ -142,6 +144,7 @@ const refusal: Check = {
 const SWITCHES: Readonly<Record<keyof Settings, Check>> = {
 	latencyMs: milliseconds,
 	outcome: oneOf('SUCCESS', 'FAILURE'),
+	taskFails: occasionally,
 	failureMessage: text,
 	resultCount: amount,
 	callbackCopies: amount,

@@ -85,6 +85,16 @@ describe('the life of a task', () => {
 		});
 	});
 
+	it('taskFails: fails so often, and then succeeds, whatever is ordered besides', async () => {
+		const states = [];
+		for (const prompt of ['a', 'b', 'a', 'a']) {
+			const simulate = { taskFails: { times: 1 } };
+			const taskId = await finishedTask({ prompt, simulate });
+			states.push((await client.read(taskId)).state);
+		}
+		expect(states).toEqual(['FAILURE', 'FAILURE', 'SUCCESS', 'SUCCESS']);
+	});
+
 	it('resultCount: makes several results, each of them billed', async () => {
 		const record = await client.read(await finishedTask({ simulate: { resultCount: 3 } }));
 		expect(new Set(record.resultUrls).size).toBe(3);

@@ -166,7 +166,10 @@ export class TaskStore {
 
 		const settings = this.switches.for(task.own);
 		const { record } = task;
-		record.state = outcome ?? settings.outcome ?? 'SUCCESS';
+		// The same order again has the same body.
+		const scope = () => JSON.stringify([record.model, record.input]);
+		const isUnlucky = outcome === undefined && this.switches.accident('taskFails', task.own, scope);
+		record.state = isUnlucky ? 'FAILURE' : (outcome ?? settings.outcome ?? 'SUCCESS');
 		task.completedAt = Date.now();
 		record.completedAt = new Date(task.completedAt).toISOString();
 		this.held -= task.reserved;

@@ -1,0 +1,213 @@
+import type { Page } from 'playwright-core';
+
+import { missingInEditor } from '../n8n/differences';
+import { listAsInstalled } from '../n8n/registration';
+import { encodePng } from '../service/media/png';
+import { findChromium } from './chromium';
+import { Editor } from './editor';
+import { type ComputerFile, Hands } from './hands';
+import { Stage } from './stage';
+
+const MODEL = 'framevendor/between-two-frames';
+const PROMPT = 'Waves "roll" in, slowly; the beam turns';
+const STYLE = "a child's watercolour, \\ and “soft”";
+
+const chromium = findChromium();
+const reason = chromium.missing ?? missingInEditor();
+if (reason) console.log(`The workflow that is built by hand is left out. ${reason}`);
+
+/** A picture of one grey. */
+const frame = (name: string, grey: number): ComputerFile => ({
+	name,
+	mimeType: 'image/png',
+	buffer: encodePng(new Uint8ClampedArray(64 * 36 * 4).fill(grey), 64, 36),
+});
+
+(reason ? describe.skip : describe)('with mouse and keyboard, and not one brace', () => {
+	let stage: Stage;
+	let editor: Editor;
+	let hands: Hands;
+
+	beforeAll(async () => {
+		stage = await Stage.open();
+		await listAsInstalled(stage.n8n, stage.client, {
+			name: 'n8n-nodes-media-generation',
+			version: '0.1.0',
+		});
+		await stage.client.deleteCredential(stage.credential.id);
+		editor = await Editor.open(chromium.path ?? '', stage.n8n.url, { width: 1500, height: 1000 });
+		await editor.logIn();
+		hands = Hands.at(editor);
+	}, 900_000);
+	afterAll(async () => {
+		await editor?.close();
+		await stage?.close();
+	});
+	afterEach(async () => await editor.keep(expect.getState().currentTestName ?? ''));
+
+	const dropdown = (option: string) =>
+		editor.page.locator('.el-select-dropdown:visible').getByText(option, { exact: true });
+	const textOf = (parameter: string, place = 0) =>
+		editor.parameter(parameter).nth(place).locator('input, textarea').first();
+	const choose = async (parameter: string, option: string, place = 0) => {
+		await hands.click(editor.parameter(parameter).nth(place));
+		await hands.click(dropdown(option));
+	};
+	const addOption = async (label: string) => {
+		await hands.click(editor.get('collection-parameter-add'));
+		await hands.click(editor.get('collection-parameter-option').getByText(label, { exact: true }));
+	};
+
+	/** A form that asks for a prompt and two frames. */
+	async function addForm() {
+		await hands.click(editor.get('canvas-add-button'));
+		await hands.write('form');
+		await hands.click(editor.entry('n8n Form'));
+		await hands.click(editor.entry('On new n8n Form event'));
+		await hands.type(textOf('formTitle'), 'A film between two frames');
+		for (const [place, label] of ['Prompt', 'First frame', 'Last frame'].entries()) {
+			await hands.click(editor.panel.getByText('Add Form Element'));
+			await hands.type(textOf('fieldLabel', place), label);
+			if (label.endsWith('frame')) await choose('fieldType', 'File', place);
+		}
+	}
+
+	async function fillForm(form: Page, first: ComputerFile, last: ComputerFile) {
+		const there = hands.in(form);
+		await there.type(form.getByLabel('Prompt'), PROMPT);
+		await there.chooseFile(form.getByLabel('First frame'), first);
+		await there.chooseFile(form.getByLabel('Last frame'), last);
+		await there.click(form.getByRole('button', { name: 'Submit' }));
+		await form.getByText('Your response has been recorded').waitFor();
+		await form.close();
+	}
+
+	async function addCredential() {
+		await hands.click(editor.panel.getByText('Connect to Media Generation'));
+		await editor.dialog.named();
+		await hands.type(textOf('baseUrl'), stage.service.url);
+		await hands.type(textOf('apiKey'), stage.service.apiKey);
+		await hands.click(editor.get('credential-save-button'));
+		await editor.dialog.closed();
+	}
+
+	async function addField(name: string, type: string, value: string) {
+		const fields = editor.get('assignment-collection-additionalFields');
+		const place = await fields.getByTestId('assignment').count();
+		await hands.click(fields.getByText('Add Field'));
+		const row = fields.getByTestId('assignment').nth(place);
+		await hands.type(row.getByTestId('assignment-name').locator('input'), name);
+		await hands.click(row.getByTestId('assignment-type-select'));
+		await hands.click(editor.get(`action-${type}`).locator('visible=true'));
+		await hands.type(row.getByTestId('assignment-value').locator('input, textarea').first(), value);
+	}
+
+	async function addFile(place: number, field: string, name: string) {
+		await hands.click(editor.get('fixed-collection-files').getByText('Add File'));
+		await hands.type(textOf('inputField', place), field);
+		await hands.type(textOf('binaryPropertyName', place), name);
+	}
+
+	test('a workflow sends two frames, a seed and a style to a model that the node does not know', async () => {
+		const [first, last] = [frame('first.png', 60), frame('last.png', 190)];
+		await editor.newWorkflow();
+		await addForm();
+		const window = editor.page.waitForEvent('popup');
+		await hands.click(editor.get('node-execute-button'));
+		await fillForm(await window, first, last);
+		// Of this panel the names of the files are read, which the form gives them.
+		await editor.outputHas('First_frame');
+		await hands.click(editor.get('ndv-close-button'));
+
+		await hands.click(editor.get('node-creator-plus-button'));
+		await hands.write('AI video');
+		await hands.click(editor.entry('Media Generation'));
+		await editor.get('node-creator-category-item').first().waitFor();
+		if (!(await editor.entry('Generate video').isVisible())) await editor.toggle('Actions');
+		await hands.click(editor.entry('Generate video'));
+		await addCredential();
+
+		await hands.type(textOf('model'), MODEL);
+		await choose('imageSource', 'None');
+		const input = editor.get('ndv-input-panel');
+		await hands.click(input.getByText('Schema', { exact: true }));
+		await hands.drag(
+			input.getByText('Prompt', { exact: true }).first(),
+			editor.parameter('prompt'),
+		);
+		// What explains the expression lies over the fields below.
+		await hands.click(editor.panel.getByText('Completion', { exact: true }));
+		await addOption('Additional Fields');
+		await addField('seed', 'number', '7');
+		await addField('style', 'string', STYLE);
+		await addOption('Files');
+		await addFile(0, 'first_frame', 'First_frame');
+		await addFile(1, 'last_frame', 'Last_frame');
+		await addOption('Price per Task (USD)');
+		await hands.type(textOf('pricePerTaskUsd'), '0.5');
+		await addOption('Max Cost (USD)');
+		await hands.type(textOf('maxCostUsd'), '0.4');
+		await editor.keep('any model, filled in');
+
+		await hands.click(editor.get('node-execute-button'));
+		await editor.outputHas('1 task would cost 0.5 USD, which is above the limit of 0.4 USD');
+		await editor.keep('any model, above the budget');
+		expect(stage.service.tasks.size).toBe(0);
+
+		await hands.type(textOf('maxCostUsd'), '1');
+		await hands.click(editor.get('node-execute-button'));
+		await editor.showOutput('Schema');
+		await editor.outputHas('SUCCESS');
+		await editor.outputHas('1 task created; 0.5 USD estimated');
+		const shown = await editor.output.innerText();
+
+		const [task, ...others] = [...stage.service.tasks.values()];
+		expect(others).toEqual([]);
+		const uri = ({ buffer }: ComputerFile) => `data:image/png;base64,${buffer.toString('base64')}`;
+		expect(task?.record).toMatchObject({ model: MODEL, state: 'SUCCESS' });
+		expect(task?.record.input).toEqual({
+			prompt: PROMPT,
+			first_frame: uri(first),
+			last_frame: uri(last),
+			seed: 7,
+			style: STYLE,
+		});
+		expect(shown).toContain(task?.taskId);
+		expect(shown).toContain(task?.record.resultUrls?.[0]);
+		expect(hands.typed.join('')).not.toMatch(/[{}]/);
+		expect(hands.typed.length).toBeGreaterThan(15);
+	}, 240_000);
+
+	test('a dry run, a reference and a failed task that is created anew', async () => {
+		stage.service.clear();
+		await editor.newWorkflow();
+		await hands.click(editor.get('canvas-add-button'));
+		await hands.write('AI image');
+		await hands.click(editor.entry('Media Generation'));
+		await editor.get('node-creator-category-item').first().waitFor();
+		if (!(await editor.entry('Generate image').isVisible())) await editor.toggle('Actions');
+		await hands.click(editor.entry('Generate image'));
+		await hands.type(textOf('prompt'), PROMPT);
+		await addOption('Dry Run');
+		await hands.click(editor.parameter('dryRun').locator('.el-switch'));
+		await addOption('Reference');
+		await hands.type(textOf('reference'), 'row-7');
+		await addOption('Retry Failed Tasks');
+		await hands.type(textOf('retryFailed'), '2');
+		await hands.click(editor.get('node-execute-button'));
+		await editor.outputHas(
+			'1 task would cost 0.08 USD; a failed task is free, and is created anew up to 2 times; nothing was sent',
+		);
+		await editor.outputHas('row-7');
+		await editor.keep('dry run');
+		expect(stage.service.tasks.size).toBe(0);
+
+		stage.service.configure({ taskFails: { times: 1 } });
+		await hands.click(editor.parameter('dryRun').locator('.el-switch'));
+		await hands.click(editor.get('node-execute-button'));
+		await editor.outputHas('1 failed task created anew, at no cost');
+		await editor.outputHas('failedTaskIds');
+		await editor.keep('retried');
+		expect(stage.service.tasks.size).toBe(2);
+	}, 240_000);
+});

@@ -1,0 +1,148 @@
+import { readFileSync } from 'node:fs';
+import type { IDataObject } from 'n8n-workflow';
+
+import { describe as tell, type Execution, outputItems, until } from '../n8n/client';
+import { chooseN8nVersion } from '../n8n/version';
+import { Collector } from './collector';
+import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+
+/**
+ * n8n's protection against requests to private addresses, with nothing allowed but one name: what the user reads where
+ * the service, the host of a result, or n8n's own address is refused.
+ */
+
+/** The first n8n that has it, of those that are prepared here. */
+const SINCE = '2.41.1';
+
+const { version } = chooseN8nVersion();
+if (version !== SINCE) console.log(`the protection is skipped: n8n ${version} is not ${SINCE}`);
+const describeProtection = version === SINCE ? describe : describe.skip;
+
+describeProtection("n8n's protection against requests to private addresses", () => {
+	let stage: Stage;
+	let collector: Collector;
+	/** The service by a name that is allowed; its results are at an address that is not. */
+	let allowed: { id: string; name: string };
+
+	beforeAll(async () => {
+		stage = await Stage.open({
+			N8N_SSRF_PROTECTION_ENABLED: 'true',
+			N8N_SSRF_ALLOWED_HOSTNAMES: 'localhost',
+		});
+		const baseUrl = stage.service.url.replace('127.0.0.1', 'localhost');
+		const { apiKey } = stage.service;
+		allowed = await stage.client.createCredential('Allowed', 'mediaGenerationApi', {
+			baseUrl,
+			apiKey,
+		});
+		collector = await Collector.open();
+	}, 900_000);
+	afterAll(async () => {
+		collector?.close();
+		await stage?.close();
+	}, 60_000);
+	beforeEach(() => {
+		stage.reset();
+		collector.reset();
+	});
+
+	async function run(
+		parameters: IDataObject,
+		credential?: { id: string; name: string },
+	): Promise<Execution> {
+		const { id } = await stage.client.createWorkflow({
+			name: 'Protected',
+			...inARow(
+				manualTrigger(),
+				itemsNode('Prompts', [{ prompt: 'A lighthouse' }]),
+				stage.mediaNode(
+					'mediaGeneration',
+					'Media',
+					{
+						resource: 'image',
+						operation: 'generate',
+						prompt: '={{ $json.prompt }}',
+						...parameters,
+					},
+					credential && { credentials: { mediaGenerationApi: credential } },
+				),
+			),
+		});
+		return await stage.client.waitForExecution(await stage.client.run(id));
+	}
+
+	const RANGE =
+		"refused '127.0.0.1'. On every process of n8n, add the name to N8N_SSRF_ALLOWED_HOSTNAMES";
+
+	test('the service is refused: nothing is sent, and the message says what to allow', async () => {
+		const execution = await run({});
+		expect(tell(execution)).toContain('error: n8n does not let this node call the service');
+		expect(tell(execution)).toContain(RANGE);
+		expect(stage.service.requests).toEqual([]);
+	});
+
+	test("the credential's test says that n8n refused it", async () => {
+		const { baseUrl, apiKey } = { baseUrl: stage.service.url, apiKey: stage.service.apiKey };
+		const verdict = await stage.client.testCredential(
+			{ ...stage.credential, type: 'mediaGenerationApi' },
+			{ baseUrl, apiKey },
+		);
+		expect(verdict.status).toBe('Error');
+		expect(verdict.message).toContain('blocked because it resolves to a restricted IP address');
+	});
+
+	test('the host of a result is refused: the task is named, and what to allow', async () => {
+		const execution = await run({ options: { downloadResults: true } }, allowed);
+		const [taskId] = stage.service.tasks.keys();
+		expect(tell(execution)).toContain('n8n does not let this node fetch the result: http://127');
+		expect(tell(execution)).toContain(RANGE);
+		expect(tell(execution)).toContain(taskId);
+		// Without the download the same goes.
+		expect(tell(await run({}, allowed))).toBe('success');
+	});
+
+	test("n8n's own address is refused to Task: Redeliver", async () => {
+		const [taskId = ''] = stage.finishedTasks(1);
+		const callbackUrl = `${stage.n8n.url}/webhook/any/callback`;
+		const execution = await run(
+			{ resource: 'task', operation: 'redeliver', taskId, callbackUrl },
+			allowed,
+		);
+		expect(tell(execution)).toContain('n8n does not let this node call the trigger: http://127');
+		expect(tell(execution)).toContain(RANGE);
+	});
+
+	test("n8n's own address is refused to a suspended run, which goes on at its next look, and says why in the log", async () => {
+		const { client, n8n } = stage;
+		const { id } = await client.createWorkflow({
+			name: 'Suspended',
+			...inARow(
+				manualTrigger(),
+				itemsNode('Prompts', [{ prompt: 'A lighthouse' }]),
+				stage.mediaNode(
+					'mediaGeneration',
+					'Media',
+					{
+						resource: 'image',
+						operation: 'generate',
+						prompt: '={{ $json.prompt }}',
+						completion: 'suspend',
+						options: { additionalInput: { simulate: { latencyMs: 5_000 } } },
+					},
+					{ credentials: { mediaGenerationApi: allowed } },
+				),
+				collector.node(),
+			),
+		});
+		const execution = await client.run(id);
+		await client.waitForSuspension(execution);
+		await until('the log to say why', 60_000, async () =>
+			readFileSync(n8n.logFile, 'utf8').includes(
+				'n8n could not be told at its own address that the tasks are finished; the execution goes on at the next look',
+			),
+		);
+		const ended = await client.waitForExecution(execution, 150_000);
+		expect(outputItems(ended, 'Media').map(({ json }) => json.state)).toEqual(['SUCCESS']);
+		expect(readFileSync(n8n.logFile, 'utf8')).toContain(RANGE);
+	}, 240_000);
+});

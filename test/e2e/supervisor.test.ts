@@ -1,0 +1,96 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import { outputItems, until } from '../n8n/client';
+import { querySqlite } from '../n8n/database';
+import { Collector } from './collector';
+import { Stage } from './stage';
+
+/**
+ * n8n dies in the few milliseconds in which a wait has ended and its run does not go on yet. A rule in the database
+ * holds n8n up there: it refuses what n8n writes.
+ */
+
+let stage: Stage;
+let collector: Collector;
+
+const MINUTE = 60_000;
+
+beforeAll(async () => {
+	stage = await Stage.open();
+	collector = await Collector.open();
+}, 900_000);
+afterAll(async () => {
+	collector?.close();
+	await stage?.close();
+});
+
+/** A suspended run of two tasks without a callback, with the executions that wait for it. */
+async function suspendedRun() {
+	const silent: IDataObject = { latencyMs: 2_000, callbackLost: true };
+	const run = await stage.startImages(
+		[silent, silent],
+		{},
+		{
+			completion: 'suspend',
+			after: [collector.node()],
+		},
+	);
+	const { workflowId } = await stage.client.waitForSuspension(run);
+	const all = await stage.client.listExecutions({ workflowId });
+	const [watcher = '', supervisor = ''] = all.map(({ id }) => id).filter((id) => id !== run);
+	return { run, watcher, supervisor };
+}
+
+const statusOf = async (id: string) =>
+	(await querySqlite(stage.n8n, `select status from execution_entity where id = ${id}`))[0]?.status;
+
+/** From now on n8n cannot write something. */
+async function refuse(name: string, table: string, when: string): Promise<void> {
+	await querySqlite(
+		stage.n8n,
+		`create trigger ${name} before update on ${table} when ${when} begin select raise(abort, 'refused'); end`,
+	);
+}
+
+const allow = async (...names: string[]) =>
+	await querySqlite(stage.n8n, ...names.map((name) => `drop trigger ${name}`));
+
+test('n8n dies between the end of a wait and the run that it belongs to, or while the supervisor works', async () => {
+	const between = await suspendedRun();
+	const working = await suspendedRun();
+	// Neither run goes on, and the second supervisor does not come to its end.
+	await refuse('runs', 'execution_data', `old.executionId in (${between.run}, ${working.run})`);
+	await refuse(
+		'supervisors',
+		'execution_entity',
+		`old.id = ${working.supervisor} and old.status = 'running' and new.status <> 'running'`,
+	);
+	await until('the waits to end', 3 * MINUTE, async () => {
+		const states = await Promise.all(
+			[between.supervisor, working.watcher, working.supervisor].map(statusOf),
+		);
+		return states.join() === 'success,success,running';
+	});
+	await stage.n8n.kill();
+	await allow('runs', 'supervisors');
+	await stage.killAndRestart();
+
+	// n8n looks once a minute for runs whose wait has ended, so the first comes out complete.
+	const first = await stage.client.waitForExecution(between.run, 3 * MINUTE);
+	expect(first.status).toBe('success');
+	const states = outputItems(first, 'Media').map(({ json }) => json.state);
+	expect(states).toEqual(['SUCCESS', 'SUCCESS']);
+
+	// Of the second it knows what the supervisor last put out: the tasks, and that they were not waited for.
+	const second = await stage.client.waitForExecution(working.run, 3 * MINUTE);
+	expect(second.status).toBe('success');
+	const items = outputItems(second, 'Media').map(({ json }) => json);
+	expect(items.map(({ state, timedOut }) => [state, timedOut])).toEqual([
+		['PENDING', true],
+		['PENDING', true],
+	]);
+	const named = items.map(({ taskId }) => String(taskId));
+	expect(named.every((taskId) => stage.service.tasks.has(taskId))).toBe(true);
+	expect(new Set(named).size).toBe(2);
+	expect(stage.service.tasks.size).toBe(4);
+}, 900_000);

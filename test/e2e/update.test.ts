@@ -1,0 +1,247 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { IDataObject } from 'n8n-workflow';
+
+import {
+	describe as tell,
+	type ExecutionSummary,
+	N8nClient,
+	outputItems,
+	type StoredWorkflow,
+	TEST_OWNER,
+	until,
+} from '../n8n/client';
+import { installN8n } from '../n8n/install';
+import { installPackage, packPackage } from '../n8n/package';
+import { freePort } from '../n8n/ports';
+import { type N8nProcess, startN8n } from '../n8n/process';
+import { startService } from '../service/service';
+import { Collector } from './collector';
+import { inARow, itemsNode, manualTrigger, type Stage } from './stage';
+
+/**
+ * An update while executions wait, on one user folder. It needs two versions of n8n and some minutes, so it runs where
+ * UPDATE_TESTS is set: `UPDATE_TESTS=1 npm run test:e2e -- test/e2e/update.test.ts`.
+ */
+const describeUpdates = process.env.UPDATE_TESTS ? describe : describe.skip;
+if (!process.env.UPDATE_TESTS) console.log('updates are skipped: UPDATE_TESTS is not set');
+
+const FIRST_RELEASE = join(__dirname, '../fixtures/n8n-nodes-media-generation-0.1.0.tgz');
+const OLD_N8N = '2.0.3';
+const NEW_N8N = '2.41.1';
+const COUNT = 20;
+const MINUTE = 60_000;
+
+interface Host {
+	n8n: string;
+	tarball: string;
+}
+
+/** What was under way when n8n was stopped: suspended runs of one task each, and triggered tasks. */
+interface UnderWay {
+	suspended: string[];
+	suspendedTasks: string[];
+	triggeredTasks: string[];
+	triggered: StoredWorkflow;
+}
+
+describeUpdates('an update while executions wait', () => {
+	let service: Stage['service'];
+	let collector: Collector;
+	let userFolder: string;
+	let port: number;
+	let n8n: N8nProcess;
+	let client: N8nClient;
+	let present: string;
+
+	beforeAll(async () => {
+		service = await startService({ settings: { latencyMs: 3_600_000 } });
+		collector = await Collector.open();
+		present = (await packPackage()).tarball;
+	}, 900_000);
+	afterAll(async () => {
+		collector?.close();
+		await service?.close();
+	});
+	beforeEach(async () => {
+		userFolder = mkdtempSync(join(tmpdir(), 'media-generation-update-'));
+		port = await freePort();
+		service.clear();
+		collector.reset();
+	});
+	afterEach(async () => {
+		await n8n?.kill();
+		rmSync(userFolder, { recursive: true, force: true });
+	});
+
+	async function start({ n8n: version, tarball }: Host): Promise<void> {
+		await installPackage(userFolder, tarball);
+		const install = await installN8n({ version });
+		// A new n8n first brings the database of the old one up to date.
+		n8n = await startN8n({ userFolder, port, install, readyTimeoutMs: 5 * MINUTE });
+		client = new N8nClient(n8n.url);
+	}
+
+	const tasksOf = (prefix: string) =>
+		[...service.tasks.values()]
+			.filter(({ record }) => String((record.input as IDataObject).prompt).startsWith(prefix))
+			.map(({ taskId }) => taskId);
+
+	/** Suspends so many runs, and leaves as many tasks to a trigger. */
+	async function begin(): Promise<UnderWay> {
+		await client.setUp();
+		const { id, name } = await client.createCredential('Media', 'mediaGenerationApi', {
+			baseUrl: service.url,
+			apiKey: service.apiKey,
+		});
+		const node = (type: string, title: string, parameters: IDataObject) => ({
+			id: crypto.randomUUID(),
+			name: title,
+			type: `n8n-nodes-media-generation.${type}`,
+			typeVersion: 1,
+			position: [0, 0] as [number, number],
+			parameters: parameters as never,
+			credentials: { mediaGenerationApi: { id, name } },
+			...(type === 'mediaGenerationTrigger' && { webhookId: crypto.randomUUID() }),
+		});
+		const images = (completion: string, more: IDataObject = {}) =>
+			node('mediaGeneration', 'Media', {
+				resource: 'image',
+				operation: 'generate',
+				prompt: '={{ $json.prompt }}',
+				completion,
+				...more,
+			});
+		const trigger = node('mediaGenerationTrigger', 'Trigger', {});
+		const triggered = await client.createWorkflow({
+			name: 'Triggered',
+			...inARow(trigger, collector.node()),
+		});
+		const path = client.webhookPath(trigger, 'callback');
+		await client.publish(triggered.id, [path]);
+
+		const suspended: string[] = [];
+		const one = await client.createWorkflow({
+			name: 'Suspended',
+			...inARow(
+				manualTrigger(),
+				itemsNode('Prompts', [{ prompt: 'Suspended' }]),
+				images('suspend', { options: { timeout: 86_400 } }),
+				collector.node(),
+			),
+		});
+		for (let count = 0; count < COUNT; count++) suspended.push(await client.run(one.id));
+		for (const execution of suspended) await client.waitForSuspension(execution, 2 * MINUTE);
+
+		const prompts = Array.from({ length: COUNT }, () => ({ prompt: 'Triggered' }));
+		const many = await client.createWorkflow({
+			name: 'Leaves its tasks to a trigger',
+			...inARow(
+				manualTrigger(),
+				itemsNode('Prompts', prompts),
+				images('trigger', { callbackUrl: n8n.url + path, options: { maxInFlight: COUNT } }),
+			),
+		});
+		const left = await client.waitForExecution(await client.run(many.id));
+		expect(tell(left)).toBe('success');
+		return {
+			suspended,
+			suspendedTasks: tasksOf('Suspended'),
+			triggeredTasks: tasksOf('Triggered'),
+			triggered,
+		};
+	}
+
+	/** Ends all tasks and delivers each callback twice, as senders do. */
+	async function finish({ suspendedTasks, triggeredTasks }: UnderWay): Promise<void> {
+		for (const taskId of [...suspendedTasks, ...triggeredTasks]) service.complete(taskId);
+		for (const taskId of [...suspendedTasks, ...triggeredTasks]) {
+			await service.deliverCallback(taskId, { copies: 2 });
+		}
+	}
+
+	/** All of it came out, each once, and nothing was created but the tasks of before. */
+	async function expectAll(underWay: UnderWay, label: string): Promise<void> {
+		const { suspended, suspendedTasks, triggeredTasks, triggered } = underWay;
+		const all = [...suspendedTasks, ...triggeredTasks].sort();
+		await collector.settle(all.length, 4 * MINUTE);
+		for (const execution of suspended) {
+			const ended = await client.waitForExecution(execution, 3 * MINUTE);
+			expect(tell(ended)).toBe('success');
+			expect(outputItems(ended, 'Media').map(({ json }) => json.state)).toEqual(['SUCCESS']);
+		}
+		await until('the trigger to be done', MINUTE, async () => {
+			const list: ExecutionSummary[] = await client.listExecutions({ workflowId: triggered.id });
+			return list.every(({ status }) => status === 'success');
+		});
+		const creates = service.requests.filter(
+			({ host, method }) => host === 'api' && method === 'POST',
+		).length;
+		console.log(
+			`${label}: ${suspended.length} suspended runs and ${triggeredTasks.length} triggered tasks under way; ` +
+				`${creates} creates, ${collector.seen.length} items came out, ${new Set(collector.seen).size} of them different`,
+		);
+		expect([...collector.seen].sort()).toEqual(all);
+		expect(creates).toBe(2 * COUNT);
+	}
+
+	test(`n8n ${OLD_N8N} becomes ${NEW_N8N}: nothing is lost, nothing comes twice`, async () => {
+		await start({ n8n: OLD_N8N, tarball: present });
+		const underWay = await begin();
+		expect([underWay.suspendedTasks.length, underWay.triggeredTasks.length]).toEqual([
+			COUNT,
+			COUNT,
+		]);
+		await n8n.stop();
+		await start({ n8n: NEW_N8N, tarball: present });
+		await client.login(TEST_OWNER);
+		await client.waitForWebhook(
+			client.webhookPath(underWay.triggered.nodes[0] ?? fail(), 'callback'),
+		);
+		await finish(underWay);
+		await expectAll(underWay, `n8n ${OLD_N8N} to ${NEW_N8N}`);
+	}, 1_200_000);
+
+	test('the package 0.1.0 becomes the present one: nothing is lost, nothing comes twice', async () => {
+		await start({ n8n: NEW_N8N, tarball: FIRST_RELEASE });
+		const underWay = await begin();
+		expect([underWay.suspendedTasks.length, underWay.triggeredTasks.length]).toEqual([
+			COUNT,
+			COUNT,
+		]);
+		await n8n.stop();
+		await start({ n8n: NEW_N8N, tarball: present });
+		await client.login(TEST_OWNER);
+		await client.waitForWebhook(
+			client.webhookPath(underWay.triggered.nodes[0] ?? fail(), 'callback'),
+		);
+		await finish(underWay);
+		await expectAll(underWay, 'package 0.1.0 to the present one');
+	}, 1_200_000);
+
+	test('the way back to the package 0.1.0 ends with a message, and pays for nothing', async () => {
+		await start({ n8n: NEW_N8N, tarball: present });
+		const underWay = await begin();
+		await n8n.stop();
+		await start({ n8n: NEW_N8N, tarball: FIRST_RELEASE });
+		await client.login(TEST_OWNER);
+		for (const taskId of underWay.suspendedTasks) service.complete(taskId);
+		const messages = new Set<string>();
+		for (const execution of underWay.suspended) {
+			messages.add(tell(await client.waitForExecution(execution, 4 * MINUTE)));
+		}
+		console.log(`the way back: ${[...messages].join('\n')}`);
+		// n8n marks as crashed what was running when it was ended.
+		expect([...messages].filter((message) => !/^(error: |crashed)/.test(message))).toEqual([]);
+		expect([...messages].some((message) => message.startsWith('error: '))).toBe(true);
+		const creates = service.requests.filter(
+			({ host, method }) => host === 'api' && method === 'POST',
+		).length;
+		expect(creates).toBe(2 * COUNT);
+	}, 1_200_000);
+});
+
+function fail(): never {
+	throw new Error('The workflow has no trigger');
+}
