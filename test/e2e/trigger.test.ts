@@ -231,22 +231,25 @@ test('task: redeliver brings a lost callback to the trigger, and one that came s
 test('60 tasks start the workflow 60 times: five callbacks each at once, a power cut, 40 of them again', async () => {
 	const tasks = stage.finishedTasks(60);
 	const deliveries = shuffled(tasks.flatMap((taskId) => Array<string>(5).fill(taskId)));
-	const answers = await Promise.all(
-		deliveries.map(async (taskId) => {
-			const response = await deliver(address, { taskId });
-			return `${response.status} ${(await response.text()).replaceAll(taskId, '…')}`;
-		}),
-	);
+	const answers: string[] = [];
+	/** As a sender does: where it is told to come again later, it does. */
+	async function send(taskId: string, tries = 5): Promise<number> {
+		const response = await deliver(address, { taskId });
+		const { status, headers } = response;
+		answers.push(`${status} ${(await response.text()).replaceAll(taskId, '…')}`);
+		if (status !== 503 || tries === 1) return status;
+		await sleep(Number(headers.get('retry-after')) * 1000);
+		return await send(taskId, tries - 1);
+	}
+	const statuses = await Promise.all(deliveries.map((taskId) => send(taskId)));
 	console.log(tally(answers));
-	expect(answers.every((text) => text.startsWith('200'))).toBe(true);
+	expect(new Set(statuses)).toEqual(new Set([200]));
 	await collector.settle(60);
 	expect([...collector.seen].sort()).toEqual([...tasks].sort());
 
 	await stage.killAndRestart();
 	await stage.client.waitForWebhook(new URL(url).pathname);
-	const again = await Promise.all(
-		shuffled(tasks.slice(0, 40)).map(async (taskId) => (await deliver(address, { taskId })).status),
-	);
+	const again = await Promise.all(shuffled(tasks.slice(0, 40)).map((taskId) => send(taskId)));
 	expect(again).toEqual(Array(40).fill(200));
 	await sleep(5000);
 	expect([...collector.seen].sort()).toEqual([...tasks].sort());
