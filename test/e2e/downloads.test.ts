@@ -60,6 +60,27 @@ test('a redirect to another host works, and carries no key', async () => {
 	expect(media.every(({ authorization }) => authorization === undefined)).toBe(true);
 });
 
+test('a slow media host holds up no create, and is asked for ten files at once at most', async () => {
+	const mediaDelayMs = 12_000;
+	const id = await stage.startImages(
+		Array.from({ length: 12 }, () => ({ latencyMs: 200, mediaDelayMs })),
+		{ downloadResults: true, maxInFlight: 3 },
+	);
+	const items = outputItems(await stage.client.waitForExecution(id, 110_000), 'Media');
+	expect(items.filter(({ binary }) => binary?.data)).toHaveLength(12);
+	const { requests } = stage.service;
+	const creates = requests.filter(({ method }) => method === 'POST').map(({ at }) => at);
+	const media = requests.filter(({ host }) => host === 'media').map(({ at }) => at);
+	const firstFile = Math.min(...media) + mediaDelayMs;
+	console.log(
+		`The last of 12 creates left ${(firstFile - Math.max(...creates)) / 1000} s before the first file came`,
+	);
+	expect(creates).toHaveLength(12);
+	expect(Math.max(...creates)).toBeLessThan(firstFile);
+	expect(media.filter((at) => at < firstFile)).toHaveLength(10);
+	expect(media).toHaveLength(12);
+});
+
 test.each([
 	['is a web page', { mediaHtml: true }, 'web page'],
 	['is empty', { mediaEmpty: true }, 'empty'],

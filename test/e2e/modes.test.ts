@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { IDataObject, INode } from 'n8n-workflow';
 
 import { describe as describeExecution, type Execution, outputItems } from '../n8n/client';
-import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+import { inARow, itemsNode, manualTrigger, node, Stage } from './stage';
 
 let stage: Stage;
 beforeAll(async () => {
@@ -66,6 +66,42 @@ test('poll: the items carry every field of the contract, in input order', async 
 		expect(json).toMatchObject({ state: 'SUCCESS', creditsConsumed: 8, estimatedCostUsd: 0.08 });
 		expect(pairedItem).toEqual({ item: index });
 	}
+});
+
+test('split results are linked to the item that asked for them', async () => {
+	const media = stage.mediaNode('mediaGeneration', 'Media', {
+		...IMAGE,
+		options: { ...SIMULATE, splitResults: true },
+	});
+	const prompts = ['one', 'three', 'two'].map((prompt, index) => ({
+		prompt,
+		simulate: { resultCount: [1, 3, 2][index], latencyMs: 1500 - 500 * index },
+	}));
+	const asked = node(
+		'n8n-nodes-base.code',
+		'Asked',
+		{
+			mode: 'runOnceForEachItem',
+			jsCode: "return { json: { ...$json, asked: $('Items').item.json.prompt } };",
+		},
+		2,
+	);
+	const { client } = stage;
+	const workflow = await client.createWorkflow({
+		name: 'Split results',
+		...inARow(manualTrigger(), itemsNode('Items', prompts), media, asked),
+	});
+	const execution = await client.waitForExecution(await client.run(workflow.id));
+	const items = outputItems(execution, 'Asked').map(({ json }) => json);
+	expect(items.map((json) => [json.asked, json.resultIndex])).toEqual([
+		['one', 0],
+		['three', 0],
+		['three', 1],
+		['three', 2],
+		['two', 0],
+		['two', 1],
+	]);
+	for (const { asked: prompt, input } of items) expect(input).toMatchObject({ prompt });
 });
 
 test('return: the item leaves at once, and task: get and task: wait fetch it later', async () => {

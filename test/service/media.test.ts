@@ -135,6 +135,13 @@ describe('switches of the media', () => {
 		expect([(await fetch(url)).status, (await fetch(url)).status]).toEqual([503, 200]);
 	});
 
+	it('mediaDelayMs: holds the answer back', async () => {
+		const url = picture({ simulate: { mediaDelayMs: 60 } });
+		const start = Date.now();
+		expect((await fetch(url)).status).toBe(200);
+		expect(Date.now() - start).toBeGreaterThanOrEqual(58);
+	});
+
 	it('mediaRedirect: leads to the same media at another origin, or to an address', async () => {
 		const url = picture({ simulate: { mediaRedirect: true } });
 		const response = await fetch(url, { redirect: 'manual' });

@@ -107,7 +107,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 	controlRoutes(api, switches);
 	pageRoutes(api, { ...context, callbacks: sender.entries });
 	const media = createServer(log, 'media');
-	const mediaContext = { store, results, switches, log };
+	const mediaContext = { store, results, switches, log, closing: closing.signal };
 	let origin = '';
 	mediaRoutes(media, mediaContext, () => origin);
 	// The same media at another origin, for results that redirect.

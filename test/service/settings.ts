@@ -80,6 +80,7 @@ export interface Settings {
 	creditsShape?: unknown;
 
 	mediaStatus?: number | Refusal;
+	mediaDelayMs?: Milliseconds;
 	/** 302 to the same media at the API's origin, or to the given address. */
 	mediaRedirect?: boolean | string;
 	/** The result is a stream of this many bytes. */
@@ -173,6 +174,7 @@ const SWITCHES: Readonly<Record<keyof Settings, Check>> = {
 	createShape: oneOf(...CREATE_SHAPES),
 	creditsShape: anything,
 	mediaStatus: refusal,
+	mediaDelayMs: milliseconds,
 	mediaRedirect: {
 		expects: 'true, false or an address',
 		accepts: (value) => flag.accepts(value) || text.accepts(value),

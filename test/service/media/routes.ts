@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 
-import { cutShort, refuse } from '../answers';
+import { cutShort, drop, holdBack, refuse } from '../answers';
 import { ServiceError } from '../errors';
 import type { RequestLog } from '../log';
 import { kindOf } from '../prices';
@@ -15,6 +15,8 @@ export interface MediaContext {
 	readonly results: Results;
 	readonly switches: Switches;
 	readonly log: RequestLog;
+	/** Aborted when the service closes. */
+	readonly closing: AbortSignal;
 }
 
 const TYPES: Readonly<Record<MediaKind, string>> = { image: 'image/png', video: 'video/mp4' };
@@ -60,7 +62,7 @@ function sendFile(request: FastifyRequest, reply: FastifyReply, file: Buffer): F
  */
 export function mediaRoutes(
 	app: FastifyInstance,
-	{ store, results, switches, log }: MediaContext,
+	{ store, results, switches, log, closing }: MediaContext,
 	redirectTo?: () => string,
 ): void {
 	type Params = { taskId: string; file: string };
@@ -77,6 +79,7 @@ export function mediaRoutes(
 
 		const refusal = switches.refusal('mediaStatus', task.own, () => taskId);
 		if (refusal) return refuse(reply, refusal);
+		if (!(await holdBack(settings.mediaDelayMs, closing))) return drop(reply);
 		if (settings.mediaRedirect && redirectTo) {
 			const { mediaRedirect } = settings;
 			return reply.redirect(
