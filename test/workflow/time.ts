@@ -4,11 +4,17 @@ import type { ClientRequest } from 'node:http';
 /** HTTP requests of this process that are under way, of nock's and of real ones. */
 let underWay = 0;
 
-diagnostics.subscribe('http.client.request.start', (message) => {
+const REQUEST_START = 'http.client.request.start';
+
+function count(message: unknown): void {
 	const { request } = message as { request: ClientRequest };
 	underWay++;
 	request.once('close', () => underWay--);
-});
+}
+
+diagnostics.subscribe(REQUEST_START, count);
+// The channel is the process's, which runs one test file after the other.
+afterAll(() => diagnostics.unsubscribe(REQUEST_START, count));
 
 /** Replaces timers, the date and the clock that only runs forward, and leaves alone what sockets and streams run on. */
 export function fakeTime(now = Date.UTC(2026, 0, 1)): void {
