@@ -20,6 +20,24 @@ export interface EditorOptions {
 	owner?: Owner;
 }
 
+const CHOICES = 5;
+const CHOICE_TIMEOUT_MS = 8_000;
+
+/**
+ * Opens a list and chooses an entry. What the panel draws anew meanwhile closes the list: then whoever sits there opens
+ * it again.
+ */
+export async function choose(opener: Locator, entry: Locator): Promise<void> {
+	for (let left = CHOICES - 1; ; left--) {
+		await opener.click();
+		try {
+			return await entry.click({ timeout: CHOICE_TIMEOUT_MS });
+		} catch (error) {
+			if (left === 0) throw error;
+		}
+	}
+}
+
 /** n8n's editor in a browser, steered as a user does: by what is to be seen there. */
 export class Editor {
 	/** What the browser's console said was an error. */
@@ -219,8 +237,8 @@ export class Editor {
 	}
 
 	async addOption(label: string): Promise<void> {
-		await this.get('collection-parameter-add').click();
-		await this.get('collection-parameter-option').getByText(label, { exact: true }).click();
+		const option = this.get('collection-parameter-option').getByText(label, { exact: true });
+		await choose(this.get('collection-parameter-add'), option);
 	}
 
 	/** Adds a row to a list of fields, such as that of Edit Fields, and fills it in. */

@@ -6,11 +6,11 @@ import {
 	saveCredential,
 	saveModelCredential,
 } from '../demo/examples';
-import type { WorkflowDefinition } from '../n8n/client';
+import { outputItems, type WorkflowDefinition } from '../n8n/client';
 import { listAsInstalled } from '../n8n/registration';
 import { findChromium } from './chromium';
 import { Editor } from './editor';
-import { saveCanvas, tidy } from './pictures';
+import { save, saveCanvas, tidy } from './pictures';
 import { Stage } from './stage';
 
 /** Large enough to read in a README, and as small as can be. */
@@ -19,6 +19,8 @@ const ZOOM = 0.8;
 const AROUND = { width: 160, height: 240 };
 /** A node with its label. */
 const NODE = { width: 96, height: 140 };
+
+const SUSPENSION_TIMEOUT_MS = 60_000;
 
 /** @returns the size of a window in which n8n shows the workflow at about `ZOOM` */
 function windowFor({ nodes }: WorkflowDefinition): { width: number; height: number } {
@@ -30,6 +32,21 @@ function windowFor({ nodes }: WorkflowDefinition): { width: number; height: numb
 		return Math.round(length * ZOOM + AROUND[side]);
 	};
 	return { width: extent(0, 'width'), height: extent(1, 'height') };
+}
+
+/** The form by which a person approves the order. */
+async function saveForm(
+	{ client, n8n }: Stage,
+	{ page }: Editor,
+	workflowId: string,
+): Promise<void> {
+	const executionId = await client.run(workflowId);
+	await client.waitForSuspension(executionId, SUSPENSION_TIMEOUT_MS);
+	const [message] = outputItems(await client.getExecution(executionId), 'Write the message');
+	const { pathname, search } = new URL(String(message?.json.formUrl));
+	await page.setViewportSize({ width: 720, height: 640 });
+	await page.goto(new URL(pathname + search, n8n.url).href);
+	await save('examples/approval-form', page.locator('.container').first());
 }
 
 async function main(names: string[]): Promise<void> {
@@ -56,6 +73,7 @@ async function main(names: string[]): Promise<void> {
 				await editor.get('zoom-to-fit').click();
 				await editor.settle();
 				await saveCanvas(`examples/${name}`, editor);
+				if (name === 'approve-before-you-pay') await saveForm(stage, editor, id);
 			}
 		} finally {
 			await editor.close();

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 
-import type { Editor } from './editor';
+import { choose, type Editor } from './editor';
 
 /** What nobody types who writes no code. */
 const CODE = /[{}[\]]/;
@@ -37,6 +37,11 @@ export class Hands {
 
 	async click(what: Locator): Promise<void> {
 		await what.click();
+	}
+
+	/** Opens a list and chooses an entry. */
+	async choose(opener: Locator, entry: Locator): Promise<void> {
+		await choose(opener, entry);
 	}
 
 	/** Types to whatever has the focus. */

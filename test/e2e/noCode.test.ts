@@ -50,12 +50,11 @@ const frame = (name: string, grey: number): ComputerFile => ({
 	const textOf = (parameter: string, place = 0) =>
 		editor.parameter(parameter).nth(place).locator('input, textarea').first();
 	const choose = async (parameter: string, option: string, place = 0) => {
-		await hands.click(editor.parameter(parameter).nth(place));
-		await hands.click(dropdown(option));
+		await hands.choose(editor.parameter(parameter).nth(place), dropdown(option));
 	};
 	const addOption = async (label: string) => {
-		await hands.click(editor.get('collection-parameter-add'));
-		await hands.click(editor.get('collection-parameter-option').getByText(label, { exact: true }));
+		const option = editor.get('collection-parameter-option').getByText(label, { exact: true });
+		await hands.choose(editor.get('collection-parameter-add'), option);
 	};
 
 	/** A form that asks for a prompt and two frames. */
@@ -97,8 +96,8 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		await hands.click(fields.getByText('Add Field'));
 		const row = fields.getByTestId('assignment').nth(place);
 		await hands.type(row.getByTestId('assignment-name').locator('input'), name);
-		await hands.click(row.getByTestId('assignment-type-select'));
-		await hands.click(editor.get(`action-${type}`).locator('visible=true'));
+		const typeEntry = editor.get(`action-${type}`).locator('visible=true');
+		await hands.choose(row.getByTestId('assignment-type-select'), typeEntry);
 		await hands.type(row.getByTestId('assignment-value').locator('input, textarea').first(), value);
 	}
 
