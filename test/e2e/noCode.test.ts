@@ -52,6 +52,10 @@ const frame = (name: string, grey: number): ComputerFile => ({
 	const choose = async (parameter: string, option: string, place = 0) => {
 		await hands.choose(editor.parameter(parameter).nth(place), dropdown(option));
 	};
+	const search = async (text: string) => {
+		await hands.click(editor.get('node-creator-search-bar'));
+		await hands.write(text);
+	};
 	const addOption = async (label: string) => {
 		const option = editor.get('collection-parameter-option').getByText(label, { exact: true });
 		await hands.choose(editor.get('collection-parameter-add'), option);
@@ -60,7 +64,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 	/** A form that asks for a prompt and two frames. */
 	async function addForm() {
 		await hands.click(editor.get('canvas-add-button'));
-		await hands.write('form');
+		await search('form');
 		await hands.click(editor.entry('n8n Form'));
 		await hands.click(editor.entry('On new n8n Form event'));
 		await hands.type(textOf('formTitle'), 'A film between two frames');
@@ -119,7 +123,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		await hands.click(editor.get('ndv-close-button'));
 
 		await hands.click(editor.get('node-creator-plus-button'));
-		await hands.write('AI video');
+		await search('AI video');
 		await hands.click(editor.entry('Media Generation'));
 		await editor.get('node-creator-category-item').first().waitFor();
 		if (!(await editor.entry('Generate video').isVisible())) await editor.toggle('Actions');
@@ -181,7 +185,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		stage.service.clear();
 		await editor.newWorkflow();
 		await hands.click(editor.get('canvas-add-button'));
-		await hands.write('AI image');
+		await search('AI image');
 		await hands.click(editor.entry('Media Generation'));
 		await editor.get('node-creator-category-item').first().waitFor();
 		if (!(await editor.entry('Generate image').isVisible())) await editor.toggle('Actions');
