@@ -1,4 +1,4 @@
-/** The packed tarball in a real n8n. One file after the other: each starts an n8n of its own. */
+/** The packed tarball in a real n8n. Each file starts an n8n of its own, and mostly waits: two at once fit two cores. */
 module.exports = {
 	rootDir: '../..',
 	testEnvironment: 'node',
@@ -7,6 +7,6 @@ module.exports = {
 	roots: ['<rootDir>/test/e2e'],
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
-	maxWorkers: 1,
+	maxWorkers: 2,
 	testTimeout: 120_000,
 };
