@@ -10,11 +10,11 @@ import { attempt } from '../shared/attempt';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { isComplete, lookForDeliveries, lookForResults, NOT_FINISHED } from '../wait/look';
 import { ReadPace } from '../wait/readPace';
+import { parentState } from '../wait/parentState';
 import {
 	keepState,
 	keptState,
 	noteResumeUrl,
-	parentState,
 	REPORT,
 	supervise,
 	SUPERVISE,
@@ -137,8 +137,7 @@ async function watchResults(
 	clock: Clock,
 	now: () => number,
 ): Promise<INodeExecutionData[][] | null> {
-	const { parentExecutionId, supervisorId = '' } = state;
-	const parent = await parentState(context, parentExecutionId, supervisorId);
+	const parent = await parentState(context, state);
 	if (parent !== 'waiting') return [doneItems([abandoned(state, parent)])];
 	const looked = await look(context, clock, async (_, read) => {
 		return await lookForResults(state, read, now());
@@ -148,7 +147,7 @@ async function watchResults(
 	if (!isComplete(after)) return await suspendUntilNextLook(context, after, now());
 	const ended = await watchedResults(context, after);
 	// It took its time. n8n would hand the results to whatever node the execution waits at now.
-	const isAwaited = (await parentState(context, parentExecutionId, supervisorId)) === 'waiting';
+	const isAwaited = (await parentState(context, state)) === 'waiting';
 	return [isAwaited ? ended : doneItems([abandoned(after, 'ended')])];
 }
 

@@ -4,6 +4,7 @@ import { noteWatcher, resumeUrl } from '../callback/suspension';
 import { attempt } from '../shared/attempt';
 import { type Clock, systemClock } from '../shared/clock';
 import { isRecord } from '../shared/json';
+import { earlierError } from './parentState';
 import {
 	type DeliveryWatch,
 	parseWatch,
@@ -104,7 +105,8 @@ export async function suspendWith(
 	context: IExecuteFunctions,
 	state: ResultsWatch,
 ): Promise<boolean> {
-	const supervisorId = await start(context, SUPERVISOR, state, true);
+	const watch = { ...state, earlierError: await earlierError(context) };
+	const supervisorId = await start(context, SUPERVISOR, watch, true);
 	if (supervisorId === undefined) return false;
 	const stored = await storedContext(context, supervisorId, SUPERVISE);
 	noteWatcher(context, typeof stored?.resumeUrl === 'string' ? stored.resumeUrl : undefined);
@@ -223,28 +225,4 @@ async function lastState(
 	const read = await attempt(async () => readWatch(sleeping?.data.main?.[0] ?? []));
 	// Of a newer version: what the watch began with can be read, and only costs more reads.
 	return 'value' in read ? read.value : undefined;
-}
-
-/** What became of the execution that waits for a sub-execution. */
-export type ParentState = 'waiting' | 'ended' | 'gone';
-
-/**
- * Whether an execution still waits for a sub-execution. It may have been stopped, deleted, or killed before it was
- * suspended.
- *
- * @param childId the sub-execution
- */
-export async function parentState(
-	context: IExecuteFunctions,
-	parentExecutionId: string,
-	childId: string,
-): Promise<ParentState> {
-	const data = await context.getExecutionDataById(parentExecutionId);
-	if (data === undefined) return 'gone';
-	if (data.resultData.error !== undefined) return 'ended';
-	const [waiting] = data.executionData?.nodeExecutionStack ?? [];
-	const children = waiting?.metadata?.waitingChildExecutionIds;
-	// Older n8n does not name them.
-	const isOurs = Array.isArray(children) ? children.includes(childId) : data.waitTill !== undefined;
-	return isOurs ? 'waiting' : 'ended';
 }

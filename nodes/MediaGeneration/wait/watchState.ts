@@ -49,6 +49,8 @@ export interface WatchedItem {
 export interface ResultsWatch extends WatchBase {
 	purpose: 'results';
 	parentExecutionId: string;
+	/** A digest of the error that this execution had from the one that it retries; none as a rule. */
+	earlierError?: string | undefined;
 	/** What the node does where items fail, as n8n stores it. */
 	onError: string;
 	ifSomeFail: string;
@@ -93,6 +95,7 @@ const WATCH = {
 const RESULTS = {
 	...WATCH,
 	parentExecutionId: 'string',
+	'earlierError?': 'string',
 	onError: 'string',
 	ifSomeFail: 'string',
 	output: { download: 'boolean', split: 'boolean', binaryField: 'string' },
