@@ -8,6 +8,7 @@ export const REQUEST_TROUBLES = [
 	'answer garbled',
 	'answer cut short',
 	'answer without an id',
+	'sent twice by the network',
 	'connection refused',
 	'no route, after it was sent',
 	'429',
@@ -24,7 +25,16 @@ export type RequestTrouble = (typeof REQUEST_TROUBLES)[number];
 export const CALLBACK_TROUBLES = ['lost', 'doubled', 'early', 'late'] as const;
 export type CallbackTrouble = (typeof CALLBACK_TROUBLES)[number];
 
-export const ACTS = ['stop', 'retry', 'start', 'redeliver', 'switch off', 'edit', 'forge'] as const;
+export const ACTS = [
+	'stop',
+	'retry',
+	'start',
+	'redeliver',
+	'start again',
+	'switch off',
+	'edit',
+	'forge',
+] as const;
 export type Act = (typeof ACTS)[number];
 
 /** All that one history is made of: nothing else is left to chance. Times are milliseconds since its beginning. */
@@ -32,6 +42,8 @@ export interface History {
 	/** Decides of latencies, durations and of the order of what happens at the same time. */
 	salt: number;
 	n8n: 'one process' | 'queue mode';
+	/** How long n8n's database takes for a query at most. A slow one gives its races room. */
+	slowestQueryMs: number;
 	node: {
 		completion: 'poll' | 'return' | 'trigger' | 'suspend';
 		items: number;
@@ -46,6 +58,8 @@ export interface History {
 		/** Whether an expression gives something else each time. */
 		isChanging: boolean;
 		downloads: boolean;
+		/** How often a failed task is created anew. */
+		retryFailed: number;
 	};
 	trigger: {
 		maxTries: number;
@@ -65,14 +79,22 @@ export interface History {
 		lagMs: number;
 		/** Whether its records repeat the callback address and the key. */
 		isTalkative: boolean;
+		/** Whether it sends every callback twice, to be sure. */
+		sendsTwice: boolean;
 	};
 	requests: Array<{ on: 'create' | 'read' | 'download'; nth: number; what: RequestTrouble }>;
 	callbacks: Array<{ nth: number; what: CallbackTrouble }>;
 	limits: Array<{ at: number; maxUnfinished: number; maxPerSecond: number }>;
 	keyChanges: Array<{ at: number; noticedAfterMs: number }>;
 	clockJumps: Array<{ at: number; byMs: number }>;
-	/** A process dies after so many effects since its start, or at a time. */
-	kills: Array<{ process: number; afterEffects: number; isSeen: boolean; downMs: number }>;
+	/** A process dies after so many effects since its start: of any kind, or of callbacks and what they start. */
+	kills: Array<{
+		process: number;
+		of: 'anything' | 'callbacks';
+		afterEffects: number;
+		isSeen: boolean;
+		downMs: number;
+	}>;
 	/** Writes to the store of processed data that fail, counted from the first. */
 	ledgerTroubles: Array<{ nth: number; isWritten: boolean }>;
 	acts: Array<{ at: number; what: Act }>;
@@ -82,6 +104,7 @@ export interface History {
 export const PLAIN: History = {
 	salt: 0,
 	n8n: 'one process',
+	slowestQueryMs: 5,
 	node: {
 		completion: 'poll',
 		items: 1,
@@ -93,6 +116,7 @@ export const PLAIN: History = {
 		budgetItems: 0,
 		isChanging: false,
 		downloads: false,
+		retryFailed: 0,
 	},
 	trigger: { maxTries: 1, downloads: false },
 	service: {
@@ -104,6 +128,7 @@ export const PLAIN: History = {
 		saysRetryAfter: false,
 		lagMs: 0,
 		isTalkative: false,
+		sendsTwice: false,
 	},
 	requests: [],
 	callbacks: [],
@@ -121,17 +146,19 @@ export const TROUBLED_MS = 90_000;
 /** Most executions are short, so that what is to meet them must come early. */
 const at = fc.oneof(fc.nat({ max: 15_000 }), fc.nat({ max: 1_000 }), fc.nat({ max: TROUBLED_MS }));
 
-const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number) =>
+/** @param weight how often there are any: 2 of 5 histories have none where it is 3 */
+const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number, weight = 3) =>
 	fc.oneof(
 		{ withCrossShrink: true },
 		{ weight: 2, arbitrary: fc.constant([] as T[]) },
-		{ weight: 3, arbitrary: fc.array(arbitrary, { minLength: 1, maxLength, size: 'max' }) },
+		{ weight, arbitrary: fc.array(arbitrary, { minLength: 1, maxLength, size: 'max' }) },
 	);
 
 /** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
 export const histories: fc.Arbitrary<History> = fc.record({
 	salt: fc.nat({ max: 0xffff }),
-	n8n: fc.constantFrom('one process', 'queue mode'),
+	n8n: fc.constantFrom('one process', 'queue mode', 'queue mode'),
+	slowestQueryMs: fc.constantFrom(5, 60),
 	node: fc.record({
 		completion: fc.constantFrom('poll', 'return', 'trigger', 'suspend', 'suspend', 'trigger'),
 		items: fc.integer({ min: 1, max: 8 }),
@@ -143,6 +170,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
 		budgetItems: fc.constantFrom(0, 0, 0, 0, 2, 8),
 		isChanging: fc.boolean(),
 		downloads: fc.constantFrom(false, false, false, true),
+		retryFailed: fc.constantFrom(0, 0, 1, 3),
 	}),
 	trigger: fc.record({
 		maxTries: fc.constantFrom(1, 2),
@@ -151,40 +179,49 @@ export const histories: fc.Arbitrary<History> = fc.record({
 	service: fc.record({
 		slowestAnswerMs: fc.constantFrom(50, 1_000),
 		longestTaskMs: fc.constantFrom(1_000, 10_000, 40_000),
-		failing: few(fc.nat({ max: 7 }), 2),
+		failing: few(fc.nat({ max: 7 }), 3),
 		maxUnfinished: fc.constantFrom(0, 0, 0, 1, 3),
 		maxPerSecond: fc.constantFrom(0, 0, 0, 1, 5),
 		saysRetryAfter: fc.boolean(),
 		lagMs: fc.constantFrom(0, 0, 0, 3_000),
 		isTalkative: fc.boolean(),
+		sendsTwice: fc.constantFrom(false, false, false, true),
 	}),
 	requests: few(
 		fc.record({
 			on: fc.constantFrom('create', 'create', 'create', 'read', 'read', 'read', 'download'),
-			nth: fc.nat({ max: 3 }),
+			nth: fc.constantFrom(0, 0, 1, 1, 2, 3),
 			what: fc.constantFrom(...REQUEST_TROUBLES),
 		}),
+		8,
 		6,
 	),
 	callbacks: few(
-		fc.record({ nth: fc.nat({ max: 4 }), what: fc.constantFrom(...CALLBACK_TROUBLES) }),
+		fc.record({
+			nth: fc.nat({ max: 4 }),
+			what: fc.constantFrom(...CALLBACK_TROUBLES, 'early'),
+		}),
+		4,
 		4,
 	),
 	limits: few(
 		fc.record({ at, maxUnfinished: fc.constantFrom(0, 1, 3), maxPerSecond: fc.constantFrom(0, 1) }),
 		2,
+		2,
 	),
-	keyChanges: few(fc.record({ at, noticedAfterMs: fc.constantFrom(0, 20_000) }), 1),
-	clockJumps: few(fc.record({ at, byMs: fc.constantFrom(-3_600_000, 3_600_000) }), 1),
+	keyChanges: few(fc.record({ at, noticedAfterMs: fc.constantFrom(0, 20_000) }), 1, 1),
+	clockJumps: few(fc.record({ at, byMs: fc.constantFrom(-3_600_000, 3_600_000) }), 1, 1),
 	kills: few(
 		fc.record({
-			process: fc.nat({ max: 4 }),
-			afterEffects: fc.nat({ max: 30 }),
+			// Of the last two, which take callbacks, nothing is heard but for a moment.
+			process: fc.constantFrom(0, 1, 2, 3, 3, 4, 4),
+			of: fc.constantFrom('anything', 'anything', 'callbacks'),
+			afterEffects: fc.oneof(fc.nat({ max: 30 }), fc.nat({ max: 8 })),
 			isSeen: fc.boolean(),
 			downMs: fc.constantFrom(1_000, 30_000),
 		}),
 		2,
 	),
-	ledgerTroubles: few(fc.record({ nth: fc.nat({ max: 3 }), isWritten: fc.boolean() }), 1),
-	acts: few(fc.record({ at, what: fc.constantFrom(...ACTS) }), 3),
+	ledgerTroubles: few(fc.record({ nth: fc.nat({ max: 3 }), isWritten: fc.boolean() }), 2, 4),
+	acts: few(fc.record({ at, what: fc.constantFrom(...ACTS, 'forge') }), 3, 4),
 });

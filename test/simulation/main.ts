@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 
+import { writeSection } from './page';
 import { type Found, replay, search } from './search';
 import { NodeSources } from './world/nodeSources';
 
@@ -12,7 +13,8 @@ const USAGE = `Usage: npm run simulate -- [options]
   --from <n>        the first seed (default 1)
   --seed <n>        replay one history, made as short as it can be where it violates the contract
   --sources <path>  the folder of another version of the nodes (default: this one)
-  --processes <n>   how many work side by side (default: one for each processor)`;
+  --processes <n>   how many work side by side (default: one for each processor)
+  --write           write the counts into docs/simulation.md`;
 
 const { values } = parseArgs({
 	options: {
@@ -22,12 +24,16 @@ const { values } = parseArgs({
 		sources: { type: 'string', default: resolve(__dirname, '../..') },
 		processes: { type: 'string', default: String(availableParallelism()) },
 		json: { type: 'boolean', default: false },
+		write: { type: 'boolean', default: false },
 		help: { type: 'boolean', default: false },
 	},
 });
 
 /** Of each sentence. */
 const MAX_SHOWN = 5;
+
+/** So many histories at a time go to whichever process is free. */
+const SHARE = 250;
 
 async function main(): Promise<void> {
 	if (values.help) return console.log(USAGE);
@@ -47,33 +53,48 @@ async function main(): Promise<void> {
 	report(await share(from ?? 1, count ?? 0, processes ?? 1), count ?? 0, startedAt);
 }
 
-/** Shares the seeds out among processes, each of which takes its own part of them. */
-async function share(from: number, count: number, processes: number): Promise<Found> {
-	const part = Math.ceil(count / processes);
-	const starts = Array.from({ length: processes }, (_, index) => from + index * part);
-	const parts = await Promise.all(
-		starts.map(async (start) => {
-			const seeds = Math.max(0, Math.min(part, from + count - start));
+/** Shares the seeds out among processes: each takes the next part of them when it is done with one. */
+async function share(from: number, histories: number, processes: number): Promise<Found> {
+	const found: Found = { violations: [], faults: {}, exceptions: {} };
+	let next = from;
+	const work = async () => {
+		while (next < from + histories) {
+			const start = next;
+			next += SHARE;
+			const seeds = Math.min(SHARE, from + histories - start);
 			const args = ['--from', String(start), '--seeds', String(seeds), '--json'];
 			const { stdout } = await promisify(execFile)(
 				process.execPath,
 				[...process.execArgv, __filename, ...args, '--sources', values.sources],
 				{ maxBuffer: 2 ** 28 },
 			);
-			return JSON.parse(stdout) as Found;
-		}),
-	);
-	const faults: Found['faults'] = {};
-	for (const [fault, histories] of parts.flatMap((found) => Object.entries(found.faults))) {
-		faults[fault] = (faults[fault] ?? 0) + histories;
-	}
-	return { faults, violations: parts.flatMap(({ violations }) => violations) };
+			const part = JSON.parse(stdout) as Found;
+			found.violations.push(...part.violations);
+			add(found.faults, part.faults);
+			add(found.exceptions, part.exceptions);
+		}
+	};
+	await Promise.all(Array.from({ length: processes }, work));
+	found.violations.sort((one, other) => one.seed - other.seed);
+	return found;
 }
 
-function report({ violations, faults }: Found, count: number, startedAt: number): void {
+function add(sums: Record<string, number>, counts: Record<string, number>): void {
+	for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count;
+}
+
+const byCount = (counts: Record<string, number>) =>
+	Object.entries(counts).sort(([, one], [, other]) => other - one);
+
+function report({ violations, faults, exceptions }: Found, count: number, startedAt: number): void {
 	console.log('Histories that had this fault:');
-	for (const [fault, histories] of Object.entries(faults).sort(([, a], [, b]) => b - a)) {
+	for (const [fault, histories] of byCount(faults)) {
 		console.log(`${String(histories).padStart(7)}  ${fault}`);
+	}
+	if (Object.keys(exceptions).length > 0)
+		console.log('Known exceptions, which n8n leaves no way around:');
+	for (const [exception, histories] of byCount(exceptions)) {
+		console.log(`${String(histories).padStart(7)}  ${exception}`);
 	}
 	for (const sentence of new Set(violations.map((violation) => violation.sentence))) {
 		const against = violations.filter((violation) => violation.sentence === sentence);
@@ -81,11 +102,30 @@ function report({ violations, faults }: Found, count: number, startedAt: number)
 		console.log(`Not so in ${histories} histories: ${sentence}`);
 		for (const { seed, what } of against.slice(0, MAX_SHOWN))
 			console.log(`  seed ${seed}: ${what}`);
+		const seeds = [...new Set(against.map(({ seed }) => seed))];
+		if (seeds.length > 1) console.log(`  seeds ${seeds.slice(0, 20).join(', ')}`);
 	}
 	const bad = new Set(violations.map(({ seed }) => seed)).size;
 	const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
 	console.log(`${count} histories in ${seconds} s: ${count - bad} green, ${bad} with a violation`);
 	process.exitCode = bad === 0 ? 0 : 1;
+	if (values.write) {
+		const rows = byCount(faults).map(([fault, histories]) => `| ${fault} | ${histories} |`);
+		writeSection(
+			'counts',
+			[
+				`${count} histories, seeds ${values.from} to ${Number(values.from) + count - 1}: ${count - bad} green, ${bad} with a violation.`,
+				'',
+				'| What happened | In so many histories |',
+				'| --- | ---: |',
+				...rows,
+				'',
+				'| Known exception | In so many histories |',
+				'| --- | ---: |',
+				...byCount(exceptions).map(([exception, histories]) => `| ${exception} | ${histories} |`),
+			].join('\n'),
+		);
+	}
 }
 
 void main();

@@ -19,19 +19,27 @@ export interface Found {
 	violations: Array<Violation & { seed: number }>;
 	/** How many histories had which fault. */
 	faults: Record<string, number>;
+	/** How many histories had which exception that n8n makes unavoidable. */
+	exceptions: Record<string, number>;
+}
+
+/** Adds one to the count of each name. */
+export function count(names: readonly string[], counts: Record<string, number>): void {
+	for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
 }
 
 /** Lets a number of histories happen, one for each seed. */
 export async function search(
 	from: number,
-	count: number,
+	histories: number,
 	sources: NodeSources,
 	isEnough: (found: Found) => boolean = () => false,
 ): Promise<Found> {
-	const found: Found = { violations: [], faults: {} };
-	for (let seed = from; seed < from + count; seed++) {
-		const { violations, faults } = await simulate(historyOf(seed), sources);
-		for (const fault of faults) found.faults[fault] = (found.faults[fault] ?? 0) + 1;
+	const found: Found = { violations: [], faults: {}, exceptions: {} };
+	for (let seed = from; seed < from + histories; seed++) {
+		const { violations, faults, exceptions } = await simulate(historyOf(seed), sources);
+		count(faults, found.faults);
+		count(exceptions, found.exceptions);
 		found.violations.push(...violations.map((violation) => ({ ...violation, seed })));
 		if (isEnough(found)) break;
 	}

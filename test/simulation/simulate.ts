@@ -17,6 +17,8 @@ export interface Outcome {
 	violations: Violation[];
 	/** The faults that really happened. */
 	faults: string[];
+	/** What was not as the contract wants it, since n8n allows no better. */
+	exceptions: string[];
 	/** What happened, line by line. */
 	trace: string[];
 }
@@ -82,7 +84,8 @@ export async function simulate(history: History, sources: NodeSources): Promise<
 	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
 		check(here).map((what): Violation => ({ sentence, what })),
 	);
-	return { violations, faults: [...here.faults].sort(), trace: here.lines };
+	const [faults, exceptions] = [here.faults, here.exceptions].map((set) => [...set].sort());
+	return { violations, faults, exceptions, trace: here.lines } as Outcome;
 }
 
 async function happen(history: History, sources: NodeSources): Promise<World> {
@@ -144,8 +147,9 @@ function plan(here: World): void {
 					here.note('started again by the user');
 					return n8n.start();
 				case 'redeliver':
-					here.note('redelivered by the user');
 					return n8n.redeliver();
+				case 'start again':
+					return n8n.redeliver(true);
 				case 'switch off':
 					here.note('workflow switched off');
 					n8n.activate(false);

@@ -58,6 +58,14 @@ export interface Row {
 	/** What it began with. */
 	readonly begin: string;
 	retryOf: string | undefined;
+	/** The execution whose node has started it, if one has. */
+	parent: string | undefined;
+	/** How often it has gone on after a wait. */
+	resumes: number;
+	/** How often it was suspended. */
+	waits: number;
+	/** Whether its process died while it ran. */
+	isKilled: boolean;
 	retriedBy: string | undefined;
 	/** Where it runs, or ran last. */
 	process: Process | undefined;
@@ -115,6 +123,9 @@ export class N8n {
 
 	private asked = 0;
 
+	/** How many requests to webhooks there have been. */
+	private received = 0;
+
 	constructor(
 		private readonly world: World,
 		private readonly sources: NodeSources,
@@ -159,8 +170,15 @@ export class N8n {
 		};
 		const process = new Process(name, role, this.sources.load(), kill, onDeath);
 		process.isMortal = () => this.world.isTroubled;
+		process.counts = () => kill?.of !== 'callbacks' || this.isOfCallback(time.activity.name);
 		this.processes.set(name, process);
 		if (role === 'main') this.sweep(process);
+	}
+
+	/** Whether an activity is a callback, or the execution that one has started. */
+	private isOfCallback(activity: string): boolean {
+		const [kind, id = ''] = activity.split(' ');
+		return kind === 'callback' || this.rows.get(id)?.start === 'Trigger';
 	}
 
 	/**
@@ -171,6 +189,7 @@ export class N8n {
 	private recover(dead: Process): void {
 		for (const row of this.rows.values()) {
 			if (row.process !== dead || row.status !== 'running') continue;
+			row.isKilled = true;
 			if (dead.role !== 'worker') this.crash(row);
 			else if (row.hasJob) this.world.time.later(60_000, () => this.stall(row));
 			else this.world.time.later(60_000, () => this.crash(row));
@@ -199,6 +218,7 @@ export class N8n {
 	private end(row: Row, status: Status): void {
 		row.status = status;
 		row.waitTill = undefined;
+		if (status === 'waiting') row.waits++;
 		this.world.trace(`n8n: execution ${row.id} is ${status}`);
 		const { onEnd } = row;
 		// Whoever resumed it waits until it stops, be it only to wait again.
@@ -212,8 +232,9 @@ export class N8n {
 		const { time, random } = this.world;
 		const { activity } = time;
 		if (activity.process && !activity.process.effect()) return await new Promise(() => undefined);
-		const there = random.between(1, 5, 'query', time.count);
-		const back = random.between(1, 5, 'result', time.count);
+		const { slowestQueryMs } = this.world.history;
+		const there = random.between(1, slowestQueryMs, 'query', time.count);
+		const back = random.between(1, slowestQueryMs, 'result', time.count);
 		return await new Promise<T>((resolve, reject) => {
 			time.later(there, () => {
 				try {
@@ -282,6 +303,7 @@ export class N8n {
 			.filter(({ id }) => !startAgain || (this.starts(id) === 0 && this.hasBroken(id)))
 			.map(({ id }) => ({ json: { taskId: id, startAgain } }));
 		if (items.length === 0) return;
+		this.world.note(startAgain ? 'told to start again' : 'redelivered by the user');
 		const how = startAgain ? ', which are to start again' : '';
 		this.world.trace(`user: redelivers ${items.length} tasks${how}`);
 		this.enter('trigger', 'Again', items);
@@ -306,7 +328,11 @@ export class N8n {
 				});
 			}
 			const data = fromStored(stored);
-			data.resultData.error = { message: 'The execution was cancelled manually' } as never;
+			data.resultData.error = {
+				message: 'The execution was cancelled manually',
+				timestamp: this.world.time.wall,
+				extra: { executionId: row.id },
+			} as never;
 			await this.query(() => {
 				row.data = toStored(data);
 				this.end(row, 'canceled');
@@ -334,7 +360,9 @@ export class N8n {
 		if (!next) return false;
 		this.world.note('retried by the user');
 		// Of an execution that was stopped or killed n8n may have kept nothing but its beginning.
-		if (next.node.name === 'Start') {
+		// And where an expression gives something else each time, who retries by hand asks for another picture.
+		const { isChanging } = this.world.history.node;
+		if (next.node.name === 'Start' || (next.node.name === 'Media' && isChanging)) {
 			for (const { json } of next.data.main?.[0] ?? []) {
 				const name = itemOf(json);
 				this.asks.set(name, (this.asks.get(name) ?? 0) + 1);
@@ -408,6 +436,10 @@ export class N8n {
 			data,
 			begin: data,
 			retryOf,
+			parent: undefined,
+			resumes: 0,
+			waits: 0,
+			isKilled: false,
 			retriedBy: undefined,
 			process: undefined,
 			events: new Map(),
@@ -509,6 +541,7 @@ export class N8n {
 				definition: { nodes: code.nodes, connections: code.connections },
 				status: 'running' as const,
 				process,
+				parent: parentExecution?.executionId,
 			});
 		});
 		this.world.trace(
@@ -568,6 +601,7 @@ export class N8n {
 			if (row.status !== 'waiting') throw new Error('already being resumed');
 			row.status = 'running';
 			row.process = by;
+			row.resumes++;
 			row.waitTill = undefined;
 			row.data = toStored(stored);
 		});
@@ -663,9 +697,10 @@ export class N8n {
 		answer: (status: number, body: unknown) => void,
 		headers: Record<string, unknown> = {},
 	): void {
-		const { history, time, random } = this.world;
+		const { history, time } = this.world;
 		const doors = this.living(history.n8n === 'queue mode' ? 'webhook' : 'main');
-		const process = doors[random.between(0, doors.length - 1, 'door', time.count)];
+		// As a load balancer does it.
+		const process = doors[this.received++ % doors.length];
 		if (!process) {
 			time.later(1, () => answer(502, { message: 'Bad gateway' }));
 			return;

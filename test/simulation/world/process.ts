@@ -24,6 +24,9 @@ export class Process {
 	/** Whether it may still die: at the end of a history it may not. */
 	isMortal: () => boolean = () => true;
 
+	/** Whether what happens at present counts as an effect after which it dies. */
+	counts: () => boolean = () => true;
+
 	/**
 	 * @param nodes the package's node types, loaded for this process alone
 	 * @param death after how many effects it dies, and whether the last of them still takes place
@@ -44,7 +47,7 @@ export class Process {
 	 */
 	effect(): boolean {
 		if (this.isDead) return false;
-		if (this.death === undefined || !this.isMortal()) return true;
+		if (this.death === undefined || !this.isMortal() || !this.counts()) return true;
 		if (this.effects++ < this.death.afterEffects) return true;
 		this.die();
 		return this.death.isSeen;

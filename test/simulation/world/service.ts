@@ -23,6 +23,8 @@ export interface ServiceTask {
 	input: unknown;
 	/** The activity that created it, e.g. `execution 3`. */
 	by: string;
+	/** Whether the network made two requests of one. */
+	isTwin: boolean;
 	/** The process that was told its id, and in which event. */
 	toldTo: { process: Process | undefined; event: number } | undefined;
 }
@@ -96,6 +98,9 @@ export class Service {
 
 	/** When the limits moved, or a refusal was made up. */
 	readonly limitChanges: number[] = [];
+
+	/** When the latest of the tasks had ended whose callback was sent. */
+	private lastCalledBack = 0;
 
 	private readonly counts = { create: 0, read: 0, download: 0, callback: 0 };
 
@@ -202,6 +207,7 @@ export class Service {
 		time.later(there, () => {
 			const answer = this.answer(kind, options, activity.name, seen, trouble);
 			seen.status = answer.statusCode;
+			if (trouble === 'sent twice by the network') this.repeat(kind, options, activity.name, seen);
 			const told = () => {
 				seen.answeredAt = time.now;
 				const task = kind === 'create' ? this.taskOf(answer) : undefined;
@@ -219,6 +225,13 @@ export class Service {
 					return goOn(back, told);
 			}
 		});
+	}
+
+	/** Something between n8n and the service sends a request a second time; the answer goes nowhere. */
+	private repeat(kind: SeenRequest['kind'], options: Request, by: string, seen: SeenRequest): void {
+		const before = this.tasks.length;
+		this.properAnswer(kind, options, by, { ...seen });
+		for (const task of this.tasks.slice(before)) task.isTwin = true;
 	}
 
 	private answer(
@@ -275,6 +288,7 @@ export class Service {
 		const { time, random } = this.world;
 		const refused = this.limitReached();
 		if (refused) {
+			this.world.note(`refused: ${refused}`);
 			this.world.trace(`service: refuses ${by} ${seen.item} (${refused})`);
 			const seconds = random.between(1, 8, 'retry-after', this.seen.length);
 			if (!this.history.service.saysRetryAfter) return json(429, { message: refused });
@@ -294,6 +308,7 @@ export class Service {
 			webhookUrl: body.webhook_url,
 			input: body.input,
 			by,
+			isTwin: false,
 			toldTo: undefined,
 		};
 		this.tasks.push(task);
@@ -305,6 +320,7 @@ export class Service {
 		this.world.trace(`service: makes ${task.id} for ${task.item} (${by})`);
 		time.later(duration, () => {
 			this.world.trace(`service: ${task.id} ends with ${task.outcome}`);
+			if (task.outcome === 'FAILURE') this.world.note('task failed');
 			this.callBack(task);
 		});
 		return json(200, { taskId: task.id, ...this.talk(task) });
@@ -366,7 +382,7 @@ export class Service {
 				return;
 			case 'doubled':
 				this.deliver(task, 0, 5);
-				this.deliver(task, 0, this.world.random.between(5, 12, 'doubled', nth));
+				this.deliver(task, 0, this.world.random.between(5, 8, 'doubled', nth));
 				return;
 			case 'early':
 				// The task is said to be finished before the endpoint that reads it knows.
@@ -376,7 +392,11 @@ export class Service {
 				this.deliver(task, 0, 30_000);
 				return;
 		}
-		this.deliver(task, 0, this.world.random.between(1, 300, 'callback', nth));
+		const delay = this.world.random.between(1, 300, 'callback', nth);
+		this.deliver(task, 0, delay);
+		if (!this.history.service.sendsTwice) return;
+		this.world.note('callback doubled');
+		this.deliver(task, 0, delay + this.world.random.between(0, 3, 'twice', nth));
 	}
 
 	/** Somebody who has seen a callback address, but not all of its token, makes a callback up. */
@@ -399,6 +419,8 @@ export class Service {
 	private deliver(task: ServiceTask, attempt: number, delay: number): void {
 		const pause = [5_000, 20_000, 60_000][attempt];
 		this.world.time.later(delay, () => {
+			if (task.endsAt < this.lastCalledBack) this.world.note('callback reordered');
+			this.lastCalledBack = Math.max(this.lastCalledBack, task.endsAt);
 			let isOver = false;
 			const end = (status: number) => {
 				if (isOver) return;

@@ -62,6 +62,7 @@ export function nodesOf(history: History, events: TriggerEvents): INode[] {
 						additionalInput: '={{ JSON.stringify({ seed: Math.random() }) }}',
 					}),
 					...(media.downloads && { downloadResults: true }),
+					...(media.retryFailed > 0 && { retryFailed: media.retryFailed }),
 				},
 			},
 			{ credentials, onError: media.onError, ...retryOnFail(media.maxTries) },

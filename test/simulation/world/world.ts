@@ -25,6 +25,9 @@ export class World {
 	/** Which faults have really happened. */
 	readonly faults = new Set<string>();
 
+	/** What was not as the contract wants it, since n8n allows no better. */
+	readonly exceptions = new Set<string>();
+
 	readonly lines: string[] = [];
 
 	readonly logs: LogLine[] = [];
