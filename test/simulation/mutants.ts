@@ -134,7 +134,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'the beginning of a token is enough',
-		file: `${N}callback/callbackUrl.ts`,
+		file: `${N}callback/callbackToken.ts`,
 		search: 'return given.length === right.length && timingSafeEqual(given, right);',
 		replacement:
 			'return given.length <= right.length && timingSafeEqual(given, right.subarray(0, given.length));',

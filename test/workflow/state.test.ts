@@ -3,7 +3,8 @@ import { createRunExecutionData } from 'n8n-workflow';
 import { WebhookContext } from 'n8n-core';
 import nock from 'nock';
 
-import { callbackAddress, isTokenValid } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { admitResume } from '../../nodes/MediaGeneration/callback/resumeGate';
 import { SuspendedRuns } from '../../nodes/MediaGeneration/callback/runProgress';
 import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';

@@ -7,7 +7,7 @@ import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { forbiddenAddress } from '../shared/requestError';
-import { TOKEN_PARAMETER } from './callbackUrl';
+import { TOKEN_PARAMETER } from './callbackToken';
 
 /** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */
 const TRIGGER_TIMEOUT_MS = 30_000;

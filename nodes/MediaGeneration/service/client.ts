@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
-import { CallbackTokens } from './callbackTokens';
+import { CallbackTokens } from './redactTokens';
 import { retryAfterMs } from './retryAfter';
 import { ServiceError } from './serviceError';
 import { findServiceMessage } from './serviceMessage';

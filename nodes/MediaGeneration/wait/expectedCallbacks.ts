@@ -1,6 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { TOKEN_PARAMETER } from '../callback/callbackUrl';
+import { TOKEN_PARAMETER } from '../callback/callbackToken';
 import type { CreatePlan } from '../plan/itemPlan';
 import { attempt } from '../shared/attempt';
 import { leaveBehind } from './subExecution';

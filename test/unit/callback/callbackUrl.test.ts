@@ -1,10 +1,7 @@
 import { createHmac } from 'node:crypto';
 
-import {
-	callbackAddress,
-	callbackToken,
-	isTokenValid,
-} from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken, isTokenValid } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 
 const KEY = 'sk-live-secret';
 const PATH = '/webhook/3f1c2a/callback';

@@ -3,7 +3,7 @@ import type { IDataObject, INodeExecutionData, IWebhookData } from 'n8n-workflow
 import { createRunExecutionData } from 'n8n-workflow';
 import nock from 'nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { admitResume } from '../../../nodes/MediaGeneration/callback/resumeGate';
 import { SuspendedRuns } from '../../../nodes/MediaGeneration/callback/runProgress';
 import { pendingItem } from '../../../nodes/MediaGeneration/callback/suspension';

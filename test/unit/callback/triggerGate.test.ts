@@ -1,6 +1,6 @@
 import nock from 'nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import {
 	START_AGAIN_HEADER,
 	startAgainHeader,

@@ -1,4 +1,4 @@
-import { CallbackTokens } from '../../../nodes/MediaGeneration/service/callbackTokens';
+import { CallbackTokens } from '../../../nodes/MediaGeneration/service/redactTokens';
 
 const TOKEN = 'a1'.repeat(32);
 const OTHER = 'b2'.repeat(32);
