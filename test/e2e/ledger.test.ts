@@ -79,7 +79,7 @@ async function latest({ id: workflowId }: Target) {
 async function retryLatest(target: Target) {
 	const { client } = stage;
 	const { id } = await latest(target);
-	expect((await client.getExecution(id)).status).toBe('error');
+	expect((await client.waitForExecution(id)).status).toBe('error');
 	return await client.waitForExecution(await client.retryExecution(id));
 }
 

@@ -14,6 +14,9 @@ export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
 /** Part of n8n 2, and not of n8n 1, which may resume a suspended execution more than once. */
 const SINCE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';
 
+/** Part of those that look for executions whose sub-execution has ended: 2.41, and the last of 2.39. */
+const SINCE_N8N_LOOKS = 'WAIT_FOR_SUB_EXECUTION';
+
 const OTHERS =
 	"Choose 'Wait by Polling' or 'Return Immediately' in 'Completion'. No task was created.";
 
@@ -33,12 +36,21 @@ export function checkSuspendable(context: IExecuteFunctions): void {
 		);
 	}
 	const limit = timeLimitOf(context);
-	if (typeof limit === 'number' && limit > 0) warnOfLimit(context, limit);
+	if (typeof limit === 'number' && limit > 0) {
+		warn(
+			context,
+			`This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution where the tasks take longer. Raise it in the settings of the workflow.`,
+		);
+	}
+	if (!(SINCE_N8N_LOOKS in n8nWorkflow)) {
+		warn(
+			context,
+			"Before 2.41, n8n may let the items out early where it restarts during the wait: with 'timedOut' and their task ids, which Task → Wait takes. Update n8n, or look at 'timedOut' behind this node.",
+		);
+	}
 }
 
-/** n8n counts the wait, and cancels an execution that is to go on after that. */
-function warnOfLimit(context: IExecuteFunctions, seconds: number): void {
-	const message = `This workflow has a time limit of ${seconds} s, and n8n counts the wait: it cancels the execution where the tasks take longer. Raise it in the settings of the workflow.`;
+function warn(context: IExecuteFunctions, message: string): void {
 	context.logger.warn(`${context.getNode().name}: ${message}`);
 	context.addExecutionHints?.({ message, type: 'warning', location: 'outputPane' });
 }

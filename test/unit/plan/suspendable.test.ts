@@ -1,5 +1,3 @@
-import type * as N8nWorkflow from 'n8n-workflow';
-
 import { checkSuspendable } from '../../../nodes/MediaGeneration/plan/suspendable';
 import { API_KEY, executeContext } from '../../workflow/engine';
 
@@ -45,16 +43,30 @@ it('suspends where n8n does not tell its settings', () => {
 	expect(() => checkSuspendable(context)).not.toThrow();
 });
 
-it('refuses n8n 1, which may resume an execution more than once', () => {
+/** @param missing what the `n8n-workflow` of an older n8n does not have */
+function checkWithout(missing: string, context: ReturnType<typeof contextWith>['context']) {
 	jest.isolateModules(() => {
 		jest.doMock('n8n-workflow', () => {
-			const { validateWorkflowHasTriggerLikeNode: _, ...ofN8n1 } =
-				jest.requireActual<typeof N8nWorkflow>('n8n-workflow');
-			return ofN8n1;
+			const { [missing]: _, ...older } =
+				jest.requireActual<Record<string, unknown>>('n8n-workflow');
+			return older;
 		});
-		const { checkSuspendable: check } = jest.requireActual<{
-			checkSuspendable: typeof checkSuspendable;
-		}>('../../../nodes/MediaGeneration/plan/suspendable');
-		expect(() => check(contextWith({}).context)).toThrow('needs n8n 2 or later');
+		jest
+			.requireActual<{ checkSuspendable: typeof checkSuspendable }>(
+				'../../../nodes/MediaGeneration/plan/suspendable',
+			)
+			.checkSuspendable(context);
 	});
+}
+
+it('refuses n8n 1, which may resume an execution more than once', () => {
+	expect(() => checkWithout('validateWorkflowHasTriggerLikeNode', contextWith({}).context)).toThrow(
+		'needs n8n 2 or later',
+	);
+});
+
+it('warns of an n8n that does not look for executions whose sub-execution has ended', () => {
+	const { context, hints } = contextWith({});
+	checkWithout('WAIT_FOR_SUB_EXECUTION', context);
+	expect(hints).toEqual([expect.stringContaining('Before 2.41')]);
 });
