@@ -1,7 +1,7 @@
 import { AccountLimits } from '../../nodes/MediaGeneration/create/accountLimits';
 import type { RateRule, Rules, Steps } from './account';
 import { Oracle } from './oracle';
-import { simulate, type TaskMs } from './simulate';
+import { POLL_MS, simulate, type TaskMs } from './simulate';
 
 const SECOND = 1000;
 
@@ -193,7 +193,12 @@ export function run(cell: Cell): Result {
 	// Chance that is the same in every run.
 	let seed = 7;
 	const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
-	const ours = simulate(rules, tasks.ms, items, new AccountLimits(items, items, 0, random));
+	const ours = simulate(
+		rules,
+		tasks.ms,
+		items,
+		new AccountLimits(items, items, POLL_MS, 0, random),
+	);
 	return { ...cell, ...ours, oracleMs: oracle.ms };
 }
 

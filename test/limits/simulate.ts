@@ -3,7 +3,7 @@ import { type Rules, SimulatedAccount } from './account';
 /** A create is answered after this time, milliseconds; the service decides in the middle of it. */
 export const CREATE_MS = 50;
 const READ_MS = 25;
-const POLL_MS = 2000;
+export const POLL_MS = 2000;
 /** Between two creates, as the run keeps it. */
 const GAP_MS = 4;
 const MAX_EVENTS = 1_000_000;
@@ -17,7 +17,7 @@ export interface Policy<Ticket> {
 	send(now: number): Ticket;
 	accepted(ticket: Ticket, now: number): void;
 	refused(ticket: Ticket, now: number, retryAfterMs: number | undefined): void;
-	finished(now: number): void;
+	finished(now: number, takenAt: number): void;
 	/** Moments at which to ask again. */
 	readonly wakes?: readonly number[];
 }
@@ -121,7 +121,8 @@ export function simulate<Ticket>(
 			agenda.add(now + CREATE_MS / 2, () => {
 				if (answer.taken) {
 					policy.accepted(ticket, now);
-					agenda.add(knownAt(endsAt), end);
+					const takenAt = now;
+					agenda.add(knownAt(endsAt), () => end(takenAt));
 				} else {
 					refusals++;
 					left++;
@@ -136,9 +137,9 @@ export function simulate<Ticket>(
 		const reads = Math.max(0, Math.ceil((endsAt - firstReadAt) / (POLL_MS + READ_MS)));
 		return firstReadAt + reads * (POLL_MS + READ_MS) + READ_MS / 2;
 	};
-	const end = () => {
+	const end = (takenAt: number) => {
 		finished++;
-		policy.finished(now);
+		policy.finished(now, takenAt);
 		sendDue();
 	};
 

@@ -166,17 +166,14 @@ describe('an account with a limit', () => {
 		const items = batch(...times);
 		const { output } = await on.run(imageNode({ maxInFlight: 40 }), items);
 		expectAll(output, items);
-		// Six to find out and one for ten tasks are wanted. With tasks shorter than a poll interval it is two more, and where
-		// they take very different times up to 19: their ends tell less of what the account allows.
-		const most = times.length > 1 ? 19 : times[0] === SECOND ? 12 : 10;
+		// Six to find out and one for ten tasks. Where ten places meet very different times, a place that is asked for and
+		// given may be that of a task that has ended unseen: then it is four more.
+		const most = times.length > 1 && limit === 10 ? 14 : 10;
 		expect(refusals()).toBeLessThanOrEqual(most);
 		// Tasks are found finished at a read, up to two seconds later than they are.
 		const longest = times.reduce((sum, time) => sum + Math.ceil(time / 2000) * 2000 + 200, 0);
 		const serial = (longest * 40) / times.length / limit;
-		// Where few places meet very different times, ends of tasks are taken for a rate of creates: measured 242 s, and not
-		// the 130 s that would do.
-		const slack = limit === 3 && times.length > 1 ? 2.5 : 1.3;
-		expect(Date.now() - startedAt).toBeLessThan(serial * slack + 40 * SECOND);
+		expect(Date.now() - startedAt).toBeLessThan(serial * 1.3 + 40 * SECOND);
 	});
 
 	it.each([1, 3, 10])('of %d, all of it held by others for five minutes', async (limit) => {

@@ -1,5 +1,6 @@
 import { ConcurrencyLimit } from './concurrencyLimit';
-import { Refusal } from './refusal';
+import { Refusal, type Sent } from './refusal';
+import { RefusalBudget } from './refusalBudget';
 import { RequestRate } from './requestRate';
 import { SendWindow, SMALL_BATCH } from './sendWindow';
 
@@ -10,11 +11,9 @@ const MIN_RETRY_AFTER_MS = 100;
 const MAX_PAUSE_MS = 30_000;
 
 /** A place for one create. */
-export interface Ticket {
+export interface Ticket extends Sent {
 	/** Refusals before it; what was under way at a refusal says nothing new. */
 	readonly refusals: number;
-	/** Unfinished tasks when it was sent. */
-	readonly unfinished: number;
 	/** Whether it asks for a place more than is known of. */
 	readonly asks: boolean;
 	/** Whether it was sent because a time had come. */
@@ -25,13 +24,12 @@ export interface Ticket {
  * When to send the next create. The service publishes neither how many tasks an account may have unfinished nor how
  * often it may ask (specification, section 8). A refusal may be either's, or a passing trouble: what happens next
  * tells them apart. If the end of a task lets in again, it was the number of tasks; if time alone does, the rate or an
- * accident, which differ by whether it comes again.
+ * accident, which differ by whether it comes again. That a task has ended is known a read later, so what time seems to
+ * let in counts when it is certain that nothing had ended unseen.
  *
  * Only decides: time and chance are handed in, nothing is awaited. Times are milliseconds of the clock.
  */
 export class AccountLimits {
-	readonly places = new ConcurrencyLimit();
-
 	readonly rate: RequestRate;
 
 	/** How many times in a row it could not connect. */
@@ -39,54 +37,46 @@ export class AccountLimits {
 
 	private unfinished = 0;
 	private sending = 0;
-	private taken = 0;
-	private refusals = 0;
 
 	/** Refusals that taught something. */
 	private understood = 0;
 	private question: Refusal | undefined;
-	private doubts = 0;
 
+	private readonly places: ConcurrencyLimit;
+	private readonly budget: RefusalBudget;
 	private readonly window: SendWindow;
-	private firstTakenAt: number | undefined;
-	private taskMs: number | undefined;
 
 	/**
 	 * @param maxInFlight how many tasks the user lets be unfinished at once
 	 * @param items how many creates there are: one in ten may be refused
+	 * @param pollIntervalMs a task is read so often
 	 * @param startedAt now
 	 * @param random for the jitter, from 0 to 1
 	 */
 	constructor(
 		private readonly maxInFlight: number,
 		private readonly items: number,
-		private readonly startedAt: number,
+		pollIntervalMs: number,
+		startedAt: number,
 		private readonly random: () => number = Math.random,
 	) {
 		this.rate = new RequestRate(startedAt);
+		this.places = new ConcurrencyLimit(pollIntervalMs);
+		this.budget = new RefusalBudget(items, startedAt);
 		this.window = new SendWindow(items);
 	}
 
 	/** @returns when the next create may be sent, or earlier; Infinity: not before something happens */
 	nextAt(now: number): number {
-		const inFlight = this.unfinished + this.sending;
-		if (inFlight >= this.maxInFlight) return Infinity;
-		if (this.question) {
-			const { pausedUntil } = this.rate;
-			return this.sending > 0 ? Infinity : this.question.nextAt(this.unfinished, pausedUntil);
-		}
-		if (this.sending >= this.mostUnderWay) return Infinity;
-		const at = this.rate.nextAt(now);
-		if (inFlight < this.places.known) return at;
-		if (inFlight > this.places.known || this.sending > 0) return Infinity;
-		return Math.max(at, this.places.askAt(this.allowance >= 1));
+		this.review(now);
+		return Math.min(this.sendAt(now), this.places.certain.settlesAt);
 	}
 
 	send(now: number): Ticket {
 		const isLook = this.question !== undefined && now >= this.question.lookAt;
 		const asks = !this.question && this.unfinished + this.sending >= this.places.known;
 		this.sending++;
-		this.rate.sent(now, this.allowance >= 1, this.question !== undefined);
+		this.rate.sent(now, this.budget.hasOne, this.question !== undefined);
 		return { refusals: this.understood, unfinished: this.unfinished, asks, isLook };
 	}
 
@@ -94,30 +84,25 @@ export class AccountLimits {
 	accepted(ticket: Ticket, now: number): void {
 		this.sending--;
 		this.unfinished++;
-		this.taken++;
 		this.unreachable = 0;
-		this.firstTakenAt ??= now;
+		this.budget.accepted(now);
 		this.rate.accepted();
-		this.places.accepted(this.unfinished);
+		this.places.accepted(this.unfinished, now);
 		const { question } = this;
 		if (ticket.refusals !== this.understood) {
 			if (question) question.unfinished = Math.max(question.unfinished, this.unfinished);
 			return;
 		}
 		this.window.accepted();
-		if (question) {
-			this.answer(ticket, now, question);
-		} else if (ticket.asks) {
-			this.places.lift();
-			this.window.open(1);
-		}
+		if (question) this.answer(ticket, now, question);
+		else if (ticket.asks) this.places.gave();
 	}
 
 	/** The service certainly did not take the task, and says so. */
 	refused(ticket: Ticket, now: number, retryAfterMs = 0): void {
 		this.sending--;
-		this.refusals++;
 		this.unreachable = 0;
+		this.budget.refused();
 		this.rate.returned();
 		const isAsked = retryAfterMs >= MIN_RETRY_AFTER_MS;
 		if (isAsked) this.rate.pause(now + retryAfterMs);
@@ -128,15 +113,17 @@ export class AccountLimits {
 		}
 		this.understood++;
 		if (!this.question && (ticket.asks || this.places.isClimbing)) {
-			this.places.asked(this.unfinished, now, this.patience(now), isAsked ? retryAfterMs : 0);
+			// A task may have ended while it was under way.
+			const level = Math.max(ticket.unfinished, this.unfinished);
+			const patienceMs = this.budget.patience(now, this.unfinished);
+			this.places.asked(level, now, patienceMs, isAsked ? retryAfterMs : 0);
 			return;
 		}
 		if (!this.question) this.rate.refused(now);
-		this.question ??= new Refusal(now, this.unfinished, this.places.known);
-		this.question.again(this.unfinished, now);
-		this.question.tryAt = this.tryAt(this.question);
-		this.question.lookAt = this.nextLook(this.question, now, isAsked);
-		this.question.postpone(this.rate.pausedUntil);
+		const question = (this.question ??= new Refusal(now, this.unfinished, this.places.known));
+		question.again(ticket, this.unfinished, now);
+		question.tryAt = this.tryAt(question);
+		question.lookAt = Math.max(this.nextLook(question, now, isAsked), this.rate.pausedUntil);
 	}
 
 	/** No connection came about: that says nothing of the account. */
@@ -160,65 +147,90 @@ export class AccountLimits {
 		this.unfinished++;
 	}
 
-	/** A task has ended at the service, or is not waited for any more. */
-	finished(now: number): void {
+	/**
+	 * A task has ended at the service, or is not waited for any more.
+	 *
+	 * @param takenAt when the service took it, where this run created it
+	 */
+	finished(now: number, takenAt = -Infinity): void {
 		this.unfinished--;
-		const { question } = this;
-		if (question && question.extra > 0) {
-			// The one that was let in has taken its place. Where that is so once more, time is the simpler reason.
-			if (this.doubts++ > 0 && question.hasRecurred) this.wasTime(question, now);
-			else this.wasPlaces(question.levelBefore(this.unfinished), now);
-		}
-		this.places.shorten(this.patience(now));
-		if (this.firstTakenAt !== undefined) this.taskMs ??= now - this.firstTakenAt;
+		this.places.certain.finished(takenAt);
+		this.places.shorten(this.budget.patience(now, this.unfinished));
+		this.budget.finished(now);
 	}
 
-	/** Refusals that can be afforded: six, and one for ten tasks, the half of these before the first is created. */
-	private get allowance(): number {
-		return 6 + Math.min(this.items, this.items / 2 + this.taken) / 10 - this.refusals;
+	private sendAt(now: number): number {
+		const { question, places, rate } = this;
+		const inFlight = this.unfinished + this.sending;
+		if (inFlight >= this.maxInFlight) return Infinity;
+		if (question) {
+			return this.sending > 0 ? Infinity : question.nextAt(this.unfinished, rate.pausedUntil);
+		}
+		if (this.sending >= this.mostUnderWay) return Infinity;
+		const at = rate.nextAt(now);
+		if (inFlight < places.known) return at;
+		if (this.sending > 0 || (inFlight > places.known && !places.isAsking)) return Infinity;
+		if (places.isAsking) return at;
+		return Math.max(at, places.askAt(this.budget.hasOne));
+	}
+
+	/** What has become certain meanwhile. */
+	private review(now: number): void {
+		const { places, question } = this;
+		places.certain.settle(now);
+		if (!question) {
+			if (places.review(now)) this.window.open(1);
+		} else if (question.extra > 0 && places.certain.value > question.level) {
+			this.wasTime(question, now);
+		} else if (question.isExplained(now)) {
+			this.wasPlaces(question, now);
+		}
 	}
 
 	private get mostUnderWay(): number {
-		if (this.rate.isKnown) return Math.max(2, this.rate.mostUnderWay);
-		return this.window.most(this.places.isLast ? this.places.known : Infinity);
+		const { places, rate, window } = this;
+		if (rate.isKnown) return Math.max(2, rate.mostUnderWay);
+		return window.most(places.isLast ? places.known : Infinity);
 	}
 
 	/** The service lets in again. */
 	private answer(ticket: Ticket, now: number, question: Refusal): void {
-		const isExtra = ticket.unfinished >= question.unfinished;
-		if (isExtra && !question.letIn(now, this.unfinished, this.rate.isKnown)) {
-			question.postpone(this.rate.pausedUntil);
+		if (ticket.unfinished < question.level) {
+			if (this.isTime(ticket, question)) this.wasTime(question, now);
+			else this.wasPlaces(question, now);
 			return;
 		}
-		if (isExtra || this.isTime(ticket, question)) this.wasTime(question, now);
-		else this.wasPlaces(Math.max(question.unfinished, this.unfinished), now);
+		const isFree = question.level < this.places.certain.value;
+		const isTime = question.letIn(now, this.unfinished, this.rate.isKnown || isFree);
+		if (isTime) this.wasTime(question, now);
+		else question.postpone(this.rate.pausedUntil);
 	}
 
 	/** Whether it was time, though a task has ended meanwhile as well. */
 	private isTime({ isLook }: Ticket, { unfinished, count }: Refusal): boolean {
 		if (this.places.isLast) return false;
-		if (unfinished < this.places.proven && this.rate.lessons > 0) return true;
+		if (this.places.hasHeld(unfinished) && this.rate.lessons > 0) return true;
 		return isLook && count === 1 && (this.rate.isKnown || this.rate.pausedUntil > -Infinity);
 	}
 
 	private wasTime(question: Refusal, now: number): void {
 		this.question = undefined;
-		this.places.restore(Math.max(question.knownBefore, this.unfinished));
+		this.places.restore(this.unfinished > question.knownBefore ? Infinity : question.knownBefore);
 		this.rate.learn(now, question.lesson(now));
 		if (!this.rate.isKnown) this.window.open(question.count > 1 ? 1 : this.window.first);
 	}
 
-	private wasPlaces(known: number, now: number): void {
+	private wasPlaces(question: Refusal, now: number): void {
 		this.question = undefined;
-		this.places.learn(known, now, this.patience(now));
-		this.window.open(2, true);
+		const known = question.extra > 0 ? question.level : Math.max(question.level, this.unfinished);
+		this.places.learn(known, now, this.budget.patience(now, this.unfinished), question.since);
+		this.window.open(this.places.hasFallen ? 1 : 2, !this.places.hasFallen);
 	}
 
-	private tryAt({ count }: Refusal): number {
-		if (this.rate.lessons > 0 && !this.places.isLast) {
-			return count > 1 && this.unfinished > 0.9 * this.places.proven ? this.unfinished - 1 : -1;
-		}
-		return count === 1 ? this.unfinished - 1 : Math.floor(this.unfinished / 3);
+	/** At how many unfinished tasks to send though no time has come: not at all where it is likely the rate. */
+	private tryAt({ count, hasTried }: Refusal): number {
+		if (count === 1 && this.rate.lessons > 0 && !this.places.isLast) return -1;
+		return hasTried ? Math.floor(this.unfinished / 3) : this.unfinished - 1;
 	}
 
 	private nextLook(question: Refusal, now: number, isAsked: boolean): number {
@@ -233,16 +245,5 @@ export class AccountLimits {
 			isSmall: this.items < SMALL_BATCH,
 			chance: this.random(),
 		});
-	}
-
-	/** How long to wait until one more is asked for: what is lost by it is little against the whole, and so are refusals. */
-	private patience(now: number): number {
-		const taskMs = this.taskMs ?? now - (this.firstTakenAt ?? now);
-		const restMs = ((this.items - this.taken) / Math.max(1, this.unfinished)) * taskMs;
-		return Math.max(
-			500,
-			0.2 * (now - this.startedAt + taskMs),
-			restMs / (2 * Math.max(0, this.allowance) + 1),
-		);
 	}
 }

@@ -139,9 +139,13 @@ export class CreateQueue {
 		this.wake();
 	}
 
-	/** An accepted task has ended at the service, or is not waited for any more. */
-	finished(): void {
-		this.limits.finished(this.clock.now());
+	/**
+	 * An accepted task has ended at the service, or is not waited for any more.
+	 *
+	 * @param takenAt when it was accepted, where this run created it; milliseconds of the clock
+	 */
+	finished(takenAt?: number): void {
+		this.limits.finished(this.clock.now(), takenAt);
 		this.quietSince = undefined;
 		this.hopeless = undefined;
 		this.wake();

@@ -1,16 +1,15 @@
 import type { RateLesson } from './requestRate';
 
 /** Seconds after which to look again, since windows of time have natural lengths; fewer where few can be refused. */
-const LOOKS = [1, 2.5, 5, 10, 30, 60];
+const LOOKS = [1, 3, 10, 60];
 const FEW_LOOKS = [1, 10, 60];
 const FEWEST_LOOKS = [1, 10];
 
 /** From here on a task may have ended meanwhile that nobody knows of yet: it is read every few seconds. */
-const LONG_WAIT_MS = 5_000;
-const UNTIL_KNOWN_MS = 2_500;
+const LONG_WAIT_MS = 2_200;
 
-/** So often in a row the rhythm in which one was let in may be refused. */
-const MAX_IN_RHYTHM = 4;
+/** Where nobody is let in though nothing is unfinished, it looks at least so often. */
+const LONGEST_EMPTY_MS = 30_000;
 
 /** What is known besides when the next look is chosen. */
 export interface Surroundings {
@@ -24,10 +23,19 @@ export interface Surroundings {
 	chance: number;
 }
 
+/** A create under way. */
+export interface Sent {
+	/** Unfinished tasks when it was sent. */
+	readonly unfinished: number;
+}
+
 /** A refusal that is not understood yet: will time end it, or the end of a task? */
 export class Refusal {
 	/** Refused looks, the first refusal included. */
 	count = 0;
+
+	/** Whether another was refused though a task had ended. */
+	hasTried = false;
 
 	/** When to look again whether the service lets in. */
 	lookAt: number;
@@ -38,12 +46,12 @@ export class Refusal {
 	/** Let in since, without a task that is known to have ended. */
 	extra = 0;
 
+	private levelBefore = 0;
 	private firstExtraAt = 0;
 	private refusedSinceExtra = 0;
+	private lastExtraAt = 0;
 	private lastAt: number;
-
-	/** Unfinished tasks before the first extra one. */
-	private level = 0;
+	private hasLookedEmpty = false;
 
 	/**
 	 * @param since now
@@ -59,14 +67,24 @@ export class Refusal {
 		this.lastAt = since;
 	}
 
+	/** So many tasks may be unfinished, if that is what refuses. */
+	get level(): number {
+		return this.extra > 0 ? this.levelBefore : this.unfinished;
+	}
+
+	/** @returns whether those who were let in have taken the places of tasks that had ended unseen: now it is known */
+	isExplained(now: number): boolean {
+		return this.refusedSinceExtra > 0 && now > this.lastExtraAt + LONG_WAIT_MS + 100;
+	}
+
 	/** @returns when to send the next create */
 	nextAt(unfinished: number, pausedUntil: number): number {
-		if (unfinished >= this.unfinished || unfinished > this.tryAt) return this.lookAt;
+		if (unfinished >= this.level || unfinished > this.tryAt) return this.lookAt;
 		return Math.max(pausedUntil, this.count > 1 ? this.lastAt + 300 : -Infinity);
 	}
 
-	again(unfinished: number, now: number): void {
-		this.count++;
+	again(sent: Sent, unfinished: number, now: number): void {
+		if (this.count++ > 0 && sent.unfinished < this.unfinished) this.hasTried = true;
 		this.lastAt = now;
 		this.unfinished = unfinished;
 		if (this.extra > 0) this.refusedSinceExtra++;
@@ -84,33 +102,22 @@ export class Refusal {
 	/**
 	 * One was let in though no task is known to have ended.
 	 *
-	 * @param isRateKnown whether a single one says enough
-	 * @returns whether it is certain that time let it in: it may have taken the place of a task that has ended
+	 * @param isEnough whether a single one says enough
+	 * @returns whether time let it in: it may have taken the place of a task that has ended unseen
 	 */
-	letIn(now: number, unfinished: number, isRateKnown: boolean): boolean {
-		if (this.extra++ === 0) {
+	letIn(now: number, unfinished: number, isEnough: boolean): boolean {
+		if (this.extra === 0) {
 			this.firstExtraAt = now;
-			this.level = this.unfinished;
+			this.levelBefore = this.unfinished;
 		}
-		const isCertain =
-			this.isLong && this.count > 1 && this.level > 0
-				? now - this.firstExtraAt >= UNTIL_KNOWN_MS
-				: this.extra > 1 || isRateKnown;
-		if (!isCertain) {
-			this.unfinished = unfinished;
-			this.lookAt = -Infinity;
-		}
-		return isCertain;
-	}
-
-	/** Whether it was refused again after one was let in. */
-	get hasRecurred(): boolean {
-		return this.refusedSinceExtra > 0;
-	}
-
-	/** So many were let in before, where an extra one has taken the place of a task that had ended. */
-	levelBefore(unfinished: number): number {
-		return this.isLong ? this.level : unfinished + 1;
+		this.extra++;
+		this.lastExtraAt = now;
+		const isLong = this.firstExtraAt - this.since > LONG_WAIT_MS;
+		const mayHaveEnded = isLong && this.count > 1 ? this.levelBefore : isEnough ? 0 : 1;
+		if (this.extra > mayHaveEnded) return true;
+		this.unfinished = unfinished;
+		this.lookAt = -Infinity;
+		return false;
 	}
 
 	lesson(now: number): RateLesson {
@@ -118,30 +125,32 @@ export class Refusal {
 			looks: this.count - this.refusedSinceExtra,
 			startedAt: this.extra > 1 ? this.firstExtraAt : now,
 			taken: Math.max(1, this.extra),
-			perMs: this.hasRecurred ? this.extra / (now - this.since) : undefined,
+			perMs: this.refusedSinceExtra > 0 ? this.extra / (now - this.since) : undefined,
 		};
 	}
 
 	/** @returns the next look by the clock, ever more seldom */
 	nextLook(now: number, unfinished: number, around: Surroundings): number {
 		if (this.extra > 0) {
-			const took = this.firstExtraAt - this.since;
-			const regular = Math.max(200, this.refusedSinceExtra > 1 ? took / 2 : took);
-			// So short a rhythm must show soon that it is right: it was not time that let in, then.
-			return now + regular * 2 ** Math.max(0, this.refusedSinceExtra - MAX_IN_RHYTHM);
+			const regular = Math.max(200, this.firstExtraAt - this.since);
+			return now + regular * 2 ** Math.max(0, this.refusedSinceExtra - 1);
 		}
+		const isEmpty = unfinished === 0;
+		if (isEmpty && !this.hasLookedEmpty) {
+			this.hasLookedEmpty = true;
+			return now + 1050;
+		}
+		const latest = isEmpty ? now + LONGEST_EMPTY_MS : Infinity;
 		const looks = around.isSmall ? FEWEST_LOOKS : around.wasPlaces ? FEW_LOOKS : LOOKS;
 		const soonest = now + Math.max(400, (now - this.since) / 3);
 		const moments = looks.flatMap((seconds) => {
 			const ms = 1000 * seconds * (1 + 0.02 * around.chance) + 100;
 			return [around.begunAt + ms, this.since + ms].filter((moment) => moment > soonest);
 		});
-		if (moments.length > 0) return moments.reduce((least, moment) => Math.min(least, moment));
-		if (unfinished === 0) return now + 30_000;
-		return now + Math.max(around.isSmall ? 300_000 : 60_000, 2 * (now - this.since));
-	}
-
-	private get isLong(): boolean {
-		return this.firstExtraAt - this.since > LONG_WAIT_MS;
+		const last = now + Math.max(around.isSmall ? 300_000 : 60_000, 2 * (now - this.since));
+		return Math.min(
+			latest,
+			moments.reduce((least, at) => Math.min(least, at), moments[0] ?? last),
+		);
 	}
 }

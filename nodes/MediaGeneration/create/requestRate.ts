@@ -113,6 +113,7 @@ export class RequestRate {
 		this.refill(now);
 		this.tokens--;
 		this.sentInCycle++;
+		if (this.tokens >= 0.5) return;
 		if (this.perMs === undefined) return;
 		this.perMs = Math.min(MAX_PER_MS, this.perMs * (1 + this.growth(this.perMs, now, mayGrow)));
 	}
@@ -170,7 +171,7 @@ export class RequestRate {
 			this.before = { taken: 0, ms: 0 };
 			this.burstMs = FIRST_BURST_MS;
 			this.isFirstGuess = true;
-			this.perMs = lesson.perMs;
+			this.perMs ??= lesson.perMs;
 			this.tokens = 0;
 			this.tokensAt = now;
 		}

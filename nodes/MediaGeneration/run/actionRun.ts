@@ -113,15 +113,14 @@ class Run {
 		this.goesOn = this.isTool || goesOn({ ifSomeFail, continues: this.continues });
 		this.triesLeft = countTry(context);
 		this.signal = context.getExecutionCancelSignal();
-		const pollIntervalMs = plan.items.reduce(
-			(least, item) => ('kind' in item ? Math.min(least, item.pollIntervalMs) : least),
-			Infinity,
-		);
+		const intervals = plan.items.map((item) => ('kind' in item ? item.pollIntervalMs : undefined));
+		const least = intervals.reduce((a: number, b) => Math.min(a, b ?? a), Infinity);
+		const most = intervals.reduce((a: number, b) => Math.max(a, b ?? a), 0);
 		this.batch = new BatchTimes(clock, plan.maxInFlight);
 		const gap = new RequestGap(clock);
-		const pace = new ReadPace(gap, pollIntervalMs, Math.min(plan.maxInFlight, plan.items.length));
+		const pace = new ReadPace(gap, least, Math.min(plan.maxInFlight, plan.items.length));
 		const stopCreating = () => this.stopCreating();
-		const limits = new AccountLimits(plan.maxInFlight, plan.items.length, clock.now());
+		const limits = new AccountLimits(plan.maxInFlight, plan.items.length, most, clock.now());
 		this.queue = new CreateQueue(clock, limits, gap, this.signal);
 		this.created = createdTasks(journal);
 		const reader = new TaskReader(context, client, this.created, clock, this.signal);

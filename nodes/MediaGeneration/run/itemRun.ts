@@ -124,7 +124,7 @@ export class ItemRun {
 		const brought = await attempt(async () => await this.bring(item, task, times));
 		// First, so that no other item gets the place.
 		if ('error' in brought) this.parts.stopCreating();
-		this.parts.queue.finished();
+		this.parts.queue.finished(times.createdAt);
 		if ('value' in brought) return brought.value;
 		const { taskId, sent, record } = task;
 		throw ofTask(brought.error, taskId, { ...pendingJson(taskId, sent), record });

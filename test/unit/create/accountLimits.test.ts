@@ -7,7 +7,6 @@ import {
 	mostRefusals,
 	ratioOf,
 	run,
-	UNEQUAL_TASKS,
 } from '../../limits/cells';
 import shortfalls from '../../limits/shortfalls.json';
 import { simulate } from '../../limits/simulate';
@@ -38,23 +37,22 @@ describe('against an oracle that knows the limits of every moment', () => {
 		expect(worse.map(describeCell)).toEqual([]);
 	});
 
-	it('few cells are outside where all tasks take the same time', () => {
-		const equal = results.filter(({ family }) => !family.endsWith(UNEQUAL_TASKS));
-		expect(equal.filter((cell) => !isWithin(cell)).length).toBeLessThan(equal.length / 10);
+	it('few cells are outside', () => {
+		expect(results.filter((cell) => !isWithin(cell)).length).toBeLessThan(0.07 * results.length);
 	});
 });
 
 it.each([1, 7, 40])(
 	'never has more than %d tasks unfinished where the user allows no more',
 	(most) => {
-		const limits = new AccountLimits(most, 200, 0, () => 0.5);
+		const limits = new AccountLimits(most, 200, 2000, 0, () => 0.5);
 		const { most: unfinished } = simulate({}, 5000, 200, limits);
 		expect(unfinished).toBeLessThanOrEqual(most);
 	},
 );
 
 it('one create after another is refused for hours: it looks ever more seldom, and goes on at last', () => {
-	const limits = new AccountLimits(100, 100, 0, () => 0.5);
+	const limits = new AccountLimits(100, 100, 2000, 0, () => 0.5);
 	const open = 3 * 3_600_000;
 	const { ms, refusals } = simulate(
 		{

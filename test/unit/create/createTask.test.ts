@@ -56,7 +56,7 @@ function creating(...answers: Answer[]) {
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
 	const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
-	const limits = new AccountLimits(10, 100, 0, () => 1);
+	const limits = new AccountLimits(10, 100, 2000, 0, () => 1);
 	const account = new CreateQueue(clock, limits, new RequestGap(clock), undefined);
 	const failures: string[] = [];
 	const onFailure = () => failures.push('failed');

@@ -1,0 +1,49 @@
+/** How many refusals can be afforded, and how long to wait until one is risked. Times are milliseconds of the clock. */
+export class RefusalBudget {
+	private taken = 0;
+	private refusals = 0;
+	private firstTakenAt: number | undefined;
+	private taskMs: number | undefined;
+
+	/**
+	 * @param items how many creates there are: one in ten may be refused
+	 * @param startedAt now
+	 */
+	constructor(
+		private readonly items: number,
+		private readonly startedAt: number,
+	) {}
+
+	/** Whether one more can be afforded: six, and one for ten tasks, the half of these before the first is created. */
+	get hasOne(): boolean {
+		return this.left >= 1;
+	}
+
+	accepted(now: number): void {
+		this.taken++;
+		this.firstTakenAt ??= now;
+	}
+
+	refused(): void {
+		this.refusals++;
+	}
+
+	finished(now: number): void {
+		if (this.firstTakenAt !== undefined) this.taskMs ??= now - this.firstTakenAt;
+	}
+
+	/** How long to wait until one more is asked for: what is lost by it is little against the whole, and so are refusals. */
+	patience(now: number, unfinished: number): number {
+		const taskMs = this.taskMs ?? now - (this.firstTakenAt ?? now);
+		const restMs = ((this.items - this.taken) / Math.max(1, unfinished)) * taskMs;
+		return Math.max(
+			500,
+			0.2 * (now - this.startedAt + taskMs),
+			restMs / (2 * Math.max(0, this.left) + 1),
+		);
+	}
+
+	private get left(): number {
+		return 6 + Math.min(this.items, this.items / 2 + this.taken) / 10 - this.refusals;
+	}
+}
