@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { IDataObject } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 
 import { describe as tell, type Execution, outputItems, until } from '../n8n/client';
 import { chooseN8nVersion } from '../n8n/version';
@@ -46,30 +46,29 @@ describeProtection("n8n's protection against requests to private addresses", () 
 		collector.reset();
 	});
 
-	async function run(
+	/** Starts a workflow that makes one image, as the parameters say. */
+	async function start(
 		parameters: IDataObject,
 		credential?: { id: string; name: string },
-	): Promise<Execution> {
+		...after: INode[]
+	): Promise<string> {
+		const image = { resource: 'image', operation: 'generate', prompt: '={{ $json.prompt }}' };
+		const media = stage.mediaNode(
+			'mediaGeneration',
+			'Media',
+			{ ...image, ...parameters },
+			credential && { credentials: { mediaGenerationApi: credential } },
+		);
+		const prompts = itemsNode('Prompts', [{ prompt: 'A lighthouse' }]);
 		const { id } = await stage.client.createWorkflow({
 			name: 'Protected',
-			...inARow(
-				manualTrigger(),
-				itemsNode('Prompts', [{ prompt: 'A lighthouse' }]),
-				stage.mediaNode(
-					'mediaGeneration',
-					'Media',
-					{
-						resource: 'image',
-						operation: 'generate',
-						prompt: '={{ $json.prompt }}',
-						...parameters,
-					},
-					credential && { credentials: { mediaGenerationApi: credential } },
-				),
-			),
+			...inARow(manualTrigger(), prompts, media, ...after),
 		});
-		return await stage.client.waitForExecution(await stage.client.run(id));
+		return await stage.client.run(id);
 	}
+
+	const run = async (...args: Parameters<typeof start>): Promise<Execution> =>
+		await stage.client.waitForExecution(await start(...args));
 
 	const RANGE =
 		"refused '127.0.0.1'. On every process of n8n, add the name to N8N_SSRF_ALLOWED_HOSTNAMES";
@@ -114,27 +113,14 @@ describeProtection("n8n's protection against requests to private addresses", () 
 
 	test("n8n's own address is refused to a suspended run, which goes on at its next look, and says why in the log", async () => {
 		const { client, n8n } = stage;
-		const { id } = await client.createWorkflow({
-			name: 'Suspended',
-			...inARow(
-				manualTrigger(),
-				itemsNode('Prompts', [{ prompt: 'A lighthouse' }]),
-				stage.mediaNode(
-					'mediaGeneration',
-					'Media',
-					{
-						resource: 'image',
-						operation: 'generate',
-						prompt: '={{ $json.prompt }}',
-						completion: 'suspend',
-						options: { additionalInput: { simulate: { latencyMs: 5_000 } } },
-					},
-					{ credentials: { mediaGenerationApi: allowed } },
-				),
-				collector.node(),
-			),
-		});
-		const execution = await client.run(id);
+		const execution = await start(
+			{
+				completion: 'suspend',
+				options: { additionalInput: { simulate: { latencyMs: 5_000 } } },
+			},
+			allowed,
+			collector.node(),
+		);
 		await client.waitForSuspension(execution);
 		await until('the log to say why', 60_000, async () =>
 			readFileSync(n8n.logFile, 'utf8').includes(

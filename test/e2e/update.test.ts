@@ -186,60 +186,54 @@ describeUpdates('an update while executions wait', () => {
 		expect(creates).toBe(2 * COUNT);
 	}
 
-	test(`n8n ${OLD_N8N} becomes ${NEW_N8N}: nothing is lost, nothing comes twice`, async () => {
-		await start({ n8n: OLD_N8N, tarball: present });
-		const underWay = await begin();
-		expect([underWay.suspendedTasks.length, underWay.triggeredTasks.length]).toEqual([
-			COUNT,
-			COUNT,
-		]);
-		await n8n.stop();
-		await start({ n8n: NEW_N8N, tarball: present });
-		await client.login(TEST_OWNER);
-		await client.waitForWebhook(
-			client.webhookPath(underWay.triggered.nodes[0] ?? fail(), 'callback'),
-		);
-		await finish(underWay);
-		await expectAll(underWay, `n8n ${OLD_N8N} to ${NEW_N8N}`);
-	}, 1_200_000);
+	test.each([
+		[`n8n ${OLD_N8N} becomes ${NEW_N8N}`, { n8n: OLD_N8N }, { n8n: NEW_N8N }],
+		[
+			'the package 0.1.0 becomes the present one',
+			{ n8n: NEW_N8N, tarball: FIRST_RELEASE },
+			{ n8n: NEW_N8N },
+		],
+	])(
+		'%s: nothing is lost, nothing comes twice',
+		async (label, before, after) => {
+			await start({ tarball: present, ...before });
+			const underWay = await begin();
+			const { suspendedTasks, triggeredTasks, triggered } = underWay;
+			expect([suspendedTasks.length, triggeredTasks.length]).toEqual([COUNT, COUNT]);
+			await n8n.stop();
+			await start({ tarball: present, ...after });
+			await client.login(TEST_OWNER);
+			await client.waitForWebhook(client.webhookPath(triggered.nodes[0] ?? fail(), 'callback'));
+			await finish(underWay);
+			await expectAll(underWay, label);
+		},
+		20 * MINUTE,
+	);
 
-	test('the package 0.1.0 becomes the present one: nothing is lost, nothing comes twice', async () => {
-		await start({ n8n: NEW_N8N, tarball: FIRST_RELEASE });
-		const underWay = await begin();
-		expect([underWay.suspendedTasks.length, underWay.triggeredTasks.length]).toEqual([
-			COUNT,
-			COUNT,
-		]);
-		await n8n.stop();
-		await start({ n8n: NEW_N8N, tarball: present });
-		await client.login(TEST_OWNER);
-		await client.waitForWebhook(
-			client.webhookPath(underWay.triggered.nodes[0] ?? fail(), 'callback'),
-		);
-		await finish(underWay);
-		await expectAll(underWay, 'package 0.1.0 to the present one');
-	}, 1_200_000);
-
-	test('the way back to the package 0.1.0 ends with a message, and pays for nothing', async () => {
-		await start({ n8n: NEW_N8N, tarball: present });
-		const underWay = await begin();
-		await n8n.stop();
-		await start({ n8n: NEW_N8N, tarball: FIRST_RELEASE });
-		await client.login(TEST_OWNER);
-		for (const taskId of underWay.suspendedTasks) service.complete(taskId);
-		const messages = new Set<string>();
-		for (const execution of underWay.suspended) {
-			messages.add(tell(await client.waitForExecution(execution, 4 * MINUTE)));
-		}
-		console.log(`the way back: ${[...messages].join('\n')}`);
-		// n8n marks as crashed what was running when it was ended.
-		expect([...messages].filter((message) => !/^(error: |crashed)/.test(message))).toEqual([]);
-		expect([...messages].some((message) => message.startsWith('error: '))).toBe(true);
-		const creates = service.requests.filter(
-			({ host, method }) => host === 'api' && method === 'POST',
-		).length;
-		expect(creates).toBe(2 * COUNT);
-	}, 1_200_000);
+	test(
+		'the way back to the package 0.1.0 ends with a message, and pays for nothing',
+		async () => {
+			await start({ n8n: NEW_N8N, tarball: present });
+			const underWay = await begin();
+			await n8n.stop();
+			await start({ n8n: NEW_N8N, tarball: FIRST_RELEASE });
+			await client.login(TEST_OWNER);
+			for (const taskId of underWay.suspendedTasks) service.complete(taskId);
+			const messages = new Set<string>();
+			for (const execution of underWay.suspended) {
+				messages.add(tell(await client.waitForExecution(execution, 4 * MINUTE)));
+			}
+			console.log(`the way back: ${[...messages].join('\n')}`);
+			// n8n marks as crashed what was running when it was ended.
+			expect([...messages].filter((message) => !/^(error: |crashed)/.test(message))).toEqual([]);
+			expect([...messages].some((message) => message.startsWith('error: '))).toBe(true);
+			const creates = service.requests.filter(
+				({ host, method }) => host === 'api' && method === 'POST',
+			).length;
+			expect(creates).toBe(2 * COUNT);
+		},
+		20 * MINUTE,
+	);
 });
 
 function fail(): never {
