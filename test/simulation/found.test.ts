@@ -20,6 +20,18 @@ const FOUND: Array<[what: string, history: History]> = [
 			],
 		},
 	],
+	[
+		'two workers find no row of a task in the same milliseconds, and the later one never hears what it wrote',
+		{
+			...PLAIN,
+			n8n: 'queue mode',
+			slowestQueryMs: 60,
+			node: { ...PLAIN.node, completion: 'trigger' },
+			trigger: { ...PLAIN.trigger, maxTries: 2 },
+			service: { ...PLAIN.service, sendsTwice: true },
+			ledgerTroubles: [{ nth: 1, isWritten: true }],
+		},
+	],
 ];
 
 describe('a history that once went wrong', () => {

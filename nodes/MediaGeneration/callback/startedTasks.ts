@@ -1,4 +1,4 @@
-import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
 
 import { readStored } from '../shared/storedState';
 import { TaskRow } from './taskRow';
@@ -11,6 +11,9 @@ const VERSION = 1;
 
 /** So often an execution may ask whether a row is its own: only a question whose answer was lost is followed by another. */
 const MAX_QUESTIONS = 3;
+
+/** So many entries has a row at least that two have meant to write first. */
+const ROW_OF_TWO = 1 + 2 * MAX_QUESTIONS;
 
 /**
  * Whether this execution is the one that a task starts: the first that comes with it, in all its tries, be it by
@@ -25,7 +28,7 @@ const MAX_QUESTIONS = 3;
  * @param key the task id, or what else is to start the workflow once
  * @param callbackId names the callback that this execution was begun by, in all its tries; undefined where an older
  *   version of this package has begun it: then a retry from the list goes on in any case
- * @throws the database's error, where nobody knows what it did
+ * @throws the database's error, where nobody knows what it did; UserError where nobody will ever know
  */
 export async function mayStart(
 	context: IExecuteFunctions,
@@ -41,7 +44,8 @@ export async function mayStart(
 	const isRetry = context.getMode() === 'retry';
 	const asked = typeof note === 'number' ? note : 0;
 	const row = new TaskRow(context, key);
-	const isWritten = await row.exists();
+	const size = await row.size();
+	const isWritten = size > 0;
 	if (isWritten && asked === 0 && !isRetry) return false;
 	notes[key] = asked + 1;
 	const owner = callbackId ?? `execution ${context.getExecutionId()}`;
@@ -49,8 +53,21 @@ export async function mayStart(
 	const isOurs = isWritten
 		? await row.held(signature(Math.min(asked, MAX_QUESTIONS - 1)))
 		: await row.insert(Array.from({ length: MAX_QUESTIONS }, (_, index) => signature(index)));
-	const mayGoOn = isOurs || (isRetry && callbackId === undefined);
+	const isOfOlder = isRetry && callbackId === undefined;
+	// Of two that find no row in the same milliseconds, n8n adds what the later one writes to the row of the first.
+	if (isWritten && isOurs && size >= ROW_OF_TWO && !isOfOlder) throw unknownFirst(context, key);
+	const mayGoOn = isOurs || isOfOlder;
 	if (mayGoOn) notes[key] = 'recorded';
 	else delete notes[key];
 	return mayGoOn;
+}
+
+/** To start the workflow twice cannot be taken back; to start it again can be asked for. */
+function unknownFirst(context: IExecuteFunctions, key: string): UserError {
+	return new UserError(
+		`It is not known whether another execution has started for the task${key.startsWith(' ') ? '' : ` ${key}`}`,
+		{
+			description: `Two callbacks of it came in the same moment, and the database's answer to this one was lost. Look in the list of executions whether another has started with it. If none has, use the operation Task → Redeliver with 'Start Again' (execution ${context.getExecutionId()}).`,
+		},
+	);
 }

@@ -29,15 +29,17 @@ export class TaskRow {
 	) {}
 
 	/**
-	 * Whether somebody has written it. The node's own row, where it has to serve, says nothing of one task.
+	 * How many entries it holds: none where nobody has written it. The node's own row, where it has to serve, says
+	 * nothing of one task.
 	 *
 	 * @throws the database's error
 	 */
-	async exists(): Promise<boolean> {
+	async size(): Promise<number> {
 		const { result, isOwnRow } = this.named((helpers) =>
 			helpers.getProcessedDataCount('node', { mode: 'entries' }),
 		);
-		return (await result) > 0 && isOwnRow;
+		const size = await result;
+		return isOwnRow ? size : 0;
 	}
 
 	/**

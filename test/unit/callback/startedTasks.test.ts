@@ -84,6 +84,28 @@ describe('the execution that recorded a task', () => {
 		expect([...store.rows.values()]).toEqual(entries);
 	});
 
+	it('says that it does not know where its entries came into the row of another', async () => {
+		const [first, second] = [executionOf('1'), executionOf('2')];
+		// Neither finds a row; the second adds its entries to what the first has written, and never hears of it.
+		const size = second.helpers.getProcessedDataCount;
+		second.helpers.getProcessedDataCount = async (...args) => {
+			const count = await size(...args);
+			if (!second.getContext('node').hasRun) expect(await mayStart(first, 'task-1')).toBe(true);
+			second.getContext('node').hasRun = true;
+			return count;
+		};
+		store.answerIsLost = false;
+		const record = second.helpers.checkProcessedAndRecord;
+		let calls = 0;
+		second.helpers.checkProcessedAndRecord = async (...args) => {
+			const answer = await record(...args);
+			if (calls++ === 0) throw new Error('connection terminated unexpectedly');
+			return answer;
+		};
+		await expect(mayStart(second, 'task-1')).rejects.toThrow('connection');
+		await expect(mayStart(second, 'task-1')).rejects.toThrow('It is not known');
+	});
+
 	it('knows each task by itself', async () => {
 		const context = contextOf();
 		await mayStart(executionOf('2'), 'task-2');
