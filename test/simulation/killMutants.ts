@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 
 import { type Mutant, mutants } from './mutants';
+import { writeSection } from './page';
 import { historyOf } from './search';
 import { simulate } from './simulate';
 import { NodeSources } from './world/nodeSources';
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
 		}
 	};
 	await Promise.all(Array.from({ length: availableParallelism() }, work));
-	writeFileSync(resolve(root, 'docs/simulation.md'), page(kills));
+	writeSection('mutants', tableOf(kills));
 	process.exitCode = kills.every(({ seed }) => seed !== undefined) ? 0 : 1;
 }
 
@@ -57,23 +57,16 @@ async function kill(mutant: Mutant): Promise<Kill> {
 	return { name: mutant.name, seed: undefined, sentence: undefined };
 }
 
-function page(kills: readonly Kill[]): string {
-	const rows = mutants.map(({ name }) => {
-		const found = kills.find((entry) => entry.name === name);
-		return `| ${name} | ${found?.seed ?? '**not found**'} | ${found?.sentence ?? ''} |`;
-	});
-	return `# Simulation
-
-\`npm run simulate\` lets random histories happen to the nodes: lost answers, killed processes, clocks that jump, users who stop and retry. [test/simulation](../test/simulation/README.md) says how. After each history it checks the sentences of the contract.
-
-## It can fail
-
-Each of these mistakes was made in the nodes' code on purpose, one at a time. The table says how many seeds it took to find it, and which sentence was no longer true. \`npm run simulate:mutants\` writes this page.
-
-| What was made wrong | Seeds until found | What was no longer true |
-| --- | ---: | --- |
-${rows.join('\n')}
-`;
-}
+/** The rows of those that were run; the others stay to be run. */
+const tableOf = (kills: readonly Kill[]): string =>
+	[
+		'| What was made wrong | Seeds until found | What was no longer true |',
+		'| --- | ---: | --- |',
+		...mutants.flatMap(({ name }) => {
+			const found = kills.find((entry) => entry.name === name);
+			if (!found) return [];
+			return [`| ${name} | ${found.seed ?? '**not found**'} | ${found.sentence ?? ''} |`];
+		}),
+	].join('\n');
 
 void main();

@@ -193,4 +193,28 @@ export const mutants: Mutant[] = [
 		search: "const asked = typeof note === 'number' ? note : 0;",
 		replacement: 'const asked = 0;',
 	},
+	{
+		name: 'a failed task is created anew at once',
+		file: `${N}run/retryFailed.ts`,
+		search: 'const FIRST_PAUSE_MS = 5_000;',
+		replacement: 'const FIRST_PAUSE_MS = 0;',
+	},
+	{
+		name: 'a failed task is created anew without end',
+		file: `${N}run/retryFailed.ts`,
+		search: 'if (count > retryFailed) {',
+		replacement: 'if (retryFailed === 0) {',
+	},
+	{
+		name: 'a pause that was asked for ends with the try',
+		file: `${N}create/createTask.ts`,
+		search: '\t\t\tnotePause(this.context, error.retryAfterMs);\n',
+		replacement: '',
+	},
+	{
+		name: 'an error of the execution that is retried counts as its own',
+		file: `${N}wait/parentState.ts`,
+		search: 'if (error !== undefined && digestOf(error) !== earlierError)',
+		replacement: 'if (error !== undefined)',
+	},
 ];

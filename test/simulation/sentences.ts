@@ -1,5 +1,5 @@
 import type { Row } from './world/n8n';
-import { BASE_URL, itemOf, type SeenRequest } from './world/service';
+import { BASE_URL, itemOf, type SeenRequest, type ServiceTask } from './world/service';
 import { fromStored } from './world/stored';
 import { TRIGGER_PATH } from './world/workflow';
 import type { World } from './world/world';
@@ -24,6 +24,23 @@ export const sentences: Record<string, Check> = {
 			if (tasks.length <= asked) return [];
 			const ids = tasks.map(({ id }) => id).join(', ');
 			return [`${item} was asked for ${asked} times and has ${tasks.length} tasks: ${ids}`];
+		});
+	},
+
+	'a failed task is made anew as often as the node allows, and after a pause': (world) => {
+		const { completion, retryFailed, maxTries } = world.history.node;
+		const most = (completion === 'poll' ? 1 + retryFailed : 1) + (maxTries - 1);
+		const made = world.service.tasks.filter(({ isTwin }) => !isTwin);
+		return [...groupBy(made, ({ by, item }) => `${item} (${by})`)].flatMap(([item, tasks]) => {
+			const early = tasks.find(
+				({ createdAt }, index) =>
+					// A try of n8n's may follow at once.
+					maxTries === 1 && createdAt < (tasks[index - 1]?.endsAt ?? -Infinity) + 5_000,
+			);
+			return [
+				...(tasks.length > most ? [`${item} has ${tasks.length} tasks, and may have ${most}`] : []),
+				...(early ? [`${early.id} for ${item} comes at ${early.createdAt} ms`] : []),
+			];
 		});
 	},
 
@@ -57,8 +74,12 @@ export const sentences: Record<string, Check> = {
 				items.flatMap(({ json }) => {
 					const task = world.service.task(String(json.taskId));
 					if (!task || json.state === task.outcome) return [];
-					// A suspended run goes by the wall clock, since other processes go on with it.
-					const age = at - task.createdAt + setForwardMs(world);
+					// A suspended run goes by the wall clock, since other processes go on with it. The time of a task that was
+					// created anew is counted from the first one.
+					const { createdAt } =
+						world.service.tasks.find(({ by, item }) => by === task.by && item === task.item) ??
+						task;
+					const age = at - createdAt + setForwardMs(world);
 					const isLate = json.timedOut === true && age >= world.history.node.timeoutSeconds * 1000;
 					// An error may come before the end of the task.
 					if (isLate || (json.timedOut !== true && json.error !== undefined)) return [];
@@ -69,15 +90,13 @@ export const sentences: Record<string, Check> = {
 
 	'every suspended run goes on once': (world) => {
 		if (world.history.node.completion !== 'suspend') return [];
-		return [...world.n8n.rows.values()]
-			.filter(({ start, status }) => start === 'Start' && status === 'success')
-			.flatMap(({ id }) => {
-				const on = world.n8n.sunk.filter(({ execution }) => execution === id);
-				const places = new Set(on.map(({ node }) => node));
-				return on.length === places.size && on.length > 0
-					? []
-					: [`execution ${id} goes on ${on.length} times`];
-			});
+		return runsThatWentOn(world).flatMap(({ id }) => {
+			const on = world.n8n.sunk.filter(({ execution }) => execution === id);
+			const places = new Set(on.map(({ node }) => node));
+			return on.length === places.size && on.length > 0
+				? []
+				: [`execution ${id} goes on ${on.length} times`];
+		});
 	},
 
 	'nothing waits for ever once the faults stop': (world) =>
@@ -86,8 +105,7 @@ export const sentences: Record<string, Check> = {
 			.map(({ id, status }) => `execution ${id} is ${status} to the end`),
 
 	'every item comes out once, in its order and linked': (world) =>
-		[...world.n8n.rows.values()]
-			.filter(({ start, status }) => start === 'Start' && status === 'success')
+		runsThatWentOn(world)
 			.filter(({ id }) => !hasLostItsResults(world, id))
 			.flatMap((row) => outputOf(world, row)),
 
@@ -121,7 +139,8 @@ export const sentences: Record<string, Check> = {
 					other.createdAt <= task.createdAt &&
 					other.endsAt > task.createdAt &&
 					// One whose wait ended first is not waited for any more.
-					other.createdAt + timeoutSeconds * 1000 > task.createdAt,
+					other.createdAt + timeoutSeconds * 1000 > task.createdAt &&
+					!isGivenUp(world, other, task.createdAt),
 			);
 			if (others.length <= maxInFlight) return [];
 			return [
@@ -208,6 +227,26 @@ function isN8nsDoing({ n8n, exceptions, history }: World, execution: string): bo
 		'the supervisor of a suspended run was killed at work: its items leave as they were',
 	);
 	return true;
+}
+
+/** One that was retried after it had been stopped ends with the error of the first, wherever its items have gone. */
+const runsThatWentOn = ({ n8n: { rows, sunk } }: World) =>
+	[...rows.values()].filter(
+		({ id, start, status, retryOf }) =>
+			start === 'Start' &&
+			(status === 'success' ||
+				(status === 'error' &&
+					retryOf !== undefined &&
+					sunk.some(({ execution }) => execution === id))),
+	);
+
+/** Whether a task was waited for no more at a moment, since the service had refused the key for it. */
+function isGivenUp({ service }: World, { id, by }: ServiceTask, at: number): boolean {
+	const reads = service.seen.filter(
+		({ kind, taskId, by: who }) => kind === 'read' && taskId === id && who === by,
+	);
+	const last = reads.at(-1);
+	return last !== undefined && last.at <= at && [401, 403].includes(last.status);
 }
 
 /** In queue mode n8n ends such a supervisor with an error of its own, and the node that waits fails with that. */

@@ -73,6 +73,16 @@ async function prepare(sources: NodeSources): Promise<void> {
 	await happen(PLAIN, sources);
 }
 
+/** Does something in a world of its own, in its time. What the history has in store, limits and acts, is left out. */
+export async function enact(
+	history: History,
+	sources: NodeSources,
+	work: (here: World) => Promise<void>,
+): Promise<World> {
+	await prepare(sources);
+	return await inWorld(history, sources, work);
+}
+
 /**
  * Lets one history happen, and checks every sentence of the contract afterwards.
  *
@@ -89,14 +99,22 @@ export async function simulate(history: History, sources: NodeSources): Promise<
 }
 
 async function happen(history: History, sources: NodeSources): Promise<World> {
+	return await inWorld(history, sources, async (here) => {
+		plan(here);
+		await here.time.run(TROUBLED_MS);
+		await calmDown(here);
+	});
+}
+
+async function inWorld(
+	history: History,
+	sources: NodeSources,
+	work: (here: World) => Promise<void>,
+): Promise<World> {
 	const here = new World(history, sources);
 	world = here;
 	try {
-		await here.time.rule(async () => {
-			plan(here);
-			await here.time.run(TROUBLED_MS);
-			await calmDown(here);
-		});
+		await here.time.rule(async () => await work(here));
 	} finally {
 		world = undefined;
 	}

@@ -54,6 +54,8 @@ export interface Row {
 	/** The node that it starts at. */
 	start: string;
 	status: Status;
+	/** All that it has had, in order. */
+	readonly statuses: Status[];
 	data: string;
 	/** What it began with. */
 	readonly begin: string;
@@ -173,6 +175,14 @@ export class N8n {
 		process.counts = () => kill?.of !== 'callbacks' || this.isOfCallback(time.activity.name);
 		this.processes.set(name, process);
 		if (role === 'main') this.sweep(process);
+		if (history.n8n === 'one process' && boots > 0) this.takeForCrashed();
+	}
+
+	/** While it starts n8n takes what waits for crashed, since its log has no end of it, and then looks closer. */
+	private takeForCrashed(): void {
+		for (const row of this.rows.values()) {
+			if (row.status === 'waiting') row.statuses.push('crashed', 'waiting');
+		}
 	}
 
 	/** Whether an activity is a callback, or the execution that one has started. */
@@ -216,7 +226,7 @@ export class N8n {
 	}
 
 	private end(row: Row, status: Status): void {
-		row.status = status;
+		enter(row, status);
 		row.waitTill = undefined;
 		if (status === 'waiting') row.waits++;
 		this.world.trace(`n8n: execution ${row.id} is ${status}`);
@@ -274,7 +284,7 @@ export class N8n {
 			return { json: { prompt: name } };
 		});
 		this.world.trace(`user: starts the workflow with ${items.length} items (ask ${ask})`);
-		this.enter('trigger', 'Start', items);
+		this.begin('trigger', 'Start', items);
 	}
 
 	/** How often each task has started the workflow of the trigger. */
@@ -284,11 +294,14 @@ export class N8n {
 			.flatMap(({ items }) => items.filter(({ json }) => json.taskId === taskId)).length;
 	}
 
-	/** Whether an execution that a task's callback began has not come to its end. */
+	/** Whether an execution that a task's callback began has not come to its end, and none is under way. */
 	hasBroken(taskId: string): boolean {
-		return [...this.rows.values()].some(
-			({ start, status, begin }) =>
-				start === 'Trigger' && status !== 'success' && begin.includes(taskId),
+		const begun = [...this.rows.values()].filter(
+			({ start, begin }) => start === 'Trigger' && begin.includes(taskId),
+		);
+		return (
+			begun.every(({ status }) => isTerminal(status)) &&
+			begun.some(({ status }) => status !== 'success')
 		);
 	}
 
@@ -306,13 +319,19 @@ export class N8n {
 		this.world.note(startAgain ? 'told to start again' : 'redelivered by the user');
 		const how = startAgain ? ', which are to start again' : '';
 		this.world.trace(`user: redelivers ${items.length} tasks${how}`);
-		this.enter('trigger', 'Again', items);
+		this.begin('trigger', 'Again', items);
+	}
+
+	/** A power cut, by which n8n's main process dies. */
+	kill(): void {
+		for (const process of this.living('main')) process.die();
 	}
 
 	/** A user stops what runs. */
-	stop(): void {
+	stop(match: (row: Row) => boolean = ({ start }) => start === 'Start'): void {
 		const row = [...this.rows.values()].findLast(
-			({ status, start }) => (status === 'running' || status === 'waiting') && start === 'Start',
+			(candidate) =>
+				(candidate.status === 'running' || candidate.status === 'waiting') && match(candidate),
 		);
 		const main = this.living('main')[0];
 		if (!row || !main) return;
@@ -362,7 +381,8 @@ export class N8n {
 		// Of an execution that was stopped or killed n8n may have kept nothing but its beginning.
 		// And where an expression gives something else each time, who retries by hand asks for another picture.
 		const { isChanging } = this.world.history.node;
-		if (next.node.name === 'Start' || (next.node.name === 'Media' && isChanging)) {
+		const keptNothing = isSame(data, fromStored(row.begin));
+		if (next.node.name === 'Start' || (next.node.name === 'Media' && (isChanging || keptNothing))) {
 			for (const { json } of next.data.main?.[0] ?? []) {
 				const name = itemOf(json);
 				this.asks.set(name, (this.asks.get(name) ?? 0) + 1);
@@ -403,7 +423,7 @@ export class N8n {
 	}
 
 	/** Stores a new execution and has it run. */
-	private enter(mode: WorkflowExecuteMode, start: string, items: INodeExecutionData[]): void {
+	private begin(mode: WorkflowExecuteMode, start: string, items: INodeExecutionData[]): void {
 		this.store(mode, start, toStored(this.startData(this.stackOf(start, items))), undefined);
 	}
 
@@ -433,6 +453,7 @@ export class N8n {
 			mode,
 			start,
 			status: 'new',
+			statuses: ['new'],
 			data,
 			begin: data,
 			retryOf,
@@ -459,7 +480,7 @@ export class N8n {
 		const isQueued = history.n8n === 'queue mode';
 		// The queue outlives whoever put it there. Without one, n8n has an execution run before it answers.
 		row.process = isQueued ? undefined : home;
-		if (row.process) row.status = 'running';
+		if (row.process) enter(row, 'running');
 		row.hasJob = isQueued;
 		const take = () => {
 			if (isTerminal(row.status) || row.process?.isDead) return;
@@ -470,7 +491,7 @@ export class N8n {
 				time.later(1_000, take);
 				return;
 			}
-			row.status = 'running';
+			enter(row, 'running');
 			row.process = process;
 			this.within(process, `execution ${row.id}`, async () => await this.execute(process, row));
 		};
@@ -502,11 +523,13 @@ export class N8n {
 		const data = toStored(run.data);
 		const waitTill = run.waitTill?.getTime();
 		await this.query(() => {
-			row.data = data;
+			// What a user has stopped stays as it was then, unless a worker has taken notice of it.
+			if (row.status !== 'canceled' || (row.hasJob && run.status === 'canceled')) row.data = data;
 			if (row.status !== 'running') return;
-			this.end(row, run.status as Status);
-			row.waitTill = waitTill;
 			const { error } = run.data.resultData;
+			// Also where the error is that of an execution before, which was stopped and retried.
+			this.end(row, error && run.status === 'success' ? 'error' : (run.status as Status));
+			row.waitTill = waitTill;
 			if (error) this.world.trace(`n8n: execution ${row.id} says "${error.message}"`);
 		});
 	}
@@ -537,9 +560,9 @@ export class N8n {
 		});
 		const row = await this.query(() => {
 			const stored = this.store('integrated', SUB, toStored(data), undefined);
+			enter(stored, 'running');
 			return Object.assign(stored, {
 				definition: { nodes: code.nodes, connections: code.connections },
-				status: 'running' as const,
 				process,
 				parent: parentExecution?.executionId,
 			});
@@ -599,7 +622,7 @@ export class N8n {
 		const stored = data ?? fromStored(await this.query(() => row.data));
 		await this.query(() => {
 			if (row.status !== 'waiting') throw new Error('already being resumed');
-			row.status = 'running';
+			enter(row, 'running');
 			row.process = by;
 			row.resumes++;
 			row.waitTill = undefined;
@@ -844,6 +867,16 @@ export class N8n {
 			startRunnerTask: async () => await Promise.reject(new UnexpectedError('No task runners')),
 		};
 	}
+}
+
+/** Whether an execution knows of nothing that the other one does not know. */
+const isSame = (one: IRunExecutionData, other: IRunExecutionData): boolean =>
+	JSON.stringify(one.executionData?.contextData) ===
+	JSON.stringify(other.executionData?.contextData);
+
+function enter(row: Row, status: Status): void {
+	if (row.status !== status) row.statuses.push(status);
+	row.status = status;
 }
 
 function webhookData(

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 
 import type { IDataObject } from 'n8n-workflow';
 
-import type { History, RequestTrouble } from '../history';
+import type { CallbackTrouble, History, RequestTrouble } from '../history';
 import type { Process } from './process';
 import type { Activity } from './time';
 import type { World } from './world';
@@ -27,6 +27,13 @@ export interface ServiceTask {
 	isTwin: boolean;
 	/** The process that was told its id, and in which event. */
 	toldTo: { process: Process | undefined; event: number } | undefined;
+}
+
+/** What becomes of a task. */
+export interface Script {
+	durationMs: number;
+	fails: boolean;
+	callback: CallbackTrouble | undefined;
 }
 
 /** A request as the service saw it. */
@@ -103,6 +110,9 @@ export class Service {
 	private lastCalledBack = 0;
 
 	private readonly counts = { create: 0, read: 0, download: 0, callback: 0 };
+
+	/** What becomes of an item's task, where that is told and not left to the history. */
+	script: ((item: string) => Script) | undefined;
 
 	private readonly history: History;
 
@@ -298,13 +308,14 @@ export class Service {
 		const number = this.tasks.length;
 		const body = options.body as { input?: unknown; webhook_url?: string };
 		const { longestTaskMs, failing } = this.history.service;
-		const duration = random.between(200, longestTaskMs, 'duration', number);
+		const told = this.script?.(seen.item ?? '');
+		const duration = told?.durationMs ?? random.between(200, longestTaskMs, 'duration', number);
 		const task: ServiceTask = {
 			id: `task-${number + 1}-${random.between(1000, 9999, 'id', number)}`,
 			item: seen.item ?? '',
 			createdAt: time.now,
 			endsAt: time.now + duration,
-			outcome: failing.includes(number) ? 'FAILURE' : 'SUCCESS',
+			outcome: (told?.fails ?? failing.includes(number)) ? 'FAILURE' : 'SUCCESS',
 			webhookUrl: body.webhook_url,
 			input: body.input,
 			by,
@@ -372,9 +383,11 @@ export class Service {
 	private callBack(task: ServiceTask): void {
 		if (task.webhookUrl === undefined) return;
 		const nth = this.counts.callback++;
-		const what = this.world.isTroubled
-			? this.history.callbacks.find((entry) => entry.nth === nth)?.what
-			: undefined;
+		const what = this.script
+			? this.script(task.item).callback
+			: this.world.isTroubled
+				? this.history.callbacks.find((entry) => entry.nth === nth)?.what
+				: undefined;
 		if (what) this.world.note(`callback ${what}`);
 		switch (what) {
 			case 'lost':
