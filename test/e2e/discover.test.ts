@@ -1,13 +1,13 @@
 import type { INode } from 'n8n-workflow';
 
-import { missingInEditor } from '../n8n/differences';
+import { missingInN8n } from '../n8n/differences';
 import { listAsInstalled } from '../n8n/registration';
 import { findChromium } from './chromium';
 import { Editor } from './editor';
 import { inARow, manualTrigger, node, Stage } from './stage';
 
 const chromium = findChromium();
-const reason = chromium.missing ?? missingInEditor();
+const reason = chromium.missing ?? missingInN8n('editor');
 if (reason) console.log(`What is found in the editor is left out. ${reason}`);
 
 (reason ? describe.skip : describe)('before anything has run, in the editor', () => {

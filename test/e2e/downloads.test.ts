@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems } from '../n8n/client';
-import { chooseN8nVersion } from '../n8n/version';
+import { needing } from './needs';
 import { Stage } from './stage';
 
 let stage: Stage;
@@ -99,9 +99,7 @@ test.each([
 	expect(good?.binary?.data).toMatchObject({ mimeType: 'image/png' });
 });
 
-const withDatabase = chooseN8nVersion().version.startsWith('1.') ? test.skip : test;
-
-withDatabase(
+needing('databaseLimit', 'Files in the database').test(
 	"a result that is too large for n8n's database names n8n's setting",
 	async () => {
 		const database = await Stage.open({

@@ -1,4 +1,4 @@
-import { missingInEditor } from '../n8n/differences';
+import { missingInN8n } from '../n8n/differences';
 import { listAsInstalled } from '../n8n/registration';
 import { type SimulatedService, startService } from '../service/service';
 import { findChromium } from './chromium';
@@ -8,7 +8,7 @@ import { Stage } from './stage';
 const chromium = findChromium();
 if (chromium.missing) console.log(`The tests in the editor are left out. ${chromium.missing}`);
 const describeInEditor = chromium.path ? describe : describe.skip;
-const missing = missingInEditor();
+const missing = missingInN8n('editor');
 if (missing) console.log(`Some tests in the editor are left out. ${missing}`);
 const testInThisEditor = missing ? test.skip : test;
 

@@ -12,8 +12,10 @@ import {
 	until,
 	type WorkflowDefinition,
 } from '../n8n/client';
+import type { Need } from '../n8n/differences';
 import type { SimulatedTask } from '../service/service';
 import { Cluster, missingForQueueMode } from './cluster';
+import { needing } from './needs';
 import { deliver, Stage } from './stage';
 
 const TIMEOUT_MS = 60_000;
@@ -95,20 +97,31 @@ function listed(
 	return (json[list] ?? []).map((entry) => String(entry[field])).sort();
 }
 
+/** What an example needs of n8n. */
+const needOf = (name: string): Need => {
+	if (/^(two-lanes|records)/.test(name)) return 'dataTables';
+	return name === 'overnight-batch' ? 'suspending' : 'any';
+};
+
 describe.each(listExamples())('%s', (name) => {
-	test('can be imported by hand: n8n knows every node, and nothing points at what is not in the file', async () => {
-		const { nodes, connections } = readExample(name);
-		const known = (await stage.client.nodeTypes()).flatMap(({ name: type, version }) =>
-			[version].flat().map((each) => `${type} ${each}`),
-		);
-		expect(known).toEqual(
-			expect.arrayContaining(nodes.map(({ type, typeVersion }) => `${type} ${typeVersion}`)),
-		);
-		expect(nodes.filter((node) => node.credentials ?? node.webhookId)).toEqual([]);
-		const names = nodes.map((node) => node.name);
-		const targets = Object.values(connections).flatMap((outputs) => Object.values(outputs).flat(2));
-		for (const target of targets) expect(names).toContain(target?.node);
-	});
+	needing(needOf(name), name).test(
+		'can be imported by hand: n8n knows every node, and nothing points at what is not in the file',
+		async () => {
+			const { nodes, connections } = readExample(name);
+			const known = (await stage.client.nodeTypes()).flatMap(({ name: type, version }) =>
+				[version].flat().map((each) => `${type} ${each}`),
+			);
+			expect(known).toEqual(
+				expect.arrayContaining(nodes.map(({ type, typeVersion }) => `${type} ${typeVersion}`)),
+			);
+			expect(nodes.filter((node) => node.credentials ?? node.webhookId)).toEqual([]);
+			const names = nodes.map((node) => node.name);
+			const targets = Object.values(connections).flatMap((outputs) =>
+				Object.values(outputs).flat(2),
+			);
+			for (const target of targets) expect(names).toContain(target?.node);
+		},
+	);
 
 	test('says on the canvas what to set and what it costs', () => {
 		const notes = readExample(name)
@@ -138,22 +151,25 @@ describe('overnight-batch', () => {
 		});
 	}
 
-	test('is suspended with all videos ordered, and sorts them when the last one is finished', async () => {
-		[unfinished, overnight] = await startNight(5);
-		const { service } = stage;
-		const [tasks, execution] = await startNight(600);
-		const prompts = listed(readExample('overnight-batch'), 'Prompts', 'prompts', 'prompt');
-		expect(promptsOf(tasks)).toEqual(prompts);
-		const [failed, ...finished] = tasks.map(({ taskId }) => taskId);
-		service.complete(failed ?? '', 'FAILURE');
-		for (const taskId of finished) service.complete(taskId);
-		const night = await succeed(execution);
-		expect(jsonOf(night, 'Videos').map(({ taskId }) => taskId)).toEqual(finished);
-		expect(jsonOf(night, 'To look into')).toEqual([
-			expect.objectContaining({ taskId: failed, error: expect.any(String) }),
-		]);
-		expect(jsonOf(night, 'Wait for the rest')).toEqual([]);
-	});
+	needing('suspending', 'overnight-batch').test(
+		'is suspended with all videos ordered, and sorts them when the last one is finished',
+		async () => {
+			[unfinished, overnight] = await startNight(5);
+			const { service } = stage;
+			const [tasks, execution] = await startNight(600);
+			const prompts = listed(readExample('overnight-batch'), 'Prompts', 'prompts', 'prompt');
+			expect(promptsOf(tasks)).toEqual(prompts);
+			const [failed, ...finished] = tasks.map(({ taskId }) => taskId);
+			service.complete(failed ?? '', 'FAILURE');
+			for (const taskId of finished) service.complete(taskId);
+			const night = await succeed(execution);
+			expect(jsonOf(night, 'Videos').map(({ taskId }) => taskId)).toEqual(finished);
+			expect(jsonOf(night, 'To look into')).toEqual([
+				expect.objectContaining({ taskId: failed, error: expect.any(String) }),
+			]);
+			expect(jsonOf(night, 'Wait for the rest')).toEqual([]);
+		},
+	);
 });
 
 test('batch-of-prompts: a picture for each prompt, and the one that fails is sorted out', async () => {
@@ -223,38 +239,41 @@ test('image-to-video: each scene becomes a picture, and the picture a video file
 	expect(videos.map(({ binary }) => binary?.data?.mimeType)).toEqual(['video/mp4', 'video/mp4']);
 });
 
-test('two-lanes-with-trigger: each picture is written to its own row once, however often the service calls', async () => {
-	const { client, service } = stage;
-	service.configure({ callbackCopies: 3 });
-	const workflow = await importExample('two-lanes-with-trigger');
-	await publishTriggers(client, workflow.id, workflow);
-	const [tasks] = await creating(async () => {
-		await succeed(await client.run(workflow.id));
-		await client.waitForExecutions(workflow.id, 4, TIMEOUT_MS);
-		service.configure({ outcome: 'FAILURE' });
-		await succeed(await client.run(workflow.id));
-		await client.waitForExecutions(workflow.id, 8, TIMEOUT_MS);
-	});
-	const prompts = listed(workflow, 'Prompts', 'prompts', 'prompt');
-	expect(promptsOf(tasks)).toEqual([...prompts, ...prompts].sort());
-	const rows = await rowsOf('media_generation_pictures');
-	expect(rows.map(({ prompt }) => prompt).sort()).toEqual(promptsOf(tasks));
-	for (const { record, taskId } of tasks) {
-		const own = rows.filter(({ picture, remark }) =>
-			`${String(picture)} ${String(remark)}`.includes(taskId),
-		);
-		const isGood = record.state === 'SUCCESS';
-		expect(own).toEqual([
-			expect.objectContaining({
-				prompt: record.input.prompt,
-				picture: isGood ? expect.stringMatching(/^http.*png$/) : null,
-				credits: isGood ? 8 : null,
-				remark: isGood ? null : `Task ${taskId} failed: order it again`,
-			}),
-		]);
-	}
-	await client.unpublish(workflow.id);
-});
+needing('dataTables', 'two-lanes-with-trigger').test(
+	'two-lanes-with-trigger: each picture is written to its own row once, however often the service calls',
+	async () => {
+		const { client, service } = stage;
+		service.configure({ callbackCopies: 3 });
+		const workflow = await importExample('two-lanes-with-trigger');
+		await publishTriggers(client, workflow.id, workflow);
+		const [tasks] = await creating(async () => {
+			await succeed(await client.run(workflow.id));
+			await client.waitForExecutions(workflow.id, 4, TIMEOUT_MS);
+			service.configure({ outcome: 'FAILURE' });
+			await succeed(await client.run(workflow.id));
+			await client.waitForExecutions(workflow.id, 8, TIMEOUT_MS);
+		});
+		const prompts = listed(workflow, 'Prompts', 'prompts', 'prompt');
+		expect(promptsOf(tasks)).toEqual([...prompts, ...prompts].sort());
+		const rows = await rowsOf('media_generation_pictures');
+		expect(rows.map(({ prompt }) => prompt).sort()).toEqual(promptsOf(tasks));
+		for (const { record, taskId } of tasks) {
+			const own = rows.filter(({ picture, remark }) =>
+				`${String(picture)} ${String(remark)}`.includes(taskId),
+			);
+			const isGood = record.state === 'SUCCESS';
+			expect(own).toEqual([
+				expect.objectContaining({
+					prompt: record.input.prompt,
+					picture: isGood ? expect.stringMatching(/^http.*png$/) : null,
+					credits: isGood ? 8 : null,
+					remark: isGood ? null : `Task ${taskId} failed: order it again`,
+				}),
+			]);
+		}
+		await client.unpublish(workflow.id);
+	},
+);
 
 /** The address of a data table. */
 async function tablePath(name: string): Promise<string> {
@@ -281,7 +300,7 @@ async function everyItem(workflowId: string, node: string): Promise<IDataObject[
 	return items.flat();
 }
 
-describe('records-in-a-data-table', () => {
+needing('dataTables', 'records-in-a-data-table').describe('records-in-a-data-table', () => {
 	const NAME = 'records-in-a-data-table';
 	/** Minutes are too long for a test. */
 	const CHANGES = { 'Wait a moment': { amount: 3 } };
@@ -478,38 +497,45 @@ test('credits-guard: a warning below the minimum, and where the balance cannot b
 	]);
 });
 
-test('ai-agent-tool: the agent makes the picture it is asked for, and reads the credits', async () => {
-	const { client, service } = stage;
-	const { id } = await importExample('ai-agent-tool');
-	const say = async (text: string) => await client.chat(id, 'When chat message received', text);
+needing('agents', 'ai-agent-tool').test(
+	'ai-agent-tool: the agent makes the picture it is asked for, and reads the credits',
+	async () => {
+		const { client, service } = stage;
+		const { id } = await importExample('ai-agent-tool');
+		const say = async (text: string) => await client.chat(id, 'When chat message received', text);
 
-	const [tasks, answer] = await creating(async () => await say('A picture of a red fox, please'));
-	expect(promptsOf(tasks)).toEqual(['A picture of a red fox, please']);
-	const [address] = tasks[0]?.record.resultUrls ?? [];
-	expect(answer).toEqual({ output: `Here it is: ${address}` });
+		const [tasks, answer] = await creating(async () => await say('A picture of a red fox, please'));
+		expect(promptsOf(tasks)).toEqual(['A picture of a red fox, please']);
+		const [address] = tasks[0]?.record.resultUrls ?? [];
+		expect(answer).toEqual({ output: `Here it is: ${address}` });
 
-	const [none, credits] = await creating(async () => await say('How many credits are left?'));
-	expect(none).toEqual([]);
-	expect(credits.output).toContain(String(service.balance));
-	const offered = model.requests[0]?.tools?.map((tool) => tool.function.name).sort();
-	expect(offered).toEqual(['Generate_picture', 'Read_credits']);
-});
+		const [none, credits] = await creating(async () => await say('How many credits are left?'));
+		expect(none).toEqual([]);
+		expect(credits.output).toContain(String(service.balance));
+		const offered = model.requests[0]?.tools?.map((tool) => tool.function.name).sort();
+		expect(offered).toEqual(['Generate_picture', 'Read_credits']);
+	},
+);
 
-test('overnight-batch: past the timeout, what is unfinished is taken up again and not created again', async () => {
-	const { client, service } = stage;
-	await until('the timeout', 2 * TIMEOUT_MS, async () =>
-		(await client.listExecutions({ status: ['waiting'] })).every(({ id }) => id !== overnight),
-	);
-	const [created, night] = await creating(async () => {
-		const [failed, ...finished] = unfinished;
-		service.complete(failed?.taskId ?? '', 'FAILURE');
-		for (const { taskId } of finished) service.complete(taskId);
-		return await succeed(overnight);
-	});
-	expect(created).toEqual([]);
-	const [failed, ...finished] = unfinished.map(({ taskId }) => taskId);
-	expect(jsonOf(night, 'Videos').map(({ taskId }) => taskId)).toEqual(finished);
-	expect(jsonOf(night, 'To look into')).toEqual([
-		expect.objectContaining({ details: expect.objectContaining({ taskId: failed }) }),
-	]);
-}, 200_000);
+needing('suspending', 'overnight-batch').test(
+	'overnight-batch: past the timeout, what is unfinished is taken up again and not created again',
+	async () => {
+		const { client, service } = stage;
+		await until('the timeout', 2 * TIMEOUT_MS, async () =>
+			(await client.listExecutions({ status: ['waiting'] })).every(({ id }) => id !== overnight),
+		);
+		const [created, night] = await creating(async () => {
+			const [failed, ...finished] = unfinished;
+			service.complete(failed?.taskId ?? '', 'FAILURE');
+			for (const { taskId } of finished) service.complete(taskId);
+			return await succeed(overnight);
+		});
+		expect(created).toEqual([]);
+		const [failed, ...finished] = unfinished.map(({ taskId }) => taskId);
+		expect(jsonOf(night, 'Videos').map(({ taskId }) => taskId)).toEqual(finished);
+		expect(jsonOf(night, 'To look into')).toEqual([
+			expect.objectContaining({ details: expect.objectContaining({ taskId: failed }) }),
+		]);
+	},
+	200_000,
+);

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 
-import { missingInEditor } from '../n8n/differences';
+import { missingInN8n } from '../n8n/differences';
 import { listAsInstalled } from '../n8n/registration';
 import { encodePng } from '../service/media/png';
 import { findChromium } from './chromium';
@@ -13,7 +13,7 @@ const PROMPT = 'Waves "roll" in, slowly; the beam turns';
 const STYLE = "a child's watercolour, \\ and “soft”";
 
 const chromium = findChromium();
-const reason = chromium.missing ?? missingInEditor();
+const reason = chromium.missing ?? missingInN8n('editor');
 if (reason) console.log(`The workflow that is built by hand is left out. ${reason}`);
 
 /** A picture of one grey. */

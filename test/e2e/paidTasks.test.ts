@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 
 import { type Execution, outputItems, until } from '../n8n/client';
+import { needing } from './needs';
 import { inARow, manualTrigger, itemsNode, Stage } from './stage';
 
 let stage: Stage;
@@ -155,20 +156,21 @@ test('one unlucky answer ends no wait, and neither does a page of a firewall', a
 	expect(creates()).toHaveLength(5);
 }, 120_000);
 
-test.each(['http://localhost:1', 'http://127.0.0.1:1', 'http://nobody.invalid'])(
-	'%s is known to have got nothing',
-	async (baseUrl) => {
-		const { client, service } = stage;
-		const { id, name } = await client.createCredential('Nowhere', 'mediaGenerationApi', {
-			baseUrl,
-			apiKey: service.apiKey,
-		});
-		const execution = await run(prompts(1), '{}', {
-			credentials: { mediaGenerationApi: { id, name } },
-		});
-		expect(execution.data.resultData.error?.message).toContain('n8n could not connect');
-	},
-);
+needing('connectionErrors', 'An address where nobody listens').test.each([
+	'http://localhost:1',
+	'http://127.0.0.1:1',
+	'http://nobody.invalid',
+])('%s is known to have got nothing', async (baseUrl) => {
+	const { client, service } = stage;
+	const { id, name } = await client.createCredential('Nowhere', 'mediaGenerationApi', {
+		baseUrl,
+		apiKey: service.apiKey,
+	});
+	const execution = await run(prompts(1), '{}', {
+		credentials: { mediaGenerationApi: { id, name } },
+	});
+	expect(execution.data.resultData.error?.message).toContain('n8n could not connect');
+});
 
 test('a service that repeats the callback address brings no token into the output', async () => {
 	stage.service.configure({ repeatWebhookUrl: true, createShape: 'record', callbackLost: true });

@@ -3,6 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { outputItems, until } from '../n8n/client';
 import { querySqlite } from '../n8n/database';
 import { Collector } from './collector';
+import { needing } from './needs';
 import { Stage } from './stage';
 
 /**
@@ -55,42 +56,46 @@ async function refuse(name: string, table: string, when: string): Promise<void> 
 const allow = async (...names: string[]) =>
 	await querySqlite(stage.n8n, ...names.map((name) => `drop trigger ${name}`));
 
-test('n8n dies between the end of a wait and the run that it belongs to, or while the supervisor works', async () => {
-	const between = await suspendedRun();
-	const working = await suspendedRun();
-	// Neither run goes on, and the second supervisor does not come to its end.
-	await refuse('runs', 'execution_data', `old.executionId in (${between.run}, ${working.run})`);
-	await refuse(
-		'supervisors',
-		'execution_entity',
-		`old.id = ${working.supervisor} and old.status = 'running' and new.status <> 'running'`,
-	);
-	await until('the waits to end', 3 * MINUTE, async () => {
-		const states = await Promise.all(
-			[between.supervisor, working.watcher, working.supervisor].map(statusOf),
+needing('endOfSubExecutions', 'The supervisor').test(
+	'n8n dies between the end of a wait and the run that it belongs to, or while the supervisor works',
+	async () => {
+		const between = await suspendedRun();
+		const working = await suspendedRun();
+		// Neither run goes on, and the second supervisor does not come to its end.
+		await refuse('runs', 'execution_data', `old.executionId in (${between.run}, ${working.run})`);
+		await refuse(
+			'supervisors',
+			'execution_entity',
+			`old.id = ${working.supervisor} and old.status = 'running' and new.status <> 'running'`,
 		);
-		return states.join() === 'success,success,running';
-	});
-	await stage.n8n.kill();
-	await allow('runs', 'supervisors');
-	await stage.killAndRestart();
+		await until('the waits to end', 3 * MINUTE, async () => {
+			const states = await Promise.all(
+				[between.supervisor, working.watcher, working.supervisor].map(statusOf),
+			);
+			return states.join() === 'success,success,running';
+		});
+		await stage.n8n.kill();
+		await allow('runs', 'supervisors');
+		await stage.killAndRestart();
 
-	// n8n looks once a minute for runs whose wait has ended, so the first comes out complete.
-	const first = await stage.client.waitForExecution(between.run, 3 * MINUTE);
-	expect(first.status).toBe('success');
-	const states = outputItems(first, 'Media').map(({ json }) => json.state);
-	expect(states).toEqual(['SUCCESS', 'SUCCESS']);
+		// n8n looks once a minute for runs whose wait has ended, so the first comes out complete.
+		const first = await stage.client.waitForExecution(between.run, 3 * MINUTE);
+		expect(first.status).toBe('success');
+		const states = outputItems(first, 'Media').map(({ json }) => json.state);
+		expect(states).toEqual(['SUCCESS', 'SUCCESS']);
 
-	// Of the second it knows what the supervisor last put out: the tasks, and that they were not waited for.
-	const second = await stage.client.waitForExecution(working.run, 3 * MINUTE);
-	expect(second.status).toBe('success');
-	const items = outputItems(second, 'Media').map(({ json }) => json);
-	expect(items.map(({ state, timedOut }) => [state, timedOut])).toEqual([
-		['PENDING', true],
-		['PENDING', true],
-	]);
-	const named = items.map(({ taskId }) => String(taskId));
-	expect(named.every((taskId) => stage.service.tasks.has(taskId))).toBe(true);
-	expect(new Set(named).size).toBe(2);
-	expect(stage.service.tasks.size).toBe(4);
-}, 900_000);
+		// Of the second it knows what the supervisor last put out: the tasks, and that they were not waited for.
+		const second = await stage.client.waitForExecution(working.run, 3 * MINUTE);
+		expect(second.status).toBe('success');
+		const items = outputItems(second, 'Media').map(({ json }) => json);
+		expect(items.map(({ state, timedOut }) => [state, timedOut])).toEqual([
+			['PENDING', true],
+			['PENDING', true],
+		]);
+		const named = items.map(({ taskId }) => String(taskId));
+		expect(named.every((taskId) => stage.service.tasks.has(taskId))).toBe(true);
+		expect(new Set(named).size).toBe(2);
+		expect(stage.service.tasks.size).toBe(4);
+	},
+	900_000,
+);

@@ -1,8 +1,8 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { type Execution, outputItems } from '../n8n/client';
-import { missingForManyCallbacks } from '../n8n/differences';
 import { Collector } from './collector';
+import { needing } from './needs';
 import { Stage } from './stage';
 
 let stage: Stage;
@@ -27,50 +27,60 @@ const start = async (switches: IDataObject[], options: IDataObject = {}) =>
 		after: [collector.node()],
 	});
 
+const { test: testSuspended } = needing('suspending', 'Suspended executions');
+
 const media = (execution: Execution) => outputItems(execution, 'Media');
 const reads = () =>
 	stage.service.requests.filter(({ method, host }) => method === 'GET' && host === 'api');
 
-test('an execution is suspended, and resumed once when all its tasks are finished, in input order', async () => {
-	const { client } = stage;
-	const id = await start([
-		{ latencyMs: 3000 },
-		{ latencyMs: 1500, outcome: 'FAILURE', failureMessage: 'no such colour' },
-		{ latencyMs: 2000 },
-		{ latencyMs: 0 },
-	]);
-	await client.waitForSuspension(id);
-	const execution = await client.waitForExecution(id);
-	expect(execution.status).toBe('success');
-	const items = media(execution);
-	expect(items.map(({ json }) => [(json.input as IDataObject).prompt, json.state])).toEqual([
-		['Prompt 0', 'SUCCESS'],
-		['Prompt 1', 'FAILURE'],
-		['Prompt 2', 'SUCCESS'],
-		['Prompt 3', 'SUCCESS'],
-	]);
-	expect(items[1]?.json.error).toContain('no such colour');
-	expect(items.some(({ json }) => 'timedOut' in json)).toBe(false);
-	expect(items.map(({ pairedItem }) => pairedItem)).toEqual([0, 1, 2, 3].map((item) => ({ item })));
-	await collector.settle(4);
-	expect(collector.seen).toEqual([...stage.service.tasks.keys()]);
-});
+testSuspended(
+	'an execution is suspended, and resumed once when all its tasks are finished, in input order',
+	async () => {
+		const { client } = stage;
+		const id = await start([
+			{ latencyMs: 3000 },
+			{ latencyMs: 1500, outcome: 'FAILURE', failureMessage: 'no such colour' },
+			{ latencyMs: 2000 },
+			{ latencyMs: 0 },
+		]);
+		await client.waitForSuspension(id);
+		const execution = await client.waitForExecution(id);
+		expect(execution.status).toBe('success');
+		const items = media(execution);
+		expect(items.map(({ json }) => [(json.input as IDataObject).prompt, json.state])).toEqual([
+			['Prompt 0', 'SUCCESS'],
+			['Prompt 1', 'FAILURE'],
+			['Prompt 2', 'SUCCESS'],
+			['Prompt 3', 'SUCCESS'],
+		]);
+		expect(items[1]?.json.error).toContain('no such colour');
+		expect(items.some(({ json }) => 'timedOut' in json)).toBe(false);
+		expect(items.map(({ pairedItem }) => pairedItem)).toEqual(
+			[0, 1, 2, 3].map((item) => ({ item })),
+		);
+		await collector.settle(4);
+		expect(collector.seen).toEqual([...stage.service.tasks.keys()]);
+	},
+);
 
-test('callbacks that are lost, come twice or together: the last one that comes resumes the execution', async () => {
-	const { client } = stage;
-	const id = await start([
-		{ latencyMs: 1500, callbackLost: true },
-		{ latencyMs: 2000, callbackCopies: 3 },
-		{ latencyMs: 1000, callbackLost: true },
-		{ latencyMs: 4000, callbackCopies: 5 },
-	]);
-	const execution = await client.waitForExecution(id);
-	expect(media(execution).map(({ json }) => json.state)).toEqual(Array(4).fill('SUCCESS'));
-	await collector.settle(4);
-	expect(collector.seen).toHaveLength(4);
-});
+testSuspended(
+	'callbacks that are lost, come twice or together: the last one that comes resumes the execution',
+	async () => {
+		const { client } = stage;
+		const id = await start([
+			{ latencyMs: 1500, callbackLost: true },
+			{ latencyMs: 2000, callbackCopies: 3 },
+			{ latencyMs: 1000, callbackLost: true },
+			{ latencyMs: 4000, callbackCopies: 5 },
+		]);
+		const execution = await client.waitForExecution(id);
+		expect(media(execution).map(({ json }) => json.state)).toEqual(Array(4).fill('SUCCESS'));
+		await collector.settle(4);
+		expect(collector.seen).toHaveLength(4);
+	},
+);
 
-test('Retry On Fail does not run a suspended node again', async () => {
+testSuspended('Retry On Fail does not run a suspended node again', async () => {
 	const { client, service } = stage;
 	const id = await stage.startImages(
 		[{ latencyMs: 0, outcome: 'FAILURE' }, { latencyMs: 2000 }],
@@ -82,7 +92,7 @@ test('Retry On Fail does not run a suspended node again', async () => {
 	expect(service.tasks.size).toBe(2);
 });
 
-test('a callback without its token resumes nothing', async () => {
+testSuspended('a callback without its token resumes nothing', async () => {
 	const { client, service } = stage;
 	const id = await start([{ latencyMs: 60_000 }]);
 	await client.waitForSuspension(id);
@@ -96,32 +106,37 @@ test('a callback without its token resumes nothing', async () => {
 	await client.stopExecution(id);
 });
 
-test('where all tasks are finished at once, the execution is not suspended at all', async () => {
-	stage.service.configure({ latencyMs: 0 });
-	const execution = await stage.client.waitForExecution(await start([{}, {}]));
-	expect(media(execution).map(({ json }) => json.state)).toEqual(['SUCCESS', 'SUCCESS']);
-});
+testSuspended(
+	'where all tasks are finished at once, the execution is not suspended at all',
+	async () => {
+		stage.service.configure({ latencyMs: 0 });
+		const execution = await stage.client.waitForExecution(await start([{}, {}]));
+		expect(media(execution).map(({ json }) => json.state)).toEqual(['SUCCESS', 'SUCCESS']);
+	},
+);
 
-test('50 tasks in 5 suspended executions survive a power cut', async () => {
-	const { client, service } = stage;
-	const ids: string[] = [];
-	for (let index = 0; index < 5; index++) {
-		ids.push(await start(Array<IDataObject>(10).fill({ latencyMs: [15_000, 25_000] })));
-	}
-	for (const id of ids) await client.waitForSuspension(id);
-	await stage.killAndRestart();
-	for (const id of ids) {
-		const execution = await client.waitForExecution(id, 90_000);
-		expect(media(execution).map(({ json }) => json.state)).toEqual(Array(10).fill('SUCCESS'));
-	}
-	await collector.settle(50);
-	expect([...collector.seen].sort()).toEqual([...service.tasks.keys()].sort());
-	console.log(`5 executions, 50 tasks, power cut: ${collector.seen.length} reached the workflow`);
-}, 240_000);
+testSuspended(
+	'50 tasks in 5 suspended executions survive a power cut',
+	async () => {
+		const { client, service } = stage;
+		const ids: string[] = [];
+		for (let index = 0; index < 5; index++) {
+			ids.push(await start(Array<IDataObject>(10).fill({ latencyMs: [15_000, 25_000] })));
+		}
+		for (const id of ids) await client.waitForSuspension(id);
+		await stage.killAndRestart();
+		for (const id of ids) {
+			const execution = await client.waitForExecution(id, 90_000);
+			expect(media(execution).map(({ json }) => json.state)).toEqual(Array(10).fill('SUCCESS'));
+		}
+		await collector.settle(50);
+		expect([...collector.seen].sort()).toEqual([...service.tasks.keys()].sort());
+		console.log(`5 executions, 50 tasks, power cut: ${collector.seen.length} reached the workflow`);
+	},
+	240_000,
+);
 
-const tooMany = missingForManyCallbacks();
-if (tooMany) console.log(`500 tasks in one suspended execution are left out. ${tooMany}`);
-(tooMany ? test.skip : test)(
+testSuspended(
 	'500 tasks in one suspended execution: few reads of the service',
 	async () => {
 		const { client, service } = stage;
@@ -135,7 +150,7 @@ if (tooMany) console.log(`500 tasks in one suspended execution are left out. ${t
 	300_000,
 );
 
-test('past the timeout the items leave with what is known of them', async () => {
+testSuspended('past the timeout the items leave with what is known of them', async () => {
 	const { client } = stage;
 	const id = await start([{ latencyMs: 600_000 }, { latencyMs: 0 }], { timeout: 5 });
 	const execution = await client.waitForExecution(id, 110_000);

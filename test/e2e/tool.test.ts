@@ -3,6 +3,7 @@ import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../demo/languageModel';
 import { until } from '../n8n/client';
 import { McpClient } from './mcpClient';
+import { needing } from './needs';
 import { node, Stage } from './stage';
 
 const PROMPT = 'A picture of a red fox';
@@ -80,35 +81,38 @@ async function toolSays(version: number, tool: INode): Promise<{ said: string; o
 
 const fieldsOf = (said: string) => Object.keys((JSON.parse(said) as object[])[0] ?? {});
 
-describe.each([2, 2.2, 3, 3.1])('an agent of version %d', (version) => {
-	it('reads the description, makes one picture, and gets what it can use', async () => {
-		const { said, output } = await toolSays(version, pictureTool());
-		const [task] = stage.service.tasks.values();
-		expect(stage.service.tasks.size).toBe(1);
-		expect(task?.record.input.prompt).toBe(PROMPT);
-		const offered = model.requests.at(-1)?.tools?.[0]?.function;
-		expect(offered?.description).toContain('Generates one image from a text prompt');
-		expect(said).toContain(String(task?.record.resultUrls?.[0]));
-		expect(said).not.toContain('"record"');
-		expect(output).toBe(`Here it is: ${task?.record.resultUrls?.[0]}`);
-	}, 120_000);
+needing('agents', 'An agent with the node as its tool').describe.each([2, 2.2, 3, 3.1])(
+	'an agent of version %d',
+	(version) => {
+		it('reads the description, makes one picture, and gets what it can use', async () => {
+			const { said, output } = await toolSays(version, pictureTool());
+			const [task] = stage.service.tasks.values();
+			expect(stage.service.tasks.size).toBe(1);
+			expect(task?.record.input.prompt).toBe(PROMPT);
+			const offered = model.requests.at(-1)?.tools?.[0]?.function;
+			expect(offered?.description).toContain('Generates one image from a text prompt');
+			expect(said).toContain(String(task?.record.resultUrls?.[0]));
+			expect(said).not.toContain('"record"');
+			expect(output).toBe(`Here it is: ${task?.record.resultUrls?.[0]}`);
+		}, 120_000);
 
-	it('gets the reason of a failed task, and the workflow goes on', async () => {
-		const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
-		const { said, output } = await toolSays(version, tool);
-		expect(said).toContain('Unsafe prompt.');
-		expect(said).toContain('Change the prompt');
-		expect(output).toContain('Unsafe prompt.');
-	}, 120_000);
+		it('gets the reason of a failed task, and the workflow goes on', async () => {
+			const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
+			const { said, output } = await toolSays(version, tool);
+			expect(said).toContain('Unsafe prompt.');
+			expect(said).toContain('Change the prompt');
+			expect(output).toContain('Unsafe prompt.');
+		}, 120_000);
 
-	it('is refused a tool that suspends, before a task is created', async () => {
-		const tool = pictureTool({ completion: 'suspend' });
-		// Agents of version 2 end with the refusal, later ones are told of it.
-		const { said } = await toolSays(version, tool).catch(() => ({ said: '' }));
-		if (version >= 3) expect(said).toContain('cannot suspend the execution');
-		expect(stage.service.tasks.size).toBe(0);
-	}, 120_000);
-});
+		it('is refused a tool that suspends, before a task is created', async () => {
+			const tool = pictureTool({ completion: 'suspend' });
+			// Agents of version 2 end with the refusal, later ones are told of it.
+			const { said } = await toolSays(version, tool).catch(() => ({ said: '' }));
+			if (version >= 3) expect(said).toContain('cannot suspend the execution');
+			expect(stage.service.tasks.size).toBe(0);
+		}, 120_000);
+	},
+);
 
 describe('an MCP server', () => {
 	async function connect(tool: INode): Promise<McpClient> {

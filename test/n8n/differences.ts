@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { N8nInstall } from './install';
-import { chooseN8nVersion, DEFAULT_VERSION } from './version';
+import { chooseN8nVersion } from './version';
 
 /** Its list of MCP servers is fetched from n8n's maker at every start. */
 const CALLS_HOME = 'mcp-registry';
@@ -12,22 +12,29 @@ export function disabledModules({ n8nScript }: N8nInstall): Record<string, strin
 	return existsSync(folder) ? { N8N_DISABLED_MODULES: CALLS_HOME } : {};
 }
 
-/** @returns why tests that go by what the editor of the default version looks like cannot run on the chosen one */
-export function missingInEditor(): string | undefined {
-	const { version } = chooseN8nVersion();
-	if (version === DEFAULT_VERSION) return undefined;
-	return `The editor of n8n ${version} looks and behaves otherwise than that of ${DEFAULT_VERSION}.`;
-}
+/** What some tests need: in which of the versions that are prepared here it is first, and how it is before. */
+const FIRST = {
+	any: { in: '1.0.0', before: 'it is too old' },
+	editor: { in: '2.41.1', before: 'its editor looks and behaves otherwise' },
+	suspending: { in: '2.0.3', before: "'Suspend Until Finished' is refused there" },
+	endOfSubExecutions: {
+		in: '2.41.1',
+		before: 'it does not look for executions whose sub-execution has ended',
+	},
+	dataTables: { in: '2.41.1', before: 'its Data Table node has no version 1.1' },
+	agents: { in: '2.41.1', before: 'it does not start an agent by hand as 2.41 does' },
+	latestHttpRequest: { in: '2.41.1', before: 'its HTTP Request node has no version 4.4' },
+	connectionErrors: { in: '2.41.1', before: 'it does not tell whether there was a connection' },
+	databaseLimit: { in: '2.41.1', before: 'it does not refuse files that are too large so' },
+	addressesThatStay: { in: '2.41.1', before: 'it notes its public address at every start' },
+	answersAfterStoring: { in: '2.41.1', before: 'it answers before it stores' },
+};
+export type Need = keyof typeof FIRST;
 
-/** Whether the chosen version answers a callback before it has stored the execution that it starts. */
-export function answersBeforeStoring(): boolean {
+/** @returns why what needs something cannot be tested on the chosen version; undefined where it can */
+export function missingInN8n(need: Need): string | undefined {
 	const { version } = chooseN8nVersion();
-	return version.startsWith('1.') || version.startsWith('2.0.');
-}
-
-/** @returns why hundreds of callbacks to suspended executions are too many for the chosen version */
-export function missingForManyCallbacks(): string | undefined {
-	const { version } = chooseN8nVersion();
-	if (!version.startsWith('1.')) return undefined;
-	return `n8n ${version} builds an expression engine for each callback to a suspended execution.`;
+	const first = FIRST[need];
+	const isThere = version.localeCompare(first.in, undefined, { numeric: true }) >= 0;
+	return isThere ? undefined : `n8n ${version}: ${first.before}.`;
 }
