@@ -42,6 +42,31 @@ test('an account limit of 3 under a batch of 40: all come through, with few refu
 	expect(refusals().length).toBeLessThanOrEqual(10);
 });
 
+test('a single refusal of the first create does not keep the batch back', async () => {
+	stage.service.configure({ createStatus: { status: 503, retryAfter: 1, times: 1 } });
+	const execution = await run(Array<IDataObject>(60).fill({ latencyMs: 6000 }), {
+		maxInFlight: 60,
+	});
+	expect(execution.status).toBe('success');
+	console.log(`one 503, 60 tasks of 6 s: ${wallMs(execution)} ms`);
+	expect(creates().filter(({ status }) => status !== 200)).toHaveLength(1);
+	expect(stage.service.tasks.size).toBe(60);
+	expect(wallMs(execution)).toBeLessThan(12_000);
+});
+
+test('an account that may create 5 tasks a second: a batch of 100 takes little longer than it must', async () => {
+	stage.service.configure({ createsPerSecond: 5 });
+	const execution = await run(Array<IDataObject>(100).fill({ latencyMs: 10_000 }), {
+		maxInFlight: 100,
+	});
+	expect(execution.status).toBe('success');
+	expect(stage.service.tasks.size).toBe(100);
+	console.log(`5 a second, 100 of 10 s: ${refusals().length} refusals, ${wallMs(execution)} ms`);
+	expect(refusals().length).toBeLessThanOrEqual(16);
+	// 19 s for the creates, 10 s for the last task, and a read.
+	expect(wallMs(execution)).toBeLessThan(1.25 * 30_000);
+});
+
 test('Retry On Fail takes up the tasks of the first try: a batch is paid for once', async () => {
 	const { service } = stage;
 	// The read of one task is refused until the first try has failed.

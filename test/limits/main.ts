@@ -110,7 +110,7 @@ export function measureLimits(): void {
 	}));
 	writeFileSync(
 		join(__dirname, 'shortfalls.json'),
-		`${JSON.stringify(shortfalls, undefined, '\t')}\n`,
+		`${JSON.stringify(shortfalls, undefined, 2)}\n`,
 	);
 	put(join(ROOT, 'docs/benchmarks.md'), 'limits', summary);
 	put(join(ROOT, 'docs/bench/limits.md'), 'limits', [summary, ...details].join('\n\n'));

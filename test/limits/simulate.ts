@@ -11,6 +11,9 @@ const MAX_EVENTS = 1_000_000;
 /** How long a task takes, milliseconds: all the same, or each by its number. */
 export type TaskMs = number | ((nth: number) => number);
 
+/** How the end of a task is learned. */
+export type Learns = 'polling' | 'never' | 'atOnce';
+
 /** What decides when a create is sent; all times are milliseconds. */
 export interface Policy<Ticket> {
 	nextAt(now: number): number;
@@ -78,6 +81,8 @@ class Agenda {
 /**
  * A batch in virtual time. The end of a task is learned by polling, every 2 s from its creation on.
  *
+ * @param learns `never`: the items leave at once (completions `suspend`, `trigger` and `return`), so that nobody learns
+ *   when a task ends, and the batch is done with the last create; `atOnce`: whoever knows it all the same
  * @throws where the batch does not come to its end
  */
 export function simulate<Ticket>(
@@ -85,6 +90,7 @@ export function simulate<Ticket>(
 	taskMs: TaskMs,
 	items: number,
 	policy: Policy<Ticket>,
+	learns: Learns = 'polling',
 ): Outcome {
 	const agenda = new Agenda();
 	const account = new SimulatedAccount(rules);
@@ -94,6 +100,7 @@ export function simulate<Ticket>(
 	let finished = 0;
 	let refusals = 0;
 	let lastSentAt = -Infinity;
+	let lastTakenAt = 0;
 	let wakeAt = Infinity;
 
 	const wake = () => {
@@ -122,7 +129,10 @@ export function simulate<Ticket>(
 				if (answer.taken) {
 					policy.accepted(ticket, now);
 					const takenAt = now;
-					agenda.add(knownAt(endsAt), () => end(takenAt));
+					if (learns === 'never') end(takenAt);
+					else if (learns === 'polling') agenda.add(knownAt(endsAt), () => end(takenAt));
+					else agenda.add(endsAt, () => end(takenAt));
+					lastTakenAt = now;
 				} else {
 					refusals++;
 					left++;
@@ -153,5 +163,5 @@ export function simulate<Ticket>(
 		now = event.at;
 		event.work();
 	}
-	return { ms: now, refusals, most: account.most };
+	return { ms: learns === 'polling' ? now : lastTakenAt, refusals, most: account.most };
 }

@@ -67,6 +67,8 @@ export interface Settings {
 	readCutShort?: Occasionally;
 	/** Unfinished tasks of the account, above which a create is answered with 429. */
 	concurrencyLimit?: number | { limit: number; retryAfter?: number | string };
+	/** Creates of the account in a second, above which one is answered with 429; as many at once after a second's rest. */
+	createsPerSecond?: number;
 
 	/** `lower`: the states are written `pending`, `success`, `failure`. */
 	stateCase?: 'upper' | 'lower';
@@ -167,6 +169,7 @@ const SWITCHES: Readonly<Record<keyof Settings, Check>> = {
 			isAmount(value) ||
 			(isObject(value) && isAmount(value.limit) && isOptional(value.retryAfter, isRetryAfter)),
 	},
+	createsPerSecond: amount,
 	stateCase: oneOf('upper', 'lower'),
 	omitResultUrls: flag,
 	repeatWebhookUrl: flag,

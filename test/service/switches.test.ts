@@ -113,6 +113,16 @@ describe('the life of a task', () => {
 	});
 });
 
+it('createsPerSecond: answers 429 to what is above it, and lets in again with time', async () => {
+	service.configure({ createsPerSecond: 4 });
+	const body = { model: IMAGE_MODEL, input: { prompt: 'x' } };
+	const statuses = [];
+	for (let nth = 0; nth < 20; nth++) statuses.push((await client.post(body)).status);
+	expect(statuses.slice(0, 4)).toEqual([200, 200, 200, 200]);
+	expect(statuses).toContain(429);
+	await until(async () => (await client.post(body)).status === 200);
+});
+
 describe('refusals', () => {
 	it('createStatus: refuses as often as it says, creates nothing, and then accepts', async () => {
 		service.configure({ createStatus: { status: 503, times: 2, retryAfter: 1 } });

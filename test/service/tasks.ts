@@ -84,6 +84,8 @@ export class TaskStore {
 	private readonly timers = new Map<string, NodeJS.Timeout>();
 	private available: number;
 	private held = 0;
+	/** Creates that the rate allows now, and the moment for which that was reckoned. */
+	private allowance = { creates: Infinity, at: 0 };
 
 	constructor(
 		private readonly credits: number,
@@ -110,6 +112,7 @@ export class TaskStore {
 	/** Creates a task, unless the account's limit (section 8) or its credits do not allow it. */
 	create({ model, input, webhookUrl, own }: CreateRequest): SimulatedTask {
 		const settings = this.switches.for(own);
+		this.checkRate(settings);
 		this.checkConcurrency(settings);
 		const resultCount = Math.floor(settings.resultCount ?? 1);
 		const reserved = priceInCredits(model, input, resultCount);
@@ -213,6 +216,17 @@ export class TaskStore {
 			{ length: resultCount },
 			(_, index) => `${this.mediaUrl()}/media/${taskId}/${index + 1}.${extension}`,
 		);
+	}
+
+	private checkRate({ createsPerSecond }: Settings): void {
+		if (createsPerSecond === undefined) return;
+		const now = performance.now();
+		const earned = ((now - this.allowance.at) / 1000) * createsPerSecond;
+		const creates = Math.min(createsPerSecond, this.allowance.creates + earned);
+		this.allowance = { creates: creates < 1 ? creates : creates - 1, at: now };
+		if (creates >= 1) return;
+		const message = `The account may create ${createsPerSecond} tasks a second.`;
+		throw new ServiceError(429, 'too_many_requests', message);
 	}
 
 	private checkConcurrency({ concurrencyLimit }: Settings): void {

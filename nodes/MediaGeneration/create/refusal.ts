@@ -125,6 +125,7 @@ export class Refusal {
 			looks: this.count - this.refusedSinceExtra,
 			startedAt: this.extra > 1 ? this.firstExtraAt : now,
 			taken: Math.max(1, this.extra),
+			isEmpty: this.level === 0,
 			perMs: this.refusedSinceExtra > 0 ? this.extra / (now - this.since) : undefined,
 		};
 	}

@@ -22,6 +22,8 @@ export interface RateLesson {
 	taken: number;
 	/** Creates in a millisecond, where another refusal in between shows it. */
 	perMs: number | undefined;
+	/** Whether nothing was unfinished: then it was no accident, however long it took. */
+	isEmpty: boolean;
 }
 
 /**
@@ -61,6 +63,7 @@ export class RequestRate {
 	private sentInCycle = 0;
 	private takenInCycle = 0;
 	private looksBefore = 0;
+	private pauseMs = 0;
 
 	/** What was known at the moment of the refusal in question. */
 	private refusal = { at: 0, taken: 0, tokens: 0 };
@@ -163,7 +166,8 @@ export class RequestRate {
 	learn(now: number, lesson: RateLesson): void {
 		this.lessons++;
 		const sinceEmpty = this.refusal.at - this.emptyAt;
-		const isRate = sinceEmpty < LONGEST_WINDOW_MS;
+		const isRate = sinceEmpty < Math.max(LONGEST_WINDOW_MS, 3 * this.pauseMs);
+		this.pauseMs = lesson.isEmpty ? now - this.refusal.at : 0;
 		this.learnWindow(lesson, isRate);
 		if (isRate) {
 			this.learnPace(now, sinceEmpty, lesson);

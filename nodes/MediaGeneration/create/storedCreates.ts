@@ -20,11 +20,19 @@ export function notePause(context: IExecuteFunctions, lengthMs = 0): void {
 	context.getContext('node')[PAUSE] = [Date.now() + lengthMs, lengthMs] satisfies Pause;
 }
 
-/** @returns the milliseconds that are left of it: none more where the clock was set back */
+/**
+ * @returns the milliseconds that are left of it: none more where the clock was set back, and none where what is stored is
+ *   no pause. It saves a refusal and protects no money, so nobody is stopped for it.
+ */
 export function pauseLeft(context: IExecuteFunctions): number {
-	const [until, lengthMs] = (context.getContext('node')[PAUSE] ?? [0, 0]) as Pause;
+	const stored: unknown = context.getContext('node')[PAUSE];
+	if (!isPause(stored)) return 0;
+	const [until, lengthMs] = stored;
 	return Math.max(0, Math.min(until - Date.now(), lengthMs));
 }
+
+const isPause = (stored: unknown): stored is Pause =>
+	Array.isArray(stored) && stored.length === 2 && stored.every(Number.isFinite);
 
 /** To be raised where an older version of this package could not read what is stored. Version 0.1.0 wrote none. */
 const VERSION = 2;
