@@ -3,6 +3,7 @@ import { listAsInstalled } from '../n8n/registration';
 import { type SimulatedService, startService } from '../service/service';
 import { findChromium } from './chromium';
 import { Editor } from './editor';
+import { needing } from './needs';
 import { Stage } from './stage';
 
 const chromium = findChromium();
@@ -230,18 +231,21 @@ describeInEditor('in the editor, as a new user', () => {
 		expect(await editor.parameter('prompt').count()).toBe(0);
 	});
 
-	test('the panel of the trigger shows its URLs and that a workflow needs no address', async () => {
-		await editor.add('Media Generation', 'On task succeeded');
-		await editor.panel.getByText('Webhook URLs').click();
-		await editor.panel.getByText(/webhook-test\/[\w-]+\/callback/).waitFor();
-		await editor.panel.getByText('Production URL', { exact: true }).click();
-		await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
-		expect(await shown(editor.panel)).toContain('Once this workflow is published');
-		// As the pages call it; n8n calls it otherwise for its own Webhook node.
-		expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
-		await editor.closePanel();
-		expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
-	});
+	needing('panelsThatClose', 'The panel of the trigger').test(
+		'the panel of the trigger shows its URLs and that a workflow needs no address',
+		async () => {
+			await editor.add('Media Generation', 'On task succeeded');
+			await editor.panel.getByText('Webhook URLs').click();
+			await editor.panel.getByText(/webhook-test\/[\w-]+\/callback/).waitFor();
+			await editor.panel.getByText('Production URL', { exact: true }).click();
+			await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
+			expect(await shown(editor.panel)).toContain('Once this workflow is published');
+			// As the pages call it; n8n calls it otherwise for its own Webhook node.
+			expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
+			await editor.closePanel();
+			expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
+		},
+	);
 
 	testInThisEditor(
 		"n8n's shortcuts open the node creator, run the workflow and open a node",

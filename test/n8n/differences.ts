@@ -16,6 +16,7 @@ export function disabledModules({ n8nScript }: N8nInstall): Record<string, strin
 const FIRST = {
 	any: { in: '1.0.0', before: 'it is too old' },
 	editor: { in: '2.41.1', before: 'its editor looks and behaves otherwise' },
+	panelsThatClose: { in: '2.0.3', before: 'its panels are left in another way' },
 	suspending: { in: '2.0.3', before: "'Suspend Until Finished' is refused there" },
 	endOfSubExecutions: {
 		in: '2.41.1',
