@@ -240,13 +240,22 @@ const runsThatWentOn = ({ n8n: { rows, sunk } }: World) =>
 					sunk.some(({ execution }) => execution === id))),
 	);
 
-/** Whether a task was waited for no more at a moment, since the service had refused the key for it. */
-function isGivenUp({ service }: World, { id, by }: ServiceTask, at: number): boolean {
+/**
+ * Whether a task was waited for no more at a moment, since the service had refused the key for it. Another try of n8n's
+ * takes it up again.
+ */
+function isGivenUp({ service, history }: World, { id, by }: ServiceTask, at: number): boolean {
 	const reads = service.seen.filter(
 		({ kind, taskId, by: who }) => kind === 'read' && taskId === id && who === by,
 	);
-	const last = reads.at(-1);
-	return last !== undefined && last.at <= at && [401, 403].includes(last.status);
+	const last = reads.findLast((read) => read.at <= at);
+	const next = reads.find((read) => read.at > at);
+	const intervalMs = history.node.pollIntervalSeconds * 1000;
+	return (
+		last !== undefined &&
+		[401, 403].includes(last.status) &&
+		(next === undefined || next.at - last.at > 2 * intervalMs)
+	);
 }
 
 /** In queue mode n8n ends such a supervisor with an error of its own, and the node that waits fails with that. */
