@@ -139,7 +139,7 @@ export const sentences: Record<string, Check> = {
 					other.createdAt <= task.createdAt &&
 					other.endsAt > task.createdAt &&
 					// One whose wait ended first is not waited for any more.
-					other.createdAt + timeoutSeconds * 1000 > task.createdAt &&
+					waitBegan(world, other) + timeoutSeconds * 1000 > task.createdAt &&
 					!isGivenUp(world, other, task.createdAt),
 			);
 			if (others.length <= maxInFlight) return [];
@@ -239,6 +239,13 @@ const runsThatWentOn = ({ n8n: { rows, sunk } }: World) =>
 					retryOf !== undefined &&
 					sunk.some(({ execution }) => execution === id))),
 	);
+
+/** When its time began to be counted: that of a task that was created anew is counted from the first one. */
+function waitBegan({ service }: World, task: ServiceTask): number {
+	const first = service.tasks.find(({ by, item }) => by === task.by && item === task.item) ?? task;
+	const create = service.seen.find(({ kind, taskId }) => kind === 'create' && taskId === first.id);
+	return create?.answeredAt ?? first.createdAt;
+}
 
 /**
  * Whether a task was waited for no more at a moment, since the service had refused the key for it. Another try of n8n's
