@@ -21,7 +21,12 @@ interface Kill {
 	sentence: string | undefined;
 }
 
-const { values } = parseArgs({ options: { mutant: { type: 'string' } } });
+const { values } = parseArgs({
+	options: {
+		mutant: { type: 'string' },
+		processes: { type: 'string', default: String(availableParallelism()) },
+	},
+});
 
 async function main(): Promise<void> {
 	const one = mutants.find(({ name }) => name === values.mutant);
@@ -41,7 +46,7 @@ async function main(): Promise<void> {
 			console.log(`${found.seed ?? 'NOT FOUND'}: ${name}: ${found.sentence ?? ''}`);
 		}
 	};
-	await Promise.all(Array.from({ length: availableParallelism() }, work));
+	await Promise.all(Array.from({ length: Number(values.processes) }, work));
 	writeSection('mutants', tableOf(kills));
 	process.exitCode = kills.every(({ seed }) => seed !== undefined) ? 0 : 1;
 }
