@@ -2,6 +2,7 @@ import fc from 'fast-check';
 
 import { histories, type History } from './history';
 import type { Violation } from './sentences';
+import { settingOf } from './setting';
 import { type Outcome, simulate } from './simulate';
 import type { NodeSources } from './world/nodeSources';
 
@@ -59,7 +60,13 @@ export async function replay(
 	if (!violation) {
 		return {
 			isGreen: true,
-			text: [...first.trace, `seed ${seed}: every sentence holds`].join('\n'),
+			text: [
+				...settingOf(historyOf(seed)),
+				'',
+				...first.trace,
+				'',
+				`seed ${seed}: every sentence holds`,
+			].join('\n'),
 		};
 	}
 	let shortest = { history: historyOf(seed), outcome: first };
@@ -75,9 +82,14 @@ export async function replay(
 
 function describe(seed: number, history: History, { trace, violations }: Outcome): string {
 	return [
+		'The shortest history that goes wrong in the same way:',
+		'',
+		...settingOf(history),
+		'',
 		...trace,
 		'',
-		`The history: ${JSON.stringify(history)}`,
+		`As data, for a test: ${JSON.stringify(history)}`,
+		'',
 		...violations.map(({ sentence, what }) => `seed ${seed}: not so: ${sentence}: ${what}`),
 	].join('\n');
 }

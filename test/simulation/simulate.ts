@@ -130,7 +130,7 @@ function plan(here: World): void {
 		time.later(at, () => {
 			here.note('limits move');
 			here.trace(
-				`service: lets ${maxUnfinished || 'any'} be unfinished, ${maxPerSecond || 'any'} a second`,
+				`service: now lets ${maxUnfinished || 'any number of'} tasks be unfinished, and takes ${maxPerSecond || 'any number of'} creates a second`,
 			);
 			Object.assign(service, { maxUnfinished, maxPerSecond });
 			service.limitChanges.push(time.now);

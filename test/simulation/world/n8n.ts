@@ -94,6 +94,13 @@ export interface Sunk {
 
 const BASE = 'https://n8n.test/';
 
+/** What stands before the nodes that are the rest of a workflow. */
+const PLACES: Record<string, string> = {
+	Sink: 'the node',
+	Failed: "the node's error output",
+	Done: 'the trigger',
+};
+
 /** The model of n8n around its real engine: what it stores, and who runs what when. */
 export class N8n {
 	readonly rows = new Map<string, Row>();
@@ -127,6 +134,9 @@ export class N8n {
 
 	/** How many requests to webhooks there have been. */
 	private received = 0;
+
+	/** How many of them were taken. */
+	private calls = 0;
 
 	constructor(
 		private readonly world: World,
@@ -188,7 +198,7 @@ export class N8n {
 	/** Whether an activity is a callback, or the execution that one has started. */
 	private isOfCallback(activity: string): boolean {
 		const [kind, id = ''] = activity.split(' ');
-		return kind === 'callback' || this.rows.get(id)?.start === 'Trigger';
+		return kind === 'webhook' || this.rows.get(id)?.start === 'Trigger';
 	}
 
 	/**
@@ -500,8 +510,28 @@ export class N8n {
 
 	private async execute(process: Process, row: Row): Promise<void> {
 		const data = fromStored(await this.query(() => row.data));
-		this.world.trace(`${process.name}: runs execution ${row.id} (${row.mode}, ${row.start})`);
+		const how = row.resumes > 0 ? 'goes on with' : 'begins';
+		this.world.trace(`${process.name}: ${how} execution ${row.id}, ${this.whatIs(row)}`);
 		await this.runHere(process, row, data);
+	}
+
+	/** In words, for the trace. */
+	private whatIs({ start, retryOf, parent }: Row): string {
+		if (retryOf !== undefined) return `a retry of execution ${retryOf}`;
+		switch (start) {
+			case 'Start':
+				return 'a run of the workflow';
+			case 'Trigger':
+				return 'which a callback has started';
+			case SUB: {
+				const isOfSub = this.rows.get(parent ?? '')?.start === SUB;
+				return isOfSub
+					? `which looks for the tasks on behalf of execution ${parent}`
+					: `which waits on behalf of execution ${parent}, and has another one look`;
+			}
+			default:
+				return 'which redelivers callbacks';
+		}
 	}
 
 	private async runHere(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
@@ -567,9 +597,7 @@ export class N8n {
 				parent: parentExecution?.executionId,
 			});
 		});
-		this.world.trace(
-			`${process.name}: runs execution ${row.id} for ${parentExecution?.executionId}`,
-		);
+		this.world.trace(`${process.name}: begins execution ${row.id}, ${this.whatIs(row)}`);
 		const running = this.runHere(process, row, data);
 		if (options.doNotWaitToFinish) return { executionId: row.id, data: [null] };
 		const run = await running;
@@ -733,7 +761,7 @@ export class N8n {
 			time.later(1, () => answer(404, { message: 'The requested webhook is not registered' }));
 			return;
 		}
-		this.within(process, `callback ${time.count}`, async () => {
+		this.within(process, `webhook call ${++this.calls}`, async () => {
 			const response = new Response((status, said) => {
 				if (!process.effect()) return;
 				time.later(1, () => answer(status, said));
@@ -816,7 +844,10 @@ export class N8n {
 		const { activity, now } = this.world.time;
 		if (activity.process && !activity.process.effect()) return;
 		this.sunk.push({ at: now, execution, mode, node, items });
-		this.world.trace(`n8n: execution ${execution} reaches ${node} with ${items.length} items`);
+		const count = `${items.length} item${items.length === 1 ? '' : 's'}`;
+		this.world.trace(
+			`n8n: execution ${execution} goes on behind ${PLACES[node] ?? node} with ${count}`,
+		);
 	}
 
 	private additionalData(

@@ -180,7 +180,9 @@ export class Service {
 		const { time, random } = this.world;
 		if (url.origin === N8N_URL) {
 			const answer = (status: number, body: unknown) => {
-				this.world.trace(`n8n: answers ${activity.name} ${status} ${JSON.stringify(body)}`);
+				this.world.trace(
+					`n8n: answers the request of ${activity.name} with ${status} ${JSON.stringify(body)}`,
+				);
 				goOn(1, () => resolve(json(status, body)));
 			};
 			this.world.n8n.receive(url, options.body, answer, options.headers);
@@ -262,7 +264,7 @@ export class Service {
 			return refusal;
 		}
 		const answer = this.properAnswer(kind, options, by, seen);
-		if (trouble) this.world.trace(`service: ${kind} of ${by}: ${trouble}`);
+		if (trouble) this.world.trace(`network: the ${kind} of ${by}: ${inWords(trouble)}`);
 		// A refusal stays what it is.
 		if (answer.statusCode !== 200) return answer;
 		switch (trouble) {
@@ -299,7 +301,7 @@ export class Service {
 		const refused = this.limitReached();
 		if (refused) {
 			this.world.note(`refused: ${refused}`);
-			this.world.trace(`service: refuses ${by} ${seen.item} (${refused})`);
+			this.world.trace(`service: refuses the create for ${seen.item} (${by}): ${refused}`);
 			const seconds = random.between(1, 8, 'retry-after', this.seen.length);
 			if (!this.history.service.saysRetryAfter) return json(429, { message: refused });
 			seen.retryAfterMs = seconds * 1000;
@@ -445,6 +447,25 @@ export class Service {
 			const body = callbackBody(task);
 			this.world.n8n.receive(new URL(task.webhookUrl ?? ''), body, end);
 		});
+	}
+}
+
+function inWords(trouble: RequestTrouble): string {
+	switch (trouble) {
+		case 'answer lost':
+			return 'its answer is lost';
+		case 'answer late':
+			return 'its answer comes 45 s late';
+		case 'answer garbled':
+			return 'its answer is a web page';
+		case 'answer cut short':
+			return 'half of its answer is missing';
+		case 'answer without an id':
+			return 'its answer says nothing of a task';
+		case 'sent twice by the network':
+			return 'it reaches the service twice';
+		default:
+			return trouble;
 	}
 }
 
