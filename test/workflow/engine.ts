@@ -1,18 +1,14 @@
 import {
 	ExecuteContext,
-	ExecutionLifecycleHooks,
-	ExternalSecretsProxy,
 	HookContext,
 	SupplyDataContext,
 	WebhookContext,
 	WorkflowExecute,
 } from 'n8n-core';
 import type {
-	ICredentialDataDecryptedObject,
 	IDataObject,
 	IExecuteData,
 	IExecuteFunctions,
-	IHttpRequestOptions,
 	INode,
 	INodeExecutionData,
 	INodeType,
@@ -27,7 +23,6 @@ import type {
 } from 'n8n-workflow';
 import {
 	createRunExecutionData,
-	ICredentialsHelper,
 	NodeConnectionTypes,
 	NodeHelpers,
 	UnexpectedError,
@@ -38,6 +33,8 @@ import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credent
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
 import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { credentialsHelper } from './credentials';
+import { hostData } from './host';
 
 export const API_KEY = 'sk-live-key-of-these-tests';
 
@@ -77,45 +74,6 @@ const testRounds = (rounds: INodeExecutionData[][]): INodeType => ({
 		return [rounds[round] ?? []];
 	},
 });
-
-/** The credential as n8n handles it: decrypted data, and the type's own `authenticate` on every request. */
-class CredentialsHelper extends ICredentialsHelper {
-	private readonly type = new MediaGenerationApi();
-
-	constructor(private readonly credential: Credential) {
-		super();
-	}
-
-	async getDecrypted(): Promise<ICredentialDataDecryptedObject> {
-		return { ...this.credential };
-	}
-
-	async authenticate(
-		credentials: ICredentialDataDecryptedObject,
-		_type: string,
-		options: IHttpRequestOptions,
-	): Promise<IHttpRequestOptions> {
-		const { authenticate } = this.type;
-		if (typeof authenticate !== 'function') throw new UnexpectedError('No authenticate function');
-		return await authenticate(credentials, options);
-	}
-
-	getParentTypes = () => [];
-
-	isCredentialUsableByNode = () => true;
-
-	preAuthentication = async () => undefined;
-
-	runPreAuthentication = async () => undefined;
-
-	getCredentialsProperties = () => this.type.properties;
-
-	getCredentials = async () => await Promise.reject(new UnexpectedError('Not part of a run'));
-
-	updateCredentials = async () => {};
-
-	updateCredentialsOauthTokenData = async () => {};
-}
 
 function nodeTypes(items: INodeExecutionData[], rounds: INodeExecutionData[][]): INodeTypes {
 	const types: Record<string, INodeType> = {
@@ -205,41 +163,11 @@ export function additionalData(
 	credential: Credential,
 	mode: WorkflowExecuteMode = 'trigger',
 ): IWorkflowExecuteAdditionalData {
-	const base = 'https://n8n.test/';
-	const workflowData = {
-		id: 'workflow',
-		name: 'Test',
-		active: true,
-		activeVersionId: null,
-		isArchived: false,
-		createdAt: new Date(0),
-		updatedAt: new Date(0),
-		nodes: [],
-		connections: {},
-	};
 	return {
-		credentialsHelper: new CredentialsHelper(credential),
-		externalSecretsProxy: new ExternalSecretsProxy(),
-		hooks: new ExecutionLifecycleHooks(mode, '1', workflowData),
-		executionId: '1',
-		currentNodeExecutionIndex: 0,
-		variables: {},
-		restApiUrl: `${base}rest`,
-		instanceBaseUrl: base,
-		formBaseUrl: `${base}form`,
-		formWaitingBaseUrl: `${base}form-waiting`,
-		formTestBaseUrl: `${base}form-test`,
-		webhookBaseUrl: `${base}webhook`,
-		webhookWaitingBaseUrl: `${base}webhook-waiting`,
-		webhookTestBaseUrl: `${base}webhook-test`,
-		mcpBaseUrl: `${base}mcp`,
-		mcpTestBaseUrl: `${base}mcp-test`,
-		logAiEvent: () => {},
-		getRuntimeCredential: async () => undefined,
-		getRunExecutionData: async () => undefined,
+		...hostData('1', mode),
+		credentialsHelper: credentialsHelper(new MediaGenerationApi(), async () => ({ ...credential })),
 		// Each sub-execution is suspended at once, and stays so.
 		executeWorkflow: async () => ({ executionId: '2', data: [null], waitTill: new Date() }),
-		startRunnerTask: async () => await Promise.reject(new UnexpectedError('No task runners here')),
 	};
 }
 

@@ -1,12 +1,6 @@
 import { EventEmitter } from 'node:events';
 
-import {
-	ExecutionLifecycleHooks,
-	ExternalSecretsProxy,
-	HookContext,
-	WebhookContext,
-	WorkflowExecute,
-} from 'n8n-core';
+import { HookContext, WebhookContext, WorkflowExecute } from 'n8n-core';
 import {
 	createRunExecutionData,
 	type ExecuteWorkflowOptions,
@@ -26,7 +20,8 @@ import {
 	type WorkflowExecuteMode,
 } from 'n8n-workflow';
 
-import { credentialsHelper } from './credentials';
+import { credentialsHelper } from '../../workflow/credentials';
+import { hostData } from '../../workflow/host';
 import type { NodeSources } from './nodeSources';
 import { Process, type Role } from './process';
 import { ProcessedData } from './processedData';
@@ -91,8 +86,6 @@ export interface Sunk {
 	node: string;
 	items: INodeExecutionData[];
 }
-
-const BASE = 'https://n8n.test/';
 
 /** What stands before the nodes that are the rest of a workflow. */
 const PLACES: Record<string, string> = {
@@ -855,39 +848,12 @@ export class N8n {
 		executionId: string,
 		mode: WorkflowExecuteMode,
 	): IWorkflowExecuteAdditionalData {
-		const workflowData = {
-			id: WORKFLOW_ID,
-			name: 'Simulated',
-			active: this.isActive,
-			activeVersionId: null,
-			isArchived: false,
-			createdAt: new Date(0),
-			updatedAt: new Date(0),
-			nodes: [],
-			connections: {},
-		};
 		return {
+			...hostData(executionId, mode, this.isActive),
 			credentialsHelper: credentialsHelper(
 				process.nodes.credential,
 				async () => await this.query(() => ({ ...this.credential })),
 			),
-			externalSecretsProxy: new ExternalSecretsProxy(),
-			hooks: new ExecutionLifecycleHooks(mode, executionId, workflowData),
-			executionId,
-			currentNodeExecutionIndex: 0,
-			variables: {},
-			restApiUrl: `${BASE}rest`,
-			instanceBaseUrl: BASE,
-			formBaseUrl: `${BASE}form`,
-			formWaitingBaseUrl: `${BASE}form-waiting`,
-			formTestBaseUrl: `${BASE}form-test`,
-			webhookBaseUrl: `${BASE}webhook`,
-			webhookWaitingBaseUrl: `${BASE}webhook-waiting`,
-			webhookTestBaseUrl: `${BASE}webhook-test`,
-			mcpBaseUrl: `${BASE}mcp`,
-			mcpTestBaseUrl: `${BASE}mcp-test`,
-			logAiEvent: () => {},
-			getRuntimeCredential: async () => undefined,
 			getRunExecutionData: async (id) =>
 				await this.query(() => {
 					const row = this.rows.get(id);
@@ -895,7 +861,6 @@ export class N8n {
 				}),
 			executeWorkflow: async (info, _, options) =>
 				await this.executeWorkflow(process, info, options),
-			startRunnerTask: async () => await Promise.reject(new UnexpectedError('No task runners')),
 		};
 	}
 }
