@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster } from './cluster';
 import { Collector } from './collector';
 import { Lane } from './lane';
+import { needing } from './needs';
 import { missingForOwnServers, OwnPostgres, OwnRedis } from './servers';
 import { Stage } from './stage';
 
@@ -99,24 +100,28 @@ describeRestarts('queue mode, on a PostgreSQL and a Redis of its own', () => {
 		expect(after).toMatchObject({ runs: 30, duplicates: 0, losses: 0 });
 	}, 300_000);
 
-	test('Redis is restarted and has kept nothing: those that were queued can be retried from the list', async () => {
-		const { lane, deliver, late } = await underWay();
-		await redis.stop('SIGTERM');
-		redis.loseData();
-		const delivering = deliver(late);
-		await sleep(DOWN_MS);
-		await redis.start();
-		await delivering;
-		collector.openBarrier();
-		await collector.settle(26);
-		const account = await lane.settle('Redis is restarted and has kept nothing');
-		expect(account).toMatchObject({ executions: { new: 4 }, runs: 26, duplicates: 0, losses: 4 });
+	needing('workersAfterRedisLost', 'A Redis that keeps nothing').test(
+		'Redis is restarted and has kept nothing: those that were queued can be retried from the list',
+		async () => {
+			const { lane, deliver, late } = await underWay();
+			await redis.stop('SIGTERM');
+			redis.loseData();
+			const delivering = deliver(late);
+			await sleep(DOWN_MS);
+			await redis.start();
+			await delivering;
+			collector.openBarrier();
+			await collector.settle(26);
+			const account = await lane.settle('Redis is restarted and has kept nothing');
+			expect(account).toMatchObject({ executions: { new: 4 }, runs: 26, duplicates: 0, losses: 4 });
 
-		// n8n looks for such executions when it starts, and every three hours.
-		await stage.killAndRestart();
-		while (cluster.executions(lane.workflowId).crashed !== 4) await sleep(200);
-		await lane.retryCrashed();
-		const after = await lane.settle('… and they are retried from the list');
-		expect(after).toMatchObject({ runs: 30, duplicates: 0, losses: 0 });
-	}, 300_000);
+			// n8n looks for such executions when it starts, and every three hours.
+			await stage.killAndRestart();
+			while (cluster.executions(lane.workflowId).crashed !== 4) await sleep(200);
+			await lane.retryCrashed();
+			const after = await lane.settle('… and they are retried from the list');
+			expect(after).toMatchObject({ runs: 30, duplicates: 0, losses: 0 });
+		},
+		300_000,
+	);
 });

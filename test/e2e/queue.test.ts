@@ -14,6 +14,7 @@ import { missingInN8n } from '../n8n/differences';
 import { Cluster, missingForQueueMode } from './cluster';
 import { Collector } from './collector';
 import { Lane } from './lane';
+import { needing } from './needs';
 import { deliver, inARow, itemsNode, manualTrigger, node, Stage } from './stage';
 
 const missing = missingForQueueMode();
@@ -223,66 +224,72 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		});
 	});
 
-	test('a worker is killed: nothing is created twice, and its log names every task that has to be fetched', async () => {
-		const { client, service } = stage;
-		const lane = await Lane.publish(stage, cluster, collector, { held: true });
-		const polling = await stage.startImages(Array<IDataObject>(5).fill({ latencyMs: 600_000 }));
-		const victim = await cluster.workerOf(polling);
-		while (creates() < 5) await sleep(100);
-		const paidFor = [...service.tasks.keys()];
-		const [address = ''] = lane.addresses;
-		await Promise.all(
-			lane.finishedTasks(24).map(async (taskId) => await lane.deliver(taskId, [address])),
-		);
-		// Ten at once on each worker, the polling one among them.
-		await collector.untilHeld(19);
-		await cluster.kill(victim);
-		collector.openBarrier();
-		for (const taskId of paidFor) service.complete(taskId);
+	needing('oneRunOfStalledJobs', 'A killed worker').test(
+		'a worker is killed: nothing is created twice, and its log names every task that has to be fetched',
+		async () => {
+			const { client, service } = stage;
+			const lane = await Lane.publish(stage, cluster, collector, { held: true });
+			const polling = await stage.startImages(Array<IDataObject>(5).fill({ latencyMs: 600_000 }));
+			const victim = await cluster.workerOf(polling);
+			while (creates() < 5) await sleep(100);
+			const paidFor = [...service.tasks.keys()];
+			const [address = ''] = lane.addresses;
+			await Promise.all(
+				lane.finishedTasks(24).map(async (taskId) => await lane.deliver(taskId, [address])),
+			);
+			// Ten at once on each worker, the polling one among them.
+			await collector.untilHeld(19);
+			await cluster.kill(victim);
+			collector.openBarrier();
+			for (const taskId of paidFor) service.complete(taskId);
 
-		// n8n runs none of the killed executions again, and of their data it keeps nothing.
-		const account = await lane.settle('A worker is killed that runs 9 of them');
-		expect(account).toMatchObject({
-			executions: { error: 9 },
-			runs: 15,
-			duplicates: 0,
-			losses: 9,
-		});
-		const { status } = await client.waitForExecution(polling);
-		expect(status).toBe('error');
-		expect(creates()).toBe(5);
+			// n8n runs none of the killed executions again, and of their data it keeps nothing.
+			const account = await lane.settle('A worker is killed that runs 9 of them');
+			expect(account).toMatchObject({
+				executions: { error: 9 },
+				runs: 15,
+				duplicates: 0,
+				losses: 9,
+			});
+			const { status } = await client.waitForExecution(polling);
+			expect(status).toBe('error');
+			expect(creates()).toBe(5);
 
-		const log = readFileSync(victim.logFile, 'utf8');
-		const named = (pattern: RegExp, executions: string[]) =>
-			[...log.matchAll(pattern)]
-				.filter(([, , execution = '']) => executions.includes(execution))
-				.map(([, taskId = '']) => taskId);
-		const created = named(/created task (\S+) \(execution (\d+)/g, [polling]);
-		expect(created.sort()).toEqual(paidFor.sort());
-		const ended = cluster.executionIds(lane.workflowId, 'error');
-		const cutOff = named(/task (\S+) starts the workflow \(execution (\d+)/g, ended);
-		expect(cutOff.sort()).toEqual(lane.missing().sort());
-		const fetched = await onTasks([...created, ...cutOff], { operation: 'wait' });
-		expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
+			const log = readFileSync(victim.logFile, 'utf8');
+			const named = (pattern: RegExp, executions: string[]) =>
+				[...log.matchAll(pattern)]
+					.filter(([, , execution = '']) => executions.includes(execution))
+					.map(([, taskId = '']) => taskId);
+			const created = named(/created task (\S+) \(execution (\d+)/g, [polling]);
+			expect(created.sort()).toEqual(paidFor.sort());
+			const ended = cluster.executionIds(lane.workflowId, 'error');
+			const cutOff = named(/task (\S+) starts the workflow \(execution (\d+)/g, ended);
+			expect(cutOff.sort()).toEqual(lane.missing().sort());
+			const fetched = await onTasks([...created, ...cutOff], { operation: 'wait' });
+			expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
 
-		// From the ids in the log, one run of the node starts them again.
-		const [callbackUrl] = address.split('?', 1);
-		const again = await onTasks(cutOff, {
-			operation: 'redeliver',
-			callbackUrl,
-			options: { startAgain: true },
-		});
-		expect(again.map(({ delivery }) => delivery)).toEqual(Array(9).fill('accepted'));
-		await collector.settle(24);
-		await Promise.all(
-			lane.tasks.flatMap((taskId) =>
-				lane.addresses.map(async (to) => await lane.deliver(taskId, [to])),
-			),
-		);
-		const mended = await lane.settle('The 9 are started again, and all callbacks come twice more');
-		expect(mended).toMatchObject({ runs: 24, duplicates: 0, losses: 0 });
-		await cluster.addWorker();
-	}, 300_000);
+			// From the ids in the log, one run of the node starts them again.
+			const [callbackUrl] = address.split('?', 1);
+			const again = await onTasks(cutOff, {
+				operation: 'redeliver',
+				callbackUrl,
+				options: { startAgain: true },
+			});
+			expect(again.map(({ delivery }) => delivery)).toEqual(Array(9).fill('accepted'));
+			await collector.settle(24);
+			await Promise.all(
+				lane.tasks.flatMap((taskId) =>
+					lane.addresses.map(async (to) => await lane.deliver(taskId, [to])),
+				),
+			);
+			const mended = await lane.settle(
+				'The 9 are started again, and all callbacks come twice more',
+			);
+			expect(mended).toMatchObject({ runs: 24, duplicates: 0, losses: 0 });
+			await cluster.addWorker();
+		},
+		300_000,
+	);
 
 	test('two installs with one account: a task goes to the trigger it was created for, and starts each once', async () => {
 		const other = await Stage.open({}, stage.service);

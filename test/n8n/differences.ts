@@ -18,6 +18,14 @@ const FIRST = {
 	editor: { in: '2.41.1', before: 'its editor looks and behaves otherwise' },
 	panelsThatClose: { in: '2.0.3', before: 'its panels are left in another way' },
 	suspending: { in: '2.0.3', before: "'Suspend Until Finished' is refused there" },
+	oneRunOfStalledJobs: {
+		in: '2.0.3',
+		before: 'it runs what a killed worker was running once more, unless it is told not to',
+	},
+	workersAfterRedisLost: {
+		in: '2.0.3',
+		before: 'its worker takes no more jobs when Redis has lost all',
+	},
 	endOfSubExecutions: {
 		in: '2.41.1',
 		before: 'it does not look for executions whose sub-execution has ended',
