@@ -155,8 +155,8 @@ export class AccountLimits {
 	finished(now: number, takenAt = -Infinity): void {
 		this.unfinished--;
 		this.places.certain.finished(takenAt);
-		this.places.shorten(this.budget.patience(now, this.unfinished));
 		this.budget.finished(now);
+		this.places.shorten(this.budget.patience(now, this.unfinished));
 	}
 
 	private sendAt(now: number): number {

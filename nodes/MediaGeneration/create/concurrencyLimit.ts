@@ -1,7 +1,7 @@
 import { CertainLevel } from './certainLevel';
 
-/** A pause that the service asks for may cost so small a part of the time: one in twenty. */
-const PAUSES_APART = 20;
+/** A pause that the service asks for may cost so small a part of the time: one in ten. */
+const PAUSES_APART = 10;
 
 /**
  * Above how many unfinished tasks another is refused, as far as is known, and when to ask for more. What is asked for

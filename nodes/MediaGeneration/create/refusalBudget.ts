@@ -2,8 +2,12 @@
 export class RefusalBudget {
 	private taken = 0;
 	private refusals = 0;
-	private firstTakenAt: number | undefined;
-	private taskMs: number | undefined;
+	private ends = 0;
+
+	/** How long all tasks together have been unfinished, until the last change. */
+	private workedMs = 0;
+	private unfinished = 0;
+	private changedAt = 0;
 
 	/**
 	 * @param items how many creates there are: one in ten may be refused
@@ -21,7 +25,7 @@ export class RefusalBudget {
 
 	accepted(now: number): void {
 		this.taken++;
-		this.firstTakenAt ??= now;
+		this.change(now, 1);
 	}
 
 	refused(): void {
@@ -29,18 +33,26 @@ export class RefusalBudget {
 	}
 
 	finished(now: number): void {
-		if (this.firstTakenAt !== undefined) this.taskMs ??= now - this.firstTakenAt;
+		this.ends++;
+		this.change(now, -1);
 	}
 
 	/** How long to wait until one more is asked for: what is lost by it is little against the whole, and so are refusals. */
 	patience(now: number, unfinished: number): number {
-		const taskMs = this.taskMs ?? now - (this.firstTakenAt ?? now);
+		this.change(now, 0);
+		const taskMs = this.workedMs / Math.max(1, this.ends);
 		const restMs = ((this.items - this.taken) / Math.max(1, unfinished)) * taskMs;
 		return Math.max(
 			500,
 			0.2 * (now - this.startedAt + taskMs),
 			restMs / (2 * Math.max(0, this.left) + 1),
 		);
+	}
+
+	private change(now: number, more: number): void {
+		this.workedMs += this.unfinished * (now - this.changedAt);
+		this.unfinished = Math.max(0, this.unfinished + more);
+		this.changedAt = now;
 	}
 
 	private get left(): number {

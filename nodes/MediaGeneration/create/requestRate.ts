@@ -116,14 +116,14 @@ export class RequestRate {
 		this.refill(now);
 		this.tokens--;
 		this.sentInCycle++;
-		if (this.tokens >= 0.5) return;
-		if (this.perMs === undefined) return;
+		// A rate that is not used up proves nothing.
+		if (this.perMs === undefined || this.tokens >= 0.5) return;
 		this.perMs = Math.min(MAX_PER_MS, this.perMs * (1 + this.growth(this.perMs, now, mayGrow)));
 	}
 
-	/** So that a rate that is right is exceeded by one create in some twenty, and not within 8 s. */
+	/** So that a rate that is right is exceeded by one create in some twenty, and not within 4 s. */
 	private growth(perMs: number, now: number, mayGrow: boolean): number {
-		const quiet = Math.min(this.takenSinceEmpty / 12, (now - this.cycleStart) / 8000);
+		const quiet = Math.min(this.takenSinceEmpty / 12, (now - this.cycleStart) / 4000);
 		const least = this.isFirstGuess ? 0.006 : Math.min(0.006, 0.031 / (perMs * 1000) ** 2);
 		return least * (1 + quiet ** 2) * (mayGrow ? 1 : 0.25);
 	}
