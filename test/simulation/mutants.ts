@@ -148,8 +148,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a callback starts the workflow before its task is finished',
 		file: `${N}callback/triggerGate.ts`,
-		search: "\tif (task.state === 'PENDING') return tryAgain('The task is not finished yet');\n",
-		replacement: '',
+		search: "if (task.state === 'PENDING') return tryAgain('The task is not finished yet');",
+		replacement: "if (task.state === 'PENDING') return task;",
 	},
 	{
 		name: 'a task that could not be read once is held back for ever',
