@@ -62,6 +62,21 @@ export const sentences: Record<string, Check> = {
 	'a callback that does not come is made up for by itself': (world) =>
 		world.notMadeUpFor.map((id) => `${id} has not started it after ten minutes`),
 
+	'no callback is taken for that of another task': (world) =>
+		world.service.answered
+			.filter(({ status, said }) => status === 400 || (status === 404 && isOfTrigger(said)))
+			.filter(
+				({ at, taskId }) =>
+					!world.service.seen.some(
+						(read) =>
+							read.taskId === taskId &&
+							read.status === 404 &&
+							read.at <= at &&
+							read.at > at - 20_000,
+					),
+			)
+			.map(({ taskId, status }) => `the callback of ${taskId} is answered ${status}`),
+
 	'a callback without its token is refused': (world) =>
 		world.service.forged
 			.filter((status) => status < 400)
@@ -239,6 +254,9 @@ const runsThatWentOn = ({ n8n: { rows, sunk } }: World) =>
 					retryOf !== undefined &&
 					sunk.some(({ execution }) => execution === id))),
 	);
+
+/** n8n's own answers speak of the webhook or the execution. */
+const isOfTrigger = (said: unknown) => JSON.stringify(said ?? '').includes('task');
 
 /** When its time began to be counted: that of a task that was created anew is counted from the first one. */
 function waitBegan({ service }: World, task: ServiceTask): number {

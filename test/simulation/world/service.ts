@@ -96,6 +96,9 @@ export class Service {
 	/** All keys that there have been, and the tokens of all callback addresses. */
 	readonly secrets = new Set<string>([this.key]);
 
+	/** How its callbacks were answered. */
+	readonly answered: Array<{ at: number; taskId: string; status: number; said: unknown }> = [];
+
 	/** How forged callbacks were answered. */
 	readonly forged: number[] = [];
 
@@ -437,9 +440,10 @@ export class Service {
 			if (task.endsAt < this.lastCalledBack) this.world.note('callback reordered');
 			this.lastCalledBack = Math.max(this.lastCalledBack, task.endsAt);
 			let isOver = false;
-			const end = (status: number) => {
+			const end = (status: number, said?: unknown) => {
 				if (isOver) return;
 				isOver = true;
+				this.answered.push({ at: this.world.time.now, taskId: task.id, status, said });
 				this.world.trace(`service: the callback of ${task.id} is answered ${status}`);
 				if (status !== 200 && pause !== undefined) this.deliver(task, attempt + 1, pause);
 			};
