@@ -69,6 +69,7 @@ async function share(from: number, histories: number, processes: number): Promis
 				{ maxBuffer: 2 ** 28 },
 			);
 			const part = JSON.parse(stdout) as Found;
+			for (const { seed, sentence } of part.violations) console.error(`seed ${seed}: ${sentence}`);
 			found.violations.push(...part.violations);
 			add(found.faults, part.faults);
 			add(found.exceptions, part.exceptions);
