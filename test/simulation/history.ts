@@ -28,6 +28,7 @@ export type CallbackTrouble = (typeof CALLBACK_TROUBLES)[number];
 export const ACTS = [
 	'stop',
 	'retry',
+	'stop and retry',
 	'start',
 	'redeliver',
 	'start again',
@@ -70,6 +71,8 @@ export interface History {
 		longestTaskMs: number;
 		/** Of the tasks, counted from the first one created: those that fail. */
 		failing: number[];
+		/** Of the tasks, counted in the same way: those that never end. */
+		hanging: number[];
 		/** Tasks that may be unfinished at once; 0 without a limit. */
 		maxUnfinished: number;
 		/** Creates that are let in within a second; 0 without a limit. */
@@ -123,6 +126,7 @@ export const PLAIN: History = {
 		slowestAnswerMs: 50,
 		longestTaskMs: 1_000,
 		failing: [],
+		hanging: [],
 		maxUnfinished: 0,
 		maxPerSecond: 0,
 		saysRetryAfter: false,
@@ -154,16 +158,34 @@ const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number, weight = 3) =>
 		{ weight, arbitrary: fc.array(arbitrary, { minLength: 1, maxLength, size: 'max' }) },
 	);
 
+/** Of the last two processes, which take callbacks, nothing is heard but for a moment; the first three do the rest. */
+const kill = (of: 'anything' | 'callbacks') =>
+	fc.record({
+		process: fc.constantFrom(
+			...(of === 'anything' ? [0, 1, 2, 3, 3, 4, 4] : [0, 1, 1, 1, 2, 2, 2, 3, 4]),
+		),
+		of: fc.constant(of),
+		// A callback and the execution that it starts are a dozen effects.
+		afterEffects: fc.oneof(fc.nat({ max: of === 'anything' ? 30 : 12 }), fc.nat({ max: 8 })),
+		isSeen: fc.boolean(),
+		downMs: fc.constantFrom(1_000, 30_000),
+	});
+
 /** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
 export const histories: fc.Arbitrary<History> = fc.record({
 	salt: fc.nat({ max: 0xffff }),
 	n8n: fc.constantFrom('one process', 'queue mode', 'queue mode'),
-	slowestQueryMs: fc.constantFrom(5, 60),
+	slowestQueryMs: fc.constantFrom(5, 60, 60, 60),
 	node: fc.record({
-		completion: fc.constantFrom('poll', 'return', 'trigger', 'suspend', 'suspend', 'trigger'),
+		completion: fc.oneof(
+			{ weight: 2, arbitrary: fc.constant('poll' as const) },
+			{ weight: 1, arbitrary: fc.constant('return' as const) },
+			{ weight: 6, arbitrary: fc.constant('trigger' as const) },
+			{ weight: 3, arbitrary: fc.constant('suspend' as const) },
+		),
 		items: fc.integer({ min: 1, max: 8 }),
 		onError: fc.constantFrom('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
-		maxTries: fc.constantFrom(1, 1, 2, 3),
+		maxTries: fc.constantFrom(1, 2, 3),
 		timeoutSeconds: fc.constantFrom(60, 20, 120),
 		pollIntervalSeconds: fc.constantFrom(2, 5),
 		maxInFlight: fc.constantFrom(10, 3, 1),
@@ -174,18 +196,19 @@ export const histories: fc.Arbitrary<History> = fc.record({
 	}),
 	trigger: fc.record({
 		maxTries: fc.constantFrom(1, 2),
-		downloads: fc.constantFrom(false, false, true),
+		downloads: fc.boolean(),
 	}),
 	service: fc.record({
-		slowestAnswerMs: fc.constantFrom(50, 1_000),
+		slowestAnswerMs: fc.constantFrom(50, 50, 1_000),
 		longestTaskMs: fc.constantFrom(1_000, 10_000, 40_000),
-		failing: few(fc.nat({ max: 7 }), 3),
+		failing: few(fc.nat({ max: 7 }), 6),
+		hanging: few(fc.nat({ max: 7 }), 1, 1),
 		maxUnfinished: fc.constantFrom(0, 0, 0, 1, 3),
 		maxPerSecond: fc.constantFrom(0, 0, 0, 1, 5),
 		saysRetryAfter: fc.boolean(),
 		lagMs: fc.constantFrom(0, 0, 0, 3_000),
 		isTalkative: fc.boolean(),
-		sendsTwice: fc.constantFrom(false, false, false, true),
+		sendsTwice: fc.constantFrom(false, true, true),
 	}),
 	requests: few(
 		fc.record({
@@ -211,17 +234,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
 	),
 	keyChanges: few(fc.record({ at, noticedAfterMs: fc.constantFrom(0, 20_000) }), 1, 1),
 	clockJumps: few(fc.record({ at, byMs: fc.constantFrom(-3_600_000, 3_600_000) }), 1, 1),
-	kills: few(
-		fc.record({
-			// Of the last two, which take callbacks, nothing is heard but for a moment.
-			process: fc.constantFrom(0, 1, 2, 3, 3, 4, 4),
-			of: fc.constantFrom('anything', 'anything', 'callbacks'),
-			afterEffects: fc.oneof(fc.nat({ max: 30 }), fc.nat({ max: 8 })),
-			isSeen: fc.boolean(),
-			downMs: fc.constantFrom(1_000, 30_000),
-		}),
-		2,
-	),
+	kills: few(fc.oneof(kill('anything'), { weight: 2, arbitrary: kill('callbacks') }), 3, 8),
 	ledgerTroubles: few(fc.record({ nth: fc.nat({ max: 3 }), isWritten: fc.boolean() }), 2, 4),
 	acts: few(fc.record({ at, what: fc.constantFrom(...ACTS, 'forge') }), 3, 4),
 });

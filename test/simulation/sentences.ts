@@ -1,3 +1,4 @@
+import { ARTIFICIAL_ITEM } from './world/crash';
 import type { Row } from './world/n8n';
 import { BASE_URL, itemOf, type SeenRequest, type ServiceTask } from './world/service';
 import { fromStored } from './world/stored';
@@ -55,8 +56,8 @@ export const sentences: Record<string, Check> = {
 	'every finished task starts the workflow of the trigger once': (world) =>
 		world.service.tasks
 			.filter(({ webhookUrl }) => webhookUrl?.includes(TRIGGER_PATH))
-			.map(({ id }) => ({ id, count: world.n8n.starts(id) }))
-			.filter(({ count }) => count !== 1)
+			.map((task) => ({ ...task, count: world.n8n.starts(task.id) }))
+			.filter((task) => task.count !== (world.service.isFinished(task) ? 1 : 0))
 			.map(({ id, count }) => `${id} started it ${count} times`),
 
 	'a callback that does not come is made up for by itself': (world) =>
@@ -91,11 +92,8 @@ export const sentences: Record<string, Check> = {
 				items.flatMap(({ json }) => {
 					const task = world.service.task(String(json.taskId));
 					if (!task || json.state === task.outcome) return [];
-					// A suspended run goes by the wall clock, since other processes go on with it. The time of a task that was
-					// created anew is counted from the first one.
-					const { createdAt } =
-						world.service.tasks.find(({ by, item }) => by === task.by && item === task.item) ??
-						task;
+					// A suspended run goes by the wall clock, since other processes go on with it.
+					const { createdAt } = firstOf(world, task);
 					const age = at - createdAt + setForwardMs(world);
 					const isLate = json.timedOut === true && age >= world.history.node.timeoutSeconds * 1000;
 					// An error may come before the end of the task.
@@ -107,6 +105,11 @@ export const sentences: Record<string, Check> = {
 
 	'every suspended run goes on once': (world) => {
 		if (world.history.node.completion !== 'suspend') return [];
+		if (world.service.tasks.some(({ by }) => isKilledUnsuspended(world, by))) {
+			world.exceptions.add(
+				'a run was killed between a create and its suspension: the log names its tasks',
+			);
+		}
 		return runsThatWentOn(world).flatMap(({ id }) => {
 			const on = world.n8n.sunk.filter(({ execution }) => execution === id);
 			const places = new Set(on.map(({ node }) => node));
@@ -257,13 +260,25 @@ const runsThatWentOn = ({ n8n: { rows, sunk } }: World) =>
 					sunk.some(({ execution }) => execution === id))),
 	);
 
+/** It was not suspended yet, so that nothing has it go on but a retry by hand. */
+function isKilledUnsuspended({ n8n }: World, by: string): boolean {
+	const row = n8n.rows.get(by.replace('execution ', ''));
+	return row !== undefined && row.isKilled && row.waits === 0;
+}
+
 /** n8n's own answers speak of the webhook or the execution. */
 const isOfTrigger = (said: unknown) => JSON.stringify(said ?? '').includes('task');
 
-/** When its time began to be counted: that of a task that was created anew is counted from the first one. */
-function waitBegan({ service }: World, task: ServiceTask): number {
-	const first = service.tasks.find(({ by, item }) => by === task.by && item === task.item) ?? task;
-	const create = service.seen.find(({ kind, taskId }) => kind === 'create' && taskId === first.id);
+/** The time of a task that was created anew is counted from the first one. */
+const firstOf = ({ service }: World, task: ServiceTask): ServiceTask =>
+	service.tasks.find(({ by, item }) => by === task.by && item === task.item) ?? task;
+
+/** When its time began to be counted. */
+function waitBegan(world: World, task: ServiceTask): number {
+	const first = firstOf(world, task);
+	const create = world.service.seen.find(
+		({ kind, taskId }) => kind === 'create' && taskId === first.id,
+	);
 	return create?.answeredAt ?? first.createdAt;
 }
 
@@ -285,18 +300,25 @@ function isGivenUp({ service, history }: World, { id, by }: ServiceTask, at: num
 	);
 }
 
-/** In queue mode n8n ends such a supervisor with an error of its own, and the node that waits fails with that. */
+/**
+ * Of such a supervisor n8n may have no results: in queue mode it ends it with an error of its own, and the node that
+ * waits fails with that; and where its log says that the last node had ended, n8n makes up one item in their place.
+ */
 function hasLostItsResults({ n8n, exceptions, history }: World, execution: string): boolean {
 	if (history.node.completion !== 'suspend') return false;
-	const hasFailed = supervisorsKilledAtWork(n8n, execution).some(
-		({ status }) => status === 'error',
-	);
-	if (hasFailed)
+	const killed = supervisorsKilledAtWork(n8n, execution);
+	if (killed.some(({ status }) => status === 'error')) {
 		exceptions.add('the supervisor of a suspended run was killed at work: the node fails');
-	return hasFailed;
+		return true;
+	}
+	if (killed.some(({ data }) => data.includes(ARTIFICIAL_ITEM))) {
+		exceptions.add('the supervisor of a suspended run was killed at work: n8n makes up an item');
+		return true;
+	}
+	return false;
 }
 
-const supervisorsKilledAtWork = ({ rows }: World['n8n'], execution: string) =>
+export const supervisorsKilledAtWork = ({ rows }: World['n8n'], execution: string) =>
 	[...rows.values()].filter(
 		({ parent, isKilled, resumes }) => parent === execution && isKilled && resumes > 0,
 	);
@@ -352,7 +374,7 @@ function isFollowUp(world: World, read: SeenRequest, before: SeenRequest | undef
 		({ at, execution }) => read.by === `execution ${execution}` && before.at <= at && at <= read.at,
 	);
 	if (isWoken) return true;
-	const age = read.at - task.createdAt;
+	const age = read.at - firstOf(world, task).createdAt;
 	const { timeoutSeconds, maxTries } = world.history.node;
 	return maxTries > 1 || age >= timeoutSeconds * 1000;
 }

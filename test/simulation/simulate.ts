@@ -5,7 +5,7 @@ import { Container } from '@n8n/di';
 import type { IDataDeduplicator } from 'n8n-workflow';
 
 import { type History, PLAIN, TROUBLED_MS } from './history';
-import { sentences, type Violation } from './sentences';
+import { sentences, supervisorsKilledAtWork, type Violation } from './sentences';
 import type { Row } from './world/n8n';
 import type { NodeSources } from './world/nodeSources';
 import type { Request, ServiceTask } from './world/service';
@@ -161,6 +161,9 @@ function plan(here: World): void {
 					return n8n.stop();
 				case 'retry':
 					return void n8n.retry();
+				case 'stop and retry':
+					n8n.stop();
+					return time.later(1_000, () => n8n.retry());
 				case 'start':
 					here.note('started again by the user');
 					return n8n.start();
@@ -203,6 +206,13 @@ function isMissing({ history, n8n }: World, task: ServiceTask): boolean {
 	);
 }
 
+/** n8n runs no resumed execution again, so that nobody looks any more where the supervisor is killed at work. */
+function isUnwatched({ n8n, exceptions }: World, { by }: ServiceTask): boolean {
+	if (supervisorsKilledAtWork(n8n, by.replace('execution ', '')).length === 0) return false;
+	exceptions.add('the supervisor of callbacks was killed at work: lost ones are not made up for');
+	return true;
+}
+
 /** The faults have stopped: n8n goes on by itself, and then the user does what the documentation tells her to. */
 async function calmDown(here: World): Promise<void> {
 	const { time, n8n, service } = here;
@@ -213,7 +223,8 @@ async function calmDown(here: World): Promise<void> {
 	await time.run(TROUBLED_MS + 60_000);
 	if (!n8n.isActive) n8n.activate(true);
 	await time.run(TROUBLED_MS + CALM_MS / 3);
-	here.notMadeUpFor = service.tasks.filter((task) => isMissing(here, task)).map(({ id }) => id);
+	const missing = service.tasks.filter((task) => isMissing(here, task));
+	here.notMadeUpFor = missing.filter((task) => !isUnwatched(here, task)).map(({ id }) => id);
 	// A retry starts in any case, so the user looks first whether the task has started meanwhile.
 	const isFailedStart = ({ start, status, begin }: Row) =>
 		start === 'Trigger' &&

@@ -1,7 +1,9 @@
 import type { INode, IRunExecutionData } from 'n8n-workflow';
 
-/** What n8n puts in the place of an output that was not stored. */
-const ARTIFICIAL = { main: [[{ json: { isArtificialRecoveredEventItem: true } }]] };
+/** The only field of the item that n8n puts in the place of an output that was not stored. */
+export const ARTIFICIAL_ITEM = 'isArtificialRecoveredEventItem';
+
+const ARTIFICIAL = { main: [[{ json: { [ARTIFICIAL_ITEM]: true } }]] };
 
 /**
  * What n8n makes of the stored data of an execution whose process died: of a node that its log of events names and the

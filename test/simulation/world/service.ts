@@ -11,6 +11,9 @@ export const BASE_URL = 'https://service.test';
 const MEDIA_URL = 'https://media.test';
 const N8N_URL = 'https://n8n.test';
 
+/** Longer than any history. */
+const NEVER_MS = 24 * 3_600_000;
+
 /** A task as the service keeps it. */
 export interface ServiceTask {
 	id: string;
@@ -312,9 +315,13 @@ export class Service {
 		}
 		const number = this.tasks.length;
 		const body = options.body as { input?: unknown; webhook_url?: string };
-		const { longestTaskMs, failing } = this.history.service;
+		const { longestTaskMs, failing, hanging } = this.history.service;
 		const told = this.script?.(seen.item ?? '');
-		const duration = told?.durationMs ?? random.between(200, longestTaskMs, 'duration', number);
+		const isHanging = hanging.includes(number);
+		if (isHanging) this.world.note('task hangs');
+		const duration =
+			told?.durationMs ??
+			(isHanging ? NEVER_MS : random.between(200, longestTaskMs, 'duration', number));
 		const task: ServiceTask = {
 			id: `task-${number + 1}-${random.between(1000, 9999, 'id', number)}`,
 			item: seen.item ?? '',
