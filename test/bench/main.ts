@@ -17,6 +17,7 @@ import { MONITORED } from './monitor';
 import { type BenchOptions, parseOptions, type Section, USAGE } from './options';
 import { profileWork } from './profile';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
+import { measureSoak } from './soak';
 import { measureStartup } from './startup';
 import { measureSuspended } from './suspended';
 import { printTable, writeTable } from './table';
@@ -39,6 +40,7 @@ const PARTS: Record<
 	growth: measureGrowth,
 	cluster: measureCluster,
 	ledger: measureLedger,
+	soak: async (options, log) => await withBench(options, log, MONITORED, measureSoak),
 };
 
 const startedAt = performance.now();

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 const USUAL = ['batch', 'callback', 'suspended', 'startup', 'profile', 'limits'] as const;
 
 /** What takes longer, or more of the machine: only where it is asked for by name. */
-const LARGE = ['large', 'growth', 'tls', 'ledger', 'cluster'] as const;
+const LARGE = ['large', 'growth', 'tls', 'ledger', 'cluster', 'soak'] as const;
 
 /** The parts that can be measured one without the other. */
 export const SECTIONS = [...USUAL, ...LARGE] as const;
@@ -15,6 +15,8 @@ export interface BenchOptions {
 	only: readonly Section[];
 	/** How many times each figure is measured. */
 	runs: number;
+	/** How long the soak takes. */
+	minutes: number;
 	/** The most rows of the ledger. */
 	rows: number;
 	/** Small batches and few calls: to see that it works, not for figures. */
@@ -34,6 +36,7 @@ export const USAGE = `Usage: npm run bench -- [options]
   --only <names>   measure only these, with commas between: ${USUAL.join(', ')}; and
                    what is not measured unless it is named: ${LARGE.join(', ')}
   --runs <n>       times that each figure is measured (default 3, 1 with --quick)
+  --minutes <n>    for soak: how long it takes (default 45)
   --rows <n>       for ledger: as many rows at most (default 1000000; 10000000 take 10 GB of the disk for a while)
   --quick          small batches and few calls, written to test/artefacts/bench
   --check          compare the results with test/bench/budget.json: 1 where one is exceeded
@@ -52,6 +55,7 @@ export function parseOptions(args: string[]): BenchOptions | undefined {
 		options: {
 			only: { type: 'string' },
 			runs: { type: 'string' },
+			minutes: { type: 'string', default: '45' },
 			rows: { type: 'string', default: '1000000' },
 			quick: { type: 'boolean', default: false },
 			check: { type: 'boolean', default: false },
@@ -64,12 +68,14 @@ export function parseOptions(args: string[]): BenchOptions | undefined {
 	if (values.help) return undefined;
 	const runs = whole('runs', values.runs ?? (values.quick ? '1' : '3'));
 	const rows = whole('rows', values.rows);
+	const minutes = whole('minutes', values.minutes);
 	if (values.quick && values.check) {
 		throw new Error('--quick measures too little to be held against the budget with --check.');
 	}
 	return {
 		only: values.only === undefined ? USUAL : values.only.split(',').map(section),
 		runs,
+		minutes,
 		rows,
 		quick: values.quick,
 		check: values.check || values['check-only'],
