@@ -145,8 +145,7 @@ const WATCHER_ID = 'watcherId';
  * Starts the sub-execution that looks, and suspends this one until it ends. Where there was one before, the new one goes
  * on with what that one knew.
  *
- * @param state what the watch begins with; undefined where it is to go on
- * @returns the state it began with
+ * @param state what the watch began with
  * @throws whatever n8n throws where it cannot start one
  */
 export async function supervise(context: IExecuteFunctions, state: WatchState): Promise<void> {
