@@ -223,24 +223,10 @@ async function callAndStart(
 	return { ...series, startMs: median(started) };
 }
 
-/**
- * Calls over several connections at once.
- *
- * @param workflowId where each call starts the workflow: then it counts when the last one has ended
- * @returns calls a second
- */
-async function callAtOnce(
-	{ stage: { client }, usage }: Bench,
-	url: string,
-	taskIds: string[],
-	status: number,
-	workflowId?: string,
-): Promise<number> {
-	await usage.quiet();
+/** A callback for each task, over several connections at once. */
+export function callbacksAtOnce(url: string, taskIds: string[]): autocannon.Options {
 	const queue = taskIds.values();
-	const startedAt = Date.now();
-	let endedAt = startedAt;
-	const options: autocannon.Options = {
+	return {
 		url,
 		connections: Math.min(CONNECTIONS, taskIds.length),
 		amount: taskIds.length,
@@ -256,6 +242,25 @@ async function callAtOnce(
 			},
 		],
 	};
+}
+
+/**
+ * Calls over several connections at once.
+ *
+ * @param workflowId where each call starts the workflow: then it counts when the last one has ended
+ * @returns calls a second
+ */
+async function callAtOnce(
+	{ stage: { client }, usage }: Bench,
+	url: string,
+	taskIds: string[],
+	status: number,
+	workflowId?: string,
+): Promise<number> {
+	await usage.quiet();
+	const options = callbacksAtOnce(url, taskIds);
+	const startedAt = Date.now();
+	let endedAt = startedAt;
 	const { statusCodeStats } = await new Promise<autocannon.Result>((resolve, reject) => {
 		const load = autocannon(options, (error: Error | null, result) =>
 			error ? reject(error) : resolve(result),

@@ -13,6 +13,18 @@ export const INK: Record<Theme, { text: string; faint: string; grid: string }> =
 	light: { text: '#1f2328', faint: '#59636e', grid: '#d1d9e0' },
 	dark: { text: '#f0f6fc', faint: '#9198a1', grid: '#3d444d' },
 };
+/** How a chart of a theme is written. */
+export const styleOf = (theme: Theme) => ({
+	font: FONT,
+	view: { stroke: null },
+	title: {
+		color: INK[theme].text,
+		subtitleColor: INK[theme].faint,
+		fontSize: 16,
+		subtitleFontSize: 12,
+		subtitlePadding: 6,
+	},
+});
 const COLOURS = { ours: '#2da44e', peer: '#8c959f', other: '#bf8700', limit: '#54aeff' };
 
 const WIDTH = 480;
@@ -193,15 +205,7 @@ function specOf({ title, subtitle, bars, whos, isLogarithmic }: Chart, theme: Th
 			],
 		},
 		config: {
-			font: FONT,
-			view: { stroke: null },
-			title: {
-				color: text,
-				subtitleColor: faint,
-				fontSize: 16,
-				subtitleFontSize: 12,
-				subtitlePadding: 6,
-			},
+			...styleOf(theme),
 			header: { labelColor: text },
 			legend: { labelColor: text, labelFontSize: 12, labelLimit: 0 },
 			axis: { labelColor: faint, gridColor: grid },

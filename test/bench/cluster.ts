@@ -5,13 +5,14 @@ import autocannon from 'autocannon';
 import type { INode } from 'n8n-workflow';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { Cluster, missingForQueueMode } from '../e2e/cluster';
 import { inARow, node, Stage } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
 import type { Bench } from './bench';
+import { callbacksAtOnce } from './callback';
 import type { BenchOptions } from './options';
 import { type Row, sampleOf } from './results';
+import { suspendingNode } from './suspended';
 import { Usage } from './usage';
 
 /** Workers, and as many webhook processors. */
@@ -173,14 +174,7 @@ const openSuspended = async (stage: Stage) =>
 	await openWebhook(
 		stage,
 		'Suspended',
-		stage.mediaNode('mediaGeneration', 'Generate', {
-			resource: 'image',
-			operation: 'generate',
-			model: IMAGE_MODEL,
-			prompt: 'A lighthouse',
-			completion: 'suspend',
-			options: { timeout: FOREVER_MS / 1000 },
-		}),
+		suspendingNode(stage),
 		node('n8n-nodes-base.noOp', 'After', {}),
 	);
 
@@ -212,23 +206,7 @@ async function runSuspended(
 }
 
 async function deliverAll(url: string, taskIds: string[]): Promise<void> {
-	const queue = taskIds.values();
-	const { statusCodeStats } = await autocannon({
-		url,
-		connections: Math.min(CONNECTIONS, taskIds.length),
-		amount: taskIds.length,
-		timeout: 60,
-		requests: [
-			{
-				method: 'POST',
-				headers: { 'content-type': 'application/json' },
-				setupRequest: (request) => ({
-					...request,
-					body: JSON.stringify({ taskId: queue.next().value }),
-				}),
-			},
-		],
-	});
+	const { statusCodeStats } = await autocannon(callbacksAtOnce(url, taskIds));
 	const answered = statusCodeStats?.['200']?.count ?? 0;
 	if (answered !== taskIds.length) {
 		throw new Error(`Of ${taskIds.length} calls ${answered} were answered 200.`);

@@ -5,7 +5,7 @@ import { median } from 'simple-statistics';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { Collector } from '../e2e/collector';
-import { inARow, node } from '../e2e/stage';
+import { inARow, node, type Stage } from '../e2e/stage';
 import type { Bench } from './bench';
 import { type Row, type Sample, sampleOf } from './results';
 
@@ -74,18 +74,20 @@ export async function measureSuspended(bench: Bench): Promise<Row[]> {
 	}
 }
 
+/** Suspends its execution until a task that does not finish by itself is finished. */
+export const suspendingNode = (stage: Stage): INode =>
+	stage.mediaNode('mediaGeneration', 'Generate', {
+		resource: 'image',
+		operation: 'generate',
+		model: IMAGE_MODEL,
+		prompt: 'A lighthouse',
+		completion: 'suspend',
+		options: { timeout: FOREVER_MS / 1000 },
+	});
+
 /** The nodes between the webhook that starts an execution and the node that reports its end. */
 async function oursBehind({ stage }: Bench): Promise<INode[]> {
-	return [
-		stage.mediaNode('mediaGeneration', 'Generate', {
-			resource: 'image',
-			operation: 'generate',
-			model: IMAGE_MODEL,
-			prompt: 'A lighthouse',
-			completion: 'suspend',
-			options: { timeout: FOREVER_MS / 1000 },
-		}),
-	];
+	return [suspendingNode(stage)];
 }
 
 async function waitBehind({ stage: { client, service } }: Bench): Promise<INode[]> {

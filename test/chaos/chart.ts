@@ -1,6 +1,6 @@
 import type { TopLevelSpec } from 'vega-lite' with { 'resolution-mode': 'import' };
 
-import { drawChart, FONT, INK, type Theme } from '../bench/charts';
+import { drawChart, INK, styleOf, type Theme } from '../bench/charts';
 import { type Life, pointsOf } from './memory';
 import type { Results } from './results';
 
@@ -46,15 +46,7 @@ function specOf(lives: Life[], theme: Theme): TopLevelSpec {
 			detail: { field: 'pid', type: 'nominal' },
 		},
 		config: {
-			font: FONT,
-			view: { stroke: null },
-			title: {
-				color: text,
-				subtitleColor: faint,
-				fontSize: 16,
-				subtitleFontSize: 12,
-				subtitlePadding: 6,
-			},
+			...styleOf(theme),
 			legend: { labelColor: text, labelFontSize: 12, labelLimit: 0 },
 			axis: { labelColor: faint, titleColor: faint, gridColor: grid, domainColor: grid },
 		},
