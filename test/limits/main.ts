@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { CELLS, describeCell, isWithin, mostRefusals, ratioOf, type Result, run } from './cells';
+import { describeCell, isWithin, mostMs, mostRefusals, ratioOf, type Result, run } from './cell';
+import { CELLS, heldOut } from './grid';
 
 const ROOT = join(__dirname, '../..');
 
@@ -62,6 +63,34 @@ function families(results: readonly Result[]): string {
 	);
 }
 
+/** How many are outside: of the cases of the tables, and of those with other values. */
+function shares(results: readonly Result[], others: readonly Result[]): string {
+	const share = (cells: readonly Result[]) => {
+		const outside = cells.filter((cell) => !isWithin(cell));
+		const slow = outside.filter((cell) => cell.ms > mostMs(cell));
+		const refused = outside.filter((cell) => cell.refusals > mostRefusals(cell));
+		const part = ((100 * outside.length) / cells.length).toFixed(1);
+		return [
+			String(cells.length),
+			String(outside.length),
+			`${part} %`,
+			String(slow.length),
+			String(refused.length),
+		];
+	};
+	const waited = (cells: readonly Result[]) => cells.filter(({ leaves }) => !leaves);
+	const left = (cells: readonly Result[]) => cells.filter(({ leaves }) => leaves);
+	return table(
+		['What', 'Cases', 'Outside', 'Share', 'Too long', 'Too many refusals'],
+		[
+			['Tasks are waited for', ...share(waited(results))],
+			['Tasks are waited for, other values', ...share(waited(others))],
+			['Items leave at once', ...share(left(results))],
+			['Items leave at once, other values', ...share(left(others))],
+		],
+	);
+}
+
 function cases(results: readonly Result[]): string {
 	const rows = results.map((cell) => [
 		`${cell.limit}; ${cell.items} of ${cell.tasks.name}`,
@@ -112,6 +141,9 @@ export function measureLimits(): void {
 		join(__dirname, 'shortfalls.json'),
 		`${JSON.stringify(shortfalls, undefined, 2)}\n`,
 	);
+	const outsides = shares(results, heldOut().map(run));
+	console.log(outsides);
 	put(join(ROOT, 'docs/benchmarks.md'), 'limits', summary);
+	put(join(ROOT, 'docs/bench/limits.md'), 'outside', outsides);
 	put(join(ROOT, 'docs/bench/limits.md'), 'limits', [summary, ...details].join('\n\n'));
 }

@@ -1,13 +1,6 @@
 import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
-import {
-	type Cell,
-	CELLS,
-	describeCell,
-	isWithin,
-	mostRefusals,
-	ratioOf,
-	run,
-} from '../../limits/cells';
+import { type Cell, describeCell, isWithin, mostRefusals, ratioOf, run } from '../../limits/cell';
+import { CELLS } from '../../limits/grid';
 import shortfalls from '../../limits/shortfalls.json';
 import { simulate } from '../../limits/simulate';
 
