@@ -141,7 +141,8 @@ interface Entrance {
 	isOurs: boolean;
 }
 
-async function openEntrances(stage: Stage): Promise<Entrance[]> {
+/** A workflow for each trigger that is compared, with a node behind it that does nothing; ours comes first. */
+export async function openEntrances(stage: Stage): Promise<[Entrance, Entrance]> {
 	const after = node('n8n-nodes-base.noOp', 'After', {});
 	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Ours', {});
 	const ours = await stage.client.createWorkflow({ name: 'Ours', ...inARow(trigger, after) });

@@ -227,9 +227,9 @@ async function watchRun(
 	collector.reset();
 	await usage.quiet();
 	// What one collection leaves behind, the next one takes.
-	await stateOf(bench);
+	await stateOf(stage.n8n.pid);
 	await usage.quiet();
-	const before = await stateOf(bench);
+	const before = await stateOf(stage.n8n.pid);
 	const kibEach = (bytes: number) => (bytes - before.bytes) / KIB / size;
 	await usage.quiet();
 	const pings = new Pings(pingUrl);
@@ -246,16 +246,16 @@ async function watchRun(
 		const isPolled = () =>
 			service.requests.some(({ method, host }) => host === 'api' && method === 'GET');
 		while ((isPolled() ? done() : service.tasks.size) < almost) await sleep(PING_EVERY_MS);
-		const inside = await pings.without(async () => await stateOf(bench));
+		const inside = await pings.without(async () => await stateOf(stage.n8n.pid));
 		insideKibEach = kibEach(inside.bytes);
 		blockedMs = inside.blockedMs;
 	}
 	await collector.untilHeld(1, 10 * 60_000);
-	const behind = await pings.without(async () => await stateOf(bench));
+	const behind = await pings.without(async () => await stateOf(stage.n8n.pid));
 	collector.openBarrier();
 	await finish(client, workflowId, [execution]);
 	await pings.stop();
-	const after = await stateOf(bench);
+	const after = await stateOf(stage.n8n.pid);
 	return {
 		...(insideKibEach !== undefined && { insideKibEach }),
 		behindKibEach: kibEach(behind.bytes),

@@ -27,7 +27,7 @@ import { Usage } from './usage';
 const ROOT = resolve(__dirname, '../..');
 
 const PARTS: Record<
-	Exclude<Section, 'profile' | 'limits'>,
+	Exclude<Section, 'profile' | 'limits' | 'soak'>,
 	(options: BenchOptions, log: Bench['log']) => Promise<Row[]>
 > = {
 	batch: async (options, log) => await withBench(options, log, {}, measureBatches),
@@ -40,7 +40,6 @@ const PARTS: Record<
 	growth: measureGrowth,
 	cluster: measureCluster,
 	ledger: measureLedger,
-	soak: async (options, log) => await withBench(options, log, MONITORED, measureSoak),
 };
 
 const startedAt = performance.now();
@@ -94,7 +93,11 @@ async function resultsOf(options: BenchOptions, folder: string): Promise<Results
 		if (section === 'limits') continue;
 		log(`Measuring: ${section}`);
 		if (section === 'profile') results.profile = await profileWork(options, log);
-		else results.rows[section] = await PARTS[section](options, log);
+		else if (section === 'soak') {
+			const { rows, minutes } = await measureSoak(options, log);
+			results.rows.soak = rows;
+			results.soak = minutes;
+		} else results.rows[section] = await PARTS[section](options, log);
 		results.measured[section] = { at: new Date().toISOString(), runs: options.runs };
 		writeResults(folder, results);
 	}

@@ -2,15 +2,14 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Bench } from './bench';
+import { type HeapSnapshot, readHeapSnapshot } from './heapSnapshot';
 
 const FOLDER = resolve(__dirname, '../artefacts/bench');
-const FILE = resolve(FOLDER, 'monitor.json');
 
 /** What an n8n must be started with to be asked for its state. */
 export const MONITORED = {
 	NODE_OPTIONS: `--require ${resolve(__dirname, 'monitor.cjs')}`,
-	BENCH_MONITOR: FILE,
+	BENCH_MONITOR: FOLDER,
 };
 
 export interface State {
@@ -20,11 +19,39 @@ export interface State {
 	bytes: number;
 }
 
-/** Asks n8n, which is held up for the moment that it takes. */
-export async function stateOf({ stage }: Bench): Promise<State> {
+/**
+ * Asks a process of n8n, which is held up for the moment that it takes.
+ *
+ * @param pid of a process that was started with `MONITORED`
+ */
+export async function stateOf(pid: number): Promise<State> {
+	return await ask(
+		pid,
+		'SIGUSR2',
+		'json',
+		(path) => JSON.parse(readFileSync(path, 'utf8')) as State,
+	);
+}
+
+/** The same for all that it has in memory, which takes it some seconds. */
+export async function heapOf(pid: number): Promise<HeapSnapshot> {
+	return await ask(pid, 'SIGWINCH', 'heapsnapshot', (path) => readHeapSnapshot(readFileSync(path)));
+}
+
+async function ask<T>(
+	pid: number,
+	question: NodeJS.Signals,
+	ending: string,
+	read: (path: string) => T,
+): Promise<T> {
+	const path = resolve(FOLDER, `${pid}.${ending}`);
 	mkdirSync(FOLDER, { recursive: true });
-	rmSync(FILE, { force: true });
-	process.kill(stage.n8n.pid, 'SIGUSR2');
-	while (!existsSync(FILE)) await sleep(20);
-	return JSON.parse(readFileSync(FILE, 'utf8')) as State;
+	rmSync(path, { force: true });
+	process.kill(pid, question);
+	while (!existsSync(path)) await sleep(20);
+	try {
+		return read(path);
+	} finally {
+		rmSync(path);
+	}
 }

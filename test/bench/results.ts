@@ -41,6 +41,22 @@ export interface Results {
 	measured: Partial<Record<Section, { at: string; runs: number }>>;
 	rows: Partial<Record<Section, Row[]>>;
 	profile?: Profile[];
+	/** What the soak saw, minute by minute. */
+	soak?: SoakMinute[];
+}
+
+/** One minute of the soak. */
+export interface SoakMinute {
+	/** Minutes since the start. */
+	at: number;
+	/** Median until a callback is answered, ms. */
+	answerMs: number;
+	ledgerRows: number;
+	/**
+	 * By process of n8n: the memory in use after the garbage has been collected, and what the process holds of the
+	 * machine's memory.
+	 */
+	memory: Record<string, { usedMiB: number; residentMiB: number }>;
 }
 
 /** Where n8n's CPU time went during one kind of work. */

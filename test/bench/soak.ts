@@ -1,12 +1,19 @@
-import { linearRegression, median } from 'simple-statistics';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { linearRegression, median } from 'simple-statistics';
 
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { Cluster, missingForQueueMode } from '../e2e/cluster';
 import { Collector } from '../e2e/collector';
+import { Stage } from '../e2e/stage';
+import type { N8nProcess } from '../n8n/process';
 import { finish, oursFor } from './batch';
 import type { Bench } from './bench';
-import { callOneByOne, finishedTasks, openEntrances } from './callback';
-import { stateOf } from './monitor';
-import { type Row, sampleOf } from './results';
+import { callOneByOne, finishedTasks } from './callback';
+import { openEntrances } from './cluster';
+import { heapOf, MONITORED, stateOf } from './monitor';
+import type { BenchOptions } from './options';
+import { type Row, sampleOf, type SoakMinute } from './results';
+import { Usage } from './usage';
 
 const MINUTE = 60_000;
 const MIB = 1024 ** 2;
@@ -16,63 +23,98 @@ const WARM_MINUTES = 3;
 
 /** Of every minute: a batch that is waited for, and callbacks that each start a workflow. */
 const BATCH = Array.from({ length: 20 }, (_, index) => 500 + index * 200);
-const CALLBACKS = 40;
+const CALLBACKS = 60;
 const PAUSE_MS = 500;
 
-/** One minute of the soak. */
-export interface SoakMinute {
-	/** Minutes since the start. */
-	at: number;
-	/** Memory in use after the garbage has been collected, MiB. */
-	usedMiB: number;
-	/** What the process holds of the machine's memory, MiB. */
-	residentMiB: number;
-	/** Median until a callback is answered, ms. */
-	answerMs: number;
-}
-
-/** The same load minute by minute, for as long as is asked for: what grows, and whether anything becomes slower. */
-export async function measureSoak(bench: Bench): Promise<Row[]> {
-	const { stage, usage, options, log } = bench;
+/** The same load minute by minute in queue mode: what grows, and whether anything becomes slower. */
+export async function measureSoak(
+	options: BenchOptions,
+	log: Bench['log'],
+): Promise<{ rows: Row[]; minutes: SoakMinute[] }> {
+	const missing = missingForQueueMode();
+	if (missing !== undefined) throw new Error(`The soak is in queue mode: ${missing}.`);
+	if (options.minutes < WARM_MINUTES + 3) {
+		throw new Error(`The soak takes ${WARM_MINUTES + 3} minutes at least.`);
+	}
+	const cluster = await Cluster.prepare();
+	Object.assign(cluster.env, MONITORED);
 	const collector = await Collector.open();
-	const minutes: SoakMinute[] = [];
+	let stage: Stage | undefined;
 	try {
-		const { ours } = await openEntrances(bench);
-		const batch = await stage.client.createWorkflow(oursFor(bench, collector, BATCH));
-		const startedAt = performance.now();
-		while (performance.now() - startedAt < options.minutes * MINUTE) {
-			const endsAt = performance.now() + MINUTE;
-			const running = await stage.client.run(batch.id);
-			const tasks = finishedTasks(bench, CALLBACKS);
-			const { answerMs } = await callOneByOne(bench, ours.url, tasks, 200, PAUSE_MS);
-			await finish(stage.client, batch.id, [running]);
-			await usage.quiet();
-			minutes.push({
-				at: (performance.now() - startedAt) / MINUTE,
-				usedMiB: (await stateOf(bench)).bytes / MIB,
-				residentMiB: usage.residentMiB(),
-				answerMs,
-			});
-			log(`soak: ${JSON.stringify(minutes.at(-1))}`);
-			stage.service.clear();
-			collector.reset();
-			await sleep(Math.max(0, endsAt - performance.now()));
-		}
+		stage = await Stage.open(cluster.env);
+		await cluster.start(stage.userFolder, 1, 1);
+		const bench = { stage, usage: new Usage(stage.n8n.pid), options, log };
+		return await soak(bench, cluster, collector);
 	} finally {
 		collector.close();
+		// First those that write into the folder which the stage removes.
+		await cluster.close();
+		await stage?.close();
 	}
-	return rowsOf(minutes);
 }
 
-/** @throws where there are too few minutes to tell a growth from */
-function rowsOf(minutes: readonly SoakMinute[]): Row[] {
-	const warm = minutes.filter(({ at }) => at > WARM_MINUTES);
+async function soak(bench: Bench, cluster: Cluster, collector: Collector) {
+	const { stage, options, log } = bench;
+	const processes = {
+		'main process': stage.n8n,
+		'webhook processor': one(cluster.webhooks),
+		worker: one(cluster.workers),
+	};
+	const inEach = async <T>(ask: (pid: number) => Promise<T>): Promise<Record<string, T>> => {
+		const answers: Record<string, T> = {};
+		for (const [name, { pid }] of Object.entries(processes)) answers[name] = await ask(pid);
+		return answers;
+	};
+	const ownBytes = async (pid: number) =>
+		(await heapOf(pid)).bytesKeptBy((path) => path.includes('n8n-nodes-media-generation/dist'));
+
+	const [ours] = await openEntrances(stage);
+	const url = callbackAddress(processes['webhook processor'].url + ours.path, stage.service.apiKey);
+	const batch = await stage.client.createWorkflow(oursFor(bench, collector, BATCH));
+	const minutes: SoakMinute[] = [];
+	let ownBefore: Record<string, number> = {};
+	const startedAt = performance.now();
+	while (minutes.length < options.minutes) {
+		const endsAt = performance.now() + MINUTE;
+		const running = await stage.client.run(batch.id);
+		const tasks = finishedTasks(bench, CALLBACKS);
+		const { answerMs } = await callOneByOne(bench, url, tasks, 200, PAUSE_MS);
+		await finish(stage.client, batch.id, [running]);
+		await cluster.settle(ours.workflowId);
+		const [rows = ''] = cluster.query('select count(*) from processed_data');
+		minutes.push({
+			at: (performance.now() - startedAt) / MINUTE,
+			answerMs,
+			ledgerRows: Number(rows),
+			memory: await inEach(async (pid) => ({
+				usedMiB: (await stateOf(pid)).bytes / MIB,
+				residentMiB: new Usage(pid).residentMiB(),
+			})),
+		});
+		log(`soak: ${JSON.stringify(minutes.at(-1))}`);
+		if (minutes.length === WARM_MINUTES) ownBefore = await inEach(ownBytes);
+		stage.service.clear();
+		collector.reset();
+		await sleep(Math.max(0, endsAt - performance.now()));
+	}
+	return { rows: rowsOf(minutes, ownBefore, await inEach(ownBytes)), minutes };
+}
+
+/** @throws where there is none */
+function one(processes: readonly N8nProcess[]): N8nProcess {
+	const [first] = processes;
+	if (first === undefined) throw new Error('A process of the cluster is missing.');
+	return first;
+}
+
+function rowsOf(
+	minutes: readonly SoakMinute[],
+	ownBefore: Record<string, number>,
+	ownAfter: Record<string, number>,
+): Row[] {
+	const warm = minutes.slice(WARM_MINUTES);
 	const third = Math.floor(warm.length / 3);
-	if (third === 0) throw new Error(`The soak takes more than ${WARM_MINUTES + 3} minutes.`);
-	const first = warm.slice(0, third);
-	const last = warm.slice(-third);
-	const growth = (of: (minute: SoakMinute) => number) =>
-		linearRegression(warm.map((minute) => [minute.at, of(minute)])).m;
+	const answers = (some: SoakMinute[]) => median(some.map(({ answerMs }) => answerMs));
 	const row = (id: string, what: string, unit: string, value: number, more = {}): Row => ({
 		id: `soak-${id}`,
 		what,
@@ -80,28 +122,46 @@ function rowsOf(minutes: readonly SoakMinute[]): Row[] {
 		ours: sampleOf([value]),
 		...more,
 	});
-	const answers = (some: SoakMinute[]) => median(some.map(({ answerMs }) => answerMs));
+	const since = (value: number) => ({ limit: { name: `after ${WARM_MINUTES} min`, value } });
 	return [
 		row('minutes', 'How long', 'min', minutes.length),
 		row('callbacks', 'Callbacks that started a workflow', '', minutes.length * CALLBACKS),
 		row('tasks', 'Tasks of batches', '', minutes.length * BATCH.length),
-		row('used', 'Memory in use at the end, garbage collected', 'MiB', warm.at(-1)?.usedMiB ?? NaN, {
-			limit: { name: `after ${WARM_MINUTES} min`, value: warm[0]?.usedMiB ?? NaN },
+		row('ledger', 'Rows that the trigger keeps', '', minutes.at(-1)?.ledgerRows ?? NaN, {
+			limit: { name: 'one a callback', value: minutes.length * CALLBACKS },
 		}),
 		row(
-			'growth',
-			'Memory in use, growth a minute',
-			'MiB',
-			growth(({ usedMiB }) => usedMiB),
+			'answer',
+			'A callback until its answer, the last third',
+			'ms',
+			answers(warm.slice(-third)),
+			{
+				limit: { name: 'the first third', value: answers(warm.slice(0, third)) },
+			},
 		),
-		row(
-			'resident',
-			'Memory of the process, growth a minute',
-			'MiB',
-			growth(({ residentMiB }) => residentMiB),
-		),
-		row('answer', 'A callback until its answer, the last third', 'ms', answers(last), {
-			limit: { name: 'the first third', value: answers(first) },
+		...Object.keys(ownAfter).flatMap((name) => {
+			const id = name.replaceAll(' ', '-');
+			const points = (of: (state: SoakMinute['memory'][string]) => number) =>
+				warm.flatMap(({ at, memory: { [name]: state } }) => (state ? [[at, of(state)]] : []));
+			const used = points(({ usedMiB }) => usedMiB);
+			const resident = points(({ residentMiB }) => residentMiB);
+			const own = (bytes: Record<string, number>) => (bytes[name] ?? NaN) / MIB;
+			const growth = own(ownAfter) - own(ownBefore);
+			return [
+				row(`${id}-used`, `The ${name}: memory in use at the end`, 'MiB', used.at(-1)?.[1] ?? NaN, {
+					...since(used[0]?.[1] ?? NaN),
+				}),
+				row(`${id}-growth`, `The ${name}: growth a minute`, 'MiB', linearRegression(used).m),
+				row(
+					`${id}-resident`,
+					`The ${name}: growth a minute of all it holds of the machine's`,
+					'MiB',
+					linearRegression(resident).m,
+				),
+				row(`${id}-own`, `The ${name}: growth of what this package keeps`, 'MiB', growth, {
+					limit: { name: 'the most it may be', value: 1 },
+				}),
+			];
 		}),
 	];
 }
