@@ -8,7 +8,7 @@ import { measureBatches } from './batch';
 import { type Bench, withBench } from './bench';
 import { type BudgetEntry, checkBudget, describeVerdict } from './budget';
 import { measureCallbacks } from './callback';
-import { drawCharts } from './charts';
+import { drawCharts } from './charts/charts';
 import { measureCluster } from './cluster';
 import { measureGrowth } from './growth';
 import { measureLarge } from './large';

@@ -16,6 +16,18 @@ const PICTURES: Partial<Record<Section, { name: string; text: string }>> = {
 		name: 'callbacks',
 		text: "Time from a callback to its answer: this package, the least third-party trigger, n8n's Webhook node",
 	},
+	large: {
+		name: 'large',
+		text: 'Time, CPU, memory and delays of batches of 10,000 and 50,000 items: this package, the same items through Edit Fields, and the physical limit',
+	},
+	cluster: {
+		name: 'cluster',
+		text: "CPU time of each process of a cluster for a callback and for a suspended run: this package and n8n's Webhook node",
+	},
+	soak: {
+		name: 'soak',
+		text: 'Memory of each process of n8n over the minutes of the soak',
+	},
 };
 
 /** Parts that measure the same of several things: a column for each, which their rows begin with. */
