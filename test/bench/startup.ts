@@ -2,13 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { installPackage, packPackage } from '../n8n/package';
+import { installPackage, MAX_TARBALL_KIB, packPackage } from '../n8n/package';
 import { startN8n } from '../n8n/process';
 import type { BenchOptions } from './options';
 import { type Row, sampleOf } from './results';
 import { Usage } from './usage';
-
-const MAX_TARBALL_KIB = 60;
 
 interface Start {
 	seconds: number;

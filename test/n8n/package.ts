@@ -26,6 +26,9 @@ const SOURCES = [
 /** As `docs/installation.md` has it. */
 export const INSTALL = ['install', '--legacy-peer-deps'];
 
+/** Every n8n installs the tarball: it has no more than that. */
+export const MAX_TARBALL_KIB = 88;
+
 /** The package as npm would publish it. */
 export interface PackedPackage {
 	/** Path of the tarball, in the cache folder. */
