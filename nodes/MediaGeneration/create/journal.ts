@@ -116,8 +116,8 @@ export class Journal {
 
 	private createOf(item: CreatePlan): StoredCreate | undefined {
 		const creates = this.creates(item.itemIndex);
-		const wanted = [requestDigest(item), digestByField(item)];
-		const isSame = ({ digest }: StoredCreate) => wanted.includes(digest);
+		const isSame = ({ digest }: StoredCreate) =>
+			digest === requestDigest(item) || digest === digestByField(item);
 		const isOwn = (create: StoredCreate) =>
 			create.execution === this.execution && (!this.isTool || isSame(create));
 		return creates.find(isOwn) ?? creates.findLast(isSame);
