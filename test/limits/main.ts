@@ -78,18 +78,23 @@ function shares(results: readonly Result[], others: readonly Result[]): string {
 			String(refused.length),
 		];
 	};
-	const waited = (cells: readonly Result[]) => cells.filter(({ leaves }) => !leaves);
-	const left = (cells: readonly Result[]) => cells.filter(({ leaves }) => leaves);
+	const kinds: ReadonlyArray<readonly [string, (cell: Result) => boolean]> = [
+		['Tasks are waited for', ({ leaves }) => !leaves],
+		['of these: nothing changes', (cell) => !cell.leaves && !changes(cell)],
+		['of these: a limit changes', (cell) => !cell.leaves && changes(cell)],
+		['Items leave at once', ({ leaves }) => leaves === true],
+	];
 	return table(
 		['What', 'Cases', 'Outside', 'Share', 'Too long', 'Too many refusals'],
-		[
-			['Tasks are waited for', ...share(waited(results))],
-			['Tasks are waited for, other values', ...share(waited(others))],
-			['Items leave at once', ...share(left(results))],
-			['Items leave at once, other values', ...share(left(others))],
-		],
+		kinds.flatMap(([name, belongs]) => [
+			[name, ...share(results.filter(belongs))],
+			[`${name}, other values`, ...share(others.filter(belongs))],
+		]),
 	);
 }
+
+const changes = ({ rules: { concurrency, rate } }: Result) =>
+	(concurrency?.length ?? 0) > 1 || (rate?.perSecond.length ?? 0) > 1;
 
 function cases(results: readonly Result[]): string {
 	const rows = results.map((cell) => [

@@ -1,5 +1,6 @@
 import { ConcurrencyLimit } from './concurrencyLimit';
 import { Refusal, type Sent } from './refusal';
+import { endedByTime } from './refusalCause';
 import { RefusalBudget } from './refusalBudget';
 import { RequestRate } from './requestRate';
 import { SendWindow, SMALL_BATCH } from './sendWindow';
@@ -18,6 +19,8 @@ export interface Ticket extends Sent {
 	readonly asks: boolean;
 	/** Whether it was sent because a time had come. */
 	readonly isLook: boolean;
+	/** Milliseconds of the clock. */
+	readonly sentAt: number;
 }
 
 /**
@@ -37,6 +40,9 @@ export class AccountLimits {
 
 	private unfinished = 0;
 	private sending = 0;
+
+	/** How long the service took to answer the last create that it took. */
+	private latencyMs = 0;
 
 	/** Refusals that taught something. */
 	private understood = 0;
@@ -76,8 +82,8 @@ export class AccountLimits {
 		const isLook = this.question !== undefined && now >= this.question.lookAt;
 		const asks = !this.question && this.unfinished + this.sending >= this.places.known;
 		this.sending++;
-		this.rate.sent(now, this.budget.hasOne, this.question !== undefined);
-		return { refusals: this.understood, unfinished: this.unfinished, asks, isLook };
+		this.rate.sent(now, this.budget.hasSpare, this.question !== undefined);
+		return { refusals: this.understood, unfinished: this.unfinished, asks, isLook, sentAt: now };
 	}
 
 	/** The service took the task, which is unfinished from now on. */
@@ -85,6 +91,7 @@ export class AccountLimits {
 		this.sending--;
 		this.unfinished++;
 		this.unreachable = 0;
+		this.latencyMs = now - ticket.sentAt;
 		this.budget.accepted(now);
 		this.rate.accepted();
 		this.places.accepted(this.unfinished, now);
@@ -112,14 +119,14 @@ export class AccountLimits {
 			return;
 		}
 		this.understood++;
-		if (!this.question && (ticket.asks || this.places.isClimbing)) {
+		if (!this.question && (ticket.asks || this.places.isClimbing) && !this.rate.window.isUsedUp) {
 			// A task may have ended while it was under way.
 			const level = Math.max(ticket.unfinished, this.unfinished);
 			const patienceMs = this.budget.patience(now, this.unfinished);
 			this.places.asked(level, now, patienceMs, isAsked ? retryAfterMs : 0);
 			return;
 		}
-		if (!this.question) this.rate.refused(now);
+		this.rate.refused(now, this.question === undefined);
 		const question = (this.question ??= new Refusal(now, this.unfinished, this.places.known));
 		question.again(ticket, this.unfinished, now);
 		question.tryAt = this.tryAt(question);
@@ -190,27 +197,20 @@ export class AccountLimits {
 	private get mostUnderWay(): number {
 		const { places, rate, window } = this;
 		if (rate.isKnown) return Math.max(2, rate.mostUnderWay);
-		return window.most(places.isLast ? places.known : Infinity);
+		if (!places.isLast) return window.most;
+		return window.mostFor(places.known, this.latencyMs, this.budget.taskMs);
 	}
 
 	/** The service lets in again. */
 	private answer(ticket: Ticket, now: number, question: Refusal): void {
 		if (ticket.unfinished < question.level) {
-			if (this.isTime(ticket, question)) this.wasTime(question, now);
-			else this.wasPlaces(question, now);
-			return;
+			const isTime = endedByTime(ticket, question, this.places, this.rate);
+			return isTime ? this.wasTime(question, now) : this.wasPlaces(question, now);
 		}
 		const isFree = question.level < this.places.certain.value;
 		const isTime = question.letIn(now, this.unfinished, this.rate.isKnown || isFree);
 		if (isTime) this.wasTime(question, now);
 		else question.postpone(this.rate.pausedUntil);
-	}
-
-	/** Whether it was time, though a task has ended meanwhile as well. */
-	private isTime({ isLook }: Ticket, { unfinished, count }: Refusal): boolean {
-		if (this.places.isLast) return false;
-		if (this.places.hasHeld(unfinished) && this.rate.lessons > 0) return true;
-		return isLook && count === 1 && (this.rate.isKnown || this.rate.pausedUntil > -Infinity);
 	}
 
 	private wasTime(question: Refusal, now: number): void {
@@ -222,6 +222,7 @@ export class AccountLimits {
 
 	private wasPlaces(question: Refusal, now: number): void {
 		this.question = undefined;
+		this.rate.window.turn(question.lesson(now), false);
 		const known = question.extra > 0 ? question.level : Math.max(question.level, this.unfinished);
 		this.places.learn(known, now, this.budget.patience(now, this.unfinished), question.since);
 		this.window.open(this.places.hasFallen ? 1 : 2, !this.places.hasFallen);
@@ -236,11 +237,11 @@ export class AccountLimits {
 	private nextLook(question: Refusal, now: number, isAsked: boolean): number {
 		if (question.extra === 0) {
 			if (isAsked && question.count === 1) return this.rate.pausedUntil;
-			const at = this.rate.lookAt(now, question.count);
+			const at = this.rate.lookAt(now, question.count, this.budget.hasSpare);
 			if (at !== undefined) return at;
 		}
 		return question.nextLook(now, this.unfinished, {
-			begunAt: this.rate.isKnown ? question.since : this.rate.begunAt,
+			begunAt: this.rate.isKnown ? question.since : this.rate.window.startedAt,
 			wasPlaces: this.places.isLast,
 			isSmall: this.items < SMALL_BATCH,
 			chance: this.random(),

@@ -42,6 +42,6 @@ export class CertainLevel {
 	/** No more than so many are allowed since a moment, whatever was let in before. */
 	fall(most: number, since: number): void {
 		this.value = Math.min(this.value, most);
-		while ((this.open[0]?.at ?? Infinity) <= since) this.open.shift();
+		for (const entry of this.open) if (entry.at <= since) entry.level = Math.min(entry.level, most);
 	}
 }

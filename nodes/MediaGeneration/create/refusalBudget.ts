@@ -23,6 +23,11 @@ export class RefusalBudget {
 		return this.left >= 1;
 	}
 
+	/** Whether one more can be afforded, and some are left for what comes unasked. */
+	get hasSpare(): boolean {
+		return this.left >= 1 + Math.min(3, (this.items - this.taken) / 10);
+	}
+
 	accepted(now: number): void {
 		this.taken++;
 		this.change(now, 1);
@@ -37,10 +42,15 @@ export class RefusalBudget {
 		this.change(now, -1);
 	}
 
+	/** How long a task takes, as far as it is known. */
+	get taskMs(): number {
+		return this.workedMs / Math.max(1, this.ends);
+	}
+
 	/** How long to wait until one more is asked for: what is lost by it is little against the whole, and so are refusals. */
 	patience(now: number, unfinished: number): number {
 		this.change(now, 0);
-		const taskMs = this.workedMs / Math.max(1, this.ends);
+		const { taskMs } = this;
 		const restMs = ((this.items - this.taken) / Math.max(1, unfinished)) * taskMs;
 		return Math.max(
 			500,

@@ -1,5 +1,4 @@
-/** Refused twice within this time, the service counts requests; further apart these were two accidents. */
-const LONGEST_WINDOW_MS = 90_000;
+import { LONGEST_WINDOW_MS, RequestWindow } from './requestWindow';
 
 /** To look sooner again would be a refusal more. */
 const FIRST_LOOK_MS = 150;
@@ -42,11 +41,7 @@ export class RequestRate {
 
 	private perMs: number | undefined;
 
-	/** A window: creates let in at once, and milliseconds from one window to the next. */
-	private window: { quota: number; ms: number } | undefined;
-
-	/** What may be a window, if the next refusal comes after as many creates. */
-	private guess: { quota: number; ms: number } | undefined;
+	readonly window: RequestWindow;
 
 	private tokens = 0;
 	private tokensAt = 0;
@@ -59,24 +54,18 @@ export class RequestRate {
 	private takenSinceEmpty = 0;
 	private before = { taken: 0, ms: 0 };
 
-	/** Since the service last began to let in. */
-	private sentInCycle = 0;
-	private takenInCycle = 0;
-	private looksBefore = 0;
 	private pauseMs = 0;
 
 	/** What was known at the moment of the refusal in question. */
-	private refusal = { at: 0, taken: 0, tokens: 0 };
+	private refusal = { at: 0, tokens: 0 };
 
-	/** @param cycleStart when the service began to let in */
-	constructor(private cycleStart: number) {}
+	/** @param startedAt when the service began to let in */
+	constructor(startedAt: number) {
+		this.window = new RequestWindow(startedAt);
+	}
 
 	get isKnown(): boolean {
 		return this.perMs !== undefined;
-	}
-
-	get begunAt(): number {
-		return this.cycleStart;
 	}
 
 	/** Creates under way at once: more would be refused together. */
@@ -92,12 +81,8 @@ export class RequestRate {
 	/** @returns when the next create may be sent, or earlier */
 	nextAt(now: number): number {
 		if (this.perMs === undefined) return this.pausedUntil;
-		if (this.window) {
-			const isUsedUp = this.sentInCycle >= this.window.quota;
-			return isUsedUp
-				? Math.max(this.pausedUntil, this.cycleStart + this.window.ms)
-				: this.pausedUntil;
-		}
+		const { nextAt } = this.window;
+		if (nextAt !== undefined) return Math.max(this.pausedUntil, nextAt);
 		this.refill(now);
 		if (this.tokens >= 1) return this.pausedUntil;
 		return Math.max(this.pausedUntil, now + (1 - this.tokens) / this.perMs);
@@ -108,14 +93,9 @@ export class RequestRate {
 	 * @param isLook whether the create only looks if the service lets in again
 	 */
 	sent(now: number, mayGrow: boolean, isLook: boolean): void {
-		if (this.window && !isLook && now >= this.cycleStart + this.window.ms) {
-			const { quota } = this.window;
-			if (mayGrow && this.takenInCycle >= quota) this.window.quota += Math.ceil(quota / 25);
-			this.begin(now, 0);
-		}
+		this.window.send(now, mayGrow, isLook);
 		this.refill(now);
 		this.tokens--;
-		this.sentInCycle++;
 		// A rate that is not used up proves nothing.
 		if (this.perMs === undefined || this.tokens >= 0.5) return;
 		this.perMs = Math.min(MAX_PER_MS, this.perMs * (1 + this.growth(this.perMs, now, mayGrow)));
@@ -123,14 +103,14 @@ export class RequestRate {
 
 	/** So that a rate that is right is exceeded by one create in some twenty, and not within 4 s. */
 	private growth(perMs: number, now: number, mayGrow: boolean): number {
-		const quiet = Math.min(this.takenSinceEmpty / 12, (now - this.cycleStart) / 4000);
+		const quiet = Math.min(this.takenSinceEmpty / 12, (now - this.window.startedAt) / 4000);
 		const least = this.isFirstGuess ? 0.006 : Math.min(0.006, 0.031 / (perMs * 1000) ** 2);
 		return least * (1 + quiet ** 2) * (mayGrow ? 1 : 0.25);
 	}
 
 	accepted(): void {
 		this.takenSinceEmpty++;
-		this.takenInCycle++;
+		this.window.accepted();
 	}
 
 	/** The service used nothing up for a create that it refused. */
@@ -138,25 +118,21 @@ export class RequestRate {
 		this.tokens++;
 	}
 
-	/** The first refusal of a question that may be the rate's. */
-	refused(now: number): void {
+	/** @param isFirst whether it is the first refusal that may be the rate's, or a look thereafter */
+	refused(now: number, isFirst: boolean): void {
+		this.window.refused(now, isFirst);
+		if (!isFirst) return;
 		this.refill(now);
-		this.refusal = { at: now, taken: this.takenInCycle, tokens: this.tokens };
+		this.refusal = { at: now, tokens: this.tokens };
 	}
 
-	/** @returns when to look whether the service lets in again; undefined where the rate does not tell */
-	lookAt(now: number, looks: number): number | undefined {
-		const windowMs =
-			this.window && looks <= 4
-				? this.window.ms
-				: looks === 1 && this.guess && this.refusal.taken > 0.8 * this.guess.quota
-					? this.guess.ms
-					: undefined;
-		if (windowMs !== undefined) {
-			const due = this.cycleStart + windowMs;
-			if (due > now) return due;
-			if (this.window) return now + Math.max(200, windowMs / 20);
-		}
+	/**
+	 * @param maySearch whether a refusal more can be afforded
+	 * @returns when to look whether the service lets in again; undefined where the rate does not tell
+	 */
+	lookAt(now: number, looks: number, maySearch: boolean): number | undefined {
+		const windowAt = this.window.lookAt(now, looks, maySearch);
+		if (windowAt !== undefined) return windowAt;
 		if (looks > 1) return undefined;
 		if (this.perMs === undefined) return now + FIRST_LOOK_MS;
 		return now + Math.max(NEXT_LOOK_MS, Math.min(1.1 / this.perMs, 5000));
@@ -166,9 +142,9 @@ export class RequestRate {
 	learn(now: number, lesson: RateLesson): void {
 		this.lessons++;
 		const sinceEmpty = this.refusal.at - this.emptyAt;
-		const isRate = sinceEmpty < Math.max(LONGEST_WINDOW_MS, 3 * this.pauseMs);
+		const isRate =
+			this.window.wasUsedUp || sinceEmpty < Math.max(LONGEST_WINDOW_MS, 3 * this.pauseMs);
 		this.pauseMs = lesson.isEmpty ? now - this.refusal.at : 0;
-		this.learnWindow(lesson, isRate);
 		if (isRate) {
 			this.learnPace(now, sinceEmpty, lesson);
 		} else {
@@ -179,26 +155,9 @@ export class RequestRate {
 			this.tokens = 0;
 			this.tokensAt = now;
 		}
-		this.looksBefore = lesson.looks;
 		this.emptyAt = this.refusal.at;
 		this.takenSinceEmpty = lesson.taken;
-		this.begin(lesson.startedAt, lesson.taken);
-	}
-
-	private learnWindow({ looks, startedAt }: RateLesson, isRate: boolean): void {
-		const { taken, at } = this.refusal;
-		const ms = startedAt - this.cycleStart;
-		const isBurst = taken >= 4 && ms > 5000 && at - this.cycleStart < ms / 2;
-		this.guess = looks > 1 && isBurst ? { quota: taken, ms } : undefined;
-		if (!isRate) {
-			this.window = undefined;
-		} else if (this.window) {
-			const isWrong = taken < this.window.quota / 2;
-			this.window = isWrong ? undefined : { quota: taken, ms: looks > 1 ? ms : this.window.ms };
-		} else if (this.looksBefore > 1 && isBurst) {
-			this.window = { quota: taken, ms };
-		}
-		if (this.window && this.window.ms > LONGEST_WINDOW_MS) this.window = undefined;
+		this.window.turn(lesson, true);
 	}
 
 	private learnPace(now: number, ms: number, lesson: RateLesson): void {
@@ -213,12 +172,6 @@ export class RequestRate {
 		const pause = now - this.refusal.at;
 		this.tokens = Math.min(pause, FIRST_BURST_MS, this.burstMs) * this.perMs - 1;
 		this.tokensAt = now;
-	}
-
-	private begin(at: number, taken: number): void {
-		this.cycleStart = at;
-		this.sentInCycle = taken;
-		this.takenInCycle = taken;
 	}
 
 	private refill(now: number): void {

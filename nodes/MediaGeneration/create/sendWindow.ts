@@ -2,6 +2,9 @@
 const GROWTH = 0.06;
 const GROWTH_OF_SMALL_BATCH = 0.25;
 
+/** In so small a part of a task's time all places are to be filled. */
+const FILL = 0.05;
+
 /** So few creates leave room for hardly any refusal. */
 export const SMALL_BATCH = 50;
 
@@ -23,10 +26,22 @@ export class SendWindow {
 		this.growth = this.slowGrowth;
 	}
 
-	/** @param known so many tasks may be unfinished, where that is what refuses */
-	most(known: number): number {
-		const window = this.least + Math.floor(this.taken * this.growth);
-		return known === Infinity ? window : Math.min(window, this.first / 2 + known / 10 + 1);
+	/** While no limit is known. */
+	get most(): number {
+		return this.least + Math.floor(this.taken * this.growth);
+	}
+
+	/**
+	 * While a limit on unfinished tasks is known: as many as it takes to fill all places in a small part of the time
+	 * that a task takes (Little's law), since tasks that began together end together.
+	 *
+	 * @param known so many tasks may be unfinished
+	 * @param latencyMs after so many milliseconds a create is answered
+	 * @param taskMs a task takes so many milliseconds
+	 */
+	mostFor(known: number, latencyMs: number, taskMs: number): number {
+		const needed = Math.ceil((known * latencyMs) / (FILL * Math.max(1, taskMs)));
+		return Math.max(1, Math.min(needed, this.most, this.first / 2 + known / 10 + 1));
 	}
 
 	accepted(): void {
