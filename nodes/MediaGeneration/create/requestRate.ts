@@ -8,6 +8,13 @@ const NEXT_LOOK_MS = 1_050;
 const FIRST_BURST_MS = 500;
 const MAX_BURST_MS = 60_000;
 
+/** What one refusal shows of a rate is inexact: only more creates than these, and a part of all, show that it was lifted. */
+const LIFTED_CREATES = 3;
+const LIFTED_SHARE = 0.25;
+
+/** A rate that is measured so much lower is not the one that was kept until now. */
+const SAME_RATE = 0.7;
+
 /** Faster than anybody sends. */
 const MAX_PER_MS = 1;
 
@@ -40,6 +47,12 @@ export class RequestRate {
 	lessons = 0;
 
 	private perMs: number | undefined;
+
+	/** As it was learned, before it grew. */
+	private learnedPerMs = Infinity;
+
+	/** Whether it was lifted since. */
+	private isLifted = false;
 
 	readonly window: RequestWindow;
 
@@ -99,6 +112,19 @@ export class RequestRate {
 		// A rate that is not used up proves nothing.
 		if (this.perMs === undefined || this.tokens >= 0.5) return;
 		this.perMs = Math.min(MAX_PER_MS, this.perMs * (1 + this.growth(this.perMs, now, mayGrow)));
+		if (mayGrow) this.liftWhereMoreIsLetIn(now);
+	}
+
+	/** What was let in beyond the rate that was learned shows that it was lifted: then it is doubled, until it does not. */
+	private liftWhereMoreIsLetIn(now: number): void {
+		const more = this.takenSinceEmpty - this.learnedPerMs * (now - this.emptyAt);
+		if (more <= LIFTED_CREATES + LIFTED_SHARE * this.takenSinceEmpty) return;
+		this.learnedPerMs = this.perMs ?? Infinity;
+		this.perMs = Math.min(MAX_PER_MS, 2 * this.learnedPerMs);
+		this.isLifted = true;
+		this.emptyAt = now;
+		this.takenSinceEmpty = 0;
+		this.before = { taken: 0, ms: 0 };
 	}
 
 	/** So that a rate that is right is exceeded by one create in some twenty, and not within 4 s. */
@@ -164,11 +190,15 @@ export class RequestRate {
 		this.isFirstGuess = this.perMs === undefined;
 		const taken = Math.max(1, this.takenSinceEmpty - lesson.taken);
 		const measured = (taken + this.before.taken) / Math.max(ms + this.before.ms, 50);
-		this.before = { taken, ms };
+		this.before = this.isLifted ? { taken: 0, ms: 0 } : { taken, ms };
 		if (this.refusal.tokens >= 1) this.burstMs = Math.max(20, this.burstMs / 2);
 		this.wasFull = false;
 		// What few creates show is inexact, but a rate that was kept for long is nearly right.
-		this.perMs = taken < 10 ? measured : Math.max(measured, 0.9 * (this.perMs ?? 0));
+		const kept = this.perMs ?? 0;
+		const isKept = taken >= 10 && !this.isLifted && measured >= SAME_RATE * kept;
+		this.perMs = isKept ? Math.max(measured, 0.9 * kept) : measured;
+		this.learnedPerMs = this.perMs;
+		this.isLifted = false;
 		const pause = now - this.refusal.at;
 		this.tokens = Math.min(pause, FIRST_BURST_MS, this.burstMs) * this.perMs - 1;
 		this.tokensAt = now;
