@@ -22,7 +22,7 @@ const MAX_AGE_MS = 10 * 60_000;
  * that further callbacks cost neither a read nor an execution. This spares work only: the ledger decides.
  */
 export class RecentTasks {
-	/** When each was stored, milliseconds since 1970; in the order of arrival, so that the oldest goes first. */
+	/** When each was stored, milliseconds of the clock; in the order of arrival, so that the oldest goes first. */
 	private readonly storedAt = new Map<string, number>();
 
 	private readonly underWay = new Map<string, Promise<Outcome>>();
@@ -97,10 +97,12 @@ export class RecentTasks {
 	}
 
 	private remember(key: string): void {
+		const now = this.clock.now();
 		this.storedAt.delete(key);
-		this.storedAt.set(key, this.clock.now());
-		if (this.storedAt.size <= MAX_REMEMBERED) return;
-		const [oldest] = this.storedAt.keys();
-		if (oldest !== undefined) this.storedAt.delete(oldest);
+		this.storedAt.set(key, now);
+		for (const [oldest, at] of this.storedAt) {
+			if (this.storedAt.size <= MAX_REMEMBERED && now - at < MAX_AGE_MS) return;
+			this.storedAt.delete(oldest);
+		}
 	}
 }
