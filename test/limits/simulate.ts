@@ -18,7 +18,8 @@ export type Learns = 'polling' | 'never' | 'atOnce';
 export interface Policy<Ticket> {
 	nextAt(now: number): number;
 	send(now: number): Ticket;
-	accepted(ticket: Ticket, now: number): void;
+	/** @param isFollowed whether the end of the task will be known */
+	accepted(ticket: Ticket, now: number, isFollowed: boolean): void;
 	refused(ticket: Ticket, now: number, retryAfterMs: number | undefined): void;
 	finished(now: number, takenAt: number): void;
 	/** Moments at which to ask again. */
@@ -127,9 +128,9 @@ export function simulate<Ticket>(
 			if (answer.taken) taken++;
 			agenda.add(now + CREATE_MS / 2, () => {
 				if (answer.taken) {
-					policy.accepted(ticket, now);
+					policy.accepted(ticket, now, learns !== 'never');
 					const takenAt = now;
-					if (learns === 'never') end(takenAt);
+					if (learns === 'never') finished++;
 					else if (learns === 'polling') agenda.add(knownAt(endsAt), () => end(takenAt));
 					else agenda.add(endsAt, () => end(takenAt));
 					lastTakenAt = now;

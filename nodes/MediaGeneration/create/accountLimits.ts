@@ -86,10 +86,10 @@ export class AccountLimits {
 		return { refusals: this.understood, unfinished: this.unfinished, asks, isLook, sentAt: now };
 	}
 
-	/** The service took the task, which is unfinished from now on. */
-	accepted(ticket: Ticket, now: number): void {
+	/** The service took the task. Only one that is followed counts as unfinished: nobody learns when another ends. */
+	accepted(ticket: Ticket, now: number, isFollowed = true): void {
 		this.sending--;
-		this.unfinished++;
+		if (isFollowed) this.unfinished++;
 		this.unreachable = 0;
 		this.latencyMs = now - ticket.sentAt;
 		this.budget.accepted(now);
@@ -207,7 +207,7 @@ export class AccountLimits {
 			const isTime = endedByTime(ticket, question, this.places, this.rate);
 			return isTime ? this.wasTime(question, now) : this.wasPlaces(question, now);
 		}
-		const isFree = question.level < this.places.certain.value;
+		const isFree = question.level === 0 || question.level < this.places.certain.value;
 		const isTime = question.letIn(now, this.unfinished, this.rate.isKnown || isFree);
 		if (isTime) this.wasTime(question, now);
 		else question.postpone(this.rate.pausedUntil);

@@ -97,9 +97,13 @@ export class CreateQueue {
 		void sleepUntil(at, this.clock, this.signal).then(ring, ring);
 	}
 
-	/** The service took the task, which is unfinished from now on. */
-	accepted(ticket: Ticket): void {
-		this.limits.accepted(ticket, this.clock.now());
+	/**
+	 * The service took the task, which is unfinished from now on.
+	 *
+	 * @param isFollowed whether the task is waited for, and `finished` called at its end
+	 */
+	accepted(ticket: Ticket, isFollowed = true): void {
+		this.limits.accepted(ticket, this.clock.now(), isFollowed);
 		this.quietSince = undefined;
 		this.hopeless = undefined;
 		this.wake();

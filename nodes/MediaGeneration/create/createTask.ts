@@ -67,7 +67,7 @@ export class TaskCreator {
 			}
 			const sent = await attempt(async () => await this.send(item));
 			if ('value' in sent) {
-				this.account.accepted(ticket);
+				this.account.accepted(ticket, item.completion === 'poll');
 				return sent.value;
 			}
 			const { error } = sent;

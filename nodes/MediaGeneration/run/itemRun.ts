@@ -106,7 +106,7 @@ export class ItemRun {
 		const { journal, queue, pace, clock } = this.parts;
 		const earlier = journal.find(item);
 		if (earlier === undefined || earlier === 'sent') return undefined;
-		queue.adopt();
+		if (item.completion === 'poll') queue.adopt();
 		const deadline = clock.now() + item.timeoutMs;
 		return await this.follow(item, earlier, { firstReadAt: pace.requestSlot(), deadline });
 	}
@@ -124,7 +124,7 @@ export class ItemRun {
 		const brought = await attempt(async () => await this.bring(item, task, times));
 		// First, so that no other item gets the place.
 		if ('error' in brought) this.parts.stopCreating();
-		this.parts.queue.finished(times.createdAt);
+		if (item.completion === 'poll') this.parts.queue.finished(times.createdAt);
 		if ('value' in brought) return brought.value;
 		const { taskId, sent, record } = task;
 		throw ofTask(brought.error, taskId, { ...pendingJson(taskId, sent), record });

@@ -76,6 +76,14 @@ describe('places', () => {
 		expect(third.ticket).toBeDefined();
 	});
 
+	it('are not kept by tasks that are not followed', async () => {
+		const { queue } = opened(1);
+		queue.accepted(await enter(queue), false);
+		const next = waiter(queue);
+		await settle();
+		expect(next.ticket).toBeDefined();
+	});
+
 	it('are handed out in the order in which they were asked for', async () => {
 		const { queue } = opened(1);
 		await fill(queue, 1);
