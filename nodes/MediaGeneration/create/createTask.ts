@@ -8,6 +8,7 @@ import { ItemError } from '../shared/itemError';
 import type { CreateQueue } from './createQueue';
 import type { Journal, SentTask } from './journal';
 import { echo, sentInput } from './requestInput';
+import { mayHaveBeenTaken, maySendAgain } from './sendAgain';
 import { StopGrace } from './stopGrace';
 import { notePause, pauseLeft } from './storedCreates';
 import { type CreatePlan, referenceOf } from '../plan/itemPlan';
@@ -71,7 +72,7 @@ export class TaskCreator {
 				return sent.value;
 			}
 			const { error } = sent;
-			if (!(error instanceof ServiceError) || !error.certainlyNotTaken) {
+			if (!maySendAgain(error)) {
 				this.onFailure();
 				this.account.ended();
 				throw this.explain(item, error);
@@ -164,15 +165,4 @@ function notSent({ message, description = '', statusCode }: ServiceError): ItemE
 		description: `This item was not sent any more. ${description}`.trim(),
 		statusCode,
 	});
-}
-
-/** Whether a create without a good answer may all the same have made a task. */
-function mayHaveBeenTaken({ kind, certainlyNotTaken }: ServiceError): boolean {
-	return (
-		(kind === 'noAnswer' ||
-			kind === 'serviceDown' ||
-			kind === 'unexpectedAnswer' ||
-			kind === 'cancelled') &&
-		!certainlyNotTaken
-	);
 }
