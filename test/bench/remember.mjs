@@ -25,4 +25,6 @@ for (let index = 0; index < count; index++) {
   insert.run(workflowId, `n:${nodeId}:${digest}`, JSON.stringify({ mode: 'entries', data }));
 }
 database.exec('COMMIT');
+// As it is where the rows came one by one: written to the disk, and not left to the next who writes.
+database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
 database.close();
