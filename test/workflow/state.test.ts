@@ -335,10 +335,10 @@ describe.each([
 ])(
 	"a trigger's memory of %s",
 	(_version, { staticData, ledger: rows, callbackAddress: address }) => {
-		it('is found by the action node of its workflow', () => {
+		it('is found by the action node of its workflow', async () => {
 			const data = clone(staticData);
 			expect(
-				triggerOfThisWorkflow(executeContext({ node: {}, credential, staticData: data })),
+				await triggerOfThisWorkflow(executeContext({ node: {}, credential, staticData: data })),
 			).toBe(N8N + TRIGGER_PATH);
 			const trigger = { ...TRIGGER, id: 'trigger' };
 			const { hook } = hookContext({ node: trigger, credential, staticData: data });

@@ -3,6 +3,7 @@ import { NodeHelpers, UserError } from 'n8n-workflow';
 
 import { isEngineV2 } from '../shared/engineV2';
 import { isRecord } from '../shared/json';
+import { isPublished } from './publishedWebhook';
 
 /** The path of the trigger's webhook, as its description declares it. */
 export const CALLBACK_PATH = 'callback';
@@ -74,11 +75,11 @@ export function unregister(context: IHookFunctions): void {
 /**
  * The production URL of the one Media Generation Trigger of this workflow.
  *
- * @throws UserError where there is none that is active, or more than one
+ * @throws UserError where there is none that is active, or more than one, or n8n does not let itself be asked
  */
-export function triggerOfThisWorkflow(context: IExecuteFunctions): string {
+export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise<string> {
 	const registered = Object.values(read(context)).map(({ url }) => url);
-	const urls = registered.length > 0 ? registered : publishedTriggers(context);
+	const urls = registered.length > 0 ? registered : await publishedTriggers(context);
 	if (urls.length > 1) {
 		throw new UserError('This workflow has more than one Media Generation Trigger', {
 			description: "Paste the production URL of the one to notify into 'Callback URL'.",
@@ -100,20 +101,24 @@ interface Insides {
 	additionalData?: { webhookBaseUrl?: unknown };
 }
 
+/** Executions in these modes run the workflow as it stands in the editor, which may not be published. */
+const OF_THE_EDITOR = ['manual', 'chat', 'evaluation'];
+
 /**
- * The production URLs of the triggers that stand in the workflow of this execution. A worker of queue mode gets no
- * static data with an execution that a trigger has started (n8n 2.41), so nothing else tells it.
- *
- * @returns none where the workflow may not be published: it is run by hand
+ * The production URLs of the published triggers that stand in the workflow of this execution. A worker of queue mode
+ * gets no static data with an execution (n8n 2.41), so nothing else tells it, and where the workflow is run from the
+ * editor n8n has to be asked whether they are published.
  */
-function publishedTriggers(context: IExecuteFunctions): string[] {
-	if (context.getMode() === 'manual') return [];
+async function publishedTriggers(context: IExecuteFunctions): Promise<string[]> {
 	const { workflow, additionalData } = context as unknown as Insides;
 	const base = additionalData?.webhookBaseUrl;
 	if (typeof base !== 'string') return [];
 	const { id = '' } = context.getWorkflow();
 	const type = `${context.getNode().type}Trigger`;
-	return Object.values(workflow?.nodes ?? {})
+	const urls = Object.values(workflow?.nodes ?? {})
 		.filter((node) => node.type === type && node.disabled !== true)
 		.map((node) => NodeHelpers.getNodeWebhookUrl(base, id, node, CALLBACK_PATH));
+	if (!OF_THE_EDITOR.includes(context.getMode())) return urls;
+	const published = await Promise.all(urls.map(async (url) => await isPublished(context, url)));
+	return urls.filter((_, index) => published[index]);
 }

@@ -1,7 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { callbackAddress } from '../callback/callbackUrl';
-import { refuseEngineV2, triggerOfThisWorkflow } from '../callback/triggerUrl';
+import { refuseEngineV2 } from '../callback/triggerUrl';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
 
@@ -30,20 +30,27 @@ export function readReference(parameters: ItemParameters): string | undefined {
 	return reference === '' ? undefined : reference;
 }
 
+/** What the address of a trigger is made of. */
+export interface TriggerAddresses {
+	/** Signs it. */
+	apiKey: string;
+	/** The URL of the one trigger of this workflow; rejects with a UserError where there is none. */
+	ownTrigger: () => Promise<string>;
+}
+
 /**
  * The address of the trigger to notify: the one that is entered, or that of this workflow.
  *
- * @param apiKey signs it
  * @throws UserError where there is none, or n8n's engine v2 runs the workflow, whose own trigger does not work
  */
-export function readCallbackAddress(
+export async function readCallbackAddress(
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
-	apiKey: string,
+	{ apiKey, ownTrigger }: TriggerAddresses,
 	reference: string | undefined,
-): string {
+): Promise<string> {
 	const entered = parameters.value('callbackUrl');
 	const isEntered = typeof entered === 'string' && entered.trim() !== '';
 	if (!isEntered) refuseEngineV2(context);
-	return callbackAddress(isEntered ? entered : triggerOfThisWorkflow(context), apiKey, reference);
+	return callbackAddress(isEntered ? entered : await ownTrigger(), apiKey, reference);
 }

@@ -9,7 +9,8 @@ import { ItemParameters } from '../shared/parameters';
 import { patienceSeconds } from '../shared/tool';
 import { Turns } from '../shared/turns';
 import { checkBudget } from './budget';
-import { readCallbackAddress, readReference } from './callbackTarget';
+import { triggerOfThisWorkflow } from '../callback/triggerUrl';
+import { readCallbackAddress, readReference, type TriggerAddresses } from './callbackTarget';
 import { isWatched, readCompletion } from './completion';
 import { withFurtherInput } from './furtherInput';
 import { type CreatePlan, createsIn, type ItemPlan, type PlanBase } from './itemPlan';
@@ -58,15 +59,20 @@ export async function planRun(
 	clock: Clock,
 ): Promise<RunPlan> {
 	const count = context.getInputData().length;
-	// One for all items: n8n needs longer to evaluate it than for all the rest of an item.
+	// One for all items: n8n needs longer to evaluate them than for all the rest of an item.
 	let resume: { webhookUrl?: string } | undefined;
-	const resumeAddress = () => (resume ??= resumeAddressOf(context, service));
+	let trigger: Promise<string> | undefined;
+	const addresses: Addresses = {
+		apiKey: service.apiKey,
+		resume: () => (resume ??= resumeAddressOf(context, service)),
+		ownTrigger: async () => await (trigger ??= triggerOfThisWorkflow(context)),
+	};
 	const items: RunPlan['items'] = [];
 	const inputOf: number[] = [];
 	const turns = new Turns(clock, context.getExecutionCancelSignal());
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
 		await turns.next();
-		for (const item of planItem(context, itemIndex, service.apiKey, resumeAddress)) {
+		for (const item of await planItem(context, itemIndex, addresses)) {
 			items.push(item);
 			inputOf.push(itemIndex);
 		}
@@ -95,6 +101,11 @@ export async function planRun(
 	};
 }
 
+/** Where callbacks go, the same for all items of a run. */
+interface Addresses extends TriggerAddresses {
+	resume: () => { webhookUrl?: string };
+}
+
 function readWatchInterval(parameters: ItemParameters): number {
 	const value = parameters.option('watchInterval');
 	// 0 is the one value below the least.
@@ -107,12 +118,11 @@ function readWatchInterval(parameters: ItemParameters): number {
 	return 1000 * parameters.number(value, 'Look Interval', bounds);
 }
 
-function planItem(
+async function planItem(
 	context: IExecuteFunctions,
 	itemIndex: number,
-	apiKey: string,
-	resumeAddress: () => { webhookUrl?: string },
-): Array<ItemPlan | ItemError> {
+	addresses: Addresses,
+): Promise<Array<ItemPlan | ItemError>> {
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
 		const base = readBase(context, parameters);
@@ -120,8 +130,8 @@ function planItem(
 			parameters.value('resource') === 'task' &&
 			READS.includes(String(parameters.value('operation')));
 		return isRead
-			? planReads(base, parameters, context, apiKey)
-			: [planCreate(base, parameters, context, apiKey, resumeAddress)];
+			? await planReads(base, parameters, context, addresses)
+			: [await planCreate(base, parameters, context, addresses)];
 	} catch (error) {
 		return [ItemError.from(error)];
 	}
@@ -152,16 +162,16 @@ function readBase(context: IExecuteFunctions, parameters: ItemParameters): PlanB
 }
 
 /** One for each task id of the item. */
-function planReads(
+async function planReads(
 	base: PlanBase,
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
-	apiKey: string,
-): Array<ItemPlan | ItemError> {
+	addresses: Addresses,
+): Promise<Array<ItemPlan | ItemError>> {
 	const operation = parameters.value('operation');
 	const taskIds = readTaskIds(parameters);
 	const redeliver = operation === 'redeliver' && {
-		redeliverTo: readCallbackAddress(parameters, context, apiKey, base.reference),
+		redeliverTo: await readCallbackAddress(parameters, context, addresses, base.reference),
 		startAgain: parameters.option('startAgain') === true,
 	};
 	return taskIds.map((taskId) =>
@@ -171,13 +181,12 @@ function planReads(
 	);
 }
 
-function planCreate(
+async function planCreate(
 	base: PlanBase,
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
-	apiKey: string,
-	resumeAddress: () => { webhookUrl?: string },
-): CreatePlan {
+	addresses: Addresses,
+): Promise<CreatePlan> {
 	const completion = readCompletion(context, parameters);
 	const model = parameters
 		.requiredText(
@@ -205,9 +214,9 @@ function planCreate(
 		input,
 		...(parameters.flag('dryRun', 'Dry Run') && { isDry: true }),
 		...(completion === 'poll' && { retryFailed: readRetryFailed(parameters) }),
-		...(completion === 'suspend' && resumeAddress()),
+		...(completion === 'suspend' && addresses.resume()),
 		...(completion === 'trigger' && {
-			webhookUrl: readCallbackAddress(parameters, context, apiKey, base.reference),
+			webhookUrl: await readCallbackAddress(parameters, context, addresses, base.reference),
 		}),
 		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};

@@ -1,4 +1,5 @@
 import type { INode, WorkflowExecuteMode } from 'n8n-workflow';
+import nock from 'nock';
 
 import {
 	isRegistered,
@@ -6,6 +7,7 @@ import {
 	triggerOfThisWorkflow,
 	unregister,
 } from '../../../nodes/MediaGeneration/callback/triggerUrl';
+import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 import {
 	API_KEY,
@@ -26,13 +28,13 @@ const triggerHook = (staticData: StaticData, id = 'trigger', webhookId = TRIGGER
 	hookContext({ node: { ...TRIGGER, id, webhookId }, credential, staticData }).hook;
 
 /** What an action node of the workflow with this static data finds. */
-const found = (staticData: StaticData) =>
-	triggerOfThisWorkflow(executeContext({ node: {}, credential, staticData }));
+const found = async (staticData: StaticData) =>
+	await triggerOfThisWorkflow(executeContext({ node: {}, credential, staticData }));
 
-it('an action node finds the trigger that was activated in its workflow', () => {
+it('an action node finds the trigger that was activated in its workflow', async () => {
 	const staticData = {};
 	register(triggerHook(staticData));
-	expect(found(staticData)).toBe(URL_OF_TRIGGER);
+	expect(await found(staticData)).toBe(URL_OF_TRIGGER);
 });
 
 it('a trigger is registered once it is activated, and no more when its URL has changed', () => {
@@ -43,20 +45,20 @@ it('a trigger is registered once it is activated, and no more when its URL has c
 	expect(isRegistered(triggerHook(staticData, 'trigger', 'another'))).toBe(false);
 });
 
-it('activating again replaces the URL', () => {
+it('activating again replaces the URL', async () => {
 	const staticData = {};
 	register(triggerHook(staticData, 'trigger', 'first'));
 	register(triggerHook(staticData));
-	expect(found(staticData)).toBe(URL_OF_TRIGGER);
+	expect(await found(staticData)).toBe(URL_OF_TRIGGER);
 });
 
-it('a trigger that was deactivated is not found, and the other one is', () => {
+it('a trigger that was deactivated is not found, and the other one is', async () => {
 	const staticData = {};
 	register(triggerHook(staticData));
 	register(triggerHook(staticData, 'second', 'another'));
-	expect(() => found(staticData)).toThrow('more than one Media Generation Trigger');
+	await expect(found(staticData)).rejects.toThrow('more than one Media Generation Trigger');
 	unregister(triggerHook(staticData, 'second', 'another'));
-	expect(found(staticData)).toBe(URL_OF_TRIGGER);
+	expect(await found(staticData)).toBe(URL_OF_TRIGGER);
 });
 
 it('what else the workflow keeps in its static data stays', () => {
@@ -78,7 +80,7 @@ it.each([
 		{ global: { mediaGenerationTriggers: { a: { url: URL_OF_TRIGGER, workflowId: 'original' } } } },
 	],
 ])('no trigger is found where the static data holds %s', async (_what, staticData) => {
-	const error = await caught(() => found(staticData as unknown as StaticData));
+	const error = await caught(async () => await found(staticData as unknown as StaticData));
 	expect(error).toMatchObject({
 		message: 'No active Media Generation Trigger was found in this workflow',
 		description: expect.stringContaining(
@@ -95,14 +97,14 @@ describe('listening for a test event', () => {
 	it('registers nothing, since its URL is gone a moment later', async () => {
 		const staticData = {};
 		expect(await webhookMethods.default.checkExists.call(testHook(staticData))).toBe(true);
-		expect(() => found(staticData)).toThrow('No active Media Generation Trigger');
+		await expect(found(staticData)).rejects.toThrow('No active Media Generation Trigger');
 	});
 
 	it('leaves the production URL of the active workflow alone when it ends', async () => {
 		const staticData = {};
 		register(triggerHook(staticData));
 		await webhookMethods.default.delete.call(testHook(staticData));
-		expect(found(staticData)).toBe(URL_OF_TRIGGER);
+		expect(await found(staticData)).toBe(URL_OF_TRIGGER);
 	});
 });
 
@@ -116,13 +118,17 @@ describe('activation', () => {
 		await methods.create.call(hook);
 		expect(await methods.checkExists.call(hook)).toBe(true);
 		await methods.delete.call(hook);
-		expect(() => found(staticData)).toThrow('No active Media Generation Trigger');
+		await expect(found(staticData)).rejects.toThrow('No active Media Generation Trigger');
 	});
 });
 
 describe('a worker of queue mode, which has no static data of the workflow', () => {
-	const onWorker = (mode: WorkflowExecuteMode, triggers: Array<Partial<INode>>) => {
-		const context = executeContext({ node: {}, credential });
+	const onWorker = (
+		mode: WorkflowExecuteMode,
+		triggers: Array<Partial<INode>>,
+		signal?: AbortSignal,
+	) => {
+		const context = executeContext({ node: {}, credential }, signal);
 		jest.spyOn(context, 'getMode').mockReturnValue(mode);
 		for (const [index, trigger] of triggers.entries()) {
 			const name = `Finished ${index}`;
@@ -131,23 +137,86 @@ describe('a worker of queue mode, which has no static data of the workflow', () 
 		return context;
 	};
 
-	it('finds the trigger that the published workflow has', () => {
-		expect(triggerOfThisWorkflow(onWorker('webhook', [{}]))).toBe(URL_OF_TRIGGER);
+	const published = async (mode: WorkflowExecuteMode, ...triggers: Array<Partial<INode>>) =>
+		await triggerOfThisWorkflow(onWorker(mode, triggers));
+
+	it('finds the trigger that the published workflow has', async () => {
+		expect(await published('webhook', {})).toBe(URL_OF_TRIGGER);
 	});
 
-	it('does not find a trigger that is switched off', () => {
-		const context = onWorker('webhook', [{ disabled: true }]);
-		expect(() => triggerOfThisWorkflow(context)).toThrow('No active Media Generation Trigger');
+	it('does not find a trigger that is switched off', async () => {
+		await expect(published('webhook', { disabled: true })).rejects.toThrow(
+			'No active Media Generation Trigger',
+		);
 	});
 
-	it('wants to be told which where there are two', () => {
-		const context = onWorker('webhook', [{}, { webhookId: 'another' }]);
-		expect(() => triggerOfThisWorkflow(context)).toThrow('more than one Media Generation Trigger');
+	it('wants to be told which where there are two', async () => {
+		await expect(published('webhook', {}, { webhookId: 'another' })).rejects.toThrow(
+			'more than one Media Generation Trigger',
+		);
 	});
 
-	it('does not take a run by hand for that of a published workflow', () => {
-		const context = onWorker('manual', [{}]);
-		expect(() => triggerOfThisWorkflow(context)).toThrow('No active Media Generation Trigger');
+	describe('in a run by hand, whose workflow may not be published', () => {
+		afterEach(() => nock.cleanAll());
+
+		/** n8n's answer at the address of a trigger, with the methods that it has a webhook for. */
+		const n8n = (webhookId: string, methods: string) =>
+			nock('https://n8n.test', { reqheaders: { origin: 'https://n8n.test' } })
+				.options(`/webhook/${webhookId}/callback`)
+				.reply(204, undefined, { 'Access-Control-Allow-Methods': methods });
+
+		it('finds the trigger that n8n has a webhook for, and asks once for each', async () => {
+			n8n('3f1c2a', 'OPTIONS, POST');
+			n8n('another', 'OPTIONS');
+			expect(await published('manual', {}, { webhookId: 'another' })).toBe(URL_OF_TRIGGER);
+			expect(nock.isDone()).toBe(true);
+		});
+
+		it('does not find a trigger that is not published', async () => {
+			n8n('3f1c2a', 'OPTIONS');
+			await expect(published('manual', {})).rejects.toThrow('No active Media Generation Trigger');
+		});
+
+		const UNKNOWN = `It is not known whether the Media Generation Trigger is published: ${URL_OF_TRIGGER}`;
+
+		it.each([
+			['somebody else answers', () => nock('https://n8n.test').options(TRIGGER_PATH).reply(204)],
+			[
+				'nobody answers',
+				() =>
+					nock('https://n8n.test')
+						.options(TRIGGER_PATH)
+						.replyWithError(Object.assign(new Error('No'), { code: 'ECONNREFUSED' })),
+			],
+		])('says so where %s at its address', async (_what, answer) => {
+			answer();
+			expect(await caught(async () => await published('manual', {}))).toMatchObject({
+				message: UNKNOWN,
+				description: expect.stringContaining("paste it into 'Callback URL'"),
+			});
+		});
+
+		it("says what to allow where n8n's protection refuses its own address", async () => {
+			const context = onWorker('manual', [{}]);
+			const refusal = Object.assign(new Error('refused'), {
+				name: 'SsrfBlockedIpError',
+				ip: '10.0.0.7',
+			});
+			jest.spyOn(context.helpers, 'httpRequest').mockRejectedValue(refusal);
+			expect(await caught(async () => await triggerOfThisWorkflow(context))).toMatchObject({
+				message: `n8n does not let this node ask for the trigger: ${URL_OF_TRIGGER}`,
+				description: expect.stringContaining("refused '10.0.0.7'"),
+			});
+		});
+
+		it('is stopped with the execution', async () => {
+			const stopped = new AbortController();
+			stopped.abort();
+			const context = onWorker('manual', [{}], stopped.signal);
+			expect(await caught(async () => await triggerOfThisWorkflow(context))).toBeInstanceOf(
+				Stopped,
+			);
+		});
 	});
 });
 
