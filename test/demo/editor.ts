@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { cacheFolder } from '../n8n/cache';
 import type { Owner } from '../n8n/client';
 import { N8nApiError, N8nClient } from '../n8n/client';
+import { querySqlite } from '../n8n/database';
 import type { N8nInstall } from '../n8n/install';
 import { installPackage } from '../n8n/package';
 import type { N8nProcess } from '../n8n/process';
@@ -78,7 +79,12 @@ async function startOn(
 	try {
 		const client = new N8nClient(n8n.url);
 		await client.setUp(DEMO_OWNER);
-		await listAsInstalled(n8n, client, installed);
+		await listAsInstalled(
+			n8n,
+			client,
+			installed,
+			async (...statements) => await querySqlite(n8n, ...statements),
+		);
 		return { n8n, client };
 	} catch (error) {
 		await n8n.stop();

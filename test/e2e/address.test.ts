@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startN8n } from '../n8n/process';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { needing } from './needs';
 import { inARow, itemsNode, manualTrigger, Stage } from './stage';
@@ -38,10 +37,8 @@ needing('addressesThatStay', 'A new public address').test(
 		};
 		expect(await order()).toBe(`https://before.example.com${path}`);
 
-		await stage.n8n.stop();
-		const { userFolder, n8n } = stage;
-		const env = { WEBHOOK_URL: 'https://after.example.com/' };
-		stage.n8n = await startN8n({ userFolder, env, port: n8n.port });
+		await stage.stop();
+		await stage.restart({ WEBHOOK_URL: 'https://after.example.com/' });
 		await stage.client.login({ email: 'owner@example.com', password: 'Media-generation-1' });
 		// Long enough for n8n to have activated its workflows.
 		await sleep(5_000);

@@ -80,8 +80,12 @@ export class Cluster {
 	 * Makes the database, and says with which environment the main process is to be started.
 	 *
 	 * @param servers default: those of the machine
+	 * @param env added to the environment of all processes
 	 */
-	static async prepare(servers = OF_THE_MACHINE): Promise<Cluster> {
+	static async prepare(
+		servers = OF_THE_MACHINE,
+		env: Record<string, string> = {},
+	): Promise<Cluster> {
 		const cluster = new Cluster(servers, {});
 		const { name } = cluster;
 		// Callbacks go to the first webhook processor, as a load balancer would send them.
@@ -104,6 +108,7 @@ export class Cluster {
 			QUEUE_WORKER_LOCK_DURATION: '20000',
 			QUEUE_WORKER_LOCK_RENEW_TIME: '4000',
 			QUEUE_WORKER_STALLED_INTERVAL: '4000',
+			...env,
 		});
 		sql(servers, `create database ${name}`);
 		return cluster;
@@ -145,6 +150,33 @@ export class Cluster {
 	/** Starts a killed webhook processor again. */
 	async restartWebhook(index: number): Promise<void> {
 		this.webhooks[index] = await this.startProcess('webhook', this.webhooks[index]?.port);
+	}
+
+	/** Kills all of them at once, and not in order; `restart` brings them back. */
+	async killAll(): Promise<void> {
+		await Promise.all([...this.workers, ...this.webhooks].map(async (n8n) => await n8n.kill()));
+	}
+
+	/** Shuts all of them down in order; `restart` brings them back. */
+	async stopAll(): Promise<void> {
+		await Promise.all([...this.workers, ...this.webhooks].map(async (n8n) => await n8n.stop()));
+	}
+
+	/**
+	 * Starts all of them again, on the same ports.
+	 *
+	 * @param env put over the environment of before
+	 */
+	async restart(env: Record<string, string> = {}): Promise<void> {
+		Object.assign(this.env, env);
+		[this.workers, this.webhooks] = await Promise.all([
+			this.startAgain('worker', this.workers),
+			this.startAgain('webhook', this.webhooks),
+		]);
+	}
+
+	private async startAgain(command: 'worker' | 'webhook', ended: N8nProcess[]) {
+		return await Promise.all(ended.map(async ({ port }) => await this.startProcess(command, port)));
 	}
 
 	private async startProcess(command: 'worker' | 'webhook', port?: number): Promise<N8nProcess> {
@@ -220,7 +252,7 @@ export class Cluster {
 
 	/** Ends the processes and removes what they left. */
 	async close(): Promise<void> {
-		await Promise.all([...this.workers, ...this.webhooks].map(async (n8n) => await n8n.kill()));
+		await this.killAll();
 		sql(this.servers, `drop database if exists ${this.name} with (force)`);
 		const keys = redis(this.servers, '--scan', '--pattern', `*${this.name}*`);
 		if (keys.length > 0) redis(this.servers, 'del', ...keys);

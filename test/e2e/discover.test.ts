@@ -1,10 +1,10 @@
 import type { INode } from 'n8n-workflow';
 
 import { missingInN8n } from '../n8n/differences';
-import { listAsInstalled } from '../n8n/registration';
 import { findChromium } from './chromium';
-import { Editor } from './editor';
-import { inARow, manualTrigger, node, Stage } from './stage';
+import type { Editor } from './editor';
+import { openEditor } from './openEditor';
+import { inARow, manualTrigger, node, type Stage } from './stage';
 
 const chromium = findChromium();
 const reason = chromium.missing ?? missingInN8n('editor');
@@ -15,13 +15,7 @@ if (reason) console.log(`What is found in the editor is left out. ${reason}`);
 	let editor: Editor;
 
 	beforeAll(async () => {
-		stage = await Stage.open();
-		await listAsInstalled(stage.n8n, stage.client, {
-			name: 'n8n-nodes-media-generation',
-			version: '0.1.0',
-		});
-		editor = await Editor.open(chromium.path ?? '', stage.n8n.url, { width: 1500, height: 1000 });
-		await editor.logIn();
+		({ stage, editor } = await openEditor({ width: 1500, height: 1000 }));
 	}, 900_000);
 	afterAll(async () => {
 		await editor?.close();

@@ -25,9 +25,9 @@ async function run(...switches: IDataObject[]) {
 	return outputItems(await stage.client.waitForExecution(id, 110_000), 'Media');
 }
 
-/** Resident memory of n8n's main process, in MiB. */
+/** Resident memory of the process that runs executions, in MiB. */
 function memoryMiB(): number {
-	const status = readFileSync(`/proc/${stage.n8n.pid}/status`, 'utf8');
+	const status = readFileSync(`/proc/${stage.runner.pid}/status`, 'utf8');
 	return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 

@@ -1,10 +1,10 @@
 import { missingInN8n } from '../n8n/differences';
-import { listAsInstalled } from '../n8n/registration';
 import { type SimulatedService, startService } from '../service/service';
 import { findChromium } from './chromium';
-import { Editor } from './editor';
+import type { Editor } from './editor';
 import { needing } from './needs';
-import { Stage } from './stage';
+import { openEditor } from './openEditor';
+import type { Stage } from './stage';
 
 const chromium = findChromium();
 if (chromium.missing) console.log(`The tests in the editor are left out. ${chromium.missing}`);
@@ -19,15 +19,9 @@ describeInEditor('in the editor, as a new user', () => {
 	let editor: Editor;
 
 	beforeAll(async () => {
-		stage = await Stage.open();
-		await listAsInstalled(stage.n8n, stage.client, {
-			name: 'n8n-nodes-media-generation',
-			version: '0.1.0',
-		});
+		({ stage, editor } = await openEditor());
 		await stage.client.deleteCredential(stage.credential.id);
 		prefixed = await startService({ pathPrefix: '/v1' });
-		editor = await Editor.open(chromium.path ?? '', stage.n8n.url);
-		await editor.logIn();
 	}, 900_000);
 	afterAll(async () => {
 		await editor?.close();
@@ -211,6 +205,7 @@ describeInEditor('in the editor, as a new user', () => {
 			await editor.keep('redelivered');
 			await editor.showSucceededExecution(triggerUrl);
 		},
+		300_000,
 	);
 
 	test('each completion and each operation shows its own fields', async () => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { IDataObject, INode } from 'n8n-workflow';
 
 import { describe as tell, type Execution, outputItems, until } from '../n8n/client';
-import { querySqlite } from '../n8n/database';
+import { literal } from '../n8n/database';
 import { freePort, HOST } from '../n8n/ports';
 import { chooseN8nVersion } from '../n8n/version';
 import { missingPostgres, OF_THE_MACHINE, sql } from './cluster';
@@ -136,7 +136,7 @@ describeEngineV2("n8n's engine v2", () => {
 		await stage.client.publish(workflow.id, [path]);
 		const execution = await run(
 			prompts({ latencyMs: 500 }, { latencyMs: 500, callbackLost: true }),
-			images('trigger', { callbackUrl: stage.n8n.url + path }),
+			images('trigger', { callbackUrl: stage.webhookUrl + path }),
 		);
 		expect(tell(execution)).toBe('success');
 		await collector.settle(2, 150_000);
@@ -163,14 +163,16 @@ describeEngineV2("n8n's engine v2", () => {
 			),
 		);
 		const [taskId = ''] = stage.finishedTasks(1);
-		const answer = await deliver(n8n.url + client.webhookPath(own, 'callback'), { taskId });
+		const answer = await deliver(stage.webhookUrl + client.webhookPath(own, 'callback'), {
+			taskId,
+		});
 		expect(answer.status).toBe(404);
 		expect(collector.seen).toEqual([]);
 		await client.unpublish(id);
 	});
 
 	test('a trigger whose workflow is changed to it takes no callback', async () => {
-		const { client, n8n } = stage;
+		const { client } = stage;
 		const own = trigger();
 		const path = client.webhookPath(own, 'callback');
 		const { id } = await client.createWorkflow({
@@ -179,13 +181,12 @@ describeEngineV2("n8n's engine v2", () => {
 		});
 		await client.publish(id, [path]);
 		// As an import of the settings does: nothing is activated anew.
-		const settings = JSON.stringify(ENGINE_V2);
-		await querySqlite(n8n, {
-			sql: 'update workflow_entity set settings = ? where id = ?',
-			values: [settings, id],
-		});
+		const settings = literal(JSON.stringify(ENGINE_V2));
+		await stage.database.execute(
+			`update workflow_entity set settings = ${settings} where id = '${id}'`,
+		);
 		const [taskId = ''] = stage.finishedTasks(1);
-		const answer = await deliver(n8n.url + path, { taskId });
+		const answer = await deliver(stage.webhookUrl + path, { taskId });
 		expect([answer.status, await answer.text()]).toEqual([
 			503,
 			expect.stringContaining("does not work with n8n's engine v2"),

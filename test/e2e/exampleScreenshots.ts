@@ -7,11 +7,10 @@ import {
 	saveModelCredential,
 } from '../demo/examples';
 import { outputItems, type WorkflowDefinition } from '../n8n/client';
-import { listAsInstalled } from '../n8n/registration';
-import { findChromium } from './chromium';
-import { Editor } from './editor';
+import type { Editor } from './editor';
+import { openEditor } from './openEditor';
 import { save, saveCanvas, tidy } from './pictures';
-import { Stage } from './stage';
+import type { Stage } from './stage';
 
 /** Large enough to read in a README, and as small as can be. */
 const ZOOM = 0.8;
@@ -50,35 +49,27 @@ async function saveForm(
 }
 
 async function main(names: string[]): Promise<void> {
-	const chromium = findChromium();
-	if (!chromium.path) throw new Error(chromium.missing);
-	const stage = await Stage.open();
+	const { stage, editor } = await openEditor();
 	try {
-		const { client, service, n8n } = stage;
-		await listAsInstalled(n8n, client, { name: 'n8n-nodes-media-generation', version: '0.1.0' });
+		const { client, service } = stage;
 		const credentials = [
 			await saveCredential(client, { baseUrl: service.url, apiKey: service.apiKey }),
 			// Nobody is asked: the workflows are shown and not run.
 			await saveModelCredential(client, 'http://127.0.0.1:9/v1'),
 		];
-		const editor = await Editor.open(chromium.path, n8n.url);
-		try {
-			await editor.logIn();
-			for (const name of names) {
-				const definition = prepare(readExample(name), credentials);
-				const { id } = await client.createWorkflow(definition);
-				await editor.page.setViewportSize(windowFor(definition));
-				await editor.openWorkflow(id);
-				await tidy(editor);
-				await editor.get('zoom-to-fit').click();
-				await editor.settle();
-				await saveCanvas(`examples/${name}`, editor);
-				if (name === 'approve-before-you-pay') await saveForm(stage, editor, id);
-			}
-		} finally {
-			await editor.close();
+		for (const name of names) {
+			const definition = prepare(readExample(name), credentials);
+			const { id } = await client.createWorkflow(definition);
+			await editor.page.setViewportSize(windowFor(definition));
+			await editor.openWorkflow(id);
+			await tidy(editor);
+			await editor.get('zoom-to-fit').click();
+			await editor.settle();
+			await saveCanvas(`examples/${name}`, editor);
+			if (name === 'approve-before-you-pay') await saveForm(stage, editor, id);
 		}
 	} finally {
+		await editor.close();
 		await stage.close();
 	}
 }

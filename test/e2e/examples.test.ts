@@ -14,7 +14,7 @@ import {
 } from '../n8n/client';
 import type { Need } from '../n8n/differences';
 import type { SimulatedTask } from '../service/service';
-import { Cluster, missingForQueueMode } from './cluster';
+import { missingForQueueMode } from './cluster';
 import { needing } from './needs';
 import { deliver, Stage } from './stage';
 
@@ -188,7 +188,7 @@ test('batch-of-prompts: a picture for each prompt, and the one that fails is sor
 describe('approve-before-you-pay', () => {
 	/** Runs it until it asks; answers as its form does. */
 	async function order(decision: string): Promise<[SimulatedTask[], Execution]> {
-		const { client, n8n } = stage;
+		const { client, webhookUrl } = stage;
 		const { id } = await importExample('approve-before-you-pay');
 		const executionId = await client.run(id);
 		await client.waitForSuspension(executionId, TIMEOUT_MS);
@@ -198,7 +198,7 @@ describe('approve-before-you-pay', () => {
 		expect(subject).toBe('3 pictures for 0.24 USD: shall they be ordered?');
 		expect(text).toContain('A red fox in fresh snow');
 		const { pathname, search } = new URL(String(formUrl));
-		const address = new URL(pathname + search, n8n.url);
+		const address = new URL(pathname + search, webhookUrl);
 		const page = await (await fetch(address)).text();
 		expect(page).toContain('3 pictures for 0.24 USD');
 		return await creating(async () => {
@@ -311,7 +311,7 @@ needing('dataTables', 'records-in-a-data-table').describe('records-in-a-data-tab
 		workflow = await importExample(NAME, CHANGES);
 		await publishTriggers(stage.client, workflow.id, workflow);
 		const trigger = workflow.nodes.find(({ name }) => name === 'Media Generation Trigger') as INode;
-		const url = stage.n8n.url + stage.client.webhookPath(trigger, 'callback');
+		const url = stage.webhookUrl + stage.client.webhookPath(trigger, 'callback');
 		address = callbackAddress(url, stage.service.apiKey);
 	}, 60_000);
 
@@ -406,29 +406,25 @@ const missing = missingForQueueMode();
 if (missing !== undefined) console.warn(`Skipped: the clean-up, because there is ${missing}.`);
 
 (missing === undefined ? describe : describe.skip)('clean-up', () => {
-	let database: Cluster;
 	let onPostgres: Stage;
 
 	beforeAll(async () => {
-		database = await Cluster.prepare();
-		onPostgres = await Stage.open(database.databaseEnv, stage.service);
+		onPostgres = await Stage.openOnPostgres(stage.service);
 	}, 300_000);
-	afterAll(async () => {
-		await onPostgres?.close();
-		await database?.close();
-	});
+	afterAll(async () => await onPostgres?.close());
 
-	const contexts = () => database.query('select context from processed_data order by context');
+	const contexts = () =>
+		onPostgres.cluster.query('select context from processed_data order by context');
 
 	test('clears the rows of old tasks alone, and never those of the last week', async () => {
-		const { client, credential, n8n } = onPostgres;
+		const { client, cluster, credential, webhookUrl } = onPostgres;
 		const lanes = prepare(readExample('two-lanes-with-trigger'), [
 			{ ...credential, type: 'mediaGenerationApi' },
 		]);
 		const { id } = await client.createWorkflow(lanes);
 		await publishTriggers(client, id, lanes);
 		const trigger = lanes.nodes.find(({ name }) => name === 'Media Generation Trigger') as INode;
-		const url = n8n.url + client.webhookPath(trigger, 'callback');
+		const url = webhookUrl + client.webhookPath(trigger, 'callback');
 		const address = callbackAddress(url, stage.service.apiKey);
 		for (const taskId of stage.finishedTasks(3)) {
 			expect((await deliver(address, { taskId })).status).toBe(200);
@@ -436,15 +432,15 @@ if (missing !== undefined) console.warn(`Skipped: the clean-up, because there is
 		await until('three rows', TIMEOUT_MS, async () => contexts().length === 3);
 		const [old, recent, young] = contexts() as [string, string, string];
 		const age = (context: string, days: number) =>
-			database.query(
+			cluster.query(
 				`update processed_data set "createdAt" = now() - interval '${days} days' where context = '${context}'`,
 			);
 		age(old, 31);
 		age(recent, 6);
 		const others = `insert into processed_data values ('${id}', 'n:another-node', now() - interval '1 year', now(), '{}')`;
-		database.query(others);
+		cluster.query(others);
 
-		const env = database.databaseEnv;
+		const env = cluster.databaseEnv;
 		const postgres = await client.createCredential("n8n's own database", 'postgres', {
 			host: env.DB_POSTGRESDB_HOST ?? '',
 			port: Number(env.DB_POSTGRESDB_PORT),

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { N8nClient } from '../n8n/client';
-import type { Cluster } from './cluster';
 import type { Collector } from './collector';
 import { deliver, inARow, type Stage } from './stage';
 
@@ -25,7 +24,7 @@ export interface Account {
 	losses: number;
 }
 
-/** A published workflow that starts with a trigger and reports to a collector, in a cluster. */
+/** A published workflow that starts with a trigger and reports to a collector, in queue mode. */
 export class Lane {
 	private deliveries = 0;
 
@@ -34,7 +33,6 @@ export class Lane {
 
 	private constructor(
 		private readonly stage: Stage,
-		private readonly cluster: Cluster,
 		private readonly collector: Collector,
 		readonly workflowId: string,
 		/** The trigger's path on every process. */
@@ -46,12 +44,7 @@ export class Lane {
 	/**
 	 * @param options.held whether each run waits, before it reports, until the collector lets it go
 	 */
-	static async publish(
-		stage: Stage,
-		cluster: Cluster,
-		collector: Collector,
-		{ held = false } = {},
-	): Promise<Lane> {
+	static async publish(stage: Stage, collector: Collector, { held = false } = {}): Promise<Lane> {
 		const { client, service } = stage;
 		const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
 		const before = held ? [collector.barrierNode()] : [];
@@ -61,10 +54,10 @@ export class Lane {
 		});
 		const path = client.webhookPath(trigger, 'callback');
 		await client.publish(workflow.id);
-		const urls = cluster.webhooks.map(({ url }) => url);
+		const urls = stage.cluster.webhooks.map(({ url }) => url);
 		await Promise.all(urls.map(async (url) => await new N8nClient(url).waitForWebhook(path)));
 		const addresses = urls.map((url) => callbackAddress(url + path, service.apiKey));
-		return new Lane(stage, cluster, collector, workflow.id, path, addresses);
+		return new Lane(stage, collector, workflow.id, path, addresses);
 	}
 
 	/** Finished tasks that this lane is to run once each, and whose callbacks nobody has delivered yet. */
@@ -114,7 +107,7 @@ export class Lane {
 	 * @param mayHang whether n8n may have lost sight of executions that ran
 	 */
 	async settle(fault: string, { mayHang = false } = {}): Promise<Account> {
-		const executions = await this.cluster.settle(this.workflowId, { mayHang });
+		const executions = await this.stage.cluster.settle(this.workflowId, { mayHang });
 		const runs = this.collector.seen.filter((taskId) => this.tasks.includes(taskId));
 		const account: Account = {
 			deliveries: this.deliveries,
@@ -142,7 +135,7 @@ export class Lane {
 
 	/** Retries the executions that n8n marked as crashed, as a user would from the list. */
 	async retryCrashed(): Promise<void> {
-		for (const id of this.cluster.executionIds(this.workflowId, 'crashed')) {
+		for (const id of this.stage.cluster.executionIds(this.workflowId, 'crashed')) {
 			await this.stage.client.retryExecution(id);
 		}
 	}

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { INode } from 'n8n-workflow';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { querySqlite } from '../n8n/database';
 import { Collector } from './collector';
+import { SqliteDatabase } from './database';
 import { deliver, inARow, Stage } from './stage';
 
 /** What becomes of the trigger's memory when a workflow is retried, changed, copied, switched off or deleted. */
@@ -38,7 +38,7 @@ async function publish(trigger: INode, id?: string) {
 	return {
 		id: workflow.id,
 		path,
-		address: callbackAddress(stage.n8n.url + path, stage.service.apiKey),
+		address: callbackAddress(stage.webhookUrl + path, stage.service.apiKey),
 	};
 }
 
@@ -84,9 +84,8 @@ async function retryLatest(target: Target) {
 }
 
 const rowsOf = async (workflowId: string) =>
-	await querySqlite(
-		stage.n8n,
-		`select context, value from processed_data where workflowId = '${workflowId}'`,
+	await stage.database.rows(
+		`select context, value from processed_data where "workflowId" = '${workflowId}'`,
 	);
 
 test('a workflow that failed behind the trigger runs again when it is retried, and the callback starts nothing more', async () => {
@@ -167,15 +166,16 @@ test('whatever was delivered before a power cut starts nothing after it', async 
 
 test('the documented statement clears the rows of old tasks alone', async () => {
 	const guide = readFileSync(join(__dirname, '../../docs/callbacks.md'), 'utf8');
-	const statement = /DELETE FROM processed_data .*'-30 days'\);/.exec(guide)?.[0] ?? '';
+	const [onPostgres = '', onSqlite = ''] = guide.match(/^DELETE FROM processed_data .*;$/gm) ?? [];
 	const target = await publish(newTrigger());
 	await deliverAll(target, stage.finishedTasks(3));
 	const [old] = await rowsOf(target.id);
-	await querySqlite(
-		stage.n8n,
-		`update processed_data set createdAt = datetime('now', '-31 days') where context = '${old?.context}'`,
+	const { database } = stage;
+	const longAgo = new Date(Date.now() - 31 * 24 * 3_600_000).toISOString();
+	await database.execute(
+		`update processed_data set "createdAt" = '${longAgo}' where context = '${old?.context}'`,
 	);
-	await querySqlite(stage.n8n, statement);
+	await database.execute(database instanceof SqliteDatabase ? onSqlite : onPostgres);
 	const contexts = (await rowsOf(target.id)).map(({ context }) => context);
 	expect(contexts).toHaveLength(2);
 	expect(contexts).not.toContain(old?.context);

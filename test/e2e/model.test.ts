@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { IConnections, IDataObject } from 'n8n-workflow';
 
 import { type ExecutionSummary, until } from '../n8n/client';
-import { querySqlite } from '../n8n/database';
 import { itemOf } from '../simulation/world/service';
 import {
 	PAUSE_MS,
@@ -114,7 +113,7 @@ class RealStory {
 			`/webhook/${this.path}`,
 			stage.client.webhookPath(trigger, 'callback'),
 		]);
-		const answer = await fetch(`${stage.n8n.url}/webhook/${this.path}`, { method: 'POST' });
+		const answer = await fetch(`${stage.webhookUrl}/webhook/${this.path}`, { method: 'POST' });
 		expect(answer.status).toBe(200);
 	}
 
@@ -233,20 +232,18 @@ function switchesOf({ ms, fails, callback, create }: TaskOfStory): IDataObject {
 }
 
 /** From now on n8n's database notes each status that an execution takes. */
-async function noteStatuses({ n8n }: Stage): Promise<void> {
-	await querySqlite(
-		n8n,
-		'create table noted (execution integer, status text)',
-		'create trigger noted_first after insert on execution_entity begin insert into noted values (new.id, new.status); end',
-		'create trigger noted_next after update on execution_entity when old.status <> new.status begin insert into noted values (new.id, new.status); end',
-	);
+async function noteStatuses({ database }: Stage): Promise<void> {
+	const note = 'insert into noted values (new.id, new.status)';
+	await database.execute('create table noted (execution integer, status text)');
+	await database.at('noted_first', 'after insert on execution_entity', '1 = 1', note);
+	const changes = 'old.status <> new.status';
+	await database.at('noted_next', 'after update on execution_entity', changes, note);
 }
 
-async function statusLog({ n8n }: Stage): Promise<Map<number, string[]>> {
+async function statusLog({ database }: Stage): Promise<Map<number, string[]>> {
 	const log = new Map<number, string[]>();
-	for (const { execution, status } of await querySqlite(
-		n8n,
-		'select * from noted order by rowid',
+	for (const { execution, status } of await database.rows(
+		`select * from noted order by ${database.order}`,
 	)) {
 		const id = Number(execution);
 		log.set(id, [...(log.get(id) ?? []), String(status)]);

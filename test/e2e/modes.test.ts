@@ -268,7 +268,7 @@ test('a stopped execution ends at once', async () => {
 	expect(execution.status).toBe('canceled');
 	// n8n keeps nothing of what a stopped node says: its log names the task that goes on.
 	const [taskId = ''] = stage.service.tasks.keys();
-	expect(readFileSync(stage.n8n.logFile, 'utf8')).toContain(`billed if it succeeds: ${taskId}`);
+	expect(readFileSync(stage.runner.logFile, 'utf8')).toContain(`billed if it succeeds: ${taskId}`);
 	const reads = () => stage.service.requests.length;
 	const before = reads();
 	await new Promise((resolve) => setTimeout(resolve, 5000));

@@ -218,7 +218,7 @@ test('the rounds of a loop are never mixed up: the same prompt twice is two task
 });
 
 test("n8n's time-out ends the reads, and n8n's log names the task that goes on", async () => {
-	const { client, service, n8n } = stage;
+	const { client, service, runner } = stage;
 	const workflow = await client.createWorkflow({
 		name: 'Timed out by n8n',
 		settings: { executionTimeout: 3 },
@@ -240,5 +240,5 @@ test("n8n's time-out ends the reads, and n8n's log names the task that goes on",
 	await sleep(5000);
 	expect(reads()).toBe(before);
 	const [taskId = ''] = service.tasks.keys();
-	expect(readFileSync(n8n.logFile, 'utf8')).toContain(`billed if it succeeds: ${taskId}`);
+	expect(readFileSync(runner.logFile, 'utf8')).toContain(`billed if it succeeds: ${taskId}`);
 });

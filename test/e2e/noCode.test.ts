@@ -1,12 +1,12 @@
 import type { Page } from 'playwright-core';
 
 import { missingInN8n } from '../n8n/differences';
-import { listAsInstalled } from '../n8n/registration';
 import { encodePng } from '../service/media/png';
 import { findChromium } from './chromium';
-import { Editor } from './editor';
+import type { Editor } from './editor';
 import { type ComputerFile, Hands } from './hands';
-import { Stage } from './stage';
+import { openEditor } from './openEditor';
+import type { Stage } from './stage';
 
 const MODEL = 'framevendor/between-two-frames';
 const PROMPT = 'Waves "roll" in, slowly; the beam turns';
@@ -29,14 +29,8 @@ const frame = (name: string, grey: number): ComputerFile => ({
 	let hands: Hands;
 
 	beforeAll(async () => {
-		stage = await Stage.open();
-		await listAsInstalled(stage.n8n, stage.client, {
-			name: 'n8n-nodes-media-generation',
-			version: '0.1.0',
-		});
+		({ stage, editor } = await openEditor({ width: 1500, height: 1000 }));
 		await stage.client.deleteCredential(stage.credential.id);
-		editor = await Editor.open(chromium.path ?? '', stage.n8n.url, { width: 1500, height: 1000 });
-		await editor.logIn();
 		hands = Hands.at(editor);
 	}, 900_000);
 	afterAll(async () => {

@@ -16,9 +16,9 @@ beforeEach(() => stage.reset());
 const creates = () => stage.service.requests.filter(({ method }) => method === 'POST');
 const taskIds = () => [...stage.service.tasks.keys()];
 
-/** What n8n's log says from now on. */
+/** What the log of whoever runs executions says from now on. */
 function logFromHere(): () => string {
-	const read = () => readFileSync(stage.n8n.logFile, 'utf8');
+	const read = () => readFileSync(stage.runner.logFile, 'utf8');
 	const before = read().length;
 	return () => read().slice(before);
 }
@@ -180,14 +180,14 @@ test('a service that repeats the callback address brings no token into the outpu
 		{},
 		{
 			completion: 'trigger',
-			callbackUrl: `${stage.n8n.url}/webhook/x/callback`,
+			callbackUrl: `${stage.webhookUrl}/webhook/x/callback`,
 		},
 	);
 	const [sent] = [...stage.service.tasks.values()];
 	expect(sent?.webhookUrl).toMatch(/token=[0-9a-f]{64}$/);
 	const [output] = outputOf(execution);
 	expect(output?.record).toMatchObject({
-		webhook_url: `${stage.n8n.url}/webhook/x/callback?token=***`,
+		webhook_url: `${stage.webhookUrl}/webhook/x/callback?token=***`,
 	});
 	expect(JSON.stringify(execution.data)).not.toMatch(/token=[0-9a-f]{64}/);
 });

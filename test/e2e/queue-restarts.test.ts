@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { Cluster } from './cluster';
 import { Collector } from './collector';
 import { Lane } from './lane';
 import { needing } from './needs';
@@ -17,7 +16,6 @@ const DOWN_MS = 3_000;
 describeRestarts('queue mode, on a PostgreSQL and a Redis of its own', () => {
 	let postgres: OwnPostgres;
 	let redis: OwnRedis;
-	let cluster: Cluster;
 	let stage: Stage;
 	let collector: Collector;
 
@@ -25,14 +23,12 @@ describeRestarts('queue mode, on a PostgreSQL and a Redis of its own', () => {
 		postgres = await OwnPostgres.make();
 		redis = await OwnRedis.make();
 		await Promise.all([postgres.start(), redis.start()]);
-		cluster = await Cluster.prepare({ postgresPort: postgres.port, redisPort: redis.port });
-		stage = await Stage.open(cluster.env);
-		await cluster.start(stage.userFolder, 1, 1);
+		const servers = { postgresPort: postgres.port, redisPort: redis.port };
+		stage = await Stage.openInQueueMode({ workers: 1, webhooks: 1, servers });
 		collector = await Collector.open();
 	}, 900_000);
 	afterAll(async () => {
 		collector?.close();
-		await cluster?.close();
 		await stage?.close();
 		await redis?.close();
 		await postgres?.close();
@@ -44,7 +40,7 @@ describeRestarts('queue mode, on a PostgreSQL and a Redis of its own', () => {
 
 	/** A lane of 30 tasks: ten are held up in the worker, four are queued, and 16 are yet to be delivered. */
 	async function underWay() {
-		const lane = await Lane.publish(stage, cluster, collector, { held: true });
+		const lane = await Lane.publish(stage, collector, { held: true });
 		const tasks = lane.finishedTasks(30);
 		const deliver = async (some: string[]) =>
 			await Promise.all(some.map(async (taskId) => await lane.deliver(taskId, lane.addresses)));
@@ -93,8 +89,8 @@ describeRestarts('queue mode, on a PostgreSQL and a Redis of its own', () => {
 		expect(account.losses).toBeLessThanOrEqual(4);
 
 		// As after ten minutes: it has forgotten whose executions n8n had stored.
-		await cluster.webhooks[0]?.kill();
-		await cluster.restartWebhook(0);
+		await stage.cluster.webhooks[0]?.kill();
+		await stage.cluster.restartWebhook(0);
 		await deliver([...early, ...late]);
 		const after = await lane.settle('… and all are delivered again', { mayHang: true });
 		expect(after).toMatchObject({ runs: 30, duplicates: 0, losses: 0 });
@@ -117,7 +113,7 @@ describeRestarts('queue mode, on a PostgreSQL and a Redis of its own', () => {
 
 			// n8n looks for such executions when it starts, and every three hours.
 			await stage.killAndRestart();
-			while (cluster.executions(lane.workflowId).crashed !== 4) await sleep(200);
+			while (stage.cluster.executions(lane.workflowId).crashed !== 4) await sleep(200);
 			await lane.retryCrashed();
 			const after = await lane.settle('… and they are retried from the list');
 			expect(after).toMatchObject({ runs: 30, duplicates: 0, losses: 0 });

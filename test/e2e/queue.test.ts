@@ -11,7 +11,7 @@ import {
 	outputItems,
 } from '../n8n/client';
 import { missingInN8n } from '../n8n/differences';
-import { Cluster, missingForQueueMode } from './cluster';
+import { missingForQueueMode } from './cluster';
 import { Collector } from './collector';
 import { Lane } from './lane';
 import { needing } from './needs';
@@ -22,19 +22,15 @@ if (missing !== undefined) console.log(`queue mode is skipped: ${missing}`);
 const describeQueueMode = missing === undefined ? describe : describe.skip;
 
 describeQueueMode('queue mode: one main, two webhook processors, two workers', () => {
-	let cluster: Cluster;
 	let stage: Stage;
 	let collector: Collector;
 
 	beforeAll(async () => {
-		cluster = await Cluster.prepare();
-		stage = await Stage.open(cluster.env);
-		await cluster.start(stage.userFolder, 2, 2);
+		stage = await Stage.openInQueueMode({ workers: 2, webhooks: 2 });
 		collector = await Collector.open();
 	}, 900_000);
 	afterAll(async () => {
 		collector?.close();
-		await cluster?.close();
 		await stage?.close();
 	}, 60_000);
 	beforeEach(() => {
@@ -109,10 +105,10 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		);
 
 		test('trigger: of ten executions of two tasks each task starts the lane of the trigger once', async () => {
-			const lane = await Lane.publish(stage, cluster, collector);
+			const lane = await Lane.publish(stage, collector);
 			const switches = Array<IDataObject>(2).fill({ latencyMs: [200, 1000], callbackCopies: 2 });
 			const { client, n8n } = stage;
-			const callbackUrl = cluster.env.WEBHOOK_URL?.replace(/\/$/, '') + lane.path;
+			const callbackUrl = stage.webhookUrl + lane.path;
 			expect(callbackUrl).not.toContain(n8n.url);
 			const workflow = await client.createWorkflow({
 				name: 'Orders',
@@ -167,7 +163,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 				connections: { ...orders.connections, ...results.connections },
 			});
 			await client.publish(workflow.id);
-			const url = cluster.webhooks[0]?.url ?? '';
+			const url = stage.webhookUrl;
 			await new N8nClient(url).waitForWebhook(`/webhook/${path}`);
 			expect((await deliver(`${url}/webhook/${path}`, {})).status).toBe(200);
 			await collector.settle(1);
@@ -178,7 +174,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 
 	describe('callbacks', () => {
 		test('delivered to both processors at the same moment', async () => {
-			const lane = await Lane.publish(stage, cluster, collector);
+			const lane = await Lane.publish(stage, collector);
 			await Promise.all(
 				lane
 					.finishedTasks(40)
@@ -191,7 +187,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		});
 
 		test('delivered to one processor, then to the other', async () => {
-			const lane = await Lane.publish(stage, cluster, collector);
+			const lane = await Lane.publish(stage, collector);
 			const tasks = lane.finishedTasks(20);
 			for (const address of lane.addresses) {
 				await Promise.all(tasks.map(async (taskId) => await lane.deliver(taskId, [address])));
@@ -201,19 +197,19 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		});
 
 		test('a webhook processor is killed while it answers: the sender delivers to the other', async () => {
-			const lane = await Lane.publish(stage, cluster, collector);
-			const [first] = cluster.webhooks;
+			const lane = await Lane.publish(stage, collector);
+			const [first] = stage.cluster.webhooks;
 			if (first === undefined) throw new Error('There is no webhook processor');
 			let answered = 0;
 			let killing: Promise<void> | undefined;
 			await Promise.all(
 				lane.finishedTasks(40).map(async (taskId) => {
 					await lane.deliver(taskId, lane.addresses);
-					if (++answered === 5) killing = cluster.kill(first);
+					if (++answered === 5) killing = stage.cluster.kill(first);
 				}),
 			);
 			await killing;
-			await cluster.restartWebhook(0);
+			await stage.cluster.restartWebhook(0);
 			let account = await lane.settle('A webhook processor is killed while it answers');
 			expect(account.deliveries).toBeGreaterThan(40);
 			if (missingInN8n('answersAfterStoring')) {
@@ -228,9 +224,9 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		'a worker is killed: nothing is created twice, and its log names every task that has to be fetched',
 		async () => {
 			const { client, service } = stage;
-			const lane = await Lane.publish(stage, cluster, collector, { held: true });
+			const lane = await Lane.publish(stage, collector, { held: true });
 			const polling = await stage.startImages(Array<IDataObject>(5).fill({ latencyMs: 600_000 }));
-			const victim = await cluster.workerOf(polling);
+			const victim = await stage.cluster.workerOf(polling);
 			while (creates() < 5) await sleep(100);
 			const paidFor = [...service.tasks.keys()];
 			const [address = ''] = lane.addresses;
@@ -239,7 +235,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 			);
 			// Ten at once on each worker, the polling one among them.
 			await collector.untilHeld(19);
-			await cluster.kill(victim);
+			await stage.cluster.kill(victim);
 			collector.openBarrier();
 			for (const taskId of paidFor) service.complete(taskId);
 
@@ -262,7 +258,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 					.map(([, taskId = '']) => taskId);
 			const created = named(/created task (\S+) \(execution (\d+)/g, [polling]);
 			expect(created.sort()).toEqual(paidFor.sort());
-			const ended = cluster.executionIds(lane.workflowId, 'error');
+			const ended = stage.cluster.executionIds(lane.workflowId, 'error');
 			const cutOff = named(/task (\S+) starts the workflow \(execution (\d+)/g, ended);
 			expect(cutOff.sort()).toEqual(lane.missing().sort());
 			const fetched = await onTasks([...created, ...cutOff], { operation: 'wait' });
@@ -286,7 +282,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 				'The 9 are started again, and all callbacks come twice more',
 			);
 			expect(mended).toMatchObject({ runs: 24, duplicates: 0, losses: 0 });
-			await cluster.addWorker();
+			await stage.cluster.addWorker();
 		},
 		300_000,
 	);
@@ -296,7 +292,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		const otherCollector = await Collector.open();
 		try {
 			const { service } = stage;
-			const lane = await Lane.publish(stage, cluster, collector);
+			const lane = await Lane.publish(stage, collector);
 			const trigger = other.mediaNode('mediaGenerationTrigger', 'Finished', {});
 			const workflow = await other.client.createWorkflow({
 				name: 'Lane of the other install',
@@ -304,7 +300,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 			});
 			const path = other.client.webhookPath(trigger, 'callback');
 			await other.client.publish(workflow.id, [path]);
-			const otherAddress = callbackAddress(other.n8n.url + path, service.apiKey);
+			const otherAddress = callbackAddress(other.webhookUrl + path, service.apiKey);
 			const [address = ''] = lane.addresses;
 			const own = createTasks(10, address);
 			const others = createTasks(10, otherAddress);
@@ -343,7 +339,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 					apiKey,
 				},
 			);
-		const lane = await Lane.publish(stage, cluster, collector);
+		const lane = await Lane.publish(stage, collector);
 		const [address = ''] = lane.addresses;
 		const called = lane.finishedTasks(6);
 		const polling = await stage.startImages(Array<IDataObject>(2).fill({ latencyMs: 600_000 }));

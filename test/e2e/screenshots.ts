@@ -3,11 +3,10 @@ import { join } from 'node:path';
 
 import { readExample, saveCredential } from '../demo/examples';
 import type { StoredCredential } from '../n8n/client';
-import { listAsInstalled } from '../n8n/registration';
-import { findChromium } from './chromium';
-import { Editor } from './editor';
+import type { Editor } from './editor';
+import { openEditor } from './openEditor';
 import { ROOT, save, saveCanvas, tidy } from './pictures';
-import { Stage } from './stage';
+import type { Stage } from './stage';
 
 const BATCH_TIMEOUT_MS = 120_000;
 
@@ -108,27 +107,16 @@ async function takePictures(editor: Editor, workflowId: string): Promise<void> {
 }
 
 async function main(): Promise<void> {
-	const chromium = findChromium();
-	if (!chromium.path) throw new Error(chromium.missing);
-	const stage = await Stage.open();
+	const { stage, editor } = await openEditor({ width: 1340, height: 860 });
 	try {
-		await listAsInstalled(stage.n8n, stage.client, {
-			name: 'n8n-nodes-media-generation',
-			version: '0.1.0',
-		});
 		await stage.client.deleteCredential(stage.credential.id);
 		const workflowId = await createBatch(stage);
-		const editor = await Editor.open(chromium.path, stage.n8n.url, { width: 1340, height: 860 });
-		try {
-			await editor.logIn();
-			await takePictures(editor, workflowId);
-		} catch (error) {
-			await editor.page.screenshot({ path: join(ROOT, 'test/artefacts/screenshots-failed.png') });
-			throw error;
-		} finally {
-			await editor.close();
-		}
+		await takePictures(editor, workflowId);
+	} catch (error) {
+		await editor.page.screenshot({ path: join(ROOT, 'test/artefacts/screenshots-failed.png') });
+		throw error;
 	} finally {
+		await editor.close();
 		await stage.close();
 	}
 }

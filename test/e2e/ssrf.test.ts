@@ -28,6 +28,7 @@ describeProtection("n8n's protection against requests to private addresses", () 
 		stage = await Stage.open({
 			N8N_SSRF_PROTECTION_ENABLED: 'true',
 			N8N_SSRF_ALLOWED_HOSTNAMES: 'localhost',
+			N8N_SSRF_ALLOWED_IP_RANGES: '',
 		});
 		const baseUrl = stage.service.url.replace('127.0.0.1', 'localhost');
 		const { apiKey } = stage.service;
@@ -102,7 +103,7 @@ describeProtection("n8n's protection against requests to private addresses", () 
 
 	test("n8n's own address is refused to Task: Redeliver", async () => {
 		const [taskId = ''] = stage.finishedTasks(1);
-		const callbackUrl = `${stage.n8n.url}/webhook/any/callback`;
+		const callbackUrl = `${stage.webhookUrl}/webhook/any/callback`;
 		const execution = await run(
 			{ resource: 'task', operation: 'redeliver', taskId, callbackUrl },
 			allowed,
@@ -112,7 +113,7 @@ describeProtection("n8n's protection against requests to private addresses", () 
 	});
 
 	test("n8n's own address is refused to a suspended run, which goes on at its next look, and says why in the log", async () => {
-		const { client, n8n } = stage;
+		const { client, receiver } = stage;
 		const execution = await start(
 			{
 				completion: 'suspend',
@@ -123,12 +124,12 @@ describeProtection("n8n's protection against requests to private addresses", () 
 		);
 		await client.waitForSuspension(execution);
 		await until('the log to say why', 60_000, async () =>
-			readFileSync(n8n.logFile, 'utf8').includes(
+			readFileSync(receiver.logFile, 'utf8').includes(
 				'n8n could not be told at its own address that the tasks are finished; the execution goes on at the next look',
 			),
 		);
 		const ended = await client.waitForExecution(execution, 150_000);
 		expect(outputItems(ended, 'Media').map(({ json }) => json.state)).toEqual(['SUCCESS']);
-		expect(readFileSync(n8n.logFile, 'utf8')).toContain(RANGE);
+		expect(readFileSync(receiver.logFile, 'utf8')).toContain(RANGE);
 	}, 240_000);
 });

@@ -7,11 +7,41 @@ import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { N8nClient } from '../n8n/client';
 import { installPackage, packPackage } from '../n8n/package';
 import { type N8nProcess, startN8n } from '../n8n/process';
+import { isLikeN8n3, N8N_3 } from '../n8n/settings';
 import { startService } from '../service/service';
+import { Cluster, type Servers } from './cluster';
+import { type Database, PostgresDatabase, SqliteDatabase } from './database';
 
 const PACKAGE = 'n8n-nodes-media-generation';
 
-/** A simulated service and a real n8n that has the packed tarball installed and a credential for the service. */
+/**
+ * A process of n8n has two connections to PostgreSQL. On a busy machine hundreds of callbacks at once wait longer for
+ * one than the 20 s after which n8n answers 500.
+ */
+const PATIENT = { DB_POSTGRESDB_CONNECTION_TIMEOUT: '120000' };
+
+/** What a stage is made of, beside n8n's one process. */
+interface Setting {
+	/** Added to n8n's environment. */
+	env?: Record<string, string>;
+	/** The service of another stage, where both are to use one account. */
+	shared?: Stage['service'];
+	/** Packages to install beside ours. */
+	furtherTarballs?: string[];
+}
+
+/** How many processes n8n has in queue mode, beside the main one. */
+interface QueueMode extends Setting {
+	workers: number;
+	webhooks: number;
+	/** Default: those of the machine. */
+	servers?: Servers;
+}
+
+/**
+ * A simulated service and a real n8n that has the packed tarball installed and a credential for the service. With
+ * `N8N_SETTINGS=n8n3` that n8n is in queue mode, and has what n8n 3 will set.
+ */
 export class Stage {
 	/** The key that n8n's credential holds, whatever the service takes for right. */
 	readonly credentialKey: string;
@@ -24,6 +54,7 @@ export class Stage {
 		readonly userFolder: string,
 		private readonly env: Record<string, string>,
 		private readonly ownsService: boolean,
+		private readonly ownCluster: Cluster | undefined,
 	) {
 		this.credentialKey = service.apiKey;
 	}
@@ -38,6 +69,43 @@ export class Stage {
 		shared?: Stage['service'],
 		furtherTarballs: string[] = [],
 	): Promise<Stage> {
+		const setting = { env, shared, furtherTarballs };
+		return isLikeN8n3() ? await Stage.openLikeN8n3(setting) : await Stage.make(setting);
+	}
+
+	/** With PostgreSQL as n8n's database. */
+	static async openOnPostgres(shared?: Stage['service']): Promise<Stage> {
+		if (isLikeN8n3()) return await Stage.openLikeN8n3({ shared });
+		const cluster = await Cluster.prepare();
+		return await Stage.make({ env: cluster.databaseEnv, shared }, cluster);
+	}
+
+	/** As n8n 3 will be: with one worker, which runs everything, and one webhook processor. */
+	static async openLikeN8n3(setting: Setting = {}): Promise<Stage> {
+		const env = { ...N8N_3, ...PATIENT, ...setting.env };
+		return await Stage.openInQueueMode({ ...setting, env, workers: 1, webhooks: 1 });
+	}
+
+	/** @throws where PostgreSQL or Redis is missing */
+	static async openInQueueMode(mode: QueueMode): Promise<Stage> {
+		const cluster = await Cluster.prepare(mode.servers, {
+			...(isLikeN8n3() && N8N_3),
+			...mode.env,
+		});
+		try {
+			const stage = await Stage.make({ ...mode, env: cluster.env }, cluster);
+			await cluster.start(stage.userFolder, mode.workers, mode.webhooks);
+			return stage;
+		} catch (error) {
+			await cluster.close();
+			throw error;
+		}
+	}
+
+	private static async make(
+		{ env = {}, shared, furtherTarballs = [] }: Setting,
+		cluster?: Cluster,
+	): Promise<Stage> {
 		const { tarball } = await packPackage();
 		const userFolder = mkdtempSync(join(tmpdir(), 'media-generation-e2e-'));
 		for (const each of [tarball, ...furtherTarballs]) await installPackage(userFolder, each);
@@ -49,18 +117,76 @@ export class Stage {
 			baseUrl: service.url,
 			apiKey: service.apiKey,
 		});
-		return new Stage(service, n8n, client, { id, name }, userFolder, env, shared === undefined);
+		const owns = shared === undefined;
+		return new Stage(service, n8n, client, { id, name }, userFolder, { ...env }, owns, cluster);
 	}
 
-	/** Kills n8n as a power cut would, and starts it again on the same data and port. */
+	/**
+	 * The further processes of an n8n in queue mode.
+	 *
+	 * @throws where there are none
+	 */
+	get cluster(): Cluster {
+		if (this.ownCluster === undefined) throw new Error('This n8n is one process.');
+		return this.ownCluster;
+	}
+
+	/** The process that runs executions, of the first worker in queue mode. */
+	get runner(): N8nProcess {
+		return this.ownCluster?.workers[0] ?? this.n8n;
+	}
+
+	/** The process that takes production webhooks, the first webhook processor in queue mode. */
+	get receiver(): N8nProcess {
+		return this.ownCluster?.webhooks[0] ?? this.n8n;
+	}
+
+	/** Where production webhooks are called, e.g. `http://127.0.0.1:5678`. */
+	get webhookUrl(): string {
+		return this.receiver.url;
+	}
+
+	/** n8n's database; it is there also while n8n is not. */
+	get database(): Database {
+		const { ownCluster } = this;
+		return ownCluster === undefined
+			? new SqliteDatabase(() => this.n8n)
+			: new PostgresDatabase((statements) => ownCluster.query(statements));
+	}
+
+	/** Kills n8n, all of its processes, as a power cut would. */
+	async kill(): Promise<void> {
+		await Promise.all([this.n8n.kill(), this.ownCluster?.killAll()]);
+	}
+
+	/** Shuts n8n down in order, all of its processes. */
+	async stop(): Promise<void> {
+		await Promise.all([this.n8n.stop(), this.ownCluster?.stopAll()]);
+	}
+
+	/**
+	 * Starts n8n again on the same data and ports.
+	 *
+	 * @param env put over the environment of before
+	 */
+	async restart(env: Record<string, string> = {}): Promise<void> {
+		Object.assign(this.env, env);
+		const { userFolder, n8n } = this;
+		[this.n8n] = await Promise.all([
+			startN8n({ userFolder, env: this.env, port: n8n.port }),
+			this.ownCluster?.restart(env),
+		]);
+	}
+
+	/** A power cut, and n8n's next start. */
 	async killAndRestart(): Promise<void> {
-		await this.n8n.kill();
-		const { userFolder, env } = this;
-		this.n8n = await startN8n({ userFolder, env, port: this.n8n.port });
+		await this.kill();
+		await this.restart();
 	}
 
 	async close(): Promise<void> {
 		await this.n8n.stop();
+		await this.ownCluster?.close();
 		if (this.ownsService) await this.service.close();
 		rmSync(this.userFolder, { recursive: true, force: true });
 	}

@@ -3,7 +3,6 @@ import type { IDataObject, INode } from 'n8n-workflow';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
 import { type Execution, outputItems } from '../n8n/client';
-import { querySqlite } from '../n8n/database';
 import { Collector } from './collector';
 import { deliver, inARow, itemsNode, manualTrigger, Stage } from './stage';
 
@@ -25,7 +24,7 @@ beforeEach(() => {
 
 /** Publishes a workflow that a trigger starts and that reports to the collector. */
 async function lane(parameters: IDataObject = {}, more: Partial<INode> = {}) {
-	const { client, service, n8n } = stage;
+	const { client, service, webhookUrl } = stage;
 	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', parameters, more);
 	const { id } = await client.createWorkflow({
 		name: 'Lane',
@@ -33,7 +32,7 @@ async function lane(parameters: IDataObject = {}, more: Partial<INode> = {}) {
 	});
 	const path = client.webhookPath(trigger, 'callback');
 	await client.publish(id, [path]);
-	const url = n8n.url + path;
+	const url = webhookUrl + path;
 	return { id, trigger, path, url, address: callbackAddress(url, service.apiKey) };
 }
 
@@ -112,14 +111,17 @@ describe('the execution that a task has started', () => {
 	test('leaves a row in a retry from the list, where the database could not be written before', async () => {
 		const there = await lane();
 		const [taskId = ''] = stage.finishedTasks(1);
-		await querySqlite(
-			stage.n8n,
-			"create trigger no_rows before insert on processed_data begin select raise(abort, 'The disk is full'); end",
+		const { database } = stage;
+		await database.refuse(
+			'no_rows',
+			'before insert on processed_data',
+			'1 = 1',
+			'The disk is full',
 		);
 		const failed = await execute(there, taskId);
 		expect(failed.status).toBe('error');
 		expect(JSON.stringify(failed.data.resultData.error)).toContain('The disk is full');
-		await querySqlite(stage.n8n, 'drop trigger no_rows');
+		await database.forget('no_rows');
 		const retried = await stage.client.retryExecution(failed.id);
 		expect((await stage.client.waitForExecution(retried)).status).toBe('success');
 		await collector.settle(1);
@@ -159,7 +161,7 @@ describe('to start again', () => {
 		await restart(there);
 		for (const taskId of [started, fresh]) await execute(there, taskId);
 		expect(collector.seen).toHaveLength(3);
-	});
+	}, 300_000);
 
 	test('cannot be done with a callback address alone, nor by what was sent before', async () => {
 		const there = await lane();

@@ -127,7 +127,7 @@ describe('an MCP server', () => {
 		await stage.client.publish(id);
 		let client: McpClient | undefined;
 		await until('the MCP server to answer', 30_000, async () => {
-			client = await McpClient.connect(`${stage.n8n.url}/mcp/${path}`).catch(() => undefined);
+			client = await McpClient.connect(`${stage.webhookUrl}/mcp/${path}`).catch(() => undefined);
 			return client !== undefined;
 		});
 		if (!client) throw new Error('No MCP server');

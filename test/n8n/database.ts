@@ -6,11 +6,7 @@ import type { N8nProcess } from './process';
 
 const run = promisify(execFile);
 
-/** A statement, with the values for its question marks. */
-export interface Statement {
-	sql: string;
-	values?: Array<string | number>;
-}
+export type Row = Record<string, string | number | null>;
 
 /** Prints the rows of the last statement as JSON; several statements are one transaction. */
 const SCRIPT = `
@@ -19,26 +15,32 @@ const SCRIPT = `
 	// n8n may be writing.
 	const database = new DatabaseSync(file, { timeout: 10_000 });
 	if (statements.length > 1) database.exec('BEGIN IMMEDIATE');
-	const rows = statements.map(({ sql, values = [] }) => database.prepare(sql).all(...values));
+	const rows = statements.map((sql) => database.prepare(sql).all());
 	if (statements.length > 1) database.exec('COMMIT');
 	console.log(JSON.stringify(rows.at(-1) ?? []));
 `;
 
 /**
- * Runs statements on the SQLite database of a running n8n.
+ * Runs statements on the SQLite database of an n8n.
  *
  * @returns the rows that the last one brings
  * @throws where one of them is refused; then none has had an effect
  */
 export async function querySqlite(
 	{ install, userFolder }: Pick<N8nProcess, 'install' | 'userFolder'>,
-	...statements: Array<string | Statement>
-): Promise<Array<Record<string, string | number | null>>> {
-	const input = JSON.stringify({
-		file: join(userFolder, '.n8n', 'database.sqlite'),
-		statements: statements.map((each) => (typeof each === 'string' ? { sql: each } : each)),
-	});
+	...statements: string[]
+): Promise<Row[]> {
+	const file = join(userFolder, '.n8n', 'database.sqlite');
 	// n8n's own Node.js has SQLite built in; the one that runs this may not have it.
-	const { stdout } = await run(install.nodeBinary, ['-e', SCRIPT, input]);
-	return JSON.parse(stdout);
+	const { stdout } = await run(install.nodeBinary, [
+		'-e',
+		SCRIPT,
+		JSON.stringify({ file, statements }),
+	]);
+	return JSON.parse(stdout) as Row[];
+}
+
+/** @returns a text or a number as SQL has it */
+export function literal(value: string | number): string {
+	return typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`;
 }

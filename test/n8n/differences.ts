@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { N8nInstall } from './install';
+import { isLikeN8n3 } from './settings';
 import { chooseN8nVersion } from './version';
 
 /** Its list of MCP servers is fetched from n8n's maker at every start. */
@@ -40,10 +41,17 @@ const FIRST = {
 };
 export type Need = keyof typeof FIRST;
 
-/** @returns why what needs something cannot be tested on the chosen version; undefined where it can */
+/** What is otherwise as n8n 3 will be set. */
+const NOT_LIKE_N8N_3: Partial<Record<Need, string>> = {
+	addressesThatStay: 'a worker is told no address that was noted, and takes the present one',
+};
+
+/** @returns why what needs something cannot be tested on the chosen n8n; undefined where it can */
 export function missingInN8n(need: Need): string | undefined {
 	const { version } = chooseN8nVersion();
 	const first = FIRST[need];
 	const isThere = version.localeCompare(first.in, undefined, { numeric: true }) >= 0;
-	return isThere ? undefined : `n8n ${version}: ${first.before}.`;
+	if (!isThere) return `n8n ${version}: ${first.before}.`;
+	const otherwise = isLikeN8n3() ? NOT_LIKE_N8N_3[need] : undefined;
+	return otherwise && `n8n ${version} as n8n 3 will be set: ${otherwise}.`;
 }

@@ -1,5 +1,5 @@
 import type { N8nClient } from './client';
-import { querySqlite } from './database';
+import { literal } from './database';
 import type { InstalledPackage } from './package';
 import type { N8nProcess } from './process';
 
@@ -8,14 +8,16 @@ import type { N8nProcess } from './process';
  * its folder, but lists only what its database knows, and its own installation takes packages from the
  * registry alone.
  *
- * @param n8n a running n8n on SQLite that has loaded the package
+ * @param n8n a running n8n that has loaded the package
  * @param client logged in to it
+ * @param execute runs statements on its database, as one transaction
  * @throws where n8n has loaded no node of the package
  */
 export async function listAsInstalled(
 	n8n: N8nProcess,
 	client: N8nClient,
 	{ name, version }: InstalledPackage,
+	execute: (...statements: string[]) => Promise<unknown>,
 ): Promise<void> {
 	const nodes = (await client.nodeTypes())
 		.filter((node) => node.name.startsWith(`${name}.`))
@@ -30,18 +32,15 @@ export async function listAsInstalled(
 		throw new Error(`n8n has loaded no node of ${name}. Its log ends with:\n${n8n.logTail()}`);
 	}
 	const now = new Date().toISOString().replace('T', ' ').replace('Z', '');
+	const values = (...list: Array<string | number>) => `(${list.map(literal).join(', ')})`;
 	// What n8n does after it has installed a package from the registry.
-	await querySqlite(
-		n8n,
-		{ sql: 'DELETE FROM installed_nodes WHERE package = ?', values: [name] },
-		{ sql: 'DELETE FROM installed_packages WHERE packageName = ?', values: [name] },
-		{
-			sql: 'INSERT INTO installed_packages (packageName, installedVersion, createdAt, updatedAt) VALUES (?, ?, ?, ?)',
-			values: [name, version, now, now],
-		},
-		...nodes.map((node) => ({
-			sql: 'INSERT INTO installed_nodes (name, type, latestVersion, package) VALUES (?, ?, ?, ?)',
-			values: [node.name, node.type, node.version, name],
-		})),
+	await execute(
+		`DELETE FROM installed_nodes WHERE package = ${literal(name)}`,
+		`DELETE FROM installed_packages WHERE "packageName" = ${literal(name)}`,
+		`INSERT INTO installed_packages ("packageName", "installedVersion", "createdAt", "updatedAt") VALUES ${values(name, version, now, now)}`,
+		...nodes.map(
+			(node) =>
+				`INSERT INTO installed_nodes (name, type, "latestVersion", package) VALUES ${values(node.name, node.type, node.version, name)}`,
+		),
 	);
 }

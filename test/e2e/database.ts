@@ -1,0 +1,101 @@
+import { literal, querySqlite, type Row } from '../n8n/database';
+import type { N8nProcess } from '../n8n/process';
+
+/** The database of an n8n. In statements, names with capitals are in double quotes. */
+export abstract class Database {
+	/** By what the rows of a table are to be ordered, to have them in the order in which they were written. */
+	abstract readonly order: string;
+
+	/** The rows that a query brings. */
+	abstract rows(query: string): Promise<Row[]>;
+
+	/**
+	 * Runs statements, as one transaction.
+	 *
+	 * @throws where one of them is refused; then none has had an effect
+	 */
+	abstract execute(...statements: string[]): Promise<void>;
+
+	/**
+	 * From now on the database does something at a write.
+	 *
+	 * @param name by which `forget` ends it
+	 * @param event e.g. `after insert on execution_entity`
+	 * @param when a condition on `old` and `new`
+	 * @param statement what it does
+	 */
+	abstract at(name: string, event: string, when: string, statement: string): Promise<void>;
+
+	/**
+	 * From now on the database refuses a write: `at` with nothing but an error.
+	 *
+	 * @param message what whoever writes is told
+	 */
+	abstract refuse(name: string, event: string, when: string, message: string): Promise<void>;
+
+	/** Ends what `at` or `refuse` began. */
+	abstract forget(...names: string[]): Promise<void>;
+}
+
+export class SqliteDatabase extends Database {
+	readonly order = 'rowid';
+
+	/** @param n8n it may have ended */
+	constructor(private readonly n8n: () => Pick<N8nProcess, 'install' | 'userFolder'>) {
+		super();
+	}
+
+	async rows(query: string): Promise<Row[]> {
+		return await querySqlite(this.n8n(), query);
+	}
+
+	async execute(...statements: string[]): Promise<void> {
+		await querySqlite(this.n8n(), ...statements);
+	}
+
+	async at(name: string, event: string, when: string, statement: string): Promise<void> {
+		await this.execute(`create trigger ${name} ${event} when ${when} begin ${statement}; end`);
+	}
+
+	async refuse(name: string, event: string, when: string, message: string): Promise<void> {
+		await this.at(name, event, when, `select raise(abort, ${literal(message)})`);
+	}
+
+	async forget(...names: string[]): Promise<void> {
+		await this.execute(...names.map((name) => `drop trigger ${name}`));
+	}
+}
+
+export class PostgresDatabase extends Database {
+	/** Where nothing was changed or deleted meanwhile. */
+	readonly order = 'ctid';
+
+	/** @param query runs statements as one transaction, and returns the rows of the last, columns joined by `|` */
+	constructor(private readonly query: (statements: string) => string[]) {
+		super();
+	}
+
+	async rows(query: string): Promise<Row[]> {
+		const lines = this.query(`select row_to_json(line) from (${query}) line`);
+		return await Promise.resolve(lines.map((line) => JSON.parse(line) as Row));
+	}
+
+	async execute(...statements: string[]): Promise<void> {
+		await Promise.resolve(this.query(statements.join(';\n')));
+	}
+
+	async at(name: string, event: string, when: string, statement: string): Promise<void> {
+		await this.execute(
+			`create function ${name}() returns trigger language plpgsql as $$ begin ${statement}; return new; end $$`,
+			`create trigger ${name} ${event} for each row when (${when}) execute function ${name}()`,
+		);
+	}
+
+	async refuse(name: string, event: string, when: string, message: string): Promise<void> {
+		await this.at(name, event, when, `raise exception ${literal(message)}`);
+	}
+
+	async forget(...names: string[]): Promise<void> {
+		await this.execute(...names.map((name) => `drop function ${name}() cascade`));
+	}
+}

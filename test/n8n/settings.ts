@@ -1,0 +1,23 @@
+/**
+ * What n8n 3 will set, on the n8n of today: unverified packages stated, runs by hand on a worker (so in queue mode), files
+ * in the file system, and its protection against requests to private addresses, with those of the tests' own servers
+ * allowed.
+ */
+export const N8N_3: Record<string, string> = {
+	N8N_UNVERIFIED_PACKAGES_ENABLED: 'true',
+	OFFLOAD_MANUAL_EXECUTIONS_TO_WORKERS: 'true',
+	N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem',
+	N8N_SSRF_PROTECTION_ENABLED: 'true',
+	N8N_SSRF_ALLOWED_IP_RANGES: '127.0.0.0/8',
+};
+
+/**
+ * @returns whether the end-to-end tests are to run with what n8n 3 will set: where `N8N_SETTINGS` is `n8n3`
+ * @throws where it is something else
+ */
+export function isLikeN8n3(): boolean {
+	const name = process.env.N8N_SETTINGS;
+	if (!name) return false;
+	if (name === 'n8n3') return true;
+	throw new Error(`N8N_SETTINGS is ${name}, which is not known here; n8n3 is.`);
+}
