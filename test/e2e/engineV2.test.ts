@@ -4,17 +4,13 @@ import type { IDataObject, INode } from 'n8n-workflow';
 
 import { describe as tell, type Execution, outputItems, until } from '../n8n/client';
 import { literal } from '../n8n/database';
+import { missingInN8n } from '../n8n/differences';
 import { freePort, HOST } from '../n8n/ports';
-import { chooseN8nVersion } from '../n8n/version';
 import { missingPostgres, OF_THE_MACHINE, sql } from './cluster';
 import { Collector } from './collector';
 import { deliver, inARow, itemsNode, manualTrigger, Stage } from './stage';
 
-/** The first n8n that brings the engine v2, of those that are prepared here. */
-const SINCE = '2.41.1';
-
-const { version } = chooseN8nVersion();
-const missing = version === SINCE ? missingPostgres() : `n8n ${version} is not ${SINCE}`;
+const missing = missingInN8n('engineV2') ?? missingPostgres();
 if (missing !== undefined) console.log(`the engine v2 is skipped: ${missing}`);
 const describeEngineV2 = missing === undefined ? describe : describe.skip;
 
