@@ -8,7 +8,7 @@ import type { N8nInstall } from './install';
 import { installN8n } from './install';
 import { assertPortFree, freePort, HOST } from './ports';
 
-const READY_TIMEOUT_MS = 120_000;
+const READY_TIMEOUT_MS = 300_000;
 const LOOK_EVERY_MS = 100;
 /** How long n8n may take to shut down in order, in ms. */
 const STOP_GRACE_MS = 10_000;
@@ -59,7 +59,7 @@ export interface StartN8nOptions {
 	install?: N8nInstall;
 	/** Takes progress lines of an installation, where one is needed. */
 	log?: (line: string) => void;
-	/** Default: two minutes, in ms. */
+	/** Default: five minutes, in ms. */
 	readyTimeoutMs?: number;
 }
 
