@@ -81,21 +81,22 @@ needing('endOfSubExecutions', 'The supervisor').test(
 		const second = await stage.client.waitForExecution(working.run, 3 * MINUTE);
 		expect(second.status).toBe('success');
 		const items = outputItems(second, 'Media').map(({ json }) => json);
-		let named: string[];
-		if (isLikeN8n3()) {
-			// In queue mode n8n puts an item of its own there, and the tasks are named in the log alone.
-			expect(items).toEqual([{ isArtificialRecoveredEventItem: true }]);
-			const log = readFileSync(stage.runner.logFile, 'utf8');
-			const created = new RegExp(`created task (\\S+) \\(execution ${working.run}\\b`, 'g');
-			named = [...log.matchAll(created)].map(([, taskId = '']) => taskId);
-		} else {
-			// Of the second it knows what the supervisor last put out: the tasks, and that they were not waited for.
-			expect(items.map(({ state, timedOut }) => [state, timedOut])).toEqual([
-				['PENDING', true],
-				['PENDING', true],
-			]);
-			named = items.map(({ taskId }) => String(taskId));
-		}
+		// In queue mode n8n may put an item of its own there; then the tasks are named in the log alone.
+		const isArtificial = isLikeN8n3() && items[0]?.isArtificialRecoveredEventItem === true;
+		// Else it knows what the supervisor last put out: the tasks, and that they were not waited for.
+		expect(items.map(({ state, timedOut }) => [state, timedOut])).toEqual(
+			isArtificial
+				? [[undefined, undefined]]
+				: [
+						['PENDING', true],
+						['PENDING', true],
+					],
+		);
+		const log = readFileSync(stage.runner.logFile, 'utf8');
+		const created = new RegExp(`created task (\\S+) \\(execution ${working.run}\\b`, 'g');
+		const named = isArtificial
+			? [...log.matchAll(created)].map(([, taskId = '']) => taskId)
+			: items.map(({ taskId }) => String(taskId));
 		expect(named.every((taskId) => stage.service.tasks.has(taskId))).toBe(true);
 		expect(new Set(named).size).toBe(2);
 		expect(stage.service.tasks.size).toBe(4);
