@@ -1,6 +1,6 @@
 import type { TopLevelSpec } from 'vega-lite' with { 'resolution-mode': 'import' };
 
-import { frameOf, INK, type Theme } from './draw';
+import { facetOf, frameOf, INK, type Theme } from './draw';
 
 const WIDTH = 480;
 
@@ -33,20 +33,7 @@ export function barChart(
 		...frameOf(title, subtitle, theme),
 		width: WIDTH,
 		data: { values: bars.map((bar) => ({ ...bar, base: isLogarithmic ? 1 : 0 })) },
-		facet: {
-			row: {
-				field: 'group',
-				type: 'nominal',
-				sort: [...new Set(bars.map(({ group }) => group))],
-				header: {
-					title: null,
-					labelOrient: 'top',
-					labelAnchor: 'start',
-					labelPadding: 4,
-					labelFontSize: 13,
-				},
-			},
-		},
+		facet: facetOf(bars.map(({ group }) => group)),
 		spacing: 10,
 		resolve: { scale: { y: 'independent', ...(scale === 'own' && { x: 'independent' as const }) } },
 		spec: {

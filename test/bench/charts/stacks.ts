@@ -1,6 +1,6 @@
 import type { TopLevelSpec } from 'vega-lite' with { 'resolution-mode': 'import' };
 
-import { AMBER, BLUE, frameOf, GREEN, GREY, INK, PURPLE, type Theme } from './draw';
+import { AMBER, BLUE, facetOf, frameOf, GREEN, GREY, INK, PURPLE, type Theme } from './draw';
 
 const WIDTH = 480;
 
@@ -22,25 +22,12 @@ export function stackChart(
 	}: { title: string; subtitle: string; parts: Part[]; unit: string },
 	theme: Theme,
 ): TopLevelSpec {
-	const orderOf = (key: 'group' | 'who' | 'part') => [...new Set(parts.map((part) => part[key]))];
+	const orderOf = (key: 'who' | 'part') => [...new Set(parts.map((part) => part[key]))];
 	const names = orderOf('part');
 	return {
 		...frameOf(title, subtitle, theme),
 		data: { values: parts.map((part) => ({ ...part, order: names.indexOf(part.part) })) },
-		facet: {
-			row: {
-				field: 'group',
-				type: 'nominal',
-				sort: orderOf('group'),
-				header: {
-					title: null,
-					labelOrient: 'top',
-					labelAnchor: 'start',
-					labelPadding: 4,
-					labelFontSize: 13,
-				},
-			},
-		},
+		facet: facetOf(parts.map(({ group }) => group)),
 		spacing: 10,
 		resolve: { scale: { y: 'independent' } },
 		spec: {
