@@ -19,7 +19,6 @@ export interface Ticket extends Sent {
 	readonly asks: boolean;
 	/** Whether it was sent because a time had come. */
 	readonly isLook: boolean;
-	/** Milliseconds of the clock. */
 	readonly sentAt: number;
 }
 
@@ -43,7 +42,6 @@ export class AccountLimits {
 
 	/** How long the service took to answer the last create that it took. */
 	private latencyMs = 0;
-
 	/** Refusals that taught something. */
 	private understood = 0;
 	private question: Refusal | undefined;
@@ -196,7 +194,7 @@ export class AccountLimits {
 
 	private get mostUnderWay(): number {
 		const { places, rate, window } = this;
-		if (rate.isKnown) return Math.max(2, rate.mostUnderWay);
+		if (rate.isKnown) return rate.mostUnderWay;
 		if (!places.isLast) return window.most;
 		return window.mostFor(places.known, this.latencyMs, this.budget.taskMs);
 	}
@@ -216,13 +214,13 @@ export class AccountLimits {
 	private wasTime(question: Refusal, now: number): void {
 		this.question = undefined;
 		this.places.restore(this.unfinished > question.knownBefore ? Infinity : question.knownBefore);
-		this.rate.learn(now, question.lesson(now));
+		this.rate.learn(now, question.lesson(now, this.places.isUnseen));
 		if (!this.rate.isKnown) this.window.open(question.count > 1 ? 1 : this.window.first);
 	}
 
 	private wasPlaces(question: Refusal, now: number): void {
 		this.question = undefined;
-		this.rate.window.turn(question.lesson(now), false);
+		this.rate.window.turn(question.lesson(now, false), false);
 		const known = question.extra > 0 ? question.level : Math.max(question.level, this.unfinished);
 		this.places.learn(known, now, this.budget.patience(now, this.unfinished), question.since);
 		this.window.open(this.places.hasFallen ? 1 : 2, !this.places.hasFallen);
@@ -242,6 +240,8 @@ export class AccountLimits {
 		}
 		return question.nextLook(now, this.unfinished, {
 			begunAt: this.rate.isKnown ? question.since : this.rate.window.startedAt,
+			isUnseen: this.places.isUnseen,
+			leastPauseMs: this.rate.leastPauseMs,
 			wasPlaces: this.places.isLast,
 			isSmall: this.items < SMALL_BATCH,
 			chance: this.random(),

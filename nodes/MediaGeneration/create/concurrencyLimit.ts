@@ -23,6 +23,9 @@ export class ConcurrencyLimit {
 	/** Whether the last refusals came where more had been let in before. */
 	hasFallen = false;
 
+	/** Whether tasks were let in, and none of them is followed. */
+	isUnseen = false;
+
 	/** So many were unfinished at once as far as was known, and all of them let in. */
 	private proven = 0;
 
@@ -62,6 +65,7 @@ export class ConcurrencyLimit {
 	/** So many are unfinished, and the last of them was let in. */
 	accepted(unfinished: number, now: number): void {
 		this.proven = Math.max(this.proven, unfinished);
+		this.isUnseen = this.proven === 0;
 		this.certain.accepted(unfinished, now);
 	}
 

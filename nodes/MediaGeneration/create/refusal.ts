@@ -19,6 +19,10 @@ export interface Surroundings {
 	wasPlaces: boolean;
 	/** Whether the batch is so small that hardly any refusal can be afforded. */
 	isSmall: boolean;
+	/** Looks are at least so far apart. */
+	leastPauseMs: number;
+	/** Whether no task is followed. */
+	isUnseen: boolean;
 	/** From 0 to 1. */
 	chance: number;
 }
@@ -120,8 +124,10 @@ export class Refusal {
 		return false;
 	}
 
-	lesson(now: number): RateLesson {
+	/** @param isUnseen whether no task is followed */
+	lesson(now: number, isUnseen: boolean): RateLesson {
 		return {
+			isUnseen,
 			looks: this.count - this.refusedSinceExtra,
 			startedAt: this.extra > 1 ? this.firstExtraAt : now,
 			taken: Math.max(1, this.extra),
@@ -139,11 +145,11 @@ export class Refusal {
 		const isEmpty = unfinished === 0;
 		if (isEmpty && !this.hasLookedEmpty) {
 			this.hasLookedEmpty = true;
-			return now + 1050;
+			return now + Math.max(1050, around.leastPauseMs);
 		}
-		const latest = isEmpty ? now + LONGEST_EMPTY_MS : Infinity;
+		const latest = isEmpty ? now + this.longestPause(now, around) : Infinity;
 		const looks = around.isSmall ? FEWEST_LOOKS : around.wasPlaces ? FEW_LOOKS : LOOKS;
-		const soonest = now + Math.max(400, (now - this.since) / 3);
+		const soonest = now + Math.max(400, (now - this.since) / 3, around.leastPauseMs);
 		const moments = looks.flatMap((seconds) => {
 			const ms = 1000 * seconds * (1 + 0.02 * around.chance) + 100;
 			return [around.begunAt + ms, this.since + ms].filter((moment) => moment > soonest);
@@ -153,5 +159,11 @@ export class Refusal {
 			latest,
 			moments.reduce((least, at) => Math.min(least, at), moments[0] ?? last),
 		);
+	}
+
+	/** Where nothing is unfinished as far as is known: if no task is followed, tasks may be, and each look may be refused. */
+	private longestPause(now: number, { isUnseen, isSmall }: Surroundings): number {
+		const part = isSmall ? 2 : 0.5;
+		return Math.max(LONGEST_EMPTY_MS, isUnseen ? part * (now - this.since) : 0);
 	}
 }

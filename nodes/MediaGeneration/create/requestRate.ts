@@ -30,6 +30,8 @@ export interface RateLesson {
 	perMs: number | undefined;
 	/** Whether nothing was unfinished: then it was no accident, however long it took. */
 	isEmpty: boolean;
+	/** Whether no task is followed. */
+	isUnseen: boolean;
 }
 
 /**
@@ -83,7 +85,13 @@ export class RequestRate {
 
 	/** Creates under way at once: more would be refused together. */
 	get mostUnderWay(): number {
+		if (this.window.isEarly) return 1;
 		return this.perMs === undefined ? Infinity : 2 + 200 * this.perMs;
+	}
+
+	/** To look a small part of the rhythm later costs little. */
+	get leastPauseMs(): number {
+		return this.perMs === undefined ? 0 : 0.1 / this.perMs;
 	}
 
 	/** Obeys a `Retry-After`. */
@@ -161,7 +169,7 @@ export class RequestRate {
 		if (windowAt !== undefined) return windowAt;
 		if (looks > 1) return undefined;
 		if (this.perMs === undefined) return now + FIRST_LOOK_MS;
-		return now + Math.max(NEXT_LOOK_MS, Math.min(1.1 / this.perMs, 5000));
+		return now + Math.max(NEXT_LOOK_MS, Math.min(1.1 / this.perMs, 5000), this.leastPauseMs);
 	}
 
 	/** Time alone has ended the refusals: the service has something left again. */

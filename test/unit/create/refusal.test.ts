@@ -10,7 +10,14 @@ it('a rhythm in which one was let in is given up where it is refused again and a
 	while (now < 20_000) {
 		refusal.again({ unfinished: 1 }, 1, now);
 		refusals++;
-		const around = { begunAt: 0, wasPlaces: false, isSmall: true, chance: 0.5 };
+		const around = {
+			begunAt: 0,
+			wasPlaces: false,
+			isSmall: true,
+			isUnseen: false,
+			leastPauseMs: 0,
+			chance: 0.5,
+		};
 		now = refusal.nextLook(now, 1, around);
 	}
 	expect(refusals).toBeLessThan(12);
