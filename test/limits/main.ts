@@ -1,7 +1,17 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { describeCell, isWithin, mostMs, mostRefusals, ratioOf, type Result, run } from './cell';
+import { leastTime } from './bound';
+import {
+	describeCell,
+	isWithin,
+	mostMs,
+	mostRefusals,
+	ratioOf,
+	type Result,
+	run,
+	UNEQUAL_TASKS,
+} from './cell';
 import { CELLS, heldOut } from './grid';
 
 const ROOT = join(__dirname, '../..');
@@ -93,6 +103,22 @@ function shares(results: readonly Result[], others: readonly Result[]): string {
 	);
 }
 
+/** Where items leave at once and one task may be unfinished: what no control can do better than. */
+function bounds(results: readonly Result[]): string {
+	const rows = results
+		.filter(({ leaves, limit, family }) => leaves && limit === '1 at once' && isUnequal(family))
+		.map((cell) => [
+			`${cell.items} of ${cell.tasks.name}`,
+			leastTime(cell).toFixed(2),
+			ratioOf(cell).toFixed(2),
+			String(cell.refusals),
+			String(mostRefusals(cell)),
+		]);
+	return table(['Tasks', 'Least : oracle', 'Ours : oracle', 'Refused', 'Allowed'], rows);
+}
+
+const isUnequal = (family: string) => family.endsWith(UNEQUAL_TASKS);
+
 const changes = ({ rules: { concurrency, rate } }: Result) =>
 	(concurrency?.length ?? 0) > 1 || (rate?.perSecond.length ?? 0) > 1;
 
@@ -150,5 +176,6 @@ export function measureLimits(): void {
 	console.log(outsides);
 	put(join(ROOT, 'docs/benchmarks.md'), 'limits', summary);
 	put(join(ROOT, 'docs/bench/limits.md'), 'outside', outsides);
+	put(join(ROOT, 'docs/bench/limits.md'), 'least', bounds(results));
 	put(join(ROOT, 'docs/bench/limits.md'), 'limits', [summary, ...details].join('\n\n'));
 }
