@@ -113,8 +113,7 @@ export class AccountLimits {
 		if (isAsked) this.rate.pause(now + retryAfterMs);
 		if (ticket.refusals !== this.understood) {
 			if (!this.rate.isKnown && this.rate.pausedUntil < now) this.question?.isNoAccident();
-			this.question?.postpone(this.rate.pausedUntil);
-			return;
+			return this.question?.postpone(this.rate.pausedUntil);
 		}
 		this.understood++;
 		if (!this.question && (ticket.asks || this.places.isClimbing) && !this.rate.window.isUsedUp) {
@@ -125,7 +124,8 @@ export class AccountLimits {
 			return;
 		}
 		this.rate.refused(now, this.question === undefined);
-		const question = (this.question ??= new Refusal(now, this.unfinished, this.places.known));
+		const { known, certain } = this.places;
+		const question = (this.question ??= new Refusal(now, this.unfinished, known, certain.readMs));
 		question.again(ticket, this.unfinished, now);
 		question.tryAt = this.tryAt(question);
 		question.lookAt = Math.max(this.nextLook(question, now, isAsked), this.rate.pausedUntil);

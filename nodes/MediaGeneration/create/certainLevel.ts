@@ -13,7 +13,8 @@ export class CertainLevel {
 	/** What was let in lately, with how many of the tasks of that moment are not known to have ended. */
 	private readonly open: Array<{ at: number; level: number }> = [];
 
-	private readonly readMs: number;
+	/** The end of a task is known so many milliseconds later at most. */
+	readonly readMs: number;
 
 	/** @param pollIntervalMs a task is read so often */
 	constructor(pollIntervalMs: number) {

@@ -5,9 +5,6 @@ const LOOKS = [1, 3, 10, 60];
 const FEW_LOOKS = [1, 10, 60];
 const FEWEST_LOOKS = [1, 10];
 
-/** From here on a task may have ended meanwhile that nobody knows of yet: it is read every few seconds. */
-const LONG_WAIT_MS = 2_200;
-
 /** Where nobody is let in though nothing is unfinished, it looks at least so often. */
 const LONGEST_EMPTY_MS = 30_000;
 
@@ -61,11 +58,13 @@ export class Refusal {
 	 * @param since now
 	 * @param unfinished tasks at the last refusal
 	 * @param knownBefore how many could be unfinished, as far as was known
+	 * @param readMs the end of a task is known so many milliseconds later at most
 	 */
 	constructor(
 		readonly since: number,
 		public unfinished: number,
 		readonly knownBefore: number,
+		private readonly readMs: number,
 	) {
 		this.lookAt = since;
 		this.lastAt = since;
@@ -78,7 +77,7 @@ export class Refusal {
 
 	/** @returns whether those who were let in have taken the places of tasks that had ended unseen: now it is known */
 	isExplained(now: number): boolean {
-		return this.refusedSinceExtra > 0 && now > this.lastExtraAt + LONG_WAIT_MS + 100;
+		return this.refusedSinceExtra > 0 && now > this.lastExtraAt + this.readMs + 100;
 	}
 
 	/** @returns when to send the next create */
@@ -116,7 +115,7 @@ export class Refusal {
 		}
 		this.extra++;
 		this.lastExtraAt = now;
-		const isLong = this.firstExtraAt - this.since > LONG_WAIT_MS;
+		const isLong = this.firstExtraAt - this.since > this.readMs;
 		const mayHaveEnded = isLong && this.count > 1 ? this.levelBefore : isEnough ? 0 : 1;
 		if (this.extra > mayHaveEnded) return true;
 		this.unfinished = unfinished;

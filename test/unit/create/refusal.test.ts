@@ -1,7 +1,7 @@
 import { Refusal } from '../../../nodes/MediaGeneration/create/refusal';
 
 it('a rhythm in which one was let in is given up where it is refused again and again', () => {
-	const refusal = new Refusal(0, 1, Infinity);
+	const refusal = new Refusal(0, 1, Infinity, 2200);
 	refusal.again({ unfinished: 1 }, 1, 0);
 	// The first look lets one in, though no task is known to have ended.
 	refusal.letIn(200, 1, false);
