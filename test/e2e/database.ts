@@ -3,8 +3,8 @@ import type { N8nProcess } from '../n8n/process';
 
 /** The database of an n8n. In statements, names with capitals are in double quotes. */
 export abstract class Database {
-	/** By what the rows of a table are to be ordered, to have them in the order in which they were written. */
-	abstract readonly order: string;
+	/** The type of a column that numbers rows as they are written. */
+	abstract readonly numbering: string;
 
 	/** The rows that a query brings. */
 	abstract rows(query: string): Promise<Row[]>;
@@ -38,7 +38,7 @@ export abstract class Database {
 }
 
 export class SqliteDatabase extends Database {
-	readonly order = 'rowid';
+	readonly numbering = 'integer primary key';
 
 	/** @param n8n it may have ended */
 	constructor(private readonly n8n: () => Pick<N8nProcess, 'install' | 'userFolder'>) {
@@ -67,8 +67,7 @@ export class SqliteDatabase extends Database {
 }
 
 export class PostgresDatabase extends Database {
-	/** Where nothing was changed or deleted meanwhile. */
-	readonly order = 'ctid';
+	readonly numbering = 'serial primary key';
 
 	/** @param query runs statements as one transaction, and returns the rows of the last, columns joined by `|` */
 	constructor(private readonly query: (statements: string) => string[]) {

@@ -233,8 +233,10 @@ function switchesOf({ ms, fails, callback, create }: TaskOfStory): IDataObject {
 
 /** From now on n8n's database notes each status that an execution takes. */
 async function noteStatuses({ database }: Stage): Promise<void> {
-	const note = 'insert into noted values (new.id, new.status)';
-	await database.execute('create table noted (execution integer, status text)');
+	const note = 'insert into noted (execution, status) values (new.id, new.status)';
+	await database.execute(
+		`create table noted (number ${database.numbering}, execution integer, status text)`,
+	);
 	await database.at('noted_first', 'after insert on execution_entity', '1 = 1', note);
 	const changes = 'old.status <> new.status';
 	await database.at('noted_next', 'after update on execution_entity', changes, note);
@@ -242,9 +244,7 @@ async function noteStatuses({ database }: Stage): Promise<void> {
 
 async function statusLog({ database }: Stage): Promise<Map<number, string[]>> {
 	const log = new Map<number, string[]>();
-	for (const { execution, status } of await database.rows(
-		`select * from noted order by ${database.order}`,
-	)) {
+	for (const { execution, status } of await database.rows('select * from noted order by number')) {
 		const id = Number(execution);
 		log.set(id, [...(log.get(id) ?? []), String(status)]);
 	}
