@@ -1,4 +1,4 @@
-import { AccountLimits } from '../../nodes/MediaGeneration/create/accountLimits';
+import { AccountLimits } from '../../nodes/MediaGeneration/create/limits/accountLimits';
 import type { Rules } from './account';
 import { Oracle } from './oracle';
 import { POLL_MS, simulate, type TaskMs } from './simulate';

@@ -1,7 +1,7 @@
 import type { RequestGap } from '../service/requestGap';
 import { ServiceError } from '../service/serviceError';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
-import type { AccountLimits, Ticket } from './accountLimits';
+import type { AccountLimits, Ticket } from './limits/accountLimits';
 
 /** The creates of one run wait here for their turn, in the order of the items, until the account's limits let one go. */
 export class CreateQueue {

@@ -1,7 +1,7 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { storeInput } from '../callback/suspension';
-import { AccountLimits } from '../create/accountLimits';
+import { AccountLimits } from '../create/limits/accountLimits';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import { Journal } from '../create/journal';

@@ -1,4 +1,7 @@
-import { AccountLimits, type Ticket } from '../../../nodes/MediaGeneration/create/accountLimits';
+import {
+	AccountLimits,
+	type Ticket,
+} from '../../../nodes/MediaGeneration/create/limits/accountLimits';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';

@@ -1,6 +1,6 @@
 import { UserError } from 'n8n-workflow';
 
-import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
+import { AccountLimits } from '../../../nodes/MediaGeneration/create/limits/accountLimits';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';

@@ -1,4 +1,4 @@
-import { Refusal } from '../../../nodes/MediaGeneration/create/refusal';
+import { Refusal } from '../../../../nodes/MediaGeneration/create/limits/refusal';
 
 it('a rhythm in which one was let in is given up where it is refused again and again', () => {
 	const refusal = new Refusal(0, 1, Infinity, 2200);

@@ -1,8 +1,15 @@
-import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
-import { type Cell, describeCell, isWithin, mostRefusals, ratioOf, run } from '../../limits/cell';
-import { CELLS } from '../../limits/grid';
-import shortfalls from '../../limits/shortfalls.json';
-import { simulate } from '../../limits/simulate';
+import { AccountLimits } from '../../../../nodes/MediaGeneration/create/limits/accountLimits';
+import {
+	type Cell,
+	describeCell,
+	isWithin,
+	mostRefusals,
+	ratioOf,
+	run,
+} from '../../../limits/cell';
+import { CELLS } from '../../../limits/grid';
+import shortfalls from '../../../limits/shortfalls.json';
+import { simulate } from '../../../limits/simulate';
 
 /** What takes seconds: of the combinations of both limits, and of all with `Retry-After`, one ninth and two thirds. */
 const isQuick = ({ family, items, tasks }: Cell) => {
