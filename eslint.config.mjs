@@ -22,6 +22,15 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
+  {
+    files: ['test/**/*.test.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        { name: 'nock', message: 'Import test/nock, which gives Node.js its own requests back.' },
+      ],
+    },
+  },
   // What ships is held to n8n's own rules, without exception.
   {
     files: ['nodes/**/*.ts', 'credentials/**/*.ts', 'package.json'],

@@ -1,5 +1,5 @@
 import type { IDataObject } from 'n8n-workflow';
-import nock from 'nock';
+import nock from '../nock';
 
 import type { Ran } from './engine';
 import { imageNode, prompts, stage } from './support';
@@ -7,6 +7,8 @@ import { imageNode, prompts, stage } from './support';
 // A batch takes many turns of the clock, and the machine may be busy.
 jest.setTimeout(60_000);
 
+// The simulated service.
+beforeAll(() => nock.enableNetConnect('127.0.0.1'));
 const on = stage();
 
 /** What n8n shows above the output of the node. */
@@ -70,9 +72,6 @@ describe('the hint above the output', () => {
 });
 
 describe('where the service cannot call back', () => {
-	afterEach(() => nock.cleanAll());
-	afterAll(() => nock.restore());
-
 	it('the output panel says what comes in place of callbacks', async () => {
 		nock('https://api.example.com').post('/api/generate').reply(200, { taskId: 'task-1' });
 		const node = imageNode(

@@ -1,7 +1,7 @@
 import type { IDataObject, INodeExecutionData, IRun, IWebhookData } from 'n8n-workflow';
 import { createRunExecutionData } from 'n8n-workflow';
 import { WebhookContext } from 'n8n-core';
-import nock from 'nock';
+import nock from '../nock';
 
 import { isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
@@ -55,16 +55,13 @@ const NOW = Date.UTC(2026, 0, 1);
 
 let ledger: ProcessedData;
 beforeAll(async () => {
-	nock.disableNetConnect();
 	ledger = await useProcessedData();
 });
 beforeEach(() => fakeTime(NOW));
 afterEach(() => {
 	jest.useRealTimers();
-	nock.cleanAll();
 	ledger.rows.clear();
 });
-afterAll(() => nock.restore());
 
 const node = (parameters: IDataObject): TestNode => ({
 	parameters: { prompt: '={{ $json.prompt }}', ...parameters },

@@ -1,4 +1,4 @@
-import nock from 'nock';
+import nock from '../../nock';
 
 import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { redeliver, type TriggerAnswer } from '../../../nodes/MediaGeneration/callback/redeliver';
@@ -54,13 +54,6 @@ function trigger(status: number, answer: string | object = '') {
 		});
 	return received;
 }
-
-beforeAll(() => nock.disableNetConnect());
-afterEach(() => nock.cleanAll());
-afterAll(() => {
-	nock.enableNetConnect();
-	nock.restore();
-});
 
 describe('the callback', () => {
 	it('goes to the trigger with the token and the task id', async () => {

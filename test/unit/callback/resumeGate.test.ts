@@ -1,7 +1,7 @@
 import { WebhookContext } from 'n8n-core';
 import type { IDataObject, INodeExecutionData, IWebhookData } from 'n8n-workflow';
 import { createRunExecutionData } from 'n8n-workflow';
-import nock from 'nock';
+import nock from '../../nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { admitResume } from '../../../nodes/MediaGeneration/callback/resumeGate';
@@ -15,13 +15,6 @@ import { FakeResponse, outcome, SERVICE } from './webhook';
 const OWN = 'http://127.0.0.1:5678';
 const PUBLIC = 'https://n8n.test';
 const WATCHER_PATH = '/webhook-waiting/13/callback';
-
-beforeAll(() => nock.disableNetConnect());
-afterEach(() => nock.cleanAll());
-afterAll(() => {
-	nock.enableNetConnect();
-	nock.restore();
-});
 
 const waiting = (taskId: string, itemIndex = 0) =>
 	pendingItem({ taskId, state: 'PENDING', record: { taskId } }, itemIndex);

@@ -1,4 +1,4 @@
-import nock from 'nock';
+import nock from '../../nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import {
@@ -44,16 +44,13 @@ const deliver = (callback: Callback = {}) => deliverTo({ node, ...callback });
 const service = (record: object = RECORD, status = 200) =>
 	nock(SERVICE).get('/api/generate/task-1').reply(status, record);
 
-beforeAll(() => nock.disableNetConnect());
 beforeEach(() => {
 	fakeTime();
 	node = `trigger-${++tests}`;
 });
 afterEach(() => {
 	jest.useRealTimers();
-	nock.cleanAll();
 });
-afterAll(() => nock.restore());
 
 it("waits where n8n's engine v2 runs the workflow, which would start it for each callback", async () => {
 	const settings = { engineType: 'v2' } as const;

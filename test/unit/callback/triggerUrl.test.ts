@@ -1,5 +1,5 @@
 import type { INode, WorkflowExecuteMode } from 'n8n-workflow';
-import nock from 'nock';
+import nock from '../../nock';
 
 import {
 	isRegistered,
@@ -157,8 +157,6 @@ describe('a worker of queue mode, which has no static data of the workflow', () 
 	});
 
 	describe('in a run by hand, whose workflow may not be published', () => {
-		afterEach(() => nock.cleanAll());
-
 		/** n8n's answer at the address of a trigger, with the methods that it has a webhook for. */
 		const n8n = (webhookId: string, methods: string) =>
 			nock('https://n8n.test', { reqheaders: { origin: 'https://n8n.test' } })

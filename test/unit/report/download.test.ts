@@ -1,5 +1,5 @@
 import { FileTooLargeError } from 'n8n-core';
-import nock from 'nock';
+import nock from '../../nock';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
@@ -25,10 +25,6 @@ const host = (
 	body: Buffer = PNG,
 	headers: Record<string, string> = { 'content-type': 'image/png' },
 ) => nock(HOST).get(/.*/).reply(200, body, headers);
-
-beforeAll(() => nock.disableNetConnect());
-afterEach(() => nock.cleanAll());
-afterAll(() => nock.restore());
 
 it('a result is readable to the last byte', async () => {
 	host();

@@ -1,5 +1,5 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
-import nock from 'nock';
+import nock from '../../nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { runWatchOperation } from '../../../nodes/MediaGeneration/run/watchRun';
@@ -20,13 +20,6 @@ import { caught, FakeClock } from '../support';
 const SERVICE = 'https://api.example.com';
 const NOW = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
-
-beforeAll(() => nock.disableNetConnect());
-afterEach(() => nock.cleanAll());
-afterAll(() => {
-	nock.enableNetConnect();
-	nock.restore();
-});
 
 const base = {
 	version: 1,

@@ -1,6 +1,6 @@
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import nock from 'nock';
+import nock from '../../nock';
 
 import type { ServiceClient } from '../../../nodes/MediaGeneration/service/client';
 import { connect } from '../../../nodes/MediaGeneration/service/connect';
@@ -19,12 +19,7 @@ async function clientOf(baseUrl = HOST, signal?: AbortSignal): Promise<ServiceCl
 
 const TASK = { model: 'vendor/model', input: { prompt: 'A lighthouse' } };
 
-beforeAll(() => nock.disableNetConnect());
-afterEach(() => {
-	nock.cleanAll();
-	nock.enableNetConnect('127.0.0.1');
-});
-afterAll(() => nock.restore());
+afterEach(() => nock.enableNetConnect('127.0.0.1'));
 
 describe('a request', () => {
 	const asOurs = { reqheaders: { authorization: `Bearer ${API_KEY}` } };
