@@ -47,7 +47,8 @@ export function readHeapSnapshot(file: Buffer): HeapSnapshot {
 	const edgeCountOf = nodeColumn('edge_count');
 	const edgeTypeOf = edgeColumn('type');
 	const edgeNameOf = edgeColumn('name_or_index');
-	const targetOf = (edge: number) => edgeColumn('to_node')(edge) / nodeWidth;
+	const offsetOf = edgeColumn('to_node');
+	const targetOf = (edge: number) => offsetOf(edge) / nodeWidth;
 	const WEAK = meta.edge_types[0].indexOf('weak');
 	const INTERNAL = meta.edge_types[0].indexOf('internal');
 	const [CODE, CLOSURE] = ['code', 'closure'].map((type) => meta.node_types[0].indexOf(type));
