@@ -5,7 +5,7 @@ import autocannon from 'autocannon';
 import type { INode } from 'n8n-workflow';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { Cluster, missingForQueueMode } from '../e2e/cluster';
+import { type Cluster, missingForQueueMode } from '../e2e/cluster';
 import { inARow, node, Stage } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
 import type { Bench } from './bench';
@@ -51,14 +51,12 @@ async function measureSize(
 	{ quick }: BenchOptions,
 	log: Bench['log'],
 ): Promise<Row[]> {
-	const cluster = await Cluster.prepare();
-	let stage: Stage | undefined;
+	const stage = await Stage.openInQueueMode({ workers: size, webhooks: size });
 	try {
-		const open = (stage = await Stage.open(cluster.env));
-		await cluster.start(open.userFolder, size, size);
+		const { cluster } = stage;
 		const calls = quick ? QUICK.callbacks : CALLBACKS;
 		const runs = quick ? QUICK.suspended : SUSPENDED;
-		const cpu = () => cpuOf(open, cluster);
+		const cpu = () => cpuOf(stage, cluster);
 		const rows: Row[] = [];
 		const note = (
 			column: string,
@@ -90,14 +88,14 @@ async function measureSize(
 			);
 		};
 
-		const entrances = await openEntrances(open);
+		const entrances = await openEntrances(stage);
 		for (const { name, workflowId, path, isOurs } of entrances) {
 			const urls = cluster.webhooks.map(({ url }) =>
-				isOurs ? callbackAddress(url + path, open.service.apiKey) : url + path,
+				isOurs ? callbackAddress(url + path, stage.service.apiKey) : url + path,
 			);
 			const call = async (count: number) => {
 				const startedAt = performance.now();
-				const tasks = open.finishedTasks(count);
+				const tasks = stage.finishedTasks(count);
 				await Promise.all(
 					urls.map(async (url, index) => {
 						const own = tasks.filter((_, at) => at % urls.length === index);
@@ -114,10 +112,10 @@ async function measureSize(
 			note(name, 'A callback', calls, before, cpu(), perSecond);
 		}
 
-		const suspended = await openSuspended(open);
-		await runSuspended(open, cluster, suspended, 2 * size);
+		const suspended = await openSuspended(stage);
+		await runSuspended(stage, cluster, suspended, 2 * size);
 		const before = cpu();
-		const perSecond = await runSuspended(open, cluster, suspended, runs);
+		const perSecond = await runSuspended(stage, cluster, suspended, runs);
 		note('ours', 'A suspended run', runs, before, cpu(), perSecond);
 		const stored = storedBytes(cluster);
 		rows.push({
@@ -128,9 +126,7 @@ async function measureSize(
 		});
 		return rows;
 	} finally {
-		// First those that write into the folder which the stage removes.
-		await cluster.close();
-		await stage?.close();
+		await stage.close();
 	}
 }
 

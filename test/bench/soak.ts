@@ -2,10 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { linearRegression, median } from 'simple-statistics';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { Cluster, missingForQueueMode } from '../e2e/cluster';
+import { missingForQueueMode } from '../e2e/cluster';
 import { Collector } from '../e2e/collector';
 import { Stage } from '../e2e/stage';
-import type { N8nProcess } from '../n8n/process';
 import { finish, oursFor } from './batch';
 import type { Bench } from './bench';
 import { callOneByOne, finishedTasks } from './callback';
@@ -36,29 +35,23 @@ export async function measureSoak(
 	if (options.minutes < WARM_MINUTES + 3) {
 		throw new Error(`The soak takes ${WARM_MINUTES + 3} minutes at least.`);
 	}
-	const cluster = await Cluster.prepare();
-	Object.assign(cluster.env, MONITORED);
+	const stage = await Stage.openInQueueMode({ env: MONITORED, workers: 1, webhooks: 1 });
 	const collector = await Collector.open();
-	let stage: Stage | undefined;
 	try {
-		stage = await Stage.open(cluster.env);
-		await cluster.start(stage.userFolder, 1, 1);
-		const bench = { stage, usage: new Usage(stage.n8n.pid), options, log };
-		return await soak(bench, cluster, collector);
+		return await soak({ stage, usage: new Usage(stage.n8n.pid), options, log }, collector);
 	} finally {
 		collector.close();
-		// First those that write into the folder which the stage removes.
-		await cluster.close();
-		await stage?.close();
+		await stage.close();
 	}
 }
 
-async function soak(bench: Bench, cluster: Cluster, collector: Collector) {
+async function soak(bench: Bench, collector: Collector) {
 	const { stage, options, log } = bench;
+	const { cluster } = stage;
 	const processes = {
 		'main process': stage.n8n,
-		'webhook processor': one(cluster.webhooks),
-		worker: one(cluster.workers),
+		'webhook processor': stage.receiver,
+		worker: stage.runner,
 	};
 	const inEach = async <T>(ask: (pid: number) => Promise<T>): Promise<Record<string, T>> => {
 		const answers: Record<string, T> = {};
@@ -69,7 +62,7 @@ async function soak(bench: Bench, cluster: Cluster, collector: Collector) {
 		(await heapOf(pid)).bytesKeptBy((path) => path.includes('n8n-nodes-media-generation/dist'));
 
 	const [ours] = await openEntrances(stage);
-	const url = callbackAddress(processes['webhook processor'].url + ours.path, stage.service.apiKey);
+	const url = callbackAddress(stage.webhookUrl + ours.path, stage.service.apiKey);
 	const batch = await stage.client.createWorkflow(oursFor(bench, collector, BATCH));
 	const minutes: SoakMinute[] = [];
 	let ownBefore: Record<string, number> = {};
@@ -98,13 +91,6 @@ async function soak(bench: Bench, cluster: Cluster, collector: Collector) {
 		await sleep(Math.max(0, endsAt - performance.now()));
 	}
 	return { rows: rowsOf(minutes, ownBefore, await inEach(ownBytes)), minutes };
-}
-
-/** @throws where there is none */
-function one(processes: readonly N8nProcess[]): N8nProcess {
-	const [first] = processes;
-	if (first === undefined) throw new Error('A process of the cluster is missing.');
-	return first;
 }
 
 function rowsOf(
