@@ -11,7 +11,7 @@ import { echo, sentInput } from './requestInput';
 import { mayHaveBeenTaken, maySendAgain } from './sendAgain';
 import { StopGrace } from './stopGrace';
 import { notePause, pauseLeft } from './storedCreates';
-import { type CreatePlan, referenceOf } from '../plan/itemPlan';
+import { type CreatePlan, isFollowed, referenceOf } from '../plan/itemPlan';
 
 /** So often in a row a connection may fail before an item is given up. */
 const MAX_UNREACHABLE = 4;
@@ -68,7 +68,7 @@ export class TaskCreator {
 			}
 			const sent = await attempt(async () => await this.send(item));
 			if ('value' in sent) {
-				this.account.accepted(ticket, item.completion === 'poll');
+				this.account.accepted(ticket, isFollowed(item));
 				return sent.value;
 			}
 			const { error } = sent;

@@ -54,3 +54,6 @@ export function referenceOf({ reference }: ItemPlan): IDataObject {
 export function createsIn(items: ReadonlyArray<ItemPlan | ItemError>): CreatePlan[] {
 	return items.filter((item): item is CreatePlan => 'kind' in item && item.kind === 'create');
 }
+
+/** Whether the run waits for the task, and so learns when it ends. */
+export const isFollowed = ({ completion }: CreatePlan): boolean => completion === 'poll';

@@ -3,7 +3,13 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import type { CreateQueue } from '../create/createQueue';
 import type { TaskCreator } from '../create/createTask';
 import type { Journal, SentTask } from '../create/journal';
-import { type CreatePlan, type ItemPlan, type ReadPlan, referenceOf } from '../plan/itemPlan';
+import {
+	type CreatePlan,
+	isFollowed,
+	type ItemPlan,
+	type ReadPlan,
+	referenceOf,
+} from '../plan/itemPlan';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { taskJson } from '../report/items';
 import { explainRead, failedTask, ofTask, pendingJson } from '../report/outcome';
@@ -106,7 +112,7 @@ export class ItemRun {
 		const { journal, queue, pace, clock } = this.parts;
 		const earlier = journal.find(item);
 		if (earlier === undefined || earlier === 'sent') return undefined;
-		if (item.completion === 'poll') queue.adopt();
+		if (isFollowed(item)) queue.adopt();
 		const deadline = clock.now() + item.timeoutMs;
 		return await this.follow(item, earlier, { firstReadAt: pace.requestSlot(), deadline });
 	}
@@ -124,7 +130,7 @@ export class ItemRun {
 		const brought = await attempt(async () => await this.bring(item, task, times));
 		// First, so that no other item gets the place.
 		if ('error' in brought) this.parts.stopCreating();
-		if (item.completion === 'poll') this.parts.queue.finished(times.createdAt);
+		if (isFollowed(item)) this.parts.queue.finished(times.createdAt);
 		if ('value' in brought) return brought.value;
 		const { taskId, sent, record } = task;
 		throw ofTask(brought.error, taskId, { ...pendingJson(taskId, sent), record });
