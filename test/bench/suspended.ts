@@ -9,7 +9,7 @@ import { inARow, node, type Stage } from '../e2e/stage';
 import type { Bench } from './bench';
 import { type Row, type Sample, sampleOf } from './results';
 
-const EXECUTIONS = 1_000;
+const EXECUTIONS = 300;
 const QUICK_EXECUTIONS = 30;
 
 /** Resumed one after the other, for the time that one takes; the others go side by side. */
@@ -39,7 +39,7 @@ export async function measureSuspended(bench: Bench): Promise<Row[]> {
 	const count = bench.options.quick ? QUICK_EXECUTIONS : EXECUTIONS;
 	const collector = await Collector.open();
 	try {
-		// Long runs of which each has its own thousand: once is enough.
+		// Long runs of which each has hundreds of executions: once is enough.
 		const ours = await measure(bench, collector, count, 'ours', await oursBehind(bench));
 		const peer = await measure(bench, collector, count, 'the Wait node', await waitBehind(bench));
 		const row = (
