@@ -10,7 +10,7 @@ import type { Journal, SentTask } from './journal';
 import { echo, sentInput } from './requestInput';
 import { mayHaveBeenTaken, maySendAgain } from './sendAgain';
 import { StopGrace } from './stopGrace';
-import { notePause, pauseLeft } from './storedCreates';
+import { notePause, pauseLeft } from './journalStore';
 import { type CreatePlan, isFollowed, referenceOf } from '../plan/itemPlan';
 
 /** So often in a row a connection may fail before an item is given up. */

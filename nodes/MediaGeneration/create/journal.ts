@@ -5,7 +5,7 @@ import { ItemFile } from '../plan/itemFile';
 import { type CreatePlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTask } from '../service/client';
 import { isRecord, without } from '../shared/json';
-import { createsOf, type StoredCreate, type StoredCreates, storedCreates } from './storedCreates';
+import { createsOf, type StoredCreate, type StoredCreates, storedCreates } from './journalStore';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };

@@ -7,7 +7,7 @@ import { TaskCreator } from '../create/createTask';
 import { Journal } from '../create/journal';
 import { echo } from '../create/requestInput';
 import { type ItemPlan, referenceOf } from '../plan/itemPlan';
-import { planRun, type RunPlan } from '../plan/plan';
+import { planRun, type RunPlan } from '../plan/planRun';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
 import { describeStop, goesOn, stoppingItem } from '../report/failures';

@@ -3,7 +3,7 @@ import type { IExecuteFunctions, INodeExecutionData, NodeExecutionHint } from 'n
 import { echo } from '../create/requestInput';
 import { knownCostUsd } from '../plan/budget';
 import { type CreatePlan, createsIn, referenceOf } from '../plan/itemPlan';
-import type { RunPlan } from '../plan/plan';
+import type { RunPlan } from '../plan/planRun';
 import { ItemError } from '../shared/itemError';
 import { count, showHints, warnOfSize } from './runHints';
 

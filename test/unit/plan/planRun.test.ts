@@ -3,7 +3,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan, ItemPlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
-import { planRun } from '../../../nodes/MediaGeneration/plan/plan';
+import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { API_KEY, executeContext, type TestWorkflow } from '../../workflow/engine';
