@@ -149,16 +149,42 @@ async function measureOnce(
 		const tasks = finishedTasks(bench, oneByOne);
 		note(entrance.name, 'accepted', await callAndStart(bench, entrance, tasks));
 	}
-	note('Ours', 'duplicate', await callOneByOne(bench, ours.url, again(oneByOne), 200));
-	note('Ours', 'refused', await callOneByOne(bench, refused.ours, again(oneByOne), 401));
-	note('Least', 'refused', await callOneByOne(bench, refused.least, again(oneByOne), 401));
+	const nothingStarted: Array<{ who: string; kind: Kind; url: string; status: number }> = [
+		{ who: 'Ours', kind: 'duplicate', url: ours.url, status: 200 },
+		{ who: 'Ours', kind: 'refused', url: refused.ours, status: 401 },
+		{ who: 'Least', kind: 'refused', url: refused.least, status: 401 },
+	];
+	// In turn: a machine that is slower for a while is slower for all of them.
+	const answers: Figures = new Map();
+	for (let call = 0; call < oneByOne; call++) {
+		for (const { who, kind, url, status } of nothingStarted) {
+			add(answers, key(remembered, who, kind, 'answer'), await callOnce(url, first, status));
+		}
+	}
+	for (const [name, ms] of answers) add(figures, name, median(ms));
 	for (const { name, url, workflowId } of inTurn) {
 		const tasks = finishedTasks(bench, atOnce);
-		noteRate(name, 'accepted', await callAtOnce(bench, url, tasks, 200, workflowId));
+		const { perSecond } = await callAtOnce(bench, url, tasks, 200, workflowId);
+		noteRate(name, 'accepted', perSecond);
 	}
-	noteRate('Ours', 'duplicate', await callAtOnce(bench, ours.url, again(atOnce), 200));
-	noteRate('Ours', 'refused', await callAtOnce(bench, refused.ours, again(atOnce), 401));
-	noteRate('Least', 'refused', await callAtOnce(bench, refused.least, again(atOnce), 401));
+	for (const { who, kind, url, status } of nothingStarted) {
+		const { perSecond, cpuMs } = await callAtOnce(bench, url, again(atOnce), status);
+		noteRate(who, kind, perSecond);
+		add(figures, key(remembered, who, kind, 'cpu'), cpuMs);
+	}
+}
+
+/** @returns milliseconds until the answer @throws where it is not the one that was to come */
+async function callOnce(url: string, taskId: string, status: number): Promise<number> {
+	const startedAt = performance.now();
+	const response = await fetch(url, {
+		method: 'POST',
+		headers: { 'content-type': 'application/json' },
+		body: JSON.stringify({ taskId }),
+	});
+	await response.arrayBuffer();
+	if (response.status !== status) throw new Error(`${url} answered ${response.status}.`);
+	return performance.now() - startedAt;
 }
 
 /** As many tasks that are finished, and whose callbacks nobody has delivered. */
@@ -184,15 +210,7 @@ export async function callOneByOne(
 	const answers: number[] = [];
 	for (const taskId of taskIds) {
 		sentAt.set(taskId, Date.now());
-		const start = performance.now();
-		const response = await fetch(url, {
-			method: 'POST',
-			headers: { 'content-type': 'application/json' },
-			body: JSON.stringify({ taskId }),
-		});
-		await response.arrayBuffer();
-		answers.push(performance.now() - start);
-		if (response.status !== status) throw new Error(`${url} answered ${response.status}.`);
+		answers.push(await callOnce(url, taskId, status));
 		await sleep(pauseMs);
 	}
 	await usage.quiet();
@@ -248,7 +266,6 @@ export function callbacksAtOnce(url: string, taskIds: string[]): autocannon.Opti
  * Calls over several connections at once.
  *
  * @param workflowId where each call starts the workflow: then it counts when the last one has ended
- * @returns calls a second
  */
 async function callAtOnce(
 	{ stage: { client }, usage }: Bench,
@@ -256,8 +273,9 @@ async function callAtOnce(
 	taskIds: string[],
 	status: number,
 	workflowId?: string,
-): Promise<number> {
+): Promise<{ perSecond: number; cpuMs: number }> {
 	await usage.quiet();
+	const cpu = usage.cpuMs();
 	const options = callbacksAtOnce(url, taskIds);
 	const startedAt = Date.now();
 	let endedAt = startedAt;
@@ -274,12 +292,13 @@ async function callAtOnce(
 	if (answered !== taskIds.length) {
 		throw new Error(`Of ${taskIds.length} calls ${answered} were answered ${status}.`);
 	}
+	await usage.quiet();
+	const cpuMs = (usage.cpuMs() - cpu) / taskIds.length;
 	if (workflowId !== undefined) {
-		await usage.quiet();
 		const executions = (await client.listExecutions({ workflowId })).slice(0, taskIds.length);
 		endedAt = max(executions.map(({ stoppedAt = '' }) => Date.parse(stoppedAt)));
 	}
-	return taskIds.length / ((endedAt - startedAt) / 1000);
+	return { perSecond: taskIds.length / ((endedAt - startedAt) / 1000), cpuMs };
 }
 
 const key = (...parts: Array<string | number>) => parts.join(' ');
