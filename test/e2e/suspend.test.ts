@@ -159,3 +159,30 @@ testSuspended('past the timeout the items leave with what is known of them', asy
 		['SUCCESS', undefined],
 	]);
 });
+
+testSuspended(
+	'a batch that was too slow for polling is suspended by a retry with the changed workflow, and is paid for once',
+	async () => {
+		const { client, service } = stage;
+		const polled = await client.waitForExecution(
+			await stage.startImages(Array<IDataObject>(3).fill({ latencyMs: 15_000 }), { timeout: 4 }),
+		);
+		expect(polled.status).toBe('error');
+		const { nodes } = await client.getWorkflow(polled.workflowId);
+		for (const { name, parameters } of nodes) {
+			if (name !== 'Media') continue;
+			parameters.completion = 'suspend';
+			parameters.options = { ...(parameters.options as IDataObject), timeout: 600 };
+		}
+		await client.updateWorkflow(polled.workflowId, { nodes });
+		const retried = await client.waitForExecution(
+			await client.retryExecution(polled.id, true),
+			150_000,
+		);
+		expect(media(retried).map(({ json }) => [json.taskId, json.state])).toEqual(
+			[...service.tasks.keys()].map((taskId) => [taskId, 'SUCCESS']),
+		);
+		expect(service.tasks.size).toBe(3);
+	},
+	200_000,
+);

@@ -2,7 +2,7 @@ import { createHash } from 'crypto';
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { ItemFile } from '../plan/itemFile';
-import { type CreatePlan, referenceOf } from '../plan/itemPlan';
+import { type Completion, type CreatePlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTask } from '../service/client';
 import { isRecord, without } from '../shared/json';
 import { createsOf, type StoredCreate, type StoredCreates, storedCreates } from './journalStore';
@@ -19,7 +19,8 @@ export type JournalEntry = SentTask | 'sent';
  *
  * Within one execution a run of the node (there are many in a loop) and an item are the task, whatever the
  * expressions of the item give this time. A retry from the list is another execution: there an entry belongs to the
- * request as it was planned, since a prompt that was changed meanwhile is meant as another task.
+ * request as it was planned, since a prompt that was changed meanwhile is meant as another task. How it is waited for
+ * may be changed: it stays the same task.
  */
 export class Journal {
 	private readonly runs: StoredCreates;
@@ -116,8 +117,7 @@ export class Journal {
 
 	private createOf(item: CreatePlan): StoredCreate | undefined {
 		const creates = this.creates(item.itemIndex);
-		const isSame = ({ digest }: StoredCreate) =>
-			digest === requestDigest(item) || digest === digestByField(item);
+		const isSame = ({ digest }: StoredCreate) => digestsOf(item).includes(digest);
 		const isOwn = (create: StoredCreate) =>
 			create.execution === this.execution && (!this.isTool || isSame(create));
 		return creates.find(isOwn) ?? creates.findLast(isSame);
@@ -140,6 +140,20 @@ function requestDigest({ model, input, completion }: CreatePlan): string {
 	return digestOf(model, input, null, completion);
 }
 
+/**
+ * All digests by which the item's task may stand there: however it was to be waited for. That may be changed for the
+ * retry, and whatever is chosen, the task can be waited for so: a callback that it has not is made up for.
+ */
+function digestsOf(item: CreatePlan): Array<string | undefined> {
+	return COMPLETIONS.flatMap((completion) => {
+		const other = { ...item, completion };
+		return [requestDigest(other), digestByField(other)];
+	});
+}
+
+/** One for each callback that a request may ask for. */
+const COMPLETIONS: Completion[] = ['poll', 'suspend', 'trigger'];
+
 /** How 0.1.0 knew a request with a reference image: by the field of the item, and not by the file in it. */
 function digestByField({ model, input, completion }: CreatePlan): string | undefined {
 	const entry = Object.entries(input).find(([, value]) => value instanceof ItemFile);
@@ -154,7 +168,6 @@ function digestOf(
 	image: IDataObject | null,
 	completion: string,
 ) {
-	// To be waited for or not is the same task: only a callback makes it another.
 	const callback = completion === 'trigger' || completion === 'suspend' ? completion : null;
 	const request = JSON.stringify([model, input, image, callback]);
 	return createHash('sha256').update(request).digest('hex').slice(0, 16);

@@ -168,7 +168,6 @@ describe('a retry from the list of executions', () => {
 		['another model', { model: 'vendor/other' }],
 		['another item', { itemIndex: 1 }],
 		['another picture', { input: { prompt: 'A lighthouse', image_url: file('other') } }],
-		['another address to call back', { completion: 'trigger' as const }],
 	])('takes %s for another task', (_what, change) => {
 		const context = contextOf();
 		const input = { prompt: 'A lighthouse', image_url: file('one') };
@@ -199,15 +198,26 @@ describe('a retry from the list of executions', () => {
 	});
 
 	it.each([
-		['completion without a callback', { completion: 'return' as const }],
 		['timeout', { timeoutMs: 1000 }],
 		['poll interval', { pollIntervalMs: 5000 }],
 		['output', { output: { download: true, split: true, binaryField: 'x' } }],
 	])('takes another %s for the same task', (_what, change) => {
 		const context = contextOf();
 		new Journal(context).created(plan(), task());
-		expect(new Journal(context).find(plan(change))).toMatchObject(task());
+		expect(new Journal(retried(context)).find(plan(change))).toMatchObject(task());
 	});
+
+	const completions = ['poll', 'suspend', 'trigger', 'return'] as const;
+	it.each(completions.flatMap((one) => completions.map((other) => [one, other] as const)))(
+		'takes a task for the same that was waited for by %s and is now by %s',
+		(first, second) => {
+			const context = contextOf();
+			const input = { prompt: 'A lighthouse', image_url: file('one') };
+			new Journal(context).created(plan({ input, completion: first }), task());
+			const journal = new Journal(retried(context));
+			expect(journal.find(plan({ input, completion: second }))).toMatchObject(task());
+		},
+	);
 });
 
 describe("an agent's tool", () => {
