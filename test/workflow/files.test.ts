@@ -1,7 +1,9 @@
 import { BinaryDataService } from 'n8n-core';
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { startWorkflow } from './engine';
 import { field, stage } from './support';
+import { passTime, settle } from './time';
 
 const on = stage();
 
@@ -203,3 +205,34 @@ describe('a dry run', () => {
 		expect(JSON.stringify(run.data.executionData?.contextData ?? {})).not.toContain('digest');
 	});
 });
+
+it.each(['poll', 'suspend'])(
+	'are nowhere kept with what waits (%s), though the service repeats them in its answers',
+	async (completion) => {
+		on.service.configure({ createShape: 'record', latencyMs: 600_000, callbackLost: true });
+		const photo = 'a'.repeat(9000);
+		const items = [{ json: {}, binary: { data: binary(photo) } }];
+		const stored: unknown[] = [];
+		const { execution, result } = startWorkflow(
+			on.workflow(node(files(['frame', 'data']), { completion }), items),
+			'trigger',
+			{
+				executeWorkflow: async (_workflow, _data, { inputData }) => {
+					stored.push(inputData);
+					return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
+				},
+			},
+		);
+		while (on.requests('GET').length === 0) {
+			await settle();
+			await jest.advanceTimersToNextTimerAsync();
+		}
+		await settle();
+		execution.cancel();
+		const { run } = await passTime(result);
+		const { contextData } = run.data.executionData ?? {};
+		const text = JSON.stringify([contextData, stored]);
+		expect(text).toContain('data:image/png;base64,YWFh');
+		expect(text.length).toBeLessThan(4000);
+	},
+);

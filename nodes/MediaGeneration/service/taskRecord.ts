@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { cutDataUris } from '../shared/dataUri';
 import { isRecord, toNumber } from '../shared/json';
 import { ServiceError } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
@@ -8,7 +9,7 @@ interface RecordBase {
 	taskId: string;
 	/** Credits charged, or null where the service did not say. */
 	creditsConsumed: number | null;
-	/** The service's record as received, with whatever else it says. */
+	/** The service's record as received, with whatever else it says; long data URIs are cut but for the results. */
 	record: IDataObject;
 }
 
@@ -114,7 +115,9 @@ export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
 				"The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
 		});
 	}
-	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record: body };
+	// At once: what was sent along would be held for as long as the task is waited for, and stored with what waits.
+	const record = cutDataUris(body, 'resultUrls');
+	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record };
 	switch (state) {
 		case 'SUCCESS':
 			return { ...base, state, resultUrls: readUrls(source.resultUrls) };

@@ -10,18 +10,22 @@ const MAX_DEPTH = 32;
 /**
  * Cuts long data URIs, wherever they stand: pictures that were sent along come back in the service's records.
  *
+ * @param whole the name of a field that is left as it is
  * @returns a copy where something was cut, otherwise the value itself
  */
-export function cutDataUris<T>(value: T): T {
-	return cut(value, 0) as T;
+export function cutDataUris<T>(value: T, whole?: string): T {
+	return cut(value, whole, 0) as T;
 }
 
-function cut(value: unknown, depth: number): unknown {
+function cut(value: unknown, whole: string | undefined, depth: number): unknown {
 	if (typeof value === 'string') return cutDataUri(value);
 	if (typeof value !== 'object' || value === null || 'toJSON' in value) return value;
 	if (depth >= MAX_DEPTH) return value;
 	const before: Array<[string, unknown]> = Object.entries(value);
-	const after = before.map(([name, entry]): [string, unknown] => [name, cut(entry, depth + 1)]);
+	const after = before.map(([name, entry]): [string, unknown] => [
+		name,
+		name === whole ? entry : cut(entry, whole, depth + 1),
+	]);
 	if (after.every(([, entry], index) => entry === before[index]?.[1])) return value;
 	return Array.isArray(value) ? after.map(([, entry]) => entry) : Object.fromEntries(after);
 }

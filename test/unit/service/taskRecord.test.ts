@@ -50,6 +50,15 @@ describe('a record', () => {
 		expect(parseTaskRecord('t', body).record).toBe(body);
 	});
 
+	it('loses long data URIs that were sent along, and keeps those that are results', () => {
+		const picture = `data:image/png;base64,${'A'.repeat(9000)}`;
+		const body = { data: { state: 'SUCCESS', resultUrls: [picture], input: { frame: picture } } };
+		const task = parseTaskRecord('t', body);
+		expect(task).toMatchObject({ resultUrls: [picture] });
+		expect(JSON.stringify(task.record)).toContain('(9022 characters)');
+		expect(parseTaskRecord('t', task.record)).toMatchObject({ resultUrls: [picture] });
+	});
+
 	it('keeps the id it was asked for, whatever it says itself', () => {
 		expect(parseTaskRecord('asked', { state: 'PENDING', taskId: 'other' }).taskId).toBe('asked');
 	});
