@@ -99,6 +99,16 @@ test.each([
 	expect(good?.binary?.data).toMatchObject({ mimeType: 'image/png' });
 });
 
+test('a result of which nothing comes for a minute is an error of its item, and ends no run', async () => {
+	const [bad, good] = await run({ mediaStalls: true }, {});
+	expect(bad?.json).toMatchObject({
+		state: 'SUCCESS',
+		resultUrls: [expect.stringContaining('http')],
+		error: expect.stringContaining('broke off'),
+	});
+	expect(good?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+}, 120_000);
+
 needing('databaseLimit', 'Files in the database').test(
 	"a result that is too large for n8n's database names n8n's setting",
 	async () => {

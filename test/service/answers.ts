@@ -54,6 +54,21 @@ export function cutShort(
 	return reply;
 }
 
+/** Announces `length` bytes, sends fewer, and leaves the connection open until the service closes. */
+export function stall(
+	reply: FastifyReply,
+	type: string,
+	body: Buffer,
+	length: number,
+	closing: AbortSignal,
+): FastifyReply {
+	reply.hijack();
+	reply.raw.writeHead(200, { 'content-type': type, 'content-length': length });
+	reply.raw.write(body);
+	closing.addEventListener('abort', () => reply.raw.destroy(), { once: true });
+	return reply;
+}
+
 /** Holds an answer back; false where the service closed meanwhile, so that none is to be given. */
 export async function holdBack(
 	value: Milliseconds | undefined,

@@ -179,6 +179,21 @@ describe('switches of the media', () => {
 		expect((await download(picture({ simulate: { mediaEmpty: true } }))).length).toBe(0);
 	});
 
+	it('mediaStalls: stands still in the middle', async () => {
+		const response = await fetch(picture({ simulate: { mediaStalls: true } }));
+		const reader = response.body?.getReader();
+		let received = 0;
+		const read = async () => {
+			for (let part; !(part = await reader?.read())?.done;) received += part?.value?.length ?? 0;
+			return 'ended';
+		};
+		const still = new Promise((resolve) => setTimeout(() => resolve('still'), 300));
+		expect(await Promise.race([read(), still])).toBe('still');
+		const length = Number(response.headers.get('content-length'));
+		expect(received).toBe(Math.floor(length / 2));
+		await reader?.cancel();
+	});
+
 	it('mediaTruncated: ends before its Content-Length', async () => {
 		const response = await fetch(picture({ simulate: { mediaTruncated: true } }));
 		expect(response.status).toBe(200);

@@ -93,6 +93,8 @@ export interface Settings {
 	mediaHtml?: boolean;
 	/** The body is shorter than its `Content-Length`. */
 	mediaTruncated?: boolean;
+	/** Half of the body comes, and then nothing more, though the connection stays. */
+	mediaStalls?: boolean;
 	mediaEmpty?: boolean;
 }
 
@@ -186,6 +188,7 @@ const SWITCHES: Readonly<Record<keyof Settings, Check>> = {
 	mediaType: text,
 	mediaHtml: flag,
 	mediaTruncated: flag,
+	mediaStalls: flag,
 	mediaEmpty: flag,
 };
 

@@ -1,8 +1,10 @@
 import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
 import { attempt } from '../shared/attempt';
+import { type Clock, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/requestError';
+import { unlessStill } from './unlessStill';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
 export const DOWNLOADS_AT_ONCE = 10;
@@ -12,7 +14,7 @@ export type Downloads = IBinaryData[];
 /** Far above any picture or clip, and below what fills a disk overnight. */
 export const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
 
-/** Until the media host begins its answer; the transfer itself may take longer. */
+/** Until the media host begins its answer, and until it goes on with it; the transfer as a whole may take longer. */
 const HOST_TIMEOUT_MS = 60_000;
 
 /** Types of media that services hand out, with the ending that their files get. */
@@ -39,6 +41,7 @@ interface ByteStream {
 	map(
 		each: (chunk: Uint8Array) => Uint8Array,
 	): Parameters<IExecuteFunctions['helpers']['prepareBinaryData']>[0] & { readableEnded?: boolean };
+	readonly readableEnded: boolean;
 	destroy(): void;
 }
 
@@ -55,19 +58,26 @@ interface StreamResponse {
  * @param urls the result URLs
  * @param taskId names the files whose URL does not
  * @param maxBytes the largest result that is taken
- * @throws ItemError where a host is down, answers with something else, or a result is too large
+ * @throws ItemError where a host is down, stands still, answers with something else, or a result is too large
  */
 export async function download(
 	context: IExecuteFunctions,
 	urls: readonly string[],
 	taskId: string,
 	maxBytes = MAX_DOWNLOAD_BYTES,
+	clock: Clock = systemClock,
 ): Promise<Downloads> {
 	const downloads: Downloads = [];
 	// One after the other: the tasks of a batch are already parallel.
 	for (const [index, url] of urls.entries()) {
 		downloads.push(
-			await downloadOne(context, url, urls.length === 1 ? taskId : `${taskId}_${index}`, maxBytes),
+			await downloadOne(
+				context,
+				url,
+				urls.length === 1 ? taskId : `${taskId}_${index}`,
+				maxBytes,
+				clock,
+			),
 		);
 	}
 	return downloads;
@@ -78,6 +88,7 @@ async function downloadOne(
 	url: string,
 	fallbackName: string,
 	maxBytes: number,
+	clock: Clock,
 ): Promise<IBinaryData> {
 	const { statusCode, headers, body } = await open(context, url);
 	const refuse = (what: string, next: string): never => {
@@ -108,12 +119,14 @@ async function downloadOne(
 		if (bytes > maxBytes) throw new ItemError(tooLarge);
 		return chunk;
 	});
-	const stored = await attempt(
+	const storing = attempt(
 		async () => await context.helpers.prepareBinaryData(counted, name, mimeType),
 	);
+	const progress = () => (body.readableEnded ? undefined : bytes);
+	const stored = await unlessStill(storing, progress, HOST_TIMEOUT_MS, clock);
 	if (bytes > maxBytes) return refuse(tooLarge, tooLargeNext);
-	if ('error' in stored) {
-		if (counted.readableEnded || isStorageFull(stored.error)) {
+	if (stored === undefined || 'error' in stored) {
+		if (stored && (counted.readableEnded || isStorageFull(stored.error))) {
 			return refuse(
 				`n8n could not keep the result of ${Math.ceil(bytes / 1024 ** 2)} MiB`,
 				explainStorage(stored.error),

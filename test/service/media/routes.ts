@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 
-import { cutShort, drop, holdBack, refuse } from '../answers';
+import { cutShort, drop, holdBack, refuse, stall } from '../answers';
 import { ServiceError } from '../errors';
 import type { RequestLog } from '../log';
 import { kindOf } from '../prices';
@@ -96,8 +96,9 @@ export function mediaRoutes(
 			return reply.send(Readable.from(bytes(SIGNATURES[kind], settings.mediaBytes)));
 		}
 		const content = await results.file(task, number);
-		if (!settings.mediaTruncated) return sendFile(request, reply, content);
 		const half = content.subarray(0, Math.floor(content.length / 2));
+		if (settings.mediaStalls) return stall(reply, type, half, content.length, closing);
+		if (!settings.mediaTruncated) return sendFile(request, reply, content);
 		return cutShort(reply, type, half, content.length);
 	});
 }

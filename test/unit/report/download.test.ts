@@ -6,6 +6,7 @@ import { pipeline, Readable } from 'node:stream';
 
 import { download } from '../../../nodes/MediaGeneration/report/download';
 import { API_KEY, executeContext } from '../../workflow/engine';
+import { FakeClock } from '../support';
 
 const HOST = 'https://media.example.com';
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
@@ -155,6 +156,44 @@ describe('what cannot be downloaded', () => {
 		await new Promise((resolve) => server.close(resolve));
 		nock.disableNetConnect();
 		expect(pulled).toBeLessThan(100);
+	});
+
+	/** A host that sends a little every so many seconds, and after a while nothing more; time passes as it is told. */
+	async function sluggish(seconds: number, times: number) {
+		const clock = new FakeClock();
+		let sent = 0;
+		const body = new Readable({ read: () => undefined });
+		clock.sleep = async (ms) => {
+			clock.pass(ms);
+			if (sent < times && clock.now() >= seconds * 1000 * sent) {
+				sent++;
+				body.push(PNG);
+			} else if (sent === times && times > 1) {
+				sent++;
+				body.push(null);
+			}
+			await new Promise((resolve) => setImmediate(resolve));
+		};
+		const host = context();
+		host.helpers.httpRequest = async () => ({ statusCode: 200, headers: {}, body });
+		const file = download(host, [`${HOST}/1.png`], 'task-1', undefined, clock);
+		return { file, body, clock };
+	}
+
+	it('a transfer that stands still for a minute is broken off', async () => {
+		const { file, body, clock } = await sluggish(0, 1);
+		await expect(file).rejects.toMatchObject({
+			message: `The download broke off after 8 bytes: ${HOST}/1.png`,
+			description: expect.stringContaining('paid for') as string,
+		});
+		expect(body.destroyed).toBe(true);
+		expect(clock.now()).toBeLessThan(90_000);
+	});
+
+	it('a slow transfer is not, however long it takes', async () => {
+		const { file, clock } = await sluggish(50, 10);
+		expect(await file).toHaveLength(1);
+		expect(clock.now()).toBeGreaterThan(400_000);
 	});
 
 	it('a file of exactly the limit is taken', async () => {
