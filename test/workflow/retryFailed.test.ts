@@ -151,6 +151,13 @@ describe('no other task is created', () => {
 		expect(on.creates).toHaveLength(1);
 	});
 
+	it('where the service bills failed tasks after all, in no try of n8n', async () => {
+		on.service.configure({ extraFields: { creditsConsumed: 8 } });
+		const ran = await on.run(imageNode({}, threeTries), prompts(unlucky('a', 9)));
+		expect(descriptionOf(ran)).toContain('charged 8 credits');
+		expect(on.creates).toHaveLength(1);
+	});
+
 	it('where it could not be awaited as long as the one that failed', async () => {
 		const item = unlucky('a', 9, { latencyMs: 11 * SECOND });
 		const { output } = await on.run(

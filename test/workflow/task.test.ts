@@ -137,6 +137,15 @@ describe('Wait', () => {
 		expect(Date.now() - startedAt).toBe(60_000);
 	});
 
+	it('says why it stops, and not of the tasks before that they took too long', async () => {
+		const unfinished = existing({ latencyMs: 3_600_000 });
+		const ran = await on.run(
+			taskNode('wait', { options: { ifSomeFail: 'stop' } }),
+			ids(unfinished, 'unknown'),
+		);
+		expect(ran.error?.message).toContain('knows no task unknown for this account');
+	});
+
 	it('lets a timed-out item out with what is known, where the node continues', async () => {
 		const taskId = existing({ latencyMs: 3_600_000 });
 		const { output } = await on.run(

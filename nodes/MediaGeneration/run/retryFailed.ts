@@ -44,15 +44,28 @@ export function retryOf({ retryFailed = 0 }: CreatePlan, failed: Failure): Retry
 				: "If it fails by chance, the option 'Retry Failed Tasks' creates it anew.";
 		throw failedTask(task, sent, why);
 	}
-	// A failed task is free (specification, section 7). Where the service says otherwise, so may the next one be.
-	if ((task.creditsConsumed ?? 0) > 0) {
-		const why = `It was not created anew, since the service says that it charged ${task.creditsConsumed} credits for it.`;
-		throw failedTask(task, sent, why);
-	}
+	checkFree(task, sent);
 	const at = failedAt + FIRST_PAUSE_MS * 2 ** (count - 1);
 	// What is given up half way is paid for, and not seen: another one gets as long as this one had.
 	const until = deadline - (failedAt - createdAt);
 	const late = "It was not created anew, since too little of 'Timeout' was left.";
 	if (at > until) throw failedTask(task, sent, late);
 	return { at, until, failure: failedTask(task, sent, 'It was not created anew in time.') };
+}
+
+/**
+ * A task of an earlier try of n8n failed: each try creates at least one anew.
+ *
+ * @throws ItemError where the service has charged for it
+ */
+export function atOnce(task: FailedTask, sent: IDataObject): Retry {
+	checkFree(task, sent);
+	return { at: -Infinity, until: Infinity, failure: failedTask(task, sent) };
+}
+
+/** A failed task is free (specification, section 7). Where the service says otherwise, so may the next one be. */
+function checkFree(task: FailedTask, sent: IDataObject): void {
+	if ((task.creditsConsumed ?? 0) <= 0) return;
+	const why = `It was not created anew, since the service says that it charged ${task.creditsConsumed} credits for it.`;
+	throw failedTask(task, sent, why);
 }

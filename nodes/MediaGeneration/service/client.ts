@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { cutDataUris } from '../shared/dataUri';
 import { isRecord } from '../shared/json';
 import { CallbackTokens } from './redactTokens';
 import { retryAfterMs } from './retryAfter';
@@ -39,12 +40,14 @@ export interface TaskRequest {
 
 export interface CreatedTask {
 	taskId: string;
-	/** The create response as received. */
+	/** The create response as received; long data URIs are cut. */
 	record: IDataObject;
 }
 
-/** Long, since a video's reference image travels in the body and a lost answer may be a paid task. */
+/** Long, since a lost answer may be a paid task. */
 const CREATE_TIMEOUT_MS = 120_000;
+/** A file that travels in the body gets its time besides, also on a slow line: the timeout counts the sending, too. */
+const LEAST_BYTES_PER_MS = 100;
 const READ_TIMEOUT_MS = 30_000;
 
 /** From this length on a key stands nowhere by chance. */
@@ -82,14 +85,15 @@ export class ServiceClient {
 			method: 'POST',
 			path: '/api/generate',
 			body: { model, input, ...(webhookUrl !== undefined && { webhook_url: webhookUrl }) },
-			timeoutMs: CREATE_TIMEOUT_MS,
+			timeoutMs: CREATE_TIMEOUT_MS + Math.floor(textLength(input) / LEAST_BYTES_PER_MS),
 		});
 		const record = this.parseJson(response);
 		const taskId = findTaskId(record);
 		if (!isRecord(record) || taskId === undefined) {
-			throw this.unexpected('The service accepted the task but named no task id', response);
+			// Its id may stand where nobody looks for it, and is the only way to a task that is paid for.
+			throw this.unexpected('The service accepted the task but named no task id', response, 500);
 		}
-		return { taskId, record };
+		return { taskId, record: cutDataUris(record) };
 	}
 
 	/**
@@ -153,8 +157,8 @@ export class ServiceClient {
 		}
 	}
 
-	private unexpected(message: string, response: HttpResponse): ServiceError {
-		const excerpt = findServiceMessage(this.clean(response.body))?.slice(0, 120);
+	private unexpected(message: string, response: HttpResponse, longest = 120): ServiceError {
+		const excerpt = findServiceMessage(this.clean(response.body))?.slice(0, longest);
 		return new ServiceError('unexpectedAnswer', message, {
 			description: `Check that the 'Base URL' of the credential is the address of the media generation service, and that no login page or proxy stands before it. The answer ${excerpt === undefined ? 'was empty' : `begins: ${excerpt}`}`,
 		});
@@ -184,4 +188,11 @@ function parsedJson(text: string): unknown {
 	} catch {
 		return undefined;
 	}
+}
+
+/** The characters of all texts in a value: nothing else makes a body long. */
+function textLength(value: unknown): number {
+	if (typeof value === 'string') return value.length;
+	if (typeof value !== 'object' || value === null) return 0;
+	return Object.values(value).reduce((sum: number, entry) => sum + textLength(entry), 0);
 }

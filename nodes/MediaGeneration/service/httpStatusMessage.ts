@@ -12,7 +12,7 @@ interface Explanation {
 export function explainStatus(statusCode: number, taskId: string | undefined): Explanation {
 	if (statusCode >= 300 && statusCode < 400) {
 		return {
-			kind: 'rejected',
+			kind: 'redirected',
 			what: `The service redirects to another address (HTTP ${statusCode})`,
 			next: "Enter the final address as the 'Base URL' of the credential. Redirects are not followed, so that the API key goes nowhere else.",
 		};

@@ -10,6 +10,8 @@ export type ServiceErrorKind =
 	| 'tooManyRequests'
 	/** The service did not accept the request as it is (other 4xx). */
 	| 'rejected'
+	/** The service, or a gateway before it, points at another address (3xx). */
+	| 'redirected'
 	/** The service, or a gateway before it, answered with a 5xx. */
 	| 'serviceDown'
 	/** It could not connect: the request certainly did not reach the service. */
@@ -73,6 +75,11 @@ export class ServiceError extends Error {
 			this.kind === 'unexpectedAnswer' ||
 			this.kind === 'unusableRecord'
 		);
+	}
+
+	/** Whether the answer says that the request was done, and where to see what came of it. */
+	get isSeeOther(): boolean {
+		return this.kind === 'redirected' && this.statusCode === 303;
 	}
 
 	/**

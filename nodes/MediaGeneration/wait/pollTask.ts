@@ -69,13 +69,17 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 		if (!(error instanceof ServiceError)) throw error;
 		if (isUnlucky(error, isOwn)) {
 			if (++unlucky >= MAX_UNLUCKY_ANSWERS) throw error;
-		} else if (!error.isTransient) throw error;
+		} else if (!isPassing(error, isOwn)) throw error;
 		lastError = error;
 		notBefore = Math.max(notBefore, clock.now() + (error.retryAfterMs ?? 0));
 		const backOff = Math.min(pollIntervalMs * 2 ** failures++, MAX_BACK_OFF_MS);
 		due = Math.max(notBefore, clock.now() + backOff);
 	}
 }
+
+/** Whether it may be another answer later on: also a redirect, where the service took the task at the same address. */
+const isPassing = ({ isTransient, kind }: ServiceError, isOwn: boolean) =>
+	isTransient || (isOwn && kind === 'redirected');
 
 /**
  * Whether an answer that is final as a rule may be a passing one: a record without a state; for a task that exists,

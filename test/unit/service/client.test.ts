@@ -38,6 +38,13 @@ describe('creating a task', () => {
 		]);
 	});
 
+	it('has more time with a file of 30 MB in it: it takes five minutes on a slow line', async () => {
+		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
+		const input = { prompt: 'A', frames: ['x'.repeat(30_000_000)] };
+		await client.createTask({ model: 'vendor/model', input });
+		expect(sent[0]?.timeoutMs).toBe(120_000 + 300_000);
+	});
+
 	it('names the callback address where there is one', async () => {
 		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
 		await client.createTask({ ...task, webhookUrl: 'https://n8n.example.com/webhook/x' });
@@ -63,6 +70,14 @@ describe('creating a task', () => {
 			kind: 'unexpectedAnswer',
 			message: expect.stringContaining(message) as string,
 			description: expect.stringContaining("'Base URL' of the credential") as string,
+		});
+	});
+
+	it('whose answer has the id where nobody looks shows enough of it to find the task', async () => {
+		const job = { created: '2026-01-01', queue: 'x'.repeat(200), uuid: 'paid-task-7' };
+		const { client } = clientThatGets(json({ status: 'ok', result: { job } }));
+		await expect(client.createTask(task)).rejects.toMatchObject({
+			description: expect.stringContaining('paid-task-7') as string,
 		});
 	});
 
@@ -149,7 +164,7 @@ describe('an answer with an error status', () => {
 		[500, 'serviceDown', 'not working at the moment'],
 		[502, 'serviceDown', 'not working at the moment'],
 		[503, 'serviceDown', 'not working at the moment'],
-		[302, 'rejected', 'redirects to another address'],
+		[302, 'redirected', 'redirects to another address'],
 	])('HTTP %d is of the kind %s', async (statusCode, kind, message) => {
 		expect(await errorOf({ statusCode })).toMatchObject({
 			kind,

@@ -276,6 +276,14 @@ it.each([true, false])("a firewall's page is no word of the API (own task: %s)",
 	expect(await result).toMatchObject({ state: 'SUCCESS' });
 });
 
+it('a redirect, such as to a page about maintenance, ends no wait for an own task', async () => {
+	const redirect = new ServiceError('redirected', 'HTTP 302', { statusCode: 302 });
+	const { result } = waiting([...times(9, redirect), 'SUCCESS'], { isOwn: true });
+	expect(await result).toMatchObject({ state: 'SUCCESS' });
+	const other = waiting([redirect, 'SUCCESS']);
+	await expect(other.result).rejects.toMatchObject({ kind: 'redirected' });
+});
+
 describe('a wait that nobody needs any more', () => {
 	it('is left before its next read', async () => {
 		let abandoned = false;
