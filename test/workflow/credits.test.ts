@@ -113,6 +113,25 @@ describe('the minimum', () => {
 		expect(descriptionOf(ran)).toContain("'Balance Field'");
 	});
 
+	it.each([undefined, null, ''])(
+		'whose expression gives %j is no minimum of 0',
+		async (minimum) => {
+			const ran = await on.run(creditsNode({ minimumBalance: '={{ $json.minimum }}' }), [
+				{ json: { ...(minimum !== undefined && { minimum }) } },
+			]);
+			expect(ran.error?.message).toBe("The expression in 'Minimum Balance' gives nothing");
+		},
+	);
+
+	it('that cannot be read is an error of its own item', async () => {
+		const minimumBalance = "={{ $json.minimum ?? $('No such node').item.json.minimum }}";
+		const { output, errors } = await on.run(
+			creditsNode({ minimumBalance }, { onError: 'continueErrorOutput' }),
+			[{ json: { minimum: 1 } }, { json: {} }],
+		);
+		expect([output.length, errors.length]).toEqual([1, 1]);
+	});
+
 	it('is checked for each item', async () => {
 		const { output, errors } = await on.run(
 			creditsNode({ minimumBalance: '={{ $json.minimum }}' }, { onError: 'continueErrorOutput' }),

@@ -5,10 +5,7 @@ import { type CreatePlan, createsIn, type ItemPlan } from './itemPlan';
 
 /** @throws ItemError where the known price is above the budget, or cannot be known */
 export function checkBudget(items: Array<ItemPlan | ItemError>, first: ItemParameters): void {
-	const budget = first.number(first.option('maxCostUsd'), 'Max Cost (USD)', {
-		fallback: 0,
-		min: 0,
-	});
+	const budget = first.limit('maxCostUsd', 'Max Cost (USD)');
 	if (budget === 0) return;
 	const creates = createsIn(items);
 	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);

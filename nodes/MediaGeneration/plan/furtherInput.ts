@@ -37,14 +37,18 @@ export function withFurtherInput(
 }
 
 /**
- * Puts files into a field of the input.
+ * Puts files, or their addresses, into a field of the input.
  *
  * @param field its name; with `[]` at its end it is a list also with one file
  */
-export function withFilesIn(input: IDataObject, field: string, files: ItemFile[]): IDataObject {
+export function withValuesIn(
+	input: IDataObject,
+	field: string,
+	values: Array<ItemFile | string>,
+): IDataObject {
 	const isList = field.endsWith('[]');
 	const name = isList ? field.slice(0, -2) : field;
-	return withField(input, name, isList || files.length > 1 ? files : files[0]);
+	return withField(input, name, isList || values.length > 1 ? values : values[0]);
 }
 
 function withFiles(
@@ -58,7 +62,7 @@ function withFiles(
 		const files = findFiles(parameters, context, entry.binaryPropertyName, 'Input Data Field Name');
 		byField.set(field, [...(byField.get(field) ?? []), ...files]);
 	}
-	return [...byField].reduce((all, [field, files]) => withFilesIn(all, field, files), input);
+	return [...byField].reduce((all, [field, files]) => withValuesIn(all, field, files), input);
 }
 
 function withAdditionalFields(
@@ -71,7 +75,7 @@ function withAdditionalFields(
 		// A value that the item does not have is not sent.
 		if (entry.value === undefined) return all;
 		if (entry.type === 'binary') {
-			return withFilesIn(all, name, findFiles(parameters, context, entry.value, name));
+			return withValuesIn(all, name, findFiles(parameters, context, entry.value, name));
 		}
 		return withField(all, name, typed(name, entry.type, entry.value));
 	}, input);

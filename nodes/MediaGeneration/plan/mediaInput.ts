@@ -3,7 +3,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { hasCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
-import { withFilesIn } from './furtherInput';
+import { withValuesIn } from './furtherInput';
 import { findFiles } from './itemFile';
 
 /** The field of the model's input that takes a video's duration. */
@@ -38,13 +38,7 @@ export function readMediaInput(
 	context: IExecuteFunctions,
 	resource: unknown,
 ): IDataObject {
-	const input: IDataObject = {
-		prompt: parameters.requiredText(
-			'prompt',
-			'Prompt',
-			'Describe what is to be generated. If the prompt is an expression, check that the incoming item has that field.',
-		),
-	};
+	const input: IDataObject = { prompt: readPrompt(parameters) };
 	if (resource !== 'video') return input;
 
 	const seconds = parameters.number(parameters.value('durationSeconds'), 'Duration', {
@@ -69,13 +63,28 @@ export function readMediaInput(
 					{ description: `Choose a field with a picture in '${label}'.` },
 				);
 			}
-			return withFilesIn(input, imageField, files);
+			return withValuesIn(input, imageField, files);
 		}
 		default:
-			input[imageField] = readImageUrl(parameters);
-			return input;
+			return withValuesIn(input, imageField, [readImageUrl(parameters)]);
 	}
 }
+
+function readPrompt(parameters: ItemParameters): string {
+	const prompt = parameters.requiredText(
+		'prompt',
+		'Prompt',
+		'Describe what is to be generated. If the prompt is an expression, check that the incoming item has that field.',
+	);
+	if (!prompt.includes(OBJECT_IN_TEXT) || !parameters.isExpression('prompt')) return prompt;
+	throw new ItemError(`The parameter 'Prompt' has an object in its text: '${OBJECT_IN_TEXT}'`, {
+		description:
+			'An expression in it gives an object or a list. Take one field of that, as in {{ $json.product.name }}.',
+	});
+}
+
+/** What becomes of an object within a text. */
+const OBJECT_IN_TEXT = '[object Object]';
 
 function readImageUrl(parameters: ItemParameters): string {
 	const wayOut =

@@ -20,9 +20,11 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 	const output: INodeExecutionData[] = [];
 	for (const [itemIndex, input] of context.getInputData().entries()) {
 		const pairedItem = { item: itemIndex };
-		const parameters = new ItemParameters(context, itemIndex);
+		let includesInput = true;
 		let item: INodeExecutionData;
 		try {
+			const parameters = new ItemParameters(context, itemIndex);
+			includesInput = parameters.option('includeInput') !== false;
 			const body = await (reading ??= read());
 			item = { json: checkBalance(body, parameters), pairedItem };
 		} catch (error) {
@@ -37,7 +39,7 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 			}
 		}
 		if (isTool(context)) output.push({ ...item, json: toolAnswer(item.json) });
-		else output.push(parameters.option('includeInput') === false ? item : withInput(item, input));
+		else output.push(includesInput ? withInput(item, input) : item);
 	}
 	return output;
 }
@@ -60,10 +62,7 @@ function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 	const field = parameters.optionText('balanceField', '');
 	const balance = field === '' ? findBalance(body) : balanceAt(body, field);
 	const json: IDataObject = { balance, record: body as IDataObject };
-	const minimum = parameters.number(parameters.option('minimumBalance'), 'Minimum Balance', {
-		fallback: 0,
-		min: 0,
-	});
+	const minimum = parameters.limit('minimumBalance', 'Minimum Balance');
 	if (minimum === 0) return json;
 	if (balance === null) {
 		throw new ItemError(

@@ -104,6 +104,30 @@ export class ItemParameters {
 		return number;
 	}
 
+	/**
+	 * An option that limits what may be spent; 0 where there is none.
+	 *
+	 * @throws ItemError where the value is no number of 0 or more, or an expression gives none: that is no limit
+	 */
+	limit(name: string, label: string): number {
+		const value = this.options[name];
+		if (isEmpty(value) && this.isExpression('options', name)) {
+			throw new ItemError(`The expression in '${label}' gives nothing`, {
+				description:
+					'So it would be no limit. Check that what it takes is there, and have it give a number; 0 means no limit.',
+			});
+		}
+		return this.number(value, label, { fallback: 0, min: 0 });
+	}
+
+	/** Whether a parameter, or an entry of one that is a collection, was written as an expression. */
+	isExpression(name: string, entry?: string): boolean {
+		const raw = { rawExpressions: true };
+		const written: unknown = this.context.getNodeParameter(name, this.itemIndex, '', raw);
+		const value = entry !== undefined && isRecord(written) ? written[entry] : written;
+		return typeof value === 'string' && value.startsWith('=');
+	}
+
 	/** @throws ItemError where the option is neither true nor false: nobody is to pay for a guess */
 	flag(name: string, label: string): boolean {
 		const value = this.options[name];

@@ -93,7 +93,32 @@ describe('an image', () => {
 	});
 });
 
+it('a prompt with an object in its text says so, unless it was written so', async () => {
+	const given = {
+		parameters: { prompt: '=Draw {{ $json.product }}' },
+		items: json({ product: { name: 'a mug' } }),
+	};
+	expect(await caught(() => itemOf(given))).toMatchObject({
+		message: "The parameter 'Prompt' has an object in its text: '[object Object]'",
+	});
+	const written = { prompt: 'A mug that says [object Object]' };
+	expect((await createOf({ parameters: written })).input).toEqual(written);
+});
+
 describe('a video', () => {
+	it.each([
+		['image_urls[]', { image_urls: ['https://m.example.com/1.png'] }],
+		['frames[0].url', { frames: [{ url: 'https://m.example.com/1.png' }] }],
+	])('has the address of the image where a file would be: in %s', async (imageField, fields) => {
+		const { input } = await createOf({
+			parameters: video(
+				{ imageSource: 'url', imageUrl: 'https://m.example.com/1.png' },
+				{ imageField },
+			),
+		});
+		expect(input).toEqual({ prompt: 'Waves', ...fields });
+	});
+
 	it('has the duration and the image in the fields that the options name', async () => {
 		const { input, estimatedCostUsd } = await createOf({
 			parameters: video(
@@ -486,6 +511,16 @@ describe('the budget', () => {
 			`'Max Cost (USD)' is '${maxCostUsd}'`,
 		);
 	});
+
+	it.each([{}, { limit: null }, { limit: '' }])(
+		'is not unlimited where its expression gives nothing (%j)',
+		async (row) => {
+			const parameters = image({ maxCostUsd: '={{ $json.limit }}' });
+			await expect(planOf({ parameters, items: json(row) })).rejects.toThrow(
+				"The expression in 'Max Cost (USD)' gives nothing",
+			);
+		},
+	);
 
 	it('does not count tasks that are only read', async () => {
 		const parameters = {
