@@ -75,6 +75,16 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 		]);
 	});
 
+	it('says not to order again what may have been taken, though its answer was lost', async () => {
+		expect(await call(tool({ createLost: true }))).toEqual([
+			{
+				error: expect.stringContaining('It is not known whether the task was created') as string,
+				next: expect.stringContaining('Do not order it again') as string,
+			},
+		]);
+		expect(on.creates).toHaveLength(1);
+	});
+
 	it('answers at once where it is to return immediately', async () => {
 		expect(await call(tool({ latencyMs: 60_000 }, { completion: 'return' }))).toMatchObject([
 			{ taskId: on.taskIds[0], state: 'PENDING', next: expect.any(String) as string },
@@ -107,6 +117,24 @@ describe('the patience of whoever calls a tool', () => {
 
 	it('is below the minute that MCP clients wait', async () => {
 		expect(await waited(MCP)).toBeLessThan(60);
+	});
+
+	it('counts from the call, however late the service took the task', async () => {
+		on.service.configure({ concurrencyLimit: { limit: 0, retryAfter: 8 } });
+		setTimeout(() => on.service.configure({ concurrencyLimit: 9 }), 20_000);
+		expect(await waited(MCP)).toBeLessThan(60);
+		expect(on.taskIds).toHaveLength(1);
+	});
+
+	it('sees nothing created after its end, and hears why', async () => {
+		on.service.configure({ concurrencyLimit: 0 });
+		setTimeout(() => on.service.configure({ concurrencyLimit: 9 }), 52_000);
+		const startedAt = Date.now();
+		const answer = await answerOf(toolContext(tool(), MCP));
+		expect(Date.now() - startedAt).toBeLessThan(60_000);
+		await jest.advanceTimersByTimeAsync(600_000);
+		expect(on.taskIds).toEqual([]);
+		expect(answer).toEqual([{ error: expect.stringContaining('HTTP 429') as string }]);
 	});
 
 	it('is the timeout of the node for an agent, and what was chosen for both', async () => {

@@ -12,6 +12,8 @@ export interface PlanBase {
 	pollIntervalMs: number;
 	/** Milliseconds to wait for the task, from the moment it is created. */
 	timeoutMs: number;
+	/** Whether they run from the call of the node instead, since whoever called it hangs up then. */
+	fromCall?: true;
 	output: OutputOptions;
 	/** Comes out with the task: what the user tells it by. */
 	reference?: string;

@@ -6,7 +6,7 @@ import { estimateCostUsd } from '../service/prices';
 import type { Clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
-import { patienceSeconds } from '../shared/tool';
+import { hangsUp, patienceSeconds } from '../shared/tool';
 import { Turns } from '../shared/turns';
 import { checkBudget } from './budget';
 import { triggerOfThisWorkflow } from '../callback/triggerUrl';
@@ -156,6 +156,7 @@ function readBase(context: IExecuteFunctions, parameters: ItemParameters): PlanB
 				min: 1,
 				unit: 'seconds',
 			}),
+		...(hangsUp(context) && { fromCall: true }),
 		output: readOutputOptions((name) => parameters.option(name)),
 		...(reference !== undefined && { reference }),
 	};

@@ -19,6 +19,9 @@ export interface Unfinished {
 	lastError: ServiceError | undefined;
 }
 
+/** How the message begins of a create that may have made a task, of which no id is known. */
+export const NOT_KNOWN = 'It is not known whether the task was created';
+
 /** What is known of a task before it is read. */
 export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
 	return { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null, ...sent };

@@ -1,5 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { NOT_KNOWN } from './outcome';
+
 /** What an agent can use. The record, the model and the input would only fill its memory. */
 const FIELDS = [
 	'taskId',
@@ -23,6 +25,9 @@ const NOT_FINISHED =
 
 const FAILED = 'It cost nothing. Change the prompt before you try again.';
 
+const MAY_EXIST =
+	'The task may exist and may be paid for once. Do not order it again: tell the user to look at the tasks or the credits of the account first.';
+
 /** An item as an agent is to read it: the few fields that it can use, and what to do next. */
 export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutionData {
 	const answer: IDataObject = Object.fromEntries(
@@ -32,8 +37,8 @@ export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutio
 	return { ...item, json: next === undefined ? answer : { ...answer, next } };
 }
 
-function nextStep({ taskId, state }: IDataObject): string | undefined {
-	if (taskId === undefined) return undefined;
+function nextStep({ taskId, state, error }: IDataObject): string | undefined {
+	if (taskId === undefined) return String(error).startsWith(NOT_KNOWN) ? MAY_EXIST : undefined;
 	if (state === 'PENDING') return NOT_FINISHED;
 	return state === 'FAILURE' ? FAILED : undefined;
 }

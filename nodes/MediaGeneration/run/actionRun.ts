@@ -189,7 +189,7 @@ class Run {
 		const hasFailed = results.some((result) => result instanceof ItemError);
 		if (!isSuspended && !hasFailed) this.journal.close();
 		const where = callbackHint(items, this.connection.baseUrl) ?? triggerHint(items, results);
-		const next = [seeHint(items, results), this.queue.hasRefused ? undefined : this.batch.hint()];
+		const next = [seeHint(items, results), this.queue.refusal ? undefined : this.batch.hint()];
 		showHints(this.context, summaryHint(items, results), large, where, ...next);
 		const output = leavingItems(this.context.getNode(), results, inputOf);
 		if (!isSuspended) return this.isTool ? output.map(toolAnswer) : output;

@@ -13,6 +13,7 @@ import {
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { taskJson } from '../report/items';
 import { explainRead, failedTask, ofTask, pendingJson } from '../report/outcome';
+import type { ServiceError } from '../service/serviceError';
 import type { FailedTask, TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
@@ -24,7 +25,7 @@ import type { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import type { SuspendedRun } from '../wait/suspendedRun';
 import type { TaskReader } from '../wait/taskReader';
 import { redeliverTask } from './redeliverTask';
-import { type Retry, retryOf } from './retryFailed';
+import { atOnce, type Retry, retryOf } from './retryFailed';
 
 /** What the items of one run share. */
 export interface RunParts {
@@ -64,7 +65,11 @@ export type Output = () => Promise<INodeExecutionData[]>;
 
 /** The way of one item: its task is created or taken up, waited for, and put out. */
 export class ItemRun {
-	constructor(private readonly parts: RunParts) {}
+	private readonly calledAt: number;
+
+	constructor(private readonly parts: RunParts) {
+		this.calledAt = parts.clock.now();
+	}
 
 	/**
 	 * @returns what makes the output items; none where the run creates nothing more
@@ -87,17 +92,18 @@ export class ItemRun {
 	private async createUntilDone(item: CreatePlan): Promise<Output> {
 		const { journal, pace, clock, creator } = this.parts;
 		let brought = await this.takeUp(item);
-		let deadline = Infinity;
+		let deadline = item.fromCall ? this.calledAt + item.timeoutMs : Infinity;
 		for (;;) {
 			if (typeof brought === 'function') return brought;
 			if (brought) {
 				journal.failed(item);
 				await this.pause(brought.at);
 			}
-			const task = await creator.create(item, brought?.until);
+			const task = await creator.create(item, Math.min(brought?.until ?? Infinity, deadline));
 			if (task === undefined) {
 				// Another item has failed, and the node will stop; or it is too late for another task.
 				if (brought) throw brought.failure;
+				if (clock.now() >= deadline) throw tooLate(item, this.parts.queue.refusal);
 				return nothing;
 			}
 			const createdAt = clock.now();
@@ -202,7 +208,13 @@ export class ItemRun {
 			// A task that this node did not create costs nothing more if nobody waits for it.
 			const isAbandoned = () => this.parts.isStopping();
 			const times = { deadline, firstReadAt };
-			const task = await this.parts.reader.wait(item, taskId, {}, times, isAbandoned);
+			const waited = await attempt(
+				async () => await this.parts.reader.wait(item, taskId, {}, times, isAbandoned),
+			);
+			// What was not waited for to its end is no reason why the node stops: the other item is.
+			if (isAbandoned()) return nothing;
+			if ('error' in waited) throw waited.error;
+			const task = waited.value;
 			if (task.state === 'FAILURE') throw failedTask(task);
 			return async () => await this.parts.reader.output(item, task, fields);
 		}
@@ -220,9 +232,8 @@ export class ItemRun {
 
 const nothing: Output = async () => [];
 
-/** A task of an earlier try failed: each try of n8n creates at least one anew. */
-const atOnce = (task: FailedTask, sent: IDataObject): Retry => ({
-	at: -Infinity,
-	until: Infinity,
-	failure: failedTask(task, sent),
-});
+/** Whoever called the node hangs up now, and would not hear of a task. */
+const tooLate = ({ timeoutMs }: CreatePlan, refusal: ServiceError | undefined) =>
+	new ItemError(refusal?.message ?? 'The service took no task', {
+		description: `No task was created within ${timeoutMs / 1000} s. Try again later.`,
+	});

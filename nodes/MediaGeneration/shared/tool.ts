@@ -10,6 +10,13 @@ export function isTool(context: IExecuteFunctions): boolean {
 	return isSupplied || context.getNode().type.endsWith('Tool');
 }
 
+/** Whether whoever called the node hangs up after a while: who orders again then pays twice. */
+export function hangsUp(context: IExecuteFunctions): boolean {
+	// Who called a tool is not among what n8n documents; where it cannot be told, nobody hangs up.
+	const { parentNode } = context as { parentNode?: INode };
+	return /\.mcpTrigger$/.test(parentNode?.type ?? '');
+}
+
 /**
  * How long whoever called the node waits for its answer.
  *
@@ -17,7 +24,5 @@ export function isTool(context: IExecuteFunctions): boolean {
  * @returns seconds
  */
 export function patienceSeconds(context: IExecuteFunctions, fallback: number): number {
-	// Who called a tool is not among what n8n documents; where it cannot be told, the fallback holds.
-	const { parentNode } = context as { parentNode?: INode };
-	return /\.mcpTrigger$/.test(parentNode?.type ?? '') ? MCP_PATIENCE_SECONDS : fallback;
+	return hangsUp(context) ? MCP_PATIENCE_SECONDS : fallback;
 }
