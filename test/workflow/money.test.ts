@@ -141,6 +141,17 @@ describe('a create that the service may have taken', () => {
 		expect(on.creates).toHaveLength(1);
 	});
 
+	it('because the service is down for 20 s, is one of few in a batch of 300', async () => {
+		on.service.configure({ latencyMs: 5 * SECOND });
+		setTimeout(() => on.service.configure({ createStatus: 502 }), 3 * SECOND);
+		setTimeout(() => on.service.resetSettings(), 23 * SECOND);
+		const items = Array.from({ length: 300 }, (_, index) => `item ${index}`);
+		const { output } = await on.run(imageNode({ maxInFlight: 50 }), prompts(...items));
+		const created = field(output, 'state').filter((state) => state === 'SUCCESS');
+		expect(created.length).toBeGreaterThanOrEqual(285);
+		expect(statuses().filter((status) => status === 502)).toHaveLength(300 - created.length);
+	});
+
 	it('leaves the other items alone, where the node goes on', async () => {
 		const lost = { prompt: 'b', simulate: { createLost: true } };
 		const { output } = await on.run(imageNode({}, keepsGoing), prompts('a', lost, 'c'));
@@ -455,6 +466,20 @@ describe('Retry of a stored execution', () => {
 		);
 		expect(creates).toBe(2);
 	});
+
+	it.each(['suspend', 'trigger', 'return'])(
+		'takes up tasks that took too long where the completion was changed to %s for it',
+		async (completion) => {
+			const late = { prompt: 'a', simulate: { latencyMs: 3 * MINUTE } };
+			const callbackUrl = 'https://n8n.test/webhook/x/callback';
+			const { retried, creates } = await runTwice(
+				on.workflow(imageNode({ timeout: 60 }), prompts(late)),
+				on.workflow(imageNode({}, { parameters: { completion, callbackUrl } }), prompts(late)),
+			);
+			expect(retried.run.status).not.toBe('error');
+			expect(creates).toBe(0);
+		},
+	);
 
 	it('sends nothing where a newer version wrote down what was created', async () => {
 		const workflow = on.workflow(imageNode(stops), failing());

@@ -3,12 +3,22 @@ import { ServiceError } from '../service/serviceError';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
 import type { AccountLimits, Ticket } from './limits/accountLimits';
 
+const MAX_DOUBT_PAUSE_MS = 30_000;
+
 /** The creates of one run wait here for their turn, in the order of the items, until the account's limits let one go. */
 export class CreateQueue {
 	private lastRefusal: ServiceError | undefined;
 
 	/** Until when the service asked to wait. */
 	private askedUntil = -Infinity;
+
+	/** How many creates in a row nobody knows the outcome of; those that were under way together count once. */
+	doubts = 0;
+
+	/** When the last of them ended, milliseconds of the clock. */
+	private doubtAt = -Infinity;
+
+	private underWay = 0;
 
 	/** Since when nobody is let in and nothing finishes, milliseconds of the clock. */
 	private quietSince: number | undefined;
@@ -44,12 +54,13 @@ export class CreateQueue {
 	 * Waits for a place.
 	 *
 	 * @param patienceMs the longest pause to put up with, milliseconds
+	 * @param until when it is too late, milliseconds of the clock
 	 * @returns a ticket for exactly one create, to be handed to `accepted` or `refused`, or else `ended` called;
-	 *   undefined where the run creates nothing more
+	 *   undefined where the run creates nothing more, or where it is too late
 	 * @throws ServiceError where the service asks for a longer pause
 	 * @throws Stopped where the execution was stopped
 	 */
-	async enter(patienceMs: number): Promise<Ticket | undefined> {
+	async enter(patienceMs: number, until = Infinity): Promise<Ticket | undefined> {
 		// One after the other, so that the tasks are created in the order of the items.
 		const turn = this.lastTurn;
 		let leave: () => void = () => undefined;
@@ -58,13 +69,13 @@ export class CreateQueue {
 		});
 		await turn;
 		try {
-			return await this.place(patienceMs);
+			return await this.place(patienceMs, until);
 		} finally {
 			leave();
 		}
 	}
 
-	private async place(patienceMs: number): Promise<Ticket | undefined> {
+	private async place(patienceMs: number, until: number): Promise<Ticket | undefined> {
 		for (;;) {
 			if (this.signal?.aborted) throw new Stopped();
 			if (this.closed) return undefined;
@@ -73,15 +84,18 @@ export class CreateQueue {
 			if (this.lastRefusal && this.askedUntil - now > patienceMs) {
 				throw tooLong(this.lastRefusal, this.askedUntil - now);
 			}
-			const at = Math.max(this.limits.nextAt(now), this.gap.nextAt);
+			const isOneAtATime = this.doubts > 0 && this.underWay > 0;
+			const at = isOneAtATime ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
 			if (at <= now) {
 				this.gap.take();
+				this.underWay++;
 				return this.limits.send(now);
 			}
+			if (now >= until) return undefined;
 			const change = new Promise<void>((resolve) => {
 				this.wake = resolve;
 			});
-			this.setAlarm(at);
+			this.setAlarm(Math.min(at, until));
 			await change;
 		}
 	}
@@ -104,6 +118,8 @@ export class CreateQueue {
 	 */
 	accepted(ticket: Ticket, isFollowed = true): void {
 		this.limits.accepted(ticket, this.clock.now(), isFollowed);
+		this.underWay--;
+		this.doubts = 0;
 		this.quietSince = undefined;
 		this.hopeless = undefined;
 		this.wake();
@@ -117,6 +133,7 @@ export class CreateQueue {
 	/** The service certainly did not take the task. */
 	refused(ticket: Ticket, error: ServiceError): void {
 		const now = this.clock.now();
+		this.underWay--;
 		if (error.kind === 'unreachable') {
 			this.limits.notReached(ticket, now);
 		} else {
@@ -140,7 +157,21 @@ export class CreateQueue {
 	/** A create ended in a way that says nothing of the account. */
 	ended(): void {
 		this.limits.ended();
+		this.underWay--;
 		this.wake();
+	}
+
+	/**
+	 * Nobody knows whether the service took the task. Of one that is down there would be such doubts about a whole batch,
+	 * so until it accepts one, creates go one at a time, and after the second doubt in a row after ever longer pauses.
+	 */
+	doubtful(ticket: Ticket): void {
+		const now = this.clock.now();
+		this.ended();
+		this.quietSince ??= now;
+		if (ticket.sentAt < this.doubtAt) return;
+		this.doubtAt = now;
+		this.limits.rate.pause(now + pauseAfter(this.doubts++));
 	}
 
 	/**
@@ -175,9 +206,9 @@ export class CreateQueue {
 		this.wake();
 	}
 
-	/** Whether the service has refused a create of this run. */
-	get hasRefused(): boolean {
-		return this.lastRefusal !== undefined;
+	/** How the service has refused a create of this run, if it did. */
+	get refusal(): ServiceError | undefined {
+		return this.lastRefusal;
 	}
 
 	/** Lets nobody in any more. */
@@ -186,6 +217,10 @@ export class CreateQueue {
 		this.wake();
 	}
 }
+
+/** Milliseconds before the next create: none after a single doubt, which may be about that one request. */
+const pauseAfter = (earlierDoubts: number) =>
+	earlierDoubts === 0 ? 0 : Math.min(1000 * 4 ** (earlierDoubts - 1), MAX_DOUBT_PAUSE_MS);
 
 function tooLong({ kind, message, description = '', statusCode }: ServiceError, pauseMs: number) {
 	return new ServiceError(kind, message, {

@@ -8,13 +8,17 @@ import { ItemError } from '../shared/itemError';
 import type { CreateQueue } from './createQueue';
 import type { Journal, SentTask } from './journal';
 import { echo, sentInput } from './requestInput';
-import { mayHaveBeenTaken, maySendAgain } from './sendAgain';
+import { isDoubtful, mayHaveBeenTaken, maySendAgain } from './sendAgain';
 import { StopGrace } from './stopGrace';
 import { notePause, pauseLeft } from './journalStore';
 import { type CreatePlan, isFollowed, referenceOf } from '../plan/itemPlan';
+import { NOT_KNOWN } from '../report/outcome';
 
-/** So often in a row a connection may fail before an item is given up. */
-const MAX_UNREACHABLE = 4;
+/** So often in a row there may be no connection, or no answer as of this service, where nothing was created yet. */
+const MAX_IN_VAIN = 4;
+
+/** So many items may be answered 403 before any is taken: it may be the prompt or the model that is not allowed. */
+const MAX_FORBIDDEN = 3;
 
 /**
  * Creates the tasks of one run: each at most once, unless the service certainly did not take it.
@@ -22,6 +26,12 @@ const MAX_UNREACHABLE = 4;
 export class TaskCreator {
 	/** Set when the service refused the key, or lets nobody in: no further request can succeed. */
 	private refusal: ServiceError | undefined;
+
+	/** Whether the service has taken a task of this run: what fails then is passing trouble, or the item's own. */
+	private hasCreated = false;
+
+	/** How many items were answered 403. */
+	private forbidden = 0;
 
 	private readonly grace: StopGrace;
 
@@ -56,7 +66,7 @@ export class TaskCreator {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		for (;;) {
 			const patienceMs = Math.min(item.timeoutMs, until - this.clock.now());
-			const ticket = await this.account.enter(patienceMs);
+			const ticket = await this.account.enter(patienceMs, until);
 			if (ticket === undefined) return undefined;
 			if (this.clock.now() > until) {
 				this.account.ended();
@@ -68,22 +78,22 @@ export class TaskCreator {
 			}
 			const sent = await attempt(async () => await this.send(item));
 			if ('value' in sent) {
+				this.hasCreated = true;
 				this.account.accepted(ticket, isFollowed(item));
 				return sent.value;
 			}
 			const { error } = sent;
 			if (!maySendAgain(error)) {
 				this.onFailure();
-				this.account.ended();
+				if (isDoubtful(error)) {
+					this.account.doubtful(ticket);
+					this.giveUpWhereHopeless(error, patienceMs);
+				} else this.account.ended();
 				throw this.explain(item, error);
 			}
 			this.account.refused(ticket, error);
 			notePause(this.context, error.retryAfterMs);
-			if (this.isHopeless(error, patienceMs)) {
-				// It is so for the whole run: nobody waits for the same answer again.
-				this.account.giveUp(() => notSent(error), patienceMs);
-				throw error;
-			}
+			if (this.giveUpWhereHopeless(error, patienceMs)) throw error;
 		}
 	}
 
@@ -138,14 +148,21 @@ export class TaskCreator {
 
 	private explain(item: CreatePlan, error: unknown): unknown {
 		if (!(error instanceof ServiceError)) return error;
-		if (error.kind === 'unauthorized' && !error.isForeign) this.refusal = error;
+		if (this.isKeyRefused(error)) this.refusal = error;
+		else if (error.statusCode === 403 && this.hasCreated) return notAllowed(error);
 		return mayHaveBeenTaken(error) ? this.unknown(item, error) : error;
+	}
+
+	/** Whether no item will be taken: 401 means the key, and 403 this one request as well, such as a prompt that is not allowed. */
+	private isKeyRefused({ kind, isForeign, statusCode }: ServiceError): boolean {
+		if (kind !== 'unauthorized' || isForeign) return false;
+		return statusCode === 401 || (!this.hasCreated && ++this.forbidden >= MAX_FORBIDDEN);
 	}
 
 	/** Never sent a second time: the first may have been taken, and would be paid for twice. */
 	private unknown(item: CreatePlan, error: ServiceError | undefined): ItemError {
 		const message = error?.message ?? 'Its answer was lost in an earlier try';
-		return new ItemError(`It is not known whether the task was created. ${message}`, {
+		return new ItemError(`${NOT_KNOWN}. ${message}`, {
 			description:
 				`The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again. ${error?.description ?? ''}`.trim(),
 			statusCode: error?.statusCode,
@@ -153,11 +170,30 @@ export class TaskCreator {
 		});
 	}
 
-	/** Whether to send on is no use: the service lets nobody in, or cannot be reached at all. */
-	private isHopeless(error: ServiceError, patienceMs: number): boolean {
-		if (error.kind === 'unreachable') return this.account.unreachable >= MAX_UNREACHABLE;
-		return this.account.quietMs > patienceMs;
+	/**
+	 * Where to send on is no use, that is so for the whole run: nobody waits for the same answer again.
+	 *
+	 * @returns whether it is: for the whole patience nobody was let in; or nothing was created yet, and what answers is
+	 *   no such service, or cannot be reached
+	 */
+	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
+		const { unreachable, doubts, quietMs } = this.account;
+		const isNoService = error.kind === 'unreachable' || error.kind === 'unexpectedAnswer';
+		const isHopeless =
+			isNoService && !this.hasCreated
+				? Math.max(unreachable, doubts) >= MAX_IN_VAIN
+				: quietMs > patienceMs;
+		if (isHopeless) this.account.giveUp(() => notSent(error), patienceMs);
+		return isHopeless;
 	}
+}
+
+/** The key is right, whatever 403 says as a rule. */
+function notAllowed({ message, description = '', statusCode }: ServiceError): ItemError {
+	return new ItemError(message, {
+		description: `The service has taken other items with this key, so it may be the model or the prompt of this one that is not allowed. ${description}`,
+		statusCode,
+	});
 }
 
 function notSent({ message, description = '', statusCode }: ServiceError): ItemError {

@@ -18,7 +18,13 @@ export function mayHaveBeenTaken(error: ServiceError): boolean {
 		(kind === 'noAnswer' ||
 			kind === 'serviceDown' ||
 			kind === 'unexpectedAnswer' ||
-			kind === 'cancelled') &&
+			kind === 'cancelled' ||
+			error.isSeeOther) &&
 		!maySendAgain(error)
 	);
+}
+
+/** Whether the service may be in trouble that other creates would run into as well. */
+export function isDoubtful(error: unknown): error is ServiceError {
+	return error instanceof ServiceError && error.kind !== 'cancelled' && mayHaveBeenTaken(error);
 }

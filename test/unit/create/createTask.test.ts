@@ -235,6 +235,7 @@ describe('what may have been taken', () => {
 	const unclear: Array<[string, Answer]> = [
 		['no answer', new ServiceError('noAnswer', 'No answer')],
 		['a stop', new ServiceError('cancelled', 'Stopped')],
+		['HTTP 303, see other', { statusCode: 303 }],
 		['HTTP 408', { statusCode: 408 }],
 		['HTTP 500', { statusCode: 500 }],
 		['HTTP 500 with Retry-After', { statusCode: 500, headers: { 'retry-after': '5' } }],
@@ -297,6 +298,25 @@ describe('what the service did not accept', () => {
 		expect(setup.sent).toHaveLength(1);
 	});
 
+	it('with 403 is its own where the service has taken another with this key', async () => {
+		const forbidden = { statusCode: 403, body: '{"error":"The prompt is not allowed"}' };
+		const setup = creating(accepted, ...Array<Answer>(5).fill(forbidden), accepted);
+		await setup.creator.create(plan());
+		for (let itemIndex = 1; itemIndex <= 5; itemIndex++) {
+			expect(await errorOf(setup, plan({ itemIndex }))).toMatchObject({
+				message: expect.stringContaining('The prompt is not allowed') as string,
+				description: expect.stringContaining('has taken other items with this key') as string,
+			});
+		}
+		expect(await setup.creator.create(plan({ itemIndex: 6 }))).toMatchObject({ taskId: 'task-1' });
+	});
+
+	it('with 403 is that of the key where the first three are answered so', async () => {
+		const setup = creating({ statusCode: 403, body: '{"error":"Forbidden"}' });
+		for (let itemIndex = 0; itemIndex < 5; itemIndex++) await errorOf(setup, plan({ itemIndex }));
+		expect(setup.sent).toHaveLength(3);
+	});
+
 	it('by the page of a firewall says nothing of the key: other items are sent', async () => {
 		const setup = creating({ statusCode: 403, body: '<html>Blocked</html>' }, accepted);
 		expect(await errorOf(setup)).toMatchObject({
@@ -309,6 +329,65 @@ describe('what the service did not accept', () => {
 		const setup = creating(new UserError('Domain not allowed'));
 		expect(await errorOf(setup)).toMatchObject({ message: 'Domain not allowed' });
 		expect(setup.journal.find(plan())).toBeUndefined();
+	});
+});
+
+describe('a service in trouble', () => {
+	/** Items one after the other; the service is in trouble for so many seconds after its first task. */
+	async function outage(seconds: number, trouble: Answer, items = 200) {
+		const setup = creating(accepted);
+		let requests = 0;
+		const send: Transport = async () => {
+			const isDown = requests++ > 0 && setup.clock.now() < seconds * 1000;
+			const answer = isDown ? trouble : accepted;
+			if (answer instanceof Error) throw answer;
+			return { statusCode: 200, headers: {}, body: '', ...answer };
+		};
+		Object.assign(setup.client, { transport: send });
+		const ends: string[] = [];
+		for (let itemIndex = 0; itemIndex < items; itemIndex++) {
+			const end = await attempt(async () => await setup.creator.create(plan({ itemIndex })));
+			if ('value' in end) setup.account.finished();
+			ends.push('value' in end ? 'created' : String(end.error));
+		}
+		return { requests, ends, clock: setup.clock };
+	}
+
+	it('for half a minute leaves doubts about few items, and the others are created', async () => {
+		const { ends } = await outage(30, { statusCode: 502 });
+		const doubts = ends.filter((end) => end.includes('not known whether'));
+		expect(doubts.length).toBeLessThanOrEqual(6);
+		expect(ends.filter((end) => end === 'created')).toHaveLength(200 - doubts.length);
+	});
+
+	it('for good is asked for as long as the timeout, and the rest of the items is not sent', async () => {
+		const { ends, requests, clock } = await outage(1e6, { statusCode: 500 });
+		expect(requests).toBeLessThan(30);
+		expect(clock.now()).toBeLessThan(12 * MINUTE);
+		expect(ends.filter((end) => end.includes('not known whether'))).toHaveLength(requests - 1);
+	});
+
+	it('that cannot be reached for two minutes keeps the batch waiting, and no longer', async () => {
+		const { ends } = await outage(120, new ServiceError('unreachable', 'Not reached'));
+		expect(ends).toEqual(Array(200).fill('created'));
+	});
+
+	it('from the first request on is asked four times', async () => {
+		const setup = creating({ body: '<html>Hello' });
+		const errors: unknown[] = [];
+		for (let itemIndex = 0; itemIndex < 9; itemIndex++) {
+			errors.push(await errorOf(setup, plan({ itemIndex })));
+		}
+		expect(setup.sent).toHaveLength(4);
+		expect(errors.at(-1)).toMatchObject({
+			description: expect.stringContaining('was not sent any more') as string,
+		});
+	});
+
+	it('that fails for one item holds up no other', async () => {
+		const { ends, clock } = await outage(0.006, { statusCode: 500 });
+		expect(ends.filter((end) => end !== 'created')).toHaveLength(1);
+		expect(clock.now()).toBeLessThan(5000);
 	});
 });
 
