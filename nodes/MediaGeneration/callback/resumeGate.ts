@@ -36,6 +36,18 @@ export async function admitResume(
 	runs: SuspendedRuns = suspendedRuns,
 	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
+	const decided = await attempt(async () => await decide(context, runs, clock));
+	if ('value' in decided) return decided.value;
+	// Where `webhook` throws, n8n resumes the execution with one empty item, and drops all that the nodes before put out.
+	warn(context, 'a callback waits', decided.error);
+	return answer(context, tryAgain('n8n could not tell what the execution waits for'));
+}
+
+async function decide(
+	context: IWebhookFunctions,
+	runs: SuspendedRuns,
+	clock: Clock,
+): Promise<IWebhookResponseData> {
 	const checked = await checkCallback(context, true, () => pathsOf(context));
 	if ('status' in checked) return answer(context, checked);
 	const { taskId, connection } = checked;

@@ -26,6 +26,8 @@ interface Given {
 	/** What the node noted when it was suspended; undefined as in version 0.1.0. */
 	watcher?: IDataObject | null;
 	runs?: SuspendedRuns;
+	/** Whether n8n's expressions, which tell what is stored, do not work. */
+	isUnreadable?: boolean;
 }
 
 /** Delivers a callback to a suspended execution as n8n hands it on. */
@@ -35,6 +37,7 @@ function resume({
 	token = callbackToken('/webhook-waiting/12/callback', API_KEY),
 	watcher = { version: 1, of: '12', url: `${PUBLIC}${WATCHER_PATH}?signature=of-n8n` },
 	runs = new SuspendedRuns(systemClock),
+	isUnreadable = false,
 }: Given = {}) {
 	const credential = { baseUrl: SERVICE, apiKey: API_KEY };
 	const { workflow, tested } = buildWorkflow({ node: {}, credential });
@@ -63,6 +66,11 @@ function resume({
 		},
 	});
 	const context = new WebhookContext(workflow, tested, data, 'webhook', webhookData, [], run);
+	if (isUnreadable) {
+		jest.spyOn(context, 'evaluateExpression').mockImplementation(() => {
+			throw new Error('Isolate was disposed during execution due to memory limit');
+		});
+	}
 	return { result: admitResume(context, runs), response };
 }
 
@@ -134,6 +142,13 @@ describe('a callback to a suspended run', () => {
 		nock(SERVICE).get('/api/generate/task-2').reply(500, {});
 		const stored = [waiting('task-1'), waiting('task-2', 1)];
 		expect(await outcome(resume({ stored }))).toMatchObject({ status: 503 });
+	});
+
+	it('is to come again where n8n cannot tell what is stored: what is thrown would resume the run with nothing', async () => {
+		expect(await outcome(resume({ isUnreadable: true }))).toMatchObject({
+			status: 503,
+			retryAfter: '5',
+		});
 	});
 
 	it('is to come again where a newer version of this package suspended the run', async () => {
