@@ -6,6 +6,7 @@ import { isOutOfReach } from '../callback/reachability';
 import { resumeUrl } from '../callback/suspension';
 import type { Connection } from '../service/connect';
 import { isEngineV2 } from '../shared/engineV2';
+import { insidesOf } from '../shared/insides';
 import { ItemError } from '../shared/itemError';
 
 /** The account that the tasks are for. */
@@ -36,10 +37,10 @@ export function checkSuspendable(context: IExecuteFunctions): void {
 		);
 	}
 	const limit = timeLimitOf(context);
-	if (typeof limit === 'number' && limit > 0) {
+	if (limit !== undefined) {
 		warn(
 			context,
-			`This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution where the tasks take longer. Raise it in the settings of the workflow.`,
+			`This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution where the tasks take longer. Raise it in the settings of the workflow, or where it is the limit of this n8n, EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`,
 		);
 	}
 	if (!(SINCE_N8N_LOOKS in n8nWorkflow)) {
@@ -55,10 +56,21 @@ function warn(context: IExecuteFunctions, message: string): void {
 	context.addExecutionHints?.({ message, type: 'warning', location: 'outputPane' });
 }
 
-/** Some versions of n8n do not tell. */
-function timeLimitOf(context: IExecuteFunctions): unknown {
-	if (typeof context.getWorkflowSettings !== 'function') return undefined;
-	return context.getWorkflowSettings().executionTimeout;
+/**
+ * n8n's own limit holds for a workflow without one, and n8n may have a largest one for those that have.
+ *
+ * @returns seconds; undefined where there is none, or some versions of n8n do not tell
+ */
+function timeLimitOf(context: IExecuteFunctions): number | undefined {
+	const settings: { executionTimeout?: unknown } =
+		typeof context.getWorkflowSettings === 'function' ? context.getWorkflowSettings() : {};
+	const ofWorkflow = settings.executionTimeout;
+	const endsAt = insidesOf(context).additionalData?.executionTimeoutTimestamp;
+	const limits = [
+		...(typeof ofWorkflow === 'number' && ofWorkflow > 0 ? [ofWorkflow] : []),
+		...(typeof endsAt === 'number' ? [Math.ceil((endsAt - Date.now()) / 1000)] : []),
+	];
+	return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
 /** Where the service calls a suspended execution back, if it can: without a callback the task is found by looking. */

@@ -37,6 +37,21 @@ it('warns of a time limit, which counts the wait', () => {
 	expect(hints).toEqual([expect.stringContaining('time limit of 60 s')]);
 });
 
+it("warns of n8n's own time limit, which holds for a workflow without one", () => {
+	const { context, hints } = contextWith({});
+	Object.assign(context.additionalData, { executionTimeoutTimestamp: Date.now() + 90_000 });
+	checkSuspendable(context);
+	expect(hints).toEqual([expect.stringContaining('time limit of 90 s')]);
+	expect(hints[0]).toContain('EXECUTIONS_TIMEOUT');
+});
+
+it("names n8n's largest time limit where that of the workflow is above it", () => {
+	const { context, hints } = contextWith({ executionTimeout: 86_400 });
+	Object.assign(context.additionalData, { executionTimeoutTimestamp: Date.now() + 3_600_000 });
+	checkSuspendable(context);
+	expect(hints).toEqual([expect.stringContaining('time limit of 3600 s')]);
+});
+
 it('suspends where n8n does not tell its settings', () => {
 	const { context } = contextWith({});
 	Object.assign(context, { getWorkflowSettings: undefined });
