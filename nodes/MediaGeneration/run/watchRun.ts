@@ -8,7 +8,7 @@ import type { TaskRecord } from '../service/taskRecord';
 import { RequestGap } from '../service/requestGap';
 import { attempt } from '../shared/attempt';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
-import { isComplete, lookForDeliveries, lookForResults, NOT_FINISHED } from '../wait/look';
+import { isComplete, isUnfinished, lookForDeliveries, lookForResults } from '../wait/look';
 import { ReadPace } from '../wait/readPace';
 import { parentState } from '../wait/parentState';
 import {
@@ -164,21 +164,17 @@ async function watchDeliveries(
 		});
 	});
 	const left = looked ?? state.deliveries;
-	const isLost = ({ until, last }: WatchedDelivery) =>
-		until + (last === NOT_FINISHED ? 0 : LAST_LOOKS_MS) <= now();
-	const lost = left.filter(isLost);
+	const isLost = (delivery: WatchedDelivery) =>
+		delivery.until + (isUnfinished(delivery) ? 0 : LAST_LOOKS_MS) <= now();
 	if (left.length === 0) return [doneItems([{ json: { delivered: true } }])];
-	if (lost.length < left.length) {
-		const waiting = left.filter((delivery) => !isLost(delivery));
-		for (const { taskId, last } of lost) {
-			context.logger.warn(`${state.nodeName}: task ${taskId} did not reach its trigger: ${last}`);
-		}
-		return await suspendUntilNextLook(context, { ...state, deliveries: waiting }, now());
+	// While one is waited for, those whose time is up are looked for as well, and none is forgotten before the message.
+	if (!left.every(isLost)) {
+		return await suspendUntilNextLook(context, { ...state, deliveries: left }, now());
 	}
-	const lists = lost.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
+	const lists = left.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
 	return [
 		doneItems([], {
-			message: `${lost.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
+			message: `${left.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
 			description: `Deliver them with the operation Task → Redeliver. ${lists.join('; ')}`,
 		}),
 	];

@@ -6,9 +6,6 @@ import type { ResultsWatch, WatchedDelivery, WatchedItem } from './watchState';
 /** Reads at once at most; they are spread out besides. */
 const PARALLEL_READS = 25;
 
-/** What is said of a task that was read, and is not at its end. */
-export const NOT_FINISHED = 'not finished';
-
 type Read = (taskId: string) => Promise<TaskRecord>;
 
 /**
@@ -85,6 +82,13 @@ export const isComplete = ({ items }: ResultsWatch) => !items.some(isWaiting);
 /** What a delivery came to: `undefined` where the trigger has the task now, else why it has not. */
 type Deliver = (delivery: WatchedDelivery, task: FinishedTask) => Promise<string | undefined>;
 
+/** What is said of a task that was read, and is not at its end. */
+const NOT_FINISHED = 'not finished';
+
+/** Whether the last look found the task not at its end. States without the field say so in words alone. */
+export const isUnfinished = ({ isPending, last }: WatchedDelivery) =>
+	isPending ?? last === NOT_FINISHED;
+
 /**
  * One look for finished tasks whose callback has not been seen to arrive: each is delivered to its trigger, whose
  * ledger knows those that it had.
@@ -100,18 +104,30 @@ export async function lookForDeliveries(
 	for (let at = 0; at < deliveries.length; at += PARALLEL_READS) {
 		const batch = deliveries.slice(at, at + PARALLEL_READS);
 		const states = await Promise.all(
-			batch.map(async (delivery): Promise<WatchedDelivery | undefined> => {
-				const answer = await attempt(async () => {
-					const task = await read(delivery.taskId);
-					return task.state === 'PENDING' ? NOT_FINISHED : await deliver(delivery, task);
-				});
-				const last = 'value' in answer ? answer.value : messageOf(answer.error);
-				return last === undefined ? undefined : { ...delivery, last };
-			}),
+			batch.map(async (delivery) => await lookForDelivery(delivery, read, deliver)),
 		);
 		left.push(...states.filter((state) => state !== undefined));
 	}
 	return left;
+}
+
+/** @returns undefined where the trigger has the task now */
+async function lookForDelivery(
+	delivery: WatchedDelivery,
+	read: Read,
+	deliver: Deliver,
+): Promise<WatchedDelivery | undefined> {
+	let isPending = false;
+	const answer = await attempt(async () => {
+		const task = await read(delivery.taskId);
+		isPending = task.state === 'PENDING';
+		return task.state === 'PENDING' ? NOT_FINISHED : await deliver(delivery, task);
+	});
+	const last = 'value' in answer ? answer.value : messageOf(answer.error);
+	if (last === undefined) return undefined;
+	// The same object while nothing changes: n8n keeps the state of every look, and stores one object once.
+	const isSame = last === delivery.last && isPending === delivery.isPending;
+	return isSame ? delivery : { ...delivery, last, isPending };
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -29,6 +29,5 @@ export function nextLookAt(
 	// A callback came and the record lags behind: it is about to say so, too.
 	const pause = woken ? Math.min(interval, MIN_WATCH_INTERVAL_MS) : interval;
 	const regular = now + pause;
-	const deadline = deadlines.reduce((first, each) => Math.min(first, each), Infinity);
-	return deadline > now ? Math.min(regular, deadline) : regular;
+	return deadlines.reduce((next, each) => (each > now ? Math.min(next, each) : next), regular);
 }

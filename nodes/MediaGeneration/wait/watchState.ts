@@ -67,6 +67,8 @@ export interface WatchedDelivery {
 	address: string;
 	/** How the last attempt ended, for the message at the end. */
 	last?: string;
+	/** Whether the last look found the task not at its end. */
+	isPending?: boolean;
 }
 
 /** Triggered tasks, whose callbacks are made up for where they do not come. */
@@ -113,7 +115,15 @@ const RESULTS = {
 
 const DELIVERY = {
 	...WATCH,
-	deliveries: [{ taskId: 'string', until: 'number', address: 'string', 'last?': 'string' }],
+	deliveries: [
+		{
+			taskId: 'string',
+			until: 'number',
+			address: 'string',
+			'last?': 'string',
+			'isPending?': 'boolean',
+		},
+	],
 } as const;
 
 /**

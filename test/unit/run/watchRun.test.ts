@@ -6,6 +6,7 @@ import { runWatchOperation } from '../../../nodes/MediaGeneration/run/watchRun';
 import type {
 	DeliveryWatch,
 	ResultsWatch,
+	WatchedDelivery,
 	WatchState,
 } from '../../../nodes/MediaGeneration/wait/watchState';
 import {
@@ -263,6 +264,50 @@ describe('a look for lost callbacks', () => {
 		const { next, until } = await turn(delivery({ deliveries }));
 		expect(until).toBeInstanceOf(Date);
 		expect((next as DeliveryWatch).deliveries).toHaveLength(2);
+	});
+
+	it('forgets none whose time is up while another is waited for: it is delivered late, or named at the end', async () => {
+		task('task-1', 'PENDING');
+		task('task-2', 'PENDING');
+		const [first, second] = delivery().deliveries;
+		const early = { ...first, until: NOW - MINUTE } as WatchedDelivery;
+		const state = delivery({ deliveries: [early, second as WatchedDelivery] });
+		const { next } = await turn(state);
+		expect((next as DeliveryWatch).deliveries.map(({ taskId }) => taskId)).toEqual([
+			'task-1',
+			'task-2',
+		]);
+
+		task('task-1', 'PENDING');
+		task('task-2', 'SUCCESS');
+		nock('https://n8n.test').post('/webhook/a/callback').query(true).reply(200, { accepted: true });
+		const { failure } = await turn(next as DeliveryWatch);
+		expect(failure?.message).toContain('1 of the tasks');
+		expect(failure?.description).toContain('task-1: not finished');
+	});
+
+	it('looks at the next deadline, whatever others have passed', async () => {
+		task('task-1', 'PENDING');
+		task('task-2', 'PENDING');
+		const [first, second] = delivery().deliveries;
+		const { until } = await turn(
+			delivery({
+				deliveries: [
+					{ ...first, until: NOW - MINUTE } as WatchedDelivery,
+					{ ...second, until: NOW + MINUTE } as WatchedDelivery,
+				],
+			}),
+		);
+		expect(until).toEqual(new Date(NOW + MINUTE));
+	});
+
+	it('reads of a state without the field in words whether a task was not finished', async () => {
+		const { connect } = { connect: nock(SERVICE) };
+		connect.get('/api/generate/task-1').reply(500);
+		const [first] = delivery().deliveries;
+		const late = { ...first, until: NOW, last: 'not finished' } as WatchedDelivery;
+		// It could not be read this time, so it is looked for a little longer.
+		expect((await turn(delivery({ deliveries: [late] }))).failure).toBeUndefined();
 	});
 
 	it('fails at the timeout, and names what is left and why', async () => {

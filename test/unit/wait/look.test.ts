@@ -4,6 +4,7 @@ import {
 } from '../../../nodes/MediaGeneration/service/taskRecord';
 import {
 	isComplete,
+	isUnfinished,
 	lookForDeliveries,
 	lookForResults,
 } from '../../../nodes/MediaGeneration/wait/look';
@@ -136,8 +137,8 @@ describe('a look for callbacks that were lost', () => {
 		});
 		expect(delivered.sort()).toEqual(['task-0 SUCCESS', 'task-2 FAILURE']);
 		expect(left).toEqual([
-			{ ...delivery(1), last: 'not finished' },
-			{ ...delivery(2), last: 'HTTP 404' },
+			{ ...delivery(1), last: 'not finished', isPending: true },
+			{ ...delivery(2), last: 'HTTP 404', isPending: false },
 		]);
 	});
 
@@ -147,6 +148,24 @@ describe('a look for callbacks that were lost', () => {
 			service({}).read,
 			async () => await Promise.reject(new Error('never reached')),
 		);
-		expect(left).toEqual([{ ...delivery(7), last: 'The service is down' }]);
+		expect(left).toEqual([{ ...delivery(7), last: 'The service is down', isPending: false }]);
+	});
+
+	it('keeps the very object where nothing has changed, which n8n stores once for all looks', async () => {
+		const read = service({ 'task-1': 'PENDING' }).read;
+		const deliver = async () => await Promise.resolve(undefined);
+		const [first] = await lookForDeliveries([delivery(1)], read, deliver);
+		const again = await lookForDeliveries(first ? [first] : [], read, deliver);
+		expect(again[0]).toBe(first);
+	});
+
+	it.each([
+		['says so', { isPending: true, last: 'still queued' }, true],
+		['says that it was read', { isPending: false, last: 'not finished' }, false],
+		['has no such field and says so in words', { last: 'not finished' }, true],
+		['has no such field and says something else', { last: 'HTTP 404' }, false],
+		['was not looked for', {}, false],
+	])('takes a task for unfinished by what its state %s', (_what, more, expected) => {
+		expect(isUnfinished({ ...delivery(1), ...more })).toBe(expected);
 	});
 });
