@@ -111,8 +111,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'nobody makes up for a lost callback',
 		file: `${N}wait/expectedCallbacks.ts`,
-		search: 'if (this.deliveries.length === 0) return;',
-		replacement: 'if (this.deliveries.length >= 0) return;',
+		search: 'if (deliveries.length === 0) return;',
+		replacement: 'if (deliveries.length >= 0) return;',
 	},
 	{
 		name: 'every item is linked to the first',

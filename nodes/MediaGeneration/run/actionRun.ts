@@ -86,7 +86,7 @@ class Run {
 
 	private readonly suspended: SuspendedRun;
 
-	private readonly deliveries = new ExpectedCallbacks();
+	private readonly deliveries: ExpectedCallbacks;
 
 	private readonly queue: CreateQueue;
 
@@ -125,6 +125,7 @@ class Run {
 		this.created = createdTasks(journal);
 		const reader = new TaskReader(context, client, this.created, clock, this.signal);
 		this.suspended = new SuspendedRun(reader, this.created, pace, clock);
+		this.deliveries = new ExpectedCallbacks(context, plan.watchIntervalMs, clock);
 		this.itemRun = new ItemRun({
 			context,
 			apiKey: connection.apiKey,
@@ -162,9 +163,10 @@ class Run {
 		// Nothing is paid for a batch that cannot come out whole.
 		this.failed = !this.continues && results.some((result) => result !== undefined);
 
-		await this.runItems(results);
+		const broken = await this.runItems(results);
+		await this.deliveries.watch();
+		if (broken) throw explainEnd(this.context, broken.error, this.paid);
 		if (this.signal?.aborted) throw explainEnd(this.context, new Stopped(), this.paid);
-		await this.deliveries.watch(this.context, this.plan.watchIntervalMs);
 		const settled = await attempt(
 			async () =>
 				await settleSuspended(this.context, this.suspended, results, {
@@ -199,8 +201,8 @@ class Run {
 		return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
 	}
 
-	/** As many items at once as tasks may be in flight, in their order. */
-	private async runItems(results: Array<ItemResult | undefined>): Promise<void> {
+	/** As many items at once as tasks may be in flight, in their order. @returns what broke the run off, if it did */
+	private async runItems(results: Array<ItemResult | undefined>) {
 		const { items, maxInFlight } = this.plan;
 		const queue = items.entries();
 		const outputs: Array<Promise<Attempt<void>>> = [];
@@ -218,8 +220,7 @@ class Run {
 		};
 		const workers = Array.from({ length: Math.min(maxInFlight, items.length) }, () => worker);
 		const ends = await Promise.all(workers.map(async (work) => await attempt(work)));
-		const broken = [...ends, ...(await Promise.all(outputs))].find((end) => 'error' in end);
-		if (broken && 'error' in broken) throw explainEnd(this.context, broken.error, this.paid);
+		return [...ends, ...(await Promise.all(outputs))].find((end) => 'error' in end);
 	}
 
 	/** @throws Stopped alone: any other trouble is the item's result */

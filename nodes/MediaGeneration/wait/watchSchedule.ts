@@ -3,7 +3,8 @@ import type { WatchState } from './watchState';
 /** n8n looks for executions that are due once a minute. */
 export const MIN_WATCH_INTERVAL_MS = 60_000;
 
-const MAX_WATCH_INTERVAL_MS = 15 * 60_000;
+/** The longest pause that the node chooses by itself. */
+export const MAX_WATCH_INTERVAL_MS = 15 * 60_000;
 
 /** The pause grows with the time waited, so that a result is late by a part of the time that it took. */
 const PART_OF_TIME_WAITED = 4;
