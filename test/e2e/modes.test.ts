@@ -129,6 +129,49 @@ test('trigger: without a published trigger nothing is created and the message sa
 	expect(stage.service.tasks.size).toBe(0);
 });
 
+test('trigger: nor is it found by a retry of that run, or by a sub-workflow that a run by hand calls', async () => {
+	const { client } = stage;
+	const trigger = () => stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
+	const media = () =>
+		stage.mediaNode('mediaGeneration', 'Media', { ...IMAGE, prompt: 'x', completion: 'trigger' });
+	const alone = inARow(manualTrigger(), media());
+	const workflow = await client.createWorkflow({
+		name: 'Not published',
+		...alone,
+		nodes: [...alone.nodes, trigger()],
+	});
+	const failed = await client.waitForExecution(await client.run(workflow.id));
+	const retried = await client.waitForExecution(await client.retryExecution(failed.id));
+
+	const called = inARow(
+		node('n8n-nodes-base.executeWorkflowTrigger', 'Called', { inputSource: 'passthrough' }, 1.1),
+		media(),
+	);
+	const child = await client.createWorkflow({
+		name: 'Called, and not published',
+		...called,
+		nodes: [...called.nodes, trigger()],
+	});
+	const parent = await client.createWorkflow({
+		name: 'Calls',
+		...inARow(
+			manualTrigger(),
+			node(
+				'n8n-nodes-base.executeWorkflow',
+				'Call',
+				{ workflowId: { __rl: true, mode: 'id', value: child.id }, options: {} },
+				1.2,
+			),
+		),
+	});
+	const calling = await client.waitForExecution(await client.run(parent.id));
+	for (const execution of [failed, retried, calling]) {
+		expect(execution.status).toBe('error');
+		expect(execution.data.resultData.error?.message).toContain('Media Generation Trigger');
+	}
+	expect(stage.service.tasks.size).toBe(0);
+});
+
 test('a video is made from the picture of the item before, and both are downloaded as files', async () => {
 	const { client } = stage;
 	const download = { downloadResults: true };

@@ -36,7 +36,6 @@ const FIRST = {
 	latestHttpRequest: { in: '2.41.1', before: 'its HTTP Request node has no version 4.4' },
 	connectionErrors: { in: '2.41.1', before: 'it does not tell whether there was a connection' },
 	databaseLimit: { in: '2.41.1', before: 'it does not refuse files that are too large so' },
-	addressesThatStay: { in: '2.41.1', before: 'it notes its public address at every start' },
 	engineV2: { in: '2.41.1', before: 'it has no engine v2' },
 	answersAfterStoring: { in: '2.41.1', before: 'it answers before it stores' },
 };
@@ -45,7 +44,6 @@ export type Need = keyof typeof FIRST;
 /** What is otherwise as n8n 3 will be set. */
 const NOT_LIKE_N8N_3: Partial<Record<Need, string>> = {
 	engineV2: 'its engine v2 does not support queue mode',
-	addressesThatStay: 'a worker is told no address that was noted, and takes the present one',
 };
 
 /** @returns why what needs something cannot be tested on the chosen n8n; undefined where it can */

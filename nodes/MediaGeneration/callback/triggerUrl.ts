@@ -1,7 +1,10 @@
 import type { IDataObject, IExecuteFunctions, IHookFunctions, INode } from 'n8n-workflow';
 import { NodeHelpers, UserError } from 'n8n-workflow';
 
+import { attempt } from '../shared/attempt';
+import { Stopped } from '../shared/clock';
 import { isEngineV2 } from '../shared/engineV2';
+import { insidesOf, webhookBase } from '../shared/insides';
 import { isRecord } from '../shared/json';
 import { isPublished } from './publishedWebhook';
 
@@ -78,7 +81,11 @@ export function unregister(context: IHookFunctions): void {
  * @throws UserError where there is none that is active, or more than one, or n8n does not let itself be asked
  */
 export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise<string> {
-	const registered = Object.values(read(context)).map(({ url }) => url);
+	const triggers = nodesOf(context).filter((node) => isTrigger(context, node));
+	const registered = Object.entries(read(context)).map(([nodeId, { url }]) => {
+		const trigger = triggers.find(({ id }) => id === nodeId);
+		return presentUrl(context, trigger) ?? url;
+	});
 	const urls = registered.length > 0 ? registered : await publishedTriggers(context);
 	if (urls.length > 1) {
 		throw new UserError('This workflow has more than one Media Generation Trigger', {
@@ -95,14 +102,26 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 	return url;
 }
 
-/** What every context of n8n holds, although no interface of n8n says so. */
-interface Insides {
-	workflow?: { nodes?: Record<string, INode> };
-	additionalData?: { webhookBaseUrl?: unknown };
+const nodesOf = (context: IExecuteFunctions): INode[] =>
+	Object.values(insidesOf(context).workflow?.nodes ?? {});
+
+/** The production URL of a trigger at n8n's present address; the one that it had when it was published may be gone. */
+function presentUrl(context: IExecuteFunctions, trigger: INode | undefined): string | undefined {
+	const base = webhookBase(context);
+	if (base === undefined || trigger === undefined) return undefined;
+	return NodeHelpers.getNodeWebhookUrl(
+		base,
+		context.getWorkflow().id ?? '',
+		trigger,
+		CALLBACK_PATH,
+	);
 }
 
 /** Executions in these modes run the workflow as it stands in the editor, which may not be published. */
 const OF_THE_EDITOR = ['manual', 'chat', 'evaluation'];
+
+/** Whether the execution that is retried was one of the editor is not told. */
+const MAY_BE_OF_THE_EDITOR = 'retry';
 
 /**
  * The production URLs of the published triggers that stand in the workflow of this execution. A worker of queue mode
@@ -110,15 +129,20 @@ const OF_THE_EDITOR = ['manual', 'chat', 'evaluation'];
  * editor n8n has to be asked whether they are published.
  */
 async function publishedTriggers(context: IExecuteFunctions): Promise<string[]> {
-	const { workflow, additionalData } = context as unknown as Insides;
-	const base = additionalData?.webhookBaseUrl;
-	if (typeof base !== 'string') return [];
-	const { id = '' } = context.getWorkflow();
 	const type = `${context.getNode().type}Trigger`;
-	const urls = Object.values(workflow?.nodes ?? {})
+	const urls = nodesOf(context)
 		.filter((node) => node.type === type && node.disabled !== true)
-		.map((node) => NodeHelpers.getNodeWebhookUrl(base, id, node, CALLBACK_PATH));
-	if (!OF_THE_EDITOR.includes(context.getMode())) return urls;
-	const published = await Promise.all(urls.map(async (url) => await isPublished(context, url)));
+		.flatMap((node) => presentUrl(context, node) ?? []);
+	// A sub-workflow is run as it stands in the editor where the workflow that calls it is.
+	const mode = String(insidesOf(context).additionalData?.rootExecutionMode ?? context.getMode());
+	if (![...OF_THE_EDITOR, MAY_BE_OF_THE_EDITOR].includes(mode)) return urls;
+	const published = await Promise.all(
+		urls.map(async (url) => {
+			const asked = await attempt(async () => await isPublished(context, url));
+			if ('value' in asked) return asked.value;
+			if (mode !== MAY_BE_OF_THE_EDITOR || asked.error instanceof Stopped) throw asked.error;
+			return true;
+		}),
+	);
 	return urls.filter((_, index) => published[index]);
 }

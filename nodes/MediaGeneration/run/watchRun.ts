@@ -1,7 +1,5 @@
 import { type IExecuteFunctions, type INodeExecutionData, NodeOperationError } from 'n8n-workflow';
 
-import { callbackAddress } from '../callback/callbackUrl';
-import { redeliver } from '../callback/redeliver';
 import { storeInput } from '../callback/suspension';
 import { type Connection, connect } from '../service/connect';
 import type { TaskRecord } from '../service/taskRecord';
@@ -33,6 +31,7 @@ import {
 	type WatchState,
 } from '../wait/watchState';
 import { without } from '../shared/json';
+import { deliverTask } from './deliverTask';
 import { pendingResults, watchedResults } from './watchedResults';
 
 /** For so long after its time was up a task is looked for that could not be read or delivered: that may pass. */
@@ -159,8 +158,7 @@ async function watchDeliveries(
 ): Promise<INodeExecutionData[][]> {
 	const looked = await look(context, clock, async ({ apiKey }, read) => {
 		return await lookForDeliveries(state.deliveries, read, async (delivery, task) => {
-			const answer = await redeliver(context, task, callbackAddress(delivery.address, apiKey));
-			return 'delivery' in answer ? undefined : answer.refusal.message;
+			return await deliverTask(context, delivery, task, apiKey);
 		});
 	});
 	const left = looked ?? state.deliveries;

@@ -4,6 +4,7 @@ import { TOKEN_PARAMETER } from '../callback/callbackToken';
 import type { CreatePlan } from '../plan/itemPlan';
 import { attempt } from '../shared/attempt';
 import type { Clock } from '../shared/clock';
+import { webhookBase } from '../shared/insides';
 import { leaveBehind } from './subExecution';
 import { MAX_WATCH_INTERVAL_MS, MIN_WATCH_INTERVAL_MS } from './watchSchedule';
 import { WATCH_VERSION, type WatchedDelivery } from './watchState';
@@ -46,7 +47,15 @@ export class ExpectedCallbacks {
 		if (address.pathname.includes(TEST_ADDRESS)) return;
 		// It is made anew at each look, with the key of then.
 		address.searchParams.delete(TOKEN_PARAMETER);
-		this.deliveries.push({ taskId, until: this.now() + timeoutMs, address: address.href });
+		const { href } = address;
+		const base = webhookBase(this.context);
+		const isOwn = base !== undefined && href.startsWith(`${base}/`);
+		this.deliveries.push({
+			taskId,
+			until: this.now() + timeoutMs,
+			address: href,
+			...(isOwn && { ownPath: href.slice(base.length) }),
+		});
 		if (this.hasBegun) return;
 		this.hasBegun = true;
 		void attempt(async () => await this.watchEarly());

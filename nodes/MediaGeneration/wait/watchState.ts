@@ -65,6 +65,8 @@ export interface WatchedDelivery {
 	until: number;
 	/** The trigger's address, without its token and with whatever else it carries. */
 	address: string;
+	/** What of it comes behind n8n's own address, which may change; undefined for a trigger elsewhere. */
+	ownPath?: string;
 	/** How the last attempt ended, for the message at the end. */
 	last?: string;
 	/** Whether the last look found the task not at its end. */
@@ -120,6 +122,7 @@ const DELIVERY = {
 			taskId: 'string',
 			until: 'number',
 			address: 'string',
+			'ownPath?': 'string',
 			'last?': 'string',
 			'isPending?': 'boolean',
 		},

@@ -45,6 +45,19 @@ it('a trigger is registered once it is activated, and no more when its URL has c
 	expect(isRegistered(triggerHook(staticData, 'trigger', 'another'))).toBe(false);
 });
 
+it('a trigger that was published under another public address is found at the present one', async () => {
+	const staticData: StaticData = {
+		global: {
+			mediaGenerationTriggers: {
+				trigger: { url: `https://gone.test${TRIGGER_PATH}`, workflowId: 'workflow' },
+			},
+		},
+	};
+	const context = executeContext({ node: {}, credential, staticData });
+	context.workflow.nodes.Trigger = { ...TRIGGER, id: 'trigger' } as INode;
+	expect(await triggerOfThisWorkflow(context)).toBe(URL_OF_TRIGGER);
+});
+
 it('activating again replaces the URL', async () => {
 	const staticData = {};
 	register(triggerHook(staticData, 'trigger', 'first'));
@@ -173,6 +186,25 @@ describe('a worker of queue mode, which has no static data of the workflow', () 
 		it('does not find a trigger that is not published', async () => {
 			n8n('3f1c2a', 'OPTIONS');
 			await expect(published('manual', {})).rejects.toThrow('No active Media Generation Trigger');
+		});
+
+		it('asks in a sub-workflow that a run by hand calls, which is run as it stands in the editor', async () => {
+			n8n('3f1c2a', 'OPTIONS');
+			const context = onWorker('integrated', [{}]);
+			Object.assign(context.additionalData, { rootExecutionMode: 'manual' });
+			await expect(triggerOfThisWorkflow(context)).rejects.toThrow(
+				'No active Media Generation Trigger',
+			);
+		});
+
+		it('asks in a retry, which may be of a run by hand', async () => {
+			n8n('3f1c2a', 'OPTIONS');
+			await expect(published('retry', {})).rejects.toThrow('No active Media Generation Trigger');
+		});
+
+		it('takes the trigger for published in a retry where n8n does not answer, which may be of any run', async () => {
+			nock('https://n8n.test').options(TRIGGER_PATH).reply(502);
+			expect(await published('retry', {})).toBe(URL_OF_TRIGGER);
 		});
 
 		const UNKNOWN = `It is not known whether the Media Generation Trigger is published: ${URL_OF_TRIGGER}`;

@@ -247,6 +247,46 @@ describe('a look for lost callbacks', () => {
 		expect((next as DeliveryWatch).deliveries).toHaveLength(2);
 	});
 
+	describe('to a trigger of this n8n, whose public address has changed', () => {
+		const ofThen = {
+			taskId: 'task-1',
+			until: NOW + 60 * MINUTE,
+			address: 'https://gone.test/webhook/a/callback?reference=row+7',
+			ownPath: '/a/callback?reference=row+7',
+		};
+		const tokenOf7 = callbackToken('/webhook/a/callback', API_KEY, 'row 7');
+		const at = (origin: string, status: number) =>
+			nock(origin)
+				.post('/webhook/a/callback', { taskId: 'task-1', state: 'SUCCESS' })
+				.query({ token: tokenOf7, reference: 'row 7' })
+				.reply(status, { accepted: true });
+
+		it('goes to the present one, with the reference', async () => {
+			task('task-1', 'SUCCESS');
+			const taken = at('https://n8n.test', 200);
+			const { output } = await turn(delivery({ deliveries: [ofThen] }));
+			expect(taken.isDone()).toBe(true);
+			expect(output).toEqual([{ json: { delivered: true } }]);
+		});
+
+		it('goes to the one of then where n8n is not reached at the present one', async () => {
+			task('task-1', 'SUCCESS');
+			at('https://n8n.test', 404);
+			const taken = at('https://gone.test', 200);
+			await turn(delivery({ deliveries: [ofThen] }));
+			expect(taken.isDone()).toBe(true);
+		});
+
+		it('goes to no other n8n than the one that was entered', async () => {
+			task('task-1', 'SUCCESS');
+			const { ownPath: _, ...elsewhere } = ofThen;
+			const refused = at('https://gone.test', 404);
+			const { next } = await turn(delivery({ deliveries: [elsewhere] }));
+			expect(refused.isDone()).toBe(true);
+			expect((next as DeliveryWatch).deliveries[0]?.last).toContain('HTTP 404');
+		});
+	});
+
 	it('ends when all have arrived', async () => {
 		const { deliveries } = delivery();
 		task('task-1', 'SUCCESS');
