@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { until } from '../n8n/client';
 import { Collector } from './collector';
 import { needing } from './needs';
-import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+import { deliver, inARow, itemsNode, manualTrigger, Stage } from './stage';
 
 let stage: Stage;
 let collector: Collector;
@@ -52,6 +54,22 @@ const arrived = async (taskId: string, timeoutMs = 240_000) =>
 	await until(`task ${taskId} to arrive`, timeoutMs, async () =>
 		Promise.resolve(collector.seen.includes(taskId)),
 	);
+
+test('an n8n that cannot reach its own public address knows which callbacks have come', async () => {
+	const { id, path } = await publishLanes();
+	const { run, taskId, address } = await order(id);
+	await sleep(6_000);
+	await deliver(`${stage.webhookUrl}${path}${address.search}`, { taskId });
+	await arrived(taskId, 30_000);
+	const others = async () =>
+		(await stage.client.listExecutions({ workflowId: id })).filter((each) => each.id !== run);
+	await until('the looks to end', 240_000, async () =>
+		(await others()).every(({ status }) => status === 'success'),
+	);
+	// The one of the callback, the one that looked, and the one that would have started it again.
+	expect(await others()).toHaveLength(3);
+	expect(collector.seen).toEqual([taskId]);
+}, 400_000);
 
 needing('endOfSubExecutions', 'A new public address').test(
 	'a new public address holds after a restart of n8n, also for tasks that were created before',

@@ -62,6 +62,20 @@ export async function mayStart(
 	return mayGoOn;
 }
 
+/**
+ * Whether a trigger of this workflow has started for a task.
+ *
+ * @param triggerId the id of its node
+ * @throws the database's error
+ */
+export async function hasStarted(
+	context: IExecuteFunctions,
+	triggerId: string,
+	taskId: string,
+): Promise<boolean> {
+	return (await new TaskRow(context, taskId, triggerId).size()) > 0;
+}
+
 /** To start the workflow twice cannot be taken back; to start it again can be asked for. */
 function unknownFirst(context: IExecuteFunctions, key: string): UserError {
 	return new UserError(

@@ -22,10 +22,14 @@ let fallbackWasLogged = false;
  * n8n documents, and that is said once in the log.
  */
 export class TaskRow {
-	/** @param key names the row */
+	/**
+	 * @param key names the row
+	 * @param nodeId the trigger whose row it is, where that is another node of this workflow
+	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly key: string,
+		private readonly nodeId?: string,
 	) {}
 
 	/**
@@ -85,7 +89,7 @@ export class TaskRow {
 	private named<T>(call: (helpers: IExecuteFunctions['helpers']) => T) {
 		const { node } = this.context.getExecuteData();
 		const ownId = node.id;
-		const rowId = `${ownId}:${createHash('sha256').update(this.key).digest('hex').slice(0, 32)}`;
+		const rowId = `${this.nodeId ?? ownId}:${createHash('sha256').update(this.key).digest('hex').slice(0, 32)}`;
 		let isOwnRow = false;
 		const setId = (id: PropertyDescriptor) =>
 			Object.defineProperty(node, 'id', { configurable: true, enumerable: true, ...id });

@@ -117,6 +117,17 @@ function presentUrl(context: IExecuteFunctions, trigger: INode | undefined): str
 	);
 }
 
+/** @returns the id of the trigger of this workflow that is at an address; undefined where it is none of this workflow */
+export function triggerIdAt(context: IExecuteFunctions, address: string): string | undefined {
+	const [url] = address.split('?', 1);
+	return nodesOf(context).find(
+		(node) => isTrigger(context, node) && presentUrl(context, node) === url,
+	)?.id;
+}
+
+const isTrigger = (context: IExecuteFunctions, { type }: INode) =>
+	type === `${context.getNode().type}Trigger`;
+
 /** Executions in these modes run the workflow as it stands in the editor, which may not be published. */
 const OF_THE_EDITOR = ['manual', 'chat', 'evaluation'];
 
@@ -129,9 +140,8 @@ const MAY_BE_OF_THE_EDITOR = 'retry';
  * editor n8n has to be asked whether they are published.
  */
 async function publishedTriggers(context: IExecuteFunctions): Promise<string[]> {
-	const type = `${context.getNode().type}Trigger`;
 	const urls = nodesOf(context)
-		.filter((node) => node.type === type && node.disabled !== true)
+		.filter((node) => isTrigger(context, node) && node.disabled !== true)
 		.flatMap((node) => presentUrl(context, node) ?? []);
 	// A sub-workflow is run as it stands in the editor where the workflow that calls it is.
 	const mode = String(insidesOf(context).additionalData?.rootExecutionMode ?? context.getMode());

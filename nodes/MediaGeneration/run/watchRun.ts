@@ -31,7 +31,7 @@ import {
 	type WatchState,
 } from '../wait/watchState';
 import { without } from '../shared/json';
-import { deliverTask } from './deliverTask';
+import { deliverTask, hasArrived } from './deliverTask';
 import { pendingResults, watchedResults } from './watchedResults';
 
 /** For so long after its time was up a task is looked for that could not be read or delivered: that may pass. */
@@ -157,9 +157,12 @@ async function watchDeliveries(
 	now: () => number,
 ): Promise<INodeExecutionData[][]> {
 	const looked = await look(context, clock, async ({ apiKey }, read) => {
-		return await lookForDeliveries(state.deliveries, read, async (delivery, task) => {
-			return await deliverTask(context, delivery, task, apiKey);
-		});
+		return await lookForDeliveries(
+			state.deliveries,
+			read,
+			async (delivery, task) => await deliverTask(context, delivery, task, apiKey),
+			async (delivery) => await hasArrived(context, delivery),
+		);
 	});
 	const left = looked ?? state.deliveries;
 	const isLost = (delivery: WatchedDelivery) =>

@@ -1,6 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { TOKEN_PARAMETER } from '../callback/callbackToken';
+import { triggerIdAt } from '../callback/triggerUrl';
 import type { CreatePlan } from '../plan/itemPlan';
 import { attempt } from '../shared/attempt';
 import type { Clock } from '../shared/clock';
@@ -49,11 +50,13 @@ export class ExpectedCallbacks {
 		address.searchParams.delete(TOKEN_PARAMETER);
 		const { href } = address;
 		const base = webhookBase(this.context);
+		const triggerId = triggerIdAt(this.context, href);
 		const isOwn = base !== undefined && href.startsWith(`${base}/`);
 		this.deliveries.push({
 			taskId,
 			until: this.now() + timeoutMs,
 			address: href,
+			...(triggerId !== undefined && { triggerId }),
 			...(isOwn && { ownPath: href.slice(base.length) }),
 		});
 		if (this.hasBegun) return;

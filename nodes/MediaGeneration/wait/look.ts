@@ -82,6 +82,9 @@ export const isComplete = ({ items }: ResultsWatch) => !items.some(isWaiting);
 /** What a delivery came to: `undefined` where the trigger has the task now, else why it has not. */
 type Deliver = (delivery: WatchedDelivery, task: FinishedTask) => Promise<string | undefined>;
 
+/** Whether a trigger is known to have started for a task. */
+type HasArrived = (delivery: WatchedDelivery) => Promise<boolean>;
+
 /** What is said of a task that was read, and is not at its end. */
 const NOT_FINISHED = 'not finished';
 
@@ -99,12 +102,13 @@ export async function lookForDeliveries(
 	deliveries: readonly WatchedDelivery[],
 	read: Read,
 	deliver: Deliver,
+	hasArrived: HasArrived = async () => await Promise.resolve(false),
 ): Promise<WatchedDelivery[]> {
 	const left: WatchedDelivery[] = [];
 	for (let at = 0; at < deliveries.length; at += PARALLEL_READS) {
 		const batch = deliveries.slice(at, at + PARALLEL_READS);
 		const states = await Promise.all(
-			batch.map(async (delivery) => await lookForDelivery(delivery, read, deliver)),
+			batch.map(async (delivery) => await lookForDelivery(delivery, read, deliver, hasArrived)),
 		);
 		left.push(...states.filter((state) => state !== undefined));
 	}
@@ -116,9 +120,11 @@ async function lookForDelivery(
 	delivery: WatchedDelivery,
 	read: Read,
 	deliver: Deliver,
+	hasArrived: HasArrived,
 ): Promise<WatchedDelivery | undefined> {
 	let isPending = false;
 	const answer = await attempt(async () => {
+		if (await hasArrived(delivery)) return undefined;
 		const task = await read(delivery.taskId);
 		isPending = task.state === 'PENDING';
 		return task.state === 'PENDING' ? NOT_FINISHED : await deliver(delivery, task);

@@ -67,6 +67,8 @@ export interface WatchedDelivery {
 	address: string;
 	/** What of it comes behind n8n's own address, which may change; undefined for a trigger elsewhere. */
 	ownPath?: string;
+	/** The trigger's node, where it stands in the same workflow. */
+	triggerId?: string;
 	/** How the last attempt ended, for the message at the end. */
 	last?: string;
 	/** Whether the last look found the task not at its end. */
@@ -123,6 +125,7 @@ const DELIVERY = {
 			until: 'number',
 			address: 'string',
 			'ownPath?': 'string',
+			'triggerId?': 'string',
 			'last?': 'string',
 			'isPending?': 'boolean',
 		},

@@ -2,6 +2,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import nock from '../../nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { mayStart } from '../../../nodes/MediaGeneration/callback/startedTasks';
 import { runWatchOperation } from '../../../nodes/MediaGeneration/run/watchRun';
 import type {
 	DeliveryWatch,
@@ -15,7 +16,8 @@ import {
 	readDone,
 	watchItem,
 } from '../../../nodes/MediaGeneration/wait/watchState';
-import { API_KEY, executeContext } from '../../workflow/engine';
+import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
+import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
 import { caught, FakeClock } from '../support';
 
 const SERVICE = 'https://api.example.com';
@@ -247,6 +249,35 @@ describe('a look for lost callbacks', () => {
 		expect((next as DeliveryWatch).deliveries).toHaveLength(2);
 	});
 
+	describe('to a trigger of this workflow', () => {
+		let ledger: ProcessedData;
+		beforeAll(async () => {
+			ledger = await useProcessedData();
+		});
+		beforeEach(() => ledger.reset());
+
+		const own = { ...delivery().deliveries[0], triggerId: 'trigger' } as WatchedDelivery;
+
+		it('asks neither the service nor the trigger where that has started for the task', async () => {
+			const credential = { baseUrl: SERVICE, apiKey: API_KEY };
+			const node = { ...TRIGGER, id: 'trigger' };
+			await mayStart(executeContext({ node, credential }), 'task-1');
+			const { output } = await turn(delivery({ deliveries: [own] }));
+			expect(output).toEqual([{ json: { delivered: true } }]);
+			expect(ledger.rows.size).toBe(1);
+		});
+
+		it('delivers once more what was only stored there: n8n may have lost it', async () => {
+			task('task-1', 'SUCCESS');
+			nock('https://n8n.test')
+				.post('/webhook/a/callback')
+				.query(true)
+				.reply(200, { accepted: false, reason: 'duplicate' });
+			const { next } = await turn(delivery({ deliveries: [own] }));
+			expect((next as DeliveryWatch).deliveries[0]?.last).toContain('has not started');
+		});
+	});
+
 	describe('to a trigger of this n8n, whose public address has changed', () => {
 		const ofThen = {
 			taskId: 'task-1',
@@ -342,8 +373,7 @@ describe('a look for lost callbacks', () => {
 	});
 
 	it('reads of a state without the field in words whether a task was not finished', async () => {
-		const { connect } = { connect: nock(SERVICE) };
-		connect.get('/api/generate/task-1').reply(500);
+		nock(SERVICE).get('/api/generate/task-1').reply(500);
 		const [first] = delivery().deliveries;
 		const late = { ...first, until: NOW, last: 'not finished' } as WatchedDelivery;
 		// It could not be read this time, so it is looked for a little longer.
