@@ -76,7 +76,16 @@ export async function redeliver(
 	}
 	const { statusCode } = response.value;
 	const body = parse(response.value.body);
-	if (statusCode === 200) return { delivery: deliveryOf(body) };
+	if (statusCode === 200) {
+		if (!isWebPage(body)) return { delivery: deliveryOf(body) };
+		const refusal = new ItemError(
+			`A web page answers in place of the trigger: ${origin}${pathname}`,
+			{
+				description: `Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.`,
+			},
+		);
+		return { statusCode, refusal };
+	}
 	// Whatever stands at the address may repeat it.
 	const token = searchParams.get(TOKEN_PARAMETER) ?? '';
 	const said = findServiceMessage(body)?.replaceAll(token || '\0', '***');
@@ -95,6 +104,8 @@ function parse(body: unknown): unknown {
 		return body;
 	}
 }
+
+const isWebPage = (body: unknown) => typeof body === 'string' && /^\s*</.test(body);
 
 /** By the reasons that the trigger's gate gives. */
 function deliveryOf(body: unknown): Delivery {

@@ -209,7 +209,9 @@ async function storedContext(
 	executionId: string,
 	node: string,
 ): Promise<IDataObject | undefined> {
-	const data = await context.getExecutionDataById(executionId);
+	// What is not known here costs a look more; the sub-execution is there already.
+	const found = await attempt(async () => await context.getExecutionDataById(executionId));
+	const data = 'value' in found ? found.value : undefined;
 	const stored: IDataObject | undefined = data?.executionData?.contextData?.[`node:${node}`];
 	return isRecord(stored) ? stored : undefined;
 }

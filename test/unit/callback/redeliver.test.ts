@@ -64,6 +64,13 @@ describe('the callback', () => {
 		expect(JSON.parse(received[0]?.body ?? '')).toEqual({ taskId: 'task-1', state: 'SUCCESS' });
 	});
 
+	it('is not taken by a web page that answers in place of the trigger', async () => {
+		trigger(200, '<!DOCTYPE html><title>Log in</title>');
+		expect(refusalOf(await send()).message).toBe(
+			`A web page answers in place of the trigger: ${HOST}${PATH}`,
+		);
+	});
+
 	it('carries no API key', async () => {
 		const received = trigger(200);
 		await send();
