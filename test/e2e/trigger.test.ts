@@ -96,6 +96,19 @@ describe('a callback that is not admitted starts nothing', () => {
 		},
 	);
 
+	test('JSON of another content type names its task as well', async () => {
+		const [taskId = ''] = stage.finishedTasks(1);
+		const types = ['application/cloudevents+json; charset=utf-8', 'text/plain', ''];
+		for (const type of types) {
+			// Bytes have no type of their own.
+			const body = new TextEncoder().encode(JSON.stringify({ data: { taskId } }));
+			const headers: HeadersInit = type === '' ? {} : { 'content-type': type };
+			expect((await fetch(address, { method: 'POST', headers, body })).status).toBe(200);
+		}
+		await collector.settle(1);
+		expect(collector.seen).toEqual([taskId]);
+	});
+
 	test('what is not JSON is refused by n8n itself', async () => {
 		await expectRefused(422, address, 'not json');
 	});

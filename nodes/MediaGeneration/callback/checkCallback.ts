@@ -112,11 +112,20 @@ function checkBody(context: IWebhookFunctions): Answer | { taskId: string } {
 	if (bytes > MAX_BODY_BYTES) {
 		return { status: 413, body: { message: 'The callback is larger than 1 MiB' } };
 	}
-	const taskId = findTaskId(context.getBodyData());
+	// n8n parses JSON of the plain type alone, and not application/cloudevents+json or JSON without a type.
+	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parseJson(request.rawBody));
 	if (taskId === undefined) {
 		return { status: 400, body: { message: 'The callback names no task id' } };
 	}
 	return { taskId };
+}
+
+function parseJson(rawBody: Buffer | undefined): unknown {
+	try {
+		return JSON.parse(String(rawBody));
+	} catch {
+		return undefined;
+	}
 }
 
 /** Why the task of a callback could not be read. */

@@ -83,6 +83,15 @@ describe('a callback with the right token', () => {
 		expect(await outcome(deliver({ body }))).toEqual(STARTS);
 	});
 
+	it.each([
+		['without a content type', {}],
+		['as text', '{ "data": { "taskId": "task-1" } }'],
+	])('may be JSON that n8n has not parsed, %s', async (_what, body) => {
+		service();
+		const rawBody = Buffer.from(JSON.stringify({ data: { taskId: 'task-1' } }));
+		expect(await outcome(deliver({ body, rawBody }))).toEqual(STARTS);
+	});
+
 	it('may carry one made for the path of this very request, behind a proxy that cuts a prefix', async () => {
 		service();
 		const path = '/inside/webhook/3f1c2a/callback';
