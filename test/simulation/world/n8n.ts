@@ -531,6 +531,8 @@ export class N8n {
 		const workflow = this.workflow(process, row.definition);
 		const additional = this.additionalData(process, row.id, row.mode);
 		const { hooks } = additional;
+		// Each time that an execution goes on begins anew in n8n's log of events.
+		row.events.clear();
 		hooks?.addHandler('nodeExecuteBefore', (node) => void row.events.set(node, 'started'));
 		hooks?.addHandler('nodeExecuteAfter', (node) => void row.events.set(node, 'finished'));
 		hooks?.addHandler('workflowExecuteAfter', async (run) => await this.save(row, run));
