@@ -36,6 +36,7 @@ const FIRST = {
 	latestHttpRequest: { in: '2.41.1', before: 'its HTTP Request node has no version 4.4' },
 	connectionErrors: { in: '2.41.1', before: 'it does not tell whether there was a connection' },
 	databaseLimit: { in: '2.41.1', before: 'it does not refuse files that are too large so' },
+	deadAddress: { in: '2.41.1', before: 'its looks are tested on the newest one alone' },
 	engineV2: { in: '2.41.1', before: 'it has no engine v2' },
 	answersAfterStoring: { in: '2.41.1', before: 'it answers before it stores' },
 };
@@ -44,6 +45,7 @@ export type Need = keyof typeof FIRST;
 /** What is otherwise as n8n 3 will be set. */
 const NOT_LIKE_N8N_3: Partial<Record<Need, string>> = {
 	engineV2: 'its engine v2 does not support queue mode',
+	deadAddress: 'a run by hand is on a worker, which asks at the public address, where nobody is',
 };
 
 /** @returns why what needs something cannot be tested on the chosen n8n; undefined where it can */
