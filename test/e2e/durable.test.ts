@@ -331,6 +331,75 @@ scenario(
 	},
 );
 
+scenario(
+	'in a sub-workflow that is run once for each item, n8n goes on with the first that ends',
+	async () => {
+		const name = 'Each';
+		const { client } = stage;
+		const child = await client.createWorkflow({
+			name: 'Called for each',
+			...inARow(
+				node(
+					'n8n-nodes-base.executeWorkflowTrigger',
+					'Called',
+					{ inputSource: 'passthrough' },
+					1.1,
+				),
+				media(),
+				collector.node(),
+			),
+		});
+		await client.publish(child.id);
+		const { id } = await start(name, [
+			prompts(name, [silent(5_000), silent(5_000), silent(5_000)]),
+			node(
+				'n8n-nodes-base.executeWorkflow',
+				'Call',
+				{ workflowId: { __rl: true, mode: 'id', value: child.id }, mode: 'each', options: {} },
+				1.2,
+			),
+		]);
+		expect(itemsOf(await end(id), 'Call')).toHaveLength(1);
+		// Each of them comes to its own end.
+		await until('the tasks to be seen', 4 * MINUTE, async () =>
+			Promise.resolve(tasksOf(name).every(({ taskId }) => collector.seen.includes(taskId))),
+		);
+		expect(tasksOf(name)).toHaveLength(3);
+	},
+	'endOfSubExecutions',
+);
+
+scenario(
+	'whose tasks failed, retried from the list: n8n says the same again',
+	async () => {
+		const name = 'Failed again';
+		const { id } = await start(name, [
+			prompts(name, [{ latencyMs: 3_000, outcome: 'FAILURE' }]),
+			media(),
+		]);
+		const failed = await end(id);
+		const retried = await end(await stage.client.retryExecution(id));
+		expect([failed.status, retried.status]).toEqual(['error', 'error']);
+		expect(tasksOf(name)).toHaveLength(1);
+	},
+	'endOfSubExecutions',
+);
+
+scenario(
+	'the sub-execution that looks is deleted: the run waits on until it is stopped',
+	async () => {
+		const name = 'Unwatched';
+		const { workflowId, id } = await start(name, [prompts(name, [silent(5_000)]), media()]);
+		await stage.client.waitForSuspension(id);
+		const [watcher] = await subExecutions(workflowId, id);
+		await stage.client.deleteExecution(watcher?.id ?? '');
+		await sleep(2.5 * MINUTE);
+		expect((await stage.client.getExecution(id)).status).toBe('waiting');
+		await stage.client.stopExecution(id);
+	},
+	'endOfSubExecutions',
+);
+
 scenario('results are downloaded, and the node behind has them', async () => {
 	const name = 'Files';
 	const { id } = await start(name, [

@@ -335,6 +335,11 @@ export class N8nClient {
 		await this.send('POST', `/rest/executions/${id}/stop`);
 	}
 
+	/** Deletes an execution, a suspended one too. */
+	async deleteExecution(id: string): Promise<void> {
+		await this.send('POST', '/rest/executions/delete', { ids: [id] });
+	}
+
 	/**
 	 * Retries an execution that ended in an error and waits for its end.
 	 *
