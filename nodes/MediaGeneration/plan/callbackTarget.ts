@@ -41,6 +41,7 @@ export interface TriggerAddresses {
 /**
  * The address of the trigger to notify: the one that is entered, or that of this workflow.
  *
+ * @throws ItemError where what is entered is no text
  * @throws UserError where there is none, or n8n's engine v2 runs the workflow, whose own trigger does not work
  */
 export async function readCallbackAddress(
@@ -49,8 +50,12 @@ export async function readCallbackAddress(
 	{ apiKey, ownTrigger }: TriggerAddresses,
 	reference: string | undefined,
 ): Promise<string> {
-	const entered = parameters.value('callbackUrl');
-	const isEntered = typeof entered === 'string' && entered.trim() !== '';
-	if (!isEntered) refuseEngineV2(context);
-	return callbackAddress(isEntered ? entered : await ownTrigger(), apiKey, reference);
+	if (parameters.isBlank('callbackUrl')) {
+		refuseEngineV2(context);
+		return callbackAddress(await ownTrigger(), apiKey, reference);
+	}
+	const wayOut =
+		'Enter the production URL of a Media Generation Trigger, or leave it empty for the one of this workflow.';
+	const entered = parameters.requiredText('callbackUrl', 'Callback URL', wayOut);
+	return callbackAddress(entered, apiKey, reference);
 }

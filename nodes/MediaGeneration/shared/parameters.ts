@@ -26,11 +26,15 @@ export class ItemParameters {
 		return this.options[name];
 	}
 
-	/** @throws ItemError where the text is empty or no text at all */
+	isBlank(name: string): boolean {
+		return isEmpty(this.value(name));
+	}
+
+	/** @throws ItemError where the text is empty or no text at all, a number included that is none */
 	requiredText(name: string, label: string, wayOut: string): string {
 		const text = this.single(this.value(name), label);
 		if (isEmpty(text)) throw this.empty(label, wayOut);
-		if (typeof text !== 'string' && typeof text !== 'number') {
+		if (typeof text !== 'string' && !Number.isFinite(text)) {
 			throw new ItemError(`The parameter '${label}' is not a text but ${describe(text)}`, {
 				description: wayOut,
 			});

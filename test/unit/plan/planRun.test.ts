@@ -93,6 +93,13 @@ describe('an image', () => {
 	});
 });
 
+it.each([NaN, Infinity])('a prompt that is %d, which nobody means, is refused', async (price) => {
+	const given = { parameters: { prompt: '={{ $json.price }}' }, items: json({ price }) };
+	expect(await caught(() => itemOf(given))).toMatchObject({
+		message: `The parameter 'Prompt' is not a text but '${price}'`,
+	});
+});
+
 it('a prompt with an object in its text says so, unless it was written so', async () => {
 	const given = {
 		parameters: { prompt: '=Draw {{ $json.product }}' },
@@ -552,6 +559,27 @@ describe('the callback address', () => {
 		const parameters = image({}, { completion, callbackUrl: ` ${url} ` });
 		expect((await createOf({ parameters })).webhookUrl).toBe(signed);
 	});
+
+	it.each([
+		[['https://n8n.example.com/webhook/x/callback']],
+		['https://n8n.example.com/webhook/x/callback'],
+	])('is that of an expression, also where it gives a list of one (%j)', async (url) => {
+		const parameters = { prompt: 'A', completion: 'trigger', callbackUrl: '={{ $json.url }}' };
+		const { webhookUrl } = await createOf({ parameters, items: json({ url }) });
+		expect(webhookUrl).toContain('https://n8n.example.com/webhook/x/callback?token=');
+	});
+
+	it.each([7, true, { url: 'https://n8n.example.com/webhook/x/callback' }, ['a', 'b']])(
+		'is not that of this workflow where an expression gives something else (%j)',
+		async (url) => {
+			const parameters = { prompt: 'A', completion: 'trigger', callbackUrl: '={{ $json.url }}' };
+			const staticData = registered({ a: trigger() });
+			const given = { parameters, items: json({ url }), staticData };
+			expect(await caught(() => itemOf(given))).toMatchObject({
+				message: expect.stringContaining("'Callback URL'") as string,
+			});
+		},
+	);
 
 	it("is to be that of another workflow where n8n's engine v2 runs this one", async () => {
 		const staticData = registered({ a: trigger() });
