@@ -2,23 +2,31 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { connect } from '../service/connect';
 import { balanceAt, findBalance } from '../service/credits';
+import { type Clock, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { recordLast } from '../shared/outputJson';
 import { isTool } from '../shared/tool';
 import { ItemParameters } from '../shared/parameters';
+import { Turns } from '../shared/turns';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
  *
  * @returns an item `{ …input, balance, record }` for each input item
+ * @throws Stopped where the execution was stopped
  * @throws NodeApiError, NodeOperationError unless the node's *On Error* lets failed items out
  * @see specification, section 4.3
  */
-export async function readCredits(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
+export async function readCredits(
+	context: IExecuteFunctions,
+	clock: Clock = systemClock,
+): Promise<INodeExecutionData[]> {
+	const turns = new Turns(clock, context.getExecutionCancelSignal());
 	let reading: Promise<unknown> | undefined;
 	const read = async () => await (await connect(context)).client.readCredits();
 	const output: INodeExecutionData[] = [];
 	for (const [itemIndex, input] of context.getInputData().entries()) {
+		await turns.next();
 		const pairedItem = { item: itemIndex };
 		let includesInput = true;
 		let item: INodeExecutionData;
