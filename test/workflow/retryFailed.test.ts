@@ -155,6 +155,8 @@ describe('no other task is created', () => {
 		on.service.configure({ extraFields: { creditsConsumed: 8 } });
 		const ran = await on.run(imageNode({}, threeTries), prompts(unlucky('a', 9)));
 		expect(descriptionOf(ran)).toContain('charged 8 credits');
+		expect(descriptionOf(ran)).toContain('1 task failed, and the service says that it charged');
+		expect(descriptionOf(ran)).not.toContain('and cost nothing');
 		expect(on.creates).toHaveLength(1);
 	});
 

@@ -64,6 +64,13 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 		expect(answer).not.toHaveProperty('0.record');
 	});
 
+	it('does not have a failed task tried again that the service has charged for', async () => {
+		on.service.configure({ extraFields: { creditsConsumed: 8 } });
+		expect(await call(tool({ outcome: 'FAILURE' }))).toMatchObject([
+			{ state: 'FAILURE', next: expect.stringContaining('do not try again') as string },
+		]);
+	});
+
 	it('answers with the id of a task that takes too long, and says not to order it again', async () => {
 		expect(await call(tool({ latencyMs: 3_600_000 }, {}, { timeout: 30 }))).toMatchObject([
 			{

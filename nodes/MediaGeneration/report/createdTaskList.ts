@@ -19,6 +19,12 @@ const MEANINGS: Array<{ state: string; one: string; many: string; next: string }
 		next: " Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.",
 	},
 	{
+		state: 'CHARGED',
+		one: '1 task failed, and the service says that it charged for it',
+		many: 'tasks failed, and the service says that it charged for them',
+		next: '',
+	},
+	{
 		state: 'FAILURE',
 		one: '1 task failed and cost nothing',
 		many: 'tasks failed and cost nothing',
@@ -43,9 +49,14 @@ export class CreatedTaskList {
 		return this.states.has(taskId);
 	}
 
-	/** Notes what became of a task, if this run created it. */
-	note(taskId: string, state: string): void {
-		if (this.states.has(taskId)) this.states.set(taskId, state);
+	/**
+	 * Notes what became of a task, if this run created it.
+	 *
+	 * @param credits what the service says that it charged
+	 */
+	note(taskId: string, state: string, credits?: unknown): void {
+		if (!this.states.has(taskId)) return;
+		this.states.set(taskId, state === 'FAILURE' && Number(credits) > 0 ? 'CHARGED' : state);
 	}
 
 	/** @returns every id by what it means for the money, paid tasks first, and how to fetch them; undefined where there are none */

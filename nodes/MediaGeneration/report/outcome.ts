@@ -36,8 +36,12 @@ export function isFinished(task: TaskRecord | ItemError | undefined): task is Fi
  * @param retry a sentence on why it was not created anew
  */
 export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: string): ItemError {
-	const next =
-		'A failed task costs nothing. Change the prompt or the input of this item, then run this item alone: what succeeded would be ordered and paid for again.';
+	const { creditsConsumed } = task;
+	const cost =
+		(creditsConsumed ?? 0) > 0
+			? `A failed task costs nothing, and yet the service says that it charged ${creditsConsumed} credits for this one: ask the service.`
+			: 'A failed task costs nothing.';
+	const next = `${cost} Change the prompt or the input of this item, then run this item alone: what succeeded would be ordered and paid for again.`;
 	return new ItemError(failureText(task), {
 		description: retry === undefined ? next : `${next} ${retry}`,
 		task: taskJson(task, sent),

@@ -25,6 +25,9 @@ const NOT_FINISHED =
 
 const FAILED = 'It cost nothing. Change the prompt before you try again.';
 
+const CHARGED =
+	'The service says that it charged for it. Tell the user, and do not try again by yourself.';
+
 const MAY_EXIST =
 	'The task may exist and may be paid for once. Do not order it again: tell the user to look at the tasks or the credits of the account first.';
 
@@ -37,8 +40,9 @@ export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutio
 	return { ...item, json: next === undefined ? answer : { ...answer, next } };
 }
 
-function nextStep({ taskId, state, error }: IDataObject): string | undefined {
+function nextStep({ taskId, state, error, creditsConsumed }: IDataObject): string | undefined {
 	if (taskId === undefined) return String(error).startsWith(NOT_KNOWN) ? MAY_EXIST : undefined;
 	if (state === 'PENDING') return NOT_FINISHED;
-	return state === 'FAILURE' ? FAILED : undefined;
+	if (state !== 'FAILURE') return undefined;
+	return Number(creditsConsumed) > 0 ? CHARGED : FAILED;
 }

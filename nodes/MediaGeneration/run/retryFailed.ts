@@ -66,6 +66,5 @@ export function atOnce(task: FailedTask, sent: IDataObject): Retry {
 /** A failed task is free (specification, section 7). Where the service says otherwise, so may the next one be. */
 function checkFree(task: FailedTask, sent: IDataObject): void {
 	if ((task.creditsConsumed ?? 0) <= 0) return;
-	const why = `It was not created anew, since the service says that it charged ${task.creditsConsumed} credits for it.`;
-	throw failedTask(task, sent, why);
+	throw failedTask(task, sent, 'So it was not created anew.');
 }

@@ -41,7 +41,7 @@ export async function watchedResults(
 		created.add(taskId);
 		const result = results[index];
 		const known = result instanceof ItemError ? result.task : result?.json;
-		if (typeof known?.state === 'string') created.note(taskId, known.state);
+		if (typeof known?.state === 'string') created.note(taskId, known.state, known.creditsConsumed);
 	}
 	const error = ItemError.from(results[stopping]);
 	return doneItems([], {

@@ -151,7 +151,7 @@ export class SuspendedRun {
 				results[item.itemIndex] = task;
 				continue;
 			}
-			this.created.note(taskId, task.state);
+			this.created.note(taskId, task.state, task.creditsConsumed);
 			const output = await attempt(async () =>
 				task.state === 'FAILURE'
 					? ItemError.from(failedTask(task), json)

@@ -69,7 +69,7 @@ export class TaskReader {
 		if ('error' in ended) throw explainRead(ended.error, taskId, known);
 		const task = ended.value;
 		if (!('taskId' in task)) throw timedOut(taskId, item.timeoutMs, task, known);
-		this.created.note(taskId, task.state);
+		this.created.note(taskId, task.state, task.creditsConsumed);
 		return task;
 	}
 
