@@ -39,7 +39,6 @@ export class AccountLimits {
 
 	private unfinished = 0;
 	private sending = 0;
-
 	/** How long the service took to answer the last create that it took. */
 	private latencyMs = 0;
 	/** Refusals that taught something. */
@@ -120,7 +119,7 @@ export class AccountLimits {
 			// A task may have ended while it was under way.
 			const level = Math.max(ticket.unfinished, this.unfinished);
 			const patienceMs = this.budget.patience(now, this.unfinished);
-			this.places.asked(level, now, patienceMs, isAsked ? retryAfterMs : 0);
+			this.places.asked(level, now, patienceMs, this.budget.idleMs(isAsked ? retryAfterMs : 0));
 			return;
 		}
 		this.rate.refused(now, this.question === undefined);
@@ -176,7 +175,7 @@ export class AccountLimits {
 		if (inFlight < places.known) return at;
 		if (this.sending > 0 || (inFlight > places.known && !places.isAsking)) return Infinity;
 		if (places.isAsking) return at;
-		return Math.max(at, places.askAt(this.budget.hasOne));
+		return Math.max(at, places.askAt(this.budget.hasSpare));
 	}
 
 	/** What has become certain meanwhile. */
@@ -195,8 +194,9 @@ export class AccountLimits {
 	private get mostUnderWay(): number {
 		const { places, rate, window } = this;
 		if (rate.isKnown) return rate.mostUnderWay;
-		if (!places.isLast) return window.most;
-		return window.mostFor(places.known, this.latencyMs, this.budget.taskMs);
+		if (places.isLast) return window.mostFor(places.known, this.latencyMs, this.budget.taskMs);
+		// A single refusal may be an accident, and is no reason to go slower.
+		return Math.min(window.most, this.understood === 1 ? Infinity : this.budget.atOnce);
 	}
 
 	/** The service lets in again. */

@@ -18,14 +18,14 @@ export class RefusalBudget {
 		private readonly startedAt: number,
 	) {}
 
-	/** Whether one more can be afforded: six, and one for ten tasks, the half of these before the first is created. */
-	get hasOne(): boolean {
-		return this.left >= 1;
-	}
-
 	/** Whether one more can be afforded, and some are left for what comes unasked. */
 	get hasSpare(): boolean {
 		return this.left >= 1 + Math.min(3, (this.items - this.taken) / 10);
+	}
+
+	/** So many may be refused together. */
+	get atOnce(): number {
+		return Math.max(1, Math.round(this.left / 3));
 	}
 
 	accepted(now: number): void {
@@ -59,12 +59,21 @@ export class RefusalBudget {
 		);
 	}
 
+	/**
+	 * @param pauseMs nothing may be sent so long
+	 * @returns how long a place is empty on average: only one whose task ends in the pause is
+	 */
+	idleMs(pauseMs: number): number {
+		return pauseMs * Math.min(1, pauseMs / (2 * Math.max(1, this.taskMs)));
+	}
+
 	private change(now: number, more: number): void {
 		this.workedMs += this.unfinished * (now - this.changedAt);
 		this.unfinished = Math.max(0, this.unfinished + more);
 		this.changedAt = now;
 	}
 
+	/** Six, and one for ten tasks, the half of these before the first is created. */
 	private get left(): number {
 		return 6 + Math.min(this.items, this.items / 2 + this.taken) / 10 - this.refusals;
 	}

@@ -119,8 +119,9 @@ export class RequestRate {
 		this.tokens--;
 		// A rate that is not used up proves nothing.
 		if (this.perMs === undefined || this.tokens >= 0.5) return;
-		this.perMs = Math.min(MAX_PER_MS, this.perMs * (1 + this.growth(this.perMs, now, mayGrow)));
-		if (mayGrow) this.liftWhereMoreIsLetIn(now);
+		if (!mayGrow) return;
+		this.perMs = Math.min(MAX_PER_MS, this.perMs * (1 + this.growth(this.perMs, now)));
+		this.liftWhereMoreIsLetIn(now);
 	}
 
 	/** What was let in beyond the rate that was learned shows that it was lifted: then it is doubled, until it does not. */
@@ -136,10 +137,10 @@ export class RequestRate {
 	}
 
 	/** So that a rate that is right is exceeded by one create in some twenty, and not within 4 s. */
-	private growth(perMs: number, now: number, mayGrow: boolean): number {
+	private growth(perMs: number, now: number): number {
 		const quiet = Math.min(this.takenSinceEmpty / 12, (now - this.window.startedAt) / 4000);
 		const least = this.isFirstGuess ? 0.006 : Math.min(0.006, 0.031 / (perMs * 1000) ** 2);
-		return least * (1 + quiet ** 2) * (mayGrow ? 1 : 0.25);
+		return least * (1 + quiet ** 2);
 	}
 
 	accepted(): void {
@@ -168,7 +169,8 @@ export class RequestRate {
 		const windowAt = this.window.lookAt(now, looks, maySearch);
 		if (windowAt !== undefined) return windowAt;
 		if (looks > 1) return undefined;
-		if (this.perMs === undefined) return now + FIRST_LOOK_MS;
+		// A refusal that comes after time has ended another is no accident.
+		if (this.perMs === undefined) return now + (this.lessons ? NEXT_LOOK_MS : FIRST_LOOK_MS);
 		return now + Math.max(NEXT_LOOK_MS, Math.min(1.1 / this.perMs, 5000), this.leastPauseMs);
 	}
 
