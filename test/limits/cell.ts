@@ -1,4 +1,4 @@
-import { AccountLimits } from '../../nodes/MediaGeneration/create/limits/accountLimits';
+import { CreatePace } from '../../nodes/MediaGeneration/create/limits/createPace';
 import type { Rules } from './account';
 import { Oracle } from './oracle';
 import { POLL_MS, simulate, type TaskMs } from './simulate';
@@ -37,7 +37,7 @@ export function run(cell: Cell): Result {
 	// Chance that is the same in every run.
 	let seed = 7;
 	const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
-	const limits = new AccountLimits(items, items, POLL_MS, 0, random);
+	const limits = new CreatePace(items, items, POLL_MS, 0, random);
 	const ours = simulate(rules, tasks.ms, items, limits, leaves ? 'never' : 'polling');
 	return { ...cell, ...ours, oracleMs: oracle.ms };
 }

@@ -69,8 +69,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'more tasks are in flight than the user allows',
 		file: `${N}run/actionRun.ts`,
-		search: 'new AccountLimits(plan.maxInFlight,',
-		replacement: 'new AccountLimits((plan.maxInFlight = 1000),',
+		search: 'new CreatePace(plan.maxInFlight,',
+		replacement: 'new CreatePace((plan.maxInFlight = 1000),',
 	},
 	{
 		name: 'media hosts get the key',

@@ -1,7 +1,7 @@
 import type { RequestGap } from '../service/requestGap';
 import { ServiceError } from '../service/serviceError';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
-import type { AccountLimits, Ticket } from './limits/accountLimits';
+import type { CreatePace, Ticket } from './limits/createPace';
 
 const MAX_DOUBT_PAUSE_MS = 30_000;
 
@@ -43,7 +43,7 @@ export class CreateQueue {
 	 */
 	constructor(
 		private readonly clock: Clock,
-		private readonly limits: AccountLimits,
+		private readonly limits: CreatePace,
 		private readonly gap: RequestGap,
 		private readonly signal: AbortSignal | undefined,
 	) {

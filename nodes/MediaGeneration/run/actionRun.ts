@@ -1,7 +1,7 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { storeInput } from '../callback/suspension';
-import { AccountLimits } from '../create/limits/accountLimits';
+import { CreatePace } from '../create/limits/createPace';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import { Journal } from '../create/journal';
@@ -20,7 +20,7 @@ import { type Attempt, attempt } from '../shared/attempt';
 import { type Clock, Stopped, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/tool';
-import { ReadPace } from '../wait/readPace';
+import { RequestSlots } from '../wait/requestSlots';
 import { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import { SuspendedRun } from '../wait/suspendedRun';
 import { TaskReader } from '../wait/taskReader';
@@ -118,9 +118,9 @@ class Run {
 		const most = intervals.reduce((a: number, b) => Math.max(a, b ?? a), 0);
 		this.batch = new BatchTimes(clock, plan.maxInFlight);
 		const gap = new RequestGap(clock);
-		const pace = new ReadPace(gap, least, Math.min(plan.maxInFlight, plan.items.length));
+		const pace = new RequestSlots(gap, least, Math.min(plan.maxInFlight, plan.items.length));
 		const stopCreating = () => this.stopCreating();
-		const limits = new AccountLimits(plan.maxInFlight, plan.items.length, most, clock.now());
+		const limits = new CreatePace(plan.maxInFlight, plan.items.length, most, clock.now());
 		this.queue = new CreateQueue(clock, limits, gap, this.signal);
 		this.created = createdTasks(journal);
 		const reader = new TaskReader(context, client, this.created, clock, this.signal);

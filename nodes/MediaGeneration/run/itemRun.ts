@@ -20,7 +20,7 @@ import { type Clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { recordLast } from '../shared/outputJson';
 import type { BatchTimes } from './nextTimeHints';
-import type { ReadPace } from '../wait/readPace';
+import type { RequestSlots } from '../wait/requestSlots';
 import type { ExpectedCallbacks } from '../wait/expectedCallbacks';
 import type { SuspendedRun } from '../wait/suspendedRun';
 import type { TaskReader } from '../wait/taskReader';
@@ -37,7 +37,7 @@ export interface RunParts {
 	creator: TaskCreator;
 	journal: Journal;
 	created: CreatedTaskList;
-	pace: ReadPace;
+	pace: RequestSlots;
 	reader: TaskReader;
 	suspended: SuspendedRun;
 	deliveries: ExpectedCallbacks;

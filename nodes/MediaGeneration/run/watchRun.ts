@@ -7,7 +7,7 @@ import { RequestGap } from '../service/requestGap';
 import { attempt } from '../shared/attempt';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { isComplete, isUnfinished, lookForDeliveries, lookForResults } from '../wait/look';
-import { ReadPace } from '../wait/readPace';
+import { RequestSlots } from '../wait/requestSlots';
 import { parentState } from '../wait/parentState';
 import {
 	keepState,
@@ -191,7 +191,7 @@ async function look<T>(
 ): Promise<T | undefined> {
 	const looked = await attempt(async () => {
 		const connection = await connect(context);
-		const pace = new ReadPace(new RequestGap(clock), 0, 1);
+		const pace = new RequestSlots(new RequestGap(clock), 0, 1);
 		return await work(connection, async (taskId) => {
 			await sleepUntil(pace.requestSlot(), clock, context.getExecutionCancelSignal());
 			return await connection.client.readTask(taskId);

@@ -9,7 +9,7 @@ import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { type Clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import type { ReadPace } from './readPace';
+import type { RequestSlots } from './requestSlots';
 import type { TaskReader } from './taskReader';
 import { WATCH_VERSION, type ResultsWatch, type WatchedItem } from './watchState';
 
@@ -37,7 +37,7 @@ export class SuspendedRun {
 	constructor(
 		private readonly reader: TaskReader,
 		private readonly created: CreatedTaskList,
-		private readonly pace: ReadPace,
+		private readonly pace: RequestSlots,
 		private readonly clock: Clock,
 		private readonly now: () => number = Date.now,
 	) {}

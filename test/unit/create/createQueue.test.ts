@@ -1,7 +1,4 @@
-import {
-	AccountLimits,
-	type Ticket,
-} from '../../../nodes/MediaGeneration/create/limits/accountLimits';
+import { CreatePace, type Ticket } from '../../../nodes/MediaGeneration/create/limits/createPace';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
@@ -22,7 +19,7 @@ const unreachable = () => new ServiceError('unreachable', 'Not there');
 /** A queue whose random pauses are as long as they can be. */
 function opened(maxInFlight = 10, signal?: AbortSignal) {
 	const clock = new FakeClock();
-	const limits = new AccountLimits(maxInFlight, 100, 2000, 0, () => 1);
+	const limits = new CreatePace(maxInFlight, 100, 2000, 0, () => 1);
 	const queue = new CreateQueue(clock, limits, new RequestGap(clock), signal);
 	return { clock, queue };
 }

@@ -1,6 +1,6 @@
 import { UserError } from 'n8n-workflow';
 
-import { AccountLimits } from '../../../nodes/MediaGeneration/create/limits/accountLimits';
+import { CreatePace } from '../../../nodes/MediaGeneration/create/limits/createPace';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
@@ -56,7 +56,7 @@ function creating(...answers: Answer[]) {
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
 	const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
-	const limits = new AccountLimits(10, 100, 2000, 0, () => 1);
+	const limits = new CreatePace(10, 100, 2000, 0, () => 1);
 	const account = new CreateQueue(clock, limits, new RequestGap(clock), undefined);
 	const failures: string[] = [];
 	const onFailure = () => failures.push('failed');

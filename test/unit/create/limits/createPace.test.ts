@@ -1,4 +1,4 @@
-import { AccountLimits } from '../../../../nodes/MediaGeneration/create/limits/accountLimits';
+import { CreatePace } from '../../../../nodes/MediaGeneration/create/limits/createPace';
 import {
 	type Cell,
 	describeCell,
@@ -53,14 +53,14 @@ describe('against an oracle that knows the limits of every moment', () => {
 it.each([1, 7, 40])(
 	'never has more than %d tasks unfinished where the user allows no more',
 	(most) => {
-		const limits = new AccountLimits(most, 200, 2000, 0, () => 0.5);
+		const limits = new CreatePace(most, 200, 2000, 0, () => 0.5);
 		const { most: unfinished } = simulate({}, 5000, 200, limits);
 		expect(unfinished).toBeLessThanOrEqual(most);
 	},
 );
 
 it('one create after another is refused for hours: it looks ever more seldom, and goes on at last', () => {
-	const limits = new AccountLimits(100, 100, 2000, 0, () => 0.5);
+	const limits = new CreatePace(100, 100, 2000, 0, () => 0.5);
 	const open = 3 * 3_600_000;
 	const { ms, refusals } = simulate(
 		{

@@ -9,7 +9,7 @@ const FILL = 0.05;
 export const SMALL_BATCH = 50;
 
 /** How many creates are under way at once while no limit is known: that many would be refused together. */
-export class SendWindow {
+export class CreatesUnderWay {
 	/** At the start. */
 	readonly first: number;
 

@@ -3,7 +3,7 @@ import { Refusal, type Sent } from './refusal';
 import { endedByTime } from './refusalCause';
 import { RefusalBudget } from './refusalBudget';
 import { RequestRate } from './requestRate';
-import { SendWindow, SMALL_BATCH } from './sendWindow';
+import { CreatesUnderWay, SMALL_BATCH } from './createsUnderWay';
 
 /** A shorter `Retry-After`, or a time in the past as a slow clock makes it, would be a storm of requests. */
 const MIN_RETRY_AFTER_MS = 100;
@@ -31,7 +31,7 @@ export interface Ticket extends Sent {
  *
  * Only decides: time and chance are handed in, nothing is awaited. Times are milliseconds of the clock.
  */
-export class AccountLimits {
+export class CreatePace {
 	readonly rate: RequestRate;
 
 	/** How many times in a row it could not connect. */
@@ -47,7 +47,7 @@ export class AccountLimits {
 
 	private readonly places: ConcurrencyLimit;
 	private readonly budget: RefusalBudget;
-	private readonly window: SendWindow;
+	private readonly window: CreatesUnderWay;
 
 	/**
 	 * @param maxInFlight how many tasks the user lets be unfinished at once
@@ -66,7 +66,7 @@ export class AccountLimits {
 		this.rate = new RequestRate(startedAt);
 		this.places = new ConcurrencyLimit(pollIntervalMs);
 		this.budget = new RefusalBudget(items, startedAt);
-		this.window = new SendWindow(items);
+		this.window = new CreatesUnderWay(items);
 	}
 
 	/** @returns when the next create may be sent, or earlier; Infinity: not before something happens */

@@ -9,7 +9,7 @@ const MAX_READ_GAP_MS = 50;
  * Of the reads of a created task only the first needs a place of its own: each further one follows the answer
  * before by the poll interval, and so keeps the distance.
  */
-export class ReadPace {
+export class RequestSlots {
 	private nextFirstRead = -Infinity;
 
 	private readonly readGapMs: number;
