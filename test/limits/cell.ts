@@ -37,8 +37,8 @@ export function run(cell: Cell): Result {
 	// Chance that is the same in every run.
 	let seed = 7;
 	const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
-	const limits = new CreatePace(items, items, POLL_MS, 0, random);
-	const ours = simulate(rules, tasks.ms, items, limits, leaves ? 'never' : 'polling');
+	const pace = new CreatePace(items, items, POLL_MS, 0, random);
+	const ours = simulate(rules, tasks.ms, items, pace, leaves ? 'never' : 'polling');
 	return { ...cell, ...ours, oracleMs: oracle.ms };
 }
 

@@ -37,13 +37,13 @@ export class CreateQueue {
 	private hopeless: { reason: () => Error; patienceMs: number } | undefined;
 
 	/**
-	 * @param limits decides when a create may be sent
+	 * @param pace decides when a create may be sent
 	 * @param gap keeps all requests of the run at some distance
 	 * @param signal aborted when the execution is stopped
 	 */
 	constructor(
 		private readonly clock: Clock,
-		private readonly limits: CreatePace,
+		private readonly pace: CreatePace,
 		private readonly gap: RequestGap,
 		private readonly signal: AbortSignal | undefined,
 	) {
@@ -85,11 +85,11 @@ export class CreateQueue {
 				throw tooLong(this.lastRefusal, this.askedUntil - now);
 			}
 			const isOneAtATime = this.doubts > 0 && this.underWay > 0;
-			const at = isOneAtATime ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
+			const at = isOneAtATime ? Infinity : Math.max(this.pace.nextAt(now), this.gap.nextAt);
 			if (at <= now) {
 				this.gap.take();
 				this.underWay++;
-				return this.limits.send(now);
+				return this.pace.send(now);
 			}
 			if (now >= until) return undefined;
 			const change = new Promise<void>((resolve) => {
@@ -117,7 +117,7 @@ export class CreateQueue {
 	 * @param isFollowed whether the task is waited for, and `finished` called at its end
 	 */
 	accepted(ticket: Ticket, isFollowed = true): void {
-		this.limits.accepted(ticket, this.clock.now(), isFollowed);
+		this.pace.accepted(ticket, this.clock.now(), isFollowed);
 		this.underWay--;
 		this.doubts = 0;
 		this.quietSince = undefined;
@@ -127,7 +127,7 @@ export class CreateQueue {
 
 	/** Takes on a task of an earlier try, which may be unfinished still. */
 	adopt(): void {
-		this.limits.adopt();
+		this.pace.adopt();
 	}
 
 	/** The service certainly did not take the task. */
@@ -135,10 +135,10 @@ export class CreateQueue {
 		const now = this.clock.now();
 		this.underWay--;
 		if (error.kind === 'unreachable') {
-			this.limits.notReached(ticket, now);
+			this.pace.notReached(ticket, now);
 		} else {
 			const { retryAfterMs = 0 } = error;
-			this.limits.refused(ticket, now, retryAfterMs);
+			this.pace.refused(ticket, now, retryAfterMs);
 			this.lastRefusal = error;
 			this.askedUntil = Math.max(this.askedUntil, now + retryAfterMs);
 		}
@@ -151,12 +151,12 @@ export class CreateQueue {
 		if (ms === 0) return;
 		this.lastRefusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
 		this.askedUntil = this.clock.now() + ms;
-		this.limits.rate.pause(this.askedUntil);
+		this.pace.rate.pause(this.askedUntil);
 	}
 
 	/** A create ended in a way that says nothing of the account. */
 	ended(): void {
-		this.limits.ended();
+		this.pace.ended();
 		this.underWay--;
 		this.wake();
 	}
@@ -171,7 +171,7 @@ export class CreateQueue {
 		this.quietSince ??= now;
 		if (ticket.sentAt < this.doubtAt) return;
 		this.doubtAt = now;
-		this.limits.rate.pause(now + pauseAfter(this.doubts++));
+		this.pace.rate.pause(now + pauseAfter(this.doubts++));
 	}
 
 	/**
@@ -180,7 +180,7 @@ export class CreateQueue {
 	 * @param takenAt when it was accepted, where this run created it; milliseconds of the clock
 	 */
 	finished(takenAt?: number): void {
-		this.limits.finished(this.clock.now(), takenAt);
+		this.pace.finished(this.clock.now(), takenAt);
 		this.quietSince = undefined;
 		this.hopeless = undefined;
 		this.wake();
@@ -193,7 +193,7 @@ export class CreateQueue {
 
 	/** How many times in a row no connection came about. */
 	get unreachable(): number {
-		return this.limits.unreachable;
+		return this.pace.unreachable;
 	}
 
 	/**

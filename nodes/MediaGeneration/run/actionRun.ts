@@ -118,13 +118,13 @@ class Run {
 		const most = intervals.reduce((a: number, b) => Math.max(a, b ?? a), 0);
 		this.batch = new BatchTimes(clock, plan.maxInFlight);
 		const gap = new RequestGap(clock);
-		const pace = new RequestSlots(gap, least, Math.min(plan.maxInFlight, plan.items.length));
+		const slots = new RequestSlots(gap, least, Math.min(plan.maxInFlight, plan.items.length));
 		const stopCreating = () => this.stopCreating();
-		const limits = new CreatePace(plan.maxInFlight, plan.items.length, most, clock.now());
-		this.queue = new CreateQueue(clock, limits, gap, this.signal);
+		const pace = new CreatePace(plan.maxInFlight, plan.items.length, most, clock.now());
+		this.queue = new CreateQueue(clock, pace, gap, this.signal);
 		this.created = createdTasks(journal);
 		const reader = new TaskReader(context, client, this.created, clock, this.signal);
-		this.suspended = new SuspendedRun(reader, this.created, pace, clock);
+		this.suspended = new SuspendedRun(reader, this.created, slots, clock);
 		this.deliveries = new ExpectedCallbacks(context, plan.watchIntervalMs, clock);
 		this.itemRun = new ItemRun({
 			context,
@@ -142,7 +142,7 @@ class Run {
 			),
 			journal,
 			created: this.created,
-			pace,
+			slots,
 			reader,
 			suspended: this.suspended,
 			deliveries: this.deliveries,

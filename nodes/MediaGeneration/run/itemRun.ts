@@ -37,7 +37,7 @@ export interface RunParts {
 	creator: TaskCreator;
 	journal: Journal;
 	created: CreatedTaskList;
-	pace: RequestSlots;
+	slots: RequestSlots;
 	reader: TaskReader;
 	suspended: SuspendedRun;
 	deliveries: ExpectedCallbacks;
@@ -90,7 +90,7 @@ export class ItemRun {
 
 	/** Takes up or creates the item's task, and creates it anew where it fails, as often as the item allows. */
 	private async createUntilDone(item: CreatePlan): Promise<Output> {
-		const { journal, pace, clock, creator } = this.parts;
+		const { journal, slots, clock, creator } = this.parts;
 		let brought = await this.takeUp(item);
 		let deadline = item.fromCall ? this.calledAt + item.timeoutMs : Infinity;
 		for (;;) {
@@ -108,19 +108,19 @@ export class ItemRun {
 			}
 			const createdAt = clock.now();
 			deadline = Math.min(deadline, createdAt + item.timeoutMs);
-			const firstReadAt = pace.firstReadSlot(createdAt + item.pollIntervalMs);
+			const firstReadAt = slots.firstReadSlot(createdAt + item.pollIntervalMs);
 			brought = await this.follow(item, task, { createdAt, firstReadAt, deadline });
 		}
 	}
 
 	/** @returns undefined where no earlier try of n8n has created the item's task */
 	private async takeUp(item: CreatePlan): Promise<Output | Retry | undefined> {
-		const { journal, queue, pace, clock } = this.parts;
+		const { journal, queue, slots, clock } = this.parts;
 		const earlier = journal.find(item);
 		if (earlier === undefined || earlier === 'sent') return undefined;
 		if (isFollowed(item)) queue.adopt();
 		const deadline = clock.now() + item.timeoutMs;
-		return await this.follow(item, earlier, { firstReadAt: pace.requestSlot(), deadline });
+		return await this.follow(item, earlier, { firstReadAt: slots.requestSlot(), deadline });
 	}
 
 	/**
@@ -202,7 +202,7 @@ export class ItemRun {
 	private async read(item: ReadPlan): Promise<Output> {
 		const { taskId } = item;
 		const fields = referenceOf(item);
-		const firstReadAt = this.parts.pace.requestSlot();
+		const firstReadAt = this.parts.slots.requestSlot();
 		if (item.wait) {
 			const deadline = firstReadAt + item.timeoutMs;
 			// A task that this node did not create costs nothing more if nobody waits for it.

@@ -191,9 +191,9 @@ async function look<T>(
 ): Promise<T | undefined> {
 	const looked = await attempt(async () => {
 		const connection = await connect(context);
-		const pace = new RequestSlots(new RequestGap(clock), 0, 1);
+		const slots = new RequestSlots(new RequestGap(clock), 0, 1);
 		return await work(connection, async (taskId) => {
-			await sleepUntil(pace.requestSlot(), clock, context.getExecutionCancelSignal());
+			await sleepUntil(slots.requestSlot(), clock, context.getExecutionCancelSignal());
 			return await connection.client.readTask(taskId);
 		});
 	});

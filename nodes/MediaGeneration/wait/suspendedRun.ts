@@ -37,7 +37,7 @@ export class SuspendedRun {
 	constructor(
 		private readonly reader: TaskReader,
 		private readonly created: CreatedTaskList,
-		private readonly pace: RequestSlots,
+		private readonly slots: RequestSlots,
 		private readonly clock: Clock,
 		private readonly now: () => number = Date.now,
 	) {}
@@ -58,7 +58,7 @@ export class SuspendedRun {
 	 */
 	async isUnfinished(): Promise<boolean> {
 		this.tasks = await mapParallel(this.entries, PARALLEL_READS, async ({ taskId }) => {
-			const readAt = this.pace.requestSlot();
+			const readAt = this.slots.requestSlot();
 			const answer = await attempt(async () => await this.reader.read(taskId, readAt));
 			if ('value' in answer) return answer.value;
 			if (answer.error instanceof Stopped) throw answer.error;
@@ -130,7 +130,7 @@ export class SuspendedRun {
 	async waitHere(results: Array<ItemResult | undefined>): Promise<void> {
 		const startedAt = this.clock.now();
 		const tasks = await mapParallel(this.entries, PARALLEL_READS, async (entry) => {
-			return await this.wait(entry, startedAt, this.pace.requestSlot());
+			return await this.wait(entry, startedAt, this.slots.requestSlot());
 		});
 		await this.putOut(tasks, results);
 	}

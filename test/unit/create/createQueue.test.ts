@@ -19,8 +19,8 @@ const unreachable = () => new ServiceError('unreachable', 'Not there');
 /** A queue whose random pauses are as long as they can be. */
 function opened(maxInFlight = 10, signal?: AbortSignal) {
 	const clock = new FakeClock();
-	const limits = new CreatePace(maxInFlight, 100, 2000, 0, () => 1);
-	const queue = new CreateQueue(clock, limits, new RequestGap(clock), signal);
+	const pace = new CreatePace(maxInFlight, 100, 2000, 0, () => 1);
+	const queue = new CreateQueue(clock, pace, new RequestGap(clock), signal);
 	return { clock, queue };
 }
 

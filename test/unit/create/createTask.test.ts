@@ -56,8 +56,8 @@ function creating(...answers: Answer[]) {
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
 	const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
-	const limits = new CreatePace(10, 100, 2000, 0, () => 1);
-	const account = new CreateQueue(clock, limits, new RequestGap(clock), undefined);
+	const pace = new CreatePace(10, 100, 2000, 0, () => 1);
+	const account = new CreateQueue(clock, pace, new RequestGap(clock), undefined);
 	const failures: string[] = [];
 	const onFailure = () => failures.push('failed');
 	const creator = new TaskCreator(context, client, account, journal, onFailure, clock, stop.signal);

@@ -53,14 +53,14 @@ describe('against an oracle that knows the limits of every moment', () => {
 it.each([1, 7, 40])(
 	'never has more than %d tasks unfinished where the user allows no more',
 	(most) => {
-		const limits = new CreatePace(most, 200, 2000, 0, () => 0.5);
-		const { most: unfinished } = simulate({}, 5000, 200, limits);
+		const pace = new CreatePace(most, 200, 2000, 0, () => 0.5);
+		const { most: unfinished } = simulate({}, 5000, 200, pace);
 		expect(unfinished).toBeLessThanOrEqual(most);
 	},
 );
 
 it('one create after another is refused for hours: it looks ever more seldom, and goes on at last', () => {
-	const limits = new CreatePace(100, 100, 2000, 0, () => 0.5);
+	const pace = new CreatePace(100, 100, 2000, 0, () => 0.5);
 	const open = 3 * 3_600_000;
 	const { ms, refusals } = simulate(
 		{
@@ -71,7 +71,7 @@ it('one create after another is refused for hours: it looks ever more seldom, an
 		},
 		5000,
 		100,
-		limits,
+		pace,
 	);
 	expect(refusals).toBeLessThan(3 * 125);
 	expect(ms).toBeLessThan(open + 60_000);
