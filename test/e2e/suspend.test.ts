@@ -121,12 +121,13 @@ testSuspended(
 		const { client, service } = stage;
 		const ids: string[] = [];
 		for (let index = 0; index < 5; index++) {
-			ids.push(await start(Array<IDataObject>(10).fill({ latencyMs: [15_000, 25_000] })));
+			// None ends before the power is cut: what is killed while it is taken up is a story of supervisor.test.
+			ids.push(await start(Array<IDataObject>(10).fill({ latencyMs: [40_000, 50_000] })));
 		}
 		for (const id of ids) await client.waitForSuspension(id);
 		await stage.killAndRestart();
 		for (const id of ids) {
-			const execution = await client.waitForExecution(id, 90_000);
+			const execution = await client.waitForExecution(id, 150_000);
 			expect(media(execution).map(({ json }) => json.state)).toEqual(Array(10).fill('SUCCESS'));
 		}
 		await collector.settle(50);
