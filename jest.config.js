@@ -7,6 +7,9 @@ module.exports = {
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
+	// By default jest leaves one processor idle, of two.
+	maxWorkers: '100%',
+	testSequencer: '<rootDir>/test/longestFirst.cjs',
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
 };

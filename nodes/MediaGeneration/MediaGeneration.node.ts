@@ -9,8 +9,6 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { admitResume } from './callback/resumeGate';
-import { RESUME_PATH } from './callback/suspension';
 import { completionFields } from './fields/completion';
 import { panelHints } from './fields/panelHints';
 import { imageFields } from './fields/image';
@@ -19,8 +17,10 @@ import { taskFields } from './fields/task';
 import { toolFields } from './fields/tool';
 import { videoFields } from './fields/video';
 import { runTasks } from './run/actionRun';
-import { runWatchOperation } from './run/watchRun';
-import { WATCH_OPERATIONS } from './wait/subExecution';
+import { runCheckOperation } from './suspend/checkRun';
+import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
+import { admitResume } from './suspend/resumeCallback';
+import { RESUME_PATH } from './suspend/suspension';
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {
@@ -37,6 +37,20 @@ export class MediaGeneration implements INodeType {
 			'Generate images and videos, many in parallel, with an asynchronous media generation service',
 		defaults: { name: 'Media Generation' },
 		usableAsTool: true,
+		builderHint: {
+			searchHint:
+				"One node does a whole batch: hand it all items at once. It creates a task for each item, many in parallel, waits until all are finished and puts out one item for each, with 'resultUrls'. Build no loop, no polling, no Wait and no HTTP Request around it. Each task costs money: test with the option 'dryRun' first. To write results back to rows, set the option 'includeInput'.",
+			relatedNodes: [
+				{
+					nodeType: 'n8n-nodes-media-generation.mediaGenerationTrigger',
+					relationHint: "Starts another workflow for each finished task, with completion 'trigger'",
+				},
+				{
+					nodeType: 'n8n-nodes-media-generation.mediaGenerationCredits',
+					relationHint: 'Stands before a batch, and stops it where credits are short',
+				},
+			],
+		},
 		inputs: [NodeConnectionTypes.Main],
 		outputs: [NodeConnectionTypes.Main],
 		credentials: [{ name: 'mediaGenerationApi', required: true }],
@@ -89,7 +103,7 @@ export class MediaGeneration implements INodeType {
 		},
 	};
 
-	/** Decides about a callback to an execution that `completion: suspend` has suspended. */
+	/** Decides about a callback to a suspended execution. */
 	async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
 		return await admitResume(this);
 	}
@@ -97,8 +111,8 @@ export class MediaGeneration implements INodeType {
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][] | null> {
 		// No panel offers it: the sub-execution of a wait is this same node.
 		const { operation } = this.getNode().parameters;
-		if (WATCH_OPERATIONS.includes(String(operation)))
-			return await runWatchOperation(this, operation);
+		if (CHECK_OPERATIONS.includes(String(operation)))
+			return await runCheckOperation(this, operation);
 		return [await runTasks(this)];
 	}
 }

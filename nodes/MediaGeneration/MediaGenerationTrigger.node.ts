@@ -37,14 +37,14 @@ export class MediaGenerationTrigger implements INodeType {
 		description: 'Generate images and videos, and start a workflow when a task is finished',
 		eventTriggerDescription: 'Waiting for a task to finish',
 		activationMessage:
-			"Your trigger is ready. Media Generation nodes of this workflow with Completion 'Notify a Trigger' now use it.",
+			"Your trigger is ready. Media Generation nodes of this workflow with 'Notify a Trigger' now use it.",
 		triggerPanel: {
 			header: 'Wait for a finished task',
 			executionsHelp: {
 				inactive:
-					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow whose Completion is 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Once you're happy with your workflow</b>, publish it. Then each finished task starts it once. These executions show up in the list of executions, not here.",
+					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Once you're happy with your workflow</b>, publish it. Then each finished task starts it once. These executions show up in the list of executions, not here.",
 				active:
-					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow whose Completion is 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Your workflow also runs by itself</b>, since it is published: each finished task starts it once. These executions show up in the list of executions, not here.",
+					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Your workflow also runs by itself</b>, since it is published: each finished task starts it once. These executions show up in the list of executions, not here.",
 			},
 			activationHint: {
 				inactive:
@@ -69,7 +69,7 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"Once this workflow is published, its Media Generation nodes with Completion 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. If the service can reach that URL, each task arrives at once; otherwise n8n looks for the results by itself, after a minute and then ever less often.",
+					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. If the service cannot reach that URL, n8n checks for the results by itself: after one minute, then less and less often.",
 				name: 'notice',
 				type: 'notice',
 				default: '',
@@ -90,13 +90,13 @@ export class MediaGenerationTrigger implements INodeType {
 					{
 						name: 'Task Failed',
 						value: 'FAILURE',
-						description: 'The generation failed, and the task cost nothing',
+						description: 'The generation failed; such a task is usually free',
 					},
 				],
 			},
 			{
 				displayName:
-					"A task that failed starts nothing and leaves no trace here. To hear of it, choose 'Task Failed', too, and tell the two apart by 'state'.",
+					"Failed tasks do not start this workflow. To include them, add 'Task Failed'; the field 'state' tells which task failed.",
 				name: 'onlySucceededNotice',
 				type: 'notice',
 				default: '',
@@ -104,7 +104,7 @@ export class MediaGenerationTrigger implements INodeType {
 			},
 			{
 				displayName:
-					"A task that succeeded starts nothing and leaves no trace here. Its results stay at the service: fetch them with Task → Get, or choose 'Task Succeeded', too, and tell the two apart by 'state'.",
+					"Succeeded tasks do not start this workflow. To include them, add 'Task Succeeded'. Their results stay at the service: get them with Task → Get.",
 				name: 'onlyFailedNotice',
 				type: 'notice',
 				default: '',

@@ -180,9 +180,9 @@ export function oursFor(
 	latencies: number[],
 	{
 		maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT),
-		completion = 'poll',
+		completion = 'wait',
 		before,
-	}: { maxInFlight?: number; completion?: 'poll' | 'return'; before?: INode } = {},
+	}: { maxInFlight?: number; completion?: 'wait' | 'return'; before?: INode } = {},
 ): WorkflowDefinition {
 	const { start, pinData } = startWith(latencies);
 	const generate = stage.mediaNode('mediaGeneration', 'Generate', {

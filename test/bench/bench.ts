@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { Stage } from '../e2e/stage';
 import { runNpm } from '../n8n/npm';
+import { WHOLE_MINUTE } from '../n8n/settings';
 import { startService } from '../service/service';
 import type { BenchOptions } from './options';
 import { Usage } from './usage';
@@ -33,7 +34,7 @@ export async function withBench<T>(
 		await runNpm(['pack', '--pack-destination', packed], join(__dirname, 'least-trigger'));
 		const service = credits === undefined ? undefined : await startService({ credits });
 		const stage = await Stage.open(
-			env,
+			{ ...WHOLE_MINUTE, ...env },
 			service,
 			readdirSync(packed).map((name) => join(packed, name)),
 		);

@@ -8,6 +8,7 @@ import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUr
 import { type Cluster, missingForQueueMode } from '../e2e/cluster';
 import { inARow, node, Stage } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
+import { WHOLE_MINUTE } from '../n8n/settings';
 import type { Bench } from './bench';
 import { callbacksAtOnce } from './callback';
 import type { BenchOptions } from './options';
@@ -51,7 +52,11 @@ async function measureSize(
 	{ quick }: BenchOptions,
 	log: Bench['log'],
 ): Promise<Row[]> {
-	const stage = await Stage.openInQueueMode({ workers: size, webhooks: size });
+	const stage = await Stage.openInQueueMode({
+		env: WHOLE_MINUTE,
+		workers: size,
+		webhooks: size,
+	});
 	try {
 		const { cluster } = stage;
 		const calls = quick ? QUICK.callbacks : CALLBACKS;

@@ -33,12 +33,12 @@ export async function measureGrowth(
 ): Promise<Row[]> {
 	const rows: Row[] = [];
 	for (const size of quick ? QUICK_SIZES : SIZES) {
-		for (const completion of ['poll', 'return'] as const) {
+		for (const completion of ['wait', 'return'] as const) {
 			const measured = await measure(size, completion);
 			log(`${size} tasks, ${completion}: ${JSON.stringify(measured)}`);
 			const row = (id: string, what: string, unit: string, value: number): Row => ({
 				id: `growth-${completion}-${size}-${id}`,
-				what: `${size.toLocaleString('en')} tasks: ${what}, ${completion === 'poll' ? 'Wait by Polling' : 'Return Immediately'}`,
+				what: `${size.toLocaleString('en')} tasks: ${what}, ${completion === 'wait' ? 'Wait for Results' : 'Return Immediately'}`,
 				unit,
 				ours: sampleOf([value]),
 			});
@@ -59,7 +59,7 @@ interface Measured {
 	itemKibEach: number;
 }
 
-async function measure(size: number, completion: 'poll' | 'return'): Promise<Measured> {
+async function measure(size: number, completion: 'wait' | 'return'): Promise<Measured> {
 	const items = Array.from({ length: size }, (_, index) => ({
 		json: { prompt: `Prompt ${index}` },
 	}));
@@ -68,7 +68,7 @@ async function measure(size: number, completion: 'poll' | 'return'): Promise<Mea
 	let most = before;
 	const cpu = process.cpuUsage();
 	let answered = 0;
-	const last = completion === 'poll' ? 2 * size : size;
+	const last = completion === 'wait' ? 2 * size : size;
 	const context = contextOf(items, completion, () => {
 		answered++;
 		// With the last answer, all is held that will be.

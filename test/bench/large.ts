@@ -13,7 +13,7 @@ import { type Row, sampleOf } from './results';
 
 const POLLED = 10_000;
 const RETURNED = 50_000;
-const QUICK = { polled: 300, returned: 600 };
+const QUICK = { awaited: 300, returned: 600 };
 
 const MAX_IN_FLIGHT = 500;
 
@@ -58,15 +58,15 @@ export async function measureLarge(bench: Bench): Promise<Row[]> {
 	const collector = await Collector.open();
 	try {
 		const { webhook } = await openEntrances(bench);
-		const polled = await measureBatch(bench, collector, webhook.url, {
-			size: quick ? QUICK.polled : POLLED,
-			completion: 'poll',
+		const awaited = await measureBatch(bench, collector, webhook.url, {
+			size: quick ? QUICK.awaited : POLLED,
+			completion: 'wait',
 		});
 		const returned = await measureBatch(bench, collector, webhook.url, {
 			size: quick ? QUICK.returned : RETURNED,
 			completion: 'return',
 		});
-		return [...polled, ...returned];
+		return [...awaited, ...returned];
 	} finally {
 		collector.close();
 	}
@@ -76,17 +76,17 @@ async function measureBatch(
 	bench: Bench,
 	collector: Collector,
 	pingUrl: string,
-	{ size, completion }: { size: number; completion: 'poll' | 'return' },
+	{ size, completion }: { size: number; completion: 'wait' | 'return' },
 ): Promise<Row[]> {
 	const { stage, log, options } = bench;
-	const isPolled = completion === 'poll';
-	const latencies = isPolled ? latenciesOf(size) : Array.from({ length: size }, () => FOREVER_MS);
+	const isAwaited = completion === 'wait';
+	const latencies = isAwaited ? latenciesOf(size) : Array.from({ length: size }, () => FOREVER_MS);
 	const given = { maxInFlight: MAX_IN_FLIGHT, completion };
 	const oursNode = oursFor(bench, collector, latencies, given);
 	const start = (await stage.client.createWorkflow(oursNode)).id;
 	const asPeer = (...behind: INode[]) => {
 		const { start: first, pinData } = startWith(latencies);
-		return { name: `Items: ${size}`, ...inARow(first, sameItems(isPolled), ...behind), pinData };
+		return { name: `Items: ${size}`, ...inARow(first, sameItems(isAwaited), ...behind), pinData };
 	};
 	const peer = await stage.client.createWorkflow(
 		asPeer({ ...collector.node('Done'), executeOnce: true }),
@@ -109,7 +109,7 @@ async function measureBatch(
 	const peerWatched = await watchRun(bench, collector, ids.watchedPeer, size, pingUrl, false);
 	log(`${size} items, Edit Fields, watched: ${JSON.stringify(peerWatched)}`);
 
-	const name = `${size.toLocaleString('en')} items, ${isPolled ? 'waited for' : 'Return Immediately'}`;
+	const name = `${size.toLocaleString('en')} items, ${isAwaited ? 'waited for' : 'Return Immediately'}`;
 	const row = (
 		id: string,
 		what: string,
@@ -126,7 +126,7 @@ async function measureBatch(
 	const peerOf = (value: number) => ({
 		peer: { name: 'the same items through Edit Fields', sample: sampleOf([value]) },
 	});
-	const best = isPolled ? bestPossible(latencies, MAX_IN_FLIGHT) / 1000 : undefined;
+	const best = isAwaited ? bestPossible(latencies, MAX_IN_FLIGHT) / 1000 : undefined;
 	return [
 		row('time', 'until all are done', 's', ours.seconds, {
 			...(best && { limit: { name: `${MAX_IN_FLIGHT} at a time`, value: best } }),
@@ -243,9 +243,9 @@ async function watchRun(
 		const almost = size - Math.ceil(size / 50);
 		const done = () =>
 			[...service.tasks.values()].filter(({ record }) => record.state === 'SUCCESS').length;
-		const isPolled = () =>
+		const isAwaited = () =>
 			service.requests.some(({ method, host }) => host === 'api' && method === 'GET');
-		while ((isPolled() ? done() : service.tasks.size) < almost) await sleep(PING_EVERY_MS);
+		while ((isAwaited() ? done() : service.tasks.size) < almost) await sleep(PING_EVERY_MS);
 		const inside = await pings.without(async () => await stateOf(stage.n8n.pid));
 		insideKibEach = kibEach(inside.bytes);
 		blockedMs = inside.blockedMs;

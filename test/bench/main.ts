@@ -20,7 +20,7 @@ import { describeMachine, readResults, type Results, type Row, writeResults } fr
 import { measureSoak } from './soak';
 import { measureStartup } from './startup';
 import { measureSuspended } from './suspended';
-import { printTable, writeTable } from './table';
+import { printTable, writePage } from './table';
 import { measureTls } from './tls';
 import { Usage } from './usage';
 
@@ -67,7 +67,7 @@ async function main(): Promise<void> {
 	const results = await resultsOf(options, folder);
 	printTable(results);
 	await drawCharts(folder, results);
-	if (folder === join(ROOT, 'docs/bench')) writeTable(join(ROOT, 'docs/benchmarks.md'), results);
+	if (folder === join(ROOT, 'docs/bench')) writePage(join(ROOT, 'docs/benchmarks.md'), results);
 	if (options.check && !holdsBudget(results)) process.exitCode = 1;
 }
 

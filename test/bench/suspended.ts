@@ -81,8 +81,7 @@ export const suspendingNode = (stage: Stage): INode =>
 		operation: 'generate',
 		model: IMAGE_MODEL,
 		prompt: 'A lighthouse',
-		completion: 'suspend',
-		options: { timeout: FOREVER_MS / 1000 },
+		options: { suspendAfter: 0 },
 	});
 
 /** The nodes between the webhook that starts an execution and the node that reports its end. */

@@ -68,7 +68,7 @@ export class Accounting {
 	/** Whether everything that was begun has come to an end that can be seen from outside. */
 	isSettled(): boolean {
 		return (
-			this.runs('suspend').every((run) => this.of(run).length > 0) &&
+			this.runs('wait').every((run) => this.of(run).length > 0) &&
 			this.triggeredTasks().every(({ prompt }) => this.startsOf(prompt) > 0)
 		);
 	}
@@ -86,7 +86,7 @@ export class Accounting {
 
 	async account(): Promise<Account> {
 		const { service } = this.place.stage;
-		const suspended = this.runs('suspend');
+		const suspended = this.runs('wait');
 		const came = suspended.map((run) => ({ run, reports: this.of(run) }));
 		const complete = came.filter(
 			({ run, reports }) => reports.length > 0 && isComplete(run, reports[0]),

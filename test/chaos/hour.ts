@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { nextLookAt } from '../../nodes/MediaGeneration/wait/watchSchedule';
+import { nextCheckAt } from '../../nodes/MediaGeneration/suspend/checkSchedule';
 import { Usage } from '../bench/usage';
 import { until } from '../n8n/client';
 import type { Log } from './campaign';
@@ -15,20 +15,20 @@ const HOUR_MS = 3_600_000;
 /** What many runs that are suspended for an hour cost n8n, from a part of the hour. */
 export interface HourResult {
 	runs: number;
-	/** How long the looks were measured, minutes, and how many there were. */
+	/** How long the checks were measured, minutes, and how many there were. */
 	minutes: number;
-	looks: number;
-	/** CPU of n8n for one look, ms; what it does by itself meanwhile is in it. */
-	cpuMsALook: number;
+	checks: number;
+	/** CPU of n8n for one check, ms; what it does by itself meanwhile is in it. */
+	cpuMsACheck: number;
 	/** CPU of n8n from a callback to the end of its run, ms. */
 	cpuMsAResume: number;
 	/** Looks of one run in an hour, by the schedule. */
-	looksAnHour: number;
-	/** Percent of a core over the hour: the looks, and the resume of each run. */
+	checksAnHour: number;
+	/** Percent of a core over the hour: the checks, and the resume of each run. */
 	percentOfACore: number;
-	/** n8n's memory with all runs suspended, and at the end of the looks, above before, MiB. */
+	/** n8n's memory with all runs suspended, and at the end of the checks, above before, MiB. */
 	memoryMiB: number;
-	memoryAfterLooksMiB: number;
+	memoryAfterChecksMiB: number;
 }
 
 export async function measureHour(
@@ -59,7 +59,7 @@ async function measure(
 		const before = usage.residentMiB();
 		const tasks = [{ latencyMs: 24 * HOUR_MS }];
 		for (let run = 0; run < runs; run++) {
-			await load.start({ name: `hour ${run}`, kind: 'suspend', tasks, at: 0 });
+			await load.start({ name: `hour ${run}`, kind: 'wait', tasks, at: 0 });
 		}
 		await untilSuspended(place, runs);
 		const memoryMiB = usage.residentMiB() - before;
@@ -67,12 +67,12 @@ async function measure(
 
 		const from = { reads: reads(), cpu: usage.cpuMs() };
 		await sleep(minutes * 60_000);
-		const looks = reads() - from.reads;
-		const cpuMsALook = (usage.cpuMs() - from.cpu) / looks;
-		const memoryAfterLooksMiB = usage.residentMiB() - before;
-		log(`${looks} looks, ${cpuMsALook.toFixed(1)} ms of CPU each`);
+		const checks = reads() - from.reads;
+		const cpuMsACheck = (usage.cpuMs() - from.cpu) / checks;
+		const memoryAfterChecksMiB = usage.residentMiB() - before;
+		log(`${checks} checks, ${cpuMsACheck.toFixed(1)} ms of CPU each`);
 
-		// Between two looks, so that nothing else is counted.
+		// Between two checks, so that nothing else is counted.
 		await usage.quiet();
 		const cpu = usage.cpuMs();
 		const some = [...service.tasks.keys()].slice(0, resumes);
@@ -83,27 +83,27 @@ async function measure(
 			);
 		}
 		const cpuMsAResume = (usage.cpuMs() - cpu) / resumes;
-		const looksAnHour = looksIn(HOUR_MS);
+		const checksAnHour = checksIn(HOUR_MS);
 		return {
 			runs,
 			minutes,
-			looks,
-			cpuMsALook,
+			checks,
+			cpuMsACheck,
 			cpuMsAResume,
-			looksAnHour,
-			percentOfACore: (100 * runs * (looksAnHour * cpuMsALook + cpuMsAResume)) / HOUR_MS,
+			checksAnHour,
+			percentOfACore: (100 * runs * (checksAnHour * cpuMsACheck + cpuMsAResume)) / HOUR_MS,
 			memoryMiB,
-			memoryAfterLooksMiB,
+			memoryAfterChecksMiB,
 		};
 	} finally {
 		reports.close();
 	}
 }
 
-/** How often one run is looked at in a time, by the schedule of the node. */
-export function looksIn(time: number): number {
-	const state = { startedAt: 0, intervalMs: 0 } as Parameters<typeof nextLookAt>[0];
-	let looks = -1;
-	for (let now = 0; now <= time; now = nextLookAt(state, now, [])) looks++;
-	return looks;
+/** How often one run is checked on in a time, by the schedule of the node. */
+export function checksIn(time: number): number {
+	const state = { startedAt: 0, intervalMs: 0 } as Parameters<typeof nextCheckAt>[0];
+	let checks = -1;
+	for (let now = 0; now <= time; now = nextCheckAt(state, now, [])) checks++;
+	return checks;
 }

@@ -44,7 +44,7 @@ async function resumeEach(place: Place, count: number): Promise<number[]> {
 		const load = await Load.publish(place, reports);
 		for (let run = 0; run < count; run++) {
 			const tasks = [{ latencyMs: FOREVER_MS }];
-			await load.start({ name: `latency ${run}`, kind: 'suspend', tasks, at: 0 });
+			await load.start({ name: `latency ${run}`, kind: 'wait', tasks, at: 0 });
 		}
 		await untilSuspended(place, count);
 		const latencies: number[] = [];

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
+import { AT_ONCE } from '../e2e/atOnce';
 import { inARow, node } from '../e2e/stage';
 import { N8nClient } from '../n8n/client';
 import type { Randomness } from '../simulation/world/randomness';
@@ -8,7 +9,7 @@ import type { Place } from './place';
 import type { Reports } from './reports';
 
 /** How the tasks of a run are to be waited for. */
-export type Kind = 'suspend' | 'trigger';
+export type Kind = 'wait' | 'trigger';
 
 /** One execution that creates tasks. */
 export interface RunPlan {
@@ -54,9 +55,9 @@ export class Load {
 	) {}
 
 	static async publish(place: Place, reports: Reports): Promise<Load> {
-		const paths: Record<Kind, string> = { suspend: '', trigger: '' };
+		const paths: Record<Kind, string> = { wait: '', trigger: '' };
 		const workflowIds: string[] = [];
-		for (const kind of ['suspend', 'trigger'] as const) {
+		for (const kind of ['wait', 'trigger'] as const) {
 			const { path, id } = await publish(place, reports, kind);
 			paths[kind] = path;
 			workflowIds.push(id);
@@ -118,16 +119,19 @@ async function publish({ stage, urls }: Place, reports: Reports, kind: Kind) {
 		operation: 'generate',
 		prompt: '={{ $json.prompt }}',
 		completion: kind,
-		options: { additionalInput: '={{ { simulate: $json.simulate } }}', maxInFlight: 50 },
+		options: {
+			additionalInput: '={{ { simulate: $json.simulate } }}',
+			...(kind === 'wait' && AT_ONCE),
+		},
 	});
 	const split = node('n8n-nodes-base.splitOut', 'Prompts', {
 		fieldToSplitOut: 'body.tasks',
 		options: {},
 	});
 	const { nodes, connections } = inARow(start, split, media);
-	const report = inARow(kind === 'suspend' ? media : from, reports.node());
+	const report = inARow(kind === 'wait' ? media : from, reports.node());
 	const { id } = await stage.client.createWorkflow({
-		name: kind === 'suspend' ? 'Suspended' : 'Triggered',
+		name: kind === 'wait' ? 'Suspended' : 'Triggered',
 		nodes: [...nodes, ...report.nodes.filter((each) => each !== media)],
 		connections: { ...connections, ...report.connections },
 	});

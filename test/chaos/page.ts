@@ -136,13 +136,13 @@ function costTable({ latency, hour }: Results): string {
 		rows.push(
 			[
 				`${count} suspended runs: n8n's memory above before`,
-				`${hour.memoryMiB.toFixed(0)} MiB, after ${hour.minutes} min of looks ${hour.memoryAfterLooksMiB.toFixed(0)} MiB`,
+				`${hour.memoryMiB.toFixed(0)} MiB, after ${hour.minutes} min of checks ${hour.memoryAfterChecksMiB.toFixed(0)} MiB`,
 			],
-			["n8n's CPU for one look", `${hour.cpuMsALook.toFixed(0)} ms (${hour.looks} looks)`],
+			["n8n's CPU for one check", `${hour.cpuMsACheck.toFixed(0)} ms (${hour.checks} checks)`],
 			["n8n's CPU from a callback to the end of its run", `${hour.cpuMsAResume.toFixed(0)} ms`],
 			[
 				`${count} runs suspended for an hour: n8n's CPU, calculated from these`,
-				`${hour.percentOfACore.toFixed(0)} % of a core (${hour.looksAnHour} looks a run)`,
+				`${hour.percentOfACore.toFixed(0)} % of a core (${hour.checksAnHour} checks a run)`,
 			],
 		);
 	}

@@ -18,7 +18,7 @@ function silentRuns(chance: Randomness, quick: boolean): RunPlan[] {
 			const seconds = chance.between(5, quick ? 30 : 240, name, task);
 			return { latencyMs: seconds * SECOND };
 		});
-		return { name, kind: 'suspend', tasks, at: run * 200 };
+		return { name, kind: 'wait', tasks, at: run * 200 };
 	});
 }
 
@@ -67,7 +67,7 @@ export async function runQueue({ seed, quick }: ChaosOptions, log: Log): Promise
 	const chance = new Randomness(seed);
 	const suspended = troubledRuns(
 		chance,
-		'suspend',
+		'wait',
 		quick ? 4 : 100,
 		(name) => chance.between(1, 5, name, 'tasks'),
 		(run) => run * 200,
@@ -97,7 +97,7 @@ export async function runLost({ seed, quick }: ChaosOptions, log: Log): Promise<
 	const runs = Array.from({ length: quick ? 2 : 10 }, (_, run): RunPlan => ({
 		name: `lost ${run}`,
 		kind: 'trigger',
-		// So that the callbacks do not all come at once, and are finished before the first look.
+		// So that the callbacks do not all come at once, and are finished before the first check.
 		at: run * 30 * SECOND,
 		tasks: Array.from({ length: count }, (_, task) => ({
 			latencyMs: SECOND * chance.between(5, 50, run, task),
@@ -117,7 +117,7 @@ export async function runChaos(
 	const lastsMs = minutes * MINUTE;
 	const suspended = troubledRuns(
 		chance,
-		'suspend',
+		'wait',
 		Math.ceil(lastsMs / (15 * SECOND)),
 		(name) => chance.between(1, 5, name, 'tasks'),
 		(run) => run * 15 * SECOND,

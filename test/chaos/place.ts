@@ -7,6 +7,7 @@ import { OwnPostgres, OwnRedis } from '../e2e/servers';
 import { Stage } from '../e2e/stage';
 import { querySqlite } from '../n8n/database';
 import { N8nStartError } from '../n8n/process';
+import { WHOLE_MINUTE } from '../n8n/settings';
 
 /** Shorter than the ten seconds after which n8n ends itself where it has no Redis. */
 const DOWN_MS = 3_000;
@@ -62,7 +63,7 @@ async function patiently(start: () => Promise<void>): Promise<void> {
 
 /** One process on SQLite. */
 export async function oneProcess(isReachable: boolean): Promise<Place> {
-	const stage = await Stage.open(isReachable ? {} : UNREACHABLE);
+	const stage = await Stage.open({ ...WHOLE_MINUTE, ...(isReachable ? {} : UNREACHABLE) });
 	return {
 		stage,
 		urls: () => [stage.n8n.url],
@@ -85,7 +86,10 @@ export async function queueMode(workers: number, webhooks: number): Promise<Plac
 	const postgres = await OwnPostgres.make();
 	const redis = await OwnRedis.make();
 	await Promise.all([postgres.start(), redis.start()]);
-	const cluster = await Cluster.prepare({ postgresPort: postgres.port, redisPort: redis.port });
+	const cluster = await Cluster.prepare(
+		{ postgresPort: postgres.port, redisPort: redis.port },
+		WHOLE_MINUTE,
+	);
 	const stage = await Stage.open(cluster.env);
 	await cluster.start(stage.userFolder, workers, webhooks);
 	const logFiles = new Set<string>();

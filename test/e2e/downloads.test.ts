@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { outputItems } from '../n8n/client';
+import { outputItems, until } from '../n8n/client';
 import { needing } from './needs';
 import { Stage } from './stage';
 
@@ -19,7 +19,8 @@ beforeEach(() => {
 async function run(...switches: IDataObject[]) {
 	const id = await stage.startImages(
 		switches,
-		{ downloadResults: true },
+		// What stumbles is tried again for as long.
+		{ downloadResults: true, timeout: 45 },
 		{ node: { onError: 'continueRegularOutput' } },
 	);
 	return outputItems(await stage.client.waitForExecution(id, 110_000), 'Media');
@@ -81,6 +82,25 @@ test('a slow media host holds up no create, and is asked for ten files at once a
 	expect(media.filter((at) => at < firstFile)).toHaveLength(10);
 	expect(media).toHaveLength(12);
 });
+
+test('a host that is busy and then breaks off sends the file in the end, whole', async () => {
+	const { service } = stage;
+	service.configure({
+		mediaStatus: { status: 503, times: 1, retryAfter: 3 },
+		mediaTruncated: true,
+	});
+	const running = run({});
+	const media = () => service.requests.filter(({ host }) => host === 'media');
+	// The third request tells that the second answer has broken off.
+	await until('the file to break off', 60_000, async () => Promise.resolve(media().length >= 3));
+	service.configure({ mediaTruncated: false });
+	const [item] = await running;
+	console.log(`${media().length} requests for one file`);
+	expect(item?.json.error).toBeUndefined();
+	const [url = ''] = item?.json.resultUrls as string[];
+	const whole = (await (await fetch(url)).arrayBuffer()).byteLength;
+	expect(item?.binary?.data?.bytes ?? whole).toBe(whole);
+}, 120_000);
 
 test.each([
 	['is a web page', { mediaHtml: true }, 'web page'],

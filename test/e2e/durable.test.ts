@@ -1,15 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { type Execution, outputItems, until } from '../n8n/client';
+import { type Execution, outputItems, TEST_OWNER, until } from '../n8n/client';
 import { missingInN8n, type Need } from '../n8n/differences';
+import { shortMinute, WHOLE_MINUTE } from '../n8n/settings';
+import { AT_ONCE } from './atOnce';
 import { Collector } from './collector';
 import { needing } from './needs';
 import { inARow, itemsNode, manualTrigger, node, Stage } from './stage';
 
 /**
- * What can happen to a suspended run while it waits. n8n looks for executions that are due once a minute, so all of it
- * happens at the same time.
+ * What can happen to a suspended run while it waits, all of it at the same time, on an n8n whose minutes are short. The
+ * times of the stories are those of an n8n as it is.
  */
 
 let stage: Stage;
@@ -17,9 +19,15 @@ let collector: Collector;
 
 const MINUTE = 60_000;
 
+/** All stories begin within it. */
+const MINUTE_HERE = 10_000;
+
+/** How long a time of a story lasts here. */
+const short = (ms: number) => (ms * MINUTE_HERE) / MINUTE;
+
 /** A task whose callback never comes. */
 const silent = (latencyMs: number, more: IDataObject = {}) => ({
-	latencyMs,
+	latencyMs: short(latencyMs),
 	callbackLost: true,
 	...more,
 });
@@ -41,8 +49,7 @@ const media = (options: IDataObject = {}, more: Partial<INode> = {}) =>
 			resource: 'image',
 			operation: 'generate',
 			prompt: '={{ $json.prompt }}',
-			completion: 'suspend',
-			options: { additionalInput: '={{ { simulate: $json.simulate } }}', ...options },
+			options: { ...AT_ONCE, additionalInput: '={{ { simulate: $json.simulate } }}', ...options },
 		},
 		more,
 	);
@@ -131,7 +138,7 @@ scenario('without any callback the run comes out complete, in order, linked', as
 		`${name} 2`,
 	]);
 	expect(itemsOf(execution)[1]?.error).toContain('no such colour');
-	// One at the first look, one at the last; and at most one for each look between.
+	// One at the first check, one at the last; and at most one for each check between.
 	expect(readsOf(name).length).toBeLessThanOrEqual(8);
 });
 
@@ -150,13 +157,13 @@ scenario('a run that is stopped has its tasks read no more', async () => {
 });
 
 scenario(
-	'the sub-execution that looks is stopped: another goes on in its place',
+	'the sub-execution that checks is stopped: another goes on in its place',
 	async () => {
 		const name = 'Replaced';
-		const { workflowId, id } = await start(name, [prompts(name, [silent(20_000)]), media()]);
+		const { workflowId, id } = await start(name, [prompts(name, [silent(90_000)]), media()]);
 		await stage.client.waitForSuspension(id);
-		const [watcher] = await subExecutions(workflowId, id);
-		await stage.client.stopExecution(watcher?.id ?? '');
+		const [checker] = await subExecutions(workflowId, id);
+		await stage.client.stopExecution(checker?.id ?? '');
 		expect(statesOf(await end(id, 6 * MINUTE))).toEqual(['SUCCESS']);
 	},
 	'endOfSubExecutions',
@@ -192,7 +199,7 @@ scenario('a workflow that is renamed, edited and switched off meanwhile', async 
 	expect(statesOf(await end(id))).toEqual(['SUCCESS']);
 });
 
-scenario('a credential that is deleted meanwhile: the items leave at the timeout', async () => {
+scenario('a credential that is deleted meanwhile: the tasks are named at the timeout', async () => {
 	const name = 'Deleted';
 	const { id: credentialId, name: credentialName } = await stage.client.createCredential(
 		'Short-lived',
@@ -201,14 +208,17 @@ scenario('a credential that is deleted meanwhile: the items leave at the timeout
 	);
 	const credentials = { mediaGenerationApi: { id: credentialId, name: credentialName } };
 	const { id } = await start(name, [
-		prompts(name, [silent(5_000)]),
-		media({ timeout: 65 }, { credentials }),
+		prompts(name, [silent(600_000)]),
+		media({ timeout: 20 }, { credentials }),
 	]);
 	await stage.client.waitForSuspension(id);
 	await stage.client.deleteCredential(credentialId);
-	const [item] = itemsOf(await end(id));
-	expect(item).toMatchObject({ timedOut: true, state: 'PENDING' });
-	expect(item?.taskId).toBe(tasksOf(name)[0]?.taskId);
+	const { status, data } = await end(id);
+	expect(status).toBe('error');
+	const { taskId } = tasksOf(name)[0] ?? {};
+	expect(data.resultData.error?.message).toBe(
+		`Task ${taskId} is not finished after 20 s (last state: PENDING)`,
+	);
 });
 
 const SETTINGS: Array<[string, IDataObject]> = [
@@ -386,14 +396,14 @@ scenario(
 );
 
 scenario(
-	'the sub-execution that looks is deleted: the run waits on until it is stopped',
+	'the sub-execution that checks is deleted: the run waits on until it is stopped',
 	async () => {
-		const name = 'Unwatched';
-		const { workflowId, id } = await start(name, [prompts(name, [silent(5_000)]), media()]);
+		const name = 'Unchecked';
+		const { workflowId, id } = await start(name, [prompts(name, [silent(600_000)]), media()]);
 		await stage.client.waitForSuspension(id);
-		const [watcher] = await subExecutions(workflowId, id);
-		await stage.client.deleteExecution(watcher?.id ?? '');
-		await sleep(2.5 * MINUTE);
+		const [checker] = await subExecutions(workflowId, id);
+		await stage.client.deleteExecution(checker?.id ?? '');
+		await sleep(short(2.5 * MINUTE));
 		expect((await stage.client.getExecution(id)).status).toBe('waiting');
 		await stage.client.stopExecution(id);
 	},
@@ -461,7 +471,7 @@ scenario(
 );
 
 beforeAll(async () => {
-	stage = await Stage.open();
+	stage = await Stage.open(shortMinute(MINUTE_HERE));
 	collector = await Collector.open();
 	for (const { title, run, need } of scenarios) {
 		if (missingInN8n(need) !== undefined) continue;
@@ -491,19 +501,30 @@ needing('endOfSubExecutions', 'A power cut').test(
 	async () => {
 		const { client, service } = stage;
 		service.configure({ callbackLost: true });
+		// Nothing is due before the power is cut.
+		await stage.stop();
+		await stage.restart(WHOLE_MINUTE);
+		await client.login(TEST_OWNER);
 		const startedAt = Date.now();
 		const ids: string[] = [];
 		for (let index = 0; index < 20; index++) {
 			const { id } = await start(`Cut ${index}`, [
-				prompts(`Cut${index}`, [silent(5_000), silent(20_000 + 6_000 * index)]),
+				prompts(`Cut${index}`, [silent(5_000), silent(600_000 + 15_000 * index)]),
 				media(),
 			]);
 			ids.push(id);
 		}
 		for (const id of ids) await client.waitForSuspension(id);
-		const isRunning = async () => (await client.listExecutions({ status: ['running'] })).length > 0;
-		await until('nothing to be at work', MINUTE, async () => !(await isRunning()));
-		await stage.killAndRestart();
+		const isQuiet = async () => {
+			const all = await client.listExecutions({ status: ['running', 'waiting'] });
+			const soon = Date.now() + 2_000;
+			return all.every(
+				({ status, waitTill }) => status === 'waiting' && Date.parse(waitTill ?? '') > soon,
+			);
+		};
+		await until('nothing to be at work', 4 * MINUTE, isQuiet);
+		await stage.kill();
+		await stage.restart(shortMinute(MINUTE_HERE));
 		for (let cut = 0; cut < CUTS; cut++) {
 			await sleep(10_000 + Math.random() * 30_000);
 			await stage.killAndRestart();

@@ -156,22 +156,63 @@ describeInEditor('in the editor, as a new user', () => {
 		await advice.waitFor({ state: 'hidden' });
 		await editor.fill('prompt', 'A lighthouse at dusk');
 		await editor.execute();
-		await editor.outputHas('1 task created; 0.08 USD estimated');
+		await editor.outputHas('1 task created. Estimated price: 0.08 USD');
 		await editor.closePanel();
 		expect(await shown(editor.node('Generate image'))).toContain('image: generate');
 	});
 
-	testInThisEditor('a suspended execution goes on when its task calls back', async () => {
-		stage.service.configure({ latencyMs: 5_000 });
-		await editor.add('Media Generation', 'Generate image');
-		await editor.fill('prompt', 'A lighthouse at dusk');
-		await editor.choose('completion', 'Suspend Until Finished');
-		await editor.panel.getByText('n8n looks for the results by itself').waitFor();
-		await editor.execute();
-		await editor.outputHas('Waiting for input');
-		await editor.keep('suspended');
-		await editor.outputHas('SUCCESS');
-	});
+	testInThisEditor(
+		'a run that is suspended after a short hold shows on the canvas that it waits, and goes on there',
+		async () => {
+			const { client, service } = stage;
+			service.configure({ latencyMs: 3_600_000 });
+			await editor.add('Media Generation', 'Generate image');
+			await editor.fill('prompt', 'A lighthouse at dusk');
+			await editor.addOption('Suspend After (Minutes)');
+			await editor.fill('suspendAfter', '0.05');
+			await editor.keep('suspend after');
+			await editor.closePanel();
+			const node = editor.node('Generate image');
+			const suspend = async () => {
+				await editor.page.keyboard.press('Control+Enter');
+				await node.locator('[class*="_waiting_"]').first().waitFor();
+				return [...service.tasks.keys()].at(-1) ?? '';
+			};
+			const first = await suspend();
+			await editor.keep('waits on the canvas');
+			await editor.openNode('Generate image');
+			await editor.keep('waits in the panel');
+			await editor.closePanel();
+			service.complete(first);
+			await node.getByTestId('canvas-node-status-success').waitFor({ timeout: 180_000 });
+			await editor.openNode('Generate image');
+			await editor.outputHas('SUCCESS');
+			await editor.keep('has gone on');
+			await editor.closePanel();
+
+			// What a person sees who opens the executions that check.
+			const second = await suspend();
+			const url = editor.page.url().replace(/\?.*$/, '');
+			const waiting = await client.listExecutions({ status: ['waiting'] });
+			const subs = waiting.filter(({ mode }) => mode === 'integrated');
+			expect(waiting.map(({ mode }) => mode).sort()).toEqual([
+				'integrated',
+				'integrated',
+				'manual',
+			]);
+			for (const [index, { id }] of subs.entries()) {
+				await editor.page.goto(`${url}/executions/${id}`);
+				await editor.shows('n8n made this execution by itself');
+				await editor.shows(/^(Checks the tasks|Hands on the results)$/);
+				await editor.settle();
+				await editor.keep(`sub-execution ${index}`);
+			}
+			service.complete(second);
+			const [run] = waiting.filter(({ mode }) => mode === 'manual');
+			expect((await client.waitForExecution(run?.id ?? '', 180_000)).status).toBe('success');
+		},
+		600_000,
+	);
 
 	testInThisEditor(
 		'a trigger whose URL was copied starts for a callback, also for one that was lost at first',
@@ -189,14 +230,16 @@ describeInEditor('in the editor, as a new user', () => {
 			await editor.fill('prompt', 'A lighthouse at dusk');
 			await editor.choose('completion', 'Notify a Trigger');
 			await editor.paste('callbackUrl');
-			await editor.panel.getByText('Where a callback does not come, n8n looks').waitFor();
+			await editor.panel
+				.getByText('If the service cannot call n8n, n8n checks for the results')
+				.waitFor();
 			await editor.execute();
 			await editor.outputHas('PENDING');
 			await editor.keep('notified');
 			const [taskId = ''] = stage.service.tasks.keys();
 
 			await editor.newWorkflow();
-			await editor.add('Media Generation', 'Redeliver callback of task');
+			await editor.add('Media Generation', 'Send result of task again');
 			await editor.fill('taskId', taskId);
 			await editor.paste('callbackUrl');
 			await editor.execute();
@@ -212,7 +255,7 @@ describeInEditor('in the editor, as a new user', () => {
 		await editor.add('Media Generation', 'Generate image');
 		await editor.choose('completion', 'Notify a Trigger');
 		await editor.parameter('callbackUrl').waitFor();
-		await editor.choose('completion', 'Wait by Polling');
+		await editor.choose('completion', 'Wait for Results');
 		await editor.parameter('callbackUrl').waitFor({ state: 'detached' });
 		await editor.choose('resource', 'Video');
 		await editor.parameter('durationSeconds').waitFor();
@@ -234,7 +277,7 @@ describeInEditor('in the editor, as a new user', () => {
 			await editor.panel.getByText(/webhook-test\/[\w-]+\/callback/).waitFor();
 			await editor.panel.getByText('Production URL', { exact: true }).click();
 			await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
-			expect(await shown(editor.panel)).toContain('Once this workflow is published');
+			expect(await shown(editor.panel)).toContain('When this workflow is published');
 			// As the pages call it; n8n calls it otherwise for its own Webhook node.
 			expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
 			await editor.closePanel();

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Browser, chromium, type Locator, type Page, selectors } from 'playwright-core';
 
-import { type Owner, TEST_OWNER } from '../n8n/client';
+import { type Owner, TEST_OWNER, until } from '../n8n/client';
 
 selectors.setTestIdAttribute('data-test-id');
 
@@ -304,6 +304,15 @@ export class Editor {
 		await this.page.goto(workflowUrl);
 		await this.get('radio-button-executions').click();
 		await this.get('current-executions-list').getByText('Succeeded').first().waitFor();
+	}
+
+	/** Waits until a text is to be seen, also in a frame, where n8n shows an execution. */
+	async shows(text: string | RegExp): Promise<void> {
+		const places = async () =>
+			await Promise.all(this.page.frames().map((frame) => frame.getByText(text).count()));
+		await until(`'${String(text)}' to be seen`, TIMEOUT_MS, async () =>
+			(await places()).some((count) => count > 0),
+		);
 	}
 
 	/** Runs the node of the open panel. */

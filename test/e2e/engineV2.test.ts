@@ -7,6 +7,7 @@ import { literal } from '../n8n/database';
 import { missingInN8n } from '../n8n/differences';
 import { freePort, HOST } from '../n8n/ports';
 import { missingPostgres, OF_THE_MACHINE, sql } from './cluster';
+import { AT_ONCE } from './atOnce';
 import { Collector } from './collector';
 import { deliver, inARow, itemsNode, manualTrigger, Stage } from './stage';
 
@@ -81,10 +82,10 @@ describeEngineV2("n8n's engine v2", () => {
 	const creates = () =>
 		stage.service.requests.filter(({ host, method }) => host === 'api' && method === 'POST').length;
 
-	test('waits by polling, in input order, with downloads', async () => {
+	test('waits, in input order, with downloads', async () => {
 		const execution = await run(
 			prompts({ latencyMs: 1500 }, { latencyMs: 0, outcome: 'FAILURE' }, { latencyMs: 500 }),
-			images('poll', {}, { downloadResults: true }),
+			images('wait', {}, { downloadResults: true }),
 		);
 		expect(tell(execution)).toBe('success');
 		expect(media(execution).map(({ state }) => state)).toEqual(['SUCCESS', 'FAILURE', 'SUCCESS']);
@@ -110,9 +111,9 @@ describeEngineV2("n8n's engine v2", () => {
 		expect(typeof media(execution)[0]?.balance).toBe('number');
 	});
 
-	test('Suspend Until Finished is refused before a task is created', async () => {
-		const execution = await run(prompts({ latencyMs: 1000 }), images('suspend'));
-		expect(tell(execution)).toContain("'Suspend Until Finished' does not work with the engine v2");
+	test('Suspend After 0 is refused before a task is created', async () => {
+		const execution = await run(prompts({ latencyMs: 1000 }), images('wait', {}, AT_ONCE));
+		expect(tell(execution)).toContain("n8n's engine v2 resumes no execution");
 		expect(creates()).toBe(0);
 	});
 
@@ -123,16 +124,10 @@ describeEngineV2("n8n's engine v2", () => {
 	});
 
 	test('a trigger in another workflow is notified, also of a task whose callback is lost', async () => {
-		const other = stage.mediaNode('mediaGenerationTrigger', 'Trigger', {});
-		const workflow = await stage.client.createWorkflow({
-			name: 'Triggered, engine v1',
-			...inARow(other, collector.node()),
-		});
-		const path = stage.client.webhookPath(other, 'callback');
-		await stage.client.publish(workflow.id, [path]);
+		const callbackUrl = await stage.publishTrigger('Triggered, engine v1', collector.node());
 		const execution = await run(
 			prompts({ latencyMs: 500 }, { latencyMs: 500, callbackLost: true }),
-			images('trigger', { callbackUrl: stage.webhookUrl + path }),
+			images('trigger', { callbackUrl }),
 		);
 		expect(tell(execution)).toBe('success');
 		await collector.settle(2, 150_000);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { outputItems } from '../n8n/client';
+import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
 import { inARow, manualTrigger, node, Stage } from './stage';
 
@@ -41,8 +42,7 @@ needing('endOfSubExecutions', 'Limits of n8n').test(
 					resource: 'image',
 					operation: 'generate',
 					prompt: '={{ $json.prompt }}',
-					completion: 'suspend',
-					options: { maxInFlight: 40 },
+					options: AT_ONCE,
 				}),
 			),
 		});

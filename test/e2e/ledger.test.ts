@@ -104,7 +104,7 @@ test('a workflow that failed behind the trigger runs again when it is retried, a
 test('a trigger that could not download the results runs again when it is retried', async () => {
 	const target = await publish(newTrigger({ options: { downloadResults: true } }));
 	const [taskId = ''] = stage.finishedTasks(1);
-	stage.service.configure({ mediaStatus: 500 });
+	stage.service.configure({ mediaStatus: 404 });
 	await deliverAll(target, [taskId]);
 	expect(collector.seen).toEqual([]);
 
@@ -165,7 +165,7 @@ test('whatever was delivered before a power cut starts nothing after it', async 
 });
 
 test('the documented statement clears the rows of old tasks alone', async () => {
-	const guide = readFileSync(join(__dirname, '../../docs/callbacks.md'), 'utf8');
+	const guide = readFileSync(join(__dirname, '../../docs/modes.md'), 'utf8');
 	const [onPostgres = '', onSqlite = ''] = guide.match(/^DELETE FROM processed_data .*;$/gm) ?? [];
 	const target = await publish(newTrigger());
 	await deliverAll(target, stage.finishedTasks(3));

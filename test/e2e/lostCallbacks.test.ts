@@ -7,8 +7,8 @@ import { needing } from './needs';
 import { inARow, itemsNode, manualTrigger, Stage } from './stage';
 
 /**
- * What is made up for by itself where callbacks are lost and the run that notifies a trigger does not simply end. n8n
- * looks for executions that are due once a minute, so all of it happens at the same time.
+ * What is made up for by itself where callbacks are lost and the run that notifies a trigger does not simply end, all
+ * of it at the same time, on an n8n whose minutes are short.
  */
 
 let stage: Stage;
@@ -22,14 +22,7 @@ beforeAll(async () => {
 	stage = await Stage.open();
 	collector = await Collector.open();
 	stage.service.configure({ callbackLost: true });
-	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
-	const lane = await stage.client.createWorkflow({
-		name: 'Lane',
-		...inARow(trigger, collector.node()),
-	});
-	const path = stage.client.webhookPath(trigger, 'callback');
-	await stage.client.publish(lane.id, [path]);
-	callbackUrl = stage.webhookUrl + path;
+	callbackUrl = await stage.publishTrigger('Lane', collector.node());
 	for (const [title, run] of scenarios) {
 		const outcome = run();
 		outcome.catch(() => undefined);
@@ -125,8 +118,8 @@ scenarios.set(
 	async () => {
 		const name = 'Given up';
 		const { workflowId, id } = await start(name, [
-			{ simulate: { latencyMs: 3_000_000 }, timeout: 50 },
-			{ simulate: { latencyMs: 90_000 }, timeout: 600 },
+			{ simulate: { latencyMs: 3_000_000 }, timeout: 5 },
+			{ simulate: { latencyMs: 9_000 }, timeout: 600 },
 		]);
 		await created(name, 2);
 		const [givenUp, late] = tasksOf(name);

@@ -44,8 +44,8 @@ async function outputOf(...args: Parameters<typeof run>) {
 
 const someTask = () => stage.service.createTask('any/model', { prompt: 'made elsewhere' });
 
-test('poll: the items carry every field of the contract, in input order', async () => {
-	const items = await outputOf({ ...IMAGE, completion: 'poll', options: SIMULATE }, [
+test('wait: the items carry every field of the contract, in input order', async () => {
+	const items = await outputOf({ ...IMAGE, completion: 'wait', options: SIMULATE }, [
 		{ prompt: 'slow', simulate: { latencyMs: 3000 } },
 		{ prompt: 'quick', simulate: { latencyMs: 0 } },
 	]);
@@ -221,7 +221,7 @@ describe('one item of three fails', () => {
 		},
 		{ prompt: 'three', simulate: { latencyMs: 3000 } },
 	];
-	const parameters = { ...IMAGE, completion: 'poll', options: SIMULATE };
+	const parameters = { ...IMAGE, completion: 'wait', options: SIMULATE };
 
 	test('by default the others leave, and the failed one with its error', async () => {
 		const media = await outputOf(parameters, items);
@@ -271,7 +271,7 @@ describe('one item of three fails', () => {
 
 test('a wrong key is told once, with the way out, and appears nowhere', async () => {
 	stage.service.rotateApiKey('sk-live-another');
-	const execution = await run({ ...IMAGE, completion: 'poll' }, [{ prompt: 'x' }]);
+	const execution = await run({ ...IMAGE, completion: 'wait' }, [{ prompt: 'x' }]);
 	stage.service.rotateApiKey(stage.credentialKey);
 	expect(execution.data.resultData.error?.message).toContain('The service refused the API key');
 	expect(JSON.stringify(execution.data)).not.toContain(stage.credentialKey);

@@ -3,6 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { describe as tell, type Execution, outputItems } from '../n8n/client';
 import { chooseN8nVersion, DEFAULT_VERSION } from '../n8n/version';
 import { missingForQueueMode } from './cluster';
+import { AT_ONCE } from './atOnce';
 import { Collector } from './collector';
 import { inARow, itemsNode, manualTrigger, Stage } from './stage';
 
@@ -37,18 +38,15 @@ describeDefaults('with what n8n 3 will set', () => {
 	const media = (execution: Execution) => outputItems(execution, 'Media');
 
 	/** Runs images by hand, which is on the worker. */
-	async function run(switches: IDataObject[], options: IDataObject, completion: string) {
-		const id = await stage.startImages(switches, options, {
-			completion,
-			after: [collector.node()],
-		});
+	async function run(switches: IDataObject[], options: IDataObject) {
+		const id = await stage.startImages(switches, options, { after: [collector.node()] });
 		const execution = await stage.client.waitForExecution(id, 150_000);
 		expect(tell(execution)).toBe('success');
 		return { id, execution };
 	}
 
-	test('a batch by polling is run on the worker, its files are in the file system', async () => {
-		const { id, execution } = await run([{}, {}], { downloadResults: true }, 'poll');
+	test('a batch that is held is run on the worker, its files are in the file system', async () => {
+		const { id, execution } = await run([{}, {}], { downloadResults: true });
 		expect((await stage.cluster.workerOf(id)).pid).toBeGreaterThan(0);
 		for (const item of media(execution)) {
 			expect(item.binary?.data).toMatchObject({ mimeType: 'image/png' });
@@ -58,11 +56,10 @@ describeDefaults('with what n8n 3 will set', () => {
 	});
 
 	test('a suspended run is resumed by its callbacks, with its files', async () => {
-		const { execution } = await run(
-			[{ latencyMs: 3000 }, { latencyMs: 2000 }],
-			{ downloadResults: true },
-			'suspend',
-		);
+		const { execution } = await run([{ latencyMs: 6000 }, { latencyMs: 5000 }], {
+			...AT_ONCE,
+			downloadResults: true,
+		});
 		expect(media(execution).map(({ json }) => json.state)).toEqual(['SUCCESS', 'SUCCESS']);
 		expect(media(execution).every(({ binary }) => binary?.data?.id?.startsWith('filesystem'))).toBe(
 			true,

@@ -133,7 +133,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 			editor.parameter('prompt'),
 		);
 		// What explains the expression lies over the fields below.
-		await hands.click(editor.panel.getByText('Completion', { exact: true }));
+		await hands.click(editor.panel.getByText('When to Continue', { exact: true }));
 		await addOption('Additional Fields');
 		await addField('seed', 'number', '7');
 		await addField('style', 'string', STYLE);
@@ -155,7 +155,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		await hands.click(editor.get('node-execute-button'));
 		await editor.showOutput('Schema');
 		await editor.outputHas('SUCCESS');
-		await editor.outputHas('1 task created; 0.5 USD estimated');
+		await editor.outputHas('1 task created. Estimated price: 0.5 USD');
 		const shown = await editor.output.innerText();
 
 		const [task, ...others] = [...stage.service.tasks.values()];
@@ -185,15 +185,15 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		if (!(await editor.entry('Generate image').isVisible())) await editor.toggle('Actions');
 		await hands.click(editor.entry('Generate image'));
 		await hands.type(textOf('prompt'), PROMPT);
+		// Added means on.
 		await addOption('Dry Run');
-		await hands.click(editor.parameter('dryRun').locator('.el-switch'));
 		await addOption('Reference');
 		await hands.type(textOf('reference'), 'row-7');
 		await addOption('Retry Failed Tasks');
 		await hands.type(textOf('retryFailed'), '2');
 		await hands.click(editor.get('node-execute-button'));
 		await editor.outputHas(
-			'1 task would cost 0.08 USD; a failed task is free, and is created anew up to 2 times; nothing was sent',
+			'Nothing was sent. 1 task would cost 0.08 USD. A failed task is free, and would be created again up to 2 times.',
 		);
 		await editor.outputHas('row-7');
 		await editor.keep('dry run');
@@ -202,7 +202,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		stage.service.configure({ taskFails: { times: 1 } });
 		await hands.click(editor.parameter('dryRun').locator('.el-switch'));
 		await hands.click(editor.get('node-execute-button'));
-		await editor.outputHas('1 failed task created anew, at no cost');
+		await editor.outputHas('1 failed task created again, at no cost');
 		await editor.outputHas('failedTaskIds');
 		await editor.keep('retried');
 		expect(stage.service.tasks.size).toBe(2);

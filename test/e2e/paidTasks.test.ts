@@ -89,7 +89,9 @@ describe('an execution that is stopped while creates are under way', () => {
 		const log = logFromHere();
 		stage.service.configure({ createDelayMs: 14_000 });
 		expect((await stopAfter(500)).status).toBe('canceled');
-		await until('the list', 20_000, async () => log().includes('Sent, answer not known: item 0'));
+		await until('the list', 20_000, async () =>
+			log().includes('Sent, but the answer was lost: item 1'),
+		);
 		for (const taskId of taskIds()) expect(log()).not.toContain(taskId);
 		await until('the late answers', 20_000, async () =>
 			taskIds().every((taskId) => log().includes(`created task ${taskId}`)),
@@ -115,7 +117,7 @@ describe('expressions that give something else each time', () => {
 		console.log(`3 items, the first answer lost, 3 tries: ${creates().length} creates`);
 		expect(execution.status).toBe('error');
 		expect(execution.data.resultData.error?.description).toContain(
-			'Sent, answer not known: item 0.',
+			'Sent, but the answer was lost: item 1.',
 		);
 		// The third may not have been sent when the first was lost, and then it is not.
 		expect(creates().length).toBeLessThanOrEqual(3);

@@ -12,6 +12,7 @@ import {
 } from '../n8n/client';
 import { missingInN8n } from '../n8n/differences';
 import { missingForQueueMode } from './cluster';
+import { AT_ONCE } from './atOnce';
 import { Collector } from './collector';
 import { Lane } from './lane';
 import { needing } from './needs';
@@ -87,13 +88,13 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 
 	describe('the action node', () => {
 		const canSuspend = missingInN8n('suspending') === undefined;
-		test.each(canSuspend ? ['poll', 'suspend'] : ['poll'])(
+		test.each([['held', {}], ...(canSuspend ? [['suspended', AT_ONCE] as const] : [])] as const)(
 			'%s: ten executions of two tasks come back from the workers, each once',
-			async (completion) => {
-				const switches = Array<IDataObject>(2).fill({ latencyMs: [1500, 4000], callbackCopies: 2 });
+			async (_, options) => {
+				const switches = Array<IDataObject>(2).fill({ latencyMs: [4000, 7000], callbackCopies: 2 });
 				const after = [collector.node()];
 				const executions = await tenAtOnce(
-					async () => await stage.startImages(switches, {}, { completion, after }),
+					async () => await stage.startImages(switches, options, { after }),
 				);
 				expect(executions.flatMap((execution) => states(execution, 'Media'))).toEqual(
 					Array(20).fill('SUCCESS'),
@@ -225,15 +226,15 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		async () => {
 			const { client, service } = stage;
 			const lane = await Lane.publish(stage, collector, { held: true });
-			const polling = await stage.startImages(Array<IDataObject>(5).fill({ latencyMs: 600_000 }));
-			const victim = await stage.cluster.workerOf(polling);
+			const held = await stage.startImages(Array<IDataObject>(5).fill({ latencyMs: 600_000 }));
+			const victim = await stage.cluster.workerOf(held);
 			while (creates() < 5) await sleep(100);
 			const paidFor = [...service.tasks.keys()];
 			const [address = ''] = lane.addresses;
 			await Promise.all(
 				lane.finishedTasks(24).map(async (taskId) => await lane.deliver(taskId, [address])),
 			);
-			// Ten at once on each worker, the polling one among them.
+			// Ten at once on each worker, the held one among them.
 			await collector.untilHeld(19);
 			await stage.cluster.kill(victim);
 			collector.openBarrier();
@@ -247,7 +248,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 				duplicates: 0,
 				losses: 9,
 			});
-			const { status } = await client.waitForExecution(polling);
+			const { status } = await client.waitForExecution(held);
 			expect(status).toBe('error');
 			expect(creates()).toBe(5);
 
@@ -256,7 +257,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 				[...log.matchAll(pattern)]
 					.filter(([, , execution = '']) => executions.includes(execution))
 					.map(([, taskId = '']) => taskId);
-			const created = named(/created task (\S+) \(execution (\d+)/g, [polling]);
+			const created = named(/created task (\S+) \(execution (\d+)/g, [held]);
 			expect(created.sort()).toEqual(paidFor.sort());
 			const ended = stage.cluster.executionIds(lane.workflowId, 'error');
 			const cutOff = named(/task (\S+) starts the workflow \(execution (\d+)/g, ended);
@@ -293,14 +294,11 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		try {
 			const { service } = stage;
 			const lane = await Lane.publish(stage, collector);
-			const trigger = other.mediaNode('mediaGenerationTrigger', 'Finished', {});
-			const workflow = await other.client.createWorkflow({
-				name: 'Lane of the other install',
-				...inARow(trigger, otherCollector.node()),
-			});
-			const path = other.client.webhookPath(trigger, 'callback');
-			await other.client.publish(workflow.id, [path]);
-			const otherAddress = callbackAddress(other.webhookUrl + path, service.apiKey);
+			const otherUrl = await other.publishTrigger(
+				'Lane of the other install',
+				otherCollector.node(),
+			);
+			const otherAddress = callbackAddress(otherUrl, service.apiKey);
 			const [address = ''] = lane.addresses;
 			const own = createTasks(10, address);
 			const others = createTasks(10, otherAddress);
@@ -342,14 +340,14 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 		const lane = await Lane.publish(stage, collector);
 		const [address = ''] = lane.addresses;
 		const called = lane.finishedTasks(6);
-		const polling = await stage.startImages(Array<IDataObject>(2).fill({ latencyMs: 600_000 }));
+		const held = await stage.startImages(Array<IDataObject>(2).fill({ latencyMs: 600_000 }));
 		while (creates() < 2) await sleep(100);
 		const polled = [...service.tasks.keys()].filter((taskId) => !called.includes(taskId));
 
 		try {
 			service.rotateApiKey('sk-live-second-key');
 			// Until the new key is in the credential, polling ends, and callbacks are to come again.
-			const ended = await client.waitForExecution(polling);
+			const ended = await client.waitForExecution(held);
 			expect(ended.status).toBe('error');
 			for (const taskId of polled) expect(JSON.stringify(ended.data)).toContain(taskId);
 			expect(await lane.attempt(called[0] ?? '', address)).toBe('503');
@@ -357,7 +355,7 @@ describeQueueMode('queue mode: one main, two webhook processors, two workers', (
 			// From then on, a retry takes up the tasks that were polled.
 			await enterKey('sk-live-second-key');
 			for (const taskId of polled) service.complete(taskId);
-			const retried = await client.waitForExecution(await client.retryExecution(polling));
+			const retried = await client.waitForExecution(await client.retryExecution(held));
 			expect(states(retried, 'Media')).toEqual(['SUCCESS', 'SUCCESS']);
 			expect(creates()).toBe(2);
 

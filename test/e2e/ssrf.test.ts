@@ -3,6 +3,7 @@ import type { IDataObject, INode } from 'n8n-workflow';
 
 import { describe as tell, type Execution, outputItems, until } from '../n8n/client';
 import { chooseN8nVersion } from '../n8n/version';
+import { AT_ONCE } from './atOnce';
 import { Collector } from './collector';
 import { inARow, itemsNode, manualTrigger, Stage } from './stage';
 
@@ -116,8 +117,7 @@ describeProtection("n8n's protection against requests to private addresses", () 
 		const { client, receiver } = stage;
 		const execution = await start(
 			{
-				completion: 'suspend',
-				options: { additionalInput: { simulate: { latencyMs: 5_000 } } },
+				options: { ...AT_ONCE, additionalInput: { simulate: { latencyMs: 5_000 } } },
 			},
 			allowed,
 			collector.node(),
@@ -125,7 +125,7 @@ describeProtection("n8n's protection against requests to private addresses", () 
 		await client.waitForSuspension(execution);
 		await until('the log to say why', 60_000, async () =>
 			readFileSync(receiver.logFile, 'utf8').includes(
-				'n8n could not be told at its own address that the tasks are finished; the execution goes on at the next look',
+				'n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check',
 			),
 		);
 		const ended = await client.waitForExecution(execution, 150_000);

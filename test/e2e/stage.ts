@@ -1,16 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import type { IConnections, IDataObject, INode, INodeParameters } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { N8nClient } from '../n8n/client';
-import { installPackage, packPackage } from '../n8n/package';
 import { type N8nProcess, startN8n } from '../n8n/process';
-import { isLikeN8n3, N8N_3 } from '../n8n/settings';
+import { isLikeN8n3, N8N_3, shortMinute } from '../n8n/settings';
+import { makeUserFolder } from '../n8n/userFolder';
 import { startService } from '../service/service';
 import { Cluster, type Servers } from './cluster';
 import { type Database, PostgresDatabase, SqliteDatabase } from './database';
+import { BorrowedN8n, ENV_OF_LENT } from './lender';
 
 const PACKAGE = 'n8n-nodes-media-generation';
 
@@ -55,6 +54,7 @@ export class Stage {
 		private readonly env: Record<string, string>,
 		private readonly ownsService: boolean,
 		private readonly ownCluster: Cluster | undefined,
+		private readonly borrowed: BorrowedN8n | undefined,
 	) {
 		this.credentialKey = service.apiKey;
 	}
@@ -89,6 +89,7 @@ export class Stage {
 	/** @throws where PostgreSQL or Redis is missing */
 	static async openInQueueMode(mode: QueueMode): Promise<Stage> {
 		const cluster = await Cluster.prepare(mode.servers, {
+			...shortMinute(),
 			...(isLikeN8n3() && N8N_3),
 			...mode.env,
 		});
@@ -103,13 +104,23 @@ export class Stage {
 	}
 
 	private static async make(
-		{ env = {}, shared, furtherTarballs = [] }: Setting,
+		{ env: further = {}, shared, furtherTarballs = [] }: Setting,
 		cluster?: Cluster,
 	): Promise<Stage> {
-		const { tarball } = await packPackage();
-		const userFolder = mkdtempSync(join(tmpdir(), 'media-generation-e2e-'));
-		for (const each of [tarball, ...furtherTarballs]) await installPackage(userFolder, each);
-		const n8n = await startN8n({ userFolder, env });
+		const env = { ...shortMinute(), ...further };
+		const isOrdinary = Object.entries(env).every(([name, value]) => ENV_OF_LENT[name] === value);
+		const borrowed =
+			isOrdinary && furtherTarballs.length === 0 ? await BorrowedN8n.borrow() : undefined;
+		if (borrowed) Object.assign(env, ENV_OF_LENT);
+		const n8n =
+			borrowed?.process ??
+			(await startN8n({
+				userFolder: await makeUserFolder({
+					furtherTarballs,
+					withDatabase: env.DB_TYPE === undefined,
+				}),
+				env,
+			}));
 		const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
 		const client = new N8nClient(n8n.url);
 		await client.setUp();
@@ -117,8 +128,17 @@ export class Stage {
 			baseUrl: service.url,
 			apiKey: service.apiKey,
 		});
-		const owns = shared === undefined;
-		return new Stage(service, n8n, client, { id, name }, userFolder, { ...env }, owns, cluster);
+		return new Stage(
+			service,
+			n8n,
+			client,
+			{ id, name },
+			n8n.userFolder,
+			env,
+			shared === undefined,
+			cluster,
+			borrowed,
+		);
 	}
 
 	/**
@@ -171,9 +191,9 @@ export class Stage {
 	 */
 	async restart(env: Record<string, string> = {}): Promise<void> {
 		Object.assign(this.env, env);
-		const { userFolder, n8n } = this;
+		const { userFolder, n8n, borrowed } = this;
 		[this.n8n] = await Promise.all([
-			startN8n({ userFolder, env: this.env, port: n8n.port }),
+			borrowed?.start(this.env) ?? startN8n({ userFolder, env: this.env, port: n8n.port }),
 			this.ownCluster?.restart(env),
 		]);
 	}
@@ -185,10 +205,26 @@ export class Stage {
 	}
 
 	async close(): Promise<void> {
-		await this.n8n.stop();
-		await this.ownCluster?.close();
+		if (this.borrowed) {
+			await this.clearN8n();
+			await this.borrowed.giveBack();
+		} else {
+			await this.n8n.kill();
+			await this.ownCluster?.close();
+			rmSync(this.userFolder, { recursive: true, force: true });
+		}
 		if (this.ownsService) await this.service.close();
-		rmSync(this.userFolder, { recursive: true, force: true });
+	}
+
+	/** Leaves n8n to the next test file as it was. */
+	private async clearN8n(): Promise<void> {
+		const { client } = this;
+		const unfinished = await client.listExecutions({ status: ['new', 'running', 'waiting'] });
+		// One that ends meanwhile cannot be stopped.
+		for (const { id } of unfinished) await client.stopExecution(id).catch(() => undefined);
+		for (const { id } of await client.listWorkflows()) await client.deleteWorkflow(id);
+		for (const { id } of await client.listCredentials()) await client.deleteCredential(id);
+		await client.deleteDataTables();
 	}
 
 	/** As if no test had been here before. */
@@ -225,7 +261,7 @@ export class Stage {
 			resource: 'image',
 			operation: 'generate',
 			prompt: '={{ $json.prompt }}',
-			completion: more.completion ?? 'poll',
+			completion: more.completion ?? 'wait',
 			options: { additionalInput: '={{ { simulate: $json.simulate } }}', ...options },
 		};
 		const workflow = await this.client.createWorkflow({
@@ -238,6 +274,20 @@ export class Stage {
 			),
 		});
 		return await this.client.run(workflow.id);
+	}
+
+	/**
+	 * Publishes a workflow that starts with a trigger of this package.
+	 *
+	 * @param next the node behind the trigger
+	 * @returns the trigger's production URL, without a token
+	 */
+	async publishTrigger(name: string, next: INode): Promise<string> {
+		const trigger = this.mediaNode('mediaGenerationTrigger', 'Finished', {});
+		const { id } = await this.client.createWorkflow({ name, ...inARow(trigger, next) });
+		const path = this.client.webhookPath(trigger, 'callback');
+		await this.client.publish(id, [path]);
+		return this.webhookUrl + path;
 	}
 
 	/** A node of this package, with the credential. */

@@ -79,7 +79,7 @@ async function restart({ path }: Lane) {
 
 describe('the execution that a task has started', () => {
 	const downloads = { options: { downloadResults: true } };
-	const oneRefusal = () => stage.service.configure({ mediaStatus: { status: 503, times: 1 } });
+	const oneRefusal = () => stage.service.configure({ mediaStatus: { status: 404, times: 1 } });
 
 	test('goes on with it by Retry On Fail', async () => {
 		oneRefusal();

@@ -3,6 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems, until } from '../n8n/client';
 import { isLikeN8n3 } from '../n8n/settings';
+import { AT_ONCE } from './atOnce';
 import { Collector } from './collector';
 import { needing } from './needs';
 import { Stage } from './stage';
@@ -29,18 +30,11 @@ afterAll(async () => {
 /** A suspended run of two tasks without a callback, with the executions that wait for it. */
 async function suspendedRun() {
 	const silent: IDataObject = { latencyMs: 2_000, callbackLost: true };
-	const run = await stage.startImages(
-		[silent, silent],
-		{},
-		{
-			completion: 'suspend',
-			after: [collector.node()],
-		},
-	);
+	const run = await stage.startImages([silent, silent], AT_ONCE, { after: [collector.node()] });
 	const { workflowId } = await stage.client.waitForSuspension(run);
 	const all = await stage.client.listExecutions({ workflowId });
-	const [watcher = '', supervisor = ''] = all.map(({ id }) => id).filter((id) => id !== run);
-	return { run, watcher, supervisor };
+	const [checker = '', supervisor = ''] = all.map(({ id }) => id).filter((id) => id !== run);
+	return { run, checker, supervisor };
 }
 
 const statusOf = async (id: string) =>
@@ -64,7 +58,7 @@ needing('endOfSubExecutions', 'The supervisor').test(
 		);
 		await until('the waits to end', 3 * MINUTE, async () => {
 			const states = await Promise.all(
-				[between.supervisor, working.watcher, working.supervisor].map(statusOf),
+				[between.supervisor, working.checker, working.supervisor].map(statusOf),
 			);
 			return states.join() === 'success,success,running';
 		});

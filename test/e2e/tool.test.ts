@@ -2,6 +2,7 @@ import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
 import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../demo/languageModel';
 import { until } from '../n8n/client';
+import { AT_ONCE } from './atOnce';
 import { McpClient } from './mcpClient';
 import { needing } from './needs';
 import { node, Stage } from './stage';
@@ -96,6 +97,14 @@ needing('agents', 'An agent with the node as its tool').describe.each([2, 2.2, 3
 			expect(output).toBe(`Here it is: ${task?.record.resultUrls?.[0]}`);
 		}, 120_000);
 
+		it('gets a picture that takes longer than Suspend After: nothing is suspended', async () => {
+			const slow = { additionalInput: '{ "simulate": { "latencyMs": 6000 } }', suspendAfter: 0.02 };
+			const { said } = await toolSays(version, pictureTool({ options: slow }));
+			const [task] = stage.service.tasks.values();
+			expect(said).toContain(String(task?.record.resultUrls?.[0]));
+			expect(await stage.client.listExecutions({ status: ['waiting'] })).toEqual([]);
+		}, 120_000);
+
 		it('gets the reason of a failed task, and the workflow goes on', async () => {
 			const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
 			const { said, output } = await toolSays(version, tool);
@@ -104,11 +113,11 @@ needing('agents', 'An agent with the node as its tool').describe.each([2, 2.2, 3
 			expect(output).toContain('Unsafe prompt.');
 		}, 120_000);
 
-		it('is refused a tool that suspends, before a task is created', async () => {
-			const tool = pictureTool({ completion: 'suspend' });
+		it('is refused a tool that is to suspend at once, before a task is created', async () => {
+			const tool = pictureTool({ options: AT_ONCE });
 			// Agents of version 2 end with the refusal, later ones are told of it.
 			const { said } = await toolSays(version, tool).catch(() => ({ said: '' }));
-			if (version >= 3) expect(said).toContain('cannot suspend the execution');
+			if (version >= 3) expect(said).toContain('cannot be suspended at once');
 			expect(stage.service.tasks.size).toBe(0);
 		}, 120_000);
 	},

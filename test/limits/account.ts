@@ -77,6 +77,9 @@ export class SimulatedAccount {
 	/** So many tasks were unfinished at once. */
 	most = 0;
 
+	/** So many tasks were taken. */
+	taken = 0;
+
 	private readonly limiter: RateLimiter | undefined;
 	private readonly ends: number[] = [];
 	private count = 0;
@@ -101,6 +104,7 @@ export class SimulatedAccount {
 		if (concurrency && unfinished >= valueAt(concurrency, ms)) return this.refusal(1000);
 		const place = this.ends.findLastIndex((end) => end <= endsAt) + 1;
 		this.ends.splice(place, 0, endsAt);
+		this.taken++;
 		this.most = Math.max(this.most, unfinished + 1);
 		return { taken: true };
 	}

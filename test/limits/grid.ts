@@ -165,7 +165,7 @@ function changes(values: Values, retryAfter: Pick<Rules, 'retryAfter'>, said: st
 		list.flatMap((steps) =>
 			batches(values, family, `${steps.join(', then ')} at once`, (taskMs, items) => {
 				const rules = { concurrency: always(steps[0]) };
-				const { ms } = simulate(rules, taskMs, items, new Oracle(rules));
+				const { ms } = simulate(rules, [{ taskMs, items, policy: new Oracle(rules) }]);
 				return { ...retryAfter, concurrency: thirds(ms, steps) };
 			}),
 		);
@@ -176,7 +176,7 @@ function changes(values: Values, retryAfter: Pick<Rules, 'retryAfter'>, said: st
 			`${steps.join(', then ')} a second`,
 			(taskMs, items) => {
 				const rules = { rate: rateRule(steps[0], 1, 'bucket') };
-				const { ms } = simulate(rules, taskMs, items, new Oracle(rules));
+				const { ms } = simulate(rules, [{ taskMs, items, policy: new Oracle(rules) }]);
 				return { ...retryAfter, rate: { ...rules.rate, perSecond: thirds(ms, steps) } };
 			},
 		),

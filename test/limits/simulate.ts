@@ -3,33 +3,49 @@ import { type Rules, SimulatedAccount } from './account';
 /** A create is answered after this time, milliseconds; the service decides in the middle of it. */
 export const CREATE_MS = 50;
 const READ_MS = 25;
-export const POLL_MS = 2000;
+const POLL_MS = 2000;
 /** Between two creates, as the run keeps it. */
 const GAP_MS = 4;
+/** Between two first reads of tasks that were not read before. */
+const READ_GAP_MS = 8;
 const MAX_EVENTS = 1_000_000;
 
 /** How long a task takes, milliseconds: all the same, or each by its number. */
 export type TaskMs = number | ((nth: number) => number);
 
-/** How the end of a task is learned. */
-export type Learns = 'polling' | 'never' | 'atOnce';
+/**
+ * How the end of a task is learned: by reading it every 2 s; by reading it from the first refusal on, where the items
+ * leave at once, and the batch is done with the last create; or at once, by an oracle.
+ */
+export type Learns = 'polling' | 'afterRefusal' | 'atOnce';
 
 /** What decides when a create is sent; all times are milliseconds. */
 export interface Policy<Ticket> {
 	nextAt(now: number): number;
 	send(now: number): Ticket;
-	/** @param isFollowed whether the end of the task will be known */
-	accepted(ticket: Ticket, now: number, isFollowed: boolean): void;
+	accepted(ticket: Ticket, now: number): void;
 	refused(ticket: Ticket, now: number, retryAfterMs: number | undefined): void;
 	finished(now: number, takenAt: number): void;
 	/** Moments at which to ask again. */
 	readonly wakes?: readonly number[];
 }
 
+/** A batch of one run. */
+export interface Batch<Ticket> {
+	items: number;
+	taskMs: TaskMs;
+	policy: Policy<Ticket>;
+	learns?: Learns;
+	/** When the batch begins, milliseconds. */
+	startsAt?: number;
+}
+
 export interface Outcome {
-	/** Until the last task is known to be finished. */
+	/** Until all is done, milliseconds. */
 	ms: number;
 	refusals: number;
+	/** The refusals within one minute, at most. */
+	refusalsInMinute: number;
 	/** Tasks that were unfinished at once. */
 	most: number;
 }
@@ -79,90 +95,158 @@ class Agenda {
 	}
 }
 
+/** What the batches share. */
+interface World {
+	now: number;
+	readonly agenda: Agenda;
+	readonly account: SimulatedAccount;
+	readonly refusedAt: number[];
+}
+
+/** One batch in virtual time. */
+class Running<Ticket> {
+	finished = 0;
+	doneAt = 0;
+	private left: number;
+	private lastSentAt = -Infinity;
+	private wakeAt = Infinity;
+	/** The tasks that nobody reads yet. */
+	private unread: Array<{ endsAt: number; takenAt: number }> = [];
+	private isReading: boolean;
+	private readonly learns: Learns;
+
+	constructor(
+		private readonly world: World,
+		private readonly batch: Batch<Ticket>,
+	) {
+		this.left = batch.items;
+		this.learns = batch.learns ?? 'polling';
+		this.isReading = this.learns !== 'afterRefusal';
+		const { policy, startsAt = 0 } = batch;
+		for (const at of [startsAt, ...(policy.wakes ?? [])]) world.agenda.add(at, () => this.wake());
+	}
+
+	private wake(): void {
+		if (this.wakeAt <= this.world.now) this.wakeAt = Infinity;
+		const { policy } = this.batch;
+		const { now, agenda } = this.world;
+		while (this.left > 0) {
+			const next = Math.max(policy.nextAt(now), this.lastSentAt + GAP_MS);
+			if (next > now + 1e-6) {
+				if (next < this.wakeAt) agenda.add((this.wakeAt = next), () => this.wake());
+				return;
+			}
+			this.send();
+		}
+	}
+
+	private send(): void {
+		const { agenda, account, refusedAt } = this.world;
+		const { policy, taskMs } = this.batch;
+		this.left--;
+		this.lastSentAt = this.world.now;
+		const ticket = policy.send(this.world.now);
+		agenda.add(this.world.now + CREATE_MS / 2, () => {
+			const arrivedAt = this.world.now;
+			const endsAt = arrivedAt + (typeof taskMs === 'number' ? taskMs : taskMs(account.taken));
+			const answer = account.create(arrivedAt, endsAt);
+			agenda.add(arrivedAt + CREATE_MS / 2, () => {
+				const { now } = this.world;
+				if (answer.taken) {
+					policy.accepted(ticket, now);
+					this.follow(endsAt);
+				} else {
+					refusedAt.push(now);
+					this.left++;
+					policy.refused(ticket, now, answer.retryAfterMs);
+					this.startReading();
+				}
+				this.wake();
+			});
+		});
+	}
+
+	private follow(endsAt: number): void {
+		const { now, agenda } = this.world;
+		if (this.learns !== 'polling') {
+			this.finished++;
+			this.doneAt = now;
+		}
+		if (!this.isReading) this.unread.push({ endsAt, takenAt: now });
+		else if (this.learns === 'atOnce') agenda.add(endsAt, () => this.end(now));
+		else agenda.add(knownAt(endsAt, now + POLL_MS), () => this.end(now));
+	}
+
+	private startReading(): void {
+		if (this.isReading) return;
+		this.isReading = true;
+		for (const [index, { endsAt, takenAt }] of this.unread.entries()) {
+			const firstReadAt = this.world.now + READ_GAP_MS * (index + 1);
+			this.world.agenda.add(knownAt(endsAt, firstReadAt), () => this.end(takenAt));
+		}
+		this.unread = [];
+	}
+
+	private end(takenAt: number): void {
+		if (this.learns === 'polling') {
+			this.finished++;
+			this.doneAt = this.world.now;
+		}
+		this.batch.policy.finished(this.world.now, takenAt);
+		this.wake();
+	}
+}
+
+/** @returns when it is known that a task has ended, which is read every 2 s from a moment on */
+function knownAt(endsAt: number, sentAt: number): number {
+	const firstReadAt = sentAt + READ_MS / 2;
+	const reads = Math.max(0, Math.ceil((endsAt - firstReadAt) / (POLL_MS + READ_MS)));
+	return firstReadAt + reads * (POLL_MS + READ_MS) + READ_MS / 2;
+}
+
 /**
- * A batch in virtual time. The end of a task is learned by polling, every 2 s from its creation on.
+ * Batches that share an account, in virtual time.
  *
- * @param learns `never`: the items leave at once (completions `suspend`, `trigger` and `return`), so that nobody learns
- *   when a task ends, and the batch is done with the last create; `atOnce`: whoever knows it all the same
- * @throws where the batch does not come to its end
+ * @param mostMs the batches need not be done after so many milliseconds
+ * @throws where they do not come to their end, or meet a storm of refusals
  */
 export function simulate<Ticket>(
 	rules: Rules,
-	taskMs: TaskMs,
-	items: number,
-	policy: Policy<Ticket>,
-	learns: Learns = 'polling',
+	batches: ReadonlyArray<Batch<Ticket>>,
+	mostMs = Infinity,
 ): Outcome {
-	const agenda = new Agenda();
 	const account = new SimulatedAccount(rules);
-	let now = 0;
-	let left = items;
-	let taken = 0;
-	let finished = 0;
-	let refusals = 0;
-	let lastSentAt = -Infinity;
-	let lastTakenAt = 0;
-	let wakeAt = Infinity;
-
-	const wake = () => {
-		if (wakeAt <= now) wakeAt = Infinity;
-		sendDue();
-	};
-	const sendDue = () => {
-		while (left > 0) {
-			const next = Math.max(policy.nextAt(now), lastSentAt + GAP_MS);
-			if (next > now + 1e-6) {
-				if (next < wakeAt) agenda.add((wakeAt = next), wake);
-				return;
-			}
-			send();
-		}
-	};
-	const send = () => {
-		left--;
-		lastSentAt = now;
-		const ticket = policy.send(now);
-		agenda.add(now + CREATE_MS / 2, () => {
-			const endsAt = now + (typeof taskMs === 'number' ? taskMs : taskMs(taken));
-			const answer = account.create(now, endsAt);
-			if (answer.taken) taken++;
-			agenda.add(now + CREATE_MS / 2, () => {
-				if (answer.taken) {
-					policy.accepted(ticket, now, learns !== 'never');
-					const takenAt = now;
-					if (learns === 'never') finished++;
-					else if (learns === 'polling') agenda.add(knownAt(endsAt), () => end(takenAt));
-					else agenda.add(endsAt, () => end(takenAt));
-					lastTakenAt = now;
-				} else {
-					refusals++;
-					left++;
-					policy.refused(ticket, now, answer.retryAfterMs);
-				}
-				sendDue();
-			});
-		});
-	};
-	const knownAt = (endsAt: number) => {
-		const firstReadAt = now + POLL_MS + READ_MS / 2;
-		const reads = Math.max(0, Math.ceil((endsAt - firstReadAt) / (POLL_MS + READ_MS)));
-		return firstReadAt + reads * (POLL_MS + READ_MS) + READ_MS / 2;
-	};
-	const end = (takenAt: number) => {
-		finished++;
-		policy.finished(now, takenAt);
-		sendDue();
-	};
-
-	for (const at of policy.wakes ?? []) agenda.add(at, sendDue);
-	sendDue();
-	for (let events = 0; finished < items; events++) {
-		const event = agenda.take();
+	const world: World = { now: 0, agenda: new Agenda(), account, refusedAt: [] };
+	const running = batches.map((batch) => new Running(world, batch));
+	const isDone = () => running.every(({ finished }, index) => finished === batches[index]?.items);
+	for (let events = 0; !isDone(); events++) {
+		const event = world.agenda.take();
 		if (!event || events > MAX_EVENTS) {
-			throw new Error(`${finished} of ${items} tasks after ${now} ms and ${refusals} refusals`);
+			const finished = running.map((batch) => batch.finished).join(', ');
+			throw new Error(
+				`${finished} tasks finished after ${world.now} ms and ${world.refusedAt.length} refusals`,
+			);
 		}
-		now = event.at;
+		if (event.at > mostMs) break;
+		world.now = event.at;
 		event.work();
 	}
-	return { ms: learns === 'polling' ? now : lastTakenAt, refusals, most: account.most };
+	const { refusedAt } = world;
+	return {
+		ms: Math.max(...running.map(({ doneAt }) => doneAt)),
+		refusals: refusedAt.length,
+		refusalsInMinute: mostWithin(60_000, refusedAt),
+		most: account.most,
+	};
+}
+
+/** @returns how many of the moments lie within so many milliseconds, at most */
+function mostWithin(ms: number, moments: readonly number[]): number {
+	let first = 0;
+	let most = 0;
+	for (const [index, at] of moments.entries()) {
+		while (at - (moments[first] ?? at) > ms) first++;
+		most = Math.max(most, index - first + 1);
+	}
+	return most;
 }

@@ -211,6 +211,15 @@ export class N8nClient {
 		await this.send('DELETE', `/rest/workflows/${id}`);
 	}
 
+	/** Deletes all data tables of the owner; there are none before n8n 2. */
+	async deleteDataTables(): Promise<void> {
+		const { id: project } = await this.get<{ id: string }>('/rest/projects/personal');
+		const path = `/rest/projects/${project}/data-tables`;
+		const list = this.get<{ data: Array<{ id: string }> }>(path);
+		const { data } = await list.catch(() => ({ data: [] }));
+		for (const { id } of data) await this.send('DELETE', `${path}/${id}`);
+	}
+
 	/**
 	 * Publishes ("activates") the saved version of a workflow and waits until the production webhooks of
 	 * its nodes are registered, which n8n does some time after it has answered.

@@ -18,7 +18,7 @@ const FIRST = {
 	any: { in: '1.0.0', before: 'it is too old' },
 	editor: { in: '2.41.1', before: 'its editor looks and behaves otherwise' },
 	panelsThatClose: { in: '2.0.3', before: 'its panels are left in another way' },
-	suspending: { in: '2.0.3', before: "'Suspend Until Finished' is refused there" },
+	suspending: { in: '2.0.3', before: 'it can only hold its executions' },
 	oneRunOfStalledJobs: {
 		in: '2.0.3',
 		before: 'it runs what a killed worker was running once more, unless it is told not to',

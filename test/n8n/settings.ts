@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+
 /**
  * What n8n 3 will set, on the n8n of today: unverified packages stated, runs by hand on a worker (so in queue mode), files
  * in the file system, and its protection against requests to private addresses, with those of the tests' own servers
@@ -21,3 +23,19 @@ export function isLikeN8n3(): boolean {
 	if (name === 'n8n3') return true;
 	throw new Error(`N8N_SETTINGS is ${name}, which is not known here; n8n3 is.`);
 }
+
+/** How long a minute lasts that an execution waits for, where nothing else is said. */
+export const SHORT_MINUTE_MS = 4_000;
+
+/**
+ * The environment of an n8n whose executions wait for seconds instead of minutes: see `shortMinute.cjs`.
+ *
+ * @param ms how long a minute lasts that an execution waits for, ms
+ */
+export const shortMinute = (ms = SHORT_MINUTE_MS): Record<string, string> => ({
+	NODE_OPTIONS: `--require ${join(__dirname, 'shortMinute.cjs')}`,
+	SHORT_MINUTE_MS: String(ms),
+});
+
+/** Put over the environment of an n8n whose minutes are those on the clock. */
+export const WHOLE_MINUTE = { NODE_OPTIONS: '' };

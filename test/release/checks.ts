@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { missingIdentity, repositoryUrl, fillIdentity } from './identity';
+import { missingIdentity, repositoryUrl, outdatedAddresses } from './identity';
 import { brokenLinks, targetsOf } from './links';
 
 /** What a look at the repository found. */
@@ -73,7 +73,9 @@ export function checkChangelog(root: string): Finding {
 
 export function checkIdentity(root: string): Finding {
 	const open = missingIdentity(root);
-	const wrong = fillIdentity(root).map((file) => `${file} had another address: npm run identity`);
+	const wrong = [...outdatedAddresses(root).keys()].map(
+		(file) => `${file} had another address: npm run identity`,
+	);
 	return finding({ open, wrong, fine: open.length > 0 ? [] : [repositoryUrl(root)] });
 }
 
@@ -84,7 +86,8 @@ interface Workflow {
 		{
 			environment?: unknown;
 			permissions?: Record<string, string>;
-			steps: Array<{ run?: string; uses?: string }>;
+			/** Missing where it runs another workflow. */
+			steps?: Array<{ run?: string; uses?: string }>;
 		}
 	>;
 }
@@ -97,19 +100,20 @@ interface Workflow {
  */
 export function checkProvenance(root: string, forgeRepository?: string): Finding {
 	const workflow = parse(read(root, '.github/workflows/publish.yml')) as Workflow;
-	const publishes = ({ steps }: Workflow['jobs'][string]) =>
+	const publishes = ({ steps = [] }: Workflow['jobs'][string]) =>
 		steps.some(({ run = '' }) => run.includes('npm publish'));
 	const wrong = Object.entries(workflow.jobs).flatMap(([name, job]) => {
 		const mayPublish = job.permissions?.['id-token'] === 'write';
 		if (!publishes(job)) return mayPublish ? [`${name} has the permission to publish`] : [];
-		const commands = job.steps.flatMap(({ run }) => (run === undefined ? [] : [run]));
+		const { steps = [] } = job;
+		const commands = steps.flatMap(({ run }) => (run === undefined ? [] : [run]));
 		return [
 			...(mayPublish ? [] : [`${name} has no id-token: there would be no provenance`]),
 			...(job.environment === undefined ? [`${name} asks no person`] : []),
 			...(commands.every((run) => /^npm publish \S+\.tgz .*--provenance/.test(run))
 				? []
 				: [`${name} runs more than npm publish of a tarball`]),
-			...(job.steps.some(({ uses = '' }) => uses.startsWith('actions/checkout@'))
+			...(steps.some(({ uses = '' }) => uses.startsWith('actions/checkout@'))
 				? [`${name} has the sources, though it publishes what another job has packed`]
 				: []),
 		];

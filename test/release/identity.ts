@@ -28,6 +28,11 @@ const PLACES: Place[] = [
 	{ file: 'package.json', before: /"homepage": "/, suffix: '#readme' },
 	{ file: 'package.json', before: /"bugs": \{\s*"url": "/, suffix: '/issues' },
 	{
+		file: 'README.md',
+		before: /<img src="/,
+		suffix: '/raw/HEAD/docs/images/examples/image-to-video.png',
+	},
+	{
 		file: 'credentials/MediaGenerationApi.credentials.ts',
 		before: /documentationUrl =\s*'/,
 		suffix: '#credential',
@@ -74,6 +79,26 @@ export function missingIdentity(root: string): string[] {
 }
 
 /**
+ * Looks for addresses that do not follow from the repository. Writes nothing.
+ *
+ * @param root the repository's folder
+ * @returns the files that have another address, each with its right text
+ * @throws where a place is no more
+ */
+export function outdatedAddresses(root: string): Map<string, string> {
+	const url = repositoryUrl(root);
+	const outdated = new Map<string, string>();
+	for (const { file, before, suffix } of PLACES) {
+		const text = outdated.get(file) ?? readFileSync(join(root, file), 'utf8');
+		const found = new RegExp(`(${before.source})[^"']*`).exec(text);
+		if (!found) throw new Error(`${file} has no place for an address after ${before.source}`);
+		const filled = text.replace(found[0], () => `${found[1] ?? ''}${url}${suffix}`);
+		if (filled !== text) outdated.set(file, filled);
+	}
+	return outdated;
+}
+
+/**
  * Writes the addresses that follow from the repository into all places.
  *
  * @param root the repository's folder
@@ -81,17 +106,7 @@ export function missingIdentity(root: string): string[] {
  * @throws where a place is no more
  */
 export function fillIdentity(root: string): string[] {
-	const url = repositoryUrl(root);
-	const changed = new Set<string>();
-	for (const { file, before, suffix } of PLACES) {
-		const path = join(root, file);
-		const text = readFileSync(path, 'utf8');
-		const found = new RegExp(`(${before.source})[^"']*`).exec(text);
-		if (!found) throw new Error(`${file} has no place for an address after ${before.source}`);
-		const filled = text.replace(found[0], () => `${found[1] ?? ''}${url}${suffix}`);
-		if (filled === text) continue;
-		writeFileSync(path, filled);
-		changed.add(file);
-	}
-	return [...changed];
+	const outdated = outdatedAddresses(root);
+	for (const [file, text] of outdated) writeFileSync(join(root, file), text);
+	return [...outdated.keys()];
 }

@@ -7,6 +7,7 @@ import { apiRoutes } from './api';
 import type { LoggedCallback } from './callbacks';
 import { CallbackSender } from './callbacks';
 import { controlRoutes } from './control';
+import { type FetchedFile, fetchFiles } from './files';
 import type { LoggedRequest } from './log';
 import { RequestLog } from './log';
 import { Results } from './media/results';
@@ -19,6 +20,7 @@ import type { SimulatedTask } from './tasks';
 import { parseCreate, TaskStore } from './tasks';
 
 export type { LoggedCallback } from './callbacks';
+export type { FetchedFile } from './files';
 export type { LoggedRequest } from './log';
 export type { Outcome, Refusal, Settings } from './settings';
 export type { SimulatedTask, TaskRecord } from './tasks';
@@ -66,6 +68,8 @@ export interface SimulatedService {
 		taskId: string,
 		options?: { url?: string; body?: unknown; copies?: number },
 	): Promise<LoggedCallback[]>;
+	/** Fetches now what stands at the addresses in the input of a task, as its model would. */
+	fetchFiles(taskId: string): Promise<FetchedFile[]>;
 	/** Forgets tasks and logs, and restores the balance; the switches stay. */
 	clear(): void;
 	close(): Promise<void>;
@@ -155,6 +159,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 			const callback = { taskId, url: address, body: content };
 			return await Promise.all(Array.from({ length: copies }, () => sender.deliver(callback)));
 		},
+		fetchFiles: async (taskId) => await fetchFiles(taskId, store.get(taskId).record.input),
 		clear: () => {
 			store.clear();
 			sender.clear();

@@ -12,7 +12,7 @@ const FOUND: Array<[what: string, history: History]> = [
 		'a run is stopped while it creates, and its retry is suspended: the error of the first stays with the retry',
 		{
 			...PLAIN,
-			node: { ...PLAIN.node, completion: 'suspend', items: 2 },
+			node: { ...PLAIN.node, suspendAfter: 0, items: 2 },
 			service: { ...PLAIN.service, maxUnfinished: 1, longestTaskMs: 10_000 },
 			acts: [
 				{ at: 220, what: 'stop' },

@@ -38,6 +38,16 @@ export const ACTS = [
 ] as const;
 export type Act = (typeof ACTS)[number];
 
+export const HAND_OVER_TROUBLES = [
+	'stop',
+	'kill',
+	/** All tasks end, and their callbacks come. */
+	'tasks end',
+	'clock set back',
+	'clock set forward',
+] as const;
+export type HandOverTrouble = (typeof HAND_OVER_TROUBLES)[number];
+
 /** All that one history is made of: nothing else is left to chance. Times are milliseconds since its beginning. */
 export interface History {
 	/** Decides of latencies, durations and of the order of what happens at the same time. */
@@ -46,9 +56,12 @@ export interface History {
 	/** How long n8n's database takes for a query at most. A slow one gives its races room. */
 	slowestQueryMs: number;
 	node: {
-		completion: 'poll' | 'return' | 'trigger' | 'suspend';
+		completion: 'wait' | 'return' | 'trigger';
+		/** So long after its last create a run that waits is suspended, minutes. */
+		suspendAfter: number;
 		items: number;
 		onError: 'stopWorkflow' | 'continueRegularOutput' | 'continueErrorOutput';
+		ifSomeFail: 'keep' | 'stop';
 		/** Of n8n's *Retry On Fail*; 1 without. */
 		maxTries: number;
 		timeoutSeconds: number;
@@ -61,6 +74,8 @@ export interface History {
 		downloads: boolean;
 		/** How often a failed task is created anew. */
 		retryFailed: number;
+		/** Options beside these. */
+		more?: Record<string, string | boolean>;
 	};
 	trigger: {
 		maxTries: number;
@@ -101,6 +116,8 @@ export interface History {
 	/** Writes to the store of processed data that fail, counted from the first. */
 	ledgerTroubles: Array<{ nth: number; isWritten: boolean }>;
 	acts: Array<{ at: number; what: Act }>;
+	/** What happens so long after a run has begun to hand its tasks over to be suspended. */
+	handOvers: Array<{ afterMs: number; what: HandOverTrouble }>;
 }
 
 /** One item, and nothing goes wrong. */
@@ -109,9 +126,11 @@ export const PLAIN: History = {
 	n8n: 'one process',
 	slowestQueryMs: 5,
 	node: {
-		completion: 'poll',
+		completion: 'wait',
+		suspendAfter: 5,
 		items: 1,
 		onError: 'stopWorkflow',
+		ifSomeFail: 'keep',
 		maxTries: 1,
 		timeoutSeconds: 60,
 		pollIntervalSeconds: 2,
@@ -142,6 +161,7 @@ export const PLAIN: History = {
 	kills: [],
 	ledgerTroubles: [],
 	acts: [],
+	handOvers: [],
 };
 
 /** Troubles happen within this time; then the faults stop. */
@@ -178,13 +198,15 @@ export const histories: fc.Arbitrary<History> = fc.record({
 	slowestQueryMs: fc.constantFrom(5, 60, 60, 60),
 	node: fc.record({
 		completion: fc.oneof(
-			{ weight: 2, arbitrary: fc.constant('poll' as const) },
+			{ weight: 6, arbitrary: fc.constant('wait' as const) },
 			{ weight: 1, arbitrary: fc.constant('return' as const) },
 			{ weight: 6, arbitrary: fc.constant('trigger' as const) },
-			{ weight: 3, arbitrary: fc.constant('suspend' as const) },
 		),
+		// Of a minute's parts most runs see the end while some of their tasks are finished and others are not.
+		suspendAfter: fc.constantFrom(5, 0, 0, 0.02, 0.1, 0.3),
 		items: fc.integer({ min: 1, max: 8 }),
 		onError: fc.constantFrom('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
+		ifSomeFail: fc.constantFrom('keep', 'keep', 'keep', 'stop'),
 		maxTries: fc.constantFrom(1, 2, 3),
 		timeoutSeconds: fc.constantFrom(60, 20, 120),
 		pollIntervalSeconds: fc.constantFrom(2, 5),
@@ -237,4 +259,13 @@ export const histories: fc.Arbitrary<History> = fc.record({
 	kills: few(fc.oneof(kill('anything'), { weight: 2, arbitrary: kill('callbacks') }), 3, 8),
 	ledgerTroubles: few(fc.record({ nth: fc.nat({ max: 3 }), isWritten: fc.boolean() }), 2, 4),
 	acts: few(fc.record({ at, what: fc.constantFrom(...ACTS, 'forge') }), 3, 4),
+	handOvers: few(
+		fc.record({
+			// To store three executions takes a dozen queries.
+			afterMs: fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: 1_000 })),
+			what: fc.constantFrom(...HAND_OVER_TROUBLES, 'kill', 'stop'),
+		}),
+		2,
+		2,
+	),
 });

@@ -68,9 +68,9 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'more tasks are in flight than the user allows',
-		file: `${N}run/actionRun.ts`,
-		search: 'new CreatePace(plan.maxInFlight,',
-		replacement: 'new CreatePace((plan.maxInFlight = 1000),',
+		file: `${N}run/taskRun.ts`,
+		search: 'isBounded ? this.plan.maxInFlight : items.length',
+		replacement: 'items.length',
 	},
 	{
 		name: 'media hosts get the key',
@@ -91,26 +91,44 @@ export const mutants: Mutant[] = [
 		replacement: 'due = notBefore = clock.now() + 500;',
 	},
 	{
-		name: 'a task that is not finished counts as finished at a look',
-		file: `${N}wait/look.ts`,
+		name: 'a task that is not finished counts as finished at a check',
+		file: `${N}suspend/checkTasks.ts`,
 		search: "const isFinished = state !== 'PENDING';",
 		replacement: "const isFinished = state !== 'UNKNOWN';",
 	},
 	{
 		name: 'the items of a suspended run come out in another order',
-		file: `${N}wait/suspendedRun.ts`,
-		search: 'items.sort((one, other) => one.item - other.item)',
-		replacement: 'items.sort((one, other) => other.item - one.item)',
+		file: `${N}suspend/suspendRun.ts`,
+		search: '.sort((one, other) => one.item - other.item)',
+		replacement: '.sort((one, other) => other.item - one.item)',
+	},
+	{
+		name: 'what was finished before the suspension is lost',
+		file: `${N}suspend/suspendRun.ts`,
+		search: '...results.flatMap(itemOfResult), ',
+		replacement: '',
+	},
+	{
+		name: 'a run is suspended while it may still create a task',
+		file: `${N}wait/hold.ts`,
+		search: 'return this.open.size === 0 && ',
+		replacement: 'return ',
+	},
+	{
+		name: 'a run that n8n does not suspend waits for its tasks no more',
+		file: `${N}run/taskRun.ts`,
+		search: 'if (await handedOver.suspend(results, plan)) return true;',
+		replacement: 'if (await handedOver.suspend(results, plan)) return true;\n\t\treturn false;',
 	},
 	{
 		name: 'a suspended run is never given up',
-		file: `${N}wait/look.ts`,
+		file: `${N}suspend/checkTasks.ts`,
 		search: 'waitsFor !== undefined && waitsFor.until <= now;',
 		replacement: 'waitsFor !== undefined && waitsFor.until * 2 <= now;',
 	},
 	{
 		name: 'nobody makes up for a lost callback',
-		file: `${N}wait/expectedCallbacks.ts`,
+		file: `${N}suspend/expectedCallbacks.ts`,
 		search: 'if (deliveries.length === 0) return;',
 		replacement: 'if (deliveries.length >= 0) return;',
 	},
@@ -122,9 +140,10 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'results come out at the place of another item',
-		file: `${N}run/actionRun.ts`,
-		search: 'results[index] = await this.attemptItem(item,',
-		replacement: 'results[items.length - 1 - index] = await this.attemptItem(item,',
+		file: `${N}run/taskRun.ts`,
+		search: 'results[index] = await this.attemptItem(item, async () => await',
+		replacement:
+			'results[items.length - 1 - index] = await this.attemptItem(item, async () => await',
 	},
 	{
 		name: 'a callback address has no token',
@@ -202,8 +221,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a failed task is created anew without end',
 		file: `${N}run/retryFailed.ts`,
-		search: 'if (count > retryFailed) {',
-		replacement: 'if (retryFailed === 0) {',
+		search: 'if (count > retryFailed) throw',
+		replacement: 'if (retryFailed === 0) throw',
 	},
 	{
 		name: 'a pause that was asked for ends with the try',
@@ -213,8 +232,8 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'an error of the execution that is retried counts as its own',
-		file: `${N}wait/parentState.ts`,
-		search: 'if (error !== undefined && digestOf(error) !== earlierError)',
+		file: `${N}suspend/parentState.ts`,
+		search: 'if (error !== undefined && digest(error) !== earlierError)',
 		replacement: 'if (error !== undefined)',
 	},
 ];

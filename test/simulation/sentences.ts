@@ -30,7 +30,7 @@ export const sentences: Record<string, Check> = {
 
 	'a failed task is made anew as often as the node allows, and after a pause': (world) => {
 		const { completion, retryFailed, maxTries } = world.history.node;
-		const most = (completion === 'poll' ? 1 + retryFailed : 1) + (maxTries - 1);
+		const most = (completion === 'wait' ? 1 + retryFailed : 1) + (maxTries - 1);
 		const made = world.service.tasks.filter(({ isTwin }) => !isTwin);
 		return [...groupBy(made, ({ by, item }) => `${item} (${by})`)].flatMap(([item, tasks]) => {
 			const early = tasks.find(
@@ -94,7 +94,7 @@ export const sentences: Record<string, Check> = {
 					if (!task || json.state === task.outcome) return [];
 					// A suspended run goes by the wall clock, since other processes go on with it.
 					const { createdAt } = firstOf(world, task);
-					const age = at - createdAt + setForwardMs(world);
+					const age = at - createdAt + setForwardMs(world, execution);
 					const isLate = json.timedOut === true && age >= world.history.node.timeoutSeconds * 1000;
 					// An error may come before the end of the task.
 					if (isLate || (json.timedOut !== true && json.error !== undefined)) return [];
@@ -103,8 +103,8 @@ export const sentences: Record<string, Check> = {
 				}),
 			),
 
-	'every suspended run goes on once': (world) => {
-		if (world.history.node.completion !== 'suspend') return [];
+	'every run that waits goes on once': (world) => {
+		if (!waits(world)) return [];
 		if (world.service.tasks.some(({ by }) => isKilledUnsuspended(world, by))) {
 			world.exceptions.add(
 				'a run was killed between a create and its suspension: the log names its tasks',
@@ -130,7 +130,9 @@ export const sentences: Record<string, Check> = {
 			.flatMap((row) => outputOf(world, row)),
 
 	'no task is read twice within the interval': (world) => {
-		const intervalMs = world.history.node.pollIntervalSeconds * 1000;
+		const { completion, pollIntervalSeconds } = world.history.node;
+		// Where nobody waits the option is not shown, and the specification's least time holds.
+		const intervalMs = 1000 * (completion === 'wait' ? pollIntervalSeconds : 2);
 		const reads = world.service.seen.filter(
 			({ kind, by, status }) =>
 				kind === 'read' &&
@@ -149,7 +151,7 @@ export const sentences: Record<string, Check> = {
 
 	'there are never more tasks in flight than the node allows': (world) => {
 		const { completion, maxInFlight, timeoutSeconds } = world.history.node;
-		if (completion !== 'poll') return [];
+		if (completion !== 'wait') return [];
 		const { tasks } = world.service;
 		return tasks.flatMap((task) => {
 			const others = tasks.filter(
@@ -234,8 +236,9 @@ export const sentences: Record<string, Check> = {
  * execution again that has died, so that nobody looks any more where the supervisor is killed at work; and it runs a
  * suspended node not again where a user retries the execution that she has stopped.
  */
-function isN8nsDoing({ n8n, exceptions, history }: World, execution: string): boolean {
-	if (history.node.completion !== 'suspend') return false;
+function isN8nsDoing(world: World, execution: string): boolean {
+	const { n8n, exceptions } = world;
+	if (!wasSuspended(world, execution)) return false;
 	const row = n8n.rows.get(execution);
 	const stopped = n8n.rows.get(row?.retryOf ?? '');
 	if (stopped && stopped.status === 'canceled' && stopped.waits > 0) {
@@ -304,8 +307,9 @@ function isGivenUp({ service, history }: World, { id, by }: ServiceTask, at: num
  * Of such a supervisor n8n may have no results: in queue mode it ends it with an error of its own, and the node that
  * waits fails with that; and where its log says that the last node had ended, n8n makes up one item in their place.
  */
-function hasLostItsResults({ n8n, exceptions, history }: World, execution: string): boolean {
-	if (history.node.completion !== 'suspend') return false;
+function hasLostItsResults(world: World, execution: string): boolean {
+	const { n8n, exceptions } = world;
+	if (!wasSuspended(world, execution)) return false;
 	const killed = supervisorsKilledAtWork(n8n, execution);
 	if (killed.some(({ status }) => status === 'error')) {
 		exceptions.add('the supervisor of a suspended run was killed at work: the node fails');
@@ -323,12 +327,17 @@ export const supervisorsKilledAtWork = ({ rows }: World['n8n'], execution: strin
 		({ parent, isKilled, resumes }) => parent === execution && isKilled && resumes > 0,
 	);
 
-const setForwardMs = ({ history: { node, clockJumps } }: World) =>
-	node.completion === 'suspend'
-		? clockJumps.reduce((sum, { byMs }) => sum + Math.max(0, byMs), 0)
-		: 0;
+/** The clock counts for what outlives its process. */
+const setForwardMs = (world: World, execution: string) =>
+	wasSuspended(world, execution) ? world.setForwardMs : 0;
 
-const waits = ({ history }: World) => ['poll', 'suspend'].includes(history.node.completion);
+/** Whether an execution was suspended, or is a retry of one that was. */
+function wasSuspended({ n8n }: World, execution: string): boolean {
+	const row = n8n.rows.get(execution);
+	return row !== undefined && (row.waits > 0 || (n8n.rows.get(row.retryOf ?? '')?.waits ?? 0) > 0);
+}
+
+const waits = ({ history }: World) => history.node.completion === 'wait';
 
 /** All that a user can find of what happened: outputs and errors of executions, and the log. */
 function everythingSaid(world: World): string {
@@ -366,7 +375,10 @@ function outputOf(world: World, row: Row): string[] {
 	);
 }
 
-/** Reads that follow no interval: the last one at the deadline, and the first one of another try or after a callback. */
+/** The specification's least time between two reads of a task. */
+const MIN_INTERVAL_MS = 2_000;
+
+/** Reads that follow no interval: the last one at the deadline, the one at the hand-over, and the first one of another try or after a callback. */
 function isFollowUp(world: World, read: SeenRequest, before: SeenRequest | undefined): boolean {
 	const task = world.service.task(read.taskId ?? '');
 	if (!task || !before) return true;
@@ -375,8 +387,10 @@ function isFollowUp(world: World, read: SeenRequest, before: SeenRequest | undef
 	);
 	if (isWoken) return true;
 	const age = read.at - firstOf(world, task).createdAt;
-	const { timeoutSeconds, maxTries } = world.history.node;
-	return maxTries > 1 || age >= timeoutSeconds * 1000;
+	const { timeoutSeconds, maxTries, suspendAfter } = world.history.node;
+	// With the last create every task is read once more, and handed over.
+	const isHandedOver = suspendAfter === 0 && read.at - before.at >= MIN_INTERVAL_MS;
+	return maxTries > 1 || isHandedOver || age >= timeoutSeconds * 1000;
 }
 
 function groupBy<T>(list: readonly T[], keyOf: (entry: T) => string): Map<string, T[]> {

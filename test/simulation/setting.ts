@@ -1,8 +1,7 @@
 import type { History } from './history';
 
 const COMPLETIONS: Record<History['node']['completion'], string> = {
-	poll: 'waits by polling',
-	suspend: 'suspends the run until its tasks are finished',
+	wait: 'waits for its tasks',
 	trigger: 'lets its items leave at once, and a trigger start the workflow for each finished task',
 	return: 'lets its items leave at once',
 };
@@ -15,12 +14,15 @@ export function settingOf({ n8n, slowestQueryMs, node, trigger, service }: Histo
 			: 'n8n: in queue mode, with "main", two workers and two processes that take callbacks, "webhook".',
 		slowestQueryMs > 5 && `n8n's database: takes up to ${slowestQueryMs} ms for a query.`,
 		`The node: has ${node.items} items and ${COMPLETIONS[node.completion]}.`,
+		node.completion === 'wait' &&
+			`The node: holds the run until ${node.suspendAfter} min after the last create, then suspends it.`,
+		node.ifSomeFail === 'stop' && 'The node: stops where some items fail.',
 		node.onError !== 'stopWorkflow' && `The node: has On Error set to ${node.onError}.`,
 		node.maxTries > 1 && `The node: is tried ${node.maxTries} times by n8n (Retry On Fail).`,
 		node.timeoutSeconds !== 60 && `The node: waits ${node.timeoutSeconds} s at most.`,
 		node.pollIntervalSeconds !== 2 && `The node: reads a task every ${node.pollIntervalSeconds} s.`,
 		node.maxInFlight !== 10 &&
-			`The node: may have ${node.maxInFlight} tasks unfinished at once (Max Tasks in Flight).`,
+			`The node: may have ${node.maxInFlight} tasks unfinished at once (Max Tasks at the Same Time).`,
 		node.budgetItems > 0 && `The node: has a budget for ${node.budgetItems} items.`,
 		node.isChanging && 'The node: has an expression that gives something else each time.',
 		node.downloads && 'The node: downloads the results.',

@@ -54,9 +54,10 @@ async function prepare(sources: NodeSources): Promise<void> {
 	Container.set(ErrorReporter, { error: () => undefined } as never);
 	Container.set(BinaryDataService, {
 		async store(_place: unknown, content: AsyncIterable<Buffer>, data: object) {
-			let bytes = 0;
-			for await (const chunk of content) bytes += chunk.length;
-			return { ...data, id: 'stored', fileSize: `${bytes} B` };
+			const chunks: Buffer[] = [];
+			for await (const chunk of content) chunks.push(chunk);
+			const file = Buffer.concat(chunks);
+			return { ...data, data: file.toString('base64'), fileSize: `${file.length} B` };
 		},
 	} as never);
 	const request = async (options: Request) => await present().service.request(options);
@@ -148,11 +149,7 @@ function plan(here: World): void {
 		});
 	}
 	for (const { at, byMs } of history.clockJumps) {
-		time.later(at, () => {
-			here.note(`clock set ${byMs < 0 ? 'back' : 'forward'}`);
-			here.trace(`clock: is set by ${byMs / 1000} s`);
-			time.wallOffset += byMs;
-		});
+		time.later(at, () => here.setClock(byMs));
 	}
 	for (const { at, what } of history.acts) {
 		time.later(at, () => {
@@ -191,7 +188,8 @@ function plan(here: World): void {
 }
 
 /** Whether nothing but its lost callback kept a task from starting the workflow of the trigger. */
-function isMissing({ history, n8n }: World, task: ServiceTask): boolean {
+function isMissing(here: World, task: ServiceTask): boolean {
+	const { history, n8n } = here;
 	const { id, webhookUrl, endsAt, createdAt, by } = task;
 	const row = n8n.rows.get(by.replace('execution ', ''));
 	return (
@@ -201,8 +199,8 @@ function isMissing({ history, n8n }: World, task: ServiceTask): boolean {
 		row.data.includes(id) &&
 		endsAt < createdAt + history.node.timeoutSeconds * 1000 - 5_000 &&
 		!n8n.hasBroken(id) &&
-		// n8n keeps the moment of the next look by the wall clock.
-		history.clockJumps.length === 0
+		// n8n keeps the moment of the next check by the wall clock.
+		here.setBackMs + here.setForwardMs === 0
 	);
 }
 
@@ -237,8 +235,7 @@ async function calmDown(here: World): Promise<void> {
 	await time.run(time.now + 120_000);
 	n8n.redeliver(true);
 	// n8n keeps the moment that an execution waits for by the wall clock.
-	const setBackMs = here.history.clockJumps.reduce((sum, { byMs }) => sum + Math.max(0, -byMs), 0);
-	const end = TROUBLED_MS + CALM_MS + setBackMs;
+	const end = TROUBLED_MS + CALM_MS + here.setBackMs;
 	await time.run(Math.min(end, time.now + 60_000));
 	while (time.now < end && n8n.isBusy) await time.run(Math.min(end, time.now + 60_000));
 }

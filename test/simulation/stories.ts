@@ -35,7 +35,7 @@ export type Deed =
 	| 'stop'
 	| 'retry'
 	| 'start'
-	| 'stop watcher'
+	| 'stop checker'
 	| 'stop supervisor'
 	| 'switch off'
 	| 'switch on'
@@ -73,25 +73,28 @@ const silent = (ms: number, more: Partial<TaskOfStory> = {}): TaskOfStory => ({
 	...more,
 });
 
+/** The run is suspended with its last create. */
+export const AT_ONCE = { suspendAfter: 0 };
+
 /** Those in which n8n is killed, all at the same moment, need an n8n of their own. */
 export const hasKill = ({ steps = [] }: Story) => steps.some(([, what]) => what === 'kill');
 
 export const stories: Story[] = [
-	{ title: 'a batch', completion: 'poll', tasks: [{ ms: 3_000 }, { ms: 1_000 }] },
+	{ title: 'a batch', completion: 'wait', tasks: [{ ms: 3_000 }, { ms: 1_000 }] },
 	{
 		title: 'a batch in which one fails',
-		completion: 'poll',
+		completion: 'wait',
 		tasks: [{ ms: 1_000 }, { ms: 2_000, fails: true }],
 	},
 	{
 		title: 'a batch in which one fails, with an error output',
-		completion: 'poll',
+		completion: 'wait',
 		node: { onError: 'continueErrorOutput' },
 		tasks: [{ ms: 1_000, fails: true }, { ms: 2_000 }],
 	},
 	{
 		title: 'a batch in which all fail',
-		completion: 'poll',
+		completion: 'wait',
 		tasks: [
 			{ ms: 1_000, fails: true },
 			{ ms: 1_500, fails: true },
@@ -99,47 +102,47 @@ export const stories: Story[] = [
 	},
 	{
 		title: 'a batch in which all fail, tried again by n8n',
-		completion: 'poll',
+		completion: 'wait',
 		node: { maxTries: 2 },
 		tasks: [{ ms: 1_000, fails: true }],
 	},
 	{
 		title: 'an answer to a create that is lost',
-		completion: 'poll',
+		completion: 'wait',
 		tasks: [{ ms: 1_000, create: 'answer lost' }],
 	},
 	{
 		title: 'an answer to a create that is lost, tried again by n8n',
-		completion: 'poll',
+		completion: 'wait',
 		node: { maxTries: 2 },
 		tasks: [{ ms: 1_000, create: 'answer lost' }, { ms: 1_000 }],
 	},
 	{
 		title: 'an answer to a create that is lost, tried again by the user',
-		completion: 'poll',
+		completion: 'wait',
 		tasks: [{ ms: 1_000, create: 'answer lost' }],
 		steps: [['ended', 'retry']],
 	},
 	{
 		title: 'a create that is refused for a while',
-		completion: 'poll',
+		completion: 'wait',
 		tasks: [{ ms: 1_000, create: '429 with Retry-After' }],
 	},
 	{
 		title: 'a key that is refused once, tried again by the user',
-		completion: 'poll',
+		completion: 'wait',
 		tasks: [{ ms: 1_000, create: '401' }],
 		steps: [['ended', 'retry']],
 	},
 	{
 		title: 'a batch that is stopped',
-		completion: 'poll',
+		completion: 'wait',
 		tasks: [{ ms: 20_000 }, { ms: 20_000 }],
 		steps: [['created 2', 'stop']],
 	},
 	{
 		title: 'a batch that is stopped and retried',
-		completion: 'poll',
+		completion: 'wait',
 		tasks: [{ ms: 20_000 }, { ms: 20_000 }],
 		steps: [
 			['created 2', 'stop'],
@@ -148,7 +151,7 @@ export const stories: Story[] = [
 	},
 	{
 		title: 'a batch that times out',
-		completion: 'poll',
+		completion: 'wait',
 		node: { timeoutSeconds: 5 },
 		tasks: [{ ms: 30_000 }],
 	},
@@ -158,49 +161,55 @@ export const stories: Story[] = [
 		completion: 'return',
 		tasks: [{ ms: 1_000 }, { ms: 1_000, create: 'answer lost' }],
 	},
-	{ title: 'a suspended run', completion: 'suspend', tasks: [{ ms: 3_000 }] },
+	{ title: 'a suspended run', completion: 'wait', node: AT_ONCE, tasks: [{ ms: 3_000 }] },
 	{
 		title: 'a suspended run of three',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [{ ms: 4_000 }, { ms: 4_000, fails: true }, { ms: 4_000 }],
 	},
 	{
 		title: 'a suspended run without callbacks',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000), silent(4_000)],
 	},
 	{
 		title: 'a suspended run in which all fail',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000, { fails: true })],
 	},
 	{
 		title: 'a suspended run in which all fail, with an error output',
-		completion: 'suspend',
-		node: { onError: 'continueErrorOutput' },
+		completion: 'wait',
+		node: { ...AT_ONCE, onError: 'continueErrorOutput' },
 		tasks: [silent(3_000, { fails: true }), silent(3_000, { fails: true })],
 	},
 	{
 		title: 'a suspended run in which one create was lost',
-		completion: 'suspend',
-		node: { onError: 'continueRegularOutput' },
+		completion: 'wait',
+		node: { ...AT_ONCE, onError: 'continueRegularOutput' },
 		tasks: [silent(3_000), silent(3_000, { create: 'answer lost' })],
 	},
 	{
 		title: 'a suspended run in which all fail, retried',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000, { fails: true })],
 		steps: [['ended', 'retry']],
 	},
 	{
 		title: 'a suspended run that is stopped',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000)],
 		steps: [['suspended', 'stop']],
 	},
 	{
 		title: 'a suspended run that is stopped and retried',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000), silent(3_000)],
 		steps: [
 			['suspended', 'stop'],
@@ -209,7 +218,8 @@ export const stories: Story[] = [
 	},
 	{
 		title: 'a run that is stopped while it creates, retried and suspended',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000), silent(3_000, { create: '429 with Retry-After' })],
 		steps: [
 			['created 1', 'stop'],
@@ -217,21 +227,23 @@ export const stories: Story[] = [
 		],
 	},
 	{
-		title: 'a suspended run, and the user stops the one that looks',
-		completion: 'suspend',
+		title: 'a suspended run, and the user stops the one that checks',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000)],
-		steps: [['suspended', 'stop watcher']],
+		steps: [['suspended', 'stop checker']],
 	},
 	{
 		title: 'a suspended run, and the user stops the one that supervises',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000)],
 		steps: [['suspended', 'stop supervisor']],
 	},
 	{
 		title: 'a suspended run that times out',
-		completion: 'suspend',
-		node: { timeoutSeconds: 30 },
+		completion: 'wait',
+		node: { ...AT_ONCE, timeoutSeconds: 30 },
 		tasks: [silent(3_000), silent(400_000)],
 	},
 	{ title: 'triggered tasks', completion: 'trigger', tasks: [{ ms: 3_000 }, { ms: 4_500 }] },
@@ -257,20 +269,20 @@ export const stories: Story[] = [
 		steps: [['asleep', 'stop supervisor']],
 	},
 	{
-		title: 'triggered tasks, and the user stops the one that looks',
+		title: 'triggered tasks, and the user stops the one that checks',
 		completion: 'trigger',
 		tasks: [silent(8_000)],
-		steps: [['asleep', 'stop watcher']],
+		steps: [['asleep', 'stop checker']],
 	},
 	{
-		title: 'n8n is killed while a batch is polled',
-		completion: 'poll',
+		title: 'n8n is killed while a batch is held',
+		completion: 'wait',
 		tasks: [{ ms: 60_000 }],
 		steps: [['created 1', 'kill']],
 	},
 	{
-		title: 'n8n is killed while a batch is polled, and it is retried',
-		completion: 'poll',
+		title: 'n8n is killed while a batch is held, and it is retried',
+		completion: 'wait',
 		tasks: [{ ms: 60_000 }],
 		steps: [
 			['created 1', 'kill'],
@@ -279,13 +291,15 @@ export const stories: Story[] = [
 	},
 	{
 		title: 'n8n is killed while a run is suspended',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000), silent(5_000, { fails: true })],
 		steps: [['suspended', 'kill']],
 	},
 	{
 		title: 'n8n is killed while a run creates that is to be suspended',
-		completion: 'suspend',
+		completion: 'wait',
+		node: AT_ONCE,
 		tasks: [silent(3_000), silent(3_000, { create: '429 with Retry-After' })],
 		steps: [['created 1', 'kill']],
 	},
@@ -371,7 +385,7 @@ function holds(condition: Condition, { n8n, service }: World): boolean {
 function perform(deed: Deed, { n8n }: World): void {
 	const isSupervisor = ({ start, parent }: Row) =>
 		start === SUB && n8n.rows.get(parent ?? '')?.start === 'Start';
-	const isWatcher = (row: Row) => row.start === SUB && !isSupervisor(row);
+	const isChecker = (row: Row) => row.start === SUB && !isSupervisor(row);
 	switch (deed) {
 		case 'stop':
 			return n8n.stop();
@@ -379,8 +393,8 @@ function perform(deed: Deed, { n8n }: World): void {
 			return void n8n.retry();
 		case 'start':
 			return n8n.start();
-		case 'stop watcher':
-			return n8n.stop(isWatcher);
+		case 'stop checker':
+			return n8n.stop(isChecker);
 		case 'stop supervisor':
 			return n8n.stop(isSupervisor);
 		case 'switch off':

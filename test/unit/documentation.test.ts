@@ -1,12 +1,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { INodeProperties } from 'n8n-workflow';
+import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
 import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
-import { anchorsOf, brokenLinks } from '../release/links';
+import { repositoryUrl } from '../release/identity';
+import { anchorsOf, brokenLinks, targetsOf } from '../release/links';
 
 const ROOT = resolve(__dirname, '../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -20,6 +22,50 @@ const pages = [
 	...filesIn('docs', '.md'),
 	...filesIn('test', 'README.md'),
 ];
+
+/** What somebody reads who builds workflows. All other pages are for contributors. */
+const USER_PAGES = [
+	'benchmarks',
+	'examples',
+	'how-to',
+	'installation',
+	'messages',
+	'modes',
+	'money',
+	'queue-mode',
+	'reference',
+	'service',
+].map((name) => `docs/${name}.md`);
+const CONTRIBUTOR_PAGES = ['development', 'simulation', 'state', 'verification'].map(
+	(name) => `docs/${name}.md`,
+);
+const FOR_USERS = ['README.md', 'SECURITY.md', 'CHANGELOG.md', ...USER_PAGES];
+
+/** Words as a reader counts them: the marks of tables and comments are none. */
+const wordsOf = (text: string) =>
+	text
+		.replace(/<!--[^]*?-->/g, '')
+		.split(/\s+/)
+		.filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+
+describe('the pages', () => {
+	it('are ten for users, and four for contributors', () => {
+		const found = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
+		expect(found.map((name) => `docs/${name}`).sort()).toEqual(
+			[...USER_PAGES, ...CONTRIBUTOR_PAGES].sort(),
+		);
+	});
+
+	it('have at most 12,000 words for users', () => {
+		const words = FOR_USERS.map((page) => wordsOf(read(page)));
+		expect(words.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(12_000);
+	});
+
+	it('are each reached from the README', () => {
+		const targets = targetsOf(read('README.md')).map((target) => target.split('#', 1)[0]);
+		expect(USER_PAGES.filter((page) => !targets.includes(page))).toEqual([]);
+	});
+});
 
 describe.each(pages)('%s', (page) => {
 	it('leads nowhere that is not there', () => {
@@ -35,6 +81,13 @@ describe.each(pages)('%s', (page) => {
 	});
 });
 
+/** The README's pictures as files: npm does not resolve all relative addresses, so there they are absolute. */
+const absolutePictures = () =>
+	targetsOf(read('README.md')).flatMap((target) => {
+		const start = `${repositoryUrl(ROOT)}/raw/HEAD/`;
+		return target.startsWith(start) ? [target.slice(start.length)] : [];
+	});
+
 test('every picture is shown on a page', () => {
 	// As a page names it: from the root, from `docs/`, or from the folder where both are.
 	const shown = new Set(
@@ -44,12 +97,26 @@ test('every picture is shown on a page', () => {
 			),
 		),
 	);
+	// Of the README, whose pictures have absolute addresses.
+	for (const picture of absolutePictures()) shown.add(picture);
 	const pictures = filesIn('docs', '.png').concat(filesIn('docs', '.svg'));
-	expect(pictures.length).toBeGreaterThan(10);
+	expect(pictures.length).toBeGreaterThan(5);
 	expect(pictures.filter((path) => !shown.has(path))).toEqual([]);
 });
 
 describe('the README', () => {
+	it('has about 80 lines', () => {
+		expect(read('README.md').split('\n').length).toBeLessThanOrEqual(90);
+	});
+
+	it('shows pictures that there are, by absolute addresses', () => {
+		const pictures = targetsOf(read('README.md')).filter((target) => /\.(png|svg)$/.test(target));
+		expect(pictures.length).toBeGreaterThan(0);
+		expect(pictures.filter((target) => !target.startsWith('https://'))).toEqual([]);
+		expect(absolutePictures()).toHaveLength(pictures.length);
+		expect(absolutePictures().filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+	});
+
 	it('has the section that the credential links to', () => {
 		const { hash } = new URL(new MediaGenerationApi().documentationUrl);
 		expect(anchorsOf(read('README.md'))).toContain(hash.slice(1));
@@ -78,13 +145,17 @@ describe('the reference', () => {
 	);
 });
 
+/** The messages that a page explains, each at the beginning of a row. */
+const explainedOn = (page: string) =>
+	[...read(page).matchAll(/^\| `([^`]+)`/gm)].map(([, message = '']) => message);
+
+const sourceFiles = [...filesIn('nodes', '.ts'), ...filesIn('credentials', '.ts')];
+
 describe.each(['docs/messages.md', 'docs/installation.md'])('the messages in %s', (page) => {
-	const sources = [...filesIn('nodes', '.ts'), ...filesIn('credentials', '.ts')]
-		.map(read)
-		.join('\n');
-	const messages = [...read(page).matchAll(/^\| `([^`]+)`/gm)].map(([, message = '']) => message);
+	const sources = sourceFiles.map(read).join('\n');
 
 	it('are ones that the nodes say', () => {
+		const messages = explainedOn(page);
 		expect(messages.length).toBeGreaterThan(4);
 		const invented = messages.filter((message) =>
 			// What differs from case to case stands in the documentation as an example or as "…".
@@ -94,5 +165,62 @@ describe.each(['docs/messages.md', 'docs/installation.md'])('the messages in %s'
 				.some((part) => part.length > 8 && !sources.includes(part)),
 		);
 		expect(invented).toEqual([]);
+	});
+});
+
+describe('the messages of the nodes', () => {
+	/** A text as it is written in the code, with `…` for what differs from case to case. */
+	function textsOf(node: ts.Node): string[] {
+		if (ts.isStringLiteralLike(node)) return [node.text];
+		if (ts.isTemplateExpression(node)) {
+			const spans = node.templateSpans.map(({ literal }) => `…${literal.text}`);
+			return [node.head.text + spans.join('')];
+		}
+		if (ts.isConditionalExpression(node)) {
+			return [...textsOf(node.whenTrue), ...textsOf(node.whenFalse)];
+		}
+		return [];
+	}
+
+	/** The texts that begin an error, wherever the code makes one. */
+	function messagesIn(file: string): string[] {
+		const found: string[] = [];
+		const visit = (node: ts.Node): void => {
+			const { text: name = '' } = ((node as ts.NewExpression).expression ?? {}) as ts.Identifier;
+			const isError = ts.isNewExpression(node) && /^(Item|User|Service)Error$/.test(name);
+			const isHelper = ts.isCallExpression(node) && /^(because|forbiddenAddress)$/.test(name);
+			if (isError || isHelper) {
+				// The kind of an error comes first, or the error that n8n threw.
+				const isSecond = name === 'ServiceError' || name === 'forbiddenAddress';
+				const argument = node.arguments?.[isSecond ? 1 : 0];
+				if (argument) found.push(...textsOf(argument));
+			}
+			if (ts.isPropertyAssignment(node) && node.name.getText() === 'what') {
+				found.push(...textsOf(node.initializer));
+			}
+			ts.forEachChild(node, visit);
+		};
+		visit(ts.createSourceFile(file, read(file), ts.ScriptTarget.Latest, true));
+		return found;
+	}
+
+	/** Messages of which only others are made, or that nobody is shown. */
+	const INSIDE = ['The result is too large'];
+
+	it('are explained on the page', () => {
+		const explained = explainedOn('docs/messages.md').map((message) => {
+			const parts = message.replace(/[:.]? ?…$/, '').split(/…|\d[\d.]*/);
+			return new RegExp(`^${parts.map((part) => part.replace(/\W/g, '\\$&')).join('.+')}`);
+		});
+		const messages = sourceFiles.flatMap(messagesIn).filter(
+			// Only the end of these stands in the code, or nothing but a reason of the service.
+			(message) => !message.startsWith('…') && !INSIDE.includes(message),
+		);
+		expect(messages.length).toBeGreaterThan(50);
+		const unexplained = messages.filter((message) => {
+			const example = message.replaceAll('…', '7');
+			return !explained.some((pattern) => pattern.test(example));
+		});
+		expect(unexplained).toEqual([]);
 	});
 });

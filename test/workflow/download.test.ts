@@ -2,6 +2,8 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { field, imageNode, prompts, stage } from './support';
 
+jest.setTimeout(60_000);
+
 const on = stage();
 
 const downloading = (options: IDataObject = {}, more = {}) =>
@@ -78,6 +80,74 @@ describe('downloaded results', () => {
 	});
 });
 
+describe('a host that stumbles', () => {
+	const minutes = (since: number) => (Date.now() - since) / 60_000;
+
+	it.each([408, 425, 429, 500, 502, 503, 504])(
+		'with HTTP %d once is asked again, without the key',
+		async (status) => {
+			on.service.configure({ mediaStatus: { status, times: 1 } });
+			const { output } = await on.run(downloading(), prompts('a'));
+			expect(Buffer.from(output[0]?.binary?.data?.data ?? '', 'base64')).toHaveLength(5000);
+			expect(mediaRequests().map(({ authorization }) => authorization)).toEqual([
+				undefined,
+				undefined,
+			]);
+		},
+	);
+
+	it('is asked no sooner than it says', async () => {
+		on.service.configure({ mediaStatus: { status: 503, times: 1, retryAfter: 240 } });
+		const startedAt = Date.now();
+		const { output } = await on.run(downloading(), prompts('a'));
+		expect(output[0]?.binary).toHaveProperty('data');
+		expect(minutes(startedAt)).toBeGreaterThanOrEqual(4);
+	});
+
+	it('is not waited for where it says a time that is too late', async () => {
+		on.service.configure({ mediaStatus: { status: 503, times: 1, retryAfter: 86_400 } });
+		const startedAt = Date.now();
+		const { error } = await on.run(downloading(), prompts('a'));
+		expect(error?.message).toContain('could not be downloaded (HTTP 503)');
+		expect(minutes(startedAt)).toBeLessThan(1);
+	});
+
+	it('in the midst of a file is asked for the whole of it again', async () => {
+		on.service.configure({ mediaBytes: undefined, mediaType: undefined, mediaTruncated: true });
+		// The task is read after two seconds, and the file asked for once more two seconds after that.
+		setTimeout(() => on.service.configure({ mediaTruncated: false }), 3_000);
+		const { output } = await on.run(downloading(), prompts('a'));
+		expect(mediaRequests()).toHaveLength(2);
+		expect(output[0]?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+	});
+
+	it('is given up after ten minutes', async () => {
+		on.service.configure({ mediaStatus: 503 });
+		const startedAt = Date.now();
+		const { error } = await on.run(downloading(), prompts('a'));
+		expect(error?.message).toContain('could not be downloaded (HTTP 503)');
+		expect(minutes(startedAt)).toBeGreaterThan(8);
+		expect(minutes(startedAt)).toBeLessThan(12);
+	});
+
+	it('for all files holds up a batch for ten minutes, and not for ten minutes a file', async () => {
+		on.service.configure({ mediaStatus: 503 });
+		const startedAt = Date.now();
+		const batch = Array.from({ length: 15 }, (_, index) => `Prompt ${index}`);
+		const { output } = await on.run(downloading({}, keepsGoing), prompts(...batch));
+		expect(field(output, 'error')).toHaveLength(15);
+		expect(minutes(startedAt)).toBeLessThan(13);
+	});
+
+	it('is given up when the time of the wait is over', async () => {
+		on.service.configure({ mediaStatus: 503 });
+		const startedAt = Date.now();
+		const { error } = await on.run(downloading({ timeout: 60 }), prompts('a'));
+		expect(error?.message).toContain('could not be downloaded (HTTP 503)');
+		expect(minutes(startedAt)).toBeLessThan(1.1);
+	});
+});
+
 describe('results that cannot be downloaded', () => {
 	it.each([
 		['a status', { mediaStatus: 404 }, /could not be downloaded \(HTTP 404\): http/],
@@ -95,7 +165,7 @@ describe('results that cannot be downloaded', () => {
 	});
 
 	it('leave an item that carries task, URLs and record', async () => {
-		on.service.configure({ mediaStatus: 500 });
+		on.service.configure({ mediaStatus: 404 });
 		const { output } = await on.run(downloading({}, keepsGoing), prompts('a'));
 		const [taskId] = on.taskIds;
 		expect(output).toMatchObject([
@@ -106,7 +176,7 @@ describe('results that cannot be downloaded', () => {
 					resultUrls: [expect.stringContaining('/media/')],
 					creditsConsumed: 8,
 					record: { taskId },
-					error: expect.stringContaining('HTTP 500') as string,
+					error: expect.stringContaining('HTTP 404') as string,
 				},
 				pairedItem: { item: 0 },
 			},
@@ -114,7 +184,7 @@ describe('results that cannot be downloaded', () => {
 	});
 
 	it('leave it on the error output too', async () => {
-		on.service.configure({ mediaStatus: 500 });
+		on.service.configure({ mediaStatus: 404 });
 		const { output, errors } = await on.run(
 			downloading({}, { onError: 'continueErrorOutput' }),
 			prompts('a'),
@@ -130,7 +200,7 @@ describe('results that cannot be downloaded', () => {
 	});
 
 	it('are an error of their own item alone', async () => {
-		const broken = { prompt: 'b', simulate: { mediaStatus: 500 } };
+		const broken = { prompt: 'b', simulate: { mediaStatus: 404 } };
 		const { output } = await on.run(downloading({}, keepsGoing), prompts('a', broken, 'c'));
 		expect(field(output, 'error').map((error) => error !== undefined)).toEqual([
 			false,

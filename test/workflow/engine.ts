@@ -54,7 +54,7 @@ const testItems = (items: INodeExecutionData[]): INodeType => ({
 		defaults: { name: 'Items' },
 		inputs: [],
 		outputs: [NodeConnectionTypes.Main],
-		properties: [],
+		properties: [{ displayName: 'Respond', name: 'responseMode', type: 'string', default: '' }],
 	},
 	execute: async () => [items],
 });
@@ -100,6 +100,8 @@ export interface TestWorkflow {
 	node: TestNode;
 	/** What comes in: JSON, or whole items where binary data counts. One empty item where left out. */
 	items?: INodeExecutionData[];
+	/** Parameters of the node before. */
+	source?: IDataObject;
 	/** In place of `items`: what comes in each time round a loop, in which the node under test stands. */
 	rounds?: INodeExecutionData[][];
 	credential: Credential;
@@ -114,6 +116,7 @@ export function buildWorkflow({
 	node,
 	items = [{ json: {} }],
 	rounds,
+	source: parameters = {},
 	staticData,
 	settings,
 }: TestWorkflow) {
@@ -133,7 +136,7 @@ export function buildWorkflow({
 		type: rounds ? 'testRounds' : 'testItems',
 		typeVersion: 1,
 		position: [0, 0],
-		parameters: {},
+		parameters: parameters as INode['parameters'],
 	};
 	const types = nodeTypes(items, rounds ?? []);
 	const to = (node: string) => ({

@@ -43,13 +43,13 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 		);
 	});
 
-	it('says first what is paid for, then which prompt failed, then what to change', async () => {
+	it('says first which prompt failed, then what to change, then what is paid for', async () => {
 		const description = descriptionOf(await on.run(imageNode(stops), batch()));
 		const places = [
-			'2 tasks succeeded and are paid for',
-			`1 task failed and cost nothing: ${taskOf('b')}.`,
 			'The prompt of this item: “b”',
 			'Change the prompt or the input of this item, then run this item alone',
+			'2 tasks succeeded and are paid for',
+			`1 task failed and cost nothing: ${taskOf('b')}.`,
 		].map((text) => description.indexOf(text));
 		expect(places).toEqual([0, ...places.slice(1).sort((one, other) => one - other)]);
 		expect(places).not.toContain(-1);
@@ -102,12 +102,20 @@ describe('If Some Items Fail: Keep What Succeeded', () => {
 		]);
 	});
 
-	it('has the record last, behind the reason', async () => {
+	it('says of each task what it was to cost, also of one that failed or is late', async () => {
+		const late = { prompt: 'c', simulate: { latencyMs: 3_600_000 } };
+		const items = prompts('a', fails('b'), late, { prompt: 'd', simulate: { createStatus: 400 } });
+		const { output } = await on.run(imageNode({ timeout: 30 }), items);
+		expect(field(output, 'estimatedCostUsd')).toEqual([0.08, 0.08, 0.08, undefined]);
+	});
+
+	it('has the reason near the front, and the record last', async () => {
 		const { output } = await on.run(imageNode(), prompts('a', fails('b')));
-		expect(output.map(({ json }) => Object.keys(json).slice(-2))).toEqual([
-			['estimatedCostUsd', 'record'],
-			['error', 'record'],
+		expect(output.map(({ json }) => Object.keys(json).slice(0, 3))).toEqual([
+			['taskId', 'state', 'resultUrls'],
+			['taskId', 'state', 'error'],
 		]);
+		expect(output.map(({ json }) => Object.keys(json).at(-1))).toEqual(['record', 'record']);
 	});
 
 	it('creates all that come after a failure', async () => {
@@ -253,7 +261,10 @@ describe('bad input in one of five items', () => {
 	it.each([
 		{ pollInterval: 1 },
 		{ pollInterval: 6 },
-		{ timeout: 0 },
+		{ timeout: -1 },
+		{ suspendAfter: -1 },
+		{ suspendAfter: 'soon' },
+		{ checkInterval: 0.5 },
 		{ maxInFlight: 0 },
 		{ additionalInput: 'x' },
 		{ maxCostUsd: 0.01 },

@@ -130,7 +130,7 @@ it('that make a request too large for many servers are warned of, and sent', asy
 	expect(output).toHaveLength(2);
 	const hints = run.data.resultData.runData.Media?.[0]?.hints ?? [];
 	expect(hints.map(({ message }) => message)).toContainEqual(
-		expect.stringContaining('The request of item 1 has about 22 MiB'),
+		expect.stringContaining('The request of item 2 has about 22 MiB'),
 	);
 });
 
@@ -152,7 +152,7 @@ describe('a dry run', () => {
 		expect(on.service.requests).toEqual([]);
 		expect(reads).not.toHaveBeenCalled();
 		expect(run.data.resultData.runData.Media?.[0]?.hints).toEqual([
-			expect.objectContaining({ message: '2 tasks would cost 0.5 USD; nothing was sent' }),
+			expect.objectContaining({ message: 'Nothing was sent. 2 tasks would cost 0.5 USD.' }),
 		]);
 	});
 
@@ -165,25 +165,28 @@ describe('a dry run', () => {
 		expect(run.data.resultData.runData.Media?.[0]?.hints).toEqual([
 			expect.objectContaining({
 				message:
-					'1 task would cost 0.1 USD; the price of 1 more task is not known; nothing was sent',
+					"Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
 			}),
 		]);
 	});
 
-	it.each(['suspend', 'trigger', 'return'])(
-		'is the same with the completion %s',
-		async (completion) => {
-			const more = { completion, callbackUrl: 'https://n8n.example.com/webhook/a/callback' };
-			const { output, run } = await on.run(dry({}, more), [FRAMES]);
-			expect(field(output, 'dryRun')).toEqual([true]);
-			expect(run.waitTill).toBeFalsy();
-			expect(on.service.requests).toEqual([]);
-		},
-	);
+	it.each([
+		['wait', { suspendAfter: 0 }],
+		['trigger', {}],
+		['return', {}],
+	])('is the same with the completion %s %j', async (completion, options) => {
+		const more = { completion, callbackUrl: 'https://n8n.example.com/webhook/a/callback' };
+		const { output, run } = await on.run(dry(options, more), [FRAMES]);
+		expect(field(output, 'dryRun')).toEqual([true]);
+		expect(run.waitTill).toBeFalsy();
+		expect(on.service.requests).toEqual([]);
+	});
 
-	it('refuses what a real run would refuse, its budget included', async () => {
+	it('refuses what a real run would refuse, and says that the budget would', async () => {
 		const tooDear = await on.run(dry({ maxCostUsd: 0.4 }), [FRAMES, FRAMES]);
-		expect(tooDear.error?.message).toContain('2 tasks would cost 0.5 USD');
+		expect(field(tooDear.output, 'dryRun')).toEqual([true, true]);
+		const [warning] = tooDear.run.data.resultData.runData.Media?.[0]?.hints ?? [];
+		expect(warning?.message).toContain('This batch would be refused: 2 tasks would cost 0.5 USD');
 		const noFile = await on.run(dry(), [FRAMES, { json: {} }]);
 		expect(noFile.error?.message).toContain('first');
 		const noTrigger = await on.run(dry({}, { completion: 'trigger' }), [FRAMES]);
@@ -206,15 +209,15 @@ describe('a dry run', () => {
 	});
 });
 
-it.each(['poll', 'suspend'])(
-	'are nowhere kept with what waits (%s), though the service repeats them in its answers',
-	async (completion) => {
+it.each([undefined, 0])(
+	'are nowhere kept with what waits (suspended after %s minutes), though the service repeats them in its answers',
+	async (suspendAfter) => {
 		on.service.configure({ createShape: 'record', latencyMs: 600_000, callbackLost: true });
 		const photo = 'a'.repeat(9000);
 		const items = [{ json: {}, binary: { data: binary(photo) } }];
 		const stored: unknown[] = [];
 		const { execution, result } = startWorkflow(
-			on.workflow(node(files(['frame', 'data']), { completion }), items),
+			on.workflow(node({ ...files(['frame', 'data']), suspendAfter }), items),
 			'trigger',
 			{
 				executeWorkflow: async (_workflow, _data, { inputData }) => {

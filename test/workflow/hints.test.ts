@@ -18,7 +18,7 @@ const hints = ({ run }: Ran) =>
 	);
 
 /** Without what is said of the next time. */
-const summaries = (ran: Ran) => hints(ran).filter((text) => !text.startsWith('To see these'));
+const summaries = (ran: Ran) => hints(ran).filter((text) => !text.startsWith('Pin this output'));
 
 const failing = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
 const keepsGoing = { onError: 'continueRegularOutput' as const };
@@ -27,14 +27,16 @@ describe('the hint above the output', () => {
 	it('warns where some failed and all were let out', async () => {
 		const ran = await on.run(imageNode(), prompts('a', failing, 'c'));
 		expect(ran.error).toBeUndefined();
-		expect(summaries(ran)).toEqual([expect.stringMatching(/^1 of 3 tasks failed; /)]);
+		expect(summaries(ran)).toEqual([
+			expect.stringMatching(/^1 of 3 tasks failed: Task .+ failed at the service/),
+		]);
 	});
 
 	it('tells how many of the tasks failed and what the others cost', async () => {
 		const ran = await on.run(imageNode({}, keepsGoing), prompts('a', failing, 'c'));
 		expect(summaries(ran)).toEqual([
 			expect.stringMatching(
-				/^1 of 3 tasks failed; 0.16 USD estimated; 16 credits billed\. .*'error'/,
+				/^1 of 3 tasks failed: .+\. Estimated price: 0.16 USD\. The service charged 16 credits\. Run only .*'Continue \(using error output\)'\.$/,
 			),
 		]);
 	});
@@ -43,14 +45,19 @@ describe('the hint above the output', () => {
 		on.service.configure({ resultCount: 3 });
 		const ran = await on.run(imageNode({ splitResults: true }), prompts('a', 'b'));
 		expect(ran.output).toHaveLength(6);
-		expect(summaries(ran)).toEqual(['2 tasks created; 0.16 USD estimated; 48 credits billed']);
+		expect(summaries(ran)).toEqual([
+			'2 tasks created. Estimated price: 0.16 USD. The service charged 48 credits.',
+		]);
 	});
 
 	it('is there while the execution is suspended', async () => {
 		on.service.configure({ callbackLost: true, latencyMs: 60_000 });
-		const node = imageNode({}, { parameters: { completion: 'suspend' } });
+		const node = imageNode({ suspendAfter: 0 });
 		const ran = await on.run(node, prompts('a', 'b'));
-		expect(summaries(ran)).toEqual(['2 tasks created; 0.16 USD estimated']);
+		expect(summaries(ran)).toEqual([
+			'2 tasks created. Estimated price: 0.16 USD.',
+			'n8n waits for the tasks and checks on them. You do not need to enter anything.',
+		]);
 	});
 
 	it('says where the results will appear that a trigger gets, without the token', async () => {
@@ -67,7 +74,9 @@ describe('the hint above the output', () => {
 		const twice = { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 };
 		on.service.configure({ readStatus: { status: 404, times: 3 } });
 		const ran = await on.run(imageNode({}, twice), prompts('a'));
-		expect(summaries(ran)).toEqual(['1 task created; 0.08 USD estimated; 8 credits billed']);
+		expect(summaries(ran)).toEqual([
+			'1 task created. Estimated price: 0.08 USD. The service charged 8 credits.',
+		]);
 	});
 });
 
@@ -86,7 +95,7 @@ describe('where the service cannot call back', () => {
 		const credential = { ...on.credential, baseUrl: 'https://api.example.com' };
 		const ran = await on.run(node, prompts('a'), { credential });
 		expect(summaries(ran)).toEqual([
-			'1 task created; 0.08 USD estimated',
+			'1 task created. Estimated price: 0.08 USD.',
 			expect.stringContaining('WEBHOOK_URL'),
 		]);
 	});
@@ -100,24 +109,26 @@ describe('the next time', () => {
 		const ran = await on.run(imageNode({ maxInFlight: 3 }), batch());
 		expect(hints(ran)).toContainEqual(
 			expect.stringMatching(
-				/^12 tasks took 8\d s, 3 at a time, .*'Max Tasks in Flight' at 12 .* about 2\d s\.$/,
+				/^12 tasks took 8\d s, 3 at a time, .*'Max Tasks at the Same Time' at 12 .* about 2\d s\.$/,
 			),
 		);
 		const next = await on.run(imageNode({ maxInFlight: 12 }), batch());
-		expect(hints(next).filter((text) => text.includes('in Flight'))).toEqual([]);
+		expect(hints(next).filter((text) => text.includes('Same Time'))).toEqual([]);
 	});
 
 	it('is not promised where the service refused a create', async () => {
 		on.service.configure({ concurrencyLimit: 3 });
 		const ran = await on.run(imageNode({ maxInFlight: 6 }), batch());
-		expect(hints(ran).filter((text) => text.includes('in Flight'))).toEqual([]);
+		expect(hints(ran).filter((text) => text.includes('Same Time'))).toEqual([]);
 	});
 });
 
 describe('how to see results that were not downloaded', () => {
 	const told = async (options: IDataObject, parameters: IDataObject = {}) => {
 		const ran = await on.run(imageNode(options, { parameters }), prompts('a'));
-		return hints(ran).some((text) => text.startsWith('To see these without paying again'));
+		return hints(ran).some((text) =>
+			text.startsWith('Pin this output before you build the next steps'),
+		);
 	};
 
 	it('is said after a run', async () => {

@@ -1,8 +1,8 @@
 import type { IDataObject, IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
-import type { DeliveryWatch } from '../../nodes/MediaGeneration/wait/watchState';
-import { readWatch } from '../../nodes/MediaGeneration/wait/watchState';
-import { startWorkflow, TRIGGER_PATH } from './engine';
+import type { DeliveryCheck } from '../../nodes/MediaGeneration/suspend/checkState';
+import { readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
+import { startWorkflow, type TestNode, TRIGGER_PATH } from './engine';
 import { imageNode, prompts, stage } from './support';
 import { passTime, settle } from './time';
 
@@ -14,26 +14,31 @@ const SECOND = 1000;
 
 beforeEach(() => on.service.configure({ callbackLost: true }));
 
-/** The tasks that each sub-execution looks for, and when it was begun. */
-let watches: Array<{ at: number; taskIds: string[] }>;
-beforeEach(() => (watches = []));
+/** The tasks that each sub-execution checks, and when it was begun. */
+let checks: Array<{ at: number; taskIds: string[] }>;
+beforeEach(() => (checks = []));
 
 const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async (
 	_workflow,
 	_data,
 	{ inputData = [] },
 ) => {
-	const { deliveries } = readWatch(inputData) as DeliveryWatch;
-	watches.push({ at: Date.now(), taskIds: deliveries.map(({ taskId }) => taskId) });
+	const { deliveries } = readCheck(inputData) as DeliveryCheck;
+	checks.push({ at: Date.now(), taskIds: deliveries.map(({ taskId }) => taskId) });
 	return await Promise.resolve({ executionId: '2', data: [null] });
 };
 
-const notify = (...simulate: IDataObject[]) =>
+const notify = (...simulate: IDataObject[]) => notifyBy({}, ...simulate);
+
+const notifyBy = (node: TestNode, ...simulate: IDataObject[]) =>
 	startWorkflow(
 		on.workflow(
 			imageNode(
 				{ maxInFlight: 1 },
-				{ parameters: { completion: 'trigger', callbackUrl: `https://n8n.test${TRIGGER_PATH}` } },
+				{
+					...node,
+					parameters: { completion: 'trigger', callbackUrl: `https://n8n.test${TRIGGER_PATH}` },
+				},
 			),
 			prompts(...simulate.map((each, index) => ({ prompt: `Prompt ${index}`, simulate: each }))),
 		),
@@ -41,25 +46,25 @@ const notify = (...simulate: IDataObject[]) =>
 		{ executeWorkflow },
 	);
 
-it('looks are left behind at the end of a run, once', async () => {
+it('checks are left behind at the end of a run, once', async () => {
 	await passTime(notify({}, {}).result);
-	expect(watches.map(({ taskIds }) => taskIds)).toEqual([on.taskIds]);
+	expect(checks.map(({ taskIds }) => taskIds)).toEqual([on.taskIds]);
 });
 
-it('of a batch that takes long to be created, the first tasks are looked for before the last is created', async () => {
+it('of a batch that takes long to be created, the first tasks are checked before the last is created', async () => {
 	const refused = { createStatus: { status: 429, times: 1, retryAfter: 300 } };
 	const { run } = await passTime(notify({}, {}, refused).result);
 	const [, , last] = on.creates;
 	expect(run.status).toBe('success');
-	expect(watches.map(({ taskIds }) => taskIds)).toEqual([
+	expect(checks.map(({ taskIds }) => taskIds)).toEqual([
 		on.taskIds.slice(0, 2),
 		on.taskIds.slice(2),
 	]);
-	expect(watches[0]?.at).toBeLessThan((watches[1]?.at ?? 0) - 200 * SECOND);
+	expect(checks[0]?.at).toBeLessThan((checks[1]?.at ?? 0) - 200 * SECOND);
 	expect(last).toBeDefined();
 });
 
-it('what was created before a stop is looked for', async () => {
+it('what was created before a stop is checked', async () => {
 	const refused = { createStatus: { status: 429, times: 1, retryAfter: 300 } };
 	const { execution, result } = notify({}, refused);
 	await settle();
@@ -69,5 +74,14 @@ it('what was created before a stop is looked for', async () => {
 	execution.cancel();
 	expect((await passTime(result)).run.status).toBe('canceled');
 	await passTime(jest.advanceTimersByTimeAsync(20 * SECOND));
-	expect(watches.map(({ taskIds }) => taskIds)).toEqual([on.taskIds]);
+	expect(checks.map(({ taskIds }) => taskIds)).toEqual([on.taskIds]);
+});
+
+it('tries of Retry On Fail leave one check for each task, however many there are', async () => {
+	const tries = { retryOnFail: true, maxTries: 3, waitBetweenTries: 0 };
+	const refusedTwice = { createStatus: { status: 400, times: 2 } };
+	const { run } = await passTime(notifyBy(tries, {}, refusedTwice).result);
+	expect(run.status).toBe('success');
+	expect(on.taskIds).toHaveLength(2);
+	expect(checks.flatMap(({ taskIds }) => taskIds)).toEqual(on.taskIds);
 });

@@ -27,7 +27,7 @@ function withTrigger() {
 }
 
 describe('a reference', () => {
-	it.each(['poll', 'trigger', 'return'])(
+	it.each(['wait', 'trigger', 'return'])(
 		'comes out with its task after the input (%s)',
 		async (completion) => {
 			const { output } = await on.run(order(completion), rows, withTrigger());
@@ -39,7 +39,7 @@ describe('a reference', () => {
 
 	it('is waiting with its task while the execution is suspended', async () => {
 		on.service.configure({ latencyMs: 60_000 });
-		const { run } = await on.run(order('suspend'), rows);
+		const { run } = await on.run(order('wait', { suspendAfter: 0 }), rows);
 		const [waiting] = run.data.executionData?.nodeExecutionStack ?? [];
 		expect(field(waiting?.data.main?.[0] ?? [], 'reference')).toEqual(['row 0', 'row 1']);
 	});
@@ -62,14 +62,14 @@ describe('a reference', () => {
 
 	it('goes out with an item that failed', async () => {
 		on.service.configure({ outcome: 'FAILURE' });
-		const node = order('poll', {}, { onError: 'continueRegularOutput' });
+		const node = order('wait', {}, { onError: 'continueRegularOutput' });
 		const { output } = await on.run(node, rows);
 		expect(field(output, 'reference')).toEqual(['row 0', 'row 1']);
 	});
 
 	it('goes out with an item whose task was refused', async () => {
 		on.service.configure({ createStatus: 400 });
-		const node = order('poll', {}, { onError: 'continueRegularOutput' });
+		const node = order('wait', {}, { onError: 'continueRegularOutput' });
 		const { output } = await on.run(node, rows);
 		expect(field(output, 'reference')).toEqual(['row 0', 'row 1']);
 	});

@@ -48,7 +48,7 @@ describe('a task that fails', () => {
 		// Found failed after two seconds each, then a pause of five and of ten.
 		expect(times()).toEqual([0, 7, 19]);
 		expect(hints(ran)[0]).toBe(
-			'1 task created; 2 failed tasks created anew, at no cost; 0.08 USD estimated; 8 credits billed',
+			'1 task created. 2 failed tasks created again, at no cost. Estimated price: 0.08 USD. The service charged 8 credits.',
 		);
 	});
 
@@ -139,7 +139,7 @@ describe('no other task is created', () => {
 		later(3 * SECOND, { createLost: true });
 		const ran = await on.run(imageNode({ retryFailed: 5 }, threeTries), prompts(unlucky('a', 1)));
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
-		expect(descriptionOf(ran)).toContain('Sent, answer not known: item 0.');
+		expect(descriptionOf(ran)).toContain('Sent, but the answer was lost: item 1.');
 		expect(descriptionOf(ran)).toContain(`failed and cost nothing: ${on.taskIds[0]}.`);
 		expect(on.creates).toHaveLength(2);
 	});
@@ -219,7 +219,7 @@ describe('no other task is created', () => {
 		const ran = await on.run(node, prompts(unlucky('a', 1), 'b'));
 		expect(on.creates).toHaveLength(0);
 		expect(hints(ran)).toEqual([
-			'2 tasks would cost 0.16 USD; a failed task is free, and is created anew up to 2 times; nothing was sent',
+			'Nothing was sent. 2 tasks would cost 0.16 USD. A failed task is free, and would be created again up to 2 times.',
 		]);
 	});
 

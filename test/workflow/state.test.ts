@@ -3,10 +3,9 @@ import { createRunExecutionData } from 'n8n-workflow';
 import { WebhookContext } from 'n8n-core';
 import nock from '../nock';
 
+import { accountOf } from '../../nodes/MediaGeneration/callback/account';
 import { isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { admitResume } from '../../nodes/MediaGeneration/callback/resumeGate';
-import { SuspendedRuns } from '../../nodes/MediaGeneration/callback/runProgress';
 import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
 import { mayStart } from '../../nodes/MediaGeneration/callback/startedTasks';
 import {
@@ -15,10 +14,17 @@ import {
 	triggerOfThisWorkflow,
 } from '../../nodes/MediaGeneration/callback/triggerUrl';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { runWatchOperation } from '../../nodes/MediaGeneration/run/watchRun';
 import { systemClock } from '../../nodes/MediaGeneration/shared/clock';
-import { readDone } from '../../nodes/MediaGeneration/wait/watchState';
-import state010 from '../fixtures/state/0.1.0.json';
+import { runCheckOperation } from '../../nodes/MediaGeneration/suspend/checkRun';
+import { readDone } from '../../nodes/MediaGeneration/suspend/checkState';
+import {
+	CHECK,
+	nodeName,
+	REPORT,
+	SUPERVISE,
+} from '../../nodes/MediaGeneration/suspend/checkWorkflow';
+import { admitResume } from '../../nodes/MediaGeneration/suspend/resumeCallback';
+import { SuspendedRuns } from '../../nodes/MediaGeneration/suspend/runProgress';
 import present from '../fixtures/state/present.json';
 import {
 	additionalData,
@@ -41,13 +47,14 @@ import { FakeResponse } from '../unit/callback/webhook';
 import { caught } from '../unit/support';
 
 /**
- * Whatever outlives a process (docs/state.md): of each released version as it stored it, and of the present one. The
- * files in test/fixtures/state are never changed once a version is released; a new format gets a new file.
+ * Whatever outlives a process (docs/state.md): as the version stored it. The files in
+ * test/fixtures/state are never changed once a version is released; a new format gets a new file.
  */
 
 const SERVICE = 'https://api.example.com';
 const N8N = 'https://n8n.test';
 const credential = { baseUrl: SERVICE, apiKey: API_KEY };
+const START = { account: accountOf(SERVICE, 'credential'), taskId: 'task-1' };
 const PROMPTS = ['A lighthouse', 'A harbour'];
 const ITEMS = PROMPTS.map((prompt) => ({ json: { prompt } }));
 const MINUTE = 60_000;
@@ -67,7 +74,7 @@ const node = (parameters: IDataObject): TestNode => ({
 	parameters: { prompt: '={{ $json.prompt }}', ...parameters },
 });
 const FAILING = node({ options: { timeout: 10 } });
-const SUSPENDING = node({ completion: 'suspend', options: {} });
+const SUSPENDING = node({ options: { suspendAfter: 0 } });
 
 /** The tasks are in these states from now on; a create that is sent fails the test. */
 function states(...each: string[]): void {
@@ -88,7 +95,6 @@ interface Stored {
 const clone = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const FIXTURES: Array<[string, { failedRun: Stored; suspendedRun: Stored }]> = [
-	['0.1.0', clone(state010) as never],
 	['the present version', clone(present) as never],
 ];
 
@@ -136,8 +142,8 @@ async function resume({ context, input }: Stored, taskId: string) {
 	});
 	const webhookData = { webhookDescription } as unknown as IWebhookData;
 	const webhook = new WebhookContext(workflow, tested, data, 'webhook', webhookData, [], run);
-	const { workflowData } = await admitResume(webhook, new SuspendedRuns(systemClock));
-	return { items: workflowData?.[0], status: response.statusCode, body: response.body };
+	await admitResume(webhook, new SuspendedRuns(systemClock));
+	return { status: response.statusCode, body: response.body };
 }
 
 /** One turn of the node in a sub-execution, with what n8n has stored of it. */
@@ -147,7 +153,7 @@ async function turn(
 	stored: { context?: IDataObject; others?: Record<string, unknown> } = {},
 ) {
 	const context = executeContext({
-		node: { name: operation, parameters: { resource: 'task', operation } },
+		node: { name: nodeName(operation), parameters: { resource: 'task', operation } },
 		items: clone(input),
 		credential,
 	});
@@ -165,7 +171,7 @@ async function turn(
 			return await Promise.resolve({ executionId: '3', data: [null], waitTill: new Date() });
 		},
 	});
-	const output = await passTime(runWatchOperation(context, operation));
+	const output = await passTime(runCheckOperation(context, operation));
 	return {
 		output: output?.[0],
 		context: clone(context.getContext('node')),
@@ -175,10 +181,10 @@ async function turn(
 	};
 }
 
-/** The first two turns of a sub-execution that looks: it notes its address, and goes to sleep. */
+/** The first two turns of a sub-execution that checks: it notes its address, and goes to sleep. */
 async function asleep(input: INodeExecutionData[]) {
-	const begun = await turn('watch', input);
-	const sleeping = await turn('watch', begun.output ?? []);
+	const begun = await turn(CHECK, input);
+	const sleeping = await turn(CHECK, begun.output ?? []);
 	return { context: begun.context, input: sleeping.input };
 }
 
@@ -229,15 +235,15 @@ async function storedToday() {
 				handed.push(clone(inputData));
 				return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
 			},
-			getRunExecutionData: async () => await Promise.resolve(WITH_RESUME_URL('supervise')),
+			getRunExecutionData: async () => await Promise.resolve(WITH_RESUME_URL(nodeName(SUPERVISE))),
 		});
 		return await passTime(started.result);
 	};
-	const suspended = await run({ completion: 'suspend', options: {} });
-	const supervisor = await turn('supervise', handed[0] ?? [], {
-		others: { 3: WITH_RESUME_URL('watch') },
+	const suspended = await run({ options: { suspendAfter: 0 } });
+	const supervisor = await turn(SUPERVISE, handed[0] ?? [], {
+		others: { 3: WITH_RESUME_URL(nodeName(CHECK)) },
 	});
-	const watcher = await asleep(supervisor.started[0] ?? []);
+	const checker = await asleep(supervisor.started[0] ?? []);
 	jest.setSystemTime(NOW);
 	await run({
 		completion: 'trigger',
@@ -246,18 +252,18 @@ async function storedToday() {
 	});
 	const delivery = await asleep(handed[1] ?? []);
 	states('SUCCESS', 'SUCCESS');
-	const done = await turn('watch', watcher.input, { others: { 1: PARENT } });
+	const done = await turn(CHECK, checker.input, { others: { 1: PARENT } });
 
 	const staticData = {};
 	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, credential, staticData }).hook);
 	const started = executeContext({ node: TRIGGER, credential });
-	await mayStart(started, 'task-1');
+	await mayStart(started, START, 'callback');
 	const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
 	return {
 		failedRun: partOf(failed),
 		suspendedRun: partOf(suspended),
 		supervisor: { context: supervisor.context, input: handed[0] ?? [] },
-		watcher: { context: watcher.context, input: clone(watcher.input) },
+		checker: { context: checker.context, input: clone(checker.input) },
 		delivery: { context: delivery.context, input: clone(delivery.input) },
 		done: clone(done.output ?? []),
 		triggeredRun: { context: clone(started.getContext('node')) },
@@ -312,24 +318,13 @@ describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
 		const told = nock(N8N).post('/webhook-waiting/3/callback').query(true).reply(200, {});
 		const own = nock('http://127.0.0.1:5678');
 		own.post('/webhook-waiting/3/callback').query(true).reply(404, {});
-		const { items, status, body } = await passTime(resume(suspendedRun, 'task-1'));
-		if ('watcher' in suspendedRun.context) {
-			expect([status, body]).toEqual([200, { accepted: true, resumed: true }]);
-			expect(told.isDone()).toBe(true);
-		} else {
-			// It has no sub-execution: the callback resumes it.
-			expect(items?.map(({ json }) => [json.taskId, json.state])).toEqual([
-				['task-1', 'SUCCESS'],
-				['task-2', 'SUCCESS'],
-			]);
-		}
+		const { status, body } = await passTime(resume(suspendedRun, 'task-1'));
+		expect([status, body]).toEqual([200, { accepted: true, resumed: true }]);
+		expect(told.isDone()).toBe(true);
 	});
 });
 
-describe.each([
-	['0.1.0', state010],
-	['the present version', present],
-])(
+describe.each([['the present version', present]])(
 	"a trigger's memory of %s",
 	(_version, { staticData, ledger: rows, callbackAddress: address }) => {
 		it('is found by the action node of its workflow', async () => {
@@ -353,7 +348,9 @@ describe.each([
 			for (const [row, entries] of Object.entries(rows)) ledger.rows.set(row, [...entries]);
 			const record = { taskId: 'task-1', state: 'SUCCESS' };
 			const { output, run } = await passTime(
-				startTrigger({ node: TRIGGER, credential }, [{ json: { taskId: 'task-1', record } }]),
+				startTrigger({ node: TRIGGER, credential }, [
+					{ json: { ...START, record, callbackId: 'x' } },
+				]),
 			);
 			expect([output, run.status]).toEqual([[], 'success']);
 		});
@@ -361,11 +358,11 @@ describe.each([
 );
 
 describe('of the present version', () => {
-	const { supervisor, watcher, delivery, done, triggeredRun, startAgain } = clone(present);
+	const { supervisor, checker, delivery, done, triggeredRun, startAgain } = clone(present);
 
-	it('a look goes on and finds the results', async () => {
+	it('a check goes on and finds the results', async () => {
 		states('SUCCESS', 'FAILURE');
-		const { output } = await turn('watch', watcher.input, { others: { 1: PARENT } });
+		const { output } = await turn(CHECK, checker.input, { others: { 1: PARENT } });
 		const { results = [] } = readDone(output ?? []) ?? {};
 		expect(results.map(({ json }) => [json.taskId, json.state])).toEqual([
 			['task-1', 'SUCCESS'],
@@ -373,11 +370,11 @@ describe('of the present version', () => {
 		]);
 	});
 
-	it('a supervisor whose look has died starts another with what that one knew', async () => {
-		const dead = [{ json: { watchDead: true } }];
-		const { started } = await turn('supervise', dead, { context: supervisor.context });
+	it('a supervisor whose checker has died starts another with what that one knew', async () => {
+		const dead = [{ json: { checkDied: true } }];
+		const { started } = await turn(SUPERVISE, dead, { context: supervisor.context });
 		expect(started).toMatchObject([
-			[{ json: { watch: { purpose: 'results', items: [{ taskId: 'task-1' }, {}] } } }],
+			[{ json: { check: { purpose: 'results', items: [{ taskId: 'task-1' }, {}] } } }],
 		]);
 	});
 
@@ -394,15 +391,15 @@ describe('of the present version', () => {
 				return isTokenValid(token, [TRIGGER_PATH], API_KEY, reference);
 			})
 			.reply(200, { accepted: true });
-		const { input } = await turn('watch', delivery.input);
+		const { input } = await turn(CHECK, delivery.input);
 		expect(trigger.isDone()).toBe(true);
-		expect(input).toMatchObject([{ json: { watch: { deliveries: [{ taskId: 'task-2' }] } } }]);
+		expect(input).toMatchObject([{ json: { check: { deliveries: [{ taskId: 'task-2' }] } } }]);
 	});
 
 	it('an execution goes on with the task that it has started with', async () => {
 		const context = executeContext({ node: TRIGGER, credential });
 		Object.assign(context.getContext('node'), clone(triggeredRun.context));
-		expect(await mayStart(context, 'task-1')).toBe(true);
+		expect(await mayStart(context, START, 'callback')).toBe(true);
 	});
 
 	it('a request to start again is good for minutes', () => {
@@ -415,7 +412,7 @@ describe('of the present version', () => {
 
 describe('of a newer version is refused, and says what to do', () => {
 	const OTHER = /another version of (this package|n8n-nodes-media-generation)/;
-	const { failedRun, suspendedRun, supervisor, watcher, done, triggeredRun, startAgain } = raised(
+	const { failedRun, suspendedRun, supervisor, checker, done, triggeredRun, startAgain } = raised(
 		clone(present),
 	);
 
@@ -430,13 +427,12 @@ describe('of a newer version is refused, and says what to do', () => {
 
 	it('a callback of a suspended run, which is to come again', async () => {
 		const { status, body } = await passTime(resume(suspendedRun, 'task-1'));
-		expect([status, body]).toEqual([503, { message: expect.stringMatching(OTHER) }]);
+		expect([status, body]).toEqual([503, { message: expect.stringContaining('could not tell') }]);
 	});
 
 	it.each([
-		['a look', 'watch', watcher],
-		['a supervisor', 'supervise', { ...supervisor, input: [{ json: { watchDead: true } }] }],
-		['what a look has found', 'report', { input: done, context: {} }],
+		['a check', CHECK, checker],
+		['what a check has found', 'report', { input: done, context: {} }],
 	])('%s, which ends and names its tasks', async (_what, operation, { input, context }) => {
 		const refused = await caught(
 			async () => await turn(operation, input as INodeExecutionData[], { context }),
@@ -449,10 +445,25 @@ describe('of a newer version is refused, and says what to do', () => {
 		});
 	});
 
+	it('a supervisor, whose parent fails and names its tasks', async () => {
+		const died = [{ json: { checkDied: true } }];
+		const { output, started, suspended } = await turn(SUPERVISE, died, supervisor);
+		expect([started, suspended]).toEqual([[], []]);
+		const refused = await caught(async () => await turn(REPORT, output ?? []));
+		expect(refused.message).toMatch(OTHER);
+		expect(refused).toMatchObject({
+			description: expect.stringMatching(
+				/Update n8n-nodes.*Task → Wait\. Its tasks: task-1, task-2/s,
+			),
+		});
+	});
+
 	it('what an execution of the trigger has noted', async () => {
 		const context = executeContext({ node: TRIGGER, credential });
 		Object.assign(context.getContext('node'), clone(triggeredRun.context));
-		expect((await caught(async () => await mayStart(context, 'task-1'))).message).toMatch(OTHER);
+		expect((await caught(async () => await mayStart(context, START, 'callback'))).message).toMatch(
+			OTHER,
+		);
 	});
 
 	it('a request to start again', () => {
@@ -463,17 +474,17 @@ describe('of a newer version is refused, and says what to do', () => {
 	});
 });
 
-it('a look that dies of what a newer version has stored is followed by one that begins anew', async () => {
-	const { supervisor, watcher } = clone(present);
+it('a check that dies of what a newer version has stored is followed by one that begins anew', async () => {
+	const { supervisor, checker } = clone(present);
 	const newer = {
-		executionData: { nodeExecutionStack: [{ data: { main: [raised(clone(watcher.input))] } }] },
+		executionData: { nodeExecutionStack: [{ data: { main: [raised(clone(checker.input))] } }] },
 	};
-	const dead = [{ json: { watchDead: true } }];
-	const { started, suspended } = await turn('supervise', dead, {
+	const dead = [{ json: { checkDied: true } }];
+	const { started, suspended } = await turn(SUPERVISE, dead, {
 		context: supervisor.context,
 		others: { 3: newer },
 	});
-	expect(started).toMatchObject([[{ json: { watch: { version: 1, begun: false } } }]]);
+	expect(started).toMatchObject([[{ json: { check: { version: 1, begun: false } } }]]);
 	expect(suspended).toEqual([]);
 });
 

@@ -1,9 +1,10 @@
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, INodeExecutionData, IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { readCheck, type ResultsCheck } from '../../nodes/MediaGeneration/suspend/checkState';
 import { type Ran, retryExecution, startWorkflow, type TestNode } from './engine';
 import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
-import { passTime } from './time';
+import { passTime, settle } from './time';
 
 jest.setTimeout(60_000);
 
@@ -22,7 +23,7 @@ const done = (prompt: string, simulate: IDataObject = {}) => ({
 	simulate: { latencyMs: 0, ...simulate },
 });
 const suspending = (options: IDataObject = {}, more: TestNode = {}) =>
-	imageNode(options, { ...more, parameters: { completion: 'suspend', ...more.parameters } });
+	imageNode({ suspendAfter: 0, ...options }, more);
 
 /** What n8n stores as the input of the waiting node: it is resumed with it, or lets it out when the time is up. */
 function stored({ run }: Ran): INodeExecutionData[] {
@@ -96,7 +97,7 @@ describe('an execution with unfinished tasks', () => {
 
 	it('may have 500 of them, each created and read once', async () => {
 		const items = prompts(...Array.from({ length: 500 }, (_, index) => slow(`Prompt ${index}`)));
-		const ran = await on.run(suspending(), items);
+		const ran = await on.run(suspending({ maxInFlight: 500 }), items);
 		expect(field(stored(ran), 'taskId')).toEqual(on.taskIds);
 		expect(on.creates).toHaveLength(500);
 		expect(on.requests('GET')).toHaveLength(500);
@@ -172,17 +173,14 @@ describe('a create that fails', () => {
 
 describe('Retry of a stored execution', () => {
 	it('takes up the tasks of the first, which call the first back, and waits for them', async () => {
-		// The service refuses one create, and not that of the first item.
-		on.service.configure({ createStatus: { status: 400, times: 1 } });
-		const accepted = { latencyMs: 30 * SECOND, createStatus: { status: 400, times: 0 } };
 		const workflow = on.workflow(
 			suspending({ maxInFlight: 1, timeout: 10, ifSomeFail: 'stop' }),
-			prompts(slow('a', accepted), slow('b')),
+			prompts(slow('a', { latencyMs: 30 * SECOND }), slow('b')),
 		);
 		const first = await passTime(startWorkflow(workflow).result);
 		expect(first.run.status).toBe('error');
 		const retried = await passTime(
-			retryExecution({ ...workflow, node: suspending({ maxInFlight: 1, timeout: 60 }) }, first),
+			retryExecution({ ...workflow, node: suspending({ timeout: 60 }) }, first),
 		);
 		expect(retried.error).toBeUndefined();
 		expect(isSuspended(retried)).toBe(true);
@@ -191,6 +189,7 @@ describe('Retry of a stored execution', () => {
 			{ json: { taskId: on.taskIds[1], state: 'PENDING', timedOut: true } },
 		]);
 		expect(on.taskIds).toHaveLength(2);
+		expect(webhookUrls()[0]).toContain('/webhook-waiting/1/callback');
 		expect(webhookUrls()[1]).toContain('/webhook-waiting/2/callback');
 	});
 });
@@ -203,4 +202,255 @@ describe('results', () => {
 		);
 		expect(output[0]?.binary?.data?.mimeType).toBe('image/png');
 	});
+});
+
+/** What a run that is suspended hands to the execution that checks its tasks. */
+function handing(more: Partial<IWorkflowExecuteAdditionalData> = {}) {
+	const handed: ResultsCheck[] = [];
+	const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async (...given) => {
+		handed.push(readCheck(given[2].inputData ?? []) as ResultsCheck);
+		if (more.executeWorkflow) return await more.executeWorkflow(...given);
+		return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
+	};
+	return { handed, executeWorkflow };
+}
+
+const MINUTES = (count: number) => ({ latencyMs: count * MINUTE });
+
+describe('a run that is held for a while', () => {
+	const held = (options: IDataObject = {}, more: TestNode = {}) =>
+		imageNode({ suspendAfter: 1, ...options }, more);
+
+	it('puts its items out where they are finished by then, and is not suspended', async () => {
+		const ran = await on.run(held(), prompts(slow('a', MINUTES(0.9)), done('b')));
+		expect(isSuspended(ran)).toBe(false);
+		expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+	});
+
+	it('is suspended with what has ended by then: results, files and errors', async () => {
+		const { handed, executeWorkflow } = handing();
+		const startedAt = Date.now();
+		const workflow = on.workflow(
+			held({ downloadResults: true }),
+			prompts(
+				done('a'),
+				slow('b'),
+				done('c', { outcome: 'FAILURE', failureMessage: 'no such colour' }),
+			),
+		);
+		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		expect(isSuspended(ran)).toBe(true);
+		expect(Date.now() - startedAt).toBeGreaterThanOrEqual(MINUTE);
+		expect(Date.now() - startedAt).toBeLessThan(MINUTE + 5 * SECOND);
+		const [first, second, third] = on.taskIds;
+		expect(handed).toMatchObject([
+			{
+				items: [
+					{
+						item: 0,
+						json: { taskId: first, state: 'SUCCESS' },
+						binary: {
+							data: { mimeType: 'image/png', data: expect.stringMatching(/^iVBOR/) as string },
+						},
+					},
+					{ item: 1, taskId: second, waitsFor: { taskId: second } },
+					{
+						item: 2,
+						taskId: third,
+						failure: { message: expect.stringContaining('no such colour') as string },
+					},
+				],
+			},
+		]);
+		const [one, two, three] = handed[0]?.items ?? [];
+		expect([one?.waitsFor, three?.waitsFor]).toEqual([undefined, undefined]);
+		// A day from its creation, and not from now.
+		expect(two?.waitsFor?.until).toBeLessThan(startedAt + 24 * 60 * MINUTE + 5 * SECOND);
+	});
+
+	it('asks for no callbacks: they would come to an execution that is awake', async () => {
+		await on.run(held(), prompts(slow('a'), slow('b')));
+		expect(webhookUrls()).toEqual([undefined, undefined]);
+	});
+
+	it('is held while a task may be created anew, and for its while after that', async () => {
+		const { handed, executeWorkflow } = handing();
+		const startedAt = Date.now();
+		const fails = slow('a', { ...MINUTES(3), outcome: 'FAILURE' });
+		const workflow = on.workflow(held({ retryFailed: 1 }), prompts(fails));
+		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		expect(isSuspended(ran)).toBe(true);
+		expect(on.taskIds).toHaveLength(2);
+		expect(Date.now() - startedAt).toBeGreaterThanOrEqual(4 * MINUTE);
+		expect(handed[0]?.items).toMatchObject([
+			{ taskId: on.taskIds[1], json: { failedTaskIds: [on.taskIds[0]] } },
+		]);
+	});
+
+	it('is held while a task is still to be created', async () => {
+		const startedAt = Date.now();
+		const ran = await on.run(
+			held({ maxInFlight: 1 }),
+			prompts(slow('a', MINUTES(3)), slow('b', MINUTES(3))),
+		);
+		expect(isSuspended(ran)).toBe(true);
+		expect(Date.now() - startedAt).toBeGreaterThanOrEqual(4 * MINUTE);
+		expect(field(stored(ran), 'state')).toEqual(['SUCCESS', 'PENDING']);
+	});
+
+	it.each<[string, Partial<IWorkflowExecuteAdditionalData>]>([
+		[
+			'refuses',
+			{ executeWorkflow: async () => await Promise.reject(new Error('No sub-workflows')) },
+		],
+		[
+			'does not',
+			{ executeWorkflow: async () => await Promise.resolve({ executionId: '2', data: [null] }) },
+		],
+	])('goes on where n8n %s to suspend it, and its items come out', async (_what, more) => {
+		const { handed, executeWorkflow } = handing(more);
+		const items = prompts(slow('a'), done('b'), slow('c', { outcome: 'FAILURE' }));
+		const workflow = on.workflow(held({ downloadResults: true }), items);
+		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		expect(handed).toHaveLength(1);
+		expect(isSuspended(ran)).toBe(false);
+		expect(ran.run.status).toBe('success');
+		expect(field(ran.output, 'taskId')).toEqual(on.taskIds);
+		expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'FAILURE']);
+		expect(ran.output.map(({ pairedItem }) => pairedItem)).toEqual(
+			[0, 1, 2].map((item) => ({ item })),
+		);
+		expect(ran.output.map(({ binary }) => Object.keys(binary ?? {}))).toEqual([
+			['data'],
+			['data'],
+			[],
+		]);
+	});
+
+	it('gives its tasks up at their time where n8n does not suspend it', async () => {
+		const refuse = { executeWorkflow: async () => await Promise.reject(new Error('No')) };
+		const workflow = on.workflow(
+			held({ timeout: 120 }, { onError: 'continueRegularOutput' }),
+			prompts(slow('a')),
+		);
+		const ran = await passTime(startWorkflow(workflow, 'trigger', refuse).result);
+		expect(ran.output).toMatchObject([
+			{
+				json: {
+					taskId: on.taskIds[0],
+					timedOut: true,
+					error: expect.stringContaining('120 s') as string,
+				},
+			},
+		]);
+	});
+
+	it('is not suspended while n8n tries it again: the next try takes up its tasks', async () => {
+		on.service.configure({ createStatus: { status: 400, times: 1 } });
+		const { handed, executeWorkflow } = handing();
+		const accepted = { createStatus: { status: 400, times: 0 } };
+		const workflow = on.workflow(
+			held({}, { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 }),
+			prompts(slow('a', accepted), slow('b')),
+		);
+		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		expect(isSuspended(ran)).toBe(true);
+		expect(on.taskIds).toHaveLength(2);
+		expect(handed.map(({ items }) => items.map(({ taskId }) => taskId))).toEqual([on.taskIds]);
+	});
+
+	it('is stopped like any other, and names its tasks in the log', async () => {
+		const { handed, executeWorkflow } = handing();
+		const { execution, result } = startWorkflow(
+			on.workflow(held(), prompts(slow('a'))),
+			'trigger',
+			{ executeWorkflow },
+		);
+		await settle();
+		await jest.advanceTimersByTimeAsync(30 * SECOND);
+		await settle();
+		execution.cancel();
+		const ran = await passTime(result);
+		expect([ran.run.status, handed]).toEqual(['canceled', []]);
+	});
+
+	it('of Task → Wait is suspended like one that creates', async () => {
+		await on.run(imageNode({}, { parameters: { completion: 'return' } }), prompts(slow('a')));
+		const { handed, executeWorkflow } = handing();
+		const node: TestNode = {
+			parameters: {
+				resource: 'task',
+				operation: 'wait',
+				taskId: '={{ $json.id }}',
+				options: { suspendAfter: 1 },
+			},
+		};
+		const workflow = on.workflow(node, [{ json: { id: on.taskIds[0] } }]);
+		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		expect(isSuspended(ran)).toBe(true);
+		expect(handed[0]?.items).toMatchObject([{ waitsFor: { taskId: on.taskIds[0] } }]);
+		// What was not created here was not sent here.
+		expect(handed[0]?.items[0]?.json).not.toHaveProperty('model');
+	});
+});
+
+describe('a run that cannot be suspended is held to its end', () => {
+	const node = (options: IDataObject = {}) => imageNode({ suspendAfter: 1, ...options });
+	const items = () => prompts(slow('a'), slow('b'));
+
+	const ranTo = async (ran: Promise<Ran>) => {
+		const { run, output } = await passTime(ran);
+		expect(run.status).toBe('success');
+		return field(output, 'state');
+	};
+
+	it('in a sub-workflow', async () => {
+		const { handed, executeWorkflow } = handing();
+		const started = startWorkflow(on.workflow(node(), items()), 'integrated', { executeWorkflow });
+		expect(await ranTo(started.result)).toEqual(['SUCCESS', 'SUCCESS']);
+		expect(handed).toEqual([]);
+	});
+
+	it('where the Webhook before it answers with the last node', async () => {
+		const workflow = { ...on.workflow(node(), items()), source: { responseMode: 'lastNode' } };
+		const { handed, executeWorkflow } = handing();
+		const started = startWorkflow(workflow, 'webhook', { executeWorkflow });
+		expect(await ranTo(started.result)).toEqual(['SUCCESS', 'SUCCESS']);
+		expect(handed).toEqual([]);
+	});
+
+	it('with several items for a result', async () => {
+		on.service.configure({ resultCount: 2 });
+		const { handed, executeWorkflow } = handing();
+		const workflow = on.workflow(node({ splitResults: true }), items());
+		const started = startWorkflow(workflow, 'trigger', { executeWorkflow });
+		expect(await ranTo(started.result)).toEqual(Array(4).fill('SUCCESS'));
+		expect(handed).toEqual([]);
+	});
+
+	it('by ten minutes, where nothing else is said', async () => {
+		const startedAt = Date.now();
+		const late = slow('a', MINUTES(60));
+		const ran = await on.run(node({ splitResults: true }), prompts(late));
+		expect(ran.error?.message).toContain('is not finished after 600 s');
+		expect(Date.now() - startedAt).toBeLessThan(11 * MINUTE);
+	});
+
+	it('and says so where it was to be suspended at once', async () => {
+		const workflow = on.workflow(node({ suspendAfter: 0, splitResults: true }), items());
+		const { run } = await passTime(startWorkflow(workflow).result);
+		expect(run.status).toBe('success');
+		const hints = run.data.resultData.runData.Media?.[0]?.hints ?? [];
+		expect(hints.map(({ message }) => message)).toContainEqual(
+			expect.stringMatching(/is not suspended, although 'Suspend After' is 0: n8n would link/),
+		);
+	});
+});
+
+it('a run that is suspended at once reads each task with the last create, and not after its interval', async () => {
+	const startedAt = Date.now();
+	const ran = await on.run(suspending({ pollInterval: 5 }), prompts(slow('a'), slow('b')));
+	expect(isSuspended(ran)).toBe(true);
+	expect(Date.now() - startedAt).toBeLessThan(2 * SECOND);
+	expect(on.requests('GET')).toHaveLength(2);
 });

@@ -182,7 +182,10 @@ describe('Wait', () => {
 		const taskId = existing();
 		on.service.complete(taskId);
 		on.service.configure({ readStatus: { status: 502, times: 120 } });
-		const { output } = await on.run(taskNode('wait', { options: { timeout: 7200 } }), ids(taskId));
+		const { output } = await on.run(
+			taskNode('wait', { options: { timeout: 7200, suspendAfter: 120 } }),
+			ids(taskId),
+		);
 		expect(field(output, 'state')).toEqual(['SUCCESS']);
 	});
 

@@ -51,6 +51,17 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 		]);
 	});
 
+	it('answers a dry run with the cost, and says that nothing was ordered', async () => {
+		expect(await call(tool({}, {}, { dryRun: true }))).toEqual([
+			{
+				estimatedCostUsd: 0.08,
+				dryRun: true,
+				next: expect.stringContaining('Nothing was ordered') as string,
+			},
+		]);
+		expect(on.creates).toEqual([]);
+	});
+
 	it('answers with the reason of a failed task, and does not end the agent', async () => {
 		const answer = await call(tool({ outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' }));
 		expect(answer).toMatchObject([
@@ -98,14 +109,25 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 		]);
 	});
 
-	it.each([
-		['suspend', 'A tool of an AI agent cannot suspend the execution'],
-		['trigger', 'A tool of an AI agent cannot notify a trigger'],
-	])('refuses the completion %s before a task is created', async (completion, message) => {
-		const callbackUrl = 'https://n8n.test/webhook/x/callback';
-		const error = await caught(async () => await call(tool({}, { completion, callbackUrl })));
-		expect(error).toMatchObject({ message });
+	it('refuses to notify a trigger before a task is created', async () => {
+		const parameters = {
+			completion: 'trigger',
+			callbackUrl: 'https://n8n.test/webhook/x/callback',
+		};
+		const error = await caught(async () => await call(tool({}, parameters)));
+		expect(error).toMatchObject({ message: 'A tool of an AI agent cannot notify a trigger' });
 		expect(on.creates).toEqual([]);
+	});
+
+	it('refuses to be suspended at once before a task is created', async () => {
+		const error = await caught(async () => await call(tool({}, {}, { suspendAfter: 0 })));
+		expect(error.message).toContain('cannot be suspended at once: an AI agent needs');
+		expect(on.creates).toEqual([]);
+	});
+
+	it('is held where the wait would be suspended as a rule', async () => {
+		const answer = await call(tool({ latencyMs: 300_000 }, {}, { suspendAfter: 1 }));
+		expect(answer).toMatchObject([{ taskId: on.taskIds[0], state: 'SUCCESS' }]);
 	});
 
 	it('refuses an empty prompt before a task is created', async () => {

@@ -15,6 +15,8 @@ import { useProcessedData } from './processedData';
 import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 import { passTime } from './time';
 
+jest.setTimeout(60_000);
+
 const on = stage();
 
 let store: ProcessedData;
@@ -26,12 +28,15 @@ beforeEach(() => {
 	on.service.configure({ callbackLost: true, mediaBytes: 100, mediaType: 'image/png' });
 });
 
+let callbacks = 0;
+
 /** A finished task, as the gate admits it. */
 const finished = (outcome: 'SUCCESS' | 'FAILURE' = 'SUCCESS'): INodeExecutionData => {
 	const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
 	on.service.complete(taskId, outcome);
 	const record = on.service.tasks.get(taskId)?.record;
-	return { json: { taskId, record: { ...record } } };
+	const callbackId = `callback ${++callbacks}`;
+	return { json: { taskId, record: { ...record }, callbackId, account: 'account' } };
 };
 
 const start = async (
@@ -115,6 +120,14 @@ describe('one task', () => {
 		expect(runs.filter(({ output }) => output.length > 0)).toHaveLength(1);
 	});
 
+	it('of another account starts the workflow, too, where it has the same id', async () => {
+		const task = finished();
+		const of = (account: string) => ({ json: { ...task.json, account } });
+		const runs = [];
+		for (const account of ['a', 'b', 'a', 'b']) runs.push(await start([of(account)]));
+		expect(runs.map(({ output }) => output.length)).toEqual([1, 1, 0, 0]);
+	});
+
 	it('starts each trigger of the workflow once', async () => {
 		const task = finished();
 		const runs = [
@@ -144,12 +157,31 @@ describe('one task', () => {
 	});
 });
 
+describe('a host of results that stumbles', () => {
+	it.each([503, 429])('with HTTP %d loses no task: no callback starts it again', async (status) => {
+		on.service.configure({ mediaStatus: { status, times: 3, retryAfter: 300 } });
+		const { output, run } = await start([finished()], { downloadResults: true });
+		expect(run.status).toBe('success');
+		expect(output[0]?.binary).toHaveProperty('data');
+	});
+
+	it('is given up after an hour', async () => {
+		on.service.configure({ mediaStatus: 503 });
+		const startedAt = Date.now();
+		const { error } = await start([finished()], { downloadResults: true });
+		expect(error?.message).toContain('HTTP 503');
+		const minutes = (Date.now() - startedAt) / 60_000;
+		expect(minutes).toBeGreaterThan(58);
+		expect(minutes).toBeLessThan(62);
+	});
+});
+
 describe('a result that cannot be downloaded', () => {
-	beforeEach(() => on.service.configure({ mediaStatus: 500 }));
+	beforeEach(() => on.service.configure({ mediaStatus: 404 }));
 
 	it('stops the workflow with the URL', async () => {
 		const { error } = await start([finished()], { downloadResults: true });
-		expect(error?.message).toMatch(/could not be downloaded \(HTTP 500\): http.*\/1\.png/);
+		expect(error?.message).toMatch(/could not be downloaded \(HTTP 404\): http.*\/1\.png/);
 	});
 
 	it('leaves an item with task and URLs where the node continues', async () => {
@@ -162,7 +194,7 @@ describe('a result that cannot be downloaded', () => {
 		expect(output[0]?.json).toMatchObject({
 			taskId: task.json.taskId,
 			resultUrls: [expect.stringContaining('/media/')],
-			error: expect.stringContaining('HTTP 500') as string,
+			error: expect.stringContaining('HTTP 404') as string,
 		});
 	});
 
@@ -182,7 +214,7 @@ describe('a second try of the execution that a task has started', () => {
 	const rows = () => store.rows.size;
 
 	it('by Retry On Fail goes on with the task', async () => {
-		on.service.configure({ mediaStatus: { status: 503, times: 1 } });
+		on.service.configure({ mediaStatus: { status: 404, times: 1 } });
 		const task = finished();
 		const { output, run } = await start([task], downloads, tries);
 		expect([run.status, output.length, rows()]).toEqual(['success', 1, 1]);
@@ -210,7 +242,7 @@ describe('a second try of the execution that a task has started', () => {
 	};
 
 	it('from the list goes on after a download that went wrong', async () => {
-		on.service.configure({ mediaStatus: { status: 503, times: 1 } });
+		on.service.configure({ mediaStatus: { status: 404, times: 1 } });
 		const task = finished();
 		const [failed, retry] = await retried(task, downloads);
 		expect([failed.run.status, retry.output.length, rows()]).toEqual(['error', 1, 1]);

@@ -1,7 +1,7 @@
 import type { IWebhookFunctions } from 'n8n-workflow';
 
 import { type Connection, connectWith } from '../service/connect';
-import { isRecord } from '../shared/json';
+import { isRecord, parsedJson } from '../shared/json';
 import { ServiceError } from '../service/serviceError';
 import { findTaskId } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
@@ -113,19 +113,12 @@ function checkBody(context: IWebhookFunctions): Answer | { taskId: string } {
 		return { status: 413, body: { message: 'The callback is larger than 1 MiB' } };
 	}
 	// n8n parses JSON of the plain type alone, and not application/cloudevents+json or JSON without a type.
-	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parseJson(request.rawBody));
+	const taskId =
+		findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(request.rawBody)));
 	if (taskId === undefined) {
 		return { status: 400, body: { message: 'The callback names no task id' } };
 	}
 	return { taskId };
-}
-
-function parseJson(rawBody: Buffer | undefined): unknown {
-	try {
-		return JSON.parse(String(rawBody));
-	} catch {
-		return undefined;
-	}
 }
 
 /** Why the task of a callback could not be read. */

@@ -3,6 +3,7 @@ import type { ICredentialDataDecryptedObject, IWebhookFunctions } from 'n8n-work
 import { CREDENTIAL_TYPE } from '../service/connect';
 import { attempt } from '../shared/attempt';
 import type { Clock } from '../shared/clock';
+import { credentialIdOf } from './account';
 
 /** How long a changed base URL may go unnoticed. A changed key is noticed by the first token that is made with it. */
 const MAX_AGE_MS = 60_000;
@@ -48,8 +49,7 @@ export class CallbackCredentials {
 	): Promise<ICredentialDataDecryptedObject> {
 		// By node as well, so that no workflow gets by with what another one was allowed to use.
 		const node = context.getNode();
-		const id = node.credentials?.[CREDENTIAL_TYPE]?.id ?? '';
-		const key = `${context.getWorkflow().id}/${node.id}/${id}`;
+		const key = `${context.getWorkflow().id}/${node.id}/${credentialIdOf(node)}`;
 		const known = this.remembered.get(key);
 		// The first wrong token after a look-up may be a right one that was made with a new key.
 		const isUsable = known !== undefined && (!isRefresh || known.isRefreshed);

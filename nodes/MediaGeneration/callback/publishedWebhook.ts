@@ -47,7 +47,7 @@ export async function isPublished(
 	const { headers } = response.value;
 	const methods = isRecord(headers) ? headers['access-control-allow-methods'] : undefined;
 	if (typeof methods !== 'string') throw unanswered(url);
-	return methods.split(/\s*,\s*/).includes('POST');
+	return methods.split(',').some((method) => method.trim() === 'POST');
 }
 
 const unanswered = (url: string) =>

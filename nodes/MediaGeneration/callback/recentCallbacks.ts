@@ -79,16 +79,13 @@ export class RecentTasks {
 	 * is a duplicate.
 	 *
 	 * @param settle what `begin` returned
-	 * @param onStored called where n8n stored the execution
 	 */
 	settleByAnswer(
 		settle: (outcome: Outcome) => void,
 		response: ReturnType<IWebhookFunctions['getResponseObject']>,
-		onStored: () => void = () => undefined,
 	): void {
 		const end = () => {
 			const isStored = response.writableFinished && response.statusCode < 300;
-			if (isStored) onStored();
 			settle(isStored ? 'stored' : 'notStored');
 		};
 		// The sender may have given up meanwhile: then nothing more is heard of this answer.

@@ -5,7 +5,7 @@ import type { FinishedTask } from '../service/taskRecord';
 import { attempt } from '../shared/attempt';
 import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { isRecord } from '../shared/json';
+import { isRecord, parsedJson } from '../shared/json';
 import { forbiddenAddress } from '../shared/requestError';
 import { TOKEN_PARAMETER } from './callbackToken';
 
@@ -13,14 +13,17 @@ import { TOKEN_PARAMETER } from './callbackToken';
 const TRIGGER_TIMEOUT_MS = 30_000;
 
 /**
- * What a trigger that answered 200 makes of a callback: `accepted` where it has an execution for it, which goes on
- * unless the task has started the workflow before.
+ * What a trigger that answered 200 makes of a callback: `accepted` where n8n has stored an execution for it, which goes
+ * on unless the task has started the workflow before.
  */
 export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
 
 /** What a trigger answered. */
 export type TriggerAnswer =
-	| { delivery: Delivery }
+	| {
+			/** Undefined where something else than a trigger of this package took the callback. */
+			delivery: Delivery | undefined;
+	  }
 	| {
 			/** The status of the answer; undefined where there was none. */
 			statusCode: number | undefined;
@@ -81,7 +84,8 @@ export async function redeliver(
 		const refusal = new ItemError(
 			`A web page answers in place of the trigger: ${origin}${pathname}`,
 			{
-				description: `Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.`,
+				description:
+					"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
 			},
 		);
 		return { statusCode, refusal };
@@ -97,19 +101,16 @@ export async function redeliver(
 }
 
 function parse(body: unknown): unknown {
-	if (typeof body !== 'string') return body;
-	try {
-		return JSON.parse(body);
-	} catch {
-		return body;
-	}
+	const parsed = typeof body === 'string' ? parsedJson(body) : undefined;
+	return parsed === undefined ? body : parsed;
 }
 
 const isWebPage = (body: unknown) => typeof body === 'string' && /^\s*</.test(body);
 
-/** By the reasons that the trigger's gate gives. */
-function deliveryOf(body: unknown): Delivery {
-	if (!isRecord(body) || body.accepted !== false) return 'accepted';
+/** What the trigger's gate says. @returns undefined where something else speaks: many things answer 200 */
+function deliveryOf(body: unknown): Delivery | undefined {
+	if (!isRecord(body) || typeof body.accepted !== 'boolean') return undefined;
+	if (body.accepted) return 'accepted';
 	return body.reason === 'duplicate' ? 'duplicate' : 'notSelected';
 }
 

@@ -1,6 +1,6 @@
-import { createHash } from 'crypto';
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
+import { digest } from '../shared/digest';
 import { isSame, sign } from './callbackToken';
 
 /** The header with which a request asks a trigger to start for a task although it has started for it before. */
@@ -30,8 +30,7 @@ export function startAgainRun(context: IExecuteFunctions): string {
 	const store: IDataObject = context.getContext('node');
 	const execution = (store[KEY] ??= context.getExecutionId());
 	const { $runIndex } = context.getWorkflowDataProxy(0);
-	const parts = [context.getWorkflow().id, context.getNode().id, execution, $runIndex ?? 0];
-	return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
+	return digest([context.getWorkflow().id, context.getNode().id, execution, $runIndex ?? 0]);
 }
 
 /**

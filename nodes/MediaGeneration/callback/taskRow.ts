@@ -1,7 +1,7 @@
-import { createHash } from 'crypto';
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { attempt } from '../shared/attempt';
+import { digest } from '../shared/digest';
 
 /** Entries of the one row that is used where a row for each task cannot be had. */
 const FALLBACK_ENTRIES = 100_000;
@@ -89,7 +89,7 @@ export class TaskRow {
 	private named<T>(call: (helpers: IExecuteFunctions['helpers']) => T) {
 		const { node } = this.context.getExecuteData();
 		const ownId = node.id;
-		const rowId = `${this.nodeId ?? ownId}:${createHash('sha256').update(this.key).digest('hex').slice(0, 32)}`;
+		const rowId = `${this.nodeId ?? ownId}:${digest(this.key)}`;
 		let isOwnRow = false;
 		const setId = (id: PropertyDescriptor) =>
 			Object.defineProperty(node, 'id', { configurable: true, enumerable: true, ...id });

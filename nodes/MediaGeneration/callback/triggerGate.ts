@@ -8,6 +8,7 @@ import { attempt } from '../shared/attempt';
 import { type Clock, systemClock } from '../shared/clock';
 import { isEngineV2 } from '../shared/engineV2';
 import { within } from '../shared/within';
+import { accountOf, credentialIdOf } from './account';
 import { type Answer, answer, DUPLICATE, tryAgain } from './answer';
 import { type CheckedCallback, checkCallback, explainRead, warn } from './checkCallback';
 import { RecentTasks } from './recentCallbacks';
@@ -54,6 +55,7 @@ export async function admitCallback(
 	if ('error' in selected) return answer(context, unreadable(context, selected.error));
 
 	const { connection, taskId, startAgain } = checked;
+	const account = accountOf(connection.baseUrl, credentialIdOf(context.getNode()));
 	const giveUpAt = clock.now() + READ_LIMIT_MS;
 	// What is left of the time where it was spent on waiting for another callback.
 	const read = async () =>
@@ -65,11 +67,11 @@ export async function admitCallback(
 			clock,
 		);
 	// A test run shows every event, also one that was seen before.
-	if (context.getMode() === 'manual') return admit(context, await read(), checked);
+	if (context.getMode() === 'manual') return admit(context, await read(), { ...checked, account });
 
-	const place = `${context.getWorkflow().id}/${context.getNode().id}`;
+	const trigger = `${context.getWorkflow().id}/${context.getNode().id}`;
 	// Who asks to start again is held back by nobody but himself.
-	const key = `${place}/${startAgain === undefined ? '' : `${startAgain} again `}${taskId}`;
+	const key = JSON.stringify([trigger, account, taskId, startAgain]);
 	for (;;) {
 		if (recent.has(key)) return answer(context, DUPLICATE);
 		const earlier = recent.earlier(key);
@@ -93,7 +95,7 @@ export async function admitCallback(
 	}
 	recent.handOver(key);
 	recent.settleByAnswer(settle, response);
-	return admit(context, result, checked);
+	return admit(context, result, { ...checked, account });
 }
 
 /** To come again is right: nothing was recorded, and the task is paid for. */
@@ -136,17 +138,24 @@ async function readFinished(
 function admit(
 	context: IWebhookFunctions,
 	result: FinishedTask | Answer,
-	{ reference, startAgain }: CheckedCallback,
+	{ account, reference, startAgain }: CheckedCallback & { account: string },
 ): IWebhookResponseData {
 	if ('status' in result) return answer(context, result);
+	const { taskId } = result;
+	// n8n stores an execution now, answers, and begins the execution. Where it is killed in between, nothing else names
+	// the task, and the sender that was answered does not come again.
+	if (context.getMode() !== 'manual') {
+		context.logger.info(`${context.getNode().name}: task ${taskId} is to start the workflow`);
+	}
 	const json = {
 		...taskJson(result, reference === undefined ? {} : { reference }),
-		// n8n stores it with the execution, so that the ledger knows it again however often it is tried.
+		// n8n stores both with the execution, so that the ledger knows it again however often it is tried.
 		callbackId: randomUUID(),
+		account,
 		...(startAgain !== undefined && { startAgain }),
 	};
 	return {
 		workflowData: [[{ json }]],
-		webhookResponse: { accepted: true, taskId: result.taskId },
+		webhookResponse: { accepted: true, taskId },
 	};
 }

@@ -6,6 +6,7 @@ import { Stopped } from '../shared/clock';
 import { isEngineV2 } from '../shared/engineV2';
 import { insidesOf, webhookBase } from '../shared/insides';
 import { isRecord } from '../shared/json';
+import { credentialIdOf } from './account';
 import { isPublished } from './publishedWebhook';
 
 /** The path of the trigger's webhook, as its description declares it. */
@@ -96,7 +97,7 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 	if (url === undefined) {
 		throw new UserError('No active Media Generation Trigger was found in this workflow', {
 			description:
-				"Add one and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL after you have pressed 'Execute step' there).",
+				"Add a Media Generation Trigger and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL after you have pressed 'Execute step' there). No task was created.",
 		});
 	}
 	return url;
@@ -117,12 +118,19 @@ function presentUrl(context: IExecuteFunctions, trigger: INode | undefined): str
 	);
 }
 
-/** @returns the id of the trigger of this workflow that is at an address; undefined where it is none of this workflow */
-export function triggerIdAt(context: IExecuteFunctions, address: string): string | undefined {
+/** The node of a trigger, and its credential's id, by which its ledger is asked. */
+export interface TriggerNode {
+	triggerId: string;
+	triggerCredentialId: string;
+}
+
+/** @returns the trigger of this workflow that is at an address; undefined where it is none of this workflow */
+export function triggerAt(context: IExecuteFunctions, address: string): TriggerNode | undefined {
 	const [url] = address.split('?', 1);
-	return nodesOf(context).find(
-		(node) => isTrigger(context, node) && presentUrl(context, node) === url,
-	)?.id;
+	const node = nodesOf(context).find(
+		(each) => isTrigger(context, each) && presentUrl(context, each) === url,
+	);
+	return node && { triggerId: node.id, triggerCredentialId: credentialIdOf(node) };
 }
 
 const isTrigger = (context: IExecuteFunctions, { type }: INode) =>

@@ -1,9 +1,8 @@
 import type { RequestGap } from '../service/requestGap';
 import { ServiceError } from '../service/serviceError';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
-import type { CreatePace, Ticket } from './limits/createPace';
-
-const MAX_DOUBT_PAUSE_MS = 30_000;
+import type { AccountLimits, Ticket } from './accountLimits';
+import { doubtsInARow, type FailuresInARow, unreachableInARow } from './failuresInARow';
 
 /** The creates of one run wait here for their turn, in the order of the items, until the account's limits let one go. */
 export class CreateQueue {
@@ -12,13 +11,11 @@ export class CreateQueue {
 	/** Until when the service asked to wait. */
 	private askedUntil = -Infinity;
 
-	/** How many creates in a row nobody knows the outcome of; those that were under way together count once. */
-	doubts = 0;
+	/** The creates whose outcome nobody knows. */
+	readonly doubts = doubtsInARow();
 
-	/** When the last of them ended, milliseconds of the clock. */
-	private doubtAt = -Infinity;
-
-	private underWay = 0;
+	/** The creates for which no connection came about. */
+	readonly unreachable: FailuresInARow;
 
 	/** Since when nobody is let in and nothing finishes, milliseconds of the clock. */
 	private quietSince: number | undefined;
@@ -36,17 +33,30 @@ export class CreateQueue {
 	/** Why nothing more is sent for whoever has no more patience than that. */
 	private hopeless: { reason: () => Error; patienceMs: number } | undefined;
 
+	/** How many wait for a place. */
+	private waiting = 0;
+
+	private reachLimit: () => void = () => undefined;
+
+	/** Comes true when the service refuses a create of this run for the first time. */
+	readonly limited = new Promise<void>((resolve) => {
+		this.reachLimit = resolve;
+	});
+
 	/**
-	 * @param pace decides when a create may be sent
+	 * @param limits decide when a create may be sent
 	 * @param gap keeps all requests of the run at some distance
 	 * @param signal aborted when the execution is stopped
+	 * @param random for the jitter, from 0 to 1
 	 */
 	constructor(
 		private readonly clock: Clock,
-		private readonly pace: CreatePace,
+		private readonly limits: AccountLimits,
 		private readonly gap: RequestGap,
 		private readonly signal: AbortSignal | undefined,
+		random: () => number = Math.random,
 	) {
+		this.unreachable = unreachableInARow(random);
 		signal?.addEventListener('abort', () => this.wake(), { once: true });
 	}
 
@@ -62,6 +72,7 @@ export class CreateQueue {
 	 */
 	async enter(patienceMs: number, until = Infinity): Promise<Ticket | undefined> {
 		// One after the other, so that the tasks are created in the order of the items.
+		this.waiting++;
 		const turn = this.lastTurn;
 		let leave: () => void = () => undefined;
 		this.lastTurn = new Promise((resolve) => {
@@ -71,6 +82,7 @@ export class CreateQueue {
 		try {
 			return await this.place(patienceMs, until);
 		} finally {
+			this.waiting--;
 			leave();
 		}
 	}
@@ -84,12 +96,11 @@ export class CreateQueue {
 			if (this.lastRefusal && this.askedUntil - now > patienceMs) {
 				throw tooLong(this.lastRefusal, this.askedUntil - now);
 			}
-			const isOneAtATime = this.doubts > 0 && this.underWay > 0;
-			const at = isOneAtATime ? Infinity : Math.max(this.pace.nextAt(now), this.gap.nextAt);
+			const isOneAtATime = this.doubts.count > 0 && this.limits.underWay > 0;
+			const at = isOneAtATime ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
 			if (at <= now) {
 				this.gap.take();
-				this.underWay++;
-				return this.pace.send(now);
+				return this.limits.send(now);
 			}
 			if (now >= until) return undefined;
 			const change = new Promise<void>((resolve) => {
@@ -111,15 +122,11 @@ export class CreateQueue {
 		void sleepUntil(at, this.clock, this.signal).then(ring, ring);
 	}
 
-	/**
-	 * The service took the task, which is unfinished from now on.
-	 *
-	 * @param isFollowed whether the task is waited for, and `finished` called at its end
-	 */
-	accepted(ticket: Ticket, isFollowed = true): void {
-		this.pace.accepted(ticket, this.clock.now(), isFollowed);
-		this.underWay--;
-		this.doubts = 0;
+	/** The service took the task, which is unfinished from now on, until `finished` is called. */
+	accepted(ticket: Ticket): void {
+		this.limits.accepted(ticket, this.clock.now());
+		this.doubts.count = 0;
+		this.unreachable.count = 0;
 		this.quietSince = undefined;
 		this.hopeless = undefined;
 		this.wake();
@@ -127,19 +134,21 @@ export class CreateQueue {
 
 	/** Takes on a task of an earlier try, which may be unfinished still. */
 	adopt(): void {
-		this.pace.adopt();
+		this.limits.adopt();
 	}
 
 	/** The service certainly did not take the task. */
 	refused(ticket: Ticket, error: ServiceError): void {
 		const now = this.clock.now();
-		this.underWay--;
 		if (error.kind === 'unreachable') {
-			this.pace.notReached(ticket, now);
+			this.limits.ended();
+			this.limits.pause(this.unreachable.add(ticket, now));
 		} else {
 			const { retryAfterMs = 0 } = error;
-			this.pace.refused(ticket, now, retryAfterMs);
+			this.unreachable.count = 0;
+			this.limits.refused(ticket, now, retryAfterMs);
 			this.lastRefusal = error;
+			this.reachLimit();
 			this.askedUntil = Math.max(this.askedUntil, now + retryAfterMs);
 		}
 		this.quietSince ??= now;
@@ -151,13 +160,12 @@ export class CreateQueue {
 		if (ms === 0) return;
 		this.lastRefusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
 		this.askedUntil = this.clock.now() + ms;
-		this.pace.rate.pause(this.askedUntil);
+		this.limits.pause(this.askedUntil);
 	}
 
 	/** A create ended in a way that says nothing of the account. */
 	ended(): void {
-		this.pace.ended();
-		this.underWay--;
+		this.limits.ended();
 		this.wake();
 	}
 
@@ -169,31 +177,30 @@ export class CreateQueue {
 		const now = this.clock.now();
 		this.ended();
 		this.quietSince ??= now;
-		if (ticket.sentAt < this.doubtAt) return;
-		this.doubtAt = now;
-		this.pace.rate.pause(now + pauseAfter(this.doubts++));
+		this.limits.pause(this.doubts.add(ticket, now));
 	}
 
-	/**
-	 * An accepted task has ended at the service, or is not waited for any more.
-	 *
-	 * @param takenAt when it was accepted, where this run created it; milliseconds of the clock
-	 */
-	finished(takenAt?: number): void {
-		this.pace.finished(this.clock.now(), takenAt);
+	/** An accepted task has ended at the service, or is not followed any more. */
+	finished(): void {
+		this.limits.finished();
 		this.quietSince = undefined;
 		this.hopeless = undefined;
 		this.wake();
 	}
 
+	/** Whether something is left to create, as far as it is known. */
+	get isCreating(): boolean {
+		return !this.closed && (this.waiting > 0 || this.limits.underWay > 0);
+	}
+
+	/** Whether a task of this run is unfinished: its end may let in again. */
+	get hasUnfinished(): boolean {
+		return this.limits.hasUnfinished;
+	}
+
 	/** How long nobody has been let in while nothing finished either, milliseconds. */
 	get quietMs(): number {
 		return this.quietSince === undefined ? 0 : this.clock.now() - this.quietSince;
-	}
-
-	/** How many times in a row no connection came about. */
-	get unreachable(): number {
-		return this.pace.unreachable;
 	}
 
 	/**
@@ -217,10 +224,6 @@ export class CreateQueue {
 		this.wake();
 	}
 }
-
-/** Milliseconds before the next create: none after a single doubt, which may be about that one request. */
-const pauseAfter = (earlierDoubts: number) =>
-	earlierDoubts === 0 ? 0 : Math.min(1000 * 4 ** (earlierDoubts - 1), MAX_DOUBT_PAUSE_MS);
 
 function tooLong({ kind, message, description = '', statusCode }: ServiceError, pauseMs: number) {
 	return new ServiceError(kind, message, {

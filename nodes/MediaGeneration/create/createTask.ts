@@ -11,7 +11,7 @@ import { echo, sentInput } from './requestInput';
 import { isDoubtful, mayHaveBeenTaken, maySendAgain } from './sendAgain';
 import { StopGrace } from './stopGrace';
 import { notePause, pauseLeft } from './journalStore';
-import { type CreatePlan, isFollowed, referenceOf } from '../plan/itemPlan';
+import { type CreatePlan, referenceOf } from '../plan/itemPlan';
 import { NOT_KNOWN } from '../report/outcome';
 
 /** So often in a row there may be no connection, or no answer as of this service, where nothing was created yet. */
@@ -65,7 +65,9 @@ export class TaskCreator {
 	async create(item: CreatePlan, until = Infinity): Promise<SentTask | undefined> {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		for (;;) {
-			const patienceMs = Math.min(item.timeoutMs, until - this.clock.now());
+			// While a task of this run is unfinished, its end is waited for.
+			const longestMs = this.account.hasUnfinished ? item.timeoutMs : 0;
+			const patienceMs = Math.min(Math.max(item.patienceMs, longestMs), until - this.clock.now());
 			const ticket = await this.account.enter(patienceMs, until);
 			if (ticket === undefined) return undefined;
 			if (this.clock.now() > until) {
@@ -79,7 +81,7 @@ export class TaskCreator {
 			const sent = await attempt(async () => await this.send(item));
 			if ('value' in sent) {
 				this.hasCreated = true;
-				this.account.accepted(ticket, isFollowed(item));
+				this.account.accepted(ticket);
 				return sent.value;
 			}
 			const { error } = sent;
@@ -181,7 +183,7 @@ export class TaskCreator {
 		const isNoService = error.kind === 'unreachable' || error.kind === 'unexpectedAnswer';
 		const isHopeless =
 			isNoService && !this.hasCreated
-				? Math.max(unreachable, doubts) >= MAX_IN_VAIN
+				? Math.max(unreachable.count, doubts.count) >= MAX_IN_VAIN
 				: quietMs > patienceMs;
 		if (isHopeless) this.account.giveUp(() => notSent(error), patienceMs);
 		return isHopeless;

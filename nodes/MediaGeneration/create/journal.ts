@@ -1,10 +1,10 @@
-import { createHash } from 'crypto';
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { ItemFile } from '../plan/itemFile';
-import { type Completion, type CreatePlan, referenceOf } from '../plan/itemPlan';
+import { type CreatePlan, referenceOf } from '../plan/itemPlan';
 import type { CreatedTask } from '../service/client';
-import { isRecord, without } from '../shared/json';
+import { digest } from '../shared/digest';
+import { isRecord } from '../shared/json';
+import { isTool } from '../shared/tool';
 import { createsOf, type StoredCreate, type StoredCreates, storedCreates } from './journalStore';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
@@ -32,12 +32,12 @@ export class Journal {
 	/** The calls of an agent's tool are not told apart by run and item: there the request tells them apart, too. */
 	private readonly isTool: boolean;
 
-	/** @throws UserError where a newer version of this package wrote the journal */
+	/** @throws UserError where another version of this package wrote the journal */
 	constructor(context: IExecuteFunctions) {
 		this.runs = storedCreates(context.getContext('node'));
 		this.run = String(context.getWorkflowDataProxy(0).$runIndex ?? 0);
 		this.execution = String(context.getExecutionId());
-		this.isTool = 'isToolExecution' in context && context.isToolExecution();
+		this.isTool = isTool(context);
 	}
 
 	/** What is known of the item's create. One of another execution belongs to this one from then on. */
@@ -117,7 +117,7 @@ export class Journal {
 
 	private createOf(item: CreatePlan): StoredCreate | undefined {
 		const creates = this.creates(item.itemIndex);
-		const isSame = ({ digest }: StoredCreate) => digestsOf(item).includes(digest);
+		const isSame = ({ digest }: StoredCreate) => digest === requestDigest(item);
 		const isOwn = (create: StoredCreate) =>
 			create.execution === this.execution && (!this.isTool || isSame(create));
 		return creates.find(isOwn) ?? creates.findLast(isSame);
@@ -135,40 +135,5 @@ export class Journal {
 	}
 }
 
-/** Unchanged since 0.1.0, whose executions may be retried: without files it must stay what it is. */
-function requestDigest({ model, input, completion }: CreatePlan): string {
-	return digestOf(model, input, null, completion);
-}
-
-/**
- * All digests by which the item's task may stand there: however it was to be waited for. That may be changed for the
- * retry, and whatever is chosen, the task can be waited for so: a callback that it has not is made up for.
- */
-function digestsOf(item: CreatePlan): Array<string | undefined> {
-	return COMPLETIONS.flatMap((completion) => {
-		const other = { ...item, completion };
-		return [requestDigest(other), digestByField(other)];
-	});
-}
-
-/** One for each callback that a request may ask for. */
-const COMPLETIONS: Completion[] = ['poll', 'suspend', 'trigger'];
-
-/** How 0.1.0 knew a request with a reference image: by the field of the item, and not by the file in it. */
-function digestByField({ model, input, completion }: CreatePlan): string | undefined {
-	const entry = Object.entries(input).find(([, value]) => value instanceof ItemFile);
-	if (!entry || !(entry[1] instanceof ItemFile)) return undefined;
-	const [field, { source: binaryPropertyName }] = entry;
-	return digestOf(model, without(input, field), { field, binaryPropertyName }, completion);
-}
-
-function digestOf(
-	model: string,
-	input: IDataObject,
-	image: IDataObject | null,
-	completion: string,
-) {
-	const callback = completion === 'trigger' || completion === 'suspend' ? completion : null;
-	const request = JSON.stringify([model, input, image, callback]);
-	return createHash('sha256').update(request).digest('hex').slice(0, 16);
-}
+/** Of what is sent. How the task is waited for may be changed for a retry: it stays the same task. */
+const requestDigest = ({ model, input }: CreatePlan) => digest([model, input]);

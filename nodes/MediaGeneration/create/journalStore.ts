@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
-import { readStored, unreadable } from '../shared/storedState';
+import { readStored } from '../shared/storedState';
 
 /** The place in the node's context that n8n stores with the execution. */
 const KEY = 'createdTasks';
@@ -34,13 +34,13 @@ export function pauseLeft(context: IExecuteFunctions): number {
 const isPause = (stored: unknown): stored is Pause =>
 	Array.isArray(stored) && stored.length === 2 && stored.every(Number.isFinite);
 
-/** To be raised where an older version of this package could not read what is stored. Version 0.1.0 wrote none. */
-const VERSION = 2;
+/** To be raised where another version of this package could not read what is stored. */
+const VERSION = 1;
 
 /** One create of an item, as n8n stores it. */
 export interface StoredCreate extends IDataObject {
-	/** The execution that sent it or took it up; 0.1.0 did not write it. */
-	execution?: string;
+	/** The execution that sent it or took it up. */
+	execution: string;
 	/** Of the request, to tell creates of other executions apart. */
 	digest: string;
 	/** `sent`: its answer is not known. `free`: the item certainly has no task that may be paid for. */
@@ -53,24 +53,6 @@ export interface StoredCreate extends IDataObject {
 	failed?: string[];
 }
 
-const SHAPE = {
-	runs: {
-		'*': {
-			'*': [
-				{
-					'execution?': 'string',
-					digest: 'string',
-					state: 'string',
-					'taskId?': 'string',
-					'record?': 'object',
-					'sent?': 'object',
-					'failed?': ['string'],
-				},
-			],
-		},
-	},
-} as const;
-
 /** The creates by the node's run (there are many in a loop), then by the item. */
 export type StoredCreates = IDataObject;
 
@@ -78,22 +60,11 @@ export type StoredCreates = IDataObject;
  * The stored creates, in place: what is changed in them is stored with the execution.
  *
  * @param context what n8n stores for the node
- * @throws UserError where a newer version of this package wrote them, or nobody can tell what they say
+ * @throws UserError where another version of this package wrote them
  */
 export function storedCreates(context: IDataObject): StoredCreates {
-	const stored = context[KEY] ?? {};
-	if (!isRecord(stored) || stored.version !== undefined) {
-		return (readStored(stored, VERSION, SHAPE) as { runs: StoredCreates }).runs;
-	}
-	const runs: StoredCreates = {};
-	for (const [key, entry] of Object.entries(stored)) {
-		const [, run = '', item = '', digest = ''] = /^(\d+):(\d+):([0-9a-f]+)$/.exec(key) ?? [];
-		const create = createOf010(entry, digest);
-		if (digest === '' || create === undefined) throw unreadable(stored);
-		createsOf(runs, run, item).push(create);
-	}
-	context[KEY] = { version: VERSION, runs };
-	return runs;
+	const stored = (context[KEY] ??= { version: VERSION, runs: {} });
+	return readStored(stored, VERSION).runs as StoredCreates;
 }
 
 /** The creates of an item, oldest first, in place. */
@@ -102,12 +73,4 @@ export function createsOf(runs: StoredCreates, run: string, item: string | numbe
 	const creates = items[item];
 	if (Array.isArray(creates)) return creates as StoredCreate[];
 	return (items[item] = [] as StoredCreate[]);
-}
-
-/** What 0.1.0 stored under `<run>:<item>:<digest>`: the task, or only that it was sent. */
-function createOf010(entry: IDataObject[string], digest: string): StoredCreate | undefined {
-	if (entry === 'sent') return { digest, state: 'sent' };
-	if (!isRecord(entry) || typeof entry.taskId !== 'string') return undefined;
-	const { taskId, record } = entry;
-	return { digest, state: 'created', taskId, record: isRecord(record) ? record : {} };
 }

@@ -1,14 +1,19 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { ItemFile } from '../plan/itemFile';
+import { filesIn, ItemFile } from '../plan/itemFile';
 import type { CreatePlan } from '../plan/itemPlan';
 import { cutDataUri, cutDataUris, mapEntries } from '../shared/dataUri';
 
-/** The input as it is sent: the files are read at this moment, so that those of one item at a time are in memory. */
+/**
+ * The input as it is sent: the files are read at this moment, so that those of one item at a time are in memory. Links
+ * are made at this moment, too, and end with the task's time.
+ */
 export async function sentInput(
 	{ helpers }: IExecuteFunctions,
-	{ input, itemIndex }: CreatePlan,
+	{ input, itemIndex, sendsLinks, timeoutMs }: CreatePlan,
 ): Promise<IDataObject> {
+	if (sendsLinks)
+		return replaceIn(input, (file) => file.link(helpers, Math.ceil(timeoutMs / 1000)));
 	const uris = new Map<ItemFile, string>();
 	for (const file of filesIn(input)) {
 		const buffer = await helpers.getBinaryDataBuffer(itemIndex, file.source);
@@ -25,14 +30,10 @@ export function echo({ model, input }: Pick<CreatePlan, 'model' | 'input'>): IDa
 }
 
 /** @returns the characters of the body that the input comes to, without reading its files */
-export function sentLength({ input }: CreatePlan): number {
-	const uris = filesIn(input).reduce((sum, file) => sum + file.uriLength, 0);
+export function sentLength({ input, sendsLinks }: CreatePlan): number {
+	const files = sendsLinks ? [] : filesIn(input);
+	const uris = files.reduce((sum, file) => sum + file.uriLength, 0);
 	return uris + JSON.stringify(input).length;
-}
-
-function filesIn(value: unknown): ItemFile[] {
-	if (value instanceof ItemFile) return [value];
-	return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesIn) : [];
 }
 
 /** A copy of the input with its files replaced. */

@@ -10,50 +10,44 @@ const CREATES = [
 const NOT_IN_TOOLS = { hide: { '@tool': [true] } };
 
 const completion: INodeProperties = {
-	displayName: 'Completion',
+	displayName: 'When to Continue',
 	name: 'completion',
 	type: 'options',
 	noDataExpression: true,
-	default: 'poll',
-	description: 'What this node does until the tasks are finished',
+	default: 'wait',
+	description: 'Who goes on with the results',
+	builderHint: {
+		propertyHint:
+			"Keep 'wait' unless the user asks otherwise: the node waits by itself, also for hours and through restarts, so add no Wait, no If and no loop. 'trigger' needs a published workflow that starts with a Media Generation Trigger. With 'return', store each taskId: nobody fetches the results.",
+	},
 	options: [
 		{
-			name: 'Wait by Polling',
-			value: 'poll',
-			description: 'Wait in this node until every task is finished, then output the results',
-		},
-		{
-			name: 'Suspend Until Finished',
-			value: 'suspend',
-			displayOptions: NOT_IN_TOOLS,
+			name: 'Wait for Results',
+			value: 'wait',
 			description:
-				'Create all tasks, suspend the execution until the last of them is finished, then output the results; survives restarts',
+				'This workflow: the items leave when all tasks are finished. A long wait survives restarts of n8n.',
 		},
 		{
 			name: 'Notify a Trigger',
 			value: 'trigger',
 			displayOptions: NOT_IN_TOOLS,
 			description:
-				'Output the created tasks at once; a Media Generation Trigger starts a workflow for each task when it is finished',
+				'Another workflow: its Media Generation Trigger starts once for each finished task. The items leave at once.',
 		},
 		{
 			name: 'Return Immediately',
 			value: 'return',
-			description:
-				'Output the created tasks at once; fetch their results later with the operation Wait',
+			description: "Nobody now: the items leave at once. Get the results later with 'Task → Wait'.",
 		},
 	],
 };
 
-/** What each choice costs beside money. */
+/** What each choice asks of the user. */
 const NOTICES: Record<string, string> = {
-	poll: "If n8n restarts during the wait, this execution ends without the results, but the tasks go on and are billed. For videos and large batches, choose 'Suspend Until Finished'.",
-	suspend:
-		'n8n looks for the results by itself, after a minute and then ever less often. If the service can call this n8n, the execution goes on the moment the last task is finished. Nothing else needs to be set up.',
 	trigger:
-		'Publish the workflow of the trigger first. Where a callback does not come, n8n looks for the result by itself, after a minute and then ever less often.',
+		'Publish the workflow of the trigger first. If the service cannot call n8n, n8n checks for the results by itself: after one minute, then less and less often.',
 	return:
-		"Nothing waits for these tasks, which are billed. Store each 'taskId': it is the way to the results.",
+		"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results.",
 };
 
 const notices = Object.entries(NOTICES).map(([value, displayName]) => ({

@@ -33,8 +33,14 @@ export const inputOptions: INodeProperties[] = [
 			name: 'additionalFields',
 			type: 'assignmentCollection',
 			default: {},
+			placeholder: 'e.g. aspect_ratio',
+			hint: "e.g. aspect_ratio: 16:9. The model's own documentation names its fields.",
 			description:
-				'For input fields of the model that are not above, such as a seed or a style, without writing JSON. They win over the fields above.',
+				'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. They win over the fields above.',
+			builderHint: {
+				propertyHint:
+					"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",
+			},
 		},
 		{ show: creates },
 	),
@@ -72,6 +78,10 @@ export const inputOptions: INodeProperties[] = [
 			description:
 				'For files that the model takes: first and last frame, reference pictures, a picture to edit, a sound. Sent along with the task.',
 			options: [{ displayName: 'File', name: 'file', values: [inputField, binaryPropertyName] }],
+			builderHint: {
+				propertyHint:
+					"Takes names of binary fields of the incoming item, and no addresses: an address goes into 'additionalFields' as a string. Several rows with one inputField become a list, in order, e.g. first and last frame.",
+			},
 		},
 		{ show: creates },
 	),
@@ -86,5 +96,29 @@ export const inputOptions: INodeProperties[] = [
 				'For a model that calls it otherwise: name of its input field that takes the reference image',
 		},
 		video,
+	),
+	...shownWhen(
+		{
+			displayName: 'Send Files As',
+			name: 'sendFilesAs',
+			type: 'options',
+			noDataExpression: true,
+			default: 'data',
+			description: "How 'Files' and the reference picture reach the service",
+			options: [
+				{
+					name: 'Data',
+					value: 'data',
+					description: 'In the request itself, as data URIs',
+				},
+				{
+					name: 'Links',
+					value: 'link',
+					description:
+						"As addresses of this n8n, which the service must reach. They open for whoever has them, and end with the task's time.",
+				},
+			],
+		},
+		{ show: creates },
 	),
 ];

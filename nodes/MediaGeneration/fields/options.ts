@@ -4,8 +4,8 @@ import { inputOptions } from './inputOptions';
 import { outputOptions } from './output';
 import { creates, shownWhen } from './shown';
 
-const waits = { show: { '/completion': ['poll'], ...creates } };
-const watches = { show: { '/completion': ['suspend', 'trigger'], ...creates } };
+const waits = { show: { '/completion': ['wait'], ...creates } };
+const triggers = { show: { '/completion': ['trigger'], ...creates } };
 const waitsForTask = { show: { '/operation': ['wait'] } };
 const redelivers = { show: { '/operation': ['redeliver'] } };
 
@@ -22,14 +22,33 @@ const timeout: INodeProperties = {
 	displayName: 'Timeout (Seconds)',
 	name: 'timeout',
 	type: 'number',
-	typeOptions: { minValue: 1 },
-	default: 600,
+	typeOptions: { minValue: 0 },
+	default: 0,
 	description:
-		'How long to wait for each task. A task that takes longer is not lost: it goes on at the service.',
+		'How long to wait for each task. 0 = one day, or ten minutes if n8n cannot suspend the execution. A late task is not lost: it goes on at the service.',
 };
 
-const download = { show: { '/completion': ['poll', 'suspend'], ...creates } };
-const split = { show: { '/completion': ['poll'], ...creates } };
+const suspendAfter: INodeProperties = {
+	displayName: 'Suspend After (Minutes)',
+	name: 'suspendAfter',
+	type: 'number',
+	typeOptions: { minValue: 0 },
+	default: 5,
+	description:
+		'How long n8n keeps this execution in memory after the last task is created. After that, n8n suspends it and checks the tasks; the wait then survives restarts. 0 = suspend at once.',
+};
+
+const checkInterval: INodeProperties = {
+	displayName: 'Check Interval (Minutes)',
+	name: 'checkInterval',
+	type: 'number',
+	typeOptions: { minValue: 0 },
+	default: 0,
+	description:
+		'Time between two checks while the execution is suspended. 0 = automatic: after one minute, then less and less often (at most 15 minutes apart).',
+};
+
+const download = { show: { '/completion': ['wait'], ...creates } };
 const downloadOfTask = { show: { '/operation': ['get', 'wait'] } };
 const ofFile = ({ show }: typeof download | typeof downloadOfTask) => ({
 	show: { ...show, ...outputOptions.outputBinaryField.displayOptions.show },
@@ -43,9 +62,14 @@ const options: INodeProperties[] = [
 			displayName: 'Dry Run',
 			name: 'dryRun',
 			type: 'boolean',
-			default: false,
+			// What it is when it is added in the panel. Left out, it is off.
+			default: true,
 			description:
-				'Whether to send nothing, and only show what each item would send and cost; for a look, or an approval, before you pay',
+				'Whether to send nothing and pay nothing. Shows what would be sent and the price.',
+			builderHint: {
+				propertyHint:
+					'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
+			},
 		},
 		{ show: creates },
 	),
@@ -70,18 +94,17 @@ const options: INodeProperties[] = [
 			},
 		],
 	},
-	...shownWhen(
-		{
-			displayName: 'Look Interval (Seconds)',
-			name: 'watchInterval',
-			type: 'number',
-			typeOptions: { minValue: 0 },
-			default: 0,
-			description:
-				'Time between two looks for results whose callback has not come, 60 or more. With 0, the node looks after a minute, and then after a quarter of the time waited so far, at most every 15 minutes.',
-		},
-		watches,
-	),
+	{
+		displayName: 'Include Input',
+		name: 'includeInput',
+		type: 'boolean',
+		noDataExpression: true,
+		default: false,
+		displayOptions: { hide: { '@tool': [true] } },
+		description:
+			'Whether the fields and files of the incoming item go on beside the result, so that a row can be written back',
+	},
+	...shownWhen(checkInterval, waits, waitsForTask, triggers),
 	...shownWhen(
 		{
 			displayName: 'Max Cost (USD)',
@@ -96,15 +119,16 @@ const options: INodeProperties[] = [
 	),
 	...shownWhen(
 		{
-			displayName: 'Max Tasks in Flight',
+			displayName: 'Max Tasks at the Same Time',
 			name: 'maxInFlight',
 			type: 'number',
 			typeOptions: { minValue: 1 },
 			default: 10,
 			description:
-				'How many tasks of this node may be under way at the service at once. More is faster, up to the limit of your account.',
+				'How many tasks of this node may be unfinished at the service at the same time. More is faster, up to the limit of your account.',
 		},
-		undefined,
+		waits,
+		waitsForTask,
 	),
 	...shownWhen(pollInterval, waits, waitsForTask),
 	...shownWhen(
@@ -145,7 +169,7 @@ const options: INodeProperties[] = [
 		},
 		waits,
 	),
-	...shownWhen(outputOptions.splitResults, split, downloadOfTask),
+	...shownWhen(outputOptions.splitResults, download, downloadOfTask),
 	...shownWhen(
 		{
 			displayName: 'Start Again',
@@ -157,8 +181,8 @@ const options: INodeProperties[] = [
 		},
 		redelivers,
 	),
-	...shownWhen(timeout, waits, waitsForTask),
-	...shownWhen({ ...timeout, default: 86_400 }, watches),
+	...shownWhen(suspendAfter, waits, waitsForTask),
+	...shownWhen(timeout, waits, waitsForTask, triggers),
 ];
 
 export const optionFields: INodeProperties[] = [

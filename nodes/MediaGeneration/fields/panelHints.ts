@@ -4,10 +4,18 @@ import type { NodeHint } from 'n8n-workflow';
 export const panelHints: NodeHint[] = [
 	{
 		message:
-			"The output holds the URL of each result. To see pictures here and to pass files on, add the option 'Download Results'.",
+			"The output holds the URL of each result. To see pictures here, add the option 'Download Results'.",
 		location: 'outputPane',
 		whenToDisplay: 'beforeExecution',
 		displayCondition:
-			'={{ $parameter["completion"] === "poll" && !$parameter["options"]["downloadResults"] }}',
+			'={{ $parameter["completion"] === "wait" && !$parameter["options"]["downloadResults"] }}',
+	},
+	{
+		message:
+			"Name each of the 'Additional Fields' as the model's own documentation does, e.g. aspect_ratio with 16:9.",
+		location: 'outputPane',
+		whenToDisplay: 'beforeExecution',
+		displayCondition:
+			'={{ !!$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalFields"]["assignments"]?.[0]?.name }}',
 	},
 ];

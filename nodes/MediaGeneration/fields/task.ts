@@ -29,18 +29,18 @@ export const taskFields: INodeProperties[] = [
 				description: 'Retrieve the current record of a task',
 			},
 			{
-				name: 'Redeliver',
+				name: 'Send Result Again',
 				value: 'redeliver',
-				action: 'Redeliver callback of task',
+				action: 'Send result of task again',
 				description:
-					'Send the callback of a finished task to its trigger once more, in case it was lost; a trigger that had it already starts nothing',
+					'Send the result of a finished task to its trigger again, if it was lost. A trigger that has started for the task starts nothing.',
 			},
 			{
 				name: 'Wait',
 				value: 'wait',
 				action: 'Wait for task',
 				description:
-					'Wait until a task that was created earlier is finished, and retrieve its results',
+					'Wait until a task that was created earlier is finished, then output its results',
 			},
 		],
 	},
@@ -62,7 +62,7 @@ export const taskFields: INodeProperties[] = [
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
 		default: '{\n  "prompt": ""\n}',
 		description:
-			"Input of the model as a JSON object, which is sent unchanged. It may stay as it is where the options have 'Additional Fields'.",
+			"Input of the model as a JSON object. It is sent unchanged. With 'Additional Fields' in the options you can leave it as it is.",
 	},
 	{
 		displayName: 'Task ID',
@@ -72,8 +72,8 @@ export const taskFields: INodeProperties[] = [
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
 		placeholder: 'e.g. task-12345',
-		hint: "The 'taskId' that the creating node put out",
+		hint: "The 'taskId' in the output of the node that created the task",
 		description:
-			'ID that the service returned when the task was created, or several: a list, or a text with commas or line breaks between them',
+			'ID that the service returned when the task was created. For several tasks: a list, or a text with commas or line breaks between the IDs.',
 	},
 ];

@@ -29,7 +29,7 @@ export const videoFields: INodeProperties[] = [
 		displayOptions: { show },
 		default: VIDEO_MODEL,
 		placeholder: 'e.g. provider/model-name',
-		hint: `The default model costs ${VIDEO_PRICE_USD_PER_SECOND} USD per second of video. Failed tasks are free.`,
+		hint: `The default model costs ${VIDEO_PRICE_USD_PER_SECOND} USD per second of video. Failed tasks are usually free.`,
 		description: 'Identifier of the model. Other models of the service work too.',
 	},
 	{
@@ -97,7 +97,7 @@ export const videoFields: INodeProperties[] = [
 		typeOptions: { minValue: 0 },
 		displayOptions: { show },
 		default: 0,
-		hint: 'With 0, the model chooses the length, and so the price',
+		hint: '0 = the model decides the length and the price',
 		description: 'Length of the video',
 	},
 ];

@@ -3,29 +3,36 @@ import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
 import { type CreatePlan, createsIn, type ItemPlan } from './itemPlan';
 
-/** @throws ItemError where the known price is above the budget, or cannot be known */
-export function checkBudget(items: Array<ItemPlan | ItemError>, first: ItemParameters): void {
+/**
+ * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
+ * @throws ItemError where the budget is no number
+ */
+export function budgetRefusal(
+	items: Array<ItemPlan | ItemError>,
+	first: ItemParameters,
+): ItemError | undefined {
 	const budget = first.limit('maxCostUsd', 'Max Cost (USD)');
-	if (budget === 0) return;
+	if (budget === 0) return undefined;
 	const creates = createsIn(items);
 	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
 	if (unknown) {
-		throw new ItemError(
-			`The price of item ${unknown.itemIndex} (model '${unknown.model}') is not known, so the limit of ${budget} USD cannot be kept`,
+		return new ItemError(
+			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
 			{
 				description:
-					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. Items are counted from 0, as in n8n's editor. No task was created.",
+					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. No task was created.",
 			},
 		);
 	}
 	const total = knownCostUsd(creates);
 	if (total > budget) {
 		const batch = creates.length === 1 ? '1 task would cost' : `${creates.length} tasks would cost`;
-		throw new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
+		return new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
 			description:
 				"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
 		});
 	}
+	return undefined;
 }
 
 /** @returns US dollars: what the tasks of known price cost together */

@@ -30,10 +30,12 @@ export function readReference(parameters: ItemParameters): string | undefined {
 	return reference === '' ? undefined : reference;
 }
 
-/** What the address of a trigger is made of. */
+/** What the address of a trigger is made of, and who calls it. */
 export interface TriggerAddresses {
 	/** Signs it. */
 	apiKey: string;
+	/** The address of the service. */
+	baseUrl: string;
 	/** The URL of the one trigger of this workflow; rejects with a UserError where there is none. */
 	ownTrigger: () => Promise<string>;
 }

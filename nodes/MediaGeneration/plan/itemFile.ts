@@ -9,7 +9,7 @@ const UNITS = ['B', 'kB', 'MB', 'GB'];
 
 /**
  * A file of the item, as it stands in the input of a task until that is sent: only then it is read, and becomes a data
- * URI. Whoever writes the input as JSON before gets which file it is, and not what is in it.
+ * URI, or n8n makes a link of it. Whoever writes the input as JSON before gets which file it is, and not what is in it.
  */
 export class ItemFile {
 	readonly mimeType: string;
@@ -49,11 +49,27 @@ export class ItemFile {
 		return this.uriStart.length + 4 * Math.ceil((this.bytes ?? 0) / 3);
 	}
 
+	/** Whether n8n keeps the file outside of memory, where a link can lead to it. */
+	get isStored(): boolean {
+		return this.data.id !== undefined;
+	}
+
+	/** An address of n8n that gives the file to whoever has it. @param seconds until the link ends */
+	link({ createBinarySignedUrl }: IExecuteFunctions['helpers'], seconds: number): string {
+		return createBinarySignedUrl(this.data, `${seconds}s`);
+	}
+
 	toJSON(): unknown[] {
 		const { id, fileName } = this.data;
 		const name = typeof this.source === 'string' ? this.source : null;
 		return [id ?? [name, fileName ?? null], this.mimeType, this.bytes ?? null];
 	}
+}
+
+/** The files in an input, however deep they stand. */
+export function filesIn(value: unknown): ItemFile[] {
+	if (value instanceof ItemFile) return [value];
+	return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesIn) : [];
 }
 
 /**
@@ -116,7 +132,7 @@ function checkFile({ source, bytes, name }: ItemFile, label: string): void {
 function sizeOf({ bytes, fileSize, id, data }: IBinaryData): number | undefined {
 	if (typeof bytes === 'number') return bytes;
 	// Without an id the content itself stands there, in base64.
-	if (id === undefined && data) return Math.floor((data.replace(/=+$/, '').length * 3) / 4);
+	if (id === undefined && data) return Math.floor((data.replace(/={1,2}$/, '').length * 3) / 4);
 	const [, number = '', unit = ''] = /^([\d.]+) (\w+)$/.exec(fileSize ?? '') ?? [];
 	return UNITS.includes(unit) ? Number(number) * 1000 ** UNITS.indexOf(unit) : undefined;
 }

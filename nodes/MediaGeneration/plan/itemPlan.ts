@@ -3,14 +3,14 @@ import type { IDataObject } from 'n8n-workflow';
 import type { OutputOptions } from '../report/outputOptions';
 import type { ItemError } from '../shared/itemError';
 
-/** When a created task's item leaves the node. */
-export type Completion = 'poll' | 'suspend' | 'trigger' | 'return';
+/** Who goes on with the results: this workflow, the workflow of a trigger, or nobody now. */
+export type Completion = 'wait' | 'trigger' | 'return';
 
 export interface PlanBase {
 	/** The input item. It may name many tasks to read, but only ever creates one. */
 	itemIndex: number;
 	pollIntervalMs: number;
-	/** Milliseconds to wait for the task, from the moment it is created. */
+	/** Milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
 	/** Whether they run from the call of the node instead, since whoever called it hangs up then. */
 	fromCall?: true;
@@ -25,10 +25,14 @@ export interface CreatePlan extends PlanBase {
 	model: string;
 	/** The input of the task, in which files stand as `ItemFile` until the task is created. */
 	input: IDataObject;
+	/** Whether the files are sent as links, and not as data. */
+	sendsLinks?: boolean;
 	/** Whether the task is only to be shown, and not created. */
 	isDry?: true;
 	/** Where the service calls back, token included. */
 	webhookUrl?: string;
+	/** How long to put up with a service that takes no task, milliseconds. */
+	patienceMs: number;
 	/** How often a task that fails at the service is created anew. */
 	retryFailed?: number;
 	/** US dollars; undefined where the price is not known. */
@@ -57,5 +61,6 @@ export function createsIn(items: ReadonlyArray<ItemPlan | ItemError>): CreatePla
 	return items.filter((item): item is CreatePlan => 'kind' in item && item.kind === 'create');
 }
 
-/** Whether the run waits for the task, and so learns when it ends. */
-export const isFollowed = ({ completion }: CreatePlan): boolean => completion === 'poll';
+/** Whether the item leaves only when its task has ended. */
+export const isAwaited = (item: ItemPlan): boolean =>
+	item.kind === 'create' ? item.completion === 'wait' : item.wait;

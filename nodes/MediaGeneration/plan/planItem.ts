@@ -6,27 +6,20 @@ import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
 import { hangsUp, patienceSeconds } from '../shared/tool';
 import { readCallbackAddress, readReference, type TriggerAddresses } from './callbackTarget';
-import { isWatched, readCompletion } from './completion';
+import { readCompletion } from './completion';
+import { readSendsLinks } from './fileLinks';
 import { withFurtherInput } from './furtherInput';
-import type { CreatePlan, ItemPlan, PlanBase } from './itemPlan';
+import type { Completion, CreatePlan, ItemPlan, PlanBase } from './itemPlan';
 import { checkInput, durationField, readMediaInput, readRawInput } from './mediaInput';
+import { DAY_SECONDS, HELD_SECONDS } from './planWait';
 import { readTaskIds } from './taskIds';
 
 /** The specification's bounds for the time between two reads of one task (section 4.2). */
 const MIN_POLL_INTERVAL_SECONDS = 2;
 const MAX_POLL_INTERVAL_SECONDS = 5;
 
-/** How long to wait where nothing is said: in the node, and where the wait holds nothing. */
-const POLL_SECONDS = 600;
-const WATCH_SECONDS = 86_400;
-
 /** The operations on a task that exists already. */
 const READS = ['get', 'wait', 'redeliver'];
-
-/** Where callbacks go, the same for all items of a run. */
-export interface Addresses extends TriggerAddresses {
-	resume: () => { webhookUrl?: string };
-}
 
 /**
  * Reads and checks every parameter of one input item.
@@ -36,7 +29,7 @@ export interface Addresses extends TriggerAddresses {
 export async function planItem(
 	context: IExecuteFunctions,
 	itemIndex: number,
-	addresses: Addresses,
+	addresses: TriggerAddresses,
 ): Promise<Array<ItemPlan | ItemError>> {
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
@@ -67,9 +60,9 @@ function readBase(context: IExecuteFunctions, parameters: ItemParameters): PlanB
 		timeoutMs:
 			1000 *
 			parameters.number(parameters.option('timeout'), 'Timeout', {
-				fallback: isWatched(parameters) ? WATCH_SECONDS : patienceSeconds(context, POLL_SECONDS),
-				min: 1,
-				unit: 'seconds',
+				fallback: 0,
+				min: 0,
+				unit: 'seconds; 0 leaves it to the node',
 			}),
 		...(hangsUp(context) && { fromCall: true }),
 		output: readOutputOptions((name) => parameters.option(name)),
@@ -82,7 +75,7 @@ async function planReads(
 	base: PlanBase,
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
-	addresses: Addresses,
+	addresses: TriggerAddresses,
 ): Promise<Array<ItemPlan | ItemError>> {
 	const operation = parameters.value('operation');
 	const taskIds = readTaskIds(parameters);
@@ -101,7 +94,7 @@ async function planCreate(
 	base: PlanBase,
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
-	addresses: Addresses,
+	addresses: TriggerAddresses,
 ): Promise<CreatePlan> {
 	const completion = readCompletion(context, parameters);
 	const model = parameters
@@ -116,6 +109,7 @@ async function planCreate(
 		resource === 'task' ? readRawInput(parameters) : readMediaInput(parameters, context, resource);
 	const input = withFurtherInput(fields, parameters, context);
 	checkInput(input);
+	const sendsLinks = readSendsLinks(parameters, context, input, addresses.baseUrl);
 	const price = parameters.number(parameters.option('pricePerTaskUsd'), 'Price per Task (USD)', {
 		fallback: 0,
 		min: 0,
@@ -124,19 +118,22 @@ async function planCreate(
 		...base,
 		kind: 'create',
 		completion,
-		// n8n links what comes out of a suspended node by its place, so there is one item for each input item.
-		...(completion === 'suspend' && { output: { ...base.output, split: false } }),
 		model,
 		input,
+		...(sendsLinks && { sendsLinks }),
 		...(parameters.flag('dryRun', 'Dry Run') && { isDry: true }),
-		...(completion === 'poll' && { retryFailed: readRetryFailed(parameters) }),
-		...(completion === 'suspend' && addresses.resume()),
+		patienceMs: base.timeoutMs || 1000 * patienceOf(context, completion),
+		...(completion === 'wait' && { retryFailed: readRetryFailed(parameters) }),
 		...(completion === 'trigger' && {
 			webhookUrl: await readCallbackAddress(parameters, context, addresses, base.reference),
 		}),
 		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};
 }
+
+/** Nobody waits where a trigger is notified, so the node may take its time to create the tasks. */
+const patienceOf = (context: IExecuteFunctions, completion: Completion) =>
+	completion === 'trigger' ? DAY_SECONDS : patienceSeconds(context, HELD_SECONDS);
 
 function readRetryFailed(parameters: ItemParameters): number {
 	return parameters.number(parameters.option('retryFailed'), 'Retry Failed Tasks', {

@@ -5,18 +5,24 @@ import type { Clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
 import { Turns } from '../shared/turns';
-import { checkBudget } from './budget';
+import { budgetRefusal } from './budget';
 import { triggerOfThisWorkflow } from '../callback/triggerUrl';
+import type { Account } from '../suspend/canSuspend';
+import type { TriggerAddresses } from './callbackTarget';
 import { createsIn, type ItemPlan } from './itemPlan';
-import { type Addresses, planItem } from './planItem';
-import { type Account, resumeAddressOf } from './suspendable';
+import { planItem } from './planItem';
+import { planWait } from './planWait';
 
-/** n8n looks for executions that are due once a minute. */
-const MIN_WATCH_SECONDS = 60;
+/** n8n resumes executions by time once a minute. */
+const MIN_CHECK_MINUTES = 1;
 
 export interface RunPlan {
-	/** Milliseconds between two looks for tasks that nobody polls; 0 lets it grow with the time waited. */
-	watchIntervalMs: number;
+	/** Milliseconds between two checks of tasks that no run holds; 0 lets the pause grow with the time waited. */
+	checkIntervalMs: number;
+	/** Milliseconds from the last create to the suspension; Infinity where the run is held to its end. */
+	suspendAfterMs: number;
+	/** What the user is to know of the wait. */
+	warnings: string[];
 	/** What is to be done, in the order of the input items, or why it cannot be done. */
 	items: Array<ItemPlan | ItemError>;
 	/** The input item that each of these belongs to. */
@@ -41,12 +47,9 @@ export async function planRun(
 	clock: Clock,
 ): Promise<RunPlan> {
 	const count = context.getInputData().length;
-	// One for all items: n8n needs longer to evaluate them than for all the rest of an item.
-	let resume: { webhookUrl?: string } | undefined;
 	let trigger: Promise<string> | undefined;
-	const addresses: Addresses = {
-		apiKey: service.apiKey,
-		resume: () => (resume ??= resumeAddressOf(context, service)),
+	const addresses: TriggerAddresses = {
+		...service,
 		ownTrigger: async () => await (trigger ??= triggerOfThisWorkflow(context)),
 	};
 	const items: RunPlan['items'] = [];
@@ -62,35 +65,39 @@ export async function planRun(
 	// What holds for the whole run is read from the first item whose parameters can be read.
 	const readable = items.find((item): item is ItemPlan => !(item instanceof ItemError));
 	if (readable === undefined) {
-		return { items, inputOf, maxInFlight: 1, watchIntervalMs: 0, isDry: false, ifSomeFail: 'stop' };
+		const nothing = { maxInFlight: 1, checkIntervalMs: 0, suspendAfterMs: Infinity, warnings: [] };
+		return { items, inputOf, ...nothing, isDry: false, ifSomeFail: 'stop' };
 	}
 	const first = new ItemParameters(context, readable.itemIndex);
-	checkBudget(items, first);
-	const maxInFlight = first.number(first.option('maxInFlight'), 'Max Tasks in Flight', {
+	// Where an expression says so of one item alone, nothing is sent either: the bill could not be taken back.
+	const isDry = createsIn(items).some((item) => item.isDry);
+	const refusal = budgetRefusal(items, first);
+	if (refusal && !isDry) throw refusal;
+	const wait = planWait(context, items, count, first, service);
+	const maxInFlight = first.number(first.option('maxInFlight'), 'Max Tasks at the Same Time', {
 		fallback: 10,
 		min: 1,
 		whole: true,
 	});
-	// Where an expression says so of one item alone, nothing is sent either: the bill could not be taken back.
-	const isDry = createsIn(items).some((item) => item.isDry);
 	return {
-		items,
+		...wait,
+		...(refusal && { warnings: [`This batch would be refused: ${refusal.message}`] }),
 		inputOf,
 		maxInFlight,
-		watchIntervalMs: readWatchInterval(first),
+		checkIntervalMs: readCheckInterval(first),
 		isDry,
 		ifSomeFail: first.option('ifSomeFail') === 'stop' ? 'stop' : 'keep',
 	};
 }
 
-function readWatchInterval(parameters: ItemParameters): number {
-	const value = parameters.option('watchInterval');
+function readCheckInterval(parameters: ItemParameters): number {
+	const value = parameters.option('checkInterval');
 	// 0 is the one value below the least.
 	if (Number(value ?? 0) === 0) return 0;
 	const bounds = {
 		fallback: 0,
-		min: MIN_WATCH_SECONDS,
-		unit: 'seconds, or 0 to leave it to the node',
+		min: MIN_CHECK_MINUTES,
+		unit: 'minutes; 0 leaves it to the node',
 	};
-	return 1000 * parameters.number(value, 'Look Interval', bounds);
+	return 60_000 * parameters.number(value, 'Check Interval', bounds);
 }

@@ -59,20 +59,27 @@ export class CreatedTaskList {
 		this.states.set(taskId, state === 'FAILURE' && Number(credits) > 0 ? 'CHARGED' : state);
 	}
 
-	/** @returns every id by what it means for the money, paid tasks first, and how to fetch them; undefined where there are none */
-	describe(): string | undefined {
-		if (this.states.size === 0) return undefined;
+	/**
+	 * @param unanswered the input items whose create was sent, and whose answer was lost
+	 * @returns every id by what it means for the money, paid tasks first, and how to fetch them, and then what may be
+	 *   paid for; undefined where there is none of either
+	 */
+	describe(unanswered: readonly number[] = []): string | undefined {
 		const byState = new Map<string, string[]>();
 		for (const [taskId, state] of this.states) {
 			const ids = byState.get(state);
 			if (ids) ids.push(taskId);
 			else byState.set(state, [taskId]);
 		}
-		return MEANINGS.flatMap(({ state, one, many, next }) => {
+		const known = MEANINGS.flatMap(({ state, one, many, next }) => {
 			const ids = byState.get(state);
 			if (ids === undefined) return [];
 			const what = ids.length === 1 ? one : `${ids.length} ${many}`;
 			return [`${what}: ${ids.join(', ')}.${next}`];
-		}).join(' ');
+		});
+		const lost = unanswered.length > 0 && [
+			`Sent, but the answer was lost: item ${unanswered.map((item) => item + 1).join(', ')}. Their tasks may exist and may be billed once.`,
+		];
+		return [...known, ...(lost || [])].join(' ') || undefined;
 	}
 }

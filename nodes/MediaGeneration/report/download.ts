@@ -1,9 +1,11 @@
 import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
+import { retryAfterMs } from '../service/retryAfter';
 import { attempt } from '../shared/attempt';
-import { type Clock, systemClock } from '../shared/clock';
+import { type Clock, sleepUntil, Stopped, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/requestError';
+import { describeFile } from './fileName';
 import { unlessStill } from './unlessStill';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
@@ -14,27 +16,21 @@ export type Downloads = IBinaryData[];
 /** Far above any picture or clip, and below what fills a disk overnight. */
 export const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
 
+/** How long a run goes on while no file comes at all, milliseconds. */
+const TRY_MS = 10 * 60_000;
+
+/** The same on the trigger: no callback starts the workflow again for the task. */
+export const TRIGGER_TRY_MS = 60 * 60_000;
+
 /** Until the media host begins its answer, and until it goes on with it; the transfer as a whole may take longer. */
 const HOST_TIMEOUT_MS = 60_000;
 
-/** Types of media that services hand out, with the ending that their files get. */
-const ENDINGS: Record<string, string> = {
-	'image/png': 'png',
-	'image/jpeg': 'jpg',
-	'image/webp': 'webp',
-	'image/gif': 'gif',
-	'image/avif': 'avif',
-	'video/mp4': 'mp4',
-	'video/webm': 'webm',
-	'video/quicktime': 'mov',
-};
+/** The pause after a first failure; each further pause is twice as long, up to the longest. */
+const FIRST_PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 60_000;
 
-/** Types that a host names when it does not know any better. */
-const UNTYPED = new Set(['', 'application/octet-stream', 'binary/octet-stream']);
-
-/** Names that the files of many tasks share: a number, or what every result is. */
-const NOT_TELLING =
-	/^(image|img|picture|photo|video|clip|output|out|result|file|download|media|final|generated)?[-_ ]?\d{0,4}$/i;
+/** With these a host says that it has the file and cannot send it at the moment. */
+const PASSING = [408, 425, 429, 500, 502, 503, 504];
 
 /** The part of a Node.js stream that is used here; n8n forbids importing the module itself. */
 interface ByteStream {
@@ -51,96 +47,130 @@ interface StreamResponse {
 	body: ByteStream;
 }
 
+/** What one try brings: the file, or why it may come with the next try. */
+type Try = { file: IBinaryData } | { trouble: ItemError; retryAfterMs?: number | undefined };
+
 /**
- * Downloads the results of a task as n8n's binary data, streamed: with n8n's file-system or S3 storage nothing is
- * held in memory. The media hosts get no API key.
+ * Downloads the results of one run's tasks as n8n's binary data, streamed: with n8n's file-system or S3 storage nothing
+ * is held in memory. The media hosts get no API key.
  *
- * @param urls the result URLs
- * @param taskId names the files whose URL does not
- * @param maxBytes the largest result that is taken
- * @throws ItemError where a host is down, stands still, answers with something else, or a result is too large
+ * The tasks are paid for, so a file that does not come is tried again from its beginning, ever more slowly and no sooner
+ * than the host says: after answers that pass, resets, timeouts, and transfers that break off or stand still.
  */
-export async function download(
-	context: IExecuteFunctions,
-	urls: readonly string[],
-	taskId: string,
-	maxBytes = MAX_DOWNLOAD_BYTES,
-	clock: Clock = systemClock,
-): Promise<Downloads> {
-	const downloads: Downloads = [];
-	// One after the other: the tasks of a batch are already parallel.
-	for (const [index, url] of urls.entries()) {
-		downloads.push(
-			await downloadOne(
-				context,
-				url,
-				urls.length === 1 ? taskId : `${taskId}_${index}`,
-				maxBytes,
-				clock,
-			),
-		);
-	}
-	return downloads;
-}
+export class Downloader {
+	/** When the first try failed after which none has brought a file; milliseconds of the clock. */
+	private failingSince: number | undefined;
 
-async function downloadOne(
-	context: IExecuteFunctions,
-	url: string,
-	fallbackName: string,
-	maxBytes: number,
-	clock: Clock,
-): Promise<IBinaryData> {
-	const { statusCode, headers, body } = await open(context, url);
-	const refuse = (what: string, next: string): never => {
-		body.destroy();
-		throw new ItemError(`${what}: ${url}`, { description: next });
-	};
-	if (statusCode < 200 || statusCode >= 300) {
-		refuse(
-			`The result could not be downloaded (HTTP ${statusCode})`,
-			'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.',
-		);
-	}
-	const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-	if (type === 'text/html') {
-		refuse(
-			'The result host answered with a web page instead of media',
-			'Open the URL in a browser to see what it says. The task is done and its result URLs are in the output.',
-		);
-	}
-	const tooLarge = `The result is larger than ${Math.floor(maxBytes / 1024 ** 2)} MiB`;
-	const tooLargeNext = "Switch off 'Download Results' and use the result URLs.";
-	if (Number(headers['content-length']) > maxBytes) refuse(tooLarge, tooLargeNext);
+	/**
+	 * @param tryMs how long one file is tried, and how long the run goes on while no file comes at all, milliseconds
+	 * @param maxBytes the largest result that is taken
+	 */
+	constructor(
+		private readonly context: IExecuteFunctions,
+		private readonly clock: Clock = systemClock,
+		private readonly tryMs = TRY_MS,
+		private readonly maxBytes = MAX_DOWNLOAD_BYTES,
+	) {}
 
-	const { name, mimeType } = describeFile(url, type, fallbackName);
-	let bytes = 0;
-	const counted = body.map((chunk) => {
-		bytes += chunk.length;
-		if (bytes > maxBytes) throw new ItemError(tooLarge);
-		return chunk;
-	});
-	const storing = attempt(
-		async () => await context.helpers.prepareBinaryData(counted, name, mimeType),
-	);
-	const progress = () => (body.readableEnded ? undefined : bytes);
-	const stored = await unlessStill(storing, progress, HOST_TIMEOUT_MS, clock);
-	if (bytes > maxBytes) return refuse(tooLarge, tooLargeNext);
-	if (stored === undefined || 'error' in stored) {
-		if (stored && (counted.readableEnded || isStorageFull(stored.error))) {
-			return refuse(
+	/**
+	 * @param urls the result URLs
+	 * @param taskId names the files whose URL does not
+	 * @param deadline from then on nothing is tried again, milliseconds of the clock
+	 * @throws ItemError where a host is down, stands still, answers with something else, or a result is too large
+	 * @throws Stopped where the execution was stopped
+	 */
+	async download(urls: readonly string[], taskId: string, deadline = Infinity): Promise<Downloads> {
+		const downloads: Downloads = [];
+		// One after the other: the tasks of a batch are already parallel.
+		for (const [index, url] of urls.entries()) {
+			const name = urls.length === 1 ? taskId : `${taskId}_${index}`;
+			downloads.push(await this.untilItComes(url, name, deadline));
+		}
+		return downloads;
+	}
+
+	private async untilItComes(url: string, name: string, deadline: number): Promise<IBinaryData> {
+		const { clock, tryMs } = this;
+		const giveUpAt = Math.min(deadline, clock.now() + tryMs);
+		const signal = this.context.getExecutionCancelSignal();
+		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+			const tried = await attempt(async () => await this.tryOnce(url, name));
+			if (signal?.aborted) throw new Stopped();
+			if ('error' in tried) throw tried.error;
+			if ('file' in tried.value) {
+				this.failingSince = undefined;
+				return tried.value.file;
+			}
+			const now = clock.now();
+			this.failingSince ??= now;
+			const next = now + Math.max(pauseMs, tried.value.retryAfterMs ?? 0);
+			if (next > Math.min(giveUpAt, this.failingSince + tryMs)) throw tried.value.trouble;
+			await sleepUntil(next, clock, signal);
+		}
+	}
+
+	private async tryOnce(url: string, fallbackName: string): Promise<Try> {
+		const opened = await open(this.context, url);
+		if ('trouble' in opened) return opened;
+		const { statusCode, headers, body } = opened;
+		const because = (what: string, next: string): ItemError => {
+			body.destroy();
+			return new ItemError(`${what}: ${url}`, { description: next });
+		};
+		if (statusCode < 200 || statusCode >= 300) {
+			const trouble = because(
+				`The result could not be downloaded (HTTP ${statusCode})`,
+				'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.',
+			);
+			if (!PASSING.includes(statusCode)) throw trouble;
+			return { trouble, retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()) };
+		}
+		const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+		if (type === 'text/html') {
+			throw because(
+				'The result host answered with a web page instead of media',
+				'Open the URL in a browser to see what it says. The task is done and its result URLs are in the output.',
+			);
+		}
+		const { maxBytes } = this;
+		const tooLarge = () =>
+			because(
+				`The result is larger than ${Math.floor(maxBytes / 1024 ** 2)} MiB`,
+				"Switch off 'Download Results' and use the result URLs.",
+			);
+		if (Number(headers['content-length']) > maxBytes) throw tooLarge();
+
+		const { name, mimeType } = describeFile(url, type, fallbackName);
+		let bytes = 0;
+		const counted = body.map((chunk) => {
+			bytes += chunk.length;
+			if (bytes > maxBytes) throw new ItemError('The result is too large');
+			return chunk;
+		});
+		const storing = attempt(
+			async () => await this.context.helpers.prepareBinaryData(counted, name, mimeType),
+		);
+		const progress = () => (body.readableEnded ? undefined : bytes);
+		const stored = await unlessStill(storing, progress, HOST_TIMEOUT_MS, this.clock);
+		if (bytes > maxBytes) throw tooLarge();
+		if (stored && 'error' in stored && (counted.readableEnded || isStorageFull(stored.error))) {
+			throw because(
 				`n8n could not keep the result of ${Math.ceil(bytes / 1024 ** 2)} MiB`,
 				explainStorage(stored.error),
 			);
 		}
-		return refuse(
-			`The download broke off after ${bytes} bytes`,
-			'The task is done and paid for: fetch it again with the operation Task → Get.',
-		);
+		if (stored === undefined || 'error' in stored) {
+			const next = 'The task is done and paid for: fetch it again with the operation Task → Get.';
+			return { trouble: because(`The download broke off after ${bytes} bytes`, next) };
+		}
+		if (bytes === 0) {
+			throw because(
+				'The result is empty',
+				'Read the task again later with the operation Task → Get.',
+			);
+		}
+		return { file: stored.value };
 	}
-	if (bytes === 0) {
-		refuse('The result is empty', 'Read the task again later with the operation Task → Get.');
-	}
-	return stored.value;
 }
 
 /** n8n's setting for how large a file in its database may be: 512 MiB unless set otherwise, 1024 at most. */
@@ -161,8 +191,15 @@ function explainStorage(error: unknown): string {
 	return `${next} The task is done and paid for, and its result URLs are in the output.`;
 }
 
-/** Opens a result's stream. Redirects are followed: they carry no key either. */
-async function open(context: IExecuteFunctions, url: string): Promise<StreamResponse> {
+/**
+ * Opens a result's stream. Redirects are followed: they carry no key either.
+ *
+ * @throws ItemError, UserError where no other try can bring the file
+ */
+async function open(
+	context: IExecuteFunctions,
+	url: string,
+): Promise<StreamResponse | { trouble: ItemError }> {
 	const response = await attempt(
 		async () =>
 			(await context.helpers.httpRequest({
@@ -181,41 +218,10 @@ async function open(context: IExecuteFunctions, url: string): Promise<StreamResp
 		`n8n does not let this node fetch the result: ${url}`,
 	);
 	if (forbidden !== undefined) throw forbidden;
-	throw new ItemError(`The host of the result cannot be reached: ${url}`, {
+	const trouble = new ItemError(`The host of the result cannot be reached: ${url}`, {
 		description:
 			'The task is done and its result URLs are in the output. Download them later, or read the task again with the operation Task → Get.',
 	});
-}
-
-/**
- * Names and types a file: by the response, then by the URL.
- *
- * @param type the media type that the host named, lower case, without parameters
- */
-function describeFile(url: string, type: string, fallbackName: string) {
-	const named = clean(lastSegment(url));
-	const ending = /\.([a-z0-9]{2,5})$/i.exec(named)?.[1]?.toLowerCase();
-	const typeOfEnding = Object.keys(ENDINGS).find((mime) => ENDINGS[mime] === ending);
-	const mimeType = UNTYPED.has(type) ? (typeOfEnding ?? 'application/octet-stream') : type;
-	const stem = ending === undefined ? named : named.slice(0, -ending.length - 1);
-	const shownEnding = ending ?? ENDINGS[mimeType];
-	const name = NOT_TELLING.test(stem) ? clean(fallbackName) : stem;
-	return { name: shownEnding === undefined ? name : `${name}.${shownEnding}`, mimeType };
-}
-
-/** The last part of a URL's path. */
-function lastSegment(url: string): string {
-	try {
-		return decodeURIComponent(new URL(url).pathname.split('/').pop() ?? '');
-	} catch {
-		return '';
-	}
-}
-
-/** A file name without what a file system could take amiss. */
-function clean(name: string): string {
-	return name
-		.replace(/[\p{Cc}"*/:<>?\\|]/gu, '_')
-		.replace(/^\.+/, '')
-		.slice(-120);
+	if (!URL.canParse(url) || !new URL(url).protocol.startsWith('http')) throw trouble;
+	return { trouble };
 }

@@ -45,13 +45,13 @@ function isSuccess(result: ItemResult | undefined): boolean {
 }
 
 /**
- * The description of the error that stops the node: what is paid for and how to get it without paying again, then
- * what failed, and what to change.
+ * The description of the error that stops the node: which item it was, then what to do, then what is paid for and how to
+ * get it without paying again.
  *
  * @param paid the tasks that were created, as `CreatedTaskList` describes them
  */
 export function describeStop(error: ItemError, paid: string | undefined): string | undefined {
-	const parts = [paid, quotePrompt(error), error.description];
+	const parts = [quotePrompt(error), error.description, paid];
 	return parts.filter(Boolean).join('\n\n') || undefined;
 }
 

@@ -16,7 +16,7 @@ export interface Batch {
 }
 
 /**
- * What a higher *Max Tasks in Flight* would have brought a batch of which nothing was refused.
+ * What a higher *Max Tasks at the Same Time* would have brought a batch of which nothing was refused.
  *
  * @returns the value to try, and how long the batch would have taken with it at best, in milliseconds; undefined where
  *   it is not worth a word

@@ -2,7 +2,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { SucceededTask, TaskRecord } from '../service/taskRecord';
 import { cutDataUris } from '../shared/dataUri';
-import { recordLast } from '../shared/outputJson';
+import { inTableOrder } from '../shared/outputJson';
 import type { Downloads } from './download';
 import type { OutputOptions } from './outputOptions';
 
@@ -38,7 +38,7 @@ export function taskItems(
 	downloads: Downloads | undefined,
 	pairedItem: INodeExecutionData['pairedItem'],
 ): INodeExecutionData[] {
-	const fields = recordLast(json);
+	const fields = inTableOrder(json);
 	const paired = pairedItem === undefined ? {} : { pairedItem };
 	const urls = resultUrls(task);
 	if (!split || urls.length === 0) {
@@ -55,7 +55,7 @@ export function taskItems(
 	return urls.map((resultUrl, resultIndex) => {
 		const data = downloads?.[resultIndex];
 		return {
-			json: recordLast({ ...fields, resultUrl, resultIndex }),
+			json: inTableOrder({ ...fields, resultUrl, resultIndex }),
 			...(data && { binary: { [binaryField]: data } }),
 			...paired,
 		};

@@ -16,7 +16,9 @@ export interface Unfinished {
 	/** The last record read, if any read brought one. */
 	last: TaskRecord | undefined;
 	/** What the last read failed with, if it did. */
-	lastError: ServiceError | undefined;
+	lastError?: ServiceError | undefined;
+	/** Whether the wait goes on suspended; otherwise its time was up. */
+	isHandedOver?: boolean;
 }
 
 /** How the message begins of a create that may have made a task, of which no id is known. */
@@ -48,6 +50,17 @@ export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: str
 	});
 }
 
+/**
+ * What is said of creating anew where the last task of an item has failed.
+ *
+ * @param count how many tasks of the item have failed
+ */
+export function failedInAll(count: number): string {
+	return count > 1
+		? `${count} tasks of this item have failed.`
+		: "If it fails by chance, the option 'Retry Failed Tasks' creates it anew.";
+}
+
 /** What ended the reads of a task before it was finished. */
 export function explainRead(error: unknown, taskId: string, known: IDataObject): unknown {
 	return error instanceof ServiceError ? ofTask(error, taskId, known) : error;
@@ -69,7 +82,7 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): unkn
 export function timedOut(
 	taskId: string,
 	timeoutMs: number,
-	{ last, lastError }: Unfinished,
+	{ last, lastError }: Pick<Unfinished, 'last' | 'lastError'>,
 	known: IDataObject,
 ): ItemError {
 	const state = typeof last?.record.state === 'string' ? last.record.state : 'not read';

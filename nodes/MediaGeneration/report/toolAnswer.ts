@@ -31,6 +31,9 @@ const CHARGED =
 const MAY_EXIST =
 	'The task may exist and may be paid for once. Do not order it again: tell the user to look at the tasks or the credits of the account first.';
 
+const DRY_RUN =
+	'Nothing was ordered and nothing is paid for: this tool only says what a task would cost.';
+
 /** An item as an agent is to read it: the few fields that it can use, and what to do next. */
 export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutionData {
 	const answer: IDataObject = Object.fromEntries(
@@ -40,7 +43,14 @@ export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutio
 	return { ...item, json: next === undefined ? answer : { ...answer, next } };
 }
 
-function nextStep({ taskId, state, error, creditsConsumed }: IDataObject): string | undefined {
+function nextStep({
+	taskId,
+	state,
+	error,
+	creditsConsumed,
+	dryRun,
+}: IDataObject): string | undefined {
+	if (dryRun === true) return DRY_RUN;
 	if (taskId === undefined) return String(error).startsWith(NOT_KNOWN) ? MAY_EXIST : undefined;
 	if (state === 'PENDING') return NOT_FINISHED;
 	if (state !== 'FAILURE') return undefined;

@@ -1,10 +1,10 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
+import { partOf, withInput } from '../report/includedInput';
 import { connect } from '../service/connect';
 import { balanceAt, findBalance } from '../service/credits';
 import { type Clock, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { recordLast } from '../shared/outputJson';
 import { isTool } from '../shared/tool';
 import { ItemParameters } from '../shared/parameters';
 import { Turns } from '../shared/turns';
@@ -24,6 +24,7 @@ export async function readCredits(
 	const turns = new Turns(clock, context.getExecutionCancelSignal());
 	let reading: Promise<unknown> | undefined;
 	const read = async () => await (await connect(context)).client.readCredits();
+	const node = context.getNode();
 	const output: INodeExecutionData[] = [];
 	for (const [itemIndex, input] of context.getInputData().entries()) {
 		await turns.next();
@@ -37,17 +38,11 @@ export async function readCredits(
 			item = { json: checkBalance(body, parameters), pairedItem };
 		} catch (error) {
 			const failed = ItemError.from(error);
-			const node = context.getNode();
 			if (!context.continueOnFail()) throw failed.toNodeError(node, itemIndex);
 			item = failed.toItem(node, pairedItem);
-			// n8n adds the fields of the input by itself there, to items that have nothing but the reason.
-			if (node.onError === 'continueErrorOutput') {
-				output.push(item);
-				continue;
-			}
 		}
 		if (isTool(context)) output.push({ ...item, json: toolAnswer(item.json) });
-		else output.push(includesInput ? withInput(item, input) : item);
+		else output.push(includesInput ? withInput(item, partOf(input), node.onError) : item);
 	}
 	return output;
 }
@@ -55,15 +50,6 @@ export async function readCredits(
 /** What an AI agent can use. */
 function toolAnswer({ record, ...answer }: IDataObject): IDataObject {
 	return answer.balance === null ? { ...answer, record } : answer;
-}
-
-/** The item with the fields and files of its input, so that the node can stand before a batch. */
-function withInput(item: INodeExecutionData, input: INodeExecutionData): INodeExecutionData {
-	return {
-		...item,
-		json: recordLast({ ...input.json, ...item.json }),
-		...(input.binary && { binary: input.binary }),
-	};
 }
 
 function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {

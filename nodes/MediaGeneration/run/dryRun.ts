@@ -4,8 +4,10 @@ import { echo } from '../create/requestInput';
 import { knownCostUsd } from '../plan/budget';
 import { type CreatePlan, createsIn, referenceOf } from '../plan/itemPlan';
 import type { RunPlan } from '../plan/planRun';
+import { toolAnswer } from '../report/toolAnswer';
 import { ItemError } from '../shared/itemError';
-import { count, showHints, warnOfSize } from './runHints';
+import { isTool } from '../shared/tool';
+import { count, priceNotKnown, showHints, showWarnings, warnOfSize } from './runHints';
 
 /**
  * What a run would send, after all the checks of a real one. Nothing is sent, and no file is read.
@@ -15,7 +17,7 @@ import { count, showHints, warnOfSize } from './runHints';
  */
 export function dryRun(
 	context: IExecuteFunctions,
-	{ items, inputOf }: RunPlan,
+	{ items, inputOf, warnings }: RunPlan,
 ): INodeExecutionData[] {
 	const node = context.getNode();
 	const refused = items.findIndex((item) => item instanceof ItemError);
@@ -23,12 +25,14 @@ export function dryRun(
 	if (error instanceof ItemError && !context.continueOnFail()) {
 		throw error.toNodeError(node, inputOf[refused]);
 	}
+	showWarnings(context, warnings);
 	showHints(context, costHint(createsIn(items)), warnOfSize(context, items));
-	return items.flatMap((item, slot): INodeExecutionData[] => {
+	const output = items.flatMap((item, slot): INodeExecutionData[] => {
 		const pairedItem = { item: inputOf[slot] ?? 0 };
 		if (item instanceof ItemError) return [item.toItem(node, pairedItem)];
 		return item.kind === 'create' ? [{ json: wouldSend(item), pairedItem }] : [];
 	});
+	return isTool(context) ? output.map(toolAnswer) : output;
 }
 
 function wouldSend(item: CreatePlan): INodeExecutionData['json'] {
@@ -44,18 +48,16 @@ function wouldSend(item: CreatePlan): INodeExecutionData['json'] {
 function costHint(creates: readonly CreatePlan[]): NodeExecutionHint {
 	const known = creates.filter(({ estimatedCostUsd }) => estimatedCostUsd !== undefined);
 	const unknown = creates.length - known.length;
-	const cost =
-		known.length === 0
-			? `The price of ${count(unknown, 'task')} is not known`
-			: `${count(known.length, 'task')} would cost ${knownCostUsd(known)} USD`;
-	const more =
-		known.length > 0 && unknown > 0
-			? `; the price of ${count(unknown, 'more task')} is not known`
-			: '';
 	const retries = creates.reduce((most, { retryFailed = 0 }) => Math.max(most, retryFailed), 0);
-	const anew =
-		retries > 0
-			? `; a failed task is free, and is created anew up to ${count(retries, 'time')}`
-			: '';
-	return { message: `${cost}${more}${anew}; nothing was sent`, location: 'outputPane' };
+	const sentences = [
+		'Nothing was sent.',
+		...(known.length > 0
+			? [`${count(known.length, 'task')} would cost ${knownCostUsd(known)} USD.`]
+			: []),
+		...(unknown > 0 ? [priceNotKnown(unknown)] : []),
+		...(retries > 0
+			? [`A failed task is free, and would be created again up to ${count(retries, 'time')}.`]
+			: []),
+	];
+	return { message: sentences.join(' '), location: 'outputPane' };
 }

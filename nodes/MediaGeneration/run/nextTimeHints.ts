@@ -37,7 +37,7 @@ export class BatchTimes {
 		const faster = fasterBatch({ taskMs, tookMs, maxInFlight });
 		if (faster === undefined) return undefined;
 		return {
-			message: `${taskMs.length} tasks took ${seconds(tookMs)}, ${maxInFlight} at a time, and the service refused none. With 'Max Tasks in Flight' at ${faster.maxInFlight} they would have taken about ${seconds(faster.wouldTakeMs)}.`,
+			message: `${taskMs.length} tasks took ${seconds(tookMs)}, ${maxInFlight} at a time, and the service refused none. With 'Max Tasks at the Same Time' at ${faster.maxInFlight} they would have taken about ${seconds(faster.wouldTakeMs)}.`,
 			location: 'outputPane',
 		};
 	}
@@ -57,7 +57,7 @@ export function seeHint(
 	if (!isThere) return undefined;
 	return {
 		message:
-			"To see these without paying again: Task → Get with 'Download Results', and the ids from 'taskId' as 'Task ID'.",
+			"Pin this output before you build the next steps; then nothing is ordered again. To see these results: Task → Get with 'Download Results', and 'taskId' as 'Task ID'.",
 		location: 'outputPane',
 	};
 }

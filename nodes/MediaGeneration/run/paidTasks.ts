@@ -11,13 +11,8 @@ export function createdTasks(journal: Journal): CreatedTaskList {
 }
 
 /** @returns every task that is paid for or may be; undefined where there is none */
-export function describePaid(created: CreatedTaskList, journal: Journal): string | undefined {
-	const items = journal.unanswered();
-	const unanswered =
-		items.length > 0 &&
-		`Sent, answer not known: item ${items.join(', ')}. Their tasks may exist and may be billed once.`;
-	return [created.describe(), unanswered].filter(Boolean).join(' ') || undefined;
-}
+export const describePaid = (created: CreatedTaskList, journal: Journal): string | undefined =>
+	created.describe(journal.unanswered());
 
 /** An item that cannot be planned this time names the task that an earlier try created for it. */
 export function withEarlierTask(error: ItemError, task: SentTask | undefined): ItemError {

@@ -27,5 +27,6 @@ export async function redeliverTask(
 	const headers = startAgain ? startAgainHeader(subject, startAgainRun(context)) : {};
 	const answer = await redeliver(context, task, address, headers);
 	if ('refusal' in answer) throw ItemError.from(answer.refusal, taskJson(task));
-	return { delivered: true, ...answer };
+	const { delivery } = answer;
+	return { delivered: true, ...(delivery && { delivery }) };
 }

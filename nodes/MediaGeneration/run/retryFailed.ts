@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import type { CreatePlan } from '../plan/itemPlan';
-import { failedTask } from '../report/outcome';
+import { failedInAll, failedTask } from '../report/outcome';
 import type { FailedTask } from '../service/taskRecord';
 import type { ItemError } from '../shared/itemError';
 
@@ -37,13 +37,7 @@ export interface Retry {
  */
 export function retryOf({ retryFailed = 0 }: CreatePlan, failed: Failure): Retry {
 	const { task, sent, count, createdAt, failedAt, deadline } = failed;
-	if (count > retryFailed) {
-		const why =
-			retryFailed > 0
-				? `${count} tasks of this item have failed.`
-				: "If it fails by chance, the option 'Retry Failed Tasks' creates it anew.";
-		throw failedTask(task, sent, why);
-	}
+	if (count > retryFailed) throw failedTask(task, sent, failedInAll(count));
 	checkFree(task, sent);
 	const at = failedAt + FIRST_PAUSE_MS * 2 ** (count - 1);
 	// What is given up half way is paid for, and not seen: another one gets as long as this one had.

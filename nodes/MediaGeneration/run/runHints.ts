@@ -26,24 +26,42 @@ export function summaryHint(
 	const late = ends.filter(({ isLate }) => isLate);
 	const created = ends.filter(({ isCreated }) => isCreated);
 	if (failed.length + late.length + created.length === 0) return undefined;
-	const noun = failed.every(({ hasTask }) => hasTask) ? 'task' : 'item';
-	const trouble = [
-		...(failed.length > 0 ? [`${failed.length} of ${count(items.length, noun)} failed`] : []),
-		...(late.length > 0 ? [`${count(late.length, 'task')} not finished in time`] : []),
+	const isTrouble = failed.length + late.length > 0;
+	const again = ends.reduce((sum, { failedBefore }) => sum + failedBefore, 0);
+	const sentences = [
+		...(isTrouble ? [] : [`${count(created.length, 'task')} created.`]),
+		...failures(items.length, failed),
+		...(late.length > 0 ? [`${count(late.length, 'task')} not finished in time.`] : []),
+		...(again > 0 ? [`${count(again, 'failed task')} created again, at no cost.`] : []),
+		...costOf(created),
+		...(failed.length > 0 && items.length > 1 ? [HOW_TO_GO_ON] : []),
 	];
-	const what = trouble.length > 0 ? trouble : [`${count(created.length, 'task')} created`];
-	const anew = ends.reduce((sum, { failedBefore }) => sum + failedBefore, 0);
-	const before = anew > 0 ? [`${count(anew, 'failed task')} created anew, at no cost`] : [];
-	const next =
-		failed.length > 0
-			? ". A failed item says why in 'error'. Run only those again: all others would be paid for twice."
-			: '';
 	return {
-		message: `${[...what, ...before, ...costOf(created)].join('; ')}${next}`,
-		type: trouble.length > 0 ? 'warning' : 'info',
+		message: sentences.join(' '),
+		type: isTrouble ? 'warning' : 'info',
 		location: 'outputPane',
 	};
 }
+
+const HOW_TO_GO_ON =
+	"Run only the failed items again: you would pay for the others twice. To collect failed items: Settings → On Error → 'Continue (using error output)'.";
+
+/** How many failed, and why the first of them did. */
+function failures(items: number, failed: readonly End[]): string[] {
+	const [first] = failed;
+	if (first === undefined) return [];
+	const noun = failed.every(({ hasTask }) => hasTask) ? 'task' : 'item';
+	const reason =
+		first.reason === undefined ? '' : `: ${first.reason.replace(/(?<![.\s])[.\s]+$/, '')}`;
+	return [`${failed.length} of ${count(items, noun)} failed${reason}.`];
+}
+
+/** n8n itself says "Waiting for input" of a suspended execution. */
+export const WAITING_HINT: NodeExecutionHint = {
+	message: 'n8n waits for the tasks and checks on them. You do not need to enter anything.',
+	type: 'info',
+	location: 'outputPane',
+};
 
 /**
  * Says where callbacks cannot arrive, and what comes in their place.
@@ -59,7 +77,7 @@ export function callbackHint(
 		.find((url) => url !== undefined && isOutOfReach(url, baseUrl));
 	if (address === undefined) return undefined;
 	return {
-		message: `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n looks for the results by itself, after a minute and then ever less often. For results at once, set n8n's environment variable WEBHOOK_URL to a public address, such as a tunnel's.`,
+		message: `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks for the results by itself, after one minute, then less and less often. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`,
 		type: 'info',
 		location: 'outputPane',
 	};
@@ -95,7 +113,7 @@ export function sizeWarning(
 	const size = Math.ceil(sentLength(first) / 2 ** 20);
 	const others = large.length > 1 ? ` (and ${count(large.length - 1, 'other item')})` : '';
 	return {
-		message: `The request of item ${first.itemIndex}${others} has about ${size} MiB, since a file grows by a third on its way. The service may refuse more than ${LARGE_BODY_BYTES / 2 ** 20} MiB: send smaller files, or the address of the file.`,
+		message: `The request of item ${first.itemIndex + 1}${others} has about ${size} MiB, since a file grows by a third on its way. The service may refuse more than ${LARGE_BODY_BYTES / 2 ** 20} MiB: send smaller files, or the address of the file.`,
 		type: 'warning',
 		location: 'outputPane',
 	};
@@ -109,6 +127,14 @@ export function warnOfSize(
 	const warning = sizeWarning(items);
 	if (warning) context.logger.warn(`${context.getNode().name}: ${warning.message}`);
 	return warning;
+}
+
+/** Says something in the log, and in the output panel of the run. */
+export function showWarnings(context: IExecuteFunctions, messages: readonly string[]): void {
+	for (const message of messages) {
+		context.logger.warn(`${context.getNode().name}: ${message}`);
+		showHints(context, { message, type: 'warning', location: 'outputPane' });
+	}
 }
 
 /** Shows hints in the output panel of the run. */
@@ -132,8 +158,10 @@ interface End {
 	failedBefore: number;
 	/** US dollars, where the price is known. */
 	costUsd: number | undefined;
-	/** What the service has billed, where it says so. */
+	/** What the service has charged, where it says so. */
 	credits: number | undefined;
+	/** Why it failed. */
+	reason: string | undefined;
 }
 
 function endOf(item: ItemPlan | ItemError, result: ItemResult | undefined): End {
@@ -149,7 +177,16 @@ function endOf(item: ItemPlan | ItemError, result: ItemResult | undefined): End 
 		failedBefore: Array.isArray(json.failedTaskIds) ? json.failedTaskIds.length : 0,
 		costUsd: isCreate ? item.estimatedCostUsd : undefined,
 		credits: typeof json.creditsConsumed === 'number' ? json.creditsConsumed : undefined,
+		reason: reasonOf(result),
 	};
+}
+
+const MAX_REASON = 160;
+
+function reasonOf(result: ItemResult | undefined): string | undefined {
+	const error = result instanceof ItemError ? result.message : result?.[0]?.json.error;
+	if (typeof error !== 'string') return undefined;
+	return error.length > MAX_REASON ? `${error.slice(0, MAX_REASON)}…` : error;
 }
 
 function costOf(created: readonly End[]): string[] {
@@ -158,19 +195,23 @@ function costOf(created: readonly End[]): string[] {
 	const unknown = created.length - known.length;
 	const total = roundUsd(known.reduce((sum, cost) => sum + cost, 0));
 	return [
-		...(known.length > 0 ? [`${total} USD estimated`] : []),
-		...(unknown > 0 ? [`the price of ${count(unknown, 'task')} is not known`] : []),
-		...billed(created),
+		...(known.length > 0 ? [`Estimated price: ${total} USD.`] : []),
+		...(unknown > 0 ? [priceNotKnown(unknown)] : []),
+		...charged(created),
 	];
 }
 
-/** What the service says that it has billed: at the end of a task, and of some services never. */
-function billed(created: readonly End[]): string[] {
+/** Says which field makes a price known. */
+export const priceNotKnown = (tasks: number): string =>
+	`The price of ${count(tasks, 'task')} is not known: enter it in 'Price per Task (USD)'.`;
+
+/** What the service says that it has charged: at the end of a task, and of some services never. */
+function charged(created: readonly End[]): string[] {
 	const credits = created.flatMap((end) => end.credits ?? []);
 	if (credits.length === 0) return [];
 	const total = roundUsd(credits.reduce((sum, amount) => sum + amount, 0));
 	const of = credits.length < created.length ? ` for ${count(credits.length, 'task')}` : '';
-	return [`${count(total, 'credit')} billed${of}`];
+	return [`The service charged ${count(total, 'credit')}${of}.`];
 }
 
 export const count = (number: number, noun: string) =>

@@ -1,11 +1,12 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { download } from '../report/download';
+import { Downloader, TRIGGER_TRY_MS } from '../report/download';
 import { taskItems, taskJson } from '../report/items';
 import { type OutputOptions, readOutputOptions } from '../report/outputOptions';
 import { ItemParameters } from '../shared/parameters';
 import { isRecord } from '../shared/json';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
+import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { mayStart } from '../callback/startedTasks';
 
@@ -36,18 +37,17 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	return output;
 }
 
-/** @param json.startAgain who asks to start although the task has started before: that is done once for each who asks */
+/** @param json as the gate admitted it */
 async function isToStart(
 	context: IExecuteFunctions,
 	taskId: string,
-	{ startAgain, callbackId }: IDataObject,
+	{ account, startAgain, callbackId }: IDataObject,
 ): Promise<boolean> {
-	const id = typeof callbackId === 'string' ? callbackId : undefined;
-	const isFirst = await mayStart(context, taskId, id);
+	const start = { account: String(account), taskId };
+	const isFirst = await mayStart(context, start, String(callbackId));
 	// By now there is a row either way, so that the task's callback, should it come at last, starts nothing.
 	if (typeof startAgain !== 'string') return isFirst;
-	// No task has this name: an id begins with no space.
-	return await mayStart(context, ` ${startAgain} ${taskId}`, id);
+	return await mayStart(context, { ...start, startAgain }, String(callbackId));
 }
 
 async function itemsOf(
@@ -61,7 +61,8 @@ async function itemsOf(
 		return taskItems(task, json, options, undefined, undefined);
 	}
 	try {
-		const downloads = await download(context, task.resultUrls, task.taskId);
+		const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
+		const downloads = await downloader.download(task.resultUrls, task.taskId);
 		return taskItems(task, json, options, downloads, undefined);
 	} catch (error) {
 		const failed = ItemError.from(error, json);

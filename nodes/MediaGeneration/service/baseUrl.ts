@@ -44,7 +44,7 @@ export function parseBaseUrl(value: unknown): string {
 			description: 'Remove everything from there on.',
 		});
 	}
-	const path = url.pathname.replace(/\/+$/, '');
+	const path = url.pathname.replace(/(?<!\/)\/+$/, '');
 	const endpoint = /\/api\/(generate|credits)$/.exec(path);
 	if (endpoint) {
 		throw new UserError(`${FIELD} ends in '${endpoint[0]}'`, {

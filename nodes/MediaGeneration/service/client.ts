@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { cutDataUris } from '../shared/dataUri';
-import { isRecord } from '../shared/json';
+import { isRecord, parsedJson } from '../shared/json';
 import { CallbackTokens } from './redactTokens';
 import { retryAfterMs } from './retryAfter';
 import { ServiceError } from './serviceError';
@@ -150,11 +150,9 @@ export class ServiceClient {
 	}
 
 	private parseJson(response: HttpResponse): unknown {
-		try {
-			return JSON.parse(response.body) as unknown;
-		} catch {
-			throw this.unexpected('The service answered with something that is not JSON', response);
-		}
+		const parsed = parsedJson(response.body);
+		if (parsed !== undefined) return parsed;
+		throw this.unexpected('The service answered with something that is not JSON', response);
 	}
 
 	private unexpected(message: string, response: HttpResponse, longest = 120): ServiceError {
@@ -178,15 +176,6 @@ export class ServiceClient {
 			retryAfterMs: retryAfterMs(response.headers['retry-after'], Date.now()),
 			isForeign,
 		});
-	}
-}
-
-/** @returns undefined where the text is no JSON */
-function parsedJson(text: string): unknown {
-	try {
-		return JSON.parse(text) as unknown;
-	} catch {
-		return undefined;
 	}
 }
 

@@ -55,7 +55,7 @@ export function explainStatus(statusCode: number, taskId: string | undefined): E
 			return {
 				kind: 'tooManyRequests',
 				what: 'The account has too many tasks or requests under way (HTTP 429)',
-				next: "Lower 'Max Tasks in Flight' in the options, or wait until other tasks of the account are finished.",
+				next: "Lower 'Max Tasks at the Same Time' in the options, or wait until other tasks of the account are finished.",
 			};
 		default:
 			return {

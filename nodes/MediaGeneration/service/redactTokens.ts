@@ -1,36 +1,32 @@
 /** The query parameters with which a callback proves itself: this package's token, and n8n's signature. */
 const PARAMETERS = ['token', 'signature'];
 
-/** An HMAC, as both are. */
-const HEX = '[0-9a-f]{64}';
-
-/** Where n8n serves webhooks, unless it is set up otherwise; and how the addresses of this package's nodes end. */
-const OURS = ['/webhook/', '/webhook-test/', '/webhook-waiting/', '/callback?'];
-
-const SECRET = new RegExp(`((?:${PARAMETERS.join('|')})(?:=|\\\\+u003d|%(?:25)?3D))${HEX}`, 'gi');
+/** A token or a signature, 64 hex digits each, or n8n's token for a file, behind the name of its parameter. */
+const SECRET =
+	/((?:token|signature)(?:=|\\+u003d|%(?:25)?3D))(?:[0-9a-f]{64}|eyJ[\w-]+\.[\w-]+\.[\w-]+)/gi;
 
 /** With the encoded sign that may stand before it, whose digits could be taken for its own. */
-const ANY_HEX = new RegExp(`(%(?:25)?[0-9a-f]{2})?(${HEX})`, 'gi');
-
-const plain = (path: string) => path.replace('?', '\\?').replaceAll('/', '\\\\*/');
-const encoded = (path: string) => encodeURIComponent(path);
-
-/** Our addresses in a JSON text: as they are, also with escapes, or encoded within another, once or twice. */
-const ADDRESSES = [
-	// Each up to where its text ends, or another address begins.
-	address(plain, String.raw`(?!:\\*/\\*/)(?:[^\s"'<>\x60\\]|\\+(?:/|u00[0-9a-f]{2}))`),
-	address(encoded, String.raw`(?!%3A%2F%2F)[\w.~%!*()+-]`),
-	address((path) => encoded(encoded(path)), String.raw`(?!%253A%252F%252F)[\w.~%!*()+-]`),
-];
-
-function address(write: (path: string) => string, sign: string): RegExp {
-	return new RegExp(`(?:${OURS.map(write).join('|')})(?:${sign})*`, 'gi');
-}
+const ANY_HEX = /(%(?:25)?[0-9a-f]{2})?([0-9a-f]{64})/gi;
 
 /**
- * Takes the tokens of callback addresses out of what the service says. A service may repeat the address that it was
- * given, and whoever reads it there could call back. Other addresses keep their tokens: a result without its
- * signature cannot be fetched.
+ * Our addresses in a JSON text, each up to where its text ends, or another address begins: as they are, also with
+ * escapes, or encoded within another address, once or twice. An address is ours that has the path of n8n's webhooks or
+ * files, or that ends as the addresses of this package do.
+ *
+ * Each begins with a sign and not with a run of signs, so that the time grows with the length of the text, whatever the
+ * text is: the service repeats what anybody wrote into a prompt. Each has an end, because a search without an end takes
+ * more memory than JavaScript gives it. An address with the longest reference, encoded twice, has half that length.
+ */
+const ADDRESSES = [
+	/\/(?:webhook(?:-test|-waiting)?\\*\/|callback\?|binary-data\\*\/signed\?)(?:(?!:\\*\/\\*\/)(?:[^\s"'<>`\\]|\\+(?:\/|u00[0-9a-f]{2}))){0,16384}/gi,
+	/%2F(?:webhook(?:-test|-waiting)?%2F|callback%3F|binary-data%2Fsigned%3F)(?:(?!%3A%2F%2F)[\w.~%!*()+-]){0,16384}/gi,
+	/%252F(?:webhook(?:-test|-waiting)?%252F|callback%253F|binary-data%252Fsigned%253F)(?:(?!%253A%252F%252F)[\w.~%!*()+-]){0,16384}/gi,
+];
+
+/**
+ * Takes the tokens of callback addresses and of links to files out of what the service says. A service may repeat the
+ * address that it was given, and whoever reads it there could call back, or open the file. Other addresses keep their
+ * tokens: a result without its signature cannot be fetched.
  */
 export class CallbackTokens {
 	/** Those that were given out: they are found wherever they stand. */

@@ -1,7 +1,7 @@
 import type { IDataObject, INode, INodeExecutionData, JsonObject } from 'n8n-workflow';
 import { NodeApiError, NodeOperationError } from 'n8n-workflow';
 
-import { recordLast } from './outputJson';
+import { inTableOrder } from './outputJson';
 
 interface ItemErrorDetails {
 	/** The next step for the user. */
@@ -11,6 +11,10 @@ interface ItemErrorDetails {
 	/** What is known of the item's task: it goes out with the item under *On Error: Continue*. */
 	task?: IDataObject;
 }
+
+/** What an error says, whatever was thrown. */
+export const messageOf = (error: unknown): string =>
+	error instanceof Error ? error.message : String(error);
 
 /** What went wrong with one item: `message` says what happened, `description` what to do. */
 export class ItemError extends Error {
@@ -33,9 +37,11 @@ export class ItemError extends Error {
 	 */
 	static from(error: unknown, task: IDataObject = {}): ItemError {
 		if (error instanceof ItemError) {
-			return new ItemError(error.message, { ...error, task: { ...task, ...error.task } });
+			// What the error knows itself comes first, and wins.
+			const known = { ...error.task, ...task, ...error.task };
+			return new ItemError(error.message, { ...error, task: known });
 		}
-		const message = error instanceof Error ? error.message : String(error);
+		const message = messageOf(error);
 		const field = (name: string): unknown =>
 			error instanceof Error && name in error ? (error as unknown as IDataObject)[name] : undefined;
 		const description = field('description');
@@ -57,7 +63,7 @@ export class ItemError extends Error {
 		const { message: error, task } = this;
 		const paired = pairedItem !== undefined && { pairedItem };
 		if (node.onError !== 'continueErrorOutput')
-			return { json: recordLast({ ...task, error }), ...paired };
+			return { json: inTableOrder({ ...task, error }), ...paired };
 		const isKnown = Object.keys(task).length > 0;
 		const item: INodeExecutionData = {
 			json: { error, ...(isKnown && { details: task }) },

@@ -32,6 +32,6 @@ export function forbiddenAddress(error: unknown, message: string): UserError | u
 	});
 	if (host === undefined) return undefined;
 	return new UserError(message, {
-		description: `Its protection against requests to private addresses refused '${host}'. On every process of n8n, add the name to N8N_SSRF_ALLOWED_HOSTNAMES, or the address to N8N_SSRF_ALLOWED_IP_RANGES (such as 127.0.0.1/32).`,
+		description: `Its protection against requests to private addresses refused '${host}'. On every process of n8n, add the name to N8N_SSRF_ALLOWED_HOSTNAMES, or the address with /32 to N8N_SSRF_ALLOWED_IP_RANGES.`,
 	});
 }

@@ -3,6 +3,7 @@ import { ServiceError } from '../service/serviceError';
 import type { Unfinished } from '../report/outcome';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { type Clock, sleepUntil } from '../shared/clock';
+import type { Hold } from './hold';
 
 /** Longest pause between two reads while the service is in trouble. */
 const MAX_BACK_OFF_MS = 30_000;
@@ -28,6 +29,10 @@ export interface WaitOptions {
 	isOwn: boolean;
 	/** Asked before each read: whether nobody needs the answer any more. */
 	isAbandoned?: () => boolean;
+	/** Says when the unfinished task is handed over: after a read as a rule. */
+	hold: Pick<Hold, 'isOver' | 'sleepUntil'>;
+	/** When a read that was not planned may be sent, milliseconds of the clock. */
+	nextSlot: () => number;
 }
 
 /**
@@ -37,23 +42,35 @@ export interface WaitOptions {
  * The last read is made at the deadline itself, and so there is one at least: a task that ended shortly before it is
  * not reported as unfinished.
  *
- * @returns the finished task, or what is known of it at the deadline
+ * @returns the finished task; or what is known of it at the deadline, or where it is handed over
  * @throws ServiceError where reading on is no use: the key was refused, there is no such task
  * @throws Stopped where the execution was stopped
  * @see specification, sections 4.2 and 8
  */
 export async function waitForTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
-	const { taskId, read, clock, deadline, pollIntervalMs, signal, isOwn } = options;
+	const { taskId, read, clock, deadline, pollIntervalMs, signal, isOwn, hold } = options;
 	let last: TaskRecord | undefined;
 	let lastError: ServiceError | undefined;
 	let due = options.firstReadAt;
 	let notBefore = -Infinity;
 	let failures = 0;
 	let unlucky = 0;
+	const unfinished = (isHandedOver = false): Unfinished => ({
+		state: 'PENDING',
+		last,
+		lastError,
+		isHandedOver,
+	});
+	const isHandedOver = () => hold.isOver && clock.now() < deadline;
 	for (;;) {
 		const readAt = due > deadline - MIN_INTERVAL_MS ? deadline : due;
-		await sleepUntil(readAt, clock, signal);
-		if (readAt < notBefore || options.isAbandoned?.()) return { state: 'PENDING', last, lastError };
+		await hold.sleepUntil(readAt, signal);
+		if (clock.now() < readAt) {
+			// What was read a moment ago needs no further read.
+			if (notBefore > clock.now()) return unfinished(true);
+			await sleepUntil(Math.min(readAt, options.nextSlot()), clock, signal);
+		}
+		if (readAt < notBefore || options.isAbandoned?.()) return unfinished();
 		const answer = await attempt(async () => await read(taskId));
 		notBefore = clock.now() + MIN_INTERVAL_MS;
 		if ('value' in answer) {
@@ -63,6 +80,7 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 			failures = 0;
 			unlucky = 0;
 			due = clock.now() + pollIntervalMs;
+			if (isHandedOver()) return unfinished(true);
 			continue;
 		}
 		const { error } = answer;
@@ -74,6 +92,7 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 		notBefore = Math.max(notBefore, clock.now() + (error.retryAfterMs ?? 0));
 		const backOff = Math.min(pollIntervalMs * 2 ** failures++, MAX_BACK_OFF_MS);
 		due = Math.max(notBefore, clock.now() + backOff);
+		if (isHandedOver()) return unfinished(true);
 	}
 }
 

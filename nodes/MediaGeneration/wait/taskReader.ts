@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { download } from '../report/download';
+import { Downloader } from '../report/download';
 import { taskItems, taskJson } from '../report/items';
 import type { ServiceClient } from '../service/client';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
@@ -8,20 +8,31 @@ import { attempt } from '../shared/attempt';
 import { type Clock, sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreatedTaskList } from '../report/createdTaskList';
-import { explainRead, pendingJson, timedOut } from '../report/outcome';
+import { explainRead, pendingJson, timedOut, type Unfinished } from '../report/outcome';
 import type { ItemPlan } from '../plan/itemPlan';
+import type { Hold } from './hold';
 import { waitForTask } from './pollTask';
+import type { RequestSlots } from './requestSlots';
 
 /** The tasks of one run: reads them, waits for them, and turns them into output items. */
 export class TaskReader {
-	/** @param signal aborted when the execution is stopped */
+	private readonly downloader: Downloader;
+
+	/**
+	 * @param hold says when unfinished tasks are handed over
+	 * @param signal aborted when the execution is stopped
+	 */
 	constructor(
-		private readonly context: IExecuteFunctions,
+		context: IExecuteFunctions,
 		private readonly client: ServiceClient,
 		private readonly created: CreatedTaskList,
+		private readonly hold: Hold,
+		private readonly slots: RequestSlots,
 		private readonly clock: Clock,
 		private readonly signal: AbortSignal | undefined,
-	) {}
+	) {
+		this.downloader = new Downloader(context, clock);
+	}
 
 	/**
 	 * Reads a task once.
@@ -36,7 +47,7 @@ export class TaskReader {
 	}
 
 	/**
-	 * Reads a task until it is finished.
+	 * Reads a task until it is finished, or is handed over.
 	 *
 	 * @param sent the model and the input, where this run sent them
 	 * @param times.firstReadAt when to read first, milliseconds of the clock
@@ -51,7 +62,7 @@ export class TaskReader {
 		sent: IDataObject,
 		times: { deadline: number; firstReadAt: number },
 		isAbandoned?: () => boolean,
-	): Promise<FinishedTask> {
+	): Promise<FinishedTask | Unfinished> {
 		const known = pendingJson(taskId, sent);
 		const ended = await attempt(
 			async () =>
@@ -62,27 +73,38 @@ export class TaskReader {
 					pollIntervalMs: item.pollIntervalMs,
 					signal: this.signal,
 					isOwn: this.created.has(taskId),
+					hold: this.hold,
+					nextSlot: () => this.slots.requestSlot(),
 					...(isAbandoned && { isAbandoned }),
 					...times,
 				}),
 		);
 		if ('error' in ended) throw explainRead(ended.error, taskId, known);
 		const task = ended.value;
-		if (!('taskId' in task)) throw timedOut(taskId, item.timeoutMs, task, known);
+		if (!('taskId' in task)) {
+			if (task.isHandedOver) return task;
+			throw timedOut(taskId, item.timeoutMs, task, known);
+		}
 		this.created.note(taskId, task.state, task.creditsConsumed);
 		return task;
 	}
 
 	/**
 	 * @param json fields that the items have beside those of the task
+	 * @param deadline from then on no download is tried again, milliseconds of the clock
 	 * @throws ItemError where a result cannot be downloaded
 	 */
-	async output(item: ItemPlan, task: TaskRecord, json: IDataObject): Promise<INodeExecutionData[]> {
+	async output(
+		item: ItemPlan,
+		task: TaskRecord,
+		json: IDataObject,
+		deadline?: number,
+	): Promise<INodeExecutionData[]> {
 		const fields = { ...taskJson(task), ...json };
 		try {
 			const downloads =
 				item.output.download && task.state === 'SUCCESS'
-					? await download(this.context, task.resultUrls, task.taskId)
+					? await this.downloader.download(task.resultUrls, task.taskId, deadline)
 					: undefined;
 			return taskItems(task, fields, item.output, downloads, { item: item.itemIndex });
 		} catch (error) {

@@ -18,24 +18,18 @@ export interface BarChart {
 	bars: Bar[];
 	/** In the order of the bars, with the colour of each. */
 	whos: Array<{ name: string; colour: string }>;
-	/** `own`: each group has a unit of its own. Default: all groups on one scale. */
-	scale?: 'logarithmic' | 'own';
 }
 
 /** Groups of bars, one below the other, with its value behind each bar. */
-export function barChart(
-	{ title, subtitle, bars, whos, scale }: BarChart,
-	theme: Theme,
-): TopLevelSpec {
+export function barChart({ title, subtitle, bars, whos }: BarChart, theme: Theme): TopLevelSpec {
 	const names = whos.map(({ name }) => name);
-	const isLogarithmic = scale === 'logarithmic';
 	return {
 		...frameOf(title, subtitle, theme),
 		width: WIDTH,
-		data: { values: bars.map((bar) => ({ ...bar, base: isLogarithmic ? 1 : 0 })) },
+		data: { values: bars.map((bar) => ({ ...bar, base: 0 })) },
 		facet: facetOf(bars.map(({ group }) => group)),
 		spacing: 10,
-		resolve: { scale: { y: 'independent', ...(scale === 'own' && { x: 'independent' as const }) } },
+		resolve: { scale: { y: 'independent' } },
 		spec: {
 			width: WIDTH,
 			height: { step: 20 },
@@ -44,7 +38,7 @@ export function barChart(
 				x: {
 					field: 'value',
 					type: 'quantitative',
-					scale: isLogarithmic ? { type: 'log' as const, domainMin: 1 } : { zero: true },
+					scale: { zero: true },
 					axis: { title: null, labels: false, ticks: false, domain: false, grid: false },
 				},
 			},

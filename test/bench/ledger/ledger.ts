@@ -127,7 +127,7 @@ async function setUp(userFolder: string, env: Record<string, string>): Promise<s
 
 /** The statements of the guide: what is measured is what people run. */
 export function statementsFor(engine: Engine): { atOnce: string; cleanUp: string } {
-	const guide = readFileSync(join(__dirname, '../../../docs/callbacks.md'), 'utf8');
+	const guide = readFileSync(join(__dirname, '../../../docs/modes.md'), 'utf8');
 	const statement = (age: string) => {
 		const found = new RegExp(`DELETE FROM processed_data [^;]*${age}[^;]*;`).exec(guide)?.[0];
 		if (found === undefined) throw new Error(`The guide has no statement for ${engine}.`);

@@ -22,6 +22,7 @@ import {
 
 import { credentialsHelper } from '../../workflow/credentials';
 import { hostData } from '../../workflow/host';
+import type { HandOverTrouble } from '../history';
 import type { NodeSources } from './nodeSources';
 import { Process, type Role } from './process';
 import { ProcessedData } from './processedData';
@@ -124,6 +125,9 @@ export class N8n {
 	private readonly boots = new Map<string, number>();
 
 	private asked = 0;
+
+	/** Whether a run has begun to have itself suspended. */
+	private hasHandedOver = false;
 
 	/** How many requests to webhooks there have been. */
 	private received = 0;
@@ -519,8 +523,8 @@ export class N8n {
 			case SUB: {
 				const isOfSub = this.rows.get(parent ?? '')?.start === SUB;
 				return isOfSub
-					? `which looks for the tasks on behalf of execution ${parent}`
-					: `which waits on behalf of execution ${parent}, and has another one look`;
+					? `which checks the tasks on behalf of execution ${parent}`
+					: `which waits on behalf of execution ${parent}, and has another one check`;
 			}
 			default:
 				return 'which redelivers callbacks';
@@ -569,6 +573,7 @@ export class N8n {
 		const [node] = code?.nodes ?? [];
 		if (!code || !node) throw new UnexpectedError('No sub-workflow');
 		const { parentExecution } = options;
+		if (parentExecution?.shouldResume) this.handOver(parentExecution.executionId);
 		const data = createRunExecutionData({
 			executionData: {
 				nodeExecutionStack: [
@@ -600,6 +605,34 @@ export class N8n {
 			return { executionId: row.id, data: outputOfSub(run), waitTill: run.waitTill };
 		}
 		throw Object.assign(new Error(run.data.resultData.error?.message), run.data.resultData.error);
+	}
+
+	/** A run of the workflow begins to have itself suspended: what the history has for this moment happens. */
+	private handOver(parentId: string): void {
+		const { history, time } = this.world;
+		const row = this.rows.get(parentId);
+		if (row?.start !== 'Start' || this.hasHandedOver) return;
+		this.hasHandedOver = true;
+		for (const { afterMs, what } of history.handOvers) {
+			time.later(afterMs, () => {
+				if (!this.world.isTroubled) return;
+				this.world.note(`${what} while a run is suspended`);
+				this.inHandOver(what, row);
+			});
+		}
+	}
+
+	private inHandOver(what: HandOverTrouble, row: Row): void {
+		switch (what) {
+			case 'stop':
+				return this.stop((one) => one === row);
+			case 'kill':
+				return row.process?.die();
+			case 'tasks end':
+				return this.world.service.endAll();
+			default:
+				return this.world.setClock(what === 'clock set back' ? -3_600_000 : 3_600_000);
+		}
 	}
 
 	private newToken(): string {

@@ -22,6 +22,9 @@ export interface ServiceTask {
 	createdAt: number;
 	endsAt: number;
 	outcome: 'SUCCESS' | 'FAILURE';
+	/** How many results it has. */
+	results: number;
+	callback: CallbackTrouble | undefined;
 	webhookUrl: string | undefined;
 	input: unknown;
 	/** The activity that created it, e.g. `execution 3`. */
@@ -37,6 +40,8 @@ export interface Script {
 	durationMs: number;
 	fails: boolean;
 	callback: CallbackTrouble | undefined;
+	/** How many results it has; one where it is left out. */
+	results?: number;
 }
 
 /** A request as the service saw it. */
@@ -112,13 +117,15 @@ export class Service {
 	/** When the limits moved, or a refusal was made up. */
 	readonly limitChanges: number[] = [];
 
+	private readonly ended = new Set<string>();
+
 	/** When the latest of the tasks had ended whose callback was sent. */
 	private lastCalledBack = 0;
 
 	private readonly counts = { create: 0, read: 0, download: 0, callback: 0 };
 
-	/** What becomes of an item's task, where that is told and not left to the history. */
-	script: ((item: string) => Script) | undefined;
+	/** What becomes of an item's nth task, where that is told and not left to the history. */
+	script: ((item: string, attempt: number) => Script) | undefined;
 
 	private readonly history: History;
 
@@ -134,6 +141,15 @@ export class Service {
 
 	isFinished({ endsAt }: ServiceTask): boolean {
 		return this.world.time.now >= endsAt;
+	}
+
+	/** All tasks that are under way end in this moment. */
+	endAll(): void {
+		for (const task of this.tasks) {
+			if (this.isFinished(task)) continue;
+			task.endsAt = this.world.time.now;
+			this.end(task);
+		}
 	}
 
 	changeKey(): void {
@@ -292,7 +308,7 @@ export class Service {
 		seen: SeenRequest,
 	): Response {
 		if (kind === 'download') {
-			const body = Readable.from([Buffer.from('picture')]);
+			const body = Readable.from([Buffer.from(`picture at ${options.url}`)]);
 			return { statusCode: 200, headers: { 'content-type': 'image/png' }, body };
 		}
 		if (options.headers?.Authorization !== `Bearer ${this.key}`) {
@@ -316,7 +332,8 @@ export class Service {
 		const number = this.tasks.length;
 		const body = options.body as { input?: unknown; webhook_url?: string };
 		const { longestTaskMs, failing, hanging } = this.history.service;
-		const told = this.script?.(seen.item ?? '');
+		const item = seen.item ?? '';
+		const told = this.script?.(item, this.tasks.filter((task) => task.item === item).length + 1);
 		const isHanging = hanging.includes(number);
 		if (isHanging) this.world.note('task hangs');
 		const duration =
@@ -324,7 +341,9 @@ export class Service {
 			(isHanging ? NEVER_MS : random.between(200, longestTaskMs, 'duration', number));
 		const task: ServiceTask = {
 			id: `task-${number + 1}-${random.between(1000, 9999, 'id', number)}`,
-			item: seen.item ?? '',
+			item,
+			results: told?.results ?? 1,
+			callback: told?.callback,
 			createdAt: time.now,
 			endsAt: time.now + duration,
 			outcome: (told?.fails ?? failing.includes(number)) ? 'FAILURE' : 'SUCCESS',
@@ -341,12 +360,16 @@ export class Service {
 		}
 		seen.taskId = task.id;
 		this.world.trace(`service: makes ${task.id} for ${task.item} (${by})`);
-		time.later(duration, () => {
-			this.world.trace(`service: ${task.id} ends with ${task.outcome}`);
-			if (task.outcome === 'FAILURE') this.world.note('task failed');
-			this.callBack(task);
-		});
+		time.later(duration, () => this.end(task));
 		return json(200, { taskId: task.id, ...this.talk(task) });
+	}
+
+	private end(task: ServiceTask): void {
+		if (this.ended.has(task.id)) return;
+		this.ended.add(task.id);
+		this.world.trace(`service: ${task.id} ends with ${task.outcome}`);
+		if (task.outcome === 'FAILURE') this.world.note('task failed');
+		this.callBack(task);
 	}
 
 	private limitReached(): string | undefined {
@@ -370,7 +393,10 @@ export class Service {
 			taskId,
 			state,
 			...(state === 'SUCCESS' && {
-				resultUrls: [`${MEDIA_URL}/${taskId}.png`],
+				resultUrls: Array.from(
+					{ length: task.results },
+					(_, index) => `${MEDIA_URL}/${taskId}-${index}.png`,
+				),
 				creditsConsumed: 8,
 			}),
 			...(state === 'FAILURE' && { message: 'the model gave up', creditsConsumed: 0 }),
@@ -396,7 +422,7 @@ export class Service {
 		if (task.webhookUrl === undefined) return;
 		const nth = this.counts.callback++;
 		const what = this.script
-			? this.script(task.item).callback
+			? task.callback
 			: this.world.isTroubled
 				? this.history.callbacks.find((entry) => entry.nth === nth)?.what
 				: undefined;

@@ -56,6 +56,8 @@ export function nodesOf(history: History, events: TriggerEvents): INode[] {
 				options: {
 					pollInterval: media.pollIntervalSeconds,
 					timeout: media.timeoutSeconds,
+					suspendAfter: media.suspendAfter,
+					ifSomeFail: media.ifSomeFail,
 					maxInFlight: media.maxInFlight,
 					...(media.budgetItems > 0 && { maxCostUsd: media.budgetItems * PRICE_USD }),
 					...(media.isChanging && {
@@ -63,6 +65,7 @@ export function nodesOf(history: History, events: TriggerEvents): INode[] {
 					}),
 					...(media.downloads && { downloadResults: true }),
 					...(media.retryFailed > 0 && { retryFailed: media.retryFailed }),
+					...media.more,
 				},
 			},
 			{ credentials, onError: media.onError, ...retryOnFail(media.maxTries) },

@@ -32,6 +32,12 @@ export class World {
 
 	readonly logs: LogLine[] = [];
 
+	/** By how much the wall clock was set forward in all, milliseconds. */
+	setForwardMs = 0;
+
+	/** By how much it was set back in all, milliseconds. */
+	setBackMs = 0;
+
 	/** Tasks that had not started the workflow of the trigger by themselves when the user came to look. */
 	notMadeUpFor: string[] = [];
 
@@ -48,6 +54,15 @@ export class World {
 	/** Whether faults still happen. */
 	get isTroubled(): boolean {
 		return this.time.now <= TROUBLED_MS;
+	}
+
+	/** Somebody sets the wall clock. */
+	setClock(byMs: number): void {
+		this.note(`clock set ${byMs < 0 ? 'back' : 'forward'}`);
+		this.trace(`clock: is set by ${byMs / 1000} s`);
+		this.time.wallOffset += byMs;
+		if (byMs < 0) this.setBackMs -= byMs;
+		else this.setForwardMs += byMs;
 	}
 
 	/** Notes that a fault has happened. */

@@ -71,6 +71,15 @@ describe('the callback', () => {
 		);
 	});
 
+	it.each([
+		['a queue', 'OK'],
+		['a proxy', ''],
+		['another API', { ok: true }],
+	])('is taken by %s, and nobody knows what becomes of it', async (_what, answer) => {
+		trigger(200, answer);
+		expect(await send()).toEqual({ delivery: undefined });
+	});
+
 	it('carries no API key', async () => {
 		const received = trigger(200);
 		await send();
@@ -88,9 +97,6 @@ describe('the callback', () => {
 		[{ accepted: true, taskId: 'task-1' }, 'accepted'],
 		[{ accepted: false, reason: 'duplicate' }, 'duplicate'],
 		[{ accepted: false, reason: 'event not selected' }, 'notSelected'],
-		// Something that takes callbacks for the trigger, and says nothing of what becomes of them.
-		['', 'accepted'],
-		['OK', 'accepted'],
 	])('that is answered 200 and %j was delivered: %s', async (body, delivery) => {
 		trigger(200, body);
 		expect(await send()).toEqual({ delivery });

@@ -1,4 +1,8 @@
-import { mayStart } from '../../../nodes/MediaGeneration/callback/startedTasks';
+import { accountOf } from '../../../nodes/MediaGeneration/callback/account';
+import {
+	hasStarted,
+	mayStart as mayStartWith,
+} from '../../../nodes/MediaGeneration/callback/startedTasks';
 import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
 import type { ProcessedData } from '../../workflow/processedData';
 import { SECOND_ROW, useProcessedData } from '../../workflow/processedData';
@@ -13,6 +17,16 @@ const executionOf = (id: string) => {
 	context.getExecutionId = () => id;
 	return context;
 };
+
+const ACCOUNT = accountOf(credential.baseUrl, 'credential');
+
+/** Unless said otherwise the callback is another one for each execution. */
+const mayStart = async (
+	context: ReturnType<typeof contextOf>,
+	taskId: string,
+	callbackId = `callback of ${context.getExecutionId()}`,
+	account = ACCOUNT,
+) => await mayStartWith(context, { account, taskId }, callbackId);
 
 let store: ProcessedData;
 beforeAll(async () => {
@@ -36,7 +50,9 @@ it('of many who come at the same moment exactly one records it', async () => {
 it('each task has a row of its own, so that the table key decides', async () => {
 	const context = contextOf();
 	await Promise.all(['a', 'b', 'c'].map(async (task) => await mayStart(context, task)));
-	expect([...store.rows.values()].map(([first]) => first)).toEqual(['a', 'b', 'c']);
+	expect([...store.rows.values()].map(([first]) => first)).toEqual(
+		['a', 'b', 'c'].map((task) => JSON.stringify([ACCOUNT, task])),
+	);
 });
 
 it('each trigger node records for itself', async () => {
@@ -44,6 +60,50 @@ it('each trigger node records for itself', async () => {
 		await mayStart(contextOf('first'), 'task-1'),
 		await mayStart(contextOf('second'), 'task-1'),
 	]).toEqual([true, true]);
+});
+
+describe('the same task id of another account', () => {
+	const other = accountOf(credential.baseUrl, 'other credential');
+	const elsewhere = accountOf('https://other.example.com', 'credential');
+
+	it('starts, once for each account', async () => {
+		for (const account of [ACCOUNT, other, elsewhere]) {
+			expect(await mayStart(executionOf('1'), '17', 'a', account)).toBe(true);
+			expect(await mayStart(executionOf('2'), '17', 'b', account)).toBe(false);
+		}
+	});
+
+	it('is not taken for one that has started, where the ledger is asked', async () => {
+		await mayStart(contextOf(), '17');
+		const asked = async (account: string) =>
+			await hasStarted(contextOf('another node'), 'trigger', { account, taskId: '17' });
+		expect([await asked(ACCOUNT), await asked(other), await asked(elsewhere)]).toEqual([
+			true,
+			false,
+			false,
+		]);
+	});
+
+	it('has no other name because the API key was replaced', () => {
+		expect(ACCOUNT).toBe(accountOf(credential.baseUrl, 'credential'));
+		expect(ACCOUNT).toMatch(/^[0-9a-f]{32}$/);
+	});
+});
+
+describe('a request to start again', () => {
+	const again = async (id: string, startAgain: string, taskId = 'task-1') =>
+		await mayStartWith(executionOf(id), { account: ACCOUNT, taskId, startAgain }, `callback ${id}`);
+
+	it('starts once for each who asks, and is never taken for a task', async () => {
+		expect(await mayStart(executionOf('1'), 'task-1')).toBe(true);
+		expect([await again('2', 'a'), await again('3', 'a'), await again('4', 'b')]).toEqual([
+			true,
+			false,
+			true,
+		]);
+		expect(await mayStart(executionOf('5'), 'task-1","a')).toBe(true);
+		expect(await mayStart(executionOf('6'), ' a task-1')).toBe(true);
+	});
 });
 
 describe('the execution that recorded a task', () => {
@@ -145,11 +205,6 @@ describe('an execution that was killed and is retried from the list', () => {
 		store.answerIsLost = true;
 		await expect(mayStart(retry, 'task-1', 'callback 1')).rejects.toThrow('connection');
 		expect(await mayStart(retry, 'task-1', 'callback 1')).toBe(false);
-	});
-
-	it('goes on in any case where an older version of this package has begun it', async () => {
-		expect(await mayStart(executionOf('2'), 'task-1', 'callback 2')).toBe(true);
-		expect(await mayStart(retryOf('3'), 'task-1')).toBe(true);
 	});
 });
 

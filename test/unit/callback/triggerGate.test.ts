@@ -1,11 +1,12 @@
 import nock from '../../nock';
 
+import { accountOf } from '../../../nodes/MediaGeneration/callback/account';
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import {
 	START_AGAIN_HEADER,
 	startAgainHeader,
 } from '../../../nodes/MediaGeneration/callback/startAgain';
-import { API_KEY, TRIGGER_PATH } from '../../workflow/engine';
+import { API_KEY, executeContext, TRIGGER_PATH } from '../../workflow/engine';
 import { fakeTime, passTime, settle } from '../../workflow/time';
 import { type Arrived, type Callback, deliver as deliverTo, outcome, SERVICE } from './webhook';
 
@@ -25,6 +26,7 @@ const STARTS = {
 			creditsConsumed: 8,
 			record: RECORD,
 			callbackId: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
+			account: accountOf(SERVICE, 'credential'),
 		},
 	],
 };
@@ -593,5 +595,59 @@ describe('the credential', () => {
 			.get('/api/generate/task-1')
 			.reply(200, RECORD);
 		expect(await outcome(deliver({ apiKey: 'sk-live-new' }))).toEqual(STARTS);
+	});
+});
+
+describe('the same task id', () => {
+	it('of another account behind the same trigger starts the workflow, too', async () => {
+		const other = 'https://other.example.com';
+		service();
+		nock(other).get('/api/generate/task-1').reply(200, RECORD);
+		const first = deliver();
+		expect(await outcome(first)).toEqual(STARTS);
+		first.response.end(200);
+		// The trigger's credential was set to another service; it is looked up once a minute.
+		jest.advanceTimersByTime(61_000);
+		const second = deliver({ baseUrl: other });
+		expect(await outcome(second)).toMatchObject({
+			starts: [{ taskId: 'task-1', account: accountOf(other, 'credential') }],
+		});
+	});
+
+	it('is the same task after the API key was replaced', async () => {
+		service();
+		const first = deliver();
+		await outcome(first);
+		first.response.end(200);
+		expect(await outcome(deliver({ apiKey: 'sk-live-the-next' }))).toEqual(DUPLICATE);
+	});
+});
+
+describe("n8n's log", () => {
+	const info = () =>
+		jest.spyOn(
+			executeContext({ node: {}, credential: { baseUrl: SERVICE, apiKey: API_KEY } }).logger,
+			'info',
+		);
+
+	it('names each task that is admitted before n8n stores its execution, so that a kill loses no name', async () => {
+		service();
+		const logged = info();
+		const { result } = deliver();
+		await result;
+		expect(logged.mock.calls).toEqual([
+			[expect.stringContaining('task task-1 is to start the workflow')],
+		]);
+		logged.mockRestore();
+	});
+
+	it('names none that is answered, and none of a test event', async () => {
+		const logged = info();
+		service({ ...RECORD, state: 'PENDING' });
+		await deliver().result;
+		service();
+		await deliver({ mode: 'manual' }).result;
+		expect(logged.mock.calls).toEqual([]);
+		logged.mockRestore();
 	});
 });

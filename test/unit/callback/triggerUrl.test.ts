@@ -97,7 +97,7 @@ it.each([
 	expect(error).toMatchObject({
 		message: 'No active Media Generation Trigger was found in this workflow',
 		description: expect.stringContaining(
-			"Add one and publish the workflow, or paste the URL of a trigger into 'Callback URL'",
+			"Add a Media Generation Trigger and publish the workflow, or paste the URL of a trigger into 'Callback URL'",
 		),
 	});
 });

@@ -1,6 +1,6 @@
 import { UserError } from 'n8n-workflow';
 
-import { CreatePace } from '../../../nodes/MediaGeneration/create/limits/createPace';
+import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
@@ -30,8 +30,9 @@ const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 	itemIndex: 0,
 	pollIntervalMs: 2000,
 	timeoutMs: 10 * MINUTE,
+	patienceMs: 600_000,
 	output: { download: false, split: false, binaryField: 'data' },
-	completion: 'poll',
+	completion: 'wait',
 	model: 'vendor/model',
 	input: { prompt: 'A lighthouse' },
 	estimatedCostUsd: undefined,
@@ -56,8 +57,8 @@ function creating(...answers: Answer[]) {
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
 	const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
-	const pace = new CreatePace(10, 100, 2000, 0, () => 1);
-	const account = new CreateQueue(clock, pace, new RequestGap(clock), undefined);
+	const limits = new AccountLimits(() => 0.5);
+	const account = new CreateQueue(clock, limits, new RequestGap(clock), undefined, () => 1);
 	const failures: string[] = [];
 	const onFailure = () => failures.push('failed');
 	const creator = new TaskCreator(context, client, account, journal, onFailure, clock, stop.signal);
@@ -130,7 +131,7 @@ describe('a pause that the service asked for', () => {
 	const nextTry = async (seconds: number, timeoutMs: number) => {
 		jest.useFakeTimers({ now: Date.UTC(2026, 0, 1), doNotFake: ['setImmediate', 'nextTick'] });
 		const first = creating(asksForAMinute);
-		await errorOf(first, plan({ timeoutMs: 30_000 }));
+		await errorOf(first, plan({ patienceMs: 30_000 }));
 		jest.setSystemTime(Date.now() + seconds * 1000);
 		const second = creating(accepted);
 		const { client, account, journal, clock, onFailure } = second;
@@ -143,7 +144,9 @@ describe('a pause that the service asked for', () => {
 			clock,
 			undefined,
 		);
-		const created = await attempt(async () => await creator.create(plan({ timeoutMs })));
+		const created = await attempt(
+			async () => await creator.create(plan({ patienceMs: timeoutMs })),
+		);
 		return { ...second, created };
 	};
 

@@ -4,12 +4,14 @@ import { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
 import { API_KEY, executeContext } from '../../workflow/engine';
-import journal010 from './journal-0.1.0.json';
 
 type Context = ReturnType<typeof executeContext>;
 
-const contextOf = () =>
-	executeContext({ node: {}, credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY } });
+const contextOf = (type = 'mediaGeneration') =>
+	executeContext({
+		node: { type },
+		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
+	});
 
 /** The same node in another execution that began with what n8n stored of the first: *Retry* in the list. */
 function retried(context: Context, executionId = '2'): Context {
@@ -34,8 +36,9 @@ const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 	itemIndex: 0,
 	pollIntervalMs: 2000,
 	timeoutMs: 600_000,
+	patienceMs: 600_000,
 	output: { download: false, split: false, binaryField: 'data' },
-	completion: 'poll',
+	completion: 'wait',
 	model: 'vendor/model',
 	input: { prompt: 'A lighthouse' },
 	estimatedCostUsd: undefined,
@@ -207,7 +210,7 @@ describe('a retry from the list of executions', () => {
 		expect(new Journal(retried(context)).find(plan(change))).toMatchObject(task());
 	});
 
-	const completions = ['poll', 'suspend', 'trigger', 'return'] as const;
+	const completions = ['wait', 'trigger', 'return'] as const;
 	it.each(completions.flatMap((one) => completions.map((other) => [one, other] as const)))(
 		'takes a task for the same that was waited for by %s and is now by %s',
 		(first, second) => {
@@ -221,14 +224,24 @@ describe('a retry from the list of executions', () => {
 });
 
 describe("an agent's tool", () => {
-	it('is called many times in one run: only the same request is the same task', () => {
-		const context = contextOf();
-		context.isToolExecution = () => true;
-		new Journal(context).created(plan(), task());
-		const journal = new Journal(context);
-		expect(journal.find(plan())).toMatchObject(task());
-		expect(journal.find(plan({ input: { prompt: 'A harbour' } }))).toBeUndefined();
-	});
+	/** By the two ways on which n8n runs a tool: supplied to its caller, or as a node. */
+	const supplied = () => Object.assign(contextOf(), { isToolExecution: () => true });
+	const asNode = () => contextOf('mediaGenerationTool');
+
+	it.each([
+		['supplied', supplied],
+		['as a node', asNode],
+	])(
+		'that is run %s is called many times: only the same request is the same task',
+		(_way, make) => {
+			const context = make();
+			new Journal(context).created(plan(), task());
+			const journal = new Journal(context);
+			expect(journal.find(plan())).toMatchObject(task());
+			expect(journal.find(plan({ input: { prompt: 'A harbour' } }))).toBeUndefined();
+			expect(journal.taskOf(0)).toBeUndefined();
+		},
+	);
 });
 
 describe('the runs of a loop', () => {
@@ -266,40 +279,12 @@ describe('what n8n stores', () => {
 		journal.created(plan(), task());
 		journal.sending(plan({ itemIndex: 1 }));
 		journal.close();
-		expect(stored(context)).toEqual({ version: 2, runs: {} });
-	});
-
-	it('by version 0.1.0 is read for a retry from the list', () => {
-		const of010 = () => {
-			const context = contextOf();
-			Object.assign(context.getContext('node'), structuredClone(journal010));
-			return context;
-		};
-		const withPicture = { prompt: 'A lighthouse', image_url: file('one') };
-		const webhookUrl = 'https://n8n.example.com/webhook/x/callback?token=secret';
-		const trigger = plan({ itemIndex: 3, completion: 'trigger', webhookUrl });
-		const found = [
-			plan(),
-			plan({ input: { prompt: 'A harbour' } }),
-			plan({ input: { prompt: 'A third' } }),
-			plan({ itemIndex: 1 }),
-			plan({ itemIndex: 2, input: withPicture }),
-			trigger,
-		].map((item) => {
-			const entry = new Journal(of010()).find(item);
-			return typeof entry === 'object' ? entry.taskId : entry;
-		});
-		expect(found).toEqual(['task-1', 'task-2', undefined, 'sent', 'task-3', 'task-4']);
-		const context = of010();
-		const journal = new Journal(context);
-		expect(journal.taskIds()).toEqual(['task-1', 'task-2', 'task-3', 'task-4']);
-		expect(new Journal(inRun(context, 11)).taskIds()).toEqual(['task-5']);
-		expect(stored(context)).toMatchObject({ version: 2 });
+		expect(stored(context)).toEqual({ version: 1, runs: {} });
 	});
 
 	it('by a newer version is not touched, and the message says what to do', () => {
 		const context = contextOf();
-		const newer = { version: 3, tasks: ['task-1'] };
+		const newer = { version: 2, tasks: ['task-1'] };
 		context.getContext('node').createdTasks = newer;
 		expect(() => new Journal(context)).toThrow(
 			expect.objectContaining({
@@ -315,10 +300,10 @@ describe('what n8n stores', () => {
 		['x'],
 		[{ '0:0:abc': 7 }],
 		[{ '0:0:not-hex': 'sent' }],
-		[{ version: 2, runs: [] }],
-		[{ version: 2, runs: { 0: 'x' } }],
-		[{ version: 2, runs: { 0: { 1: [{ state: 'created' }] } } }],
-		[{ version: 2, runs: { 0: { 1: [{ digest: 'a', state: 'sent', taskId: 7 }] } } }],
+		[{}],
+		[{ runs: {} }],
+		[{ version: 2, runs: {} }],
+		[{ version: '1', runs: {} }],
 	])('that nobody can read (%j) is refused: it may name paid tasks', (odd) => {
 		const context = contextOf();
 		context.getContext('node').createdTasks = odd;
@@ -329,7 +314,7 @@ describe('what n8n stores', () => {
 	it('that nobody can read names the tasks that stand in it', () => {
 		const context = contextOf();
 		const runs = { 0: { 0: [{ taskId: 'task-1', state: 'finished' }] } };
-		context.getContext('node').createdTasks = { version: 3, runs };
+		context.getContext('node').createdTasks = { version: 2, runs };
 		expect(() => new Journal(context)).toThrow(
 			expect.objectContaining({ description: expect.stringContaining('task-1') as string }),
 		);

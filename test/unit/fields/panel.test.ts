@@ -40,15 +40,7 @@ function offered(parameters: INodeParameters): string[] {
 }
 
 it('the first view is short, whatever the options can do', () => {
-	expect(shown({})).toEqual([
-		'resource',
-		'operation',
-		'model',
-		'prompt',
-		'completion',
-		'completionNotice',
-		'options',
-	]);
+	expect(shown({})).toEqual(['resource', 'operation', 'model', 'prompt', 'completion', 'options']);
 	expect(description.credentials).toHaveLength(1);
 });
 
@@ -60,27 +52,55 @@ describe('the options', () => {
 
 	it('are offered where they do something, each once', () => {
 		const image = { resource: 'image', operation: 'generate' };
-		expect(offered({ ...image, completion: 'poll' })).toEqual([
+		expect(offered({ ...image, completion: 'wait' })).toEqual([
 			'Additional Fields',
 			'Additional Input',
+			'Check Interval (Minutes)',
 			'Download Results',
 			'Dry Run',
 			'Files',
 			'If Some Items Fail',
+			'Include Input',
 			'Max Cost (USD)',
-			'Max Tasks in Flight',
+			'Max Tasks at the Same Time',
 			'Poll Interval (Seconds)',
 			'Price per Task (USD)',
 			'Reference',
 			'Retry Failed Tasks',
+			'Send Files As',
 			'Split Results',
+			'Suspend After (Minutes)',
 			'Timeout (Seconds)',
 		]);
-		const ofSuspend = offered({ ...image, completion: 'suspend' });
-		expect(ofSuspend).toContain('Look Interval (Seconds)');
-		expect(ofSuspend).not.toContain('Retry Failed Tasks');
-		expect(ofSuspend).not.toContain('Split Results');
-		for (const completion of ['poll', 'suspend', 'trigger', 'return']) {
+		expect(offered({ resource: 'task', operation: 'wait' })).toEqual([
+			'Check Interval (Minutes)',
+			'Download Results',
+			'If Some Items Fail',
+			'Include Input',
+			'Max Tasks at the Same Time',
+			'Poll Interval (Seconds)',
+			'Split Results',
+			'Suspend After (Minutes)',
+			'Timeout (Seconds)',
+		]);
+		const ofTrigger = offered({ ...image, completion: 'trigger' });
+		expect(ofTrigger).toEqual(
+			expect.arrayContaining(['Check Interval (Minutes)', 'Timeout (Seconds)']),
+		);
+		for (const completion of ['trigger', 'return']) {
+			const labels = offered({ ...image, completion });
+			for (const label of [
+				'Suspend After (Minutes)',
+				'Max Tasks at the Same Time',
+				'Poll Interval (Seconds)',
+				'Retry Failed Tasks',
+				'Split Results',
+				'Download Results',
+			]) {
+				expect(labels).not.toContain(label);
+			}
+		}
+		for (const completion of ['wait', 'trigger', 'return']) {
 			for (const resource of ['image', 'video']) {
 				const labels = offered({ ...image, resource, completion });
 				expect(labels).toEqual([...new Set(labels)]);

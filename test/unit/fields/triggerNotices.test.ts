@@ -16,8 +16,8 @@ const shown = (events: string[]) => {
 };
 
 it.each([
-	[['SUCCESS'], [/^A task that failed starts nothing and leaves no trace/]],
-	[['FAILURE'], [/^A task that succeeded starts nothing and leaves no trace/]],
+	[['SUCCESS'], [/^Failed tasks do not start this workflow\. .* add 'Task Failed'/]],
+	[['FAILURE'], [/^Succeeded tasks do not start this workflow\. .* add 'Task Succeeded'/]],
 	[['SUCCESS', 'FAILURE'], []],
 	[['FAILURE', 'SUCCESS'], []],
 	[[], []],

@@ -62,12 +62,13 @@ describe('an image', () => {
 		expect(await itemOf({ parameters: { prompt: 'A lighthouse' } })).toEqual({
 			itemIndex: 0,
 			kind: 'create',
-			completion: 'poll',
+			completion: 'wait',
 			retryFailed: 0,
 			model: 'imagevendor/image-model-2-text-to-image',
 			input: { prompt: 'A lighthouse' },
 			pollIntervalMs: 2000,
-			timeoutMs: 600_000,
+			timeoutMs: 86_400_000,
+			patienceMs: 600_000,
 			output: { download: false, binaryField: 'data', split: false },
 			estimatedCostUsd: 0.08,
 		});
@@ -273,8 +274,8 @@ describe('what cannot be meant', () => {
 			"'Poll Interval' is 'often'",
 			/2 to 5/,
 		],
-		['a timeout of 0', image({ timeout: 0 }), "'Timeout' is '0'", /1 or more.*seconds/],
-		['a negative timeout', image({ timeout: -5 }), "'Timeout' is '-5'", /1 or more/],
+		['a negative timeout', image({ timeout: -5 }), "'Timeout' is '-5'", /0 or more.*seconds/],
+		['a timeout in words', image({ timeout: 'long' }), "'Timeout' is 'long'", /0 or more/],
 		['a negative duration', video({ durationSeconds: -1 }), "'Duration' is '-1'", /0 or more/],
 		[
 			'broken JSON',
@@ -408,7 +409,7 @@ describe('what cannot be meant', () => {
 		'%j tasks in flight are refused for the whole run',
 		async (maxInFlight) => {
 			await expect(planOf({ parameters: image({ maxInFlight }) })).rejects.toThrow(
-				`'Max Tasks in Flight' is '${maxInFlight}'`,
+				`'Max Tasks at the Same Time' is '${maxInFlight}'`,
 			);
 		},
 	);
@@ -506,9 +507,11 @@ describe('the budget', () => {
 	it('refuses a price that is not known, since the limit could not be kept', async () => {
 		const given = { parameters: video({}, { maxCostUsd: 5 }) };
 		expect(await caught(() => planOf(given))).toMatchObject({
-			message: expect.stringContaining('The price of item 0') as string,
+			message: expect.stringContaining(
+				"so 'Max Cost (USD)' of 5 cannot be kept (item 1)",
+			) as string,
 			description: expect.stringMatching(
-				/'Price per Task \(USD\)'.*'Duration'.*Items are counted from 0/,
+				/'Price per Task \(USD\)'.*'Duration'.*No task was created/,
 			) as string,
 		});
 	});
@@ -593,7 +596,7 @@ describe('the callback address', () => {
 		expect((await createOf({ ...given, parameters })).webhookUrl).toBe(signed);
 	});
 
-	it.each(['poll', 'return'])('is left out with the completion %s', async (other) => {
+	it.each(['wait', 'return'])('is left out with the completion %s', async (other) => {
 		const staticData = registered({ a: trigger() });
 		const plan = await createOf({ parameters: image({}, { completion: other }), staticData });
 		expect(plan).not.toHaveProperty('webhookUrl');
@@ -613,16 +616,19 @@ describe('the callback address', () => {
 });
 
 describe('a completion that this version does not know', () => {
-	it('is refused, and not taken for another', async () => {
-		const given = { parameters: image({}, { completion: 'later' }) };
-		const { message } = await caught(() => createOf(given));
-		expect(message).toContain("'Completion' is 'later'");
-	});
+	it.each(['later', 'poll', 'suspend'])(
+		'(%s) is refused, and not taken for another',
+		async (completion) => {
+			const given = { parameters: image({}, { completion }) };
+			const { message } = await caught(() => createOf(given));
+			expect(message).toContain(`'When to Continue' is '${completion}'`);
+		},
+	);
 });
 
 it('of a suspended run evaluates the address to resume it once, however many items there are', async () => {
 	const context = executeContext({
-		node: { parameters: { prompt: 'A lighthouse', completion: 'suspend' } },
+		node: { parameters: { prompt: 'A lighthouse', options: { suspendAfter: 0 } } },
 		items: Array.from({ length: 500 }, () => ({ json: {} })),
 		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
 	});

@@ -2,7 +2,13 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-import { fillIdentity, missingIdentity, repositoryUrl, UNSET_HOST } from '../../release/identity';
+import {
+	fillIdentity,
+	missingIdentity,
+	outdatedAddresses,
+	repositoryUrl,
+	UNSET_HOST,
+} from '../../release/identity';
 
 const ROOT = resolve(__dirname, '../../..');
 
@@ -11,7 +17,7 @@ describe('the identity of the package', () => {
 	let copy: string;
 	beforeEach(() => {
 		copy = mkdtempSync(join(tmpdir(), 'media-generation-identity-'));
-		for (const name of ['package.json', 'credentials', 'nodes']) {
+		for (const name of ['package.json', 'README.md', 'credentials', 'nodes']) {
 			cpSync(join(ROOT, name), join(copy, name), { recursive: true });
 		}
 	});
@@ -31,10 +37,17 @@ describe('the identity of the package', () => {
 		expect(fillIdentity(copy)).toEqual([]);
 	});
 
+	test('to look whether all addresses are right writes nothing', () => {
+		choose('https://github.com/somebody/media');
+		const before = read('README.md');
+		expect([...outdatedAddresses(copy).keys()]).toContain('README.md');
+		expect(read('README.md')).toBe(before);
+	});
+
 	test('a chosen repository is written everywhere', () => {
 		const before = repositoryUrl(copy);
 		choose('https://github.com/somebody/media');
-		expect(fillIdentity(copy)).toHaveLength(5);
+		expect(fillIdentity(copy)).toHaveLength(6);
 		expect(missingIdentity(copy)).toEqual([]);
 		expect(read('credentials/MediaGenerationApi.credentials.ts')).toContain(
 			"'https://github.com/somebody/media#credential'",

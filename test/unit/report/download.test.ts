@@ -4,21 +4,25 @@ import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
 
-import { download } from '../../../nodes/MediaGeneration/report/download';
+import { Downloader } from '../../../nodes/MediaGeneration/report/download';
 import { API_KEY, executeContext } from '../../workflow/engine';
-import { FakeClock } from '../support';
+import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { caught, FakeClock } from '../support';
 
 const HOST = 'https://media.example.com';
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
 const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
 
 const context = () => executeContext({ node: {}, credential });
+
+/** For a second only, so that nothing is tried again unless a test says so. */
+const downloader = (of = context(), maxBytes?: number, clock = systemClock, tryMs = 1000) =>
+	new Downloader(of, clock, tryMs, maxBytes);
+
 const downloadOf = async (paths: string[], maxBytes?: number) =>
-	await download(
-		context(),
+	await downloader(context(), maxBytes).download(
 		paths.map((path) => HOST + path),
 		'task-1',
-		maxBytes,
 	);
 
 /** The host answers with this media, whatever is asked for. */
@@ -150,7 +154,7 @@ describe('what cannot be downloaded', () => {
 		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 		const { port } = server.address() as AddressInfo;
 		const urls = [`http://127.0.0.1:${port}/1.png`];
-		await expect(download(context(), urls, 'task-1', 2 * 1024 ** 2)).rejects.toThrow(
+		await expect(downloader(context(), 2 * 1024 ** 2).download(urls, 'task-1')).rejects.toThrow(
 			'larger than 2 MiB',
 		);
 		await new Promise((resolve) => server.close(resolve));
@@ -176,7 +180,7 @@ describe('what cannot be downloaded', () => {
 		};
 		const host = context();
 		host.helpers.httpRequest = async () => ({ statusCode: 200, headers: {}, body });
-		const file = download(host, [`${HOST}/1.png`], 'task-1', undefined, clock);
+		const file = downloader(host, undefined, clock, 30_000).download([`${HOST}/1.png`], 'task-1');
 		return { file, body, clock };
 	}
 
@@ -211,7 +215,7 @@ describe('what cannot be downloaded', () => {
 				}
 				throw error;
 			};
-			return download(refuser, [`${HOST}/1.png`], 'task-1');
+			return downloader(refuser).download([`${HOST}/1.png`], 'task-1');
 		};
 
 		it('names the setting of n8n, not a broken connection', async () => {
@@ -257,9 +261,117 @@ describe('what cannot be downloaded', () => {
 	it.each(['not a url', '', '//media.example.com/1.png', 'file:///etc/passwd'])(
 		'%j is no address of a result',
 		async (url) => {
-			await expect(download(context(), [url], 'task-1')).rejects.toThrow(
+			await expect(downloader().download([url], 'task-1')).rejects.toThrow(
 				'The host of the result cannot be reached',
 			);
 		},
 	);
+});
+
+describe('what may come later', () => {
+	const MINUTE = 60_000;
+
+	/** A host that answers each request with the next of these; the clock goes on by itself. */
+	function answering(
+		...answers: Array<{ status?: number; headers?: object; body?: Readable } | Error>
+	) {
+		const clock = new FakeClock();
+		const { sleep } = clock;
+		clock.sleep = async (ms, signal) => {
+			await sleep.call(clock, ms, signal);
+			// Streams go on meanwhile.
+			for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+		};
+		const requests: number[] = [];
+		const host = context();
+		host.helpers.httpRequest = async (options) => {
+			expect(JSON.stringify(options)).not.toContain(API_KEY);
+			requests.push(clock.now());
+			const answer = answers[Math.min(requests.length, answers.length) - 1] ?? {};
+			if (answer instanceof Error) throw answer;
+			const { status = 200, headers = { 'content-type': 'image/png' }, body } = answer;
+			return { statusCode: status, headers, body: body ?? Readable.from([PNG]) };
+		};
+		const file = async (deadline?: number) =>
+			await downloader(host, undefined, clock, 10 * MINUTE).download(
+				[`${HOST}/1.png`],
+				'task-1',
+				deadline,
+			);
+		return { file, host, clock, requests };
+	}
+
+	const broken = () =>
+		Readable.from(
+			(function* () {
+				yield PNG;
+				throw Object.assign(new Error('aborted'), { code: 'ECONNRESET' });
+			})(),
+		);
+
+	it.each(['ECONNRESET', 'ETIMEDOUT', 'ECONNABORTED', 'ECONNREFUSED', 'EAI_AGAIN', 'EPIPE'])(
+		'is tried again after %s',
+		async (code) => {
+			const { file, requests } = answering(Object.assign(new Error('No'), { code }), {});
+			expect(await file()).toHaveLength(1);
+			expect(requests).toHaveLength(2);
+		},
+	);
+
+	it('is tried again from its beginning after a transfer that broke off', async () => {
+		const { file, requests } = answering({ body: broken() }, { body: broken() }, {});
+		const [kept] = await file();
+		expect(Buffer.from(kept?.data ?? '', 'base64')).toEqual(PNG);
+		expect(requests).toHaveLength(3);
+	});
+
+	it('is tried ever more slowly, once a minute at most', async () => {
+		const { file, requests } = answering({ status: 503 });
+		await expect(file()).rejects.toThrow('HTTP 503');
+		const pauses = requests.slice(1).map((at, index) => (at - (requests[index] ?? 0)) / 1000);
+		expect(pauses.slice(0, 7)).toEqual([2, 4, 8, 16, 32, 60, 60]);
+	});
+
+	it.each([
+		['in seconds', () => '90'],
+		['as a date', () => new Date(Date.now() + 91_000).toUTCString()],
+	])('is not tried before the host says (%s)', async (_how, retryAfter) => {
+		const headers = { 'retry-after': retryAfter() };
+		const { file, requests } = answering({ status: 429, headers }, {});
+		await file();
+		expect(requests[1]).toBeGreaterThanOrEqual(85_000);
+	});
+
+	it('is not tried again after the deadline', async () => {
+		const { file, requests, clock } = answering({ status: 503 });
+		await expect(file(10_000)).rejects.toThrow('HTTP 503');
+		expect(requests).toEqual([0, 2000, 6000]);
+		expect(clock.now()).toBeLessThanOrEqual(10_000);
+	});
+
+	it.each([400, 401, 403, 404, 410, 416, 501])('is no file with HTTP %d', async (status) => {
+		const { file, requests } = answering({ status }, {});
+		await expect(file()).rejects.toThrow(`HTTP ${status}`);
+		expect(requests).toHaveLength(1);
+	});
+
+	it('is not waited for once the execution was stopped', async () => {
+		const stop = new AbortController();
+		const { host, clock } = answering({ status: 503 });
+		host.getExecutionCancelSignal = () => stop.signal;
+		const { sleep } = clock;
+		clock.sleep = async (ms, signal) => {
+			stop.abort();
+			await sleep.call(clock, ms, signal);
+		};
+		const ended = downloader(host, undefined, clock, MINUTE).download([`${HOST}/1.png`], 'task-1');
+		expect(await caught(async () => await ended)).toBeInstanceOf(Stopped);
+	});
+
+	it('closes the connection of each try', async () => {
+		const bodies = [503, 503, 200].map(() => Readable.from([PNG]));
+		const answers = bodies.map((body, index) => ({ status: index < 2 ? 503 : 200, body }));
+		await answering(...answers).file();
+		expect(bodies.map(({ destroyed }) => destroyed)).toEqual([true, true, true]);
+	});
 });

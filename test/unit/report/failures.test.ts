@@ -59,9 +59,9 @@ describe('the description of a stop', () => {
 	const error = (input?: IDataObject) =>
 		new ItemError('Failed', { description: 'Change it.', task: input ? { input } : {} });
 
-	it('says what is paid for, which prompt it was, and what to change, in this order', () => {
+	it('says which prompt it was, what to change, and what is paid for, in this order', () => {
 		expect(describeStop(error({ prompt: 'A cat' }), '1 task succeeded.')).toBe(
-			'1 task succeeded.\n\nThe prompt of this item: “A cat”\n\nChange it.',
+			'The prompt of this item: “A cat”\n\nChange it.\n\n1 task succeeded.',
 		);
 	});
 

@@ -8,13 +8,14 @@ const BASE = {
 	itemIndex: 0,
 	pollIntervalMs: 2000,
 	timeoutMs: 1000,
+	patienceMs: 600_000,
 	output: { download: false, binaryField: 'data', split: false },
 };
 
 const create = (estimatedCostUsd: number | undefined, webhookUrl?: string): CreatePlan => ({
 	...BASE,
 	kind: 'create',
-	completion: 'poll',
+	completion: 'wait',
 	model: 'provider/model',
 	input: {},
 	estimatedCostUsd,
@@ -33,14 +34,14 @@ describe('the summary of a run', () => {
 	it('tells how many tasks were created and what they cost', () => {
 		const plans = [create(0.08), create(0.5125)];
 		expect(summaryHint(plans, [done, done])).toMatchObject({
-			message: '2 tasks created; 0.5925 USD estimated',
+			message: '2 tasks created. Estimated price: 0.5925 USD.',
 			type: 'info',
 		});
 	});
 
 	it('speaks of one task in the singular', () => {
 		const hint = summaryHint([create(0.08)], [done]);
-		expect(hint?.message).toBe('1 task created; 0.08 USD estimated');
+		expect(hint?.message).toBe('1 task created. Estimated price: 0.08 USD.');
 	});
 
 	it('warns of what failed, which costs nothing', () => {
@@ -48,7 +49,7 @@ describe('the summary of a run', () => {
 		const results = plans.map((_, index) => (index < 3 ? failed : done));
 		expect(summaryHint(plans, results)).toMatchObject({
 			message: expect.stringMatching(
-				/^3 of 40 tasks failed; 3.7 USD estimated\. .*Run only those again/,
+				/^3 of 40 tasks failed: Task task-1 failed\. Estimated price: 3.7 USD\. Run only the failed items again/,
 			) as string,
 			type: 'warning',
 		});
@@ -60,14 +61,14 @@ describe('the summary of a run', () => {
 			{ taskId: 'task-1', state: 'SUCCESS', resultIndex: 1 },
 		);
 		const hint = summaryHint([create(0.08)], [split]);
-		expect(hint?.message).toBe('1 task created; 0.08 USD estimated');
+		expect(hint?.message).toBe('1 task created. Estimated price: 0.08 USD.');
 	});
 
 	it('counts a failed task of a suspended execution, whose item has its reason in `error`', () => {
 		const result = items({ taskId: 'task-1', state: 'FAILURE', error: 'Held back' });
 		const hint = summaryHint([create(0.08), create(0.08)], [result, done]);
 		expect(hint?.message).toContain(
-			'1 of 2 tasks failed; 0.08 USD estimated. A failed item says why',
+			'1 of 2 tasks failed: Held back. Estimated price: 0.08 USD. Run only the failed items again',
 		);
 	});
 
@@ -76,14 +77,14 @@ describe('the summary of a run', () => {
 			task: { taskId: 'task-1', state: 'PENDING', timedOut: true },
 		});
 		const hint = summaryHint([create(0.08)], [late]);
-		expect(hint?.message).toBe('1 task not finished in time; 0.08 USD estimated');
+		expect(hint?.message).toBe('1 task not finished in time. Estimated price: 0.08 USD.');
 	});
 
 	it('speaks of items where one has no task', () => {
 		const refused = new ItemError("The parameter 'Prompt' is empty");
 		const hint = summaryHint([refused, create(0.08)], [refused, done]);
 		expect(hint?.message).toContain(
-			'1 of 2 items failed; 0.08 USD estimated. A failed item says why',
+			"1 of 2 items failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD.",
 		);
 	});
 
@@ -91,7 +92,7 @@ describe('the summary of a run', () => {
 		const plans = [create(0.08), create(undefined)];
 		const hint = summaryHint(plans, [done, done]);
 		expect(hint?.message).toBe(
-			'2 tasks created; 0.08 USD estimated; the price of 1 task is not known',
+			"2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
 		);
 	});
 
@@ -100,16 +101,18 @@ describe('the summary of a run', () => {
 			items({ taskId: 'task-1', state: 'SUCCESS', creditsConsumed });
 		const plans = [create(0.08), create(0.08)];
 		expect(summaryHint(plans, [billed(8), billed(0.3)])?.message).toBe(
-			'2 tasks created; 0.16 USD estimated; 8.3 credits billed',
+			'2 tasks created. Estimated price: 0.16 USD. The service charged 8.3 credits.',
 		);
 		expect(summaryHint(plans, [billed(8), billed(null)])?.message).toBe(
-			'2 tasks created; 0.16 USD estimated; 8 credits billed for 1 task',
+			'2 tasks created. Estimated price: 0.16 USD. The service charged 8 credits for 1 task.',
 		);
 	});
 
 	it('names no price for tasks that were created before', () => {
 		const hint = summaryHint([wait, wait], [failed, done]);
-		expect(hint?.message).toContain('1 of 2 tasks failed. A failed item says why');
+		expect(hint?.message).toContain(
+			'1 of 2 tasks failed: Task task-1 failed. Run only the failed items again',
+		);
 	});
 
 	it('says nothing where tasks were read and none failed', () => {

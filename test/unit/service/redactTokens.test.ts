@@ -95,6 +95,17 @@ describe('a token that was given out', () => {
 		expect(hidden(said, sent)).toBe(text);
 	});
 
+	it.each(['\\', '/', ':', '%', '/webhook/', '/webhook\\', '/webhook/x:\\', '/callback?token=\\'])(
+		'is looked for in a time that grows with the text alone, also in a run of %s',
+		(part) => {
+			const text = part.repeat(1_000_000);
+			const before = process.cpuUsage();
+			expect(hidden(text)).toBe(text);
+			// The square of the length would be many minutes.
+			expect(process.cpuUsage(before).user).toBeLessThan(20_000_000);
+		},
+	);
+
 	it('is looked for in no time, however many there are and however long the text is', () => {
 		const tokens = new CallbackTokens();
 		for (let index = 0; index < 10_000; index++) {

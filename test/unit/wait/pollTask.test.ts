@@ -1,3 +1,4 @@
+import { Hold } from '../../../nodes/MediaGeneration/wait/hold';
 import { waitForTask } from '../../../nodes/MediaGeneration/wait/pollTask';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import {
@@ -28,13 +29,15 @@ function waiting(
 		signal?: AbortSignal;
 		isAbandoned?: () => boolean;
 		isOwn?: boolean;
+		holdOf?: (clock: FakeClock) => Hold;
 	},
 ) {
 	const clock = new FakeClock();
 	/** When each read was sent, and when it was answered. */
 	const reads: Array<{ sent: number; answered: number }> = [];
-	const { timeoutMs = HOUR, pollIntervalMs = 2 * SECOND, signal, isAbandoned } = options;
+	const { timeoutMs = HOUR, pollIntervalMs = 2 * SECOND, signal, isAbandoned, holdOf } = options;
 	const { isOwn = false } = options;
+	const hold = holdOf?.(clock);
 	const read = async (taskId: string): Promise<TaskRecord> => {
 		const answer = answers[Math.min(reads.length, answers.length - 1)] ?? '';
 		const sent = clock.now();
@@ -52,6 +55,8 @@ function waiting(
 		pollIntervalMs,
 		signal,
 		isOwn,
+		hold: hold ?? new Hold(clock, Infinity, []),
+		nextSlot: () => clock.now(),
 		...(isAbandoned && { isAbandoned }),
 	});
 	return { result, reads, clock };
@@ -292,6 +297,46 @@ describe('a wait that nobody needs any more', () => {
 		abandoned = true;
 		expect(await result).toMatchObject({ state: 'PENDING' });
 		expect(reads).toHaveLength(2);
+	});
+});
+
+describe('a task whose run is held no longer', () => {
+	it('is handed over after the read that finds it unfinished, with its last record', async () => {
+		const holdOf = (clock: FakeClock) => new Hold(clock, 5 * SECOND, []);
+		const { result, reads } = waiting(['QUEUED', 'RUNNING'], { holdOf });
+		expect(await result).toMatchObject({
+			isHandedOver: true,
+			last: { record: { state: 'RUNNING' } },
+		});
+		expect(reads.map(({ sent }) => sent / SECOND)).toEqual([2, 4, 6]);
+	});
+
+	it('is not handed over where that read finds it finished', async () => {
+		const holdOf = (clock: FakeClock) => new Hold(clock, 5 * SECOND, []);
+		const { result } = waiting(['PENDING', 'PENDING', 'SUCCESS'], { holdOf });
+		expect(await result).toMatchObject({ state: 'SUCCESS', taskId: 'task-1' });
+	});
+
+	it('is handed over although it could not be read, with what was known before', async () => {
+		const holdOf = (clock: FakeClock) => new Hold(clock, 3 * SECOND, []);
+		const { result } = waiting(['PENDING', trouble()], { holdOf });
+		expect(await result).toMatchObject({
+			isHandedOver: true,
+			last: { record: { state: 'PENDING' } },
+			lastError: { kind: 'serviceDown' },
+		});
+	});
+
+	it('is an error, and not handed over, where reading on is no use', async () => {
+		const holdOf = (clock: FakeClock) => new Hold(clock, 0, []);
+		const gone = new ServiceError('notFound', 'No such task');
+		await expect(waiting([gone], { holdOf }).result).rejects.toBe(gone);
+	});
+
+	it('is given up, and not handed over, where its time is up in the same moment', async () => {
+		const holdOf = (clock: FakeClock) => new Hold(clock, 6 * SECOND, []);
+		const { result } = waiting(['PENDING'], { holdOf, timeoutMs: 6 * SECOND });
+		expect(await result).toMatchObject({ isHandedOver: false });
 	});
 });
 

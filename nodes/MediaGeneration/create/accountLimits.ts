@@ -1,0 +1,176 @@
+import { Places } from './places';
+import { Rate } from './rate';
+
+/** The pauses between two attempts while nothing is let in. */
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 30_000;
+const LONGEST_PAUSE_BESIDE_TASKS_MS = 120_000;
+const PAUSE_GROWTH = 3;
+
+/** A shorter `Retry-After`, or a time in the past as a slow clock makes it, would be a storm of requests. */
+const LEAST_RETRY_AFTER_MS = 100;
+
+/** One create may be under way, and one more for so many that were let in since a refusal; two at first. */
+const LET_IN_FOR_ONE_MORE = 12;
+
+/** A place for one create. */
+export interface Ticket {
+	/** The refusals before the create. What was under way at a refusal says nothing new. */
+	readonly refusals: number;
+	/** Unfinished tasks when the create was sent. */
+	readonly unfinished: number;
+	/** Whether the create asks for more places than are known. */
+	readonly isProbe: boolean;
+	readonly sentAt: number;
+}
+
+/** Refusals that are not understood yet. */
+interface Doubt {
+	/** When the first create was refused. */
+	readonly since: number;
+	/** Unfinished tasks at the last refusal. */
+	unfinished: number;
+	/** With so few unfinished tasks a create is sent before the pause is over. */
+	tryAt: number;
+	/** When the pause is over. */
+	pauseEndsAt: number;
+	pauseMs: number;
+	/** Whether the bucket was empty, and so time will end the refusals. */
+	isRate: boolean;
+}
+
+/**
+ * When to send the next create. The service publishes neither how many tasks an account may have unfinished nor how
+ * often it may ask (specification, section 8). Both are learnt from refusals: if the end of a task lets in again, the
+ * places were used up; if time alone lets in again, the rate was. Until then one create at a time is sent: when tasks
+ * end, and after ever longer pauses.
+ *
+ * The law only decides: time and chance are handed in, and nothing is awaited. All times are milliseconds of the clock.
+ */
+export class AccountLimits {
+	/** Creates that are not answered yet. */
+	underWay = 0;
+
+	private unfinished = 0;
+
+	private refusals = 0;
+
+	private takenSinceRefusal = LET_IN_FOR_ONE_MORE;
+
+	private pausedUntil = -Infinity;
+
+	private doubt: Doubt | undefined;
+
+	private readonly places: Places;
+
+	private readonly rate = new Rate();
+
+	/** @param random for the jitter, from 0 to 1 */
+	constructor(random: () => number = Math.random) {
+		this.places = new Places(random);
+	}
+
+	get hasUnfinished(): boolean {
+		return this.unfinished > 0;
+	}
+
+	/** Sends nothing before a moment. */
+	pause(until: number): void {
+		this.pausedUntil = Math.max(this.pausedUntil, until);
+	}
+
+	/** @returns when the next create may be sent, or earlier; Infinity: not before something happens */
+	nextAt(now: number): number {
+		const at = this.doubt ? this.attemptAt(this.doubt) : this.regularAt(now);
+		return Math.max(this.pausedUntil, at);
+	}
+
+	private attemptAt({ tryAt, pauseEndsAt }: Doubt): number {
+		if (this.underWay > 0) return Infinity;
+		return this.unfinished <= tryAt ? -Infinity : pauseEndsAt;
+	}
+
+	private regularAt(now: number): number {
+		const { underWay, unfinished, places, rate } = this;
+		const most = 1 + this.takenSinceRefusal / LET_IN_FOR_ONE_MORE;
+		if (underWay >= most) return Infinity;
+		return Math.max(places.nextAt(unfinished, underWay), rate.nextAt(now));
+	}
+
+	send(now: number): Ticket {
+		const { refusals, unfinished } = this;
+		const isProbe = this.places.isProbe(unfinished + this.underWay);
+		this.underWay++;
+		this.rate.sent(now);
+		return { refusals, unfinished, isProbe, sentAt: now };
+	}
+
+	/** The service took the task, which is unfinished from now on. */
+	accepted(ticket: Ticket, now: number): void {
+		this.underWay--;
+		this.unfinished++;
+		this.takenSinceRefusal++;
+		this.rate.accepted();
+		this.places.accepted(this.unfinished);
+		const { doubt } = this;
+		if (!doubt) return;
+		if (ticket.refusals !== this.refusals) {
+			doubt.unfinished = Math.max(doubt.unfinished, this.unfinished);
+			return;
+		}
+		this.doubt = undefined;
+		if (ticket.unfinished < doubt.unfinished && !doubt.isRate)
+			this.places.set(doubt.unfinished, now);
+		else this.rate.learn(doubt.since, now);
+	}
+
+	/** The service certainly did not take the task, and says so. */
+	refused(ticket: Ticket, now: number, retryAfterMs = 0): void {
+		this.underWay--;
+		this.rate.returned();
+		if (retryAfterMs >= LEAST_RETRY_AFTER_MS) this.pause(now + retryAfterMs);
+		if (ticket.refusals !== this.refusals) return;
+		this.refusals++;
+		this.takenSinceRefusal = 0;
+		// A task may have ended while the create was under way.
+		const unfinished = Math.max(ticket.unfinished, this.unfinished);
+		if (this.doubt) this.refusedAgain(this.doubt, ticket, unfinished, now);
+		else if (ticket.isProbe && !this.places.isClimbing) this.places.probeRefused(now);
+		else this.doubt = this.newDoubt(unfinished, now);
+	}
+
+	private newDoubt(unfinished: number, now: number): Doubt {
+		const isRate = this.rate.isUsedUp;
+		const pauseMs = Math.max(FIRST_PAUSE_MS, 1.1 * this.rate.intervalMs);
+		const pauseEndsAt = now + pauseMs;
+		const tryAt = isRate ? -1 : unfinished - 1;
+		return { since: now, unfinished, tryAt, pauseEndsAt, pauseMs, isRate };
+	}
+
+	private refusedAgain(doubt: Doubt, { sentAt }: Ticket, unfinished: number, now: number): void {
+		doubt.isRate = false;
+		doubt.unfinished = unfinished;
+		// Many places may have gone at once: each attempt waits for half of the tasks to end.
+		doubt.tryAt = Math.ceil(unfinished / 2) - 1;
+		if (sentAt < doubt.pauseEndsAt) return;
+		// While a task is unfinished, its end is the next occasion.
+		const longest = unfinished > 0 ? LONGEST_PAUSE_BESIDE_TASKS_MS : LONGEST_PAUSE_MS;
+		doubt.pauseMs = Math.min(longest, PAUSE_GROWTH * doubt.pauseMs);
+		doubt.pauseEndsAt = now + doubt.pauseMs;
+	}
+
+	/** A create ended in a way that says nothing of the account. */
+	ended(): void {
+		this.underWay--;
+	}
+
+	/** Takes on a task of an earlier try, which may be unfinished still. */
+	adopt(): void {
+		this.unfinished++;
+	}
+
+	/** A task has ended at the service, or is not followed any more. */
+	finished(): void {
+		this.unfinished--;
+	}
+}

@@ -1,0 +1,59 @@
+import { type ReadPlan, referenceOf } from '../plan/itemPlan';
+import { explainRead, failedTask, pendingJson } from '../report/outcome';
+import { attempt } from '../shared/attempt';
+import { leavesNothing, type Output } from './handedOverTasks';
+import { redeliverTask } from './redeliverTask';
+import type { RunParts } from './runParts';
+
+/**
+ * The way of an item that names a task which exists already: the task is read, or waited for, and put out.
+ *
+ * @returns what makes the output items
+ * @throws ItemError, ServiceError where the item fails
+ * @throws Stopped where the execution was stopped
+ */
+export async function readItem(parts: RunParts, item: ReadPlan): Promise<Output> {
+	const { taskId, redeliverTo } = item;
+	const { reader, slots, context, apiKey } = parts;
+	const firstReadAt = slots.requestSlot();
+	if (item.wait) return await awaitTask(parts, item, firstReadAt, firstReadAt + item.timeoutMs);
+	const read = await attempt(async () => await reader.read(taskId, firstReadAt));
+	if ('error' in read) throw explainRead(read.error, taskId, { taskId });
+	const task = read.value;
+	const fields = {
+		...referenceOf(item),
+		...(redeliverTo !== undefined &&
+			(await redeliverTask(context, item, task, redeliverTo, apiKey))),
+	};
+	return async () => await reader.output(item, task, fields);
+}
+
+async function awaitTask(
+	parts: RunParts,
+	item: ReadPlan,
+	firstReadAt: number,
+	deadline: number,
+): Promise<Output> {
+	const { taskId } = item;
+	const { reader, handedOver, isStopping } = parts;
+	const fields = referenceOf(item);
+	const times = { deadline, firstReadAt };
+	const waited = await attempt(
+		// A task that this node did not create costs nothing more if nobody waits for it.
+		async () => await reader.wait(item, taskId, {}, times, isStopping),
+	);
+	// What was not waited for to its end is no reason why the node stops: the other item is.
+	if (isStopping()) return leavesNothing;
+	if ('error' in waited) throw waited.error;
+	const task = waited.value;
+	if (!('taskId' in task)) {
+		const known = { taskId, json: pendingJson(taskId, fields), last: task.last, deadline };
+		return handedOver.add(
+			item,
+			known,
+			async (readAt) => await awaitTask(parts, item, readAt, deadline),
+		);
+	}
+	if (task.state === 'FAILURE') throw failedTask(task);
+	return async () => await reader.output(item, task, fields, deadline);
+}

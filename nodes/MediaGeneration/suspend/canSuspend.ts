@@ -1,0 +1,136 @@
+import type { IExecuteFunctions, NodeTypeAndVersion } from 'n8n-workflow';
+import * as n8nWorkflow from 'n8n-workflow';
+
+import { callbackAddress } from '../callback/callbackUrl';
+import { isOutOfReach } from '../callback/reachability';
+import type { Connection } from '../service/connect';
+import { isEngineV2 } from '../shared/engineV2';
+import { insidesOf } from '../shared/insides';
+import { isRecord } from '../shared/json';
+import { isTool } from '../shared/tool';
+import { resumeUrl } from './suspension';
+
+/** The account that the tasks are for. */
+export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
+
+/** Part of n8n 2, and not of n8n 1, which may resume a suspended execution more than once. */
+const SINCE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';
+
+/** Part of the versions that look for executions whose sub-execution has ended: 2.41, and the last of 2.39. */
+const SINCE_N8N_SWEEPS = 'WAIT_FOR_SUB_EXECUTION';
+
+/** Why a run is held to its end. */
+export interface Obstacle {
+	/** As the end of a sentence: "This execution cannot be suspended: …". */
+	why: string;
+	/** What to do where the user chose to suspend at once: refuse, suspend all the same, or hold. */
+	ifChosen: 'refuse' | 'suspend' | 'hold';
+}
+
+/**
+ * Whether n8n or the caller of this execution keeps it from being suspended.
+ *
+ * @returns undefined where nothing does
+ */
+export function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
+	if (isTool(context)) {
+		return { why: 'an AI agent needs the answer of its tool at once', ifChosen: 'refuse' };
+	}
+	if (!(SINCE_N8N_2 in n8nWorkflow)) {
+		return { why: 'that needs n8n 2 or later', ifChosen: 'refuse' };
+	}
+	if (isEngineV2(context)) {
+		return { why: "n8n's engine v2 resumes no execution", ifChosen: 'refuse' };
+	}
+	if (context.getMode() === 'integrated') {
+		return {
+			why: 'a sub-workflow that runs once for each item would give back the first result only',
+			ifChosen: 'suspend',
+		};
+	}
+	if (
+		!(SINCE_N8N_SWEEPS in n8nWorkflow) &&
+		settingsOf(context).saveDataSuccessExecution === 'none'
+	) {
+		return {
+			why: "before 2.41, n8n in queue mode may delete it, since this workflow saves no successful executions. Update n8n, or choose 'Save' in the workflow's settings",
+			ifChosen: 'hold',
+		};
+	}
+	const caller = waitingCaller(context);
+	if (caller !== undefined) {
+		return { why: `'${caller}' answers its caller when the last node has ended`, ifChosen: 'hold' };
+	}
+	return undefined;
+}
+
+/** Some versions of n8n do not tell. */
+const settingsOf = (
+	context: IExecuteFunctions,
+): { executionTimeout?: unknown; saveDataSuccessExecution?: unknown } =>
+	typeof context.getWorkflowSettings === 'function' ? context.getWorkflowSettings() : {};
+
+/** @returns the trigger of this execution, if its caller waits for the last node */
+function waitingCaller(context: IExecuteFunctions): string | undefined {
+	const { name } = context.getNode();
+	const callers = context.getParentNodes(name, { includeNodeParameters: true });
+	return callers.find(
+		(caller) => !caller.disabled && answersAtTheEnd(caller) && hasRun(context, caller.name),
+	)?.name;
+}
+
+/** A Webhook and a Form have the choice among their parameters. A chat has it among its options, and does so by default. */
+function answersAtTheEnd({ type, parameters }: NodeTypeAndVersion): boolean {
+	const mode = (place: unknown) => (isRecord(place) ? place.responseMode : undefined);
+	const fallback = type.endsWith('.chatTrigger') ? 'lastNode' : undefined;
+	return (mode(parameters) ?? mode(parameters?.options) ?? fallback) === 'lastNode';
+}
+
+function hasRun(context: IExecuteFunctions, node: string): boolean {
+	return context.evaluateExpression(`{{ $(${JSON.stringify(node)}).isExecuted }}`, 0) === true;
+}
+
+/**
+ * What may go wrong with a suspended execution on this n8n.
+ *
+ * @returns sentences for the log and the output panel
+ */
+export function suspensionWarnings(context: IExecuteFunctions): string[] {
+	const limit = timeLimitOf(context);
+	return [
+		...(limit === undefined
+			? []
+			: [
+					`This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution where the tasks take longer. Raise it in the settings of the workflow, or where it is the limit of this n8n, EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`,
+				]),
+		...(SINCE_N8N_SWEEPS in n8nWorkflow
+			? []
+			: [
+					"Before 2.41, n8n may let the items out early where it restarts during the wait: with 'timedOut' and their task ids, which Task → Wait takes. Update n8n, or look at 'timedOut' behind this node.",
+				]),
+	];
+}
+
+/**
+ * n8n's own limit holds for a workflow without one, and n8n may have a largest one for those that have.
+ *
+ * @returns seconds; undefined where there is none, or some versions of n8n do not tell
+ */
+function timeLimitOf(context: IExecuteFunctions): number | undefined {
+	const ofWorkflow = settingsOf(context).executionTimeout;
+	const endsAt = insidesOf(context).additionalData?.executionTimeoutTimestamp;
+	const limits = [
+		...(typeof ofWorkflow === 'number' && ofWorkflow > 0 ? [ofWorkflow] : []),
+		...(typeof endsAt === 'number' ? [Math.ceil((endsAt - Date.now()) / 1000)] : []),
+	];
+	return limits.length > 0 ? Math.min(...limits) : undefined;
+}
+
+/** Where the service calls a suspended execution back, if it can: without a callback the checks find the results. */
+export function resumeAddress(
+	context: IExecuteFunctions,
+	{ apiKey, baseUrl }: Account,
+): string | undefined {
+	const url = resumeUrl(context);
+	return isOutOfReach(url, baseUrl) ? undefined : callbackAddress(url, apiKey);
+}

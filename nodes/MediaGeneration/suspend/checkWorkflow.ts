@@ -1,0 +1,113 @@
+import type { IExecuteFunctions, INode, IWorkflowBase } from 'n8n-workflow';
+
+/** The operations of the node in sub-executions, which no panel offers. */
+export const CHECK = 'check';
+export const SUPERVISE = 'supervise';
+export const REPORT = 'report';
+
+export const CHECK_OPERATIONS = [CHECK, SUPERVISE, REPORT];
+
+const START = 'Starts by itself';
+
+/** The names of the nodes of a sub-execution, as a person sees them who opens it. */
+const NAMES: Record<string, string> = {
+	[CHECK]: 'Checks the tasks',
+	[SUPERVISE]: 'Starts the check again if n8n was killed',
+	[REPORT]: 'Hands on the results',
+};
+
+export const nodeName = (operation: string): string => NAMES[operation] ?? operation;
+
+const NOTE =
+	'## n8n made this execution by itself\nA Media Generation node waits for its tasks. This execution checks on them, and ends by itself.\n\n**Do not stop or delete it:** the waiting execution would get no results. Files of the results are stored with it.';
+
+const to = (operation: string) => ({
+	main: [[{ node: nodeName(operation), type: 'main' as const, index: 0 }]],
+});
+
+/**
+ * Connected with itself. When its time is up, n8n passes the stored item through the suspended node, and so runs the
+ * node again, as often as it takes.
+ */
+export const CHECKER = {
+	operations: [CHECK],
+	connections: { [START]: to(CHECK), [nodeName(CHECK)]: to(CHECK) },
+};
+
+/** Waits for the end of the checker, and judges it: results are the end, and the checker's death leads back. */
+export const SUPERVISOR = {
+	operations: [SUPERVISE, REPORT],
+	connections: {
+		[START]: to(SUPERVISE),
+		[nodeName(SUPERVISE)]: to(REPORT),
+		[nodeName(REPORT)]: to(SUPERVISE),
+	},
+};
+
+/**
+ * A workflow that is in no list, made of this very node.
+ *
+ * @param errorWorkflow the id of the workflow that n8n starts where this one fails
+ */
+export function checkWorkflow(
+	context: IExecuteFunctions,
+	{ operations, connections }: typeof CHECKER | typeof SUPERVISOR,
+	errorWorkflow: string | undefined,
+): IWorkflowBase {
+	const { name, type, typeVersion, credentials }: INode = context.getNode();
+	const now = new Date();
+	const at = (column: number): [number, number] => [280 * column, 0];
+	const start: INode = {
+		id: START,
+		name: START,
+		type: 'n8n-nodes-base.executeWorkflowTrigger',
+		typeVersion: 1.1,
+		position: at(0),
+		parameters: { inputSource: 'passthrough' },
+	};
+	const note: INode = {
+		id: 'note',
+		name: 'What this is',
+		type: 'n8n-nodes-base.stickyNote',
+		typeVersion: 1,
+		position: [0, -280],
+		parameters: { content: NOTE, width: 620, height: 200 },
+	};
+	return {
+		// The workflow itself: this execution stands in its list of executions.
+		id: context.getWorkflow().id ?? '',
+		name: `${name}: waiting for its tasks`,
+		active: false,
+		activeVersionId: null,
+		isArchived: false,
+		createdAt: now,
+		updatedAt: now,
+		nodes: [
+			start,
+			note,
+			...operations.map((operation, index): INode => ({
+				id: operation,
+				name: nodeName(operation),
+				type,
+				typeVersion,
+				position: at(index + 1),
+				parameters: { resource: 'task', operation },
+				...(credentials && { credentials }),
+				// The death of the checker comes in as an item.
+				...(operation === SUPERVISE && { onError: 'continueRegularOutput' }),
+			})),
+		],
+		connections,
+		settings: {
+			executionOrder: 'v1',
+			// The workflow's own policy may refuse all callers, and its time limit is not meant for this wait.
+			callerPolicy: 'workflowsFromSameOwner',
+			executionTimeout: -1,
+			// n8n finds the execution that waits by the entry of the sub-execution that has ended.
+			saveDataSuccessExecution: 'all',
+			saveDataErrorExecution: 'all',
+			saveManualExecutions: true,
+			...(errorWorkflow !== undefined && { errorWorkflow }),
+		},
+	};
+}

@@ -1,0 +1,136 @@
+import type { IExecuteFunctions } from 'n8n-workflow';
+
+import { TOKEN_PARAMETER } from '../callback/callbackToken';
+import { triggerAt } from '../callback/triggerUrl';
+import { attempt } from '../shared/attempt';
+import type { Clock } from '../shared/clock';
+import { webhookBase } from '../shared/insides';
+import { messageOf } from '../shared/itemError';
+import { isRecord } from '../shared/json';
+import { leaveCheck } from './checkExecutions';
+import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
+import { type AwaitedDelivery, CHECK_VERSION } from './checkState';
+
+/** n8n answers at a test address only while somebody listens. */
+const TEST_ADDRESS = '/webhook-test/';
+
+/** How long the end of a run may go unnoticed, milliseconds. */
+const SECOND = 1000;
+
+/** The place in the node's context of the tasks that a check was left behind for. */
+const KEY = 'checkedCallbacks';
+
+/**
+ * The created tasks of a run whose callbacks a trigger waits for. A check for callbacks that do not come is left behind
+ * at the end of the run, and now and then before, since to create a large batch may take hours.
+ */
+export class ExpectedCallbacks {
+	/** The tasks that nobody checks yet. */
+	private deliveries: AwaitedDelivery[] = [];
+
+	/** The check that is being begun. */
+	private leaving: Promise<void> | undefined;
+
+	private hasBegun = false;
+
+	private isOver = false;
+
+	/**
+	 * @param intervalMs milliseconds between two checks; 0 lets the pause grow with the time waited
+	 * @param now the time of day, milliseconds since 1970: other processes read what is stored
+	 */
+	constructor(
+		private readonly context: IExecuteFunctions,
+		private readonly intervalMs: number,
+		private readonly clock: Clock,
+		private readonly now: () => number = Date.now,
+	) {}
+
+	/**
+	 * Notes a created task.
+	 *
+	 * @param webhookUrl the address that the service calls, token included
+	 * @param timeoutMs how long the callback is waited for, milliseconds
+	 */
+	add(taskId: string, webhookUrl: string, timeoutMs: number): void {
+		const address = new URL(webhookUrl);
+		// *Retry On Fail* takes up the tasks of the try before, which has left a check behind for them.
+		if (address.pathname.includes(TEST_ADDRESS) || this.isChecked(taskId)) return;
+		// Each check makes the token anew, with the key of then.
+		address.searchParams.delete(TOKEN_PARAMETER);
+		const { href } = address;
+		const base = webhookBase(this.context);
+		const isOwn = base !== undefined && href.startsWith(`${base}/`);
+		this.deliveries.push({
+			taskId,
+			until: this.now() + timeoutMs,
+			address: href,
+			...triggerAt(this.context, href),
+			...(isOwn && { ownPath: href.slice(base.length) }),
+		});
+		if (this.hasBegun) return;
+		this.hasBegun = true;
+		void attempt(async () => await this.leaveEarly());
+	}
+
+	/** At the end of the run, however it ended: the tasks that were created go on in any case. */
+	async leave(): Promise<void> {
+		this.isOver = true;
+		await this.leaving;
+		await this.leaveBehind();
+	}
+
+	private async leaveEarly(): Promise<void> {
+		let pauseMs = MIN_CHECK_INTERVAL_MS;
+		let dueAt = this.clock.now() + pauseMs;
+		for (;;) {
+			while (this.clock.now() < dueAt) {
+				await this.clock.sleep(SECOND, undefined);
+				if (this.isOver) return;
+			}
+			this.leaving = this.leaveBehind();
+			await this.leaving;
+			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS);
+			dueAt = this.clock.now() + pauseMs;
+		}
+	}
+
+	private async leaveBehind(): Promise<void> {
+		const { context, intervalMs } = this;
+		const deliveries = this.deliveries.splice(0);
+		if (deliveries.length === 0) return;
+		const nodeName = context.getNode().name;
+		const left = await attempt(
+			async () =>
+				await leaveCheck(context, {
+					version: CHECK_VERSION,
+					purpose: 'delivery',
+					nodeName,
+					startedAt: this.now(),
+					intervalMs,
+					deliveries,
+				}),
+		);
+		if ('value' in left) {
+			this.noteChecked(deliveries);
+			return;
+		}
+		// At the end of the run it may go better.
+		this.deliveries.unshift(...deliveries);
+		context.logger.warn(
+			`${nodeName}: callbacks that do not come are not made up for, because n8n did not start a sub-execution. ${messageOf(left.error)} Deliver them with the operation Task → Send Result Again.`,
+		);
+	}
+
+	private isChecked(taskId: string): boolean {
+		const stored = this.context.getContext('node')[KEY];
+		return isRecord(stored) && stored[taskId] === this.context.getExecutionId();
+	}
+
+	private noteChecked(deliveries: readonly AwaitedDelivery[]): void {
+		const store = this.context.getContext('node');
+		const id = this.context.getExecutionId();
+		const ids = Object.fromEntries(deliveries.map(({ taskId }) => [taskId, id]));
+		store[KEY] = { ...(isRecord(store[KEY]) && store[KEY]), ...ids };
+	}
+}

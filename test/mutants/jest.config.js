@@ -1,0 +1,14 @@
+const every = require('../../jest.config.js');
+
+/** The tests of what the product does; the others look at the repository, of which there is only a copy here. */
+module.exports = {
+	...every,
+	rootDir: '../..',
+	roots: ['<rootDir>/test/unit', '<rootDir>/test/workflow'],
+	testPathIgnorePatterns: [
+		'/node_modules/',
+		'<rootDir>/test/unit/[^/]+\\.test\\.ts$',
+		'<rootDir>/test/unit/(bench|n8n|release)/',
+	],
+	testSequencer: '<rootDir>/test/mutants/coveringFirst.cjs',
+};

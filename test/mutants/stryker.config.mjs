@@ -1,0 +1,24 @@
+export default {
+  testRunner: 'jest',
+  plugins: ['@stryker-mutator/jest-runner'],
+  // jest does not see from the imports which files a test is about: the workflows load the nodes as n8n does.
+  jest: { configFile: 'test/mutants/jest.config.js', enableFindRelatedTests: false },
+  coverageAnalysis: 'perTest',
+  // What is computed once, when a file is loaded, would need all tests for each change.
+  ignoreStatic: true,
+  concurrency: 2,
+  dryRunTimeoutMinutes: 60,
+  timeoutMS: 20_000,
+  ignorePatterns: [
+    '/dist',
+    '/release',
+    '/coverage',
+    '/docs/images',
+    '/test/artefacts',
+    '/test/bench',
+  ],
+  tempDirName: 'test/artefacts/mutants',
+  reporters: ['clear-text', 'json'],
+  jsonReporter: { fileName: 'test/artefacts/mutants.json' },
+  clearTextReporter: { allowColor: false, logTests: false },
+};

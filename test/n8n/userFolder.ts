@@ -1,0 +1,78 @@
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { cacheFolder } from './cache';
+import { N8nClient } from './client';
+import { installN8n } from './install';
+import { withLock } from './lock';
+import { installPackage, packPackage } from './package';
+import { startN8n } from './process';
+
+/** What a user folder is made with. */
+export interface UserFolderOptions {
+	/** Packages to install beside ours. */
+	furtherTarballs?: string[];
+	/** Whether the database is SQLite, which is in there; default: true. */
+	withDatabase?: boolean;
+}
+
+/**
+ * Makes a user folder in the temporary folder that has this package installed, and a database with the owner of all
+ * tests. What takes long is done once on a machine and copied from then on.
+ *
+ * @returns its path
+ * @throws where the package cannot be built or installed, or n8n does not start
+ */
+export async function makeUserFolder({
+	furtherTarballs = [],
+	withDatabase = true,
+}: UserFolderOptions = {}): Promise<string> {
+	const userFolder = await mkdtemp(join(tmpdir(), 'media-generation-e2e-'));
+	if (withDatabase) await cp(await emptyDatabase(), userFolder, { recursive: true });
+	await cp(await installedPackage(), userFolder, { recursive: true });
+	for (const tarball of furtherTarballs) await installPackage(userFolder, tarball);
+	return userFolder;
+}
+
+/** @returns a user folder with nothing but this package */
+async function installedPackage(): Promise<string> {
+	const { tarball, hash } = await packPackage();
+	return await makeOnce(join(cacheFolder(), 'packages', hash), async (folder) => {
+		await installPackage(folder, tarball);
+	});
+}
+
+/** @returns a user folder with nothing but the database of the chosen n8n, in which no workflow is */
+async function emptyDatabase(): Promise<string> {
+	const install = await installN8n();
+	return await makeOnce(`${install.folder}.database`, async (folder) => {
+		const n8n = await startN8n({ userFolder: folder, install });
+		await new N8nClient(n8n.url).setUp();
+		await n8n.stop();
+		const data = join(folder, '.n8n');
+		for (const name of await readdir(data)) {
+			const isKept = name === 'config' || name.startsWith('database.sqlite');
+			if (!isKept) await rm(join(data, name), { recursive: true });
+		}
+		await rm(n8n.logFile);
+	});
+}
+
+/** Makes a folder once on a machine; nobody sees a half-made one. */
+async function makeOnce(path: string, make: (folder: string) => Promise<void>): Promise<string> {
+	if (existsSync(path)) return path;
+	await withLock(path, async () => {
+		if (existsSync(path)) return;
+		const making = `${path}.${process.pid}.partial`;
+		try {
+			await mkdir(making);
+			await make(making);
+			await rename(making, path);
+		} finally {
+			await rm(making, { recursive: true, force: true });
+		}
+	});
+	return path;
+}

@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import * as ts from 'typescript';
+
+/** n8n does all its work in one thread: an expression that takes the square of a text's length holds it up for seconds. */
+
+const ROOT = join(__dirname, '../..');
+const LENGTH = 20_000;
+
+/** A linear expression takes some milliseconds, a quadratic one some seconds. */
+const MOST_MS = 100;
+const TRIES = 3;
+
+interface Found {
+	where: string;
+	expression: RegExp;
+}
+
+const sources = ['nodes', 'credentials'].flatMap((folder) =>
+	readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+		.filter((name) => name.endsWith('.ts'))
+		.map((name) => join(ROOT, folder, name)),
+);
+
+const literals: Found[] = [];
+const constructed: string[] = [];
+
+for (const file of sources) {
+	const source = ts.createSourceFile(
+		file,
+		readFileSync(file, 'utf8'),
+		ts.ScriptTarget.Latest,
+		true,
+	);
+	const visit = (node: ts.Node): void => {
+		const { line } = source.getLineAndCharacterOfPosition(node.pos);
+		const where = `${relative(ROOT, file)}:${line + 1}`;
+		if (ts.isRegularExpressionLiteral(node)) {
+			const [, pattern = '', flags = ''] = /^\/(.*)\/(\w*)$/s.exec(node.text) ?? [];
+			// As a search and a replacement do: it is tried from each place of the text.
+			const all = flags.includes('g') ? flags : `${flags}g`;
+			literals.push({ where, expression: new RegExp(pattern, all) });
+		}
+		if (ts.isIdentifier(node) && node.text === 'RegExp' && !ts.isTypeReferenceNode(node.parent)) {
+			constructed.push(where);
+		}
+		ts.forEachChild(node, visit);
+	};
+	ts.forEachChild(source, visit);
+}
+
+/** The characters that an expression names, one for each class, and its words. */
+function partsOf({ source }: RegExp): string[] {
+	const parts = new Set(['x', ...source]);
+	const classes: Record<string, string[]> = { s: [' ', '\n'], d: ['0'], w: ['a'], p: ['\u0001'] };
+	for (const [, escaped = ''] of source.matchAll(/\\(.)/g)) {
+		for (const part of classes[escaped] ?? [escaped]) parts.add(part);
+	}
+	for (const [word] of source.replace(/\\./g, ' ').matchAll(/[a-z]{3,}/gi)) parts.add(word);
+	return [...parts];
+}
+
+function* textsOf(expression: RegExp): Iterable<string> {
+	const parts = partsOf(expression);
+	const repeated = (text: string) => text.repeat(Math.ceil(LENGTH / text.length));
+	for (const part of parts) {
+		const run = repeated(part);
+		yield run;
+		for (const other of parts) {
+			if (other === part) continue;
+			yield run + other;
+			yield other + run;
+			yield repeated(part + other);
+		}
+	}
+}
+
+/** The CPU time of this process, so that other processes of the machine do not count; milliseconds. */
+function cpuMs(work: () => void): number {
+	const before = process.cpuUsage();
+	work();
+	const { user, system } = process.cpuUsage(before);
+	return (user + system) / 1000;
+}
+
+/** Whether a work takes too long, however often it is tried: something else may have taken the time. */
+function isSlow(work: () => void): boolean {
+	for (let tries = 0; tries < TRIES; tries++) if (cpuMs(work) <= MOST_MS) return false;
+	return true;
+}
+
+test('every expression is a literal, which the next test finds', () => {
+	expect(literals.length).toBeGreaterThan(30);
+	expect(constructed).toEqual([]);
+});
+
+test.each(literals.map((found) => [found.where, String(found.expression), found] as const))(
+	'%s: %s takes no longer than the text is long',
+	(_where, _source, { expression }) => {
+		for (const text of textsOf(expression)) {
+			if (!isSlow(() => text.replace(expression, ''))) continue;
+			throw new Error(`Slow with ${JSON.stringify([text.slice(0, 20), text.slice(-20)])}`);
+		}
+	},
+);

@@ -1,0 +1,265 @@
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+
+import { readDone } from '../../nodes/MediaGeneration/suspend/checkState';
+import { runCheckOperation } from '../../nodes/MediaGeneration/suspend/checkRun';
+import { executeContext, type Ran, startWorkflow, type TestNode, toolContext } from './engine';
+import { field, IMAGE_MODEL, imageNode, stage } from './support';
+import { passTime } from './time';
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+
+jest.setTimeout(60_000);
+
+const on = stage();
+
+const file = (text: string) => ({
+	data: Buffer.from(text).toString('base64'),
+	mimeType: 'text/plain',
+	fileName: `${text}.txt`,
+});
+
+/** A row, with fields of the names of this node's own and a file. */
+const row = (id: number, simulate: IDataObject = {}): INodeExecutionData => ({
+	json: {
+		row: id,
+		prompt: `Prompt ${id}`,
+		nested: { id },
+		taskId: 'of-another-node',
+		state: 'of-another-node',
+		model: 'of-another-node',
+		record: { of: 'another node' },
+		error: 'of another node',
+		simulate,
+	},
+	binary: { note: file(`note-${id}`), data: file(`data-${id}`) },
+});
+const failing = (id: number) => row(id, { outcome: 'FAILURE', failureMessage: 'no such colour' });
+const refused = (id: number) => row(id, { createStatus: 400 });
+
+const including = (options: IDataObject = {}, more: TestNode = {}) =>
+	imageNode({ includeInput: true, ...options }, more);
+
+/** What is to come out of a row whose task succeeded. */
+const beside = (id: number) => ({
+	json: {
+		row: id,
+		prompt: `Prompt ${id}`,
+		nested: { id },
+		taskId: on.taskIds[id],
+		state: 'SUCCESS',
+		model: IMAGE_MODEL,
+		input: { prompt: `Prompt ${id}` },
+		record: { taskId: on.taskIds[id] },
+	},
+	binary: { note: file(`note-${id}`), data: file(`data-${id}`) },
+	pairedItem: { item: id },
+});
+
+const errors = (items: INodeExecutionData[]) => items.map(({ json }) => 'error' in json);
+
+describe('the fields and files of the input', () => {
+	it("go on beside each result: the node's own fields win, and an error does not go on", async () => {
+		const { output } = await on.run(including(), [row(0), row(1)]);
+		expect(output).toMatchObject([beside(0), beside(1)]);
+		expect(errors(output)).toEqual([false, false]);
+		expect(Object.keys(output[0]?.json ?? {}).at(-1)).toBe('record');
+	});
+
+	it('stay behind where the option is off', async () => {
+		const { output } = await on.run(imageNode(), [row(0)]);
+		expect(output[0]?.json).not.toHaveProperty('row');
+		expect(output[0]).not.toHaveProperty('binary');
+	});
+
+	it('give way to a download of the same name', async () => {
+		const { output } = await on.run(including({ downloadResults: true }), [row(0)]);
+		expect(Object.keys(output[0]?.binary ?? {}).sort()).toEqual(['data', 'note']);
+		expect(output[0]?.binary?.data?.mimeType).toBe('image/png');
+		expect(output[0]?.binary?.note).toMatchObject(file('note-0'));
+	});
+
+	it('go on with each of several results', async () => {
+		const several = row(0, { resultCount: 2 });
+		const { output } = await on.run(including({ splitResults: true }), [several, row(1)]);
+		expect(field(output, 'row')).toEqual([0, 0, 1]);
+		expect(field(output, 'resultIndex')).toEqual([0, 1, 0]);
+		expect(output[1]?.binary?.note).toMatchObject(file('note-0'));
+	});
+
+	it.each([
+		['return', {}],
+		['trigger', { callbackUrl: 'https://n8n.example.com/webhook/1/callback' }],
+	])('go on at once with %s', async (completion, more) => {
+		const node = including({}, { parameters: { completion, ...more } });
+		const { output } = await on.run(node, [row(0)]);
+		expect(output).toMatchObject([
+			{ json: { row: 0, taskId: on.taskIds[0], state: 'PENDING' }, binary: row(0).binary },
+		]);
+		expect(errors(output)).toEqual([false]);
+	});
+
+	it.each(['get', 'wait'])('go on with Task: %s, one item for each task', async (operation) => {
+		await on.run(imageNode(), [row(0), row(1)]);
+		const node = {
+			parameters: {
+				resource: 'task',
+				operation,
+				taskId: '={{ $json.ids }}',
+				options: { includeInput: true },
+			},
+		};
+		const item = { json: { row: 7, ids: on.taskIds, model: 'mine' }, binary: row(7).binary };
+		const { output } = await on.run(node, [item as INodeExecutionData]);
+		expect(field(output, 'row')).toEqual([7, 7]);
+		expect(field(output, 'taskId')).toEqual(on.taskIds);
+		// This operation puts out none of its own.
+		expect(field(output, 'model')).toEqual(['mine', 'mine']);
+		expect(output[1]?.binary?.note).toMatchObject(file('note-7'));
+	});
+
+	it('go on with a dry run', async () => {
+		const { output } = await on.run(including({ dryRun: true }), [row(0)]);
+		expect(output).toMatchObject([{ json: { row: 0, dryRun: true, model: IMAGE_MODEL } }]);
+		expect(on.creates).toHaveLength(0);
+	});
+
+	it('do not go to an agent, which gets the few fields that it can use', async () => {
+		const node = including({}, { type: 'mediaGenerationTool', parameters: { prompt: 'A sea' } });
+		const tool = toolContext(on.workflow(node, [row(0)]), 'agent');
+		const [output] = (await passTime(new MediaGeneration().execute.call(tool))) ?? [];
+		expect(output?.[0]?.json).not.toHaveProperty('row');
+		expect(output?.[0]?.json).toMatchObject({ taskId: on.taskIds[0] });
+	});
+});
+
+describe('an item that fails', () => {
+	const rows = () => [row(0), failing(1), refused(2)];
+	const reasons = [undefined, expect.stringContaining('colour'), expect.stringContaining('400')];
+
+	it.each([{}, { onError: 'continueRegularOutput' as const }])(
+		"has its input beside this node's own reason (%j)",
+		async (more) => {
+			const { output } = await on.run(including({}, more), rows());
+			expect(field(output, 'row')).toEqual([0, 1, 2]);
+			expect(field(output, 'error')).toEqual(reasons);
+			expect(output[1]).toMatchObject({
+				json: { taskId: on.taskIds[1], state: 'FAILURE', row: 1 },
+				binary: row(1).binary,
+			});
+		},
+	);
+
+	it('has it where a parameter cannot be meant, or there is no account', async () => {
+		const onError = 'continueRegularOutput' as const;
+		const blank = including({}, { onError, parameters: { prompt: '={{ "" }}' } });
+		const empty = await on.run(blank, [row(0)]);
+		const other = await on.run(including({}, { onError }), [row(0)], {
+			credential: { ...on.credential, baseUrl: 'nowhere' },
+		});
+		for (const { output } of [empty, other]) {
+			expect(output).toMatchObject([{ json: { row: 0 }, binary: row(0).binary }]);
+			expect(output[0]?.json.error).not.toBe('of another node');
+		}
+		expect(on.creates).toHaveLength(0);
+	});
+
+	it("is on n8n's error output as it is without the option", async () => {
+		const onError = 'continueErrorOutput' as const;
+		const withIt = await on.run(including({}, { onError }), [failing(0), refused(1)]);
+		on.service.clear();
+		const without = await on.run(imageNode({}, { onError }), [failing(0), refused(1)]);
+		const shape = ({ errors }: Ran) => errors.map(({ json }) => Object.keys(json));
+		expect(shape(withIt)).toEqual(shape(without));
+		expect(field(withIt.errors, 'row')).toEqual([0, 1]);
+		expect(withIt.output).toEqual([]);
+	});
+});
+
+describe('a suspended run', () => {
+	const MINUTES = { latencyMs: 10 * 60_000 };
+	const slow = (id: number) => row(id, MINUTES);
+	const lost = (id: number) => row(id, { ...MINUTES, outcome: 'FAILURE' });
+
+	/** Suspends at once, and brings what n8n stores of the run and what its sub-execution is handed. */
+	async function suspend(more: TestNode = {}, items = [slow(0), refused(1), lost(2)]) {
+		const handed: INodeExecutionData[][] = [];
+		const node = including({ suspendAfter: 0 }, more);
+		const started = startWorkflow(on.workflow(node, items), 'trigger', {
+			executeWorkflow: async (_workflow, _data, { inputData = [] }) => {
+				handed.push(JSON.parse(JSON.stringify(inputData)) as INodeExecutionData[]);
+				return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
+			},
+		});
+		const ran = await passTime(started.result);
+		const [entry] = ran.run.data.executionData?.nodeExecutionStack ?? [];
+		return { stored: entry?.data.main?.[0] ?? [], handed: handed[0] ?? [] };
+	}
+
+	/** One turn of a sub-execution. */
+	async function turn(operation: string, items: INodeExecutionData[]) {
+		const context = executeContext({
+			...on.workflow({ name: operation, parameters: { resource: 'task', operation } }, items),
+		});
+		const parent = {
+			resultData: {},
+			executionData: { nodeExecutionStack: [{ metadata: { waitingChildExecutionIds: ['1'] } }] },
+		};
+		Object.assign(context, {
+			putExecutionToWait: async () => await Promise.resolve(),
+			getExecutionDataById: async () => await Promise.resolve(parent),
+			executeWorkflow: async () =>
+				await Promise.resolve({ executionId: '3', data: [null], waitTill: new Date() }),
+		});
+		const output = await passTime(runCheckOperation(context, operation));
+		return output?.[0] ?? [];
+	}
+
+	/** What the run comes to when all of its tasks are finished. */
+	async function results(handed: INodeExecutionData[]) {
+		await passTime(new Promise((resolve) => setTimeout(resolve, 11 * 60_000)));
+		const state = { ...(handed[0]?.json.check as IDataObject), begun: true, supervisorId: '1' };
+		return readDone(await turn('check', [{ json: { check: state } }]))?.results ?? [];
+	}
+
+	it('stores the input with the items that n8n may let out', async () => {
+		const { stored } = await suspend();
+		expect(field(stored, 'row')).toEqual([0, 1, 2]);
+		expect(stored[0]).toMatchObject({
+			json: { taskId: on.taskIds[0], state: 'PENDING', timedOut: true },
+			binary: row(0).binary,
+		});
+		expect(errors(stored)).toEqual([false, true, false]);
+	});
+
+	it('comes out as one that was held', async () => {
+		const { handed } = await suspend();
+		const items = await results(handed);
+		expect(items[0]).toMatchObject(beside(0));
+		expect(items[0]?.json).not.toHaveProperty('timedOut');
+		expect(field(items, 'row')).toEqual([0, 1, 2]);
+		expect(field(items, 'state')).toEqual(['SUCCESS', 'of-another-node', 'FAILURE']);
+		expect(items[2]?.binary).toMatchObject(row(2).binary ?? {});
+		expect(errors(items)).toEqual([false, true, true]);
+	});
+
+	it('names its items and the fields of their input also where the sub-execution dies', async () => {
+		const { handed } = await suspend();
+		const present = await turn('supervise', handed);
+		expect(field(present, 'row')).toEqual([0, 1, 2]);
+		expect(present[0]?.json).toMatchObject({ taskId: on.taskIds[0], timedOut: true });
+		// n8n would copy each file.
+		expect(present[0]).not.toHaveProperty('binary');
+	});
+
+	it("changes nothing on n8n's error output", async () => {
+		const { handed } = await suspend({ onError: 'continueErrorOutput' });
+		const items = await results(handed);
+		expect(items[0]?.json.row).toBe(0);
+		for (const { json } of items.slice(1)) expect(Object.keys(json)).toEqual(['error', 'details']);
+		expect(items[2]?.json.details).not.toHaveProperty('row');
+	});
+
+	it('stores no input where the option is off', async () => {
+		const { handed } = await suspend({ parameters: { options: { suspendAfter: 0 } } });
+		expect(JSON.stringify(handed)).not.toContain('note-0');
+	});
+});
