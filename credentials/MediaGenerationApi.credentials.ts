@@ -1,18 +1,17 @@
-import type {
-	IAuthenticate,
-	IAuthenticateRuleResponseCode,
-	IAuthenticateRuleResponseSuccessBody,
-	ICredentialDataDecryptedObject,
-	ICredentialTestRequest,
-	ICredentialType,
-	IHttpRequestOptions,
-	INodeProperties,
-	Icon,
+import {
+	type IAuthenticate,
+	type IAuthenticateRuleResponseCode,
+	type IAuthenticateRuleResponseSuccessBody,
+	type ICredentialDataDecryptedObject,
+	type ICredentialTestRequest,
+	type ICredentialType,
+	type IHttpRequestOptions,
+	type INodeProperties,
+	type Icon,
+	UserError,
 } from 'n8n-workflow';
-import { UserError } from 'n8n-workflow';
-
 import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
-import { attempt } from '../nodes/MediaGeneration/shared/attempt';
+import { settled } from '../nodes/MediaGeneration/shared/concurrency';
 
 /** A request as n8n's HTTP Request node hands it over, page for page: it names the address `uri`. */
 type Request = IHttpRequestOptions & { uri?: string };
@@ -31,7 +30,7 @@ async function authenticate(
 	credentials: ICredentialDataDecryptedObject,
 	request: Request,
 ): Promise<IHttpRequestOptions> {
-	const read = await attempt(async () => ({
+	const read = await settled(async () => ({
 		baseUrl: parseBaseUrl(credentials.baseUrl),
 		apiKey: parseApiKey(credentials.apiKey),
 	}));

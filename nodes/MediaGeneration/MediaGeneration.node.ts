@@ -10,12 +10,11 @@ import {
 } from 'n8n-workflow';
 
 import { completionFields } from './fields/completion';
-import { panelHints } from './fields/panelHints';
-import { imageFields } from './fields/image';
+import { panelHints } from './fields/displayOptions';
+import { imageFields, videoFields } from './fields/media';
 import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
-import { toolFields } from './fields/tool';
-import { videoFields } from './fields/video';
+import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
 import { runCheckOperation } from './suspend/checkRun';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';

@@ -6,7 +6,7 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { creditsToolFields } from './fields/tool';
+import { creditsToolFields } from './fields/toolDescription';
 import { readCredits } from './run/creditsRun';
 
 /** Reads the credit balance of the account at the media generation service. */

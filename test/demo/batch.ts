@@ -1,7 +1,11 @@
 import type { SimulatedService, SimulatedTask } from '../service/service';
-import type { N8nClient, StoredWorkflow, WorkflowDefinition } from '../n8n/client';
-import { describe, outputItems } from '../n8n/client';
-
+import {
+	type N8nClient,
+	type StoredWorkflow,
+	type WorkflowDefinition,
+	describe,
+	outputItems,
+} from '../n8n/client';
 const GENERATE = 'Generate images';
 const PROMPTS = 'Prompts';
 const TIMEOUT_MS = 5 * 60_000;

@@ -2,13 +2,11 @@ import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheFolder } from '../n8n/cache';
-import type { Owner } from '../n8n/client';
-import { N8nApiError, N8nClient } from '../n8n/client';
+import { type Owner, N8nApiError, N8nClient } from '../n8n/client';
 import { querySqlite } from '../n8n/database';
 import type { N8nInstall } from '../n8n/install';
 import { installPackage } from '../n8n/package';
-import type { N8nProcess } from '../n8n/process';
-import { N8nStartError, startN8n } from '../n8n/process';
+import { type N8nProcess, N8nStartError, startN8n } from '../n8n/process';
 import { listAsInstalled } from '../n8n/registration';
 
 export const DEMO_OWNER: Owner = {

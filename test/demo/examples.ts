@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import type { ICredentialDataDecryptedObject, INode } from 'n8n-workflow';
-import type {
-	N8nClient,
-	StoredCredential,
-	StoredWorkflow,
-	WorkflowDefinition,
+import {
+	type N8nClient,
+	type StoredCredential,
+	type StoredWorkflow,
+	type WorkflowDefinition,
+	N8nApiError,
 } from '../n8n/client';
-import { N8nApiError } from '../n8n/client';
-
 const FOLDER = resolve(__dirname, '../../examples');
 const PACKAGE = 'n8n-nodes-media-generation';
 const TRIGGER = `${PACKAGE}.mediaGenerationTrigger`;

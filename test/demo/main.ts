@@ -6,8 +6,7 @@ import { differences, expectedTasks, runBatch } from './batch';
 import { DEMO_OWNER, startEditor } from './editor';
 import { readExample, saveCredential, saveExamples, saveModelCredential } from './examples';
 import { startLanguageModel } from './languageModel';
-import type { DemoOptions } from './options';
-import { parseOptions, USAGE } from './options';
+import { type DemoOptions, parseOptions, USAGE } from './options';
 import { Progress } from './progress';
 import { renderTable } from './table';
 

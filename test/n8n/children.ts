@@ -1,5 +1,4 @@
-import type { ChildProcess } from 'node:child_process';
-import { spawnSync } from 'node:child_process';
+import { type ChildProcess, spawnSync } from 'node:child_process';
 import { onExit } from 'signal-exit';
 
 /** Options of `spawn` for a child that can be ended with all that it starts. */

@@ -4,8 +4,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endWithUs, killGroup, OWN_GROUP } from './children';
 import { disabledModules } from './differences';
-import type { N8nInstall } from './install';
-import { installN8n } from './install';
+import { type N8nInstall, installN8n } from './install';
 import { assertPortFree, freePort, HOST } from './ports';
 
 const READY_TIMEOUT_MS = 300_000;

@@ -10,8 +10,8 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Finding } from './checks';
 import {
+	type Finding,
 	checkChangelog,
 	checkIdentity,
 	checkProvenance,

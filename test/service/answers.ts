@@ -2,8 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { ServiceError } from './errors';
-import type { Milliseconds, Refusal } from './settings';
-import { draw } from './settings';
+import { type Milliseconds, type Refusal, draw } from './settings';
 
 /** Answers every error of a server, its own and fastify's, in one shape. */
 export function answerErrors(app: FastifyInstance): void {

@@ -4,8 +4,7 @@ import { cutShort, drop, holdBack, refuse } from './answers';
 import { ServiceError } from './errors';
 import type { RequestLog } from './log';
 import type { Settings, Switches } from './settings';
-import type { SimulatedTask, TaskStore } from './tasks';
-import { parseCreate } from './tasks';
+import { type SimulatedTask, type TaskStore, parseCreate } from './tasks';
 
 /** What the routes of the service work with. */
 export interface ApiContext {

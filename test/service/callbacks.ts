@@ -2,9 +2,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import type { Settings } from './settings';
-import { draw } from './settings';
-
+import { type Settings, draw } from './settings';
 const TIMEOUT_MS = 15_000;
 const DEFAULT_RETRIES = 3;
 const DEFAULT_BACKOFF_MS = 500;

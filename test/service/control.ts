@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 
-import type { Switches } from './settings';
-import { parseSettings } from './settings';
+import { type Switches, parseSettings } from './settings';
 
 /** The switches over HTTP, for those who are not in the same process. No part of the specification. */
 export function controlRoutes(app: FastifyInstance, switches: Switches): void {

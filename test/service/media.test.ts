@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import type { SimulatedService } from './service';
-import { startService } from './service';
+import { type SimulatedService, startService } from './service';
 import { Client, IMAGE_MODEL, VIDEO_MODEL } from './support';
 
 let service: SimulatedService;

@@ -1,5 +1,4 @@
-import type { Document } from 'openapi-backend';
-import { OpenAPIValidator } from 'openapi-backend';
+import { type Document, OpenAPIValidator } from 'openapi-backend';
 import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';

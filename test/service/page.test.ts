@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
-import type { SimulatedService } from './service';
-import { startService } from './service';
+import { type SimulatedService, startService } from './service';
 import { Client, IMAGE_MODEL, until } from './support';
 
 let service: SimulatedService;

@@ -1,24 +1,18 @@
-import type { FastifyInstance } from 'fastify';
-import { fastify } from 'fastify';
+import { type FastifyInstance, fastify } from 'fastify';
 import type { AddressInfo } from 'node:net';
 
 import { answerErrors } from './answers';
 import { apiRoutes } from './api';
-import type { LoggedCallback } from './callbacks';
-import { CallbackSender } from './callbacks';
+import { type LoggedCallback, CallbackSender } from './callbacks';
 import { controlRoutes } from './control';
 import { type FetchedFile, fetchFiles } from './files';
-import type { LoggedRequest } from './log';
-import { RequestLog } from './log';
+import { type LoggedRequest, RequestLog } from './log';
 import { Results } from './media/results';
 import { mediaRoutes } from './media/routes';
 import { Studio } from './media/studio';
 import { pageRoutes } from './page/routes';
-import type { Outcome, Settings } from './settings';
-import { Switches } from './settings';
-import type { SimulatedTask } from './tasks';
-import { parseCreate, TaskStore } from './tasks';
-
+import { type Outcome, type Settings, Switches } from './settings';
+import { type SimulatedTask, parseCreate, TaskStore } from './tasks';
 export type { LoggedCallback } from './callbacks';
 export type { FetchedFile } from './files';
 export type { LoggedRequest } from './log';

@@ -1,5 +1,4 @@
-import type { SimulatedService } from './service';
-import { startService } from './service';
+import { type SimulatedService, startService } from './service';
 import { Client, IMAGE_MODEL, startReceiver, until } from './support';
 
 let service: SimulatedService;

@@ -2,9 +2,14 @@ import { randomUUID } from 'node:crypto';
 
 import { ServiceError } from './errors';
 import { KNOWN_MODELS, kindOf, priceInCredits, roundCredits } from './prices';
-import type { Outcome, Settings, Switches } from './settings';
-import { draw, mergeSettings, parseSettings } from './settings';
-
+import {
+	type Outcome,
+	type Settings,
+	type Switches,
+	draw,
+	mergeSettings,
+	parseSettings,
+} from './settings';
 const DEFAULT_LATENCY = [1000, 3000] as const;
 const DEFAULT_FAILURE = 'The generation failed upstream.';
 

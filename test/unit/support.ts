@@ -1,5 +1,4 @@
-import type { Clock } from '../../nodes/MediaGeneration/shared/clock';
-import { Stopped } from '../../nodes/MediaGeneration/shared/clock';
+import { type Clock, Stopped } from '../../nodes/MediaGeneration/shared/clock';
 
 /** What a piece of work throws; the test fails where it throws nothing. */
 export async function caught(work: () => unknown): Promise<Error> {

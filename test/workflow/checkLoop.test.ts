@@ -1,13 +1,16 @@
 import { ExecuteContext, WorkflowExecute } from 'n8n-core';
-import type {
-	IDataObject,
-	INode,
-	INodeExecutionData,
-	INodeTypes,
-	IRun,
-	IWorkflowExecuteAdditionalData,
+import {
+	type IDataObject,
+	type INode,
+	type INodeExecutionData,
+	type INodeTypes,
+	type IRun,
+	type IWorkflowExecuteAdditionalData,
+	createRunExecutionData,
+	NodeHelpers,
+	UnexpectedError,
+	Workflow,
 } from 'n8n-workflow';
-import { createRunExecutionData, NodeHelpers, UnexpectedError, Workflow } from 'n8n-workflow';
 import nock from '../nock';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';

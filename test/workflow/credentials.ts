@@ -1,9 +1,10 @@
-import type {
-	ICredentialDataDecryptedObject,
-	ICredentialType,
-	IHttpRequestOptions,
+import {
+	type ICredentialDataDecryptedObject,
+	type ICredentialType,
+	type IHttpRequestOptions,
+	ICredentialsHelper,
+	UnexpectedError,
 } from 'n8n-workflow';
-import { ICredentialsHelper, UnexpectedError } from 'n8n-workflow';
 
 /** The credential as n8n handles it: looked up for each use, and the type's own `authenticate` on every request. */
 class CredentialsHelper extends ICredentialsHelper {

@@ -5,30 +5,27 @@ import {
 	WebhookContext,
 	WorkflowExecute,
 } from 'n8n-core';
-import type {
-	IDataObject,
-	IExecuteData,
-	IExecuteFunctions,
-	INode,
-	INodeExecutionData,
-	INodeType,
-	INodeTypes,
-	IWebhookData,
-	WorkflowActivateMode,
-	IRun,
-	IRunExecutionData,
-	ITaskData,
-	IWorkflowExecuteAdditionalData,
-	WorkflowExecuteMode,
-} from 'n8n-workflow';
 import {
+	type IDataObject,
+	type IExecuteData,
+	type IExecuteFunctions,
+	type INode,
+	type INodeExecutionData,
+	type INodeType,
+	type INodeTypes,
+	type IWebhookData,
+	type WorkflowActivateMode,
+	type IRun,
+	type IRunExecutionData,
+	type ITaskData,
+	type IWorkflowExecuteAdditionalData,
+	type WorkflowExecuteMode,
 	createRunExecutionData,
 	NodeConnectionTypes,
 	NodeHelpers,
 	UnexpectedError,
 	Workflow,
 } from 'n8n-workflow';
-
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';

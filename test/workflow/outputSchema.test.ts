@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
-import { inTableOrder } from '../../nodes/MediaGeneration/shared/outputJson';
+import { inTableOrder } from '../../nodes/MediaGeneration/shared/itemError';
 import { executeContext } from './engine';
 import { useProcessedData } from './processedData';
 import { IMAGE_MODEL, stage } from './support';

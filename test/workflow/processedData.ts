@@ -1,13 +1,12 @@
 import { DataDeduplicationService } from 'n8n-core';
-import type {
-	DeduplicationItemTypes,
-	DeduplicationScope,
-	ICheckProcessedContextData,
-	IDataDeduplicator,
-	IDeduplicationOutput,
+import {
+	type DeduplicationItemTypes,
+	type DeduplicationScope,
+	type ICheckProcessedContextData,
+	type IDataDeduplicator,
+	type IDeduplicationOutput,
+	UnexpectedError,
 } from 'n8n-workflow';
-import { UnexpectedError } from 'n8n-workflow';
-
 /** The refusals of a second row as the databases word them. */
 export const SECOND_ROW = {
 	sqlite: new Error(

@@ -1,13 +1,16 @@
-import type { IDataObject, INodeExecutionData, IRun, IWebhookData } from 'n8n-workflow';
-import { createRunExecutionData } from 'n8n-workflow';
+import {
+	type IDataObject,
+	type INodeExecutionData,
+	type IRun,
+	type IWebhookData,
+	createRunExecutionData,
+} from 'n8n-workflow';
 import { WebhookContext } from 'n8n-core';
 import nock from '../nock';
 
-import { accountOf } from '../../nodes/MediaGeneration/callback/account';
-import { isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startedTasks';
+import { isTokenValid, callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
-import { mayStart } from '../../nodes/MediaGeneration/callback/startedTasks';
 import {
 	isRegistered,
 	register,
@@ -24,7 +27,7 @@ import {
 	SUPERVISE,
 } from '../../nodes/MediaGeneration/suspend/checkWorkflow';
 import { admitResume } from '../../nodes/MediaGeneration/suspend/resumeCallback';
-import { SuspendedRuns } from '../../nodes/MediaGeneration/suspend/runProgress';
+import { SuspendedRuns } from '../../nodes/MediaGeneration/suspend/suspendedRuns';
 import present from '../fixtures/state/present.json';
 import {
 	additionalData,

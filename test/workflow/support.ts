@@ -1,7 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import type { LoggedRequest, SimulatedService } from '../service/service';
-import { startService } from '../service/service';
+import { type LoggedRequest, type SimulatedService, startService } from '../service/service';
 import {
 	type Credential,
 	type Ran,

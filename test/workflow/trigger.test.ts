@@ -10,8 +10,7 @@ import {
 	TRIGGER,
 	type TestNode,
 } from './engine';
-import type { ProcessedData } from './processedData';
-import { useProcessedData } from './processedData';
+import { type ProcessedData, useProcessedData } from './processedData';
 import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 import { passTime } from './time';
 

@@ -4,11 +4,10 @@ import { type Connection, connectWith } from '../service/connect';
 import { isRecord, parsedJson } from '../shared/json';
 import { ServiceError } from '../service/serviceError';
 import { findTaskId } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { systemClock } from '../shared/clock';
-import { isTokenValid, TOKEN_PARAMETER } from './callbackToken';
-import { REFERENCE_PARAMETER } from './callbackUrl';
-import { type Answer, tryAgain } from './answer';
+import { isTokenValid, TOKEN_PARAMETER, REFERENCE_PARAMETER } from './callbackUrl';
+import { type WebhookAnswer, tryAgain } from './webhookAnswer';
 import { CallbackCredentials } from './credentialCache';
 import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
 
@@ -40,8 +39,8 @@ export async function checkCallback(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	paths: () => Iterable<string>,
-): Promise<Answer | CheckedCallback> {
-	const checked = await attempt(async () => await check(context, requireToken, paths));
+): Promise<WebhookAnswer | CheckedCallback> {
+	const checked = await settled(async () => await check(context, requireToken, paths));
 	if ('value' in checked) return checked.value;
 	warn(context, 'a callback could not be checked', checked.error);
 	return tryAgain('The credential cannot be used at the moment');
@@ -57,7 +56,7 @@ async function check(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	paths: () => Iterable<string>,
-): Promise<Answer | CheckedCallback> {
+): Promise<WebhookAnswer | CheckedCallback> {
 	const body = checkBody(context);
 	const prove = (connection: Connection) =>
 		proveRequest(context, connection, requireToken, paths, body);
@@ -77,8 +76,8 @@ function proveRequest(
 	connection: Connection,
 	requireToken: boolean,
 	paths: () => Iterable<string>,
-	body: Answer | { taskId: string },
-): Answer | CheckedCallback {
+	body: WebhookAnswer | { taskId: string },
+): WebhookAnswer | CheckedCallback {
 	const { apiKey } = connection;
 	const query: unknown = context.getQueryData();
 	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = isRecord(query)
@@ -104,9 +103,9 @@ function proveRequest(
 	return refuse('The request to start again is not signed with the same API key, or came too late');
 }
 
-const refuse = (message: string): Answer => ({ status: 401, body: { message } });
+const refuse = (message: string): WebhookAnswer => ({ status: 401, body: { message } });
 
-function checkBody(context: IWebhookFunctions): Answer | { taskId: string } {
+function checkBody(context: IWebhookFunctions): WebhookAnswer | { taskId: string } {
 	const request = context.getRequestObject();
 	const bytes = request.rawBody?.length ?? Number(request.headers['content-length'] ?? 0);
 	if (bytes > MAX_BODY_BYTES) {
@@ -122,7 +121,7 @@ function checkBody(context: IWebhookFunctions): Answer | { taskId: string } {
 }
 
 /** Why the task of a callback could not be read. */
-export function explainRead(error: unknown): Answer {
+export function explainRead(error: unknown): WebhookAnswer {
 	if (error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign) {
 		return {
 			status: 404,

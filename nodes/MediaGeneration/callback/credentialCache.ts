@@ -1,9 +1,9 @@
 import type { ICredentialDataDecryptedObject, IWebhookFunctions } from 'n8n-workflow';
 
 import { CREDENTIAL_TYPE } from '../service/connect';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import type { Clock } from '../shared/clock';
-import { credentialIdOf } from './account';
+import { credentialIdOf } from './startedTasks';
 
 /** How long a changed base URL may go unnoticed. A changed key is noticed by the first token that is made with it. */
 const MAX_AGE_MS = 60_000;
@@ -58,7 +58,7 @@ export class CallbackCredentials {
 		const credential = context.getCredentials(CREDENTIAL_TYPE);
 		if (this.remembered.size >= MAX_REMEMBERED) this.remembered.clear();
 		this.remembered.set(key, { credential, at: this.clock.now(), isRefreshed: isRefresh });
-		const found = await attempt(async () => await credential);
+		const found = await settled(async () => await credential);
 		if ('value' in found) return found.value;
 		this.remembered.delete(key);
 		throw found.error;

@@ -1,10 +1,10 @@
 import type { IWebhookFunctions } from 'n8n-workflow';
 
 import { type Clock, systemClock } from '../shared/clock';
-import type { Answer } from './answer';
+import type { WebhookAnswer } from './webhookAnswer';
 
 /** Either the answer to a callback, or a promise that tells whether n8n has stored the execution it starts. */
-type Outcome = Answer | 'stored' | 'notStored';
+type Outcome = WebhookAnswer | 'stored' | 'notStored';
 
 const MAX_REMEMBERED = 10_000;
 

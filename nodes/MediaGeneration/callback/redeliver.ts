@@ -2,12 +2,12 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { findServiceMessage } from '../service/serviceMessage';
 import type { FinishedTask } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { forbiddenAddress } from '../shared/requestError';
-import { TOKEN_PARAMETER } from './callbackToken';
+import { TOKEN_PARAMETER } from './callbackUrl';
 
 /** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */
 const TRIGGER_TIMEOUT_MS = 30_000;
@@ -48,7 +48,7 @@ export async function redeliver(
 	headers: Record<string, string> = {},
 ): Promise<TriggerAnswer> {
 	const abortSignal = context.getExecutionCancelSignal();
-	const response = await attempt(
+	const response = await settled(
 		async () =>
 			(await context.helpers.httpRequest({
 				method: 'POST',

@@ -1,7 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { attempt } from '../shared/attempt';
-import { digest } from '../shared/digest';
+import { settled } from '../shared/concurrency';
+import { digest } from '../shared/json';
 
 /** Entries of the one row that is used where a row for each task cannot be had. */
 const FALLBACK_ENTRIES = 100_000;
@@ -54,7 +54,7 @@ export class TaskRow {
 	 * @throws the database's error, where it is not the refusal of a second row
 	 */
 	async insert(entries: readonly string[]): Promise<boolean> {
-		const recorded = await attempt(async () => await this.record([this.key, ...entries]));
+		const recorded = await settled(async () => await this.record([this.key, ...entries]));
 		if ('value' in recorded) return recorded.value.new.includes(this.key);
 		if (isSecondRow(recorded.error)) return false;
 		throw recorded.error;

@@ -4,12 +4,11 @@ import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8
 import { taskJson } from '../report/items';
 import type { Connection } from '../service/connect';
 import type { FinishedTask } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
-import { type Clock, systemClock } from '../shared/clock';
-import { isEngineV2 } from '../shared/engineV2';
-import { within } from '../shared/within';
-import { accountOf, credentialIdOf } from './account';
-import { type Answer, answer, DUPLICATE, tryAgain } from './answer';
+import { settled } from '../shared/concurrency';
+import { type Clock, systemClock, withTimeLimit } from '../shared/clock';
+import { isEngineV2 } from '../shared/n8nInternals';
+import { accountOf, credentialIdOf } from './startedTasks';
+import { type WebhookAnswer, respond, DUPLICATE, tryAgain } from './webhookAnswer';
 import { type CheckedCallback, checkCallback, explainRead, warn } from './checkCallback';
 import { RecentTasks } from './recentCallbacks';
 
@@ -24,7 +23,7 @@ const STORE_LIMIT_MS = 30_000;
 
 const recent = new RecentTasks();
 
-const NOT_SELECTED: Answer = {
+const NOT_SELECTED: WebhookAnswer = {
 	status: 200,
 	body: { accepted: false, reason: 'event not selected' },
 };
@@ -41,18 +40,18 @@ export async function admitCallback(
 	context: IWebhookFunctions,
 	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
-	const required = await attempt(
+	const required = await settled(
 		async () => context.getNodeParameter('options.requireToken', true) !== false,
 	);
-	if ('error' in required) return answer(context, unreadable(context, required.error));
+	if ('error' in required) return respond(context, unreadable(context, required.error));
 	const checked = await checkCallback(context, required.value, () => pathsOf(context));
-	if ('status' in checked) return answer(context, checked);
+	if ('status' in checked) return respond(context, checked);
 	// It would start the workflow without asking the ledger.
 	if (isEngineV2(context)) {
-		return answer(context, tryAgain("The trigger does not work with n8n's engine v2"));
+		return respond(context, tryAgain("The trigger does not work with n8n's engine v2"));
 	}
-	const selected = await attempt(async () => selectedEvents(context));
-	if ('error' in selected) return answer(context, unreadable(context, selected.error));
+	const selected = await settled(async () => selectedEvents(context));
+	if ('error' in selected) return respond(context, unreadable(context, selected.error));
 
 	const { connection, taskId, startAgain } = checked;
 	const account = accountOf(connection.baseUrl, credentialIdOf(context.getNode()));
@@ -73,17 +72,17 @@ export async function admitCallback(
 	// Who asks to start again is held back by nobody but himself.
 	const key = JSON.stringify([trigger, account, taskId, startAgain]);
 	for (;;) {
-		if (recent.has(key)) return answer(context, DUPLICATE);
+		if (recent.has(key)) return respond(context, DUPLICATE);
 		const earlier = recent.earlier(key);
 		if (earlier === undefined) break;
-		let outcome = await within(earlier, giveUpAt - clock.now(), clock);
+		let outcome = await withTimeLimit(earlier, giveUpAt - clock.now(), clock);
 		if (outcome === undefined && recent.isBeingStored(key)) {
-			outcome = await within(earlier, STORE_LIMIT_MS, clock);
+			outcome = await withTimeLimit(earlier, STORE_LIMIT_MS, clock);
 		}
 		if (outcome === undefined) {
-			return answer(context, tryAgain('A callback of this task is being worked on'));
+			return respond(context, tryAgain('A callback of this task is being worked on'));
 		}
-		if (typeof outcome === 'object') return answer(context, outcome);
+		if (typeof outcome === 'object') return respond(context, outcome);
 	}
 	const response = context.getResponseObject();
 	const settle = recent.begin(key);
@@ -91,7 +90,7 @@ export async function admitCallback(
 	const result = await read();
 	if ('status' in result) {
 		settle(result);
-		return answer(context, result);
+		return respond(context, result);
 	}
 	recent.handOver(key);
 	recent.settleByAnswer(settle, response);
@@ -99,7 +98,7 @@ export async function admitCallback(
 }
 
 /** To come again is right: nothing was recorded, and the task is paid for. */
-function unreadable(context: IWebhookFunctions, error: unknown): Answer {
+function unreadable(context: IWebhookFunctions, error: unknown): WebhookAnswer {
 	warn(context, "a callback waits until the trigger's parameters can be read", error);
 	return tryAgain("The trigger's parameters cannot be read");
 }
@@ -124,9 +123,9 @@ async function readFinished(
 	events: string[],
 	limitMs: number,
 	clock: Clock,
-): Promise<FinishedTask | Answer> {
-	const read = await attempt(
-		async () => await within(client.readTask(taskId, limitMs), limitMs, clock),
+): Promise<FinishedTask | WebhookAnswer> {
+	const read = await settled(
+		async () => await withTimeLimit(client.readTask(taskId, limitMs), limitMs, clock),
 	);
 	if ('error' in read) return explainRead(read.error);
 	const task = read.value;
@@ -137,10 +136,10 @@ async function readFinished(
 
 function admit(
 	context: IWebhookFunctions,
-	result: FinishedTask | Answer,
+	result: FinishedTask | WebhookAnswer,
 	{ account, reference, startAgain }: CheckedCallback & { account: string },
 ): IWebhookResponseData {
-	if ('status' in result) return answer(context, result);
+	if ('status' in result) return respond(context, result);
 	const { taskId } = result;
 	// n8n stores an execution now, answers, and begins the execution. Where it is killed in between, nothing else names
 	// the task, and the sender that was answered does not come again.

@@ -1,13 +1,18 @@
-import type { IDataObject, IExecuteFunctions, IHookFunctions, INode } from 'n8n-workflow';
-import { NodeHelpers, UserError } from 'n8n-workflow';
-
-import { attempt } from '../shared/attempt';
+import {
+	type IDataObject,
+	type IExecuteFunctions,
+	type IHookFunctions,
+	type INode,
+	NodeHelpers,
+	UserError,
+	type IHttpRequestMethods,
+} from 'n8n-workflow';
+import { settled } from '../shared/concurrency';
 import { Stopped } from '../shared/clock';
-import { isEngineV2 } from '../shared/engineV2';
-import { insidesOf, webhookBase } from '../shared/insides';
+import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { isRecord } from '../shared/json';
-import { credentialIdOf } from './account';
-import { isPublished } from './publishedWebhook';
+import { credentialIdOf } from './startedTasks';
+import { forbiddenAddress } from '../shared/requestError';
 
 /** The path of the trigger's webhook, as its description declares it. */
 export const CALLBACK_PATH = 'callback';
@@ -104,7 +109,7 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 }
 
 const nodesOf = (context: IExecuteFunctions): INode[] =>
-	Object.values(insidesOf(context).workflow?.nodes ?? {});
+	Object.values(internalsOf(context).workflow?.nodes ?? {});
 
 /** The production URL of a trigger at n8n's present address; the one that it had when it was published may be gone. */
 function presentUrl(context: IExecuteFunctions, trigger: INode | undefined): string | undefined {
@@ -152,11 +157,11 @@ async function publishedTriggers(context: IExecuteFunctions): Promise<string[]> 
 		.filter((node) => isTrigger(context, node) && node.disabled !== true)
 		.flatMap((node) => presentUrl(context, node) ?? []);
 	// A sub-workflow is run as it stands in the editor where the workflow that calls it is.
-	const mode = String(insidesOf(context).additionalData?.rootExecutionMode ?? context.getMode());
+	const mode = String(internalsOf(context).additionalData?.rootExecutionMode ?? context.getMode());
 	if (![...OF_THE_EDITOR, MAY_BE_OF_THE_EDITOR].includes(mode)) return urls;
 	const published = await Promise.all(
 		urls.map(async (url) => {
-			const asked = await attempt(async () => await isPublished(context, url));
+			const asked = await settled(async () => await isPublished(context, url));
 			if ('value' in asked) return asked.value;
 			if (mode !== MAY_BE_OF_THE_EDITOR || asked.error instanceof Stopped) throw asked.error;
 			return true;
@@ -164,3 +169,54 @@ async function publishedTriggers(context: IExecuteFunctions): Promise<string[]> 
 	);
 	return urls.filter((_, index) => published[index]);
 }
+
+/** How long n8n may take to answer, in ms. */
+const LIMIT_MS = 10_000;
+
+/** n8n's request helper sends it, although its type does not have it. */
+const OPTIONS = 'OPTIONS' as IHttpRequestMethods;
+
+/**
+ * Asks n8n whether it has a webhook for POST requests at an address, as a browser does before it sends one (a CORS
+ * preflight): that starts nothing.
+ *
+ * @param url a production URL
+ * @throws UserError where the answer is not n8n's, or there is none; Stopped where the execution was stopped
+ */
+export async function isPublished(
+	context: Pick<IExecuteFunctions, 'helpers' | 'getExecutionCancelSignal'>,
+	url: string,
+): Promise<boolean> {
+	const abortSignal = context.getExecutionCancelSignal();
+	const response = await settled(
+		async () =>
+			(await context.helpers.httpRequest({
+				method: OPTIONS,
+				url,
+				headers: { Origin: new URL(url).origin },
+				encoding: 'text',
+				timeout: LIMIT_MS,
+				returnFullResponse: true,
+				ignoreHttpStatusErrors: true,
+				disableFollowRedirect: true,
+				abortSignal,
+			})) as { headers: unknown },
+	);
+	if ('error' in response) {
+		if (abortSignal?.aborted) throw new Stopped();
+		throw (
+			forbiddenAddress(response.error, `n8n does not let this node ask for the trigger: ${url}`) ??
+			unanswered(url)
+		);
+	}
+	const { headers } = response.value;
+	const methods = isRecord(headers) ? headers['access-control-allow-methods'] : undefined;
+	if (typeof methods !== 'string') throw unanswered(url);
+	return methods.split(',').some((method) => method.trim() === 'POST');
+}
+
+const unanswered = (url: string) =>
+	new UserError(`It is not known whether the Media Generation Trigger is published: ${url}`, {
+		description:
+			"In a run by hand on a worker, n8n is asked at the trigger's production URL, and did not answer there. Let the worker reach that address, or paste it into 'Callback URL'.",
+	});

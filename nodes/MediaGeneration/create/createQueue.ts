@@ -1,4 +1,4 @@
-import type { RequestGap } from '../service/requestGap';
+import type { RequestGap } from '../service/requestPace';
 import { ServiceError } from '../service/serviceError';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
 import type { AccountLimits, Ticket } from './accountLimits';

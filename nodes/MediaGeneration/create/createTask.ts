@@ -2,16 +2,14 @@ import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflo
 
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { attempt } from '../shared/attempt';
-import { type Clock, Stopped } from '../shared/clock';
+import { settled } from '../shared/concurrency';
+import { type Clock, Stopped, GracePeriod } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateQueue } from './createQueue';
-import type { Journal, SentTask } from './journal';
+import { type Journal, type SentTask, notePause, pauseLeft } from './journal';
 import { echo, sentInput } from './requestInput';
 import { isDoubtful, mayHaveBeenTaken, maySendAgain } from './sendAgain';
-import { StopGrace } from './stopGrace';
-import { notePause, pauseLeft } from './journalStore';
-import { type CreatePlan, referenceOf } from '../plan/itemPlan';
+import { type CreatePlan, referenceOf } from '../plan/taskPlan';
 import { NOT_KNOWN } from '../report/outcome';
 
 /** So often in a row there may be no connection, or no answer as of this service, where nothing was created yet. */
@@ -33,7 +31,7 @@ export class TaskCreator {
 	/** How many items were answered 403. */
 	private forbidden = 0;
 
-	private readonly grace: StopGrace;
+	private readonly grace: GracePeriod;
 
 	/**
 	 * @param onFailure called when an item fails, before the next one can be let in
@@ -48,7 +46,7 @@ export class TaskCreator {
 		private readonly clock: Clock,
 		private readonly signal: AbortSignal | undefined,
 	) {
-		this.grace = new StopGrace(clock, signal);
+		this.grace = new GracePeriod(clock, signal);
 		account.pause(pauseLeft(context));
 	}
 
@@ -78,7 +76,7 @@ export class TaskCreator {
 				this.account.ended();
 				throw notSent(this.refusal);
 			}
-			const sent = await attempt(async () => await this.send(item));
+			const sent = await settled(async () => await this.send(item));
 			if ('value' in sent) {
 				this.hasCreated = true;
 				this.account.accepted(ticket);
@@ -108,7 +106,7 @@ export class TaskCreator {
 		if (this.signal?.aborted) throw new Stopped();
 		const shown = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
-		const answer = attempt(async () => await this.request(item, input, shown));
+		const answer = settled(async () => await this.request(item, input, shown));
 		const sent = await this.grace.wait(answer);
 		if (sent === undefined) throw new Stopped();
 		if ('value' in sent) return sent.value;
@@ -118,7 +116,7 @@ export class TaskCreator {
 	private async request(item: CreatePlan, input: IDataObject, shown: IDataObject) {
 		const { model, webhookUrl, itemIndex } = item;
 		const request = { model, input, ...(webhookUrl !== undefined && { webhookUrl }) };
-		const sent = await attempt(async () => await this.client.createTask(request));
+		const sent = await settled(async () => await this.client.createTask(request));
 		if ('value' in sent) {
 			const task: SentTask = { ...sent.value, sent: shown };
 			this.journal.created(item, task);

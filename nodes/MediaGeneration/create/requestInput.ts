@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { filesIn, ItemFile } from '../plan/itemFile';
-import type { CreatePlan } from '../plan/itemPlan';
+import type { CreatePlan } from '../plan/taskPlan';
 import { cutDataUri, cutDataUris, mapEntries } from '../shared/dataUri';
 
 /**

@@ -1,6 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { creates, shownWhen } from './shown';
+import { creates, shownWhen } from './displayOptions';
 
 const video = { show: { '/resource': ['video'] } };
 

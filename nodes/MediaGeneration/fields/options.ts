@@ -2,7 +2,7 @@ import type { INodeProperties } from 'n8n-workflow';
 
 import { inputOptions } from './inputOptions';
 import { outputOptions } from './output';
-import { creates, shownWhen } from './shown';
+import { creates, shownWhen } from './displayOptions';
 
 const waits = { show: { '/completion': ['wait'], ...creates } };
 const triggers = { show: { '/completion': ['trigger'], ...creates } };

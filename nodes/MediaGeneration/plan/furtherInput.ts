@@ -8,8 +8,7 @@ import {
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { describe, type ItemParameters } from '../shared/parameters';
-import { withField } from './inputField';
-import { findFiles, type ItemFile } from './itemFile';
+import { findFiles, ItemFile } from './itemFile';
 
 /** The types of n8n's list of fields, as the messages name them. */
 const TYPES: Record<string, string> = {
@@ -122,4 +121,30 @@ function convert(name: string, type: string, value: unknown): unknown {
 	}
 	const result = validateFieldType(name, value, type as FieldType);
 	return result.valid ? result.newValue : undefined;
+}
+
+/** A list's place in a name. Larger numbers are names: nobody means a list with so many empty places. */
+const PLACE = /^\d{1,2}$/;
+
+/**
+ * Puts a value into an object, as n8n's own Edit Fields does: dots in the name lead into objects, and [0] into lists.
+ *
+ * @returns the object with the value; nothing of the given one is changed, which may be another node's output
+ */
+export function withField(object: IDataObject, name: string, value: unknown): IDataObject {
+	const changed = put(object, name.match(/[^.[\]]+/g) ?? [], value);
+	return isRecord(changed) ? changed : object;
+}
+
+function put(target: unknown, [key, ...rest]: string[], value: unknown): unknown {
+	if (key === undefined) return value;
+	const isObject = isRecord(target) && !(target instanceof ItemFile);
+	if (PLACE.test(key) && !isObject) {
+		const list: unknown[] = Array.isArray(target) ? [...(target as unknown[])] : [];
+		list[Number(key)] = put(list[Number(key)], rest, value);
+		// JSON knows no empty places.
+		return Array.from(list, (entry) => entry ?? null);
+	}
+	const object: IDataObject = isObject ? target : {};
+	return { ...object, [key]: put(object[key], rest, value) };
 }

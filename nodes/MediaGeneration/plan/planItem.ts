@@ -1,18 +1,17 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { readOutputOptions } from '../report/outputOptions';
+import { readOutputOptions } from '../report/items';
 import { estimateCostUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
-import { ItemParameters } from '../shared/parameters';
-import { hangsUp, patienceSeconds } from '../shared/tool';
+import { ItemParameters, describe } from '../shared/parameters';
+import { hangsUp, patienceSeconds, isTool } from '../shared/n8nInternals';
 import { readCallbackAddress, readReference, type TriggerAddresses } from './callbackTarget';
-import { readCompletion } from './completion';
-import { readSendsLinks } from './fileLinks';
+import { readSendsLinks } from './itemFile';
 import { withFurtherInput } from './furtherInput';
-import type { Completion, CreatePlan, ItemPlan, PlanBase } from './itemPlan';
-import { checkInput, durationField, readMediaInput, readRawInput } from './mediaInput';
+import type { Completion, CreatePlan, TaskPlan, PlanBase } from './taskPlan';
+import { checkInput, durationField, readMediaInput, readRawInput } from './taskInput';
 import { DAY_SECONDS, HELD_SECONDS } from './planWait';
-import { readTaskIds } from './taskIds';
+import { asTaskId } from '../service/taskRecord';
 
 /** The specification's bounds for the time between two reads of one task (section 4.2). */
 const MIN_POLL_INTERVAL_SECONDS = 2;
@@ -30,7 +29,7 @@ export async function planItem(
 	context: IExecuteFunctions,
 	itemIndex: number,
 	addresses: TriggerAddresses,
-): Promise<Array<ItemPlan | ItemError>> {
+): Promise<Array<TaskPlan | ItemError>> {
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
 		const base = readBase(context, parameters);
@@ -76,7 +75,7 @@ async function planReads(
 	parameters: ItemParameters,
 	context: IExecuteFunctions,
 	addresses: TriggerAddresses,
-): Promise<Array<ItemPlan | ItemError>> {
+): Promise<Array<TaskPlan | ItemError>> {
 	const operation = parameters.value('operation');
 	const taskIds = readTaskIds(parameters);
 	const redeliver = operation === 'redeliver' && {
@@ -142,4 +141,51 @@ function readRetryFailed(parameters: ItemParameters): number {
 		max: 5,
 		whole: true,
 	});
+}
+
+/** @throws ItemError where the value is not in the list, or not for a tool */
+export function readCompletion(context: IExecuteFunctions, parameters: ItemParameters): Completion {
+	const value = parameters.value('completion');
+	if (value === '' || value === 'wait') return 'wait';
+	if (value === 'return') return 'return';
+	if (value !== 'trigger') {
+		throw new ItemError(`The parameter 'When to Continue' is '${String(value)}'`, {
+			description: "Choose 'Wait for Results', 'Notify a Trigger' or 'Return Immediately'.",
+		});
+	}
+	if (!isTool(context)) return value;
+	// An agent needs the answer of the call itself: nothing of it would come back later.
+	throw new ItemError('A tool of an AI agent cannot notify a trigger', {
+		description: "Choose 'Wait for Results' or 'Return Immediately' in 'When to Continue'.",
+	});
+}
+
+const WAY_OUT =
+	'Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, or a text with commas or line breaks between them.';
+
+/**
+ * Reads the tasks that an item names.
+ *
+ * @returns each id, or why it cannot be one
+ * @throws ItemError where there is none
+ */
+export function readTaskIds(parameters: ItemParameters): Array<string | ItemError> {
+	const entries = entriesOf(parameters.value('taskId'));
+	if (entries.length === 0) throw parameters.empty('Task ID', WAY_OUT);
+	return entries.map(
+		(entry) =>
+			asTaskId(entry) ??
+			new ItemError(`The parameter 'Task ID' cannot be a task id: ${describe(entry)}`, {
+				description: WAY_OUT,
+			}),
+	);
+}
+
+function entriesOf(value: unknown): unknown[] {
+	if (Array.isArray(value)) return value.flatMap(entriesOf);
+	if (typeof value !== 'string') return value === undefined || value === null ? [] : [value];
+	return value
+		.split(/[,\r\n]/)
+		.map((entry) => entry.trim())
+		.filter((entry) => entry !== '');
 }

@@ -1,17 +1,16 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { IfSomeFail } from '../report/failures';
-import type { Clock } from '../shared/clock';
+import { type Clock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
-import { Turns } from '../shared/turns';
-import { budgetRefusal } from './budget';
 import { triggerOfThisWorkflow } from '../callback/triggerUrl';
 import type { Account } from '../suspend/canSuspend';
 import type { TriggerAddresses } from './callbackTarget';
-import { createsIn, type ItemPlan } from './itemPlan';
+import { createsIn, type TaskPlan, type CreatePlan } from './taskPlan';
 import { planItem } from './planItem';
 import { planWait } from './planWait';
+import { roundUsd } from '../service/prices';
 
 /** n8n resumes executions by time once a minute. */
 const MIN_CHECK_MINUTES = 1;
@@ -24,7 +23,7 @@ export interface RunPlan {
 	/** What the user is to know of the wait. */
 	warnings: string[];
 	/** What is to be done, in the order of the input items, or why it cannot be done. */
-	items: Array<ItemPlan | ItemError>;
+	items: Array<TaskPlan | ItemError>;
 	/** The input item that each of these belongs to. */
 	inputOf: number[];
 	maxInFlight: number;
@@ -54,7 +53,7 @@ export async function planRun(
 	};
 	const items: RunPlan['items'] = [];
 	const inputOf: number[] = [];
-	const turns = new Turns(clock, context.getExecutionCancelSignal());
+	const turns = new TimeSlice(clock, context.getExecutionCancelSignal());
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
 		await turns.next();
 		for (const item of await planItem(context, itemIndex, addresses)) {
@@ -63,7 +62,7 @@ export async function planRun(
 		}
 	}
 	// What holds for the whole run is read from the first item whose parameters can be read.
-	const readable = items.find((item): item is ItemPlan => !(item instanceof ItemError));
+	const readable = items.find((item): item is TaskPlan => !(item instanceof ItemError));
 	if (readable === undefined) {
 		const nothing = { maxInFlight: 1, checkIntervalMs: 0, suspendAfterMs: Infinity, warnings: [] };
 		return { items, inputOf, ...nothing, isDry: false, ifSomeFail: 'stop' };
@@ -100,4 +99,41 @@ function readCheckInterval(parameters: ItemParameters): number {
 		unit: 'minutes; 0 leaves it to the node',
 	};
 	return 60_000 * parameters.number(value, 'Check Interval', bounds);
+}
+
+/**
+ * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
+ * @throws ItemError where the budget is no number
+ */
+export function budgetRefusal(
+	items: Array<TaskPlan | ItemError>,
+	first: ItemParameters,
+): ItemError | undefined {
+	const budget = first.limit('maxCostUsd', 'Max Cost (USD)');
+	if (budget === 0) return undefined;
+	const creates = createsIn(items);
+	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
+	if (unknown) {
+		return new ItemError(
+			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
+			{
+				description:
+					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. No task was created.",
+			},
+		);
+	}
+	const total = knownCostUsd(creates);
+	if (total > budget) {
+		const batch = creates.length === 1 ? '1 task would cost' : `${creates.length} tasks would cost`;
+		return new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
+			description:
+				"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
+		});
+	}
+	return undefined;
+}
+
+/** @returns US dollars: what the tasks of known price cost together */
+export function knownCostUsd(creates: readonly CreatePlan[]): number {
+	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
 }

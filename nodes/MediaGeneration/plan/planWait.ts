@@ -9,8 +9,8 @@ import {
 } from '../suspend/canSuspend';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
-import { patienceSeconds } from '../shared/tool';
-import { isAwaited, type ItemPlan } from './itemPlan';
+import { patienceSeconds } from '../shared/n8nInternals';
+import { isAwaited, type TaskPlan } from './taskPlan';
 
 const MINUTE_MS = 60_000;
 
@@ -23,7 +23,7 @@ export const HELD_SECONDS = 600;
 /** How the tasks of a run are waited for. */
 export interface WaitPlan {
 	/** The plans, each with its time, and with a callback address where the run is suspended at once. */
-	items: Array<ItemPlan | ItemError>;
+	items: Array<TaskPlan | ItemError>;
 	/** Milliseconds from the last create to the suspension; Infinity where the run is held to its end. */
 	suspendAfterMs: number;
 	/** What the user is to know. */
@@ -40,12 +40,12 @@ export interface WaitPlan {
  */
 export function planWait(
 	context: IExecuteFunctions,
-	items: ReadonlyArray<ItemPlan | ItemError>,
+	items: ReadonlyArray<TaskPlan | ItemError>,
 	inputs: number,
 	first: ItemParameters,
 	account: Account,
 ): WaitPlan {
-	const awaited = items.filter((item): item is ItemPlan => 'kind' in item && isAwaited(item));
+	const awaited = items.filter((item): item is TaskPlan => 'kind' in item && isAwaited(item));
 	if (awaited.length === 0)
 		return { items: withTimes(items, DAY_SECONDS), suspendAfterMs: Infinity, warnings: [] };
 	const minutes = readSuspendAfter(first);
@@ -72,7 +72,7 @@ export function planWait(
 }
 
 /** n8n links what comes out of a suspended node by its place, so there must be one item for each input item. */
-const isOneToOne = (items: ReadonlyArray<ItemPlan | ItemError>, inputs: number) =>
+const isOneToOne = (items: ReadonlyArray<TaskPlan | ItemError>, inputs: number) =>
 	items.length === inputs && items.every((item) => item instanceof ItemError || !item.output.split);
 
 const SEVERAL_RESULTS: Obstacle = {
@@ -80,7 +80,7 @@ const SEVERAL_RESULTS: Obstacle = {
 	ifChosen: 'hold',
 };
 
-const withTimes = (items: ReadonlyArray<ItemPlan | ItemError>, seconds: number) =>
+const withTimes = (items: ReadonlyArray<TaskPlan | ItemError>, seconds: number) =>
 	items.map((item) =>
 		item instanceof ItemError ? item : { ...item, timeoutMs: item.timeoutMs || seconds * 1000 },
 	);

@@ -1,12 +1,12 @@
 import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
-import { retryAfterMs } from '../service/retryAfter';
-import { attempt } from '../shared/attempt';
+import { retryAfterMs } from '../service/serviceError';
+import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil, Stopped, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/requestError';
 import { describeFile } from './fileName';
-import { unlessStill } from './unlessStill';
+import { unlessStalled } from './stalledTransfer';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
 export const DOWNLOADS_AT_ONCE = 10;
@@ -94,7 +94,7 @@ export class Downloader {
 		const giveUpAt = Math.min(deadline, clock.now() + tryMs);
 		const signal = this.context.getExecutionCancelSignal();
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-			const tried = await attempt(async () => await this.tryOnce(url, name));
+			const tried = await settled(async () => await this.tryOnce(url, name));
 			if (signal?.aborted) throw new Stopped();
 			if ('error' in tried) throw tried.error;
 			if ('file' in tried.value) {
@@ -147,11 +147,11 @@ export class Downloader {
 			if (bytes > maxBytes) throw new ItemError('The result is too large');
 			return chunk;
 		});
-		const storing = attempt(
+		const storing = settled(
 			async () => await this.context.helpers.prepareBinaryData(counted, name, mimeType),
 		);
 		const progress = () => (body.readableEnded ? undefined : bytes);
-		const stored = await unlessStill(storing, progress, HOST_TIMEOUT_MS, this.clock);
+		const stored = await unlessStalled(storing, progress, HOST_TIMEOUT_MS, this.clock);
 		if (bytes > maxBytes) throw tooLarge();
 		if (stored && 'error' in stored && (counted.readableEnded || isStorageFull(stored.error))) {
 			throw because(
@@ -200,7 +200,7 @@ async function open(
 	context: IExecuteFunctions,
 	url: string,
 ): Promise<StreamResponse | { trouble: ItemError }> {
-	const response = await attempt(
+	const response = await settled(
 		async () =>
 			(await context.helpers.httpRequest({
 				url,

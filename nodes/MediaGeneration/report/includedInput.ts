@@ -1,8 +1,8 @@
 import type { IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow';
 
 import { without } from '../shared/json';
-import { inTableOrder } from '../shared/outputJson';
-import { isTool } from '../shared/tool';
+import { inTableOrder } from '../shared/itemError';
+import { isTool } from '../shared/n8nInternals';
 
 /** The fields and files of an input item that go on beside what the node puts out for it. */
 export type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;

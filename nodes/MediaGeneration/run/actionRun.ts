@@ -7,7 +7,7 @@ import { type Connection, connect } from '../service/connect';
 import { type Clock, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { dryRun } from './dryRun';
-import { createdTasks, describePaid, withEarlierTask } from './paidTasks';
+import { createdTasks, describePaid, withEarlierTask } from './runEnd';
 import { TaskRun } from './taskRun';
 
 /**

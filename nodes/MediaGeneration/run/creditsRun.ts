@@ -3,11 +3,10 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import { partOf, withInput } from '../report/includedInput';
 import { connect } from '../service/connect';
 import { balanceAt, findBalance } from '../service/credits';
-import { type Clock, systemClock } from '../shared/clock';
+import { type Clock, systemClock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { isTool } from '../shared/tool';
+import { isTool } from '../shared/n8nInternals';
 import { ItemParameters } from '../shared/parameters';
-import { Turns } from '../shared/turns';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
@@ -21,7 +20,7 @@ export async function readCredits(
 	context: IExecuteFunctions,
 	clock: Clock = systemClock,
 ): Promise<INodeExecutionData[]> {
-	const turns = new Turns(clock, context.getExecutionCancelSignal());
+	const turns = new TimeSlice(clock, context.getExecutionCancelSignal());
 	let reading: Promise<unknown> | undefined;
 	const read = async () => await (await connect(context)).client.readCredits();
 	const node = context.getNode();

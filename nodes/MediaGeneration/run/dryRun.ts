@@ -1,12 +1,11 @@
 import type { IExecuteFunctions, INodeExecutionData, NodeExecutionHint } from 'n8n-workflow';
 
 import { echo } from '../create/requestInput';
-import { knownCostUsd } from '../plan/budget';
-import { type CreatePlan, createsIn, referenceOf } from '../plan/itemPlan';
-import type { RunPlan } from '../plan/planRun';
+import { knownCostUsd, type RunPlan } from '../plan/planRun';
+import { type CreatePlan, createsIn, referenceOf } from '../plan/taskPlan';
 import { toolAnswer } from '../report/toolAnswer';
 import { ItemError } from '../shared/itemError';
-import { isTool } from '../shared/tool';
+import { isTool } from '../shared/n8nInternals';
 import { count, priceNotKnown, showHints, showWarnings, warnOfSize } from './runHints';
 
 /**

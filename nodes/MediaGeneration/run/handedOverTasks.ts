@@ -1,13 +1,13 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import type { ItemPlan } from '../plan/itemPlan';
+import type { TaskPlan } from '../plan/taskPlan';
 import type { RunPlan } from '../plan/planRun';
 import type { ItemResult } from '../report/outcome';
 import type { TaskRecord } from '../service/taskRecord';
 import type { Clock } from '../shared/clock';
 import { suspensionWarnings } from '../suspend/canSuspend';
 import { type HandedOver, suspendRun } from '../suspend/suspendRun';
-import type { RequestSlots } from '../wait/requestSlots';
+import type { RequestSlots } from '../service/requestPace';
 
 /** Makes the output items, downloads included: the task itself is finished, and holds no place any more. */
 export type Output = () => Promise<INodeExecutionData[]>;
@@ -31,7 +31,7 @@ interface Known {
 
 /** The tasks that a run holds no longer. */
 export class HandedOverTasks {
-	private readonly entries: Array<{ item: ItemPlan; task: HandedOver; goOn: GoOn }> = [];
+	private readonly entries: Array<{ item: TaskPlan; task: HandedOver; goOn: GoOn }> = [];
 
 	constructor(
 		private readonly context: IExecuteFunctions,
@@ -44,7 +44,7 @@ export class HandedOverTasks {
 	 * @returns no output for now
 	 */
 	add(
-		item: ItemPlan,
+		item: TaskPlan,
 		{ taskId, json, last, deadline }: Known,
 		goOn: (firstReadAt: number) => Promise<Output>,
 	): Output {
@@ -84,7 +84,7 @@ export class HandedOverTasks {
 	}
 
 	/** @param work called for each task, with what goes on waiting for it and the index of its result */
-	async goOn(work: (item: ItemPlan, goOn: GoOn, index: number) => Promise<void>): Promise<void> {
+	async goOn(work: (item: TaskPlan, goOn: GoOn, index: number) => Promise<void>): Promise<void> {
 		await Promise.all(
 			this.entries.map(async ({ item, task, goOn }) => await work(item, goOn, task.itemIndex)),
 		);

@@ -1,15 +1,14 @@
 import type { IDataObject } from 'n8n-workflow';
 import type { SentTask } from '../create/journal';
-import { type CreatePlan, isAwaited, type ItemPlan } from '../plan/itemPlan';
+import { type CreatePlan, isAwaited, type TaskPlan } from '../plan/taskPlan';
 import { taskJson } from '../report/items';
 import { ofTask, pendingJson } from '../report/outcome';
 import type { ServiceError } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { sleepUntil, Stopped } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
-import { inTableOrder } from '../shared/outputJson';
-import { atOnce, type Retry, retryOf } from './retryFailed';
+import { ItemError, inTableOrder } from '../shared/itemError';
+import { atOnce, type Retry, retryOf } from './retries';
 import { leavesNothing, type Output } from './handedOverTasks';
 import { readItem } from './readItem';
 import type { RunParts } from './runParts';
@@ -38,7 +37,7 @@ export class ItemRun {
 	 * @throws ItemError, ServiceError where the item fails
 	 * @throws Stopped where the execution was stopped
 	 */
-	async run(item: ItemPlan): Promise<Output> {
+	async run(item: TaskPlan): Promise<Output> {
 		return await (item.kind === 'create' ? this.create(item) : readItem(this.parts, item));
 	}
 
@@ -52,7 +51,7 @@ export class ItemRun {
 
 	/** @throws ItemError that also carries what is known of the item beside its task */
 	private async withKnown(item: CreatePlan, work: () => Promise<Output>): Promise<Output> {
-		const done = await attempt(work);
+		const done = await settled(work);
 		if ('value' in done) return done.value;
 		if (done.error instanceof Stopped) throw done.error;
 		const error = ItemError.from(done.error);
@@ -112,7 +111,7 @@ export class ItemRun {
 		task: SentTask,
 		times: TaskTimes,
 	): Promise<Output | Retry> {
-		const brought = await attempt(async () => await this.bring(item, task, times));
+		const brought = await settled(async () => await this.bring(item, task, times));
 		// First, so that no other item gets the place.
 		if ('error' in brought) this.parts.stopCreating();
 		const isLeaving = !isAwaited(item) && 'value' in brought && isOutput(brought.value);

@@ -1,7 +1,6 @@
 import type { NodeExecutionHint } from 'n8n-workflow';
 
-import type { ItemPlan } from '../plan/itemPlan';
-import { fasterBatch } from '../report/fasterBatch';
+import type { TaskPlan } from '../plan/taskPlan';
 import type { ItemResult } from '../report/outcome';
 import type { Clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -34,7 +33,7 @@ export class BatchTimes {
 	hint(): NodeExecutionHint | undefined {
 		const { taskMs, maxInFlight } = this;
 		const tookMs = this.endedAt - this.startedAt;
-		const faster = fasterBatch({ taskMs, tookMs, maxInFlight });
+		const faster = higherLimitSaves({ taskMs, tookMs, maxInFlight });
 		if (faster === undefined) return undefined;
 		return {
 			message: `${taskMs.length} tasks took ${seconds(tookMs)}, ${maxInFlight} at a time, and the service refused none. With 'Max Tasks at the Same Time' at ${faster.maxInFlight} they would have taken about ${seconds(faster.wouldTakeMs)}.`,
@@ -45,7 +44,7 @@ export class BatchTimes {
 
 /** Says how to see results that were not downloaded, before somebody orders them again for it. */
 export function seeHint(
-	items: ReadonlyArray<ItemPlan | ItemError>,
+	items: ReadonlyArray<TaskPlan | ItemError>,
 	results: ReadonlyArray<ItemResult | undefined>,
 ): NodeExecutionHint | undefined {
 	const isThere = items.some((item, index) => {
@@ -60,4 +59,42 @@ export function seeHint(
 			"Pin this output before you build the next steps; then nothing is ordered again. To see these results: Task → Get with 'Download Results', and 'taskId' as 'Task ID'.",
 		location: 'outputPane',
 	};
+}
+
+/** What is worth a hint: so much of the time, and so many milliseconds. */
+const WORTH_SHARE = 0.25;
+const WORTH_MS = 15_000;
+
+/** So many times the present value at most: how much the account allows is not known. */
+const MAX_FACTOR = 4;
+
+/** A batch that is over. */
+export interface Batch {
+	/** How long each task took from its creation until it was found finished, milliseconds. */
+	taskMs: readonly number[];
+	/** How long all of them took together, milliseconds. */
+	tookMs: number;
+	/** How many were under way at once at most. */
+	maxInFlight: number;
+}
+
+/**
+ * What a higher *Max Tasks at the Same Time* would have brought a batch of which nothing was refused.
+ *
+ * @returns the value to try, and how long the batch would have taken with it at best, in milliseconds; undefined where
+ *   it is not worth a word
+ */
+export function higherLimitSaves({
+	taskMs,
+	tookMs,
+	maxInFlight,
+}: Batch): { maxInFlight: number; wouldTakeMs: number } | undefined {
+	const higher = Math.min(taskMs.length, maxInFlight * MAX_FACTOR);
+	if (higher <= maxInFlight) return undefined;
+	const sum = taskMs.reduce((total, ms) => total + ms, 0);
+	const longest = taskMs.reduce((most, ms) => Math.max(most, ms), 0);
+	const wouldTakeMs = Math.max(longest, sum / higher);
+	const savedMs = tookMs - wouldTakeMs;
+	if (savedMs < WORTH_MS || savedMs < tookMs * WORTH_SHARE) return undefined;
+	return { maxInFlight: higher, wouldTakeMs };
 }

@@ -1,9 +1,14 @@
-import { type ReadPlan, referenceOf } from '../plan/itemPlan';
+import { type ReadPlan, referenceOf } from '../plan/taskPlan';
 import { explainRead, failedTask, pendingJson } from '../report/outcome';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { leavesNothing, type Output } from './handedOverTasks';
-import { redeliverTask } from './redeliverTask';
 import type { RunParts } from './runParts';
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import { redeliver } from '../callback/redeliver';
+import { startAgainHeader, startAgainRun } from '../callback/startAgain';
+import { taskJson } from '../report/items';
+import type { TaskRecord } from '../service/taskRecord';
+import { ItemError } from '../shared/itemError';
 
 /**
  * The way of an item that names a task which exists already: the task is read, or waited for, and put out.
@@ -17,7 +22,7 @@ export async function readItem(parts: RunParts, item: ReadPlan): Promise<Output>
 	const { reader, slots, context, apiKey } = parts;
 	const firstReadAt = slots.requestSlot();
 	if (item.wait) return await awaitTask(parts, item, firstReadAt, firstReadAt + item.timeoutMs);
-	const read = await attempt(async () => await reader.read(taskId, firstReadAt));
+	const read = await settled(async () => await reader.read(taskId, firstReadAt));
 	if ('error' in read) throw explainRead(read.error, taskId, { taskId });
 	const task = read.value;
 	const fields = {
@@ -38,7 +43,7 @@ async function awaitTask(
 	const { reader, handedOver, isStopping } = parts;
 	const fields = referenceOf(item);
 	const times = { deadline, firstReadAt };
-	const waited = await attempt(
+	const waited = await settled(
 		// A task that this node did not create costs nothing more if nobody waits for it.
 		async () => await reader.wait(item, taskId, {}, times, isStopping),
 	);
@@ -56,4 +61,28 @@ async function awaitTask(
 	}
 	if (task.state === 'FAILURE') throw failedTask(task);
 	return async () => await reader.output(item, task, fields, deadline);
+}
+
+/**
+ * Sends a task's callback to its trigger once more, where the task is finished.
+ *
+ * @param apiKey signs the request to start again, if that is what it is
+ * @returns the fields `delivered` and `delivery`
+ * @throws ItemError where the trigger does not take it
+ * @throws Stopped where the execution was stopped
+ */
+export async function redeliverTask(
+	context: IExecuteFunctions,
+	{ startAgain }: ReadPlan,
+	task: TaskRecord,
+	address: string,
+	apiKey: string,
+): Promise<IDataObject> {
+	if (task.state === 'PENDING') return { delivered: false };
+	const subject = { path: new URL(address).pathname, taskId: task.taskId, apiKey };
+	const headers = startAgain ? startAgainHeader(subject, startAgainRun(context)) : {};
+	const answer = await redeliver(context, task, address, headers);
+	if ('refusal' in answer) throw ItemError.from(answer.refusal, taskJson(task));
+	const { delivery } = answer;
+	return { delivered: true, ...(delivery && { delivery }) };
 }

@@ -1,11 +1,11 @@
 import type { IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
-import { isOutOfReach } from '../callback/reachability';
+import { isOutOfReach } from '../callback/callbackUrl';
 import { sentLength } from '../create/requestInput';
 import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import type { ItemResult } from '../report/outcome';
-import { createsIn, type ItemPlan } from '../plan/itemPlan';
+import { createsIn, type TaskPlan } from '../plan/taskPlan';
 
 /** A body of this size is refused by many servers. */
 const LARGE_BODY_BYTES = 20 * 2 ** 20;
@@ -18,7 +18,7 @@ const LARGE_BODY_BYTES = 20 * 2 ** 20;
  * @returns no hint where nothing was created and nothing failed
  */
 export function summaryHint(
-	items: ReadonlyArray<ItemPlan | ItemError>,
+	items: ReadonlyArray<TaskPlan | ItemError>,
 	results: ReadonlyArray<ItemResult | undefined>,
 ): NodeExecutionHint | undefined {
 	const ends = items.map((item, index) => endOf(item, results[index]));
@@ -69,7 +69,7 @@ export const WAITING_HINT: NodeExecutionHint = {
  * @param baseUrl the address of the service
  */
 export function callbackHint(
-	items: ReadonlyArray<ItemPlan | ItemError>,
+	items: ReadonlyArray<TaskPlan | ItemError>,
 	baseUrl: string,
 ): NodeExecutionHint | undefined {
 	const address = createsIn(items)
@@ -85,7 +85,7 @@ export function callbackHint(
 
 /** Says where the results of tasks appear that leave this node while they are pending. */
 export function triggerHint(
-	items: ReadonlyArray<ItemPlan | ItemError>,
+	items: ReadonlyArray<TaskPlan | ItemError>,
 	results: ReadonlyArray<ItemResult | undefined>,
 ): NodeExecutionHint | undefined {
 	const triggers = items.flatMap((item, index) => {
@@ -105,7 +105,7 @@ export function triggerHint(
 
 /** Warns of requests that are larger than services usually take. It is not refused: where the limit is, nobody has said. */
 export function sizeWarning(
-	items: ReadonlyArray<ItemPlan | ItemError>,
+	items: ReadonlyArray<TaskPlan | ItemError>,
 ): NodeExecutionHint | undefined {
 	const large = createsIn(items).filter((item) => sentLength(item) > LARGE_BODY_BYTES);
 	const [first] = large;
@@ -122,7 +122,7 @@ export function sizeWarning(
 /** Warns of large requests, in the log before the tasks are paid for. @returns the same for the output panel */
 export function warnOfSize(
 	context: IExecuteFunctions,
-	items: ReadonlyArray<ItemPlan | ItemError>,
+	items: ReadonlyArray<TaskPlan | ItemError>,
 ): NodeExecutionHint | undefined {
 	const warning = sizeWarning(items);
 	if (warning) context.logger.warn(`${context.getNode().name}: ${warning.message}`);
@@ -164,7 +164,7 @@ interface End {
 	reason: string | undefined;
 }
 
-function endOf(item: ItemPlan | ItemError, result: ItemResult | undefined): End {
+function endOf(item: TaskPlan | ItemError, result: ItemResult | undefined): End {
 	const json = result instanceof ItemError ? result.task : (result?.[0]?.json ?? {});
 	const hasTask = typeof json.taskId === 'string';
 	const isLate = result instanceof ItemError && json.timedOut === true;

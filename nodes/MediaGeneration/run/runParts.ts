@@ -4,19 +4,18 @@ import { AccountLimits } from '../create/accountLimits';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import type { Journal } from '../create/journal';
-import { createsIn } from '../plan/itemPlan';
+import { createsIn } from '../plan/taskPlan';
 import type { RunPlan } from '../plan/planRun';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import type { Connection } from '../service/connect';
-import { RequestGap } from '../service/requestGap';
+import { RequestGap, RequestSlots } from '../service/requestPace';
 import type { Clock } from '../shared/clock';
 import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
 import { Hold } from '../wait/hold';
-import { RequestSlots } from '../wait/requestSlots';
 import { TaskReader } from '../wait/taskReader';
 import { HandedOverTasks } from './handedOverTasks';
 import { BatchTimes } from './nextTimeHints';
-import { createdTasks } from './paidTasks';
+import { createdTasks } from './runEnd';
 import { UnfinishedTasks } from './unfinishedTasks';
 
 /** What the items of one run share. */

@@ -1,7 +1,7 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import type { Journal } from '../create/journal';
 import { echo } from '../create/requestInput';
-import { isAwaited, type ItemPlan, referenceOf } from '../plan/itemPlan';
+import { isAwaited, type TaskPlan, referenceOf } from '../plan/taskPlan';
 import { type RunPlan } from '../plan/planRun';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
 import { goesOn, stoppingItem } from '../report/failures';
@@ -10,16 +10,14 @@ import type { ItemResult } from '../report/outcome';
 import { toolAnswer } from '../report/toolAnswer';
 import { type Connection } from '../service/connect';
 import { storeInput } from '../suspend/suspension';
-import { AtMost } from '../shared/atMost';
-import { type Attempt, attempt } from '../shared/attempt';
+import { Semaphore, type Settled, settled } from '../shared/concurrency';
 import { type Clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { isTool } from '../shared/tool';
-import { explainEnd, leavingItems, stopError } from './ending';
+import { isTool } from '../shared/n8nInternals';
+import { explainEnd, leavingItems, stopError, describePaid, withEarlierTask } from './runEnd';
 import { ItemRun } from './itemRun';
 import { makeRunParts, type RunParts } from './runParts';
 import { seeHint } from './nextTimeHints';
-import { describePaid, withEarlierTask } from './paidTasks';
 import {
 	callbackHint,
 	WAITING_HINT,
@@ -30,7 +28,7 @@ import {
 	warnOfSize,
 } from './runHints';
 import type { Output } from './handedOverTasks';
-import { countTry } from './retryOnFail';
+import { countTry } from './retries';
 
 /** One run of the action node whose parameters are planned: create, wait, output. */
 export class TaskRun {
@@ -52,7 +50,7 @@ export class TaskRun {
 
 	private readonly itemRun: ItemRun;
 
-	private readonly outputs = new AtMost(DOWNLOADS_AT_ONCE);
+	private readonly outputs = new Semaphore(DOWNLOADS_AT_ONCE);
 
 	/** Whether an item has failed, and the node will stop. */
 	private failed = false;
@@ -94,7 +92,7 @@ export class TaskRun {
 		await this.parts.deliveries.leave();
 		if (broken) throw explainEnd(this.context, broken.error, this.paid);
 		if (this.signal?.aborted) throw explainEnd(this.context, new Stopped(), this.paid);
-		const suspended = await attempt(async () => await this.suspend(results));
+		const suspended = await settled(async () => await this.suspend(results));
 		if ('error' in suspended) throw explainEnd(this.context, suspended.error, this.paid);
 		const isSuspended = suspended.value;
 
@@ -138,8 +136,8 @@ export class TaskRun {
 		);
 		const atOnce = isBounded ? this.plan.maxInFlight : items.length;
 		const queue = items.entries();
-		const outputs: Array<Promise<Attempt<void>>> = [];
-		const put = async (index: number, item: ItemPlan, output: Output) => {
+		const outputs: Array<Promise<Settled<void>>> = [];
+		const put = async (index: number, item: TaskPlan, output: Output) => {
 			results[index] = await this.attemptItem(item, async () => await this.outputs.run(output));
 		};
 		const worker = async () => {
@@ -148,11 +146,11 @@ export class TaskRun {
 				if (item instanceof ItemError) continue;
 				const brought = await this.attemptItem(item, async () => await this.itemRun.run(item));
 				if (brought instanceof ItemError) results[index] = brought;
-				else outputs.push(attempt(async () => await put(index, item, brought)));
+				else outputs.push(settled(async () => await put(index, item, brought)));
 			}
 		};
 		const workers = Array.from({ length: Math.min(atOnce, items.length) }, () => worker);
-		const ends = await Promise.all(workers.map(async (work) => await attempt(work)));
+		const ends = await Promise.all(workers.map(async (work) => await settled(work)));
 		return [...ends, ...(await Promise.all(outputs))].find((end) => 'error' in end);
 	}
 
@@ -180,8 +178,8 @@ export class TaskRun {
 	}
 
 	/** @throws Stopped alone: any other trouble is the item's result */
-	private async attemptItem<T>(item: ItemPlan, work: () => Promise<T>): Promise<T | ItemError> {
-		const result = await attempt(work);
+	private async attemptItem<T>(item: TaskPlan, work: () => Promise<T>): Promise<T | ItemError> {
+		const result = await settled(work);
 		if ('value' in result) return result.value;
 		if (result.error instanceof Stopped || this.signal?.aborted) throw new Stopped();
 		this.stopCreating();

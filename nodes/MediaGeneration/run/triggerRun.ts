@@ -1,8 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader, TRIGGER_TRY_MS } from '../report/download';
-import { taskItems, taskJson } from '../report/items';
-import { type OutputOptions, readOutputOptions } from '../report/outputOptions';
+import { taskItems, taskJson, type OutputOptions, readOutputOptions } from '../report/items';
 import { ItemParameters } from '../shared/parameters';
 import { isRecord } from '../shared/json';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';

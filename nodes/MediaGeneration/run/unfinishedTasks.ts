@@ -1,6 +1,6 @@
 import type { CreateQueue } from '../create/createQueue';
-import type { RequestGap } from '../service/requestGap';
-import { attempt } from '../shared/attempt';
+import type { RequestGap } from '../service/requestPace';
+import { settled } from '../shared/concurrency';
 import type { Clock } from '../shared/clock';
 import { Hold } from '../wait/hold';
 import { waitForTask } from '../wait/pollTask';
@@ -32,7 +32,7 @@ export class UnfinishedTasks {
 	 * @param pollIntervalMs the shortest time between two reads of the task, milliseconds
 	 */
 	add(taskId: string, pollIntervalMs: number): void {
-		void attempt(
+		void settled(
 			async () => await this.follow(taskId, this.clock.now() + pollIntervalMs, pollIntervalMs),
 		);
 	}
@@ -48,7 +48,7 @@ export class UnfinishedTasks {
 		this.count++;
 		const firstReadAt = Math.max(clock.now(), notBefore, this.nextFirstRead);
 		this.nextFirstRead = firstReadAt + READ_GAP_MS;
-		await attempt(
+		await settled(
 			async () =>
 				await waitForTask({
 					taskId,

@@ -3,10 +3,8 @@ import type { IDataObject } from 'n8n-workflow';
 import { cutDataUris } from '../shared/dataUri';
 import { isRecord, parsedJson } from '../shared/json';
 import { CallbackTokens } from './redactTokens';
-import { retryAfterMs } from './retryAfter';
-import { ServiceError } from './serviceError';
+import { retryAfterMs, ServiceError, explainStatus } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
-import { explainStatus } from './httpStatusMessage';
 import { asTaskId, findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
 
 export interface HttpRequest {

@@ -1,12 +1,11 @@
-import type {
-	ICredentialDataDecryptedObject,
-	IExecuteFunctions,
-	IHttpRequestOptions,
-	IWebhookFunctions,
+import {
+	type ICredentialDataDecryptedObject,
+	type IExecuteFunctions,
+	type IHttpRequestOptions,
+	type IWebhookFunctions,
+	UserError,
 } from 'n8n-workflow';
-import { UserError } from 'n8n-workflow';
-
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
 import { isRecord } from '../shared/json';
@@ -70,7 +69,7 @@ function transportOf(
 		if (!REFUSED_KEY.includes(response.statusCode)) return response;
 		// Nothing is created any more once the execution was stopped.
 		if (request.method === 'POST' && isStopped(context)) return response;
-		const lookedUp = await attempt(async () => {
+		const lookedUp = await settled(async () => {
 			const latest = await context.getCredentials(CREDENTIAL_TYPE);
 			return { latest, apiKey: parseApiKey(latest.apiKey) };
 		});

@@ -54,3 +54,64 @@ export async function sleepUntil(
 		await clock.sleep(Math.min(Math.ceil(left), MAX_TIMER_MS), signal);
 	}
 }
+
+/** How long a run may keep its process to itself: n8n does all its other work in the same thread. Milliseconds. */
+const LONGEST_TURN_MS = 25;
+
+/** Lets the rest of n8n in while something is done for each of many items. */
+export class TimeSlice {
+	private since: number;
+
+	/** @param signal aborted when the execution is stopped */
+	constructor(
+		private readonly clock: Clock,
+		private readonly signal: AbortSignal | undefined,
+	) {
+		this.since = clock.now();
+	}
+
+	/**
+	 * To be awaited between two items: at once, where the turn is not over yet.
+	 *
+	 * @throws Stopped where the execution was stopped meanwhile
+	 */
+	async next(): Promise<void> {
+		if (this.clock.now() - this.since < LONGEST_TURN_MS) return;
+		await this.clock.sleep(0, this.signal);
+		this.since = this.clock.now();
+	}
+}
+
+/** @returns what the promise brings, or undefined where that takes longer than `ms` milliseconds */
+export async function withTimeLimit<T>(
+	promise: Promise<T>,
+	ms: number,
+	clock: Clock,
+): Promise<T | undefined> {
+	const late = clock.sleep(Math.max(0, ms), undefined).then(() => undefined);
+	return await Promise.race([promise, late]);
+}
+
+/** So long after a stop a create under way is waited for. n8n shows the execution as stopped meanwhile. */
+const GRACE_MS = 10_000;
+
+/** What is under way when the execution is stopped gets a little time to come to its end. */
+export class GracePeriod {
+	private readonly over: Promise<undefined>;
+
+	/** @param signal aborted when the execution is stopped */
+	constructor(clock: Clock, signal: AbortSignal | undefined) {
+		this.over = new Promise((resolve) => {
+			const begin = () => {
+				void clock.sleep(GRACE_MS, undefined).then(() => resolve(undefined));
+			};
+			if (signal?.aborted) begin();
+			else signal?.addEventListener('abort', begin, { once: true });
+		});
+	}
+
+	/** @returns what the work brings; undefined where it goes on when the time after a stop is over */
+	async wait<T>(work: Promise<T>): Promise<T | undefined> {
+		return await Promise.race([work, this.over]);
+	}
+}

@@ -1,7 +1,11 @@
-import type { IDataObject, INode, INodeExecutionData, JsonObject } from 'n8n-workflow';
-import { NodeApiError, NodeOperationError } from 'n8n-workflow';
-
-import { inTableOrder } from './outputJson';
+import {
+	type IDataObject,
+	type INode,
+	type INodeExecutionData,
+	type JsonObject,
+	NodeApiError,
+	NodeOperationError,
+} from 'n8n-workflow';
 
 interface ItemErrorDetails {
 	/** The next step for the user. */
@@ -84,4 +88,20 @@ export class ItemError extends Error {
 		const response: JsonObject = { message: this.message };
 		return new NodeApiError(node, response, { ...shown, httpCode: String(this.statusCode) });
 	}
+}
+
+/**
+ * The fields in the order of n8n's table: what became of the task first, and `record` last, since it is long and would
+ * push the others out of sight.
+ */
+export function inTableOrder(fields: IDataObject): IDataObject {
+	const { taskId, state, timedOut, error, record, ...others } = fields;
+	return {
+		...(taskId !== undefined && { taskId }),
+		...(state !== undefined && { state }),
+		...(timedOut !== undefined && { timedOut }),
+		...(error !== undefined && { error }),
+		...others,
+		...(record !== undefined && { record }),
+	};
 }

@@ -1,4 +1,5 @@
 import type { IDataObject } from 'n8n-workflow';
+import { createHash } from 'crypto';
 
 /** Whether a parsed JSON value is an object (and neither an array nor null). */
 export function isRecord(value: unknown): value is IDataObject {
@@ -24,4 +25,13 @@ export function toNumber(value: unknown): number | null {
 /** @returns a copy of an object without one of its fields, which need not be there */
 export function without<T extends object>(object: T, field: string): T {
 	return Object.fromEntries(Object.entries(object).filter(([name]) => name !== field)) as T;
+}
+
+/**
+ * A short name for a JSON value: two values have the same name only if they are written the same.
+ *
+ * @returns 32 hex digits of SHA-256
+ */
+export function digest(value: unknown): string {
+	return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
 }

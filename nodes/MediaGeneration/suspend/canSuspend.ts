@@ -1,13 +1,10 @@
 import type { IExecuteFunctions, NodeTypeAndVersion } from 'n8n-workflow';
 import * as n8nWorkflow from 'n8n-workflow';
 
-import { callbackAddress } from '../callback/callbackUrl';
-import { isOutOfReach } from '../callback/reachability';
+import { callbackAddress, isOutOfReach } from '../callback/callbackUrl';
 import type { Connection } from '../service/connect';
-import { isEngineV2 } from '../shared/engineV2';
-import { insidesOf } from '../shared/insides';
+import { isEngineV2, internalsOf, isTool } from '../shared/n8nInternals';
 import { isRecord } from '../shared/json';
-import { isTool } from '../shared/tool';
 import { resumeUrl } from './suspension';
 
 /** The account that the tasks are for. */
@@ -118,7 +115,7 @@ export function suspensionWarnings(context: IExecuteFunctions): string[] {
  */
 function timeLimitOf(context: IExecuteFunctions): number | undefined {
 	const ofWorkflow = settingsOf(context).executionTimeout;
-	const endsAt = insidesOf(context).additionalData?.executionTimeoutTimestamp;
+	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
 	const limits = [
 		...(typeof ofWorkflow === 'number' && ofWorkflow > 0 ? [ofWorkflow] : []),
 		...(typeof endsAt === 'number' ? [Math.ceil((endsAt - Date.now()) / 1000)] : []),

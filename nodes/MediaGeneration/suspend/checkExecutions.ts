@@ -1,6 +1,6 @@
 import { type IDataObject, type IExecuteFunctions, UnexpectedError } from 'n8n-workflow';
 
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { type Clock, systemClock } from '../shared/clock';
 import { isRecord } from '../shared/json';
 import { earlierError } from './parentState';
@@ -24,7 +24,7 @@ import { noteCheck, resumeUrl } from './suspension';
  * @returns whether n8n suspended it
  * @throws whatever n8n throws where it cannot start a sub-execution
  */
-export async function beginCheck(
+export async function startResultsCheck(
 	context: IExecuteFunctions,
 	state: ResultsCheck,
 ): Promise<boolean> {
@@ -47,7 +47,7 @@ const QUESTION_GAP_MS = 50;
  *
  * @throws whatever n8n throws where it cannot start one
  */
-export async function leaveCheck(
+export async function startDeliveryCheck(
 	context: IExecuteFunctions,
 	state: DeliveryCheck,
 	clock: Clock = systemClock,
@@ -148,7 +148,7 @@ async function storedContext(
 	operation: string,
 ): Promise<IDataObject | undefined> {
 	// What is not known here costs one more check; the sub-execution is there already.
-	const found = await attempt(async () => await context.getExecutionDataById(executionId));
+	const found = await settled(async () => await context.getExecutionDataById(executionId));
 	const data = 'value' in found ? found.value : undefined;
 	const stored: IDataObject | undefined =
 		data?.executionData?.contextData?.[`node:${nodeName(operation)}`];
@@ -162,7 +162,7 @@ async function lastState(
 ): Promise<CheckState | undefined> {
 	const data = await context.getExecutionDataById(executionId);
 	const [sleeping] = data?.executionData?.nodeExecutionStack ?? [];
-	const read = await attempt(async () => readCheck(sleeping?.data.main?.[0] ?? []));
+	const read = await settled(async () => readCheck(sleeping?.data.main?.[0] ?? []));
 	// Of another version: what the wait began with can be read, and only costs more reads.
 	return 'value' in read ? read.value : undefined;
 }

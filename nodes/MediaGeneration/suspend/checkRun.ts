@@ -1,16 +1,17 @@
 import { type IExecuteFunctions, type INodeExecutionData, NodeOperationError } from 'n8n-workflow';
 
 import { type Connection, connect } from '../service/connect';
-import { RequestGap } from '../service/requestGap';
+import { RequestGap } from '../service/requestPace';
 import type { TaskRecord } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
-import { checkDeliveries } from './checkDeliveries';
+import { checkDeliveries, deliverTask, hasArrived } from './checkDeliveries';
 import { keepState, keptState, noteResumeUrl, superviseCheck } from './checkExecutions';
-import { MIN_CHECK_INTERVAL_MS, nextCheckAt } from './checkSchedule';
 import {
+	MIN_CHECK_INTERVAL_MS,
+	nextCheckAt,
 	type AwaitedDelivery,
 	type CheckState,
 	checkItem,
@@ -24,9 +25,8 @@ import {
 } from './checkState';
 import { checkTasks, isComplete } from './checkTasks';
 import { REPORT, SUPERVISE } from './checkWorkflow';
-import { deliverTask, hasArrived } from './deliverTask';
 import { parentState } from './parentState';
-import { finalResults, presentResults } from './results';
+import { finalResults, presentResults } from './suspendedResults';
 import { storeInput } from './suspension';
 
 /** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
@@ -47,7 +47,7 @@ export async function runCheckOperation(
 ): Promise<INodeExecutionData[][] | null> {
 	if (operation === REPORT) return report(context);
 	if (operation !== SUPERVISE) return await check(context, clock, now);
-	const supervised = await attempt(async () => await supervise(context, now));
+	const supervised = await settled(async () => await supervise(context, now));
 	if ('value' in supervised) return supervised.value;
 	// An error of this node's own is an end: as an item it would lead straight back to this node, for ever.
 	const { message, description } = ItemError.from(supervised.error);
@@ -67,7 +67,7 @@ async function supervise(
 	if (state === undefined) return null;
 	if (kept === undefined) keepState(context, state);
 	else warn(context, state, 'the execution that checked its tasks has died; another goes on');
-	const started = await attempt(async () => await superviseCheck(context, state));
+	const started = await settled(async () => await superviseCheck(context, state));
 	if ('error' in started) {
 		const why = messageOf(started.error);
 		warn(context, state, `n8n did not start the check of its tasks; again in a minute. ${why}`);
@@ -75,7 +75,7 @@ async function supervise(
 	}
 	// What n8n takes for the output where this execution dies: the results are not known, and the tasks are named.
 	if (state.purpose === 'delivery') return [[{ json: {} }]];
-	const present = await attempt(async () => await presentResults(context, state));
+	const present = await settled(async () => await presentResults(context, state));
 	return ['value' in present ? present.value : [{ json: {} }]];
 }
 
@@ -186,7 +186,7 @@ async function withService<T>(
 	work: (connection: Connection, read: Read) => Promise<T>,
 ): Promise<T | undefined> {
 	if (now() < notBefore) return undefined;
-	const done = await attempt(async () => {
+	const done = await settled(async () => {
 		const connection = await connect(context);
 		const gap = new RequestGap(clock);
 		return await work(connection, async (taskId) => {

@@ -1,11 +1,10 @@
 import { ofTask } from '../report/outcome';
 import { ServiceError } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { without } from '../shared/json';
-import { askedPauseMs } from './checkSchedule';
-import { failureOf, type ResultsCheck, type SuspendedItem } from './checkState';
+import { askedPauseMs, failureOf, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /** Reads at once at most; they are spread out besides. */
 const PARALLEL_READS = 25;
@@ -83,7 +82,7 @@ async function readAll(
 			const item = items[index];
 			if (item?.waitsFor === undefined) return;
 			const { taskId } = item.waitsFor;
-			const answer = await attempt(async () => await read(taskId));
+			const answer = await settled(async () => await read(taskId));
 			if ('error' in answer) {
 				items[index] = afterError(item, taskId, answer.error);
 				noteError(found, answer.error);

@@ -1,15 +1,19 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { TOKEN_PARAMETER } from '../callback/callbackToken';
+import { TOKEN_PARAMETER } from '../callback/callbackUrl';
 import { triggerAt } from '../callback/triggerUrl';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import type { Clock } from '../shared/clock';
-import { webhookBase } from '../shared/insides';
+import { webhookBase } from '../shared/n8nInternals';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { leaveCheck } from './checkExecutions';
-import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
-import { type AwaitedDelivery, CHECK_VERSION } from './checkState';
+import { startDeliveryCheck } from './checkExecutions';
+import {
+	MAX_CHECK_INTERVAL_MS,
+	MIN_CHECK_INTERVAL_MS,
+	type AwaitedDelivery,
+	CHECK_VERSION,
+} from './checkState';
 
 /** n8n answers at a test address only while somebody listens. */
 const TEST_ADDRESS = '/webhook-test/';
@@ -70,7 +74,7 @@ export class ExpectedCallbacks {
 		});
 		if (this.hasBegun) return;
 		this.hasBegun = true;
-		void attempt(async () => await this.leaveEarly());
+		void settled(async () => await this.leaveEarly());
 	}
 
 	/** At the end of the run, however it ended: the tasks that were created go on in any case. */
@@ -100,9 +104,9 @@ export class ExpectedCallbacks {
 		const deliveries = this.deliveries.splice(0);
 		if (deliveries.length === 0) return;
 		const nodeName = context.getNode().name;
-		const left = await attempt(
+		const left = await settled(
 			async () =>
-				await leaveCheck(context, {
+				await startDeliveryCheck(context, {
 					version: CHECK_VERSION,
 					purpose: 'delivery',
 					nodeName,

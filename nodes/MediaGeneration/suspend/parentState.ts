@@ -1,6 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { digest } from '../shared/digest';
+import { digest } from '../shared/json';
 import type { ResultsCheck } from './checkState';
 
 /** What became of the execution that waits for a sub-execution. */

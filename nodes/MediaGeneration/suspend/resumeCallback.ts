@@ -1,21 +1,21 @@
 import type { INodeExecutionData, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { type Answer, answer, tryAgain } from '../callback/answer';
+import { type WebhookAnswer, respond, tryAgain } from '../callback/webhookAnswer';
 import { checkCallback, warn } from '../callback/checkCallback';
-import { attempt } from '../shared/attempt';
-import { type Clock, systemClock } from '../shared/clock';
-import { within } from '../shared/within';
-import { type RunProgress, SuspendedRuns } from './runProgress';
+import { settled } from '../shared/concurrency';
+import { type Clock, systemClock, withTimeLimit } from '../shared/clock';
+import { type RunProgress, SuspendedRuns } from './suspendedRuns';
 import { wokenItem } from './checkState';
 import { checkUrl, pendingTaskId, RESUME_PATH } from './suspension';
-import { wakeCheck } from './wakeCheck';
+import { forbiddenAddress } from '../shared/requestError';
+import { callbackAddress } from '../callback/callbackUrl';
 
 /** The answer must be out in 10 s. */
 const LIMIT_MS = 8_000;
 
-const WAITING: Answer = { status: 200, body: { accepted: true, resumed: false } };
+const WAITING: WebhookAnswer = { status: 200, body: { accepted: true, resumed: false } };
 
-const NOT_WAITING: Answer = {
+const NOT_WAITING: WebhookAnswer = {
 	status: 404,
 	body: { message: 'The execution does not wait for this task' },
 };
@@ -34,11 +34,11 @@ export async function admitResume(
 	runs: SuspendedRuns = suspendedRuns,
 	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
-	const decided = await attempt(async () => await decide(context, runs, clock));
+	const decided = await settled(async () => await decide(context, runs, clock));
 	if ('value' in decided) return decided.value;
 	// Where `webhook` throws, n8n resumes the execution with one empty item, and drops all that the nodes before put out.
 	warn(context, 'a callback waits', decided.error);
-	return answer(context, tryAgain('n8n could not tell what the execution waits for'));
+	return respond(context, tryAgain('n8n could not tell what the execution waits for'));
 }
 
 async function decide(
@@ -47,22 +47,22 @@ async function decide(
 	clock: Clock,
 ): Promise<IWebhookResponseData> {
 	const checked = await checkCallback(context, true, () => pathsOf(context));
-	if ('status' in checked) return answer(context, checked);
+	if ('status' in checked) return respond(context, checked);
 	const { taskId, connection } = checked;
 	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
 	const place = `${context.getExecutionId()}/${context.getNode().id}`;
 	const found = runs.find(place, taskId) ?? firstCallback(context, place, taskId, runs);
 	if ('workflowData' in found) return found;
-	if ('status' in found) return answer(context, found);
+	if ('status' in found) return respond(context, found);
 	const run = found;
-	const isComplete = await attempt(
-		async () => await within(run.isComplete(taskId, read), LIMIT_MS, clock),
+	const isComplete = await settled(
+		async () => await withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, clock),
 	);
-	if ('error' in isComplete) return answer(context, tryAgain('A task could not be read'));
+	if ('error' in isComplete) return respond(context, tryAgain('A task could not be read'));
 	if (isComplete.value === undefined) {
-		return answer(context, tryAgain('The service did not answer in time'));
+		return respond(context, tryAgain('The service did not answer in time'));
 	}
-	if (!isComplete.value || run.checkUrl === '') return answer(context, WAITING);
+	if (!isComplete.value || run.checkUrl === '') return respond(context, WAITING);
 	const isWoken = await wakeCheck(context, run.checkUrl, taskId, connection.apiKey);
 	if (isWoken) runs.forget(place);
 	else {
@@ -70,7 +70,7 @@ async function decide(
 			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
 		);
 	}
-	return answer(context, { status: 200, body: { accepted: true, resumed: isWoken } });
+	return respond(context, { status: 200, body: { accepted: true, resumed: isWoken } });
 }
 
 /**
@@ -84,7 +84,8 @@ function firstCallback(
 	place: string,
 	taskId: string,
 	runs: SuspendedRuns,
-): RunProgress | Answer | { workflowData: INodeExecutionData[][]; webhookResponse: unknown } {
+):
+	RunProgress | WebhookAnswer | { workflowData: INodeExecutionData[][]; webhookResponse: unknown } {
 	const stored = storedItems(context);
 	const woken = wokenItem(stored);
 	if (woken) return { workflowData: [[woken]], webhookResponse: { accepted: true } };
@@ -103,4 +104,70 @@ function* pathsOf(context: IWebhookFunctions): Iterable<string> {
 	yield context.getRequestObject().originalUrl.split('?', 1)[0] ?? '';
 	const url = String(context.evaluateExpression('{{ $execution.resumeUrl }}') ?? '');
 	if (URL.canParse(url)) yield `${new URL(url).pathname.replace(/(?<!\/)\/+$/, '')}/${RESUME_PATH}`;
+}
+
+/** n8n stores the execution before it answers. */
+const ANSWER_LIMIT_MS = 5_000;
+
+/**
+ * Has the sub-execution check at once that waits for the tasks of this execution.
+ *
+ * @param url its resume URL
+ * @param taskId the task that is said to be finished
+ * @returns whether it took the call; where it did not, it checks later, at its own time
+ */
+export async function wakeCheck(
+	context: IWebhookFunctions,
+	url: string,
+	taskId: string,
+	apiKey: string,
+): Promise<boolean> {
+	for (const address of addressesOf(context, url)) {
+		const called = await settled(
+			async () =>
+				(await context.helpers.httpRequest({
+					method: 'POST',
+					url: callbackAddress(address, apiKey),
+					body: { taskId },
+					encoding: 'text',
+					timeout: ANSWER_LIMIT_MS,
+					returnFullResponse: true,
+					ignoreHttpStatusErrors: true,
+					disableFollowRedirect: true,
+				})) as { statusCode: number },
+		);
+		if ('value' in called && called.value.statusCode === 200) return true;
+		const forbidden =
+			'error' in called &&
+			forbiddenAddress(called.error, 'n8n does not let this node call n8n itself');
+		if (forbidden) context.logger.info(`${forbidden.message}. ${forbidden.description}`);
+	}
+	return false;
+}
+
+/**
+ * The socket that this very callback came in at, and then n8n's public address: that one may lead through a tunnel or a
+ * proxy that does not let n8n call itself, and the socket may want TLS.
+ */
+function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string> {
+	const request = context.getRequestObject();
+	const { localAddress, localPort } = request.socket ?? {};
+	if (localAddress !== undefined && localPort !== undefined) {
+		const ownPath = request.originalUrl.split('?', 1)[0] ?? '';
+		const own = `/${String(context.getExecutionId())}/`;
+		const { pathname, search } = new URL(url);
+		const [, executionId = ''] = /\/([^/]+)\/[^/]+$/.exec(pathname) ?? [];
+		const at = ownPath.lastIndexOf(own);
+		if (at !== -1 && executionId !== '') {
+			const path = `${ownPath.slice(0, at)}/${executionId}/${ownPath.slice(at + own.length)}`;
+			yield `http://${hostOf(localAddress)}:${localPort}${path}${search}`;
+		}
+	}
+	yield url;
+}
+
+/** An IPv4 address may be written as an IPv6 one. */
+function hostOf(address: string): string {
+	const plain = address.replace(/^::ffff:/i, '');
+	return plain.includes(':') ? `[${plain}]` : plain;
 }

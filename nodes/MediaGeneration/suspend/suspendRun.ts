@@ -1,14 +1,13 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { taskJson } from '../report/items';
+import { taskJson, type OutputOptions } from '../report/items';
 import type { IfSomeFail } from '../report/failures';
 import { includedInput } from '../report/includedInput';
 import type { ItemResult } from '../report/outcome';
-import type { OutputOptions } from '../report/outputOptions';
 import type { TaskRecord } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { ItemError, messageOf } from '../shared/itemError';
-import { beginCheck } from './checkExecutions';
+import { startResultsCheck } from './checkExecutions';
 import { CHECK_VERSION, failureOf, type ResultsCheck, type SuspendedItem } from './checkState';
 import { pendingItem } from './suspension';
 
@@ -67,7 +66,7 @@ export async function suspendRun(
 				return { ...item, ...(input && { input }) };
 			}),
 	};
-	const begun = await attempt(async () => await beginCheck(context, state));
+	const begun = await settled(async () => await startResultsCheck(context, state));
 	if ('error' in begun || !begun.value) {
 		const why = 'error' in begun ? messageOf(begun.error) : '';
 		context.logger.warn(

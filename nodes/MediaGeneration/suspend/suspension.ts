@@ -5,7 +5,7 @@ import type {
 	IWebhookFunctions,
 } from 'n8n-workflow';
 
-import { inTableOrder } from '../shared/outputJson';
+import { inTableOrder } from '../shared/itemError';
 import { readStored } from '../shared/storedState';
 
 /** The path of the node's resuming webhook, as its description declares it. */

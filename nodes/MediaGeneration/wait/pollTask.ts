@@ -1,4 +1,4 @@
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { ServiceError } from '../service/serviceError';
 import type { Unfinished } from '../report/outcome';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
@@ -71,7 +71,7 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 			await sleepUntil(Math.min(readAt, options.nextSlot()), clock, signal);
 		}
 		if (readAt < notBefore || options.isAbandoned?.()) return unfinished();
-		const answer = await attempt(async () => await read(taskId));
+		const answer = await settled(async () => await read(taskId));
 		notBefore = clock.now() + MIN_INTERVAL_MS;
 		if ('value' in answer) {
 			if (answer.value.state !== 'PENDING') return answer.value;

@@ -4,15 +4,15 @@ import { Downloader } from '../report/download';
 import { taskItems, taskJson } from '../report/items';
 import type { ServiceClient } from '../service/client';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { explainRead, pendingJson, timedOut, type Unfinished } from '../report/outcome';
-import type { ItemPlan } from '../plan/itemPlan';
+import type { TaskPlan } from '../plan/taskPlan';
 import type { Hold } from './hold';
 import { waitForTask } from './pollTask';
-import type { RequestSlots } from './requestSlots';
+import type { RequestSlots } from '../service/requestPace';
 
 /** The tasks of one run: reads them, waits for them, and turns them into output items. */
 export class TaskReader {
@@ -57,14 +57,14 @@ export class TaskReader {
 	 * @throws Stopped where the execution was stopped
 	 */
 	async wait(
-		item: ItemPlan,
+		item: TaskPlan,
 		taskId: string,
 		sent: IDataObject,
 		times: { deadline: number; firstReadAt: number },
 		isAbandoned?: () => boolean,
 	): Promise<FinishedTask | Unfinished> {
 		const known = pendingJson(taskId, sent);
-		const ended = await attempt(
+		const ended = await settled(
 			async () =>
 				await waitForTask({
 					taskId,
@@ -95,7 +95,7 @@ export class TaskReader {
 	 * @throws ItemError where a result cannot be downloaded
 	 */
 	async output(
-		item: ItemPlan,
+		item: TaskPlan,
 		task: TaskRecord,
 		json: IDataObject,
 		deadline?: number,

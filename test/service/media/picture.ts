@@ -1,6 +1,4 @@
-import { createCanvas } from '@napi-rs/canvas';
-import type { Image } from '@napi-rs/canvas';
-
+import { createCanvas, type Image } from '@napi-rs/canvas';
 import type { DrawJob } from './job';
 import { encodePng } from './png';
 import { Scene } from './scene';

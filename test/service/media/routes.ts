@@ -4,9 +4,8 @@ import { Readable } from 'node:stream';
 import { cutShort, drop, holdBack, refuse, stall } from '../answers';
 import { ServiceError } from '../errors';
 import type { RequestLog } from '../log';
-import { kindOf } from '../prices';
+import { kindOf, type MediaKind } from '../prices';
 import type { Switches } from '../settings';
-import type { MediaKind } from '../prices';
 import type { TaskStore } from '../tasks';
 import type { Results } from './results';
 

@@ -2,8 +2,7 @@ import type { Canvas, Image, SKRSContext2D } from '@napi-rs/canvas';
 import { createHash } from 'node:crypto';
 
 import type { DrawJob } from './job';
-import type { FittedText } from './text';
-import { drawable, fit, font } from './text';
+import { type FittedText, drawable, fit, font } from './text';
 
 /** Numbers from 0 to 1 that a text decides. */
 function* numbersFrom(seed: string): Generator<number, never> {

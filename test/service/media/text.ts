@@ -1,6 +1,4 @@
-import type { SKRSContext2D } from '@napi-rs/canvas';
-import { GlobalFonts } from '@napi-rs/canvas';
-
+import { type SKRSContext2D, GlobalFonts } from '@napi-rs/canvas';
 /** The scripts of the font, each a file of its own; the first that has a character draws it. */
 const SCRIPTS = ['latin', 'latin-ext', 'cyrillic', 'cyrillic-ext', 'greek', 'vietnamese'];
 const WEIGHTS = [400, 700] as const;

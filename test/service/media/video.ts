@@ -1,5 +1,4 @@
-import { createCanvas } from '@napi-rs/canvas';
-import type { Image } from '@napi-rs/canvas';
+import { createCanvas, type Image } from '@napi-rs/canvas';
 import { createH264MP4Encoder } from 'h264-mp4-encoder';
 
 import type { DrawJob } from './job';

@@ -1,5 +1,4 @@
-import type { Image } from '@napi-rs/canvas';
-import { loadImage } from '@napi-rs/canvas';
+import { type Image, loadImage } from '@napi-rs/canvas';
 import { parentPort } from 'node:worker_threads';
 
 import type { DrawJob, WorkerAnswer, WorkerRequest } from './job';

@@ -3,8 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 
 import { transformSync } from '@swc/core';
-import type { ICredentialType, INodeType } from 'n8n-workflow';
-import { UnexpectedError } from 'n8n-workflow';
+import { type ICredentialType, type INodeType, UnexpectedError } from 'n8n-workflow';
 
 /** The package's node types and its credential type, with modules of their own. */
 export interface LoadedNodes {

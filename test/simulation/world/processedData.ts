@@ -1,13 +1,12 @@
-import type {
-	DeduplicationItemTypes,
-	DeduplicationScope,
-	ICheckProcessedContextData,
-	IDataDeduplicator,
-	IDeduplicationOutput,
-	IDeduplicationOutputItems,
+import {
+	type DeduplicationItemTypes,
+	type DeduplicationScope,
+	type ICheckProcessedContextData,
+	type IDataDeduplicator,
+	type IDeduplicationOutput,
+	type IDeduplicationOutputItems,
+	UnexpectedError,
 } from 'n8n-workflow';
-import { UnexpectedError } from 'n8n-workflow';
-
 import type { World } from './world';
 
 /**

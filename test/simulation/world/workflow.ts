@@ -1,14 +1,13 @@
-import type {
-	IConnections,
-	IDataObject,
-	INode,
-	INodeExecutionData,
-	INodeType,
-	NodeParameterValueType,
-	WorkflowExecuteMode,
+import {
+	type IConnections,
+	type IDataObject,
+	type INode,
+	type INodeExecutionData,
+	type INodeType,
+	type NodeParameterValueType,
+	type WorkflowExecuteMode,
+	NodeConnectionTypes,
 } from 'n8n-workflow';
-import { NodeConnectionTypes } from 'n8n-workflow';
-
 import type { History } from '../history';
 
 export const WORKFLOW_ID = 'workflow';

@@ -1,8 +1,10 @@
 import { createHmac } from 'node:crypto';
 
-import { callbackToken, isTokenValid } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackUrl';
-
+import {
+	callbackToken,
+	isTokenValid,
+	callbackAddress,
+} from '../../../nodes/MediaGeneration/callback/callbackUrl';
 const KEY = 'sk-live-secret';
 const PATH = '/webhook/3f1c2a/callback';
 const hmac = (path: string, key = KEY) => createHmac('sha256', key).update(path).digest('hex');

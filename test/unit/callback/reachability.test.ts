@@ -1,4 +1,4 @@
-import { isOutOfReach } from '../../../nodes/MediaGeneration/callback/reachability';
+import { isOutOfReach } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 
 const SERVICE = 'https://api.example.com/v1';
 

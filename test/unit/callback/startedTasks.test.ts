@@ -1,12 +1,10 @@
-import { accountOf } from '../../../nodes/MediaGeneration/callback/account';
 import {
+	accountOf,
 	hasStarted,
 	mayStart as mayStartWith,
 } from '../../../nodes/MediaGeneration/callback/startedTasks';
 import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
-import type { ProcessedData } from '../../workflow/processedData';
-import { SECOND_ROW, useProcessedData } from '../../workflow/processedData';
-
+import { type ProcessedData, SECOND_ROW, useProcessedData } from '../../workflow/processedData';
 const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
 
 const contextOf = (id = 'trigger') => executeContext({ node: { ...TRIGGER, id }, credential });

@@ -1,7 +1,7 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 import { EventEmitter } from 'node:events';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { admitCallback } from '../../../nodes/MediaGeneration/callback/triggerGate';
 import {
 	API_KEY,

@@ -1,6 +1,6 @@
 import { AccountLimits, type Ticket } from '../../../nodes/MediaGeneration/create/accountLimits';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
-import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
+import { RequestGap } from '../../../nodes/MediaGeneration/service/requestPace';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';

@@ -5,15 +5,15 @@ import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
-import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
 import {
 	type HttpResponse,
 	ServiceClient,
 	type Transport,
 } from '../../../nodes/MediaGeneration/service/client';
-import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
+import { RequestGap } from '../../../nodes/MediaGeneration/service/requestPace';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
-import { attempt } from '../../../nodes/MediaGeneration/shared/attempt';
+import { settled } from '../../../nodes/MediaGeneration/shared/concurrency';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { caught, FakeClock } from '../support';
@@ -144,7 +144,7 @@ describe('a pause that the service asked for', () => {
 			clock,
 			undefined,
 		);
-		const created = await attempt(
+		const created = await settled(
 			async () => await creator.create(plan({ patienceMs: timeoutMs })),
 		);
 		return { ...second, created };
@@ -349,7 +349,7 @@ describe('a service in trouble', () => {
 		Object.assign(setup.client, { transport: send });
 		const ends: string[] = [];
 		for (let itemIndex = 0; itemIndex < items; itemIndex++) {
-			const end = await attempt(async () => await setup.creator.create(plan({ itemIndex })));
+			const end = await settled(async () => await setup.creator.create(plan({ itemIndex })));
 			if ('value' in end) setup.account.finished();
 			ends.push('value' in end ? 'created' : String(end.error));
 		}
@@ -452,7 +452,7 @@ describe('a stop of the execution while a create is under way', () => {
 				logged.push(`${level}: ${line}`);
 			});
 		}
-		const outcome = attempt(async () => await creator.create(plan({ itemIndex: 4 })));
+		const outcome = settled(async () => await creator.create(plan({ itemIndex: 4 })));
 		return {
 			...setup,
 			outcome,

@@ -2,7 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
-import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
 import { API_KEY, executeContext } from '../../workflow/engine';
 
 type Context = ReturnType<typeof executeContext>;

@@ -1,4 +1,4 @@
-import { notePause, pauseLeft } from '../../../nodes/MediaGeneration/create/journalStore';
+import { notePause, pauseLeft } from '../../../nodes/MediaGeneration/create/journal';
 import { API_KEY, executeContext } from '../../workflow/engine';
 
 const contextOf = () =>

@@ -1,7 +1,5 @@
 import { newestFirst } from '../../n8n/newest';
-import type { JestResults } from '../../n8n/weekly';
-import { report } from '../../n8n/weekly';
-
+import { type JestResults, report } from '../../n8n/weekly';
 const results = (...tests: Array<[name: string, status: string]>): JestResults => ({
 	numPassedTests: 1,
 	testResults: [

@@ -1,7 +1,7 @@
 import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
-import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';

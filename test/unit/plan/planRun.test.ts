@@ -1,8 +1,8 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
-import type { CreatePlan, ItemPlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
@@ -28,7 +28,7 @@ const planOf = async ({ parameters, ...rest }: Given) =>
 	);
 
 /** The plan of the one item. */
-async function itemOf(given: Given): Promise<ItemPlan> {
+async function itemOf(given: Given): Promise<TaskPlan> {
 	const [item] = (await planOf(given)).items;
 	if (!item) throw new Error('No item');
 	if (item instanceof ItemError) throw item;

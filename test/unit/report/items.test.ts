@@ -1,7 +1,10 @@
 import type { IBinaryData } from 'n8n-workflow';
 
-import { taskItems, taskJson } from '../../../nodes/MediaGeneration/report/items';
-import { readOutputOptions } from '../../../nodes/MediaGeneration/report/outputOptions';
+import {
+	taskItems,
+	taskJson,
+	readOutputOptions,
+} from '../../../nodes/MediaGeneration/report/items';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 
 const URLS = ['https://m/1.png', 'https://m/2.png', 'https://m/3.png'];

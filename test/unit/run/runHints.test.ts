@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { callbackHint, showHints, summaryHint } from '../../../nodes/MediaGeneration/run/runHints';
-import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/itemPlan';
+import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 
 const BASE = {

@@ -1,7 +1,12 @@
-import type { HttpRequest, HttpResponse } from '../../../nodes/MediaGeneration/service/client';
-import { ServiceClient } from '../../../nodes/MediaGeneration/service/client';
-import { retryAfterMs } from '../../../nodes/MediaGeneration/service/retryAfter';
-import type { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import {
+	type HttpRequest,
+	type HttpResponse,
+	ServiceClient,
+} from '../../../nodes/MediaGeneration/service/client';
+import {
+	retryAfterMs,
+	type ServiceError,
+} from '../../../nodes/MediaGeneration/service/serviceError';
 import { caught, visibleText } from '../support';
 
 const BASE_URL = 'https://api.example.com/v1';

@@ -1,6 +1,4 @@
-import type { INode } from 'n8n-workflow';
-import { NodeApiError, NodeOperationError, UserError } from 'n8n-workflow';
-
+import { type INode, NodeApiError, NodeOperationError, UserError } from 'n8n-workflow';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { visibleText } from '../support';

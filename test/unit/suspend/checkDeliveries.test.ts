@@ -4,12 +4,11 @@ import {
 	type TaskRecord,
 } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { checkDeliveries } from '../../../nodes/MediaGeneration/suspend/checkDeliveries';
-import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
-import type {
-	AwaitedDelivery,
-	DeliveryCheck,
+import {
+	nextCheckAt,
+	type AwaitedDelivery,
+	type DeliveryCheck,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
-
 const NOW = 1_000_000;
 
 const delivery = (index: number): AwaitedDelivery => ({

@@ -1,6 +1,9 @@
 import type { IExecuteFunctions, IRunExecutionData, IWorkflowBase } from 'n8n-workflow';
 
-import { beginCheck, leaveCheck } from '../../../nodes/MediaGeneration/suspend/checkExecutions';
+import {
+	startResultsCheck,
+	startDeliveryCheck,
+} from '../../../nodes/MediaGeneration/suspend/checkExecutions';
 import type {
 	DeliveryCheck,
 	ResultsCheck,
@@ -34,7 +37,7 @@ async function leave(...states: Array<IRunExecutionData | undefined>): Promise<n
 	};
 	Object.assign(context, changed);
 	const clock = new FakeClock();
-	await leaveCheck(context, CHECK, clock);
+	await startDeliveryCheck(context, CHECK, clock);
 	expect(clock.now()).toBe((questions - 1) * 50);
 	return questions;
 }
@@ -62,7 +65,10 @@ async function settingsOf(
 }
 
 const leaveIn = async (settings: object | undefined) =>
-	await settingsOf(async (context) => await leaveCheck(context, CHECK, new FakeClock()), settings);
+	await settingsOf(
+		async (context) => await startDeliveryCheck(context, CHECK, new FakeClock()),
+		settings,
+	);
 
 describe('the error workflow of the workflow', () => {
 	it('hears of a check that nobody waits for', async () => {
@@ -86,7 +92,7 @@ describe('the error workflow of the workflow', () => {
 			output: { download: false, split: false, binaryField: 'data' },
 			items: [],
 		};
-		const begin = async (context: IExecuteFunctions) => await beginCheck(context, state);
+		const begin = async (context: IExecuteFunctions) => await startResultsCheck(context, state);
 		expect(await settingsOf(begin, { errorWorkflow: 'w7' })).not.toHaveProperty('errorWorkflow');
 	});
 });

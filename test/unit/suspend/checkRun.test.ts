@@ -1,17 +1,14 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import nock from '../../nock';
 
-import { accountOf } from '../../../nodes/MediaGeneration/callback/account';
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { mayStart } from '../../../nodes/MediaGeneration/callback/startedTasks';
+import { accountOf, mayStart } from '../../../nodes/MediaGeneration/callback/startedTasks';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { runCheckOperation } from '../../../nodes/MediaGeneration/suspend/checkRun';
-import type {
-	DeliveryCheck,
-	ResultsCheck,
-	AwaitedDelivery,
-	CheckState,
-} from '../../../nodes/MediaGeneration/suspend/checkState';
 import {
+	type DeliveryCheck,
+	type ResultsCheck,
+	type AwaitedDelivery,
+	type CheckState,
 	diedItems,
 	doneItems,
 	readDone,

@@ -1,6 +1,8 @@
-import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
-import type { DeliveryCheck, CheckState } from '../../../nodes/MediaGeneration/suspend/checkState';
-
+import {
+	nextCheckAt,
+	type DeliveryCheck,
+	type CheckState,
+} from '../../../nodes/MediaGeneration/suspend/checkState';
 const MINUTE = 60_000;
 
 const check = (more: Partial<DeliveryCheck> = {}): CheckState => ({

@@ -3,10 +3,10 @@ import {
 	parseTaskRecord,
 	type TaskRecord,
 } from '../../../nodes/MediaGeneration/service/taskRecord';
-import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
-import type {
-	ResultsCheck,
-	SuspendedItem,
+import {
+	nextCheckAt,
+	type ResultsCheck,
+	type SuspendedItem,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
 import { checkTasks, isComplete } from '../../../nodes/MediaGeneration/suspend/checkTasks';
 

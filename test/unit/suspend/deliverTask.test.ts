@@ -1,7 +1,7 @@
 import nock from '../../nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { deliverTask } from '../../../nodes/MediaGeneration/suspend/deliverTask';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { deliverTask } from '../../../nodes/MediaGeneration/suspend/checkDeliveries';
 import { API_KEY, executeContext } from '../../workflow/engine';
 
 const SERVICE = 'https://api.example.com';

@@ -1,11 +1,15 @@
 import { WebhookContext } from 'n8n-core';
-import type { IDataObject, INodeExecutionData, IWebhookData } from 'n8n-workflow';
-import { createRunExecutionData } from 'n8n-workflow';
+import {
+	type IDataObject,
+	type INodeExecutionData,
+	type IWebhookData,
+	createRunExecutionData,
+} from 'n8n-workflow';
 import nock from '../../nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { admitResume } from '../../../nodes/MediaGeneration/suspend/resumeCallback';
-import { SuspendedRuns } from '../../../nodes/MediaGeneration/suspend/runProgress';
+import { SuspendedRuns } from '../../../nodes/MediaGeneration/suspend/suspendedRuns';
 import { pendingItem } from '../../../nodes/MediaGeneration/suspend/suspension';
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';

@@ -1,4 +1,4 @@
-import { SuspendedRuns } from '../../../nodes/MediaGeneration/suspend/runProgress';
+import { SuspendedRuns } from '../../../nodes/MediaGeneration/suspend/suspendedRuns';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { FakeClock } from '../support';
 

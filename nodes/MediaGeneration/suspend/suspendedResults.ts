@@ -7,7 +7,7 @@ import { withInput } from '../report/includedInput';
 import { taskItems, taskJson } from '../report/items';
 import { failedInAll, failedTask, NOT_KNOWN, timedOut } from '../report/outcome';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
@@ -103,7 +103,7 @@ async function resultOf(
 ): Promise<Result> {
 	const pairedItem = { item };
 	if (failure !== undefined) return new ItemError(failure.message, { ...failure, task: json });
-	const read = await attempt(async () =>
+	const read = await settled(async () =>
 		taskId === undefined || record === undefined ? undefined : parseTaskRecord(taskId, record),
 	);
 	if ('error' in read) return ItemError.from(read.error, json);
@@ -114,7 +114,7 @@ async function resultOf(
 	if (task === undefined) return { json, ...(binary && { binary }), pairedItem };
 	const fields = { ...json, ...taskJson(task) };
 	if (task.state === 'FAILURE') return ItemError.from(failedTask(task, {}, retryOf(json)), fields);
-	const made = await attempt(async () => {
+	const made = await settled(async () => {
 		const downloads =
 			output.download && task.state === 'SUCCESS'
 				? await downloader.download(task.resultUrls, task.taskId)

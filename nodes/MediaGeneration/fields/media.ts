@@ -1,8 +1,56 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { VIDEO_MODEL, VIDEO_PRICE_USD_PER_SECOND } from '../service/prices';
+import {
+	IMAGE_MODEL,
+	IMAGE_PRICE_USD,
+	VIDEO_MODEL,
+	VIDEO_PRICE_USD_PER_SECOND,
+} from '../service/prices';
 
-const show = { resource: ['video'], operation: ['generate'] };
+const showImage = { resource: ['image'], operation: ['generate'] };
+
+export const imageFields: INodeProperties[] = [
+	{
+		displayName: 'Operation',
+		name: 'operation',
+		type: 'options',
+		noDataExpression: true,
+		displayOptions: { show: { resource: ['image'] } },
+		default: 'generate',
+		options: [
+			{
+				name: 'Generate',
+				value: 'generate',
+				action: 'Generate image',
+				description: 'Create an image from a text prompt',
+			},
+		],
+	},
+	{
+		displayName: 'Model',
+		name: 'model',
+		type: 'string',
+		required: true,
+		displayOptions: { show: showImage },
+		default: IMAGE_MODEL,
+		placeholder: 'e.g. provider/model-name',
+		hint: `The default model costs ${IMAGE_PRICE_USD} USD per image. Failed tasks are free.`,
+		description: 'Identifier of the model. Other models of the service work too.',
+	},
+	{
+		displayName: 'Prompt',
+		name: 'prompt',
+		type: 'string',
+		required: true,
+		typeOptions: { rows: 4 },
+		displayOptions: { show: showImage },
+		default: '',
+		placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
+		description: 'What the image should show',
+	},
+];
+
+const showVideo = { resource: ['video'], operation: ['generate'] };
 
 export const videoFields: INodeProperties[] = [
 	{
@@ -26,7 +74,7 @@ export const videoFields: INodeProperties[] = [
 		name: 'model',
 		type: 'string',
 		required: true,
-		displayOptions: { show },
+		displayOptions: { show: showVideo },
 		default: VIDEO_MODEL,
 		placeholder: 'e.g. provider/model-name',
 		hint: `The default model costs ${VIDEO_PRICE_USD_PER_SECOND} USD per second of video. Failed tasks are usually free.`,
@@ -38,7 +86,7 @@ export const videoFields: INodeProperties[] = [
 		type: 'string',
 		required: true,
 		typeOptions: { rows: 4 },
-		displayOptions: { show },
+		displayOptions: { show: showVideo },
 		default: '',
 		placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
 		description: 'What should happen in the video',
@@ -47,7 +95,7 @@ export const videoFields: INodeProperties[] = [
 		displayName: 'Reference Image',
 		name: 'imageSource',
 		type: 'options',
-		displayOptions: { show },
+		displayOptions: { show: showVideo },
 		default: 'url',
 		description: 'The picture that the video starts from',
 		options: [
@@ -73,7 +121,7 @@ export const videoFields: INodeProperties[] = [
 		name: 'imageUrl',
 		type: 'string',
 		required: true,
-		displayOptions: { show: { ...show, imageSource: ['url'] } },
+		displayOptions: { show: { ...showVideo, imageSource: ['url'] } },
 		default: '',
 		placeholder: 'e.g. https://example.com/image.png',
 		description: 'URL of the picture. The service must be able to reach it.',
@@ -83,7 +131,7 @@ export const videoFields: INodeProperties[] = [
 		name: 'binaryPropertyName',
 		type: 'string',
 		required: true,
-		displayOptions: { show: { ...show, imageSource: ['binary'] } },
+		displayOptions: { show: { ...showVideo, imageSource: ['binary'] } },
 		default: 'data',
 		placeholder: 'e.g. data',
 		hint: 'The name of the input field containing the picture',
@@ -95,7 +143,7 @@ export const videoFields: INodeProperties[] = [
 		name: 'durationSeconds',
 		type: 'number',
 		typeOptions: { minValue: 0 },
-		displayOptions: { show },
+		displayOptions: { show: showVideo },
 		default: 0,
 		hint: '0 = the model decides the length and the price',
 		description: 'Length of the video',

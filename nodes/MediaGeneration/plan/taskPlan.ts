@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import type { OutputOptions } from '../report/outputOptions';
+import type { OutputOptions } from '../report/items';
 import type { ItemError } from '../shared/itemError';
 
 /** Who goes on with the results: this workflow, the workflow of a trigger, or nobody now. */
@@ -50,17 +50,17 @@ export interface ReadPlan extends PlanBase {
 	startAgain?: boolean;
 }
 
-export type ItemPlan = CreatePlan | ReadPlan;
+export type TaskPlan = CreatePlan | ReadPlan;
 
 /** What the user tells the task by, as a field of its item. */
-export function referenceOf({ reference }: ItemPlan): IDataObject {
+export function referenceOf({ reference }: TaskPlan): IDataObject {
 	return reference === undefined ? {} : { reference };
 }
 
-export function createsIn(items: ReadonlyArray<ItemPlan | ItemError>): CreatePlan[] {
+export function createsIn(items: ReadonlyArray<TaskPlan | ItemError>): CreatePlan[] {
 	return items.filter((item): item is CreatePlan => 'kind' in item && item.kind === 'create');
 }
 
 /** Whether the item leaves only when its task has ended. */
-export const isAwaited = (item: ItemPlan): boolean =>
+export const isAwaited = (item: TaskPlan): boolean =>
 	item.kind === 'create' ? item.completion === 'wait' : item.wait;

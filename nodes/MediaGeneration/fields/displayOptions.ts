@@ -1,4 +1,14 @@
-import type { NodeHint } from 'n8n-workflow';
+import type { INodeProperties, NodeHint } from 'n8n-workflow';
+
+/** The operations that create a task. */
+export const creates = { '/operation': ['generate', 'create'] };
+
+/** The same option under each of the conditions: one of them holds at a time. */
+export const shownWhen = (
+	property: INodeProperties,
+	...conditions: Array<INodeProperties['displayOptions']>
+): INodeProperties[] =>
+	conditions.map((displayOptions) => ({ ...property, ...(displayOptions && { displayOptions }) }));
 
 /** What the output panel says before a run, where it is the parameters that tell. */
 export const panelHints: NodeHint[] = [

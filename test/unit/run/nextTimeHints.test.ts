@@ -1,18 +1,18 @@
-import { fasterBatch } from '../../../nodes/MediaGeneration/report/fasterBatch';
+import { higherLimitSaves } from '../../../nodes/MediaGeneration/run/nextTimeHints';
 
 const MINUTE = 60_000;
 const tasks = (count: number, ms = MINUTE) => Array<number>(count).fill(ms);
 
 describe('a higher limit', () => {
 	it('brings a batch that it held back to the time of its longest task', () => {
-		expect(fasterBatch({ taskMs: tasks(40), tookMs: 4 * MINUTE, maxInFlight: 10 })).toEqual({
+		expect(higherLimitSaves({ taskMs: tasks(40), tookMs: 4 * MINUTE, maxInFlight: 10 })).toEqual({
 			maxInFlight: 40,
 			wouldTakeMs: MINUTE,
 		});
 	});
 
 	it('is four times the present one at most', () => {
-		expect(fasterBatch({ taskMs: tasks(400), tookMs: 40 * MINUTE, maxInFlight: 10 })).toEqual({
+		expect(higherLimitSaves({ taskMs: tasks(400), tookMs: 40 * MINUTE, maxInFlight: 10 })).toEqual({
 			maxInFlight: 40,
 			wouldTakeMs: 10 * MINUTE,
 		});
@@ -20,7 +20,7 @@ describe('a higher limit', () => {
 
 	it('is never below the longest task', () => {
 		const taskMs = [10 * MINUTE, ...tasks(19)];
-		expect(fasterBatch({ taskMs, tookMs: 15 * MINUTE, maxInFlight: 2 })?.wouldTakeMs).toBe(
+		expect(higherLimitSaves({ taskMs, tookMs: 15 * MINUTE, maxInFlight: 2 })?.wouldTakeMs).toBe(
 			10 * MINUTE,
 		);
 	});
@@ -31,6 +31,6 @@ describe('a higher limit', () => {
 		['it saves a small part', [10 * MINUTE, ...tasks(10)], 11 * MINUTE, 10],
 		['there was no task', [], 0, 10],
 	])('is not worth a word where %s', (_what, taskMs, tookMs, maxInFlight) => {
-		expect(fasterBatch({ taskMs, tookMs, maxInFlight })).toBeUndefined();
+		expect(higherLimitSaves({ taskMs, tookMs, maxInFlight })).toBeUndefined();
 	});
 });

@@ -1,8 +1,10 @@
 import type { IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow';
 
 import { describeStop } from '../report/failures';
-import type { ItemResult } from '../report/outcome';
+import { type ItemResult, pendingJson } from '../report/outcome';
 import { ItemError } from '../shared/itemError';
+import type { Journal, SentTask } from '../create/journal';
+import { CreatedTaskList } from '../report/createdTaskList';
 
 type Results = ReadonlyArray<ItemResult | undefined>;
 
@@ -50,4 +52,20 @@ export function explainEnd(
 	// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
 	if (paid !== undefined) context.logger.warn(`${node.name}: ${error.message}. ${paid}`);
 	return error.toNodeError(node, undefined, paid);
+}
+
+/** The tasks that earlier tries of this run have created. */
+export function createdTasks(journal: Journal): CreatedTaskList {
+	const tasks = new CreatedTaskList(journal.taskIds());
+	for (const taskId of journal.failedTaskIds()) tasks.note(taskId, 'FAILURE');
+	return tasks;
+}
+
+/** @returns every task that is paid for or may be; undefined where there is none */
+export const describePaid = (created: CreatedTaskList, journal: Journal): string | undefined =>
+	created.describe(journal.unanswered());
+
+/** An item that cannot be planned this time names the task that an earlier try created for it. */
+export function withEarlierTask(error: ItemError, task: SentTask | undefined): ItemError {
+	return task ? ItemError.from(error, pendingJson(task.taskId, task.sent)) : error;
 }

@@ -1,5 +1,5 @@
 import type { TaskRecord } from '../service/taskRecord';
-import { attempt } from '../shared/attempt';
+import { settled } from '../shared/concurrency';
 import type { Clock } from '../shared/clock';
 
 /** The specification's least time between two reads of one task (section 4.2). */
@@ -27,7 +27,7 @@ class Shared<T> {
 	async run(ready: () => Promise<void>, work: () => Promise<T>): Promise<T> {
 		if (this.next !== undefined) return await this.next;
 		const before = this.last;
-		this.next = attempt(async () => await before).then(async () => {
+		this.next = settled(async () => await before).then(async () => {
 			await ready();
 			this.next = undefined;
 			return await work();

@@ -1,5 +1,4 @@
-import type { Clock } from '../shared/clock';
-import { within } from '../shared/within';
+import { type Clock, withTimeLimit } from '../shared/clock';
 
 /** Between two looks whether a transfer goes on. */
 const LOOK_MS = 5_000;
@@ -13,7 +12,7 @@ const LOOK_MS = 5_000;
  * @param stillMs for so long nothing may come, milliseconds
  * @returns what the transfer brings; undefined where it stands still
  */
-export async function unlessStill<T extends object>(
+export async function unlessStalled<T extends object>(
 	transfer: Promise<T>,
 	progress: () => number | undefined,
 	stillMs: number,
@@ -21,7 +20,7 @@ export async function unlessStill<T extends object>(
 ): Promise<T | undefined> {
 	for (let still = 0; still < stillMs;) {
 		const before = progress();
-		const ended = await within(transfer, LOOK_MS, clock);
+		const ended = await withTimeLimit(transfer, LOOK_MS, clock);
 		if (ended !== undefined) return ended;
 		const now = progress();
 		still = now === undefined || now !== before ? 0 : still + LOOK_MS;

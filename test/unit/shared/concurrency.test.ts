@@ -1,8 +1,8 @@
-import { AtMost } from '../../../nodes/MediaGeneration/shared/atMost';
+import { Semaphore } from '../../../nodes/MediaGeneration/shared/concurrency';
 import { caught } from '../support';
 
 it('does so much at once and no more, in order', async () => {
-	const lane = new AtMost(2);
+	const lane = new Semaphore(2);
 	const begun: number[] = [];
 	const ends: Array<() => void> = [];
 	const work = (index: number) => async () => {
@@ -24,7 +24,7 @@ it('does so much at once and no more, in order', async () => {
 });
 
 it('goes on after what throws', async () => {
-	const lane = new AtMost(1);
+	const lane = new Semaphore(1);
 	const failed = caught(
 		async () => await lane.run(async () => await Promise.reject(new Error('No'))),
 	);

@@ -1,5 +1,4 @@
-import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
-import { RequestSlots } from '../../../nodes/MediaGeneration/wait/requestSlots';
+import { RequestGap, RequestSlots } from '../../../nodes/MediaGeneration/service/requestPace';
 import { FakeClock } from '../support';
 
 const slots = (count: number, take: () => number) => Array.from({ length: count }, take);

@@ -1,0 +1,35 @@
+/** Does pieces of work in the order in which they come, at most so many at once. */
+export class Semaphore {
+	private running = 0;
+
+	private readonly waiting: Array<() => void> = [];
+
+	constructor(private readonly most: number) {}
+
+	async run<T>(work: () => Promise<T>): Promise<T> {
+		if (this.running >= this.most) await new Promise<void>((resolve) => this.waiting.push(resolve));
+		else this.running++;
+		try {
+			return await work();
+		} finally {
+			const next = this.waiting.shift();
+			if (next) next();
+			else this.running--;
+		}
+	}
+}
+
+/** What a piece of work came to: its value, or what it threw. */
+export type Settled<T> = { value: T } | { error: unknown };
+
+/**
+ * Does a piece of work and hands on what it throws as a value, where what follows depends on the kind of error.
+ * n8n's rules forbid rethrowing inside a `catch`, since that loses context; nothing is lost here.
+ */
+export async function settled<T>(work: () => Promise<T>): Promise<Settled<T>> {
+	try {
+		return { value: await work() };
+	} catch (error) {
+		return { error };
+	}
+}

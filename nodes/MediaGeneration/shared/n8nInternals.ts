@@ -1,0 +1,70 @@
+import type { INode, IExecuteFunctions, IHookFunctions, IWebhookFunctions } from 'n8n-workflow';
+
+/** What every context of n8n holds, although no interface of n8n says so. */
+interface N8nInternals {
+	workflow?: { nodes?: Record<string, INode> };
+	additionalData?: {
+		/** n8n's public address with the path of production webhooks. */
+		webhookBaseUrl?: unknown;
+		/** The mode of the execution that a sub-execution was begun by, at first. */
+		rootExecutionMode?: unknown;
+		/** When n8n's time limit ends the execution, milliseconds since 1970. */
+		executionTimeoutTimestamp?: unknown;
+	};
+}
+
+export const internalsOf = (context: object): N8nInternals => context;
+
+/**
+ * Where n8n serves production webhooks, as its settings say now.
+ *
+ * @returns undefined where n8n does not tell
+ */
+export function webhookBase(context: object): string | undefined {
+	const base = internalsOf(context).additionalData?.webhookBaseUrl;
+	return typeof base === 'string' && URL.canParse(base) ? new URL(base).href : undefined;
+}
+
+/**
+ * Whether n8n runs this workflow with its engine v2, which keeps nothing of a node from one run to the next, resumes
+ * no execution, and runs a trigger's `webhook` without its `execute`.
+ *
+ * A running node is not told the settings of its workflow there, so there the id of the execution tells.
+ */
+export function isEngineV2(
+	context: IExecuteFunctions | IHookFunctions | IWebhookFunctions,
+): boolean {
+	// Some versions of n8n do not tell.
+	const settings: { engineType?: unknown } =
+		typeof context.getWorkflowSettings === 'function' ? context.getWorkflowSettings() : {};
+	if (settings.engineType === 'v2') return true;
+	// A UUID; the engine of today counts its executions.
+	return 'getExecutionId' in context && String(context.getExecutionId()).includes('-');
+}
+
+/** As long as n8n's and most other MCP clients wait for the answer of a tool, less some seconds to answer in. */
+const MCP_PATIENCE_SECONDS = 50;
+
+/** Whether the node runs as a tool of an AI agent or of an MCP server. */
+export function isTool(context: IExecuteFunctions): boolean {
+	// Some versions of n8n lack it. Agents from version 3 on run the tool as a node, which only its type tells.
+	const isSupplied = typeof context.isToolExecution === 'function' && context.isToolExecution();
+	return isSupplied || context.getNode().type.endsWith('Tool');
+}
+
+/** Whether whoever called the node hangs up after a while: who orders again then pays twice. */
+export function hangsUp(context: IExecuteFunctions): boolean {
+	// Who called a tool is not among what n8n documents; where it cannot be told, nobody hangs up.
+	const { parentNode } = context as { parentNode?: INode };
+	return /\.mcpTrigger$/.test(parentNode?.type ?? '');
+}
+
+/**
+ * How long whoever called the node waits for its answer.
+ *
+ * @param fallback where that is not known, seconds
+ * @returns seconds
+ */
+export function patienceSeconds(context: IExecuteFunctions, fallback: number): number {
+	return hangsUp(context) ? MCP_PATIENCE_SECONDS : fallback;
+}
