@@ -45,11 +45,6 @@ export class ItemFile {
 		return `data:${this.mimeType};base64,`;
 	}
 
-	/** The length of the data URI, as far as the size is known: base64 makes four characters of three bytes. */
-	get uriLength(): number {
-		return this.uriStart.length + 4 * Math.ceil((this.bytes ?? 0) / 3);
-	}
-
 	/** Whether n8n keeps the file outside of memory, where a link can lead to it. */
 	get isStored(): boolean {
 		return this.data.id !== undefined;

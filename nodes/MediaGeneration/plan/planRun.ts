@@ -4,6 +4,7 @@ import type { IfSomeFail } from '../report/failures';
 import { type Clock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
+import { filesIn } from './itemFile';
 import { triggerOfThisWorkflow } from '../callback/triggerUrl';
 import type { Account } from '../suspend/canSuspend';
 import type { TriggerAddresses } from './callbackTarget';
@@ -80,13 +81,37 @@ export async function planRun(
 	});
 	return {
 		...wait,
-		...(refusal && { warnings: [`This batch would be refused: ${refusal.message}`] }),
+		warnings: [
+			...(refusal ? [`This batch would be refused: ${refusal.message}`] : wait.warnings),
+			...sizeWarning(items),
+		],
 		inputOf,
 		maxInFlight,
 		checkIntervalMs: readCheckInterval(first),
 		isDry,
 		ifSomeFail: first.option('ifSomeFail') === 'stop' ? 'stop' : 'keep',
 	};
+}
+
+/** A body of this size is refused by many servers. */
+const LARGE_BODY_MIB = 20;
+
+/** Warns of requests that are larger than services usually take. It is not refused: where the limit is, nobody has said. */
+function sizeWarning(items: RunPlan['items']): string[] {
+	const large = createsIn(items).filter((item) => sizeMiB(item) > LARGE_BODY_MIB);
+	const [first] = large;
+	if (first === undefined) return [];
+	const others = large.length > 1 ? ` and ${large.length - 1} more` : '';
+	return [
+		`The request of item ${first.itemIndex + 1}${others} has about ${Math.ceil(sizeMiB(first))} MiB, since a file grows by a third on its way. The service may refuse more than ${LARGE_BODY_MIB} MiB: send smaller files, or the address of the file.`,
+	];
+}
+
+function sizeMiB({ input, sendsLinks }: CreatePlan): number {
+	const files = sendsLinks ? [] : filesIn(input);
+	const bytes = files.reduce((sum, file) => sum + (file.bytes ?? 0), 0);
+	// Base64 makes four characters of three bytes.
+	return ((bytes * 4) / 3 + JSON.stringify(input).length) / 2 ** 20;
 }
 
 function readCheckInterval(parameters: ItemParameters): number {

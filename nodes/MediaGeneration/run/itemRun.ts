@@ -127,7 +127,7 @@ export class ItemRun {
 		{ taskId, record, sent }: SentTask,
 		{ createdAt, firstReadAt, deadline }: TaskTimes,
 	): Promise<Output | Retry> {
-		const { journal, created, deliveries, reader, batch, clock, handedOver } = this.parts;
+		const { journal, created, deliveries, reader, clock, handedOver } = this.parts;
 		created.add(taskId);
 		const known = this.known(item, taskId);
 		if (item.completion !== 'wait') {
@@ -148,7 +148,6 @@ export class ItemRun {
 				);
 			});
 		}
-		if (createdAt !== undefined) batch.finished(createdAt);
 		if (task.state === 'FAILURE') {
 			if (createdAt === undefined) return atOnce(task, sent);
 			const count = journal.failedTaskIds(item).length + 1;

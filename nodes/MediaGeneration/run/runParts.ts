@@ -14,7 +14,6 @@ import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
 import { Hold } from '../wait/hold';
 import { TaskReader } from '../wait/taskReader';
 import { HandedOverTasks } from './handedOverTasks';
-import { BatchTimes } from './nextTimeHints';
 import { createdTasks } from './runEnd';
 import { UnfinishedTasks } from './unfinishedTasks';
 
@@ -34,8 +33,6 @@ export interface RunParts {
 	deliveries: ExpectedCallbacks;
 	/** The tasks whose items left at once. */
 	unfinished: UnfinishedTasks;
-	/** How long the tasks take that are waited for. */
-	batch: BatchTimes;
 	/** The tasks that the run holds no longer. */
 	handedOver: HandedOverTasks;
 	/** Whether an item has failed, and the node will stop. */
@@ -79,7 +76,6 @@ export function makeRunParts(
 		handedOver: new HandedOverTasks(context, slots, clock),
 		deliveries: new ExpectedCallbacks(context, plan.checkIntervalMs, clock),
 		unfinished: new UnfinishedTasks(queue, reader, gap, clock),
-		batch: new BatchTimes(clock, plan.maxInFlight),
 		...stops,
 	};
 }

@@ -17,15 +17,14 @@ import { isTool } from '../shared/n8nInternals';
 import { explainEnd, leavingItems, stopError, describePaid, withEarlierTask } from './runEnd';
 import { ItemRun } from './itemRun';
 import { makeRunParts, type RunParts } from './runParts';
-import { seeHint } from './nextTimeHints';
 import {
 	callbackHint,
+	seeHint,
 	WAITING_HINT,
 	showHints,
 	showWarnings,
 	summaryHint,
 	triggerHint,
-	warnOfSize,
 } from './runHints';
 import type { Output } from './handedOverTasks';
 import { countTry } from './retries';
@@ -77,7 +76,6 @@ export class TaskRun {
 
 	async finish(): Promise<INodeExecutionData[]> {
 		const { items, inputOf, warnings } = this.plan;
-		const large = warnOfSize(this.context, items);
 		showWarnings(this.context, warnings);
 		const results: Array<ItemResult | undefined> = items.map((item, index) =>
 			item instanceof ItemError
@@ -105,12 +103,9 @@ export class TaskRun {
 		const hasFailed = results.some((result) => result instanceof ItemError);
 		if (!isSuspended && !hasFailed) this.journal.close();
 		const where = callbackHint(items, this.connection.baseUrl) ?? triggerHint(items, results);
-		const next = [
-			seeHint(items, results),
-			this.parts.queue.refusal ? undefined : this.parts.batch.hint(),
-		];
 		const waiting = isSuspended ? WAITING_HINT : undefined;
-		showHints(this.context, summaryHint(items, results), waiting, large, where, ...next);
+		const see = seeHint(items, results);
+		showHints(this.context, summaryHint(items, results), waiting, where, see);
 		const leaving = leavingItems(this.context.getNode(), results, inputOf);
 		const output = withInputs(this.context, leaving);
 		if (!isSuspended) return this.isTool ? output.map(toolAnswer) : output;
