@@ -26,8 +26,7 @@ import {
 	REPORT,
 	SUPERVISE,
 } from '../../nodes/MediaGeneration/suspend/checkWorkflow';
-import { admitResume } from '../../nodes/MediaGeneration/suspend/resumeCallback';
-import { SuspendedRuns } from '../../nodes/MediaGeneration/suspend/suspendedRuns';
+import { admitResume, newRuns } from '../../nodes/MediaGeneration/suspend/resumeCallback';
 import present from '../fixtures/state/present.json';
 import {
 	additionalData,
@@ -145,7 +144,7 @@ async function resume({ context, input }: Stored, taskId: string) {
 	});
 	const webhookData = { webhookDescription } as unknown as IWebhookData;
 	const webhook = new WebhookContext(workflow, tested, data, 'webhook', webhookData, [], run);
-	await admitResume(webhook, new SuspendedRuns(systemClock));
+	await admitResume(webhook, newRuns(systemClock));
 	return { status: response.statusCode, body: response.body };
 }
 

@@ -2,7 +2,6 @@ import type { IWebhookFunctions } from 'n8n-workflow';
 
 import { type Connection, connectWith } from '../service/connect';
 import { isRecord, parsedJson } from '../shared/json';
-import { ServiceError } from '../service/serviceError';
 import { findTaskId } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { systemClock } from '../shared/clock';
@@ -12,7 +11,7 @@ import { CallbackCredentials } from './credentialCache';
 import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
 
 /** Larger bodies are refused: the record is read from the service anyway. */
-export const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_BODY_BYTES = 1024 * 1024;
 
 const credentials = new CallbackCredentials(systemClock);
 
@@ -31,16 +30,17 @@ export interface CheckedCallback {
  * The checks that need no request: the address and its token, size, task id.
  *
  * @param requireToken whether the URL must carry a valid token
- * @param paths the paths for which a token is good
+ * @param publicUrl the address that was given out; asked for where the path of this request does not do, since it may
+ *   take n8n an evaluation
  * @returns what may be believed of the callback; or the answer that refuses it
  * @see specification, section 6
  */
 export async function checkCallback(
 	context: IWebhookFunctions,
 	requireToken: boolean,
-	paths: () => Iterable<string>,
+	publicUrl: () => string | undefined,
 ): Promise<WebhookAnswer | CheckedCallback> {
-	const checked = await settled(async () => await check(context, requireToken, paths));
+	const checked = await settled(async () => await check(context, requireToken, publicUrl));
 	if ('value' in checked) return checked.value;
 	warn(context, 'a callback could not be checked', checked.error);
 	return tryAgain('The credential cannot be used at the moment');
@@ -55,19 +55,29 @@ export function warn(context: IWebhookFunctions, what: string, error: unknown): 
 async function check(
 	context: IWebhookFunctions,
 	requireToken: boolean,
-	paths: () => Iterable<string>,
+	publicUrl: () => string | undefined,
 ): Promise<WebhookAnswer | CheckedCallback> {
 	const body = checkBody(context);
 	const prove = (connection: Connection) =>
-		proveRequest(context, connection, requireToken, paths, body);
+		proveRequest(context, connection, requireToken, () => pathsOf(context, publicUrl), body);
 	const known = connectWith(context, await credentials.get(context));
 	let proof = prove(known);
 	if ('status' in proof) {
 		// Once more with the present credential before it is refused: the key may have been changed.
-		const present = connectWith(context, await credentials.refresh(context));
+		const present = connectWith(context, await credentials.get(context, true));
 		if (present.apiKey !== known.apiKey) proof = prove(present);
 	}
 	return 'status' in proof || !('status' in body) ? proof : body;
+}
+
+/** The paths for which a token is good: that of this request, and the public one, of which a proxy may cut a part off. */
+function* pathsOf(
+	context: IWebhookFunctions,
+	publicUrl: () => string | undefined,
+): Iterable<string> {
+	yield context.getRequestObject().originalUrl.split('?', 1)[0] ?? '';
+	const url = publicUrl();
+	if (url !== undefined && URL.canParse(url)) yield new URL(url).pathname;
 }
 
 /** Checks what the request is signed with. */
@@ -118,15 +128,4 @@ function checkBody(context: IWebhookFunctions): WebhookAnswer | { taskId: string
 		return { status: 400, body: { message: 'The callback names no task id' } };
 	}
 	return { taskId };
-}
-
-/** Why the task of a callback could not be read. */
-export function explainRead(error: unknown): WebhookAnswer {
-	if (error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign) {
-		return {
-			status: 404,
-			body: { message: 'The service knows no such task for this account' },
-		};
-	}
-	return tryAgain('The task could not be read from the service');
 }

@@ -1,10 +1,11 @@
 import type { IWebhookFunctions } from 'n8n-workflow';
 
 import { type Clock, systemClock } from '../shared/clock';
-import type { WebhookAnswer } from './webhookAnswer';
+import { Memory } from '../shared/memory';
+import { DUPLICATE, type WebhookAnswer } from './webhookAnswer';
 
-/** Either the answer to a callback, or a promise that tells whether n8n has stored the execution it starts. */
-type Outcome = WebhookAnswer | 'stored' | 'notStored';
+/** What the callbacks of a task are answered that come after the first; or n8n did not store the first. */
+export type Outcome = WebhookAnswer | 'notStored';
 
 const MAX_REMEMBERED = 10_000;
 
@@ -22,35 +23,18 @@ const MAX_AGE_MS = 10 * 60_000;
  * that further callbacks cost neither a read nor an execution. This spares work only: the ledger decides.
  */
 export class RecentTasks {
-	/** When each was stored, milliseconds of the clock; in the order of arrival, so that the oldest goes first. */
-	private readonly storedAt = new Map<string, number>();
+	private readonly outcomes: Memory<Promise<Outcome>>;
 
-	private readonly underWay = new Map<string, Promise<Outcome>>();
-
-	/** Those of `underWay` that n8n has been given to store. */
-	private readonly beingStored = new Set<string>();
-
-	constructor(private readonly clock: Clock = systemClock) {}
-
-	/** @param key names the trigger and the task */
-	has(key: string): boolean {
-		const at = this.storedAt.get(key);
-		return at !== undefined && this.clock.now() - at < MAX_AGE_MS;
+	constructor(clock: Clock = systemClock) {
+		this.outcomes = new Memory(clock, MAX_AGE_MS, MAX_REMEMBERED);
 	}
 
-	/** The callback of the same task that is being worked on, if any. */
+	/**
+	 * @param key names the trigger and the task
+	 * @returns what becomes of the callback of the same task that came first; undefined where there is none
+	 */
 	earlier(key: string): Promise<Outcome> | undefined {
-		return this.underWay.get(key);
-	}
-
-	/** Whether the task has been read, and only n8n is still at work on it. */
-	isBeingStored(key: string): boolean {
-		return this.beingStored.has(key);
-	}
-
-	/** Notes that n8n has been given the task to store. */
-	handOver(key: string): void {
-		this.beingStored.add(key);
+		return this.outcomes.get(key);
 	}
 
 	/**
@@ -60,46 +44,33 @@ export class RecentTasks {
 	 */
 	begin(key: string): (outcome: Outcome) => void {
 		let settle: (outcome: Outcome) => void = () => undefined;
-		this.underWay.set(
-			key,
-			new Promise<Outcome>((resolve) => {
-				settle = resolve;
-			}),
-		);
-		return (outcome) => {
-			this.underWay.delete(key);
-			this.beingStored.delete(key);
-			if (outcome === 'stored') this.remember(key);
-			settle(outcome);
+		const outcome = new Promise<Outcome>((resolve) => {
+			settle = resolve;
+		});
+		this.outcomes.set(key, outcome);
+		return (known) => {
+			if (known === DUPLICATE) this.outcomes.set(key, outcome);
+			else this.outcomes.delete(key);
+			settle(known);
 		};
 	}
+}
 
-	/**
-	 * Settles by n8n's answer: it comes once the execution is stored, and from then on another callback of this task
-	 * is a duplicate.
-	 *
-	 * @param settle what `begin` returned
-	 */
-	settleByAnswer(
-		settle: (outcome: Outcome) => void,
-		response: ReturnType<IWebhookFunctions['getResponseObject']>,
-	): void {
-		const end = () => {
-			const isStored = response.writableFinished && response.statusCode < 300;
-			settle(isStored ? 'stored' : 'notStored');
-		};
-		// The sender may have given up meanwhile: then nothing more is heard of this answer.
-		if (response.destroyed) end();
-		else response.once('close', end);
-	}
-
-	private remember(key: string): void {
-		const now = this.clock.now();
-		this.storedAt.delete(key);
-		this.storedAt.set(key, now);
-		for (const [oldest, at] of this.storedAt) {
-			if (this.storedAt.size <= MAX_REMEMBERED && now - at < MAX_AGE_MS) return;
-			this.storedAt.delete(oldest);
-		}
-	}
+/**
+ * Settles by n8n's answer: it comes once the execution is stored, and from then on another callback of this task
+ * is a duplicate.
+ *
+ * @param settle what `begin` returned
+ */
+export function settleByAnswer(
+	settle: (outcome: Outcome) => void,
+	response: ReturnType<IWebhookFunctions['getResponseObject']>,
+): void {
+	const end = () => {
+		const isStored = response.writableFinished && response.statusCode < 300;
+		settle(isStored ? DUPLICATE : 'notStored');
+	};
+	// The sender may have given up meanwhile: then nothing more is heard of this answer.
+	if (response.destroyed) end();
+	else response.once('close', end);
 }

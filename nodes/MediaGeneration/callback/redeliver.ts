@@ -2,11 +2,9 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { findServiceMessage } from '../service/serviceMessage';
 import type { FinishedTask } from '../service/taskRecord';
-import { settled } from '../shared/concurrency';
-import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
-import { forbiddenAddress } from '../shared/requestError';
+import { callN8n } from './callN8n';
 import { TOKEN_PARAMETER } from './callbackUrl';
 
 /** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */
@@ -18,86 +16,58 @@ const TRIGGER_TIMEOUT_MS = 30_000;
  */
 export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
 
-/** What a trigger answered. */
-export type TriggerAnswer =
-	| {
-			/** Undefined where something else than a trigger of this package took the callback. */
-			delivery: Delivery | undefined;
-	  }
-	| {
-			/** The status of the answer; undefined where there was none. */
-			statusCode: number | undefined;
-			/** The same in words, without the token. */
-			refusal: ItemError;
-	  };
-
 /**
  * Sends a finished task's callback to a trigger once more, as the service would have. It carries the token and no
  * API key, and of the task only what the trigger reads: the id.
  *
  * @param address the trigger's URL with its token
  * @param headers goes along, beside what says that the body is JSON
- * @returns what the trigger answered, whatever that is
+ * @returns undefined where something else than a trigger of this package took the callback
+ * @throws ItemError, UserError where the trigger did not take it, without the token
  * @throws Stopped where the execution was stopped
  * @see specification, section 6
  */
 export async function redeliver(
-	context: Pick<IExecuteFunctions, 'helpers' | 'getExecutionCancelSignal'>,
+	context: IExecuteFunctions,
 	{ taskId, state }: Pick<FinishedTask, 'taskId' | 'state'>,
 	address: string,
 	headers: Record<string, string> = {},
-): Promise<TriggerAnswer> {
-	const abortSignal = context.getExecutionCancelSignal();
-	const response = await settled(
-		async () =>
-			(await context.helpers.httpRequest({
-				method: 'POST',
-				url: address,
-				headers: { 'Content-Type': 'application/json', ...headers },
-				body: { taskId, state },
-				encoding: 'text',
-				timeout: TRIGGER_TIMEOUT_MS,
-				returnFullResponse: true,
-				ignoreHttpStatusErrors: true,
-				disableFollowRedirect: true,
-				abortSignal,
-			})) as { statusCode: number; body: unknown },
-	);
+): Promise<Delivery | undefined> {
 	const { origin, pathname, searchParams } = new URL(address);
-	if ('error' in response) {
-		if (abortSignal?.aborted) throw new Stopped();
-		const forbidden = forbiddenAddress(
-			response.error,
-			`n8n does not let this node call the trigger: ${origin}${pathname}`,
-		);
-		if (forbidden) return { statusCode: undefined, refusal: ItemError.from(forbidden) };
-		const refusal = new ItemError(`The trigger cannot be reached: ${origin}${pathname}`, {
+	const place = origin + pathname;
+	const answer = await callN8n(
+		context,
+		{
+			method: 'POST',
+			url: address,
+			headers: { 'Content-Type': 'application/json', ...headers },
+			body: { taskId, state },
+			timeout: TRIGGER_TIMEOUT_MS,
+		},
+		`n8n does not let this node call the trigger: ${place}`,
+	);
+	if (answer === undefined) {
+		throw new ItemError(`The trigger cannot be reached: ${place}`, {
 			description:
 				"Check that the workflow of the trigger is published, and that this n8n can reach the address in 'Callback URL'.",
 		});
-		return { statusCode: undefined, refusal };
 	}
-	const { statusCode } = response.value;
-	const body = parse(response.value.body);
+	const { statusCode } = answer;
+	const body = parse(answer.body);
 	if (statusCode === 200) {
-		if (!isWebPage(body)) return { delivery: deliveryOf(body) };
-		const refusal = new ItemError(
-			`A web page answers in place of the trigger: ${origin}${pathname}`,
-			{
-				description:
-					"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
-			},
-		);
-		return { statusCode, refusal };
+		if (!isWebPage(body)) return deliveryOf(body);
+		throw new ItemError(`A web page answers in place of the trigger: ${place}`, {
+			description:
+				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
+		});
 	}
 	// Whatever stands at the address may repeat it.
 	const token = searchParams.get(TOKEN_PARAMETER) ?? '';
 	const said = findServiceMessage(body)?.replaceAll(token || '\0', '***');
-	const refusal = new ItemError(
+	throw new ItemError(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
 		{ description: explain(statusCode) },
 	);
-	return { statusCode, refusal };
 }
 
 function parse(body: unknown): unknown {

@@ -3,23 +3,18 @@ import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8
 
 import { taskJson } from '../report/items';
 import type { Connection } from '../service/connect';
+import { ServiceError } from '../service/serviceError';
 import type { FinishedTask } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { type Clock, systemClock, withTimeLimit } from '../shared/clock';
 import { isEngineV2 } from '../shared/n8nInternals';
 import { accountOf, credentialIdOf } from './startedTasks';
-import { type WebhookAnswer, respond, DUPLICATE, tryAgain } from './webhookAnswer';
-import { type CheckedCallback, checkCallback, explainRead, warn } from './checkCallback';
-import { RecentTasks } from './recentCallbacks';
+import { type WebhookAnswer, respond, tryAgain } from './webhookAnswer';
+import { type CheckedCallback, checkCallback, warn } from './checkCallback';
+import { RecentTasks, settleByAnswer } from './recentCallbacks';
 
 /** For the read of the task, and for waiting on a callback of the same task: the answer must be out in 10 s. */
 const READ_LIMIT_MS = 8_000;
-
-/**
- * For n8n to store an execution, where callbacks come faster than it can take them. Whoever waits no longer than it
- * takes n8n to answer the first callback waits for n8n, and not for the service.
- */
-const STORE_LIMIT_MS = 30_000;
 
 const recent = new RecentTasks();
 
@@ -44,7 +39,9 @@ export async function admitCallback(
 		async () => context.getNodeParameter('options.requireToken', true) !== false,
 	);
 	if ('error' in required) return respond(context, unreadable(context, required.error));
-	const checked = await checkCallback(context, required.value, () => pathsOf(context));
+	const checked = await checkCallback(context, required.value, () =>
+		context.getNodeWebhookUrl('default'),
+	);
 	if ('status' in checked) return respond(context, checked);
 	// It would start the workflow without asking the ledger.
 	if (isEngineV2(context)) {
@@ -71,18 +68,10 @@ export async function admitCallback(
 	const trigger = `${context.getWorkflow().id}/${context.getNode().id}`;
 	// Who asks to start again is held back by nobody but himself.
 	const key = JSON.stringify([trigger, account, taskId, startAgain]);
-	for (;;) {
-		if (recent.has(key)) return respond(context, DUPLICATE);
-		const earlier = recent.earlier(key);
-		if (earlier === undefined) break;
-		let outcome = await withTimeLimit(earlier, giveUpAt - clock.now(), clock);
-		if (outcome === undefined && recent.isBeingStored(key)) {
-			outcome = await withTimeLimit(earlier, STORE_LIMIT_MS, clock);
-		}
-		if (outcome === undefined) {
-			return respond(context, tryAgain('A callback of this task is being worked on'));
-		}
-		if (typeof outcome === 'object') return respond(context, outcome);
+	for (let earlier = recent.earlier(key); earlier; earlier = recent.earlier(key)) {
+		const outcome = await withTimeLimit(earlier, giveUpAt - clock.now(), clock);
+		const answer = outcome ?? tryAgain('A callback of this task is being worked on');
+		if (answer !== 'notStored') return respond(context, answer);
 	}
 	const response = context.getResponseObject();
 	const settle = recent.begin(key);
@@ -92,8 +81,7 @@ export async function admitCallback(
 		settle(result);
 		return respond(context, result);
 	}
-	recent.handOver(key);
-	recent.settleByAnswer(settle, response);
+	settleByAnswer(settle, response);
 	return admit(context, result, { ...checked, account });
 }
 
@@ -101,13 +89,6 @@ export async function admitCallback(
 function unreadable(context: IWebhookFunctions, error: unknown): WebhookAnswer {
 	warn(context, "a callback waits until the trigger's parameters can be read", error);
 	return tryAgain("The trigger's parameters cannot be read");
-}
-
-/** The paths for which a token is good: the one of this very request, and the public one. */
-function* pathsOf(context: IWebhookFunctions): Iterable<string> {
-	yield context.getRequestObject().originalUrl.split('?', 1)[0] ?? '';
-	const url = context.getNodeWebhookUrl('default');
-	if (url !== undefined && URL.canParse(url)) yield new URL(url).pathname;
 }
 
 function selectedEvents(context: IWebhookFunctions): string[] {
@@ -132,6 +113,14 @@ async function readFinished(
 	if (task === undefined) return tryAgain('The service did not answer in time');
 	if (task.state === 'PENDING') return tryAgain('The task is not finished yet');
 	return events.includes(task.state) ? task : NOT_SELECTED;
+}
+
+/** Why the task of a callback could not be read. */
+function explainRead(error: unknown): WebhookAnswer {
+	if (error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign) {
+		return { status: 404, body: { message: 'The service knows no such task for this account' } };
+	}
+	return tryAgain('The task could not be read from the service');
 }
 
 function admit(

@@ -11,8 +11,8 @@ import { settled } from '../shared/concurrency';
 import { Stopped } from '../shared/clock';
 import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { isRecord } from '../shared/json';
+import { callN8n } from './callN8n';
 import { credentialIdOf } from './startedTasks';
-import { forbiddenAddress } from '../shared/requestError';
 
 /** The path of the trigger's webhook, as its description declares it. */
 export const CALLBACK_PATH = 'callback';
@@ -183,34 +183,13 @@ const OPTIONS = 'OPTIONS' as IHttpRequestMethods;
  * @param url a production URL
  * @throws UserError where the answer is not n8n's, or there is none; Stopped where the execution was stopped
  */
-export async function isPublished(
-	context: Pick<IExecuteFunctions, 'helpers' | 'getExecutionCancelSignal'>,
-	url: string,
-): Promise<boolean> {
-	const abortSignal = context.getExecutionCancelSignal();
-	const response = await settled(
-		async () =>
-			(await context.helpers.httpRequest({
-				method: OPTIONS,
-				url,
-				headers: { Origin: new URL(url).origin },
-				encoding: 'text',
-				timeout: LIMIT_MS,
-				returnFullResponse: true,
-				ignoreHttpStatusErrors: true,
-				disableFollowRedirect: true,
-				abortSignal,
-			})) as { headers: unknown },
+async function isPublished(context: IExecuteFunctions, url: string): Promise<boolean> {
+	const answer = await callN8n(
+		context,
+		{ method: OPTIONS, url, headers: { Origin: new URL(url).origin }, timeout: LIMIT_MS },
+		`n8n does not let this node ask for the trigger: ${url}`,
 	);
-	if ('error' in response) {
-		if (abortSignal?.aborted) throw new Stopped();
-		throw (
-			forbiddenAddress(response.error, `n8n does not let this node ask for the trigger: ${url}`) ??
-			unanswered(url)
-		);
-	}
-	const { headers } = response.value;
-	const methods = isRecord(headers) ? headers['access-control-allow-methods'] : undefined;
+	const methods = answer?.headers['access-control-allow-methods'];
 	if (typeof methods !== 'string') throw unanswered(url);
 	return methods.split(',').some((method) => method.trim() === 'POST');
 }

@@ -1,6 +1,7 @@
 import { type ReadPlan, referenceOf } from '../plan/taskPlan';
 import { explainRead, failedTask, pendingJson } from '../report/outcome';
 import { settled } from '../shared/concurrency';
+import { Stopped } from '../shared/clock';
 import { leavesNothing, type Output } from './handedOverTasks';
 import type { RunParts } from './runParts';
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
@@ -81,8 +82,9 @@ export async function redeliverTask(
 	if (task.state === 'PENDING') return { delivered: false };
 	const subject = { path: new URL(address).pathname, taskId: task.taskId, apiKey };
 	const headers = startAgain ? startAgainHeader(subject, startAgainRun(context)) : {};
-	const answer = await redeliver(context, task, address, headers);
-	if ('refusal' in answer) throw ItemError.from(answer.refusal, taskJson(task));
-	const { delivery } = answer;
-	return { delivered: true, ...(delivery && { delivery }) };
+	const sent = await settled(async () => await redeliver(context, task, address, headers));
+	if ('error' in sent) {
+		throw sent.error instanceof Stopped ? sent.error : ItemError.from(sent.error, taskJson(task));
+	}
+	return { delivered: true, ...(sent.value && { delivery: sent.value }) };
 }

@@ -83,6 +83,22 @@ function transportOf(
 	};
 }
 
+/** An answer of n8n's request helper. */
+export interface Answer {
+	statusCode: number;
+	headers: Record<string, unknown>;
+	body: unknown;
+}
+
+/** What brings an answer of any status, and from no other address than the one that was called. */
+export const ANY_ANSWER = {
+	// Text, so that an answer that is not JSON can be told and shown.
+	encoding: 'text',
+	returnFullResponse: true,
+	ignoreHttpStatusErrors: true,
+	disableFollowRedirect: true,
+} as const;
+
 async function send(
 	context: Context,
 	credential: ICredentialDataDecryptedObject,
@@ -93,12 +109,8 @@ async function send(
 		url,
 		headers: { Accept: 'application/json' },
 		...(body !== undefined && { body }),
-		// Text, so that an answer that is not JSON can be told and shown.
-		encoding: 'text',
 		timeout: timeoutMs,
-		returnFullResponse: true,
-		ignoreHttpStatusErrors: true,
-		disableFollowRedirect: true,
+		...ANY_ANSWER,
 	};
 	const { id = '', name = '' } = context.getNode().credentials?.[CREDENTIAL_TYPE] ?? {};
 	try {
@@ -107,7 +119,7 @@ async function send(
 			CREDENTIAL_TYPE,
 			options,
 			{ credentialsDecrypted: { id: id ?? '', name, type: CREDENTIAL_TYPE, data: credential } },
-		)) as { statusCode: number; headers: Record<string, unknown>; body: unknown };
+		)) as Answer;
 		return { ...response, body: asText(response.body) };
 	} catch (error) {
 		// A create is not broken off by a stop: what ended it is something else.

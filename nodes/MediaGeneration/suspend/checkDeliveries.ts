@@ -105,7 +105,7 @@ const STORED = 'delivered, and has not started the workflow yet';
  *
  * @param apiKey signs the address anew, with the key of now
  * @returns undefined where the trigger has it, else why it has not
- * @throws Stopped where the execution was stopped
+ * @throws as `redeliver` does
  */
 export async function deliverTask(
 	context: IExecuteFunctions,
@@ -115,10 +115,9 @@ export async function deliverTask(
 ): Promise<string | undefined> {
 	const address = callbackAddress(presentAddress(context, delivery), apiKey);
 	const answer = await redeliver(context, task, address);
-	if ('refusal' in answer) return answer.refusal.message;
-	if (answer.delivery === undefined) return 'something else answers in place of the trigger';
-	if (delivery.triggerId === undefined || answer.delivery === 'notSelected') return undefined;
-	return answer.delivery === 'accepted' && delivery.last === STORED ? undefined : STORED;
+	if (answer === undefined) return 'something else answers in place of the trigger';
+	if (delivery.triggerId === undefined || answer === 'notSelected') return undefined;
+	return answer === 'accepted' && delivery.last === STORED ? undefined : STORED;
 }
 
 /**

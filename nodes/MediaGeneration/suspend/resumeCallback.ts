@@ -2,16 +2,27 @@ import type { INodeExecutionData, IWebhookFunctions, IWebhookResponseData } from
 
 import { type WebhookAnswer, respond, tryAgain } from '../callback/webhookAnswer';
 import { checkCallback, warn } from '../callback/checkCallback';
+import { callbackAddress } from '../callback/callbackUrl';
+import { callN8n } from '../callback/callN8n';
 import { settled } from '../shared/concurrency';
 import { type Clock, systemClock, withTimeLimit } from '../shared/clock';
-import { type RunProgress, SuspendedRuns } from './suspendedRuns';
+import { ItemError } from '../shared/itemError';
+import { Memory } from '../shared/memory';
+import { RunProgress } from './runProgress';
 import { wokenItem } from './checkState';
-import { checkUrl, pendingTaskId, RESUME_PATH } from './suspension';
-import { forbiddenAddress } from '../shared/requestError';
-import { callbackAddress } from '../callback/callbackUrl';
+import { checkUrl, pendingTaskId, resumeUrl } from './suspension';
 
 /** The answer must be out in 10 s. */
 const LIMIT_MS = 8_000;
+
+/** For how long after its last callback a run is remembered, and how many runs: each may have thousands of tasks. */
+const MAX_AGE_MS = 3_600_000;
+const MAX_RUNS = 100;
+
+/** The suspended runs that this process has had callbacks for, by execution and node. */
+type Runs = Memory<RunProgress>;
+
+export const newRuns = (clock: Clock): Runs => new Memory(clock, MAX_AGE_MS, MAX_RUNS);
 
 const WAITING: WebhookAnswer = { status: 200, body: { accepted: true, resumed: false } };
 
@@ -20,7 +31,7 @@ const NOT_WAITING: WebhookAnswer = {
 	body: { message: 'The execution does not wait for this task' },
 };
 
-const suspendedRuns = new SuspendedRuns(systemClock);
+const suspendedRuns = newRuns(systemClock);
 
 /**
  * Decides about a callback that came to a suspended execution. Only the end of the sub-execution that checks its tasks
@@ -31,7 +42,7 @@ const suspendedRuns = new SuspendedRuns(systemClock);
  */
 export async function admitResume(
 	context: IWebhookFunctions,
-	runs: SuspendedRuns = suspendedRuns,
+	runs = suspendedRuns,
 	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
 	const decided = await settled(async () => await decide(context, runs, clock));
@@ -43,18 +54,19 @@ export async function admitResume(
 
 async function decide(
 	context: IWebhookFunctions,
-	runs: SuspendedRuns,
+	runs: Runs,
 	clock: Clock,
 ): Promise<IWebhookResponseData> {
-	const checked = await checkCallback(context, true, () => pathsOf(context));
+	const checked = await checkCallback(context, true, () => resumeUrl(context));
 	if ('status' in checked) return respond(context, checked);
 	const { taskId, connection } = checked;
 	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
 	const place = `${context.getExecutionId()}/${context.getNode().id}`;
-	const found = runs.find(place, taskId) ?? firstCallback(context, place, taskId, runs);
-	if ('workflowData' in found) return found;
-	if ('status' in found) return respond(context, found);
-	const run = found;
+	const known = runs.get(place);
+	const run = known?.taskIds.includes(taskId) ? known : firstCallback(context, taskId, clock);
+	if ('workflowData' in run) return run;
+	if ('status' in run) return respond(context, run);
+	runs.set(place, run);
 	const isComplete = await settled(
 		async () => await withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, clock),
 	);
@@ -64,7 +76,7 @@ async function decide(
 	}
 	if (!isComplete.value || run.checkUrl === '') return respond(context, WAITING);
 	const isWoken = await wakeCheck(context, run.checkUrl, taskId, connection.apiKey);
-	if (isWoken) runs.forget(place);
+	if (isWoken) runs.delete(place);
 	else {
 		context.logger.info(
 			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
@@ -74,16 +86,15 @@ async function decide(
 }
 
 /**
- * What is to be done with the first callback of a run that this process gets.
+ * What is to be done with the first callback of a run that this process gets. To ask n8n for what it has stored takes
+ * long. In a loop there is one run after the other at the same place.
  *
- * @param place names the execution and the node
  * @returns the run; or the answer; or what n8n is to go on with
  */
 function firstCallback(
 	context: IWebhookFunctions,
-	place: string,
 	taskId: string,
-	runs: SuspendedRuns,
+	clock: Clock,
 ):
 	RunProgress | WebhookAnswer | { workflowData: INodeExecutionData[][]; webhookResponse: unknown } {
 	const stored = storedItems(context);
@@ -91,19 +102,12 @@ function firstCallback(
 	if (woken) return { workflowData: [[woken]], webhookResponse: { accepted: true } };
 	const taskIds = stored.flatMap((item) => pendingTaskId(item) ?? []);
 	const url = taskIds.includes(taskId) ? checkUrl(context) : undefined;
-	return url === undefined ? NOT_WAITING : runs.begin(place, taskIds, url);
+	return url === undefined ? NOT_WAITING : new RunProgress(taskIds, url, clock);
 }
 
 /** The items that n8n has stored as the input of the waiting node. */
 function storedItems(context: IWebhookFunctions): INodeExecutionData[] {
 	return context.evaluateExpression('{{ $input.all() }}') as unknown as INodeExecutionData[];
-}
-
-/** The paths for which a token is good: the one of this request, and the public one behind a reverse proxy. */
-function* pathsOf(context: IWebhookFunctions): Iterable<string> {
-	yield context.getRequestObject().originalUrl.split('?', 1)[0] ?? '';
-	const url = String(context.evaluateExpression('{{ $execution.resumeUrl }}') ?? '');
-	if (URL.canParse(url)) yield `${new URL(url).pathname.replace(/(?<!\/)\/+$/, '')}/${RESUME_PATH}`;
 }
 
 /** n8n stores the execution before it answers. */
@@ -116,7 +120,7 @@ const ANSWER_LIMIT_MS = 5_000;
  * @param taskId the task that is said to be finished
  * @returns whether it took the call; where it did not, it checks later, at its own time
  */
-export async function wakeCheck(
+async function wakeCheck(
 	context: IWebhookFunctions,
 	url: string,
 	taskId: string,
@@ -125,43 +129,34 @@ export async function wakeCheck(
 	for (const address of addressesOf(context, url)) {
 		const called = await settled(
 			async () =>
-				(await context.helpers.httpRequest({
-					method: 'POST',
-					url: callbackAddress(address, apiKey),
-					body: { taskId },
-					encoding: 'text',
-					timeout: ANSWER_LIMIT_MS,
-					returnFullResponse: true,
-					ignoreHttpStatusErrors: true,
-					disableFollowRedirect: true,
-				})) as { statusCode: number },
+				await callN8n(
+					context,
+					{
+						method: 'POST',
+						url: callbackAddress(address, apiKey),
+						body: { taskId },
+						timeout: ANSWER_LIMIT_MS,
+					},
+					'n8n does not let this node call n8n itself',
+				),
 		);
-		if ('value' in called && called.value.statusCode === 200) return true;
-		const forbidden =
-			'error' in called &&
-			forbiddenAddress(called.error, 'n8n does not let this node call n8n itself');
-		if (forbidden) context.logger.info(`${forbidden.message}. ${forbidden.description}`);
+		if ('error' in called) {
+			const { message, description } = ItemError.from(called.error);
+			context.logger.info(`${message}. ${description}`);
+		} else if (called.value?.statusCode === 200) return true;
 	}
 	return false;
 }
 
 /**
  * The socket that this very callback came in at, and then n8n's public address: that one may lead through a tunnel or a
- * proxy that does not let n8n call itself, and the socket may want TLS.
+ * proxy that does not let n8n call itself, and the socket may want TLS, or another path than the proxy.
  */
 function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string> {
-	const request = context.getRequestObject();
-	const { localAddress, localPort } = request.socket ?? {};
+	const { localAddress, localPort } = context.getRequestObject().socket ?? {};
 	if (localAddress !== undefined && localPort !== undefined) {
-		const ownPath = request.originalUrl.split('?', 1)[0] ?? '';
-		const own = `/${String(context.getExecutionId())}/`;
 		const { pathname, search } = new URL(url);
-		const [, executionId = ''] = /\/([^/]+)\/[^/]+$/.exec(pathname) ?? [];
-		const at = ownPath.lastIndexOf(own);
-		if (at !== -1 && executionId !== '') {
-			const path = `${ownPath.slice(0, at)}/${executionId}/${ownPath.slice(at + own.length)}`;
-			yield `http://${hostOf(localAddress)}:${localPort}${path}${search}`;
-		}
+		yield `http://${hostOf(localAddress)}:${localPort}${pathname}${search}`;
 	}
 	yield url;
 }

@@ -24,7 +24,7 @@ const SUSPENSION_VERSION = 1;
  * The URL that resumes a suspended execution: n8n's, with the path of the webhook before the query, where n8n 2 keeps a
  * signature.
  */
-export function resumeUrl(context: IExecuteFunctions): string {
+export function resumeUrl(context: IExecuteFunctions | IWebhookFunctions): string {
 	const url = new URL(String(context.evaluateExpression('{{ $execution.resumeUrl }}', 0)));
 	url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/${RESUME_PATH}`;
 	return url.href;

@@ -58,7 +58,7 @@ it('is refreshed at once where a token does not match, and then at most every tw
 	const lookUps: number[] = [];
 	for (const pause of [0, 1.9, 0.1, 1.9, 0.1]) {
 		clock.pass(pause * SECOND);
-		await credentials.refresh(call());
+		await credentials.get(call(), true);
 		lookUps.push(seen.lookUps);
 	}
 	expect(lookUps).toEqual([2, 2, 3, 3, 4]);

@@ -1,35 +1,32 @@
 import { RecentTasks } from '../../../nodes/MediaGeneration/callback/recentCallbacks';
+import { DUPLICATE } from '../../../nodes/MediaGeneration/callback/webhookAnswer';
 import { FakeClock } from '../support';
 
-it('knows nothing of a task at first', () => {
+it('knows nothing of a task at first, and keeps tasks apart', () => {
 	const recent = new RecentTasks();
-	expect([recent.has('a'), recent.earlier('a')]).toEqual([false, undefined]);
+	expect(recent.earlier('a')).toBeUndefined();
+	recent.begin('a')(DUPLICATE);
+	expect(recent.earlier('b')).toBeUndefined();
 });
 
 it('tells the callbacks that wait what became of the first', async () => {
 	const recent = new RecentTasks();
 	const settle = recent.begin('a');
 	const waiting = [recent.earlier('a'), recent.earlier('a')];
-	settle('stored');
-	expect(await Promise.all(waiting)).toEqual(['stored', 'stored']);
+	settle(DUPLICATE);
+	expect(await Promise.all(waiting)).toEqual([DUPLICATE, DUPLICATE]);
 });
 
-it('remembers a task whose execution is stored', () => {
-	const recent = new RecentTasks();
-	recent.begin('a')('stored');
-	expect([recent.has('a'), recent.earlier('a')]).toEqual([true, undefined]);
-});
-
-it('forgets it after ten minutes, so that the ledger is asked again', () => {
+it('takes whoever comes for a duplicate, until ten minutes after the execution was stored', async () => {
 	const clock = new FakeClock();
 	const recent = new RecentTasks(clock);
-	recent.begin('a')('stored');
+	const settle = recent.begin('a');
+	clock.pass(60_000);
+	settle(DUPLICATE);
 	clock.pass(10 * 60_000 - 1);
-	expect(recent.has('a')).toBe(true);
+	expect(await recent.earlier('a')).toBe(DUPLICATE);
 	clock.pass(1);
-	expect(recent.has('a')).toBe(false);
-	recent.begin('a')('stored');
-	expect(recent.has('a')).toBe(true);
+	expect(recent.earlier('a')).toBeUndefined();
 });
 
 it.each(['notStored', { status: 503, body: {} }] as const)(
@@ -37,22 +34,6 @@ it.each(['notStored', { status: 503, body: {} }] as const)(
 	(outcome) => {
 		const recent = new RecentTasks();
 		recent.begin('a')(outcome);
-		expect([recent.has('a'), recent.earlier('a')]).toEqual([false, undefined]);
+		expect(recent.earlier('a')).toBeUndefined();
 	},
 );
-
-it('keeps tasks apart', () => {
-	const recent = new RecentTasks();
-	recent.begin('a')('stored');
-	expect([recent.has('b'), recent.earlier('b')]).toEqual([false, undefined]);
-});
-
-it('remembers the last ten thousand, and forgets the oldest first', () => {
-	const recent = new RecentTasks();
-	for (let index = 0; index <= 10_000; index++) recent.begin(`task-${index}`)('stored');
-	expect([recent.has('task-0'), recent.has('task-1'), recent.has('task-10000')]).toEqual([
-		false,
-		true,
-		true,
-	]);
-});

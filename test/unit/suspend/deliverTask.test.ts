@@ -2,6 +2,8 @@ import nock from '../../nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
 import { deliverTask } from '../../../nodes/MediaGeneration/suspend/checkDeliveries';
+import { settled } from '../../../nodes/MediaGeneration/shared/concurrency';
+import { messageOf } from '../../../nodes/MediaGeneration/shared/itemError';
 import { API_KEY, executeContext } from '../../workflow/engine';
 
 const SERVICE = 'https://api.example.com';
@@ -30,7 +32,8 @@ const deliver = async (delivery: Parameters<typeof deliverTask>[1]) => {
 		node: {},
 		credential: { baseUrl: SERVICE, apiKey: API_KEY },
 	});
-	return await deliverTask(context, delivery, task, API_KEY);
+	const ended = await settled(async () => await deliverTask(context, delivery, task, API_KEY));
+	return 'value' in ended ? ended.value : messageOf(ended.error);
 };
 
 /** Somebody answers callbacks there. */

@@ -8,8 +8,7 @@ import {
 import nock from '../../nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
-import { admitResume } from '../../../nodes/MediaGeneration/suspend/resumeCallback';
-import { SuspendedRuns } from '../../../nodes/MediaGeneration/suspend/suspendedRuns';
+import { admitResume, newRuns } from '../../../nodes/MediaGeneration/suspend/resumeCallback';
 import { pendingItem } from '../../../nodes/MediaGeneration/suspend/suspension';
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
@@ -29,7 +28,7 @@ interface Given {
 	token?: string | null;
 	/** What the node noted when it was suspended; null where it noted nothing. */
 	check?: IDataObject | null;
-	runs?: SuspendedRuns;
+	runs?: ReturnType<typeof newRuns>;
 	/** Whether n8n's expressions, which tell what is stored, do not work. */
 	isUnreadable?: boolean;
 }
@@ -40,7 +39,7 @@ function resume({
 	taskId = 'task-1',
 	token = callbackToken('/webhook-waiting/12/callback', API_KEY),
 	check = { version: 1, of: '12', url: `${PUBLIC}${CHECKER_PATH}?signature=of-n8n` },
-	runs = new SuspendedRuns(systemClock),
+	runs = newRuns(systemClock),
 	isUnreadable = false,
 }: Given = {}) {
 	const credential = { baseUrl: SERVICE, apiKey: API_KEY };

@@ -1,0 +1,29 @@
+import type { IExecuteFunctions, IHttpRequestOptions, IWebhookFunctions } from 'n8n-workflow';
+
+import { ANY_ANSWER, type Answer } from '../service/connect';
+import { settled } from '../shared/concurrency';
+import { Stopped } from '../shared/clock';
+import { forbiddenAddress } from '../shared/requestError';
+
+/**
+ * Sends a request to an n8n, this one as a rule. It carries no API key.
+ *
+ * @param forbidden what to tell the user where n8n's own protection refuses the address
+ * @returns the answer, whatever its status; undefined where there was none
+ * @throws UserError where the protection refuses the address; Stopped where the execution was stopped
+ */
+export async function callN8n(
+	context: IExecuteFunctions | IWebhookFunctions,
+	request: IHttpRequestOptions,
+	forbidden: string,
+): Promise<Answer | undefined> {
+	const abortSignal =
+		'getExecutionCancelSignal' in context ? context.getExecutionCancelSignal() : undefined;
+	const options = { ...request, ...ANY_ANSWER, ...(abortSignal && { abortSignal }) };
+	const called = await settled(async () => (await context.helpers.httpRequest(options)) as Answer);
+	if ('value' in called) return called.value;
+	if (abortSignal?.aborted) throw new Stopped();
+	const refused = forbiddenAddress(called.error, forbidden);
+	if (refused) throw refused;
+	return undefined;
+}
