@@ -89,7 +89,7 @@ export class ItemRun {
 		const { journal, queue, slots, clock } = this.parts;
 		const earlier = journal.find(item);
 		if (earlier === undefined || earlier === 'sent') return undefined;
-		queue.adopt();
+		queue.limits.adopt();
 		this.noteCreated(item);
 		const deadline = clock.now() + item.timeoutMs;
 		return await this.follow(item, earlier, { firstReadAt: slots.requestSlot(), deadline });
