@@ -54,7 +54,7 @@ export class TaskCreator {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		for (;;) {
 			// While a task of this run is unfinished, its end is waited for.
-			const longestMs = this.account.limits.hasUnfinished ? item.timeoutMs : 0;
+			const longestMs = this.account.limits.unfinished > 0 ? item.timeoutMs : 0;
 			const patienceMs = Math.min(Math.max(item.patienceMs, longestMs), until - this.clock.now());
 			const ticket = await this.account.enter(patienceMs, until);
 			if (ticket === undefined) return undefined;
