@@ -68,9 +68,9 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'more tasks are in flight than the user allows',
-		file: `${N}run/taskRun.ts`,
-		search: 'isBounded ? this.plan.maxInFlight : items.length',
-		replacement: 'items.length',
+		file: `${N}run/runParts.ts`,
+		search: 'isBounded ? maxInFlight : Infinity',
+		replacement: 'isBounded ? Infinity : Infinity',
 	},
 	{
 		name: 'media hosts get the key',
@@ -117,8 +117,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a run that n8n does not suspend waits for its tasks no more',
 		file: `${N}run/taskRun.ts`,
-		search: 'if (await handedOver.suspend(results, plan)) return true;',
-		replacement: 'if (await handedOver.suspend(results, plan)) return true;\n\t\treturn false;',
+		search: '\t\thold.forever();\n',
+		replacement: '\t\treturn false;\n',
 	},
 	{
 		name: 'a suspended run is never given up',
