@@ -20,8 +20,7 @@ type GoOn = () => Promise<Output>;
 
 /** What is known of a task that is handed over. */
 interface Known {
-	taskId: string;
-	/** The fields of the item that do not come from the task's record. */
+	/** The fields of the item that do not come from the task's record, its `taskId` among them. */
 	json: IDataObject;
 	/** The last record read, if a read brought one. */
 	last: TaskRecord | undefined;
@@ -45,14 +44,14 @@ export class HandedOverTasks {
 	 */
 	add(
 		item: TaskPlan,
-		{ taskId, json, last, deadline }: Known,
+		{ json, last, deadline }: Known,
 		goOn: (firstReadAt: number) => Promise<Output>,
 	): Output {
 		const { itemIndex, timeoutMs } = item;
 		const leftMs = Math.max(0, deadline - this.clock.now());
 		this.entries.push({
 			item,
-			task: { itemIndex, taskId, json, last, timeoutMs, leftMs },
+			task: { itemIndex, json, last, timeoutMs, leftMs },
 			goOn: async () => await goOn(this.slots.requestSlot()),
 		});
 		return leavesNothing;

@@ -140,7 +140,7 @@ export class ItemRun {
 		const task = await reader.wait(item, taskId, sent, { deadline, firstReadAt });
 		if (!('taskId' in task)) {
 			const json = { ...pendingJson(taskId, sent), ...known, record };
-			const left = { taskId, json, last: task.last, deadline };
+			const left = { json, last: task.last, deadline };
 			return handedOver.add(item, left, async (readAt) => {
 				const times = { firstReadAt: readAt, deadline };
 				return await this.withKnown(item, async () =>

@@ -53,7 +53,7 @@ async function awaitTask(
 	if ('error' in waited) throw waited.error;
 	const task = waited.value;
 	if (!('taskId' in task)) {
-		const known = { taskId, json: pendingJson(taskId, fields), last: task.last, deadline };
+		const known = { json: pendingJson(taskId, fields), last: task.last, deadline };
 		return handedOver.add(
 			item,
 			known,
