@@ -93,8 +93,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a task that is not finished counts as finished at a check',
 		file: `${N}suspend/checkTasks.ts`,
-		search: "const isFinished = state !== 'PENDING';",
-		replacement: "const isFinished = state !== 'UNKNOWN';",
+		search: "if (state === 'PENDING') return { ...item, record };",
+		replacement: "if (state === 'PENDING') return { ...without(item, 'waits'), record };",
 	},
 	{
 		name: 'the items of a suspended run come out in another order',
@@ -123,8 +123,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a suspended run is never given up',
 		file: `${N}suspend/checkTasks.ts`,
-		search: 'waitsFor !== undefined && waitsFor.until <= now;',
-		replacement: 'waitsFor !== undefined && waitsFor.until * 2 <= now;',
+		search: 'waits !== undefined && waits.until <= now;',
+		replacement: 'waits !== undefined && waits.until * 2 <= now;',
 	},
 	{
 		name: 'nobody makes up for a lost callback',

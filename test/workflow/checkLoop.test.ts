@@ -20,6 +20,7 @@ import {
 	doneItems,
 	type ResultsCheck,
 } from '../../nodes/MediaGeneration/suspend/checkState';
+import { without } from '../../nodes/MediaGeneration/shared/json';
 import {
 	CHECK,
 	CHECKER,
@@ -54,15 +55,14 @@ const state: ResultsCheck = {
 	intervalMs: 0,
 	parentExecutionId: '7',
 	supervisorId: '8',
-	begun: true,
+	turn: 'checks',
 	onError: 'stopWorkflow',
 	ifSomeFail: 'keep',
 	output: { download: false, split: false, binaryField: 'data' },
 	items: TASKS.map((taskId, item) => ({
 		item,
-		taskId,
 		json: { taskId, state: 'PENDING' },
-		waitsFor: { taskId, until: NOW + HOUR, timeoutMs: HOUR },
+		waits: { until: NOW + HOUR, timeoutMs: HOUR },
 	})),
 };
 
@@ -309,8 +309,8 @@ describe('a checker', () => {
 		'getExecutionCancelSignal',
 	] as const)('ends or pauses where %s of its context throws', async (method) => {
 		nock(SERVICE).persist().get(/.*/).reply(200, { state: 'PENDING' });
-		for (const begun of [false, true]) {
-			const items = [checkItem({ ...state, begun })];
+		for (const begun of [{}, { turn: 'checks' as const }]) {
+			const items = [checkItem({ ...without(state, 'turn'), ...begun })];
 			const { error, pausedMs } = await check({ items, broken: method });
 			expect(error !== undefined || (pausedMs ?? 0) >= MINUTE).toBe(true);
 		}

@@ -216,7 +216,7 @@ describe('a suspended run', () => {
 	/** What the run comes to when all of its tasks are finished. */
 	async function results(handed: INodeExecutionData[]) {
 		await passTime(new Promise((resolve) => setTimeout(resolve, 11 * 60_000)));
-		const state = { ...(handed[0]?.json.check as IDataObject), begun: true, supervisorId: '1' };
+		const state = { ...(handed[0]?.json.check as IDataObject), turn: 'checks', supervisorId: '1' };
 		return readDone(await turn('check', [{ json: { check: state } }]))?.results ?? [];
 	}
 

@@ -376,7 +376,7 @@ describe('of the present version', () => {
 		const dead = [{ json: { checkDied: true } }];
 		const { started } = await turn(SUPERVISE, dead, { context: supervisor.context });
 		expect(started).toMatchObject([
-			[{ json: { check: { purpose: 'results', items: [{ taskId: 'task-1' }, {}] } } }],
+			[{ json: { check: { purpose: 'results', items: [{ json: { taskId: 'task-1' } }, {}] } } }],
 		]);
 	});
 
@@ -486,7 +486,8 @@ it('a check that dies of what a newer version has stored is followed by one that
 		context: supervisor.context,
 		others: { 3: newer },
 	});
-	expect(started).toMatchObject([[{ json: { check: { version: 1, begun: false } } }]]);
+	expect(started).toMatchObject([[{ json: { check: { version: 1 } } }]]);
+	expect(started[0]?.[0]?.json.check).not.toHaveProperty('turn');
 	expect(suspended).toEqual([]);
 });
 

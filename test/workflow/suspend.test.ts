@@ -253,19 +253,19 @@ describe('a run that is held for a while', () => {
 							data: { mimeType: 'image/png', data: expect.stringMatching(/^iVBOR/) as string },
 						},
 					},
-					{ item: 1, taskId: second, waitsFor: { taskId: second } },
+					{ item: 1, json: { taskId: second }, waits: {} },
 					{
 						item: 2,
-						taskId: third,
+						json: { taskId: third },
 						failure: { message: expect.stringContaining('no such colour') as string },
 					},
 				],
 			},
 		]);
 		const [one, two, three] = handed[0]?.items ?? [];
-		expect([one?.waitsFor, three?.waitsFor]).toEqual([undefined, undefined]);
+		expect([one?.waits, three?.waits]).toEqual([undefined, undefined]);
 		// A day from its creation, and not from now.
-		expect(two?.waitsFor?.until).toBeLessThan(startedAt + 24 * 60 * MINUTE + 5 * SECOND);
+		expect(two?.waits?.until).toBeLessThan(startedAt + 24 * 60 * MINUTE + 5 * SECOND);
 	});
 
 	it('asks for no callbacks: they would come to an execution that is awake', async () => {
@@ -283,7 +283,7 @@ describe('a run that is held for a while', () => {
 		expect(on.taskIds).toHaveLength(2);
 		expect(Date.now() - startedAt).toBeGreaterThanOrEqual(4 * MINUTE);
 		expect(handed[0]?.items).toMatchObject([
-			{ taskId: on.taskIds[1], json: { failedTaskIds: [on.taskIds[0]] } },
+			{ json: { taskId: on.taskIds[1], failedTaskIds: [on.taskIds[0]] } },
 		]);
 	});
 
@@ -356,7 +356,7 @@ describe('a run that is held for a while', () => {
 		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
 		expect(isSuspended(ran)).toBe(true);
 		expect(on.taskIds).toHaveLength(2);
-		expect(handed.map(({ items }) => items.map(({ taskId }) => taskId))).toEqual([on.taskIds]);
+		expect(handed.map(({ items }) => items.map(({ json }) => json.taskId))).toEqual([on.taskIds]);
 	});
 
 	it('is stopped like any other, and names its tasks in the log', async () => {
@@ -388,7 +388,7 @@ describe('a run that is held for a while', () => {
 		const workflow = on.workflow(node, [{ json: { id: on.taskIds[0] } }]);
 		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
 		expect(isSuspended(ran)).toBe(true);
-		expect(handed[0]?.items).toMatchObject([{ waitsFor: { taskId: on.taskIds[0] } }]);
+		expect(handed[0]?.items).toMatchObject([{ json: { taskId: on.taskIds[0] }, waits: {} }]);
 		// What was not created here was not sent here.
 		expect(handed[0]?.items[0]?.json).not.toHaveProperty('model');
 	});

@@ -145,7 +145,7 @@ export class ItemRun {
 					asOutput(await this.bring(item, { taskId, record, sent }, times)),
 				);
 			};
-			return this.parts.handOver({ item, taskId, json, last: task.last, deadline, goOn });
+			return this.parts.handOver({ item, json, last: task.last, deadline, goOn });
 		}
 		if (task.state === 'FAILURE') {
 			if (createdAt === undefined) return atOnce(task, sent);

@@ -54,7 +54,7 @@ async function awaitTask(
 	if (!('taskId' in task)) {
 		const json = pendingJson(taskId, fields);
 		const goOn = async () => await awaitTask(parts, item, slots.requestSlot(), deadline);
-		return parts.handOver({ item, taskId, json, last: task.last, deadline, goOn });
+		return parts.handOver({ item, json, last: task.last, deadline, goOn });
 	}
 	if (task.state === 'FAILURE') throw failedTask(task);
 	return async () => await reader.output(item, task, fields, deadline);

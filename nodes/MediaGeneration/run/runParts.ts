@@ -27,8 +27,7 @@ export const leavesNothing: Output = async () => [];
 /** A task that the run holds no longer. */
 interface HandedOverTask {
 	item: TaskPlan;
-	taskId: string;
-	/** The fields of the item that do not come from the task's record. */
+	/** The fields of the item that do not come from the task's record, its `taskId` among them. */
 	json: IDataObject;
 	/** The last record read, if a read brought one. */
 	last: TaskRecord | undefined;

@@ -2,7 +2,7 @@ import { type IDataObject, type IExecuteFunctions, UnexpectedError } from 'n8n-w
 
 import { settled } from '../shared/concurrency';
 import { type Clock, systemClock } from '../shared/clock';
-import { isRecord } from '../shared/json';
+import { isRecord, without } from '../shared/json';
 import { earlierError } from './parentState';
 import {
 	type CheckState,
@@ -93,7 +93,11 @@ export async function superviseCheck(context: IExecuteFunctions, state: CheckSta
 		context,
 		CHECKER,
 		// A checker dies in the middle of a check as a rule, so what it would have found is there already.
-		{ ...(known ?? state), begun: false, woken: isAgain, supervisorId: context.getExecutionId() },
+		{
+			...without(known ?? state, 'turn'),
+			woken: isAgain,
+			supervisorId: context.getExecutionId(),
+		},
 		true,
 	);
 	// Nobody would wait for its end: what it was started by would go on at once, and start another.

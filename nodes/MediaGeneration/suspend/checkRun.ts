@@ -7,7 +7,7 @@ import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
-import { checkDeliveries, deliverTask, hasArrived } from './checkDeliveries';
+import { checkDeliveries, deliverTask, NOT_FINISHED } from './checkDeliveries';
 import { keepState, keptState, noteResumeUrl, superviseCheck } from './checkExecutions';
 import {
 	MIN_CHECK_INTERVAL_MS,
@@ -23,7 +23,7 @@ import {
 	readDone,
 	type ResultsCheck,
 } from './checkState';
-import { checkTasks, isComplete } from './checkTasks';
+import { checkTasks, giveUp, isComplete } from './checkTasks';
 import { REPORT, SUPERVISE } from './checkWorkflow';
 import { parentState } from './parentState';
 import { finalResults, presentResults } from './suspendedResults';
@@ -106,13 +106,15 @@ async function check(
 	if (state === undefined) {
 		throw new NodeOperationError(context.getNode(), "The operation 'check' cannot be chosen");
 	}
-	if (!state.begun) {
+	if (state.turn === undefined) {
 		noteResumeUrl(context);
 		// A callback discards the output of the turn that sleeps. If n8n dies then, and there is no other turn, the parent
 		// waits for ever. So a turn of its own goes to sleep.
-		return [[checkItem({ ...state, begun: true, rests: true })]];
+		return [[checkItem({ ...state, turn: 'rests' })]];
 	}
-	if (state.rests) return await sleepUntilNextCheck(context, without(state, 'rests'), now());
+	if (state.turn === 'rests') {
+		return await sleepUntilNextCheck(context, { ...state, turn: 'checks' }, now());
+	}
 	return state.purpose === 'results'
 		? await checkForResults(context, state, clock, now)
 		: await checkForDeliveries(context, state, clock, now);
@@ -126,11 +128,15 @@ async function checkForResults(
 ): Promise<INodeExecutionData[][] | null> {
 	const parent = await parentState(context, state);
 	if (parent !== 'waiting') return [doneItems([abandoned(state, parent)])];
-	const checked = await withService(context, state, clock, now, async (_, read) => {
-		return await checkTasks(state, read, now());
-	});
+	const checked = await withService(
+		context,
+		state,
+		clock,
+		now,
+		async (_, read) => await checkTasks(state, read, now()),
+	);
 	// Whatever kept the node from checking, a time that is up is up.
-	const after = checked ?? (await checkTasks(state, unreadable, now()));
+	const after = giveUp(checked, now());
 	if (!isComplete(after)) return await sleepUntilNextCheck(context, after, now());
 	const ended = await finalResults(context, after);
 	// It took its time. n8n would hand the results to whatever node the execution waits at now.
@@ -144,26 +150,15 @@ async function checkForDeliveries(
 	clock: Clock,
 	now: () => number,
 ): Promise<INodeExecutionData[][]> {
-	const checked = await withService(
-		context,
-		state,
-		clock,
-		now,
-		async ({ apiKey, baseUrl }, read) => {
-			return await checkDeliveries(
-				state,
-				read,
-				async (delivery, task) => await deliverTask(context, delivery, task, apiKey),
-				async (delivery) => await hasArrived(context, delivery, baseUrl),
-				now(),
-			);
-		},
-	);
-	const after = checked ?? state;
+	const after = await withService(context, state, clock, now, async (connection, read) => {
+		const attempt = async (delivery: AwaitedDelivery) =>
+			await deliverTask(context, delivery, connection, read);
+		return await checkDeliveries(state, attempt, now());
+	});
 	const { deliveries } = after;
 	if (deliveries.length === 0) return [doneItems([{ json: { delivered: true } }])];
-	const isLost = ({ until, isPending = false }: AwaitedDelivery) =>
-		until + (isPending ? 0 : LAST_CHECKS_MS) <= now();
+	const isLost = ({ until, last }: AwaitedDelivery) =>
+		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= now();
 	// While one task is waited for, the others are tried as well, and none is forgotten before the message.
 	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(context, after, now());
 	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
@@ -177,15 +172,15 @@ async function checkForDeliveries(
 
 type Read = (taskId: string) => Promise<TaskRecord>;
 
-/** @returns undefined where the service or the credential cannot be used at present, or the service asked to wait */
-async function withService<T>(
+/** @returns the state as it was where the service or the credential cannot be used at present, or the service asked to wait */
+async function withService<T extends CheckState>(
 	context: IExecuteFunctions,
-	{ notBefore = 0 }: CheckState,
+	state: T,
 	clock: Clock,
 	now: () => number,
 	work: (connection: Connection, read: Read) => Promise<T>,
-): Promise<T | undefined> {
-	if (now() < notBefore) return undefined;
+): Promise<T> {
+	if (now() < (state.notBefore ?? 0)) return state;
 	const done = await settled(async () => {
 		const connection = await connect(context);
 		const gap = new RequestGap(clock);
@@ -198,10 +193,8 @@ async function withService<T>(
 	context.logger.warn(
 		`${context.getNode().name}: this check could not be made. ${messageOf(done.error)}`,
 	);
-	return undefined;
+	return state;
 }
-
-const unreadable: Read = async () => await Promise.reject(new Error('Not read'));
 
 async function sleepUntilNextCheck(
 	context: IExecuteFunctions,
@@ -219,12 +212,14 @@ async function sleepUntilNextCheck(
 
 function waitingTasks(state: CheckState): Array<{ taskId: string; until: number }> {
 	if (state.purpose === 'delivery') return state.deliveries;
-	return state.items.flatMap(({ waitsFor }) => waitsFor ?? []);
+	return state.items.flatMap(({ json, waits }) =>
+		waits ? [{ taskId: String(json.taskId), until: waits.until }] : [],
+	);
 }
 
 /** What is left to say where nobody waits for the results any more. */
 function abandoned({ items, nodeName }: ResultsCheck, parent: string): INodeExecutionData {
-	const taskIds = items.flatMap(({ taskId }) => taskId ?? []);
+	const taskIds = items.flatMap(({ json }) => json.taskId ?? []);
 	return {
 		json: {
 			message: `The execution that waited for these tasks of '${nodeName}' ${parent === 'gone' ? 'was deleted' : 'has ended'}. Fetch them with the operation Task → Wait.`,

@@ -23,58 +23,48 @@ interface CheckBase {
 	intervalMs: number;
 	/** The sub-execution that starts this one again; none at its own first turn. */
 	supervisorId?: string;
-	/** Whether the first turn is over, in which nothing is read. */
-	begun?: boolean;
-	/** Whether the present turn only suspends. */
-	rests?: boolean;
+	/** What the present turn does; nothing but note its address at first. */
+	turn?: 'rests' | 'checks';
 	/** Whether the next check is due sooner: a callback asked for it, or the checking execution died. */
 	woken?: boolean;
 	/** Until when the service asked to wait, milliseconds since 1970. */
 	notBefore?: number;
 }
 
-/** A task that a suspended run waits for. */
-export interface AwaitedTask {
-	taskId: string;
-	/** When its time is up, milliseconds since 1970. */
-	until: number;
-	/** How long it is waited for, milliseconds. */
-	timeoutMs: number;
-}
-
 /** One item of a suspended run. */
 export interface SuspendedItem {
 	/** The index of the input item. */
 	item: number;
-	/** Fields of the output item that do not come from the task's record. */
+	/** Fields of the output item that do not come from the task's record, its `taskId` among them; of a failed item all. */
 	json: IDataObject;
 	/** The files of an item that was finished before the run was suspended. */
 	binary?: IBinaryKeyData;
 	/** What of the input item goes on beside the result. */
 	input?: InputPart;
-	taskId?: string;
-	/** What is still to come; undefined where the item waits for nothing. */
-	waitsFor?: AwaitedTask;
+	/** Until when its task is waited for, milliseconds since 1970, and how long in all; undefined where nothing is to come. */
+	waits?: { until: number; timeoutMs: number };
 	/** The last record read of the task while it was checked, as received. */
 	record?: IDataObject;
 	/** In how many checks in a row the service did not know the task. */
 	missed?: number;
 	/** Why the item has no result. */
 	failure?: { message: string; description?: string; statusCode?: number };
-	/** How long the task was waited for in vain, milliseconds. */
-	timedOutAfterMs?: number;
 }
 
-/** An item's error as it is stored. */
-export function failureOf({
-	message,
-	description,
-	statusCode,
-}: ItemError): NonNullable<SuspendedItem['failure']> {
+/** An item that has failed, as it is stored. */
+export function failedItem(
+	{ item, input }: Pick<SuspendedItem, 'item' | 'input'>,
+	{ message, description, statusCode, task }: ItemError,
+): SuspendedItem {
 	return {
-		message,
-		...(description !== undefined && { description }),
-		...(statusCode !== undefined && { statusCode }),
+		item,
+		json: task,
+		...(input && { input }),
+		failure: {
+			message,
+			...(description !== undefined && { description }),
+			...(statusCode !== undefined && { statusCode }),
+		},
 	};
 }
 
@@ -96,18 +86,17 @@ export interface AwaitedDelivery {
 	taskId: string;
 	/** When its time is up, milliseconds since 1970. */
 	until: number;
-	/** The trigger's address, without its token and with whatever else it carries. */
+	/**
+	 * The trigger's address, without its token and with whatever else it carries; of a trigger of this n8n the part behind
+	 * n8n's own address, which may change.
+	 */
 	address: string;
-	/** The part of the address behind n8n's own, which may change; undefined for a trigger elsewhere. */
-	ownPath?: string;
 	/** The trigger's node, where it stands in the same workflow. */
 	triggerId?: string;
 	/** The id of that node's credential in n8n. */
 	triggerCredentialId?: string;
 	/** How the last attempt ended, for the message at the end. */
 	last?: string;
-	/** Whether the last check found the task unfinished. */
-	isPending?: boolean;
 }
 
 /** Triggered tasks, whose callbacks are made up for where they do not come. */

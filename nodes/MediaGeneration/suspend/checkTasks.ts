@@ -1,10 +1,11 @@
-import { ofTask } from '../report/outcome';
+import { taskJson } from '../report/items';
+import { failedInAll, failedTask, ofTask, timedOut } from '../report/outcome';
 import { ServiceError } from '../service/serviceError';
-import type { TaskRecord } from '../service/taskRecord';
+import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { without } from '../shared/json';
-import { askedPauseMs, failureOf, type ResultsCheck, type SuspendedItem } from './checkState';
+import { askedPauseMs, failedItem, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /** Reads at once at most; they are spread out besides. */
 const PARALLEL_READS = 25;
@@ -33,7 +34,7 @@ interface Found {
  *
  * @param read reads a task, and may fail
  * @param now milliseconds since 1970
- * @returns the state after the check; what could not be read is as it was
+ * @returns the state after the check; what could not be read is as it was, be its time up or not
  * @see specification, section 4.2
  */
 export async function checkTasks(
@@ -58,7 +59,7 @@ export async function checkTasks(
 	const notBefore = Math.max(state.notBefore ?? 0, now + found.pauseMs);
 	return {
 		...without(state, 'notBefore'),
-		items: items.map((item) => giveUp(item, now)),
+		items,
 		...(notBefore > now && { notBefore }),
 	};
 }
@@ -80,19 +81,15 @@ async function readAll(
 	await Promise.all(
 		indexes.map(async (index) => {
 			const item = items[index];
-			if (item?.waitsFor === undefined) return;
-			const { taskId } = item.waitsFor;
-			const answer = await settled(async () => await read(taskId));
+			if (item?.waits === undefined) return;
+			const answer = await settled(async () => await read(taskIdOf(item)));
 			if ('error' in answer) {
-				items[index] = afterError(item, taskId, answer.error);
+				items[index] = afterError(item, answer.error);
 				noteError(found, answer.error);
 				return;
 			}
-			const { state, record } = answer.value;
-			const { waitsFor, ...known } = without(item, 'missed');
-			const isFinished = state !== 'PENDING';
-			items[index] = { ...known, record, ...(!isFinished && { waitsFor }) };
-			if (!isFinished) found.isEnough = true;
+			items[index] = afterRead(without(item, 'missed'), answer.value);
+			if (isWaiting(items[index])) found.isEnough = true;
 		}),
 	);
 }
@@ -108,26 +105,50 @@ function noteError(found: Found, error: unknown): void {
 const isMissing = (error: unknown) =>
 	error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign;
 
+function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
+	const { record, state } = task;
+	if (state === 'PENDING') return { ...item, record };
+	if (state === 'SUCCESS') return { ...without(item, 'waits'), record };
+	const { json } = item;
+	const { failedTaskIds } = json;
+	// An item that creates its task has a model, and its earlier tasks were created before the run was suspended.
+	const earlier = Array.isArray(failedTaskIds) ? failedTaskIds.length : 0;
+	const retry = json.model === undefined ? undefined : failedInAll(1 + earlier);
+	const fields = { ...json, ...taskJson(task) };
+	return failedItem(item, ItemError.from(failedTask(task, {}, retry), fields));
+}
+
 /** A task that the service has forgotten must not hold the others back until its time is up. */
-function afterError(item: SuspendedItem, taskId: string, error: unknown): SuspendedItem {
+function afterError(item: SuspendedItem, error: unknown): SuspendedItem {
 	if (!isMissing(error)) return without(item, 'missed');
 	const missed = (item.missed ?? 0) + 1;
 	if (missed < MAX_MISSED) return { ...item, missed };
-	return {
-		...without(item, 'waitsFor'),
-		failure: failureOf(ItemError.from(ofTask(error, taskId, item.json))),
-	};
+	return failedItem(item, ItemError.from(ofTask(error, taskIdOf(item), item.json)));
 }
 
-const isWaiting = ({ waitsFor }: SuspendedItem) => waitsFor !== undefined;
+const taskIdOf = ({ json }: SuspendedItem) => String(json.taskId);
 
-const isExpired = ({ waitsFor }: SuspendedItem, now: number) =>
-	waitsFor !== undefined && waitsFor.until <= now;
+const isWaiting = ({ waits }: SuspendedItem) => waits !== undefined;
 
-function giveUp(item: SuspendedItem, now: number): SuspendedItem {
-	const { waitsFor } = item;
-	if (waitsFor === undefined || waitsFor.until > now) return item;
-	return { ...without(item, 'waitsFor'), timedOutAfterMs: waitsFor.timeoutMs };
+const isExpired = ({ waits }: SuspendedItem, now: number) =>
+	waits !== undefined && waits.until <= now;
+
+/**
+ * Gives up what is not finished when its time is up.
+ *
+ * @param now milliseconds since 1970
+ */
+export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsCheck {
+	return {
+		...state,
+		items: items.map((item) => {
+			const { record, json, waits } = item;
+			if (waits === undefined || !isExpired(item, now)) return item;
+			const taskId = taskIdOf(item);
+			const last = record && parseTaskRecord(taskId, record);
+			return failedItem(item, timedOut(taskId, waits.timeoutMs, { last }, json));
+		}),
+	};
 }
 
 /** Whether nothing is waited for any more. */

@@ -6,7 +6,6 @@ import { settled } from '../shared/concurrency';
 import type { Clock } from '../shared/clock';
 import { webhookBase } from '../shared/n8nInternals';
 import { messageOf } from '../shared/itemError';
-import { isRecord } from '../shared/json';
 import { startDeliveryCheck } from './checkExecutions';
 import {
 	MAX_CHECK_INTERVAL_MS,
@@ -20,9 +19,6 @@ const TEST_ADDRESS = '/webhook-test/';
 
 /** How long the end of a run may go unnoticed, milliseconds. */
 const SECOND = 1000;
-
-/** The place in the node's context of the tasks that a check was left behind for. */
-const KEY = 'checkedCallbacks';
 
 /**
  * The created tasks of a run whose callbacks a trigger waits for. A check for callbacks that do not come is left behind
@@ -58,8 +54,7 @@ export class ExpectedCallbacks {
 	 */
 	add(taskId: string, webhookUrl: string, timeoutMs: number): void {
 		const address = new URL(webhookUrl);
-		// *Retry On Fail* takes up the tasks of the try before, which has left a check behind for them.
-		if (address.pathname.includes(TEST_ADDRESS) || this.isChecked(taskId)) return;
+		if (address.pathname.includes(TEST_ADDRESS)) return;
 		// Each check makes the token anew, with the key of then.
 		address.searchParams.delete(TOKEN_PARAMETER);
 		const { href } = address;
@@ -68,9 +63,8 @@ export class ExpectedCallbacks {
 		this.deliveries.push({
 			taskId,
 			until: this.now() + timeoutMs,
-			address: href,
+			address: isOwn ? href.slice(base.length) : href,
 			...triggerAt(this.context, href),
-			...(isOwn && { ownPath: href.slice(base.length) }),
 		});
 		if (this.hasBegun) return;
 		this.hasBegun = true;
@@ -85,17 +79,19 @@ export class ExpectedCallbacks {
 	}
 
 	private async leaveEarly(): Promise<void> {
-		let pauseMs = MIN_CHECK_INTERVAL_MS;
-		let dueAt = this.clock.now() + pauseMs;
-		for (;;) {
-			while (this.clock.now() < dueAt) {
-				await this.clock.sleep(SECOND, undefined);
+		const { clock } = this;
+		for (
+			let pauseMs = MIN_CHECK_INTERVAL_MS;
+			;
+			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS)
+		) {
+			const dueAt = clock.now() + pauseMs;
+			while (clock.now() < dueAt) {
+				await clock.sleep(SECOND, undefined);
 				if (this.isOver) return;
 			}
 			this.leaving = this.leaveBehind();
 			await this.leaving;
-			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS);
-			dueAt = this.clock.now() + pauseMs;
 		}
 	}
 
@@ -115,26 +111,11 @@ export class ExpectedCallbacks {
 					deliveries,
 				}),
 		);
-		if ('value' in left) {
-			this.noteChecked(deliveries);
-			return;
-		}
+		if ('value' in left) return;
 		// At the end of the run it may go better.
 		this.deliveries.unshift(...deliveries);
 		context.logger.warn(
 			`${nodeName}: callbacks that do not come are not made up for, because n8n did not start a sub-execution. ${messageOf(left.error)} Deliver them with the operation Task → Send Result Again.`,
 		);
-	}
-
-	private isChecked(taskId: string): boolean {
-		const stored = this.context.getContext('node')[KEY];
-		return isRecord(stored) && stored[taskId] === this.context.getExecutionId();
-	}
-
-	private noteChecked(deliveries: readonly AwaitedDelivery[]): void {
-		const store = this.context.getContext('node');
-		const id = this.context.getExecutionId();
-		const ids = Object.fromEntries(deliveries.map(({ taskId }) => [taskId, id]));
-		store[KEY] = { ...(isRecord(store[KEY]) && store[KEY]), ...ids };
 	}
 }

@@ -8,15 +8,14 @@ import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { ItemError, messageOf } from '../shared/itemError';
 import { startResultsCheck } from './checkExecutions';
-import { CHECK_VERSION, failureOf, type ResultsCheck, type SuspendedItem } from './checkState';
+import { CHECK_VERSION, failedItem, type ResultsCheck, type SuspendedItem } from './checkState';
 import { pendingItem } from './suspension';
 
 /** A task that was held, and is handed over unfinished. */
 export interface HandedOver {
 	/** The index of the input item. */
 	itemIndex: number;
-	taskId: string;
-	/** The fields of the item that do not come from the task's record. */
+	/** The fields of the item that do not come from the task's record, its `taskId` among them. */
 	json: IDataObject;
 	/** The last record read, if a read brought one. */
 	last: TaskRecord | undefined;
@@ -82,28 +81,20 @@ export async function suspendRun(
 
 /** An item that ended while the run was held leaves as it is when all others have ended. */
 function itemOfResult(result: ItemResult | undefined, item: number): SuspendedItem[] {
-	if (result instanceof ItemError) {
-		const { task } = result;
-		return [{ item, json: task, ...taskIdOf(task), failure: failureOf(result) }];
-	}
+	if (result instanceof ItemError) return [failedItem({ item }, result)];
 	const [only] = result ?? [];
-	if (only === undefined) return [];
-	const { json, binary } = only;
-	return [{ item, json, ...taskIdOf(json), ...(binary && { binary }) }];
+	return only ? [{ item, json: only.json, ...(only.binary && { binary: only.binary }) }] : [];
 }
 
-const taskIdOf = ({ taskId }: IDataObject) => (typeof taskId === 'string' ? { taskId } : {});
-
 function itemOfTask(
-	{ itemIndex, taskId, json, last, timeoutMs, leftMs }: HandedOver,
+	{ itemIndex, json, last, timeoutMs, leftMs }: HandedOver,
 	now: number,
 ): SuspendedItem {
 	return {
 		item: itemIndex,
 		json,
-		taskId,
 		...(last && { record: last.record }),
-		waitsFor: { taskId, until: now + leftMs, timeoutMs },
+		waits: { until: now + leftMs, timeoutMs },
 	};
 }
 

@@ -1,28 +1,28 @@
-import type { IDataObject, INode, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import type { INode, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { CreatedTaskList } from '../report/createdTaskList';
 import { Downloader } from '../report/download';
 import { describeStop, type IfSomeFail, stoppingItem } from '../report/failures';
 import { withInput } from '../report/includedInput';
 import { taskItems, taskJson } from '../report/items';
-import { failedInAll, failedTask, NOT_KNOWN, timedOut } from '../report/outcome';
-import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
+import { NOT_KNOWN } from '../report/outcome';
+import { parseTaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
+import { giveUp } from './checkTasks';
 
 /** The output of a suspended run as far as it is known now: each unfinished task counts as one whose time is up. */
 export async function presentResults(
 	context: IExecuteFunctions,
 	state: ResultsCheck,
 ): Promise<INodeExecutionData[]> {
-	const output = { ...state.output, download: false };
-	const items = state.items.map(({ waitsFor, input, ...item }) => ({
+	// Without the files of the input: n8n makes copies of them whenever the supervisor is suspended.
+	const items = giveUp(state, Infinity).items.map((item) => ({
 		...item,
-		// Without its files: of these n8n makes copies whenever the supervisor is suspended.
-		...(input && { input: { json: input.json } }),
-		...(waitsFor && { timedOutAfterMs: waitsFor.timeoutMs }),
+		...(item.input && { input: { json: item.input.json } }),
 	}));
+	const output = { ...state.output, download: false };
 	const present = { ...state, onError: 'continueRegularOutput', output, items };
 	return itemsOf(context, await resultsOf(context, present), present);
 }
@@ -44,13 +44,16 @@ export async function finalResults(
 	if (stopping === undefined) return doneItems(itemsOf(context, results, state));
 	const created = new CreatedTaskList([]);
 	const unanswered: number[] = [];
-	for (const [index, { item, taskId, json, failure }] of state.items.entries()) {
+	for (const [index, { item, json, failure }] of state.items.entries()) {
+		const { taskId } = json;
 		for (const failed of Array.isArray(json.failedTaskIds) ? json.failedTaskIds : []) {
 			created.add(String(failed));
 			created.note(String(failed), 'FAILURE');
 		}
-		if (taskId === undefined && failure?.message.startsWith(NOT_KNOWN)) unanswered.push(item);
-		if (taskId === undefined) continue;
+		if (typeof taskId !== 'string') {
+			if (failure?.message.startsWith(NOT_KNOWN)) unanswered.push(item);
+			continue;
+		}
 		created.add(taskId);
 		const result = results[index];
 		const known = result instanceof ItemError ? result.task : result?.json;
@@ -98,22 +101,14 @@ async function resultsOf(context: IExecuteFunctions, state: ResultsCheck): Promi
 
 async function resultOf(
 	downloader: Downloader,
-	{ item, json, binary, taskId, record, failure, timedOutAfterMs }: SuspendedItem,
+	{ item, json, binary, record, failure }: SuspendedItem,
 	{ output }: ResultsCheck,
 ): Promise<Result> {
 	const pairedItem = { item };
 	if (failure !== undefined) return new ItemError(failure.message, { ...failure, task: json });
-	const read = await settled(async () =>
-		taskId === undefined || record === undefined ? undefined : parseTaskRecord(taskId, record),
-	);
-	if ('error' in read) return ItemError.from(read.error, json);
-	const task: TaskRecord | undefined = read.value;
-	if (timedOutAfterMs !== undefined && task?.state !== 'SUCCESS' && task?.state !== 'FAILURE') {
-		return timedOut(taskId ?? '', timedOutAfterMs, { last: task }, json);
-	}
-	if (task === undefined) return { json, ...(binary && { binary }), pairedItem };
+	if (record === undefined) return { json, ...(binary && { binary }), pairedItem };
+	const task = parseTaskRecord(String(json.taskId), record);
 	const fields = { ...json, ...taskJson(task) };
-	if (task.state === 'FAILURE') return ItemError.from(failedTask(task, {}, retryOf(json)), fields);
 	const made = await settled(async () => {
 		const downloads =
 			output.download && task.state === 'SUCCESS'
@@ -123,10 +118,4 @@ async function resultOf(
 	});
 	if ('error' in made) return ItemError.from(made.error, fields);
 	return made.value[0] ?? { json: fields, pairedItem };
-}
-
-/** An item that creates its task has a model, and its earlier tasks were created before the run was suspended. */
-function retryOf({ model, failedTaskIds }: IDataObject): string | undefined {
-	if (model === undefined) return undefined;
-	return failedInAll(1 + (Array.isArray(failedTaskIds) ? failedTaskIds.length : 0));
 }

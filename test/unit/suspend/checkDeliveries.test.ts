@@ -3,7 +3,10 @@ import {
 	parseTaskRecord,
 	type TaskRecord,
 } from '../../../nodes/MediaGeneration/service/taskRecord';
-import { checkDeliveries } from '../../../nodes/MediaGeneration/suspend/checkDeliveries';
+import {
+	checkDeliveries,
+	NOT_FINISHED,
+} from '../../../nodes/MediaGeneration/suspend/checkDeliveries';
 import {
 	nextCheckAt,
 	type AwaitedDelivery,
@@ -38,47 +41,35 @@ function service(states: Record<string, string | Error>) {
 	return { read, reads };
 }
 
-const notKnown = async () => await Promise.resolve(false);
-const taken = async () => await Promise.resolve(undefined);
+/** Delivers to a trigger that takes what is finished, with what it says of a task. */
+const attempt =
+	(read: (taskId: string) => Promise<TaskRecord>, answers: Record<string, string> = {}) =>
+	async ({ taskId }: AwaitedDelivery) =>
+		(await read(taskId)).state === 'PENDING' ? NOT_FINISHED : answers[taskId];
 
 it('delivers what is finished, and keeps what is not or what the trigger did not take', async () => {
 	const { read } = service({ 'task-0': 'SUCCESS', 'task-1': 'PENDING', 'task-2': 'FAILURE' });
-	const delivered: string[] = [];
 	const { deliveries } = await checkDeliveries(
 		check(delivery(0), delivery(1), delivery(2)),
-		read,
-		async ({ taskId }, { state }) => {
-			delivered.push(`${taskId} ${state}`);
-			return await Promise.resolve(taskId === 'task-2' ? 'HTTP 404' : undefined);
-		},
-		notKnown,
+		attempt(read, { 'task-2': 'HTTP 404' }),
 		NOW,
 	);
-	expect(delivered.sort()).toEqual(['task-0 SUCCESS', 'task-2 FAILURE']);
 	expect(deliveries).toEqual([
-		{ ...delivery(1), last: 'not finished', isPending: true },
-		{ ...delivery(2), last: 'HTTP 404', isPending: false },
+		{ ...delivery(1), last: 'not finished' },
+		{ ...delivery(2), last: 'HTTP 404' },
 	]);
 });
 
-it('reads nothing for a task that has started its trigger', async () => {
-	const { read, reads } = service({});
-	const known = async () => await Promise.resolve(true);
-	const { deliveries } = await checkDeliveries(check(delivery(0)), read, taken, known, NOW);
-	expect([deliveries, reads]).toEqual([[], []]);
-});
-
 it('keeps what cannot be read, with the reason', async () => {
-	const deliver = async () => await Promise.reject(new Error('never reached'));
 	const { read } = service({});
-	const { deliveries } = await checkDeliveries(check(delivery(7)), read, deliver, notKnown, NOW);
-	expect(deliveries).toEqual([{ ...delivery(7), last: 'The service is down', isPending: false }]);
+	const { deliveries } = await checkDeliveries(check(delivery(7)), attempt(read), NOW);
+	expect(deliveries).toEqual([{ ...delivery(7), last: 'The service is down' }]);
 });
 
 it('keeps the very object where nothing has changed, which n8n stores once for all checks', async () => {
 	const { read } = service({ 'task-1': 'PENDING' });
-	const first = await checkDeliveries(check(delivery(1)), read, taken, notKnown, NOW);
-	const again = await checkDeliveries(first, read, taken, notKnown, NOW);
+	const first = await checkDeliveries(check(delivery(1)), attempt(read), NOW);
+	const again = await checkDeliveries(first, attempt(read), NOW);
 	expect(again.deliveries[0]).toBe(first.deliveries[0]);
 });
 
@@ -87,7 +78,7 @@ it('ends where the service asks to wait, and is followed by none before that tim
 	const all = Array.from({ length: 2000 }, (_, index) => delivery(index));
 	const states = Object.fromEntries(all.map(({ taskId }) => [taskId, 'SUCCESS']));
 	const { read, reads } = service({ ...states, 'task-3': busy });
-	const after = await checkDeliveries(check(...all), read, taken, notKnown, NOW);
+	const after = await checkDeliveries(check(...all), attempt(read), NOW);
 	expect(reads).toHaveLength(25);
 	// The one that was refused, and all that were not read.
 	expect(after.deliveries).toHaveLength(1 + 2000 - 25);
@@ -97,6 +88,6 @@ it('ends where the service asks to wait, and is followed by none before that tim
 it('is as ever after a service has asked to wait', async () => {
 	const { read } = service({ 'task-0': 'PENDING' });
 	const before = { ...check(delivery(0)), notBefore: NOW };
-	const after = await checkDeliveries(before, read, taken, notKnown, NOW);
+	const after = await checkDeliveries(before, attempt(read), NOW);
 	expect(after).not.toHaveProperty('notBefore');
 });

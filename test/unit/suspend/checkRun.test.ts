@@ -14,6 +14,7 @@ import {
 	readDone,
 	checkItem,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
+import { without } from '../../../nodes/MediaGeneration/shared/json';
 import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
 import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
 import { caught, FakeClock } from '../support';
@@ -32,23 +33,22 @@ const base = {
 const results = (more: Partial<ResultsCheck> = {}): ResultsCheck => ({
 	...base,
 	purpose: 'results',
-	begun: true,
+	turn: 'checks',
 	parentExecutionId: '7',
 	onError: 'stopWorkflow',
 	ifSomeFail: 'keep',
 	output: { download: false, split: false, binaryField: 'data' },
 	items: ['task-1', 'task-2'].map((taskId, item) => ({
 		item,
-		taskId,
 		json: { taskId, state: 'PENDING', model: 'm', input: { prompt: taskId } },
-		waitsFor: { taskId, until: NOW + 60 * MINUTE, timeoutMs: 70 * MINUTE },
+		waits: { until: NOW + 60 * MINUTE, timeoutMs: 70 * MINUTE },
 	})),
 	...more,
 });
 const delivery = (more: Partial<DeliveryCheck> = {}): DeliveryCheck => ({
 	...base,
 	purpose: 'delivery',
-	begun: true,
+	turn: 'checks',
 	deliveries: ['task-1', 'task-2'].map((taskId) => ({
 		taskId,
 		until: NOW + 60 * MINUTE,
@@ -105,13 +105,16 @@ const task = (taskId: string, state: string, more: IDataObject = {}) =>
 		.reply(200, { taskId, state, ...more });
 
 it('the first turn leaves an output behind, and the second reads nothing and sleeps for a minute', async () => {
-	const first = await turn(results({ begun: false, startedAt: NOW }), {});
+	const first = await turn(without(results({ startedAt: NOW }), 'turn'), {});
 	expect(first.until).toBeUndefined();
 	// What n8n tells the supervisor where this one dies after a callback has woken it.
 	const rests = first.output?.[0]?.json.check as unknown as CheckState;
 	const { until, next } = await turn(rests, {});
 	expect(until).toEqual(new Date(NOW + MINUTE));
-	expect(next).toMatchObject({ begun: true, items: [{ taskId: 'task-1' }, { taskId: 'task-2' }] });
+	expect(next).toMatchObject({
+		turn: 'checks',
+		items: [{ json: { taskId: 'task-1' } }, { json: { taskId: 'task-2' } }],
+	});
 });
 
 it('the results of the turn before end the branch', async () => {
@@ -129,7 +132,7 @@ describe('a check for results', () => {
 		task('task-2', 'PENDING');
 		const { until, next, output } = await turn(results());
 		expect(until).toEqual(new Date(NOW + 2.5 * MINUTE));
-		expect((next as ResultsCheck).items.map(({ waitsFor }) => waitsFor?.taskId)).toEqual([
+		expect((next as ResultsCheck).items.map(({ json, waits }) => waits && json.taskId)).toEqual([
 			undefined,
 			'task-2',
 		]);
@@ -203,7 +206,7 @@ describe('a check for results', () => {
 		const { items } = results();
 		const late = items.map((item) => ({
 			...item,
-			waitsFor: { taskId: item.taskId ?? '', until: NOW, timeoutMs: 70 * MINUTE },
+			waits: { until: NOW, timeoutMs: 70 * MINUTE },
 		}));
 		const { output } = await turn(results({ items: late }));
 		expect(output?.[0]?.json).not.toHaveProperty('timedOut');
@@ -221,7 +224,7 @@ describe('a check for results', () => {
 		const { until, next } = await turn(results({ notBefore, woken: true }));
 		expect(read.isDone()).toBe(false);
 		expect(until).toEqual(new Date(notBefore));
-		expect(next).toMatchObject({ notBefore, items: [{ taskId: 'task-1' }, { taskId: 'task-2' }] });
+		expect(next).toMatchObject({ notBefore, items: results().items });
 		nock.cleanAll();
 	});
 
@@ -229,7 +232,7 @@ describe('a check for results', () => {
 		const read = task('task-1', 'SUCCESS');
 		const items = results().items.map((item) => ({
 			...item,
-			waitsFor: { taskId: item.taskId ?? '', until: NOW, timeoutMs: 70 * MINUTE },
+			waits: { until: NOW, timeoutMs: 70 * MINUTE },
 		}));
 		const { failure } = await turn(results({ items, notBefore: NOW + 20 * MINUTE }));
 		expect(read.isDone()).toBe(false);
@@ -339,8 +342,7 @@ describe('a check for lost callbacks', () => {
 		const ofThen = {
 			taskId: 'task-1',
 			until: NOW + 60 * MINUTE,
-			address: 'https://gone.test/webhook/a/callback?reference=row+7',
-			ownPath: '/a/callback?reference=row+7',
+			address: '/a/callback?reference=row+7',
 		};
 		const tokenOf7 = callbackToken('/webhook/a/callback', API_KEY, 'row 7');
 		const at = (origin: string, status: number) =>
@@ -359,9 +361,9 @@ describe('a check for lost callbacks', () => {
 
 		it('goes to no other n8n than the one that was entered', async () => {
 			task('task-1', 'SUCCESS');
-			const { ownPath: _, ...elsewhere } = ofThen;
+			const address = 'https://gone.test/webhook/a/callback?reference=row+7';
 			const refused = at('https://gone.test', 404);
-			const { next } = await turn(delivery({ deliveries: [elsewhere] }));
+			const { next } = await turn(delivery({ deliveries: [{ ...ofThen, address }] }));
 			expect(refused.isDone()).toBe(true);
 			expect((next as DeliveryCheck).deliveries[0]?.last).toContain('HTTP 404');
 		});
@@ -471,7 +473,7 @@ describe('a supervisor', () => {
 
 	it('starts one that checks, and names the tasks in case it dies itself', async () => {
 		const { begun, output } = await supervise([checkItem(results())]);
-		expect(begun).toMatchObject([{ purpose: 'results', begun: false, supervisorId: '1' }]);
+		expect(begun).toMatchObject([{ purpose: 'results', supervisorId: '1' }]);
 		expect(output?.map(({ json }) => [json.taskId, json.timedOut])).toEqual([
 			['task-1', true],
 			['task-2', true],
@@ -486,7 +488,7 @@ describe('a supervisor', () => {
 			9: { executionData: { nodeExecutionStack: [{ data: { main: [[checkItem(last)]] } }] } },
 		});
 		expect(begun).toHaveLength(1);
-		expect((begun[0] as ResultsCheck).items.map(({ taskId }) => taskId)).toEqual(['task-2']);
+		expect((begun[0] as ResultsCheck).items.map(({ json }) => json.taskId)).toEqual(['task-2']);
 	});
 
 	it('has the other check a minute later, however long was waited: a check was due when that one died', async () => {

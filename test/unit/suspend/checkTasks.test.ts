@@ -8,16 +8,15 @@ import {
 	type ResultsCheck,
 	type SuspendedItem,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
-import { checkTasks, isComplete } from '../../../nodes/MediaGeneration/suspend/checkTasks';
+import { checkTasks, giveUp, isComplete } from '../../../nodes/MediaGeneration/suspend/checkTasks';
 
 const NOW = 1_000_000;
 const LATER = NOW + 60_000;
 
 const item = (index: number, until = LATER): SuspendedItem => ({
 	item: index,
-	json: {},
-	taskId: `task-${index}`,
-	waitsFor: { taskId: `task-${index}`, until, timeoutMs: 600_000 },
+	json: { taskId: `task-${index}` },
+	waits: { until, timeoutMs: 600_000 },
 });
 const check = (...items: SuspendedItem[]): ResultsCheck => ({
 	version: 1,
@@ -84,7 +83,10 @@ describe('a check for results', () => {
 	it('counts a failed task as finished', async () => {
 		const after = await checkTasks(check(item(0)), service({ 'task-0': 'FAILURE' }).read, NOW);
 		expect(isComplete(after)).toBe(true);
-		expect(after.items[0]?.record).toEqual({ state: 'FAILURE' });
+		expect(after.items[0]).toMatchObject({
+			json: { taskId: 'task-0', record: { state: 'FAILURE' } },
+			failure: { message: 'Task task-0 failed at the service' },
+		});
 	});
 
 	it('that gets no answer to a few reads found nothing, sends no more of them, and is never an end', async () => {
@@ -97,19 +99,20 @@ describe('a check for results', () => {
 
 	it('reads a task whose time is up once more, whatever the others do, and then gives it up', async () => {
 		const { read, reads } = service({ 'task-0': 'PENDING', 'task-1': 'PENDING' });
-		const after = await checkTasks(check(item(0), item(1, NOW)), read, NOW);
+		const after = giveUp(await checkTasks(check(item(0), item(1, NOW)), read, NOW), NOW);
 		expect(reads.sort()).toEqual(['task-0', 'task-1']);
-		expect(after.items[0]).toMatchObject({ waitsFor: { taskId: 'task-0' } });
+		expect(after.items[0]).toMatchObject({ waits: { until: LATER } });
 		expect(after.items[1]).toMatchObject({
-			timedOutAfterMs: 600_000,
-			record: { state: 'PENDING' },
+			json: { taskId: 'task-1', timedOut: true, record: { state: 'PENDING' } },
+			failure: { message: 'Task task-1 is not finished after 600 s (last state: PENDING)' },
 		});
-		expect(after.items[1]).not.toHaveProperty('waitsFor');
+		expect(after.items[1]).not.toHaveProperty('waits');
 	});
 
 	it('takes a result that comes with the last read', async () => {
-		const after = await checkTasks(check(item(0, NOW)), service({ 'task-0': 'SUCCESS' }).read, NOW);
-		expect(after.items[0]).not.toHaveProperty('timedOutAfterMs');
+		const { read } = service({ 'task-0': 'SUCCESS' });
+		const after = giveUp(await checkTasks(check(item(0, NOW)), read, NOW), NOW);
+		expect(after.items[0]).not.toHaveProperty('failure');
 		expect(isComplete(after)).toBe(true);
 	});
 
@@ -135,7 +138,7 @@ describe('a task that says nothing of the others', () => {
 	])('(it %s) does not keep the others from being read', async (_what, error) => {
 		const { read } = service({ ...allOf(50, 'SUCCESS'), 'task-0': error() });
 		const after = await checkTasks(check(...many(50)), read, NOW);
-		expect(after.items.filter(({ waitsFor }) => waitsFor).map(({ taskId }) => taskId)).toEqual([
+		expect(after.items.filter(({ waits }) => waits).map(({ json }) => json.taskId)).toEqual([
 			'task-0',
 		]);
 	});
@@ -145,15 +148,13 @@ describe('a task that says nothing of the others', () => {
 		let state = check(...many(2));
 		for (const missed of [1, 2]) {
 			state = await checkTasks(state, read, NOW);
-			expect(state.items[0]).toMatchObject({ missed, waitsFor: { taskId: 'task-0' } });
+			expect(state.items[0]).toMatchObject({ missed, waits: { until: LATER } });
 		}
 		state = await checkTasks(state, read, NOW);
 		expect(isComplete(state)).toBe(true);
 		expect(state.items[0]).toEqual({
 			item: 0,
-			json: {},
-			taskId: 'task-0',
-			missed: 2,
+			json: { taskId: 'task-0' },
 			failure: { message: 'Task task-0: No such task (HTTP 404)', statusCode: 404 },
 		});
 	});

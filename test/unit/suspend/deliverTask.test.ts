@@ -5,6 +5,7 @@ import { deliverTask } from '../../../nodes/MediaGeneration/suspend/checkDeliver
 import { settled } from '../../../nodes/MediaGeneration/shared/concurrency';
 import { messageOf } from '../../../nodes/MediaGeneration/shared/itemError';
 import { API_KEY, executeContext } from '../../workflow/engine';
+import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
 
 const SERVICE = 'https://api.example.com';
 const PATH = '/webhook/a/callback';
@@ -21,18 +22,28 @@ const task = {
 const own = {
 	taskId: 'task-1',
 	until: 0,
-	address: `https://gone.test${PATH}`,
-	ownPath: '/a/callback',
+	address: '/a/callback',
 };
 const elsewhere = { taskId: 'task-1', until: 0, address: `https://other.test${PATH}` };
 const ofThisWorkflow = { ...own, triggerId: 'trigger' };
 
+const CONNECTION = { baseUrl: SERVICE, apiKey: API_KEY };
+
+let ledger: ProcessedData;
+beforeAll(async () => {
+	ledger = await useProcessedData();
+});
+beforeEach(() => ledger.reset());
+
 const deliver = async (delivery: Parameters<typeof deliverTask>[1]) => {
 	const context = executeContext({
 		node: {},
-		credential: { baseUrl: SERVICE, apiKey: API_KEY },
+		credential: CONNECTION,
 	});
-	const ended = await settled(async () => await deliverTask(context, delivery, task, API_KEY));
+	const ended = await settled(
+		async () =>
+			await deliverTask(context, delivery, CONNECTION, async () => await Promise.resolve(task)),
+	);
 	return 'value' in ended ? ended.value : messageOf(ended.error);
 };
 
