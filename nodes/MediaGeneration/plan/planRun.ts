@@ -7,14 +7,10 @@ import { ItemParameters } from '../shared/parameters';
 import { filesIn } from './itemFile';
 import { triggerOfThisWorkflow } from '../callback/triggerUrl';
 import type { Account } from '../suspend/canSuspend';
-import type { TriggerAddresses } from './callbackTarget';
 import { createsIn, type TaskPlan, type CreatePlan } from './taskPlan';
-import { planItem } from './planItem';
+import { planItem, type TriggerAddresses } from './planItem';
 import { planWait } from './planWait';
 import { roundUsd } from '../service/prices';
-
-/** n8n resumes executions by time once a minute. */
-const MIN_CHECK_MINUTES = 1;
 
 export interface RunPlan {
 	/** Milliseconds between two checks of tasks that no run holds; 0 lets the pause grow with the time waited. */
@@ -74,11 +70,8 @@ export async function planRun(
 	const refusal = budgetRefusal(items, first);
 	if (refusal && !isDry) throw refusal;
 	const wait = planWait(context, items, count, first, service);
-	const maxInFlight = first.number(first.option('maxInFlight'), 'Max Tasks at the Same Time', {
-		fallback: 10,
-		min: 1,
-		whole: true,
-	});
+	// 0 is the one value below the least.
+	const isChosen = Number(first.option('checkInterval') ?? 0) !== 0;
 	return {
 		...wait,
 		warnings: [
@@ -86,8 +79,8 @@ export async function planRun(
 			...sizeWarning(items),
 		],
 		inputOf,
-		maxInFlight,
-		checkIntervalMs: readCheckInterval(first),
+		maxInFlight: first.number('maxInFlight'),
+		checkIntervalMs: isChosen ? 60_000 * first.number('checkInterval') : 0,
 		isDry,
 		ifSomeFail: first.option('ifSomeFail') === 'stop' ? 'stop' : 'keep',
 	};
@@ -114,27 +107,15 @@ function sizeMiB({ input, sendsLinks }: CreatePlan): number {
 	return ((bytes * 4) / 3 + JSON.stringify(input).length) / 2 ** 20;
 }
 
-function readCheckInterval(parameters: ItemParameters): number {
-	const value = parameters.option('checkInterval');
-	// 0 is the one value below the least.
-	if (Number(value ?? 0) === 0) return 0;
-	const bounds = {
-		fallback: 0,
-		min: MIN_CHECK_MINUTES,
-		unit: 'minutes; 0 leaves it to the node',
-	};
-	return 60_000 * parameters.number(value, 'Check Interval', bounds);
-}
-
 /**
  * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
  * @throws ItemError where the budget is no number
  */
-export function budgetRefusal(
+function budgetRefusal(
 	items: Array<TaskPlan | ItemError>,
 	first: ItemParameters,
 ): ItemError | undefined {
-	const budget = first.limit('maxCostUsd', 'Max Cost (USD)');
+	const budget = first.limit('maxCostUsd');
 	if (budget === 0) return undefined;
 	const creates = createsIn(items);
 	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
