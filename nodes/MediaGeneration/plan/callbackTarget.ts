@@ -17,13 +17,13 @@ const MAX_REFERENCE = 500;
 export function readReference(parameters: ItemParameters): string | undefined {
 	const value = parameters.option('reference') ?? '';
 	if (typeof value === 'object') {
-		throw new ItemError("The parameter 'Reference' is not a text", {
+		throw new ItemError("The parameter 'Your Reference' is not a text", {
 			description: 'Enter one value that tells the row or the order, e.g. {{ $json.id }}.',
 		});
 	}
 	const reference = String(value);
 	if (reference.length > MAX_REFERENCE) {
-		throw new ItemError(`The parameter 'Reference' has ${reference.length} characters`, {
+		throw new ItemError(`The parameter 'Your Reference' has ${reference.length} characters`, {
 			description: `It travels in the callback address, so enter at most ${MAX_REFERENCE}, for example the id of a row and not the row itself.`,
 		});
 	}

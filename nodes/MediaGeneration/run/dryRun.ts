@@ -55,7 +55,9 @@ function costHint(creates: readonly CreatePlan[]): NodeExecutionHint {
 			: []),
 		...(unknown > 0 ? [priceNotKnown(unknown)] : []),
 		...(retries > 0
-			? [`A failed task is free, and would be created again up to ${count(retries, 'time')}.`]
+			? [
+					`A failed task would be created again up to ${count(retries, 'time')}. Failed tasks are usually free.`,
+				]
 			: []),
 	];
 	return { message: sentences.join(' '), location: 'outputPane' };
