@@ -69,35 +69,36 @@ function inOneText(error: unknown): unknown {
 
 const NOT_THE_SERVICE =
 	"No media generation service answers at this 'Base URL'. Enter its address up to but not including /api/generate";
-const REDIRECTED =
-	"The 'Base URL' redirects to another address, to which the API key is not sent. Enter that address instead";
-const BUSY = 'The service is reachable but cannot answer at present. Try again in a moment';
 
 /** What the credential's panel says, by the status that the service answered with. */
-const MESSAGES: Record<number, string> = {
-	301: REDIRECTED,
-	302: REDIRECTED,
-	303: REDIRECTED,
-	307: REDIRECTED,
-	308: REDIRECTED,
-	401: "The service does not accept this 'API Key' (401). Copy the key again from your account at this service",
-	403: "The service refuses this 'API Key' (403). Check in your account at this service that the key is active and may use the API",
-	404: NOT_THE_SERVICE,
-	405: NOT_THE_SERVICE,
-	410: NOT_THE_SERVICE,
-	429: BUSY,
-	500: BUSY,
-	502: BUSY,
-	503: BUSY,
-	504: BUSY,
-};
+const MESSAGES: Array<[statuses: number[], message: string]> = [
+	[
+		[301, 302, 303, 307, 308],
+		"The 'Base URL' redirects to another address, to which the API key is not sent. Enter that address instead",
+	],
+	[
+		[401],
+		"The service does not accept this 'API Key' (401). Copy the key again from your account at this service",
+	],
+	[
+		[403],
+		"The service refuses this 'API Key' (403). Check in your account at this service that the key is active and may use the API",
+	],
+	[[404, 405, 410], NOT_THE_SERVICE],
+	[
+		[429, 500, 502, 503, 504],
+		'The service is reachable but cannot answer at present. Try again in a moment',
+	],
+];
 
 /** n8n reads rules of both kinds in one list, which its type does not know. */
 const testRules: Array<IAuthenticateRuleResponseCode | IAuthenticateRuleResponseSuccessBody> = [
-	...Object.entries(MESSAGES).map(([status, message]): IAuthenticateRuleResponseCode => ({
-		type: 'responseCode',
-		properties: { value: Number(status), message },
-	})),
+	...MESSAGES.flatMap(([statuses, message]) =>
+		statuses.map((value): IAuthenticateRuleResponseCode => ({
+			type: 'responseCode',
+			properties: { value, message },
+		})),
+	),
 	// A web page with status 200, which many sites have at every address, would pass for the service.
 	{
 		type: 'responseSuccessBody',

@@ -23,6 +23,9 @@ import { outputOptions } from './fields/output';
 /** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
 const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';
 
+const TO_TRY_IT =
+	"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br />";
+
 /** Starts a workflow once for each task that the media generation service has finished. */
 export class MediaGenerationTrigger implements INodeType {
 	description: INodeTypeDescription = {
@@ -41,15 +44,8 @@ export class MediaGenerationTrigger implements INodeType {
 		triggerPanel: {
 			header: 'Wait for a finished task',
 			executionsHelp: {
-				inactive:
-					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Once you're happy with your workflow</b>, publish it. Then each finished task starts it once. These executions show up in the list of executions, not here.",
-				active:
-					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Your workflow also runs by itself</b>, since it is published: each finished task starts it once. These executions show up in the list of executions, not here.",
-			},
-			activationHint: {
-				inactive:
-					'Once you’ve finished building your workflow, publish it: then each finished task starts it once.',
-				active: 'Each finished task also starts the published workflow (not shown here).',
+				inactive: `${TO_TRY_IT}<b>Once you're happy with your workflow</b>, publish it. Then each finished task starts it once. These executions show up in the list of executions, not here.`,
+				active: `${TO_TRY_IT}<b>Your workflow also runs by itself</b>, since it is published: each finished task starts it once. These executions show up in the list of executions, not here.`,
 			},
 		},
 		defaults: { name: 'Media Generation Trigger' },
@@ -93,22 +89,6 @@ export class MediaGenerationTrigger implements INodeType {
 						description: 'The generation failed; such a task is usually free',
 					},
 				],
-			},
-			{
-				displayName:
-					"Failed tasks do not start this workflow. To include them, add 'Task Failed'; the field 'state' tells which task failed.",
-				name: 'onlySucceededNotice',
-				type: 'notice',
-				default: '',
-				displayOptions: { show: { events: ['SUCCESS'] }, hide: { events: ['FAILURE'] } },
-			},
-			{
-				displayName:
-					"Succeeded tasks do not start this workflow. To include them, add 'Task Succeeded'. Their results stay at the service: get them with Task → Get.",
-				name: 'onlyFailedNotice',
-				type: 'notice',
-				default: '',
-				displayOptions: { show: { events: ['FAILURE'] }, hide: { events: ['SUCCESS'] } },
 			},
 			{
 				displayName: 'Options',

@@ -84,7 +84,9 @@ describeInEditor('in the editor, as a new user', () => {
 			await dialog.save(url, 'sk-live-wrong');
 			await dialog.says("does not accept this 'API Key' (401)");
 			await dialog.save(url.replace('http://', ''), apiKey);
-			await dialog.says(`has no scheme: '${url.replace('http://', '')}'. Start it with https://`);
+			await dialog.says(
+				'is not an address with https:// or http:// before it. Start it with https://',
+			);
 			await dialog.save(`${url}/api/generate`, apiKey);
 			await dialog.says("ends in '/api/generate'. Leave that out");
 			await dialog.save(`${url}/elsewhere`, apiKey);

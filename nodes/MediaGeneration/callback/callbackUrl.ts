@@ -13,18 +13,13 @@ export const REFERENCE_PARAMETER = 'reference';
  * @throws UserError where it is no http or https address
  */
 export function callbackAddress(url: string, apiKey: string, reference?: string): string {
-	if (!URL.canParse(url.trim())) {
+	if (!/^https?:/i.test(url.trim()) || !URL.canParse(url.trim())) {
 		throw new UserError(`The parameter 'Callback URL' is not a valid address: '${url}'`, {
-			description: 'Copy the production URL from the Media Generation Trigger.',
-		});
-	}
-	const address = new URL(url.trim());
-	if (address.protocol !== 'https:' && address.protocol !== 'http:') {
-		throw new UserError(`The parameter 'Callback URL' starts with '${address.protocol}'`, {
 			description:
 				'Copy the production URL from the Media Generation Trigger, which starts with https:// or http://.',
 		});
 	}
+	const address = new URL(url.trim());
 	const { pathname, searchParams } = address;
 	const kept = reference ?? searchParams.get(REFERENCE_PARAMETER);
 	if (kept !== null) searchParams.set(REFERENCE_PARAMETER, kept);

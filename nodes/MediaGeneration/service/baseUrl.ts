@@ -1,6 +1,7 @@
 import { UserError } from 'n8n-workflow';
 
-const FIELD = "The 'Base URL' of the Media Generation credential";
+const refusal = (what: string, description: string) =>
+	new UserError(`The 'Base URL' of the Media Generation credential ${what}`, { description });
 
 /**
  * Reads the base URL that a user typed into the credential.
@@ -13,43 +14,32 @@ const FIELD = "The 'Base URL' of the Media Generation credential";
 export function parseBaseUrl(value: unknown): string {
 	const text = typeof value === 'string' ? value.trim() : '';
 	if (text === '') {
-		throw new UserError(`${FIELD} is empty`, {
-			description: 'Enter the address of the service, e.g. https://api.example.com.',
-		});
+		throw refusal('is empty', 'Enter the address of the service, e.g. https://api.example.com.');
 	}
-	// Without this look `localhost:8080` would pass for a URL whose scheme is `localhost`.
-	if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
-		throw new UserError(`${FIELD} has no scheme: '${text}'`, {
-			description: `Start it with https:// (or http:// inside your own network), e.g. https://${text}.`,
-		});
-	}
-	if (!URL.canParse(text)) {
-		throw new UserError(`${FIELD} is not a valid address: '${text}'`, {
-			description: 'Enter an address such as https://api.example.com.',
-		});
+	// Without the look at its beginning `localhost:8080` would pass for a URL whose scheme is `localhost`.
+	if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
+		throw refusal(
+			'is not an address with https:// or http:// before it',
+			'Start it with https:// (or http:// inside your own network), e.g. https://api.example.com.',
+		);
 	}
 	const url = new URL(text);
-	if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-		throw new UserError(`${FIELD} starts with '${url.protocol}//'`, {
-			description: 'Only https:// and http:// can be used.',
-		});
-	}
 	if (url.username !== '' || url.password !== '') {
-		throw new UserError(`${FIELD} contains a user name or password`, {
-			description: 'Leave them out: the service is called with the API key alone.',
-		});
+		throw refusal(
+			'contains a user name or password',
+			'Leave them out: the service is called with the API key alone.',
+		);
 	}
 	if (url.search !== '' || url.hash !== '') {
-		throw new UserError(`${FIELD} contains '${url.search || url.hash}'`, {
-			description: 'Remove everything from there on.',
-		});
+		throw refusal(`contains '${url.search || url.hash}'`, 'Remove everything from there on.');
 	}
 	const path = url.pathname.replace(/(?<!\/)\/+$/, '');
 	const endpoint = /\/api\/(generate|credits)$/.exec(path);
 	if (endpoint) {
-		throw new UserError(`${FIELD} ends in '${endpoint[0]}'`, {
-			description: 'Leave that out: the node adds the endpoint by itself.',
-		});
+		throw refusal(
+			`ends in '${endpoint[0]}'`,
+			'Leave that out: the node adds the endpoint by itself.',
+		);
 	}
 	return url.origin + path;
 }

@@ -162,7 +162,7 @@ export class ServiceClient {
 
 	private refusal(response: HttpResponse, taskId: string | undefined): ServiceError {
 		const { statusCode } = response;
-		const { kind, what, next } = explainStatus(statusCode, taskId);
+		const [kind, what, next] = explainStatus(statusCode, taskId);
 		const body = this.clean(response.body);
 		const spoken = parsedJson(body);
 		const said = findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body));

@@ -193,22 +193,15 @@ function explainNoResponse(error: unknown, stopped: boolean): ServiceError | Use
 }
 
 /** n8n replaces messages that hold these codes by general ones, so they are put into words here. */
-function explainCode(code: string): string {
-	switch (code) {
-		case 'ECONNREFUSED':
-			return 'that the connection was refused';
-		case 'ENOTFOUND':
-		case 'EAI_AGAIN':
-			return 'that the host name was not found';
-		case 'EHOSTUNREACH':
-		case 'ENETUNREACH':
-			return 'that there is no route to the host';
-		case 'ECONNRESET':
-			return 'connection closed by the other side';
-		case 'ETIMEDOUT':
-		case 'ECONNABORTED':
-			return 'timed out';
-		default:
-			return `code ${code}`;
-	}
-}
+const CODES: Record<string, string> = {
+	ECONNREFUSED: 'that the connection was refused',
+	ENOTFOUND: 'that the host name was not found',
+	EAI_AGAIN: 'that the host name was not found',
+	EHOSTUNREACH: 'that there is no route to the host',
+	ENETUNREACH: 'that there is no route to the host',
+	ECONNRESET: 'connection closed by the other side',
+	ETIMEDOUT: 'timed out',
+	ECONNABORTED: 'timed out',
+};
+
+const explainCode = (code: string) => CODES[code] ?? `code ${code}`;

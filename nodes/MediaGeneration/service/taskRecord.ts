@@ -94,6 +94,21 @@ function readUrls(value: unknown): string[] {
 	return list.filter((url): url is string => typeof url === 'string' && url.trim() !== '');
 }
 
+/** Where a failed record says why. What the user sent may have a `title` or a `description` of its own. */
+const REASON_FIELDS = [
+	'message',
+	'error',
+	'errorMessage',
+	'error_message',
+	'detail',
+	'reason',
+	'failureReason',
+	'failure_reason',
+];
+
+const reasonOf = (record: IDataObject) =>
+	REASON_FIELDS.map((field) => findServiceMessage(record[field])).find(Boolean);
+
 /**
  * Parses a task record.
  *
@@ -122,26 +137,8 @@ export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
 		case 'SUCCESS':
 			return { ...base, state, resultUrls: readUrls(source.resultUrls) };
 		case 'FAILURE':
-			return { ...base, state, reason: findServiceMessage(withoutInput(source)) };
+			return { ...base, state, reason: reasonOf(source) };
 		default:
 			return { ...base, state: 'PENDING' };
 	}
-}
-
-/** A failed record without what the user sent, so that a prompt's own `message` never passes for the reason. */
-function withoutInput(source: IDataObject): IDataObject {
-	return Object.fromEntries(
-		[
-			'error',
-			'message',
-			'errorMessage',
-			'error_message',
-			'reason',
-			'failureReason',
-			'failure_reason',
-			'detail',
-		]
-			.filter((field) => field in source)
-			.map((field) => [field, source[field]]),
-	);
 }

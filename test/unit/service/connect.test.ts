@@ -290,7 +290,7 @@ describe('where no answer comes', () => {
 	});
 
 	it('a base URL that cannot be used is refused before any request', async () => {
-		await expect(clientOf('api.example.com')).rejects.toThrow('has no scheme');
+		await expect(clientOf('api.example.com')).rejects.toThrow('is not an address with https://');
 	});
 });
 

@@ -155,7 +155,7 @@ it.each([
 it('refuses a test whose base URL cannot be used, and says why and what to enter', async () => {
 	const request = { baseURL: 'api.example.com', url: '/api/credits' };
 	await expect(authenticate(request, { baseUrl: 'api.example.com' })).rejects.toThrow(
-		/has no scheme: 'api.example.com'. Start it with https:\/\//,
+		/is not an address with https:\/\/ or http:\/\/ before it. Start it with https:\/\//,
 	);
 });
 
