@@ -1,8 +1,8 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { type CreatePlan, referenceOf } from '../plan/taskPlan';
+import type { CreatePlan } from '../plan/taskPlan';
 import type { CreatedTask } from '../service/client';
-import { digest, isRecord } from '../shared/json';
+import { digest } from '../shared/json';
 import { readStored } from '../shared/storedState';
 import { isTool } from '../shared/n8nInternals';
 
@@ -22,7 +22,8 @@ export type JournalEntry = SentTask | 'sent';
  * may be changed: it stays the same task.
  */
 export class Journal {
-	private readonly runs: StoredCreates;
+	/** The creates by the node's run (there are many in a loop), then by the item, oldest first. */
+	private readonly runs: Record<string, Record<string, StoredCreate[]>>;
 
 	private readonly run: string;
 
@@ -33,7 +34,9 @@ export class Journal {
 
 	/** @throws UserError where another version of this package wrote the journal */
 	constructor(context: IExecuteFunctions) {
-		this.runs = storedCreates(context.getContext('node'));
+		const stored = (context.getContext('node')[KEY] ??= { version: VERSION, runs: {} });
+		// In place: what is changed in it is stored with the execution.
+		this.runs = readStored(stored, VERSION).runs as typeof this.runs;
 		this.run = String(context.getWorkflowDataProxy(0).$runIndex ?? 0);
 		this.execution = String(context.getExecutionId());
 		this.isTool = isTool(context);
@@ -44,35 +47,34 @@ export class Journal {
 		const create = this.createOf(item);
 		if (create === undefined || create.state === 'free') return undefined;
 		create.execution = this.execution;
-		const { taskId, record = {}, sent } = create;
-		if (create.state === 'sent' || taskId === undefined) return 'sent';
-		const { model, input } = item;
-		return { taskId, record, sent: sent ?? { model, input, ...referenceOf(item) } };
+		return taskIn(create) ?? 'sent';
 	}
 
 	/** The task that this execution has created for an item, whatever is planned for it now. */
 	taskOf(itemIndex: number): SentTask | undefined {
-		const create = this.creates(itemIndex).find(({ execution }) => execution === this.execution);
-		if (create?.taskId === undefined || this.isTool) return undefined;
-		return { taskId: create.taskId, record: create.record ?? {}, sent: create.sent ?? {} };
+		if (this.isTool) return undefined;
+		const create = this.items[itemIndex]?.find(({ execution }) => execution === this.execution);
+		return create && taskIn(create);
 	}
 
 	/** The ids of all tasks that this run of the node has created, in this try and in earlier ones. */
 	taskIds(): string[] {
-		return this.all().flatMap(([, { taskId, failed = [] }]) =>
+		return this.all().flatMap(({ taskId, failed = [] }) =>
 			taskId === undefined ? failed : [...failed, taskId],
 		);
 	}
 
 	/** The ids of those that failed at the service and cost nothing. */
 	failedTaskIds(item?: CreatePlan): string[] {
-		if (item) return [...(this.createOf(item)?.failed ?? [])];
-		return this.all().flatMap(([, { failed = [] }]) => failed);
+		const creates = item ? [this.createOf(item)] : this.all();
+		return creates.flatMap((create) => create?.failed ?? []);
 	}
 
 	/** The items of this run that were sent, and whose answer is not known. */
 	unanswered(): number[] {
-		return this.all().flatMap(([item, { state }]) => (state === 'sent' ? [Number(item)] : []));
+		return Object.entries(this.items).flatMap(([item, creates]) =>
+			creates.filter(({ state }) => state === 'sent').map(() => Number(item)),
+		);
 	}
 
 	/** To be written before the request leaves: if nothing more is heard of it, it may have been taken. */
@@ -109,30 +111,30 @@ export class Journal {
 			...(before?.failed && { failed: before.failed }),
 			...known,
 		};
-		const creates = this.creates(item.itemIndex);
+		const creates = ((this.runs[this.run] ??= {})[item.itemIndex] ??= []);
 		if (before) creates[creates.indexOf(before)] = create;
 		else creates.push(create);
 	}
 
 	private createOf(item: CreatePlan): StoredCreate | undefined {
-		const creates = this.creates(item.itemIndex);
+		const creates = this.items[item.itemIndex] ?? [];
 		const isSame = ({ digest }: StoredCreate) => digest === requestDigest(item);
 		const isOwn = (create: StoredCreate) =>
 			create.execution === this.execution && (!this.isTool || isSame(create));
 		return creates.find(isOwn) ?? creates.findLast(isSame);
 	}
 
-	private creates(itemIndex: number): StoredCreate[] {
-		return createsOf(this.runs, this.run, itemIndex);
+	private get items(): Record<string, StoredCreate[]> {
+		return this.runs[this.run] ?? {};
 	}
 
-	private all(): Array<[string, StoredCreate]> {
-		const items = this.runs[this.run];
-		return Object.keys(isRecord(items) ? items : {}).flatMap((item) =>
-			createsOf(this.runs, this.run, item).map((create): [string, StoredCreate] => [item, create]),
-		);
+	private all(): StoredCreate[] {
+		return Object.values(this.items).flat();
 	}
 }
+
+const taskIn = ({ taskId, record = {}, sent = {} }: StoredCreate): SentTask | undefined =>
+	taskId === undefined ? undefined : { taskId, record, sent };
 
 /** Of what is sent. How the task is waited for may be changed for a retry: it stays the same task. */
 const requestDigest = ({ model, input }: CreatePlan) => digest([model, input]);
@@ -172,7 +174,7 @@ const isPause = (stored: unknown): stored is Pause =>
 const VERSION = 1;
 
 /** One create of an item, as n8n stores it. */
-export interface StoredCreate extends IDataObject {
+interface StoredCreate extends IDataObject {
 	/** The execution that sent it or took it up. */
 	execution: string;
 	/** Of the request, to tell creates of other executions apart. */
@@ -185,26 +187,4 @@ export interface StoredCreate extends IDataObject {
 	sent?: IDataObject;
 	/** Tasks of this item that failed before, and cost nothing. */
 	failed?: string[];
-}
-
-/** The creates by the node's run (there are many in a loop), then by the item. */
-export type StoredCreates = IDataObject;
-
-/**
- * The stored creates, in place: what is changed in them is stored with the execution.
- *
- * @param context what n8n stores for the node
- * @throws UserError where another version of this package wrote them
- */
-export function storedCreates(context: IDataObject): StoredCreates {
-	const stored = (context[KEY] ??= { version: VERSION, runs: {} });
-	return readStored(stored, VERSION).runs as StoredCreates;
-}
-
-/** The creates of an item, oldest first, in place. */
-export function createsOf(runs: StoredCreates, run: string, item: string | number): StoredCreate[] {
-	const items = isRecord(runs[run]) ? runs[run] : (runs[run] = {});
-	const creates = items[item];
-	if (Array.isArray(creates)) return creates as StoredCreate[];
-	return (items[item] = [] as StoredCreate[]);
 }

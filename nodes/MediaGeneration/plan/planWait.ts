@@ -43,19 +43,19 @@ export function planWait(
 	first: ItemParameters,
 	account: Account,
 ): WaitPlan {
-	const awaited = items.filter((item): item is TaskPlan => 'kind' in item && isAwaited(item));
-	if (awaited.length === 0)
-		return { items: withTimes(items, DAY_SECONDS), suspendAfterMs: Infinity, warnings: [] };
+	const held = (seconds: number, warnings: string[] = []): WaitPlan => ({
+		items: withTimes(items, seconds),
+		suspendAfterMs: Infinity,
+		warnings,
+	});
+	if (!items.some((item) => 'kind' in item && isAwaited(item))) return held(DAY_SECONDS);
 	const minutes = first.number('suspendAfter');
 	const isChosen = minutes === 0;
 	const obstacle = obstacleOf(context) ?? (isOneToOne(items, inputs) ? undefined : SEVERAL_RESULTS);
 	if (obstacle !== undefined && isChosen && obstacle.ifChosen === 'refuse') throw refused(obstacle);
 	const isHeld = obstacle !== undefined && !(isChosen && obstacle.ifChosen === 'suspend');
 	const told = obstacle && isChosen ? [tellOf(obstacle, isHeld)] : [];
-	if (isHeld) {
-		const seconds = patienceSeconds(context, HELD_SECONDS);
-		return { items: withTimes(items, seconds), suspendAfterMs: Infinity, warnings: told };
-	}
+	if (isHeld) return held(patienceSeconds(context, HELD_SECONDS), told);
 	const address = isChosen ? resumeAddress(context, account) : undefined;
 	const called = items.map((item) =>
 		address !== undefined && 'kind' in item && item.kind === 'create' && isAwaited(item)

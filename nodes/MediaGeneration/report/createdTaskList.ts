@@ -1,35 +1,32 @@
+const FETCH =
+	" Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.";
+
 /** What is said of the tasks of one state: what it means for the money, and the way to the results. */
-const MEANINGS: Array<{ state: string; one: string; many: string; next: string }> = [
-	{
-		state: 'SUCCESS',
-		one: '1 task succeeded and is paid for',
-		many: 'tasks succeeded and are paid for',
-		next: " Get the results without paying again: operation Task → Get, with these ids in 'Task ID'.",
-	},
-	{
-		state: 'PENDING',
-		one: '1 task is not finished, and is billed if it succeeds',
-		many: 'tasks are not finished, and are billed if they succeed',
-		next: " Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.",
-	},
-	{
-		state: 'not read again',
-		one: '1 task was created in an earlier try',
-		many: 'tasks were created in an earlier try',
-		next: " Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.",
-	},
-	{
-		state: 'CHARGED',
-		one: '1 task failed, and the service says that it charged for it',
-		many: 'tasks failed, and the service says that it charged for them',
-		next: '',
-	},
-	{
-		state: 'FAILURE',
-		one: '1 task failed, which is usually free',
-		many: 'tasks failed, which is usually free',
-		next: '',
-	},
+const MEANINGS: Array<[state: string, one: string, many: string, next?: string]> = [
+	[
+		'SUCCESS',
+		'task succeeded and is paid for',
+		'tasks succeeded and are paid for',
+		" Get the results without paying again: operation Task → Get, with these ids in 'Task ID'.",
+	],
+	[
+		'PENDING',
+		'task is not finished, and is billed if it succeeds',
+		'tasks are not finished, and are billed if they succeed',
+		FETCH,
+	],
+	[
+		'not read again',
+		'task was created in an earlier try',
+		'tasks were created in an earlier try',
+		FETCH,
+	],
+	[
+		'CHARGED',
+		'task failed, and the service says that it charged for it',
+		'tasks failed, and the service says that it charged for them',
+	],
+	['FAILURE', 'task failed, which is usually free', 'tasks failed, which is usually free'],
 ];
 
 /** The tasks that one run has created, in the order of creation: whatever ends the run names them. */
@@ -69,17 +66,10 @@ export class CreatedTaskList {
 	 *   paid for; undefined where there is none of either
 	 */
 	describe(unanswered: readonly number[] = []): string | undefined {
-		const byState = new Map<string, string[]>();
-		for (const [taskId, state] of this.states) {
-			const ids = byState.get(state);
-			if (ids) ids.push(taskId);
-			else byState.set(state, [taskId]);
-		}
-		const known = MEANINGS.flatMap(({ state, one, many, next }) => {
-			const ids = byState.get(state);
-			if (ids === undefined) return [];
-			const what = ids.length === 1 ? one : `${ids.length} ${many}`;
-			return [`${what}: ${ids.join(', ')}.${next}`];
+		const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
+			const ids = [...this.states].flatMap(([id, state]) => (state === meant ? [id] : []));
+			if (ids.length === 0) return [];
+			return [`${ids.length} ${ids.length === 1 ? one : many}: ${ids.join(', ')}.${next}`];
 		});
 		const lost = unanswered.length > 0 && [
 			`Sent, but the answer was lost: item ${unanswered.map((item) => item + 1).join(', ')}. Their tasks may exist and may be billed once.`,

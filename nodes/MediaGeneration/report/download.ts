@@ -3,10 +3,9 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 import { retryAfterMs } from '../service/serviceError';
 import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil, Stopped, systemClock } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
+import { ItemError, messageOf } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/requestError';
-import { describeFile } from './fileName';
-import { unlessStalled } from './stalledTransfer';
+import { describeFile, unlessStalled } from './transfer';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
 export const DOWNLOADS_AT_ONCE = 10;
@@ -74,7 +73,7 @@ export class Downloader {
 
 	/**
 	 * @param urls the result URLs
-	 * @param taskId names the files whose URL does not
+	 * @param taskId names the files
 	 * @param deadline from then on nothing is tried again, milliseconds of the clock
 	 * @throws ItemError where a host is down, stands still, answers with something else, or a result is too large
 	 * @throws Stopped where the execution was stopped
@@ -109,7 +108,7 @@ export class Downloader {
 		}
 	}
 
-	private async tryOnce(url: string, fallbackName: string): Promise<Try> {
+	private async tryOnce(url: string, stem: string): Promise<Try> {
 		const opened = await open(this.context, url);
 		if ('trouble' in opened) return opened;
 		const { statusCode, headers, body } = opened;
@@ -140,7 +139,7 @@ export class Downloader {
 			);
 		if (Number(headers['content-length']) > maxBytes) throw tooLarge();
 
-		const { name, mimeType } = describeFile(url, type, fallbackName);
+		const { name, mimeType } = describeFile(url, type, stem);
 		let bytes = 0;
 		const counted = body.map((chunk) => {
 			bytes += chunk.length;
@@ -184,7 +183,7 @@ const isStorageFull = (error: unknown) =>
 
 /** What to do where the file came as a whole and n8n's own storage refused it. */
 function explainStorage(error: unknown): string {
-	const said = error instanceof Error ? error.message : String(error);
+	const said = messageOf(error);
 	const next = said.includes(DATABASE_LIMIT)
 		? `n8n keeps files in its database here, up to a limit. Raise ${DATABASE_LIMIT} (in MiB, at most 1024), or keep files elsewhere: N8N_DEFAULT_BINARY_DATA_MODE is 'filesystem' or 's3'.`
 		: `n8n's storage of files did not take it: ${said.slice(0, 200)}. See N8N_DEFAULT_BINARY_DATA_MODE.`;

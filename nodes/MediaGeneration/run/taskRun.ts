@@ -90,13 +90,15 @@ export class TaskRun {
 		// Nothing is paid for a batch that cannot come out whole.
 		this.failed = !this.continues && results.some((result) => result !== undefined);
 
-		const broken = await this.runItems(results);
-		await this.parts.deliveries.leave();
-		if (broken) throw this.explainEnd(broken.error);
-		if (this.signal?.aborted) throw this.explainEnd(new Stopped());
-		const suspended = await settled(async () => await this.suspend(results));
-		if ('error' in suspended) throw this.explainEnd(suspended.error);
-		const isSuspended = suspended.value;
+		const ended = await settled(async () => {
+			const broken = await this.runItems(results);
+			await this.parts.deliveries.leave();
+			if (broken) throw broken.error;
+			if (this.signal?.aborted) throw new Stopped();
+			return await this.suspend(results);
+		});
+		if ('error' in ended) throw this.explainEnd(ended.error);
+		const isSuspended = ended.value;
 		const node = this.context.getNode();
 
 		// Of a suspended run it is decided when all is known.
