@@ -1,3 +1,5 @@
+const { availableParallelism } = require('node:os');
+
 /** The packed tarball in a real n8n, which is lent to one file after the other unless it needs another environment. */
 module.exports = {
 	rootDir: '../..',
@@ -10,6 +12,7 @@ module.exports = {
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
-	maxWorkers: 2,
+	// Most of the time these tests wait.
+	maxWorkers: Math.min(4, Math.max(3, availableParallelism())),
 	testTimeout: 120_000,
 };

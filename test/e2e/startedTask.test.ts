@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { IDataObject, INode } from 'n8n-workflow';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
@@ -210,9 +212,10 @@ test('a trigger whose Events cannot be read answers 503, and starts for the task
 	const trigger = { ...there.trigger, parameters: { events: ['SUCCESS'] } };
 	await client.updateWorkflow(there.id, inARow(trigger, collector.node()));
 	await client.publish(there.id, [there.path]);
-	const giveUp = Date.now() + 20_000;
+	const giveUp = Date.now() + 60_000;
 	while ((await deliver(there.address, { taskId })).status !== 200) {
 		if (Date.now() > giveUp) throw new Error('The callback is still not taken');
+		await sleep(250);
 	}
 	await collector.settle(1);
 	expect(collector.seen).toEqual([taskId]);

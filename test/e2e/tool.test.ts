@@ -1,9 +1,12 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
 import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../demo/languageModel';
 import { until } from '../n8n/client';
 import { AT_ONCE } from './atOnce';
-import { McpClient } from './mcpClient';
 import { needing } from './needs';
 import { node, Stage } from './stage';
 
@@ -124,7 +127,14 @@ needing('agents', 'An agent with the node as its tool').describe.each([2, 2.2, 3
 );
 
 describe('an MCP server', () => {
-	async function connect(tool: INode): Promise<McpClient> {
+	let client: Client;
+	beforeEach(() => {
+		client = new Client({ name: 'test', version: '1.0.0' });
+	});
+	afterEach(async () => await client.close());
+
+	/** Publishes a server that offers one tool, and connects to it. */
+	async function connect(tool: INode): Promise<void> {
 		const path = crypto.randomUUID();
 		const type = '@n8n/n8n-nodes-langchain.mcpTrigger';
 		const trigger = { ...node(type, 'Server', { path }, 2), webhookId: path };
@@ -134,21 +144,32 @@ describe('an MCP server', () => {
 		const nodes = [trigger, tool];
 		const { id } = await stage.client.createWorkflow({ name: 'MCP', nodes, connections });
 		await stage.client.publish(id);
-		let client: McpClient | undefined;
+		const url = new URL(`${stage.webhookUrl}/mcp/${path}`);
 		await until('the MCP server to answer', 30_000, async () => {
-			client = await McpClient.connect(`${stage.webhookUrl}/mcp/${path}`).catch(() => undefined);
-			return client !== undefined;
+			// A transport connects once. Its type allows a session that is undefined, which the client's type does not.
+			const transport = new StreamableHTTPClientTransport(url) as Transport;
+			return await client.connect(transport).then(
+				() => true,
+				() => false,
+			);
 		});
-		if (!client) throw new Error('No MCP server');
-		return client;
+	}
+
+	/** Calls the tool as any client does, which waits for a minute. */
+	async function call(): Promise<{ text: string; isError: boolean }> {
+		const result = await client.callTool({ name: 'Picture', arguments: { prompt: PROMPT } });
+		const { content, isError = false } = CallToolResultSchema.parse(result);
+		const texts = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+		return { text: texts.join('\n'), isError };
 	}
 
 	it('offers the tool with its description and answers with what the client can use', async () => {
-		const client = await connect(pictureTool());
-		const [tool] = await client.tools();
+		await connect(pictureTool());
+		const { tools } = await client.listTools();
+		const [tool] = tools;
 		expect(tool?.description).toContain('Generates one image from a text prompt');
 		expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual(['prompt']);
-		const { text, isError } = await client.call('Picture', { prompt: PROMPT });
+		const { text, isError } = await call();
 		expect(isError).toBe(false);
 		expect(fieldsOf(text)).toEqual([
 			'taskId',
@@ -161,10 +182,8 @@ describe('an MCP server', () => {
 	}, 120_000);
 
 	it('answers within the minute that clients wait, with the task that goes on', async () => {
-		const client = await connect(pictureTool({}, { latencyMs: 3_600_000 }));
-		const startedAt = Date.now();
-		const { text } = await client.call('Picture', { prompt: PROMPT });
-		expect(Date.now() - startedAt).toBeLessThan(60_000);
+		await connect(pictureTool({}, { latencyMs: 3_600_000 }));
+		const { text } = await call();
 		const [taskId] = stage.service.tasks.keys();
 		expect(JSON.parse(text)).toMatchObject([
 			{
@@ -177,8 +196,8 @@ describe('an MCP server', () => {
 
 	it('refuses a tool that notifies a trigger, before a task is created', async () => {
 		const callbackUrl = 'https://n8n.test/webhook/x/callback';
-		const client = await connect(pictureTool({ completion: 'trigger', callbackUrl }));
-		const { text, isError } = await client.call('Picture', { prompt: PROMPT });
+		await connect(pictureTool({ completion: 'trigger', callbackUrl }));
+		const { text, isError } = await call();
 		expect([isError, text]).toEqual([true, expect.stringContaining('cannot notify a trigger')]);
 		expect(stage.service.tasks.size).toBe(0);
 	}, 120_000);

@@ -62,15 +62,15 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'the budget is read and not kept',
-		file: `${N}plan/budget.ts`,
+		file: `${N}plan/planRun.ts`,
 		search: 'if (total > budget) {',
 		replacement: 'if (total > budget * 1000) {',
 	},
 	{
 		name: 'more tasks are in flight than the user allows',
-		file: `${N}run/taskRun.ts`,
-		search: 'isBounded ? this.plan.maxInFlight : items.length',
-		replacement: 'items.length',
+		file: `${N}run/runParts.ts`,
+		search: 'isBounded ? maxInFlight : Infinity',
+		replacement: 'isBounded ? Infinity : Infinity',
 	},
 	{
 		name: 'media hosts get the key',
@@ -117,8 +117,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a run that n8n does not suspend waits for its tasks no more',
 		file: `${N}run/taskRun.ts`,
-		search: 'if (await handedOver.suspend(results, plan)) return true;',
-		replacement: 'if (await handedOver.suspend(results, plan)) return true;\n\t\treturn false;',
+		search: '\t\thold.forever();\n',
+		replacement: '\t\treturn false;\n',
 	},
 	{
 		name: 'a suspended run is never given up',
@@ -153,7 +153,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'the beginning of a token is enough',
-		file: `${N}callback/callbackToken.ts`,
+		file: `${N}callback/callbackUrl.ts`,
 		search: 'return given.length === right.length && timingSafeEqual(given, right);',
 		replacement:
 			'return given.length <= right.length && timingSafeEqual(given, right.subarray(0, given.length));',
@@ -214,13 +214,13 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a failed task is created anew at once',
-		file: `${N}run/retryFailed.ts`,
+		file: `${N}run/retries.ts`,
 		search: 'const FIRST_PAUSE_MS = 5_000;',
 		replacement: 'const FIRST_PAUSE_MS = 0;',
 	},
 	{
 		name: 'a failed task is created anew without end',
-		file: `${N}run/retryFailed.ts`,
+		file: `${N}run/retries.ts`,
 		search: 'if (count > retryFailed) throw',
 		replacement: 'if (retryFailed === 0) throw',
 	},

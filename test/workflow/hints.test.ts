@@ -101,28 +101,6 @@ describe('where the service cannot call back', () => {
 	});
 });
 
-describe('the next time', () => {
-	const slow = (prompt: string) => ({ prompt, simulate: { latencyMs: 20_000 } });
-	const batch = () => prompts(...Array.from({ length: 12 }, (_, index) => slow(`Prompt ${index}`)));
-
-	it('is faster with more in flight, where nothing else held the batch back', async () => {
-		const ran = await on.run(imageNode({ maxInFlight: 3 }), batch());
-		expect(hints(ran)).toContainEqual(
-			expect.stringMatching(
-				/^12 tasks took 8\d s, 3 at a time, .*'Max Tasks at the Same Time' at 12 .* about 2\d s\.$/,
-			),
-		);
-		const next = await on.run(imageNode({ maxInFlight: 12 }), batch());
-		expect(hints(next).filter((text) => text.includes('Same Time'))).toEqual([]);
-	});
-
-	it('is not promised where the service refused a create', async () => {
-		on.service.configure({ concurrencyLimit: 3 });
-		const ran = await on.run(imageNode({ maxInFlight: 6 }), batch());
-		expect(hints(ran).filter((text) => text.includes('Same Time'))).toEqual([]);
-	});
-});
-
 describe('how to see results that were not downloaded', () => {
 	const told = async (options: IDataObject, parameters: IDataObject = {}) => {
 		const ran = await on.run(imageNode(options, { parameters }), prompts('a'));

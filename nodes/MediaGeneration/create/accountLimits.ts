@@ -51,7 +51,8 @@ export class AccountLimits {
 	/** Creates that are not answered yet. */
 	underWay = 0;
 
-	private unfinished = 0;
+	/** Tasks of this run that have not ended, as far as it is known. */
+	unfinished = 0;
 
 	private refusals = 0;
 
@@ -68,10 +69,6 @@ export class AccountLimits {
 	/** @param random for the jitter, from 0 to 1 */
 	constructor(random: () => number = Math.random) {
 		this.places = new Places(random);
-	}
-
-	get hasUnfinished(): boolean {
-		return this.unfinished > 0;
 	}
 
 	/** Sends nothing before a moment. */

@@ -1,37 +1,45 @@
 import type { RequestGap } from '../service/requestPace';
 import { ServiceError } from '../service/serviceError';
+import { Semaphore } from '../shared/concurrency';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
 import type { AccountLimits, Ticket } from './accountLimits';
-import { doubtsInARow, type FailuresInARow, unreachableInARow } from './failuresInARow';
+
+/** So often in a row a create may be in vain, where nothing was created yet and no such service has answered. */
+const MAX_IN_VAIN = 4;
+
+const LONGEST_PAUSE_MS = 30_000;
 
 /** The creates of one run wait here for their turn, in the order of the items, until the account's limits let one go. */
 export class CreateQueue {
-	private lastRefusal: ServiceError | undefined;
+	/** How the service has refused a create of this run, if it did. */
+	refusal: ServiceError | undefined;
 
 	/** Until when the service asked to wait. */
 	private askedUntil = -Infinity;
 
-	/** The creates whose outcome nobody knows. */
-	readonly doubts = doubtsInARow();
+	/** Creates in a row without a connection, or whose outcome nobody knows. Those that were under way together count once. */
+	private inVain = 0;
 
-	/** The creates for which no connection came about. */
-	readonly unreachable: FailuresInARow;
+	/** When the last of these ended, milliseconds of the clock. */
+	private inVainAt = -Infinity;
+
+	/** Whether the service has taken a task of this run: what fails then is passing trouble, or the item's own. */
+	hasCreated = false;
 
 	/** Since when nobody is let in and nothing finishes, milliseconds of the clock. */
 	private quietSince: number | undefined;
 
-	/** Ends when the one who came last has got a place. */
-	private lastTurn = Promise.resolve();
+	/** One after the other, so that the tasks are created in the order of the items. */
+	private readonly turns = new Semaphore(1);
 
 	/** Has the one whose turn it is look again. */
 	private wake: () => void = () => undefined;
 
 	private alarmAt = Infinity;
 
-	private closed = false;
-
-	/** Why nothing more is sent for whoever has no more patience than that. */
-	private hopeless: { reason: () => Error; patienceMs: number } | undefined;
+	/** Why nothing more is sent for whoever has no more patience than that; with Infinity for good. */
+	private end: { reason: (() => Error) | undefined; patienceMs: number } | undefined;
 
 	/** How many wait for a place. */
 	private waiting = 0;
@@ -51,12 +59,11 @@ export class CreateQueue {
 	 */
 	constructor(
 		private readonly clock: Clock,
-		private readonly limits: AccountLimits,
+		readonly limits: AccountLimits,
 		private readonly gap: RequestGap,
 		private readonly signal: AbortSignal | undefined,
-		random: () => number = Math.random,
+		private readonly random: () => number = Math.random,
 	) {
-		this.unreachable = unreachableInARow(random);
 		signal?.addEventListener('abort', () => this.wake(), { once: true });
 	}
 
@@ -65,38 +72,37 @@ export class CreateQueue {
 	 *
 	 * @param patienceMs the longest pause to put up with, milliseconds
 	 * @param until when it is too late, milliseconds of the clock
-	 * @returns a ticket for exactly one create, to be handed to `accepted` or `refused`, or else `ended` called;
-	 *   undefined where the run creates nothing more, or where it is too late
-	 * @throws ServiceError where the service asks for a longer pause
+	 * @returns a ticket for exactly one create, to be handed to `accepted`, `refused` or `doubtful`, or else `ended`
+	 *   called; undefined where the run creates nothing more, or where it is too late
+	 * @throws Error where the service asks for a longer pause, or to send on is no use
 	 * @throws Stopped where the execution was stopped
 	 */
 	async enter(patienceMs: number, until = Infinity): Promise<Ticket | undefined> {
-		// One after the other, so that the tasks are created in the order of the items.
 		this.waiting++;
-		const turn = this.lastTurn;
-		let leave: () => void = () => undefined;
-		this.lastTurn = new Promise((resolve) => {
-			leave = resolve;
-		});
-		await turn;
 		try {
-			return await this.place(patienceMs, until);
+			return await this.turns.run(async () => await this.place(patienceMs, until));
 		} finally {
 			this.waiting--;
-			leave();
 		}
 	}
 
 	private async place(patienceMs: number, until: number): Promise<Ticket | undefined> {
 		for (;;) {
 			if (this.signal?.aborted) throw new Stopped();
-			if (this.closed) return undefined;
-			if (this.hopeless && patienceMs <= this.hopeless.patienceMs) throw this.hopeless.reason();
-			const now = this.clock.now();
-			if (this.lastRefusal && this.askedUntil - now > patienceMs) {
-				throw tooLong(this.lastRefusal, this.askedUntil - now);
+			if (this.end && patienceMs <= this.end.patienceMs) {
+				if (this.end.reason === undefined) return undefined;
+				throw this.end.reason();
 			}
-			const isOneAtATime = this.doubts.count > 0 && this.limits.underWay > 0;
+			const now = this.clock.now();
+			if (now > until) return undefined;
+			if (this.refusal && this.askedUntil - now > patienceMs) {
+				const seconds = Math.ceil((this.askedUntil - now) / 1000);
+				throw ItemError.because(
+					this.refusal,
+					`The service asks to wait for ${seconds} s more, which is longer than 'Timeout' in the options.`,
+				);
+			}
+			const isOneAtATime = this.inVain > 0 && this.limits.underWay > 0;
 			const at = isOneAtATime ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
 			if (at <= now) {
 				this.gap.take();
@@ -125,40 +131,32 @@ export class CreateQueue {
 	/** The service took the task, which is unfinished from now on, until `finished` is called. */
 	accepted(ticket: Ticket): void {
 		this.limits.accepted(ticket, this.clock.now());
-		this.doubts.count = 0;
-		this.unreachable.count = 0;
-		this.quietSince = undefined;
-		this.hopeless = undefined;
-		this.wake();
+		this.hasCreated = true;
+		this.inVain = 0;
+		this.goOn();
 	}
 
-	/** Takes on a task of an earlier try, which may be unfinished still. */
-	adopt(): void {
-		this.limits.adopt();
-	}
-
-	/** The service certainly did not take the task. */
-	refused(ticket: Ticket, error: ServiceError): void {
+	/**
+	 * The service certainly did not take the task.
+	 *
+	 * @param patienceMs of the item, as in `enter`
+	 * @returns whether to send on is no use
+	 */
+	refused(ticket: Ticket, error: ServiceError, patienceMs: number): boolean {
+		if (error.kind === 'unreachable') return this.doubtful(ticket, error, patienceMs);
 		const now = this.clock.now();
-		if (error.kind === 'unreachable') {
-			this.limits.ended();
-			this.limits.pause(this.unreachable.add(ticket, now));
-		} else {
-			const { retryAfterMs = 0 } = error;
-			this.unreachable.count = 0;
-			this.limits.refused(ticket, now, retryAfterMs);
-			this.lastRefusal = error;
-			this.reachLimit();
-			this.askedUntil = Math.max(this.askedUntil, now + retryAfterMs);
-		}
-		this.quietSince ??= now;
-		this.wake();
+		const { retryAfterMs = 0 } = error;
+		this.limits.refused(ticket, now, retryAfterMs);
+		this.refusal = error;
+		this.reachLimit();
+		this.askedUntil = Math.max(this.askedUntil, now + retryAfterMs);
+		return this.giveUpWhereHopeless(error, patienceMs);
 	}
 
 	/** Goes on with a pause that the service asked for in an earlier try. */
 	pause(ms: number): void {
 		if (ms === 0) return;
-		this.lastRefusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
+		this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
 		this.askedUntil = this.clock.now() + ms;
 		this.limits.pause(this.askedUntil);
 	}
@@ -170,65 +168,80 @@ export class CreateQueue {
 	}
 
 	/**
-	 * Nobody knows whether the service took the task. Of one that is down there would be such doubts about a whole batch,
-	 * so until it accepts one, creates go one at a time, and after the second doubt in a row after ever longer pauses.
+	 * Nobody knows whether the service took the task, or no connection came about. Of a service that is down there would be
+	 * such doubts about a whole batch, so until it accepts a task, creates go one at a time, after ever longer pauses.
+	 *
+	 * @param patienceMs of the item, as in `enter`
+	 * @returns whether to send on is no use
 	 */
-	doubtful(ticket: Ticket): void {
+	doubtful({ sentAt }: Ticket, error: ServiceError, patienceMs: number): boolean {
 		const now = this.clock.now();
-		this.ended();
-		this.quietSince ??= now;
-		this.limits.pause(this.doubts.add(ticket, now));
+		this.limits.ended();
+		if (sentAt >= this.inVainAt) {
+			this.inVainAt = now;
+			const pauseMs = 1000 * 2 ** this.inVain++ * (0.5 + this.random() / 2);
+			this.limits.pause(now + Math.min(pauseMs, LONGEST_PAUSE_MS));
+		}
+		return this.giveUpWhereHopeless(error, patienceMs);
 	}
 
 	/** An accepted task has ended at the service, or is not followed any more. */
 	finished(): void {
 		this.limits.finished();
+		this.goOn();
+	}
+
+	/** Somebody was let in, or something has finished. */
+	private goOn(): void {
 		this.quietSince = undefined;
-		this.hopeless = undefined;
+		if (!this.isOver) this.end = undefined;
 		this.wake();
 	}
 
 	/** Whether something is left to create, as far as it is known. */
 	get isCreating(): boolean {
-		return !this.closed && (this.waiting > 0 || this.limits.underWay > 0);
+		return !this.isOver && (this.waiting > 0 || this.limits.underWay > 0);
 	}
 
-	/** Whether a task of this run is unfinished: its end may let in again. */
-	get hasUnfinished(): boolean {
-		return this.limits.hasUnfinished;
-	}
-
-	/** How long nobody has been let in while nothing finished either, milliseconds. */
-	get quietMs(): number {
-		return this.quietSince === undefined ? 0 : this.clock.now() - this.quietSince;
+	private get isOver(): boolean {
+		return this.end?.patienceMs === Infinity;
 	}
 
 	/**
-	 * Sends nothing more for whoever has no more patience, until a task is let in or finishes after all.
+	 * Where to send on is no use, that is so for all who have no more patience: nobody waits for the same answer again.
 	 *
-	 * @param reason makes the error for each who waits
+	 * @returns whether it is: for the whole patience nobody was let in and nothing finished; or nothing was created yet,
+	 *   and what answers is no such service, or cannot be reached
 	 */
-	giveUp(reason: () => Error, patienceMs: number): void {
-		this.hopeless = { reason, patienceMs };
-		this.wake();
+	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
+		const now = this.clock.now();
+		this.quietSince ??= now;
+		const isNoService = error.kind === 'unreachable' || error.kind === 'unexpectedAnswer';
+		const isHopeless =
+			isNoService && !this.hasCreated
+				? this.inVain >= MAX_IN_VAIN
+				: now - this.quietSince > patienceMs;
+		if (isHopeless) this.giveUp(error, patienceMs);
+		else this.wake();
+		return isHopeless;
 	}
 
-	/** How the service has refused a create of this run, if it did. */
-	get refusal(): ServiceError | undefined {
-		return this.lastRefusal;
+	/**
+	 * Sends nothing more, until a task is let in or finishes after all.
+	 *
+	 * @param patienceMs for whoever has no more patience than that; without it nothing is sent any more at all
+	 */
+	giveUp(error: ServiceError, patienceMs = Infinity): void {
+		if (!this.isOver) {
+			const reason = () => ItemError.because(error, 'This item was not sent any more.');
+			this.end = { reason, patienceMs };
+		}
+		this.wake();
 	}
 
 	/** Lets nobody in any more. */
 	close(): void {
-		this.closed = true;
+		this.end = { reason: undefined, patienceMs: Infinity };
 		this.wake();
 	}
-}
-
-function tooLong({ kind, message, description = '', statusCode }: ServiceError, pauseMs: number) {
-	return new ServiceError(kind, message, {
-		description:
-			`The service asks to wait for ${Math.ceil(pauseMs / 1000)} s more, which is longer than 'Timeout' in the options. ${description}`.trim(),
-		...(statusCode !== undefined && { statusCode }),
-	});
 }

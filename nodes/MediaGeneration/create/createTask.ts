@@ -8,12 +8,8 @@ import { ItemError } from '../shared/itemError';
 import type { CreateQueue } from './createQueue';
 import { type Journal, type SentTask, notePause, pauseLeft } from './journal';
 import { echo, sentInput } from './requestInput';
-import { isDoubtful, mayHaveBeenTaken, maySendAgain } from './sendAgain';
 import { type CreatePlan, referenceOf } from '../plan/taskPlan';
 import { NOT_KNOWN } from '../report/outcome';
-
-/** So often in a row there may be no connection, or no answer as of this service, where nothing was created yet. */
-const MAX_IN_VAIN = 4;
 
 /** So many items may be answered 403 before any is taken: it may be the prompt or the model that is not allowed. */
 const MAX_FORBIDDEN = 3;
@@ -22,12 +18,6 @@ const MAX_FORBIDDEN = 3;
  * Creates the tasks of one run: each at most once, unless the service certainly did not take it.
  */
 export class TaskCreator {
-	/** Set when the service refused the key, or lets nobody in: no further request can succeed. */
-	private refusal: ServiceError | undefined;
-
-	/** Whether the service has taken a task of this run: what fails then is passing trouble, or the item's own. */
-	private hasCreated = false;
-
 	/** How many items were answered 403. */
 	private forbidden = 0;
 
@@ -64,36 +54,24 @@ export class TaskCreator {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		for (;;) {
 			// While a task of this run is unfinished, its end is waited for.
-			const longestMs = this.account.hasUnfinished ? item.timeoutMs : 0;
+			const longestMs = this.account.limits.unfinished > 0 ? item.timeoutMs : 0;
 			const patienceMs = Math.min(Math.max(item.patienceMs, longestMs), until - this.clock.now());
 			const ticket = await this.account.enter(patienceMs, until);
 			if (ticket === undefined) return undefined;
-			if (this.clock.now() > until) {
-				this.account.ended();
-				return undefined;
-			}
-			if (this.refusal) {
-				this.account.ended();
-				throw notSent(this.refusal);
-			}
 			const sent = await settled(async () => await this.send(item));
 			if ('value' in sent) {
-				this.hasCreated = true;
 				this.account.accepted(ticket);
 				return sent.value;
 			}
 			const { error } = sent;
 			if (!maySendAgain(error)) {
 				this.onFailure();
-				if (isDoubtful(error)) {
-					this.account.doubtful(ticket);
-					this.giveUpWhereHopeless(error, patienceMs);
-				} else this.account.ended();
+				if (isDoubtful(error)) this.account.doubtful(ticket, error, patienceMs);
+				else this.account.ended();
 				throw this.explain(item, error);
 			}
-			this.account.refused(ticket, error);
 			notePause(this.context, error.retryAfterMs);
-			if (this.giveUpWhereHopeless(error, patienceMs)) throw error;
+			if (this.account.refused(ticket, error, patienceMs)) throw error;
 		}
 	}
 
@@ -148,57 +126,48 @@ export class TaskCreator {
 
 	private explain(item: CreatePlan, error: unknown): unknown {
 		if (!(error instanceof ServiceError)) return error;
-		if (this.isKeyRefused(error)) this.refusal = error;
-		else if (error.statusCode === 403 && this.hasCreated) return notAllowed(error);
+		if (this.isKeyRefused(error)) this.account.giveUp(error);
+		else if (error.statusCode === 403 && this.account.hasCreated) {
+			// The key is right, whatever 403 says as a rule.
+			const why =
+				'The service has taken other items with this key, so it may be the model or the prompt of this one that is not allowed.';
+			return ItemError.because(error, why);
+		}
 		return mayHaveBeenTaken(error) ? this.unknown(item, error) : error;
 	}
 
 	/** Whether no item will be taken: 401 means the key, and 403 this one request as well, such as a prompt that is not allowed. */
 	private isKeyRefused({ kind, isForeign, statusCode }: ServiceError): boolean {
 		if (kind !== 'unauthorized' || isForeign) return false;
-		return statusCode === 401 || (!this.hasCreated && ++this.forbidden >= MAX_FORBIDDEN);
+		return statusCode === 401 || (!this.account.hasCreated && ++this.forbidden >= MAX_FORBIDDEN);
 	}
 
 	/** Never sent a second time: the first may have been taken, and would be paid for twice. */
 	private unknown(item: CreatePlan, error: ServiceError | undefined): ItemError {
-		const message = error?.message ?? 'Its answer was lost in an earlier try';
-		return new ItemError(`${NOT_KNOWN}. ${message}`, {
-			description:
-				`The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again. ${error?.description ?? ''}`.trim(),
-			statusCode: error?.statusCode,
-			task: echo(item),
-		});
-	}
-
-	/**
-	 * Where to send on is no use, that is so for the whole run: nobody waits for the same answer again.
-	 *
-	 * @returns whether it is: for the whole patience nobody was let in; or nothing was created yet, and what answers is
-	 *   no such service, or cannot be reached
-	 */
-	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
-		const { unreachable, doubts, quietMs } = this.account;
-		const isNoService = error.kind === 'unreachable' || error.kind === 'unexpectedAnswer';
-		const isHopeless =
-			isNoService && !this.hasCreated
-				? Math.max(unreachable.count, doubts.count) >= MAX_IN_VAIN
-				: quietMs > patienceMs;
-		if (isHopeless) this.account.giveUp(() => notSent(error), patienceMs);
-		return isHopeless;
+		const cause = error ?? new Error('Its answer was lost in an earlier try');
+		const why =
+			'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.';
+		const { description, statusCode } = ItemError.because(cause, why);
+		const message = `${NOT_KNOWN}. ${cause.message}`;
+		return new ItemError(message, { description, statusCode, task: echo(item) });
 	}
 }
 
-/** The key is right, whatever 403 says as a rule. */
-function notAllowed({ message, description = '', statusCode }: ServiceError): ItemError {
-	return new ItemError(message, {
-		description: `The service has taken other items with this key, so it may be the model or the prompt of this one that is not allowed. ${description}`,
-		statusCode,
-	});
+/**
+ * Whether a create that failed may be sent again: where the first certainly did not make a task. Everything else would
+ * be paid for twice if it did.
+ *
+ * @see specification, section 7
+ */
+const maySendAgain = (error: unknown): error is ServiceError =>
+	error instanceof ServiceError && error.certainlyNotTaken;
+
+/** Whether a create without a good answer may have made a task all the same. */
+function mayHaveBeenTaken({ kind, isSeeOther, certainlyNotTaken }: ServiceError): boolean {
+	const isUnclear = ['noAnswer', 'serviceDown', 'unexpectedAnswer', 'cancelled'].includes(kind);
+	return (isUnclear || isSeeOther) && !certainlyNotTaken;
 }
 
-function notSent({ message, description = '', statusCode }: ServiceError): ItemError {
-	return new ItemError(message, {
-		description: `This item was not sent any more. ${description}`.trim(),
-		statusCode,
-	});
-}
+/** Whether the service may be in trouble that other creates would run into as well. */
+const isDoubtful = (error: unknown): error is ServiceError =>
+	error instanceof ServiceError && error.kind !== 'cancelled' && mayHaveBeenTaken(error);

@@ -29,13 +29,6 @@ export function echo({ model, input }: Pick<CreatePlan, 'model' | 'input'>): IDa
 	return { model, input: cutDataUris(replaceIn(input, ({ shown }) => shown)) as IDataObject };
 }
 
-/** @returns the characters of the body that the input comes to, without reading its files */
-export function sentLength({ input, sendsLinks }: CreatePlan): number {
-	const files = sendsLinks ? [] : filesIn(input);
-	const uris = files.reduce((sum, file) => sum + file.uriLength, 0);
-	return uris + JSON.stringify(input).length;
-}
-
 /** A copy of the input with its files replaced. */
 function replaceIn(input: IDataObject, replace: (file: ItemFile) => unknown): IDataObject {
 	const visit = (value: unknown): unknown =>

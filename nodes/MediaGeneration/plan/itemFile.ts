@@ -2,7 +2,7 @@ import type { IBinaryData, IExecuteFunctions, IDataObject } from 'n8n-workflow';
 
 import { ItemError, messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { type ItemParameters, describe } from '../shared/parameters';
+import { type ItemParameters, describe, refused } from '../shared/parameters';
 import { isOutOfReach } from '../callback/callbackUrl';
 
 /** How n8n writes sizes where it does not say the bytes. */
@@ -43,11 +43,6 @@ export class ItemFile {
 	/** The data URI up to its content. */
 	get uriStart(): string {
 		return `data:${this.mimeType};base64,`;
-	}
-
-	/** The length of the data URI, as far as the size is known: base64 makes four characters of three bytes. */
-	get uriLength(): number {
-		return this.uriStart.length + 4 * Math.ceil((this.bytes ?? 0) / 3);
 	}
 
 	/** Whether n8n keeps the file outside of memory, where a link can lead to it. */
@@ -153,17 +148,14 @@ export function readSendsLinks(
 	const value = parameters.option('sendFilesAs') ?? 'data';
 	if (value === 'data') return false;
 	if (value !== 'link') {
-		throw new ItemError(`The parameter 'Send Files As' is ${describe(value)}`, {
-			description: "Choose 'Data' or 'Links'.",
-		});
+		throw refused('Send Files As', describe(value), "Choose 'Data' or 'Links'.");
 	}
 	for (const file of filesIn(input)) {
 		const obstacle = obstacleOf(helpers, file, baseUrl);
 		if (obstacle === undefined) continue;
 		const [why, wayOut] = obstacle;
-		throw new ItemError(`The parameter 'Send Files As' is 'Links', but ${why}`, {
-			description: `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`,
-		});
+		const way = `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`;
+		throw refused('Send Files As', `'Links', but ${why}`, way);
 	}
 	return true;
 }

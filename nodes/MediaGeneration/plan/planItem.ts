@@ -3,9 +3,10 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { readOutputOptions } from '../report/items';
 import { estimateCostUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
-import { ItemParameters, describe } from '../shared/parameters';
+import { ItemParameters, describe, refused } from '../shared/parameters';
 import { hangsUp, patienceSeconds, isTool } from '../shared/n8nInternals';
-import { readCallbackAddress, readReference, type TriggerAddresses } from './callbackTarget';
+import { callbackAddress } from '../callback/callbackUrl';
+import { refuseEngineV2 } from '../callback/triggerUrl';
 import { readSendsLinks } from './itemFile';
 import { withFurtherInput } from './furtherInput';
 import type { Completion, CreatePlan, TaskPlan, PlanBase } from './taskPlan';
@@ -13,9 +14,15 @@ import { checkInput, durationField, readMediaInput, readRawInput } from './taskI
 import { DAY_SECONDS, HELD_SECONDS } from './planWait';
 import { asTaskId } from '../service/taskRecord';
 
-/** The specification's bounds for the time between two reads of one task (section 4.2). */
-const MIN_POLL_INTERVAL_SECONDS = 2;
-const MAX_POLL_INTERVAL_SECONDS = 5;
+/** What the address of a trigger is made of, and who calls it. */
+export interface TriggerAddresses {
+	/** Signs it. */
+	apiKey: string;
+	/** The address of the service. */
+	baseUrl: string;
+	/** The URL of the one trigger of this workflow; rejects with a UserError where there is none. */
+	ownTrigger: () => Promise<string>;
+}
 
 /** The operations on a task that exists already. */
 const READS = ['get', 'wait', 'redeliver'];
@@ -48,21 +55,8 @@ function readBase(context: IExecuteFunctions, parameters: ItemParameters): PlanB
 	const reference = readReference(parameters);
 	return {
 		itemIndex: parameters.itemIndex,
-		pollIntervalMs:
-			1000 *
-			parameters.number(parameters.option('pollInterval'), 'Poll Interval', {
-				fallback: MIN_POLL_INTERVAL_SECONDS,
-				min: MIN_POLL_INTERVAL_SECONDS,
-				max: MAX_POLL_INTERVAL_SECONDS,
-				unit: 'seconds, as the service asks',
-			}),
-		timeoutMs:
-			1000 *
-			parameters.number(parameters.option('timeout'), 'Timeout', {
-				fallback: 0,
-				min: 0,
-				unit: 'seconds; 0 leaves it to the node',
-			}),
+		pollIntervalMs: 1000 * parameters.number('pollInterval'),
+		timeoutMs: 1000 * parameters.number('timeout'),
 		...(hangsUp(context) && { fromCall: true }),
 		output: readOutputOptions((name) => parameters.option(name)),
 		...(reference !== undefined && { reference }),
@@ -109,10 +103,7 @@ async function planCreate(
 	const input = withFurtherInput(fields, parameters, context);
 	checkInput(input);
 	const sendsLinks = readSendsLinks(parameters, context, input, addresses.baseUrl);
-	const price = parameters.number(parameters.option('pricePerTaskUsd'), 'Price per Task (USD)', {
-		fallback: 0,
-		min: 0,
-	});
+	const price = parameters.number('pricePerTaskUsd');
 	return {
 		...base,
 		kind: 'create',
@@ -122,7 +113,7 @@ async function planCreate(
 		...(sendsLinks && { sendsLinks }),
 		...(parameters.flag('dryRun', 'Dry Run') && { isDry: true }),
 		patienceMs: base.timeoutMs || 1000 * patienceOf(context, completion),
-		...(completion === 'wait' && { retryFailed: readRetryFailed(parameters) }),
+		...(completion === 'wait' && { retryFailed: parameters.number('retryFailed') }),
 		...(completion === 'trigger' && {
 			webhookUrl: await readCallbackAddress(parameters, context, addresses, base.reference),
 		}),
@@ -134,30 +125,66 @@ async function planCreate(
 const patienceOf = (context: IExecuteFunctions, completion: Completion) =>
 	completion === 'trigger' ? DAY_SECONDS : patienceSeconds(context, HELD_SECONDS);
 
-function readRetryFailed(parameters: ItemParameters): number {
-	return parameters.number(parameters.option('retryFailed'), 'Retry Failed Tasks', {
-		fallback: 0,
-		min: 0,
-		max: 5,
-		whole: true,
-	});
-}
-
 /** @throws ItemError where the value is not in the list, or not for a tool */
-export function readCompletion(context: IExecuteFunctions, parameters: ItemParameters): Completion {
+function readCompletion(context: IExecuteFunctions, parameters: ItemParameters): Completion {
 	const value = parameters.value('completion');
 	if (value === '' || value === 'wait') return 'wait';
 	if (value === 'return') return 'return';
 	if (value !== 'trigger') {
-		throw new ItemError(`The parameter 'When to Continue' is '${String(value)}'`, {
-			description: "Choose 'Wait for Results', 'Notify a Trigger' or 'Return Immediately'.",
-		});
+		const wayOut = "Choose 'Wait for Results', 'Notify a Trigger' or 'Return Immediately'.";
+		throw refused('When to Continue', describe(value), wayOut);
 	}
 	if (!isTool(context)) return value;
 	// An agent needs the answer of the call itself: nothing of it would come back later.
 	throw new ItemError('A tool of an AI agent cannot notify a trigger', {
 		description: "Choose 'Wait for Results' or 'Return Immediately' in 'When to Continue'.",
 	});
+}
+
+/** The longest reference, in UTF-16 units: it travels in an address, where a character takes up to nine. */
+const MAX_REFERENCE = 500;
+
+/**
+ * What the user wants to get back with the task.
+ *
+ * @returns undefined where there is none
+ * @throws ItemError where it is no text, or too long for an address
+ */
+function readReference(parameters: ItemParameters): string | undefined {
+	const value = parameters.option('reference') ?? '';
+	if (typeof value === 'object') {
+		const wayOut = 'Enter one value that tells the row or the order, e.g. {{ $json.id }}.';
+		throw refused('Reference', 'not a text', wayOut);
+	}
+	const reference = String(value);
+	if (reference.length > MAX_REFERENCE) {
+		throw new ItemError(`The parameter 'Reference' has ${reference.length} characters`, {
+			description: `It travels in the callback address, so enter at most ${MAX_REFERENCE}, for example the id of a row and not the row itself.`,
+		});
+	}
+	return reference === '' ? undefined : reference;
+}
+
+/**
+ * The address of the trigger to notify: the one that is entered, or that of this workflow.
+ *
+ * @throws ItemError where what is entered is no text
+ * @throws UserError where there is none, or n8n's engine v2 runs the workflow, whose own trigger does not work
+ */
+async function readCallbackAddress(
+	parameters: ItemParameters,
+	context: IExecuteFunctions,
+	{ apiKey, ownTrigger }: TriggerAddresses,
+	reference: string | undefined,
+): Promise<string> {
+	if (parameters.isBlank('callbackUrl')) {
+		refuseEngineV2(context);
+		return callbackAddress(await ownTrigger(), apiKey, reference);
+	}
+	const wayOut =
+		'Enter the production URL of a Media Generation Trigger, or leave it empty for the one of this workflow.';
+	const entered = parameters.requiredText('callbackUrl', 'Callback URL', wayOut);
+	return callbackAddress(entered, apiKey, reference);
 }
 
 const WAY_OUT =
@@ -169,7 +196,7 @@ const WAY_OUT =
  * @returns each id, or why it cannot be one
  * @throws ItemError where there is none
  */
-export function readTaskIds(parameters: ItemParameters): Array<string | ItemError> {
+function readTaskIds(parameters: ItemParameters): Array<string | ItemError> {
 	const entries = entriesOf(parameters.value('taskId'));
 	if (entries.length === 0) throw parameters.empty('Task ID', WAY_OUT);
 	return entries.map(

@@ -4,16 +4,13 @@ import type { IfSomeFail } from '../report/failures';
 import { type Clock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
+import { filesIn } from './itemFile';
 import { triggerOfThisWorkflow } from '../callback/triggerUrl';
 import type { Account } from '../suspend/canSuspend';
-import type { TriggerAddresses } from './callbackTarget';
 import { createsIn, type TaskPlan, type CreatePlan } from './taskPlan';
-import { planItem } from './planItem';
+import { planItem, type TriggerAddresses } from './planItem';
 import { planWait } from './planWait';
 import { roundUsd } from '../service/prices';
-
-/** n8n resumes executions by time once a minute. */
-const MIN_CHECK_MINUTES = 1;
 
 export interface RunPlan {
 	/** Milliseconds between two checks of tasks that no run holds; 0 lets the pause grow with the time waited. */
@@ -73,43 +70,52 @@ export async function planRun(
 	const refusal = budgetRefusal(items, first);
 	if (refusal && !isDry) throw refusal;
 	const wait = planWait(context, items, count, first, service);
-	const maxInFlight = first.number(first.option('maxInFlight'), 'Max Tasks at the Same Time', {
-		fallback: 10,
-		min: 1,
-		whole: true,
-	});
+	// 0 is the one value below the least.
+	const isChosen = Number(first.option('checkInterval') ?? 0) !== 0;
 	return {
 		...wait,
-		...(refusal && { warnings: [`This batch would be refused: ${refusal.message}`] }),
+		warnings: [
+			...(refusal ? [`This batch would be refused: ${refusal.message}`] : wait.warnings),
+			...sizeWarning(items),
+		],
 		inputOf,
-		maxInFlight,
-		checkIntervalMs: readCheckInterval(first),
+		maxInFlight: first.number('maxInFlight'),
+		checkIntervalMs: isChosen ? 60_000 * first.number('checkInterval') : 0,
 		isDry,
 		ifSomeFail: first.option('ifSomeFail') === 'stop' ? 'stop' : 'keep',
 	};
 }
 
-function readCheckInterval(parameters: ItemParameters): number {
-	const value = parameters.option('checkInterval');
-	// 0 is the one value below the least.
-	if (Number(value ?? 0) === 0) return 0;
-	const bounds = {
-		fallback: 0,
-		min: MIN_CHECK_MINUTES,
-		unit: 'minutes; 0 leaves it to the node',
-	};
-	return 60_000 * parameters.number(value, 'Check Interval', bounds);
+/** A body of this size is refused by many servers. */
+const LARGE_BODY_MIB = 20;
+
+/** Warns of requests that are larger than services usually take. It is not refused: where the limit is, nobody has said. */
+function sizeWarning(items: RunPlan['items']): string[] {
+	const large = createsIn(items).filter((item) => sizeMiB(item) > LARGE_BODY_MIB);
+	const [first] = large;
+	if (first === undefined) return [];
+	const others = large.length > 1 ? ` and ${large.length - 1} more` : '';
+	return [
+		`The request of item ${first.itemIndex + 1}${others} has about ${Math.ceil(sizeMiB(first))} MiB, since a file grows by a third on its way. The service may refuse more than ${LARGE_BODY_MIB} MiB: send smaller files, or the address of the file.`,
+	];
+}
+
+function sizeMiB({ input, sendsLinks }: CreatePlan): number {
+	const files = sendsLinks ? [] : filesIn(input);
+	const bytes = files.reduce((sum, file) => sum + (file.bytes ?? 0), 0);
+	// Base64 makes four characters of three bytes.
+	return ((bytes * 4) / 3 + JSON.stringify(input).length) / 2 ** 20;
 }
 
 /**
  * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
  * @throws ItemError where the budget is no number
  */
-export function budgetRefusal(
+function budgetRefusal(
 	items: Array<TaskPlan | ItemError>,
 	first: ItemParameters,
 ): ItemError | undefined {
-	const budget = first.limit('maxCostUsd', 'Max Cost (USD)');
+	const budget = first.limit('maxCostUsd');
 	if (budget === 0) return undefined;
 	const creates = createsIn(items);
 	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);

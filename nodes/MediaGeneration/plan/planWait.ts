@@ -14,8 +14,6 @@ import { isAwaited, type TaskPlan } from './taskPlan';
 
 const MINUTE_MS = 60_000;
 
-const DEFAULT_SUSPEND_AFTER_MINUTES = 5;
-
 /** How long a task is waited for where the user leaves it to the node: a suspended wait holds no memory. */
 export const DAY_SECONDS = 86_400;
 export const HELD_SECONDS = 600;
@@ -48,7 +46,7 @@ export function planWait(
 	const awaited = items.filter((item): item is TaskPlan => 'kind' in item && isAwaited(item));
 	if (awaited.length === 0)
 		return { items: withTimes(items, DAY_SECONDS), suspendAfterMs: Infinity, warnings: [] };
-	const minutes = readSuspendAfter(first);
+	const minutes = first.number('suspendAfter');
 	const isChosen = minutes === 0;
 	const obstacle = obstacleOf(context) ?? (isOneToOne(items, inputs) ? undefined : SEVERAL_RESULTS);
 	if (obstacle !== undefined && isChosen && obstacle.ifChosen === 'refuse') throw refused(obstacle);
@@ -84,14 +82,6 @@ const withTimes = (items: ReadonlyArray<TaskPlan | ItemError>, seconds: number) 
 	items.map((item) =>
 		item instanceof ItemError ? item : { ...item, timeoutMs: item.timeoutMs || seconds * 1000 },
 	);
-
-function readSuspendAfter(first: ItemParameters): number {
-	return first.number(first.option('suspendAfter'), 'Suspend After', {
-		fallback: DEFAULT_SUSPEND_AFTER_MINUTES,
-		min: 0,
-		unit: 'minutes; 0 suspends at once',
-	});
-}
 
 const refused = ({ why }: Obstacle) =>
 	new ItemError(`This execution cannot be suspended at once: ${why}`, {

@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { hasCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
-import type { ItemParameters } from '../shared/parameters';
+import { describe, type ItemParameters, refused } from '../shared/parameters';
 import { withValuesIn } from './furtherInput';
 import { findFiles } from './itemFile';
 
@@ -26,10 +26,9 @@ export function checkInput(input: IDataObject): void {
 		});
 	}
 	if (Object.keys(input).length > 0) return;
-	throw new ItemError("The parameter 'Input' is empty", {
-		description:
-			'Write the input of the model as a JSON object, e.g. { "prompt": "a lighthouse at dusk" }, or add the option \'Additional Fields\'.',
-	});
+	const wayOut =
+		'Write the input of the model as a JSON object, e.g. { "prompt": "a lighthouse at dusk" }, or add the option \'Additional Fields\'.';
+	throw refused('Input', 'empty', wayOut);
 }
 
 /** The input of an image or a video, from its fields. */
@@ -41,11 +40,7 @@ export function readMediaInput(
 	const input: IDataObject = { prompt: readPrompt(parameters) };
 	if (resource !== 'video') return input;
 
-	const seconds = parameters.number(parameters.value('durationSeconds'), 'Duration', {
-		fallback: 0,
-		min: 0,
-		unit: 'seconds; 0 leaves the choice to the model',
-	});
+	const seconds = parameters.number('durationSeconds', parameters.value('durationSeconds'));
 	if (seconds > 0) input[durationField(parameters)] = seconds;
 
 	const imageField = parameters.optionText('imageField', 'image_url');
@@ -92,12 +87,7 @@ function readImageUrl(parameters: ItemParameters): string {
 	const text = parameters.requiredText('imageUrl', 'Image URL', wayOut).trim();
 	if (/^data:image\//i.test(text)) return text;
 	if (!URL.canParse(text)) {
-		throw new ItemError(
-			`The parameter 'Image URL' is not a valid address: '${text.slice(0, 100)}'`,
-			{
-				description: wayOut,
-			},
-		);
+		throw refused('Image URL', `not a valid address: ${describe(text)}`, wayOut);
 	}
 	const { protocol } = new URL(text);
 	if (protocol !== 'https:' && protocol !== 'http:') {

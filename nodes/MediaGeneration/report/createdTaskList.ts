@@ -36,9 +36,13 @@ const MEANINGS: Array<{ state: string; one: string; many: string; next: string }
 export class CreatedTaskList {
 	private readonly states = new Map<string, string>();
 
-	/** @param earlier the ids of tasks that an earlier try of this run created */
-	constructor(earlier: readonly string[]) {
+	/**
+	 * @param earlier the ids of tasks that earlier tries of this run created
+	 * @param failed those of them that failed
+	 */
+	constructor(earlier: readonly string[], failed: readonly string[] = []) {
 		for (const taskId of earlier) this.states.set(taskId, 'not read again');
+		for (const taskId of failed) this.note(taskId, 'FAILURE');
 	}
 
 	add(taskId: string): void {

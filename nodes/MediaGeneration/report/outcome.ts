@@ -1,7 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { taskJson } from './items';
-import { ServiceError } from '../service/serviceError';
+import type { ServiceError } from '../service/serviceError';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
 import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -59,11 +59,6 @@ export function failedInAll(count: number): string {
 	return count > 1
 		? `${count} tasks of this item have failed.`
 		: "If it fails by chance, the option 'Retry Failed Tasks' creates it anew.";
-}
-
-/** What ended the reads of a task before it was finished. */
-export function explainRead(error: unknown, taskId: string, known: IDataObject): unknown {
-	return error instanceof ServiceError ? ofTask(error, taskId, known) : error;
 }
 
 /**

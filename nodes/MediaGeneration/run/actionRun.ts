@@ -1,14 +1,14 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import { Journal } from '../create/journal';
 import { planRun, type RunPlan } from '../plan/planRun';
+import { CreatedTaskList } from '../report/createdTaskList';
 import { describeStop } from '../report/failures';
 import { withInputs } from '../report/includedInput';
 import { type Connection, connect } from '../service/connect';
 import { type Clock, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { dryRun } from './dryRun';
-import { createdTasks, describePaid, withEarlierTask } from './runEnd';
-import { TaskRun } from './taskRun';
+import { TaskRun, withEarlierTask } from './taskRun';
 
 /**
  * One run of the action node: plan, create, wait, output.
@@ -31,7 +31,8 @@ export async function runTasks(
 	} catch (error) {
 		const refused = ItemError.from(error);
 		if (!context.continueOnFail()) {
-			const paid = journal && describePaid(createdTasks(journal), journal);
+			const created = new CreatedTaskList(journal?.taskIds() ?? [], journal?.failedTaskIds());
+			const paid = created.describe(journal?.unanswered());
 			throw refused.toNodeError(context.getNode(), undefined, describeStop(refused, paid));
 		}
 		const items = context.getInputData().map((_, item) => {

@@ -55,7 +55,7 @@ function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 	const field = parameters.optionText('balanceField', '');
 	const balance = field === '' ? findBalance(body) : balanceAt(body, field);
 	const json: IDataObject = { balance, record: body as IDataObject };
-	const minimum = parameters.limit('minimumBalance', 'Minimum Balance');
+	const minimum = parameters.limit('minimumBalance');
 	if (minimum === 0) return json;
 	if (balance === null) {
 		throw new ItemError(

@@ -1,12 +1,12 @@
-import type { IExecuteFunctions, INodeExecutionData, NodeExecutionHint } from 'n8n-workflow';
+import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { echo } from '../create/requestInput';
-import { knownCostUsd, type RunPlan } from '../plan/planRun';
+import type { RunPlan } from '../plan/planRun';
 import { type CreatePlan, createsIn, referenceOf } from '../plan/taskPlan';
 import { toolAnswer } from '../report/toolAnswer';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import { count, priceNotKnown, showHints, showWarnings, warnOfSize } from './runHints';
+import { count, hint, priceOf, showHints, showWarnings } from './runHints';
 
 /**
  * What a run would send, after all the checks of a real one. Nothing is sent, and no file is read.
@@ -25,7 +25,7 @@ export function dryRun(
 		throw error.toNodeError(node, inputOf[refused]);
 	}
 	showWarnings(context, warnings);
-	showHints(context, costHint(createsIn(items)), warnOfSize(context, items));
+	showHints(context, hint(costOf(createsIn(items))));
 	const output = items.flatMap((item, slot): INodeExecutionData[] => {
 		const pairedItem = { item: inputOf[slot] ?? 0 };
 		if (item instanceof ItemError) return [item.toItem(node, pairedItem)];
@@ -44,19 +44,14 @@ function wouldSend(item: CreatePlan): INodeExecutionData['json'] {
 	};
 }
 
-function costHint(creates: readonly CreatePlan[]): NodeExecutionHint {
-	const known = creates.filter(({ estimatedCostUsd }) => estimatedCostUsd !== undefined);
-	const unknown = creates.length - known.length;
+function costOf(creates: readonly CreatePlan[]): string {
+	const known = creates.filter(({ estimatedCostUsd }) => estimatedCostUsd !== undefined).length;
 	const retries = creates.reduce((most, { retryFailed = 0 }) => Math.max(most, retryFailed), 0);
-	const sentences = [
+	return [
 		'Nothing was sent.',
-		...(known.length > 0
-			? [`${count(known.length, 'task')} would cost ${knownCostUsd(known)} USD.`]
-			: []),
-		...(unknown > 0 ? [priceNotKnown(unknown)] : []),
+		...priceOf(creates, (usd) => `${count(known, 'task')} would cost ${usd} USD.`),
 		...(retries > 0
 			? [`A failed task is free, and would be created again up to ${count(retries, 'time')}.`]
 			: []),
-	];
-	return { message: sentences.join(' '), location: 'outputPane' };
+	].join(' ');
 }

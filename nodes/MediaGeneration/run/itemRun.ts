@@ -9,9 +9,8 @@ import { settled } from '../shared/concurrency';
 import { sleepUntil, Stopped } from '../shared/clock';
 import { ItemError, inTableOrder } from '../shared/itemError';
 import { atOnce, type Retry, retryOf } from './retries';
-import { leavesNothing, type Output } from './handedOverTasks';
 import { readItem } from './readItem';
-import type { RunParts } from './runParts';
+import { leavesNothing, type Output, READ_GAP_MS, type RunParts } from './runParts';
 
 /** Between two looks whether the node will stop, milliseconds. */
 const SECOND = 1000;
@@ -89,7 +88,7 @@ export class ItemRun {
 		const { journal, queue, slots, clock } = this.parts;
 		const earlier = journal.find(item);
 		if (earlier === undefined || earlier === 'sent') return undefined;
-		queue.adopt();
+		queue.limits.adopt();
 		this.noteCreated(item);
 		const deadline = clock.now() + item.timeoutMs;
 		return await this.follow(item, earlier, { firstReadAt: slots.requestSlot(), deadline });
@@ -115,7 +114,7 @@ export class ItemRun {
 		// First, so that no other item gets the place.
 		if ('error' in brought) this.parts.stopCreating();
 		const isLeaving = !isAwaited(item) && 'value' in brought && isOutput(brought.value);
-		if (isLeaving) this.parts.unfinished.add(task.taskId, item.pollIntervalMs);
+		if (isLeaving) void settled(async () => await this.freePlace(item, task.taskId));
 		else this.parts.queue.finished();
 		if ('value' in brought) return brought.value;
 		const { taskId, sent, record } = task;
@@ -127,7 +126,7 @@ export class ItemRun {
 		{ taskId, record, sent }: SentTask,
 		{ createdAt, firstReadAt, deadline }: TaskTimes,
 	): Promise<Output | Retry> {
-		const { journal, created, deliveries, reader, batch, clock, handedOver } = this.parts;
+		const { journal, created, deliveries, reader, clock, slots } = this.parts;
 		created.add(taskId);
 		const known = this.known(item, taskId);
 		if (item.completion !== 'wait') {
@@ -140,15 +139,14 @@ export class ItemRun {
 		const task = await reader.wait(item, taskId, sent, { deadline, firstReadAt });
 		if (!('taskId' in task)) {
 			const json = { ...pendingJson(taskId, sent), ...known, record };
-			const left = { json, last: task.last, deadline };
-			return handedOver.add(item, left, async (readAt) => {
-				const times = { firstReadAt: readAt, deadline };
+			const goOn = async () => {
+				const times = { firstReadAt: slots.requestSlot(), deadline };
 				return await this.withKnown(item, async () =>
 					asOutput(await this.bring(item, { taskId, record, sent }, times)),
 				);
-			});
+			};
+			return this.parts.handOver({ item, json, last: task.last, deadline, goOn });
 		}
-		if (createdAt !== undefined) batch.finished(createdAt);
 		if (task.state === 'FAILURE') {
 			if (createdAt === undefined) return atOnce(task, sent);
 			const count = journal.failedTaskIds(item).length + 1;
@@ -156,6 +154,24 @@ export class ItemRun {
 		}
 		const json = { ...taskJson(task, sent), ...known };
 		return async () => await reader.output(item, task, json, deadline);
+	}
+
+	/**
+	 * Reads a task whose item has left, so that the end of the task frees its place at the account for the next create.
+	 * Nothing is read before the service has refused a create, nor when nothing is left to create.
+	 */
+	private async freePlace(item: CreatePlan, taskId: string): Promise<void> {
+		const { queue, reader, slots, clock } = this.parts;
+		const readableAt = clock.now() + item.pollIntervalMs;
+		await queue.limited;
+		const pollIntervalMs = Math.max(item.pollIntervalMs, READ_GAP_MS * queue.limits.unfinished);
+		const firstReadAt = slots.firstReadSlot(Math.max(clock.now(), readableAt));
+		const times = { firstReadAt, deadline: Infinity };
+		const isAbandoned = () => !queue.isCreating;
+		await settled(
+			async () => await reader.wait({ ...item, pollIntervalMs }, taskId, {}, times, isAbandoned),
+		);
+		queue.finished();
 	}
 
 	/** The fields of the item that neither the request nor the record of its task has. */

@@ -1,9 +1,8 @@
 import { type ReadPlan, referenceOf } from '../plan/taskPlan';
-import { explainRead, failedTask, pendingJson } from '../report/outcome';
+import { failedTask, ofTask, pendingJson } from '../report/outcome';
 import { settled } from '../shared/concurrency';
 import { Stopped } from '../shared/clock';
-import { leavesNothing, type Output } from './handedOverTasks';
-import type { RunParts } from './runParts';
+import { leavesNothing, type Output, type RunParts } from './runParts';
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { redeliver } from '../callback/redeliver';
 import { startAgainHeader, startAgainRun } from '../callback/startAgain';
@@ -24,7 +23,7 @@ export async function readItem(parts: RunParts, item: ReadPlan): Promise<Output>
 	const firstReadAt = slots.requestSlot();
 	if (item.wait) return await awaitTask(parts, item, firstReadAt, firstReadAt + item.timeoutMs);
 	const read = await settled(async () => await reader.read(taskId, firstReadAt));
-	if ('error' in read) throw explainRead(read.error, taskId, { taskId });
+	if ('error' in read) throw ofTask(read.error, taskId, { taskId });
 	const task = read.value;
 	const fields = {
 		...referenceOf(item),
@@ -41,7 +40,7 @@ async function awaitTask(
 	deadline: number,
 ): Promise<Output> {
 	const { taskId } = item;
-	const { reader, handedOver, isStopping } = parts;
+	const { reader, slots, isStopping } = parts;
 	const fields = referenceOf(item);
 	const times = { deadline, firstReadAt };
 	const waited = await settled(
@@ -53,12 +52,9 @@ async function awaitTask(
 	if ('error' in waited) throw waited.error;
 	const task = waited.value;
 	if (!('taskId' in task)) {
-		const known = { json: pendingJson(taskId, fields), last: task.last, deadline };
-		return handedOver.add(
-			item,
-			known,
-			async (readAt) => await awaitTask(parts, item, readAt, deadline),
-		);
+		const json = pendingJson(taskId, fields);
+		const goOn = async () => await awaitTask(parts, item, slots.requestSlot(), deadline);
+		return parts.handOver({ item, json, last: task.last, deadline, goOn });
 	}
 	if (task.state === 'FAILURE') throw failedTask(task);
 	return async () => await reader.output(item, task, fields, deadline);

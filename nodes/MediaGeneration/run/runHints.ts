@@ -1,14 +1,19 @@
-import type { IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import { isOutOfReach } from '../callback/callbackUrl';
-import { sentLength } from '../create/requestInput';
+import { knownCostUsd } from '../plan/planRun';
+import { createsIn, type CreatePlan, type TaskPlan } from '../plan/taskPlan';
+import type { ItemResult } from '../report/outcome';
 import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
-import type { ItemResult } from '../report/outcome';
-import { createsIn, type TaskPlan } from '../plan/taskPlan';
 
-/** A body of this size is refused by many servers. */
-const LARGE_BODY_BYTES = 20 * 2 ** 20;
+type Plans = ReadonlyArray<TaskPlan | ItemError>;
+type Results = ReadonlyArray<ItemResult | undefined>;
+
+export const hint = (
+	message: string,
+	type: NodeExecutionHint['type'] = 'info',
+): NodeExecutionHint => ({ message, type, location: 'outputPane' });
 
 /**
  * Sums a run up for the output panel: what failed, and what the tasks cost by the published prices.
@@ -17,77 +22,127 @@ const LARGE_BODY_BYTES = 20 * 2 ** 20;
  * @param results what became of each, in the same order; undefined where nothing was begun
  * @returns no hint where nothing was created and nothing failed
  */
-export function summaryHint(
-	items: ReadonlyArray<TaskPlan | ItemError>,
-	results: ReadonlyArray<ItemResult | undefined>,
-): NodeExecutionHint | undefined {
+export function summaryHint(items: Plans, results: Results): NodeExecutionHint | undefined {
 	const ends = items.map((item, index) => endOf(item, results[index]));
 	const failed = ends.filter(({ isFailed }) => isFailed);
 	const late = ends.filter(({ isLate }) => isLate);
 	const created = ends.filter(({ isCreated }) => isCreated);
 	if (failed.length + late.length + created.length === 0) return undefined;
 	const isTrouble = failed.length + late.length > 0;
-	const again = ends.reduce((sum, { failedBefore }) => sum + failedBefore, 0);
+	const again = ends.flatMap(({ json }) => json.failedTaskIds ?? []).length;
 	const sentences = [
-		...(isTrouble ? [] : [`${count(created.length, 'task')} created.`]),
-		...failures(items.length, failed),
-		...(late.length > 0 ? [`${count(late.length, 'task')} not finished in time.`] : []),
-		...(again > 0 ? [`${count(again, 'failed task')} created again, at no cost.`] : []),
-		...costOf(created),
-		...(failed.length > 0 && items.length > 1 ? [HOW_TO_GO_ON] : []),
+		!isTrouble && `${count(created.length, 'task')} created.`,
+		failures(items.length, failed),
+		late.length > 0 && `${count(late.length, 'task')} not finished in time.`,
+		again > 0 && `${count(again, 'failed task')} created again, at no cost.`,
+		...priceOf(createsIn(created.map(({ item }) => item)), (usd) => `Estimated price: ${usd} USD.`),
+		charged(created),
+		failed.length > 0 && items.length > 1 && HOW_TO_GO_ON,
 	];
-	return {
-		message: sentences.join(' '),
-		type: isTrouble ? 'warning' : 'info',
-		location: 'outputPane',
-	};
+	return hint(sentences.filter(Boolean).join(' '), isTrouble ? 'warning' : 'info');
 }
 
 const HOW_TO_GO_ON =
 	"Run only the failed items again: you would pay for the others twice. To collect failed items: Settings → On Error → 'Continue (using error output)'.";
 
+/** What became of an item. */
+interface End {
+	item: TaskPlan | ItemError;
+	/** The fields of its first output item. */
+	json: IDataObject;
+	isFailed: boolean;
+	/** Whether the wait for the task ended before the task. */
+	isLate: boolean;
+	/** Whether there is a task of this run that is or may yet be billed. */
+	isCreated: boolean;
+}
+
+function endOf(item: TaskPlan | ItemError, result: ItemResult | undefined): End {
+	const isError = result instanceof ItemError;
+	const json = isError ? { ...result.task, error: result.message } : (result?.[0]?.json ?? {});
+	const isLate = isError && json.timedOut === true;
+	const isCreate = 'kind' in item && item.kind === 'create';
+	return {
+		item,
+		json,
+		isFailed: !isLate && json.error !== undefined,
+		isLate,
+		isCreated: isCreate && json.taskId !== undefined && json.state !== 'FAILURE',
+	};
+}
+
+const MAX_REASON = 160;
+
 /** How many failed, and why the first of them did. */
-function failures(items: number, failed: readonly End[]): string[] {
+function failures(items: number, failed: readonly End[]): string {
 	const [first] = failed;
-	if (first === undefined) return [];
-	const noun = failed.every(({ hasTask }) => hasTask) ? 'task' : 'item';
-	const reason =
-		first.reason === undefined ? '' : `: ${first.reason.replace(/(?<![.\s])[.\s]+$/, '')}`;
-	return [`${failed.length} of ${count(items, noun)} failed${reason}.`];
+	if (first === undefined) return '';
+	const noun = failed.every(({ json }) => json.taskId !== undefined) ? 'task' : 'item';
+	const error = String(first.json.error);
+	const reason = error.length > MAX_REASON ? `${error.slice(0, MAX_REASON)}…` : error;
+	return `${failed.length} of ${count(items, noun)} failed: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}.`;
+}
+
+/**
+ * What tasks cost, as far as it is known, and which field makes a price known.
+ *
+ * @param say makes a sentence of US dollars
+ */
+export function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
+	const unknown = creates.filter((item) => item.estimatedCostUsd === undefined).length;
+	const isNotKnown = `The price of ${count(unknown, 'task')} is not known: enter it in 'Price per Task (USD)'.`;
+	return [
+		...(unknown < creates.length ? [say(knownCostUsd(creates))] : []),
+		...(unknown > 0 ? [isNotKnown] : []),
+	];
+}
+
+/** What the service says that it has charged: at the end of a task, and of some services never. */
+function charged(created: readonly End[]): string {
+	const credits = created.flatMap(({ json }) =>
+		typeof json.creditsConsumed === 'number' ? json.creditsConsumed : [],
+	);
+	if (credits.length === 0) return '';
+	const total = roundUsd(credits.reduce((sum, amount) => sum + amount, 0));
+	const of = credits.length < created.length ? ` for ${count(credits.length, 'task')}` : '';
+	return `The service charged ${count(total, 'credit')}${of}.`;
 }
 
 /** n8n itself says "Waiting for input" of a suspended execution. */
-export const WAITING_HINT: NodeExecutionHint = {
-	message: 'n8n waits for the tasks and checks on them. You do not need to enter anything.',
-	type: 'info',
-	location: 'outputPane',
-};
+export const WAITING_HINT = hint(
+	'n8n waits for the tasks and checks on them. You do not need to enter anything.',
+);
+
+/** Says how to see results that were not downloaded, before somebody orders them again for it. */
+export function seeHint(items: Plans, results: Results): NodeExecutionHint | undefined {
+	const isThere = items.some((item, index) => {
+		const result = results[index];
+		const isCreate = 'kind' in item && item.kind === 'create' && !item.output.download;
+		return isCreate && Array.isArray(result) && result[0]?.json.state === 'SUCCESS';
+	});
+	if (!isThere) return undefined;
+	return hint(
+		"Pin this output before you build the next steps; then nothing is ordered again. To see these results: Task → Get with 'Download Results', and 'taskId' as 'Task ID'.",
+	);
+}
 
 /**
  * Says where callbacks cannot arrive, and what comes in their place.
  *
  * @param baseUrl the address of the service
  */
-export function callbackHint(
-	items: ReadonlyArray<TaskPlan | ItemError>,
-	baseUrl: string,
-): NodeExecutionHint | undefined {
+export function callbackHint(items: Plans, baseUrl: string): NodeExecutionHint | undefined {
 	const address = createsIn(items)
 		.map(({ webhookUrl }) => webhookUrl)
 		.find((url) => url !== undefined && isOutOfReach(url, baseUrl));
 	if (address === undefined) return undefined;
-	return {
-		message: `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks for the results by itself, after one minute, then less and less often. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`,
-		type: 'info',
-		location: 'outputPane',
-	};
+	return hint(
+		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks for the results by itself, after one minute, then less and less often. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`,
+	);
 }
 
 /** Says where the results of tasks appear that leave this node while they are pending. */
-export function triggerHint(
-	items: ReadonlyArray<TaskPlan | ItemError>,
-	results: ReadonlyArray<ItemResult | undefined>,
-): NodeExecutionHint | undefined {
+export function triggerHint(items: Plans, results: Results): NodeExecutionHint | undefined {
 	const triggers = items.flatMap((item, index) => {
 		const isOut = Array.isArray(results[index]) && 'kind' in item && item.kind === 'create';
 		if (!isOut || item.completion !== 'trigger' || item.webhookUrl === undefined) return [];
@@ -96,44 +151,16 @@ export function triggerHint(
 		return [origin + pathname];
 	});
 	if (triggers.length === 0) return undefined;
-	return {
-		message: `The tasks stay PENDING here. Each result appears with the Media Generation Trigger at ${[...new Set(triggers)].join(' and ')}, as an execution of its own in the list of executions of that workflow.`,
-		type: 'info',
-		location: 'outputPane',
-	};
-}
-
-/** Warns of requests that are larger than services usually take. It is not refused: where the limit is, nobody has said. */
-export function sizeWarning(
-	items: ReadonlyArray<TaskPlan | ItemError>,
-): NodeExecutionHint | undefined {
-	const large = createsIn(items).filter((item) => sentLength(item) > LARGE_BODY_BYTES);
-	const [first] = large;
-	if (first === undefined) return undefined;
-	const size = Math.ceil(sentLength(first) / 2 ** 20);
-	const others = large.length > 1 ? ` (and ${count(large.length - 1, 'other item')})` : '';
-	return {
-		message: `The request of item ${first.itemIndex + 1}${others} has about ${size} MiB, since a file grows by a third on its way. The service may refuse more than ${LARGE_BODY_BYTES / 2 ** 20} MiB: send smaller files, or the address of the file.`,
-		type: 'warning',
-		location: 'outputPane',
-	};
-}
-
-/** Warns of large requests, in the log before the tasks are paid for. @returns the same for the output panel */
-export function warnOfSize(
-	context: IExecuteFunctions,
-	items: ReadonlyArray<TaskPlan | ItemError>,
-): NodeExecutionHint | undefined {
-	const warning = sizeWarning(items);
-	if (warning) context.logger.warn(`${context.getNode().name}: ${warning.message}`);
-	return warning;
+	return hint(
+		`The tasks stay PENDING here. Each result appears with the Media Generation Trigger at ${[...new Set(triggers)].join(' and ')}, as an execution of its own in the list of executions of that workflow.`,
+	);
 }
 
 /** Says something in the log, and in the output panel of the run. */
 export function showWarnings(context: IExecuteFunctions, messages: readonly string[]): void {
 	for (const message of messages) {
 		context.logger.warn(`${context.getNode().name}: ${message}`);
-		showHints(context, { message, type: 'warning', location: 'outputPane' });
+		showHints(context, hint(message, 'warning'));
 	}
 }
 
@@ -145,73 +172,6 @@ export function showHints(
 	// Some versions of n8n lack it.
 	if (typeof context.addExecutionHints !== 'function') return;
 	context.addExecutionHints(...hints.filter((hint) => hint !== undefined));
-}
-
-interface End {
-	hasTask: boolean;
-	isFailed: boolean;
-	/** Whether the wait for the task ended before the task. */
-	isLate: boolean;
-	/** Whether there is a task of this run that is or may yet be billed. */
-	isCreated: boolean;
-	/** How many tasks of the item failed before its present one. */
-	failedBefore: number;
-	/** US dollars, where the price is known. */
-	costUsd: number | undefined;
-	/** What the service has charged, where it says so. */
-	credits: number | undefined;
-	/** Why it failed. */
-	reason: string | undefined;
-}
-
-function endOf(item: TaskPlan | ItemError, result: ItemResult | undefined): End {
-	const json = result instanceof ItemError ? result.task : (result?.[0]?.json ?? {});
-	const hasTask = typeof json.taskId === 'string';
-	const isLate = result instanceof ItemError && json.timedOut === true;
-	const isCreate = 'kind' in item && item.kind === 'create';
-	return {
-		hasTask,
-		isFailed: !isLate && (result instanceof ItemError || json.error !== undefined),
-		isLate,
-		isCreated: isCreate && hasTask && json.state !== 'FAILURE',
-		failedBefore: Array.isArray(json.failedTaskIds) ? json.failedTaskIds.length : 0,
-		costUsd: isCreate ? item.estimatedCostUsd : undefined,
-		credits: typeof json.creditsConsumed === 'number' ? json.creditsConsumed : undefined,
-		reason: reasonOf(result),
-	};
-}
-
-const MAX_REASON = 160;
-
-function reasonOf(result: ItemResult | undefined): string | undefined {
-	const error = result instanceof ItemError ? result.message : result?.[0]?.json.error;
-	if (typeof error !== 'string') return undefined;
-	return error.length > MAX_REASON ? `${error.slice(0, MAX_REASON)}…` : error;
-}
-
-function costOf(created: readonly End[]): string[] {
-	if (created.length === 0) return [];
-	const known = created.flatMap(({ costUsd }) => costUsd ?? []);
-	const unknown = created.length - known.length;
-	const total = roundUsd(known.reduce((sum, cost) => sum + cost, 0));
-	return [
-		...(known.length > 0 ? [`Estimated price: ${total} USD.`] : []),
-		...(unknown > 0 ? [priceNotKnown(unknown)] : []),
-		...charged(created),
-	];
-}
-
-/** Says which field makes a price known. */
-export const priceNotKnown = (tasks: number): string =>
-	`The price of ${count(tasks, 'task')} is not known: enter it in 'Price per Task (USD)'.`;
-
-/** What the service says that it has charged: at the end of a task, and of some services never. */
-function charged(created: readonly End[]): string[] {
-	const credits = created.flatMap((end) => end.credits ?? []);
-	if (credits.length === 0) return [];
-	const total = roundUsd(credits.reduce((sum, amount) => sum + amount, 0));
-	const of = credits.length < created.length ? ` for ${count(credits.length, 'task')}` : '';
-	return [`The service charged ${count(total, 'credit')}${of}.`];
 }
 
 export const count = (number: number, noun: string) =>

@@ -1,85 +1,118 @@
-import type { IExecuteFunctions } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { AccountLimits } from '../create/accountLimits';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import type { Journal } from '../create/journal';
-import { createsIn } from '../plan/taskPlan';
 import type { RunPlan } from '../plan/planRun';
-import type { CreatedTaskList } from '../report/createdTaskList';
+import { createsIn, isAwaited, type TaskPlan } from '../plan/taskPlan';
+import { CreatedTaskList } from '../report/createdTaskList';
 import type { Connection } from '../service/connect';
 import { RequestGap, RequestSlots } from '../service/requestPace';
+import type { TaskRecord } from '../service/taskRecord';
 import type { Clock } from '../shared/clock';
 import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
 import { Hold } from '../wait/hold';
 import { TaskReader } from '../wait/taskReader';
-import { HandedOverTasks } from './handedOverTasks';
-import { BatchTimes } from './nextTimeHints';
-import { createdTasks } from './runEnd';
-import { UnfinishedTasks } from './unfinishedTasks';
 
-/** What the items of one run share. */
-export interface RunParts {
-	context: IExecuteFunctions;
-	/** Signs requests to a trigger. */
-	apiKey: string;
-	clock: Clock;
-	queue: CreateQueue;
-	creator: TaskCreator;
-	journal: Journal;
-	created: CreatedTaskList;
-	slots: RequestSlots;
-	reader: TaskReader;
-	hold: Hold;
-	deliveries: ExpectedCallbacks;
-	/** The tasks whose items left at once. */
-	unfinished: UnfinishedTasks;
-	/** How long the tasks take that are waited for. */
-	batch: BatchTimes;
-	/** The tasks that the run holds no longer. */
-	handedOver: HandedOverTasks;
-	/** Whether an item has failed, and the node will stop. */
-	isStopping: () => boolean;
-	/** Called where an item fails: a node that stops creates nothing more. */
-	stopCreating: () => void;
+/** Between two reads of tasks whose items left: every second request at most is a read, and not a create. */
+export const READ_GAP_MS = 8;
+
+/** Makes the output items, downloads included: the task itself is finished, and holds no place any more. */
+export type Output = () => Promise<INodeExecutionData[]>;
+
+/** The output of an item that leaves later, or not at all. */
+export const leavesNothing: Output = async () => [];
+
+/** A task that the run holds no longer. */
+interface HandedOverTask {
+	item: TaskPlan;
+	/** The fields of the item that do not come from the task's record, its `taskId` among them. */
+	json: IDataObject;
+	/** The last record read, if a read brought one. */
+	last: TaskRecord | undefined;
+	/** When the task's time is up, milliseconds of the clock. */
+	deadline: number;
+	/** Waits for the task where n8n does not suspend. */
+	goOn: () => Promise<Output>;
 }
 
-/** What the items ask of the run that they belong to. */
-type Stops = Pick<RunParts, 'isStopping' | 'stopCreating'>;
+/** What the items of one run share. */
+export class RunParts {
+	/** Signs requests to a trigger. */
+	readonly apiKey: string;
 
-/** Puts together what the items of one run share. */
-export function makeRunParts(
-	context: IExecuteFunctions,
-	{ client, apiKey }: Connection,
-	plan: RunPlan,
-	journal: Journal,
-	clock: Clock,
-	stops: Stops,
-): RunParts {
-	const signal = context.getExecutionCancelSignal();
-	const intervals = plan.items.map((item) => ('kind' in item ? item.pollIntervalMs : Infinity));
-	const least = intervals.reduce((a, b) => Math.min(a, b), Infinity);
-	const gap = new RequestGap(clock);
-	const slots = new RequestSlots(gap, least, Math.min(plan.maxInFlight, plan.items.length));
-	const queue = new CreateQueue(clock, new AccountLimits(), gap, signal);
-	const created = createdTasks(journal);
-	const hold = new Hold(clock, plan.suspendAfterMs, createsIn(plan.items));
-	const reader = new TaskReader(context, client, created, hold, slots, clock, signal);
-	return {
-		context,
-		apiKey,
-		clock,
-		queue,
-		creator: new TaskCreator(context, client, queue, journal, stops.stopCreating, clock, signal),
-		journal,
-		created,
-		slots,
-		reader,
-		hold,
-		handedOver: new HandedOverTasks(context, slots, clock),
-		deliveries: new ExpectedCallbacks(context, plan.checkIntervalMs, clock),
-		unfinished: new UnfinishedTasks(queue, reader, gap, clock),
-		batch: new BatchTimes(clock, plan.maxInFlight),
-		...stops,
-	};
+	/** How many items are under way at once at most. */
+	readonly atOnce: number;
+
+	readonly slots: RequestSlots;
+
+	readonly queue: CreateQueue;
+
+	readonly creator: TaskCreator;
+
+	readonly created: CreatedTaskList;
+
+	readonly hold: Hold;
+
+	readonly reader: TaskReader;
+
+	readonly deliveries: ExpectedCallbacks;
+
+	readonly handedOver: HandedOverTask[] = [];
+
+	/**
+	 * @param isStopping whether an item has failed, and the node will stop
+	 * @param stopCreating called where an item fails: a node that stops creates nothing more
+	 */
+	constructor(
+		readonly context: IExecuteFunctions,
+		{ client, apiKey }: Connection,
+		{ items, maxInFlight, suspendAfterMs, checkIntervalMs }: RunPlan,
+		readonly journal: Journal,
+		readonly clock: Clock,
+		readonly isStopping: () => boolean,
+		readonly stopCreating: () => void,
+	) {
+		const signal = context.getExecutionCancelSignal();
+		const planned = items.filter((item): item is TaskPlan => 'kind' in item);
+		// The user bounds how many tasks that are waited for are unfinished at once.
+		const isBounded = planned.some((item) => item.kind === 'read' || isAwaited(item));
+		this.apiKey = apiKey;
+		this.atOnce = Math.min(items.length, isBounded ? maxInFlight : Infinity);
+		const gap = new RequestGap(clock);
+		const least = planned.reduce(
+			(ms, { pollIntervalMs }) => Math.min(ms, pollIntervalMs),
+			Infinity,
+		);
+		this.slots = new RequestSlots(gap, least, isBounded ? this.atOnce : least / READ_GAP_MS);
+		this.queue = new CreateQueue(clock, new AccountLimits(), gap, signal);
+		this.creator = new TaskCreator(
+			context,
+			client,
+			this.queue,
+			journal,
+			stopCreating,
+			clock,
+			signal,
+		);
+		this.created = new CreatedTaskList(journal.taskIds(), journal.failedTaskIds());
+		this.hold = new Hold(clock, suspendAfterMs, createsIn(items));
+		this.reader = new TaskReader(
+			context,
+			client,
+			this.created,
+			this.hold,
+			this.slots,
+			clock,
+			signal,
+		);
+		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs, clock);
+	}
+
+	/** Hands a task over: its item leaves later. */
+	handOver(task: HandedOverTask): Output {
+		this.handedOver.push(task);
+		return leavesNothing;
+	}
 }

@@ -1,33 +1,32 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
-import type { Journal } from '../create/journal';
+import type { Journal, SentTask } from '../create/journal';
 import { echo } from '../create/requestInput';
-import { isAwaited, type TaskPlan, referenceOf } from '../plan/taskPlan';
+import { type TaskPlan, referenceOf } from '../plan/taskPlan';
 import { type RunPlan } from '../plan/planRun';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
-import { goesOn, stoppingItem } from '../report/failures';
+import { describeStop, goesOn, stoppingItem } from '../report/failures';
 import { withInputs } from '../report/includedInput';
-import type { ItemResult } from '../report/outcome';
+import { type ItemResult, pendingJson } from '../report/outcome';
 import { toolAnswer } from '../report/toolAnswer';
 import { type Connection } from '../service/connect';
+import { suspensionWarnings } from '../suspend/canSuspend';
+import { suspendRun } from '../suspend/suspendRun';
 import { storeInput } from '../suspend/suspension';
 import { Semaphore, type Settled, settled } from '../shared/concurrency';
 import { type Clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import { explainEnd, leavingItems, stopError, describePaid, withEarlierTask } from './runEnd';
 import { ItemRun } from './itemRun';
-import { makeRunParts, type RunParts } from './runParts';
-import { seeHint } from './nextTimeHints';
+import { type Output, RunParts } from './runParts';
 import {
 	callbackHint,
+	seeHint,
 	WAITING_HINT,
 	showHints,
 	showWarnings,
 	summaryHint,
 	triggerHint,
-	warnOfSize,
 } from './runHints';
-import type { Output } from './handedOverTasks';
 import { countTry } from './retries';
 
 /** One run of the action node whose parameters are planned: create, wait, output. */
@@ -68,16 +67,20 @@ export class TaskRun {
 		this.goesOn = this.isTool || goesOn({ ifSomeFail, continues: this.continues });
 		this.triesLeft = countTry(context);
 		this.signal = context.getExecutionCancelSignal();
-		this.parts = makeRunParts(context, connection, plan, journal, clock, {
-			isStopping: () => this.failed,
-			stopCreating: () => this.stopCreating(),
-		});
+		this.parts = new RunParts(
+			context,
+			connection,
+			plan,
+			journal,
+			clock,
+			() => this.failed,
+			() => this.stopCreating(),
+		);
 		this.itemRun = new ItemRun(this.parts);
 	}
 
 	async finish(): Promise<INodeExecutionData[]> {
 		const { items, inputOf, warnings } = this.plan;
-		const large = warnOfSize(this.context, items);
 		showWarnings(this.context, warnings);
 		const results: Array<ItemResult | undefined> = items.map((item, index) =>
 			item instanceof ItemError
@@ -88,30 +91,32 @@ export class TaskRun {
 		this.failed = !this.continues && results.some((result) => result !== undefined);
 
 		const broken = await this.runItems(results);
-		this.parts.unfinished.stop();
 		await this.parts.deliveries.leave();
-		if (broken) throw explainEnd(this.context, broken.error, this.paid);
-		if (this.signal?.aborted) throw explainEnd(this.context, new Stopped(), this.paid);
+		if (broken) throw this.explainEnd(broken.error);
+		if (this.signal?.aborted) throw this.explainEnd(new Stopped());
 		const suspended = await settled(async () => await this.suspend(results));
-		if ('error' in suspended) throw explainEnd(this.context, suspended.error, this.paid);
+		if ('error' in suspended) throw this.explainEnd(suspended.error);
 		const isSuspended = suspended.value;
+		const node = this.context.getNode();
 
 		// Of a suspended run it is decided when all is known.
 		const stopping = isSuspended ? undefined : this.stoppingItem(results);
-		if (stopping !== undefined)
-			throw stopError(this.context.getNode(), results[stopping], inputOf[stopping] ?? 0, this.paid);
+		if (stopping !== undefined) {
+			const error = ItemError.from(results[stopping]);
+			throw error.toNodeError(node, inputOf[stopping], describeStop(error, this.paid));
+		}
 		// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
 		// cancelled and retried: then the journal is still needed.
 		const hasFailed = results.some((result) => result instanceof ItemError);
 		if (!isSuspended && !hasFailed) this.journal.close();
 		const where = callbackHint(items, this.connection.baseUrl) ?? triggerHint(items, results);
-		const next = [
-			seeHint(items, results),
-			this.parts.queue.refusal ? undefined : this.parts.batch.hint(),
-		];
 		const waiting = isSuspended ? WAITING_HINT : undefined;
-		showHints(this.context, summaryHint(items, results), waiting, large, where, ...next);
-		const leaving = leavingItems(this.context.getNode(), results, inputOf);
+		const see = seeHint(items, results);
+		showHints(this.context, summaryHint(items, results), waiting, where, see);
+		const leaving = results.flatMap((result, index) => {
+			if (!(result instanceof ItemError)) return result ?? [];
+			return [result.toItem(node, { item: inputOf[index] ?? 0 })];
+		});
 		const output = withInputs(this.context, leaving);
 		if (!isSuspended) return this.isTool ? output.map(toolAnswer) : output;
 		storeInput(this.context, output);
@@ -130,11 +135,6 @@ export class TaskRun {
 	/** @returns what broke the run off, if it did */
 	private async runItems(results: Array<ItemResult | undefined>) {
 		const { items } = this.plan;
-		// The user bounds how many tasks that are waited for are unfinished at once.
-		const isBounded = items.some(
-			(item) => 'kind' in item && (item.kind === 'read' || isAwaited(item)),
-		);
-		const atOnce = isBounded ? this.plan.maxInFlight : items.length;
 		const queue = items.entries();
 		const outputs: Array<Promise<Settled<void>>> = [];
 		const put = async (index: number, item: TaskPlan, output: Output) => {
@@ -149,7 +149,7 @@ export class TaskRun {
 				else outputs.push(settled(async () => await put(index, item, brought)));
 			}
 		};
-		const workers = Array.from({ length: Math.min(atOnce, items.length) }, () => worker);
+		const workers = Array.from({ length: this.parts.atOnce }, () => worker);
 		const ends = await Promise.all(workers.map(async (work) => await settled(work)));
 		return [...ends, ...(await Promise.all(outputs))].find((end) => 'error' in end);
 	}
@@ -162,18 +162,28 @@ export class TaskRun {
 	 * @throws Stopped where the execution was stopped
 	 */
 	private async suspend(results: Array<ItemResult | undefined>): Promise<boolean> {
-		const { plan } = this;
-		const { handedOver, hold } = this.parts;
+		const { plan, context } = this;
+		const { handedOver, hold, clock } = this.parts;
+		const [first] = handedOver;
 		const isTriedAgain = this.triesLeft && this.stoppingItem(results) !== undefined;
-		if (handedOver.isEmpty || isTriedAgain) return false;
-		if (await handedOver.suspend(results, plan)) return true;
+		if (first === undefined || isTriedAgain) return false;
+		for (const warning of suspensionWarnings(context)) {
+			context.logger.info(`${context.getNode().name}: ${warning}`);
+		}
+		const tasks = handedOver.map(({ item: { itemIndex, timeoutMs }, deadline, ...task }) => {
+			const leftMs = Math.max(0, deadline - clock.now());
+			return { ...task, itemIndex, timeoutMs, leftMs };
+		});
+		const { output } = first.item;
+		if (await suspendRun(context, tasks, results, { ...plan, output })) return true;
 		hold.forever();
-		await handedOver.goOn(async (item, goOn, index) => {
-			results[index] = await this.attemptItem(item, async () => {
+		const goOn = handedOver.map(async ({ item, goOn }) => {
+			results[item.itemIndex] = await this.attemptItem(item, async () => {
 				const output = await goOn();
 				return await this.outputs.run(output);
 			});
 		});
+		await Promise.all(goOn);
 		return false;
 	}
 
@@ -197,8 +207,23 @@ export class TaskRun {
 		this.parts.hold.closeAll();
 	}
 
+	/** Why the run ended before its items did: it was stopped, as a rule. */
+	private explainEnd(reason: unknown): Error {
+		const node = this.context.getNode();
+		const { paid } = this;
+		const error = ItemError.from(reason);
+		// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
+		if (paid !== undefined) this.context.logger.warn(`${node.name}: ${error.message}. ${paid}`);
+		return error.toNodeError(node, undefined, paid);
+	}
+
 	/** What is paid for, for the message of whatever ends the run. */
 	private get paid(): string | undefined {
-		return describePaid(this.parts.created, this.journal);
+		return this.parts.created.describe(this.journal.unanswered());
 	}
+}
+
+/** An item that cannot be planned this time names the task that an earlier try created for it. */
+export function withEarlierTask(error: ItemError, task: SentTask | undefined): ItemError {
+	return task ? ItemError.from(error, pendingJson(task.taskId, task.sent)) : error;
 }

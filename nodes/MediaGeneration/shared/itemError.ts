@@ -57,6 +57,12 @@ export class ItemError extends Error {
 		});
 	}
 
+	/** The same error, with a reason or a next step before its description. */
+	static because(error: Error, why: string): ItemError {
+		const { message, description = '', statusCode } = ItemError.from(error);
+		return new ItemError(message, { description: `${why} ${description}`.trim(), statusCode });
+	}
+
 	/**
 	 * The item that goes out in place of a result, for *On Error: Continue*.
 	 *

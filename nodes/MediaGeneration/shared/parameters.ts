@@ -1,7 +1,43 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { isRecord, toNumber } from './json';
-import { ItemError } from './itemError';
+import { ItemError, messageOf } from './itemError';
+
+interface NumberBounds {
+	label: string;
+	/** Where nothing is entered; 0 unless it says otherwise. */
+	fallback?: number;
+	/** 0 unless it says otherwise. */
+	min?: number;
+	max?: number;
+	whole?: true;
+	/** The unit, for the message. */
+	unit?: string;
+}
+
+/** Every number that a user may enter. The poll interval has the specification's bounds (section 4.2). */
+const NUMBERS = {
+	checkInterval: { label: 'Check Interval', min: 1, unit: 'minutes; 0 leaves it to the node' },
+	durationSeconds: { label: 'Duration', unit: 'seconds; 0 leaves the choice to the model' },
+	maxCostUsd: { label: 'Max Cost (USD)' },
+	maxInFlight: { label: 'Max Tasks at the Same Time', fallback: 10, min: 1, whole: true },
+	minimumBalance: { label: 'Minimum Balance' },
+	pollInterval: {
+		label: 'Poll Interval',
+		fallback: 2,
+		min: 2,
+		max: 5,
+		unit: 'seconds, as the service asks',
+	},
+	pricePerTaskUsd: { label: 'Price per Task (USD)' },
+	retryFailed: { label: 'Retry Failed Tasks', max: 5, whole: true },
+	suspendAfter: { label: 'Suspend After', fallback: 5, unit: 'minutes; 0 suspends at once' },
+	timeout: { label: 'Timeout', unit: 'seconds; 0 leaves it to the node' },
+} satisfies Record<string, NumberBounds>;
+
+/** A value that cannot be meant. @param what it is; the message names the parameter by its label */
+export const refused = (label: string, what: string, wayOut: string) =>
+	new ItemError(`The parameter '${label}' is ${what}`, { description: wayOut });
 
 /**
  * Reads the parameters of one item and refuses what cannot be meant, before anything is paid for. Every message
@@ -35,19 +71,14 @@ export class ItemParameters {
 		const text = this.single(this.value(name), label);
 		if (isEmpty(text)) throw this.empty(label, wayOut);
 		if (typeof text !== 'string' && !Number.isFinite(text)) {
-			throw new ItemError(`The parameter '${label}' is not a text but ${describe(text)}`, {
-				description: wayOut,
-			});
+			throw refused(label, `not a text but ${describe(text)}`, wayOut);
 		}
 		return String(text);
 	}
 
 	/** Why a parameter without a value has none, and what to do. */
 	empty(label: string, wayOut: string): ItemError {
-		return (
-			this.unfinished(label) ??
-			new ItemError(`The parameter '${label}' is empty`, { description: wayOut })
-		);
+		return this.unfinished(label) ?? refused(label, 'empty', wayOut);
 	}
 
 	/**
@@ -88,24 +119,18 @@ export class ItemParameters {
 		return typeof value === 'string' && value.trim() !== '' ? value.trim() : fallback;
 	}
 
-	/** @throws ItemError where the value is no number or out of bounds */
-	number(value: unknown, label: string, bounds: NumberBounds): number {
-		if (value === undefined || value === null || value === '') return bounds.fallback;
-		const { min, max = Number.MAX_SAFE_INTEGER, unit } = bounds;
+	/** @throws ItemError where the value, which is that of the option unless given, is no number or out of bounds */
+	number(name: keyof typeof NUMBERS, value = this.option(name)): number {
+		const bounds: NumberBounds = NUMBERS[name];
+		const { label, fallback = 0, min = 0, max = Number.MAX_SAFE_INTEGER, whole, unit } = bounds;
+		if (value === undefined || value === null || value === '') return fallback;
 		const number = toNumber(value);
-		if (
-			number === null ||
-			number < min ||
-			number > max ||
-			(bounds.whole && !Number.isInteger(number))
-		) {
-			const kind = bounds.whole ? 'a whole number' : 'a number';
-			const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
-			throw new ItemError(`The parameter '${label}' is ${describe(value)}`, {
-				description: `Enter ${kind} ${range}${unit === undefined ? '' : ` (${unit})`}.`,
-			});
-		}
-		return number;
+		const isMeant = number !== null && number >= min && number <= max;
+		if (isMeant && (!whole || Number.isInteger(number))) return number;
+		const kind = whole ? 'a whole number' : 'a number';
+		const range = bounds.max === undefined ? `of ${min} or more` : `from ${min} to ${max}`;
+		const told = unit === undefined ? '' : ` (${unit})`;
+		throw refused(label, describe(value), `Enter ${kind} ${range}${told}.`);
 	}
 
 	/**
@@ -113,15 +138,13 @@ export class ItemParameters {
 	 *
 	 * @throws ItemError where the value is no number of 0 or more, or an expression gives none: that is no limit
 	 */
-	limit(name: string, label: string): number {
-		const value = this.options[name];
-		if (isEmpty(value) && this.isExpression('options', name)) {
-			throw new ItemError(`The expression in '${label}' gives nothing`, {
-				description:
-					'So it would be no limit. Check that what it takes is there, and have it give a number; 0 means no limit.',
-			});
-		}
-		return this.number(value, label, { fallback: 0, min: 0 });
+	limit(name: 'maxCostUsd' | 'minimumBalance'): number {
+		if (!isEmpty(this.option(name)) || !this.isExpression('options', name))
+			return this.number(name);
+		throw new ItemError(`The expression in '${NUMBERS[name].label}' gives nothing`, {
+			description:
+				'So it would be no limit. Check that what it takes is there, and have it give a number; 0 means no limit.',
+		});
 	}
 
 	/** Whether a parameter, or an entry of one that is a collection, was written as an expression. */
@@ -137,47 +160,24 @@ export class ItemParameters {
 		const value = this.options[name];
 		if (value === true || value === 'true') return true;
 		if (isEmpty(value) || value === false || value === 'false') return false;
-		throw new ItemError(`The parameter '${label}' is ${describe(value)}`, {
-			description: 'Switch it on or off, or have its expression give true or false.',
-		});
+		const wayOut = 'Switch it on or off, or have its expression give true or false.';
+		throw refused(label, describe(value), wayOut);
 	}
 
 	/** @throws ItemError where the value is no JSON object */
 	jsonObject(value: unknown, label: string): IDataObject {
+		if (isEmpty(value)) return {};
 		let parsed = value;
-		if (typeof value === 'string') {
-			if (value.trim() === '') return {};
-			parsed = parseJson(value);
-			if (parsed instanceof SyntaxError) {
-				throw new ItemError(`The parameter '${label}' is not valid JSON`, {
-					description: `Write an object such as { "seed": 7 }. The parser says: ${parsed.message}`,
-				});
-			}
+		try {
+			if (typeof value === 'string') parsed = JSON.parse(value);
+		} catch (error) {
+			const wayOut = `Write an object such as { "seed": 7 }. The parser says: ${messageOf(error)}`;
+			throw refused(label, 'not valid JSON', wayOut);
 		}
-		if (parsed === undefined || parsed === null) return {};
-		if (!isRecord(parsed)) {
-			throw new ItemError(`The parameter '${label}' is ${describe(parsed)} and not a JSON object`, {
-				description: 'Write an object such as { "seed": 7 }.',
-			});
-		}
-		return parsed;
-	}
-}
-
-interface NumberBounds {
-	fallback: number;
-	min: number;
-	max?: number;
-	whole?: boolean;
-	/** The unit, for the message. */
-	unit?: string;
-}
-
-function parseJson(text: string): unknown {
-	try {
-		return JSON.parse(text);
-	} catch (error) {
-		return error;
+		if (parsed === null) return {};
+		if (isRecord(parsed)) return parsed;
+		const what = `${describe(parsed)} and not a JSON object`;
+		throw refused(label, what, 'Write an object such as { "seed": 7 }.');
 	}
 }
 

@@ -8,7 +8,7 @@ import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreatedTaskList } from '../report/createdTaskList';
-import { explainRead, pendingJson, timedOut, type Unfinished } from '../report/outcome';
+import { ofTask, pendingJson, timedOut, type Unfinished } from '../report/outcome';
 import type { TaskPlan } from '../plan/taskPlan';
 import type { Hold } from './hold';
 import { waitForTask } from './pollTask';
@@ -79,7 +79,7 @@ export class TaskReader {
 					...times,
 				}),
 		);
-		if ('error' in ended) throw explainRead(ended.error, taskId, known);
+		if ('error' in ended) throw ofTask(ended.error, taskId, known);
 		const task = ended.value;
 		if (!('taskId' in task)) {
 			if (task.isHandedOver) return task;

@@ -122,7 +122,7 @@ describe('places', () => {
 
 	it('are taken by tasks of an earlier try too', async () => {
 		const { queue } = opened(1);
-		queue.adopt();
+		queue.limits.adopt();
 		const next = waiter(queue);
 		await settle();
 		expect(next.done).toBe(false);
@@ -145,7 +145,7 @@ describe('after a refusal', () => {
 	it('a place that becomes free is taken at once', async () => {
 		const { queue, clock } = opened();
 		await fill(queue, 3);
-		queue.refused(await enter(queue), tooMany());
+		queue.refused(await enter(queue), tooMany(), HOUR);
 		clock.sleeps.length = 0;
 		queue.finished();
 		await enter(queue);
@@ -154,28 +154,30 @@ describe('after a refusal', () => {
 
 	it.each([1, 45])('a Retry-After of %d s is a pause of that length', async (seconds) => {
 		const { queue, clock } = opened();
-		queue.refused(await enter(queue), tooMany(seconds * SECOND));
+		queue.refused(await enter(queue), tooMany(seconds * SECOND), HOUR);
 		await enter(queue);
 		expect(clock.sleeps).toEqual([seconds * SECOND]);
 	});
 
 	it.each([0, 10])('a Retry-After of %d ms shortens no pause', async (ms) => {
 		const { queue, clock } = opened();
-		for (let refusals = 0; refusals < 5; refusals++) queue.refused(await enter(queue), tooMany(ms));
+		for (let refusals = 0; refusals < 5; refusals++)
+			queue.refused(await enter(queue), tooMany(ms), HOUR);
 		expect(clock.now()).toBeGreaterThan(4 * SECOND);
 	});
 
 	it('pauses become longer, up to half a minute', async () => {
 		const { queue, clock } = opened();
-		for (let refusals = 0; refusals < 12; refusals++) queue.refused(await enter(queue), tooMany());
+		for (let refusals = 0; refusals < 12; refusals++)
+			queue.refused(await enter(queue), tooMany(), HOUR);
 		clock.sleeps.length = 0;
-		queue.refused(await enter(queue), tooMany());
+		queue.refused(await enter(queue), tooMany(), HOUR);
 		expect(clock.sleeps).toEqual([30 * SECOND]);
 	});
 
 	it('a Retry-After of months is slept in pieces that a timer can hold', async () => {
 		const { queue, clock } = opened();
-		queue.refused(await enter(queue), tooMany(2000 * HOUR));
+		queue.refused(await enter(queue), tooMany(2000 * HOUR), HOUR);
 		await enter(queue, 9000 * HOUR);
 		expect(Math.max(...clock.sleeps)).toBeLessThan(2 ** 31);
 		expect(clock.now()).toBe(2000 * HOUR);
@@ -183,9 +185,8 @@ describe('after a refusal', () => {
 
 	it('a longer pause than one has patience for is an error that says so', async () => {
 		const { queue } = opened();
-		queue.refused(await enter(queue), tooMany(HOUR));
+		queue.refused(await enter(queue), tooMany(HOUR), HOUR);
 		await expect(queue.enter(60 * SECOND)).rejects.toMatchObject({
-			kind: 'tooManyRequests',
 			statusCode: 429,
 			description: expect.stringMatching(/wait for 3600 s more.*Lower it\./) as string,
 		});
@@ -195,23 +196,24 @@ describe('after a refusal', () => {
 describe('a connection that did not come about', () => {
 	it('says nothing of how many tasks are let in', async () => {
 		const { queue } = opened(2);
-		queue.refused(await enter(queue), unreachable());
+		queue.refused(await enter(queue), unreachable(), HOUR);
 		await fill(queue, 2);
-		expect(queue.unreachable.count).toBe(0);
 	});
 
 	it('is counted in a row, those that failed together once', async () => {
 		const { queue, clock } = opened();
 		const together = [await enter(queue), await enter(queue)];
 		clock.pass(SECOND);
-		for (const ticket of together) queue.refused(ticket, unreachable());
-		queue.refused(await enter(queue), unreachable());
-		expect(queue.unreachable.count).toBe(2);
+		const hopeless = together.map((ticket) => queue.refused(ticket, unreachable(), HOUR));
+		for (let count = 2; count <= 4; count++) {
+			hopeless.push(queue.refused(await enter(queue), unreachable(), HOUR));
+		}
+		expect(hopeless).toEqual([false, false, false, false, true]);
 	});
 
 	it('is followed by ever longer pauses', async () => {
 		const { queue, clock } = opened();
-		for (let count = 0; count < 4; count++) queue.refused(await enter(queue), unreachable());
+		for (let count = 0; count < 4; count++) queue.refused(await enter(queue), unreachable(), HOUR);
 		expect(clock.sleeps.map((ms) => ms / SECOND)).toEqual([1, 2, 4]);
 	});
 });
@@ -219,22 +221,25 @@ describe('a connection that did not come about', () => {
 describe('the time in which nobody is let in', () => {
 	it('runs from the first refusal on', async () => {
 		const { queue, clock } = opened();
-		queue.refused(await enter(queue), tooMany());
-		const start = clock.now();
-		queue.refused(await enter(queue), tooMany());
-		clock.pass(10 * SECOND);
-		expect(queue.quietMs).toBe(clock.now() - start);
+		expect(queue.refused(await enter(queue), tooMany(), 10 * SECOND)).toBe(false);
+		clock.pass(9 * SECOND);
+		expect(queue.refused(await enter(queue), tooMany(), 10 * SECOND)).toBe(false);
+		clock.pass(2 * SECOND);
+		expect(queue.refused(await enter(queue), tooMany(), 10 * SECOND)).toBe(true);
 	});
 
 	it.each(['accepted', 'finished'] as const)('ends when a task is %s', async (event) => {
 		const { queue, clock } = opened();
 		await fill(queue, 1);
 		const ticket = await enter(queue);
-		queue.refused(await enter(queue), tooMany());
-		clock.pass(10 * SECOND);
+		queue.refused(await enter(queue), tooMany(), HOUR);
+		clock.pass(11 * SECOND);
 		if (event === 'accepted') queue.accepted(ticket);
-		else queue.finished();
-		expect(queue.quietMs).toBe(0);
+		else {
+			queue.finished();
+			queue.ended();
+		}
+		expect(queue.refused(await enter(queue), tooMany(), 10 * SECOND)).toBe(false);
 	});
 });
 
@@ -276,7 +281,7 @@ describe('the end', () => {
 	it('by a stop is heard in a pause too', async () => {
 		const stop = new AbortController();
 		const { queue } = opened(1, stop.signal);
-		queue.refused(await enter(queue), tooMany());
+		queue.refused(await enter(queue), tooMany(), HOUR);
 		stop.abort();
 		await expect(queue.enter(HOUR)).rejects.toBeInstanceOf(Stopped);
 	});
@@ -285,7 +290,7 @@ describe('the end', () => {
 		const { queue } = opened(1);
 		await fill(queue, 1);
 		const waiting = [waiter(queue), waiter(queue, 2 * HOUR), waiter(queue)];
-		queue.giveUp(() => new Error('No hope'), HOUR);
+		queue.giveUp(tooMany(), HOUR);
 		await settle();
 		expect(waiting.map(({ done }) => done)).toEqual([true, false, false]);
 		queue.finished();

@@ -117,7 +117,7 @@ it('sends nothing where its turn comes too late, and keeps no place', async () =
 it('waits for no longer than it may be late, where the service asks to', async () => {
 	const setup = creating({ statusCode: 429, headers: { 'retry-after': '60' } }, accepted);
 	const late = await caught(async () => await setup.creator.create(plan(), 30_000));
-	expect(late).toMatchObject({ kind: 'tooManyRequests' });
+	expect(late).toMatchObject({ statusCode: 429 });
 	expect(setup.sent).toHaveLength(1);
 	expect(setup.clock.now()).toBeLessThan(30_000);
 });
@@ -211,7 +211,7 @@ describe('what was certainly not taken', () => {
 		setup.clock.sleep = async (ms) => {
 			setup.clock.pass(ms);
 			// A task of another item has finished.
-			setup.account.adopt();
+			setup.account.limits.adopt();
 			setup.account.finished();
 		};
 		expect(await setup.creator.create(plan())).toMatchObject({ taskId: 'task-1' });
