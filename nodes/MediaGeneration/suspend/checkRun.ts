@@ -8,7 +8,13 @@ import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import { checkDeliveries, deliverTask, NOT_FINISHED } from './checkDeliveries';
-import { keepState, keptState, noteResumeUrl, superviseCheck } from './checkExecutions';
+import {
+	keepState,
+	keptState,
+	noteResumeUrl,
+	parentState,
+	superviseCheck,
+} from './checkExecutions';
 import {
 	MIN_CHECK_INTERVAL_MS,
 	nextCheckAt,
@@ -25,7 +31,6 @@ import {
 } from './checkState';
 import { checkTasks, giveUp, isComplete } from './checkTasks';
 import { REPORT, SUPERVISE } from './checkWorkflow';
-import { parentState } from './parentState';
 import { finalResults, presentResults } from './suspendedResults';
 import { storeInput } from './suspension';
 
