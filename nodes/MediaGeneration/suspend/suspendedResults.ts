@@ -110,9 +110,7 @@ async function resultOf(
 	const task = parseTaskRecord(String(json.taskId), record);
 	const fields = { ...json, ...taskJson(task) };
 	const options = { ...output, split: false };
-	const made = await settled(
-		async () => await downloadedItems(downloader, task, fields, options, pairedItem),
-	);
+	const made = await settled(downloadedItems(downloader, task, fields, options, pairedItem));
 	if ('error' in made) return ItemError.from(made.error);
 	return made.value[0] ?? { json: fields, pairedItem };
 }

@@ -64,19 +64,18 @@ export class TaskReader {
 	): Promise<FinishedTask | Unfinished> {
 		const known = pendingJson(taskId, sent);
 		const ended = await settled(
-			async () =>
-				await waitForTask({
-					taskId,
-					read: async (id) => await this.client.readTask(id),
-					clock: this.clock,
-					pollIntervalMs: item.pollIntervalMs,
-					signal: this.signal,
-					isOwn: this.created.has(taskId),
-					hold: this.hold,
-					nextSlot: () => this.slots.requestSlot(),
-					...(isAbandoned && { isAbandoned }),
-					...times,
-				}),
+			waitForTask({
+				taskId,
+				read: async (id) => await this.client.readTask(id),
+				clock: this.clock,
+				pollIntervalMs: item.pollIntervalMs,
+				signal: this.signal,
+				isOwn: this.created.has(taskId),
+				hold: this.hold,
+				nextSlot: () => this.slots.requestSlot(),
+				...(isAbandoned && { isAbandoned }),
+				...times,
+			}),
 		);
 		if ('error' in ended) throw ofTask(ended.error, taskId, known);
 		const task = ended.value;
