@@ -23,9 +23,6 @@ import { outputOptions } from './fields/output';
 /** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
 const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';
 
-const TO_TRY_IT =
-	"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br />";
-
 /** Starts a workflow once for each task that the media generation service has finished. */
 export class MediaGenerationTrigger implements INodeType {
 	description: INodeTypeDescription = {
@@ -43,10 +40,8 @@ export class MediaGenerationTrigger implements INodeType {
 			"Your trigger is ready. Media Generation nodes of this workflow with 'Notify a Trigger' now use it.",
 		triggerPanel: {
 			header: 'Wait for a finished task',
-			executionsHelp: {
-				inactive: `${TO_TRY_IT}<b>Once you're happy with your workflow</b>, publish it. Then each finished task starts it once. These executions show up in the list of executions, not here.`,
-				active: `${TO_TRY_IT}<b>Your workflow also runs by itself</b>, since it is published: each finished task starts it once. These executions show up in the list of executions, not here.`,
-			},
+			executionsHelp:
+				"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.",
 		},
 		defaults: { name: 'Media Generation Trigger' },
 		inputs: [],

@@ -135,8 +135,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'every item is linked to the first',
 		file: `${N}wait/taskReader.ts`,
-		search: '{ item: item.itemIndex })',
-		replacement: '{ item: 0 })',
+		search: 'const pairedItem = { item: item.itemIndex };',
+		replacement: 'const pairedItem = { item: 0 };',
 	},
 	{
 		name: 'results come out at the place of another item',
@@ -232,7 +232,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'an error of the execution that is retried counts as its own',
-		file: `${N}suspend/parentState.ts`,
+		file: `${N}suspend/checkExecutions.ts`,
 		search: 'if (error !== undefined && digest(error) !== earlierError)',
 		replacement: 'if (error !== undefined)',
 	},

@@ -40,7 +40,7 @@ export async function checkCallback(
 	requireToken: boolean,
 	publicUrl: () => string | undefined,
 ): Promise<WebhookAnswer | CheckedCallback> {
-	const checked = await settled(async () => await check(context, requireToken, publicUrl));
+	const checked = await settled(check(context, requireToken, publicUrl));
 	if ('value' in checked) return checked.value;
 	warn(context, 'a callback could not be checked', checked.error);
 	return tryAgain('The credential cannot be used at the moment');

@@ -54,7 +54,7 @@ export class TaskRow {
 	 * @throws the database's error, where it is not the refusal of a second row
 	 */
 	async insert(entries: readonly string[]): Promise<boolean> {
-		const recorded = await settled(async () => await this.record([this.key, ...entries]));
+		const recorded = await settled(this.record([this.key, ...entries]));
 		if ('value' in recorded) return recorded.value.new.includes(this.key);
 		if (isSecondRow(recorded.error)) return false;
 		throw recorded.error;

@@ -105,9 +105,7 @@ async function readFinished(
 	limitMs: number,
 	clock: Clock,
 ): Promise<FinishedTask | WebhookAnswer> {
-	const read = await settled(
-		async () => await withTimeLimit(client.readTask(taskId, limitMs), limitMs, clock),
-	);
+	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs, clock));
 	if ('error' in read) return explainRead(read.error);
 	const task = read.value;
 	if (task === undefined) return tryAgain('The service did not answer in time');

@@ -161,7 +161,7 @@ async function publishedTriggers(context: IExecuteFunctions): Promise<string[]> 
 	if (![...OF_THE_EDITOR, MAY_BE_OF_THE_EDITOR].includes(mode)) return urls;
 	const published = await Promise.all(
 		urls.map(async (url) => {
-			const asked = await settled(async () => await isPublished(context, url));
+			const asked = await settled(isPublished(context, url));
 			if ('value' in asked) return asked.value;
 			if (mode !== MAY_BE_OF_THE_EDITOR || asked.error instanceof Stopped) throw asked.error;
 			return true;

@@ -1,10 +1,11 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader, TRIGGER_TRY_MS } from '../report/download';
-import { taskItems, taskJson, type OutputOptions, readOutputOptions } from '../report/items';
+import { downloadedItems, taskJson, type OutputOptions, readOutputOptions } from '../report/items';
 import { ItemParameters } from '../shared/parameters';
 import { isRecord } from '../shared/json';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
+import { settled } from '../shared/concurrency';
 import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { mayStart } from '../callback/startedTasks';
@@ -56,17 +57,13 @@ async function itemsOf(
 	options: OutputOptions,
 ): Promise<INodeExecutionData[]> {
 	const json = taskJson(task, typeof reference === 'string' ? { reference } : {});
-	if (!options.download || task.state !== 'SUCCESS') {
-		return taskItems(task, json, options, undefined, undefined);
-	}
-	try {
-		const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
-		const downloads = await downloader.download(task.resultUrls, task.taskId);
-		return taskItems(task, json, options, downloads, undefined);
-	} catch (error) {
-		const failed = ItemError.from(error, json);
-		const node = context.getNode();
-		if (!context.continueOnFail()) throw failed.toNodeError(node, 0);
-		return [failed.toItem(node)];
-	}
+	const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
+	const made = await settled(
+		async () => await downloadedItems(downloader, task, json, options, undefined),
+	);
+	if ('value' in made) return made.value;
+	const failed = ItemError.from(made.error);
+	const node = context.getNode();
+	if (!context.continueOnFail()) throw failed.toNodeError(node, 0);
+	return [failed.toItem(node)];
 }

@@ -23,12 +23,14 @@ export class Semaphore {
 export type Settled<T> = { value: T } | { error: unknown };
 
 /**
- * Does a piece of work and hands on what it throws as a value, where what follows depends on the kind of error.
+ * Hands on what a piece of work throws as a value, where what follows depends on the kind of error.
  * n8n's rules forbid rethrowing inside a `catch`, since that loses context; nothing is lost here.
+ *
+ * @param work under way, or to be begun
  */
-export async function settled<T>(work: () => Promise<T>): Promise<Settled<T>> {
+export async function settled<T>(work: Promise<T> | (() => Promise<T>)): Promise<Settled<T>> {
 	try {
-		return { value: await work() };
+		return { value: await (typeof work === 'function' ? work() : work) };
 	} catch (error) {
 		return { error };
 	}

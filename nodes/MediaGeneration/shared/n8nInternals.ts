@@ -25,6 +25,12 @@ export function webhookBase(context: object): string | undefined {
 	return typeof base === 'string' && URL.canParse(base) ? new URL(base).href : undefined;
 }
 
+/** The settings of the workflow, as far as n8n tells: some versions do not. */
+export const settingsOf = (
+	context: IExecuteFunctions | IHookFunctions | IWebhookFunctions,
+): Record<string, unknown> =>
+	typeof context.getWorkflowSettings === 'function' ? { ...context.getWorkflowSettings() } : {};
+
 /**
  * Whether n8n runs this workflow with its engine v2, which keeps nothing of a node from one run to the next, resumes
  * no execution, and runs a trigger's `webhook` without its `execute`.
@@ -34,10 +40,7 @@ export function webhookBase(context: object): string | undefined {
 export function isEngineV2(
 	context: IExecuteFunctions | IHookFunctions | IWebhookFunctions,
 ): boolean {
-	// Some versions of n8n do not tell.
-	const settings: { engineType?: unknown } =
-		typeof context.getWorkflowSettings === 'function' ? context.getWorkflowSettings() : {};
-	if (settings.engineType === 'v2') return true;
+	if (settingsOf(context).engineType === 'v2') return true;
 	// A UUID; the engine of today counts its executions.
 	return 'getExecutionId' in context && String(context.getExecutionId()).includes('-');
 }

@@ -3,7 +3,7 @@ import * as n8nWorkflow from 'n8n-workflow';
 
 import { callbackAddress, isOutOfReach } from '../callback/callbackUrl';
 import type { Connection } from '../service/connect';
-import { isEngineV2, internalsOf, isTool } from '../shared/n8nInternals';
+import { isEngineV2, internalsOf, isTool, settingsOf } from '../shared/n8nInternals';
 import { isRecord } from '../shared/json';
 import { resumeUrl } from './suspension';
 
@@ -60,12 +60,6 @@ export function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 	}
 	return undefined;
 }
-
-/** Some versions of n8n do not tell. */
-const settingsOf = (
-	context: IExecuteFunctions,
-): { executionTimeout?: unknown; saveDataSuccessExecution?: unknown } =>
-	typeof context.getWorkflowSettings === 'function' ? context.getWorkflowSettings() : {};
 
 /** @returns the trigger of this execution, if its caller waits for the last node */
 function waitingCaller(context: IExecuteFunctions): string | undefined {

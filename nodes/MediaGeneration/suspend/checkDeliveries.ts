@@ -32,7 +32,7 @@ export async function checkDeliveries(
 	const left: AwaitedDelivery[] = [];
 	let pauseMs = 0;
 	const tryOne = async (delivery: AwaitedDelivery) => {
-		const tried = await settled(async () => await attempt(delivery));
+		const tried = await settled(attempt(delivery));
 		if ('error' in tried) pauseMs = Math.max(pauseMs, askedPauseMs(tried.error));
 		const last = 'value' in tried ? tried.value : messageOf(tried.error);
 		if (last === undefined) return [];

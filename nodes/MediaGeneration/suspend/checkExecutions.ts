@@ -2,8 +2,7 @@ import { type IDataObject, type IExecuteFunctions, UnexpectedError } from 'n8n-w
 
 import { settled } from '../shared/concurrency';
 import { type Clock, systemClock } from '../shared/clock';
-import { isRecord, without } from '../shared/json';
-import { earlierError } from './parentState';
+import { digest, isRecord, without } from '../shared/json';
 import {
 	type CheckState,
 	checkItem,
@@ -13,6 +12,7 @@ import {
 	type ResultsCheck,
 } from './checkState';
 import { CHECK, CHECKER, checkWorkflow, nodeName, SUPERVISE, SUPERVISOR } from './checkWorkflow';
+import { settingsOf } from '../shared/n8nInternals';
 import { noteCheck, resumeUrl } from './suspension';
 
 /**
@@ -52,16 +52,7 @@ export async function startDeliveryCheck(
 	state: DeliveryCheck,
 	clock: Clock = systemClock,
 ): Promise<void> {
-	// Nobody waits for it: where it fails, the workflow's own error workflow is to hear of it.
-	const { errorWorkflow }: { errorWorkflow?: unknown } =
-		typeof context.getWorkflowSettings === 'function' ? context.getWorkflowSettings() : {};
-	const id = await start(
-		context,
-		SUPERVISOR,
-		state,
-		false,
-		typeof errorWorkflow === 'string' ? errorWorkflow : undefined,
-	);
+	const id = await start(context, SUPERVISOR, state, false);
 	if (id === undefined) return;
 	for (let questions = 0; questions < MOST_QUESTIONS; questions++) {
 		const data = await context.getExecutionDataById(id);
@@ -122,8 +113,9 @@ async function start(
 	role: typeof CHECKER | typeof SUPERVISOR,
 	state: CheckState,
 	isAwaited: boolean,
-	errorWorkflow?: string,
 ): Promise<string | undefined> {
+	// Where nobody waits for it and it fails, the workflow's own error workflow is to hear of it.
+	const errorWorkflow = isAwaited ? undefined : settingsOf(context).errorWorkflow;
 	const { executionId, waitTill } = await context.executeWorkflow(
 		{ code: checkWorkflow(context, role, errorWorkflow) },
 		[checkItem(state)],
@@ -169,4 +161,43 @@ async function lastState(
 	const read = await settled(async () => readCheck(sleeping?.data.main?.[0] ?? []));
 	// Of another version: what the wait began with can be read, and only costs more reads.
 	return 'value' in read ? read.value : undefined;
+}
+
+/** What became of the execution that waits for a sub-execution. */
+export type ParentState = 'waiting' | 'ended' | 'gone';
+
+/**
+ * Whether an execution still waits for its supervisor. It may have been stopped, deleted, or killed before it was
+ * suspended.
+ *
+ * @param check.earlierError of an error that it had before it was suspended
+ */
+export async function parentState(
+	context: IExecuteFunctions,
+	{ parentExecutionId, supervisorId = '', earlierError }: ResultsCheck,
+): Promise<ParentState> {
+	const data = await context.getExecutionDataById(parentExecutionId);
+	if (data === undefined) return 'gone';
+	const { error } = data.resultData;
+	if (error !== undefined && digest(error) !== earlierError) return 'ended';
+	const [waiting] = data.executionData?.nodeExecutionStack ?? [];
+	const children = waiting?.metadata?.waitingChildExecutionIds;
+	// Older n8n does not name them.
+	const isOurs = Array.isArray(children)
+		? children.includes(supervisorId)
+		: data.waitTill !== undefined;
+	return isOurs ? 'waiting' : 'ended';
+}
+
+/**
+ * The error that an execution has which is still under way. n8n hands a stopped execution to its retry with the error
+ * in it, unless it has stored which node ran last: so an error alone does not say that the retry has ended.
+ *
+ * @returns a digest of it; undefined where it has none
+ */
+export async function earlierError(context: IExecuteFunctions): Promise<string | undefined> {
+	if (context.getMode() !== 'retry') return undefined;
+	const data = await context.getExecutionDataById(context.getExecutionId());
+	const error = data?.resultData.error;
+	return error && digest(error);
 }

@@ -8,7 +8,13 @@ import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import { checkDeliveries, deliverTask, NOT_FINISHED } from './checkDeliveries';
-import { keepState, keptState, noteResumeUrl, superviseCheck } from './checkExecutions';
+import {
+	keepState,
+	keptState,
+	noteResumeUrl,
+	parentState,
+	superviseCheck,
+} from './checkExecutions';
 import {
 	MIN_CHECK_INTERVAL_MS,
 	nextCheckAt,
@@ -25,7 +31,6 @@ import {
 } from './checkState';
 import { checkTasks, giveUp, isComplete } from './checkTasks';
 import { REPORT, SUPERVISE } from './checkWorkflow';
-import { parentState } from './parentState';
 import { finalResults, presentResults } from './suspendedResults';
 import { storeInput } from './suspension';
 
@@ -47,7 +52,7 @@ export async function runCheckOperation(
 ): Promise<INodeExecutionData[][] | null> {
 	if (operation === REPORT) return report(context);
 	if (operation !== SUPERVISE) return await check(context, clock, now);
-	const supervised = await settled(async () => await supervise(context, now));
+	const supervised = await settled(supervise(context, now));
 	if ('value' in supervised) return supervised.value;
 	// An error of this node's own is an end: as an item it would lead straight back to this node, for ever.
 	const { message, description } = ItemError.from(supervised.error);
@@ -67,7 +72,7 @@ async function supervise(
 	if (state === undefined) return null;
 	if (kept === undefined) keepState(context, state);
 	else warn(context, state, 'the execution that checked its tasks has died; another goes on');
-	const started = await settled(async () => await superviseCheck(context, state));
+	const started = await settled(superviseCheck(context, state));
 	if ('error' in started) {
 		const why = messageOf(started.error);
 		warn(context, state, `n8n did not start the check of its tasks; again in a minute. ${why}`);
@@ -75,7 +80,7 @@ async function supervise(
 	}
 	// What n8n takes for the output where this execution dies: the results are not known, and the tasks are named.
 	if (state.purpose === 'delivery') return [[{ json: {} }]];
-	const present = await settled(async () => await presentResults(context, state));
+	const present = await settled(presentResults(context, state));
 	return ['value' in present ? present.value : [{ json: {} }]];
 }
 

@@ -82,7 +82,7 @@ async function readAll(
 		indexes.map(async (index) => {
 			const item = items[index];
 			if (item?.waits === undefined) return;
-			const answer = await settled(async () => await read(taskIdOf(item)));
+			const answer = await settled(read(taskIdOf(item)));
 			if ('error' in answer) {
 				items[index] = afterError(item, answer.error);
 				noteError(found, answer.error);

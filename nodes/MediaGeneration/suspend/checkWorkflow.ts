@@ -7,7 +7,8 @@ export const REPORT = 'report';
 
 export const CHECK_OPERATIONS = [CHECK, SUPERVISE, REPORT];
 
-const START = 'Starts by itself';
+/** The start tells whoever opens the sub-execution what it is. Without it the waiting execution would get no results. */
+const START = 'n8n made this execution by itself: do not delete it';
 
 /** The names of the nodes of a sub-execution, as a person sees them who opens it. */
 const NAMES: Record<string, string> = {
@@ -17,9 +18,6 @@ const NAMES: Record<string, string> = {
 };
 
 export const nodeName = (operation: string): string => NAMES[operation] ?? operation;
-
-const NOTE =
-	'## n8n made this execution by itself\nA Media Generation node waits for its tasks. This execution checks on them, and ends by itself.\n\n**Do not stop or delete it:** the waiting execution would get no results. Files of the results are stored with it.';
 
 const to = (operation: string) => ({
 	main: [[{ node: nodeName(operation), type: 'main' as const, index: 0 }]],
@@ -52,7 +50,7 @@ export const SUPERVISOR = {
 export function checkWorkflow(
 	context: IExecuteFunctions,
 	{ operations, connections }: typeof CHECKER | typeof SUPERVISOR,
-	errorWorkflow: string | undefined,
+	errorWorkflow: unknown,
 ): IWorkflowBase {
 	const { name, type, typeVersion, credentials }: INode = context.getNode();
 	const now = new Date();
@@ -65,14 +63,6 @@ export function checkWorkflow(
 		position: at(0),
 		parameters: { inputSource: 'passthrough' },
 	};
-	const note: INode = {
-		id: 'note',
-		name: 'What this is',
-		type: 'n8n-nodes-base.stickyNote',
-		typeVersion: 1,
-		position: [0, -280],
-		parameters: { content: NOTE, width: 620, height: 200 },
-	};
 	return {
 		// The workflow itself: this execution stands in its list of executions.
 		id: context.getWorkflow().id ?? '',
@@ -84,7 +74,6 @@ export function checkWorkflow(
 		updatedAt: now,
 		nodes: [
 			start,
-			note,
 			...operations.map((operation, index): INode => ({
 				id: operation,
 				name: nodeName(operation),
@@ -107,7 +96,7 @@ export function checkWorkflow(
 			saveDataSuccessExecution: 'all',
 			saveDataErrorExecution: 'all',
 			saveManualExecutions: true,
-			...(errorWorkflow !== undefined && { errorWorkflow }),
+			...(typeof errorWorkflow === 'string' && { errorWorkflow }),
 		},
 	};
 }

@@ -68,7 +68,7 @@ export class ExpectedCallbacks {
 		});
 		if (this.hasBegun) return;
 		this.hasBegun = true;
-		void settled(async () => await this.leaveEarly());
+		void settled(this.leaveEarly());
 	}
 
 	/** At the end of the run, however it ended: the tasks that were created go on in any case. */
@@ -101,15 +101,14 @@ export class ExpectedCallbacks {
 		if (deliveries.length === 0) return;
 		const nodeName = context.getNode().name;
 		const left = await settled(
-			async () =>
-				await startDeliveryCheck(context, {
-					version: CHECK_VERSION,
-					purpose: 'delivery',
-					nodeName,
-					startedAt: this.now(),
-					intervalMs,
-					deliveries,
-				}),
+			startDeliveryCheck(context, {
+				version: CHECK_VERSION,
+				purpose: 'delivery',
+				nodeName,
+				startedAt: this.now(),
+				intervalMs,
+				deliveries,
+			}),
 		);
 		if ('value' in left) return;
 		// At the end of the run it may go better.

@@ -45,7 +45,7 @@ export async function admitResume(
 	runs = suspendedRuns,
 	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
-	const decided = await settled(async () => await decide(context, runs, clock));
+	const decided = await settled(decide(context, runs, clock));
 	if ('value' in decided) return decided.value;
 	// Where `webhook` throws, n8n resumes the execution with one empty item, and drops all that the nodes before put out.
 	warn(context, 'a callback waits', decided.error);
@@ -67,9 +67,7 @@ async function decide(
 	if ('workflowData' in run) return run;
 	if ('status' in run) return respond(context, run);
 	runs.set(place, run);
-	const isComplete = await settled(
-		async () => await withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, clock),
-	);
+	const isComplete = await settled(withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, clock));
 	if ('error' in isComplete) return respond(context, tryAgain('A task could not be read'));
 	if (isComplete.value === undefined) {
 		return respond(context, tryAgain('The service did not answer in time'));

@@ -65,7 +65,7 @@ export async function suspendRun(
 				return { ...item, ...(input && { input }) };
 			}),
 	};
-	const begun = await settled(async () => await startResultsCheck(context, state));
+	const begun = await settled(startResultsCheck(context, state));
 	if ('error' in begun || !begun.value) {
 		const why = 'error' in begun ? messageOf(begun.error) : '';
 		context.logger.warn(

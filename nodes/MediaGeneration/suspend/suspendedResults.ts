@@ -4,7 +4,7 @@ import { CreatedTaskList } from '../report/createdTaskList';
 import { Downloader } from '../report/download';
 import { describeStop, type IfSomeFail, stoppingItem } from '../report/failures';
 import { withInput } from '../report/includedInput';
-import { taskItems, taskJson } from '../report/items';
+import { downloadedItems, taskJson } from '../report/items';
 import { NOT_KNOWN } from '../report/outcome';
 import { parseTaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
@@ -109,13 +109,8 @@ async function resultOf(
 	if (record === undefined) return { json, ...(binary && { binary }), pairedItem };
 	const task = parseTaskRecord(String(json.taskId), record);
 	const fields = { ...json, ...taskJson(task) };
-	const made = await settled(async () => {
-		const downloads =
-			output.download && task.state === 'SUCCESS'
-				? await downloader.download(task.resultUrls, task.taskId)
-				: undefined;
-		return taskItems(task, fields, { ...output, split: false }, downloads, pairedItem);
-	});
-	if ('error' in made) return ItemError.from(made.error, fields);
+	const options = { ...output, split: false };
+	const made = await settled(downloadedItems(downloader, task, fields, options, pairedItem));
+	if ('error' in made) return ItemError.from(made.error);
 	return made.value[0] ?? { json: fields, pairedItem };
 }

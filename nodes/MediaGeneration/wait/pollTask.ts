@@ -71,7 +71,7 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 			await sleepUntil(Math.min(readAt, options.nextSlot()), clock, signal);
 		}
 		if (readAt < notBefore || options.isAbandoned?.()) return unfinished();
-		const answer = await settled(async () => await read(taskId));
+		const answer = await settled(read(taskId));
 		notBefore = clock.now() + MIN_INTERVAL_MS;
 		if ('value' in answer) {
 			if (answer.value.state !== 'PENDING') return answer.value;

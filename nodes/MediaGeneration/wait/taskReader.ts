@@ -1,12 +1,11 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader } from '../report/download';
-import { taskItems, taskJson } from '../report/items';
+import { downloadedItems, taskJson } from '../report/items';
 import type { ServiceClient } from '../service/client';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { ofTask, pendingJson, timedOut, type Unfinished } from '../report/outcome';
 import type { TaskPlan } from '../plan/taskPlan';
@@ -65,19 +64,18 @@ export class TaskReader {
 	): Promise<FinishedTask | Unfinished> {
 		const known = pendingJson(taskId, sent);
 		const ended = await settled(
-			async () =>
-				await waitForTask({
-					taskId,
-					read: async (id) => await this.client.readTask(id),
-					clock: this.clock,
-					pollIntervalMs: item.pollIntervalMs,
-					signal: this.signal,
-					isOwn: this.created.has(taskId),
-					hold: this.hold,
-					nextSlot: () => this.slots.requestSlot(),
-					...(isAbandoned && { isAbandoned }),
-					...times,
-				}),
+			waitForTask({
+				taskId,
+				read: async (id) => await this.client.readTask(id),
+				clock: this.clock,
+				pollIntervalMs: item.pollIntervalMs,
+				signal: this.signal,
+				isOwn: this.created.has(taskId),
+				hold: this.hold,
+				nextSlot: () => this.slots.requestSlot(),
+				...(isAbandoned && { isAbandoned }),
+				...times,
+			}),
 		);
 		if ('error' in ended) throw ofTask(ended.error, taskId, known);
 		const task = ended.value;
@@ -101,14 +99,7 @@ export class TaskReader {
 		deadline?: number,
 	): Promise<INodeExecutionData[]> {
 		const fields = { ...taskJson(task), ...json };
-		try {
-			const downloads =
-				item.output.download && task.state === 'SUCCESS'
-					? await this.downloader.download(task.resultUrls, task.taskId, deadline)
-					: undefined;
-			return taskItems(task, fields, item.output, downloads, { item: item.itemIndex });
-		} catch (error) {
-			throw ItemError.from(error, fields);
-		}
+		const pairedItem = { item: item.itemIndex };
+		return await downloadedItems(this.downloader, task, fields, item.output, pairedItem, deadline);
 	}
 }
