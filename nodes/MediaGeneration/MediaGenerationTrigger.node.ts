@@ -52,6 +52,16 @@ export class MediaGenerationTrigger implements INodeType {
 				active: 'Each finished task also starts the published workflow (not shown here).',
 			},
 		},
+		builderHint: {
+			searchHint:
+				"Starts a workflow once for each finished task that a Media Generation node created with completion 'trigger'. Publish the workflow. Use it only where each result is wanted at once: with completion 'wait' the Media Generation node waits by itself and needs no trigger. Build no Webhook node and no check for duplicates.",
+			relatedNodes: [
+				{
+					nodeType: 'n8n-nodes-media-generation.mediaGeneration',
+					relationHint: "Creates the tasks, with completion 'trigger' and the same API key",
+				},
+			],
+		},
 		defaults: { name: 'Media Generation Trigger' },
 		inputs: [],
 		outputs: [NodeConnectionTypes.Main],
