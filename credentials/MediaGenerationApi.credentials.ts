@@ -116,7 +116,8 @@ export class MediaGenerationApi implements ICredentialType {
 		dark: 'file:../nodes/MediaGeneration/mediaGeneration.dark.svg',
 	};
 
-	documentationUrl = 'https://repository.invalid/unset#credential';
+	documentationUrl =
+		'https://docs.n8n.io/integrations/community-nodes/installation/gui-install/#credential';
 
 	properties: INodeProperties[] = [
 		{

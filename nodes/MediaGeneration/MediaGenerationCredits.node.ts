@@ -21,6 +21,16 @@ export class MediaGenerationCredits implements INodeType {
 		description: 'Read the credits that are left in your media generation account',
 		defaults: { name: 'Media Generation Credits' },
 		usableAsTool: true,
+		builderHint: {
+			searchHint:
+				"Reads the balance of the account once for all items. As a guard before a batch, set the option 'minimumBalance': below it the node stops the workflow. The items go on beside the balance, so add no Merge. It costs nothing.",
+			relatedNodes: [
+				{
+					nodeType: 'n8n-nodes-media-generation.mediaGeneration',
+					relationHint: 'Creates the tasks that use the credits',
+				},
+			],
+		},
 		inputs: [NodeConnectionTypes.Main],
 		outputs: [NodeConnectionTypes.Main],
 		credentials: [{ name: 'mediaGenerationApi', required: true }],

@@ -43,6 +43,16 @@ export class MediaGenerationTrigger implements INodeType {
 			executionsHelp:
 				"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.",
 		},
+		builderHint: {
+			searchHint:
+				"Starts a workflow once for each finished task that a Media Generation node created with completion 'trigger'. Publish the workflow. Use it only where each result is wanted at once: with completion 'wait' the Media Generation node waits by itself and needs no trigger. Build no Webhook node and no check for duplicates.",
+			relatedNodes: [
+				{
+					nodeType: 'n8n-nodes-media-generation.mediaGeneration',
+					relationHint: "Creates the tasks, with completion 'trigger' and the same API key",
+				},
+			],
+		},
 		defaults: { name: 'Media Generation Trigger' },
 		inputs: [],
 		outputs: [NodeConnectionTypes.Main],

@@ -13,11 +13,12 @@ const FOLDER = resolve(__dirname, '../../examples');
 const PACKAGE = 'n8n-nodes-media-generation';
 const TRIGGER = `${PACKAGE}.mediaGenerationTrigger`;
 const CHAT_MODEL = '@n8n/n8n-nodes-langchain.lmChatOpenAi';
-const POSTGRES = 'n8n-nodes-base.postgres';
 
-/** A prompt of the example batch that the simulated service fails, so that both of its ends are seen. */
-const BATCH = 'batch-of-prompts';
-const FAILING_PROMPT = 'A forest path in autumn fog';
+/** A prompt of an example that the simulated service fails, so that both of its ends are seen. */
+const FAILING_PROMPTS: Record<string, string> = {
+	'batch-of-prompts': 'A forest path in autumn fog',
+	'rewrite-refused-prompts': 'A dragon asleep in a library, ink drawing',
+};
 const FAILURE = {
 	outcome: 'FAILURE',
 	failureMessage: 'The picture was held back by the content filter.',
@@ -38,24 +39,25 @@ export function listExamples(): string[] {
 }
 
 /**
- * @returns the workflow in `examples/<name>.json`, as a user would import it; in the batch, one prompt tells the
+ * @returns the workflow in `examples/<name>.json`, as a user would import it; one prompt of some tells the
  * simulated service to fail it
  */
 export function readExample(name: string): WorkflowDefinition {
 	const definition: WorkflowDefinition = JSON.parse(
 		readFileSync(join(FOLDER, `${name}.json`), 'utf8'),
 	);
-	if (name === BATCH) failOnePrompt(definition);
+	const failing = FAILING_PROMPTS[name];
+	if (failing !== undefined) failPrompt(definition, failing);
 	return definition;
 }
 
-function failOnePrompt({ nodes }: WorkflowDefinition): void {
+function failPrompt({ name, nodes }: WorkflowDefinition, text: string): void {
 	const node = nodes.find((other) => other.name === 'Prompts');
 	const list = JSON.parse(String(node?.parameters.jsonOutput)) as {
 		prompts: Array<{ prompt: string; additionalInput?: object }>;
 	};
-	const failing = list.prompts.find(({ prompt }) => prompt === FAILING_PROMPT);
-	if (!node || !failing) throw new Error(`examples/${BATCH}.json has no "${FAILING_PROMPT}".`);
+	const failing = list.prompts.find(({ prompt }) => prompt === text);
+	if (!node || !failing) throw new Error(`The example ${name} has no "${text}".`);
 	failing.additionalInput = { simulate: FAILURE };
 	node.parameters.jsonOutput = JSON.stringify(list, null, 2);
 }
@@ -157,7 +159,6 @@ const HAS_WEBHOOK = /\.(mediaGenerationTrigger|chatTrigger|wait)$/;
 
 function credentialType({ type }: INode): string | undefined {
 	if (type.startsWith(`${PACKAGE}.`)) return 'mediaGenerationApi';
-	if (type === POSTGRES) return 'postgres';
 	return type === CHAT_MODEL ? 'openAiApi' : undefined;
 }
 

@@ -36,7 +36,8 @@ export interface LanguageModel {
 
 /**
  * A stand-in for a language model behind OpenAI's chat completions, so that agents run without an account: it
- * hands what the user says to the tool that the words fit best, and answers with what the tool returned.
+ * hands what the user says to the tool that the words fit best, and answers with what the tool returned. Without
+ * tools it rewrites a prompt.
  *
  * @param port 0, the default, takes any
  */
@@ -68,7 +69,7 @@ function answer({ messages, tools = [] }: ChatRequest, turn: number) {
 	const said = textOf(last);
 	if (last?.role === 'tool') return { role: 'assistant', content: report(said) };
 	const tool = bestFit(tools, said);
-	if (tool === undefined) return { role: 'assistant', content: 'I have no tool for that.' };
+	if (tool === undefined) return { role: 'assistant', content: rewritten(said) };
 	const parameters = Object.keys(tool.function.parameters?.properties ?? {});
 	const values = Object.fromEntries(parameters.map((name) => [name, said]));
 	const call = { name: tool.function.name, arguments: JSON.stringify(values) };
@@ -78,6 +79,9 @@ function answer({ messages, tools = [] }: ChatRequest, turn: number) {
 		tool_calls: [{ id: `call_${turn}`, type: 'function', function: call }],
 	};
 }
+
+/** @returns the prompt that ends what was said, in other words */
+const rewritten = (said: string) => `${said.trim().split('\n').at(-1)}, for children`;
 
 function textOf(message: Message | undefined): string {
 	const content = message?.content ?? '';

@@ -233,7 +233,7 @@ describeInEditor('in the editor, as a new user', () => {
 			await editor.choose('completion', 'Notify a Trigger');
 			await editor.paste('callbackUrl');
 			await editor.panel
-				.getByText('If the service cannot call n8n, n8n checks for the results')
+				.getByText('If the service cannot reach n8n, n8n checks after one minute')
 				.waitFor();
 			await editor.execute();
 			await editor.outputHas('PENDING');

@@ -14,7 +14,6 @@ import {
 } from '../n8n/client';
 import type { Need } from '../n8n/differences';
 import type { SimulatedTask } from '../service/service';
-import { missingForQueueMode } from './cluster';
 import { needing } from './needs';
 import { deliver, Stage } from './stage';
 
@@ -394,69 +393,41 @@ needing('dataTables', 'records-in-a-data-table').describe('records-in-a-data-tab
 	}
 });
 
-const missing = missingForQueueMode();
-if (missing !== undefined) console.warn(`Skipped: the clean-up, because there is ${missing}.`);
+needing('agents', 'rewrite-refused-prompts').test(
+	'rewrite-refused-prompts: what the model held back is rewritten and ordered once more, and never again',
+	async () => {
+		const prompts = listed(readExample('rewrite-refused-prompts'), 'Prompts', 'prompts', 'prompt');
+		const refused = prompts.find((prompt) => prompt.startsWith('A dragon')) ?? '';
+		const [tasks, execution] = await creating(
+			async () => await runExample('rewrite-refused-prompts'),
+		);
+		expect(promptsOf(tasks)).toEqual([...prompts, `${refused}, for children`].sort());
+		const pictures = [
+			...jsonOf(execution, 'Generate images'),
+			...jsonOf(execution, 'Order once more'),
+		];
+		expect(pictures.map(({ state }) => state)).toEqual(prompts.map(() => 'SUCCESS'));
+		expect(jsonOf(execution, 'To look into')).toEqual([]);
 
-(missing === undefined ? describe : describe.skip)('clean-up', () => {
-	let onPostgres: Stage;
+		stage.service.configure({ outcome: 'FAILURE' });
+		const [failing, end] = await creating(async () => await runExample('rewrite-refused-prompts'));
+		expect(failing).toHaveLength(2 * prompts.length);
+		expect(jsonOf(end, 'Pictures')).toEqual([]);
+		expect(jsonOf(end, 'To look into')).toHaveLength(prompts.length);
+	},
+);
 
-	beforeAll(async () => {
-		onPostgres = await Stage.openOnPostgres(stage.service);
-	}, 300_000);
-	afterAll(async () => await onPostgres?.close());
-
-	const contexts = () =>
-		onPostgres.cluster.query('select context from processed_data order by context');
-
-	test('clears the rows of old tasks alone, and never those of the last week', async () => {
-		const { client, cluster, credential, webhookUrl } = onPostgres;
-		const lanes = prepare(readExample('two-lanes-with-trigger'), [
-			{ ...credential, type: 'mediaGenerationApi' },
-		]);
-		const { id } = await client.createWorkflow(lanes);
-		await publishTriggers(client, id, lanes);
-		const trigger = lanes.nodes.find(({ name }) => name === 'Media Generation Trigger') as INode;
-		const url = webhookUrl + client.webhookPath(trigger, 'callback');
-		const address = callbackAddress(url, stage.service.apiKey);
-		for (const taskId of stage.finishedTasks(3)) {
-			expect((await deliver(address, { taskId })).status).toBe(200);
-		}
-		await until('three rows', TIMEOUT_MS, async () => contexts().length === 3);
-		const [old, recent, young] = contexts() as [string, string, string];
-		const age = (context: string, days: number) =>
-			cluster.query(
-				`update processed_data set "createdAt" = now() - interval '${days} days' where context = '${context}'`,
-			);
-		age(old, 31);
-		age(recent, 6);
-		const others = `insert into processed_data values ('${id}', 'n:another-node', now() - interval '1 year', now(), '{}')`;
-		cluster.query(others);
-
-		const env = cluster.databaseEnv;
-		const postgres = await client.createCredential("n8n's own database", 'postgres', {
-			host: env.DB_POSTGRESDB_HOST ?? '',
-			port: Number(env.DB_POSTGRESDB_PORT),
-			database: env.DB_POSTGRESDB_DATABASE ?? '',
-			user: env.DB_POSTGRESDB_USER ?? '',
-			password: '',
-			ssl: 'disable',
-		});
-		const run = async (days?: number) => {
-			const example = prepare(readExample('clean-up'), [postgres]);
-			if (days !== undefined) {
-				const assignments = [{ id: '1', name: 'days', value: days, type: 'number' }];
-				change(example, 'Days to keep', { assignments: { assignments } });
-			}
-			const execution = await client.run((await client.createWorkflow(example)).id);
-			const ended = await client.waitForExecution(execution, TIMEOUT_MS);
-			expect(describeExecution(ended)).toBe('success');
-			return jsonOf(ended, 'Cleared');
-		};
-		expect(await run()).toEqual([{ cleared: 1, bytes: expect.any(Number) }]);
-		expect(contexts()).toEqual(['n:another-node', recent, young].sort());
-		expect(await run(0)).toEqual([{ cleared: 0, bytes: expect.any(Number) }]);
-		expect(contexts()).toEqual(['n:another-node', recent, young].sort());
-	});
+test('rewrite-refused-prompts: an order whose answer was lost is not sent again', async () => {
+	stage.service.configure({ createStatus: 500 });
+	const [tasks, execution] = await creating(
+		async () => await runExample('rewrite-refused-prompts'),
+	);
+	expect(tasks).toEqual([]);
+	const errors = jsonOf(execution, 'To look into').map(({ error }) => error);
+	expect(errors).toHaveLength(3);
+	expect(outputItems(execution, 'Rewrite the prompt')).toEqual([]);
+	for (const error of errors)
+		expect(error).toMatch(/^It is not known whether the task was created/);
 });
 
 test('credits-guard: a warning below the minimum, and where the balance cannot be read', async () => {
@@ -500,7 +471,10 @@ needing('agents', 'ai-agent-tool').test(
 		const [none, credits] = await creating(async () => await say('How many credits are left?'));
 		expect(none).toEqual([]);
 		expect(credits.output).toContain(String(service.balance));
-		const offered = model.requests[0]?.tools?.map((tool) => tool.function.name).sort();
+		const offered = model.requests
+			.find(({ tools }) => tools)
+			?.tools?.map((tool) => tool.function.name)
+			.sort();
 		expect(offered).toEqual(['Generate_picture', 'Read_credits']);
 	},
 );

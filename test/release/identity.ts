@@ -7,6 +7,9 @@ import { join } from 'node:path';
  */
 export const UNSET_HOST = 'repository.invalid';
 
+/** What a user of any community node is told: a link to it is never dead. */
+const PAGES_OF_N8N = 'https://docs.n8n.io/integrations/community-nodes/installation/gui-install/';
+
 interface Manifest {
 	author: { name: string; email: string };
 	repository: { url: string };
@@ -19,6 +22,8 @@ interface Place {
 	before: RegExp;
 	/** What follows the repository's address. */
 	suffix: string;
+	/** Whether n8n shows it as a link: until there is a repository, it then leads to n8n's own pages. */
+	isInPanel?: boolean;
 }
 
 const NODES = 'nodes/MediaGeneration';
@@ -36,6 +41,7 @@ const PLACES: Place[] = [
 		file: 'credentials/MediaGenerationApi.credentials.ts',
 		before: /documentationUrl =\s*'/,
 		suffix: '#credential',
+		isInPanel: true,
 	},
 	...['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCredits'].flatMap(
 		(node): Place[] => [
@@ -43,11 +49,13 @@ const PLACES: Place[] = [
 				file: `${NODES}/${node}.node.json`,
 				before: /"credentialDocumentation": \[\s*\{\s*"url": "/,
 				suffix: '#credential',
+				isInPanel: true,
 			},
 			{
 				file: `${NODES}/${node}.node.json`,
 				before: /"primaryDocumentation": \[\s*\{\s*"url": "/,
 				suffix: '#readme',
+				isInPanel: true,
 			},
 		],
 	),
@@ -64,11 +72,12 @@ export function repositoryUrl(root: string): string {
 		.replace(/\.git$/, '');
 }
 
+const isUnset = (address: string) => address.endsWith('.invalid') || address.includes('.invalid/');
+
 /** @returns what the owner has not chosen yet, in words; empty where all is set */
 export function missingIdentity(root: string): string[] {
 	const { author } = readManifest(root);
 	const url = repositoryUrl(root);
-	const isUnset = (text: string) => text.endsWith('.invalid') || text.includes('.invalid/');
 	return [
 		...(isUnset(url) ? ['package.json: "repository.url" is not set'] : []),
 		...(!isUnset(url) && !/^https:\/\/github\.com\/[\w-]+\/[\w.-]+$/.test(url)
@@ -88,11 +97,12 @@ export function missingIdentity(root: string): string[] {
 export function outdatedAddresses(root: string): Map<string, string> {
 	const url = repositoryUrl(root);
 	const outdated = new Map<string, string>();
-	for (const { file, before, suffix } of PLACES) {
+	for (const { file, before, suffix, isInPanel } of PLACES) {
+		const home = isInPanel && isUnset(url) ? PAGES_OF_N8N : url;
 		const text = outdated.get(file) ?? readFileSync(join(root, file), 'utf8');
 		const found = new RegExp(`(${before.source})[^"']*`).exec(text);
 		if (!found) throw new Error(`${file} has no place for an address after ${before.source}`);
-		const filled = text.replace(found[0], () => `${found[1] ?? ''}${url}${suffix}`);
+		const filled = text.replace(found[0], () => `${found[1] ?? ''}${home}${suffix}`);
 		if (filled !== text) outdated.set(file, filled);
 	}
 	return outdated;

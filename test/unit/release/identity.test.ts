@@ -37,6 +37,21 @@ describe('the identity of the package', () => {
 		expect(fillIdentity(copy)).toEqual([]);
 	});
 
+	test('no link that n8n shows leads to a repository that does not exist yet', () => {
+		choose(`https://${UNSET_HOST}/unset`);
+		fillIdentity(copy);
+		const links = ['credentials', 'nodes']
+			.flatMap((folder) =>
+				readdirSync(join(copy, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
+					join(folder, name),
+				),
+			)
+			.filter((file) => /\.(ts|json)$/.test(file))
+			.flatMap((file) => read(file).match(/https:\/\/[^'"`\s]+#(credential|readme)/g) ?? []);
+		expect(links).toHaveLength(7);
+		expect(links.filter((link) => !link.startsWith('https://docs.n8n.io/'))).toEqual([]);
+	});
+
 	test('to look whether all addresses are right writes nothing', () => {
 		choose('https://github.com/somebody/media');
 		const before = read('README.md');
