@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { IDataObject } from 'n8n-workflow';
 
 import { type Account, Accounting } from './account';
 import { Load, type RunPlan } from './load';
@@ -14,6 +15,8 @@ export interface CampaignPlan {
 	faults: Array<{ at: number; name: string }>;
 	/** Whether nothing is killed before everything that was started is suspended. */
 	areSuspendedFirst: boolean;
+	/** The options of the runs that wait; default: they are suspended at once. */
+	wait?: IDataObject;
 	/** How long after the last task's end is waited for what has not come out yet, ms. */
 	patienceMs: number;
 }
@@ -39,7 +42,7 @@ export async function runCampaign(
 	const memory = new MemoryLog(place);
 	const faults: Record<string, number> = {};
 	try {
-		const load = await Load.publish(place, reports);
+		const load = await Load.publish(place, reports, plan.wait);
 		const startedAt = Date.now();
 		const starting = startAll(load, plan.runs, startedAt);
 		if (plan.areSuspendedFirst) {

@@ -54,11 +54,12 @@ export class Load {
 		readonly workflowIds: string[],
 	) {}
 
-	static async publish(place: Place, reports: Reports): Promise<Load> {
+	/** @param wait the options of the runs that wait */
+	static async publish(place: Place, reports: Reports, wait: IDataObject = AT_ONCE): Promise<Load> {
 		const paths: Record<Kind, string> = { wait: '', trigger: '' };
 		const workflowIds: string[] = [];
 		for (const kind of ['wait', 'trigger'] as const) {
-			const { path, id } = await publish(place, reports, kind);
+			const { path, id } = await publish(place, reports, kind, wait);
 			paths[kind] = path;
 			workflowIds.push(id);
 		}
@@ -107,7 +108,7 @@ async function isTaken(url: string, body: unknown): Promise<boolean> {
 	}
 }
 
-async function publish({ stage, urls }: Place, reports: Reports, kind: Kind) {
+async function publish({ stage, urls }: Place, reports: Reports, kind: Kind, wait: IDataObject) {
 	const path = crypto.randomUUID();
 	const start = {
 		...node('n8n-nodes-base.webhook', 'Start', { httpMethod: 'POST', path, options: {} }, 2),
@@ -121,7 +122,7 @@ async function publish({ stage, urls }: Place, reports: Reports, kind: Kind) {
 		completion: kind,
 		options: {
 			additionalInput: '={{ { simulate: $json.simulate } }}',
-			...(kind === 'wait' && AT_ONCE),
+			...(kind === 'wait' && wait),
 		},
 	});
 	const split = node('n8n-nodes-base.splitOut', 'Prompts', {

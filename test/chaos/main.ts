@@ -5,7 +5,7 @@ import type { Log } from './campaign';
 import { drawMemory } from './chart';
 import { type ChaosOptions, parseOptions, type PartName, USAGE } from './options';
 import { writePage } from './page';
-import { runChaos, runLost, runQueue, runSilent } from './parts';
+import { runChaos, runHeld, runLost, runQueue, runSilent } from './parts';
 import { measureHour } from './hour';
 import { measureLatency } from './latency';
 import { readResults, type Results, writeResults } from './results';
@@ -15,6 +15,7 @@ const ROOT = resolve(__dirname, '../..');
 const PARTS: { [Name in PartName]: (options: ChaosOptions, log: Log) => Promise<Results[Name]> } = {
 	silent: async (options, log) => await runSilent(options, log, 0),
 	kills: async (options, log) => await runSilent(options, log, 5),
+	held: runHeld,
 	queue: runQueue,
 	lost: runLost,
 	latency: measureLatency,

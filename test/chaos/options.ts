@@ -1,7 +1,16 @@
 import { parseArgs } from 'node:util';
 
 /** The parts that can be run one without the other. */
-export const PARTS = ['silent', 'kills', 'queue', 'lost', 'latency', 'hour', 'chaos'] as const;
+export const PARTS = [
+	'silent',
+	'kills',
+	'held',
+	'queue',
+	'lost',
+	'latency',
+	'hour',
+	'chaos',
+] as const;
 export type PartName = (typeof PARTS)[number];
 
 /** What the command line says. */

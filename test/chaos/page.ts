@@ -10,10 +10,11 @@ import type { Results, Stored } from './results';
 
 /** Writes what was measured so far into a page. */
 export async function writePage(folder: string, results: Results): Promise<void> {
-	const { silent, kills, queue, lost, chaos, latency, hour } = results;
+	const { silent, kills, held, queue, lost, chaos, latency, hour } = results;
 	const campaigns: Array<[string, Stored<CampaignResult> | undefined]> = [
 		['No callback ever', silent],
 		['No callback ever, n8n killed', kills],
+		['Suspended after a minute, n8n killed', held],
 		['Queue mode, all down in turn', queue],
 		['A fifth of the callbacks lost', lost],
 		['Queue mode, random kills', chaos],
@@ -24,6 +25,7 @@ export async function writePage(folder: string, results: Results): Promise<void>
 		'## What came out',
 		campaignTable(campaigns.flatMap(([name, result]) => (result ? [[name, result]] : []))),
 		NOTES,
+		...(results.tests ? ['## At length, and in a storm', testTable(results.tests)] : []),
 		...remarks(campaigns),
 		...exceptions(campaigns),
 		...(chaos ? ['## Memory', memoryText(chaos)] : []),
@@ -33,12 +35,19 @@ export async function writePage(folder: string, results: Results): Promise<void>
 	writeFileSync(join(folder, 'durable.md'), text);
 }
 
+function testTable(tests: NonNullable<Results['tests']>): string {
+	const command = '`LONG_TESTS=1 npm run test:e2e -- longWait storm`:';
+	const rows = tests.map(({ what, came, on }) => [what, came, on]);
+	return [command, table(['What', 'What came', 'Measured on'], rows)].join('\n\n');
+}
+
 const NOTES = [
 	'- **No callback ever**: one process on SQLite, whose `WEBHOOK_URL` no service reaches. 50 runs of 1 to 20 tasks of 5 s to 4 min. In the second row n8n is killed with `kill -9` at five random moments of these four minutes.',
+	'- **Suspended after a minute, n8n killed**: one process; **Suspend After (Minutes)** is 1. 200 runs of 1 to 3 tasks of 3 to 8 min, while callbacks of 200 triggered tasks come: a quarter is lost, one doubled, one up to a minute late. When all runs are suspended n8n is killed with `kill -9` twice, and stays down for two minutes once.',
 	'- **Queue mode, all down in turn**: two workers and two webhook processors on PostgreSQL; a quarter of the callbacks is lost, one doubled, one up to a minute late. When everything is suspended a worker, a webhook processor and the main process are killed and Redis and PostgreSQL restarted, one after the other, twice.',
 	'- **A fifth of the callbacks lost**: one process, 500 triggered tasks.',
 	'- **Queue mode, random kills**: runs begin all the time, also while a process is down, and whatever is killed is in the middle of something.',
-	'- **Late** is the time from the end of the last task of a run until the node behind has its items. **Too late** is more than 75 s and more than a quarter of the time that the run took.',
+	'- **Late** is the time from the end of the last task of a run until the node behind has its items. **Too late** is more than 75 s and more than a quarter of the time that the run took. The time in which n8n is down counts.',
 	'- **Named**: in an output, in a log of n8n or in a stored execution.',
 ].join('\n');
 

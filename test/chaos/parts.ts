@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { AT_ONCE } from '../e2e/atOnce';
 import { Randomness } from '../simulation/world/randomness';
 import { type CampaignPlan, type CampaignResult, type Log, runCampaign } from './campaign';
 import { type RunPlan, troubled } from './load';
@@ -49,15 +50,52 @@ function troubledRuns(
 	runs: number,
 	tasksOf: (name: string) => number,
 	atOf: (run: number) => number,
+	[least, most]: [number, number] = [5, 240],
 ): RunPlan[] {
 	return Array.from({ length: runs }, (_, run) => {
 		const name = `${kind} ${run}`;
 		const tasks = Array.from({ length: tasksOf(name) }, (_, task) => {
-			const seconds = chance.between(5, 240, name, task, 'latency');
+			const seconds = chance.between(least, most, name, task, 'latency');
 			return troubled(chance, `${name} ${task}`, seconds * SECOND);
 		});
 		return { name, kind, tasks, at: atOf(run) };
 	});
+}
+
+/** One process: 200 runs that are held for a minute and then suspended, beside 200 triggered tasks. */
+export async function runHeld({ seed, quick }: ChaosOptions, log: Log): Promise<CampaignResult> {
+	const chance = new Randomness(seed);
+	// Nothing ends before all runs are suspended.
+	const latencies: [number, number] = quick ? [90, 150] : [200, 480];
+	const held = troubledRuns(
+		chance,
+		'wait',
+		quick ? 4 : 200,
+		(name) => chance.between(1, 3, name, 'tasks'),
+		(run) => run * 500,
+		latencies,
+	);
+	const triggered = troubledRuns(
+		chance,
+		'trigger',
+		quick ? 2 : 20,
+		() => (quick ? 3 : 10),
+		(run) => run * SECOND,
+		latencies,
+	);
+	const first = chance.between(0, 60, 'first kill') * SECOND;
+	const second = first + chance.between(60, 120, 'second kill') * SECOND;
+	const plan: CampaignPlan = {
+		runs: [...held, ...triggered],
+		faults: [
+			{ at: first, name: 'n8n' },
+			{ at: second, name: 'n8n, for two minutes' },
+		],
+		areSuspendedFirst: true,
+		wait: { ...AT_ONCE, suspendAfter: 1 },
+		patienceMs: 8 * MINUTE,
+	};
+	return await at(oneProcess(true), async (place) => await runCampaign(place, plan, log));
 }
 
 const ALL_FAULTS = ['worker', 'webhook processor', 'main', 'Redis', 'PostgreSQL'];

@@ -12,6 +12,9 @@ import { WHOLE_MINUTE } from '../n8n/settings';
 /** Shorter than the ten seconds after which n8n ends itself where it has no Redis. */
 const DOWN_MS = 3_000;
 
+/** Longer than the pause before a check of a short wait: at n8n's next start all of them are due. */
+const LONG_DOWN_MS = 120_000;
+
 /** Something that can be done to a running n8n. */
 export interface Fault {
 	name: string;
@@ -73,6 +76,14 @@ export async function oneProcess(isReachable: boolean): Promise<Place> {
 			{
 				name: 'n8n',
 				strike: async () => await patiently(async () => await stage.killAndRestart()),
+			},
+			{
+				name: 'n8n, for two minutes',
+				strike: async () => {
+					await stage.kill();
+					await sleep(LONG_DOWN_MS);
+					await patiently(async () => await stage.restart());
+				},
 			},
 		],
 		query: async (sql) =>

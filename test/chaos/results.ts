@@ -13,11 +13,14 @@ export type Stored<T> = T & { seed?: number; on?: string; remark?: string };
 export interface Results extends Partial<Record<PartName, unknown>> {
 	silent?: Stored<CampaignResult>;
 	kills?: Stored<CampaignResult>;
+	held?: Stored<CampaignResult>;
 	queue?: Stored<CampaignResult>;
 	lost?: Stored<CampaignResult>;
 	latency?: Stored<LatencyResult>;
 	hour?: Stored<HourResult>;
 	chaos?: Stored<CampaignResult>;
+	/** What end-to-end tests have measured of the same thing; whoever ran them enters it. */
+	tests?: Array<{ what: string; came: string; on: string }>;
 }
 
 const FILE = 'durable.json';

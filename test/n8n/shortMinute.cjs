@@ -53,6 +53,14 @@ replaceMethod(
 /** By execution and date: when n8n was told that it is due. */
 const told = new Map();
 
+/**
+ * While it starts n8n looks for executions that are due, and then takes for crashed whatever its log has no end of. It
+ * mixes up an execution that it has just taken up. So nothing is due before a short minute has passed.
+ */
+let firstLookAt;
+const afterStart = (waitTill) =>
+	new Date(Math.max(waitTill.getTime(), firstLookAt + SHORT_MINUTE_MS));
+
 // What was asked for before n8n was started with this file. Each wait is told once in a real minute: n8n may still be
 // taking up an execution at its next look, and would take it up a second time, with the data of before.
 replaceMethod(
@@ -61,6 +69,7 @@ replaceMethod(
 	'getWaitingExecutions',
 	(original) =>
 		async function () {
+			firstLookAt ??= Date.now();
 			const executions = await original.call(this);
 			return executions
 				.filter(({ id, waitTill }) => {
@@ -69,7 +78,7 @@ replaceMethod(
 					told.set(wait, Date.now());
 					return true;
 				})
-				.map((each) => ({ ...each, waitTill: shortened(each.waitTill) }));
+				.map((each) => ({ ...each, waitTill: afterStart(shortened(each.waitTill)) }));
 		},
 );
 
