@@ -60,7 +60,7 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. If the service cannot reach that URL, n8n checks for the results by itself: after one minute, then less and less often.",
+					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart).",
 				name: 'notice',
 				type: 'notice',
 				default: '',

@@ -241,7 +241,7 @@ describe('one item of three fails', () => {
 		expect(error.message).toContain('no such colour');
 		expect(error.message).toContain(two);
 		expect(error.description).toContain(`2 tasks succeeded and are paid for: ${one}, ${three}.`);
-		expect(error.description).toContain(`1 task failed and cost nothing: ${two}`);
+		expect(error.description).toContain(`1 task failed, which is usually free: ${two}`);
 	});
 
 	test('with On Error: Continue every item comes out, the failed one with its task id', async () => {

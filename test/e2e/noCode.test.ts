@@ -187,13 +187,13 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		await hands.type(textOf('prompt'), PROMPT);
 		// Added means on.
 		await addOption('Dry Run');
-		await addOption('Reference');
+		await addOption('Your Reference');
 		await hands.type(textOf('reference'), 'row-7');
 		await addOption('Retry Failed Tasks');
 		await hands.type(textOf('retryFailed'), '2');
 		await hands.click(editor.get('node-execute-button'));
 		await editor.outputHas(
-			'Nothing was sent. 1 task would cost 0.08 USD. A failed task is free, and would be created again up to 2 times.',
+			'Nothing was sent. 1 task would cost 0.08 USD. A failed task would be created again up to 2 times. Failed tasks are usually free.',
 		);
 		await editor.outputHas('row-7');
 		await editor.keep('dry run');
@@ -202,7 +202,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		stage.service.configure({ taskFails: { times: 1 } });
 		await hands.click(editor.parameter('dryRun').locator('.el-switch'));
 		await hands.click(editor.get('node-execute-button'));
-		await editor.outputHas('1 failed task created again, at no cost');
+		await editor.outputHas('1 failed task created again; failed tasks are usually free');
 		await editor.outputHas('failedTaskIds');
 		await editor.keep('retried');
 		expect(stage.service.tasks.size).toBe(2);

@@ -97,7 +97,7 @@ describe('an execution that is stopped while creates are under way', () => {
 			taskIds().every((taskId) => log().includes(`created task ${taskId}`)),
 		);
 		expect(log()).toMatch(
-			/created task \S+ \(execution \d+, item 0\), after the execution was stopped/,
+			/created task \S+ \(execution \d+, item 1\), after the execution was stopped/,
 		);
 		expect(log()).not.toMatch(/unhandled/i);
 		// Nothing was created after the stop.

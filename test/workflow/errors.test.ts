@@ -49,7 +49,7 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 			'The prompt of this item: “b”',
 			'Change the prompt or the input of this item, then run this item alone',
 			'2 tasks succeeded and are paid for',
-			`1 task failed and cost nothing: ${taskOf('b')}.`,
+			`1 task failed, which is usually free: ${taskOf('b')}.`,
 		].map((text) => description.indexOf(text));
 		expect(places).toEqual([0, ...places.slice(1).sort((one, other) => one - other)]);
 		expect(places).not.toContain(-1);
@@ -138,7 +138,7 @@ describe('If Some Items Fail: Keep What Succeeded', () => {
 	it('leaves it to On Error where none succeeded', async () => {
 		const stopped = await on.run(imageNode(), prompts(fails('a'), fails('b')));
 		expect(stopped.error?.message).toContain(taskOf('a'));
-		expect(descriptionOf(stopped)).toContain('2 tasks failed and cost nothing');
+		expect(descriptionOf(stopped)).toContain('2 tasks failed, which is usually free');
 		const { output } = await on.run(imageNode({}, keepsGoing), prompts(fails('a'), fails('b')));
 		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE']);
 	});

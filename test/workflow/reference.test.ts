@@ -83,8 +83,8 @@ describe('a reference', () => {
 	});
 
 	it.each([
-		["={{ 'x'.repeat(501) }}", "The parameter 'Reference' has 501 characters"],
-		['={{ [1, 2] }}', "The parameter 'Reference' is not a text"],
+		["={{ 'x'.repeat(501) }}", "The parameter 'Your Reference' has 501 characters"],
+		['={{ [1, 2] }}', "The parameter 'Your Reference' is not a text"],
 	])('%s is refused before a task is created', async (reference, message) => {
 		const { error } = await on.run(order('trigger', { reference }), rows, withTrigger());
 		expect(error?.message).toBe(message);

@@ -48,7 +48,7 @@ describe('a task that fails', () => {
 		// Found failed after two seconds each, then a pause of five and of ten.
 		expect(times()).toEqual([0, 7, 19]);
 		expect(hints(ran)[0]).toBe(
-			'1 task created. 2 failed tasks created again, at no cost. Estimated price: 0.08 USD. The service charged 8 credits.',
+			'1 task created. 2 failed tasks created again; failed tasks are usually free. Estimated price: 0.08 USD. The service charged 8 credits.',
 		);
 	});
 
@@ -82,7 +82,7 @@ describe('a task that fails', () => {
 			prompts(unlucky('a', 9)),
 		);
 		expect(descriptionOf(ran)).toContain(
-			`2 tasks failed and cost nothing: ${on.taskIds.join(', ')}.`,
+			`2 tasks failed, which is usually free: ${on.taskIds.join(', ')}.`,
 		);
 		expect(descriptionOf(ran)).toContain('2 tasks of this item have failed.');
 	});
@@ -140,7 +140,7 @@ describe('no other task is created', () => {
 		const ran = await on.run(imageNode({ retryFailed: 5 }, threeTries), prompts(unlucky('a', 1)));
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
 		expect(descriptionOf(ran)).toContain('Sent, but the answer was lost: item 1.');
-		expect(descriptionOf(ran)).toContain(`failed and cost nothing: ${on.taskIds[0]}.`);
+		expect(descriptionOf(ran)).toContain(`failed, which is usually free: ${on.taskIds[0]}.`);
 		expect(on.creates).toHaveLength(2);
 	});
 
@@ -156,7 +156,7 @@ describe('no other task is created', () => {
 		const ran = await on.run(imageNode({}, threeTries), prompts(unlucky('a', 9)));
 		expect(descriptionOf(ran)).toContain('charged 8 credits');
 		expect(descriptionOf(ran)).toContain('1 task failed, and the service says that it charged');
-		expect(descriptionOf(ran)).not.toContain('and cost nothing');
+		expect(descriptionOf(ran)).not.toContain('1 task failed, which is usually free');
 		expect(on.creates).toHaveLength(1);
 	});
 
@@ -214,12 +214,12 @@ describe('no other task is created', () => {
 		expect(Date.now() - startedAt).toBeLessThan(7 * SECOND);
 	});
 
-	it('in a dry run, which says that these cost nothing', async () => {
+	it('in a dry run, which says that these are usually free', async () => {
 		const node = imageNode({ retryFailed: 2, dryRun: true });
 		const ran = await on.run(node, prompts(unlucky('a', 1), 'b'));
 		expect(on.creates).toHaveLength(0);
 		expect(hints(ran)).toEqual([
-			'Nothing was sent. 2 tasks would cost 0.16 USD. A failed task is free, and would be created again up to 2 times.',
+			'Nothing was sent. 2 tasks would cost 0.16 USD. A failed task would be created again up to 2 times. Failed tasks are usually free.',
 		]);
 	});
 

@@ -118,7 +118,7 @@ export class TaskCreator {
 
 	private log(text: string, itemIndex: number): void {
 		const { logger } = this.context;
-		const place = `(execution ${this.context.getExecutionId()}, item ${itemIndex})`;
+		const place = `(execution ${this.context.getExecutionId()}, item ${itemIndex + 1})`;
 		const line = `${this.context.getNode().name}: ${text} ${place}`;
 		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
 		else logger.info(line);

@@ -15,7 +15,7 @@ const completion: INodeProperties = {
 	type: 'options',
 	noDataExpression: true,
 	default: 'wait',
-	description: 'Who goes on with the results',
+	description: 'What this node does while the tasks are running',
 	builderHint: {
 		propertyHint:
 			"Keep 'wait' unless the user asks otherwise: the node waits by itself, also for hours and through restarts, so add no Wait, no If and no loop. 'trigger' needs a published workflow that starts with a Media Generation Trigger. With 'return', store each taskId: nobody fetches the results.",
@@ -45,9 +45,9 @@ const completion: INodeProperties = {
 /** What each choice asks of the user. */
 const NOTICES: Record<string, string> = {
 	trigger:
-		'Publish the workflow of the trigger first. If the service cannot call n8n, n8n checks for the results by itself: after one minute, then less and less often.',
+		"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart). 'Download Results' and 'Split Results' are options of the trigger.",
 	return:
-		"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results.",
+		"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results. 'Download Results', 'Split Results' and 'Timeout' are options of 'Task → Wait'.",
 };
 
 const notices = Object.entries(NOTICES).map(([value, displayName]) => ({

@@ -34,9 +34,9 @@ export const inputOptions: INodeProperties[] = [
 			type: 'assignmentCollection',
 			default: {},
 			placeholder: 'e.g. aspect_ratio',
-			hint: "e.g. aspect_ratio: 16:9. The model's own documentation names its fields.",
+			hint: "e.g. aspect_ratio: 16:9. The model's documentation names its fields. For line breaks, switch to Expression.",
 			description:
-				'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. They win over the fields above.',
+				'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. Same name: this value replaces the one above.',
 			builderHint: {
 				propertyHint:
 					"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",
@@ -46,12 +46,12 @@ export const inputOptions: INodeProperties[] = [
 	),
 	...shownWhen(
 		{
-			displayName: 'Additional Input',
+			displayName: 'Additional Input (JSON)',
 			name: 'additionalInput',
 			type: 'json',
 			default: '{}',
 			description:
-				'For those who write JSON: further input fields of the model as an object, e.g. { "seed": 7 }. They win over all other fields.',
+				'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. Same name: this value replaces all others.',
 		},
 		{ show: creates },
 	),
@@ -63,7 +63,7 @@ export const inputOptions: INodeProperties[] = [
 			default: 'duration',
 			placeholder: 'e.g. duration',
 			description:
-				'For a model that calls it otherwise: name of its input field that takes the duration',
+				'Name of the input field that takes the duration. Change this only if your model uses another name for this field.',
 		},
 		video,
 	),
@@ -76,7 +76,7 @@ export const inputOptions: INodeProperties[] = [
 			placeholder: 'Add File',
 			default: {},
 			description:
-				'For files that the model takes: first and last frame, reference pictures, a picture to edit, a sound. Sent along with the task.',
+				'Files to send to the model, such as a first frame, a reference picture or a sound',
 			options: [{ displayName: 'File', name: 'file', values: [inputField, binaryPropertyName] }],
 			builderHint: {
 				propertyHint:
@@ -93,7 +93,7 @@ export const inputOptions: INodeProperties[] = [
 			default: 'image_url',
 			placeholder: 'e.g. image_url',
 			description:
-				'For a model that calls it otherwise: name of its input field that takes the reference image',
+				'Name of the input field that takes the reference image. Change this only if your model uses another name for this field.',
 		},
 		video,
 	),

@@ -34,7 +34,7 @@ export const imageFields: INodeProperties[] = [
 		displayOptions: { show: showImage },
 		default: IMAGE_MODEL,
 		placeholder: 'e.g. provider/model-name',
-		hint: `The default model costs ${IMAGE_PRICE_USD} USD per image. Failed tasks are free.`,
+		hint: `The default model costs ${IMAGE_PRICE_USD} USD per image. Failed tasks are usually free.`,
 		description: 'Identifier of the model. Other models of the service work too.',
 	},
 	{
@@ -46,6 +46,7 @@ export const imageFields: INodeProperties[] = [
 		displayOptions: { show: showImage },
 		default: '',
 		placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
+		hint: "One item makes one image. For a list, put 'Split Out' before. To see the image here, add 'Download Results'.",
 		description: 'What the image should show',
 	},
 ];
@@ -89,6 +90,7 @@ export const videoFields: INodeProperties[] = [
 		displayOptions: { show: showVideo },
 		default: '',
 		placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
+		hint: "One item makes one video. For a list, put 'Split Out' before. To see the video here, add 'Download Results'.",
 		description: 'What should happen in the video',
 	},
 	{

@@ -65,7 +65,7 @@ const options: INodeProperties[] = [
 			// What it is when it is added in the panel. Left out, it is off.
 			default: true,
 			description:
-				'Whether to send nothing and pay nothing. Shows what would be sent and the price.',
+				'Whether to only try it out. Sends nothing and costs nothing. Shows what would be sent and the price.',
 			builderHint: {
 				propertyHint:
 					'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
@@ -88,9 +88,10 @@ const options: INodeProperties[] = [
 				description: "Output all items, the failed ones with the reason in 'error'",
 			},
 			{
-				name: 'Stop',
+				name: 'Stop with an Error',
 				value: 'stop',
-				description: "Create nothing more; 'On Error' decides",
+				description:
+					"Create no more tasks. Tasks already created go on and may be charged. 'On Error' decides what follows.",
 			},
 		],
 	},
@@ -146,13 +147,13 @@ const options: INodeProperties[] = [
 	...shownWhen(outputOptions.outputBinaryField, ofFile(download), ofFile(downloadOfTask)),
 	...shownWhen(
 		{
-			displayName: 'Reference',
+			displayName: 'Your Reference',
 			name: 'reference',
 			type: 'string',
 			default: '',
 			placeholder: 'e.g. row-7',
 			description:
-				"What you tell the task by, such as the number of a row or an order. It comes out with the task as 'reference', on a Media Generation Trigger, too. It travels in the callback address: at most 500 characters, and nothing secret.",
+				"Your own label, such as a row number, returned with the result as 'reference', also by a Media Generation Trigger. Not for secrets: it travels in the callback address. At most 500 characters.",
 		},
 		{ show: creates },
 		redelivers,
@@ -165,7 +166,7 @@ const options: INodeProperties[] = [
 			typeOptions: { minValue: 0, maxValue: 5 },
 			default: 0,
 			description:
-				"How often a task that fails at the service, which costs nothing, is created anew, after a pause and within 'Timeout'. For models that fail by chance.",
+				"How often to try a failed task again, within 'Timeout'. Failed tasks are usually free. For models that fail by chance.",
 		},
 		waits,
 	),
@@ -177,7 +178,7 @@ const options: INodeProperties[] = [
 			type: 'boolean',
 			default: false,
 			description:
-				'Whether the trigger starts the workflow also for a task that has started it before, for executions that ended half way. Each run of this node starts a task once.',
+				'Whether to start the workflow again even if this task has already started it, such as after an execution that ended half way. Each run of this node starts it once.',
 		},
 		redelivers,
 	),

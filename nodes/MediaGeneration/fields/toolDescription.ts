@@ -16,7 +16,7 @@ const toolDescription = (text: string, show: IDisplayOptions['show'] = {}): INod
 });
 
 const ANSWER =
-	"Returns taskId, state and resultUrls. With state PENDING the task goes on: do not order it again. Where it failed, nothing was charged, and 'error' says why.";
+	"Returns taskId, state and resultUrls. With state PENDING the task goes on: do not order it again. A failed task is usually free, and 'error' says why it failed.";
 
 export const toolFields: INodeProperties[] = [
 	toolDescription(

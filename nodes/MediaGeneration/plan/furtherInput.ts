@@ -31,7 +31,10 @@ export function withFurtherInput(
 	context: IExecuteFunctions,
 ): IDataObject {
 	const withAll = withAdditionalFields(withFiles(input, parameters, context), parameters, context);
-	const json = parameters.jsonObject(parameters.option('additionalInput'), 'Additional Input');
+	const json = parameters.jsonObject(
+		parameters.option('additionalInput'),
+		'Additional Input (JSON)',
+	);
 	return { ...withAll, ...json };
 }
 

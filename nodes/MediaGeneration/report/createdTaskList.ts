@@ -26,8 +26,8 @@ const MEANINGS: Array<{ state: string; one: string; many: string; next: string }
 	},
 	{
 		state: 'FAILURE',
-		one: '1 task failed and cost nothing',
-		many: 'tasks failed and cost nothing',
+		one: '1 task failed, which is usually free',
+		many: 'tasks failed, which is usually free',
 		next: '',
 	},
 ];

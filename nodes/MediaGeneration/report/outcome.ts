@@ -41,8 +41,8 @@ export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: str
 	const { creditsConsumed } = task;
 	const cost =
 		(creditsConsumed ?? 0) > 0
-			? `A failed task costs nothing, and yet the service says that it charged ${creditsConsumed} credits for this one: ask the service.`
-			: 'A failed task costs nothing.';
+			? `Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`
+			: 'Failed tasks are usually free.';
 	const next = `${cost} Change the prompt or the input of this item, then run this item alone: what succeeded would be ordered and paid for again.`;
 	return new ItemError(failureText(task), {
 		description: retry === undefined ? next : `${next} ${retry}`,

@@ -23,7 +23,7 @@ const FIELDS = [
 const NOT_FINISHED =
 	"The task goes on at the service and is paid for once if it succeeds. Do not order it again. Give the user the taskId; the results can be read with it later, by a tool with the operation 'Get' or 'Wait'.";
 
-const FAILED = 'It cost nothing. Change the prompt before you try again.';
+const FAILED = 'A failed task is usually free. Change the prompt before you try again.';
 
 const CHARGED =
 	'The service says that it charged for it. Tell the user, and do not try again by yourself.';

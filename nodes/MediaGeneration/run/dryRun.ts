@@ -51,7 +51,9 @@ function costOf(creates: readonly CreatePlan[]): string {
 		'Nothing was sent.',
 		...priceOf(creates, (usd) => `${count(known, 'task')} would cost ${usd} USD.`),
 		...(retries > 0
-			? [`A failed task is free, and would be created again up to ${count(retries, 'time')}.`]
+			? [
+					`A failed task would be created again up to ${count(retries, 'time')}. Failed tasks are usually free.`,
+				]
 			: []),
 	].join(' ');
 }

@@ -34,7 +34,7 @@ export function summaryHint(items: Plans, results: Results): NodeExecutionHint |
 		!isTrouble && `${count(created.length, 'task')} created.`,
 		failures(items.length, failed),
 		late.length > 0 && `${count(late.length, 'task')} not finished in time.`,
-		again > 0 && `${count(again, 'failed task')} created again, at no cost.`,
+		again > 0 && `${count(again, 'failed task')} created again; failed tasks are usually free.`,
 		...priceOf(createsIn(created.map(({ item }) => item)), (usd) => `Estimated price: ${usd} USD.`),
 		charged(created),
 		failed.length > 0 && items.length > 1 && HOW_TO_GO_ON,
@@ -137,7 +137,7 @@ export function callbackHint(items: Plans, baseUrl: string): NodeExecutionHint |
 		.find((url) => url !== undefined && isOutOfReach(url, baseUrl));
 	if (address === undefined) return undefined;
 	return hint(
-		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks for the results by itself, after one minute, then less and less often. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`,
+		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks after one minute, then less and less often (at most 15 minutes apart). For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`,
 	);
 }
 

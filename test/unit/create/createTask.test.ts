@@ -75,11 +75,11 @@ it('creates a task with one request, and writes it down', async () => {
 	expect(sent).toHaveLength(1);
 });
 
-it("names the task in n8n's log the moment it is created, for a process that is killed later", async () => {
+it("names the task in n8n's log the moment it is created, its item counted from 1 as in the panel, for a process that is killed later", async () => {
 	const { context, creator } = creating(accepted);
 	const info = jest.spyOn(context.logger, 'info');
 	await creator.create(plan({ itemIndex: 7 }));
-	expect(info.mock.calls).toEqual([[expect.stringMatching(/created task task-1 \(.*item 7\)$/)]]);
+	expect(info.mock.calls).toEqual([[expect.stringMatching(/created task task-1 \(.*item 8\)$/)]]);
 });
 
 it('writes down that a request was sent before it leaves, each time', async () => {
@@ -474,7 +474,7 @@ describe('a stop of the execution while a create is under way', () => {
 		expect(journal.taskIds()).toEqual(['task-1']);
 		expect(logged).toEqual([
 			expect.stringMatching(
-				/^warn: Media: created task task-1 \(execution 1, item 4\), after the execution was stopped$/,
+				/^warn: Media: created task task-1 \(execution 1, item 5\), after the execution was stopped$/,
 			),
 		]);
 		expect(new Set(clock.sleeps)).toEqual(new Set([10_000]));

@@ -54,7 +54,7 @@ describe('the options', () => {
 		const image = { resource: 'image', operation: 'generate' };
 		expect(offered({ ...image, completion: 'wait' })).toEqual([
 			'Additional Fields',
-			'Additional Input',
+			'Additional Input (JSON)',
 			'Check Interval (Minutes)',
 			'Download Results',
 			'Dry Run',
@@ -65,12 +65,12 @@ describe('the options', () => {
 			'Max Tasks at the Same Time',
 			'Poll Interval (Seconds)',
 			'Price per Task (USD)',
-			'Reference',
 			'Retry Failed Tasks',
 			'Send Files As',
 			'Split Results',
 			'Suspend After (Minutes)',
 			'Timeout (Seconds)',
+			'Your Reference',
 		]);
 		expect(offered({ resource: 'task', operation: 'wait' })).toEqual([
 			'Check Interval (Minutes)',
@@ -123,5 +123,28 @@ describe('the options', () => {
 		const [rows = ''] = table.trim().split('\n\n', 1);
 		const labels = [...rows.matchAll(/^\| \*\*(.+?)\*\*/gm)].map(([, label]) => label);
 		expect(labels).toEqual([...new Set(options.map(({ displayName }) => displayName))]);
+	});
+});
+
+describe('what a beginner is told before the first run', () => {
+	const named = (name: string) => description.properties.filter((each) => each.name === name);
+
+	it('stands at the prompt: one item is one task, a list is split, and how to see the result', () => {
+		expect(named('prompt')).toHaveLength(2);
+		for (const { hint } of named('prompt')) {
+			expect(hint).toMatch(
+				/^One item makes one (image|video)\. .*'Split Out'.* 'Download Results'/,
+			);
+		}
+	});
+
+	it('is where the options are that a choice takes away', () => {
+		const notices = named('completionNotice').map(({ displayName }) => displayName);
+		expect(notices).toHaveLength(4);
+		const labels = options.map(({ displayName }) => displayName);
+		for (const notice of notices) {
+			expect(notice).toMatch(/'Download Results'.* are options of (the trigger|'Task → Wait')\.$/);
+			expect(labels).toEqual(expect.arrayContaining(['Download Results', 'Split Results']));
+		}
 	});
 });

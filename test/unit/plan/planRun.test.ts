@@ -280,11 +280,16 @@ describe('what cannot be meant', () => {
 		[
 			'broken JSON',
 			image({ additionalInput: '{ seed: 7 }' }),
-			"'Additional Input' is not valid JSON",
+			"'Additional Input (JSON)' is not valid JSON",
 			/"seed": 7.*parser says/,
 		],
-		['a list', image({ additionalInput: '[1]' }), "'Additional Input' is a list", /object/],
-		['a bare number', image({ additionalInput: '7' }), "'Additional Input' is '7'", /object/],
+		['a list', image({ additionalInput: '[1]' }), "'Additional Input (JSON)' is a list", /object/],
+		[
+			'a bare number',
+			image({ additionalInput: '7' }),
+			"'Additional Input (JSON)' is '7'",
+			/object/,
+		],
 		['no image URL', video({ imageSource: 'url' }), "'Image URL' is empty", /Reference Image/],
 		[
 			'half an image URL',

@@ -13,7 +13,7 @@ it('names every task by what it means for the money, paid ones first', () => {
 			"1 task succeeded and is paid for: b. Get the results without paying again: operation Task → Get, with these ids in 'Task ID'.",
 			`2 tasks are not finished, and are billed if they succeed: a, c. ${wait}`,
 			`1 task was created in an earlier try: earlier. ${wait}`,
-			'1 task failed and cost nothing: d.',
+			'1 task failed, which is usually free: d.',
 		].join(' '),
 	);
 });

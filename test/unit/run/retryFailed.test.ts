@@ -64,7 +64,7 @@ it.each<[string, ...Parameters<typeof retryOf>, RegExp]>([
 ])('creates none where %s, and says so', async (_what, item, task, why) => {
 	const error = await refusal(item, task);
 	expect(error.message).toBe('Task task-1 failed at the service: Overloaded');
-	expect(error.description).toMatch(/^A failed task costs nothing/);
+	expect(error.description).toMatch(/^Failed tasks are usually free/);
 	expect(error.description).toMatch(why);
 	expect(error.task).toMatchObject({ taskId: 'task-1', state: 'FAILURE' });
 });

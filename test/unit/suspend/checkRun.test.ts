@@ -196,7 +196,9 @@ describe('a check for results', () => {
 			},
 		];
 		const { failure } = await turn(results({ items }));
-		expect(failure?.description).toContain('2 tasks failed and cost nothing: task-0, task-1.');
+		expect(failure?.description).toContain(
+			'2 tasks failed, which is usually free: task-0, task-1.',
+		);
 		expect(failure?.description).toContain('Sent, but the answer was lost: item 2.');
 	});
 
