@@ -39,16 +39,6 @@ export class MediaGeneration implements INodeType {
 		builderHint: {
 			searchHint:
 				"One node does a whole batch: hand it all items at once. It creates a task for each item, many in parallel, waits until all are finished and puts out one item for each, with 'resultUrls'. Build no loop, no polling, no Wait and no HTTP Request around it. Each task costs money: test with the option 'dryRun' first. To write results back to rows, set the option 'includeInput'.",
-			relatedNodes: [
-				{
-					nodeType: 'n8n-nodes-media-generation.mediaGenerationTrigger',
-					relationHint: "Starts another workflow for each finished task, with completion 'trigger'",
-				},
-				{
-					nodeType: 'n8n-nodes-media-generation.mediaGenerationCredits',
-					relationHint: 'Stands before a batch, and stops it where credits are short',
-				},
-			],
 		},
 		inputs: [NodeConnectionTypes.Main],
 		outputs: [NodeConnectionTypes.Main],

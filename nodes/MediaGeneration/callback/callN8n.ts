@@ -1,6 +1,7 @@
 import type { IExecuteFunctions, IHttpRequestOptions, IWebhookFunctions } from 'n8n-workflow';
 
-import { ANY_ANSWER, type Answer } from '../service/connect';
+import type { HttpResponse } from '../service/client';
+import { ANY_ANSWER, asText } from '../service/connect';
 import { settled } from '../shared/concurrency';
 import { Stopped } from '../shared/clock';
 import { forbiddenAddress } from '../shared/requestError';
@@ -16,11 +17,11 @@ export async function callN8n(
 	context: IExecuteFunctions | IWebhookFunctions,
 	request: IHttpRequestOptions,
 	forbidden: string,
-): Promise<Answer | undefined> {
+): Promise<HttpResponse | undefined> {
 	const abortSignal =
 		'getExecutionCancelSignal' in context ? context.getExecutionCancelSignal() : undefined;
 	const options = { ...request, ...ANY_ANSWER, ...(abortSignal && { abortSignal }) };
-	const called = await settled(async () => (await context.helpers.httpRequest(options)) as Answer);
+	const called = await settled(async () => asText(await context.helpers.httpRequest(options)));
 	if ('value' in called) return called.value;
 	if (abortSignal?.aborted) throw new Stopped();
 	const refused = forbiddenAddress(called.error, forbidden);

@@ -52,10 +52,10 @@ export async function redeliver(
 				"Check that the workflow of the trigger is published, and that this n8n can reach the address in 'Callback URL'.",
 		});
 	}
-	const { statusCode } = answer;
-	const body = parse(answer.body);
+	const { statusCode, body: text } = answer;
+	const body = parsedJson(text) ?? text;
 	if (statusCode === 200) {
-		if (!isWebPage(body)) return deliveryOf(body);
+		if (!/^\s*</.test(text)) return deliveryOf(body);
 		throw new ItemError(`A web page answers in place of the trigger: ${place}`, {
 			description:
 				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
@@ -66,16 +66,9 @@ export async function redeliver(
 	const said = findServiceMessage(body)?.replaceAll(token || '\0', '***');
 	throw new ItemError(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
-		{ description: explain(statusCode) },
+		{ description: NEXT[statusCode] ?? NEXT_OF_OTHERS },
 	);
 }
-
-function parse(body: unknown): unknown {
-	const parsed = typeof body === 'string' ? parsedJson(body) : undefined;
-	return parsed === undefined ? body : parsed;
-}
-
-const isWebPage = (body: unknown) => typeof body === 'string' && /^\s*</.test(body);
 
 /** What the trigger's gate says. @returns undefined where something else speaks: many things answer 200 */
 function deliveryOf(body: unknown): Delivery | undefined {
@@ -84,15 +77,12 @@ function deliveryOf(body: unknown): Delivery | undefined {
 	return body.reason === 'duplicate' ? 'duplicate' : 'notSelected';
 }
 
-function explain(statusCode: number): string {
-	switch (statusCode) {
-		case 401:
-			return "The trigger must use a credential with the same API key as this node. With 'Start Again', the clocks of both n8n must be right, too.";
-		case 404:
-			return "Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.";
-		case 503:
-			return 'The trigger could not read the task from the service at the moment. Try again later.';
-		default:
-			return "Check that 'Callback URL' is the production URL of a Media Generation Trigger.";
-	}
-}
+/** What to do next, by the status of the answer. */
+const NEXT: Record<number, string> = {
+	401: "The trigger must use a credential with the same API key as this node. With 'Start Again', the clocks of both n8n must be right, too.",
+	404: "Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",
+	503: 'The trigger could not read the task from the service at the moment. Try again later.',
+};
+
+const NEXT_OF_OTHERS =
+	"Check that 'Callback URL' is the production URL of a Media Generation Trigger.";

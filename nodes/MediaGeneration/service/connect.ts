@@ -83,13 +83,6 @@ function transportOf(
 	};
 }
 
-/** An answer of n8n's request helper. */
-export interface Answer {
-	statusCode: number;
-	headers: Record<string, unknown>;
-	body: unknown;
-}
-
 /** What brings an answer of any status, and from no other address than the one that was called. */
 export const ANY_ANSWER = {
 	// Text, so that an answer that is not JSON can be told and shown.
@@ -114,22 +107,22 @@ async function send(
 	};
 	const { id = '', name = '' } = context.getNode().credentials?.[CREDENTIAL_TYPE] ?? {};
 	try {
-		const response = (await context.helpers.httpRequestWithAuthentication.call(
-			context,
-			CREDENTIAL_TYPE,
-			options,
-			{ credentialsDecrypted: { id: id ?? '', name, type: CREDENTIAL_TYPE, data: credential } },
-		)) as Answer;
-		return { ...response, body: asText(response.body) };
+		return asText(
+			await context.helpers.httpRequestWithAuthentication.call(context, CREDENTIAL_TYPE, options, {
+				credentialsDecrypted: { id: id ?? '', name, type: CREDENTIAL_TYPE, data: credential },
+			}),
+		);
 	} catch (error) {
 		// A create is not broken off by a stop: what ended it is something else.
 		throw explainNoResponse(error, method === 'GET' && isStopped(context));
 	}
 }
 
-function asText(body: unknown): string {
-	if (typeof body === 'string') return body;
-	return body === undefined || body === null ? '' : JSON.stringify(body);
+/** An answer of n8n's request helper, with its body as it was sent. */
+export function asText(answer: unknown): HttpResponse {
+	const { body, ...head } = answer as Omit<HttpResponse, 'body'> & { body: unknown };
+	if (typeof body === 'string') return { ...head, body };
+	return { ...head, body: body === undefined || body === null ? '' : JSON.stringify(body) };
 }
 
 function isStopped(context: Context): boolean {
