@@ -1,15 +1,16 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import type { PageScreenshotOptions } from 'playwright-core';
 
 import type { Editor } from './editor';
+import { DIGESTS, digestOf, storedDigests } from './shownInPictures';
 
 export const ROOT = resolve(__dirname, '../..');
 const FOLDER = join(ROOT, 'docs/images');
 const MAX_BYTES = 250_000;
 
 /**
- * Takes a picture.
+ * Takes a picture, and writes down what it shows.
  *
  * @param name of the file in `docs/images/`, without its extension
  * @throws where it is too large for a page that shows it
@@ -25,6 +26,8 @@ export async function save(
 	const { size } = statSync(path);
 	console.log(`${relative(ROOT, path)}: ${Math.round(size / 1000)} kB`);
 	if (size > MAX_BYTES) throw new Error(`${name}.png is larger than ${MAX_BYTES / 1000} kB.`);
+	const digests = Object.entries({ ...storedDigests(), [name]: digestOf(name) }).sort();
+	writeFileSync(DIGESTS, `${JSON.stringify(Object.fromEntries(digests), null, '\t')}\n`);
 }
 
 /** Hides what lies over the things that are to be seen. */
