@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader, TRIGGER_TRY_MS } from '../report/download';
-import { taskItems, taskJson, type OutputOptions, readOutputOptions } from '../report/items';
+import { taskJson, type OutputOptions, readOutputOptions } from '../report/items';
 import { ItemParameters } from '../shared/parameters';
 import { isRecord } from '../shared/json';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
@@ -56,15 +56,11 @@ async function itemsOf(
 	options: OutputOptions,
 ): Promise<INodeExecutionData[]> {
 	const json = taskJson(task, typeof reference === 'string' ? { reference } : {});
-	if (!options.download || task.state !== 'SUCCESS') {
-		return taskItems(task, json, options, undefined, undefined);
-	}
+	const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
 	try {
-		const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
-		const downloads = await downloader.download(task.resultUrls, task.taskId);
-		return taskItems(task, json, options, downloads, undefined);
+		return await downloader.itemsOf(task, json, options, undefined);
 	} catch (error) {
-		const failed = ItemError.from(error, json);
+		const failed = ItemError.from(error);
 		const node = context.getNode();
 		if (!context.continueOnFail()) throw failed.toNodeError(node, 0);
 		return [failed.toItem(node)];

@@ -1,12 +1,11 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader } from '../report/download';
-import { taskItems, taskJson } from '../report/items';
+import { taskJson } from '../report/items';
 import type { ServiceClient } from '../service/client';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
 import type { CreatedTaskList } from '../report/createdTaskList';
 import { ofTask, pendingJson, timedOut, type Unfinished } from '../report/outcome';
 import type { TaskPlan } from '../plan/taskPlan';
@@ -101,14 +100,8 @@ export class TaskReader {
 		deadline?: number,
 	): Promise<INodeExecutionData[]> {
 		const fields = { ...taskJson(task), ...json };
-		try {
-			const downloads =
-				item.output.download && task.state === 'SUCCESS'
-					? await this.downloader.download(task.resultUrls, task.taskId, deadline)
-					: undefined;
-			return taskItems(task, fields, item.output, downloads, { item: item.itemIndex });
-		} catch (error) {
-			throw ItemError.from(error, fields);
-		}
+		const { output, itemIndex } = item;
+		const pairedItem = { item: itemIndex };
+		return await this.downloader.itemsOf(task, fields, output, pairedItem, deadline);
 	}
 }
