@@ -135,8 +135,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'every item is linked to the first',
 		file: `${N}wait/taskReader.ts`,
-		search: 'const pairedItem = { item: item.itemIndex };',
-		replacement: 'const pairedItem = { item: 0 };',
+		search: 'const pairedItem = { item: itemIndex };',
+		replacement: 'const pairedItem = { item: itemIndex * 0 };',
 	},
 	{
 		name: 'results come out at the place of another item',

@@ -7,7 +7,7 @@ import { type Clock, Stopped, GracePeriod } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateQueue } from './createQueue';
 import { type Journal, type SentTask, notePause, pauseLeft } from './journal';
-import { echo, sentInput } from './requestInput';
+import { echo, sentInput } from '../plan/itemFile';
 import { type CreatePlan, referenceOf } from '../plan/taskPlan';
 import { NOT_KNOWN } from '../report/outcome';
 

@@ -1,10 +1,12 @@
-import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
+import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { retryAfterMs } from '../service/serviceError';
+import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { type Clock, sleepUntil, Stopped, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/requestError';
+import { type OutputOptions, taskItems } from './items';
 import { describeFile, unlessStalled } from './transfer';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
@@ -70,6 +72,31 @@ export class Downloader {
 		private readonly tryMs = TRY_MS,
 		private readonly maxBytes = MAX_DOWNLOAD_BYTES,
 	) {}
+
+	/**
+	 * The output items of a task, with its results as binary data where that is asked for.
+	 *
+	 * @param json the fields that every item of the task has
+	 * @param deadline from then on nothing is tried again, milliseconds of the clock
+	 * @throws ItemError with these fields where a result cannot be downloaded
+	 */
+	async itemsOf(
+		task: TaskRecord,
+		json: IDataObject,
+		output: OutputOptions,
+		pairedItem: INodeExecutionData['pairedItem'],
+		deadline?: number,
+	): Promise<INodeExecutionData[]> {
+		try {
+			const downloads =
+				output.download && task.state === 'SUCCESS'
+					? await this.download(task.resultUrls, task.taskId, deadline)
+					: undefined;
+			return taskItems(task, json, output, downloads, pairedItem);
+		} catch (error) {
+			throw ItemError.from(error, json);
+		}
+	}
 
 	/**
 	 * @param urls the result URLs
@@ -162,12 +189,8 @@ export class Downloader {
 			const next = 'The task is done and paid for: fetch it again with the operation Task → Get.';
 			return { trouble: because(`The download broke off after ${bytes} bytes`, next) };
 		}
-		if (bytes === 0) {
-			throw because(
-				'The result is empty',
-				'Read the task again later with the operation Task → Get.',
-			);
-		}
+		const again = 'Read the task again later with the operation Task → Get.';
+		if (bytes === 0) throw because('The result is empty', again);
 		return { file: stored.value };
 	}
 }

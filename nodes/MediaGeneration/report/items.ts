@@ -2,8 +2,8 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { SucceededTask, TaskRecord } from '../service/taskRecord';
 import { cutDataUris } from '../shared/dataUri';
-import { inTableOrder, ItemError } from '../shared/itemError';
-import type { Downloader, Downloads } from './download';
+import { inTableOrder } from '../shared/itemError';
+import type { Downloads } from './download';
 
 /** How finished tasks become output items: the same three options on the action node and on the trigger. */
 export interface OutputOptions {
@@ -79,32 +79,6 @@ export function taskItems(
 			...paired,
 		};
 	});
-}
-
-/**
- * The same with the results of the task, where the user wants them as files.
- *
- * @param deadline from then on no download is tried again, milliseconds of the clock
- * @throws ItemError with the fields of the task where a result cannot be downloaded
- */
-export async function downloadedItems(
-	downloader: Downloader,
-	task: TaskRecord,
-	json: IDataObject,
-	options: OutputOptions,
-	pairedItem: INodeExecutionData['pairedItem'],
-	deadline?: number,
-): Promise<INodeExecutionData[]> {
-	try {
-		const urls = resultUrls(task);
-		const downloads =
-			options.download && task.state === 'SUCCESS'
-				? await downloader.download(urls, task.taskId, deadline)
-				: undefined;
-		return taskItems(task, json, options, downloads, pairedItem);
-	} catch (error) {
-		throw ItemError.from(error, json);
-	}
 }
 
 function resultUrls(task: TaskRecord): SucceededTask['resultUrls'] {

@@ -1,6 +1,6 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { echo } from '../create/requestInput';
+import { echo } from '../plan/itemFile';
 import type { RunPlan } from '../plan/planRun';
 import { type CreatePlan, createsIn, referenceOf } from '../plan/taskPlan';
 import { toolAnswer } from '../report/toolAnswer';

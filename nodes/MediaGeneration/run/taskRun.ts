@@ -1,6 +1,6 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import type { Journal, SentTask } from '../create/journal';
-import { echo } from '../create/requestInput';
+import { echo } from '../plan/itemFile';
 import { type TaskPlan, referenceOf } from '../plan/taskPlan';
 import { type RunPlan } from '../plan/planRun';
 import { DOWNLOADS_AT_ONCE } from '../report/download';

@@ -1,11 +1,10 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader, TRIGGER_TRY_MS } from '../report/download';
-import { downloadedItems, taskJson, type OutputOptions, readOutputOptions } from '../report/items';
+import { taskJson, type OutputOptions, readOutputOptions } from '../report/items';
 import { ItemParameters } from '../shared/parameters';
 import { isRecord } from '../shared/json';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/concurrency';
 import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { mayStart } from '../callback/startedTasks';
@@ -58,12 +57,12 @@ async function itemsOf(
 ): Promise<INodeExecutionData[]> {
 	const json = taskJson(task, typeof reference === 'string' ? { reference } : {});
 	const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
-	const made = await settled(
-		async () => await downloadedItems(downloader, task, json, options, undefined),
-	);
-	if ('value' in made) return made.value;
-	const failed = ItemError.from(made.error);
-	const node = context.getNode();
-	if (!context.continueOnFail()) throw failed.toNodeError(node, 0);
-	return [failed.toItem(node)];
+	try {
+		return await downloader.itemsOf(task, json, options, undefined);
+	} catch (error) {
+		const failed = ItemError.from(error);
+		const node = context.getNode();
+		if (!context.continueOnFail()) throw failed.toNodeError(node, 0);
+		return [failed.toItem(node)];
+	}
 }

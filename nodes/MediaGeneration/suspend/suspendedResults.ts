@@ -4,7 +4,7 @@ import { CreatedTaskList } from '../report/createdTaskList';
 import { Downloader } from '../report/download';
 import { describeStop, type IfSomeFail, stoppingItem } from '../report/failures';
 import { withInput } from '../report/includedInput';
-import { downloadedItems, taskJson } from '../report/items';
+import { taskJson } from '../report/items';
 import { NOT_KNOWN } from '../report/outcome';
 import { parseTaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
@@ -110,7 +110,7 @@ async function resultOf(
 	const task = parseTaskRecord(String(json.taskId), record);
 	const fields = { ...json, ...taskJson(task) };
 	const options = { ...output, split: false };
-	const made = await settled(downloadedItems(downloader, task, fields, options, pairedItem));
+	const made = await settled(downloader.itemsOf(task, fields, options, pairedItem));
 	if ('error' in made) return ItemError.from(made.error);
 	return made.value[0] ?? { json: fields, pairedItem };
 }

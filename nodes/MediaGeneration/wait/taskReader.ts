@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader } from '../report/download';
-import { downloadedItems, taskJson } from '../report/items';
+import { taskJson } from '../report/items';
 import type { ServiceClient } from '../service/client';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
@@ -99,7 +99,8 @@ export class TaskReader {
 		deadline?: number,
 	): Promise<INodeExecutionData[]> {
 		const fields = { ...taskJson(task), ...json };
-		const pairedItem = { item: item.itemIndex };
-		return await downloadedItems(this.downloader, task, fields, item.output, pairedItem, deadline);
+		const { output, itemIndex } = item;
+		const pairedItem = { item: itemIndex };
+		return await this.downloader.itemsOf(task, fields, output, pairedItem, deadline);
 	}
 }
