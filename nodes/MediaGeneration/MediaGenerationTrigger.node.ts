@@ -42,9 +42,9 @@ export class MediaGenerationTrigger implements INodeType {
 			header: 'Wait for a finished task',
 			executionsHelp: {
 				inactive:
-					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Once you're happy with your workflow</b>, publish it. Then each finished task starts it once. These executions show up in the list of executions, not here.",
+					"<b>While building your workflow</b>, click 'Execute step'. Then run a Media Generation node of another workflow, with 'Notify a Trigger' and the test URL of this trigger as its 'Callback URL'. The finished task shows up here.<br /><br /><b>Once you're happy with your workflow</b>, publish it. Then each finished task starts it once. These executions show up in the list of executions, not here.",
 				active:
-					"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>Your workflow also runs by itself</b>, since it is published: each finished task starts it once. These executions show up in the list of executions, not here.",
+					"<b>While building your workflow</b>, click 'Execute step'. Then run a Media Generation node of another workflow, with 'Notify a Trigger' and the test URL of this trigger as its 'Callback URL'. The finished task shows up here.<br /><br /><b>Your workflow also runs by itself</b>, since it is published: each finished task starts it once. These executions show up in the list of executions, not here.",
 			},
 			activationHint: {
 				inactive:
