@@ -41,7 +41,7 @@ export class MediaGenerationTrigger implements INodeType {
 		triggerPanel: {
 			header: 'Wait for a finished task',
 			executionsHelp:
-				"<b>While building your workflow</b>, click 'Execute step', and run a Media Generation node of another workflow with 'Notify a Trigger' and whose 'Callback URL' is the test URL of this trigger. The finished task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.",
+				"<b>While building your workflow</b>, click 'Execute step'. Then run a Media Generation node of another workflow, with 'Notify a Trigger' and the test URL of this trigger as its 'Callback URL'. The finished task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.",
 		},
 		builderHint: {
 			searchHint:
@@ -94,6 +94,22 @@ export class MediaGenerationTrigger implements INodeType {
 						description: 'The generation failed; such a task is usually free',
 					},
 				],
+			},
+			{
+				displayName:
+					"Failed tasks do not start this workflow. To include them, add 'Task Failed'; the field 'state' tells which task failed.",
+				name: 'onlySucceededNotice',
+				type: 'notice',
+				default: '',
+				displayOptions: { show: { events: ['SUCCESS'] }, hide: { events: ['FAILURE'] } },
+			},
+			{
+				displayName:
+					"Succeeded tasks do not start this workflow. To include them, add 'Task Succeeded'. Their results stay at the service: get them with Task → Get.",
+				name: 'onlyFailedNotice',
+				type: 'notice',
+				default: '',
+				displayOptions: { show: { events: ['FAILURE'] }, hide: { events: ['SUCCESS'] } },
 			},
 			{
 				displayName: 'Options',

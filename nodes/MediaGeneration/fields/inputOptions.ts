@@ -22,7 +22,7 @@ const binaryPropertyName: INodeProperties = {
 	placeholder: 'e.g. data',
 	hint: 'The name of the input field containing the file',
 	description:
-		'Name of the binary field of the incoming item, several names with commas between them, or an expression that gives the file of a node before',
+		'Name of the binary field of the incoming item, several names with commas between them, or an expression that gives a file of an earlier node',
 };
 
 /** The options that add to the input of the model. */
@@ -115,7 +115,7 @@ export const inputOptions: INodeProperties[] = [
 					name: 'Links',
 					value: 'link',
 					description:
-						"As addresses of this n8n, which the service must reach. They open for whoever has them, and end with the task's time.",
+						"As links to this n8n, which the service must reach. Anyone who has a link can open it, until the task's timeout.",
 				},
 			],
 		},

@@ -140,7 +140,7 @@ const options: INodeProperties[] = [
 			typeOptions: { minValue: 0 },
 			default: 0,
 			description:
-				"For a model whose price this node does not know: what one task costs, so that the estimate and 'Max Cost (USD)' hold for it",
+				"What one task costs, for a model whose price this node does not know. The estimate and 'Max Cost (USD)' use it.",
 		},
 		{ show: creates },
 	),

@@ -36,7 +36,7 @@ export const toolFields: INodeProperties[] = [
 		{ resource: ['task'], operation: ['get', 'wait'] },
 	),
 	toolDescription(
-		'Reports a finished task to its workflow once more, where that has missed it. Hand it the taskId. It costs nothing.',
+		'Sends the result of a finished task to its workflow again, if the workflow has missed it. Hand it the taskId. It costs nothing.',
 		{ resource: ['task'], operation: ['redeliver'] },
 	),
 ];
