@@ -5,7 +5,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { outputItems, until } from '../n8n/client';
 import { WHOLE_MINUTE } from '../n8n/settings';
 import { Collector } from './collector';
-import { deliver, inARow, itemsNode, manualTrigger, Stage } from './stage';
+import { deliver, inARow, itemsNode, manualTrigger, node, Stage } from './stage';
 
 /**
  * A storm of callbacks in which n8n is killed twice: of tasks that a node of the same workflow has created, and of
@@ -85,6 +85,10 @@ async function powerCut(): Promise<void> {
 	}
 }
 
+/** Takes a second, so that n8n is killed in the midst of it. */
+const work = () =>
+	node('n8n-nodes-base.wait', 'Work', { resume: 'timeInterval', amount: 1, unit: 'seconds' }, 1.1);
+
 const seconds = (ms: number) => Math.round(ms / SECOND);
 
 /** The ids of the tasks of which n8n's log says so. */
@@ -115,7 +119,7 @@ testStorm(
 					options: { checkInterval: 5 },
 				}),
 			),
-			inARow(trigger, collector.node()),
+			inARow(trigger, work(), collector.node()),
 		];
 		const { id: workflowId } = await client.createWorkflow({
 			name: 'Storm',
