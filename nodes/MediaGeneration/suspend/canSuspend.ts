@@ -30,36 +30,30 @@ export interface Obstacle {
  * @returns undefined where nothing does
  */
 export function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
-	if (isTool(context)) {
-		return { why: 'an AI agent needs the answer of its tool at once', ifChosen: 'refuse' };
-	}
-	if (!(SINCE_N8N_2 in n8nWorkflow)) {
-		return { why: 'that needs n8n 2 or later', ifChosen: 'refuse' };
-	}
-	if (isEngineV2(context)) {
-		return { why: "n8n's engine v2 resumes no execution", ifChosen: 'refuse' };
-	}
+	if (isTool(context))
+		return obstacle('refuse', 'an AI agent needs the answer of its tool at once');
+	if (!(SINCE_N8N_2 in n8nWorkflow)) return obstacle('refuse', 'that needs n8n 2 or later');
+	if (isEngineV2(context)) return obstacle('refuse', "n8n's engine v2 resumes no execution");
 	if (context.getMode() === 'integrated') {
-		return {
-			why: 'a sub-workflow that runs once for each item would give back the first result only',
-			ifChosen: 'suspend',
-		};
+		return obstacle(
+			'suspend',
+			'a sub-workflow that runs once for each item would give back the first result only',
+		);
 	}
-	if (
-		!(SINCE_N8N_SWEEPS in n8nWorkflow) &&
-		settingsOf(context).saveDataSuccessExecution === 'none'
-	) {
-		return {
-			why: "before 2.41, n8n in queue mode may delete it, since this workflow saves no successful executions. Update n8n, or choose 'Save' in the workflow's settings",
-			ifChosen: 'hold',
-		};
+	const { saveDataSuccessExecution } = settingsOf(context);
+	if (!(SINCE_N8N_SWEEPS in n8nWorkflow) && saveDataSuccessExecution === 'none') {
+		return obstacle(
+			'hold',
+			"before 2.41, n8n in queue mode may delete it, since this workflow saves no successful executions. Update n8n, or choose 'Save' in the workflow's settings",
+		);
 	}
 	const caller = waitingCaller(context);
-	if (caller !== undefined) {
-		return { why: `'${caller}' answers its caller when the last node has ended`, ifChosen: 'hold' };
-	}
-	return undefined;
+	return caller === undefined
+		? undefined
+		: obstacle('hold', `'${caller}' answers its caller when the last node has ended`);
 }
+
+const obstacle = (ifChosen: Obstacle['ifChosen'], why: string): Obstacle => ({ ifChosen, why });
 
 /** @returns the trigger of this execution, if its caller waits for the last node */
 function waitingCaller(context: IExecuteFunctions): string | undefined {
@@ -88,18 +82,18 @@ function hasRun(context: IExecuteFunctions, node: string): boolean {
  */
 export function suspensionWarnings(context: IExecuteFunctions): string[] {
 	const limit = timeLimitOf(context);
-	return [
-		...(limit === undefined
-			? []
-			: [
-					`This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution where the tasks take longer. Raise it in the settings of the workflow, or where it is the limit of this n8n, EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`,
-				]),
-		...(SINCE_N8N_SWEEPS in n8nWorkflow
-			? []
-			: [
-					"Before 2.41, n8n may let the items out early where it restarts during the wait: with 'timedOut' and their task ids, which Task → Wait takes. Update n8n, or look at 'timedOut' behind this node.",
-				]),
-	];
+	const warnings: string[] = [];
+	if (limit !== undefined) {
+		warnings.push(
+			`This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution where the tasks take longer. Raise it in the settings of the workflow, or where it is the limit of this n8n, EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`,
+		);
+	}
+	if (!(SINCE_N8N_SWEEPS in n8nWorkflow)) {
+		warnings.push(
+			"Before 2.41, n8n may let the items out early where it restarts during the wait: with 'timedOut' and their task ids, which Task → Wait takes. Update n8n, or look at 'timedOut' behind this node.",
+		);
+	}
+	return warnings;
 }
 
 /**

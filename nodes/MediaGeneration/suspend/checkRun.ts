@@ -51,7 +51,7 @@ export async function runCheckOperation(
 	now: () => number = Date.now,
 ): Promise<INodeExecutionData[][] | null> {
 	if (operation === REPORT) return report(context);
-	if (operation !== SUPERVISE) return await check(context, clock, now);
+	if (operation !== SUPERVISE) return await check({ context, clock, now });
 	const supervised = await settled(supervise(context, now));
 	if ('value' in supervised) return supervised.value;
 	// An error of this node's own is an end: as an item it would lead straight back to this node, for ever.
@@ -98,12 +98,17 @@ function report(context: IExecuteFunctions): INodeExecutionData[][] {
 	throw new NodeOperationError(context.getNode(), message, { message, description, itemIndex });
 }
 
+/** One turn of the node that checks. */
+interface Turn {
+	context: IExecuteFunctions;
+	clock: Clock;
+	/** The time of day, milliseconds since 1970. */
+	now: () => number;
+}
+
 /** Checks what is finished, and sleeps until the next check. */
-async function check(
-	context: IExecuteFunctions,
-	clock: Clock,
-	now: () => number,
-): Promise<INodeExecutionData[][] | null> {
+async function check(turn: Turn): Promise<INodeExecutionData[][] | null> {
+	const { context } = turn;
 	const input = context.getInputData();
 	// The turn before put out the results.
 	if (readDone(input) !== undefined) return null;
@@ -118,31 +123,28 @@ async function check(
 		return [[checkItem({ ...state, turn: 'rests' })]];
 	}
 	if (state.turn === 'rests') {
-		return await sleepUntilNextCheck(context, { ...state, turn: 'checks' }, now());
+		return await sleepUntilNextCheck(turn, { ...state, turn: 'checks' });
 	}
 	return state.purpose === 'results'
-		? await checkForResults(context, state, clock, now)
-		: await checkForDeliveries(context, state, clock, now);
+		? await checkForResults(turn, state)
+		: await checkForDeliveries(turn, state);
 }
 
 async function checkForResults(
-	context: IExecuteFunctions,
+	turn: Turn,
 	state: ResultsCheck,
-	clock: Clock,
-	now: () => number,
 ): Promise<INodeExecutionData[][] | null> {
+	const { context, now } = turn;
 	const parent = await parentState(context, state);
 	if (parent !== 'waiting') return [doneItems([abandoned(state, parent)])];
 	const checked = await withService(
-		context,
+		turn,
 		state,
-		clock,
-		now,
 		async (_, read) => await checkTasks(state, read, now()),
 	);
 	// Whatever kept the node from checking, a time that is up is up.
 	const after = giveUp(checked, now());
-	if (!isComplete(after)) return await sleepUntilNextCheck(context, after, now());
+	if (!isComplete(after)) return await sleepUntilNextCheck(turn, after);
 	const ended = await finalResults(context, after);
 	// It took its time. n8n would hand the results to whatever node the execution waits at now.
 	const isAwaited = (await parentState(context, state)) === 'waiting';
@@ -150,12 +152,11 @@ async function checkForResults(
 }
 
 async function checkForDeliveries(
-	context: IExecuteFunctions,
+	turn: Turn,
 	state: DeliveryCheck,
-	clock: Clock,
-	now: () => number,
 ): Promise<INodeExecutionData[][]> {
-	const after = await withService(context, state, clock, now, async (connection, read) => {
+	const { context, now } = turn;
+	const after = await withService(turn, state, async (connection, read) => {
 		const attempt = async (delivery: AwaitedDelivery) =>
 			await deliverTask(context, delivery, connection, read);
 		return await checkDeliveries(state, attempt, now());
@@ -165,7 +166,7 @@ async function checkForDeliveries(
 	const isLost = ({ until, last }: AwaitedDelivery) =>
 		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= now();
 	// While one task is waited for, the others are tried as well, and none is forgotten before the message.
-	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(context, after, now());
+	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(turn, after);
 	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
 	return [
 		doneItems([], {
@@ -179,10 +180,8 @@ type Read = (taskId: string) => Promise<TaskRecord>;
 
 /** @returns the state as it was where the service or the credential cannot be used at present, or the service asked to wait */
 async function withService<T extends CheckState>(
-	context: IExecuteFunctions,
+	{ context, clock, now }: Turn,
 	state: T,
-	clock: Clock,
-	now: () => number,
 	work: (connection: Connection, read: Read) => Promise<T>,
 ): Promise<T> {
 	if (now() < (state.notBefore ?? 0)) return state;
@@ -202,13 +201,12 @@ async function withService<T extends CheckState>(
 }
 
 async function sleepUntilNextCheck(
-	context: IExecuteFunctions,
+	{ context, now }: Turn,
 	state: CheckState,
-	now: number,
 ): Promise<INodeExecutionData[][]> {
 	const waiting = waitingTasks(state);
 	const deadlines = waiting.map(({ until }) => until);
-	const nextCheck = new Date(nextCheckAt(state, now, deadlines));
+	const nextCheck = new Date(nextCheckAt(state, now(), deadlines));
 	storeInput(context, [checkItem(without(state, 'woken'))]);
 	await context.putExecutionToWait(nextCheck);
 	const tasks = waiting.map(({ taskId }) => taskId);

@@ -31,7 +31,7 @@ export class ExpectedCallbacks {
 	/** The check that is being begun. */
 	private leaving: Promise<void> | undefined;
 
-	private hasBegun = false;
+	private early: Promise<unknown> | undefined;
 
 	private isOver = false;
 
@@ -66,9 +66,7 @@ export class ExpectedCallbacks {
 			address: isOwn ? href.slice(base.length) : href,
 			...triggerAt(this.context, href),
 		});
-		if (this.hasBegun) return;
-		this.hasBegun = true;
-		void settled(this.leaveEarly());
+		this.early ??= settled(this.leaveEarly());
 	}
 
 	/** At the end of the run, however it ended: the tasks that were created go on in any case. */
