@@ -1,7 +1,7 @@
 import type { IDataObject, IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
 import { type DeliveryCheck, readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
-import { startWorkflow, TRIGGER_PATH } from './engine';
+import { startWorkflow, type TestNode, TRIGGER_PATH } from './engine';
 import { imageNode, prompts, stage } from './support';
 import { passTime, settle } from './time';
 
@@ -27,12 +27,15 @@ const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async
 	return await Promise.resolve({ executionId: '2', data: [null] });
 };
 
-const notify = (...simulate: IDataObject[]) =>
+const notify = (...simulate: IDataObject[]) => notifyBy({}, ...simulate);
+
+const notifyBy = (node: TestNode, ...simulate: IDataObject[]) =>
 	startWorkflow(
 		on.workflow(
 			imageNode(
 				{ maxInFlight: 1 },
 				{
+					...node,
 					parameters: { completion: 'trigger', callbackUrl: `https://n8n.test${TRIGGER_PATH}` },
 				},
 			),
@@ -71,4 +74,13 @@ it('what was created before a stop is checked', async () => {
 	expect((await passTime(result)).run.status).toBe('canceled');
 	await passTime(jest.advanceTimersByTimeAsync(20 * SECOND));
 	expect(checks.map(({ taskIds }) => taskIds)).toEqual([on.taskIds]);
+});
+
+it('tries of Retry On Fail leave one check for each task, however many there are', async () => {
+	const tries = { retryOnFail: true, maxTries: 3, waitBetweenTries: 0 };
+	const refusedTwice = { createStatus: { status: 400, times: 2 } };
+	const { run } = await passTime(notifyBy(tries, {}, refusedTwice).result);
+	expect(run.status).toBe('success');
+	expect(on.taskIds).toHaveLength(2);
+	expect(checks.flatMap(({ taskIds }) => taskIds)).toEqual(on.taskIds);
 });

@@ -203,7 +203,7 @@ describe('what the language model is told', () => {
 		[{ resource: 'task', operation: 'create' }, 'one task'],
 		[{ resource: 'task', operation: 'get' }, 'ordered before'],
 		[{ resource: 'task', operation: 'wait' }, 'ordered before'],
-		[{ resource: 'task', operation: 'redeliver' }, 'once more'],
+		[{ resource: 'task', operation: 'redeliver' }, 'to its workflow again'],
 	])('fits the operation (%j)', (parameters, text) => {
 		expect(told(parameters)).toContain(text);
 	});

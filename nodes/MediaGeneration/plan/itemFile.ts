@@ -7,9 +7,6 @@ import { type ItemParameters, describe, refused } from '../shared/parameters';
 import { isOutOfReach } from '../callback/callbackUrl';
 import type { CreatePlan } from './taskPlan';
 
-/** How n8n writes sizes where it does not say the bytes. */
-const UNITS = ['B', 'kB', 'MB', 'GB'];
-
 /**
  * A file of the item, as it stands in the input of a task until that is sent: only then it is read, and becomes a data
  * URI, or n8n makes a link of it. Whoever writes the input as JSON before gets which file it is, and not what is in it.
@@ -159,12 +156,10 @@ function checkFile({ source, bytes, name }: ItemFile, label: string): void {
 	}
 }
 
-function sizeOf({ bytes, fileSize, id, data }: IBinaryData): number | undefined {
-	if (typeof bytes === 'number') return bytes;
+function sizeOf({ bytes, id, data }: IBinaryData): number | undefined {
 	// Without an id the content itself stands there, in base64.
-	if (id === undefined && data) return Math.floor((data.replace(/={1,2}$/, '').length * 3) / 4);
-	const [, number = '', unit = ''] = /^([\d.]+) (\w+)$/.exec(fileSize ?? '') ?? [];
-	return UNITS.includes(unit) ? Number(number) * 1000 ** UNITS.indexOf(unit) : undefined;
+	const isInMemory = id === undefined && data;
+	return bytes ?? (isInMemory ? Buffer.byteLength(data, 'base64') : undefined);
 }
 
 /**

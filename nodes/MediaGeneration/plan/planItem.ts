@@ -8,9 +8,14 @@ import { hangsUp, patienceSeconds, isTool } from '../shared/n8nInternals';
 import { callbackAddress } from '../callback/callbackUrl';
 import { refuseEngineV2 } from '../callback/triggerUrl';
 import { readSendsLinks } from './itemFile';
-import { withFurtherInput } from './furtherInput';
 import type { Completion, CreatePlan, TaskPlan, PlanBase } from './taskPlan';
-import { checkInput, durationField, readMediaInput, readRawInput } from './taskInput';
+import {
+	checkInput,
+	durationField,
+	readMediaInput,
+	readRawInput,
+	withFurtherInput,
+} from './taskInput';
 import { DAY_SECONDS, HELD_SECONDS } from './planWait';
 import { asTaskId } from '../service/taskRecord';
 

@@ -1,10 +1,15 @@
-import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import {
+	type FieldType,
+	type IDataObject,
+	type IExecuteFunctions,
+	validateFieldType,
+} from 'n8n-workflow';
 
 import { hasCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
 import { describe, type ItemParameters, refused } from '../shared/parameters';
-import { withValuesIn } from './furtherInput';
-import { findFiles } from './itemFile';
+import { findFiles, ItemFile } from './itemFile';
 
 /** The field of the model's input that takes a video's duration. */
 export function durationField(parameters: ItemParameters): string {
@@ -96,4 +101,146 @@ function readImageUrl(parameters: ItemParameters): string {
 		});
 	}
 	return text;
+}
+
+/** The types of n8n's list of fields, as the messages name them. */
+const TYPES: Record<string, string> = {
+	string: 'a text',
+	number: 'a number',
+	boolean: 'true or false',
+	array: 'a list',
+	object: 'an object',
+};
+
+/**
+ * Puts what the options add over the fields above them: files, then fields, then JSON.
+ *
+ * @param input the input from the fields above the options
+ * @throws ItemError where an option cannot be meant
+ */
+export function withFurtherInput(
+	input: IDataObject,
+	parameters: ItemParameters,
+	context: IExecuteFunctions,
+): IDataObject {
+	const withAll = withAdditionalFields(withFiles(input, parameters, context), parameters, context);
+	const json = parameters.jsonObject(
+		parameters.option('additionalInput'),
+		'Additional Input (JSON)',
+	);
+	return { ...withAll, ...json };
+}
+
+/**
+ * Puts files, or their addresses, into a field of the input.
+ *
+ * @param field its name; with `[]` at its end it is a list also with one file
+ */
+function withValuesIn(
+	input: IDataObject,
+	field: string,
+	values: Array<ItemFile | string>,
+): IDataObject {
+	const isList = field.endsWith('[]');
+	const name = isList ? field.slice(0, -2) : field;
+	return withField(input, name, isList || values.length > 1 ? values : values[0]);
+}
+
+function withFiles(
+	input: IDataObject,
+	parameters: ItemParameters,
+	context: IExecuteFunctions,
+): IDataObject {
+	const byField = new Map<string, ItemFile[]>();
+	for (const entry of entriesOf(parameters, 'files', 'file')) {
+		const field = nameOf(entry.inputField, 'Input Field', 'Files');
+		const files = findFiles(parameters, context, entry.binaryPropertyName, 'Input Data Field Name');
+		byField.set(field, [...(byField.get(field) ?? []), ...files]);
+	}
+	return [...byField].reduce((all, [field, files]) => withValuesIn(all, field, files), input);
+}
+
+function withAdditionalFields(
+	input: IDataObject,
+	parameters: ItemParameters,
+	context: IExecuteFunctions,
+): IDataObject {
+	return entriesOf(parameters, 'additionalFields', 'assignments').reduce((all, entry) => {
+		const name = nameOf(entry.name, 'Name', 'Additional Fields');
+		// A value that the item does not have is not sent.
+		if (entry.value === undefined) return all;
+		if (entry.type === 'binary') {
+			return withValuesIn(all, name, findFiles(parameters, context, entry.value, name));
+		}
+		return withField(all, name, typed(name, entry.type, entry.value));
+	}, input);
+}
+
+/** The rows of an option that is a list of them. */
+function entriesOf(parameters: ItemParameters, option: string, list: string): IDataObject[] {
+	const value = parameters.option(option);
+	const rows = isRecord(value) ? value[list] : [];
+	return Array.isArray(rows) ? rows.filter(isRecord) : [];
+}
+
+function nameOf(value: unknown, label: string, option: string): string {
+	if (typeof value === 'string' && /[^.[\]\s]/.test(value)) return value.trim();
+	throw new ItemError(`One of the '${option}' has no name`, {
+		description: `Fill in '${label}' with the field of the model's input, e.g. seed, or delete the row.`,
+	});
+}
+
+/** The value as its type says, in the way of n8n's own Edit Fields, but never a text made of a list or an object. */
+function typed(name: string, type: unknown, value: unknown): unknown {
+	if (value === null || type === undefined) return value;
+	const converted = convert(name, String(type), value);
+	if (converted !== undefined) return converted;
+	throw new ItemError(
+		`The field '${name}' is ${describe(value)} and not ${TYPES[String(type)] ?? String(type)}`,
+		{
+			description:
+				"Change its value, or choose the type of the value beside its name in 'Additional Fields'.",
+		},
+	);
+}
+
+function convert(name: string, type: string, value: unknown): unknown {
+	const isText = typeof value === 'string';
+	if (type === 'string') {
+		if (isText) return value;
+		return typeof value === 'object' ? undefined : String(value);
+	}
+	if (isText && value.trim() === '') return undefined;
+	if (type === 'number') {
+		const number = isText ? Number(value) : value;
+		return Number.isFinite(number) ? number : undefined;
+	}
+	const result = validateFieldType(name, value, type as FieldType);
+	return result.valid ? result.newValue : undefined;
+}
+
+/** A list's place in a name. Larger numbers are names: nobody means a list with so many empty places. */
+const PLACE = /^\d{1,2}$/;
+
+/**
+ * Puts a value into an object, as n8n's own Edit Fields does: dots in the name lead into objects, and [0] into lists.
+ *
+ * @returns the object with the value; nothing of the given one is changed, which may be another node's output
+ */
+function withField(object: IDataObject, name: string, value: unknown): IDataObject {
+	const changed = put(object, name.match(/[^.[\]]+/g) ?? [], value);
+	return isRecord(changed) ? changed : object;
+}
+
+function put(target: unknown, [key, ...rest]: string[], value: unknown): unknown {
+	if (key === undefined) return value;
+	const isObject = isRecord(target) && !(target instanceof ItemFile);
+	if (PLACE.test(key) && !isObject) {
+		const list: unknown[] = Array.isArray(target) ? [...(target as unknown[])] : [];
+		list[Number(key)] = put(list[Number(key)], rest, value);
+		// JSON knows no empty places.
+		return Array.from(list, (entry) => entry ?? null);
+	}
+	const object: IDataObject = isObject ? target : {};
+	return { ...object, [key]: put(object[key], rest, value) };
 }

@@ -66,8 +66,9 @@ export class CreatedTaskList {
 	 *   paid for; undefined where there is none of either
 	 */
 	describe(unanswered: readonly number[] = []): string | undefined {
+		const tasks = [...this.states];
 		const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
-			const ids = [...this.states].flatMap(([id, state]) => (state === meant ? [id] : []));
+			const ids = tasks.filter(([, state]) => state === meant).map(([taskId]) => taskId);
 			if (ids.length === 0) return [];
 			return [`${ids.length} ${ids.length === 1 ? one : many}: ${ids.join(', ')}.${next}`];
 		});

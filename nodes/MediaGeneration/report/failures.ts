@@ -16,11 +16,6 @@ export interface FailureRule {
 
 const MAX_QUOTED = 200;
 
-/** @returns whether the items after a failed one are still to be created */
-export function goesOn({ ifSomeFail, continues }: Omit<FailureRule, 'triesLeft'>): boolean {
-	return continues || ifSomeFail === 'keep';
-}
-
 /**
  * Decides what becomes of a run with failed items, once it is known what became of each.
  *

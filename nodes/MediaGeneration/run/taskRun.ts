@@ -4,7 +4,7 @@ import { echo } from '../plan/itemFile';
 import { type TaskPlan, referenceOf } from '../plan/taskPlan';
 import { type RunPlan } from '../plan/planRun';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
-import { describeStop, goesOn, stoppingItem } from '../report/failures';
+import { describeStop, stoppingItem } from '../report/failures';
 import { withInputs } from '../report/includedInput';
 import { type ItemResult, pendingJson } from '../report/outcome';
 import { toolAnswer } from '../report/toolAnswer';
@@ -63,8 +63,7 @@ export class TaskRun {
 	) {
 		this.continues = context.continueOnFail();
 		this.isTool = isTool(context);
-		const { ifSomeFail } = plan;
-		this.goesOn = this.isTool || goesOn({ ifSomeFail, continues: this.continues });
+		this.goesOn = this.isTool || this.continues || plan.ifSomeFail === 'keep';
 		this.triesLeft = countTry(context);
 		this.signal = context.getExecutionCancelSignal();
 		this.parts = new RunParts(

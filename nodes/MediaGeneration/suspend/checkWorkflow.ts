@@ -7,8 +7,11 @@ export const REPORT = 'report';
 
 export const CHECK_OPERATIONS = [CHECK, SUPERVISE, REPORT];
 
-/** The start tells whoever opens the sub-execution what it is. Without it the waiting execution would get no results. */
-const START = 'n8n made this execution by itself: do not delete it';
+const START = 'Starts by itself';
+
+/** Tells whoever opens the sub-execution what it is. */
+const NOTE =
+	'## n8n made this execution by itself\nA Media Generation node waits for its tasks. This execution checks on them, and ends by itself.\n\n**Do not stop or delete it:** the waiting execution would get no results. Files of the results are stored with it.';
 
 /** The names of the nodes of a sub-execution, as a person sees them who opens it. */
 const NAMES: Record<string, string> = {
@@ -63,6 +66,14 @@ export function checkWorkflow(
 		position: at(0),
 		parameters: { inputSource: 'passthrough' },
 	};
+	const note: INode = {
+		id: 'note',
+		name: 'What this is',
+		type: 'n8n-nodes-base.stickyNote',
+		typeVersion: 1,
+		position: [0, -280],
+		parameters: { content: NOTE, width: 620, height: 200 },
+	};
 	return {
 		// The workflow itself: this execution stands in its list of executions.
 		id: context.getWorkflow().id ?? '',
@@ -74,6 +85,7 @@ export function checkWorkflow(
 		updatedAt: now,
 		nodes: [
 			start,
+			note,
 			...operations.map((operation, index): INode => ({
 				id: operation,
 				name: nodeName(operation),

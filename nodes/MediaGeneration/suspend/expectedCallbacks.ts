@@ -6,6 +6,7 @@ import { settled } from '../shared/concurrency';
 import type { Clock } from '../shared/clock';
 import { webhookBase } from '../shared/n8nInternals';
 import { messageOf } from '../shared/itemError';
+import { isRecord } from '../shared/json';
 import { startDeliveryCheck } from './checkExecutions';
 import {
 	MAX_CHECK_INTERVAL_MS,
@@ -19,6 +20,9 @@ const TEST_ADDRESS = '/webhook-test/';
 
 /** How long the end of a run may go unnoticed, milliseconds. */
 const SECOND = 1000;
+
+/** The place in the node's context of the tasks that a check was left behind for. */
+const KEY = 'checkedCallbacks';
 
 /**
  * The created tasks of a run whose callbacks a trigger waits for. A check for callbacks that do not come is left behind
@@ -54,7 +58,8 @@ export class ExpectedCallbacks {
 	 */
 	add(taskId: string, webhookUrl: string, timeoutMs: number): void {
 		const address = new URL(webhookUrl);
-		if (address.pathname.includes(TEST_ADDRESS)) return;
+		// *Retry On Fail* continues with the tasks of the try before, which has left a check behind for them.
+		if (address.pathname.includes(TEST_ADDRESS) || this.checked.includes(taskId)) return;
 		// Each check makes the token anew, with the key of then.
 		address.searchParams.delete(TOKEN_PARAMETER);
 		const { href } = address;
@@ -108,11 +113,22 @@ export class ExpectedCallbacks {
 				deliveries,
 			}),
 		);
-		if ('value' in left) return;
+		if ('value' in left) {
+			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
+			context.getContext('node')[KEY] = { of: context.getExecutionId(), taskIds };
+			return;
+		}
 		// At the end of the run it may go better.
 		this.deliveries.unshift(...deliveries);
 		context.logger.warn(
 			`${nodeName}: callbacks that do not come are not made up for, because n8n did not start a sub-execution. ${messageOf(left.error)} Deliver them with the operation Task → Send Result Again.`,
 		);
+	}
+
+	/** The tasks that this execution has left a check behind for. A retry from the list is another execution. */
+	private get checked(): string[] {
+		const stored = this.context.getContext('node')[KEY];
+		const isOurs = isRecord(stored) && stored.of === this.context.getExecutionId();
+		return isOurs ? (stored.taskIds as string[]) : [];
 	}
 }

@@ -3,7 +3,6 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import {
 	describeStop,
 	type FailureRule,
-	goesOn,
 	stoppingItem,
 } from '../../../nodes/MediaGeneration/report/failures';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
@@ -40,18 +39,6 @@ describe('the item that stops the node', () => {
 		],
 	])('is %s', (_what, results, given, expected) => {
 		expect(stoppingItem(results, given)).toBe(expected);
-	});
-});
-
-describe('the items after a failed one', () => {
-	it.each([
-		['keep', false, true],
-		['keep', true, true],
-		['stop', true, true],
-		['stop', false, false],
-	] as const)('with %s, On Error letting items out: %s, are created: %s', (...given) => {
-		const [ifSomeFail, continues, expected] = given;
-		expect(goesOn({ ifSomeFail, continues })).toBe(expected);
 	});
 });
 
