@@ -10,7 +10,7 @@ import {
 } from 'n8n-workflow';
 
 import { emitTasks } from './run/triggerRun';
-import { admitCallback } from './callback/triggerGate';
+import { admitCallback } from './callback/admitCallback';
 import {
 	CALLBACK_PATH,
 	isRegistered,

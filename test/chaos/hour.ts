@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { nextCheckAt } from '../../nodes/MediaGeneration/suspend/checkState';
+import { nextCheckAt } from '../../nodes/MediaGeneration/suspend/checkSchedule';
 import { Usage } from '../bench/usage';
 import { until } from '../n8n/client';
 import type { Log } from './campaign';

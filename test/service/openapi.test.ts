@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { deliver, outcome } from '../unit/callback/webhook';
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { TRIGGER_PATH } from '../workflow/engine';
 import { imageNode, prompts, stage, VIDEO_MODEL } from '../workflow/support';
 import { passTime } from '../workflow/time';

@@ -62,7 +62,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'the budget is read and not kept',
-		file: `${N}plan/planRun.ts`,
+		file: `${N}plan/budget.ts`,
 		search: 'if (total > budget) {',
 		replacement: 'if (total > budget * 1000) {',
 	},
@@ -153,32 +153,32 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'the beginning of a token is enough',
-		file: `${N}callback/callbackUrl.ts`,
+		file: `${N}callback/callbackToken.ts`,
 		search: 'return given.length === right.length && timingSafeEqual(given, right);',
 		replacement:
 			'return given.length <= right.length && timingSafeEqual(given, right.subarray(0, given.length));',
 	},
 	{
 		name: 'a callback needs no token',
-		file: `${N}callback/checkCallback.ts`,
+		file: `${N}callback/verifyCallback.ts`,
 		search: 'if (!isFree && !isTokenValid(',
 		replacement: 'if (!isFree && false && !isTokenValid(',
 	},
 	{
 		name: 'a callback starts the workflow before its task is finished',
-		file: `${N}callback/triggerGate.ts`,
+		file: `${N}callback/admitCallback.ts`,
 		search: "if (task.state === 'PENDING') return tryAgain('The task is not finished yet');",
 		replacement: "if (task.state === 'PENDING') return task;",
 	},
 	{
 		name: 'a task that could not be read once is held back for ever',
-		file: `${N}callback/triggerGate.ts`,
+		file: `${N}callback/admitCallback.ts`,
 		search: "if ('status' in result) {\n\t\tsettle(result);",
 		replacement: "if ('status' in result) {",
 	},
 	{
 		name: 'failed tasks start no workflow',
-		file: `${N}callback/triggerGate.ts`,
+		file: `${N}callback/admitCallback.ts`,
 		search: 'return events.includes(task.state) ? task : NOT_SELECTED;',
 		replacement: "return task.state === 'SUCCESS' && events ? task : NOT_SELECTED;",
 	},
@@ -202,13 +202,13 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'the next try of an execution does not go on with the task that it has begun',
-		file: `${N}callback/startedTasks.ts`,
+		file: `${N}callback/startOnce.ts`,
 		search: "if (note === 'recorded') return true;",
 		replacement: "if (note === 'recorded') return false;",
 	},
 	{
 		name: 'a row that was written without an answer counts as that of another',
-		file: `${N}callback/startedTasks.ts`,
+		file: `${N}callback/startOnce.ts`,
 		search: "const asked = typeof note === 'number' ? note : 0;",
 		replacement: 'const asked = 0;',
 	},

@@ -2,7 +2,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { retryExecution, startWorkflow, type TestWorkflow } from './engine';
 import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 import { passTime, settle } from './time';

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { register } from '../../nodes/MediaGeneration/callback/triggerUrl';
 import { hookContext, TRIGGER, TRIGGER_PATH, type TestNode } from './engine';
 import { field, imageNode, prompts, stage } from './support';

@@ -8,8 +8,9 @@ import {
 import { WebhookContext } from 'n8n-core';
 import nock from '../nock';
 
-import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startedTasks';
-import { isTokenValid, callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startOnce';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
 import {
 	isRegistered,

@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData, IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { readCheck, type ResultsCheck } from '../../nodes/MediaGeneration/suspend/checkState';
 import { type Ran, retryExecution, startWorkflow, type TestNode } from './engine';
 import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';

@@ -3,7 +3,7 @@ import type { ICredentialDataDecryptedObject, IWebhookFunctions } from 'n8n-work
 import { CREDENTIAL_TYPE } from '../service/connect';
 import type { Clock } from '../shared/clock';
 import { Memory } from '../shared/memory';
-import { credentialIdOf } from './startedTasks';
+import { credentialIdOf } from './startOnce';
 
 /** How long a changed base URL may go unnoticed. A changed key is noticed by the first token that is made with it. */
 const MAX_AGE_MS = 60_000;

@@ -5,7 +5,7 @@ import type { FinishedTask } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { callN8n } from './callN8n';
-import { TOKEN_PARAMETER } from './callbackUrl';
+import { TOKEN_PARAMETER } from './callbackToken';
 
 /** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */
 const TRIGGER_TIMEOUT_MS = 30_000;

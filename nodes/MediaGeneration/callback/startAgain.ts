@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
-import { isSame, sign } from './callbackUrl';
+import { isSame, sign } from './callbackToken';
 
 /** The header with which a request asks a trigger to start for a task although it has started for it before. */
 export const START_AGAIN_HEADER = 'x-media-generation-start-again';

@@ -12,7 +12,7 @@ import { Stopped } from '../shared/clock';
 import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { isRecord } from '../shared/json';
 import { callN8n } from './callN8n';
-import { credentialIdOf } from './startedTasks';
+import { credentialIdOf } from './startOnce';
 
 /** The path of the trigger's webhook, as its description declares it. */
 export const CALLBACK_PATH = 'callback';

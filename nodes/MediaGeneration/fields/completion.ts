@@ -25,7 +25,7 @@ const completion: INodeProperties = {
 			name: 'Wait for Results',
 			value: 'wait',
 			description:
-				'This workflow: the items leave when all tasks are finished. A long wait survives restarts of n8n.',
+				'This workflow: the items leave when all tasks are finished. A wait of more than 5 minutes survives restarts of n8n. No public address is needed.',
 		},
 		{
 			name: 'Notify a Trigger',

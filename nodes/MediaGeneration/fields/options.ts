@@ -15,7 +15,7 @@ const pollInterval: INodeProperties = {
 	type: 'number',
 	typeOptions: { minValue: 2, maxValue: 5 },
 	default: 2,
-	description: 'Time between two checks of a task. The service asks for 2 to 5 seconds.',
+	description: 'Time between two reads of a task. The service asks for 2 to 5 seconds.',
 };
 
 const timeout: INodeProperties = {
@@ -35,7 +35,7 @@ const suspendAfter: INodeProperties = {
 	typeOptions: { minValue: 0 },
 	default: 5,
 	description:
-		'How long n8n keeps this execution in memory after the last task is created. After that, n8n suspends it and checks the tasks; the wait then survives restarts. 0 = suspend at once.',
+		"How long n8n keeps this execution in memory after the last task is created. A restart in that time ends it; n8n's log names its tasks. After that, n8n suspends it and checks the tasks; a restart then does no harm. 0 = suspend at once.",
 };
 
 const checkInterval: INodeProperties = {

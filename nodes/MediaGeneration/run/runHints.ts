@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import { isOutOfReach } from '../callback/callbackUrl';
-import { knownCostUsd } from '../plan/planRun';
+import { knownCostUsd } from '../plan/budget';
 import { createsIn, type CreatePlan, type TaskPlan } from '../plan/taskPlan';
 import type { ItemResult } from '../report/outcome';
 import { roundUsd } from '../service/prices';

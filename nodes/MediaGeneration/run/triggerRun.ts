@@ -7,7 +7,7 @@ import { isRecord } from '../shared/json';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { mayStart } from '../callback/startedTasks';
+import { mayStart } from '../callback/startOnce';
 
 /**
  * Starts the workflow for the tasks that the gate admitted, each once.

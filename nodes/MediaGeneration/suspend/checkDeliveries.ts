@@ -2,14 +2,15 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { callbackAddress } from '../callback/callbackUrl';
 import { redeliver } from '../callback/redeliver';
-import { accountOf, hasStarted } from '../callback/startedTasks';
+import { accountOf, hasStarted } from '../callback/startOnce';
 import type { Connection } from '../service/connect';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import { webhookBase } from '../shared/n8nInternals';
-import { askedPauseMs, type AwaitedDelivery, type DeliveryCheck } from './checkState';
+import { type AwaitedDelivery, type DeliveryCheck } from './checkState';
+import { askedPauseMs } from './checkSchedule';
 
 /** Tasks at once at most. */
 const PARALLEL = 25;

@@ -16,8 +16,6 @@ import {
 	superviseCheck,
 } from './checkExecutions';
 import {
-	MIN_CHECK_INTERVAL_MS,
-	nextCheckAt,
 	type AwaitedDelivery,
 	type CheckState,
 	checkItem,
@@ -29,6 +27,7 @@ import {
 	readDone,
 	type ResultsCheck,
 } from './checkState';
+import { MIN_CHECK_INTERVAL_MS, nextCheckAt } from './checkSchedule';
 import { checkTasks, giveUp, isComplete } from './checkTasks';
 import { REPORT, SUPERVISE } from './checkWorkflow';
 import { finalResults, presentResults } from './suspendedResults';

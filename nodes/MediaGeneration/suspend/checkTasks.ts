@@ -5,7 +5,8 @@ import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { without } from '../shared/json';
-import { askedPauseMs, failedItem, type ResultsCheck, type SuspendedItem } from './checkState';
+import { failedItem, type ResultsCheck, type SuspendedItem } from './checkState';
+import { askedPauseMs } from './checkSchedule';
 
 /** Reads at once at most; they are spread out besides. */
 const PARALLEL_READS = 25;

@@ -1,6 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { TOKEN_PARAMETER } from '../callback/callbackUrl';
+import { TOKEN_PARAMETER } from '../callback/callbackToken';
 import { triggerAt } from '../callback/triggerUrl';
 import { settled } from '../shared/concurrency';
 import type { Clock } from '../shared/clock';
@@ -8,12 +8,8 @@ import { webhookBase } from '../shared/n8nInternals';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { startDeliveryCheck } from './checkExecutions';
-import {
-	MAX_CHECK_INTERVAL_MS,
-	MIN_CHECK_INTERVAL_MS,
-	type AwaitedDelivery,
-	CHECK_VERSION,
-} from './checkState';
+import { type AwaitedDelivery, CHECK_VERSION } from './checkState';
+import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 
 /** n8n answers at a test address only while somebody listens. */
 const TEST_ADDRESS = '/webhook-test/';

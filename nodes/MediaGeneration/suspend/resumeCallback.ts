@@ -1,7 +1,7 @@
 import type { INodeExecutionData, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
 import { type WebhookAnswer, respond, tryAgain } from '../callback/webhookAnswer';
-import { checkCallback, warn } from '../callback/checkCallback';
+import { verifyCallback, warn } from '../callback/verifyCallback';
 import { callbackAddress } from '../callback/callbackUrl';
 import { callN8n } from '../callback/callN8n';
 import { settled } from '../shared/concurrency';
@@ -57,7 +57,7 @@ async function decide(
 	runs: Runs,
 	clock: Clock,
 ): Promise<IWebhookResponseData> {
-	const checked = await checkCallback(context, true, () => resumeUrl(context));
+	const checked = await verifyCallback(context, true, () => resumeUrl(context));
 	if ('status' in checked) return respond(context, checked);
 	const { taskId, connection } = checked;
 	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);

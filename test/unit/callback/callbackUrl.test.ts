@@ -1,10 +1,7 @@
 import { createHmac } from 'node:crypto';
 
-import {
-	callbackToken,
-	isTokenValid,
-	callbackAddress,
-} from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken, isTokenValid } from '../../../nodes/MediaGeneration/callback/callbackToken';
 const KEY = 'sk-live-secret';
 const PATH = '/webhook/3f1c2a/callback';
 const hmac = (path: string, key = KEY) => createHmac('sha256', key).update(path).digest('hex');

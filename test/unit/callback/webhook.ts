@@ -1,8 +1,8 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 import { EventEmitter } from 'node:events';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
-import { admitCallback } from '../../../nodes/MediaGeneration/callback/triggerGate';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { admitCallback } from '../../../nodes/MediaGeneration/callback/admitCallback';
 import {
 	API_KEY,
 	type Express,

@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';

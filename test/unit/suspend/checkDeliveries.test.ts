@@ -8,10 +8,10 @@ import {
 	NOT_FINISHED,
 } from '../../../nodes/MediaGeneration/suspend/checkDeliveries';
 import {
-	nextCheckAt,
 	type AwaitedDelivery,
 	type DeliveryCheck,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
+import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
 const NOW = 1_000_000;
 
 const delivery = (index: number): AwaitedDelivery => ({

@@ -1,8 +1,8 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import nock from '../../nock';
 
-import { accountOf, mayStart } from '../../../nodes/MediaGeneration/callback/startedTasks';
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { accountOf, mayStart } from '../../../nodes/MediaGeneration/callback/startOnce';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { runCheckOperation } from '../../../nodes/MediaGeneration/suspend/checkRun';
 import {
 	type DeliveryCheck,

@@ -1,8 +1,8 @@
 import {
-	nextCheckAt,
 	type DeliveryCheck,
 	type CheckState,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
+import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
 const MINUTE = 60_000;
 
 const check = (more: Partial<DeliveryCheck> = {}): CheckState => ({

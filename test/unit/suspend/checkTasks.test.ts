@@ -4,10 +4,10 @@ import {
 	type TaskRecord,
 } from '../../../nodes/MediaGeneration/service/taskRecord';
 import {
-	nextCheckAt,
 	type ResultsCheck,
 	type SuspendedItem,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
+import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
 import { checkTasks, giveUp, isComplete } from '../../../nodes/MediaGeneration/suspend/checkTasks';
 
 const NOW = 1_000_000;

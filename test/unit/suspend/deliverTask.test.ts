@@ -1,6 +1,6 @@
 import nock from '../../nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { deliverTask } from '../../../nodes/MediaGeneration/suspend/checkDeliveries';
 import { settled } from '../../../nodes/MediaGeneration/shared/concurrency';
 import { messageOf } from '../../../nodes/MediaGeneration/shared/itemError';

@@ -7,7 +7,7 @@ import {
 } from 'n8n-workflow';
 import nock from '../../nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { admitResume, newRuns } from '../../../nodes/MediaGeneration/suspend/resumeCallback';
 import { pendingItem } from '../../../nodes/MediaGeneration/suspend/suspension';
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';

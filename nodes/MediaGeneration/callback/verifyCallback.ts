@@ -5,7 +5,8 @@ import { isRecord, parsedJson } from '../shared/json';
 import { findTaskId } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { systemClock } from '../shared/clock';
-import { isTokenValid, TOKEN_PARAMETER, REFERENCE_PARAMETER } from './callbackUrl';
+import { REFERENCE_PARAMETER } from './callbackUrl';
+import { isTokenValid, TOKEN_PARAMETER } from './callbackToken';
 import { type WebhookAnswer, tryAgain } from './webhookAnswer';
 import { CallbackCredentials } from './credentialCache';
 import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
@@ -16,7 +17,7 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const credentials = new CallbackCredentials(systemClock);
 
 /** A callback that may be believed. */
-export interface CheckedCallback {
+export interface VerifiedCallback {
 	connection: Connection;
 	/** The only thing that is believed of the body. */
 	taskId: string;
@@ -35,11 +36,11 @@ export interface CheckedCallback {
  * @returns what may be believed of the callback; or the answer that refuses it
  * @see specification, section 6
  */
-export async function checkCallback(
+export async function verifyCallback(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	publicUrl: () => string | undefined,
-): Promise<WebhookAnswer | CheckedCallback> {
+): Promise<WebhookAnswer | VerifiedCallback> {
 	const checked = await settled(check(context, requireToken, publicUrl));
 	if ('value' in checked) return checked.value;
 	warn(context, 'a callback could not be checked', checked.error);
@@ -56,7 +57,7 @@ async function check(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	publicUrl: () => string | undefined,
-): Promise<WebhookAnswer | CheckedCallback> {
+): Promise<WebhookAnswer | VerifiedCallback> {
 	const body = checkBody(context);
 	const prove = (connection: Connection) =>
 		proveRequest(context, connection, requireToken, () => pathsOf(context, publicUrl), body);
@@ -87,7 +88,7 @@ function proveRequest(
 	requireToken: boolean,
 	paths: () => Iterable<string>,
 	body: WebhookAnswer | { taskId: string },
-): WebhookAnswer | CheckedCallback {
+): WebhookAnswer | VerifiedCallback {
 	const { apiKey } = connection;
 	const query: unknown = context.getQueryData();
 	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = isRecord(query)

@@ -1,7 +1,7 @@
 import nock from '../../nock';
 
-import { accountOf } from '../../../nodes/MediaGeneration/callback/startedTasks';
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackUrl';
+import { accountOf } from '../../../nodes/MediaGeneration/callback/startOnce';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import {
 	START_AGAIN_HEADER,
 	startAgainHeader,

@@ -2,7 +2,7 @@ import {
 	accountOf,
 	hasStarted,
 	mayStart as mayStartWith,
-} from '../../../nodes/MediaGeneration/callback/startedTasks';
+} from '../../../nodes/MediaGeneration/callback/startOnce';
 import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
 import { type ProcessedData, SECOND_ROW, useProcessedData } from '../../workflow/processedData';
 const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };

@@ -8,9 +8,9 @@ import type { FinishedTask } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { type Clock, systemClock, withTimeLimit } from '../shared/clock';
 import { isEngineV2 } from '../shared/n8nInternals';
-import { accountOf, credentialIdOf } from './startedTasks';
+import { accountOf, credentialIdOf } from './startOnce';
 import { type WebhookAnswer, respond, tryAgain } from './webhookAnswer';
-import { type CheckedCallback, checkCallback, warn } from './checkCallback';
+import { type VerifiedCallback, verifyCallback, warn } from './verifyCallback';
 import { RecentTasks, settleByAnswer } from './recentCallbacks';
 
 /** For the read of the task, and for waiting on a callback of the same task: the answer must be out in 10 s. */
@@ -39,7 +39,7 @@ export async function admitCallback(
 		async () => context.getNodeParameter('options.requireToken', true) !== false,
 	);
 	if ('error' in required) return respond(context, unreadable(context, required.error));
-	const checked = await checkCallback(context, required.value, () =>
+	const checked = await verifyCallback(context, required.value, () =>
 		context.getNodeWebhookUrl('default'),
 	);
 	if ('status' in checked) return respond(context, checked);
@@ -124,7 +124,7 @@ function explainRead(error: unknown): WebhookAnswer {
 function admit(
 	context: IWebhookFunctions,
 	result: FinishedTask | WebhookAnswer,
-	{ account, reference, startAgain }: CheckedCallback & { account: string },
+	{ account, reference, startAgain }: VerifiedCallback & { account: string },
 ): IWebhookResponseData {
 	if ('status' in result) return respond(context, result);
 	const { taskId } = result;

@@ -1,0 +1,51 @@
+import { createHmac, timingSafeEqual } from 'crypto';
+
+/** The query parameter of a callback address that carries the token. */
+export const TOKEN_PARAMETER = 'token';
+
+/**
+ * The token that proves that a callback address was given out by somebody who has the API key. The specification
+ * shows no signature on callbacks (section 6), so the address itself carries the proof.
+ *
+ * @param path the path of the callback URL, e.g. `/webhook/…/callback`
+ * @param reference the address's reference, if it carries one. A line break sets it apart: a path has none.
+ * @returns hex HMAC-SHA-256 of the path, and of the reference behind it, keyed with the API key
+ */
+export function callbackToken(path: string, apiKey: string, reference?: string): string {
+	return sign(reference === undefined ? path : `${path}\n${reference}`, apiKey);
+}
+
+/**
+ * Whether a callback came to an address that was given out with its token.
+ *
+ * @param token the query parameter as n8n parsed it: a string, or a list where it was there more than once
+ * @param paths the paths under which this trigger is reached: its public one, and the one of this request
+ *   (they differ behind a reverse proxy that cuts a prefix off, and for a test URL); asked for one by one, because
+ *   some take n8n an evaluation
+ * @param reference the other query parameter, in the same way; undefined where it is not there
+ */
+export function isTokenValid(
+	token: unknown,
+	paths: Iterable<string>,
+	apiKey: string,
+	reference?: unknown,
+): boolean {
+	if (reference !== undefined && typeof reference !== 'string') return false;
+	for (const path of paths) {
+		if (isSame(token, callbackToken(path, apiKey, reference))) return true;
+	}
+	return false;
+}
+
+/** @returns hex HMAC-SHA-256 of the text */
+export function sign(text: string, apiKey: string): string {
+	return createHmac('sha256', apiKey).update(text).digest('hex');
+}
+
+/** Whether somebody sent the right signature. */
+export function isSame(sent: unknown, expected: string): boolean {
+	if (typeof sent !== 'string') return false;
+	const [given, right] = [Buffer.from(sent), Buffer.from(expected)];
+	// Constant time, so that a signature cannot be guessed byte by byte.
+	return given.length === right.length && timingSafeEqual(given, right);
+}

@@ -1,0 +1,41 @@
+import { roundUsd } from '../service/prices';
+import { ItemError } from '../shared/itemError';
+import type { ItemParameters } from '../shared/parameters';
+import { createsIn, type CreatePlan, type TaskPlan } from './taskPlan';
+
+/**
+ * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
+ * @throws ItemError where the budget is no number
+ */
+export function budgetRefusal(
+	items: Array<TaskPlan | ItemError>,
+	first: ItemParameters,
+): ItemError | undefined {
+	const budget = first.limit('maxCostUsd');
+	if (budget === 0) return undefined;
+	const creates = createsIn(items);
+	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
+	if (unknown) {
+		return new ItemError(
+			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
+			{
+				description:
+					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. No task was created.",
+			},
+		);
+	}
+	const total = knownCostUsd(creates);
+	if (total > budget) {
+		const batch = creates.length === 1 ? '1 task would cost' : `${creates.length} tasks would cost`;
+		return new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
+			description:
+				"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
+		});
+	}
+	return undefined;
+}
+
+/** @returns US dollars: what the tasks of known price cost together */
+export function knownCostUsd(creates: readonly CreatePlan[]): number {
+	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
+}
