@@ -32,6 +32,31 @@ const FOUND: Array<[what: string, history: History]> = [
 			ledgerTroubles: [{ nth: 1, isWritten: true }],
 		},
 	],
+	[
+		'a held run is tried again: the unfinished tasks of its first try count among the tasks at once',
+		{
+			...PLAIN,
+			salt: 17_017,
+			node: { ...PLAIN.node, suspendAfter: 0.1, items: 7, maxTries: 3, maxInFlight: 1 },
+			service: { ...PLAIN.service, longestTaskMs: 10_000 },
+			requests: [
+				{ on: 'create', nth: 0, what: "a firewall's 403" },
+				{ on: 'create', nth: 0, what: 'answer lost' },
+			],
+		},
+	],
+	[
+		'a held run is tried again: while a failed task is to be created anew, no other one is handed over',
+		{
+			...PLAIN,
+			node: { ...PLAIN.node, suspendAfter: 0.1, items: 6, maxTries: 3, maxInFlight: 1 },
+			service: { ...PLAIN.service, longestTaskMs: 10_000, failing: [0] },
+			requests: [
+				{ on: 'create', nth: 0, what: "a firewall's 403" },
+				{ on: 'create', nth: 0, what: 'answer lost' },
+			],
+		},
+	],
 ];
 
 describe('a history that once went wrong', () => {

@@ -188,6 +188,14 @@ export const sentences: Record<string, Check> = {
 					),
 			);
 			if (!early) return [];
+			const isSetForward = ({ at, byMs }: { at: number; byMs: number }) =>
+				byMs > 0 && at >= answeredAt && at <= early.at;
+			if (world.history.clockJumps.some(isSetForward)) {
+				world.exceptions.add(
+					'the clock was set forward in a pause that the service asked for: the next try knows the time of day alone',
+				);
+				return [];
+			}
 			return [
 				`${by} sends ${early.item} at ${early.at} ms, told at ${answeredAt} to wait ${retryAfterMs}`,
 			];

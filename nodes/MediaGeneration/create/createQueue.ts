@@ -56,6 +56,7 @@ export class CreateQueue {
 	 * @param gap keeps all requests of the run at some distance
 	 * @param signal aborted when the execution is stopped
 	 * @param random for the jitter, from 0 to 1
+	 * @param most how many tasks of the run may be unfinished at once
 	 */
 	constructor(
 		private readonly clock: Clock,
@@ -63,6 +64,7 @@ export class CreateQueue {
 		private readonly gap: RequestGap,
 		private readonly signal: AbortSignal | undefined,
 		private readonly random: () => number = Math.random,
+		private readonly most = Infinity,
 	) {
 		signal?.addEventListener('abort', () => this.wake(), { once: true });
 	}
@@ -102,8 +104,9 @@ export class CreateQueue {
 					`The service asks to wait for ${seconds} s more, which is longer than 'Timeout' in the options.`,
 				);
 			}
-			const isOneAtATime = this.inVain > 0 && this.limits.underWay > 0;
-			const at = isOneAtATime ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
+			const { underWay, unfinished } = this.limits;
+			const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
+			const at = isFull ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
 			if (at <= now) {
 				this.gap.take();
 				return this.limits.send(now);

@@ -66,6 +66,7 @@ export class ItemRun {
 			if (brought && isOutput(brought)) return brought;
 			if (brought) {
 				journal.failed(item);
+				this.parts.hold.reopen(item);
 				await this.pause(brought.at);
 			}
 			const task = await creator.create(item, Math.min(brought?.until ?? Infinity, deadline));
@@ -85,10 +86,9 @@ export class ItemRun {
 
 	/** @returns undefined where no earlier try of n8n has created the item's task */
 	private async takeUp(item: CreatePlan): Promise<Output | Retry | undefined> {
-		const { journal, queue, slots, clock } = this.parts;
+		const { journal, slots, clock } = this.parts;
 		const earlier = journal.find(item);
 		if (earlier === undefined || earlier === 'sent') return undefined;
-		queue.limits.adopt();
 		this.noteCreated(item);
 		const deadline = clock.now() + item.timeoutMs;
 		return await this.follow(item, earlier, { firstReadAt: slots.requestSlot(), deadline });

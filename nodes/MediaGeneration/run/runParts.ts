@@ -86,7 +86,9 @@ export class RunParts {
 			Infinity,
 		);
 		this.slots = new RequestSlots(gap, least, isBounded ? this.atOnce : least / READ_GAP_MS);
-		this.queue = new CreateQueue(clock, new AccountLimits(), gap, signal);
+		// A task whose item left is not followed, so it would hold its place for ever.
+		const most = planned.some((item) => !isAwaited(item)) ? Infinity : maxInFlight;
+		this.queue = new CreateQueue(clock, new AccountLimits(), gap, signal, Math.random, most);
 		this.creator = new TaskCreator(
 			context,
 			client,

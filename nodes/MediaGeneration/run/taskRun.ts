@@ -136,13 +136,15 @@ export class TaskRun {
 	/** @returns what broke the run off, if it did */
 	private async runItems(results: Array<ItemResult | undefined>) {
 		const { items } = this.plan;
-		const queue = items.entries();
+		const entries = [...items.entries()];
+		const earlier = entries.filter(([, item]) => this.isCreated(item));
+		const queue = entries.filter(([, item]) => !this.isCreated(item)).values();
 		const outputs: Array<Promise<Settled<void>>> = [];
 		const put = async (index: number, item: TaskPlan, output: Output) => {
 			results[index] = await this.attemptItem(item, async () => await this.outputs.run(output));
 		};
-		const worker = async () => {
-			for (const [index, item] of queue) {
+		const work = async (some: Iterable<[number, TaskPlan | ItemError]>) => {
+			for (const [index, item] of some) {
 				if (this.failed) return;
 				if (item instanceof ItemError) continue;
 				const brought = await this.attemptItem(item, async () => await this.itemRun.run(item));
@@ -150,9 +152,20 @@ export class TaskRun {
 				else outputs.push(settled(async () => await put(index, item, brought)));
 			}
 		};
-		const workers = Array.from({ length: this.parts.atOnce }, () => worker);
-		const ends = await Promise.all(workers.map(async (work) => await settled(work)));
+		// What earlier tries have created may be unfinished: it is counted before another task is created, and is read at once.
+		earlier.forEach(() => this.parts.queue.limits.adopt());
+		const workers = [
+			...earlier.map((entry) => [entry]),
+			...Array.from({ length: this.parts.atOnce }, () => queue),
+		];
+		const ends = await Promise.all(workers.map(async (some) => await settled(work(some))));
 		return [...ends, ...(await Promise.all(outputs))].find((end) => 'error' in end);
+	}
+
+	/** Whether an earlier try of n8n has created the item's task. */
+	private isCreated(item: TaskPlan | ItemError): boolean {
+		if (item instanceof ItemError || item.kind !== 'create') return false;
+		return typeof this.journal.find(item) === 'object';
 	}
 
 	/**

@@ -37,6 +37,11 @@ export class Hold {
 		else this.open.add(item);
 	}
 
+	/** The item creates another task, although it was not to. */
+	reopen(item: object): void {
+		this.open.add(item);
+	}
+
 	/** The item creates nothing more. */
 	close(item: object): void {
 		this.open.delete(item);
