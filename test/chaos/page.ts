@@ -36,7 +36,8 @@ export async function writePage(folder: string, results: Results): Promise<void>
 }
 
 function testTable(tests: NonNullable<Results['tests']>): string {
-	const command = 'By `LONG_TESTS=1 npm run test:e2e -- longWait storm overnight`; the last row by hand:';
+	const command =
+		'By `LONG_TESTS=1 npm run test:e2e -- longWait storm overnight`; the last row by hand:';
 	const rows = tests.map(({ what, came, on }) => [what, came, on]);
 	return [command, table(['What', 'What came', 'Measured on'], rows)].join('\n\n');
 }
