@@ -137,8 +137,8 @@ export class TaskRun {
 	private async runItems(results: Array<ItemResult | undefined>) {
 		const { items } = this.plan;
 		const entries = [...items.entries()];
-		const earlier = entries.filter(([, item]) => this.isCreated(item));
-		const queue = entries.filter(([, item]) => !this.isCreated(item)).values();
+		const earlier = new Set(entries.filter(([, item]) => this.isCreated(item)));
+		const queue = entries.filter((entry) => !earlier.has(entry)).values();
 		const outputs: Array<Promise<Settled<void>>> = [];
 		const put = async (index: number, item: TaskPlan, output: Output) => {
 			results[index] = await this.attemptItem(item, async () => await this.outputs.run(output));
@@ -155,7 +155,7 @@ export class TaskRun {
 		// What earlier tries have created may be unfinished: it is counted before another task is created, and is read at once.
 		earlier.forEach(() => this.parts.queue.limits.adopt());
 		const workers = [
-			...earlier.map((entry) => [entry]),
+			...[...earlier].map((entry) => [entry]),
 			...Array.from({ length: this.parts.atOnce }, () => queue),
 		];
 		const ends = await Promise.all(workers.map(async (some) => await settled(work(some))));
