@@ -127,8 +127,9 @@ export class MediaGenerationApi implements ICredentialType {
 			default: '',
 			required: true,
 			placeholder: 'e.g. https://api.example.com',
+			hint: 'Without /api/generate. If the test says ECONNREFUSED, ENOTFOUND or ETIMEDOUT: check the host and the port.',
 			description:
-				'Address of the media generation service, up to but not including /api/generate. The API key is sent nowhere else. If the test says ECONNREFUSED, ENOTFOUND or ETIMEDOUT, nothing answers there: check the host and the port.',
+				'Address of the media generation service, up to but not including /api/generate. The API key is sent nowhere else.',
 		},
 		{
 			displayName: 'API Key',

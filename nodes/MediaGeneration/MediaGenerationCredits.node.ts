@@ -81,7 +81,7 @@ export class MediaGenerationCredits implements INodeType {
 						type: 'number',
 						typeOptions: { minValue: 0 },
 						default: 0,
-						hint: 'In credits, not in US dollars as the prices of the models',
+						hint: 'In credits. The prices of the models are in US dollars.',
 						description: 'Fail the item if fewer credits than this are left. 0 means no check.',
 					},
 				],

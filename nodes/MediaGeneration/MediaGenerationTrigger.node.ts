@@ -11,13 +11,7 @@ import {
 
 import { emitTasks } from './run/triggerRun';
 import { admitCallback } from './callback/admitCallback';
-import {
-	CALLBACK_PATH,
-	isRegistered,
-	refuseEngineV2,
-	register,
-	unregister,
-} from './callback/triggerUrl';
+import { CALLBACK_PATH, isRegistered, refuseEngineV2, register } from './callback/triggerUrl';
 import { outputOptions } from './fields/output';
 
 /** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
@@ -70,7 +64,7 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into its 'Callback URL'. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart).",
+					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart).",
 				name: 'notice',
 				type: 'notice',
 				default: '',
@@ -126,7 +120,7 @@ export class MediaGenerationTrigger implements INodeType {
 						type: 'boolean',
 						default: true,
 						description:
-							'Whether to refuse callbacks without a valid token in their URL. Media Generation nodes add the token by themselves; switch this off only for tasks that are created elsewhere with the bare URL.',
+							'Whether to refuse callbacks without a valid token in their URL. Media Generation nodes add the token by themselves. Switch this off only if something else creates the tasks, with the URL alone.',
 					},
 					outputOptions.splitResults,
 				],
@@ -141,11 +135,11 @@ export class MediaGenerationTrigger implements INodeType {
 				return isTest(this) || isRegistered(this);
 			},
 			async create(this: IHookFunctions): Promise<boolean> {
-				register(this);
+				register(this, true);
 				return true;
 			},
 			async delete(this: IHookFunctions): Promise<boolean> {
-				if (!isTest(this)) unregister(this);
+				if (!isTest(this)) register(this, false);
 				return true;
 			},
 		},

@@ -1,23 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { IConnections, IDataObject, INode } from 'n8n-workflow';
+import type { INode } from 'n8n-workflow';
 import { max } from 'simple-statistics';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { Collector } from '../e2e/collector';
-import { inARow, manualTrigger, node } from '../e2e/stage';
-import type { WorkflowDefinition } from '../n8n/client';
+import { inARow, node } from '../e2e/stage';
 import type { Bench } from './bench';
 import { bestPossible, largestBurst } from './batchFigures';
+import { loopFor, MAX_IN_FLIGHT, oursFor, report, startWith } from './batchWorkflows';
 import { OpenAiStandIn } from './openAi';
 import { type Row, sampleOf } from './results';
 
 const SIZES = [1, 8, 50, 200, 1000];
 const QUICK_SIZES = [1, 8, 50];
-
-const MAX_IN_FLIGHT = 200;
-
-/** Between two reads of the loop that users build: the Wait node's own default. */
-const LOOP_WAIT_SECONDS = 5;
 
 /** The batch that n8n's video node is asked for too. */
 const COMPARED_SIZE = 8;
@@ -38,7 +32,7 @@ interface Measured {
 }
 
 /** How long the tasks of a batch take, in milliseconds; the same in every run. */
-export function latenciesOf(size: number): number[] {
+function latenciesOf(size: number): number[] {
 	if (size === 1) return [3000];
 	if (size === COMPARED_SIZE) return [500, 1000, 2000, 3000, 4000, 5000, 5500, 6000];
 	return Array.from({ length: size }, (_, index) => 1000 + ((index * 7919) % 7001));
@@ -107,7 +101,7 @@ async function measureSize(bench: Bench, collector: Collector, size: number): Pr
 	];
 }
 
-export async function measureRun(
+async function measureRun(
 	{ stage: { service, client }, usage }: Bench,
 	collector: Collector,
 	workflowId: string,
@@ -160,116 +154,6 @@ export async function finish(
 		if (ended.length === ids.length) return;
 		if (Date.now() > giveUpAt) throw new Error('A batch did not end in twenty minutes.');
 	}
-}
-
-/** The items come as pinned data: a node that makes them would be measured with the rest. */
-export function startWith(latencies: number[]) {
-	const start = manualTrigger();
-	const items = latencies.map((latencyMs, index) => ({
-		json: { prompt: `Prompt ${index} latency=${latencyMs}`, simulate: { latencyMs } },
-	}));
-	return { start, pinData: { [start.name]: items } };
-}
-
-/** One request for all items that come: the end of the batch is seen from outside. */
-const report = (collector: Collector): INode => ({ ...collector.node('Done'), executeOnce: true });
-
-export function oursFor(
-	{ stage }: Bench,
-	collector: Collector,
-	latencies: number[],
-	{
-		maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT),
-		completion = 'wait',
-		before,
-	}: { maxInFlight?: number; completion?: 'wait' | 'return'; before?: INode } = {},
-): WorkflowDefinition {
-	const { start, pinData } = startWith(latencies);
-	const generate = stage.mediaNode('mediaGeneration', 'Generate', {
-		resource: 'image',
-		operation: 'generate',
-		model: IMAGE_MODEL,
-		prompt: '={{ $json.prompt }}',
-		completion,
-		options: { additionalInput: '={{ { simulate: $json.simulate } }}', maxInFlight },
-	});
-	return {
-		name: `Ours: ${latencies.length}`,
-		...inARow(start, generate, ...(before ? [before] : []), report(collector)),
-		pinData,
-	};
-}
-
-/** All items at once: create, wait, read, and wait again for those that are not finished. */
-async function loopFor(
-	{ stage }: Bench,
-	collector: Collector,
-	latencies: number[],
-): Promise<WorkflowDefinition> {
-	const { service, client } = stage;
-	const header = await client.createCredential('Key', 'httpHeaderAuth', {
-		name: 'Authorization',
-		value: `Bearer ${service.apiKey}`,
-	});
-	const request = (name: string, parameters: IDataObject): INode => ({
-		...node(
-			'n8n-nodes-base.httpRequest',
-			name,
-			{
-				authentication: 'genericCredentialType',
-				genericAuthType: 'httpHeaderAuth',
-				options: {},
-				...parameters,
-			},
-			4.2,
-		),
-		credentials: { httpHeaderAuth: { id: header.id, name: header.name } },
-	});
-	const { start, pinData } = startWith(latencies);
-	const create = request('Create', {
-		method: 'POST',
-		url: `${service.url}/api/generate`,
-		sendBody: true,
-		specifyBody: 'json',
-		jsonBody: `={{ JSON.stringify({ model: '${IMAGE_MODEL}', input: { prompt: $json.prompt, simulate: $json.simulate } }) }}`,
-	});
-	const wait: INode = {
-		...node('n8n-nodes-base.wait', 'Wait', { amount: LOOP_WAIT_SECONDS, unit: 'seconds' }, 1.1),
-		webhookId: crypto.randomUUID(),
-	};
-	const read = request('Read', { url: `=${service.url}/api/generate/{{ $json.taskId }}` });
-	const isFinished = node(
-		'n8n-nodes-base.if',
-		'Finished?',
-		{
-			conditions: {
-				options: { caseSensitive: true, leftValue: '', typeValidation: 'strict', version: 2 },
-				combinator: 'and',
-				conditions: [
-					{
-						id: crypto.randomUUID(),
-						leftValue: '={{ $json.state }}',
-						rightValue: 'PENDING',
-						operator: { type: 'string', operation: 'notEquals' },
-					},
-				],
-			},
-			options: {},
-		},
-		2.2,
-	);
-	const done = report(collector);
-	const { nodes, connections } = inARow(start, create, wait, read, isFinished, done);
-	const loop: IConnections = {
-		...connections,
-		[isFinished.name]: {
-			main: [
-				[{ node: done.name, type: 'main', index: 0 }],
-				[{ node: wait.name, type: 'main', index: 0 }],
-			],
-		},
-	};
-	return { name: `Loop: ${latencies.length}`, nodes, connections: loop, pinData };
 }
 
 /** n8n's own OpenAI video node, against a stand-in of its interface with the same latencies. */

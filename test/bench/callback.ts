@@ -1,13 +1,20 @@
-import autocannon from 'autocannon';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { IDataObject, INode } from 'n8n-workflow';
-import { max, median } from 'simple-statistics';
+import type { INode } from 'n8n-workflow';
+import { median } from 'simple-statistics';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
-import { inARow, node } from '../e2e/stage';
-import { outputItems } from '../n8n/client';
+import { node } from '../e2e/stage';
 import type { Bench } from './bench';
+import {
+	callAndStart,
+	callAtOnce,
+	callOnce,
+	callOneByOne,
+	finishedTasks,
+	PAUSE_MS,
+	type Series,
+} from './calls';
+import { type Entrance, openEntrance, openOurs, openWebhook } from './entrances';
 import { forget, remember } from './remembered';
 import { type Row, sampleOf } from './results';
 
@@ -17,19 +24,6 @@ const QUICK_REMEMBERED = [0, 1_000];
 const ONE_BY_ONE = 30;
 /** n8n lists no more executions at once. */
 const AT_ONCE = 100;
-const CONNECTIONS = 10;
-
-/** Lets n8n finish what the call started, before the next call. */
-const PAUSE_MS = 150;
-
-/** A way into n8n that callbacks are sent to. */
-interface Entrance {
-	name: string;
-	workflowId: string;
-	trigger: INode;
-	/** Where accepted calls go. */
-	url: string;
-}
 
 interface Entrances {
 	ours: Entrance;
@@ -37,16 +31,6 @@ interface Entrances {
 	webhook: Entrance;
 	/** Where calls are refused: ours by its token, the least one because it is asked to. */
 	refused: { ours: string; least: string };
-}
-
-/** What one series of calls took. */
-interface Series {
-	/** Median, until the answer. */
-	answerMs: number;
-	/** n8n's CPU for one call and what it started. */
-	cpuMs: number;
-	/** Median, until the node after the trigger starts; where calls start something. */
-	startMs?: number;
 }
 
 type Kind = 'accepted' | 'duplicate' | 'refused';
@@ -76,47 +60,21 @@ export async function measureCallbacks(bench: Bench): Promise<Row[]> {
 }
 
 /** One workflow for each trigger, with a node behind it that does nothing. */
-export async function openEntrances(bench: Bench): Promise<Entrances> {
-	const { stage } = bench;
-	const open = async (trigger: INode, path: string): Promise<Entrance> => {
-		const after = node('n8n-nodes-base.noOp', 'After', {});
-		const { id } = await stage.client.createWorkflow({
-			name: trigger.name,
-			...inARow(trigger, after),
-		});
-		const webhook = stage.client.webhookPath(trigger, path);
-		await stage.client.publish(id, [webhook]);
-		return { name: trigger.name, workflowId: id, trigger, url: stage.n8n.url + webhook };
+async function openEntrances({ stage }: Bench): Promise<Entrances> {
+	const ours = await openOurs(stage);
+	const least: INode = {
+		...node('n8n-nodes-least-trigger.leastTrigger', 'Least', {}),
+		webhookId: crypto.randomUUID(),
 	};
-	const ours = await open(stage.mediaNode('mediaGenerationTrigger', 'Ours', {}), 'callback');
-	const least = await open(
-		{
-			...node('n8n-nodes-least-trigger.leastTrigger', 'Least', {}),
-			webhookId: crypto.randomUUID(),
-		},
-		'least',
-	);
-	const path = crypto.randomUUID();
-	const webhookNode: INode = {
-		...node('n8n-nodes-base.webhook', 'Webhook', { httpMethod: 'POST', path, options: {} }, 2),
-		webhookId: path,
-	};
-	const { id } = await stage.client.createWorkflow({
-		name: webhookNode.name,
-		...inARow(webhookNode, node('n8n-nodes-base.noOp', 'After', {})),
-	});
-	await stage.client.publish(id, [`/webhook/${path}`]);
-	const bare = ours.url;
+	const leastEntrance = await openEntrance(stage, least, stage.client.webhookPath(least, 'least'));
 	return {
-		ours: { ...ours, url: callbackAddress(bare, stage.service.apiKey) },
-		least,
-		webhook: {
-			name: webhookNode.name,
-			workflowId: id,
-			trigger: webhookNode,
-			url: `${stage.n8n.url}/webhook/${path}`,
+		ours: { ...ours, url: callbackAddress(ours.url, stage.service.apiKey) },
+		least: leastEntrance,
+		webhook: await openWebhook(stage, 'Webhook'),
+		refused: {
+			ours: `${ours.url}?token=${'0'.repeat(64)}`,
+			least: `${leastEntrance.url}?refuse=1`,
 		},
-		refused: { ours: `${bare}?token=${'0'.repeat(64)}`, least: `${least.url}?refuse=1` },
 	};
 }
 
@@ -174,133 +132,6 @@ async function measureOnce(
 		noteRate(who, kind, perSecond);
 		add(figures, key(remembered, who, kind, 'cpu'), cpuMs);
 	}
-}
-
-/** @returns milliseconds until the answer @throws where it is not the one that was to come */
-async function callOnce(url: string, taskId: string, status: number): Promise<number> {
-	const startedAt = performance.now();
-	const response = await fetch(url, {
-		method: 'POST',
-		headers: { 'content-type': 'application/json' },
-		body: JSON.stringify({ taskId }),
-	});
-	await response.arrayBuffer();
-	if (response.status !== status) throw new Error(`${url} answered ${response.status}.`);
-	return performance.now() - startedAt;
-}
-
-/** As many tasks that are finished, and whose callbacks nobody has delivered. */
-export function finishedTasks({ stage: { service } }: Bench, count: number): string[] {
-	return Array.from({ length: count }, (_, index) => {
-		const { taskId } = service.createTask(IMAGE_MODEL, { prompt: `Task ${index}` });
-		service.complete(taskId);
-		return taskId;
-	});
-}
-
-/** Calls one after the other, each when n8n has nothing else to do. */
-export async function callOneByOne(
-	{ usage }: Bench,
-	url: string,
-	taskIds: string[],
-	status: number,
-	pauseMs = 0,
-	sentAt: Map<string, number> = new Map(),
-): Promise<Series> {
-	await usage.quiet();
-	const cpu = usage.cpuMs();
-	const answers: number[] = [];
-	for (const taskId of taskIds) {
-		sentAt.set(taskId, Date.now());
-		answers.push(await callOnce(url, taskId, status));
-		await sleep(pauseMs);
-	}
-	await usage.quiet();
-	return { answerMs: median(answers), cpuMs: (usage.cpuMs() - cpu) / taskIds.length };
-}
-
-/** The same, and when the node after the trigger started. */
-async function callAndStart(
-	bench: Bench,
-	{ url, workflowId, name }: Entrance,
-	taskIds: string[],
-): Promise<Series> {
-	const sentAt = new Map<string, number>();
-	const series = await callOneByOne(bench, url, taskIds, 200, PAUSE_MS, sentAt);
-	const { client } = bench.stage;
-	const started: number[] = [];
-	for (const { id } of (await client.listExecutions({ workflowId })).slice(0, taskIds.length)) {
-		const execution = await client.getExecution(id);
-		const [item] = outputItems(execution, 'After');
-		const json = name === 'Webhook' ? (item?.json.body as IDataObject | undefined) : item?.json;
-		const sent = sentAt.get(String(json?.taskId));
-		const ranAt = execution.data.resultData.runData.After?.[0]?.startTime;
-		if (sent !== undefined && ranAt !== undefined) started.push(ranAt - sent);
-	}
-	if (started.length !== taskIds.length) {
-		throw new Error(`${name} started ${started.length} workflows for ${taskIds.length} calls.`);
-	}
-	return { ...series, startMs: median(started) };
-}
-
-/** A callback for each task, over several connections at once. */
-export function callbacksAtOnce(url: string, taskIds: string[]): autocannon.Options {
-	const queue = taskIds.values();
-	return {
-		url,
-		connections: Math.min(CONNECTIONS, taskIds.length),
-		amount: taskIds.length,
-		timeout: 60,
-		requests: [
-			{
-				method: 'POST',
-				headers: { 'content-type': 'application/json' },
-				setupRequest: (request) => ({
-					...request,
-					body: JSON.stringify({ taskId: queue.next().value }),
-				}),
-			},
-		],
-	};
-}
-
-/**
- * Calls over several connections at once.
- *
- * @param workflowId where each call starts the workflow: then it counts when the last one has ended
- */
-async function callAtOnce(
-	{ stage: { client }, usage }: Bench,
-	url: string,
-	taskIds: string[],
-	status: number,
-	workflowId?: string,
-): Promise<{ perSecond: number; cpuMs: number }> {
-	await usage.quiet();
-	const cpu = usage.cpuMs();
-	const options = callbacksAtOnce(url, taskIds);
-	const startedAt = Date.now();
-	let endedAt = startedAt;
-	const { statusCodeStats } = await new Promise<autocannon.Result>((resolve, reject) => {
-		const load = autocannon(options, (error: Error | null, result) =>
-			error ? reject(error) : resolve(result),
-		);
-		// It says that it has ended with the next full second.
-		load.on('response', () => {
-			endedAt = Date.now();
-		});
-	});
-	const answered = statusCodeStats?.[`${status}`]?.count ?? 0;
-	if (answered !== taskIds.length) {
-		throw new Error(`Of ${taskIds.length} calls ${answered} were answered ${status}.`);
-	}
-	await usage.quiet();
-	const cpuMs = (usage.cpuMs() - cpu) / taskIds.length;
-	if (workflowId !== undefined) {
-		const executions = (await client.listExecutions({ workflowId })).slice(0, taskIds.length);
-		endedAt = max(executions.map(({ stoppedAt = '' }) => Date.parse(stoppedAt)));
-	}
-	return { perSecond: taskIds.length / ((endedAt - startedAt) / 1000), cpuMs };
 }
 
 const key = (...parts: Array<string | number>) => parts.join(' ');

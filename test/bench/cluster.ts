@@ -2,15 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import autocannon from 'autocannon';
-import type { INode } from 'n8n-workflow';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { type Cluster, missingForQueueMode } from '../e2e/cluster';
-import { inARow, node, Stage } from '../e2e/stage';
+import { node, Stage } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
 import { WHOLE_MINUTE } from '../n8n/settings';
 import type { Bench } from './bench';
-import { callbacksAtOnce } from './callback';
+import { callbacksAtOnce } from './calls';
+import { openOurs, openWebhook } from './entrances';
 import type { BenchOptions } from './options';
 import { type Row, sampleOf } from './results';
 import { suspendingNode } from './suspended';
@@ -93,10 +93,14 @@ async function measureSize(
 			);
 		};
 
-		const entrances = await openEntrances(stage);
-		for (const { name, workflowId, path, isOurs } of entrances) {
+		const ours = await openOurs(stage);
+		const entrances = {
+			ours,
+			"n8n's Webhook node": await openWebhook(stage, 'Webhook'),
+		};
+		for (const [name, { workflowId, path, trigger }] of Object.entries(entrances)) {
 			const urls = cluster.webhooks.map(({ url }) =>
-				isOurs ? callbackAddress(url + path, stage.service.apiKey) : url + path,
+				trigger === ours.trigger ? callbackAddress(url + path, stage.service.apiKey) : url + path,
 			);
 			const call = async (count: number) => {
 				const startedAt = performance.now();
@@ -135,50 +139,11 @@ async function measureSize(
 	}
 }
 
-interface Entrance {
-	name: string;
-	workflowId: string;
-	path: string;
-	isOurs: boolean;
-}
-
-/** A workflow for each trigger that is compared, with a node behind it that does nothing; ours comes first. */
-export async function openEntrances(stage: Stage): Promise<[Entrance, Entrance]> {
-	const after = node('n8n-nodes-base.noOp', 'After', {});
-	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Ours', {});
-	const ours = await stage.client.createWorkflow({ name: 'Ours', ...inARow(trigger, after) });
-	const oursPath = stage.client.webhookPath(trigger, 'callback');
-	await stage.client.publish(ours.id, [oursPath]);
-	const { workflowId, path } = await openWebhook(stage, 'Webhook', after);
-	return [
-		{ name: 'ours', workflowId: ours.id, path: oursPath, isOurs: true },
-		{ name: "n8n's Webhook node", workflowId, path, isOurs: false },
-	];
-}
-
-/** A workflow that starts with n8n's Webhook node. */
-async function openWebhook(
-	stage: Stage,
-	name: string,
-	...behind: INode[]
-): Promise<{ workflowId: string; path: string }> {
-	const path = crypto.randomUUID();
-	const webhook: INode = {
-		...node('n8n-nodes-base.webhook', name, { httpMethod: 'POST', path, options: {} }, 2),
-		webhookId: path,
-	};
-	const { id } = await stage.client.createWorkflow({ name, ...inARow(webhook, ...behind) });
-	await stage.client.publish(id, [`/webhook/${path}`]);
-	return { workflowId: id, path: `/webhook/${path}` };
-}
-
 const openSuspended = async (stage: Stage) =>
-	await openWebhook(
-		stage,
-		'Suspended',
+	await openWebhook(stage, 'Suspended', [
 		suspendingNode(stage),
 		node('n8n-nodes-base.noOp', 'After', {}),
-	);
+	]);
 
 /** @returns executions a second, from the first start to the end of the last one */
 async function runSuspended(

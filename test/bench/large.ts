@@ -4,11 +4,13 @@ import { max } from 'simple-statistics';
 
 import { Collector } from '../e2e/collector';
 import { inARow, node } from '../e2e/stage';
-import { finish, oursFor, startWith } from './batch';
+import { finish } from './batch';
 import { bestPossible } from './batchFigures';
+import { oursFor, startWith } from './batchWorkflows';
 import type { Bench } from './bench';
-import { openEntrances } from './callback';
+import { openWebhook } from './entrances';
 import { stateOf } from './monitor';
+import { PING_EVERY_MS, Pings } from './pings';
 import { type Row, sampleOf } from './results';
 
 const POLLED = 10_000;
@@ -16,9 +18,6 @@ const RETURNED = 50_000;
 const QUICK = { awaited: 300, returned: 600 };
 
 const MAX_IN_FLIGHT = 500;
-
-/** Another workflow is called so often meanwhile. */
-const PING_EVERY_MS = 250;
 
 /** No task of the batch that is not waited for ends during the measurement. */
 const FOREVER_MS = 24 * 3_600_000;
@@ -57,7 +56,7 @@ export async function measureLarge(bench: Bench): Promise<Row[]> {
 	const { quick } = bench.options;
 	const collector = await Collector.open();
 	try {
-		const { webhook } = await openEntrances(bench);
+		const webhook = await openWebhook(bench.stage, 'Webhook');
 		const awaited = await measureBatch(bench, collector, webhook.url, {
 			size: quick ? QUICK.awaited : POLLED,
 			completion: 'wait',
@@ -262,45 +261,4 @@ async function watchRun(
 		pingMs: pings.longestMs - usual,
 		blockedMs: Math.max(blockedMs, behind.blockedMs, after.blockedMs),
 	};
-}
-
-/** Calls of another workflow, one after the other, until they are stopped. */
-class Pings {
-	longestMs = 0;
-
-	private isOn = true;
-
-	private isCounted = true;
-
-	private readonly ended: Promise<void>;
-
-	constructor(private readonly url: string) {
-		this.ended = this.run();
-	}
-
-	/** Does something that holds n8n up by itself, and counts nothing of it. */
-	async without<T>(work: () => Promise<T>): Promise<T> {
-		this.isCounted = false;
-		const result = await work();
-		await sleep(4 * PING_EVERY_MS);
-		this.isCounted = true;
-		return result;
-	}
-
-	async stop(): Promise<void> {
-		this.isOn = false;
-		await this.ended;
-	}
-
-	private async run(): Promise<void> {
-		while (this.isOn) {
-			const at = performance.now();
-			const wasCounted = this.isCounted;
-			await (await fetch(this.url, { method: 'POST' })).arrayBuffer();
-			if (wasCounted && this.isCounted) {
-				this.longestMs = Math.max(this.longestMs, performance.now() - at);
-			}
-			await sleep(PING_EVERY_MS);
-		}
-	}
 }

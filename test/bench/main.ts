@@ -8,26 +8,23 @@ import { measureBatches } from './batch';
 import { type Bench, withBench } from './bench';
 import { type BudgetEntry, checkBudget, describeVerdict } from './budget';
 import { measureCallbacks } from './callback';
-import { drawCharts } from './charts/charts';
+import { drawCharts } from './charts/batches';
 import { measureCluster } from './cluster';
-import { measureGrowth } from './growth';
 import { measureLarge } from './large';
 import { measureLedger } from './ledger/ledger';
 import { MONITORED } from './monitor';
 import { type BenchOptions, parseOptions, type Section, USAGE } from './options';
-import { profileWork } from './profile';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
 import { measureSoak } from './soak';
 import { measureStartup } from './startup';
 import { measureSuspended } from './suspended';
 import { printTable, writePage } from './table';
-import { measureTls } from './tls';
 import { Usage } from './usage';
 
 const ROOT = resolve(__dirname, '../..');
 
 const PARTS: Record<
-	Exclude<Section, 'profile' | 'limits' | 'soak'>,
+	Exclude<Section, 'limits' | 'soak'>,
 	(options: BenchOptions, log: Bench['log']) => Promise<Row[]>
 > = {
 	batch: async (options, log) => await withBench(options, log, {}, measureBatches),
@@ -36,8 +33,6 @@ const PARTS: Record<
 	startup: measureStartup,
 	large: async (options, log) =>
 		await withBench(options, log, MONITORED, measureLarge, { credits: 10_000_000 }),
-	tls: measureTls,
-	growth: measureGrowth,
 	cluster: measureCluster,
 	ledger: measureLedger,
 };
@@ -92,8 +87,7 @@ async function resultsOf(options: BenchOptions, folder: string): Promise<Results
 	for (const section of options.only) {
 		if (section === 'limits') continue;
 		log(`Measuring: ${section}`);
-		if (section === 'profile') results.profile = await profileWork(options, log);
-		else if (section === 'soak') {
+		if (section === 'soak') {
 			const { rows, minutes } = await measureSoak(options, log);
 			results.rows.soak = rows;
 			results.soak = minutes;

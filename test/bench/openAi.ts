@@ -14,18 +14,11 @@ export class OpenAiStandIn {
 	private constructor(
 		/** The base URL for n8n's credential. */
 		readonly url: string,
-		/** When requests came, milliseconds since 1970. */
-		readonly requestTimes: readonly number[],
 		readonly close: () => Promise<void>,
 	) {}
 
 	static async open(): Promise<OpenAiStandIn> {
 		const app = fastify({ forceCloseConnections: true });
-		const requestTimes: number[] = [];
-		app.addHook('onRequest', (_request, _reply, done) => {
-			requestTimes.push(Date.now());
-			done();
-		});
 		app.addContentTypeParser('multipart/form-data', { parseAs: 'string' }, (_request, body, done) =>
 			done(null, body),
 		);
@@ -46,10 +39,6 @@ export class OpenAiStandIn {
 		});
 		await app.listen({ host: HOST, port: 0 });
 		const { port } = app.server.address() as AddressInfo;
-		return new OpenAiStandIn(
-			`http://${HOST}:${port}/v1`,
-			requestTimes,
-			async () => await app.close(),
-		);
+		return new OpenAiStandIn(`http://${HOST}:${port}/v1`, async () => await app.close());
 	}
 }

@@ -1,13 +1,15 @@
 import { parseArgs } from 'node:util';
 
-/** What is measured where nothing else is asked for; `profile` tells where n8n's CPU time goes, `limits` needs no n8n. */
-const USUAL = ['batch', 'callback', 'suspended', 'startup', 'profile', 'limits'] as const;
+import { partsOf, wholeNumber } from '../commandLine';
+
+/** What is measured where nothing else is asked for; `limits` needs no n8n. */
+const USUAL = ['batch', 'callback', 'suspended', 'startup', 'limits'] as const;
 
 /** What takes longer, or more of the machine: only where it is asked for by name. */
-const LARGE = ['large', 'growth', 'tls', 'ledger', 'cluster', 'soak'] as const;
+const LARGE = ['large', 'ledger', 'cluster', 'soak'] as const;
 
 /** The parts that can be measured one without the other. */
-export const SECTIONS = [...USUAL, ...LARGE] as const;
+const SECTIONS = [...USUAL, ...LARGE] as const;
 export type Section = (typeof SECTIONS)[number];
 
 /** What the benchmark's command line says. */
@@ -66,14 +68,14 @@ export function parseOptions(args: string[]): BenchOptions | undefined {
 		},
 	});
 	if (values.help) return undefined;
-	const runs = whole('runs', values.runs ?? (values.quick ? '1' : '3'));
-	const rows = whole('rows', values.rows);
-	const minutes = whole('minutes', values.minutes);
+	const runs = wholeNumber('runs', values.runs ?? (values.quick ? '1' : '3'));
+	const rows = wholeNumber('rows', values.rows);
+	const minutes = wholeNumber('minutes', values.minutes);
 	if (values.quick && values.check) {
 		throw new Error('--quick measures too little to be held against the budget with --check.');
 	}
 	return {
-		only: values.only === undefined ? USUAL : values.only.split(',').map(section),
+		only: values.only === undefined ? USUAL : partsOf(SECTIONS, values.only),
 		runs,
 		minutes,
 		rows,
@@ -83,20 +85,4 @@ export function parseOptions(args: string[]): BenchOptions | undefined {
 		drawOnly: values['draw-only'],
 		output: values.output,
 	};
-}
-
-function whole(name: string, text: string): number {
-	const value = Number(text);
-	if (!Number.isInteger(value) || value < 1) {
-		throw new Error(`--${name} takes a whole number from 1 on, not "${text}".`);
-	}
-	return value;
-}
-
-function section(name: string): Section {
-	const found = SECTIONS.find((known) => known === name.trim());
-	if (found === undefined) {
-		throw new Error(`There is no part "${name}". There are: ${SECTIONS.join(', ')}.`);
-	}
-	return found;
 }

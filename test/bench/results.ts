@@ -40,7 +40,6 @@ export interface Results {
 	/** When each part was measured, and how often each figure. */
 	measured: Partial<Record<Section, { at: string; runs: number }>>;
 	rows: Partial<Record<Section, Row[]>>;
-	profile?: Profile[];
 	/** What the soak saw, minute by minute. */
 	soak?: SoakMinute[];
 }
@@ -57,14 +56,6 @@ export interface SoakMinute {
 	 * machine's memory.
 	 */
 	memory: Record<string, { usedMiB: number; residentMiB: number }>;
-}
-
-/** Where n8n's CPU time went during one kind of work. */
-export interface Profile {
-	what: string;
-	/** CPU time of n8n's main thread for one unit of the work, milliseconds. */
-	msEach: number;
-	shares: Array<{ where: string; percent: number }>;
 }
 
 /**

@@ -5,10 +5,11 @@ import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUr
 import { missingForQueueMode } from '../e2e/cluster';
 import { Collector } from '../e2e/collector';
 import { Stage } from '../e2e/stage';
-import { finish, oursFor } from './batch';
+import { finish } from './batch';
+import { oursFor } from './batchWorkflows';
 import type { Bench } from './bench';
-import { callOneByOne, finishedTasks } from './callback';
-import { openEntrances } from './cluster';
+import { callOneByOne, finishedTasks } from './calls';
+import { openOurs } from './entrances';
 import { heapOf, MONITORED, stateOf } from './monitor';
 import type { BenchOptions } from './options';
 import { type Row, sampleOf, type SoakMinute } from './results';
@@ -61,7 +62,7 @@ async function soak(bench: Bench, collector: Collector) {
 	const ownBytes = async (pid: number) =>
 		(await heapOf(pid)).bytesKeptBy((path) => path.includes('n8n-nodes-media-generation/dist'));
 
-	const [ours] = await openEntrances(stage);
+	const ours = await openOurs(stage);
 	const url = callbackAddress(stage.webhookUrl + ours.path, stage.service.apiKey);
 	const batch = await stage.client.createWorkflow(oursFor(bench, collector, BATCH));
 	const minutes: SoakMinute[] = [];

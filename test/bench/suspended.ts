@@ -5,8 +5,9 @@ import { median } from 'simple-statistics';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { Collector } from '../e2e/collector';
-import { inARow, node, type Stage } from '../e2e/stage';
+import { node, type Stage } from '../e2e/stage';
 import type { Bench } from './bench';
+import { openWebhook } from './entrances';
 import { type Row, type Sample, sampleOf } from './results';
 
 const EXECUTIONS = 300;
@@ -122,28 +123,20 @@ async function waitBehind({ stage: { client, service } }: Bench): Promise<INode[
 }
 
 async function measure(
-	{ stage: { client, n8n, service }, usage, log }: Bench,
+	{ stage, usage, log }: Bench,
 	collector: Collector,
 	count: number,
 	name: string,
 	between: INode[],
 ): Promise<Measured> {
-	const path = crypto.randomUUID();
-	const start: INode = {
-		...node('n8n-nodes-base.webhook', 'Start', { httpMethod: 'POST', path, options: {} }, 2),
-		webhookId: path,
-	};
-	const { id } = await client.createWorkflow({
-		name: `Suspended: ${name}`,
-		...inARow(start, ...between, collector.node('After')),
-	});
-	await client.publish(id, [`/webhook/${path}`]);
+	const { service } = stage;
+	const behind = [...between, collector.node('After')];
+	const { url } = await openWebhook(stage, `Suspended: ${name}`, behind);
 
 	service.clear();
 	service.configure({ latencyMs: FOREVER_MS });
 	collector.seen.length = 0;
 	collector.times.length = 0;
-	const url = `${n8n.url}/webhook/${path}`;
 	await usage.quiet();
 	const memory = usage.residentMiB();
 	const cpu = usage.cpuMs();

@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
-import { readFileSync, writeFileSync } from 'node:fs';
 
+import { markdownTable, writeSection } from '../page';
 import type { Section } from './options';
 import type { Results, Row, Sample } from './results';
 
@@ -34,46 +34,17 @@ export function printTable({ rows }: Results): void {
 
 /** Writes the figures that most people ask for into the document, between its marks. */
 export function writePage(path: string, { machine, measured, rows }: Results): void {
-	let text = readFileSync(path, 'utf8');
-	const put = (mark: string, content: string) => {
-		const pattern = new RegExp(`(<!-- ${mark} -->\n)[^]*?(<!-- /${mark} -->)`);
-		if (!pattern.test(text)) throw new Error(`${path} has no place for "${mark}".`);
-		text = text.replace(
-			pattern,
-			(_all, begin: string, end: string) => `${begin}\n${content}\n\n${end}`,
-		);
-	};
 	const days = Object.values(measured).map(({ at }) => at.slice(0, 10));
-	put(
+	writeSection(
+		path,
 		'machine',
 		`Measured on ${[...new Set(days)].sort().join(' and ')}: ${machine.platform}, ${machine.cores} cores, ${machine.memoryGiB} GiB, n8n ${machine.n8n} on Node.js ${machine.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets.`,
 	);
 	const shown = Object.entries(ON_PAGE).flatMap(([section, ids]) =>
 		(rows[section as Section] ?? []).filter(({ id }) => ids.test(id)),
 	);
-	put('figures', [CHART, markdown(shown)].join('\n\n'));
-	writeFileSync(path, text);
-}
-
-function markdown(rows: readonly Row[]): string {
-	return aligned([HEAD, ...rows.map(cellsOf)], [false, true, true, true, true, true]);
-}
-
-/** As Prettier would write it, so that the document is left alone by it. */
-function aligned(lines: string[][], right: boolean[]): string {
-	const widths = right.map((_, column) =>
-		Math.max(3, ...lines.map((cells) => [...(cells[column] ?? '')].length)),
-	);
-	const pad = (cell: string, column: number) => {
-		const missing = ' '.repeat(Math.max(0, (widths[column] ?? 0) - [...cell].length));
-		return right[column] ? missing + cell : cell + missing;
-	};
-	const line = (cells: string[]) => `| ${cells.map(pad).join(' | ')} |`;
-	const rule = right.map((isRight, column) =>
-		isRight ? `${'-'.repeat((widths[column] ?? 3) - 1)}:` : '-'.repeat(widths[column] ?? 3),
-	);
-	const [head = [], ...body] = lines;
-	return [line(head), `| ${rule.join(' | ')} |`, ...body.map(line)].join('\n');
+	const table = markdownTable(HEAD, shown.map(cellsOf), (column) => column > 0);
+	writeSection(path, 'figures', [CHART, table].join('\n\n'));
 }
 
 function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Clock ticks a second in /proc, the same on every Linux that Node.js runs on. */
@@ -18,27 +18,17 @@ export class Usage {
 		return process.platform === 'linux';
 	}
 
-	/** CPU time of n8n's main process with all its threads so far, milliseconds; its task runner is not in it. */
+	/**
+	 * CPU time of n8n's main process with all its threads so far, milliseconds; its task runner is not in it.
+	 *
+	 * @throws where there is no such process
+	 */
 	cpuMs(): number {
-		return statOf(this.pid).cpuMs;
-	}
-
-	/** The same of the processes that n8n started: the runner of its Code node. */
-	childrenCpuMs(): number {
-		const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-		const stats = pids.flatMap((pid) => {
-			try {
-				return [{ pid: Number(pid), ...statOf(Number(pid)) }];
-			} catch {
-				// It has ended meanwhile.
-				return [];
-			}
-		});
-		const below = (parent: number): number =>
-			stats
-				.filter((stat) => stat.parent === parent)
-				.reduce((sum, stat) => sum + stat.cpuMs + below(stat.pid), 0);
-		return below(this.pid);
+		const stat = readFileSync(`/proc/${this.pid}/stat`, 'utf8');
+		// The second field is the program's name in brackets, in which anything may stand.
+		const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+		const [user = 0, system = 0] = fields.slice(11, 13).map(Number);
+		return (user + system) * TICK_MS;
 	}
 
 	/** Memory at this moment, MiB. */
@@ -71,13 +61,4 @@ export class Usage {
 		const kib = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
 		return kib === undefined ? NaN : Number(kib) / 1024;
 	}
-}
-
-/** @throws where there is no such process */
-function statOf(pid: number): { parent: number; cpuMs: number } {
-	const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-	// The second field is the program's name in brackets, in which anything may stand.
-	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-	const [, parent, , , , , , , , , , user, system] = fields.map(Number);
-	return { parent: parent ?? 0, cpuMs: ((user ?? 0) + (system ?? 0)) * TICK_MS };
 }

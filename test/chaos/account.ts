@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { IDataObject } from 'n8n-workflow';
 
-import { type Figures, figures } from './figures';
-import { groupBy } from './groupBy';
+import { groupBy } from '../groupBy';
+import { type Figures, figures } from './results';
 import { type Load, promptOf, type StartedRun } from './load';
 import type { Place } from './place';
 import type { Report, Reports } from './reports';

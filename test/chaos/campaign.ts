@@ -4,9 +4,8 @@ import type { IDataObject } from 'n8n-workflow';
 import { type Account, Accounting } from './account';
 import { Load, type RunPlan } from './load';
 import { type Life, MemoryLog } from './memory';
-import type { Place } from './place';
+import { type Place, untilSuspended } from './place';
 import { Reports } from './reports';
-import { untilSuspended } from './suspended';
 
 /** What is started in an n8n and what is done to it meanwhile. */
 export interface CampaignPlan {

@@ -6,9 +6,8 @@ import { until } from '../n8n/client';
 import type { Log } from './campaign';
 import { Load } from './load';
 import type { ChaosOptions } from './options';
-import { at, oneProcess, type Place } from './place';
+import { at, oneProcess, type Place, untilSuspended } from './place';
 import { Reports } from './reports';
-import { untilSuspended } from './suspended';
 
 const HOUR_MS = 3_600_000;
 

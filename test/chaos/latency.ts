@@ -1,11 +1,10 @@
 import { until } from '../n8n/client';
 import type { Log } from './campaign';
-import { type Figures, figures } from './figures';
 import { Load } from './load';
 import type { ChaosOptions } from './options';
-import { at, oneProcess, type Place, queueMode } from './place';
+import { at, oneProcess, type Place, queueMode, untilSuspended } from './place';
 import { Reports } from './reports';
-import { untilSuspended } from './suspended';
+import { type Figures, figures } from './results';
 
 /** Milliseconds from the end of a task, at which its callback is sent, until the node behind ours. */
 export interface LatencyResult {

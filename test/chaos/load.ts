@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
 import { AT_ONCE } from '../e2e/atOnce';
-import { inARow, node } from '../e2e/stage';
+import { inARow, node, webhook } from '../e2e/nodes';
 import { N8nClient } from '../n8n/client';
 import type { Randomness } from '../simulation/world/randomness';
 import type { Place } from './place';
@@ -82,7 +82,7 @@ export class Load {
 				simulate,
 			}));
 			const startedAt = Date.now();
-			const url = `${urls[this.started.length % urls.length]}/webhook/${this.paths[run.kind]}`;
+			const url = `${urls[this.started.length % urls.length]}${this.paths[run.kind]}`;
 			if (await isTaken(url, { tasks })) {
 				this.started.push({ ...run, name, startedAt });
 				return;
@@ -109,11 +109,7 @@ async function isTaken(url: string, body: unknown): Promise<boolean> {
 }
 
 async function publish({ stage, urls }: Place, reports: Reports, kind: Kind, wait: IDataObject) {
-	const path = crypto.randomUUID();
-	const start = {
-		...node('n8n-nodes-base.webhook', 'Start', { httpMethod: 'POST', path, options: {} }, 2),
-		webhookId: path,
-	};
+	const start = webhook('Start');
 	const from = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
 	const media = stage.mediaNode('mediaGeneration', 'Media', {
 		resource: 'image',
@@ -136,7 +132,8 @@ async function publish({ stage, urls }: Place, reports: Reports, kind: Kind, wai
 		nodes: [...nodes, ...report.nodes.filter((each) => each !== media)],
 		connections: { ...connections, ...report.connections },
 	});
-	const paths = [`/webhook/${path}`];
+	const path = `/webhook/${start.webhookId}`;
+	const paths = [path];
 	if (kind === 'trigger') paths.push(stage.client.webhookPath(from, 'callback'));
 	await stage.client.publish(id);
 	for (const url of urls()) {

@@ -1,7 +1,7 @@
 import { linearRegression } from 'simple-statistics';
 
 import { Usage } from '../bench/usage';
-import { groupBy } from './groupBy';
+import { groupBy } from '../groupBy';
 import type { Place } from './place';
 
 const EVERY_MIN = 0.25;

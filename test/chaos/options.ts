@@ -1,5 +1,7 @@
 import { parseArgs } from 'node:util';
 
+import { partsOf } from '../commandLine';
+
 /** The parts that can be run one without the other. */
 export const PARTS = [
 	'silent',
@@ -61,18 +63,10 @@ export function parseOptions(args: string[]): ChaosOptions | undefined {
 		throw new Error(`--seed takes a whole number, not "${values.seed}".`);
 	}
 	return {
-		only: values.all ? PARTS : values.only.split(',').map(part),
+		only: values.all ? PARTS : partsOf(PARTS, values.only),
 		minutes,
 		seed,
 		quick: values.quick,
 		drawOnly: values['draw-only'],
 	};
-}
-
-function part(name: string): PartName {
-	const found = PARTS.find((known) => known === name.trim());
-	if (found === undefined) {
-		throw new Error(`There is no part "${name}". There are: ${PARTS.join(', ')}.`);
-	}
-	return found;
 }

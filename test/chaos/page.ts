@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format } from 'prettier';
 
+import { markdownTable } from '../page';
 import type { Account } from './account';
 import type { CampaignResult } from './campaign';
 import { MEMORY_CHART } from './chart';
@@ -39,7 +40,7 @@ function testTable(tests: NonNullable<Results['tests']>): string {
 	const command =
 		'By `LONG_TESTS=1 npm run test:e2e -- longWait storm overnight`; the last row by hand:';
 	const rows = tests.map(({ what, came, on }) => [what, came, on]);
-	return [command, table(['What', 'What came', 'Measured on'], rows)].join('\n\n');
+	return [command, markdownTable(['What', 'What came', 'Measured on'], rows)].join('\n\n');
 }
 
 const NOTES = [
@@ -79,7 +80,7 @@ function campaignTable(campaigns: Array<[string, Stored<CampaignResult>]>): stri
 			({ reads: { calledBack } }) => (calledBack ? reads(calledBack) : ''),
 		],
 	];
-	return table(
+	return markdownTable(
 		['', ...campaigns.map(([name]) => name)],
 		rows.map(([name, cell]) => [
 			name,
@@ -126,7 +127,7 @@ function memoryText({ memory, minutes }: CampaignResult): string {
 		mibPerMinute === undefined ? 'none lived long enough' : mibPerMinute.toFixed(1),
 	]);
 	const head = ['Process', 'Lives', 'Most, MiB', 'Growth after its first minute, MiB a minute'];
-	return [picture, table(head, rows)].join('\n\n');
+	return [picture, markdownTable(head, rows)].join('\n\n');
 }
 
 function costTable({ latency, hour }: Results): string {
@@ -156,10 +157,5 @@ function costTable({ latency, hour }: Results): string {
 			],
 		);
 	}
-	return table(['What', 'Measured'], rows);
-}
-
-function table(head: string[], rows: string[][]): string {
-	const line = (cells: string[]) => `| ${cells.join(' | ')} |`;
-	return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+	return markdownTable(['What', 'Measured'], rows);
 }

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster } from '../e2e/cluster';
 import { OwnPostgres, OwnRedis } from '../e2e/servers';
 import { Stage } from '../e2e/stage';
+import { until } from '../n8n/client';
 import { querySqlite } from '../n8n/database';
 import { N8nStartError } from '../n8n/process';
 import { WHOLE_MINUTE } from '../n8n/settings';
@@ -157,4 +158,23 @@ export async function queueMode(workers: number, webhooks: number): Promise<Plac
 			await postgres.close();
 		},
 	};
+}
+
+const PATIENCE_MS = 600_000;
+
+/**
+ * Waits until nothing runs any more: what is not finished is suspended.
+ *
+ * @param tasks how many the runs create
+ */
+export async function untilSuspended({ stage, query }: Place, tasks: number): Promise<void> {
+	await until(`${tasks} tasks to be created`, PATIENCE_MS, async () =>
+		Promise.resolve(stage.service.tasks.size >= tasks),
+	);
+	await until('all executions to be suspended', PATIENCE_MS, async () => {
+		const [active] = await query(
+			"select count(*) from execution_entity where status in ('new', 'running')",
+		);
+		return active === '0';
+	});
 }

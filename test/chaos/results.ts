@@ -1,11 +1,25 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format } from 'prettier';
+import { max, mean, median } from 'simple-statistics';
 
 import type { CampaignResult } from './campaign';
 import type { HourResult } from './hour';
 import type { LatencyResult } from './latency';
 import type { PartName } from './options';
+
+/** What several measurements of one thing gave. */
+export interface Figures {
+	mean: number;
+	median: number;
+	most: number;
+}
+
+/** @returns zeros where nothing was measured */
+export const figures = (values: number[]): Figures =>
+	values.length === 0
+		? { mean: 0, median: 0, most: 0 }
+		: { mean: mean(values), median: median(values), most: max(values) };
 
 /** What each part came to, when, with which seed, and what whoever ran it has to say about it. */
 export type Stored<T> = T & { seed?: number; on?: string; remark?: string };

@@ -17,27 +17,23 @@ const SETTLE_LIMIT_MS = 180_000;
 
 export const OF_THE_MACHINE: Servers = { postgresPort: 5432, redisPort: 6379 };
 
+/** @returns the lines that a client program prints */
+function linesOf(program: string, ...parameters: string[]): string[] {
+	const output = execFileSync(program, parameters, {
+		stdio: ['ignore', 'pipe', 'pipe'],
+		timeout: 20_000,
+	});
+	return output.toString().split('\n').filter(Boolean);
+}
+
 /** Runs one statement, and returns its rows, with their columns joined by `|`. */
 export function sql({ postgresPort }: Servers, statement: string, database = 'postgres'): string[] {
 	const connection = ['-h', HOST, '-p', String(postgresPort), '-U', 'postgres', '-d', database];
-	return execFileSync('psql', ['-qAt', ...connection, '-c', statement], {
-		stdio: ['ignore', 'pipe', 'pipe'],
-		timeout: 20_000,
-	})
-		.toString()
-		.split('\n')
-		.filter(Boolean);
+	return linesOf('psql', '-qAt', ...connection, '-c', statement);
 }
 
-function redis({ redisPort }: Servers, ...command: string[]): string[] {
-	return execFileSync('redis-cli', ['-h', HOST, '-p', String(redisPort), ...command], {
-		timeout: 20_000,
-		stdio: 'pipe',
-	})
-		.toString()
-		.split('\n')
-		.filter(Boolean);
-}
+const redis = ({ redisPort }: Servers, ...command: string[]): string[] =>
+	linesOf('redis-cli', '-h', HOST, '-p', String(redisPort), ...command);
 
 /** Why nothing can be tested with PostgreSQL on this machine, in one line; undefined where it can. */
 export function missingPostgres(): string | undefined {
@@ -203,25 +199,17 @@ export class Cluster {
 
 	/** How many executions of a workflow n8n has stored, by their status. */
 	executions(workflowId: string): Record<string, number> {
-		const counts = sql(
-			this.servers,
+		const counts = this.query(
 			`select status, count(*) from execution_entity where "workflowId" = '${workflowId}' group by status`,
-			this.name,
 		);
-		return Object.fromEntries(
-			counts.map((line) => {
-				const [status = '', count] = line.split('|');
-				return [status, Number(count)];
-			}),
-		);
+		const columns = counts.map((line) => line.split('|'));
+		return Object.fromEntries(columns.map(([status, count]) => [status, Number(count)]));
 	}
 
 	/** The ids of a workflow's executions that ended with a status, or have it. */
 	executionIds(workflowId: string, status: string): string[] {
-		return sql(
-			this.servers,
+		return this.query(
 			`select id from execution_entity where "workflowId" = '${workflowId}' and status = '${status}'`,
-			this.name,
 		);
 	}
 

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { node } from './stage';
+import { node } from './nodes';
 
 const BARRIER = '/barrier/';
 
@@ -54,12 +54,18 @@ export class Collector {
 
 	/** A node that reports each item's task id here. */
 	node(name = 'After') {
-		return node(
-			'n8n-nodes-base.httpRequest',
-			name,
-			{ method: 'POST', url: `=http://127.0.0.1:${this.port}/{{ $json.taskId }}`, options: {} },
-			4.2,
-		);
+		return this.poster(name, '/');
+	}
+
+	/** A node that holds up each execution until the barrier is opened, and passes its item's task id on. */
+	barrierNode(name = 'Barrier') {
+		return this.poster(name, BARRIER);
+	}
+
+	private poster(name: string, path: string) {
+		const url = `=http://127.0.0.1:${this.port}${path}{{ $json.taskId }}`;
+		const parameters = { method: 'POST', url, options: {} };
+		return node('n8n-nodes-base.httpRequest', name, parameters, 4.2);
 	}
 
 	/** As if nothing had been here before. */
@@ -67,20 +73,6 @@ export class Collector {
 		this.seen.length = 0;
 		this.failures = 0;
 		this.isOpen = false;
-	}
-
-	/** A node that holds up each execution until the barrier is opened, and passes its item's task id on. */
-	barrierNode(name = 'Barrier') {
-		return node(
-			'n8n-nodes-base.httpRequest',
-			name,
-			{
-				method: 'POST',
-				url: `=http://127.0.0.1:${this.port}${BARRIER}{{ $json.taskId }}`,
-				options: {},
-			},
-			4.2,
-		);
 	}
 
 	/** Waits until so many executions stand before the barrier. */

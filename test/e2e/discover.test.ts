@@ -1,27 +1,20 @@
 import type { INode } from 'n8n-workflow';
 
-import { missingInN8n } from '../n8n/differences';
-import { findChromium } from './chromium';
 import type { Editor } from './editor';
-import { openEditor } from './openEditor';
-import { inARow, manualTrigger, node, type Stage } from './stage';
+import { inARow, manualTrigger, node } from './nodes';
+import { inEditor, openEditorScene } from './openEditor';
 
-const chromium = findChromium();
-const reason = chromium.missing ?? missingInN8n('editor');
-if (reason) console.log(`What is found in the editor is left out. ${reason}`);
-
-(reason ? describe.skip : describe)('before anything has run, in the editor', () => {
-	let stage: Stage;
+inEditor('What is found in the editor').describe('before anything has run, in the editor', () => {
 	let editor: Editor;
+	const scene = openEditorScene((opened) => (editor = opened), { width: 1500, height: 1000 });
 
-	beforeAll(async () => {
-		({ stage, editor } = await openEditor({ width: 1500, height: 1000 }));
-	}, 900_000);
-	afterAll(async () => {
-		await editor?.close();
-		await stage?.close();
-	});
-	afterEach(async () => await editor.keep(expect.getState().currentTestName ?? ''));
+	/** Searches for a node. @returns what is found, the best first */
+	async function find(text: string): Promise<string[]> {
+		await editor.newWorkflow();
+		await editor.search(text);
+		await editor.entry('Media Generation').waitFor();
+		return await editor.entryTitles();
+	}
 
 	test.each([
 		'picture',
@@ -33,15 +26,10 @@ if (reason) console.log(`What is found in the editor is left out. ${reason}`);
 		'image generation',
 		'create video',
 		'callback',
-		'credits',
 	])(
 		'a search for "%s" has the node among the first three',
 		async (text) => {
-			await editor.newWorkflow();
-			await editor.search(text);
-			await editor.entry('Media Generation').waitFor();
-			const titles = await editor.entryTitles();
-			expect(titles.slice(0, 3)).toContain('Media Generation');
+			expect((await find(text)).slice(0, 3)).toContain('Media Generation');
 		},
 		90_000,
 	);
@@ -54,18 +42,24 @@ if (reason) console.log(`What is found in the editor is left out. ${reason}`);
 	])(
 		'a search for "%s" has the node as number %d at the latest, with nothing but nodes of n8n before it',
 		async (text, place) => {
-			await editor.newWorkflow();
-			await editor.search(text);
-			await editor.entry('Media Generation').waitFor();
-			const titles = await editor.entryTitles();
+			const titles = await find(text);
 			console.log(`"${text}": ${titles.indexOf('Media Generation') + 1} of ${titles.length}`);
 			expect(titles.indexOf('Media Generation')).toBeLessThan(place);
 		},
 		90_000,
 	);
 
+	test('"credits" and Enter lead to the credits node', async () => {
+		await editor.newWorkflow();
+		await editor.search('credits');
+		await editor.entry('Media Generation Credits').waitFor();
+		expect((await editor.entryTitles())[0]).toBe('Media Generation Credits');
+		await editor.page.keyboard.press('Enter');
+		await editor.entry('Get credit balance').waitFor();
+	}, 90_000);
+
 	const media = (parameters: object) =>
-		stage.mediaNode('mediaGeneration', 'Media', { prompt: 'A cat', options: {}, ...parameters });
+		scene.media({ prompt: 'A cat', options: {}, ...parameters });
 
 	test.each<[string, () => INode, string[]]>([
 		['an image', () => media({}), ['resultUrls', 'creditsConsumed', 'estimatedCostUsd', 'prompt']],
@@ -79,12 +73,16 @@ if (reason) console.log(`What is found in the editor is left out. ${reason}`);
 			() => media({ resource: 'task', operation: 'get', taskId: 'task-1' }),
 			['taskId', 'state', 'resultUrls'],
 		],
-		['the credits', () => stage.mediaNode('mediaGenerationCredits', 'Media', {}), ['balance']],
+		[
+			'the credits',
+			() => scene.stage.mediaNode('mediaGenerationCredits', 'Media', {}),
+			['balance'],
+		],
 	])(
 		'the node behind %s shows its fields to drag',
 		async (_what, before, fields) => {
 			const after = node('n8n-nodes-base.noOp', 'Next', {});
-			const { id } = await stage.client.createWorkflow({
+			const { id } = await scene.client.createWorkflow({
 				name: 'Fields',
 				...inARow(manualTrigger(), before(), after),
 			});

@@ -4,37 +4,31 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems, until } from '../n8n/client';
 import { needing } from './needs';
-import { Stage } from './stage';
+import { openScene, type Scene } from './scene';
 
-let stage: Stage;
-beforeAll(async () => {
-	stage = await Stage.open({ N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem' });
-}, 900_000);
-afterAll(async () => await stage?.close());
-beforeEach(() => {
-	stage.reset();
-});
+const scene = openScene();
 
 /** Downloads the result of one task for each object of switches, with failed items coming out. */
-async function run(...switches: IDataObject[]) {
-	const id = await stage.startImages(
-		switches,
+async function run(switches: IDataObject[], there: Scene = scene) {
+	const execution = await there.runImages(switches, {
 		// What stumbles is tried again for as long.
-		{ downloadResults: true, timeout: 45 },
-		{ node: { onError: 'continueRegularOutput' } },
-	);
-	return outputItems(await stage.client.waitForExecution(id, 110_000), 'Media');
+		options: { downloadResults: true, timeout: 45 },
+		node: { onError: 'continueRegularOutput' },
+	});
+	return outputItems(execution, 'Media');
 }
+
+const mediaRequests = () => scene.service.requests.filter(({ host }) => host === 'media');
 
 /** Resident memory of the process that runs executions, in MiB. */
 function memoryMiB(): number {
-	const status = readFileSync(`/proc/${stage.runner.pid}/status`, 'utf8');
+	const status = readFileSync(`/proc/${scene.stage.runner.pid}/status`, 'utf8');
 	return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
 test('a result of 1 GiB goes into the file system, with less than a quarter of it as more memory in n8n', async () => {
 	// Once before, so that what n8n loads for its first download is not counted.
-	await run({});
+	await run([{}]);
 	const before = memoryMiB();
 	let most = before;
 	let isDone = false;
@@ -44,7 +38,7 @@ test('a result of 1 GiB goes into the file system, with less than a quarter of i
 			await sleep(50);
 		}
 	})();
-	const [item] = await run({ mediaBytes: 1024 ** 3, mediaType: 'video/mp4' });
+	const [item] = await run([{ mediaBytes: 1024 ** 3, mediaType: 'video/mp4' }]);
 	isDone = true;
 	await watch;
 	console.log(`1 GiB: ${Math.round(most - before)} MiB more memory at most`);
@@ -55,24 +49,21 @@ test('a result of 1 GiB goes into the file system, with less than a quarter of i
 });
 
 test('a redirect to another host works, and carries no key', async () => {
-	const [item] = await run({ mediaRedirect: true });
+	const [item] = await run([{ mediaRedirect: true }]);
 	expect(item?.binary?.data).toMatchObject({ mimeType: 'image/png' });
-	const media = stage.service.requests.filter(({ path }) => path.includes('/media/'));
+	const media = scene.service.requests.filter(({ path }) => path.includes('/media/'));
 	expect(media.length).toBeGreaterThanOrEqual(2);
 	expect(media.every(({ authorization }) => authorization === undefined)).toBe(true);
 });
 
 test('a slow media host holds up no create, and is asked for ten files at once at most', async () => {
 	const mediaDelayMs = 12_000;
-	const id = await stage.startImages(
-		Array.from({ length: 12 }, () => ({ latencyMs: 200, mediaDelayMs })),
-		{ downloadResults: true, maxInFlight: 3 },
-	);
-	const items = outputItems(await stage.client.waitForExecution(id, 110_000), 'Media');
+	const switches = Array<IDataObject>(12).fill({ latencyMs: 200, mediaDelayMs });
+	const options = { downloadResults: true, maxInFlight: 3 };
+	const items = outputItems(await scene.runImages(switches, { options }), 'Media');
 	expect(items.filter(({ binary }) => binary?.data)).toHaveLength(12);
-	const { requests } = stage.service;
-	const creates = requests.filter(({ method }) => method === 'POST').map(({ at }) => at);
-	const media = requests.filter(({ host }) => host === 'media').map(({ at }) => at);
+	const creates = scene.creates.map(({ at }) => at);
+	const media = mediaRequests().map(({ at }) => at);
 	const firstFile = Math.min(...media) + mediaDelayMs;
 	console.log(
 		`The last of 12 creates left ${(firstFile - Math.max(...creates)) / 1000} s before the first file came`,
@@ -84,18 +75,17 @@ test('a slow media host holds up no create, and is asked for ten files at once a
 });
 
 test('a host that is busy and then breaks off sends the file in the end, whole', async () => {
-	const { service } = stage;
+	const { service } = scene;
 	service.configure({
 		mediaStatus: { status: 503, times: 1, retryAfter: 3 },
 		mediaTruncated: true,
 	});
-	const running = run({});
-	const media = () => service.requests.filter(({ host }) => host === 'media');
+	const running = run([{}]);
 	// The third request tells that the second answer has broken off.
-	await until('the file to break off', 60_000, async () => Promise.resolve(media().length >= 3));
+	await until('the file to break off', 60_000, () => mediaRequests().length >= 3);
 	service.configure({ mediaTruncated: false });
 	const [item] = await running;
-	console.log(`${media().length} requests for one file`);
+	console.log(`${mediaRequests().length} requests for one file`);
 	expect(item?.json.error).toBeUndefined();
 	const [url = ''] = item?.json.resultUrls as string[];
 	const whole = (await (await fetch(url)).arrayBuffer()).byteLength;
@@ -107,8 +97,9 @@ test.each([
 	['is empty', { mediaEmpty: true }, 'empty'],
 	['is shorter than its announced length', { mediaTruncated: true }, 'broke off'],
 	['is gone', { mediaStatus: 404 }, 'HTTP 404'],
-])('a result that %s is an error of its item, which keeps the URL', async (_, simulate, said) => {
-	const [bad, good] = await run(simulate, {});
+	['stops coming for a minute', { mediaStalls: true }, 'broke off'],
+])('a result that %s is an error of its item, which keeps the URL', async (_, switches, said) => {
+	const [bad, good] = await run([switches, {}]);
 	expect(bad?.json).toMatchObject({
 		state: 'SUCCESS',
 		resultUrls: [expect.stringContaining('http')],
@@ -119,36 +110,20 @@ test.each([
 	expect(good?.binary?.data).toMatchObject({ mimeType: 'image/png' });
 });
 
-test('a result of which nothing comes for a minute is an error of its item, and ends no run', async () => {
-	const [bad, good] = await run({ mediaStalls: true }, {});
-	expect(bad?.json).toMatchObject({
-		state: 'SUCCESS',
-		resultUrls: [expect.stringContaining('http')],
-		error: expect.stringContaining('broke off'),
-	});
-	expect(good?.binary?.data).toMatchObject({ mimeType: 'image/png' });
-}, 120_000);
-
-needing('databaseLimit', 'Files in the database').test(
-	"a result that is too large for n8n's database names n8n's setting",
-	async () => {
-		const database = await Stage.open({
+describe('files in the database', () => {
+	const { test } = needing('databaseLimit', 'Files in the database');
+	const there = openScene({
+		env: {
 			N8N_DEFAULT_BINARY_DATA_MODE: 'database',
 			N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE: '1',
-		});
-		try {
-			const id = await database.startImages(
-				[{ mediaBytes: 3 * 1024 ** 2, mediaType: 'video/mp4' }, {}],
-				{ downloadResults: true },
-				{ node: { onError: 'continueRegularOutput' } },
-			);
-			const [large, small] = outputItems(await database.client.waitForExecution(id), 'Media');
-			expect(large?.json.error).toMatch(/^n8n could not keep the result of 3 MiB: http/);
-			expect(large?.json.state).toBe('SUCCESS');
-			expect(small?.binary?.data).toMatchObject({ mimeType: 'image/png' });
-		} finally {
-			await database.close();
-		}
-	},
-	180_000,
-);
+		},
+	});
+
+	test("a result that is too large for n8n's database names n8n's setting", async () => {
+		const switches = [{ mediaBytes: 3 * 1024 ** 2, mediaType: 'video/mp4' }, {}];
+		const [large, small] = await run(switches, there);
+		expect(large?.json.error).toMatch(/^n8n could not keep the result of 3 MiB: http/);
+		expect(large?.json.state).toBe('SUCCESS');
+		expect(small?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+	});
+});

@@ -5,9 +5,10 @@ import type { IDataObject } from 'n8n-workflow';
 import { outputItems } from '../n8n/client';
 import { missingInN8n } from '../n8n/differences';
 import { type SimulatedService, startService } from '../service/service';
-import { inARow, manualTrigger, node, Stage } from './stage';
+import { node } from './nodes';
+import { openScene } from './scene';
 
-let stage: Stage;
+const scene = openScene();
 /** The service behind a path prefix, to which the credential of these tests belongs. */
 let service: SimulatedService;
 let credential: { id: string; name: string };
@@ -23,14 +24,12 @@ const elsewhereUrl = () => `http://127.0.0.1:${(elsewhere.address() as AddressIn
 beforeAll(async () => {
 	await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve));
 	service = await startService({ pathPrefix: '/v1' });
-	stage = await Stage.open();
-	credential = await stage.client.createCredential('Prefixed', 'mediaGenerationApi', {
+	credential = await scene.client.createCredential('Prefixed', 'mediaGenerationApi', {
 		baseUrl: `${service.url}/`,
 		apiKey: service.apiKey,
 	});
 }, 900_000);
 afterAll(async () => {
-	await stage?.close();
 	await service?.close();
 	elsewhere.close();
 	elsewhere.closeAllConnections();
@@ -43,7 +42,6 @@ beforeEach(() => {
 
 /** Sends a request with n8n's HTTP Request node and this package's credential. */
 async function request(url: string, parameters: IDataObject = {}, typeVersion = 4.2) {
-	const { client } = stage;
 	const { id, name } = credential;
 	const http = node(
 		'n8n-nodes-base.httpRequest',
@@ -57,11 +55,8 @@ async function request(url: string, parameters: IDataObject = {}, typeVersion = 
 		},
 		typeVersion,
 	);
-	const workflow = await client.createWorkflow({
-		name: `HTTP Request ${typeVersion}`,
-		...inARow(manualTrigger(), { ...http, credentials: { mediaGenerationApi: { id, name } } }),
-	});
-	const execution = await client.waitForExecution(await client.run(workflow.id));
+	const withKey = { ...http, credentials: { mediaGenerationApi: { id, name } } };
+	const execution = await scene.run(`HTTP Request ${typeVersion}`, withKey);
 	const { error } = execution.data.resultData;
 	const text = JSON.stringify(execution.data);
 	expect(text).not.toContain(service.apiKey);

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { N8nClient } from '../n8n/client';
-import type { Collector } from './collector';
-import { deliver, inARow, type Stage } from './stage';
+import { deliver, inARow } from './nodes';
+import type { Scene } from './scene';
 
 /** Real senders give up an attempt after 10 to 15 s, and the callback after hours or days. */
 const ATTEMPT_LIMIT_MS = 15_000;
@@ -32,8 +32,7 @@ export class Lane {
 	readonly tasks: string[] = [];
 
 	private constructor(
-		private readonly stage: Stage,
-		private readonly collector: Collector,
+		private readonly scene: Scene,
 		readonly workflowId: string,
 		/** The trigger's path on every process. */
 		readonly path: string,
@@ -44,9 +43,9 @@ export class Lane {
 	/**
 	 * @param options.held whether each run waits, before it reports, until the collector lets it go
 	 */
-	static async publish(stage: Stage, collector: Collector, { held = false } = {}): Promise<Lane> {
-		const { client, service } = stage;
-		const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
+	static async publish(scene: Scene, { held = false } = {}): Promise<Lane> {
+		const { client, collector, service, stage } = scene;
+		const trigger = scene.trigger();
 		const before = held ? [collector.barrierNode()] : [];
 		const workflow = await client.createWorkflow({
 			name: 'Lane',
@@ -57,12 +56,12 @@ export class Lane {
 		const urls = stage.cluster.webhooks.map(({ url }) => url);
 		await Promise.all(urls.map(async (url) => await new N8nClient(url).waitForWebhook(path)));
 		const addresses = urls.map((url) => callbackAddress(url + path, service.apiKey));
-		return new Lane(stage, collector, workflow.id, path, addresses);
+		return new Lane(scene, workflow.id, path, addresses);
 	}
 
 	/** Finished tasks that this lane is to run once each, and whose callbacks nobody has delivered yet. */
 	finishedTasks(count: number): string[] {
-		const tasks = this.stage.finishedTasks(count);
+		const tasks = this.scene.stage.finishedTasks(count);
 		this.tasks.push(...tasks);
 		return tasks;
 	}
@@ -81,6 +80,16 @@ export class Lane {
 			if (Date.now() > giveUp) throw new Error(`Task ${taskId} was not taken: ${answer}`);
 			await sleep(Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS));
 		}
+	}
+
+	/** Delivers the callbacks of tasks at once, each to the addresses in turn until it is taken. */
+	async deliverAll(taskIds: readonly string[], addresses = this.addresses): Promise<void> {
+		await Promise.all(taskIds.map(async (taskId) => await this.deliver(taskId, addresses)));
+	}
+
+	/** Delivers the callbacks of tasks at once, each to all of the addresses. */
+	async deliverToEach(taskIds: readonly string[], addresses = this.addresses): Promise<void> {
+		await Promise.all(addresses.map(async (address) => await this.deliverAll(taskIds, [address])));
 	}
 
 	/**
@@ -107,8 +116,8 @@ export class Lane {
 	 * @param mayHang whether n8n may have lost sight of executions that ran
 	 */
 	async settle(fault: string, { mayHang = false } = {}): Promise<Account> {
-		const executions = await this.stage.cluster.settle(this.workflowId, { mayHang });
-		const runs = this.collector.seen.filter((taskId) => this.tasks.includes(taskId));
+		const executions = await this.scene.stage.cluster.settle(this.workflowId, { mayHang });
+		const runs = this.scene.collector.seen.filter((taskId) => this.tasks.includes(taskId));
 		const account: Account = {
 			deliveries: this.deliveries,
 			executions,
@@ -128,15 +137,22 @@ export class Lane {
 		return account;
 	}
 
+	/** `settle`, where each of so many tasks is to have run once. */
+	async expectRuns(count: number, fault: string, options?: { mayHang: boolean }): Promise<Account> {
+		const account = await this.settle(fault, options);
+		expect(account).toMatchObject({ runs: count, duplicates: 0, losses: 0 });
+		return account;
+	}
+
 	/** The tasks whose workflow has not run. */
 	missing(): string[] {
-		return this.tasks.filter((taskId) => !this.collector.seen.includes(taskId));
+		return this.tasks.filter((taskId) => !this.scene.collector.seen.includes(taskId));
 	}
 
 	/** Retries the executions that n8n marked as crashed, as a user would from the list. */
 	async retryCrashed(): Promise<void> {
-		for (const id of this.stage.cluster.executionIds(this.workflowId, 'crashed')) {
-			await this.stage.client.retryExecution(id);
+		for (const id of this.scene.stage.cluster.executionIds(this.workflowId, 'crashed')) {
+			await this.scene.client.retryExecution(id);
 		}
 	}
 }

@@ -3,193 +3,155 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INode } from 'n8n-workflow';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { Collector } from './collector';
+import { until } from '../n8n/client';
 import { SqliteDatabase } from './database';
-import { deliver, inARow, Stage } from './stage';
+import { openScene, type Published } from './scene';
 
 /** What becomes of the trigger's memory when a workflow is retried, changed, copied, switched off or deleted. */
 
-let stage: Stage;
-let collector: Collector;
-beforeAll(async () => {
-	stage = await Stage.open();
-	collector = await Collector.open();
-}, 900_000);
-afterAll(async () => {
-	collector?.close();
-	await stage?.close();
-});
+const scene = openScene({ clears: false });
 beforeEach(() => {
 	// The tasks stay: their callbacks come again at the end.
-	stage.service.resetSettings();
-	collector.reset();
+	scene.service.resetSettings();
+	scene.collector.reset();
 });
 
-/** A published workflow of a trigger and the collector behind it. */
-async function publish(trigger: INode, id?: string) {
-	const { client } = stage;
-	const nodes = inARow(trigger, collector.node());
-	const workflow = id
-		? await client.updateWorkflow(id, nodes)
-		: await client.createWorkflow({ name: trigger.name, ...nodes });
-	const path = client.webhookPath(trigger, 'callback');
-	await client.publish(workflow.id, [path]);
-	return {
-		id: workflow.id,
-		path,
-		address: callbackAddress(stage.webhookUrl + path, stage.service.apiKey),
-	};
-}
-
-const newTrigger = (parameters = {}, more: Partial<INode> = {}) =>
-	stage.mediaNode('mediaGenerationTrigger', 'Finished', parameters, more);
-
-type Target = Awaited<ReturnType<typeof publish>>;
-
 /** What was delivered so far. */
-const delivered: Array<{ target: Target; taskId: string }> = [];
+const delivered: Array<{ target: Published; taskId: string }> = [];
 
 /** Delivers the callback of each task, one after the other, and waits until n8n is through with them. */
-async function deliverAll(target: Target, tasks: string[]) {
+async function deliverAll(target: Published, tasks: string[]) {
 	for (const taskId of tasks) {
-		expect(await deliverUntilTaken(target.address, taskId)).toBe(200);
+		// As real senders do: while n8n takes a changed workflow into production it answers 404, or 500.
+		await untilAnswer(200, target, taskId);
 		delivered.push({ target, taskId });
 	}
-	const { executions } = await latest(target);
-	for (const { id } of executions) await stage.client.waitForExecution(id);
+	for (const { id } of await executionsOf(target)) await scene.client.waitForExecution(id);
 }
 
-/** As real senders do: while n8n takes a changed workflow into production it answers 404, or 500. */
-async function deliverUntilTaken(address: string, taskId: string): Promise<number> {
-	const giveUp = Date.now() + 30_000;
-	for (;;) {
-		const { status } = await deliver(address, { taskId });
-		if (status === 200 || Date.now() > giveUp) return status;
-		await sleep(250);
-	}
-}
+const untilAnswer = async (status: number, { address }: Published, taskId: string) =>
+	await until(`the answer ${status}`, 30_000, async () => {
+		if ((await scene.deliver(address, taskId)) === status) return true;
+		await sleep(100);
+		return false;
+	});
 
 /** The executions of a workflow, the latest first. */
-async function latest({ id: workflowId }: Target) {
-	const executions = await stage.client.listExecutions({ workflowId });
-	return { executions, id: executions[0]?.id ?? '' };
-}
+const executionsOf = async ({ id: workflowId }: Published) =>
+	await scene.client.listExecutions({ workflowId });
 
-async function retryLatest(target: Target) {
-	const { client } = stage;
-	const { id } = await latest(target);
+async function expectRetried(target: Published): Promise<void> {
+	const { client } = scene;
+	const [{ id = '' } = {}] = await executionsOf(target);
 	expect((await client.waitForExecution(id)).status).toBe('error');
-	return await client.waitForExecution(await client.retryExecution(id));
+	const retried = await client.waitForExecution(await client.retryExecution(id));
+	expect(retried.status).toBe('success');
 }
 
-const rowsOf = async (workflowId: string) =>
-	await stage.database.rows(
-		`select context, value from processed_data where "workflowId" = '${workflowId}'`,
+const rowsOf = async ({ id }: Published) =>
+	await scene.stage.database.rows(
+		`select context, value from processed_data where "workflowId" = '${id}'`,
 	);
 
 test('a workflow that failed behind the trigger runs again when it is retried, and the callback starts nothing more', async () => {
-	const target = await publish(newTrigger());
-	const [taskId = ''] = stage.finishedTasks(1);
+	const { collector } = scene;
+	const target = await scene.publish();
+	const [taskId = ''] = scene.stage.finishedTasks(1);
 	collector.failures = 1;
 	await deliverAll(target, [taskId]);
 	expect(collector.seen).toEqual([]);
 
-	expect((await retryLatest(target)).status).toBe('success');
+	await expectRetried(target);
 	expect(collector.seen).toEqual([taskId]);
 	await deliverAll(target, [taskId]);
 	expect(collector.seen).toEqual([taskId]);
 });
 
 test('a trigger that could not download the results runs again when it is retried', async () => {
-	const target = await publish(newTrigger({ options: { downloadResults: true } }));
-	const [taskId = ''] = stage.finishedTasks(1);
-	stage.service.configure({ mediaStatus: 404 });
+	const { collector, service } = scene;
+	const target = await scene.publish(scene.trigger({ options: { downloadResults: true } }));
+	const [taskId = ''] = scene.stage.finishedTasks(1);
+	service.configure({ mediaStatus: 404 });
 	await deliverAll(target, [taskId]);
 	expect(collector.seen).toEqual([]);
 
-	stage.service.resetSettings();
-	expect((await retryLatest(target)).status).toBe('success');
+	service.resetSettings();
+	await expectRetried(target);
 	expect(collector.seen).toEqual([taskId]);
 });
 
 test('a trigger that is renamed and moved on the canvas remembers its tasks', async () => {
-	const trigger = newTrigger();
-	const target = await publish(trigger);
-	const [before = '', after = ''] = stage.finishedTasks(2);
+	const target = await scene.publish();
+	const [before = '', after = ''] = scene.stage.finishedTasks(2);
 	await deliverAll(target, [before]);
 
-	const moved: INode = { ...trigger, name: 'Task is done', position: [400, 200] };
-	expect(await publish(moved, target.id)).toEqual(target);
+	const moved: INode = { ...target.trigger, name: 'Task is done', position: [400, 200] };
+	const { address } = await scene.publish(moved, { id: target.id });
+	expect(address).toBe(target.address);
 	await deliverAll(target, [before, after]);
-	expect(collector.seen).toEqual([before, after]);
+	expect(scene.collector.seen).toEqual([before, after]);
 });
 
 test('a workflow that is switched off answers 404, and remembers its tasks when it is on again', async () => {
-	const { client } = stage;
-	const target = await publish(newTrigger());
-	const [before = '', meanwhile = ''] = stage.finishedTasks(2);
+	const { client } = scene;
+	const target = await scene.publish();
+	const [before = '', meanwhile = ''] = scene.stage.finishedTasks(2);
 	await deliverAll(target, [before]);
 
 	await client.unpublish(target.id);
 	// n8n takes it out of production some time after it has answered.
-	const giveUp = Date.now() + 30_000;
-	while ((await deliver(target.address, { taskId: before })).status !== 404) {
-		expect(Date.now()).toBeLessThan(giveUp);
-		await sleep(250);
-	}
+	await untilAnswer(404, target, before);
 	// The sender of a callback that is answered so delivers it again.
-	expect((await deliver(target.address, { taskId: meanwhile })).status).toBe(404);
+	expect(await scene.deliver(target.address, meanwhile)).toBe(404);
 	await client.publish(target.id, [target.path]);
 	await deliverAll(target, [before, meanwhile]);
-	expect(collector.seen).toEqual([before, meanwhile]);
+	expect(scene.collector.seen).toEqual([before, meanwhile]);
 });
 
 test('a copy of a workflow has an address and a memory of its own', async () => {
-	const trigger = newTrigger();
-	const original = await publish(trigger);
+	const original = await scene.publish();
 	// A workflow that is imported from a file keeps the ids of its nodes.
-	const copy = await publish({ ...trigger, webhookId: crypto.randomUUID() });
-	const [taskId = ''] = stage.finishedTasks(1);
+	const copy = await scene.publish({ ...original.trigger, webhookId: crypto.randomUUID() });
+	const [taskId = ''] = scene.stage.finishedTasks(1);
 	for (const target of [original, copy, original, copy]) await deliverAll(target, [taskId]);
-	expect(collector.seen).toEqual([taskId, taskId]);
+	expect(scene.collector.seen).toEqual([taskId, taskId]);
 });
 
 test('whatever was delivered before a power cut starts nothing after it', async () => {
-	await stage.killAndRestart();
+	await scene.stage.killAndRestart();
 	for (const { target, taskId } of [...delivered]) {
-		await stage.client.waitForWebhook(target.path);
+		await scene.client.waitForWebhook(target.path);
 		await deliverAll(target, [taskId]);
 	}
-	expect(collector.seen).toEqual([]);
+	expect(scene.collector.seen).toEqual([]);
 });
 
 test('the documented statement clears the rows of old tasks alone', async () => {
 	const guide = readFileSync(join(__dirname, '../../docs/modes.md'), 'utf8');
 	const [onPostgres = '', onSqlite = ''] = guide.match(/^DELETE FROM processed_data .*;$/gm) ?? [];
-	const target = await publish(newTrigger());
-	await deliverAll(target, stage.finishedTasks(3));
-	const [old] = await rowsOf(target.id);
-	const { database } = stage;
+	const target = await scene.publish();
+	await deliverAll(target, scene.stage.finishedTasks(3));
+	const [old] = await rowsOf(target);
+	const { database } = scene.stage;
 	const longAgo = new Date(Date.now() - 31 * 24 * 3_600_000).toISOString();
 	await database.execute(
 		`update processed_data set "createdAt" = '${longAgo}' where context = '${old?.context}'`,
 	);
 	await database.execute(database instanceof SqliteDatabase ? onSqlite : onPostgres);
-	const contexts = (await rowsOf(target.id)).map(({ context }) => context);
+	const contexts = (await rowsOf(target)).map(({ context }) => context);
 	expect(contexts).toHaveLength(2);
 	expect(contexts).not.toContain(old?.context);
 });
 
 test('each task is one row, which goes when the workflow is deleted', async () => {
-	const trigger = newTrigger();
-	const target = await publish(trigger);
-	const tasks = stage.finishedTasks(3);
+	const target = await scene.publish();
+	const tasks = scene.stage.finishedTasks(3);
 	await deliverAll(target, [...tasks, ...tasks]);
-	const rows = await rowsOf(target.id);
+	const rows = await rowsOf(target);
+	const ofTheTrigger = new RegExp(`^n:${target.trigger.id}:[0-9a-f]{32}$`);
 	expect(rows.map(({ context }) => context)).toEqual(
-		tasks.map(() => expect.stringMatching(new RegExp(`^n:${trigger.id}:[0-9a-f]{32}$`))),
+		tasks.map(() => expect.stringMatching(ofTheTrigger)),
 	);
-	await stage.client.deleteWorkflow(target.id);
-	expect(await rowsOf(target.id)).toEqual([]);
+	await scene.client.deleteWorkflow(target.id);
+	expect(await rowsOf(target)).toEqual([]);
 });

@@ -1,142 +1,88 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { outputItems, until } from '../n8n/client';
-import { Collector } from './collector';
+import { until } from '../n8n/client';
 import { needing } from './needs';
-import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+import { prompts } from './nodes';
+import { atTheSameTime, errorOf, itemsOf, type Run } from './run';
+import { openScene } from './scene';
 
 /**
  * What is made up for by itself where callbacks are lost and the run that notifies a trigger does not simply end, all
  * of it at the same time, on an n8n whose minutes are short.
  */
 
-let stage: Stage;
-let collector: Collector;
+const scene = openScene({ clears: false });
 let callbackUrl: string;
-
-const MINUTE = 60_000;
-const LONG = 8 * MINUTE;
-
 beforeAll(async () => {
-	stage = await Stage.open();
-	collector = await Collector.open();
-	stage.service.configure({ callbackLost: true });
-	callbackUrl = await stage.publishTrigger('Lane', collector.node());
-	for (const [title, run] of scenarios) {
-		const outcome = run();
-		outcome.catch(() => undefined);
-		outcomes.set(title, outcome);
-		await sleep(500);
-	}
-}, 900_000);
-afterAll(async () => {
-	collector?.close();
-	await stage?.close();
+	scene.service.configure({ callbackLost: true });
+	({ url: callbackUrl } = await scene.publish());
 });
 
-const scenarios = new Map<string, () => Promise<void>>();
-const outcomes = new Map<string, Promise<void>>();
+const story = atTheSameTime(needing('endOfSubExecutions', 'Lost callbacks').test, 500);
 
-/** Runs a workflow by hand that creates a task for each object of switches, one after the other. */
-async function start(name: string, items: Array<{ simulate: IDataObject; timeout?: number }>) {
-	const workflow = await stage.client.createWorkflow({
-		name,
-		...inARow(
-			manualTrigger(),
-			itemsNode(
-				'Prompts',
-				items.map(({ simulate, timeout = 86_400 }, index) => ({
-					prompt: `${name} ${index}`,
-					simulate,
-					timeout,
-				})),
-			),
-			stage.mediaNode('mediaGeneration', 'Media', {
-				resource: 'image',
-				operation: 'generate',
-				prompt: '={{ $json.prompt }}',
-				completion: 'trigger',
-				callbackUrl,
-				options: {
-					additionalInput: '={{ { simulate: $json.simulate } }}',
-					timeout: '={{ $json.timeout }}',
-					maxInFlight: 1,
-				},
-			}),
-		),
-	});
-	return { workflowId: workflow.id, id: await stage.client.run(workflow.id) };
+const MINUTE = 60_000;
+
+/** Starts a run that creates a task for each object of switches, one after the other. */
+async function start(name: string, switches: IDataObject[], timeouts: number[] = []) {
+	const fields = switches.map((_, index) => ({ timeout: timeouts[index] ?? 86_400 }));
+	const options = { timeout: '={{ $json.timeout }}', maxInFlight: 1 };
+	const order = scene.image({ completion: 'trigger', callbackUrl, options });
+	return await scene.start(name, prompts(name, switches, fields), order);
 }
 
-const tasksOf = (name: string) =>
-	[...stage.service.tasks.values()].filter(({ record }) =>
-		String((record.input as IDataObject).prompt).startsWith(`${name} `),
-	);
-
-const created = async (name: string, count: number, timeoutMs = MINUTE) =>
-	await until(`${count} tasks of ${name}`, timeoutMs, async () =>
-		Promise.resolve(tasksOf(name).length >= count),
-	);
-
-const arrived = async (taskId: string | undefined, timeoutMs: number) =>
-	await until(`task ${taskId} to start the lane`, timeoutMs, async () =>
-		Promise.resolve(collector.seen.includes(taskId ?? '')),
-	);
+const created = async (run: Run, count: number) =>
+	await until(`${count} tasks`, MINUTE, () => run.tasks.length >= count);
 
 const refusedFor = (seconds: number) => ({
 	createStatus: { status: 429, times: 1, retryAfter: seconds },
 });
 
-scenarios.set('what a run had created when it was stopped', async () => {
-	const name = 'Stopped';
-	const { id } = await start(name, [
-		{ simulate: { latencyMs: 5_000 } },
-		{ simulate: refusedFor(600) },
-	]);
-	await created(name, 1);
-	await stage.client.stopExecution(id);
-	await arrived(tasksOf(name)[0]?.taskId, 4 * MINUTE);
-	expect(tasksOf(name)).toHaveLength(1);
-	expect((await stage.client.getExecution(id)).status).toBe('canceled');
+story('what a run had created when it was stopped', async () => {
+	const run = await start('Stopped', [{ latencyMs: 5_000 }, refusedFor(600)]);
+	await created(run, 1);
+	await run.stop();
+	await scene.arrived(run.taskIds[0]);
+	expect(run.tasks).toHaveLength(1);
+	expect((await run.now()).status).toBe('canceled');
 });
 
-scenarios.set('the first tasks of a batch, while others are still to be created', async () => {
-	const name = 'Long';
-	const { id } = await start(name, [
-		{ simulate: { latencyMs: 5_000 } },
-		{ simulate: { latencyMs: 5_000, ...refusedFor(360) } },
-	]);
-	await created(name, 1);
-	await arrived(tasksOf(name)[0]?.taskId, 5 * MINUTE);
-	expect(tasksOf(name)).toHaveLength(1);
-	await stage.client.stopExecution(id);
+story('the first tasks of a batch, while others are still to be created', async () => {
+	const later = { latencyMs: 5_000, ...refusedFor(360) };
+	const run = await start('Long', [{ latencyMs: 5_000 }, later]);
+	await created(run, 1);
+	await scene.arrived(run.taskIds[0]);
+	expect(run.tasks).toHaveLength(1);
+	await run.stop();
 });
 
-scenarios.set(
-	'a task that was given up while another one was waited for is named at the end',
+story(
+	'the checks end when the last task has started its trigger, long before the next check',
 	async () => {
-		const name = 'Given up';
-		const { workflowId, id } = await start(name, [
-			{ simulate: { latencyMs: 3_000_000 }, timeout: 5 },
-			{ simulate: { latencyMs: 9_000 }, timeout: 600 },
-		]);
-		await created(name, 2);
-		const [givenUp, late] = tasksOf(name);
-		await arrived(late?.taskId, 5 * MINUTE);
-		const others = async () =>
-			(await stage.client.listExecutions({ workflowId })).filter((each) => each.id !== id);
-		await until('the looks to end', 2 * MINUTE, async () =>
-			(await others()).every(({ status }) => status !== 'waiting' && status !== 'running'),
-		);
-		const errors = (await others()).filter(({ status }) => status === 'error');
-		expect(errors).toHaveLength(1);
-		const { data } = await stage.client.getExecution(errors[0]?.id ?? '');
-		expect(JSON.stringify(data.resultData.error)).toContain(givenUp?.taskId);
-		expect(outputItems(await stage.client.getExecution(id), 'Media')).toHaveLength(2);
+		const quick = { latencyMs: 3_000, callbackLost: false };
+		const options = { checkInterval: 60 };
+		const order = scene.image({ completion: 'trigger', callbackUrl, options });
+		const run = await scene.start('Ended', prompts('Ended', [quick, quick]), order);
+		await created(run, 2);
+		for (const taskId of run.taskIds) await scene.arrived(taskId);
+		await until('the checks to end', MINUTE, async () => {
+			const statuses = (await run.others()).map(({ status }) => status);
+			return statuses.join() === 'success,success';
+		});
 	},
 );
 
-for (const title of scenarios.keys()) {
-	needing('endOfSubExecutions', title).test(title, async () => await outcomes.get(title), LONG);
-}
+story('a task that was given up while another one was waited for is named at the end', async () => {
+	const switches = [{ latencyMs: 3_000_000 }, { latencyMs: 9_000 }];
+	const run = await start('Given up', switches, [5, 600]);
+	await created(run, 2);
+	const [givenUp, late] = run.taskIds;
+	await scene.arrived(late);
+	await until('the looks to end', 2 * MINUTE, async () =>
+		(await run.others()).every(({ status }) => status !== 'waiting' && status !== 'running'),
+	);
+	const errors = (await run.others()).filter(({ status }) => status === 'error');
+	expect(errors).toHaveLength(1);
+	const look = await scene.client.getExecution(errors[0]?.id ?? '');
+	expect(JSON.stringify(errorOf(look))).toContain(givenUp);
+	expect(itemsOf(await run.now())).toHaveLength(2);
+});

@@ -1,244 +1,181 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { type Execution, outputItems } from '../n8n/client';
-import { inARow, itemsNode, manualTrigger, node, Stage } from './stage';
+import type { Execution } from '../n8n/client';
+import { inALoop, prompts } from './nodes';
+import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
+import { openScene } from './scene';
 
-let stage: Stage;
-beforeAll(async () => {
-	stage = await Stage.open();
-}, 900_000);
-afterAll(async () => await stage?.close());
-beforeEach(() => stage.reset());
+/** What batches cost, in money and in time. */
+
+const scene = openScene();
 // The figures of each fault, for whoever keeps account of them.
 afterEach(() =>
 	console.log(
-		`${expect.getState().currentTestName}: ${creates().length} requests, ${stage.service.tasks.size} tasks, ${timesPaid().length} paid for`,
+		`${expect.getState().currentTestName}: ${scene.creates.length} requests, ${scene.tasks.length} tasks, ${paidFor().length} paid for`,
 	),
 );
 
-/** Runs a batch of images, one for each object of switches. */
-const run = async (switches: IDataObject[], options: IDataObject, settings: Partial<INode> = {}) =>
-	await stage.client.waitForExecution(
-		await stage.startImages(switches, options, { node: settings }),
-		110_000,
-	);
+const times = (count: number, switches: IDataObject) => Array<IDataObject>(count).fill(switches);
 
-const creates = () => stage.service.requests.filter(({ method }) => method === 'POST');
-const refusals = () => creates().filter(({ status }) => status === 429);
+/** Runs a batch of images, one for each object of switches. */
+const run = async (switches: IDataObject[], options?: IDataObject, node?: Partial<INode>) =>
+	await scene.runImages(switches, { options, node });
+
+const refusals = () => scene.creates.filter(({ status }) => status === 429).length;
 const wallMs = ({ data }: Execution) => data.resultData.runData.Media?.[0]?.executionTime ?? NaN;
-const timesPaid = () =>
-	[...stage.service.tasks.values()].filter((task) => task.record.state === 'SUCCESS');
+const paidFor = () => scene.tasks.filter(({ record }) => record.state === 'SUCCESS');
+const TRIES = { retryOnFail: true, maxTries: 3, waitBetweenTries: 100 };
+
+test.each([
+	[8, 6, 9, 4, {}, [500, 1000, 2000, 3000, 4000, 5000, 5500, 6000]],
+	[
+		200,
+		8,
+		12,
+		6,
+		{ maxInFlight: 200 },
+		Array.from({ length: 200 }, (_, index) => 1000 + ((index * 7919) % 7001)),
+	],
+])(
+	'a batch of %d whose slowest task takes %d s is done within %d s, in input order, with at most %d reads a task',
+	async (count, _, seconds, mostReads, options, latencies) => {
+		const switches = latencies.map((latencyMs) => ({ latencyMs }));
+		const execution = succeeded(await run(switches, options));
+		const reads = Math.max(...scene.tasks.map((task) => task.reads));
+		console.log(`batch of ${count}: ${wallMs(execution)} ms, at most ${reads} reads a task`);
+		expect(scene.tasks).toHaveLength(count);
+		expect(itemsOf(execution).map((item) => [promptOf(item), item.state])).toEqual(
+			latencies.map((_latency, index) => [`Prompt ${index}`, 'SUCCESS']),
+		);
+		expect(wallMs(execution)).toBeLessThan(seconds * 1000);
+		expect(reads).toBeLessThanOrEqual(mostReads);
+	},
+);
 
 test('an account limit of 3 under a batch of 40: all come through, with few refusals', async () => {
-	stage.service.configure({ concurrencyLimit: 3 });
-	const execution = await run(Array<IDataObject>(40).fill({ latencyMs: 1000 }), {
-		maxInFlight: 40,
-	});
-	expect(execution.status).toBe('success');
-	expect(stage.service.tasks.size).toBe(40);
-	console.log(`limit of 3, batch of 40: ${refusals().length} refusals, ${wallMs(execution)} ms`);
-	expect(refusals().length).toBeLessThanOrEqual(10);
+	scene.service.configure({ concurrencyLimit: 3 });
+	const execution = succeeded(await run(times(40, { latencyMs: 1000 }), { maxInFlight: 40 }));
+	expect(scene.tasks).toHaveLength(40);
+	console.log(`limit of 3, batch of 40: ${refusals()} refusals, ${wallMs(execution)} ms`);
+	expect(refusals()).toBeLessThanOrEqual(10);
 });
 
 test('a single refusal of the first create does not keep the batch back', async () => {
-	stage.service.configure({ createStatus: { status: 503, retryAfter: 1, times: 1 } });
-	const execution = await run(Array<IDataObject>(60).fill({ latencyMs: 6000 }), {
-		maxInFlight: 60,
-	});
-	expect(execution.status).toBe('success');
+	scene.service.configure({ createStatus: { status: 503, retryAfter: 1, times: 1 } });
+	const execution = succeeded(await run(times(60, { latencyMs: 6000 }), { maxInFlight: 60 }));
 	console.log(`one 503, 60 tasks of 6 s: ${wallMs(execution)} ms`);
-	expect(creates().filter(({ status }) => status !== 200)).toHaveLength(1);
-	expect(stage.service.tasks.size).toBe(60);
+	expect(scene.creates.filter(({ status }) => status !== 200)).toHaveLength(1);
+	expect(scene.tasks).toHaveLength(60);
 	expect(wallMs(execution)).toBeLessThan(12_000);
 });
 
 test('an account that may create 5 tasks a second: a batch of 100 takes little longer than it must', async () => {
-	stage.service.configure({ createsPerSecond: 5 });
-	const execution = await run(Array<IDataObject>(100).fill({ latencyMs: 10_000 }), {
-		maxInFlight: 100,
-	});
-	expect(execution.status).toBe('success');
-	expect(stage.service.tasks.size).toBe(100);
-	console.log(`5 a second, 100 of 10 s: ${refusals().length} refusals, ${wallMs(execution)} ms`);
-	expect(refusals().length).toBeLessThanOrEqual(16);
+	scene.service.configure({ createsPerSecond: 5 });
+	const execution = succeeded(await run(times(100, { latencyMs: 10_000 }), { maxInFlight: 100 }));
+	expect(scene.tasks).toHaveLength(100);
+	console.log(`5 a second, 100 of 10 s: ${refusals()} refusals, ${wallMs(execution)} ms`);
+	expect(refusals()).toBeLessThanOrEqual(16);
 	// 19 s for the creates, 10 s for the last task, and a read.
 	expect(wallMs(execution)).toBeLessThan(1.25 * 30_000);
 });
 
 test('Retry On Fail takes up the tasks of the first try: a batch is paid for once', async () => {
-	const { service } = stage;
 	// The read of one task is refused until the first try has failed.
-	const execution = await run(
-		[{}, { readStatus: { status: 404, times: 3 } }, {}],
-		{},
-		{ retryOnFail: true, maxTries: 3, waitBetweenTries: 100 },
-	);
-	expect(execution.status).toBe('success');
-	expect(outputItems(execution, 'Media').map(({ json }) => json.state)).toEqual(
-		Array(3).fill('SUCCESS'),
-	);
-	expect(creates()).toHaveLength(3);
-	expect(service.tasks.size).toBe(3);
+	const execution = await run([{}, { readStatus: { status: 404, times: 3 } }, {}], {}, TRIES);
+	expect(statesOf(succeeded(execution))).toEqual(Array(3).fill('SUCCESS'));
+	expect(scene.creates).toHaveLength(3);
+	expect(scene.tasks).toHaveLength(3);
 });
 
 test('Retry On Fail beside On Error: Continue pays for no task twice', async () => {
 	// n8n tries again where the first item goes out with an error.
-	const execution = await run(
-		[{ outcome: 'FAILURE' }, {}],
-		{},
-		{ retryOnFail: true, maxTries: 2, waitBetweenTries: 100, onError: 'continueRegularOutput' },
-	);
-	expect(outputItems(execution, 'Media').map(({ json }) => json.state)).toEqual([
-		'FAILURE',
-		'SUCCESS',
-	]);
+	const node: Partial<INode> = { ...TRIES, maxTries: 2, onError: 'continueRegularOutput' };
+	const execution = await run([{ outcome: 'FAILURE' }, {}], {}, node);
+	expect(statesOf(execution)).toEqual(['FAILURE', 'SUCCESS']);
 	// The failed one cost nothing and was tried once more.
-	expect(creates()).toHaveLength(3);
-	expect(timesPaid()).toHaveLength(1);
+	expect(scene.creates).toHaveLength(3);
+	expect(paidFor()).toHaveLength(1);
 });
 
 test('a task that fails by chance is created anew, and its item is paid for once', async () => {
 	const execution = await run([{}, { taskFails: { times: 2 } }, {}], { retryFailed: 2 });
-	expect(execution.status).toBe('success');
-	const output = outputItems(execution, 'Media').map(({ json }) => json);
-	expect(output.map(({ state }) => state)).toEqual(Array(3).fill('SUCCESS'));
-	const failed = [...stage.service.tasks.values()].filter(
-		({ record }) => record.state === 'FAILURE',
-	);
-	expect(output.map(({ failedTaskIds }) => failedTaskIds)).toEqual([
-		undefined,
-		failed.map(({ taskId }) => taskId),
-		undefined,
+	const failed = scene.tasks.filter(({ record }) => record.state === 'FAILURE');
+	expect(itemsOf(execution).map(({ state, failedTaskIds }) => [state, failedTaskIds])).toEqual([
+		['SUCCESS', undefined],
+		['SUCCESS', failed.map(({ taskId }) => taskId)],
+		['SUCCESS', undefined],
 	]);
-	expect(creates()).toHaveLength(5);
-	expect(timesPaid()).toHaveLength(3);
+	expect(scene.creates).toHaveLength(5);
+	expect(paidFor()).toHaveLength(3);
 });
 
 test('Retry from the list of executions takes up the tasks of the first execution', async () => {
-	const { client } = stage;
-	const failed = await run([{}, { readStatus: { status: 404, times: 3 } }, {}], {
-		ifSomeFail: 'stop',
-	});
-	expect(failed.status).toBe('error');
-	const retried = await client.waitForExecution(await client.retryExecution(failed.id));
-	expect(retried.status).toBe('success');
-	expect(creates()).toHaveLength(3);
-	expect(timesPaid()).toHaveLength(3);
+	const switches = [{}, { readStatus: { status: 404, times: 3 } }, {}];
+	const started = await scene.startImages(switches, { options: { ifSomeFail: 'stop' } });
+	expect((await started.end()).status).toBe('error');
+	succeeded(await started.retry());
+	expect(scene.creates).toHaveLength(3);
+	expect(paidFor()).toHaveLength(3);
 });
 
 test('a create whose answer is lost is not sent again, not even by Retry On Fail', async () => {
-	const execution = await run(
-		[{}, { createLost: { times: 1 } }],
-		{ ifSomeFail: 'stop' },
-		{ retryOnFail: true, maxTries: 3, waitBetweenTries: 100 },
-	);
+	const switches = [{}, { createLost: { times: 1 } }];
+	const execution = await run(switches, { ifSomeFail: 'stop' }, TRIES);
 	expect(execution.status).toBe('error');
-	expect(execution.data.resultData.error?.message).toContain(
-		'not known whether the task was created',
-	);
-	expect(creates()).toHaveLength(2);
+	expect(errorOf(execution)?.message).toContain('not known whether the task was created');
+	expect(scene.creates).toHaveLength(2);
 });
 
 test('a create that the service did not take is sent again', async () => {
-	const execution = await run([{ createStatus: { status: 503, times: 2, retryAfter: 1 } }], {});
-	expect(execution.status).toBe('success');
-	expect(creates().map(({ status }) => status)).toEqual([503, 503, 200]);
+	succeeded(await run([{ createStatus: { status: 503, times: 2, retryAfter: 1 } }]));
+	expect(scene.creates.map(({ status }) => status)).toEqual([503, 503, 200]);
 });
 
 test('reads survive a service that stumbles', async () => {
-	const execution = await run(
-		[
-			{
-				readStatus: { status: 502, times: 1, body: '<html>Bad gateway', contentType: 'text/html' },
-			},
-			{ readDropped: { times: 1 } },
-			{ readCutShort: { times: 1 } },
-			{ readStatus: { status: 429, times: 1, retryAfter: 2 } },
-		],
-		{},
-	);
-	expect(execution.status).toBe('success');
-	expect(stage.service.tasks.size).toBe(4);
+	const page = { body: '<html>Bad gateway', contentType: 'text/html' };
+	const execution = await run([
+		{ readStatus: { status: 502, times: 1, ...page } },
+		{ readDropped: { times: 1 } },
+		{ readCutShort: { times: 1 } },
+		{ readStatus: { status: 429, times: 1, retryAfter: 2 } },
+	]);
+	succeeded(execution);
+	expect(scene.tasks).toHaveLength(4);
 });
 
 test('a budget below the known price refuses the batch while it is still free', async () => {
 	const execution = await run([{}, {}, {}], { maxCostUsd: 0.2 });
-	expect(execution.data.resultData.error?.message).toContain('0.24 USD');
-	expect(creates()).toEqual([]);
+	expect(errorOf(execution)?.message).toContain('0.24 USD');
+	expect(scene.creates).toEqual([]);
 });
 
 test('a bad expression in item 300 stops the batch while it is still free', async () => {
-	const { client } = stage;
-	const items = Array.from({ length: 300 }, (_, index) => ({ prompt: `Prompt ${index}` }));
-	const workflow = await client.createWorkflow({
-		name: 'Bad expression',
-		...inARow(
-			manualTrigger(),
-			itemsNode('Prompts', items),
-			stage.mediaNode('mediaGeneration', 'Media', {
-				resource: 'image',
-				operation: 'generate',
-				prompt: "={{ $itemIndex === 299 ? $('No such node').item.json.prompt : $json.prompt }}",
-			}),
-		),
-	});
-	const execution = await client.waitForExecution(await client.run(workflow.id));
+	const prompt = "={{ $itemIndex === 299 ? $('No such node').item.json.prompt : $json.prompt }}";
+	const execution = await scene.runImages(times(300, {}), { parameters: { prompt } });
 	expect(execution.status).toBe('error');
-	expect(creates()).toEqual([]);
+	expect(scene.creates).toEqual([]);
 });
 
 test('the rounds of a loop are never mixed up: the same prompt twice is two tasks', async () => {
-	const { client } = stage;
-	const items = itemsNode('Prompts', [{ prompt: 'the same' }, { prompt: 'the same' }]);
-	const loop = node('n8n-nodes-base.splitInBatches', 'Loop', { options: {} }, 3);
-	const media = stage.mediaNode('mediaGeneration', 'Media', {
-		resource: 'image',
-		operation: 'generate',
-		prompt: '={{ $json.prompt }}',
-	});
-	const { nodes, connections } = inARow(manualTrigger(), items, loop);
-	const workflow = await client.createWorkflow({
-		name: 'Loop',
-		nodes: [...nodes, media],
-		connections: {
-			...connections,
-			Loop: { main: [[], [{ node: 'Media', type: 'main', index: 0 }]] },
-			Media: { main: [[{ node: 'Loop', type: 'main', index: 0 }]] },
-		},
-	});
-	const execution = await client.waitForExecution(await client.run(workflow.id));
-	expect(execution.status).toBe('success');
-	const ids = (execution.data.resultData.runData.Media ?? []).map(
-		({ data }) => data?.main?.[0]?.[0]?.json.taskId,
+	const image = scene.image({ prompt: 'the same' });
+	const loop = inALoop(prompts('Prompt', [{}, {}]), image);
+	const started = await scene.startWorkflow({ name: 'Loop', ...loop });
+	const { data } = succeeded(await started.end());
+	const ids = (data.resultData.runData.Media ?? []).map(
+		(round) => round.data?.main?.[0]?.[0]?.json.taskId,
 	);
-	expect(ids).toEqual([...stage.service.tasks.keys()]);
+	expect(ids).toEqual(scene.taskIds);
 	expect(ids).toHaveLength(2);
 });
 
 test("n8n's time-out ends the reads, and n8n's log names the task that goes on", async () => {
-	const { client, service, runner } = stage;
-	const workflow = await client.createWorkflow({
-		name: 'Timed out by n8n',
-		settings: { executionTimeout: 3 },
-		...inARow(
-			manualTrigger(),
-			stage.mediaNode('mediaGeneration', 'Media', {
-				resource: 'image',
-				operation: 'generate',
-				prompt: 'slow',
-				options: { additionalInput: '{ "simulate": { "latencyMs": 60000 } }' },
-			}),
-		),
-	});
-	const execution = await client.waitForExecution(await client.run(workflow.id));
+	const settings = { executionTimeout: 3 };
+	const execution = await scene.runImages([{ latencyMs: 60_000 }], { settings });
 	expect(execution.status).toBe('canceled');
-	const reads = () => service.requests.filter(({ method }) => method === 'GET').length;
 	await sleep(1000);
-	const before = reads();
+	const before = scene.reads.length;
 	await sleep(5000);
-	expect(reads()).toBe(before);
-	const [taskId = ''] = service.tasks.keys();
-	expect(readFileSync(runner.logFile, 'utf8')).toContain(`billed if it succeeds: ${taskId}`);
+	expect(scene.reads).toHaveLength(before);
+	expect(scene.log).toContain(`without paying again: ${scene.taskIds[0]}`);
 });

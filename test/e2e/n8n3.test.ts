@@ -1,11 +1,14 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { describe as tell, type Execution, outputItems } from '../n8n/client';
+import { describe as tell, outputItems } from '../n8n/client';
 import { chooseN8nVersion, DEFAULT_VERSION } from '../n8n/version';
-import { missingForQueueMode } from './cluster';
 import { AT_ONCE } from './atOnce';
-import { Collector } from './collector';
-import { inARow, itemsNode, manualTrigger, Stage } from './stage';
+import { missingForQueueMode } from './cluster';
+import { unless } from './needs';
+import { lanes, manualTrigger, prompts } from './nodes';
+import { itemsOf, statesOf, succeeded } from './run';
+import { openScene } from './scene';
+import { Stage } from './stage';
 
 /**
  * What `N8N_SETTINGS=n8n3` gives all of these tests is what it says, and the ways of this package go there: this much of
@@ -15,86 +18,53 @@ import { inARow, itemsNode, manualTrigger, Stage } from './stage';
 const { version } = chooseN8nVersion();
 const missing =
 	version === DEFAULT_VERSION ? missingForQueueMode() : `n8n ${version} is not ${DEFAULT_VERSION}`;
-if (missing !== undefined) console.log(`the defaults of n8n 3 are skipped: ${missing}`);
-const describeDefaults = missing === undefined ? describe : describe.skip;
 
-describeDefaults('with what n8n 3 will set', () => {
-	let stage: Stage;
-	let collector: Collector;
+unless(missing, 'The defaults of n8n 3').describe('with what n8n 3 will set', () => {
+	const scene = openScene({ open: async () => await Stage.openLikeN8n3() });
 
-	beforeAll(async () => {
-		stage = await Stage.openLikeN8n3();
-		collector = await Collector.open();
-	}, 900_000);
-	afterAll(async () => {
-		collector?.close();
-		await stage?.close();
-	}, 60_000);
-	beforeEach(() => {
-		stage.reset();
-		collector.reset();
-	});
-
-	const media = (execution: Execution) => outputItems(execution, 'Media');
-
-	/** Runs images by hand, which is on the worker. */
+	/** Runs images by hand, which is on the worker. @returns the run and the files of its items */
 	async function run(switches: IDataObject[], options: IDataObject) {
-		const id = await stage.startImages(switches, options, { after: [collector.node()] });
-		const execution = await stage.client.waitForExecution(id, 150_000);
-		expect(tell(execution)).toBe('success');
-		return { id, execution };
+		const after = [scene.collector.node()];
+		const started = await scene.startImages(switches, { options, after });
+		const execution = succeeded(await started.end());
+		const files = outputItems(execution, 'Media').map(({ binary }) => binary?.data);
+		return { id: started.id, execution, files };
 	}
 
 	test('a batch that is held is run on the worker, its files are in the file system', async () => {
-		const { id, execution } = await run([{}, {}], { downloadResults: true });
-		expect((await stage.cluster.workerOf(id)).pid).toBeGreaterThan(0);
-		for (const item of media(execution)) {
-			expect(item.binary?.data).toMatchObject({ mimeType: 'image/png' });
-			expect(item.binary?.data?.id).toMatch(/^filesystem/);
-		}
-		expect(media(execution)).toHaveLength(2);
+		const { id, files } = await run([{}, {}], { downloadResults: true });
+		expect((await scene.stage.cluster.workerOf(id)).pid).toBeGreaterThan(0);
+		const inFileSystem = expect.stringMatching(/^filesystem/) as string;
+		expect(files).toMatchObject(Array(2).fill({ mimeType: 'image/png', id: inFileSystem }));
 	});
 
 	test('a suspended run is resumed by its callbacks, with its files', async () => {
-		const { execution } = await run([{ latencyMs: 6000 }, { latencyMs: 5000 }], {
-			...AT_ONCE,
-			downloadResults: true,
-		});
-		expect(media(execution).map(({ json }) => json.state)).toEqual(['SUCCESS', 'SUCCESS']);
-		expect(media(execution).every(({ binary }) => binary?.data?.id?.startsWith('filesystem'))).toBe(
-			true,
-		);
-		await collector.settle(2);
-		expect([...collector.seen].sort()).toEqual([...stage.service.tasks.keys()].sort());
+		const switches = [{ latencyMs: 6000 }, { latencyMs: 5000 }];
+		const { execution, files } = await run(switches, { ...AT_ONCE, downloadResults: true });
+		expect(statesOf(execution)).toEqual(['SUCCESS', 'SUCCESS']);
+		expect(files.every((file) => file?.id?.startsWith('filesystem'))).toBe(true);
+		await scene.expectArrived(scene.taskIds);
 	}, 180_000);
 
 	test('Notify a Trigger, by hand, finds the trigger of its own workflow once that is published', async () => {
-		const { client, service } = stage;
-		const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
-		const orders = inARow(
+		const { client, collector } = scene;
+		const trigger = scene.trigger();
+		const orders = [
 			manualTrigger(),
-			itemsNode('Prompts', [{ prompt: 'one' }, { prompt: 'two' }]),
-			stage.mediaNode('mediaGeneration', 'Media', {
-				resource: 'image',
-				operation: 'generate',
-				prompt: '={{ $json.prompt }}',
-				completion: 'trigger',
-			}),
-		);
-		const results = inARow(trigger, collector.node());
+			prompts('Prompt', [{}, {}]),
+			scene.image({ completion: 'trigger' }),
+		];
 		const { id } = await client.createWorkflow({
 			name: 'Two lanes',
-			nodes: [...orders.nodes, ...results.nodes],
-			connections: { ...orders.connections, ...results.connections },
+			...lanes(orders, [trigger, collector.node()]),
 		});
 		const order = async () => await client.waitForExecution(await client.run(id));
 		expect(tell(await order())).toContain('No active Media Generation Trigger was found');
-		expect(service.tasks.size).toBe(0);
+		expect(scene.tasks).toEqual([]);
 
 		await client.publish(id, [client.webhookPath(trigger, 'callback')]);
-		const taskIds = media(await order()).map(({ json }) => json.taskId);
+		const taskIds = itemsOf(await order()).map(({ taskId }) => String(taskId));
 		expect(taskIds).toHaveLength(2);
-		await collector.settle(2);
-		expect([...collector.seen].sort()).toEqual(taskIds.sort());
+		await scene.expectArrived(taskIds);
 	});
 });

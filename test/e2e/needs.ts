@@ -1,13 +1,26 @@
 import { missingInN8n, type Need } from '../n8n/differences';
 
+/** What tests are declared by. */
+interface Tests {
+	test: jest.It;
+	describe: jest.Describe;
+}
+
 /**
- * For what needs something that not every version of n8n has: it is skipped there, and says why.
+ * For what cannot be tested everywhere: it is skipped there, and says why.
  *
+ * @param reason why not here; undefined where it can be tested
  * @param what names the tests in that line
  */
-export function needing(need: Need, what: string): { test: jest.It; describe: jest.Describe } {
-	const missing = missingInN8n(need);
-	if (missing === undefined) return { test, describe };
-	console.log(`${what}: skipped. ${missing}`);
+export function unless(reason: string | undefined, what: string): Tests {
+	if (reason === undefined) return { test, describe };
+	console.log(`${what}: skipped. ${reason}`);
 	return { test: test.skip, describe: describe.skip };
 }
+
+/** For what needs something that not every version of n8n has. */
+export const needing = (need: Need, what: string): Tests => unless(missingInN8n(need), what);
+
+/** For what takes minutes, such as a night with five kills. */
+export const ifAsked = (what: string): Tests =>
+	unless(process.env.LONG_TESTS ? undefined : 'LONG_TESTS is not set', what);

@@ -1,20 +1,13 @@
 import type { Page } from 'playwright-core';
 
-import { missingInN8n } from '../n8n/differences';
 import { encodePng } from '../service/media/png';
-import { findChromium } from './chromium';
 import type { Editor } from './editor';
 import { type ComputerFile, Hands } from './hands';
-import { openEditor } from './openEditor';
-import type { Stage } from './stage';
+import { inEditor, openEditorScene } from './openEditor';
 
 const MODEL = 'framevendor/between-two-frames';
 const PROMPT = 'Waves "roll" in, slowly; the beam turns';
 const STYLE = "a child's watercolour, \\ and “soft”";
-
-const chromium = findChromium();
-const reason = chromium.missing ?? missingInN8n('editor');
-if (reason) console.log(`The workflow that is built by hand is left out. ${reason}`);
 
 /** A picture of one grey. */
 const frame = (name: string, grey: number): ComputerFile => ({
@@ -23,21 +16,17 @@ const frame = (name: string, grey: number): ComputerFile => ({
 	buffer: encodePng(new Uint8ClampedArray(64 * 36 * 4).fill(grey), 64, 36),
 });
 
-(reason ? describe.skip : describe)('with mouse and keyboard, and not one brace', () => {
-	let stage: Stage;
+const { describe } = inEditor('The workflow that is built by hand');
+
+describe('with mouse and keyboard, and not one brace', () => {
 	let editor: Editor;
 	let hands: Hands;
+	const scene = openEditorScene((opened) => (editor = opened), { width: 1500, height: 1000 });
 
 	beforeAll(async () => {
-		({ stage, editor } = await openEditor({ width: 1500, height: 1000 }));
-		await stage.client.deleteCredential(stage.credential.id);
+		await scene.client.deleteCredential(scene.stage.credential.id);
 		hands = Hands.at(editor);
-	}, 900_000);
-	afterAll(async () => {
-		await editor?.close();
-		await stage?.close();
 	});
-	afterEach(async () => await editor.keep(expect.getState().currentTestName ?? ''));
 
 	const dropdown = (option: string) =>
 		editor.page.locator('.el-select-dropdown:visible').getByText(option, { exact: true });
@@ -54,6 +43,15 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		const option = editor.get('collection-parameter-option').getByText(label, { exact: true });
 		await hands.choose(editor.get('collection-parameter-add'), option);
 	};
+
+	/** Searches for our node, and chooses one of its actions. */
+	async function addMedia(text: string, action: string) {
+		await search(text);
+		await hands.click(editor.entry('Media Generation'));
+		await editor.get('node-creator-category-item').first().waitFor();
+		if (!(await editor.entry(action).isVisible())) await editor.toggle('Actions');
+		await hands.click(editor.entry(action));
+	}
 
 	/** A form that asks for a prompt and two frames. */
 	async function addForm() {
@@ -82,8 +80,8 @@ const frame = (name: string, grey: number): ComputerFile => ({
 	async function addCredential() {
 		await hands.click(editor.panel.getByText('Connect to Media Generation'));
 		await editor.dialog.named();
-		await hands.type(textOf('baseUrl'), stage.service.url);
-		await hands.type(textOf('apiKey'), stage.service.apiKey);
+		await hands.type(textOf('baseUrl'), scene.service.url);
+		await hands.type(textOf('apiKey'), scene.service.apiKey);
 		await hands.click(editor.get('credential-save-button'));
 		await editor.dialog.closed();
 	}
@@ -117,11 +115,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		await hands.click(editor.get('ndv-close-button'));
 
 		await hands.click(editor.get('node-creator-plus-button'));
-		await search('AI video');
-		await hands.click(editor.entry('Media Generation'));
-		await editor.get('node-creator-category-item').first().waitFor();
-		if (!(await editor.entry('Generate video').isVisible())) await editor.toggle('Actions');
-		await hands.click(editor.entry('Generate video'));
+		await addMedia('AI video', 'Generate video');
 		await addCredential();
 
 		await hands.type(textOf('model'), MODEL);
@@ -149,7 +143,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		await hands.click(editor.get('node-execute-button'));
 		await editor.outputHas('1 task would cost 0.5 USD, which is above the limit of 0.4 USD');
 		await editor.keep('any model, above the budget');
-		expect(stage.service.tasks.size).toBe(0);
+		expect(scene.tasks).toEqual([]);
 
 		await hands.type(textOf('maxCostUsd'), '1');
 		await hands.click(editor.get('node-execute-button'));
@@ -158,7 +152,7 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		await editor.outputHas('1 task created. Estimated price: 0.5 USD');
 		const shown = await editor.output.innerText();
 
-		const [task, ...others] = [...stage.service.tasks.values()];
+		const [task, ...others] = scene.tasks;
 		expect(others).toEqual([]);
 		const uri = ({ buffer }: ComputerFile) => `data:image/png;base64,${buffer.toString('base64')}`;
 		expect(task?.record).toMatchObject({ model: MODEL, state: 'SUCCESS' });
@@ -176,14 +170,9 @@ const frame = (name: string, grey: number): ComputerFile => ({
 	}, 240_000);
 
 	test('a dry run, a reference and a failed task that is created anew', async () => {
-		stage.service.clear();
 		await editor.newWorkflow();
 		await hands.click(editor.get('canvas-add-button'));
-		await search('AI image');
-		await hands.click(editor.entry('Media Generation'));
-		await editor.get('node-creator-category-item').first().waitFor();
-		if (!(await editor.entry('Generate image').isVisible())) await editor.toggle('Actions');
-		await hands.click(editor.entry('Generate image'));
+		await addMedia('AI image', 'Generate image');
 		await hands.type(textOf('prompt'), PROMPT);
 		// Added means on.
 		await addOption('Dry Run');
@@ -197,14 +186,14 @@ const frame = (name: string, grey: number): ComputerFile => ({
 		);
 		await editor.outputHas('row-7');
 		await editor.keep('dry run');
-		expect(stage.service.tasks.size).toBe(0);
+		expect(scene.tasks).toEqual([]);
 
-		stage.service.configure({ taskFails: { times: 1 } });
+		scene.service.configure({ taskFails: { times: 1 } });
 		await hands.click(editor.parameter('dryRun').locator('.el-switch'));
 		await hands.click(editor.get('node-execute-button'));
 		await editor.outputHas('1 failed task created again; failed tasks are usually free');
 		await editor.outputHas('failedTaskIds');
 		await editor.keep('retried');
-		expect(stage.service.tasks.size).toBe(2);
+		expect(scene.tasks).toHaveLength(2);
 	}, 240_000);
 });

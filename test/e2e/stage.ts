@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import type { IConnections, IDataObject, INode, INodeParameters } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { N8nClient } from '../n8n/client';
@@ -10,6 +10,9 @@ import { startService } from '../service/service';
 import { Cluster, type Servers } from './cluster';
 import { type Database, PostgresDatabase, SqliteDatabase } from './database';
 import { BorrowedN8n, ENV_OF_LENT } from './lender';
+import { node } from './nodes';
+
+export * from './nodes';
 
 const PACKAGE = 'n8n-nodes-media-generation';
 
@@ -73,13 +76,6 @@ export class Stage {
 		return isLikeN8n3() ? await Stage.openLikeN8n3(setting) : await Stage.make(setting);
 	}
 
-	/** With PostgreSQL as n8n's database. */
-	static async openOnPostgres(shared?: Stage['service']): Promise<Stage> {
-		if (isLikeN8n3()) return await Stage.openLikeN8n3({ shared });
-		const cluster = await Cluster.prepare();
-		return await Stage.make({ env: cluster.databaseEnv, shared }, cluster);
-	}
-
 	/** As n8n 3 will be: with one worker, which runs everything, and one webhook processor. */
 	static async openLikeN8n3(setting: Setting = {}): Promise<Stage> {
 		const env = { ...N8N_3, ...PATIENT, ...setting.env };
@@ -112,13 +108,11 @@ export class Stage {
 		const borrowed =
 			isOrdinary && furtherTarballs.length === 0 ? await BorrowedN8n.borrow() : undefined;
 		if (borrowed) Object.assign(env, ENV_OF_LENT);
+		const withDatabase = env.DB_TYPE === undefined;
 		const n8n =
 			borrowed?.process ??
 			(await startN8n({
-				userFolder: await makeUserFolder({
-					furtherTarballs,
-					withDatabase: env.DB_TYPE === undefined,
-				}),
+				userFolder: await makeUserFolder({ furtherTarballs, withDatabase }),
 				env,
 			}));
 		const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
@@ -141,11 +135,7 @@ export class Stage {
 		);
 	}
 
-	/**
-	 * The further processes of an n8n in queue mode.
-	 *
-	 * @throws where there are none
-	 */
+	/** The further processes of an n8n in queue mode. @throws where there are none */
 	get cluster(): Cluster {
 		if (this.ownCluster === undefined) throw new Error('This n8n is one process.');
 		return this.ownCluster;
@@ -205,15 +195,18 @@ export class Stage {
 	}
 
 	async close(): Promise<void> {
-		if (this.borrowed) {
-			await this.clearN8n();
-			await this.borrowed.giveBack();
-		} else {
-			await this.n8n.kill();
-			await this.ownCluster?.close();
-			rmSync(this.userFolder, { recursive: true, force: true });
+		try {
+			if (this.borrowed) {
+				await this.clearN8n();
+				await this.borrowed.giveBack();
+			} else {
+				await this.n8n.kill();
+				await this.ownCluster?.close();
+				rmSync(this.userFolder, { recursive: true, force: true });
+			}
+		} finally {
+			if (this.ownsService) await this.service.close();
 		}
-		if (this.ownsService) await this.service.close();
 	}
 
 	/** Leaves n8n to the next test file as it was. */
@@ -227,12 +220,6 @@ export class Stage {
 		await client.deleteDataTables();
 	}
 
-	/** As if no test had been here before. */
-	reset(): void {
-		this.service.resetSettings();
-		this.service.clear();
-	}
-
 	/** As many finished tasks, created elsewhere, whose callbacks nobody has delivered yet. */
 	finishedTasks(count: number): string[] {
 		return Array.from({ length: count }, (_, index) => {
@@ -240,54 +227,6 @@ export class Stage {
 			this.service.complete(taskId);
 			return taskId;
 		});
-	}
-
-	/**
-	 * Starts a workflow that generates an image for each of some objects of the simulated service's switches.
-	 *
-	 * @param options the node's options
-	 * @param more.completion when the items leave the node, whose name is `Media`
-	 * @param more.node further settings of the node, such as *On Error*
-	 * @param more.after nodes behind it
-	 * @returns the id of the execution
-	 */
-	async startImages(
-		switches: IDataObject[],
-		options: IDataObject = {},
-		more: { completion?: string; node?: Partial<INode>; after?: INode[] } = {},
-	): Promise<string> {
-		const items = switches.map((simulate, index) => ({ prompt: `Prompt ${index}`, simulate }));
-		const parameters = {
-			resource: 'image',
-			operation: 'generate',
-			prompt: '={{ $json.prompt }}',
-			completion: more.completion ?? 'wait',
-			options: { additionalInput: '={{ { simulate: $json.simulate } }}', ...options },
-		};
-		const workflow = await this.client.createWorkflow({
-			name: `Images: ${switches.length}`,
-			...inARow(
-				manualTrigger(),
-				itemsNode('Prompts', items),
-				this.mediaNode('mediaGeneration', 'Media', parameters, more.node),
-				...(more.after ?? []),
-			),
-		});
-		return await this.client.run(workflow.id);
-	}
-
-	/**
-	 * Publishes a workflow that starts with a trigger of this package.
-	 *
-	 * @param next the node behind the trigger
-	 * @returns the trigger's production URL, without a token
-	 */
-	async publishTrigger(name: string, next: INode): Promise<string> {
-		const trigger = this.mediaNode('mediaGenerationTrigger', 'Finished', {});
-		const { id } = await this.client.createWorkflow({ name, ...inARow(trigger, next) });
-		const path = this.client.webhookPath(trigger, 'callback');
-		await this.client.publish(id, [path]);
-		return this.webhookUrl + path;
 	}
 
 	/** A node of this package, with the credential. */
@@ -305,51 +244,4 @@ export class Stage {
 			...more,
 		} as INode;
 	}
-}
-
-export function node(type: string, name: string, parameters: IDataObject, typeVersion = 1): INode {
-	return {
-		id: crypto.randomUUID(),
-		name,
-		type,
-		typeVersion,
-		position: [0, 0],
-		parameters: parameters as INodeParameters,
-	};
-}
-
-export const manualTrigger = () => node('n8n-nodes-base.manualTrigger', 'Start', {});
-
-/** A node that puts out one item for each given object. */
-export function itemsNode(name: string, items: IDataObject[]): INode {
-	return node(
-		'n8n-nodes-base.code',
-		name,
-		{ jsCode: `return ${JSON.stringify(items.map((json) => ({ json })))};` },
-		2,
-	);
-}
-
-/** Delivers a callback: the body as JSON, or a text as it is. */
-export async function deliver(
-	address: string,
-	body: unknown,
-	init: RequestInit = {},
-): Promise<Response> {
-	return await fetch(address, {
-		method: 'POST',
-		headers: { 'content-type': 'application/json' },
-		body: typeof body === 'string' ? body : JSON.stringify(body),
-		...init,
-	});
-}
-
-/** Connects nodes in a row: the first output of each to the one after it. */
-export function inARow(...nodes: INode[]) {
-	const connections: IConnections = {};
-	for (const [index, { name }] of nodes.slice(1).entries()) {
-		const before = nodes[index]?.name ?? '';
-		connections[before] = { main: [[{ node: name, type: 'main', index: 0 }]] };
-	}
-	return { nodes, connections };
 }

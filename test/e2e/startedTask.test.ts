@@ -1,173 +1,118 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
+import { startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgainSignature';
 import { type Execution, outputItems } from '../n8n/client';
-import { Collector } from './collector';
-import { deliver, inARow, itemsNode, manualTrigger, Stage } from './stage';
+import { deliver, itemsNode } from './nodes';
+import { errorOf, itemsOf } from './run';
+import { openScene, type Published } from './scene';
 
-let stage: Stage;
-let collector: Collector;
-
-beforeAll(async () => {
-	stage = await Stage.open();
-	collector = await Collector.open();
-}, 900_000);
-afterAll(async () => {
-	collector?.close();
-	await stage?.close();
-});
-beforeEach(() => {
-	stage.reset();
-	collector.reset();
-});
+const scene = openScene();
 
 /** Publishes a workflow that a trigger starts and that reports to the collector. */
-async function lane(parameters: IDataObject = {}, more: Partial<INode> = {}) {
-	const { client, service, webhookUrl } = stage;
-	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', parameters, more);
-	const { id } = await client.createWorkflow({
-		name: 'Lane',
-		...inARow(trigger, collector.node()),
-	});
-	const path = client.webhookPath(trigger, 'callback');
-	await client.publish(id, [path]);
-	const url = webhookUrl + path;
-	return { id, trigger, path, url, address: callbackAddress(url, service.apiKey) };
-}
-
-type Lane = Awaited<ReturnType<typeof lane>>;
+const publish = async (parameters: IDataObject = {}, more: Partial<INode> = {}) =>
+	await scene.publish(scene.trigger(parameters, more));
 
 /** Delivers a callback, and returns the execution that it starts, as it ended. */
-async function execute({ id, address }: Lane, taskId: string): Promise<Execution> {
-	const before = await stage.client.listExecutions({ workflowId: id });
-	expect((await deliver(address, { taskId })).status).toBe(200);
-	const all = await stage.client.waitForExecutions(id, before.length + 1);
-	return await stage.client.getExecution(all[0]?.id ?? '');
+async function execute({ id, address }: Published, taskId: string): Promise<Execution> {
+	const { client } = scene;
+	const before = await client.listExecutions({ workflowId: id });
+	expect(await scene.deliver(address, taskId)).toBe(200);
+	const all = await client.waitForExecutions(id, before.length + 1);
+	return await client.getExecution(all[0]?.id ?? '');
 }
 
-/** Redelivers tasks, and returns the items that leave the node. */
-async function redeliver({ url }: Lane, taskIds: string[], options: IDataObject) {
-	const { client } = stage;
-	const workflow = await client.createWorkflow({
-		name: 'Redeliver',
-		...inARow(
-			manualTrigger(),
-			itemsNode(
-				'Tasks',
-				taskIds.map((taskId) => ({ taskId })),
-			),
-			stage.mediaNode('mediaGeneration', 'Redeliver', {
-				resource: 'task',
-				operation: 'redeliver',
-				taskId: '={{ $json.taskId }}',
-				callbackUrl: url,
-				options,
-			}),
-		),
-	});
-	const execution = await client.waitForExecution(await client.run(workflow.id));
-	expect(execution.status).toBe('success');
-	return outputItems(execution, 'Redeliver').map(({ json }) => json);
-}
+const finishedOf = (execution: Execution) => itemsOf(execution, 'Finished');
 
-/** After a restart no process remembers a callback: what starts nothing then, the ledger knows. */
-async function restart({ path }: Lane) {
-	await stage.killAndRestart();
-	await stage.client.waitForWebhook(path);
+async function expectRetried({ id }: Execution): Promise<void> {
+	const { client } = scene;
+	const retried = await client.waitForExecution(await client.retryExecution(id));
+	expect(retried.status).toBe('success');
 }
 
 describe('the execution that a task has started', () => {
 	const downloads = { options: { downloadResults: true } };
-	const oneRefusal = () => stage.service.configure({ mediaStatus: { status: 404, times: 1 } });
+	const oneRefusal = () => scene.service.configure({ mediaStatus: { status: 404, times: 1 } });
 
 	test('goes on with it by Retry On Fail', async () => {
 		oneRefusal();
-		const there = await lane(downloads, { retryOnFail: true, maxTries: 2 });
-		const [taskId = ''] = stage.finishedTasks(1);
+		const there = await publish(downloads, { retryOnFail: true, maxTries: 2 });
+		const [taskId = ''] = scene.stage.finishedTasks(1);
 		const execution = await execute(there, taskId);
 		const items = outputItems(execution, 'Finished');
-		console.log(`Retry On Fail after a download that went wrong: ${items.length} item`);
 		expect([execution.status, items.length]).toEqual(['success', 1]);
 		expect(Object.keys(items[0]?.binary ?? {})).toEqual(['data']);
 
-		await restart(there);
-		expect(outputItems(await execute(there, taskId), 'Finished')).toEqual([]);
-		expect(collector.seen).toEqual([taskId]);
+		await scene.powerCut(there);
+		expect(finishedOf(await execute(there, taskId))).toEqual([]);
+		expect(scene.collector.seen).toEqual([taskId]);
 	});
 
 	test('goes on with it in a retry from the list, after a download that went wrong', async () => {
 		oneRefusal();
-		const there = await lane(downloads);
-		const [taskId = ''] = stage.finishedTasks(1);
+		const there = await publish(downloads);
+		const [taskId = ''] = scene.stage.finishedTasks(1);
 		const failed = await execute(there, taskId);
 		expect(failed.status).toBe('error');
-		const retried = await stage.client.retryExecution(failed.id);
-		expect((await stage.client.waitForExecution(retried)).status).toBe('success');
-		await collector.settle(1);
-		expect(collector.seen).toEqual([taskId]);
+		await expectRetried(failed);
+		await scene.expectArrived([taskId]);
 	});
 
 	test('leaves a row in a retry from the list, where the database could not be written before', async () => {
-		const there = await lane();
-		const [taskId = ''] = stage.finishedTasks(1);
-		const { database } = stage;
-		await database.refuse(
-			'no_rows',
-			'before insert on processed_data',
-			'1 = 1',
-			'The disk is full',
-		);
+		const there = await publish();
+		const { database } = scene.stage;
+		const [taskId = ''] = scene.stage.finishedTasks(1);
+		const insert = 'before insert on processed_data';
+		await database.refuse('no_rows', insert, '1 = 1', 'The disk is full');
 		const failed = await execute(there, taskId);
 		expect(failed.status).toBe('error');
-		expect(JSON.stringify(failed.data.resultData.error)).toContain('The disk is full');
+		expect(JSON.stringify(errorOf(failed))).toContain('The disk is full');
 		await database.forget('no_rows');
-		const retried = await stage.client.retryExecution(failed.id);
-		expect((await stage.client.waitForExecution(retried)).status).toBe('success');
-		await collector.settle(1);
-		expect(collector.seen).toEqual([taskId]);
+		await expectRetried(failed);
+		await scene.expectArrived([taskId]);
 
-		await restart(there);
-		const later = outputItems(await execute(there, taskId), 'Finished');
-		console.log(`A callback after the retry of a failed ledger write: ${later.length} items`);
-		expect(later).toEqual([]);
-		expect(collector.seen).toEqual([taskId]);
+		await scene.powerCut(there);
+		expect(finishedOf(await execute(there, taskId))).toEqual([]);
+		expect(scene.collector.seen).toEqual([taskId]);
 	});
 });
 
 describe('to start again', () => {
 	test('is done once for each run of the node that asks for it, and is no first start for the ledger', async () => {
-		const there = await lane();
-		const [started = '', fresh = ''] = stage.finishedTasks(2);
+		const { collector } = scene;
+		const there = await publish();
+		const [started = '', fresh = ''] = scene.stage.finishedTasks(2);
 		await execute(there, started);
 		await collector.settle(1);
-		await restart(there);
+		await scene.powerCut(there);
 
-		const plain = await redeliver(there, [started], {});
+		const callbackUrl = there.url;
+		const plain = await scene.onTasks('redeliver', [started], { callbackUrl });
 		expect(plain[0]).toMatchObject({ delivered: true, delivery: 'accepted' });
 		await collector.settle(2, 3000);
 		expect(collector.seen).toEqual([started]);
 
 		// One of them twice in one run.
-		const again = await redeliver(there, [started, fresh, started], { startAgain: true });
+		const again = await scene.onTasks('redeliver', [started, fresh, started], {
+			callbackUrl,
+			options: { startAgain: true },
+		});
 		expect(again.map(({ delivery }) => delivery).sort()).toEqual([
 			'accepted',
 			'accepted',
 			'duplicate',
 		]);
-		await collector.settle(3);
-		expect([...collector.seen].sort()).toEqual([started, started, fresh].sort());
+		await scene.expectArrived([started, started, fresh]);
 
-		await restart(there);
+		await scene.powerCut(there);
 		for (const taskId of [started, fresh]) await execute(there, taskId);
 		expect(collector.seen).toHaveLength(3);
 	}, 300_000);
 
 	test('cannot be done with a callback address alone, nor by what was sent before', async () => {
-		const there = await lane();
-		const [taskId = ''] = stage.finishedTasks(1);
+		const { collector, service } = scene;
+		const there = await publish();
+		const [taskId = ''] = scene.stage.finishedTasks(1);
 		await execute(there, taskId);
 		await collector.settle(1);
 		const token = new URL(there.address).searchParams.get('token') ?? '';
@@ -175,10 +120,9 @@ describe('to start again', () => {
 		const name = 'x-media-generation-start-again';
 		const send = async (headers: Record<string, string>, query = '', body: object = {}) => {
 			const init = { headers: { 'content-type': 'application/json', ...headers } };
-			const { status } = await deliver(there.address + query, { taskId, ...body }, init);
-			return status;
+			return (await deliver(there.address + query, { taskId, ...body }, init)).status;
 		};
-		const subject = { path: there.path, taskId, apiKey: stage.service.apiKey };
+		const subject = { path: there.path, taskId, apiKey: service.apiKey };
 		expect(await send({ [name]: token })).toBe(401);
 		expect(await send({ [name]: `${Date.now()}.${run}.${token}` })).toBe(401);
 		expect(await send({ [name]: 'true' })).toBe(401);
@@ -193,7 +137,7 @@ describe('to start again', () => {
 		expect(await send(good)).toBe(200);
 		await collector.settle(2);
 		expect(await send(good)).toBe(200);
-		await restart(there);
+		await scene.powerCut(there);
 		expect(await send(good)).toBe(200);
 		await collector.settle(3, 5000);
 		expect(collector.seen).toEqual([taskId, taskId]);
@@ -201,76 +145,57 @@ describe('to start again', () => {
 });
 
 test('a trigger whose Events cannot be read answers 503, and starts for the task when they can', async () => {
-	const { client } = stage;
-	const there = await lane({ events: "={{ $('No such node').first().json.events }}" });
-	const [taskId = ''] = stage.finishedTasks(1);
+	const there = await publish({ events: "={{ $('No such node').first().json.events }}" });
+	const [taskId = ''] = scene.stage.finishedTasks(1);
 	for (let round = 0; round < 2; round++) {
-		const response = await deliver(there.address, { taskId });
-		console.log(`Events that cannot be read: ${response.status} ${await response.text()}`);
-		expect(response.status).toBe(503);
+		expect(await scene.deliver(there.address, taskId)).toBe(503);
 	}
 	const trigger = { ...there.trigger, parameters: { events: ['SUCCESS'] } };
-	await client.updateWorkflow(there.id, inARow(trigger, collector.node()));
-	await client.publish(there.id, [there.path]);
+	await scene.publish(trigger, { id: there.id });
 	const giveUp = Date.now() + 60_000;
-	while ((await deliver(there.address, { taskId })).status !== 200) {
+	while ((await scene.deliver(there.address, taskId)) !== 200) {
 		if (Date.now() > giveUp) throw new Error('The callback is still not taken');
 		await sleep(250);
 	}
-	await collector.settle(1);
-	expect(collector.seen).toEqual([taskId]);
+	await scene.expectArrived([taskId]);
 });
 
 test('an event envelope is taken by the id of its task', async () => {
-	const there = await lane();
-	const [taskId = ''] = stage.finishedTasks(1);
+	const there = await publish();
+	const [taskId = ''] = scene.stage.finishedTasks(1);
 	const body = { id: 'evt_1', type: 'task.completed', data: { taskId } };
-	const response = await deliver(there.address, body);
-	console.log(`An event envelope: ${response.status} ${await response.text()}`);
-	expect(response.status).toBe(200);
-	await collector.settle(1);
-	expect(collector.seen).toEqual([taskId]);
+	expect((await deliver(there.address, body)).status).toBe(200);
+	await scene.expectArrived([taskId]);
 });
 
 test('a reference comes from the row to the trigger, and an altered one is refused', async () => {
-	const { client, service } = stage;
-	service.configure({ latencyMs: 1000 });
-	const there = await lane();
+	const { client } = scene;
+	scene.service.configure({ latencyMs: 1000 });
+	const there = await publish();
 	const rows = ['row 7', 'ü & "quoted"'];
-	const order = await client.createWorkflow({
-		name: 'Order',
-		...inARow(
-			manualTrigger(),
-			itemsNode(
-				'Rows',
-				rows.map((row) => ({ row })),
-			),
-			stage.mediaNode('mediaGeneration', 'Order', {
-				resource: 'image',
-				operation: 'generate',
-				prompt: 'A lighthouse',
-				completion: 'trigger',
-				callbackUrl: there.url,
-				options: { reference: '={{ $json.row }}' },
-			}),
-		),
+	const order = scene.image({
+		prompt: 'A lighthouse',
+		completion: 'trigger',
+		callbackUrl: there.url,
+		options: { reference: '={{ $json.row }}' },
 	});
-	const ordered = await client.waitForExecution(await client.run(order.id));
-	const items = outputItems(ordered, 'Order');
-	expect(items.map(({ json }) => json.reference)).toEqual(rows);
-	await collector.settle(2);
+	const items = itemsNode(
+		'Rows',
+		rows.map((row) => ({ row })),
+	);
+	const ordered = itemsOf(await scene.run('Order', items, order));
+	expect(ordered.map(({ reference }) => reference)).toEqual(rows);
+	await scene.collector.settle(2);
 	const executions = await client.waitForExecutions(there.id, 2);
 	const finished = await Promise.all(
-		executions.map(async ({ id }) => outputItems(await client.getExecution(id), 'Finished')[0]),
+		executions.map(async ({ id }) => finishedOf(await client.getExecution(id))[0]),
 	);
-	const byTask = new Map(finished.map((item) => [item?.json.taskId, item?.json.reference]));
-	expect(items.map(({ json }) => byTask.get(json.taskId))).toEqual(rows);
+	const byTask = new Map(finished.map((item) => [item?.taskId, item?.reference]));
+	expect(ordered.map(({ taskId }) => byTask.get(taskId))).toEqual(rows);
 
-	const [task] = service.tasks.values();
-	const address = task?.webhookUrl ?? '';
-	const altered = address.replace('row+7', 'row+8');
-	expect(altered).not.toBe(address);
-	const { taskId } = task ?? {};
-	expect((await deliver(altered, { taskId })).status).toBe(401);
-	expect((await deliver(address, { taskId })).status).toBe(200);
+	const [{ taskId = '', webhookUrl = '' } = {}] = scene.tasks;
+	const altered = webhookUrl.replace('row+7', 'row+8');
+	expect(altered).not.toBe(webhookUrl);
+	expect(await scene.deliver(altered, taskId)).toBe(401);
+	expect(await scene.deliver(webhookUrl, taskId)).toBe(200);
 });

@@ -1,19 +1,19 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { outputItems, until } from '../n8n/client';
+import { until } from '../n8n/client';
 import { WHOLE_MINUTE } from '../n8n/settings';
-import { Collector } from './collector';
-import { deliver, inARow, itemsNode, manualTrigger, node, Stage } from './stage';
+import { ifAsked } from './needs';
+import { deliver, node, prompts } from './nodes';
+import { itemsOf, succeeded } from './run';
+import { openScene } from './scene';
 
 /**
  * A storm of callbacks in which n8n is killed twice: of tasks that a node of the same workflow has created, and of
  * tasks that were created elsewhere. It takes minutes, so it runs where LONG_TESTS is set:
  * `LONG_TESTS=1 npm run test:e2e -- storm`.
  */
-const testStorm = process.env.LONG_TESTS ? test : test.skip;
-if (!process.env.LONG_TESTS) console.log('the storm is skipped: LONG_TESTS is not set');
+const { test } = ifAsked('The storm');
 
 const OWN = 600;
 const FOREIGN = 600;
@@ -28,17 +28,8 @@ const PAUSE_MS = 2 * SECOND;
 /** How long a sender goes on. */
 const GIVE_UP_AFTER_MS = 20 * MINUTE;
 
-let stage: Stage;
-let collector: Collector;
-beforeAll(async () => {
-	// Of its own: no other test is to find what the storm leaves behind.
-	stage = await Stage.open({ ...WHOLE_MINUTE, N8N_LOG_LEVEL: 'info' });
-	collector = await Collector.open();
-}, 900_000);
-afterAll(async () => {
-	collector?.close();
-	await stage?.close();
-});
+// An n8n of its own: no other test is to find what the storm leaves behind.
+const scene = openScene({ env: { ...WHOLE_MINUTE, N8N_LOG_LEVEL: 'info' } });
 
 /**
  * Delivers the callback of each task twice in a row, as senders do: again until it is answered 200.
@@ -72,6 +63,7 @@ async function storm(address: string, tasks: readonly string[]) {
 
 /** n8n may not come up in the midst of a storm: it ends then, and is started again, as a container is. */
 async function powerCut(): Promise<void> {
+	const { stage } = scene;
 	await stage.kill();
 	for (let start = 1; ; start++) {
 		try {
@@ -93,128 +85,91 @@ const seconds = (ms: number) => Math.round(ms / SECOND);
 
 /** The ids of the tasks of which n8n's log says so. */
 const logged = (what: RegExp) =>
-	new Set(
-		[...readFileSync(stage.n8n.logFile, 'utf8').matchAll(what)].map(([, taskId = '']) => taskId),
+	new Set([...scene.log.matchAll(what)].map(([, taskId = '']) => taskId));
+
+test('no task starts twice; what had not begun comes back by itself or by its name in the log, and so does what died', async () => {
+	const { client, collector, service, stage } = scene;
+	service.configure({ latencyMs: 3_600_000, callbackLost: true });
+	// The checks begin when the storm is over.
+	const order = scene.image({ completion: 'trigger', options: { checkInterval: 5 } });
+	const lane = await scene.publish(scene.trigger(), {
+		before: [work()],
+		orders: [prompts('Prompt', Array<IDataObject>(OWN).fill({})), order],
+	});
+	const run = await client.run(lane.id, { trigger: 'Start', destination: 'Media' });
+	await client.waitForExecution(run, 4 * MINUTE);
+	const { search } = new URL(scene.tasks[0]?.webhookUrl ?? '');
+	const own = scene.taskIds;
+	expect(own).toHaveLength(OWN);
+	for (const taskId of own) service.complete(taskId);
+	const foreign = stage.finishedTasks(FOREIGN);
+
+	const from = Date.now();
+	// Those of both kinds come at the same time.
+	const mixed = own.flatMap((taskId, index) => [taskId, foreign[index] ?? '']);
+	const ended = storm(lane.url + search, mixed);
+	ended.catch(() => undefined);
+	for (const share of [0.25, 0.6]) {
+		const enough = share * (OWN + FOREIGN);
+		await until('the storm', 10 * MINUTE, () => collector.seen.length >= enough);
+		await powerCut();
+	}
+	const { answers, longestMs } = await ended;
+	console.log(
+		`The storm took ${seconds(Date.now() - from)} s; answers ${JSON.stringify(answers)}; a callback took ${seconds(longestMs)} s at most`,
 	);
 
-testStorm(
-	'no task starts twice; what had not begun comes back by itself or by its name in the log, and so does what died',
-	async () => {
-		const { client, service } = stage;
-		service.configure({ latencyMs: 3_600_000, callbackLost: true });
-		const trigger = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
-		const lanes = [
-			inARow(
-				manualTrigger(),
-				itemsNode(
-					'Prompts',
-					Array.from({ length: OWN }, (_, index) => ({ prompt: `Prompt ${index}` })),
-				),
-				stage.mediaNode('mediaGeneration', 'Order', {
-					resource: 'image',
-					operation: 'generate',
-					prompt: '={{ $json.prompt }}',
-					completion: 'trigger',
-					// The checks begin when the storm is over.
-					options: { checkInterval: 5 },
-				}),
-			),
-			inARow(trigger, work(), collector.node()),
-		];
-		const { id: workflowId } = await client.createWorkflow({
-			name: 'Storm',
-			nodes: lanes.flatMap(({ nodes }) => nodes),
-			connections: Object.assign({}, ...lanes.map(({ connections }) => connections)),
+	const missing = (tasks: readonly string[]) =>
+		tasks.filter((taskId) => !collector.seen.includes(taskId));
+	const begun = () => logged(/task (\S+) starts the workflow/g);
+	const admitted = () => logged(/task (\S+) is to start the workflow/g);
+	const untilIdle = async () =>
+		await until('all executions to end', 10 * MINUTE, async () => {
+			const active = "select id from execution_entity where status in ('new', 'running')";
+			return (await stage.database.rows(active)).length === 0;
 		});
-		const path = client.webhookPath(trigger, 'callback');
-		await client.publish(workflowId, [path]);
-		const run = await client.run(workflowId, { trigger: 'Start', destination: 'Order' });
-		await client.waitForExecution(run, 4 * MINUTE);
-		const [first] = service.tasks.values();
-		const { search } = new URL(first?.webhookUrl ?? '');
-		const own = [...service.tasks.keys()];
-		expect(own).toHaveLength(OWN);
-		for (const taskId of own) service.complete(taskId);
-		const foreign = stage.finishedTasks(FOREIGN);
+	await untilIdle();
+	const atOnce = { own: missing(own), foreign: missing(foreign) };
+	const executions = await stage.database.rows(
+		'select mode, status, count(*) as number from execution_entity group by mode, status',
+	);
+	console.log(
+		`After the storm: ${collector.seen.length} runs of ${OWN + FOREIGN} tasks; missing ${atOnce.own.length} of our own and ${atOnce.foreign.length} of others; executions ${JSON.stringify(executions)}`,
+	);
+	expect(collector.seen).toHaveLength(new Set(collector.seen).size);
+	// Every task that is missing was answered 200, and is named.
+	const names = admitted();
+	expect([...atOnce.own, ...atOnce.foreign].filter((taskId) => !names.has(taskId))).toEqual([]);
 
-		const from = Date.now();
-		// Those of both kinds come at the same time.
-		const mixed = own.flatMap((taskId, index) => [taskId, foreign[index] ?? '']);
-		const ended = storm(`${stage.webhookUrl}${path}${search}`, mixed);
-		ended.catch(() => undefined);
-		for (const share of [0.25, 0.6]) {
-			const enough = share * (OWN + FOREIGN);
-			await until('the storm', 10 * MINUTE, async () =>
-				Promise.resolve(collector.seen.length >= enough),
-			);
-			await powerCut();
-		}
-		const { answers, longestMs } = await ended;
-		console.log(
-			`The storm took ${seconds(Date.now() - from)} s; answers ${JSON.stringify(answers)}; a callback took ${seconds(longestMs)} s at most`,
-		);
+	// The checks bring back the tasks of our own node that had not begun.
+	await until('the checks', 10 * MINUTE, () => missing(own).every((taskId) => begun().has(taskId)));
+	await untilIdle();
+	const died = missing([...own, ...foreign]).filter((taskId) => begun().has(taskId));
+	const left = missing(foreign).filter((taskId) => !begun().has(taskId));
+	console.log(
+		`The checks brought ${atOnce.own.length - missing(own).length} back; ${died.length} had begun and died; ${left.length} of others had not begun`,
+	);
 
-		const missing = (tasks: readonly string[]) =>
-			tasks.filter((taskId) => !collector.seen.includes(taskId));
-		const begun = () => logged(/task (\S+) starts the workflow/g);
-		const admitted = () => logged(/task (\S+) is to start the workflow/g);
-		const untilIdle = async () =>
-			await until('all executions to end', 10 * MINUTE, async () => {
-				const active = "select id from execution_entity where status in ('new', 'running')";
-				return (await stage.database.rows(active)).length === 0;
-			});
-		await untilIdle();
-		const atOnce = { own: missing(own), foreign: missing(foreign) };
-		const executions = await stage.database.rows(
-			'select mode, status, count(*) as number from execution_entity group by mode, status',
-		);
-		console.log(
-			`After the storm: ${collector.seen.length} runs of ${OWN + FOREIGN} tasks; missing ${atOnce.own.length} of our own and ${atOnce.foreign.length} of others; executions ${JSON.stringify(executions)}`,
-		);
-		expect(collector.seen).toHaveLength(new Set(collector.seen).size);
-		// Every task that is missing was answered 200, and is named.
-		const names = admitted();
-		expect([...atOnce.own, ...atOnce.foreign].filter((taskId) => !names.has(taskId))).toEqual([]);
-
-		// The checks bring back the tasks of our own node that had not begun.
-		await until('the checks', 10 * MINUTE, async () =>
-			Promise.resolve(missing(own).every((taskId) => begun().has(taskId))),
-		);
-		await untilIdle();
-		const died = missing([...own, ...foreign]).filter((taskId) => begun().has(taskId));
-		const left = missing(foreign).filter((taskId) => !begun().has(taskId));
-		console.log(
-			`The checks brought ${atOnce.own.length - missing(own).length} back; ${died.length} had begun and died; ${left.length} of others had not begun`,
-		);
-
-		const redeliver = async (taskIds: string[], options: IDataObject) => {
-			if (taskIds.length === 0) return;
-			const workflow = await client.createWorkflow({
-				name: 'After a crash',
-				...inARow(
-					manualTrigger(),
-					stage.mediaNode('mediaGeneration', 'Redeliver', {
-						resource: 'task',
-						operation: 'redeliver',
-						taskId: taskIds.join('\n'),
-						callbackUrl: stage.webhookUrl + path,
-						options,
-					}),
-				),
-			});
-			const execution = await client.waitForExecution(await client.run(workflow.id), 10 * MINUTE);
-			const output = outputItems(execution, 'Redeliver').map(({ json }) => json.delivered);
-			expect(output).toEqual(taskIds.map(() => true));
-		};
-		// The three steps of the page: whatever the log names is redelivered, and starts nothing where it has begun.
-		const before = collector.seen.length;
-		await redeliver([...admitted()], {});
-		await collector.settle(before + left.length, MINUTE);
-		expect(missing([...own, ...foreign]).sort()).toEqual([...died].sort());
-		await redeliver(died, { startAgain: true });
-		await collector.settle(OWN + FOREIGN, MINUTE);
-		expect(missing([...own, ...foreign])).toEqual([]);
-		expect(collector.seen).toHaveLength(OWN + FOREIGN);
-	},
-	60 * MINUTE,
-);
+	const redeliver = async (taskIds: string[], options: IDataObject) => {
+		if (taskIds.length === 0) return;
+		const node = scene.media({
+			resource: 'task',
+			operation: 'redeliver',
+			taskId: taskIds.join('\n'),
+			callbackUrl: lane.url,
+			options,
+		});
+		const sent = await (await scene.start('After a crash', node)).end(10 * MINUTE);
+		const output = itemsOf(succeeded(sent)).map(({ delivered }) => delivered);
+		expect(output).toEqual(taskIds.map(() => true));
+	};
+	// The three steps of the page: whatever the log names is redelivered, and starts nothing where it has begun.
+	const before = collector.seen.length;
+	await redeliver([...admitted()], {});
+	await collector.settle(before + left.length, MINUTE);
+	expect(missing([...own, ...foreign]).sort()).toEqual([...died].sort());
+	await redeliver(died, { startAgain: true });
+	await collector.settle(OWN + FOREIGN, MINUTE);
+	expect(missing([...own, ...foreign])).toEqual([]);
+	expect(collector.seen).toHaveLength(OWN + FOREIGN);
+}, 3_600_000);

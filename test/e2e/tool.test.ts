@@ -8,35 +8,32 @@ import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../demo/lang
 import { until } from '../n8n/client';
 import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
-import { node, Stage } from './stage';
+import { node, to } from './nodes';
+import { openScene } from './scene';
 
 const PROMPT = 'A picture of a red fox';
 
-let stage: Stage;
+const scene = openScene();
 let model: LanguageModel;
 let modelCredential: { id: string; name: string };
 
 beforeAll(async () => {
-	stage = await Stage.open();
 	model = await startLanguageModel();
-	modelCredential = await stage.client.createCredential('Language model', 'openAiApi', {
+	modelCredential = await scene.client.createCredential('Language model', 'openAiApi', {
 		apiKey: 'none',
 		url: model.url,
 	});
 }, 900_000);
-afterAll(async () => {
-	await model?.close();
-	await stage?.close();
-});
-beforeEach(() => stage.reset());
+afterAll(async () => await model?.close());
 
 /** The action node as a tool, with a prompt that the agent writes, and the description that comes with the node. */
 const pictureTool = (parameters: IDataObject = {}, simulate: IDataObject = {}): INode => ({
-	...stage.mediaNode('mediaGeneration', 'Picture', {
+	...scene.media({
 		prompt: "={{ $fromAI('prompt', 'What the picture shows', 'string') }}",
 		options: { additionalInput: JSON.stringify({ simulate }) },
 		...parameters,
 	}),
+	name: 'Picture',
 	type: 'n8n-nodes-media-generation.mediaGenerationTool',
 });
 
@@ -58,26 +55,21 @@ async function agentWorkflow(version: number, tool: INode): Promise<string> {
 	};
 	const agent = node(`${langchain}.agent`, 'Agent', { options: {} }, version);
 	const connections: IConnections = {
-		Chat: { main: [[{ node: 'Agent', type: 'main', index: 0 }]] },
+		Chat: { main: to('Agent') },
 		Model: { ai_languageModel: [[{ node: 'Agent', type: 'ai_languageModel', index: 0 }]] },
 		Picture: { ai_tool: [[{ node: 'Agent', type: 'ai_tool', index: 0 }]] },
 	};
 	const nodes = [chat, languageModel, agent, tool];
-	return (
-		await stage.client.createWorkflow({
-			name: `Agent ${version}`,
-			nodes,
-			connections,
-			settings: { executionOrder: 'v1' },
-		})
-	).id;
+	const settings = { executionOrder: 'v1' as const };
+	const definition = { name: `Agent ${version}`, nodes, connections, settings };
+	return (await scene.client.createWorkflow(definition)).id;
 }
 
 /** What the agent's model was handed by the tool, after the user has said something. */
 async function toolSays(version: number, tool: INode): Promise<{ said: string; output: unknown }> {
 	const id = await agentWorkflow(version, tool);
 	const before = model.requests.length;
-	const { output } = await stage.client.chat(id, 'Chat', PROMPT);
+	const { output } = await scene.client.chat(id, 'Chat', PROMPT);
 	const messages = model.requests.slice(before).flatMap((request) => request.messages);
 	const last = messages.filter(({ role }) => role === 'tool').at(-1)?.content ?? '';
 	return { said: typeof last === 'string' ? last : JSON.stringify(last), output };
@@ -90,23 +82,23 @@ needing('agents', 'An agent with the node as its tool').describe.each([2, 2.2, 3
 	(version) => {
 		it('reads the description, makes one picture, and gets what it can use', async () => {
 			const { said, output } = await toolSays(version, pictureTool());
-			const [task] = stage.service.tasks.values();
-			expect(stage.service.tasks.size).toBe(1);
+			const [task] = scene.tasks;
+			expect(scene.tasks).toHaveLength(1);
 			expect(task?.record.input.prompt).toBe(PROMPT);
 			const offered = model.requests.at(-1)?.tools?.[0]?.function;
 			expect(offered?.description).toContain('Generates one image from a text prompt');
 			expect(said).toContain(String(task?.record.resultUrls?.[0]));
 			expect(said).not.toContain('"record"');
 			expect(output).toBe(`Here it is: ${task?.record.resultUrls?.[0]}`);
-		}, 120_000);
+		});
 
 		it('gets a picture that takes longer than Suspend After: nothing is suspended', async () => {
 			const slow = { additionalInput: '{ "simulate": { "latencyMs": 6000 } }', suspendAfter: 0.02 };
 			const { said } = await toolSays(version, pictureTool({ options: slow }));
-			const [task] = stage.service.tasks.values();
+			const [task] = scene.tasks;
 			expect(said).toContain(String(task?.record.resultUrls?.[0]));
-			expect(await stage.client.listExecutions({ status: ['waiting'] })).toEqual([]);
-		}, 120_000);
+			expect(await scene.client.listExecutions({ status: ['waiting'] })).toEqual([]);
+		});
 
 		it('gets the reason of a failed task, and the workflow goes on', async () => {
 			const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
@@ -114,15 +106,15 @@ needing('agents', 'An agent with the node as its tool').describe.each([2, 2.2, 3
 			expect(said).toContain('Unsafe prompt.');
 			expect(said).toContain('Change the prompt');
 			expect(output).toContain('Unsafe prompt.');
-		}, 120_000);
+		});
 
 		it('is refused a tool that is to suspend at once, before a task is created', async () => {
 			const tool = pictureTool({ options: AT_ONCE });
 			// Agents of version 2 end with the refusal, later ones are told of it.
 			const { said } = await toolSays(version, tool).catch(() => ({ said: '' }));
 			if (version >= 3) expect(said).toContain('cannot be suspended at once');
-			expect(stage.service.tasks.size).toBe(0);
-		}, 120_000);
+			expect(scene.tasks).toEqual([]);
+		});
 	},
 );
 
@@ -142,9 +134,9 @@ describe('an MCP server', () => {
 			Picture: { ai_tool: [[{ node: 'Server', type: 'ai_tool', index: 0 }]] },
 		};
 		const nodes = [trigger, tool];
-		const { id } = await stage.client.createWorkflow({ name: 'MCP', nodes, connections });
-		await stage.client.publish(id);
-		const url = new URL(`${stage.webhookUrl}/mcp/${path}`);
+		const { id } = await scene.client.createWorkflow({ name: 'MCP', nodes, connections });
+		await scene.client.publish(id);
+		const url = new URL(`${scene.stage.webhookUrl}/mcp/${path}`);
 		await until('the MCP server to answer', 30_000, async () => {
 			// A transport connects once. Its type allows a session that is undefined, which the client's type does not.
 			const transport = new StreamableHTTPClientTransport(url) as Transport;
@@ -178,13 +170,13 @@ describe('an MCP server', () => {
 			'creditsConsumed',
 			'estimatedCostUsd',
 		]);
-		expect(stage.service.tasks.size).toBe(1);
-	}, 120_000);
+		expect(scene.tasks).toHaveLength(1);
+	});
 
 	it('answers within the minute that clients wait, with the task that goes on', async () => {
 		await connect(pictureTool({}, { latencyMs: 3_600_000 }));
 		const { text } = await call();
-		const [taskId] = stage.service.tasks.keys();
+		const [taskId] = scene.taskIds;
 		expect(JSON.parse(text)).toMatchObject([
 			{
 				taskId,
@@ -199,6 +191,6 @@ describe('an MCP server', () => {
 		await connect(pictureTool({ completion: 'trigger', callbackUrl }));
 		const { text, isError } = await call();
 		expect([isError, text]).toEqual([true, expect.stringContaining('cannot notify a trigger')]);
-		expect(stage.service.tasks.size).toBe(0);
-	}, 120_000);
+		expect(scene.tasks).toEqual([]);
+	});
 });

@@ -1,31 +1,24 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { IDataObject } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 
-import {
-	describe as tell,
-	type ExecutionSummary,
-	N8nClient,
-	outputItems,
-	type StoredWorkflow,
-	TEST_OWNER,
-	until,
-} from '../n8n/client';
+import { N8nClient, TEST_OWNER, until } from '../n8n/client';
 import { installN8n } from '../n8n/install';
 import { installPackage, packPackage } from '../n8n/package';
 import { freePort } from '../n8n/ports';
 import { type N8nProcess, startN8n } from '../n8n/process';
-import { startService } from '../service/service';
+import { type SimulatedService, startService } from '../service/service';
 import { Collector } from './collector';
-import { inARow, itemsNode, manualTrigger, type Stage } from './stage';
+import { ifAsked } from './needs';
+import { inARow, manualTrigger, node, prompts } from './nodes';
+import { promptOf, statesOf, succeeded } from './run';
 
 /**
  * An update while executions wait, on one user folder. It needs two versions of n8n and some minutes, so it runs where
  * LONG_TESTS is set: `LONG_TESTS=1 npm run test:e2e -- test/e2e/update.test.ts`.
  */
-const describeUpdates = process.env.LONG_TESTS ? describe : describe.skip;
-if (!process.env.LONG_TESTS) console.log('updates are skipped: LONG_TESTS is not set');
+const { describe } = ifAsked('Updates');
 
 const OLD_N8N = '2.0.3';
 const NEW_N8N = '2.41.1';
@@ -37,11 +30,13 @@ interface UnderWay {
 	suspended: string[];
 	suspendedTasks: string[];
 	triggeredTasks: string[];
-	triggered: StoredWorkflow;
+	triggeredId: string;
+	/** Of the trigger's webhook. */
+	path: string;
 }
 
-describeUpdates('an update while executions wait', () => {
-	let service: Stage['service'];
+describe('an update while executions wait', () => {
+	let service: SimulatedService;
 	let collector: Collector;
 	let userFolder: string;
 	let port: number;
@@ -81,7 +76,7 @@ describeUpdates('an update while executions wait', () => {
 
 	const tasksOf = (prefix: string) =>
 		[...service.tasks.values()]
-			.filter(({ record }) => String((record.input as IDataObject).prompt).startsWith(prefix))
+			.filter(({ record }) => promptOf(record).startsWith(prefix))
 			.map(({ taskId }) => taskId);
 
 	/** Suspends so many runs, and leaves as many tasks to a trigger. */
@@ -91,61 +86,52 @@ describeUpdates('an update while executions wait', () => {
 			baseUrl: service.url,
 			apiKey: service.apiKey,
 		});
-		const node = (type: string, title: string, parameters: IDataObject) => ({
-			id: crypto.randomUUID(),
-			name: title,
-			type: `n8n-nodes-media-generation.${type}`,
-			typeVersion: 1,
-			position: [0, 0] as [number, number],
-			parameters: parameters as never,
+		const ours = (type: string, title: string, parameters: IDataObject) => ({
+			...node(`n8n-nodes-media-generation.${type}`, title, parameters),
 			credentials: { mediaGenerationApi: { id, name } },
-			...(type === 'mediaGenerationTrigger' && { webhookId: crypto.randomUUID() }),
 		});
-		const images = (completion: string, more: IDataObject = {}) =>
-			node('mediaGeneration', 'Media', {
+		const images = (completion: string, more: IDataObject) =>
+			ours('mediaGeneration', 'Media', {
 				resource: 'image',
 				operation: 'generate',
 				prompt: '={{ $json.prompt }}',
 				completion,
 				...more,
 			});
-		const trigger = node('mediaGenerationTrigger', 'Trigger', {});
-		const triggered = await client.createWorkflow({
-			name: 'Triggered',
-			...inARow(trigger, collector.node()),
-		});
+		const create = async (title: string, ...nodes: INode[]) =>
+			(await client.createWorkflow({ name: title, ...inARow(...nodes) })).id;
+		const trigger = {
+			...ours('mediaGenerationTrigger', 'Trigger', {}),
+			webhookId: crypto.randomUUID(),
+		};
 		const path = client.webhookPath(trigger, 'callback');
-		await client.publish(triggered.id, [path]);
+		const triggeredId = await create('Triggered', trigger, collector.node());
+		await client.publish(triggeredId, [path]);
 
+		const one = await create(
+			'Suspended',
+			manualTrigger(),
+			prompts('Suspended', [{}]),
+			images('wait', { options: { suspendAfter: 0 } }),
+			collector.node(),
+		);
 		const suspended: string[] = [];
-		const one = await client.createWorkflow({
-			name: 'Suspended',
-			...inARow(
-				manualTrigger(),
-				itemsNode('Prompts', [{ prompt: 'Suspended' }]),
-				images('wait', { options: { suspendAfter: 0 } }),
-				collector.node(),
-			),
-		});
-		for (let count = 0; count < COUNT; count++) suspended.push(await client.run(one.id));
+		for (let count = 0; count < COUNT; count++) suspended.push(await client.run(one));
 		for (const execution of suspended) await client.waitForSuspension(execution, 2 * MINUTE);
 
-		const prompts = Array.from({ length: COUNT }, () => ({ prompt: 'Triggered' }));
-		const many = await client.createWorkflow({
-			name: 'Leaves its tasks to a trigger',
-			...inARow(
-				manualTrigger(),
-				itemsNode('Prompts', prompts),
-				images('trigger', { callbackUrl: n8n.url + path, options: { maxInFlight: COUNT } }),
-			),
-		});
-		const left = await client.waitForExecution(await client.run(many.id));
-		expect(tell(left)).toBe('success');
+		const many = await create(
+			'Leaves its tasks to a trigger',
+			manualTrigger(),
+			prompts('Triggered', Array<IDataObject>(COUNT).fill({})),
+			images('trigger', { callbackUrl: n8n.url + path, options: { maxInFlight: COUNT } }),
+		);
+		succeeded(await client.waitForExecution(await client.run(many)));
 		return {
 			suspended,
 			suspendedTasks: tasksOf('Suspended'),
 			triggeredTasks: tasksOf('Triggered'),
-			triggered,
+			triggeredId,
+			path,
 		};
 	}
 
@@ -159,16 +145,15 @@ describeUpdates('an update while executions wait', () => {
 
 	/** All of it came out, each once, and nothing was created but the tasks of before. */
 	async function expectAll(underWay: UnderWay, label: string): Promise<void> {
-		const { suspended, suspendedTasks, triggeredTasks, triggered } = underWay;
+		const { suspended, suspendedTasks, triggeredTasks, triggeredId } = underWay;
 		const all = [...suspendedTasks, ...triggeredTasks].sort();
 		await collector.settle(all.length, 4 * MINUTE);
 		for (const execution of suspended) {
 			const ended = await client.waitForExecution(execution, 3 * MINUTE);
-			expect(tell(ended)).toBe('success');
-			expect(outputItems(ended, 'Media').map(({ json }) => json.state)).toEqual(['SUCCESS']);
+			expect(statesOf(succeeded(ended))).toEqual(['SUCCESS']);
 		}
 		await until('the trigger to be done', MINUTE, async () => {
-			const list: ExecutionSummary[] = await client.listExecutions({ workflowId: triggered.id });
+			const list = await client.listExecutions({ workflowId: triggeredId });
 			return list.every(({ status }) => status === 'success');
 		});
 		const creates = service.requests.filter(
@@ -190,19 +175,15 @@ describeUpdates('an update while executions wait', () => {
 		async (label, before) => {
 			await start(before);
 			const underWay = await begin();
-			const { suspendedTasks, triggeredTasks, triggered } = underWay;
+			const { suspendedTasks, triggeredTasks, path } = underWay;
 			expect([suspendedTasks.length, triggeredTasks.length]).toEqual([COUNT, COUNT]);
 			await n8n.stop();
 			await start(NEW_N8N);
 			await client.login(TEST_OWNER);
-			await client.waitForWebhook(client.webhookPath(triggered.nodes[0] ?? fail(), 'callback'));
+			await client.waitForWebhook(path);
 			await finish(underWay);
 			await expectAll(underWay, label);
 		},
 		20 * MINUTE,
 	);
 });
-
-function fail(): never {
-	throw new Error('The workflow has no trigger');
-}

@@ -1,13 +1,11 @@
+import { type RateKind, RateLimiter } from '../service/limits';
+
 /** A value that changes: from which millisecond on it is which. The first one holds from the beginning. */
 export type Steps = ReadonlyArray<readonly [from: number, value: number]>;
 
-/** Creates in a time: a bucket that fills evenly, or a count that begins anew with each window. */
-export interface RateRule {
+/** Creates in a time, and how they are counted. */
+export interface RateRule extends RateKind {
 	perSecond: Steps;
-	windowSeconds: number;
-	kind: 'bucket' | 'fixed';
-	/** Where the windows begin, milliseconds. */
-	offsetMs?: number;
 }
 
 /** The rules of a simulated account. */
@@ -29,46 +27,21 @@ export function valueAt(steps: Steps, ms: number): number {
 	return value;
 }
 
-const ALMOST_ONE = 1 - 1e-9;
-
-export class RateLimiter {
-	private tokens: number;
-	private tokensAt = 0;
-	private window = -1;
-	private used = 0;
+/** Counts creates against a rate that changes. */
+export class ChangingRate {
+	private readonly limiter: RateLimiter;
 
 	constructor(private readonly rule: RateRule) {
-		this.tokens = valueAt(rule.perSecond, 0) * rule.windowSeconds;
+		this.limiter = new RateLimiter(rule);
 	}
 
-	/** @returns from when on one is let in, not before `ms` */
+	/** @returns from when on a create is let in, not before `ms` */
 	freeAt(ms: number): number {
-		this.settle(ms);
-		if (this.tokens >= ALMOST_ONE) return ms;
-		const { kind, perSecond, windowSeconds, offsetMs = 0 } = this.rule;
-		if (kind === 'bucket') return ms + ((1 - this.tokens) / valueAt(perSecond, ms)) * 1000;
-		return (this.window + 1) * windowSeconds * 1000 + offsetMs;
+		return this.limiter.freeAt(ms, valueAt(this.rule.perSecond, ms));
 	}
 
 	take(ms: number): void {
-		this.settle(ms);
-		this.tokens--;
-		this.used++;
-	}
-
-	private settle(ms: number): void {
-		const { kind, perSecond, windowSeconds, offsetMs = 0 } = this.rule;
-		const rate = valueAt(perSecond, ms);
-		const most = rate * windowSeconds;
-		if (kind === 'bucket') {
-			this.tokens = Math.min(most, this.tokens + ((ms - this.tokensAt) / 1000) * rate);
-			this.tokensAt = ms;
-			return;
-		}
-		const window = Math.floor((ms - offsetMs) / (windowSeconds * 1000));
-		if (window !== this.window) this.used = 0;
-		this.window = window;
-		this.tokens = most - this.used;
+		this.limiter.take(ms, valueAt(this.rule.perSecond, ms));
 	}
 }
 
@@ -80,12 +53,12 @@ export class SimulatedAccount {
 	/** So many tasks were taken. */
 	taken = 0;
 
-	private readonly limiter: RateLimiter | undefined;
+	private readonly rate: ChangingRate | undefined;
 	private readonly ends: number[] = [];
 	private count = 0;
 
 	constructor(private readonly rules: Rules) {
-		this.limiter = rules.rate && new RateLimiter(rules.rate);
+		this.rate = rules.rate && new ChangingRate(rules.rate);
 	}
 
 	/** A create arrives, for a task that would end at the given moment; the moments never run backwards. */
@@ -96,10 +69,10 @@ export class SimulatedAccount {
 			return { taken: false, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 		}
 		while ((this.ends[0] ?? Infinity) <= ms) this.ends.shift();
-		const freeAt = this.limiter?.freeAt(ms) ?? ms;
+		const freeAt = this.rate?.freeAt(ms) ?? ms;
 		if (freeAt > ms) return this.refusal(freeAt - ms);
 		// A create that finds no place has been counted by the rate all the same: a gateway does that.
-		this.limiter?.take(ms);
+		this.rate?.take(ms);
 		const unfinished = this.ends.length;
 		if (concurrency && unfinished >= valueAt(concurrency, ms)) return this.refusal(1000);
 		const place = this.ends.findLastIndex((end) => end <= endsAt) + 1;

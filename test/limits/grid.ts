@@ -139,52 +139,35 @@ const ratesOf = ({ rates, windows }: Values) =>
 	);
 
 function limits(values: Values, retryAfter: Pick<Rules, 'retryAfter'>, said: string): Cell[] {
-	const places = values.places.flatMap((limit) =>
-		batches(values, `Unfinished tasks${said}`, `${limit} at once`, () => ({
-			...retryAfter,
-			concurrency: always(limit),
-		})),
-	);
-	const rates = ratesOf(values).flatMap(({ name, rate }) =>
-		batches(values, `Creates in a time${said}`, name, () => ({ ...retryAfter, rate })),
-	);
-	const both = values.places.flatMap((limit) =>
-		ratesOf(values).flatMap(({ name, rate }) =>
-			batches(values, `Both${said}`, `${limit} at once, ${name}`, () => ({
-				...retryAfter,
-				concurrency: always(limit),
-				rate,
+	const steady = (family: string, limit: string, rules: Rules) =>
+		batches(values, family + said, limit, () => ({ ...retryAfter, ...rules }));
+	/** The rules, where something changes in the thirds of what the oracle needs if nothing does. */
+	const changing = (family: string, three: Three, what: string, rules: (steps: Steps) => Rules) =>
+		batches(values, family + said, `${three.join(', then ')} ${what}`, (taskMs, items) => {
+			const before = rules(always(three[0]));
+			const { ms } = simulate(before, [{ taskMs, items, policy: new Oracle(before) }]);
+			return { ...retryAfter, ...rules(thirds(ms, three)) };
+		});
+	const changingPlaces = (family: string, list: readonly Three[]) =>
+		list.flatMap((three) => changing(family, three, 'at once', (concurrency) => ({ concurrency })));
+	const places = values.places.map((limit) => ({
+		name: `${limit} at once`,
+		concurrency: always(limit),
+	}));
+	const rates = ratesOf(values);
+	return [
+		...places.flatMap(({ name, concurrency }) => steady('Unfinished tasks', name, { concurrency })),
+		...rates.flatMap(({ name, rate }) => steady('Creates in a time', name, { rate })),
+		...places.flatMap(({ name: limit, concurrency }) =>
+			rates.flatMap(({ name, rate }) => steady('Both', `${limit}, ${name}`, { concurrency, rate })),
+		),
+		...changingPlaces('A limit that falls and rises', values.falling),
+		...changingPlaces('Another workflow takes half', values.halved),
+		...values.changingRates.flatMap((three) =>
+			changing('A rate that changes', three, 'a second', (perSecond) => ({
+				rate: { perSecond, windowSeconds: 1, kind: 'bucket' },
 			})),
 		),
-	);
-	return [...places, ...rates, ...both, ...changes(values, retryAfter, said)];
-}
-
-function changes(values: Values, retryAfter: Pick<Rules, 'retryAfter'>, said: string): Cell[] {
-	const changing = (family: string, list: readonly Three[]) =>
-		list.flatMap((steps) =>
-			batches(values, family, `${steps.join(', then ')} at once`, (taskMs, items) => {
-				const rules = { concurrency: always(steps[0]) };
-				const { ms } = simulate(rules, [{ taskMs, items, policy: new Oracle(rules) }]);
-				return { ...retryAfter, concurrency: thirds(ms, steps) };
-			}),
-		);
-	const rates = values.changingRates.flatMap((steps) =>
-		batches(
-			values,
-			`A rate that changes${said}`,
-			`${steps.join(', then ')} a second`,
-			(taskMs, items) => {
-				const rules = { rate: rateRule(steps[0], 1, 'bucket') };
-				const { ms } = simulate(rules, [{ taskMs, items, policy: new Oracle(rules) }]);
-				return { ...retryAfter, rate: { ...rules.rate, perSecond: thirds(ms, steps) } };
-			},
-		),
-	);
-	return [
-		...changing(`A limit that falls and rises${said}`, values.falling),
-		...changing(`Another workflow takes half${said}`, values.halved),
-		...rates,
 	];
 }
 

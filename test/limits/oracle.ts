@@ -1,16 +1,16 @@
-import { RateLimiter, type Rules, valueAt } from './account';
+import { ChangingRate, type Rules, valueAt } from './account';
 import { CREATE_MS, type Policy } from './simulate';
 
 /** Knows the limits of every moment, and sends as soon as they allow it; the end of a task it learns by polling. */
 export class Oracle implements Policy<undefined> {
 	readonly wakes: readonly number[];
 
-	private readonly limiter: RateLimiter | undefined;
+	private readonly rate: ChangingRate | undefined;
 	private inFlight = 0;
 	private pausedUntil = 0;
 
 	constructor(private readonly rules: Rules) {
-		this.limiter = rules.rate && new RateLimiter(rules.rate);
+		this.rate = rules.rate && new ChangingRate(rules.rate);
 		this.wakes = [...(rules.concurrency ?? []), ...(rules.rate?.perSecond ?? [])]
 			.map(([from]) => from - CREATE_MS / 2 + 1e-3)
 			.filter((at) => at > 0);
@@ -20,12 +20,12 @@ export class Oracle implements Policy<undefined> {
 		const arrival = Math.max(now, this.pausedUntil) + CREATE_MS / 2;
 		const { concurrency } = this.rules;
 		if (concurrency && this.inFlight >= valueAt(concurrency, arrival)) return Infinity;
-		return (this.limiter?.freeAt(arrival) ?? arrival) - CREATE_MS / 2;
+		return (this.rate?.freeAt(arrival) ?? arrival) - CREATE_MS / 2;
 	}
 
 	send(now: number): undefined {
 		this.inFlight++;
-		this.limiter?.take(now + CREATE_MS / 2);
+		this.rate?.take(now + CREATE_MS / 2);
 	}
 
 	accepted(): void {}

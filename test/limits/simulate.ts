@@ -50,48 +50,27 @@ export interface Outcome {
 	most: number;
 }
 
+interface Happening {
+	at: number;
+	work: () => void;
+}
+
 /** What happens when, in the order of time. */
 class Agenda {
-	private readonly heap: Array<{ at: number; order: number; work: () => void }> = [];
-	private count = 0;
+	private readonly list: Happening[] = [];
 
 	add(at: number, work: () => void): void {
-		const entry = { at, order: this.count++, work };
-		let index = this.heap.push(entry) - 1;
-		while (index > 0) {
-			const above = (index - 1) >> 1;
-			if (!this.isBefore(index, above)) break;
-			this.swap(index, above);
-			index = above;
+		let place = 0;
+		for (let end = this.list.length; place < end;) {
+			const middle = (place + end) >> 1;
+			if ((this.list[middle]?.at ?? Infinity) <= at) place = middle + 1;
+			else end = middle;
 		}
+		this.list.splice(place, 0, { at, work });
 	}
 
-	take(): { at: number; work: () => void } | undefined {
-		const first = this.heap[0];
-		const last = this.heap.pop();
-		if (first === undefined || last === undefined || this.heap.length === 0) return first;
-		this.heap[0] = last;
-		for (let index = 0; ;) {
-			let below = 2 * index + 1;
-			if (below >= this.heap.length) return first;
-			if (below + 1 < this.heap.length && this.isBefore(below + 1, below)) below++;
-			if (!this.isBefore(below, index)) return first;
-			this.swap(index, below);
-			index = below;
-		}
-	}
-
-	private isBefore(a: number, b: number): boolean {
-		const [x, y] = [this.heap[a], this.heap[b]];
-		if (!x || !y) return false;
-		return x.at < y.at || (x.at === y.at && x.order < y.order);
-	}
-
-	private swap(a: number, b: number): void {
-		const [x, y] = [this.heap[a], this.heap[b]];
-		if (!x || !y) return;
-		this.heap[a] = y;
-		this.heap[b] = x;
+	take(): Happening | undefined {
+		return this.list.shift();
 	}
 }
 

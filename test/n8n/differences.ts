@@ -31,6 +31,7 @@ const FIRST = {
 		in: '2.41.1',
 		before: 'it does not look for executions whose sub-execution has ended',
 	},
+	tellsRetried: { in: '2.41.1', before: 'it does not tell a node which execution is retried' },
 	dataTables: { in: '2.41.1', before: 'its Data Table node has no version 1.1' },
 	agents: { in: '2.41.1', before: 'it does not start an agent by hand as 2.41 does' },
 	latestHttpRequest: { in: '2.41.1', before: 'its HTTP Request node has no version 4.4' },

@@ -2,7 +2,8 @@ import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { ServiceError } from './errors';
-import { type Milliseconds, type Refusal, draw } from './settings';
+import type { Answer } from './model';
+import { type Milliseconds, draw } from './settings';
 
 /** Answers every error of a server, its own and fastify's, in one shape. */
 export function answerErrors(app: FastifyInstance): void {
@@ -19,18 +20,20 @@ export function answerErrors(app: FastifyInstance): void {
 	});
 }
 
-/** Answers with the error status that a switch asks for. */
-export function refuse(reply: FastifyReply, refusal: Refusal): FastifyReply {
-	const { status, retryAfter, contentType, headers = {} } = refusal;
-	const message = `The service is set to answer with ${status} here.`;
-	const body = 'body' in refusal ? refusal.body : { error: { code: 'simulated', message } };
-	if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
+/** Gives an answer of the model, or what its way leaves of it. */
+export function sendAnswer(reply: FastifyReply, answer: Answer): FastifyReply {
+	const { status, headers, type, body, fate } = answer;
+	if (fate === 'dropped') return drop(reply);
+	if (fate === 'cut short') {
+		const whole = Buffer.from(body);
+		return cutShort(reply, type, whole.subarray(0, Math.floor(whole.length / 2)), whole.length);
+	}
 	return reply
 		.code(status)
 		.headers(headers)
-		.type(contentType ?? 'application/json')
+		.type(type)
 		.serializer((payload: unknown) => String(payload))
-		.send(typeof body === 'string' ? body : JSON.stringify(body));
+		.send(body);
 }
 
 /** Ends the connection without an answer. */

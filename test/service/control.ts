@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 
-import { type Switches, parseSettings } from './settings';
+import { parseSettings } from './settings';
+import type { Switches } from './switches';
 
 /** The switches over HTTP, for those who are not in the same process. No part of the specification. */
 export function controlRoutes(app: FastifyInstance, switches: Switches): void {

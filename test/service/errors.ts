@@ -14,3 +14,7 @@ export class ServiceError extends Error {
 		return { error: { code: this.code, message: this.message } };
 	}
 }
+
+/** The header that says how long to wait: seconds, or an HTTP date. */
+export const retryAfterHeader = (value: number | string | undefined): Record<string, string> =>
+	value === undefined ? {} : { 'retry-after': String(value) };

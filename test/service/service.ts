@@ -1,18 +1,23 @@
 import { type FastifyInstance, fastify } from 'fastify';
+import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 
 import { answerErrors } from './answers';
 import { apiRoutes } from './api';
-import { type LoggedCallback, CallbackSender } from './callbacks';
+import type { LoggedCallback } from './callbacks';
 import { controlRoutes } from './control';
+import { parseCreate } from './createRequest';
 import { type FetchedFile, fetchFiles } from './files';
 import { type LoggedRequest, RequestLog } from './log';
 import { Results } from './media/results';
 import { mediaRoutes } from './media/routes';
 import { Studio } from './media/studio';
+import { ServiceModel } from './model';
 import { pageRoutes } from './page/routes';
-import { type Outcome, type Settings, Switches } from './settings';
-import { type SimulatedTask, parseCreate, TaskStore } from './tasks';
+import { post } from './post';
+import type { Outcome, Settings } from './settings';
+import type { SimulatedTask } from './tasks';
+
 export type { LoggedCallback } from './callbacks';
 export type { FetchedFile } from './files';
 export type { LoggedRequest } from './log';
@@ -20,8 +25,6 @@ export type { Outcome, Refusal, Settings } from './settings';
 export type { SimulatedTask, TaskRecord } from './tasks';
 
 const HOST = '127.0.0.1';
-const DEFAULT_KEY = 'sk-live-simulated-service-key';
-const DEFAULT_CREDITS = 100_000;
 /** Reference images travel inside the input as data URIs. */
 const BODY_LIMIT = 64 * 1024 * 1024;
 
@@ -71,39 +74,33 @@ export interface SimulatedService {
 
 /** Starts the service of the specification on loopback: the API on one port, the media on another. */
 export async function startService(options: ServiceOptions = {}): Promise<SimulatedService> {
-	let apiKey = options.apiKey ?? DEFAULT_KEY;
 	let mediaUrl = '';
+	/** Ends callbacks that are under way. */
+	let forgetting = new AbortController();
 	const closing = new AbortController();
-	const switches = new Switches(options.settings);
 	const log = new RequestLog();
-	const sender = new CallbackSender();
-	const store = new TaskStore(
-		options.credits ?? DEFAULT_CREDITS,
-		switches,
-		() => mediaUrl,
-		(task) => {
-			if (!task.webhookUrl) return;
-			const { taskId, webhookUrl: url } = task;
-			void sender.send({ taskId, url, body: store.present(task) }, switches.for(task.own));
+	const model = new ServiceModel(
+		{
+			now: () => Date.now(),
+			later(ms, run) {
+				const timer = setTimeout(run, ms);
+				return () => clearTimeout(timer);
+			},
+			newTaskId: () => `task-${randomUUID()}`,
+			post: async (url, body) => await post(url, body, forgetting.signal),
 		},
+		{ ...options, mediaUrl: () => mediaUrl },
 	);
+	const { store, switches, sender } = model;
 
 	const studio = new Studio();
 	const results = new Results(studio, store);
 
 	const prefix = normalisePrefix(options.pathPrefix);
 	const api = createServer(log, 'api');
-	const context = {
-		store,
-		switches,
-		log,
-		apiKey: () => apiKey,
-		url: () => `${origin}${prefix}`,
-		closing: closing.signal,
-	};
-	api.register(async (scope) => apiRoutes(scope, context), { prefix });
+	api.register(async (scope) => apiRoutes(scope, model, log, closing.signal), { prefix });
 	controlRoutes(api, switches);
-	pageRoutes(api, { ...context, callbacks: sender.entries });
+	pageRoutes(api, model, () => `${origin}${prefix}`);
 	const media = createServer(log, 'media');
 	const mediaContext = { store, results, switches, log, closing: closing.signal };
 	let origin = '';
@@ -111,10 +108,15 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 	// The same media at another origin, for results that redirect.
 	mediaRoutes(api, mediaContext);
 
+	const forget = () => {
+		model.clear();
+		forgetting.abort();
+		forgetting = new AbortController();
+	};
+
 	const close = async () => {
 		closing.abort();
-		store.clear();
-		sender.clear();
+		forget();
 		await Promise.all([api.close(), media.close(), studio.close()]);
 	};
 
@@ -130,7 +132,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 		url: `${origin}${prefix}`,
 		mediaUrl,
 		get apiKey() {
-			return apiKey;
+			return model.apiKey;
 		},
 		requests: log.entries,
 		callbacks: sender.entries,
@@ -143,20 +145,19 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 		createTask: (model, input, webhookUrl) =>
 			store.create(parseCreate({ model, input, webhook_url: webhookUrl })),
 		rotateApiKey: (newKey) => {
-			apiKey = newKey;
+			model.apiKey = newKey;
 		},
 		complete: (taskId, outcome) => store.complete(taskId, outcome),
 		deliverCallback: async (taskId, { url, body, copies = 1 } = {}) => {
 			const address = url ?? store.get(taskId).webhookUrl;
 			if (!address) throw new Error(`${taskId} was created without a webhook_url; give one.`);
-			const content = body === undefined ? store.present(store.get(taskId)) : body;
+			const content = body === undefined ? model.callbackBody(store.get(taskId)) : body;
 			const callback = { taskId, url: address, body: content };
 			return await Promise.all(Array.from({ length: copies }, () => sender.deliver(callback)));
 		},
 		fetchFiles: async (taskId) => await fetchFiles(taskId, store.get(taskId).record.input),
 		clear: () => {
-			store.clear();
-			sender.clear();
+			forget();
 			studio.clear();
 			log.entries.length = 0;
 		},

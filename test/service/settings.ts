@@ -18,92 +18,21 @@ export interface Refusal {
 	headers?: Readonly<Record<string, string>>;
 }
 
+/** A limit of the account, and what a refusal says: how long to wait, in seconds, or an HTTP date. */
+export type Limit = number | { limit: number; retryAfter?: number | string };
+
 /** Always, or only the first `times` times. */
 export type Occasionally = boolean | { times: number };
 
-export const CREATE_SHAPES = [
-	'flat',
-	'wrapped',
-	'task',
-	'record',
-	'snake',
-	'id',
-	'missing',
-	'array',
-	'text',
-	'html',
-] as const;
-
-/** Every switch of the service. What is left out behaves as the specification says. */
-export interface Settings {
-	/** Time until a task is terminal. Default: 1 to 3 seconds. */
-	latencyMs?: Milliseconds;
-	outcome?: Outcome;
-	/** The task ends in FAILURE, whatever `outcome` says: a model that fails by chance. */
-	taskFails?: Occasionally;
-	failureMessage?: string;
-	/** Results of a task, each one billed. */
-	resultCount?: number;
-
-	/** Copies of a callback that are delivered at once. */
-	callbackCopies?: number;
-	callbackLost?: boolean;
-	callbackDelayMs?: Milliseconds;
-	/** Deliveries after the first that are tried while the answer is not 2xx. */
-	callbackRetries?: number;
-	/** Pause before the first retry; it doubles with each further one. */
-	callbackBackoffMs?: number;
-
-	createStatus?: number | Refusal;
-	readStatus?: number | Refusal;
-	creditsStatus?: number | Refusal;
-	createDelayMs?: Milliseconds;
-	readDelayMs?: Milliseconds;
-	/** The task is created, but the connection is dropped before the answer. */
-	createLost?: Occasionally;
-	/** The connection is dropped on a read. */
-	readDropped?: Occasionally;
-	/** The body of a read ends in the middle. */
-	readCutShort?: Occasionally;
-	/** Unfinished tasks of the account, above which a create is answered with 429. */
-	concurrencyLimit?: number | { limit: number; retryAfter?: number | string };
-	/** Creates of the account in a second, above which one is answered with 429; as many at once after a second's rest. */
-	createsPerSecond?: number;
-
-	/** `lower`: the states are written `pending`, `success`, `failure`. */
-	stateCase?: 'upper' | 'lower';
-	omitResultUrls?: boolean;
-	/** The record repeats the `webhook_url`, as some services do. */
-	repeatWebhookUrl?: boolean;
-	/** Merged into the task record. */
-	extraFields?: Readonly<Record<string, unknown>>;
-	createShape?: (typeof CREATE_SHAPES)[number];
-	/** The body of the credits endpoint; the string `$balance` in it stands for the balance. */
-	creditsShape?: unknown;
-
-	mediaStatus?: number | Refusal;
-	mediaDelayMs?: Milliseconds;
-	/** 302 to the same media at the API's origin, or to the given address. */
-	mediaRedirect?: boolean | string;
-	/** The result is a stream of this many bytes. */
-	mediaBytes?: number;
-	/** Content type of the media. */
-	mediaType?: string;
-	/** A web page in place of the media. */
-	mediaHtml?: boolean;
-	/** The body is shorter than its `Content-Length`. */
-	mediaTruncated?: boolean;
-	/** Half of the body comes, and then nothing more, though the connection stays. */
-	mediaStalls?: boolean;
-	mediaEmpty?: boolean;
+/** What a switch takes. */
+interface Check<T> {
+	readonly expects: string;
+	readonly accepts: (value: unknown) => value is T;
 }
 
-/** The switches that stand for an error answer. */
-export type RefusalSwitch = 'createStatus' | 'readStatus' | 'creditsStatus' | 'mediaStatus';
-/** The switches that stand for an accident, of the connection or of a model. */
-export type AccidentSwitch = 'createLost' | 'readDropped' | 'readCutShort' | 'taskFails';
-
-type Check = { readonly expects: string; readonly accepts: (value: unknown) => boolean };
+function check<T>(expects: string, accepts: (value: unknown) => boolean): Check<T> {
+	return { expects, accepts: accepts as Check<T>['accepts'] };
+}
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
 	typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -114,82 +43,127 @@ const isStatus = (value: unknown) =>
 const isOptional = (value: unknown, accepts: (value: unknown) => boolean) =>
 	value === undefined || accepts(value);
 const isRetryAfter = (value: unknown) => isAmount(value) || typeof value === 'string';
+const isText = (value: unknown) => typeof value === 'string';
+const isFlag = (value: unknown) => typeof value === 'boolean';
 
-const amount: Check = { expects: 'a number of 0 or more', accepts: isAmount };
-const flag: Check = { expects: 'true or false', accepts: (value) => typeof value === 'boolean' };
-const text: Check = { expects: 'a string', accepts: (value) => typeof value === 'string' };
-const anything: Check = { expects: 'any JSON value', accepts: () => true };
-const fields: Check = { expects: 'an object', accepts: isObject };
-const oneOf = (...values: readonly string[]): Check => ({
-	expects: `one of ${values.join(', ')}`,
-	accepts: (value) => typeof value === 'string' && values.includes(value),
-});
-const milliseconds: Check = {
-	expects: 'a number of milliseconds or [least, most]',
-	accepts: (value) =>
+const amount = check<number>('a number of 0 or more', isAmount);
+const flag = check<boolean>('true or false', isFlag);
+const text = check<string>('a string', isText);
+const anything = check<unknown>('any JSON value', () => true);
+const fields = check<Readonly<Record<string, unknown>>>('an object', isObject);
+const oneOf = <T extends string>(...values: readonly T[]) =>
+	check<T>(`one of ${values.join(', ')}`, (value) => values.includes(value as T));
+const milliseconds = check<Milliseconds>(
+	'a number of milliseconds or [least, most]',
+	(value) =>
 		isAmount(value) || (Array.isArray(value) && value.length === 2 && value.every(isAmount)),
-};
-const occasionally: Check = {
-	expects: 'true, false or { times }',
-	accepts: (value) => typeof value === 'boolean' || (isObject(value) && isAmount(value.times)),
-};
-const refusal: Check = {
-	expects: 'an HTTP status or { status, times?, retryAfter?, body?, contentType?, headers? }',
-	accepts: (value) =>
+);
+const limit = check<Limit>(
+	'a number or { limit, retryAfter? }',
+	(value) =>
+		isAmount(value) ||
+		(isObject(value) && isAmount(value.limit) && isOptional(value.retryAfter, isRetryAfter)),
+);
+const occasionally = check<Occasionally>(
+	'true, false or { times }',
+	(value) => isFlag(value) || (isObject(value) && isAmount(value.times)),
+);
+const refusal = check<number | Refusal>(
+	'an HTTP status or { status, times?, retryAfter?, body?, contentType?, headers? }',
+	(value) =>
 		isStatus(value) ||
 		(isObject(value) &&
 			isStatus(value.status) &&
 			isOptional(value.times, isAmount) &&
 			isOptional(value.retryAfter, isRetryAfter) &&
-			isOptional(value.contentType, text.accepts) &&
+			isOptional(value.contentType, isText) &&
 			isOptional(value.headers, isObject)),
-};
+);
+const redirect = check<boolean | string>(
+	'true, false or an address',
+	(value) => isFlag(value) || isText(value),
+);
 
-/** Every switch with what it accepts: a mistyped switch is refused instead of silently doing nothing. */
-const SWITCHES: Readonly<Record<keyof Settings, Check>> = {
+/** Every switch with what it takes: a mistyped switch is refused instead of silently doing nothing. */
+const SWITCHES = {
+	/** Time until a task is terminal. Default: 1 to 3 seconds. */
 	latencyMs: milliseconds,
 	outcome: oneOf('SUCCESS', 'FAILURE'),
+	/** The task ends in FAILURE, whatever `outcome` says: a model that fails by chance. */
 	taskFails: occasionally,
 	failureMessage: text,
+	/** Results of a task, each one billed. */
 	resultCount: amount,
+	/** Copies of a callback that are delivered at once. */
 	callbackCopies: amount,
 	callbackLost: flag,
 	callbackDelayMs: milliseconds,
+	/** Deliveries after the first that are tried while the answer is not 2xx. */
 	callbackRetries: amount,
+	/** Pause before the first retry; it doubles with each further one. */
 	callbackBackoffMs: amount,
+	/** `event`: the body is an event, which has an id of its own and the record in `data`. */
+	callbackShape: oneOf('record', 'event'),
 	createStatus: refusal,
 	readStatus: refusal,
 	creditsStatus: refusal,
 	createDelayMs: milliseconds,
 	readDelayMs: milliseconds,
+	/** The task is created, but the connection is dropped before the answer. */
 	createLost: occasionally,
+	/** The connection is dropped on a read. */
 	readDropped: occasionally,
+	/** The body of a read ends in the middle. */
 	readCutShort: occasionally,
-	concurrencyLimit: {
-		expects: 'a number or { limit, retryAfter? }',
-		accepts: (value) =>
-			isAmount(value) ||
-			(isObject(value) && isAmount(value.limit) && isOptional(value.retryAfter, isRetryAfter)),
-	},
-	createsPerSecond: amount,
+	/** Unfinished tasks of the account, above which a create is answered with 429. */
+	concurrencyLimit: limit,
+	/** Creates of the account in a second, above which one is answered with 429; as many at once after a second's rest. */
+	createsPerSecond: limit,
+	/** For how long the endpoint that reads a new task knows nothing of it. */
+	createLagMs: amount,
+	/** For how long a task that has ended, and was called back, is still read as pending. */
+	endLagMs: amount,
+	/** `lower`: the states are written `pending`, `success`, `failure`. */
 	stateCase: oneOf('upper', 'lower'),
 	omitResultUrls: flag,
+	/** The record repeats the `webhook_url`, as some services do. */
 	repeatWebhookUrl: flag,
+	/** Merged into the task record. */
 	extraFields: fields,
-	createShape: oneOf(...CREATE_SHAPES),
+	createShape: oneOf(
+		'flat',
+		'wrapped',
+		'task',
+		'record',
+		'snake',
+		'id',
+		'missing',
+		'array',
+		'text',
+		'html',
+	),
+	/** The body of the credits endpoint; the string `$balance` in it stands for the balance. */
 	creditsShape: anything,
 	mediaStatus: refusal,
 	mediaDelayMs: milliseconds,
-	mediaRedirect: {
-		expects: 'true, false or an address',
-		accepts: (value) => flag.accepts(value) || text.accepts(value),
-	},
+	/** 302 to the same media at the API's origin, or to the given address. */
+	mediaRedirect: redirect,
+	/** The result is a stream of this many bytes. */
 	mediaBytes: amount,
+	/** Content type of the media. */
 	mediaType: text,
+	/** A web page in place of the media. */
 	mediaHtml: flag,
+	/** The body is shorter than its `Content-Length`. */
 	mediaTruncated: flag,
+	/** Half of the body comes, and then nothing more, though the connection stays. */
 	mediaStalls: flag,
 	mediaEmpty: flag,
+};
+
+/** Settings of the service. What is left out behaves as the specification says. */
+export type Settings = {
+	[Name in keyof typeof SWITCHES]?: (typeof SWITCHES)[Name] extends Check<infer T> ? T : never;
 };
 
 const isSwitch = (name: string): name is keyof Settings => Object.hasOwn(SWITCHES, name);
@@ -222,63 +196,6 @@ export function mergeSettings(settings: Settings, changes: Settings): Settings {
 			([, value]) => value !== null && value !== undefined,
 		),
 	);
-}
-
-/** The settings of the service, and how often the limited ones were used. */
-export class Switches {
-	private current: Settings;
-	private readonly used = new Map<string, number>();
-
-	constructor(private readonly initial: Settings = {}) {
-		this.current = mergeSettings({}, parseSettings(initial));
-	}
-
-	get all(): Settings {
-		return this.current;
-	}
-
-	/** Merges settings into the present ones; a limited switch that is set again starts over. */
-	configure(changes: Settings): void {
-		this.current = mergeSettings(this.current, parseSettings(changes));
-		for (const name of Object.keys(changes)) this.used.delete(name);
-	}
-
-	reset(): void {
-		this.current = mergeSettings({}, this.initial);
-		this.used.clear();
-	}
-
-	/** What holds for one task: its own switches over those of the service. */
-	for(own: Settings = {}): Settings {
-		return { ...this.current, ...own };
-	}
-
-	/**
-	 * The error answer that is due now, if one is.
-	 * @param scope what the uses of a task's own switch are counted by
-	 */
-	refusal(name: RefusalSwitch, own?: Settings, scope?: () => string): Refusal | undefined {
-		const value = this.for(own)[name];
-		if (value === undefined) return undefined;
-		const due = typeof value === 'number' ? { status: value } : value;
-		return this.use(name, due.times, own, scope) ? due : undefined;
-	}
-
-	/** Whether an accident is due now; counted as in {@link refusal}. */
-	accident(name: AccidentSwitch, own?: Settings, scope?: () => string): boolean {
-		const value = this.for(own)[name];
-		if (!value) return false;
-		return this.use(name, value === true ? undefined : value.times, own, scope);
-	}
-
-	private use(name: string, times = Infinity, own: Settings = {}, scope = () => ''): boolean {
-		if (times === Infinity) return true;
-		const counter = name in own ? `${name} ${scope()}` : name;
-		const used = this.used.get(counter) ?? 0;
-		if (used >= times) return false;
-		this.used.set(counter, used + 1);
-		return true;
-	}
 }
 
 /** A duration drawn from a switch. */

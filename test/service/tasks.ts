@@ -1,15 +1,11 @@
-import { randomUUID } from 'node:crypto';
+import type { CreateRequest } from './createRequest';
+import type { Effects } from './effects';
+import { retryAfterHeader, ServiceError } from './errors';
+import { RateLimiter } from './limits';
+import { kindOf, priceInCredits, roundCredits } from './prices';
+import { type Limit, type Outcome, type Settings, draw } from './settings';
+import type { Switches } from './switches';
 
-import { ServiceError } from './errors';
-import { KNOWN_MODELS, kindOf, priceInCredits, roundCredits } from './prices';
-import {
-	type Outcome,
-	type Settings,
-	type Switches,
-	draw,
-	mergeSettings,
-	parseSettings,
-} from './settings';
 const DEFAULT_LATENCY = [1000, 3000] as const;
 const DEFAULT_FAILURE = 'The generation failed upstream.';
 
@@ -47,55 +43,36 @@ export interface SimulatedTask {
 	readonly resultCount: number;
 }
 
-/** A request to create a task (section 4.1), checked. */
-export interface CreateRequest {
-	model: string;
-	input: Readonly<Record<string, unknown>>;
-	webhookUrl?: string;
-	own: Settings;
+const notFound = (taskId: string) =>
+	new ServiceError(404, 'not_found', `There is no task ${taskId}.`);
+
+/** A refusal by one of the account's limits (section 8). */
+function tooMany(what: 'tasks' | 'requests', message: string, retryAfter?: number | string) {
+	return new ServiceError(429, `too_many_${what}`, message, retryAfterHeader(retryAfter));
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-	typeof value === 'object' && value !== null && !Array.isArray(value);
+const limitOf = (value: Limit): Exclude<Limit, number> =>
+	typeof value === 'number' ? { limit: value } : value;
 
-const isHttpUrl = (value: unknown): value is string =>
-	typeof value === 'string' && URL.canParse(value) && /^https?:/i.test(value);
-
-const invalid = (message: string) => new ServiceError(400, 'invalid_request', message);
-
-/** Checks the body of a create request (section 4.1). */
-export function parseCreate(body: unknown): CreateRequest {
-	if (!isObject(body)) throw invalid('The body must be a JSON object.');
-	const { model, input, webhook_url: webhookUrl } = body;
-	if (typeof model !== 'string' || !/^[^/\s]+\/\S+$/.test(model)) {
-		throw invalid('"model" must be a string of the form <provider>/<model-name>.');
-	}
-	if (!isObject(input)) throw invalid('"input" must be an object.');
-	if (KNOWN_MODELS.includes(model) && typeof input.prompt !== 'string') {
-		throw invalid(`"input.prompt" must be a string for ${model}.`);
-	}
-	if (webhookUrl !== undefined && !isHttpUrl(webhookUrl)) {
-		throw invalid('"webhook_url" must be an http or https address.');
-	}
-	const own = isObject(input.simulate) ? mergeSettings({}, parseSettings(input.simulate)) : {};
-	return { model, input, webhookUrl, own };
-}
+/** The rate of the account: a second's creates may come at once after a second's rest. */
+const BY_THE_SECOND = { kind: 'bucket', windowSeconds: 1 } as const;
 
 /** The tasks of the account, their life cycle (section 3) and its credits (sections 1 and 2). */
 export class TaskStore {
 	readonly tasks = new Map<string, SimulatedTask>();
 	/** The same tasks, oldest first, to show the latest without walking through all. */
 	readonly inOrder: SimulatedTask[] = [];
-	private readonly timers = new Map<string, NodeJS.Timeout>();
+	/** Cancels the end of each unfinished task. */
+	private readonly ends = new Map<string, () => void>();
 	private available: number;
 	private held = 0;
-	/** Creates that the rate allows now, and the moment for which that was reckoned. */
-	private allowance = { creates: Infinity, at: 0 };
+	private rate = new RateLimiter(BY_THE_SECOND);
 
 	constructor(
 		private readonly credits: number,
 		private readonly switches: Switches,
 		private readonly mediaUrl: () => string,
+		private readonly effects: Effects,
 		private readonly onTerminal: (task: SimulatedTask) => void,
 	) {
 		this.available = credits;
@@ -111,7 +88,7 @@ export class TaskStore {
 	}
 
 	get unfinished(): number {
-		return this.timers.size;
+		return this.ends.size;
 	}
 
 	/** Creates a task, unless the account's limit (section 8) or its credits do not allow it. */
@@ -131,8 +108,8 @@ export class TaskStore {
 		this.available -= reserved;
 		this.held += reserved;
 
-		const createdAt = Date.now();
-		const taskId = `task-${randomUUID()}`;
+		const createdAt = this.effects.now();
+		const taskId = this.effects.newTaskId();
 		const task: SimulatedTask = {
 			taskId,
 			record: {
@@ -151,26 +128,39 @@ export class TaskStore {
 		};
 		this.tasks.set(taskId, task);
 		this.inOrder.push(task);
-		this.timers.set(
+		const latencyMs = draw(settings.latencyMs, DEFAULT_LATENCY);
+		this.ends.set(
 			taskId,
-			setTimeout(() => this.complete(taskId), draw(settings.latencyMs, DEFAULT_LATENCY)),
+			this.effects.later(latencyMs, () => this.complete(taskId)),
 		);
 		return task;
 	}
 
-	/** The task of this account with this id (section 4.2). */
+	/** The task of this account with this id. @throws ServiceError 404 where there is none */
 	get(taskId: string): SimulatedTask {
 		const task = this.tasks.get(taskId);
-		if (!task) throw new ServiceError(404, 'not_found', `There is no task ${taskId}.`);
+		if (!task) throw notFound(taskId);
 		return task;
+	}
+
+	/** What is read of a task (section 4.2). @throws ServiceError 404 where it is not known, or not yet */
+	read(taskId: string): Record<string, unknown> {
+		const task = this.get(taskId);
+		const { createLagMs = 0, endLagMs = 0 } = this.switches.for(task.own);
+		const now = this.effects.now();
+		if (now < task.createdAt + createLagMs) throw notFound(taskId);
+		task.reads++;
+		if (now >= (task.completedAt ?? 0) + endLagMs) return this.present(task);
+		const { model, input, createdAt } = task.record;
+		return this.present({ ...task, record: { taskId, state: 'PENDING', model, input, createdAt } });
 	}
 
 	/** Makes a task terminal; one that is stays as it is (section 3). */
 	complete(taskId: string, outcome?: Outcome): void {
 		const task = this.get(taskId);
 		if (task.record.state !== 'PENDING') return;
-		clearTimeout(this.timers.get(taskId));
-		this.timers.delete(taskId);
+		this.ends.get(taskId)?.();
+		this.ends.delete(taskId);
 
 		const settings = this.switches.for(task.own);
 		const { record } = task;
@@ -178,7 +168,7 @@ export class TaskStore {
 		const scope = () => JSON.stringify([record.model, record.input]);
 		const isUnlucky = outcome === undefined && this.switches.accident('taskFails', task.own, scope);
 		record.state = isUnlucky ? 'FAILURE' : (outcome ?? settings.outcome ?? 'SUCCESS');
-		task.completedAt = Date.now();
+		task.completedAt = this.effects.now();
 		record.completedAt = new Date(task.completedAt).toISOString();
 		this.held -= task.reserved;
 		if (record.state === 'SUCCESS') {
@@ -195,10 +185,10 @@ export class TaskStore {
 	/** The record as the service writes it out: with the switches that make it unusual. */
 	present({ record, own, webhookUrl }: SimulatedTask): Record<string, unknown> {
 		const { stateCase, omitResultUrls, repeatWebhookUrl, extraFields } = this.switches.for(own);
-		const { resultUrls, ...rest } = record;
+		const { resultUrls, state, ...rest } = record;
 		return {
 			...rest,
-			state: stateCase === 'lower' ? record.state.toLowerCase() : record.state,
+			state: stateCase === 'lower' ? state.toLowerCase() : state,
 			...(resultUrls && !omitResultUrls && { resultUrls }),
 			...(repeatWebhookUrl && { webhook_url: webhookUrl }),
 			...extraFields,
@@ -207,12 +197,13 @@ export class TaskStore {
 
 	/** Forgets every task, and gives the account its first balance back. */
 	clear(): void {
-		for (const timer of this.timers.values()) clearTimeout(timer);
-		this.timers.clear();
+		for (const cancel of this.ends.values()) cancel();
+		this.ends.clear();
 		this.tasks.clear();
 		this.inOrder.length = 0;
 		this.available = this.credits;
 		this.held = 0;
+		this.rate = new RateLimiter(BY_THE_SECOND);
 	}
 
 	private resultUrls({ taskId, record, resultCount }: SimulatedTask): string[] {
@@ -225,27 +216,16 @@ export class TaskStore {
 
 	private checkRate({ createsPerSecond }: Settings): void {
 		if (createsPerSecond === undefined) return;
-		const now = performance.now();
-		const earned = ((now - this.allowance.at) / 1000) * createsPerSecond;
-		const creates = Math.min(createsPerSecond, this.allowance.creates + earned);
-		this.allowance = { creates: creates < 1 ? creates : creates - 1, at: now };
-		if (creates >= 1) return;
-		const message = `The account may create ${createsPerSecond} tasks a second.`;
-		throw new ServiceError(429, 'too_many_requests', message);
+		const { limit, retryAfter } = limitOf(createsPerSecond);
+		const now = this.effects.now();
+		if (this.rate.freeAt(now, limit) <= now) return this.rate.take(now, limit);
+		throw tooMany('requests', `The account may create ${limit} tasks a second.`, retryAfter);
 	}
 
 	private checkConcurrency({ concurrencyLimit }: Settings): void {
 		if (concurrencyLimit === undefined) return;
-		const { limit, retryAfter } =
-			typeof concurrencyLimit === 'number'
-				? { limit: concurrencyLimit, retryAfter: undefined }
-				: concurrencyLimit;
+		const { limit, retryAfter } = limitOf(concurrencyLimit);
 		if (this.unfinished < limit) return;
-		throw new ServiceError(
-			429,
-			'too_many_tasks',
-			`The account may have ${limit} unfinished tasks at once.`,
-			retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) },
-		);
+		throw tooMany('tasks', `The account may have ${limit} unfinished tasks at once.`, retryAfter);
 	}
 }

@@ -3,10 +3,11 @@ import { resolve } from 'node:path';
 import fc from 'fast-check';
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { fromStored } from '../workflow/stored';
 import { type History, PLAIN } from './history';
 import { enact } from './simulate';
 import { NodeSources } from './world/nodeSources';
-import { fromStored } from './world/stored';
+import { callbackSwitches } from './world/fate';
 import type { World } from './world/world';
 
 /**
@@ -101,14 +102,19 @@ async function run({ items, node, requests }: Batch, suspendAfter: number): Prom
 		node: { ...PLAIN.node, ...node, suspendAfter, items: items.length },
 		requests,
 	};
-	const world = await enact(history, sources, async ({ time, n8n, service }) => {
+	const world = await enact(history, sources, async ({ time, n8n, user, service }) => {
 		service.script = (name, attempt) => {
 			const { ms, failures, results, callback } = items[Number(name.split(' ').pop())] as Item;
-			return { durationMs: ms, fails: attempt <= failures, results, callback };
+			return {
+				latencyMs: ms,
+				resultCount: results,
+				...(attempt <= failures && { outcome: 'FAILURE' }),
+				...callbackSwitches(callback),
+			};
 		};
-		n8n.activate(true);
+		user.activate(true);
 		await time.run(SECOND);
-		n8n.start();
+		user.start();
 		while (n8n.isBusy || time.now < 2 * SECOND) {
 			if (time.now > END_MS) throw new Error('The run does not end');
 			await time.run(time.now + MINUTE);

@@ -12,6 +12,7 @@ const FOUND: Array<[what: string, history: History]> = [
 		'a run is stopped while it creates, and its retry is suspended: the error of the first stays with the retry',
 		{
 			...PLAIN,
+			tellsRetried: false,
 			node: { ...PLAIN.node, suspendAfter: 0, items: 2 },
 			service: { ...PLAIN.service, maxUnfinished: 1, longestTaskMs: 10_000 },
 			acts: [
@@ -55,6 +56,23 @@ const FOUND: Array<[what: string, history: History]> = [
 				{ on: 'create', nth: 0, what: "a firewall's 403" },
 				{ on: 'create', nth: 0, what: 'answer lost' },
 			],
+		},
+	],
+	[
+		'a run that is suspended at once is tried again: no task is handed over before each earlier one was read',
+		{
+			...PLAIN,
+			salt: 16_997,
+			node: {
+				...PLAIN.node,
+				suspendAfter: 0,
+				items: 4,
+				maxTries: 3,
+				maxInFlight: 1,
+				pollIntervalSeconds: 5,
+			},
+			service: { ...PLAIN.service, longestTaskMs: 40_000, failing: [0] },
+			requests: [{ on: 'create', nth: 0, what: 'request lost' }],
 		},
 	],
 ];

@@ -53,6 +53,8 @@ export interface History {
 	/** Decides of latencies, durations and of the order of what happens at the same time. */
 	salt: number;
 	n8n: 'one process' | 'queue mode';
+	/** Whether n8n tells which execution is retried; before 2.41 it does not. */
+	tellsRetried: boolean;
 	/** How long n8n's database takes for a query at most. A slow one gives its races room. */
 	slowestQueryMs: number;
 	node: {
@@ -124,6 +126,7 @@ export interface History {
 export const PLAIN: History = {
 	salt: 0,
 	n8n: 'one process',
+	tellsRetried: true,
 	slowestQueryMs: 5,
 	node: {
 		completion: 'wait',
@@ -195,6 +198,7 @@ const kill = (of: 'anything' | 'callbacks') =>
 export const histories: fc.Arbitrary<History> = fc.record({
 	salt: fc.nat({ max: 0xffff }),
 	n8n: fc.constantFrom('one process', 'queue mode', 'queue mode'),
+	tellsRetried: fc.boolean(),
 	slowestQueryMs: fc.constantFrom(5, 60, 60, 60),
 	node: fc.record({
 		completion: fc.oneof(

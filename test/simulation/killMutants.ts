@@ -3,8 +3,8 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 
+import { markdownTable, writeSection } from '../page';
 import { type Mutant, mutants } from './mutants';
-import { writeSection } from './page';
 import { historyOf } from './search';
 import { simulate } from './simulate';
 import { NodeSources } from './world/nodeSources';
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
 		}
 	};
 	await Promise.all(Array.from({ length: Number(values.processes) }, work));
-	writeSection('mutants', tableOf(kills));
+	writeSection(resolve(root, 'docs/simulation.md'), 'mutants', tableOf(kills));
 	process.exitCode = kills.every(({ seed }) => seed !== undefined) ? 0 : 1;
 }
 
@@ -64,14 +64,14 @@ async function kill(mutant: Mutant): Promise<Kill> {
 
 /** The rows of those that were run; the others stay to be run. */
 const tableOf = (kills: readonly Kill[]): string =>
-	[
-		'| What was made wrong | Seeds until found | What was no longer true |',
-		'| --- | ---: | --- |',
-		...mutants.flatMap(({ name }) => {
+	markdownTable(
+		['What was made wrong', 'Seeds until found', 'What was no longer true'],
+		mutants.flatMap(({ name }) => {
 			const found = kills.find((entry) => entry.name === name);
 			if (!found) return [];
-			return [`| ${name} | ${found.seed ?? '**not found**'} | ${found.sentence ?? ''} |`];
+			return [[name, String(found.seed ?? 'not found'), found.sentence ?? '']];
 		}),
-	].join('\n');
+		(column) => column === 1,
+	);
 
 void main();

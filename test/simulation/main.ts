@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 
-import { writeSection } from './page';
+import { markdownTable, writeSection } from '../page';
 import { type Found, replay, search } from './search';
 import { NodeSources } from './world/nodeSources';
 
@@ -112,20 +112,21 @@ function report({ violations, faults, exceptions }: Found, count: number, starte
 	console.log(`${count} histories in ${seconds} s: ${count - bad} green, ${bad} with a violation`);
 	process.exitCode = bad === 0 ? 0 : 1;
 	if (values.write) {
-		const rows = byCount(faults).map(([fault, histories]) => `| ${fault} | ${histories} |`);
+		const table = (what: string, counts: Record<string, number>) =>
+			markdownTable(
+				[what, 'In so many histories'],
+				byCount(counts).map(([name, histories]) => [name, String(histories)]),
+				(column) => column === 1,
+			);
+		const { from } = values;
 		writeSection(
+			resolve(__dirname, '../../docs/simulation.md'),
 			'counts',
 			[
-				`${count} histories, seeds ${values.from} to ${Number(values.from) + count - 1}: ${bad} with a violation of the contract; in up to ${known} of the others a known exception occurred.`,
-				'',
-				'| What happened | In so many histories |',
-				'| --- | ---: |',
-				...rows,
-				'',
-				'| Known exception | In so many histories |',
-				'| --- | ---: |',
-				...byCount(exceptions).map(([exception, histories]) => `| ${exception} | ${histories} |`),
-			].join('\n'),
+				`${count} histories, seeds ${from} to ${Number(from) + count - 1}: ${bad} with a violation of the contract; in up to ${known} of the others a known exception occurred.`,
+				table('What happened', faults),
+				table('Known exception', exceptions),
+			].join('\n\n'),
 		);
 	}
 }

@@ -30,9 +30,15 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a retry does not look into the journal',
-		file: `${N}run/itemRun.ts`,
-		search: 'const earlier = journal.find(item);',
-		replacement: 'const earlier = [journal.find(item)].find(() => false);',
+		file: `${N}run/createItem.ts`,
+		search: 'const earlier = this.run.journal.find(this.item);',
+		replacement: 'const earlier = [this.run.journal.find(this.item)].find(() => false);',
+	},
+	{
+		name: 'a retry of an execution of which n8n has kept nothing orders again',
+		file: `${N}run/actionRun.ts`,
+		search: '\t\tawait refuseRetryOfKilled(context);\n',
+		replacement: '',
 	},
 	{
 		name: 'a create without an answer counts as not taken',
@@ -50,15 +56,15 @@ export const mutants: Mutant[] = [
 	{
 		name: 'the pause that the service asks for is forgotten',
 		file: `${N}service/client.ts`,
-		search: "retryAfterMs: retryAfterMs(response.headers['retry-after'], Date.now()),",
+		search: "retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()),",
 		replacement:
-			"retryAfterMs: retryAfterMs(response.headers['retry-after'], Date.now()) === undefined ? undefined : 0,",
+			"retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()) === undefined ? undefined : 0,",
 	},
 	{
 		name: 'keys and tokens are not cut out of what the service says',
 		file: `${N}service/client.ts`,
-		search: 'body: this.clean(body, telling)',
-		replacement: 'body',
+		search: 'parsedJson(this.clean(body, telling))',
+		replacement: 'parsedJson(telling.length < 0 ? "" : body)',
 	},
 	{
 		name: 'the budget is read and not kept',
@@ -68,15 +74,15 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'more tasks are in flight than the user allows',
-		file: `${N}run/runParts.ts`,
-		search: 'isBounded ? maxInFlight : Infinity',
-		replacement: 'isBounded ? Infinity : Infinity',
+		file: `${N}run/taskRun.ts`,
+		search: 'isBounded ? maxInFlight : Infinity;',
+		replacement: 'Infinity;',
 	},
 	{
 		name: 'media hosts get the key',
 		file: `${N}report/download.ts`,
-		search: "\t\t\t\tencoding: 'stream',\n",
-		replacement: "\t\t\t\tencoding: 'stream',\n\t\t\t\theaders: { Authorization: 'Bearer key' },\n",
+		search: "\t\tencoding: 'stream',\n",
+		replacement: "\t\tencoding: 'stream',\n\t\theaders: { Authorization: 'Bearer key' },\n",
 	},
 	{
 		name: 'waits go by the wall clock',
@@ -141,9 +147,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'results come out at the place of another item',
 		file: `${N}run/taskRun.ts`,
-		search: 'results[index] = await this.attemptItem(item, async () => await',
-		replacement:
-			'results[items.length - 1 - index] = await this.attemptItem(item, async () => await',
+		search: 'this.results[index] = ended.value;',
+		replacement: 'this.results[this.results.length - 1 - index] = ended.value;',
 	},
 	{
 		name: 'a callback address has no token',
@@ -161,8 +166,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a callback needs no token',
 		file: `${N}callback/verifyCallback.ts`,
-		search: 'if (!isFree && !isTokenValid(',
-		replacement: 'if (!isFree && false && !isTokenValid(',
+		search: "const path = isFree ? ''",
+		replacement: "const path = isFree || token !== 0 ? ''",
 	},
 	{
 		name: 'a callback starts the workflow before its task is finished',
@@ -173,8 +178,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a task that could not be read once is held back for ever',
 		file: `${N}callback/admitCallback.ts`,
-		search: "if ('status' in result) {\n\t\tsettle(result);",
-		replacement: "if ('status' in result) {",
+		search: 'if (known !== DUPLICATE) recent.delete(key);',
+		replacement: '',
 	},
 	{
 		name: 'failed tasks start no workflow',
@@ -214,15 +219,15 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a failed task is created anew at once',
-		file: `${N}run/retries.ts`,
+		file: `${N}run/retryFailed.ts`,
 		search: 'const FIRST_PAUSE_MS = 5_000;',
 		replacement: 'const FIRST_PAUSE_MS = 0;',
 	},
 	{
 		name: 'a failed task is created anew without end',
-		file: `${N}run/retries.ts`,
-		search: 'if (count > retryFailed) throw',
-		replacement: 'if (retryFailed === 0) throw',
+		file: `${N}run/retryFailed.ts`,
+		search: 'count > retryFailed) throw',
+		replacement: 'retryFailed === 0) throw',
 	},
 	{
 		name: 'a pause that was asked for ends with the try',
@@ -232,7 +237,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'an error of the execution that is retried counts as its own',
-		file: `${N}suspend/checkExecutions.ts`,
+		file: `${N}suspend/checkRun.ts`,
 		search: 'if (error !== undefined && digest(error) !== earlierError)',
 		replacement: 'if (error !== undefined)',
 	},

@@ -1,7 +1,17 @@
-import { ARTIFICIAL_ITEM } from './world/crash';
-import type { Row } from './world/n8n';
-import { BASE_URL, itemOf, type SeenRequest, type ServiceTask } from './world/service';
-import { fromStored } from './world/stored';
+import { groupBy } from '../groupBy';
+import { hasLostItsResults, isKilledUnsuspended, isN8nsDoing, setForwardMs } from './exceptions';
+import {
+	everythingSaid,
+	firstOf,
+	isFollowUp,
+	isGivenUp,
+	isOfTrigger,
+	outputOf,
+	runsThatWentOn,
+	waitBegan,
+	waits,
+} from './told';
+import { BASE_URL } from './world/service';
 import { TRIGGER_PATH } from './world/workflow';
 import type { World } from './world/world';
 
@@ -21,7 +31,7 @@ export const sentences: Record<string, Check> = {
 			({ item }) => item,
 		);
 		return [...made].flatMap(([item, tasks]) => {
-			const asked = world.n8n.asks.get(item) ?? 0;
+			const asked = world.user.asks.get(item) ?? 0;
 			if (tasks.length <= asked) return [];
 			const ids = tasks.map(({ id }) => id).join(', ');
 			return [`${item} was asked for ${asked} times and has ${tasks.length} tasks: ${ids}`];
@@ -70,7 +80,7 @@ export const sentences: Record<string, Check> = {
 			.filter(({ status, said }) => status === 400 || (status === 404 && isOfTrigger(said)))
 			.filter(
 				({ at, taskId }) =>
-					!world.service.seen.some(
+					!world.network.seen.some(
 						(read) =>
 							read.taskId === taskId &&
 							read.status === 404 &&
@@ -133,7 +143,7 @@ export const sentences: Record<string, Check> = {
 		const { completion, pollIntervalSeconds } = world.history.node;
 		// Where nobody waits the option is not shown, and the specification's least time holds.
 		const intervalMs = 1000 * (completion === 'wait' ? pollIntervalSeconds : 2);
-		const reads = world.service.seen.filter(
+		const reads = world.network.seen.filter(
 			({ kind, by, status }) =>
 				kind === 'read' &&
 				by.startsWith('execution') &&
@@ -172,7 +182,7 @@ export const sentences: Record<string, Check> = {
 	},
 
 	'a refused create waits as long as it was told': (world) => {
-		const creates = world.service.seen.filter(({ kind }) => kind === 'create');
+		const creates = world.network.seen.filter(({ kind }) => kind === 'create');
 		return creates.flatMap((refused) => {
 			const { answeredAt, retryAfterMs, by } = refused;
 			if (answeredAt === undefined || retryAfterMs === undefined) return [];
@@ -203,7 +213,7 @@ export const sentences: Record<string, Check> = {
 	},
 
 	'a service that refuses is not stormed': (world) =>
-		[...groupBy(world.service.seen, ({ by }) => by)].flatMap(([by, list]) => {
+		[...groupBy(world.network.seen, ({ by }) => by)].flatMap(([by, list]) => {
 			const refused = list.filter(
 				({ kind, status }) => kind === 'create' && (status === 429 || status === 503),
 			);
@@ -214,7 +224,8 @@ export const sentences: Record<string, Check> = {
 		}),
 
 	'the key and the tokens are nowhere but where they belong': (world) => {
-		const { secrets, seen } = world.service;
+		const { seen } = world.network;
+		const { secrets } = world.service;
 		const said = everythingSaid(world);
 		return [
 			...[...secrets]
@@ -238,174 +249,3 @@ export const sentences: Record<string, Check> = {
 		);
 	},
 };
-
-/**
- * Whether n8n let a suspended run's items out before their time, as they were when it was suspended. It runs no
- * execution again that has died, so that nobody looks any more where the supervisor is killed at work; and it runs a
- * suspended node not again where a user retries the execution that she has stopped.
- */
-function isN8nsDoing(world: World, execution: string): boolean {
-	const { n8n, exceptions } = world;
-	if (!wasSuspended(world, execution)) return false;
-	const row = n8n.rows.get(execution);
-	const stopped = n8n.rows.get(row?.retryOf ?? '');
-	if (stopped && stopped.status === 'canceled' && stopped.waits > 0) {
-		exceptions.add('a suspended run was stopped and retried: its items leave as they were');
-		return true;
-	}
-	if (supervisorsKilledAtWork(n8n, execution).length === 0) return false;
-	exceptions.add(
-		'the supervisor of a suspended run was killed at work: its items leave as they were',
-	);
-	return true;
-}
-
-/** One that was retried after it had been stopped ends with the error of the first, wherever its items have gone. */
-const runsThatWentOn = ({ n8n: { rows, sunk } }: World) =>
-	[...rows.values()].filter(
-		({ id, start, status, retryOf }) =>
-			start === 'Start' &&
-			(status === 'success' ||
-				(status === 'error' &&
-					retryOf !== undefined &&
-					sunk.some(({ execution }) => execution === id))),
-	);
-
-/** It was not suspended yet, so that nothing has it go on but a retry by hand. */
-function isKilledUnsuspended({ n8n }: World, by: string): boolean {
-	const row = n8n.rows.get(by.replace('execution ', ''));
-	return row !== undefined && row.isKilled && row.waits === 0;
-}
-
-/** n8n's own answers speak of the webhook or the execution. */
-const isOfTrigger = (said: unknown) => JSON.stringify(said ?? '').includes('task');
-
-/** The time of a task that was created anew is counted from the first one. */
-const firstOf = ({ service }: World, task: ServiceTask): ServiceTask =>
-	service.tasks.find(({ by, item }) => by === task.by && item === task.item) ?? task;
-
-/** When its time began to be counted. */
-function waitBegan(world: World, task: ServiceTask): number {
-	const first = firstOf(world, task);
-	const create = world.service.seen.find(
-		({ kind, taskId }) => kind === 'create' && taskId === first.id,
-	);
-	return create?.answeredAt ?? first.createdAt;
-}
-
-/**
- * Whether a task was waited for no more at a moment, since the service had refused the key for it. Another try of n8n's
- * takes it up again.
- */
-function isGivenUp({ service, history }: World, { id, by }: ServiceTask, at: number): boolean {
-	const reads = service.seen.filter(
-		({ kind, taskId, by: who }) => kind === 'read' && taskId === id && who === by,
-	);
-	const last = reads.findLast((read) => read.at <= at);
-	const next = reads.find((read) => read.at > at);
-	const intervalMs = history.node.pollIntervalSeconds * 1000;
-	return (
-		last !== undefined &&
-		[401, 403].includes(last.status) &&
-		(next === undefined || next.at - last.at > 2 * intervalMs)
-	);
-}
-
-/**
- * Of such a supervisor n8n may have no results: in queue mode it ends it with an error of its own, and the node that
- * waits fails with that; and where its log says that the last node had ended, n8n makes up one item in their place.
- */
-function hasLostItsResults(world: World, execution: string): boolean {
-	const { n8n, exceptions } = world;
-	if (!wasSuspended(world, execution)) return false;
-	const killed = supervisorsKilledAtWork(n8n, execution);
-	if (killed.some(({ status }) => status === 'error')) {
-		exceptions.add('the supervisor of a suspended run was killed at work: the node fails');
-		return true;
-	}
-	if (killed.some(({ data }) => data.includes(ARTIFICIAL_ITEM))) {
-		exceptions.add('the supervisor of a suspended run was killed at work: n8n makes up an item');
-		return true;
-	}
-	return false;
-}
-
-export const supervisorsKilledAtWork = ({ rows }: World['n8n'], execution: string) =>
-	[...rows.values()].filter(
-		({ parent, isKilled, resumes }) => parent === execution && isKilled && resumes > 0,
-	);
-
-/** The clock counts for what outlives its process. */
-const setForwardMs = (world: World, execution: string) =>
-	wasSuspended(world, execution) ? world.setForwardMs : 0;
-
-/** Whether an execution was suspended, or is a retry of one that was. */
-function wasSuspended({ n8n }: World, execution: string): boolean {
-	const row = n8n.rows.get(execution);
-	return row !== undefined && (row.waits > 0 || (n8n.rows.get(row.retryOf ?? '')?.waits ?? 0) > 0);
-}
-
-const waits = ({ history }: World) => history.node.completion === 'wait';
-
-/** All that a user can find of what happened: outputs and errors of executions, and the log. */
-function everythingSaid(world: World): string {
-	const stored = [...world.n8n.rows.values()].map(({ data }) =>
-		JSON.stringify(fromStored(data).resultData),
-	);
-	return [...stored, ...world.logs.map(({ text }) => text)].join('\n');
-}
-
-function outputOf(world: World, row: Row): string[] {
-	const { items, onError } = world.history.node;
-	const data = fromStored(row.data);
-	const run = data.resultData.runData.Media?.at(-1);
-	if (!run) return [];
-	const [first = [], errors = []] = run.data?.main ?? [];
-	const output = [...(first ?? []), ...(errors ?? [])];
-	if (output.length !== items) return [`execution ${row.id} puts out ${output.length} of ${items}`];
-	// A retry of an execution that was killed may have run the node before once more.
-	const before = run.source[0]?.previousNodeRun ?? 0;
-	const inputs = data.resultData.runData.Start?.[before]?.data?.main?.[0] ?? [];
-	// Of a node that failed as a whole n8n puts out what came in.
-	if (run.error) return [];
-	const lists = onError === 'continueErrorOutput' ? [first ?? [], errors ?? []] : [output];
-	return lists.flatMap((list) =>
-		list.flatMap(({ json, pairedItem }, position) => {
-			const index = typeof pairedItem === 'object' && 'item' in pairedItem ? pairedItem.item : -1;
-			const before = list[position - 1]?.pairedItem;
-			const earlier = typeof before === 'object' && 'item' in before ? before.item : -1;
-			const name = itemOf(json);
-			if (name !== '' && name !== itemOf(inputs[index]?.json)) {
-				return [`execution ${row.id} links ${name} to item ${index}`];
-			}
-			return index > earlier ? [] : [`execution ${row.id} puts item ${index} after ${earlier}`];
-		}),
-	);
-}
-
-/** The specification's least time between two reads of a task. */
-const MIN_INTERVAL_MS = 2_000;
-
-/** Reads that follow no interval: the last one at the deadline, the one at the hand-over, and the first one of another try or after a callback. */
-function isFollowUp(world: World, read: SeenRequest, before: SeenRequest | undefined): boolean {
-	const task = world.service.task(read.taskId ?? '');
-	if (!task || !before) return true;
-	const isWoken = world.n8n.woken.some(
-		({ at, execution }) => read.by === `execution ${execution}` && before.at <= at && at <= read.at,
-	);
-	if (isWoken) return true;
-	const age = read.at - firstOf(world, task).createdAt;
-	const { timeoutSeconds, maxTries, suspendAfter } = world.history.node;
-	// With the last create every task is read once more, and handed over.
-	const isHandedOver = suspendAfter === 0 && read.at - before.at >= MIN_INTERVAL_MS;
-	return maxTries > 1 || isHandedOver || age >= timeoutSeconds * 1000;
-}
-
-function groupBy<T>(list: readonly T[], keyOf: (entry: T) => string): Map<string, T[]> {
-	const groups = new Map<string, T[]>();
-	for (const entry of list) {
-		const key = keyOf(entry);
-		groups.set(key, [...(groups.get(key) ?? []), entry]);
-	}
-	return groups;
-}

@@ -4,11 +4,15 @@ import { OutboundHttp } from '@n8n/backend-network';
 import { Container } from '@n8n/di';
 import type { IDataDeduplicator } from 'n8n-workflow';
 
+import { isUnwatched } from './exceptions';
 import { type History, PLAIN, TROUBLED_MS } from './history';
-import { sentences, supervisorsKilledAtWork, type Violation } from './sentences';
-import type { Row } from './world/n8n';
+import { sentences, type Violation } from './sentences';
+import type { Row } from './world/database';
 import type { NodeSources } from './world/nodeSources';
-import type { Request, ServiceTask } from './world/service';
+import { Randomness } from './world/randomness';
+import type { Request } from './world/network';
+import type { ServiceTask } from './world/service';
+import { VirtualTime } from './world/time';
 import { TRIGGER_PATH } from './world/workflow';
 import { World } from './world/world';
 
@@ -60,7 +64,7 @@ async function prepare(sources: NodeSources): Promise<void> {
 			return { ...data, data: file.toString('base64'), fileSize: `${file.length} B` };
 		},
 	} as never);
-	const request = async (options: Request) => await present().service.request(options);
+	const request = async (options: Request) => await present().network.request(options);
 	Container.set(OutboundHttp, { requests: () => ({ request }) } as never);
 	const ledger = new Proxy({} as IDataDeduplicator, {
 		get: (_, name) => {
@@ -112,21 +116,23 @@ async function inWorld(
 	sources: NodeSources,
 	work: (here: World) => Promise<void>,
 ): Promise<World> {
-	const here = new World(history, sources);
-	world = here;
+	const random = new Randomness(history.salt);
 	try {
-		await here.time.rule(async () => await work(here));
+		return await VirtualTime.rule(random.stream(), async (time) => {
+			world = new World(history, sources, random, time);
+			await work(world);
+			return world;
+		});
 	} finally {
 		world = undefined;
 	}
-	return here;
 }
 
 /** Enters what is to happen at its time. */
 function plan(here: World): void {
-	const { history, time, n8n, service } = here;
-	n8n.activate(true);
-	time.later(100, () => n8n.start());
+	const { history, time, n8n, user, service } = here;
+	user.activate(true);
+	time.later(100, () => user.start());
 	for (const { at, maxUnfinished, maxPerSecond } of history.limits) {
 		time.later(at, () => {
 			here.note('limits move');
@@ -134,7 +140,6 @@ function plan(here: World): void {
 				`service: now lets ${maxUnfinished || 'any number of'} tasks be unfinished, and takes ${maxPerSecond || 'any number of'} creates a second`,
 			);
 			Object.assign(service, { maxUnfinished, maxPerSecond });
-			service.limitChanges.push(time.now);
 		});
 	}
 	for (const { at, noticedAfterMs } of history.keyChanges) {
@@ -155,23 +160,23 @@ function plan(here: World): void {
 		time.later(at, () => {
 			switch (what) {
 				case 'stop':
-					return n8n.stop();
+					return user.stop();
 				case 'retry':
-					return void n8n.retry();
+					return void user.retry();
 				case 'stop and retry':
-					n8n.stop();
-					return time.later(1_000, () => n8n.retry());
+					user.stop();
+					return time.later(1_000, () => user.retry());
 				case 'start':
 					here.note('started again by the user');
-					return n8n.start();
+					return user.start();
 				case 'redeliver':
-					return n8n.redeliver();
+					return user.redeliver();
 				case 'start again':
-					return n8n.redeliver(true);
+					return user.redeliver(true);
 				case 'switch off':
 					here.note('workflow switched off');
-					n8n.activate(false);
-					return time.later(20_000, () => n8n.activate(true));
+					user.activate(false);
+					return time.later(20_000, () => user.activate(true));
 				case 'forge':
 					return service.forge();
 				case 'edit':
@@ -204,22 +209,15 @@ function isMissing(here: World, task: ServiceTask): boolean {
 	);
 }
 
-/** n8n runs no resumed execution again, so that nobody looks any more where the supervisor is killed at work. */
-function isUnwatched({ n8n, exceptions }: World, { by }: ServiceTask): boolean {
-	if (supervisorsKilledAtWork(n8n, by.replace('execution ', '')).length === 0) return false;
-	exceptions.add('the supervisor of callbacks was killed at work: lost ones are not made up for');
-	return true;
-}
-
 /** The faults have stopped: n8n goes on by itself, and then the user does what the documentation tells her to. */
 async function calmDown(here: World): Promise<void> {
-	const { time, n8n, service } = here;
+	const { time, n8n, user, service } = here;
 	Object.assign(service, { maxUnfinished: 0, maxPerSecond: 0 });
 	n8n.credential = { ...n8n.credential, apiKey: service.key };
 	n8n.events = 'both';
 	here.trace('world: the faults stop');
 	await time.run(TROUBLED_MS + 60_000);
-	if (!n8n.isActive) n8n.activate(true);
+	if (!n8n.isActive) user.activate(true);
 	await time.run(TROUBLED_MS + CALM_MS / 3);
 	const missing = service.tasks.filter((task) => isMissing(here, task));
 	here.notMadeUpFor = missing.filter((task) => !isUnwatched(here, task)).map(({ id }) => id);
@@ -228,12 +226,12 @@ async function calmDown(here: World): Promise<void> {
 		start === 'Trigger' &&
 		status === 'error' &&
 		service.tasks.some(({ id }) => begin.includes(id) && n8n.starts(id) === 0);
-	for (let retries = 0; retries < 40 && n8n.retry(isFailedStart); retries++) {
+	for (let retries = 0; retries < 40 && user.retry(isFailedStart); retries++) {
 		await time.run(time.now + 10_000);
 	}
-	n8n.redeliver();
+	user.redeliver();
 	await time.run(time.now + 120_000);
-	n8n.redeliver(true);
+	user.redeliver(true);
 	// n8n keeps the moment that an execution waits for by the wall clock.
 	const end = TROUBLED_MS + CALM_MS + here.setBackMs;
 	await time.run(Math.min(end, time.now + 60_000));

@@ -23,6 +23,7 @@ const DOORS_OF_SUSPEND: Record<string, string[] | 'all'> = {
 	'suspend/checkRun': 'all',
 	'suspend/resumeCallback': 'all',
 	'suspend/expectedCallbacks': 'all',
+	'suspend/wakeCheck': ['endCheckOf'],
 	// The operations that no panel offers.
 	'suspend/checkWorkflow': ['CHECK_OPERATIONS'],
 	'suspend/suspension': ['RESUME_PATH', 'storeInput'],

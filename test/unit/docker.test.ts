@@ -1,11 +1,9 @@
 import { run as lint } from 'dockerfilelint';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parse } from 'yaml';
 
-const ROOT = join(__dirname, '../..');
+import { read } from './repository';
+
 const FOLDER = 'examples/docker';
-const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
 interface Service {
 	image: string;

@@ -1,21 +1,12 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { INodeProperties } from 'n8n-workflow';
 import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
-import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
-import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 import { repositoryUrl } from '../release/identity';
 import { anchorsOf, brokenLinks, targetsOf } from '../release/links';
-
-const ROOT = resolve(__dirname, '../..');
-const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
-const filesIn = (folder: string, ending: string) =>
-	readdirSync(join(ROOT, folder), { recursive: true })
-		.map((name) => join(folder, String(name)).replaceAll('\\', '/'))
-		.filter((path) => path.endsWith(ending));
+import { filesIn, NODE_CLASSES, read, ROOT, sourceFiles, visitSource } from './repository';
 
 const pages = [
 	...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
@@ -132,24 +123,19 @@ describe('the reference', () => {
 				type === 'collection' ? labelsOf(options as INodeProperties[]) : [displayName],
 			);
 
-	it.each([MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits])(
-		'names every parameter and option of %p',
-		(Node) => {
-			const text = read('docs/reference.md');
-			const labels = new Set(labelsOf(new Node().description.properties));
-			// The choice of the resource is the table that a parameter stands in.
-			labels.delete('Resource');
-			labels.delete('Operation');
-			expect([...labels].filter((label) => !text.includes(`**${label}**`))).toEqual([]);
-		},
-	);
+	it.each(NODE_CLASSES)('names every parameter and option of %p', (Node) => {
+		const text = read('docs/reference.md');
+		const labels = new Set(labelsOf(new Node().description.properties));
+		// The choice of the resource is the table that a parameter stands in.
+		labels.delete('Resource');
+		labels.delete('Operation');
+		expect([...labels].filter((label) => !text.includes(`**${label}**`))).toEqual([]);
+	});
 });
 
 /** The messages that a page explains, each at the beginning of a row. */
 const explainedOn = (page: string) =>
 	[...read(page).matchAll(/^\| `([^`]+)`/gm)].map(([, message = '']) => message);
-
-const sourceFiles = [...filesIn('nodes', '.ts'), ...filesIn('credentials', '.ts')];
 
 describe.each(['docs/messages.md', 'docs/installation.md'])('the messages in %s', (page) => {
 	const sources = sourceFiles.map(read).join('\n');
@@ -185,7 +171,7 @@ describe('the messages of the nodes', () => {
 	/** The texts that begin an error, wherever the code makes one. */
 	function messagesIn(file: string): string[] {
 		const found: string[] = [];
-		const visit = (node: ts.Node): void => {
+		visitSource(file, (node) => {
 			const { text: name = '' } = ((node as ts.NewExpression).expression ?? {}) as ts.Identifier;
 			const isError = ts.isNewExpression(node) && /^(Item|User|Service)Error$/.test(name);
 			const isHelper = ts.isCallExpression(node) && /^(because|forbiddenAddress)$/.test(name);
@@ -198,9 +184,7 @@ describe('the messages of the nodes', () => {
 			if (ts.isPropertyAssignment(node) && node.name.getText() === 'what') {
 				found.push(...textsOf(node.initializer));
 			}
-			ts.forEachChild(node, visit);
-		};
-		visit(ts.createSourceFile(file, read(file), ts.ScriptTarget.Latest, true));
+		});
 		return found;
 	}
 

@@ -1,11 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import type { INodeProperties, INodePropertyCollection, INodePropertyOptions } from 'n8n-workflow';
+import type { INodePropertyOptions } from 'n8n-workflow';
 
-import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
-import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
-import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { nodes, properties, read } from './repository';
 
 /**
  * Rules of n8n's linter for community nodes that are newer than the version which is installed here, as far as a
@@ -14,25 +9,7 @@ import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerat
  * @see https://github.com/n8n-io/n8n/tree/master/packages/%40n8n/eslint-plugin-community-nodes/docs/rules
  */
 
-const NODES = resolve(__dirname, '../../nodes/MediaGeneration');
-
-const nodes = [MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits].map(
-	(Node) => new Node().description,
-);
-
-/** All parameters and options, also those within collections. */
-const flatten = (properties: INodeProperties[]): INodeProperties[] =>
-	properties.flatMap((property) => [
-		property,
-		...(property.type === 'collection' ? flatten(property.options as INodeProperties[]) : []),
-		...(property.type === 'fixedCollection'
-			? (property.options as INodePropertyCollection[]).flatMap(({ values }) => flatten(values))
-			: []),
-	]);
-
-const properties = [new MediaGenerationApi().properties, ...nodes.map((node) => node.properties)]
-	.flat()
-	.flatMap((property) => flatten([property]));
+const NODES = 'nodes/MediaGeneration';
 
 const lists = properties.filter(({ type }) => type === 'options' || type === 'multiOptions');
 
@@ -78,7 +55,7 @@ describe.each(['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCred
 	'%s',
 	(name) => {
 		it('valid-node-categories, no-ai-codex-category, no-codex-subcategories: its codex is valid', () => {
-			const codex = JSON.parse(readFileSync(join(NODES, `${name}.node.json`), 'utf8')) as {
+			const codex = JSON.parse(read(`${NODES}/${name}.node.json`)) as {
 				categories: string[];
 			};
 			expect(codex.categories).not.toHaveLength(0);
@@ -87,7 +64,7 @@ describe.each(['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCred
 		});
 
 		it('no-hardcoded-ids: its source has no id of an account or a partner', () => {
-			const source = readFileSync(join(NODES, `${name}.node.ts`), 'utf8');
+			const source = read(`${NODES}/${name}.node.ts`);
 			expect(source).not.toMatch(
 				/(partner|affiliate|reseller|account|tenant|customer|client)_?id['"]?\s*[:=]\s*['"`]/i,
 			);
@@ -114,7 +91,7 @@ it.each([
 	['mediaGeneration.svg', '#ffffff'],
 	['mediaGeneration.dark.svg', '#2b2b2b'],
 ])('icon-contrast: the largest shapes of %s are seen on %s', (file, background) => {
-	const svg = readFileSync(join(NODES, file), 'utf8').replace(/<mask.*?<\/mask>/s, '');
+	const svg = read(`${NODES}/${file}`).replace(/<mask.*?<\/mask>/s, '');
 	// The picture and the circle; what is drawn on these may be lighter.
 	const shapes = [...svg.matchAll(/<(?:rect|circle)[^>]* (?:rx|r)="1[05]\S*" fill="(#\w{6})"/g)];
 	expect(shapes).toHaveLength(2);

@@ -1,58 +1,23 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import type { INodeProperties, INodePropertyCollection } from 'n8n-workflow';
 import ts from 'typescript';
 
-import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
-import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
-import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { properties, sourceFiles, visitSource } from './repository';
 
 /** What n8n's UX guidelines ask for and its linter does not check. */
-
-const ROOT = resolve(__dirname, '../..');
-
-/** All parameters and options, also those within collections. */
-const flatten = (properties: INodeProperties[]): INodeProperties[] =>
-	properties.flatMap((property) => [
-		property,
-		...(property.type === 'collection' ? flatten(property.options as INodeProperties[]) : []),
-		...(property.type === 'fixedCollection'
-			? (property.options as INodePropertyCollection[]).flatMap(({ values }) => flatten(values))
-			: []),
-	]);
-
-const properties = [
-	new MediaGenerationApi().properties,
-	...[MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits].map(
-		(Node) => new Node().description.properties,
-	),
-].flatMap(flatten);
 
 /** Every text of the sources that is more than a word, with the places of its variables left out. */
 function textsIn(path: string): string[] {
 	const texts: string[] = [];
-	const visit = (node: ts.Node): void => {
+	visitSource(path, (node) => {
 		if (ts.isStringLiteralLike(node)) texts.push(node.text);
 		if (ts.isTemplateExpression(node)) {
-			texts.push(
-				[node.head, ...node.templateSpans.map(({ literal }) => literal)]
-					.map((part) => part.text)
-					.join('…'),
-			);
+			const parts = [node.head, ...node.templateSpans.map(({ literal }) => literal)];
+			texts.push(parts.map(({ text }) => text).join('…'));
 		}
-		ts.forEachChild(node, visit);
-	};
-	visit(ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest));
+	});
 	return texts.filter((text) => /\S \S/.test(text));
 }
 
-const texts = ['nodes', 'credentials'].flatMap((folder) =>
-	readdirSync(join(ROOT, folder), { recursive: true })
-		.map((name) => join(ROOT, folder, String(name)))
-		.filter((path) => path.endsWith('.ts'))
-		.flatMap(textsIn),
-);
+const texts = sourceFiles.flatMap(textsIn);
 
 it('shows examples in placeholders', () => {
 	const placeholders = properties

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { read } from './repository';
 
 interface LockedPackage {
 	version: string;
@@ -8,9 +7,9 @@ interface LockedPackage {
 	optionalDependencies?: Record<string, string>;
 }
 
-const { packages } = JSON.parse(
-	readFileSync(join(__dirname, '../../package-lock.json'), 'utf8'),
-) as { packages: Record<string, LockedPackage> };
+const { packages } = JSON.parse(read('package-lock.json')) as {
+	packages: Record<string, LockedPackage>;
+};
 const { '': root, ...installed } = packages;
 
 /** Whether a package finds another one in its own folder or one further up, as Node.js looks for it. */

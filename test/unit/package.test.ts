@@ -1,16 +1,15 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ICredentialType, INodeType } from 'n8n-workflow';
 
 import { MAX_TARBALL_KIB, packPackage } from '../n8n/package';
+import { filesIn, read, ROOT } from './repository';
 
-const ROOT = resolve(__dirname, '../..');
-
-const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+const manifest = JSON.parse(read('package.json')) as {
 	name: string;
 	version: string;
 	license: string;
@@ -27,6 +26,7 @@ const listed = [...manifest.n8n.credentials, ...manifest.n8n.nodes];
 let folder: string;
 /** The unpacked tarball. */
 let unpacked: string;
+const unpackedText = (path: string) => readFileSync(join(unpacked, path), 'utf8');
 let sizeBytes: number;
 /** The paths in the tarball. */
 let files: string[];
@@ -69,13 +69,10 @@ describe('package.json', () => {
 		expect(manifest.keywords).toContain('n8n-community-node-package');
 	});
 
-	it('lists every node and every credential there is', async () => {
-		const sources = [
-			...(await readdir(join(ROOT, 'credentials'))).map((name) => `credentials/${name}`),
-			...(await readdir(join(ROOT, 'nodes'), { recursive: true })).map((name) => `nodes/${name}`),
-		]
-			.map((path) => path.replaceAll('\\', '/'))
-			.filter((path) => /\.(node|credentials)\.ts$/.test(path));
+	it('lists every node and every credential there is', () => {
+		const sources = [...filesIn('credentials'), ...filesIn('nodes')].filter((path) =>
+			/\.(node|credentials)\.ts$/.test(path),
+		);
 		const built = sources.map((path) => `dist/${path.replace(/ts$/, 'js')}`);
 		expect([...listed].sort()).toEqual(built.sort());
 	});
@@ -112,16 +109,14 @@ describe('the tarball', () => {
 	])('has nothing that looks like malware: %s', (_what, pattern) => {
 		const found = files
 			.filter((path) => !path.endsWith('.svg'))
-			.filter((path) => pattern.test(readFileSync(join(unpacked, path), 'utf8')));
+			.filter((path) => pattern.test(unpackedText(path)));
 		expect(found).toEqual([]);
 	});
 
 	it('imports nothing that n8n does not have', () => {
 		const imports = files
 			.filter((path) => path.endsWith('.js'))
-			.flatMap((path) => [
-				...readFileSync(join(unpacked, path), 'utf8').matchAll(/\brequire\("([^"]+)"\)/g),
-			])
+			.flatMap((path) => [...unpackedText(path).matchAll(/\brequire\("([^"]+)"\)/g)])
 			.map(([, name = '']) => name)
 			.filter((name) => !name.startsWith('.'));
 		expect([...new Set(imports)].sort()).toEqual(['crypto', 'n8n-workflow']);
@@ -130,9 +125,9 @@ describe('the tarball', () => {
 
 describe('the fields before the first run', () => {
 	it('are where n8n looks for them: version, resource and operation, beside the nodes', () => {
-		const sources = readdirSync(join(ROOT, 'nodes'), { recursive: true, encoding: 'utf8' })
-			.map((path) => `dist/nodes/${path.replaceAll('\\', '/')}`)
-			.filter((path) => path.includes('/__schema__/') && path.endsWith('.json'));
+		const sources = filesIn('nodes', '.json')
+			.filter((path) => path.includes('/__schema__/'))
+			.map((path) => `dist/${path}`);
 		expect(sources.length).toBeGreaterThan(0);
 		expect(files.filter((path) => path.includes('/__schema__/')).sort()).toEqual(sources.sort());
 	});
@@ -164,18 +159,17 @@ describe.each(listed)('%s', (path) => {
 
 describe.each(manifest.n8n.nodes)('%s', (path) => {
 	it('has its codex file, which names it', () => {
-		const codex = JSON.parse(
-			readFileSync(join(unpacked, path.replace(/js$/, 'json')), 'utf8'),
-		) as Record<string, unknown>;
+		const codex = JSON.parse(unpackedText(path.replace(/js$/, 'json'))) as Record<string, unknown>;
 		const className = basename(path, '.node.js');
 		const type = className.charAt(0).toLowerCase() + className.slice(1);
 		expect(codex.node).toBe(`${manifest.name}.${type}`);
 	});
 
 	it('is in a category that n8n has, and is not found by the name of another product', () => {
-		const { categories, alias } = JSON.parse(
-			readFileSync(join(unpacked, path.replace(/js$/, 'json')), 'utf8'),
-		) as { categories: string[]; alias: string[] };
+		const { categories, alias } = JSON.parse(unpackedText(path.replace(/js$/, 'json'))) as {
+			categories: string[];
+			alias: string[];
+		};
 		expect(categories).toEqual(['Marketing & Content']);
 		expect(
 			alias.filter((name) => /journey|diffusion|dall|sora|gpt|runway|flux|veo/i.test(name)),

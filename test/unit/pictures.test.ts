@@ -1,13 +1,8 @@
-import { readdirSync } from 'node:fs';
-import { resolve } from 'node:path';
-
 import { digestOf, storedDigests } from '../e2e/shownInPictures';
+import { filesIn } from './repository';
 
-const FOLDER = resolve(__dirname, '../../docs/images');
-
-const pictures = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
-	.filter((file) => file.endsWith('.png'))
-	.map((file) => file.replaceAll('\\', '/').replace(/\.png$/, ''))
+const pictures = filesIn('docs/images', '.png')
+	.map((path) => path.replace(/^docs\/images\/(.*)\.png$/, '$1'))
 	.sort();
 
 it('every picture has a digest of what it showed when it was taken', () => {

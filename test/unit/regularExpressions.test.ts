@@ -1,10 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
-import * as ts from 'typescript';
+import ts from 'typescript';
+
+import { sourceFiles, visitSource } from './repository';
 
 /** n8n does all its work in one thread: an expression that takes the square of a text's length holds it up for seconds. */
 
-const ROOT = join(__dirname, '../..');
 const LENGTH = 100_000;
 
 /** A linear expression takes some milliseconds, a quadratic one some seconds. */
@@ -16,25 +15,13 @@ interface Found {
 	expression: RegExp;
 }
 
-const sources = ['nodes', 'credentials'].flatMap((folder) =>
-	readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-		.filter((name) => name.endsWith('.ts'))
-		.map((name) => join(ROOT, folder, name)),
-);
-
 const literals: Found[] = [];
 const constructed: string[] = [];
 
-for (const file of sources) {
-	const source = ts.createSourceFile(
-		file,
-		readFileSync(file, 'utf8'),
-		ts.ScriptTarget.Latest,
-		true,
-	);
-	const visit = (node: ts.Node): void => {
+for (const file of sourceFiles) {
+	visitSource(file, (node, source) => {
 		const { line } = source.getLineAndCharacterOfPosition(node.pos);
-		const where = `${relative(ROOT, file)}:${line + 1}`;
+		const where = `${file}:${line + 1}`;
 		if (ts.isRegularExpressionLiteral(node)) {
 			const [, pattern = '', flags = ''] = /^\/(.*)\/(\w*)$/s.exec(node.text) ?? [];
 			// As a search and a replacement do: it is tried from each place of the text.
@@ -44,9 +31,7 @@ for (const file of sources) {
 		if (ts.isIdentifier(node) && node.text === 'RegExp' && !ts.isTypeReferenceNode(node.parent)) {
 			constructed.push(where);
 		}
-		ts.forEachChild(node, visit);
-	};
-	ts.forEachChild(source, visit);
+	});
 }
 
 /** The characters that an expression names, one for each class, and its words. */

@@ -53,3 +53,11 @@ export class FakeClock implements Clock {
 		this.time += ms;
 	}
 }
+
+/** A clock on which each look takes a millisecond, as if the work between two looks did. */
+export class BusyClock extends FakeClock {
+	override now(): number {
+		this.pass(1);
+		return super.now();
+	}
+}

@@ -1,7 +1,6 @@
 import { ExecuteContext, WorkflowExecute } from 'n8n-core';
 import {
 	type IDataObject,
-	type INode,
 	type INodeExecutionData,
 	type INodeTypes,
 	type IRun,
@@ -14,82 +13,56 @@ import {
 import nock from '../nock';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import {
-	checkItem,
-	diedItems,
-	doneItems,
-	type ResultsCheck,
-} from '../../nodes/MediaGeneration/suspend/checkState';
-import { without } from '../../nodes/MediaGeneration/shared/json';
+import { checkItem, doneItems } from '../../nodes/MediaGeneration/suspend/checkState';
 import {
 	CHECK,
 	CHECKER,
 	checkWorkflow,
 	nodeName,
 	REPORT,
+	START,
 	SUPERVISE,
 	SUPERVISOR,
 } from '../../nodes/MediaGeneration/suspend/checkWorkflow';
-import { additionalData, API_KEY, executeContext } from './engine';
+import {
+	CREDENTIAL as credential,
+	item,
+	PARENT,
+	resultsCheck,
+	SERVICE,
+} from '../unit/suspend/checks';
+import { additionalData, executeContext } from './engine';
 
 /**
  * The two sub-executions of a suspended run, connected as n8n runs them: each of their nodes leads back to itself. What
  * throws in them must end them or pause them. Straight back would be a loop that lets nothing else happen in n8n.
  */
 
-const SERVICE = 'https://api.example.com';
-const credential = { baseUrl: SERVICE, apiKey: API_KEY };
 const NOW = Date.now();
 const HOUR = 3_600_000;
 
 /** More turns than any of them takes between two pauses. */
 const MOST_TURNS = 12;
 
-const TASKS = ['task-1', 'task-2'];
+const TASKS = ['task-0', 'task-1'];
 
-const state: ResultsCheck = {
-	version: 1,
-	purpose: 'results',
-	nodeName: 'Media',
+const state = resultsCheck({
 	startedAt: NOW,
-	intervalMs: 0,
-	parentExecutionId: '7',
-	supervisorId: '8',
-	turn: 'checks',
-	onError: 'stopWorkflow',
-	ifSomeFail: 'keep',
-	output: { download: false, split: false, binaryField: 'data' },
-	items: TASKS.map((taskId, item) => ({
-		item,
-		json: { taskId, state: 'PENDING' },
-		waits: { until: NOW + HOUR, timeoutMs: HOUR },
-	})),
-};
+	items: [0, 1].map((index) => item(index, NOW + HOUR)),
+});
 
 /** The same, as a newer version of this package would store it. */
 const newer = <T>(stored: T): T =>
 	JSON.parse(JSON.stringify(stored).replaceAll('"version":1', '"version":2')) as T;
 
-/** The execution that waits. */
-const PARENT = createRunExecutionData({
-	executionData: {
-		nodeExecutionStack: [
-			{
-				node: { name: 'Media' } as INode,
-				data: { main: [[]] },
-				source: null,
-				metadata: { waitingChildExecutionIds: ['8'] } as never,
-			},
-		],
-	},
-});
-
 interface Given {
-	role: typeof SUPERVISOR | typeof CHECKER;
+	role: string[];
 	/** The node that runs next, and what it gets. */
 	at: string;
 	items: INodeExecutionData[];
-	/** What the supervisor keeps. */
+	/** What the supervisor began with. */
+	begun?: INodeExecutionData;
+	/** What the node keeps in its context. */
 	kept?: IDataObject;
 	/** A method of n8n's context that throws. */
 	broken?: keyof ExecuteContext & string;
@@ -113,7 +86,15 @@ function breaks(method: keyof ExecuteContext & string): void {
 }
 
 /** Runs a sub-execution until it ends or pauses. */
-async function run({ role, at, items, kept, more = {}, broken }: Given) {
+async function run({
+	role,
+	at,
+	items,
+	begun = checkItem(state),
+	kept = {},
+	more = {},
+	broken,
+}: Given) {
 	const type = new MediaGeneration();
 	const start = { ...type, description: { ...type.description, name: 'start' } };
 	const nodeTypes: INodeTypes = {
@@ -141,7 +122,8 @@ async function run({ role, at, items, kept, more = {}, broken }: Given) {
 	const data: IWorkflowExecuteAdditionalData = {
 		...additionalData(credential, 'integrated'),
 		executionId: '8',
-		getRunExecutionData: async (id) => await Promise.resolve(id === '7' ? PARENT : undefined),
+		getRunExecutionData: async (id) =>
+			await Promise.resolve(id === '7' ? (PARENT as never) : undefined),
 		executeWorkflow: async () =>
 			await Promise.resolve({ executionId: '9', data: [null], waitTill: new Date() }),
 		...more,
@@ -151,9 +133,11 @@ async function run({ role, at, items, kept, more = {}, broken }: Given) {
 	const ended = new Promise<IRun>((resolve) => {
 		data.hooks?.addHandler('workflowExecuteAfter', (ran) => resolve(ran));
 	});
+	const operation = role[0] ?? '';
 	const stored = createRunExecutionData({
+		resultData: { runData: { [START]: [{ data: { main: [[begun]] } } as never] } },
 		executionData: {
-			contextData: kept ? { [`node:${nodeName(SUPERVISE)}`]: kept } : {},
+			contextData: { [`node:${nodeName(operation)}`]: kept },
 			nodeExecutionStack: [{ node, data: { main: [items] }, source: null }],
 		},
 	});
@@ -185,16 +169,9 @@ const TURNS_OF_SUPERVISOR: Array<[string, Omit<Given, 'role'>]> = [
 	['begins', { at: SUPERVISE, items: [checkItem(state)] }],
 	[
 		'hears of the death of the checker',
-		{
-			at: REPORT,
-			items: [{ json: { error: 'died' } }],
-			kept: { state: { ...state }, checkerId: '9' },
-		},
+		{ at: REPORT, items: [{ json: { error: 'died' } }], kept: { checkerId: '9' } },
 	],
-	[
-		'hears of the death again',
-		{ at: SUPERVISE, items: diedItems(), kept: { state: { ...state }, checkerId: '9' } },
-	],
+	['begins again', { at: SUPERVISE, items: [checkItem(state)], kept: { checkerId: '9' } }],
 ];
 
 describe.each(TURNS_OF_SUPERVISOR)('a supervisor that %s', (_what, given) => {
@@ -244,14 +221,13 @@ describe('a supervisor whose state a newer version wrote ends, and names its tas
 		['at its begin', { at: SUPERVISE, items: [newer(checkItem(state))] }],
 		[
 			'after the checker has died',
-			{ at: REPORT, items: [{ json: { error: 'died' } }], kept: newer({ state: { ...state } }) },
+			{ at: REPORT, items: [{ json: { error: 'died' } }], begun: newer(checkItem(state)) },
 		],
 		[
 			'in what the checker has found',
 			{
 				at: REPORT,
-				items: newer(doneItems([{ json: { taskId: 'task-1' } }, { json: { taskId: 'task-2' } }])),
-				kept: { state: { ...state } },
+				items: newer(doneItems(TASKS.map((taskId) => ({ json: { taskId } })))),
 			},
 		],
 	])('(%s)', async (_where, given) => {
@@ -265,18 +241,14 @@ describe('a supervisor whose state a newer version wrote ends, and names its tas
 
 it('a supervisor whose checker found the results ends with them', async () => {
 	const found = doneItems([{ json: { taskId: 'task-1' } }]);
-	const { error, pausedMs, turns } = await run({
-		role: SUPERVISOR,
-		at: REPORT,
-		items: found,
-		kept: { state: { ...state } },
-	});
+	const { error, pausedMs, turns } = await run({ role: SUPERVISOR, at: REPORT, items: found });
 	expect([error, pausedMs, turns]).toEqual([undefined, undefined, [REPORT, SUPERVISE]]);
 });
 
 describe('a checker', () => {
+	const kept = { state: { ...state }, turns: 2 };
 	const check = async (more: Partial<Given> = {}) =>
-		await run({ role: CHECKER, at: CHECK, items: [checkItem(state)], ...more });
+		await run({ role: CHECKER, at: CHECK, items: [checkItem(state)], kept, ...more });
 
 	it.each<[string, string | number]>([
 		['is unfinished', 'PENDING'],
@@ -309,15 +281,16 @@ describe('a checker', () => {
 		'getExecutionCancelSignal',
 	] as const)('ends or pauses where %s of its context throws', async (method) => {
 		nock(SERVICE).persist().get(/.*/).reply(200, { state: 'PENDING' });
-		for (const begun of [{}, { turn: 'checks' as const }]) {
-			const items = [checkItem({ ...without(state, 'turn'), ...begun })];
-			const { error, pausedMs } = await check({ items, broken: method });
+		for (const turns of [{}, { kept }]) {
+			const { error, pausedMs } = await check({ kept: {}, ...turns, broken: method });
 			expect(error !== undefined || (pausedMs ?? 0) >= MINUTE).toBe(true);
 		}
 	});
 
 	it('whose state a newer version wrote ends, and names its tasks', async () => {
-		const { error } = await check({ items: [newer(checkItem(state))] });
-		for (const id of TASKS) expect(error).toContain(id);
+		for (const stored of [{ items: [newer(checkItem(state))], kept: {} }, { kept: newer(kept) }]) {
+			const { error } = await check(stored);
+			for (const id of TASKS) expect(error).toContain(id);
+		}
 	});
 });

@@ -1,9 +1,17 @@
-import type { INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { caught, visibleText } from '../unit/support';
-import { executeContext, startWorkflow } from './engine';
-import { descriptionOf, field, imageNode, prompts, stage } from './support';
+import { executeContext } from './engine';
+import {
+	descriptionOf,
+	field,
+	hasErrorOutput,
+	imageNode,
+	keepsGoing,
+	prompts,
+	stage,
+} from './support';
 import { passTime, settle } from './time';
 
 const on = stage();
@@ -13,146 +21,115 @@ const fails = (prompt: string, latencyMs = 0) => ({
 	simulate: { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.', latencyMs },
 });
 const slow = (prompt: string) => ({ prompt, simulate: { latencyMs: 20_000 } });
-
-/** The task of each prompt that reached the service. */
-const taskOf = (prompt: string) => {
-	const found = [...on.service.tasks.values()].find(({ record }) => record.input.prompt === prompt);
-	return found?.taskId ?? '';
-};
+const never = (prompt: string) => ({ prompt, simulate: { latencyMs: 3_600_000 } });
+const refused = (prompt: string, createStatus: number | IDataObject = 400) => ({
+	prompt,
+	simulate: { createStatus },
+});
 
 const stops = { ifSomeFail: 'stop' };
-const keepsGoing = { onError: 'continueRegularOutput' as const };
-const hasErrorOutput = { onError: 'continueErrorOutput' as const };
+const reasonOf = (prompt: string) =>
+	`Task ${on.taskOf(prompt)} failed at the service: Unsafe prompt.`;
+
+/** What became of each item: its state, its reason, and the item that it belongs to. */
+const ends = (items: INodeExecutionData[]) =>
+	items.map(({ json, pairedItem }) => [json.state, json.error, pairedItem]);
 
 describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
-	const batch = () => prompts(slow('a'), fails('b'), slow('c'));
-
-	it('stops with the failed task, its reason and its item', async () => {
-		const { error, run } = await on.run(imageNode(stops), batch());
-		expect(run.status).toBe('error');
-		expect(error).toMatchObject({
-			message: `Task ${taskOf('b')} failed at the service: Unsafe prompt.`,
-			context: { itemIndex: 1 },
-		});
-	});
-
-	it('names every task that was created, by its state', async () => {
-		const ran = await on.run(imageNode(stops), batch());
-		expect(descriptionOf(ran)).toContain(
-			`2 tasks succeeded and are paid for: ${taskOf('a')}, ${taskOf('c')}. Get the results without paying again: operation Task → Get`,
-		);
-	});
-
-	it('says first which prompt failed, then what to change, then what is paid for', async () => {
-		const description = descriptionOf(await on.run(imageNode(stops), batch()));
+	it('waits for all tasks, and stops with what failed, what to change, and what is paid for', async () => {
+		const ran = await on.images([slow('a'), fails('b'), slow('c')], stops);
+		expect(ran.run.status).toBe('error');
+		expect(ran.error).toMatchObject({ message: reasonOf('b'), context: { itemIndex: 1 } });
+		expect(on.tasks.map(({ record }) => record.state)).toEqual(['SUCCESS', 'FAILURE', 'SUCCESS']);
+		const description = descriptionOf(ran);
 		const places = [
 			'The prompt of this item: “b”',
 			'Change the prompt or the input of this item, then run this item alone',
-			'2 tasks succeeded and are paid for',
-			`1 task failed, which is usually free: ${taskOf('b')}.`,
+			`2 tasks succeeded and are paid for. Task → Get fetches the results without paying again: ${on.taskOf('a')}, ${on.taskOf('c')}.`,
+			`1 task failed, which is usually free: ${on.taskOf('b')}.`,
 		].map((text) => description.indexOf(text));
 		expect(places).toEqual([0, ...places.slice(1).sort((one, other) => one - other)]);
 		expect(places).not.toContain(-1);
 	});
 
-	it('waits for the tasks that were created before', async () => {
-		await on.run(imageNode(stops), batch());
-		expect([...on.service.tasks.values()].map(({ record }) => record.state)).toEqual([
-			'SUCCESS',
-			'FAILURE',
-			'SUCCESS',
-		]);
-	});
-
 	it('creates nothing more after the failure', async () => {
-		const { error } = await on.run(
-			imageNode({ ...stops, maxInFlight: 2 }),
-			prompts(slow('a'), fails('b'), 'c', 'd', 'e'),
-		);
-		expect(error?.message).toContain(taskOf('b'));
+		const items = [slow('a'), fails('b'), 'c', 'd', 'e'];
+		const { error } = await on.images(items, { ...stops, maxInFlight: 2 });
+		expect(error?.message).toContain(on.taskOf('b'));
 		expect(on.creates).toHaveLength(2);
 	});
 
 	it('reports the first failed item in input order, whichever failed first', async () => {
-		const { error } = await on.run(imageNode(), prompts(fails('late', 30_000), fails('early')));
-		expect(error?.message).toContain(taskOf('late'));
+		const { error } = await on.images([fails('late', 30_000), fails('early')]);
+		expect(error?.message).toContain(on.taskOf('late'));
 	});
 
 	it('names a task that timed out, which goes on at the service', async () => {
-		const never = { prompt: 'a', simulate: { latencyMs: 3_600_000 } };
-		const ran = await on.run(imageNode({ ...stops, timeout: 30 }), prompts(never, 'b'));
-		expect(ran.error?.message).toBe(
-			`Task ${taskOf('a')} is not finished after 30 s (last state: PENDING)`,
-		);
-		expect(descriptionOf(ran)).toContain(`1 task succeeded and is paid for: ${taskOf('b')}.`);
-		expect(descriptionOf(ran)).toContain(
-			`1 task is not finished, and is billed if it succeeds: ${taskOf('a')}. Fetch`,
-		);
+		const ran = await on.images([never('a'), 'b'], { ...stops, timeout: 30 });
+		const [a, b] = on.taskIds;
+		expect(ran.error?.message).toBe(`Task ${a} is not finished after 30 s (last state: PENDING)`);
+		const free = 'fetches the results without paying again:';
+		for (const told of [
+			`1 task succeeded and is paid for. Task → Get ${free} ${b}.`,
+			`1 task is not finished, and is billed if it succeeds. Task → Wait ${free} ${a}.`,
+		]) {
+			expect(descriptionOf(ran)).toContain(told);
+		}
 	});
 });
 
 describe('If Some Items Fail: Keep What Succeeded', () => {
 	it('lets all out where some succeeded, the failed ones with their reason and state', async () => {
-		const { output, run } = await on.run(imageNode(), prompts(fails('a'), slow('b'), fails('c')));
+		const { output, run } = await on.images([fails('a'), slow('b'), fails('c')]);
 		expect(run.status).toBe('success');
-		expect(output.map(({ json, pairedItem }) => [json.state, json.error, pairedItem])).toEqual([
-			['FAILURE', `Task ${taskOf('a')} failed at the service: Unsafe prompt.`, { item: 0 }],
+		expect(ends(output)).toEqual([
+			['FAILURE', reasonOf('a'), { item: 0 }],
 			['SUCCESS', undefined, { item: 1 }],
-			['FAILURE', `Task ${taskOf('c')} failed at the service: Unsafe prompt.`, { item: 2 }],
+			['FAILURE', reasonOf('c'), { item: 2 }],
 		]);
 	});
 
-	it('says of each task what it was to cost, also of one that failed or is late', async () => {
-		const late = { prompt: 'c', simulate: { latencyMs: 3_600_000 } };
-		const items = prompts('a', fails('b'), late, { prompt: 'd', simulate: { createStatus: 400 } });
-		const { output } = await on.run(imageNode({ timeout: 30 }), items);
+	it('lets out what is known of each: the price of a task, what was to be sent, the task of a late item', async () => {
+		const items = ['a', fails('b'), never('c'), refused('d')];
+		const { output } = await on.images(items, { timeout: 30 });
 		expect(field(output, 'estimatedCostUsd')).toEqual([0.08, 0.08, 0.08, undefined]);
+		expect(output.map(({ json }) => json)).toMatchObject([
+			{ state: 'SUCCESS' },
+			{ state: 'FAILURE' },
+			{ taskId: on.taskOf('c'), state: 'PENDING', timedOut: true, input: { prompt: 'c' } },
+			{ input: { prompt: 'd' }, error: expect.stringContaining('(HTTP 400)') as string },
+		]);
 	});
 
 	it('has the reason near the front, and the record last', async () => {
-		const { output } = await on.run(imageNode(), prompts('a', fails('b')));
-		expect(output.map(({ json }) => Object.keys(json).slice(0, 3))).toEqual([
-			['taskId', 'state', 'resultUrls'],
-			['taskId', 'state', 'error'],
+		const { output } = await on.images(['a', fails('b')]);
+		const names = output.map(({ json }) => Object.keys(json));
+		expect(names.map((all) => [...all.slice(0, 3), all.at(-1)])).toEqual([
+			['taskId', 'state', 'resultUrls', 'record'],
+			['taskId', 'state', 'error', 'record'],
 		]);
-		expect(output.map(({ json }) => Object.keys(json).at(-1))).toEqual(['record', 'record']);
 	});
 
 	it('creates all that come after a failure', async () => {
-		const items = prompts(fails('a'), fails('b'), 'c', 'd');
-		const { output } = await on.run(imageNode({ maxInFlight: 1 }), items);
+		const { output } = await on.images([fails('a'), fails('b'), 'c', 'd'], { maxInFlight: 1 });
 		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE', 'SUCCESS', 'SUCCESS']);
 	});
 
-	it('lets out a refused item with what was to be sent, and a late one with its task', async () => {
-		const refused = { prompt: 'a', simulate: { createStatus: 400 } };
-		const late = { prompt: 'c', simulate: { latencyMs: 3_600_000 } };
-		const { output } = await on.run(imageNode({ timeout: 30 }), prompts(refused, 'b', late));
-		expect(output.map(({ json }) => json)).toMatchObject([
-			{ input: { prompt: 'a' }, error: expect.stringContaining('(HTTP 400)') as string },
-			{ state: 'SUCCESS' },
-			{ taskId: taskOf('c'), state: 'PENDING', timedOut: true, input: { prompt: 'c' } },
-		]);
-	});
-
 	it('leaves it to On Error where none succeeded', async () => {
-		const stopped = await on.run(imageNode(), prompts(fails('a'), fails('b')));
-		expect(stopped.error?.message).toContain(taskOf('a'));
+		const stopped = await on.images([fails('a'), fails('b')]);
+		expect(stopped.error?.message).toContain(on.taskOf('a'));
 		expect(descriptionOf(stopped)).toContain('2 tasks failed, which is usually free');
-		const { output } = await on.run(imageNode({}, keepsGoing), prompts(fails('a'), fails('b')));
+		const { output } = await on.images([fails('a'), fails('b')], {}, keepsGoing);
 		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE']);
 	});
 
 	it('sends failed items to the error output, where there is one', async () => {
-		const node = imageNode({ ifSomeFail: 'keep' }, hasErrorOutput);
-		const { output, errors } = await on.run(node, prompts('a', fails('b')));
-		expect([field(output, 'taskId'), errors.length]).toEqual([[taskOf('a')], 1]);
-	});
-
-	it('creates nothing where a parameter of one item cannot be meant', async () => {
-		const { error } = await on.run(imageNode(), prompts('a', '', 'c'));
-		expect(error?.message).toBe("The parameter 'Prompt' is empty");
-		expect(on.creates).toEqual([]);
+		const { output, errors } = await on.images(
+			['a', fails('b')],
+			{ ifSomeFail: 'keep' },
+			hasErrorOutput,
+		);
+		expect([field(output, 'taskId'), errors.length]).toEqual([[on.taskOf('a')], 1]);
 	});
 
 	it.each(['get', 'wait'])(
@@ -173,78 +150,57 @@ describe('If Some Items Fail: Keep What Succeeded', () => {
 
 describe('On Error: Continue', () => {
 	it('lets the failed item out in its place, with what is known of its task', async () => {
-		const { output, run } = await on.run(
-			imageNode({}, keepsGoing),
-			prompts(slow('a'), fails('b'), 'c'),
-		);
+		const { output, run } = await on.images([slow('a'), fails('b'), 'c'], {}, keepsGoing);
 		expect(run.status).toBe('success');
-		expect(output.map(({ json, pairedItem }) => [json.state, json.error, pairedItem])).toEqual([
+		expect(ends(output)).toEqual([
 			['SUCCESS', undefined, { item: 0 }],
-			['FAILURE', `Task ${taskOf('b')} failed at the service: Unsafe prompt.`, { item: 1 }],
+			['FAILURE', reasonOf('b'), { item: 1 }],
 			['SUCCESS', undefined, { item: 2 }],
 		]);
 		expect(output[1]?.json).toMatchObject({
-			taskId: taskOf('b'),
+			taskId: on.taskOf('b'),
 			resultUrls: [],
 			creditsConsumed: 0,
 			input: { prompt: 'b' },
-			record: { taskId: taskOf('b') },
+			record: { taskId: on.taskOf('b') },
 		});
 	});
 
 	it('creates all that come after the failure', async () => {
-		await on.run(
-			imageNode({ maxInFlight: 1 }, keepsGoing),
-			prompts(fails('a'), fails('b'), 'c', 'd'),
-		);
+		await on.images([fails('a'), fails('b'), 'c', 'd'], { maxInFlight: 1 }, keepsGoing);
 		expect(on.creates).toHaveLength(4);
 	});
 
 	it('is the same for a workflow that was saved with the older setting', async () => {
-		const { output } = await on.run(
-			imageNode({}, { continueOnFail: true }),
-			prompts(fails('a'), 'b'),
-		);
+		const { output } = await on.images([fails('a'), 'b'], {}, { continueOnFail: true });
 		expect(field(output, 'state')).toEqual(['FAILURE', 'SUCCESS']);
 	});
 });
 
 describe('On Error: Continue (using error output)', () => {
 	it('lets the failed item out on the second output, with its task', async () => {
-		const { output, errors } = await on.run(
-			imageNode({}, hasErrorOutput),
-			prompts('a', fails('b'), 'c'),
-		);
-		expect(field(output, 'taskId')).toEqual([taskOf('a'), taskOf('c')]);
+		const { output, errors } = await on.images(['a', fails('b'), 'c'], {}, hasErrorOutput);
+		expect(field(output, 'taskId')).toEqual([on.taskOf('a'), on.taskOf('c')]);
+		const details = { taskId: on.taskOf('b'), state: 'FAILURE' };
 		expect(errors).toMatchObject([
-			{
-				json: {
-					prompt: 'b',
-					error: `Task ${taskOf('b')} failed at the service: Unsafe prompt.`,
-					details: { taskId: taskOf('b'), state: 'FAILURE' },
-				},
-				pairedItem: { item: 1 },
-			},
+			{ json: { prompt: 'b', error: reasonOf('b'), details }, pairedItem: { item: 1 } },
 		]);
 	});
 
-	it('has only those items on the second output', async () => {
-		const { output, errors } = await on.run(imageNode({}, hasErrorOutput), prompts('a', 'b'));
-		expect([output.length, errors.length]).toEqual([2, 0]);
-	});
-
-	it('has an item there that reached no service', async () => {
-		const { output, errors } = await on.run(imageNode({}, hasErrorOutput), prompts('a', '', 'c'));
+	it('has only those items there, also one that reached no service', async () => {
+		const all = await on.images(['a', 'b'], {}, hasErrorOutput);
+		expect([all.output.length, all.errors.length]).toEqual([2, 0]);
+		const { output, errors } = await on.images(['a', '', 'c'], {}, hasErrorOutput);
 		expect(output).toHaveLength(2);
 		expect(errors).toMatchObject([{ json: { error: "The parameter 'Prompt' is empty" } }]);
 	});
 });
 
 describe('bad input in one of five items', () => {
-	const items = prompts('a', 'b', '', 'd', 'e');
+	const items = ['a', 'b', '', 'd', 'e'];
 
 	it('creates nothing where the node stops', async () => {
-		const { error } = await on.run(imageNode(), items);
+		const { error } = await on.images(items);
 		expect(error).toMatchObject({
 			message: "The parameter 'Prompt' is empty",
 			context: { itemIndex: 2 },
@@ -253,7 +209,7 @@ describe('bad input in one of five items', () => {
 	});
 
 	it('creates the other four where it goes on', async () => {
-		const { output } = await on.run(imageNode({}, keepsGoing), items);
+		const { output } = await on.images(items, {}, keepsGoing);
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', undefined, 'SUCCESS', 'SUCCESS']);
 		expect(on.creates).toHaveLength(4);
 	});
@@ -269,44 +225,37 @@ describe('bad input in one of five items', () => {
 		{ additionalInput: 'x' },
 		{ maxCostUsd: 0.01 },
 	])('or in the options (%j) creates nothing', async (options) => {
-		const { error } = await on.run(imageNode(options), prompts('a', 'b'));
+		const { error } = await on.images(['a', 'b'], options);
 		expect(error?.message).toBeDefined();
 		expect(on.creates).toEqual([]);
 	});
 });
 
 describe('a wrong key', () => {
-	const wrong = () => ({ credential: { ...on.credential, apiKey: 'sk-live-wrong' } });
+	const withKey = (apiKey = 'sk-live-wrong') => ({ credential: { ...on.credential, apiKey } });
 
 	it('is refused once, and no other item is sent', async () => {
-		const ran = await on.run(imageNode(), prompts(...'abcde'), wrong());
+		const ran = await on.images([...'abcde'], {}, {}, withKey());
 		expect(on.requests('POST').map(({ status }) => status)).toEqual([401]);
 		expect(ran.error?.message).toContain('The service refused the API key (HTTP 401)');
 		expect(descriptionOf(ran)).toContain('paste the API key of your account again');
 	});
 
 	it('is said of each item where the node goes on, and not sent for each', async () => {
-		const { output } = await on.run(
-			imageNode({ maxInFlight: 1 }, keepsGoing),
-			prompts(...'abcde'),
-			wrong(),
-		);
-		expect(field(output, 'error')).toEqual(
-			Array(5).fill(expect.stringContaining('refused the API key')),
-		);
+		const { output } = await on.images([...'abcde'], { maxInFlight: 1 }, keepsGoing, withKey());
+		const told = expect.stringContaining('refused the API key') as string;
+		expect(field(output, 'error')).toEqual(Array(5).fill(told));
 		expect(on.requests('POST')).toHaveLength(1);
 	});
 
 	it('stands nowhere in what the run leaves behind', async () => {
 		on.service.configure({ createStatus: { status: 401, body: 'No such key: sk-live-wrong' } });
-		const { run } = await on.run(imageNode(), prompts('a'), wrong());
+		const { run } = await on.images(['a'], {}, {}, withKey());
 		expect(visibleText(run.data.resultData)).not.toContain('sk-live-wrong');
 	});
 
 	it('that is empty is told before any request', async () => {
-		const { error } = await on.run(imageNode(), prompts('a'), {
-			credential: { ...on.credential, apiKey: '' },
-		});
+		const { error } = await on.images(['a'], {}, {}, withKey(''));
 		expect(error?.message).toContain("The 'API Key'");
 		expect(on.service.requests).toEqual([]);
 	});
@@ -314,15 +263,14 @@ describe('a wrong key', () => {
 
 describe('a create that is refused', () => {
 	it.each([400, 402, 422])('with HTTP %d is an error of its item alone', async (status) => {
-		const refused = { prompt: 'b', simulate: { createStatus: { status, body: { error: 'No' } } } };
-		const { output } = await on.run(imageNode({}, keepsGoing), prompts('a', refused, 'c'));
+		const items = ['a', refused('b', { status, body: { error: 'No' } }), 'c'];
+		const { output } = await on.images(items, {}, keepsGoing);
 		expect(field(output, 'state')).toEqual(['SUCCESS', undefined, 'SUCCESS']);
 		expect(String(output[1]?.json.error)).toMatch(new RegExp(`\\(HTTP ${status}\\): No$`));
 	});
 
 	it('stops the items that wait for their turn, where the node stops', async () => {
-		const refused = { prompt: 'a', simulate: { createStatus: 400 } };
-		const { error } = await on.run(imageNode(stops), prompts(refused, 'b', 'c'));
+		const { error } = await on.images([refused('a'), 'b', 'c'], stops);
 		expect(error?.message).toContain('(HTTP 400)');
 		expect(on.creates).toHaveLength(1);
 	});
@@ -334,7 +282,7 @@ describe('a create that is refused', () => {
 		['a web page', { createShape: 'html' }],
 		['an answer without an id', { createShape: 'missing' }],
 	])('by %s is never sent twice, and said to be in doubt', async (_what, simulate) => {
-		const ran = await on.run(imageNode(), prompts({ prompt: 'a', simulate }));
+		const ran = await on.images([{ prompt: 'a', simulate }]);
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
 		expect(descriptionOf(ran)).toContain('was not sent again');
 		expect(on.creates).toHaveLength(1);
@@ -342,22 +290,15 @@ describe('a create that is refused', () => {
 });
 
 describe('a stop of the execution', () => {
-	const never = (prompt: string) => ({ prompt, simulate: { latencyMs: 3_600_000 } });
-
-	/** The node in the middle of its wait, as n8n runs it, and the stop button. */
-	const waitingNode = async (items: INodeExecutionData[]) => {
+	it('ends the wait within a second, and names the tasks', async () => {
 		const stop = new AbortController();
+		const items = prompts(never('a'), 'b', never('c'));
 		const context = executeContext(on.workflow(imageNode(), items), stop.signal);
 		const ended = caught(async () => await new MediaGeneration().execute.call(context));
 		for (let second = 0; second < 10; second++) {
 			await settle();
 			await jest.advanceTimersByTimeAsync(1000);
 		}
-		return { stop, ended };
-	};
-
-	it('ends the wait within a second, and names the tasks', async () => {
-		const { stop, ended } = await waitingNode(prompts(never('a'), 'b', never('c')));
 		const stoppedAt = Date.now();
 		stop.abort();
 		const error = await passTime(ended);
@@ -365,21 +306,19 @@ describe('a stop of the execution', () => {
 		expect(error).toMatchObject({
 			message: 'The execution was stopped',
 			description: expect.stringContaining(
-				`2 tasks are not finished, and are billed if they succeed: ${taskOf('a')}, ${taskOf('c')}.`,
+				`2 tasks are not finished, and are billed if they succeed. Task → Wait fetches the results without paying again: ${on.taskOf('a')}, ${on.taskOf('c')}.`,
 			) as string,
 		});
 	});
 
 	it('lets no request leave after it', async () => {
-		const { execution, result } = startWorkflow(on.workflow(imageNode(), prompts(never('a'))));
-		await settle();
-		await jest.advanceTimersByTimeAsync(5000);
-		await settle();
-		const before = on.service.requests.length;
-		execution.cancel();
-		expect((await result).run.status).toBe('canceled');
+		const workflow = on.workflow(imageNode(), prompts(never('a')));
+		const { run, stoppedAt } = await on.stopWhen(() => on.elapsed >= 5000, workflow);
+		expect(run.status).toBe('canceled');
 		await jest.advanceTimersByTimeAsync(60_000);
 		await settle();
-		expect([before > 1, on.service.requests.length - before]).toEqual([true, 0]);
+		const moments = on.service.requests.map(({ at }) => at);
+		expect(moments.length).toBeGreaterThan(1);
+		expect(moments.filter((at) => at > stoppedAt)).toEqual([]);
 	});
 });

@@ -1,9 +1,14 @@
 import { BinaryDataService } from 'n8n-core';
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { startWorkflow } from './engine';
-import { field, stage } from './support';
-import { passTime, settle } from './time';
+import {
+	field,
+	filesOption as files,
+	hintsOf,
+	keepsGoing,
+	rawNode as node,
+	stage,
+} from './support';
 
 const on = stage();
 
@@ -20,25 +25,6 @@ const FRAMES: INodeExecutionData = {
 	binary: { first: binary('first'), last: binary('last'), sound: binary('beep', 'audio/wav') },
 };
 
-const files = (...file: Array<[string, string]>): IDataObject => ({
-	files: {
-		file: file.map(([inputField, binaryPropertyName]) => ({ inputField, binaryPropertyName })),
-	},
-});
-const node = (options: IDataObject, more: IDataObject = {}) => ({
-	parameters: {
-		resource: 'task',
-		operation: 'create',
-		model: 'other/video-model',
-		input: '{ "prompt": "Waves" }',
-		options,
-		...more,
-	},
-});
-
-/** The inputs that reached the service. */
-const inputs = () => [...on.service.tasks.values()].map(({ record }) => record.input);
-
 let reads: jest.SpyInstance;
 beforeEach(() => {
 	reads = jest.spyOn(BinaryDataService.prototype, 'getAsBuffer');
@@ -54,13 +40,13 @@ it('reach the service as data URIs, of any type and for any model', async () => 
 		last_frame: uri('last'),
 		sound: uri('beep', 'audio/wav'),
 	};
-	expect(inputs()).toEqual([input]);
+	expect(on.inputs).toEqual([input]);
 	expect(field(output, 'input')).toEqual([input]);
 });
 
 it('with one field become a list in their order', async () => {
 	await on.run(node(files(['images', 'last'], ['images', 'first'])), [FRAMES]);
-	expect(inputs()).toEqual([{ prompt: 'Waves', images: [uri('last'), uri('first')] }]);
+	expect(on.inputs).toEqual([{ prompt: 'Waves', images: [uri('last'), uri('first')] }]);
 });
 
 it('are read once each, when their task is created', async () => {
@@ -89,7 +75,7 @@ it('are cut in the output where they are long, as is a data URI that was typed i
 		[item],
 	);
 	const whole = `data:image/png;base64,${large.toString('base64')}`;
-	expect(inputs()).toMatchObject([{ images: [whole, uri('small')], deep: [{ typed }] }]);
+	expect(on.inputs).toMatchObject([{ images: [whole, uri('small')], deep: [{ typed }] }]);
 	const cut = (text: string) => `${text.slice(0, 64)}… (${text.length} characters)`;
 	expect(field(output, 'input')).toEqual([
 		{ prompt: 'Waves', images: [cut(whole), uri('small')], deep: [{ typed: cut(typed) }] },
@@ -111,10 +97,7 @@ it('are not sent as what an output shows of them', async () => {
 it('are neither read nor put out where nobody knows whether the task was created', async () => {
 	on.service.configure({ createLost: true });
 	const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)) } };
-	const { output } = await on.run(
-		{ ...node(files(['frame', 'a'])), onError: 'continueRegularOutput' as const },
-		[large],
-	);
+	const { output } = await on.run({ ...node(files(['frame', 'a'])), ...keepsGoing }, [large]);
 	expect(JSON.stringify(output).length).toBeLessThan(2000);
 	expect(reads).toHaveBeenCalledTimes(1);
 	expect(output[0]?.json).toMatchObject({
@@ -124,49 +107,42 @@ it('are neither read nor put out where nobody knows whether the task was created
 });
 
 it('that make a request too large for many servers are warned of, and sent', async () => {
-	const small = { ...binary(''), data: 'AAAA' };
-	const item = { json: {}, binary: { a: { ...small, id: undefined, bytes: 16 * 2 ** 20 } } };
-	const { run, output } = await on.run(node(files(['frame', 'a'])), [FRAMES_WITH(small), item]);
-	expect(output).toHaveLength(2);
-	const hints = run.data.resultData.runData.Media?.[0]?.hints ?? [];
-	expect(hints.map(({ message }) => message)).toContainEqual(
+	const item = (bytes?: number) => ({
+		json: {},
+		binary: { a: { ...binary(''), data: 'AAAA', ...(bytes && { bytes }) } },
+	});
+	const ran = await on.run(node(files(['frame', 'a'])), [item(), item(16 * 2 ** 20)]);
+	expect(ran.output).toHaveLength(2);
+	expect(hintsOf(ran)).toContainEqual(
 		expect.stringContaining('The request of item 2 has about 22 MiB'),
 	);
 });
-
-const FRAMES_WITH = (a: ReturnType<typeof binary>) => ({ json: {}, binary: { a } });
 
 describe('a dry run', () => {
 	const dry = (options: IDataObject = {}, more: IDataObject = {}) =>
 		node({ ...files(['frame', 'first']), dryRun: true, pricePerTaskUsd: 0.25, ...options }, more);
 
 	it('shows what each item would send and cost, sends nothing and reads no file', async () => {
-		const { output, run } = await on.run(dry(), [FRAMES, FRAMES]);
+		const ran = await on.run(dry(), [FRAMES, FRAMES]);
 		const item = {
 			model: 'other/video-model',
 			input: { prompt: 'Waves', frame: 'data:image/png;base64,… (photo.png, 5 bytes)' },
 			estimatedCostUsd: 0.25,
 			dryRun: true,
 		};
-		expect(output).toEqual([0, 1].map((index) => ({ json: item, pairedItem: { item: index } })));
+		expect(ran.output).toEqual(
+			[0, 1].map((index) => ({ json: item, pairedItem: { item: index } })),
+		);
 		expect(on.service.requests).toEqual([]);
 		expect(reads).not.toHaveBeenCalled();
-		expect(run.data.resultData.runData.Media?.[0]?.hints).toEqual([
-			expect.objectContaining({ message: 'Nothing was sent. 2 tasks would cost 0.5 USD.' }),
-		]);
+		expect(hintsOf(ran)).toEqual(['Nothing was sent. 2 tasks would cost 0.5 USD.']);
 	});
 
 	it('says of how many tasks the price is not known', async () => {
 		const items = [{ json: { price: 0.1 } }, { json: { price: 0 } }];
-		const { run } = await on.run(
-			node({ dryRun: true, pricePerTaskUsd: '={{ $json.price }}' }),
-			items,
-		);
-		expect(run.data.resultData.runData.Media?.[0]?.hints).toEqual([
-			expect.objectContaining({
-				message:
-					"Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
-			}),
+		const options = { dryRun: true, pricePerTaskUsd: '={{ $json.price }}' };
+		expect(hintsOf(await on.run(node(options), items))).toEqual([
+			"Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
 		]);
 	});
 
@@ -185,8 +161,8 @@ describe('a dry run', () => {
 	it('refuses what a real run would refuse, and says that the budget would', async () => {
 		const tooDear = await on.run(dry({ maxCostUsd: 0.4 }), [FRAMES, FRAMES]);
 		expect(field(tooDear.output, 'dryRun')).toEqual([true, true]);
-		const [warning] = tooDear.run.data.resultData.runData.Media?.[0]?.hints ?? [];
-		expect(warning?.message).toContain('This batch would be refused: 2 tasks would cost 0.5 USD');
+		const [warning] = hintsOf(tooDear);
+		expect(warning).toContain('This batch would be refused: 2 tasks would cost 0.5 USD');
 		const noFile = await on.run(dry(), [FRAMES, { json: {} }]);
 		expect(noFile.error?.message).toContain('first');
 		const noTrigger = await on.run(dry({}, { completion: 'trigger' }), [FRAMES]);
@@ -195,8 +171,7 @@ describe('a dry run', () => {
 	});
 
 	it('lets an item that would be refused out, where the node continues', async () => {
-		const continues = { ...dry(), onError: 'continueRegularOutput' as const };
-		const { output } = await on.run(continues, [FRAMES, { json: {} }]);
+		const { output } = await on.run({ ...dry(), ...keepsGoing }, [FRAMES, { json: {} }]);
 		expect(output).toMatchObject([
 			{ json: { dryRun: true }, pairedItem: { item: 0 } },
 			{ json: { error: expect.stringContaining('first') }, pairedItem: { item: 1 } },
@@ -216,7 +191,8 @@ it.each([undefined, 0])(
 		const photo = 'a'.repeat(9000);
 		const items = [{ json: {}, binary: { data: binary(photo) } }];
 		const stored: unknown[] = [];
-		const { execution, result } = startWorkflow(
+		const { run } = await on.stopWhen(
+			() => on.requests('GET').length > 0,
 			on.workflow(node({ ...files(['frame', 'data']), suspendAfter }), items),
 			'trigger',
 			{
@@ -226,13 +202,6 @@ it.each([undefined, 0])(
 				},
 			},
 		);
-		while (on.requests('GET').length === 0) {
-			await settle();
-			await jest.advanceTimersToNextTimerAsync();
-		}
-		await settle();
-		execution.cancel();
-		const { run } = await passTime(result);
 		const { contextData } = run.data.executionData ?? {};
 		const text = JSON.stringify([contextData, stored]);
 		expect(text).toContain('data:image/png;base64,YWFh');

@@ -13,6 +13,7 @@ export function hostData(
 	executionId: string,
 	mode: WorkflowExecuteMode,
 	isActive = true,
+	retryOf?: string,
 ): Omit<IWorkflowExecuteAdditionalData, 'credentialsHelper' | 'executeWorkflow'> {
 	const workflowData = {
 		id: 'workflow',
@@ -27,7 +28,7 @@ export function hostData(
 	};
 	return {
 		externalSecretsProxy: new ExternalSecretsProxy(),
-		hooks: new ExecutionLifecycleHooks(mode, executionId, workflowData),
+		hooks: new ExecutionLifecycleHooks(mode, executionId, workflowData, retryOf),
 		executionId,
 		currentNodeExecutionIndex: 0,
 		variables: {},

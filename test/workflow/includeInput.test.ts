@@ -1,10 +1,19 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { readDone } from '../../nodes/MediaGeneration/suspend/checkState';
-import { runCheckOperation } from '../../nodes/MediaGeneration/suspend/checkRun';
-import { executeContext, type Ran, startWorkflow, type TestNode, toolContext } from './engine';
-import { field, IMAGE_MODEL, imageNode, stage } from './support';
+import { readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
+import { type Ran, startWorkflow, type TestNode, toolContext } from './engine';
+import {
+	field,
+	hasErrorOutput,
+	IMAGE_MODEL,
+	imageNode,
+	keepsGoing,
+	MINUTE,
+	stage,
+} from './support';
 import { passTime } from './time';
+import { PARENT } from '../unit/suspend/checks';
+import { turnOf } from '../unit/suspend/executions';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 
 jest.setTimeout(60_000);
@@ -135,24 +144,20 @@ describe('an item that fails', () => {
 	const rows = () => [row(0), failing(1), refused(2)];
 	const reasons = [undefined, expect.stringContaining('colour'), expect.stringContaining('400')];
 
-	it.each([{}, { onError: 'continueRegularOutput' as const }])(
-		"has its input beside this node's own reason (%j)",
-		async (more) => {
-			const { output } = await on.run(including({}, more), rows());
-			expect(field(output, 'row')).toEqual([0, 1, 2]);
-			expect(field(output, 'error')).toEqual(reasons);
-			expect(output[1]).toMatchObject({
-				json: { taskId: on.taskIds[1], state: 'FAILURE', row: 1 },
-				binary: row(1).binary,
-			});
-		},
-	);
+	it.each([{}, keepsGoing])("has its input beside this node's own reason (%j)", async (more) => {
+		const { output } = await on.run(including({}, more), rows());
+		expect(field(output, 'row')).toEqual([0, 1, 2]);
+		expect(field(output, 'error')).toEqual(reasons);
+		expect(output[1]).toMatchObject({
+			json: { taskId: on.taskIds[1], state: 'FAILURE', row: 1 },
+			binary: row(1).binary,
+		});
+	});
 
 	it('has it where a parameter cannot be meant, or there is no account', async () => {
-		const onError = 'continueRegularOutput' as const;
-		const blank = including({}, { onError, parameters: { prompt: '={{ "" }}' } });
+		const blank = including({}, { ...keepsGoing, parameters: { prompt: '={{ "" }}' } });
 		const empty = await on.run(blank, [row(0)]);
-		const other = await on.run(including({}, { onError }), [row(0)], {
+		const other = await on.run(including({}, keepsGoing), [row(0)], {
 			credential: { ...on.credential, baseUrl: 'nowhere' },
 		});
 		for (const { output } of [empty, other]) {
@@ -163,10 +168,9 @@ describe('an item that fails', () => {
 	});
 
 	it("is on n8n's error output as it is without the option", async () => {
-		const onError = 'continueErrorOutput' as const;
-		const withIt = await on.run(including({}, { onError }), [failing(0), refused(1)]);
+		const withIt = await on.run(including({}, hasErrorOutput), [failing(0), refused(1)]);
 		on.service.clear();
-		const without = await on.run(imageNode({}, { onError }), [failing(0), refused(1)]);
+		const without = await on.run(imageNode({}, hasErrorOutput), [failing(0), refused(1)]);
 		const shape = ({ errors }: Ran) => errors.map(({ json }) => Object.keys(json));
 		expect(shape(withIt)).toEqual(shape(without));
 		expect(field(withIt.errors, 'row')).toEqual([0, 1]);
@@ -175,7 +179,7 @@ describe('an item that fails', () => {
 });
 
 describe('a suspended run', () => {
-	const MINUTES = { latencyMs: 10 * 60_000 };
+	const MINUTES = { latencyMs: 10 * MINUTE };
 	const slow = (id: number) => row(id, MINUTES);
 	const lost = (id: number) => row(id, { ...MINUTES, outcome: 'FAILURE' });
 
@@ -194,30 +198,18 @@ describe('a suspended run', () => {
 		return { stored: entry?.data.main?.[0] ?? [], handed: handed[0] ?? [] };
 	}
 
-	/** One turn of a sub-execution. */
-	async function turn(operation: string, items: INodeExecutionData[]) {
-		const context = executeContext({
-			...on.workflow({ name: operation, parameters: { resource: 'task', operation } }, items),
-		});
-		const parent = {
-			resultData: {},
-			executionData: { nodeExecutionStack: [{ metadata: { waitingChildExecutionIds: ['1'] } }] },
-		};
-		Object.assign(context, {
-			putExecutionToWait: async () => await Promise.resolve(),
-			getExecutionDataById: async () => await Promise.resolve(parent),
-			executeWorkflow: async () =>
-				await Promise.resolve({ executionId: '3', data: [null], waitTill: new Date() }),
-		});
-		const output = await passTime(runCheckOperation(context, operation));
-		return output?.[0] ?? [];
+	/** What one turn of a sub-execution puts out. */
+	async function turn(operation: string, items: INodeExecutionData[], kept: IDataObject = {}) {
+		const given = { kept, stored: { 1: PARENT }, more: { credential: on.credential } };
+		const { output = [] } = await passTime(turnOf(operation, items, given));
+		return output;
 	}
 
 	/** What the run comes to when all of its tasks are finished. */
 	async function results(handed: INodeExecutionData[]) {
 		await passTime(new Promise((resolve) => setTimeout(resolve, 11 * 60_000)));
-		const state = { ...(handed[0]?.json.check as IDataObject), turn: 'checks', supervisorId: '1' };
-		return readDone(await turn('check', [{ json: { check: state } }]))?.results ?? [];
+		const state = { ...readCheck(handed), supervisorId: '8' } as unknown as IDataObject;
+		return await turn('check', handed, { state, turns: 2 });
 	}
 
 	it('stores the input with the items that n8n may let out', async () => {

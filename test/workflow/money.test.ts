@@ -3,8 +3,20 @@ import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { retryExecution, startWorkflow, type TestWorkflow } from './engine';
-import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
+import { retryExecution, startWorkflow, type TestNode, type TestWorkflow } from './engine';
+import {
+	descriptionOf,
+	field,
+	IMAGE_MODEL,
+	imageNode,
+	item,
+	keepsGoing,
+	MINUTE,
+	prompts,
+	SECOND,
+	stage,
+	threeTries,
+} from './support';
 import { passTime, settle } from './time';
 
 // A batch of 40 is some hundred requests, and the machine may be busy.
@@ -12,12 +24,12 @@ jest.setTimeout(60_000);
 
 const on = stage();
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-
-const keepsGoing = { onError: 'continueRegularOutput' as const };
 const stops = { ifSomeFail: 'stop' };
-const threeTries = { retryOnFail: true, maxTries: 3, waitBetweenTries: 100 };
+
+const fails = (prompt: string) => item(prompt, { outcome: 'FAILURE' });
+
+/** So often that the first try gives the task up. */
+const readFails = (times = 3) => ({ readStatus: { status: 404, times } });
 
 const refusals = () => on.creates.filter(({ status }) => status !== 200).length;
 const statuses = () => on.creates.map(({ status }) => status);
@@ -30,17 +42,14 @@ const pauses = () => {
 
 /** 40 items whose tasks take the given times in turn. */
 const batch = (...latencies: number[]) =>
-	prompts(
-		...Array.from({ length: 40 }, (_, index) => ({
-			prompt: `Prompt ${index}`,
-			simulate: { latencyMs: latencies[index % latencies.length] ?? 0 },
-		})),
+	Array.from({ length: 40 }, (_, index) =>
+		item(`Prompt ${index}`, { latencyMs: latencies[index % latencies.length] ?? 0 }),
 	);
 
 /** Every item came out with its own task, in order, and no task was created twice. */
-function expectAll(output: INodeExecutionData[], items: INodeExecutionData[]) {
+function expectAll(output: INodeExecutionData[], items: Array<{ prompt: string }>) {
 	const prompt = ({ json }: INodeExecutionData) => (json.input as IDataObject | undefined)?.prompt;
-	expect(output.map(prompt)).toEqual(items.map(({ json }) => json.prompt));
+	expect(output.map(prompt)).toEqual(items.map(({ prompt }) => prompt));
 	expect(new Set(field(output, 'state'))).toEqual(new Set(['SUCCESS']));
 	expect(new Set(field(output, 'taskId')).size).toBe(items.length);
 	const created = on.creates.filter(({ status }) => status === 200);
@@ -61,30 +70,26 @@ describe('a create that the service certainly did not take', () => {
 		['503 with Retry-After', { status: 503, retryAfter: 7 }],
 	])('(%s) is sent again', async (_what, refusal) => {
 		const simulate = { createStatus: { ...refusal, times: 2 } };
-		const { output } = await on.run(imageNode(), prompts({ prompt: 'a', simulate }));
+		const { output } = await on.images([item('a', simulate)]);
 		expect(field(output, 'state')).toEqual(['SUCCESS']);
 		expect(statuses()).toEqual([refusal.status, refusal.status, 200]);
 		expect(on.taskIds).toHaveLength(1);
 	});
 
-	it('is sent no sooner than the seconds say', async () => {
-		const simulate = { createStatus: { status: 503, retryAfter: 45, times: 2 } };
-		await on.run(imageNode(), prompts({ prompt: 'a', simulate }));
-		expect(pauses()).toEqual([45 * SECOND, 45 * SECOND]);
-	});
-
-	it('is sent no sooner than the date says', async () => {
-		const retryAfter = new Date(Date.now() + 20 * SECOND).toUTCString();
-		const simulate = { createStatus: { status: 429, retryAfter, times: 1 } };
-		await on.run(imageNode(), prompts({ prompt: 'a', simulate }));
-		expect(pauses()).toEqual([20 * SECOND]);
+	it.each([
+		['seconds', 503, () => 45, [45, 45]],
+		['date', 429, () => new Date(Date.now() + 20 * SECOND).toUTCString(), [20]],
+	])('is sent no sooner than the %s say', async (_what, status, retryAfter, seconds) => {
+		const times = seconds.length;
+		await on.images([item('a', { createStatus: { status, retryAfter: retryAfter(), times } })]);
+		expect(pauses()).toEqual(seconds.map((pause) => pause * SECOND));
 	});
 
 	it.each([0, new Date(0).toUTCString()])(
 		'makes no storm of requests of Retry-After: %s',
 		async (retryAfter) => {
 			on.service.configure({ createStatus: { status: 503, retryAfter } });
-			const { error } = await on.run(imageNode({ timeout: 60 }), prompts('a', 'b'));
+			const { error } = await on.images(['a', 'b'], { timeout: 60 });
 			expect(error?.message).toContain('HTTP 503');
 			expect(on.creates.length).toBeLessThan(12);
 		},
@@ -92,7 +97,7 @@ describe('a create that the service certainly did not take', () => {
 
 	it('holds back the other items too', async () => {
 		const simulate = { createStatus: { status: 429, retryAfter: 30, times: 1 } };
-		await on.run(imageNode(), prompts({ prompt: 'a', simulate }, 'b', 'c'));
+		await on.images([item('a', simulate), 'b', 'c']);
 		expect(on.creates.map(({ at }) => at - (on.creates[0]?.at ?? 0)).slice(1)).toEqual([
 			30 * SECOND,
 			expect.any(Number),
@@ -101,14 +106,12 @@ describe('a create that the service certainly did not take', () => {
 	});
 
 	it('because it could not connect, is given up soon and kept in no doubt', async () => {
-		const startedAt = Date.now();
-		const ran = await on.run(imageNode(), prompts('a', 'b'), {
-			// Nothing listens there: the port is reserved.
-			credential: { ...on.credential, baseUrl: 'http://127.0.0.1:1' },
-		});
+		// Nothing listens there: the port is reserved.
+		const credential = { ...on.credential, baseUrl: 'http://127.0.0.1:1' };
+		const ran = await on.images(['a', 'b'], {}, {}, { credential });
 		expect(ran.error?.message).toContain('cannot be reached');
 		expect(descriptionOf(ran)).not.toContain('may be billed');
-		expect(Date.now() - startedAt).toBeLessThan(20 * SECOND);
+		expect(on.elapsed).toBeLessThan(20 * SECOND);
 	});
 });
 
@@ -124,7 +127,7 @@ describe('a create that the service may have taken', () => {
 		['a Retry-After that means nothing', { createStatus: { status: 503, retryAfter: 'soon' } }],
 		['an answer without an id', { createShape: 'missing' }],
 	])('(%s) is sent once in all tries, and may be billed once', async (_what, simulate) => {
-		const ran = await on.run(imageNode({}, threeTries), prompts({ prompt: 'a', simulate }));
+		const ran = await on.images([item('a', simulate)], {}, threeTries);
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
 		expect(descriptionOf(ran)).toContain('The task may exist and may be billed once.');
 		expect(on.creates).toHaveLength(1);
@@ -146,15 +149,15 @@ describe('a create that the service may have taken', () => {
 		setTimeout(() => on.service.configure({ createStatus: 502 }), 3 * SECOND);
 		setTimeout(() => on.service.resetSettings(), 23 * SECOND);
 		const items = Array.from({ length: 300 }, (_, index) => `item ${index}`);
-		const { output } = await on.run(imageNode({ maxInFlight: 50 }), prompts(...items));
+		const { output } = await on.images(items, { maxInFlight: 50 });
 		const created = field(output, 'state').filter((state) => state === 'SUCCESS');
 		expect(created.length).toBeGreaterThanOrEqual(285);
 		expect(statuses().filter((status) => status === 502)).toHaveLength(300 - created.length);
 	});
 
 	it('leaves the other items alone, where the node goes on', async () => {
-		const lost = { prompt: 'b', simulate: { createLost: true } };
-		const { output } = await on.run(imageNode({}, keepsGoing), prompts('a', lost, 'c'));
+		const lost = item('b', { createLost: true });
+		const { output } = await on.images(['a', lost, 'c'], {}, keepsGoing);
 		expect(field(output, 'state')).toEqual(['SUCCESS', undefined, 'SUCCESS']);
 		expect(output[1]?.json.error).toContain('It is not known whether the task was created');
 	});
@@ -181,26 +184,25 @@ describe('an account with a limit', () => {
 
 	it.each(cases)('of $limit lets 40 tasks through that take $what', async ({ limit, times }) => {
 		on.service.configure({ concurrencyLimit: limit });
-		const startedAt = Date.now();
 		const items = batch(...times);
-		const { output } = await on.run(imageNode({ maxInFlight: 40 }), items);
+		const { output } = await on.images(items, { maxInFlight: 40 });
 		expectAll(output, items);
 		// Six to find out, one for ten tasks and one a minute. Of very different tasks, short ones end unseen between two
 		// reads, and their places look like more places: then it is fifteen more at most.
-		const minutes = (Date.now() - startedAt) / MINUTE;
+		const minutes = on.elapsed / MINUTE;
 		const unseen = times.length > 1 ? 15 : 0;
 		expect(refusals()).toBeLessThanOrEqual(10 + minutes + unseen);
 		// Tasks are found finished at a read, up to two seconds later than they are.
 		const longest = times.reduce((sum, time) => sum + Math.ceil(time / 2000) * 2000 + 200, 0);
 		const serial = (longest * 40) / times.length / limit;
-		expect(Date.now() - startedAt).toBeLessThan(serial * 1.3 + 40 * SECOND);
+		expect(on.elapsed).toBeLessThan(serial * 1.3 + 40 * SECOND);
 	});
 
 	it.each([1, 3, 10])('of %d, all of it held by others for five minutes', async (limit) => {
 		on.service.configure({ concurrencyLimit: limit });
 		others(limit, 5 * MINUTE);
 		const items = batch(5 * SECOND);
-		const { output } = await on.run(imageNode({ maxInFlight: 40 }), items);
+		const { output } = await on.images(items, { maxInFlight: 40 });
 		expectAll(output, items);
 		// Fourteen in the five minutes, and what it takes to find out how many places there are.
 		expect(refusals()).toBeLessThanOrEqual(45);
@@ -215,7 +217,7 @@ describe('an account with a limit', () => {
 		on.service.configure({ concurrencyLimit: before });
 		setTimeout(() => on.service.configure({ concurrencyLimit: after }), 15 * SECOND);
 		const items = batch(5 * SECOND);
-		const { output } = await on.run(imageNode({ maxInFlight: 40 }), items);
+		const { output } = await on.images(items, { maxInFlight: 40 });
 		expectAll(output, items);
 		// Six to find out each limit, one for ten tasks, and eight at most for a minute or two and for places that go.
 		expect(refusals()).toBeLessThanOrEqual(26);
@@ -223,13 +225,10 @@ describe('an account with a limit', () => {
 
 	it('does not count the wait for a place against the timeout', async () => {
 		on.service.configure({ concurrencyLimit: 1 });
-		const items = prompts(...'abcdefgh').map(({ json }) => ({
-			json: { ...json, simulate: { latencyMs: 20 * SECOND } },
-		}));
-		const startedAt = Date.now();
-		const { output } = await on.run(imageNode({ timeout: 30 }), items);
+		const items = batch(20 * SECOND).slice(0, 8);
+		const { output } = await on.images(items, { timeout: 30 });
 		expectAll(output, items);
-		expect(Date.now() - startedAt).toBeGreaterThan(120 * SECOND);
+		expect(on.elapsed).toBeGreaterThan(120 * SECOND);
 	});
 });
 
@@ -239,26 +238,25 @@ describe('where items leave at once', () => {
 
 	it.each([1, 4])('the end of a task lets the next one in, of %d at once', async (limit) => {
 		on.service.configure({ concurrencyLimit: limit });
-		const startedAt = Date.now();
 		const items = batch(10 * SECOND).slice(0, 20);
-		const { output } = await on.run(imageNode({}, returns), items);
+		const { output } = await on.images(items, {}, returns);
 		expect(field(output, 'state')).toEqual(Array(20).fill('PENDING'));
 		expect(new Set(field(output, 'taskId')).size).toBe(20);
 		// The last tasks are only created. An end is known up to two seconds later.
-		const minutes = (Date.now() - startedAt) / MINUTE;
+		const minutes = on.elapsed / MINUTE;
 		expect(minutes * MINUTE).toBeLessThan((20 / limit) * 12.5 * SECOND);
 		expect(refusals()).toBeLessThanOrEqual(6 + 2 + minutes + 6);
 	});
 
 	it('no task is read where the service refuses nothing', async () => {
-		await on.run(imageNode({}, returns), batch(10 * SECOND));
+		await on.images(batch(10 * SECOND), {}, returns);
 		await jest.advanceTimersByTimeAsync(MINUTE);
 		expect(reads()).toEqual([]);
 	});
 
 	it('no task is read once the last one is created, nor more often than the interval says', async () => {
 		on.service.configure({ concurrencyLimit: 3 });
-		await on.run(imageNode({}, returns), batch(30 * SECOND).slice(0, 9));
+		await on.images(batch(30 * SECOND).slice(0, 9), {}, returns);
 		const made = reads();
 		expect(made.length).toBeGreaterThan(0);
 		await jest.advanceTimersByTimeAsync(5 * MINUTE);
@@ -271,123 +269,114 @@ describe('where items leave at once', () => {
 	});
 
 	it("the user's bound of a wait holds back nothing", async () => {
-		const startedAt = Date.now();
-		await on.run(imageNode({ maxInFlight: 1 }, returns), batch(MINUTE));
-		expect(Date.now() - startedAt).toBeLessThan(10 * SECOND);
+		await on.images(batch(MINUTE), { maxInFlight: 1 }, returns);
+		expect(on.elapsed).toBeLessThan(10 * SECOND);
 		expect(on.taskIds).toHaveLength(40);
 	});
 });
 
 it('has never more tasks unfinished than the user lets a wait have', async () => {
-	const startedAt = Date.now();
-	const { output } = await on.run(imageNode({ maxInFlight: 4 }), batch(10 * SECOND).slice(0, 12));
+	const { output } = await on.images(batch(10 * SECOND).slice(0, 12), { maxInFlight: 4 });
 	expect(output).toHaveLength(12);
 	expect(refusals()).toBe(0);
 	const firstEndsAt = (on.creates[0]?.at ?? 0) + 10 * SECOND;
 	expect(on.creates.filter(({ at }) => at < firstEndsAt)).toHaveLength(4);
-	expect(Date.now() - startedAt).toBeGreaterThan(30 * SECOND);
+	expect(on.elapsed).toBeGreaterThan(30 * SECOND);
 });
 
 describe('an account that lets nobody in', () => {
 	beforeEach(() => on.service.configure({ concurrencyLimit: 0 }));
 
 	it.each([2, 40])('ends a run of %d items once the timeout is over', async (count) => {
-		const startedAt = Date.now();
 		const items = batch(0).slice(0, count);
-		const { error } = await on.run(imageNode({ timeout: 600, maxInFlight: 40 }), items);
+		const { error } = await on.images(items, { timeout: 600, maxInFlight: 40 });
 		expect(error?.message).toContain('too many tasks or requests under way (HTTP 429)');
-		expect(Date.now() - startedAt).toBeGreaterThan(600 * SECOND);
-		expect(Date.now() - startedAt).toBeLessThan(640 * SECOND);
+		expect(on.elapsed).toBeGreaterThan(600 * SECOND);
+		expect(on.elapsed).toBeLessThan(640 * SECOND);
 	});
 
 	it('and asks for a longer pause than the timeout is not waited for', async () => {
 		on.service.configure({ concurrencyLimit: { limit: 0, retryAfter: 3600 } });
-		const startedAt = Date.now();
-		const { output } = await on.run(imageNode({ timeout: 60 }, keepsGoing), batch(0));
+		const { output } = await on.images(batch(0), { timeout: 60 }, keepsGoing);
 		expect(new Set(field(output, 'error'))).toEqual(
 			new Set([expect.stringContaining('HTTP 429') as string]),
 		);
-		expect(Date.now() - startedAt).toBeLessThan(5 * SECOND);
+		expect(on.elapsed).toBeLessThan(5 * SECOND);
 		expect(on.creates.length).toBeLessThan(5);
 	});
 
 	it('lets the execution be stopped within a second', async () => {
-		const { execution, result } = startWorkflow(on.workflow(imageNode(), prompts(...'abc')));
-		for (let second = 0; second < 20; second++) {
-			await settle();
-			await jest.advanceTimersByTimeAsync(SECOND);
-		}
-		const stoppedAt = Date.now();
-		execution.cancel();
-		expect((await passTime(result)).run.status).toBe('canceled');
+		const workflow = on.workflow(imageNode(), prompts(...'abc'));
+		const { run, stoppedAt } = await on.stopWhen(() => on.elapsed >= 20 * SECOND, workflow);
+		expect(run.status).toBe('canceled');
 		expect(Date.now() - stoppedAt).toBeLessThanOrEqual(SECOND);
-		const sent = on.creates.length;
 		await jest.advanceTimersByTimeAsync(5 * MINUTE);
 		await settle();
-		expect(on.creates).toHaveLength(sent);
+		expect(on.creates.filter(({ at }) => at > stoppedAt)).toEqual([]);
 	});
 });
 
 describe('a failure, where the node stops', () => {
 	it('gives the place of the failed task to no other', async () => {
 		on.service.configure({ concurrencyLimit: 1 });
-		const fails = { prompt: 'a', simulate: { outcome: 'FAILURE', latencyMs: 5 * SECOND } };
-		const { error } = await on.run(
-			imageNode({ ...stops, maxInFlight: 5 }),
-			prompts(fails, 'b', 'c', 'd'),
-		);
+		const fails = item('a', { outcome: 'FAILURE', latencyMs: 5 * SECOND });
+		const { error } = await on.images([fails, 'b', 'c', 'd'], { ...stops, maxInFlight: 5 });
 		expect(error?.message).toContain('failed at the service');
 		expect(on.taskIds).toHaveLength(1);
 	});
 
 	it('lets no create follow one that was not accepted', async () => {
 		on.service.configure({ concurrencyLimit: 1 });
-		const bad = { prompt: 'b', simulate: { createStatus: 400 } };
-		const first = { prompt: 'a', simulate: { latencyMs: 10 * SECOND } };
-		await on.run(imageNode({ ...stops, maxInFlight: 5 }), prompts(first, bad, 'c', 'd'));
+		const bad = item('b', { createStatus: 400 });
+		const first = item('a', { latencyMs: 10 * SECOND });
+		await on.images([first, bad, 'c', 'd'], { ...stops, maxInFlight: 5 });
 		expect(on.taskIds).toHaveLength(1);
 	});
 });
 
 describe('Retry On Fail', () => {
-	/** So often that the first try gives the task up. */
-	const readFails = (times = 3) => ({ readStatus: { status: 404, times } });
-
-	it('takes up finished and running tasks, and pays for none again', async () => {
-		const { output, error } = await on.run(
-			imageNode({}, threeTries),
-			prompts(
-				'a',
-				{ prompt: 'b', simulate: readFails() },
-				{ prompt: 'c', simulate: { latencyMs: 30 * SECOND } },
-			),
-		);
+	it.each<[string, Parameters<typeof prompts>, IDataObject, TestNode]>([
+		[
+			'takes up finished and running tasks, and pays for none again',
+			['a', item('b', readFails()), item('c', { latencyMs: 30 * SECOND })],
+			{},
+			threeTries,
+		],
+		[
+			'waits for a task that had timed out',
+			[item('a', { latencyMs: 50 * SECOND })],
+			{ timeout: 30 },
+			threeTries,
+		],
+		[
+			'pays for nothing again where the node goes on and its first item had failed',
+			[item('a', readFails()), 'b', 'c'],
+			{},
+			{ ...threeTries, ...keepsGoing },
+		],
+	])('%s', async (_what, items, options, node) => {
+		const { output, error } = await on.images(items, options, node);
 		expect(error).toBeUndefined();
+		expect(field(output, 'state')).toEqual(items.map(() => 'SUCCESS'));
 		expect(field(output, 'taskId')).toEqual(on.taskIds);
-		expect(on.creates).toHaveLength(3);
+		expect(on.creates).toHaveLength(items.length);
 	});
 
 	it('tries again with what failed, whichever item it is, and then keeps what succeeded', async () => {
-		const fails = (prompt: string) => ({ prompt, simulate: { outcome: 'FAILURE' } });
-		for (const items of [prompts('a', fails('b')), prompts(fails('a'), 'b')]) {
+		for (const items of [
+			['a', fails('b')],
+			[fails('a'), 'b'],
+		]) {
 			on.service.clear();
-			const { output, error } = await on.run(imageNode({}, threeTries), items);
+			const { output, error } = await on.images(items, {}, threeTries);
 			expect(error).toBeUndefined();
 			expect(field(output, 'state').sort()).toEqual(['FAILURE', 'SUCCESS']);
 			expect(on.taskIds).toHaveLength(1 + 3);
 		}
 	});
 
-	it('waits for a task that had timed out', async () => {
-		const slow = { prompt: 'a', simulate: { latencyMs: 50 * SECOND } };
-		const { output } = await on.run(imageNode({ timeout: 30 }, threeTries), prompts(slow));
-		expect(field(output, 'state')).toEqual(['SUCCESS']);
-		expect(on.creates).toHaveLength(1);
-	});
-
 	it('creates a failed task again, which cost nothing', async () => {
-		const fails = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
-		const ran = await on.run(imageNode(stops, threeTries), prompts('a', fails));
+		const ran = await on.images(['a', fails('b')], stops, threeTries);
 		expect(ran.error?.message).toContain('failed at the service');
 		expect(on.creates).toHaveLength(1 + 3);
 		expect(descriptionOf(ran)).toContain(on.taskIds[0]);
@@ -403,7 +392,7 @@ describe('Retry On Fail', () => {
 				},
 				{ ...threeTries, ...more },
 			);
-		const lost = { prompt: 'a', simulate: { createLost: { times: 1 } } };
+		const lost = item('a', { createLost: { times: 1 } });
 
 		it('sends nothing again whose answer was lost, and nothing that is under way or done', async () => {
 			const ran = await on.run(changing(), prompts(lost, 'b', 'c'));
@@ -413,13 +402,10 @@ describe('Retry On Fail', () => {
 		});
 
 		it('puts out what was sent for the tasks of the first try', async () => {
-			const { output } = await on.run(
-				changing(),
-				prompts('a', { prompt: 'b', simulate: readFails() }),
-			);
+			const { output } = await on.run(changing(), prompts('a', item('b', readFails())));
 			expect(field(output, 'taskId')).toEqual(on.taskIds);
 			const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
-			expect(seeds).toEqual([...on.service.tasks.values()].map(({ record }) => record.input.seed));
+			expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
 		});
 
 		it('pays for no finished task again where the node goes on', async () => {
@@ -446,36 +432,26 @@ describe('Retry On Fail', () => {
 	});
 
 	it('names every created task on the last try too', async () => {
-		const ran = await on.run(
-			imageNode({ ...stops, maxInFlight: 1 }, threeTries),
-			prompts('a', { prompt: 'b', simulate: readFails(99) }, 'c'),
+		const ran = await on.images(
+			['a', item('b', readFails(99)), 'c'],
+			{ ...stops, maxInFlight: 1 },
+			threeTries,
 		);
 		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
 		expect(on.creates).toHaveLength(2);
-	});
-
-	it('pays for nothing again where the node goes on and its first item had failed', async () => {
-		const { output } = await on.run(
-			imageNode({}, { ...threeTries, ...keepsGoing }),
-			prompts({ prompt: 'a', simulate: readFails() }, 'b', 'c'),
-		);
-		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
-		expect(on.creates).toHaveLength(3);
 	});
 
 	it.each(['return', 'trigger'])(
 		'takes up tasks whose items left at once (%s)',
 		async (completion) => {
 			on.service.configure({ callbackLost: true });
-			const { output } = await on.run(
-				imageNode(
-					{},
-					{
-						...threeTries,
-						parameters: { completion, callbackUrl: 'https://n8n.test/webhook/x/callback' },
-					},
-				),
-				prompts('a', { prompt: 'b', simulate: { createStatus: { status: 400, times: 1 } } }),
+			const { output } = await on.images(
+				['a', item('b', { createStatus: { status: 400, times: 1 } })],
+				{},
+				{
+					...threeTries,
+					parameters: { completion, callbackUrl: 'https://n8n.test/webhook/x/callback' },
+				},
 			);
 			expect(field(output, 'taskId')).toEqual(on.taskIds);
 			expect(statuses()).toEqual([200, 400, 200]);
@@ -492,45 +468,37 @@ describe('Retry of a stored execution', () => {
 		const retried = await passTime(retryExecution(second, failed));
 		return { failed, retried, creates: on.creates.length - creates };
 	}
-	const readFails = { readStatus: { status: 404, times: 3 } };
 	const failing = (...more: Parameters<typeof prompts>) =>
-		prompts('a', { prompt: 'b', simulate: readFails }, ...more);
+		prompts('a', item('b', readFails()), ...more);
 
-	it('takes up the tasks of the first execution', async () => {
-		const { retried, creates } = await runTwice(on.workflow(imageNode(stops), failing('c')));
+	it.each<[string, number, INodeExecutionData[], IDataObject?]>([
+		['takes up the tasks of the first execution', 0, failing('c')],
+		['creates the items that were never sent', 2, failing('c', 'd'), { maxInFlight: 1 }],
+	])('%s', async (_what, expected, items, ...[options]) => {
+		const workflow = on.workflow(imageNode({ ...stops, ...options }), items);
+		const { retried, creates } = await runTwice(workflow);
 		expect(retried.error).toBeUndefined();
 		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
-		expect(creates).toBe(0);
+		expect(creates).toBe(expected);
 	});
 
 	it('creates a failed task again, and no other', async () => {
-		const fails = { prompt: 'b', simulate: { outcome: 'FAILURE' } };
-		const { creates } = await runTwice(on.workflow(imageNode(stops), prompts('a', fails)));
-		expect(creates).toBe(1);
-	});
-
-	it('does not send a create again whose outcome is not known', async () => {
-		const lost = { prompt: 'b', simulate: { createLost: { times: 1 } } };
-		const { retried, creates } = await runTwice(on.workflow(imageNode(stops), prompts('a', lost)));
-		expect(retried.error?.message).toContain('It is not known whether the task was created');
-		expect(descriptionOf(retried)).toContain('may be billed once');
-		expect(creates).toBe(0);
-	});
-
-	it('creates the items that were never sent', async () => {
-		const workflow = on.workflow(imageNode({ ...stops, maxInFlight: 1 }), failing('c', 'd'));
-		const { retried, creates } = await runTwice(workflow);
-		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
-		expect(creates).toBe(2);
+		const items = prompts('a', fails('b'));
+		expect((await runTwice(on.workflow(imageNode(stops), items))).creates).toBe(1);
 	});
 
 	it('creates a new task for a prompt that was changed meanwhile', async () => {
 		const changed = imageNode(stops, { parameters: { prompt: '={{ $json.prompt + "!" }}' } });
-		const { creates } = await runTwice(
-			on.workflow(imageNode(stops), failing()),
-			on.workflow(changed, failing()),
-		);
-		expect(creates).toBe(2);
+		const [first, second] = [imageNode(stops), changed].map((node) => on.workflow(node, failing()));
+		expect(first && (await runTwice(first, second)).creates).toBe(2);
+	});
+
+	it('does not send a create again whose outcome is not known', async () => {
+		const lost = item('b', { createLost: { times: 1 } });
+		const { retried, creates } = await runTwice(on.workflow(imageNode(stops), prompts('a', lost)));
+		expect(retried.error?.message).toContain('It is not known whether the task was created');
+		expect(descriptionOf(retried)).toContain('may be billed once');
+		expect(creates).toBe(0);
 	});
 
 	it.each<[string, IDataObject]>([
@@ -540,7 +508,7 @@ describe('Retry of a stored execution', () => {
 	])(
 		'takes up tasks that took too long where it was changed to %s %j for the retry',
 		async (completion, options) => {
-			const late = { prompt: 'a', simulate: { latencyMs: 3 * MINUTE } };
+			const late = item('a', { latencyMs: 3 * MINUTE });
 			const callbackUrl = 'https://n8n.test/webhook/x/callback';
 			const { retried, creates } = await runTwice(
 				on.workflow(imageNode({ timeout: 60 }), prompts(late)),
@@ -598,7 +566,7 @@ describe('a loop', () => {
 	});
 
 	it('takes up the round that failed, when the execution is retried', async () => {
-		const fails = { prompt: 'a', simulate: { readStatus: { status: 404, times: 3 } } };
+		const fails = item('a', { readStatus: { status: 404, times: 3 } });
 		const workflow = loop([prompts('a', 'b'), prompts(fails, 'b'), prompts('a', 'b')]);
 		const failed = await passTime(startWorkflow(workflow).result);
 		expect(failed.run.status).toBe('error');
@@ -647,7 +615,7 @@ describe('Redeliver', () => {
 	});
 	const existing = (finished: boolean) => {
 		const simulate = { latencyMs: MINUTE };
-		const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A', simulate });
+		const { taskId } = on.service.createTask(IMAGE_MODEL, item('A', simulate));
 		if (finished) on.service.complete(taskId);
 		return { json: { taskId } };
 	};

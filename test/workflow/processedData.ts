@@ -7,6 +7,7 @@ import {
 	type IDeduplicationOutput,
 	UnexpectedError,
 } from 'n8n-workflow';
+
 /** The refusals of a second row as the databases word them. */
 export const SECOND_ROW = {
 	sqlite: new Error(
@@ -27,14 +28,74 @@ export const SECOND_ROW = {
 	}),
 };
 
+/** A write that fails, before the database has done its work or after. */
+export interface WriteTrouble {
+	error: Error;
+	isWritten: boolean;
+}
+
+// n8n reads the node's id while it is called, and not later.
+const keyOf = ({ workflow, node }: ICheckProcessedContextData) => `${workflow.id}/${node?.id}`;
+
 /**
- * n8n's de-duplication store as it works on its database: a row for each workflow and node, found first and then
- * inserted or rewritten, so that two who come together both find none, and the table's key refuses the second.
+ * n8n's de-duplication store as it works on its database, with the database's races: a row for each workflow and node,
+ * found first and then inserted or rewritten. Two who come together both find none, and the table's key refuses the
+ * second. Two who rewrite a row lose each other's entries.
  */
-export class ProcessedData implements IDataDeduplicator {
+export abstract class ProcessedDataTable implements IDataDeduplicator {
 	/** The entries of each row, by workflow and context. */
 	readonly rows = new Map<string, DeduplicationItemTypes[]>();
 
+	protected abstract query<T>(work: () => T): Promise<T>;
+
+	/** What happens to the next write. */
+	protected abstract nextTrouble(): WriteTrouble | undefined;
+
+	/** A second row is about to be refused. */
+	protected noteSecondRow(): void {}
+
+	async checkProcessedAndRecord(
+		items: DeduplicationItemTypes[],
+		_scope: DeduplicationScope,
+		context: ICheckProcessedContextData,
+	): Promise<IDeduplicationOutput> {
+		const key = keyOf(context);
+		const found = await this.query(() => this.rows.get(key)?.slice());
+		const added = items.filter((item) => !found?.includes(item));
+		const trouble = this.nextTrouble();
+		await this.query(() => {
+			if (trouble && !trouble.isWritten) throw trouble.error;
+			if (!found && this.rows.has(key)) {
+				this.noteSecondRow();
+				throw SECOND_ROW.sqlite;
+			}
+			this.rows.set(key, [...(found ?? []), ...added]);
+			if (trouble) throw trouble.error;
+		});
+		return { new: added, processed: items.filter((item) => found?.includes(item)) };
+	}
+
+	async getProcessedDataCount(
+		_scope: DeduplicationScope,
+		context: ICheckProcessedContextData,
+	): Promise<number> {
+		const key = keyOf(context);
+		return await this.query(() => this.rows.get(key)?.length ?? 0);
+	}
+
+	checkProcessedItemsAndRecord = async () => await this.notNeeded();
+
+	removeProcessed = async () => await this.notNeeded();
+
+	clearAllProcessedItems = async () => await this.notNeeded();
+
+	private async notNeeded(): Promise<never> {
+		return await Promise.reject(new UnexpectedError('Not needed by this package'));
+	}
+}
+
+/** The store of the tests, which say what fails next. */
+export class ProcessedData extends ProcessedDataTable {
 	/** What the next call fails with. */
 	nextError: Error | undefined;
 
@@ -48,53 +109,17 @@ export class ProcessedData implements IDataDeduplicator {
 		this.answerIsLost = false;
 	}
 
-	async checkProcessedAndRecord(
-		items: DeduplicationItemTypes[],
-		_scope: DeduplicationScope,
-		context: ICheckProcessedContextData,
-	): Promise<IDeduplicationOutput> {
-		const result = await this.record(items, context);
-		if (!this.answerIsLost) return result;
-		this.answerIsLost = false;
-		throw new UnexpectedError('connection terminated unexpectedly');
+	protected async query<T>(work: () => T): Promise<T> {
+		return await Promise.resolve(work());
 	}
 
-	private async record(
-		items: DeduplicationItemTypes[],
-		{ node, workflow }: ICheckProcessedContextData,
-	): Promise<IDeduplicationOutput> {
-		const key = `${workflow.id}/${node?.id}`;
-		const found = this.rows.get(key);
-		await Promise.resolve();
-		const { nextError } = this;
+	protected nextTrouble(): WriteTrouble | undefined {
+		const { nextError, answerIsLost } = this;
 		this.nextError = undefined;
-		if (nextError) throw nextError;
-		if (!found) {
-			if (this.rows.has(key)) throw SECOND_ROW.sqlite;
-			this.rows.set(key, [...items]);
-			return { new: items, processed: [] };
-		}
-		const added = items.filter((item) => !found.includes(item));
-		this.rows.set(key, [...found, ...added]);
-		return { new: added, processed: items.filter((item) => found.includes(item)) };
-	}
-
-	checkProcessedItemsAndRecord = async () => await this.notNeeded();
-
-	removeProcessed = async () => await this.notNeeded();
-
-	clearAllProcessedItems = async () => await this.notNeeded();
-
-	async getProcessedDataCount(
-		_scope: DeduplicationScope,
-		{ node, workflow }: ICheckProcessedContextData,
-	): Promise<number> {
-		const found = this.rows.get(`${workflow.id}/${node?.id}`);
-		return await Promise.resolve(found?.length ?? 0);
-	}
-
-	private async notNeeded(): Promise<never> {
-		return await Promise.reject(new UnexpectedError('Not needed by this package'));
+		if (nextError) return { error: nextError, isWritten: false };
+		this.answerIsLost = false;
+		if (!answerIsLost) return undefined;
+		return { error: new UnexpectedError('connection terminated unexpectedly'), isWritten: true };
 	}
 }
 

@@ -1,8 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { register } from '../../nodes/MediaGeneration/callback/triggerUrl';
-import { hookContext, TRIGGER, TRIGGER_PATH, type TestNode } from './engine';
+import { TRIGGER, TRIGGER_PATH, type TestNode } from './engine';
 import { field, imageNode, prompts, stage } from './support';
 
 const on = stage();
@@ -19,18 +18,11 @@ const order = (completion: string, options: IDataObject = {}, more: TestNode = {
 		{ ...more, parameters: { completion, ...more.parameters } },
 	);
 
-/** Where the trigger of the same workflow has left its address. */
-function withTrigger() {
-	const staticData = {};
-	register(hookContext({ node: TRIGGER, credential: on.credential, staticData }).hook);
-	return { staticData };
-}
-
 describe('a reference', () => {
 	it.each(['wait', 'trigger', 'return'])(
 		'comes out with its task after the input (%s)',
 		async (completion) => {
-			const { output } = await on.run(order(completion), rows, withTrigger());
+			const { output } = await on.run(order(completion), rows, { triggers: [TRIGGER] });
 			expect(field(output, 'reference')).toEqual(['row 0', 'row 1']);
 			const names = Object.keys(output[0]?.json ?? {});
 			expect(names[names.indexOf('input') + 1]).toBe('reference');
@@ -44,31 +36,23 @@ describe('a reference', () => {
 		expect(field(waiting?.data.main?.[0] ?? [], 'reference')).toEqual(['row 0', 'row 1']);
 	});
 
-	it('travels in the address of the trigger, under its token', async () => {
-		await on.run(order('trigger'), rows, withTrigger());
+	it.each([
+		['is under its token', {}, 'row 0'],
+		['is not where it is left empty', { reference: '' }, undefined],
+	])('in the address of the trigger %s', async (_what, options, reference) => {
+		await on.run(order('trigger', options), rows, { triggers: [TRIGGER] });
 		const [task] = on.service.tasks.values();
 		const { pathname, searchParams } = new URL(task?.webhookUrl ?? '');
+		const token = callbackToken(TRIGGER_PATH, on.service.apiKey, reference);
 		expect(pathname).toBe(TRIGGER_PATH);
-		expect(searchParams.get('reference')).toBe('row 0');
-		expect(searchParams.get('token')).toBe(callbackToken(pathname, on.service.apiKey, 'row 0'));
+		expect(Object.fromEntries(searchParams)).toEqual({ ...(reference && { reference }), token });
 	});
 
-	it('that is left empty changes nothing of the address', async () => {
-		await on.run(order('trigger', { reference: '' }), rows, withTrigger());
-		const [task] = on.service.tasks.values();
-		const { search } = new URL(task?.webhookUrl ?? '');
-		expect(search).toBe(`?token=${callbackToken(TRIGGER_PATH, on.service.apiKey)}`);
-	});
-
-	it('goes out with an item that failed', async () => {
-		on.service.configure({ outcome: 'FAILURE' });
-		const node = order('wait', {}, { onError: 'continueRegularOutput' });
-		const { output } = await on.run(node, rows);
-		expect(field(output, 'reference')).toEqual(['row 0', 'row 1']);
-	});
-
-	it('goes out with an item whose task was refused', async () => {
-		on.service.configure({ createStatus: 400 });
+	it.each([
+		['failed', { outcome: 'FAILURE' as const }],
+		['was refused', { createStatus: 400 }],
+	])('goes out with an item whose task %s', async (_what, settings) => {
+		on.service.configure(settings);
 		const node = order('wait', {}, { onError: 'continueRegularOutput' });
 		const { output } = await on.run(node, rows);
 		expect(field(output, 'reference')).toEqual(['row 0', 'row 1']);
@@ -86,7 +70,7 @@ describe('a reference', () => {
 		["={{ 'x'.repeat(501) }}", "The parameter 'Your Reference' has 501 characters"],
 		['={{ [1, 2] }}', "The parameter 'Your Reference' is not a text"],
 	])('%s is refused before a task is created', async (reference, message) => {
-		const { error } = await on.run(order('trigger', { reference }), rows, withTrigger());
+		const { error } = await on.run(order('trigger', { reference }), rows, { triggers: [TRIGGER] });
 		expect(error?.message).toBe(message);
 		expect(on.creates).toEqual([]);
 	});

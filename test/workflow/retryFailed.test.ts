@@ -1,16 +1,22 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import type { Settings } from '../service/settings';
-import { retryExecution, startWorkflow, type Ran } from './engine';
-import { descriptionOf, field, imageNode, prompts, stage } from './support';
+import { retryExecution, startWorkflow } from './engine';
+import {
+	descriptionOf,
+	field,
+	filesOption,
+	hintsOf as hints,
+	imageNode,
+	keepsGoing,
+	prompts,
+	SECOND,
+	stage,
+	threeTries,
+} from './support';
 import { passTime, settle } from './time';
 
 const on = stage();
-
-const SECOND = 1000;
-
-const keepsGoing = { onError: 'continueRegularOutput' as const };
-const threeTries = { retryOnFail: true, maxTries: 3, waitBetweenTries: 100 };
 
 /** An item of whose tasks the first so many fail. */
 const unlucky = (prompt: string, times: number, more: Settings = {}) => ({
@@ -22,16 +28,13 @@ const unlucky = (prompt: string, times: number, more: Settings = {}) => ({
 const later = (ms: number, settings: Settings) =>
 	setTimeout(() => on.service.configure(settings), ms);
 
-const hints = ({ run }: Ran) =>
-	(run.data.resultData.runData.Media?.[0]?.hints ?? []).map(({ message }) => message);
-
 /** Seconds from the start of the first create to each. */
 const times = () =>
 	on.creates.map(({ at }) => Math.round((at - (on.creates[0]?.at ?? 0)) / SECOND));
 
 describe('a task that fails', () => {
 	it('is created anew until one succeeds, after a pause, and costs what one costs', async () => {
-		const ran = await on.run(imageNode({ retryFailed: 5 }), prompts(unlucky('a', 2)));
+		const ran = await on.images([unlucky('a', 2)], { retryFailed: 5 });
 		const [first, second, third] = on.taskIds;
 		expect(ran.output.map(({ json }) => json)).toMatchObject([
 			{
@@ -53,19 +56,16 @@ describe('a task that fails', () => {
 	});
 
 	it('is not created anew where nobody asks for it', async () => {
-		const ran = await on.run(imageNode(), prompts(unlucky('a', 1)));
+		const ran = await on.images([unlucky('a', 1)]);
 		expect(ran.error?.message).toContain(on.taskIds[0]);
-		expect(descriptionOf(ran)).toContain("the option 'Retry Failed Tasks' creates it anew");
+		expect(descriptionOf(ran)).toContain("the option 'Retry Failed Tasks' creates it again");
 		expect(on.creates).toHaveLength(1);
 	});
 
 	it('ends its item where the last one fails, too, with the ids of all', async () => {
-		const { output } = await on.run(
-			imageNode({ retryFailed: 2 }),
-			prompts('a', unlucky('b', 9), 'c'),
-		);
+		const { output } = await on.images(['a', unlucky('b', 9), 'c'], { retryFailed: 2 });
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'FAILURE', 'SUCCESS']);
-		const ofB = [...on.service.tasks.values()].flatMap(({ taskId, record }) =>
+		const ofB = on.tasks.flatMap(({ taskId, record }) =>
 			record.input.prompt === 'b' ? [taskId] : [],
 		);
 		expect(ofB).toHaveLength(3);
@@ -77,10 +77,7 @@ describe('a task that fails', () => {
 	});
 
 	it('is named in the message of a node that stops, with all others', async () => {
-		const ran = await on.run(
-			imageNode({ retryFailed: 1, ifSomeFail: 'stop' }),
-			prompts(unlucky('a', 9)),
-		);
+		const ran = await on.images([unlucky('a', 9)], { retryFailed: 1, ifSomeFail: 'stop' });
 		expect(descriptionOf(ran)).toContain(
 			`2 tasks failed, which is usually free: ${on.taskIds.join(', ')}.`,
 		);
@@ -98,19 +95,19 @@ describe('a task that fails', () => {
 		const items = prompts(unlucky('a', 1), 'b');
 		const { output } = await on.run(imageNode({ retryFailed: 1, maxInFlight: 2 }), items);
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
-		const order = [...on.service.tasks.values()].map(({ record }) => record.input.prompt);
+		const order = on.inputs.map((input) => input.prompt);
 		expect(order).toEqual(['a', 'b', 'a']);
 	});
 
 	it('has the same file sent again', async () => {
 		const node = imageNode({
 			retryFailed: 1,
-			files: { file: [{ inputField: 'picture', binaryPropertyName: 'data' }] },
+			...filesOption(['picture', 'data']),
 		});
 		const [item] = prompts(unlucky('a', 1));
 		const data = { data: Buffer.from('a picture').toString('base64'), mimeType: 'image/png' };
 		await on.run(node, [{ json: item?.json ?? {}, binary: { data } }]);
-		const sent = [...on.service.tasks.values()].map(({ record }) => record.input.picture);
+		const sent = on.inputs.map((input) => input.picture);
 		expect(sent).toEqual(Array(2).fill(`data:image/png;base64,${data.data}`));
 	});
 });
@@ -118,16 +115,13 @@ describe('a task that fails', () => {
 describe('no other task is created', () => {
 	it('for a prompt that was refused', async () => {
 		const refused = { prompt: 'a', simulate: { createStatus: 400 } };
-		await on.run(imageNode({ retryFailed: 5 }, keepsGoing), prompts(refused));
+		await on.images([refused], { retryFailed: 5 }, keepsGoing);
 		expect(on.creates).toHaveLength(1);
 	});
 
 	it('where the second one is refused', async () => {
 		later(3 * SECOND, { createStatus: 400 });
-		const { output } = await on.run(
-			imageNode({ retryFailed: 5 }, keepsGoing),
-			prompts(unlucky('a', 9)),
-		);
+		const { output } = await on.images([unlucky('a', 9)], { retryFailed: 5 }, keepsGoing);
 		expect(on.creates.map(({ status }) => status)).toEqual([200, 400]);
 		expect(output[0]?.json).toMatchObject({
 			error: expect.stringContaining('(HTTP 400)') as string,
@@ -137,7 +131,7 @@ describe('no other task is created', () => {
 
 	it('where the answer to the second one was lost, in all tries of n8n', async () => {
 		later(3 * SECOND, { createLost: true });
-		const ran = await on.run(imageNode({ retryFailed: 5 }, threeTries), prompts(unlucky('a', 1)));
+		const ran = await on.images([unlucky('a', 1)], { retryFailed: 5 }, threeTries);
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
 		expect(descriptionOf(ran)).toContain('Sent, but the answer was lost: item 1.');
 		expect(descriptionOf(ran)).toContain(`failed, which is usually free: ${on.taskIds[0]}.`);
@@ -146,14 +140,14 @@ describe('no other task is created', () => {
 
 	it('where the service bills failed tasks after all', async () => {
 		on.service.configure({ extraFields: { creditsConsumed: 8 } });
-		const ran = await on.run(imageNode({ retryFailed: 5 }), prompts(unlucky('a', 9)));
+		const ran = await on.images([unlucky('a', 9)], { retryFailed: 5 });
 		expect(descriptionOf(ran)).toContain('charged 8 credits');
 		expect(on.creates).toHaveLength(1);
 	});
 
 	it('where the service bills failed tasks after all, in no try of n8n', async () => {
 		on.service.configure({ extraFields: { creditsConsumed: 8 } });
-		const ran = await on.run(imageNode({}, threeTries), prompts(unlucky('a', 9)));
+		const ran = await on.images([unlucky('a', 9)], {}, threeTries);
 		expect(descriptionOf(ran)).toContain('charged 8 credits');
 		expect(descriptionOf(ran)).toContain('1 task failed, and the service says that it charged');
 		expect(descriptionOf(ran)).not.toContain('1 task failed, which is usually free');
@@ -162,22 +156,20 @@ describe('no other task is created', () => {
 
 	it('where it could not be awaited as long as the one that failed', async () => {
 		const item = unlucky('a', 9, { latencyMs: 11 * SECOND });
-		const { output } = await on.run(
-			imageNode({ retryFailed: 5, timeout: 60 }, keepsGoing),
-			prompts(item),
-		);
+		const { output } = await on.images([item], { retryFailed: 5, timeout: 60 }, keepsGoing);
 		// 12 s, 5 s of pause, 12 s, 10 s of pause, 12 s: 51 s.
 		expect(times()).toEqual([0, 17, 39]);
 		expect(output[0]?.json).toMatchObject({ state: 'FAILURE', failedTaskIds: { length: 2 } });
-		const states = [...on.service.tasks.values()].map(({ record }) => record.state);
+		const states = on.tasks.map(({ record }) => record.state);
 		expect(states).toEqual(['FAILURE', 'FAILURE', 'FAILURE']);
 	});
 
 	it('where no place comes free in time', async () => {
 		later(3 * SECOND, { concurrencyLimit: 0 });
-		const { output } = await on.run(
-			imageNode({ retryFailed: 5, timeout: 30 }, keepsGoing),
-			prompts(unlucky('a', 9)),
+		const { output } = await on.images(
+			[unlucky('a', 9)],
+			{ retryFailed: 5, timeout: 30 },
+			keepsGoing,
 		);
 		expect(on.taskIds).toHaveLength(1);
 		expect(output[0]?.json).toMatchObject({ taskId: on.taskIds[0], state: 'FAILURE' });
@@ -185,15 +177,9 @@ describe('no other task is created', () => {
 	});
 
 	it('where the user stops the execution during the pause', async () => {
-		const node = imageNode({ retryFailed: 5 });
-		const { execution, result } = startWorkflow(on.workflow(node, prompts(unlucky('a', 9))));
-		while (on.requests('GET', '/api/generate').length === 0) {
-			await settle();
-			await jest.advanceTimersToNextTimerAsync();
-		}
-		await settle();
-		execution.cancel();
-		const { run } = await passTime(result);
+		const workflow = on.workflow(imageNode({ retryFailed: 5 }), prompts(unlucky('a', 9)));
+		const isRead = () => on.requests('GET', '/api/generate').length > 0;
+		const { run } = await on.stopWhen(isRead, workflow);
 		await jest.advanceTimersByTimeAsync(60 * SECOND);
 		await settle();
 		expect(run.status).toBe('canceled');
@@ -224,7 +210,7 @@ describe('no other task is created', () => {
 	});
 
 	it.each([6, -1, 1.5, 'often'])('where it is asked for %s times', async (retryFailed) => {
-		const ran = await on.run(imageNode({ retryFailed }), prompts('a'));
+		const ran = await on.images(['a'], { retryFailed });
 		expect(ran.error?.message).toBe(`The parameter 'Retry Failed Tasks' is '${retryFailed}'`);
 		expect(descriptionOf(ran)).toContain('Enter a whole number from 0 to 5.');
 		expect(on.creates).toHaveLength(0);
@@ -235,15 +221,16 @@ it('a budget holds, since a failed task costs nothing', async () => {
 	const items = prompts(unlucky('a', 1), unlucky('b', 1));
 	const { output } = await on.run(imageNode({ retryFailed: 1, maxCostUsd: 0.16 }), items);
 	expect(field(output, 'estimatedCostUsd')).toEqual([0.08, 0.08]);
-	const billed = [...on.service.tasks.values()].map(({ record }) => record.creditsConsumed);
+	const billed = on.tasks.map(({ record }) => record.creditsConsumed);
 	expect(billed).toEqual([0, 0, 8, 8]);
 });
 
 it('a task that is not finished in time is named with those that failed before', async () => {
 	later(3 * SECOND, { latencyMs: 3600 * SECOND });
-	const { output } = await on.run(
-		imageNode({ retryFailed: 1, timeout: 30 }, keepsGoing),
-		prompts(unlucky('a', 1)),
+	const { output } = await on.images(
+		[unlucky('a', 1)],
+		{ retryFailed: 1, timeout: 30 },
+		keepsGoing,
 	);
 	const [first, second] = on.taskIds;
 	expect(output[0]?.json).toMatchObject({
@@ -260,7 +247,7 @@ describe('a second try of n8n', () => {
 	const readFails = { readStatus: { status: 404, times: 3 } };
 
 	it('(Retry On Fail) creates one at least, and counts what failed before', async () => {
-		const ran = await on.run(imageNode({ retryFailed: 1 }, threeTries), prompts(unlucky('a', 9)));
+		const ran = await on.images([unlucky('a', 9)], { retryFailed: 1 }, threeTries);
 		// Two in the first try, one in each of the others.
 		expect(on.creates).toHaveLength(4);
 		expect(descriptionOf(ran)).toContain('4 tasks of this item have failed.');

@@ -4,7 +4,7 @@ import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow'
 
 import { startWorkflow } from './engine';
 import { hostData } from './host';
-import { descriptionOf, stage } from './support';
+import { descriptionOf, filesOption, hintsOf, rawNode, stage } from './support';
 import { passTime } from './time';
 
 const on = stage();
@@ -33,23 +33,8 @@ const link = (name: string, expiresIn: string) =>
 	`https://n8n.test/rest/binary-data/signed?token=${tokenOf(stored(name), expiresIn)}`;
 const SHORT = 'data:image/png;base64,… (first.png, 17 bytes)';
 
-const node = (options: IDataObject = {}, more: IDataObject = {}) => ({
-	parameters: {
-		resource: 'task',
-		operation: 'create',
-		model: 'other/video-model',
-		input: '{ "prompt": "Waves" }',
-		options: {
-			files: { file: [{ inputField: 'first_frame', binaryPropertyName: 'first' }] },
-			sendFilesAs: 'link',
-			...options,
-		},
-		...more,
-	},
-});
-
-/** The inputs that reached the service. */
-const inputs = () => [...on.service.tasks.values()].map(({ record }) => record.input);
+const node = (options: IDataObject = {}, more?: IDataObject) =>
+	rawNode({ ...filesOption(['first_frame', 'first']), sendFilesAs: 'link', ...options }, more);
 
 let sign: jest.SpyInstance;
 let reads: jest.SpyInstance;
@@ -63,7 +48,7 @@ describe('files as links', () => {
 	it('reach the service as addresses that n8n signs, and none is read', async () => {
 		const { error } = await on.run(node(), [item]);
 		expect(error).toBeUndefined();
-		expect(inputs()).toEqual([{ prompt: 'Waves', first_frame: link('first', '86400s') }]);
+		expect(on.inputs).toEqual([{ prompt: 'Waves', first_frame: link('first', '86400s') }]);
 		expect(reads).not.toHaveBeenCalled();
 	});
 
@@ -74,7 +59,7 @@ describe('files as links', () => {
 		['after a day where nobody waits', { completion: 'return' }, {}, '86400s'],
 	])('end %s', async (_when, more, options, expiresIn) => {
 		await on.run(node(options, more), [item]);
-		expect(inputs()).toEqual([{ prompt: 'Waves', first_frame: link('first', expiresIn) }]);
+		expect(on.inputs).toEqual([{ prompt: 'Waves', first_frame: link('first', expiresIn) }]);
 	});
 
 	it('are signed anew for a create that is sent again', async () => {
@@ -98,7 +83,7 @@ describe('files as links', () => {
 		};
 		await on.run(node(options, video), [item]);
 		const [first, last] = [link('first', '86400s'), link('last', '86400s')];
-		expect(inputs()).toEqual([{ prompt: 'Waves', image_url: [first, last], last_frame: last }]);
+		expect(on.inputs).toEqual([{ prompt: 'Waves', image_url: [first, last], last_frame: last }]);
 	});
 
 	it('leave their tokens nowhere, also where the record repeats them', async () => {
@@ -117,7 +102,7 @@ describe('files as links', () => {
 			expect(text).toContain('first.png');
 			expect(text).not.toContain(token);
 		}
-		expect(JSON.stringify(inputs())).toContain(token);
+		expect(JSON.stringify(on.inputs)).toContain(token);
 	});
 
 	it('show in the output as data does: which file it was', async () => {
@@ -137,9 +122,8 @@ describe('files as links', () => {
 
 	it('make no request too large', async () => {
 		const large = { ...stored('first'), bytes: 30 * 2 ** 20 };
-		const { run } = await on.run(node(), [{ json: {}, binary: { first: large } }]);
-		const hints = run.data.resultData.runData.Media?.[0]?.hints ?? [];
-		expect(JSON.stringify(hints)).not.toContain('MiB');
+		const ran = await on.run(node(), [{ json: {}, binary: { first: large } }]);
+		expect(JSON.stringify(hintsOf(ran))).not.toContain('MiB');
 	});
 });
 

@@ -2,24 +2,22 @@ import {
 	type IDataObject,
 	type INodeExecutionData,
 	type IRun,
-	type IWebhookData,
 	createRunExecutionData,
 } from 'n8n-workflow';
-import { WebhookContext } from 'n8n-core';
 import nock from '../nock';
 
 import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startOnce';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
+import {
+	checkStartAgain,
+	startAgainHeader,
+} from '../../nodes/MediaGeneration/callback/startAgainSignature';
 import {
 	isRegistered,
 	register,
 	triggerOfThisWorkflow,
 } from '../../nodes/MediaGeneration/callback/triggerUrl';
-import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { systemClock } from '../../nodes/MediaGeneration/shared/clock';
-import { runCheckOperation } from '../../nodes/MediaGeneration/suspend/checkRun';
 import { readDone } from '../../nodes/MediaGeneration/suspend/checkState';
 import {
 	CHECK,
@@ -27,14 +25,10 @@ import {
 	REPORT,
 	SUPERVISE,
 } from '../../nodes/MediaGeneration/suspend/checkWorkflow';
-import { admitResume, newRuns } from '../../nodes/MediaGeneration/suspend/resumeCallback';
 import present from '../fixtures/state/present.json';
 import {
-	additionalData,
 	API_KEY,
-	buildWorkflow,
 	executeContext,
-	type Express,
 	hookContext,
 	type Ran,
 	retryExecution,
@@ -46,7 +40,7 @@ import {
 } from './engine';
 import { type ProcessedData, useProcessedData } from './processedData';
 import { fakeTime, passTime } from './time';
-import { FakeResponse } from '../unit/callback/webhook';
+import { callBack, turnOf } from '../unit/suspend/executions';
 import { caught } from '../unit/support';
 
 /**
@@ -117,35 +111,12 @@ const ranOf = ({ context, input }: Stored): Ran =>
 	}) as Ran;
 
 /** Delivers the callback of a task to a suspended execution. */
-async function resume({ context, input }: Stored, taskId: string) {
-	const { workflow, tested } = buildWorkflow({ node: SUSPENDING, credential });
-	const response = new FakeResponse();
+async function resume({ context }: Stored, taskId: string) {
 	const path = '/webhook-waiting/1/callback';
 	const address = new URL(callbackAddress(N8N + path, API_KEY));
-	const request = {
-		body: { taskId },
-		headers: {},
-		query: Object.fromEntries(address.searchParams),
-		params: {},
-		originalUrl: path,
-		rawBody: Buffer.from('{}'),
-		socket: { localAddress: '127.0.0.1', localPort: 5678 },
-	};
-	const data = {
-		...additionalData(credential, 'webhook'),
-		httpRequest: request as unknown as Express['httpRequest'],
-		httpResponse: response as unknown as Express['httpResponse'],
-	};
-	const [webhookDescription] = new MediaGeneration().description.webhooks ?? [];
-	const run = createRunExecutionData({
-		executionData: {
-			contextData: { [`node:${tested.name}`]: context },
-			nodeExecutionStack: [{ node: tested, data: { main: [input] }, source: null }],
-		},
-	});
-	const webhookData = { webhookDescription } as unknown as IWebhookData;
-	const webhook = new WebhookContext(workflow, tested, data, 'webhook', webhookData, [], run);
-	await admitResume(webhook, newRuns(systemClock));
+	const query = Object.fromEntries(address.searchParams);
+	const { response, admit } = callBack(path, query, taskId, { kept: context });
+	await admit();
 	return { status: response.statusCode, body: response.body };
 }
 
@@ -153,42 +124,18 @@ async function resume({ context, input }: Stored, taskId: string) {
 async function turn(
 	operation: string,
 	input: INodeExecutionData[],
-	stored: { context?: IDataObject; others?: Record<string, unknown> } = {},
+	{ context = {}, others = {} }: { context?: IDataObject; others?: Record<string, unknown> } = {},
 ) {
-	const context = executeContext({
-		node: { name: nodeName(operation), parameters: { resource: 'task', operation } },
-		items: clone(input),
-		credential,
-	});
-	Object.assign(context.getContext('node'), clone(stored.context ?? {}));
-	const started: INodeExecutionData[][] = [];
-	const suspended: Date[] = [];
-	Object.assign(context, {
-		putExecutionToWait: async (date: Date) => {
-			suspended.push(date);
-			await Promise.resolve();
-		},
-		getExecutionDataById: async (id: string) => await Promise.resolve(stored.others?.[id]),
-		executeWorkflow: async (_: unknown, items: INodeExecutionData[]) => {
-			started.push(clone(items));
-			return await Promise.resolve({ executionId: '3', data: [null], waitTill: new Date() });
-		},
-	});
-	const output = await passTime(runCheckOperation(context, operation));
-	return {
-		output: output?.[0],
-		context: clone(context.getContext('node')),
-		input: context.getExecuteData().data.main?.[0] ?? [],
-		started,
-		suspended,
-	};
+	const given = { kept: clone(context), stored: others };
+	const { put, kept, ...ran } = await passTime(turnOf(operation, clone(input), given));
+	return { ...ran, output: put, context: clone(kept) };
 }
 
 /** The first two turns of a sub-execution that checks: it notes its address, and goes to sleep. */
 async function asleep(input: INodeExecutionData[]) {
 	const begun = await turn(CHECK, input);
-	const sleeping = await turn(CHECK, begun.output ?? []);
-	return { context: begun.context, input: sleeping.input };
+	const { context } = await turn(CHECK, begun.output ?? [], { context: begun.context });
+	return { context, input: clone(input) };
 }
 
 /** The execution that waits for the supervisor; each has the id 1 here. */
@@ -198,12 +145,11 @@ const PARENT = {
 };
 
 /** What an execution reads of the sub-execution that it has started. */
-const WITH_RESUME_URL = (name: string) =>
+const keeping = (operation: string, kept: IDataObject) =>
 	createRunExecutionData({
-		executionData: {
-			contextData: { [`node:${name}`]: { resumeUrl: `${N8N}/webhook-waiting/3/callback` } },
-		},
+		executionData: { contextData: { [`node:${nodeName(operation)}`]: kept } },
 	});
+const WITH_RESUME_URL = { resumeUrl: `${N8N}/webhook-waiting/3/callback` };
 
 const partOf = ({ run }: Ran): Stored => {
 	const { contextData, nodeExecutionStack } = run.data.executionData ?? {};
@@ -238,15 +184,15 @@ async function storedToday() {
 				handed.push(clone(inputData));
 				return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
 			},
-			getRunExecutionData: async () => await Promise.resolve(WITH_RESUME_URL(nodeName(SUPERVISE))),
+			getRunExecutionData: async () => await Promise.resolve(keeping(SUPERVISE, WITH_RESUME_URL)),
 		});
 		return await passTime(started.result);
 	};
 	const suspended = await run({ options: { suspendAfter: 0 } });
 	const supervisor = await turn(SUPERVISE, handed[0] ?? [], {
-		others: { 3: WITH_RESUME_URL(nodeName(CHECK)) },
+		others: { 3: keeping(CHECK, WITH_RESUME_URL) },
 	});
-	const checker = await asleep(supervisor.started[0] ?? []);
+	const checker = await asleep(clone(supervisor.handed[0] ?? []));
 	jest.setSystemTime(NOW);
 	await run({
 		completion: 'trigger',
@@ -255,10 +201,10 @@ async function storedToday() {
 	});
 	const delivery = await asleep(handed[1] ?? []);
 	states('SUCCESS', 'SUCCESS');
-	const done = await turn(CHECK, checker.input, { others: { 1: PARENT } });
+	const done = await turn(CHECK, checker.input, { ...clone(checker), others: { 1: PARENT } });
 
 	const staticData = {};
-	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, credential, staticData }).hook);
+	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, credential, staticData }).hook, true);
 	const started = executeContext({ node: TRIGGER, credential });
 	await mayStart(started, START, 'callback');
 	const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
@@ -266,8 +212,8 @@ async function storedToday() {
 		failedRun: partOf(failed),
 		suspendedRun: partOf(suspended),
 		supervisor: { context: supervisor.context, input: handed[0] ?? [] },
-		checker: { context: checker.context, input: clone(checker.input) },
-		delivery: { context: delivery.context, input: clone(delivery.input) },
+		checker,
+		delivery,
 		done: clone(done.output ?? []),
 		triggeredRun: { context: clone(started.getContext('node')) },
 		staticData,
@@ -332,10 +278,11 @@ describe.each([['the present version', present]])(
 	(_version, { staticData, ledger: rows, callbackAddress: address }) => {
 		it('is found by the action node of its workflow', async () => {
 			const data = clone(staticData);
-			expect(
-				await triggerOfThisWorkflow(executeContext({ node: {}, credential, staticData: data })),
-			).toBe(N8N + TRIGGER_PATH);
 			const trigger = { ...TRIGGER, id: 'trigger' };
+			const triggers = [trigger];
+			const context = executeContext({ node: {}, credential, staticData: data, triggers });
+			context.getMode = () => 'manual';
+			expect(await triggerOfThisWorkflow(context)).toBe(N8N + TRIGGER_PATH);
 			const { hook } = hookContext({ node: trigger, credential, staticData: data });
 			expect(isRegistered(hook)).toBe(true);
 		});
@@ -344,7 +291,7 @@ describe.each([['the present version', present]])(
 			const { pathname, searchParams } = new URL(address);
 			const reference = searchParams.get('reference') ?? undefined;
 			const token = searchParams.get('token');
-			expect(isTokenValid(token, [pathname], API_KEY, reference)).toBe(true);
+			expect(isTokenValid(token, pathname, API_KEY, reference)).toBe(true);
 		});
 
 		it('lets no task start the workflow again', async () => {
@@ -365,7 +312,7 @@ describe('of the present version', () => {
 
 	it('a check goes on and finds the results', async () => {
 		states('SUCCESS', 'FAILURE');
-		const { output } = await turn(CHECK, checker.input, { others: { 1: PARENT } });
+		const { output } = await turn(CHECK, checker.input, { ...checker, others: { 1: PARENT } });
 		const { results = [] } = readDone(output ?? []) ?? {};
 		expect(results.map(({ json }) => [json.taskId, json.state])).toEqual([
 			['task-1', 'SUCCESS'],
@@ -374,10 +321,10 @@ describe('of the present version', () => {
 	});
 
 	it('a supervisor whose checker has died starts another with what that one knew', async () => {
-		const dead = [{ json: { checkDied: true } }];
-		const { started } = await turn(SUPERVISE, dead, { context: supervisor.context });
-		expect(started).toMatchObject([
-			[{ json: { check: { purpose: 'results', items: [{ json: { taskId: 'task-1' } }, {}] } } }],
+		const others = { 3: keeping(CHECK, checker.context) };
+		const { begun } = await turn(SUPERVISE, supervisor.input, { ...supervisor, others });
+		expect(begun).toMatchObject([
+			{ purpose: 'results', items: [{ json: { taskId: 'task-1' } }, {}] },
 		]);
 	});
 
@@ -391,12 +338,12 @@ describe('of the present version', () => {
 		const trigger = nock(N8N)
 			.post(TRIGGER_PATH, { taskId: 'task-1', state: 'SUCCESS' })
 			.query(({ reference, token }) => {
-				return isTokenValid(token, [TRIGGER_PATH], API_KEY, reference);
+				return isTokenValid(token, TRIGGER_PATH, API_KEY, reference);
 			})
 			.reply(200, { accepted: true });
-		const { input } = await turn(CHECK, delivery.input);
+		const { context } = await turn(CHECK, delivery.input, delivery);
 		expect(trigger.isDone()).toBe(true);
-		expect(input).toMatchObject([{ json: { check: { deliveries: [{ taskId: 'task-2' }] } } }]);
+		expect(context).toMatchObject({ state: { deliveries: [{ taskId: 'task-2' }] } });
 	});
 
 	it('an execution goes on with the task that it has started with', async () => {
@@ -430,7 +377,10 @@ describe('of a newer version is refused, and says what to do', () => {
 
 	it('a callback of a suspended run, which is to come again', async () => {
 		const { status, body } = await passTime(resume(suspendedRun, 'task-1'));
-		expect([status, body]).toEqual([503, { message: expect.stringContaining('could not tell') }]);
+		expect([status, body]).toEqual([
+			503,
+			{ message: expect.stringContaining('cannot be checked') },
+		]);
 	});
 
 	it.each([
@@ -449,9 +399,8 @@ describe('of a newer version is refused, and says what to do', () => {
 	});
 
 	it('a supervisor, whose parent fails and names its tasks', async () => {
-		const died = [{ json: { checkDied: true } }];
-		const { output, started, suspended } = await turn(SUPERVISE, died, supervisor);
-		expect([started, suspended]).toEqual([[], []]);
+		const { output, begun, until } = await turn(SUPERVISE, supervisor.input, supervisor);
+		expect([begun, until]).toEqual([[], undefined]);
 		const refused = await caught(async () => await turn(REPORT, output ?? []));
 		expect(refused.message).toMatch(OTHER);
 		expect(refused).toMatchObject({
@@ -479,17 +428,13 @@ describe('of a newer version is refused, and says what to do', () => {
 
 it('a check that dies of what a newer version has stored is followed by one that begins anew', async () => {
 	const { supervisor, checker } = clone(present);
-	const newer = {
-		executionData: { nodeExecutionStack: [{ data: { main: [raised(clone(checker.input))] } }] },
-	};
-	const dead = [{ json: { checkDied: true } }];
-	const { started, suspended } = await turn(SUPERVISE, dead, {
-		context: supervisor.context,
-		others: { 3: newer },
+	const others = { 3: keeping(CHECK, raised(checker.context)) };
+	const { begun, until } = await turn(SUPERVISE, supervisor.input as [], {
+		...supervisor,
+		others,
 	});
-	expect(started).toMatchObject([[{ json: { check: { version: 1 } } }]]);
-	expect(started[0]?.[0]?.json.check).not.toHaveProperty('turn');
-	expect(suspended).toEqual([]);
+	expect(begun).toMatchObject([{ version: 1 }]);
+	expect(until).toBeUndefined();
 });
 
 /** The same as a newer version would store it. */

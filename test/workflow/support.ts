@@ -8,7 +8,18 @@ import {
 	type TestNode,
 	type TestWorkflow,
 } from './engine';
-import { fakeTime, passTime } from './time';
+import { fakeTime, passTime, settle } from './time';
+
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+
+/** When every test begins. */
+const START = Date.UTC(2026, 0, 1);
+
+/** Settings of a node that n8n has for every node. */
+export const keepsGoing = { onError: 'continueRegularOutput' as const };
+export const hasErrorOutput = { onError: 'continueErrorOutput' as const };
+export const threeTries = { retryOnFail: true, maxTries: 3, waitBetweenTries: 100 };
 
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
 export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
@@ -37,6 +48,20 @@ export class Stage {
 		return await passTime(startWorkflow({ ...this.workflow(node, items), ...more }).result);
 	}
 
+	/** Runs a workflow until a condition holds, and stops the execution then. */
+	async stopWhen(condition: () => boolean, ...given: Parameters<typeof startWorkflow>) {
+		const { execution, result } = startWorkflow(...given);
+		while (!condition()) {
+			await settle();
+			await jest.advanceTimersToNextTimerAsync();
+		}
+		await settle();
+		const stoppedAt = Date.now();
+		execution.cancel();
+		const { run } = await passTime(result);
+		return { run, stoppedAt };
+	}
+
 	/** What was asked of the service's API, oldest first. */
 	requests(method: string, path = '/api/'): LoggedRequest[] {
 		return this.service.requests.filter(
@@ -47,6 +72,36 @@ export class Stage {
 
 	get creates(): LoggedRequest[] {
 		return this.requests('POST', '/api/generate');
+	}
+
+	/** Runs an image for each prompt. */
+	async images(
+		items: Parameters<typeof prompts>,
+		options: IDataObject = {},
+		node: TestNode = {},
+		more: Partial<TestWorkflow> = {},
+	): Promise<Ran> {
+		return await this.run(imageNode(options, node), prompts(...items), more);
+	}
+
+	/** The tasks that the service has, oldest first. */
+	get tasks() {
+		return [...this.service.tasks.values()];
+	}
+
+	/** The inputs that reached the service, oldest first. */
+	get inputs() {
+		return this.tasks.map(({ record }) => record.input);
+	}
+
+	/** The first task of a prompt. */
+	taskOf(prompt: string): string {
+		return this.tasks.find(({ record }) => record.input.prompt === prompt)?.taskId ?? '';
+	}
+
+	/** Milliseconds since the test began. */
+	get elapsed(): number {
+		return Date.now() - START;
 	}
 
 	/** The ids of the created tasks, oldest first. */
@@ -61,7 +116,7 @@ export function stage(): Stage {
 	beforeAll(async () => {
 		shared.service = await startService({ settings: { latencyMs: 0 } });
 	});
-	beforeEach(() => fakeTime());
+	beforeEach(() => fakeTime(START));
 	afterEach(() => {
 		shared.service.resetSettings();
 		shared.service.clear();
@@ -76,6 +131,12 @@ export const prompts = (...items: Array<string | { prompt: string; simulate: IDa
 	items.map((item): INodeExecutionData => ({
 		json: typeof item === 'string' ? { prompt: item, simulate: {} } : { ...item },
 	}));
+
+/** A prompt whose task does as the switches say. */
+export const item = (prompt: string, simulate: object) => ({
+	prompt,
+	simulate: simulate as IDataObject,
+});
 
 /** An image for each item of `prompts`. */
 export const imageNode = (options: IDataObject = {}, more: TestNode = {}): TestNode => ({
@@ -98,3 +159,28 @@ export const field = (items: INodeExecutionData[], name: string) =>
 export function descriptionOf({ error }: Ran): string {
 	return error && 'description' in error ? String(error.description) : '';
 }
+
+/** What n8n shows above the output of the node. */
+export const hintsOf = ({ run }: Ran) =>
+	(run.data.resultData.runData.Media ?? []).flatMap(({ hints = [] }) =>
+		hints.map(({ message }) => message),
+	);
+
+/** The option *Files*. */
+export const filesOption = (...files: Array<[inputField: string, binaryPropertyName: string]>) => ({
+	files: {
+		file: files.map(([inputField, binaryPropertyName]) => ({ inputField, binaryPropertyName })),
+	} as IDataObject,
+});
+
+/** A task of any model. */
+export const rawNode = (options: IDataObject, more: IDataObject = {}): TestNode => ({
+	parameters: {
+		resource: 'task',
+		operation: 'create',
+		model: 'other/video-model',
+		input: '{ "prompt": "Waves" }',
+		options,
+		...more,
+	},
+});

@@ -1,8 +1,19 @@
-import type { IDataObject, INodeExecutionData, IWorkflowExecuteAdditionalData } from 'n8n-workflow';
+import type {
+	IDataObject,
+	INodeExecutionData,
+	IWorkflowExecuteAdditionalData,
+	WorkflowExecuteMode,
+} from 'n8n-workflow';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { readCheck, type ResultsCheck } from '../../nodes/MediaGeneration/suspend/checkState';
-import { type Ran, retryExecution, startWorkflow, type TestNode } from './engine';
+import {
+	type Ran,
+	retryExecution,
+	startWorkflow,
+	type TestNode,
+	type TestWorkflow,
+} from './engine';
 import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 import { passTime, settle } from './time';
 
@@ -40,24 +51,19 @@ describe('an execution with unfinished tasks', () => {
 	it('stores what leaves the node when the time is up', async () => {
 		const ran = await on.run(suspending(), prompts(slow('a'), done('b')));
 		const [first, second] = on.taskIds;
+		const unfinished = {
+			...{ taskId: first, state: 'PENDING', timedOut: true, resultUrls: [], creditsConsumed: null },
+			...{ model: IMAGE_MODEL, input: { prompt: 'a' }, estimatedCostUsd: 0.08 },
+			record: { taskId: first, state: 'PENDING' },
+		};
 		expect(stored(ran)).toMatchObject([
-			{
-				json: {
-					taskId: first,
-					state: 'PENDING',
-					timedOut: true,
-					resultUrls: [],
-					creditsConsumed: null,
-					model: IMAGE_MODEL,
-					input: { prompt: 'a' },
-					record: { taskId: first, state: 'PENDING' },
-					estimatedCostUsd: 0.08,
-				},
-				pairedItem: { item: 0 },
-			},
+			{ json: unfinished, pairedItem: { item: 0 } },
 			{ json: { taskId: second, state: 'SUCCESS' }, pairedItem: { item: 1 } },
 		]);
 		expect(stored(ran)[1]?.json).not.toHaveProperty('timedOut');
+		// A callback of any other task is refused.
+		const { contextData } = ran.run.data.executionData ?? {};
+		expect(contextData?.['node:Media']?.check).toMatchObject({ taskIds: [first] });
 	});
 
 	it('is called back at its own address, with the path before the query and a token', async () => {
@@ -84,10 +90,8 @@ describe('an execution with unfinished tasks', () => {
 	});
 
 	it('lets a task that has failed already out as an item with the reason', async () => {
-		const ran = await on.run(
-			suspending(),
-			prompts(slow('a'), done('b', { outcome: 'FAILURE', failureMessage: 'no such colour' })),
-		);
+		const failing = done('b', { outcome: 'FAILURE', failureMessage: 'no such colour' });
+		const ran = await on.run(suspending(), prompts(slow('a'), failing));
 		expect(isSuspended(ran)).toBe(true);
 		expect(stored(ran)[1]?.json).toMatchObject({
 			state: 'FAILURE',
@@ -139,10 +143,8 @@ describe('a create that fails', () => {
 	it('has nobody wait longer than the timeout, however many tasks there are', async () => {
 		const startedAt = Date.now();
 		const many = Array.from({ length: 60 }, (_, index) => slow(`Prompt ${index}`));
-		const ran = await on.run(
-			suspending({ maxInFlight: 1, timeout: 30, ifSomeFail: 'stop' }),
-			prompts(...many, refused),
-		);
+		const node = suspending({ maxInFlight: 1, timeout: 30, ifSomeFail: 'stop' });
+		const ran = await on.run(node, prompts(...many, refused));
 		expect(ran.run.status).toBe('error');
 		expect(Date.now() - startedAt).toBeLessThan(45 * SECOND);
 		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
@@ -161,10 +163,9 @@ describe('a create that fails', () => {
 	);
 
 	it('in the first item makes Retry On Fail neither lose the input nor pay again', async () => {
-		const ran = await on.run(
-			suspending({}, { onError: 'continueRegularOutput', retryOnFail: true, maxTries: 3 }),
-			prompts(refused, slow('a')),
-		);
+		const tries = { retryOnFail: true, maxTries: 3 };
+		const node = suspending({}, { onError: 'continueRegularOutput', ...tries });
+		const ran = await on.run(node, prompts(refused, slow('a')));
 		expect(isSuspended(ran)).toBe(true);
 		expect(on.taskIds).toHaveLength(1);
 		expect(field(stored(ran), 'taskId')).toEqual([undefined, on.taskIds[0]]);
@@ -179,15 +180,13 @@ describe('Retry of a stored execution', () => {
 		);
 		const first = await passTime(startWorkflow(workflow).result);
 		expect(first.run.status).toBe('error');
-		const retried = await passTime(
-			retryExecution({ ...workflow, node: suspending({ timeout: 60 }) }, first),
-		);
+		const again = { ...workflow, node: suspending({ timeout: 60 }) };
+		const retried = await passTime(retryExecution(again, first));
 		expect(retried.error).toBeUndefined();
 		expect(isSuspended(retried)).toBe(true);
-		expect(stored(retried)).toMatchObject([
-			{ json: { taskId: on.taskIds[0], state: 'PENDING', timedOut: true } },
-			{ json: { taskId: on.taskIds[1], state: 'PENDING', timedOut: true } },
-		]);
+		expect(stored(retried)).toMatchObject(
+			on.taskIds.map((taskId) => ({ json: { taskId, state: 'PENDING', timedOut: true } })),
+		);
 		expect(on.taskIds).toHaveLength(2);
 		expect(webhookUrls()[0]).toContain('/webhook-waiting/1/callback');
 		expect(webhookUrls()[1]).toContain('/webhook-waiting/2/callback');
@@ -196,23 +195,32 @@ describe('Retry of a stored execution', () => {
 
 describe('results', () => {
 	it('are downloaded where that is wanted', async () => {
-		const { output } = await on.run(
-			suspending({ downloadResults: true }),
-			prompts(done('a'), done('b')),
-		);
+		const node = suspending({ downloadResults: true });
+		const { output } = await on.run(node, prompts(done('a'), done('b')));
 		expect(output[0]?.binary?.data?.mimeType).toBe('image/png');
 	});
 });
 
-/** What a run that is suspended hands to the execution that checks its tasks. */
-function handing(more: Partial<IWorkflowExecuteAdditionalData> = {}) {
+type Host = Partial<IWorkflowExecuteAdditionalData>;
+
+/** Starts a run; `handed` is what it hands to the execution that checks its tasks. */
+function start(
+	workflow: TestWorkflow,
+	{ mode = 'trigger' as WorkflowExecuteMode, host = {} as Host } = {},
+) {
 	const handed: ResultsCheck[] = [];
-	const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async (...given) => {
+	const startedAt = Date.now();
+	const executeWorkflow: Host['executeWorkflow'] = async (...given) => {
 		handed.push(readCheck(given[2].inputData ?? []) as ResultsCheck);
-		if (more.executeWorkflow) return await more.executeWorkflow(...given);
+		if (host.executeWorkflow) return await host.executeWorkflow(...given);
 		return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
 	};
-	return { handed, executeWorkflow };
+	const { execution, result } = startWorkflow(workflow, mode, { executeWorkflow });
+	const end = async () => {
+		const ran = await passTime(result);
+		return { ...ran, ran, handed, startedAt, took: Date.now() - startedAt };
+	};
+	return { execution, end };
 }
 
 const MINUTES = (count: number) => ({ latencyMs: count * MINUTE });
@@ -220,47 +228,35 @@ const MINUTES = (count: number) => ({ latencyMs: count * MINUTE });
 describe('a run that is held for a while', () => {
 	const held = (options: IDataObject = {}, more: TestNode = {}) =>
 		imageNode({ suspendAfter: 1, ...options }, more);
+	const run = async (node: TestNode, items: INodeExecutionData[], host: Host = {}) =>
+		await start(on.workflow(node, items), { host }).end();
 
 	it('puts its items out where they are finished by then, and is not suspended', async () => {
-		const ran = await on.run(held(), prompts(slow('a', MINUTES(0.9)), done('b')));
+		const { ran, output } = await run(held(), prompts(slow('a', MINUTES(0.9)), done('b')));
 		expect(isSuspended(ran)).toBe(false);
-		expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
 	});
 
 	it('is suspended with what has ended by then: results, files and errors', async () => {
-		const { handed, executeWorkflow } = handing();
-		const startedAt = Date.now();
-		const workflow = on.workflow(
-			held({ downloadResults: true }),
-			prompts(
-				done('a'),
-				slow('b'),
-				done('c', { outcome: 'FAILURE', failureMessage: 'no such colour' }),
-			),
-		);
-		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		const failing = done('c', { outcome: 'FAILURE', failureMessage: 'no such colour' });
+		const items = prompts(done('a'), slow('b'), failing);
+		const { ran, handed, took, startedAt } = await run(held({ downloadResults: true }), items);
 		expect(isSuspended(ran)).toBe(true);
-		expect(Date.now() - startedAt).toBeGreaterThanOrEqual(MINUTE);
-		expect(Date.now() - startedAt).toBeLessThan(MINUTE + 5 * SECOND);
+		expect(took).toBeGreaterThanOrEqual(MINUTE);
+		expect(took).toBeLessThan(MINUTE + 5 * SECOND);
 		const [first, second, third] = on.taskIds;
-		expect(handed).toMatchObject([
-			{
-				items: [
-					{
-						item: 0,
-						json: { taskId: first, state: 'SUCCESS' },
-						binary: {
-							data: { mimeType: 'image/png', data: expect.stringMatching(/^iVBOR/) as string },
-						},
-					},
-					{ item: 1, json: { taskId: second }, waits: {} },
-					{
-						item: 2,
-						json: { taskId: third },
-						failure: { message: expect.stringContaining('no such colour') as string },
-					},
-				],
-			},
+		const data = expect.stringMatching(/^iVBOR/) as string;
+		const message = expect.stringContaining('no such colour') as string;
+		expect(handed.map((state) => state.items)).toMatchObject([
+			[
+				{
+					item: 0,
+					json: { taskId: first, state: 'SUCCESS' },
+					binary: { data: { mimeType: 'image/png', data } },
+				},
+				{ item: 1, json: { taskId: second }, waits: {} },
+				{ item: 2, json: { taskId: third }, failure: { message } },
+			],
 		]);
 		const [one, two, three] = handed[0]?.items ?? [];
 		expect([one?.waits, three?.waits]).toEqual([undefined, undefined]);
@@ -274,119 +270,76 @@ describe('a run that is held for a while', () => {
 	});
 
 	it('is held while a task may be created anew, and for its while after that', async () => {
-		const { handed, executeWorkflow } = handing();
-		const startedAt = Date.now();
 		const fails = slow('a', { ...MINUTES(3), outcome: 'FAILURE' });
-		const workflow = on.workflow(held({ retryFailed: 1 }), prompts(fails));
-		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		const { ran, handed, took } = await run(held({ retryFailed: 1 }), prompts(fails));
 		expect(isSuspended(ran)).toBe(true);
 		expect(on.taskIds).toHaveLength(2);
-		expect(Date.now() - startedAt).toBeGreaterThanOrEqual(4 * MINUTE);
+		expect(took).toBeGreaterThanOrEqual(4 * MINUTE);
 		expect(handed[0]?.items).toMatchObject([
 			{ json: { taskId: on.taskIds[1], failedTaskIds: [on.taskIds[0]] } },
 		]);
 	});
 
 	it('is held while a task is still to be created', async () => {
-		const startedAt = Date.now();
-		const ran = await on.run(
-			held({ maxInFlight: 1 }),
-			prompts(slow('a', MINUTES(3)), slow('b', MINUTES(3))),
-		);
+		const items = prompts(slow('a', MINUTES(3)), slow('b', MINUTES(3)));
+		const { ran, took } = await run(held({ maxInFlight: 1 }), items);
 		expect(isSuspended(ran)).toBe(true);
-		expect(Date.now() - startedAt).toBeGreaterThanOrEqual(4 * MINUTE);
+		expect(took).toBeGreaterThanOrEqual(4 * MINUTE);
 		expect(field(stored(ran), 'state')).toEqual(['SUCCESS', 'PENDING']);
 	});
 
-	it.each<[string, Partial<IWorkflowExecuteAdditionalData>]>([
-		[
-			'refuses',
-			{ executeWorkflow: async () => await Promise.reject(new Error('No sub-workflows')) },
-		],
+	const refuse: Host = { executeWorkflow: async () => await Promise.reject(new Error('No')) };
+
+	it.each<[string, Host]>([
+		['refuses', refuse],
 		[
 			'does not',
 			{ executeWorkflow: async () => await Promise.resolve({ executionId: '2', data: [null] }) },
 		],
-	])('goes on where n8n %s to suspend it, and its items come out', async (_what, more) => {
-		const { handed, executeWorkflow } = handing(more);
+	])('goes on where n8n %s to suspend it, and its items come out', async (_what, host) => {
 		const items = prompts(slow('a'), done('b'), slow('c', { outcome: 'FAILURE' }));
-		const workflow = on.workflow(held({ downloadResults: true }), items);
-		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		const { ran, handed, output } = await run(held({ downloadResults: true }), items, host);
 		expect(handed).toHaveLength(1);
-		expect(isSuspended(ran)).toBe(false);
-		expect(ran.run.status).toBe('success');
-		expect(field(ran.output, 'taskId')).toEqual(on.taskIds);
-		expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'FAILURE']);
-		expect(ran.output.map(({ pairedItem }) => pairedItem)).toEqual(
-			[0, 1, 2].map((item) => ({ item })),
-		);
-		expect(ran.output.map(({ binary }) => Object.keys(binary ?? {}))).toEqual([
-			['data'],
-			['data'],
-			[],
-		]);
+		expect([isSuspended(ran), ran.run.status]).toEqual([false, 'success']);
+		expect(field(output, 'taskId')).toEqual(on.taskIds);
+		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'FAILURE']);
+		expect(output.map(({ pairedItem }) => pairedItem)).toEqual([0, 1, 2].map((item) => ({ item })));
+		const files = output.map(({ binary }) => Object.keys(binary ?? {}));
+		expect(files).toEqual([['data'], ['data'], []]);
 	});
 
 	it('gives its tasks up at their time where n8n does not suspend it', async () => {
-		const refuse = { executeWorkflow: async () => await Promise.reject(new Error('No')) };
-		const workflow = on.workflow(
-			held({ timeout: 120 }, { onError: 'continueRegularOutput' }),
-			prompts(slow('a')),
-		);
-		const ran = await passTime(startWorkflow(workflow, 'trigger', refuse).result);
-		expect(ran.output).toMatchObject([
-			{
-				json: {
-					taskId: on.taskIds[0],
-					timedOut: true,
-					error: expect.stringContaining('120 s') as string,
-				},
-			},
-		]);
+		const node = held({ timeout: 120 }, { onError: 'continueRegularOutput' });
+		const { output } = await run(node, prompts(slow('a')), refuse);
+		const error = expect.stringContaining('120 s') as string;
+		expect(output).toMatchObject([{ json: { taskId: on.taskIds[0], timedOut: true, error } }]);
 	});
 
 	it('is not suspended while n8n tries it again: the next try takes up its tasks', async () => {
 		on.service.configure({ createStatus: { status: 400, times: 1 } });
-		const { handed, executeWorkflow } = handing();
 		const accepted = { createStatus: { status: 400, times: 0 } };
-		const workflow = on.workflow(
-			held({}, { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 }),
-			prompts(slow('a', accepted), slow('b')),
-		);
-		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		const node = held({}, { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 });
+		const { ran, handed } = await run(node, prompts(slow('a', accepted), slow('b')));
 		expect(isSuspended(ran)).toBe(true);
 		expect(on.taskIds).toHaveLength(2);
 		expect(handed.map(({ items }) => items.map(({ json }) => json.taskId))).toEqual([on.taskIds]);
 	});
 
 	it('is stopped like any other, and names its tasks in the log', async () => {
-		const { handed, executeWorkflow } = handing();
-		const { execution, result } = startWorkflow(
-			on.workflow(held(), prompts(slow('a'))),
-			'trigger',
-			{ executeWorkflow },
-		);
+		const { execution, end } = start(on.workflow(held(), prompts(slow('a'))));
 		await settle();
 		await jest.advanceTimersByTimeAsync(30 * SECOND);
 		await settle();
 		execution.cancel();
-		const ran = await passTime(result);
-		expect([ran.run.status, handed]).toEqual(['canceled', []]);
+		const { run, handed } = await end();
+		expect([run.status, handed]).toEqual(['canceled', []]);
 	});
 
 	it('of Task → Wait is suspended like one that creates', async () => {
 		await on.run(imageNode({}, { parameters: { completion: 'return' } }), prompts(slow('a')));
-		const { handed, executeWorkflow } = handing();
-		const node: TestNode = {
-			parameters: {
-				resource: 'task',
-				operation: 'wait',
-				taskId: '={{ $json.id }}',
-				options: { suspendAfter: 1 },
-			},
-		};
-		const workflow = on.workflow(node, [{ json: { id: on.taskIds[0] } }]);
-		const ran = await passTime(startWorkflow(workflow, 'trigger', { executeWorkflow }).result);
+		const options = { suspendAfter: 1 };
+		const parameters = { resource: 'task', operation: 'wait', taskId: '={{ $json.id }}', options };
+		const { ran, handed } = await run({ parameters }, [{ json: { id: on.taskIds[0] } }]);
 		expect(isSuspended(ran)).toBe(true);
 		expect(handed[0]?.items).toMatchObject([{ json: { taskId: on.taskIds[0] }, waits: {} }]);
 		// What was not created here was not sent here.
@@ -398,47 +351,34 @@ describe('a run that cannot be suspended is held to its end', () => {
 	const node = (options: IDataObject = {}) => imageNode({ suspendAfter: 1, ...options });
 	const items = () => prompts(slow('a'), slow('b'));
 
-	const ranTo = async (ran: Promise<Ran>) => {
-		const { run, output } = await passTime(ran);
-		expect(run.status).toBe('success');
-		return field(output, 'state');
-	};
-
-	it('in a sub-workflow', async () => {
-		const { handed, executeWorkflow } = handing();
-		const started = startWorkflow(on.workflow(node(), items()), 'integrated', { executeWorkflow });
-		expect(await ranTo(started.result)).toEqual(['SUCCESS', 'SUCCESS']);
-		expect(handed).toEqual([]);
-	});
-
-	it('where the Webhook before it answers with the last node', async () => {
-		const workflow = { ...on.workflow(node(), items()), source: { responseMode: 'lastNode' } };
-		const { handed, executeWorkflow } = handing();
-		const started = startWorkflow(workflow, 'webhook', { executeWorkflow });
-		expect(await ranTo(started.result)).toEqual(['SUCCESS', 'SUCCESS']);
-		expect(handed).toEqual([]);
-	});
-
-	it('with several items for a result', async () => {
+	it.each<[string, IDataObject, Partial<TestWorkflow>, WorkflowExecuteMode, number]>([
+		['in a sub-workflow', {}, {}, 'integrated', 2],
+		[
+			'where the Webhook before it answers with the last node',
+			{},
+			{ source: { responseMode: 'lastNode' } },
+			'webhook',
+			2,
+		],
+		['with several items for a result', { splitResults: true }, {}, 'trigger', 4],
+	])('%s', async (_what, options, more, mode, count) => {
 		on.service.configure({ resultCount: 2 });
-		const { handed, executeWorkflow } = handing();
-		const workflow = on.workflow(node({ splitResults: true }), items());
-		const started = startWorkflow(workflow, 'trigger', { executeWorkflow });
-		expect(await ranTo(started.result)).toEqual(Array(4).fill('SUCCESS'));
+		const workflow = { ...on.workflow(node(options), items()), ...more };
+		const { run, output, handed } = await start(workflow, { mode }).end();
+		expect(run.status).toBe('success');
+		expect(field(output, 'state')).toEqual(Array(count).fill('SUCCESS'));
 		expect(handed).toEqual([]);
 	});
 
 	it('by ten minutes, where nothing else is said', async () => {
 		const startedAt = Date.now();
-		const late = slow('a', MINUTES(60));
-		const ran = await on.run(node({ splitResults: true }), prompts(late));
+		const ran = await on.run(node({ splitResults: true }), prompts(slow('a', MINUTES(60))));
 		expect(ran.error?.message).toContain('is not finished after 600 s');
 		expect(Date.now() - startedAt).toBeLessThan(11 * MINUTE);
 	});
 
 	it('and says so where it was to be suspended at once', async () => {
-		const workflow = on.workflow(node({ suspendAfter: 0, splitResults: true }), items());
-		const { run } = await passTime(startWorkflow(workflow).result);
+		const { run } = await on.run(node({ suspendAfter: 0, splitResults: true }), items());
 		expect(run.status).toBe('success');
 		const hints = run.data.resultData.runData.Media?.[0]?.hints ?? [];
 		expect(hints.map(({ message }) => message)).toContainEqual(

@@ -1,37 +1,55 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { descriptionOf, field, IMAGE_MODEL, stage } from './support';
+import type { Settings } from '../service/settings';
+import { startWorkflow, type TestNode } from './engine';
+import { descriptionOf, field, IMAGE_MODEL, keepsGoing, SECOND, stage } from './support';
+import { passTime, settle } from './time';
 
 const on = stage();
 
-const taskNode = (operation: string, parameters: IDataObject = {}) => ({
-	parameters: { resource: 'task', operation, taskId: '={{ $json.taskId }}', ...parameters },
-});
+/** Runs an operation on tasks, by default on one of each item. */
+const taskRun = async (
+	operation: string,
+	items: Array<string | string[]> = [],
+	parameters: IDataObject = {},
+	more: TestNode = {},
+) =>
+	await on.run(
+		{
+			...more,
+			parameters: { resource: 'task', operation, taskId: '={{ $json.taskId }}', ...parameters },
+		},
+		items.length === 0 ? undefined : items.map((taskId) => ({ json: { taskId } })),
+	);
 
 /** A task that was created earlier, by somebody else. */
-const existing = (simulate: IDataObject = {}) =>
+const existing = (simulate: Settings = {}) =>
 	on.service.createTask(IMAGE_MODEL, { prompt: 'A', simulate }).taskId;
-const ids = (...taskIds: string[]) => taskIds.map((taskId) => ({ json: { taskId } }));
+const finished = (outcome?: 'FAILURE') => {
+	const taskId = existing();
+	on.service.complete(taskId, outcome);
+	return taskId;
+};
+const several = (length: number, latencyMs: number) =>
+	Array.from({ length }, () => existing({ latencyMs }));
+const unfinished = () => existing({ latencyMs: 3600 * SECOND });
 
-describe('Create', () => {
-	it('sends model and input as they are', async () => {
-		const { output } = await on.run(
-			taskNode('create', { model: 'any/model', input: '{ "text": "x", "deep": { "n": [1] } }' }),
-		);
-		const input = { text: 'x', deep: { n: [1] } };
-		expect(on.service.tasks.get(on.taskIds[0] ?? '')?.record).toMatchObject({
-			model: 'any/model',
-			input,
-		});
-		expect(output[0]?.json).toMatchObject({ state: 'SUCCESS', model: 'any/model', input });
+const paired = (items: INodeExecutionData[]) => items.map(({ pairedItem }) => pairedItem);
+
+it('Create sends model and input as they are', async () => {
+	const input = { text: 'x', deep: { n: [1] } };
+	const { output } = await taskRun('create', [], {
+		model: 'any/model',
+		input: JSON.stringify(input),
 	});
+	expect(on.tasks).toMatchObject([{ record: { model: 'any/model', input } }]);
+	expect(output[0]?.json).toMatchObject({ state: 'SUCCESS', model: 'any/model', input });
 });
 
 describe('Get', () => {
 	it('has exactly the fields of the contract, without model and input', async () => {
-		const taskId = existing();
-		on.service.complete(taskId);
-		const { output } = await on.run(taskNode('get'), ids(taskId));
+		const taskId = finished();
+		const { output } = await taskRun('get', [taskId]);
 		expect(output).toEqual([
 			{
 				json: {
@@ -47,111 +65,101 @@ describe('Get', () => {
 	});
 
 	it('reports PENDING without waiting', async () => {
-		const { output } = await on.run(taskNode('get'), ids(existing({ latencyMs: 60_000 })));
+		const { output } = await taskRun('get', [unfinished()]);
 		expect(field(output, 'state')).toEqual(['PENDING']);
 		expect(on.requests('GET')).toHaveLength(1);
 	});
 
 	it('reports FAILURE as an answer and not as an error', async () => {
-		const taskId = existing();
-		on.service.complete(taskId, 'FAILURE');
-		const { output, error } = await on.run(taskNode('get'), ids(taskId));
+		const { output, error } = await taskRun('get', [finished('FAILURE')]);
 		expect(error).toBeUndefined();
 		expect(output[0]?.json).toMatchObject({ state: 'FAILURE', resultUrls: [], creditsConsumed: 0 });
 	});
 
-	it('of a task that does not exist is an error that names it', async () => {
-		const { error } = await on.run(taskNode('get'), ids('task-unknown'));
-		expect(error?.message).toContain('knows no task task-unknown for this account (HTTP 404)');
+	it.each([
+		['task-unknown', '/api/generate/task-unknown'],
+		['../credits', '/api/generate/..%2Fcredits'],
+	])('of a task that does not exist (%s) is an error that names it', async (taskId, path) => {
+		const { error } = await taskRun('get', [taskId]);
+		expect(error?.message).toContain(`knows no task ${taskId} for this account (HTTP 404)`);
+		expect(new Set(on.requests('GET').map((request) => request.path))).toEqual(new Set([path]));
 	});
 
 	it('reads many tasks, and puts them out in input order', async () => {
-		const taskIds = Array.from({ length: 25 }, () => existing({ latencyMs: 60_000 }));
-		const { output } = await on.run(taskNode('get'), ids(...taskIds));
-		expect(field(output, 'taskId')).toEqual(taskIds);
+		const taskIds = several(25, 60 * SECOND);
+		expect(field((await taskRun('get', taskIds)).output, 'taskId')).toEqual(taskIds);
 	});
 
 	it('takes many ids from one item, in their order, each linked to it', async () => {
-		const taskIds = Array.from({ length: 12 }, () => existing());
-		const [last = ''] = taskIds.splice(11);
-		const items = [{ json: { taskId: taskIds } }, ...ids(last)] as INodeExecutionData[];
-		const { output } = await on.run(taskNode('get', { options: { maxInFlight: 3 } }), items);
-		expect(field(output, 'taskId')).toEqual([...taskIds, last]);
-		expect(output.map(({ pairedItem }) => pairedItem)).toEqual([
-			...taskIds.map(() => ({ item: 0 })),
-			{ item: 1 },
-		]);
+		const taskIds = several(12, 60 * SECOND);
+		const items = [taskIds.slice(0, 11), taskIds[11] ?? ''];
+		const { output } = await taskRun('get', items, { options: { maxInFlight: 3 } });
+		expect(field(output, 'taskId')).toEqual(taskIds);
+		expect(paired(output)).toEqual([...Array(11).fill({ item: 0 }), { item: 1 }]);
 	});
 
-	it('loses none of many ids where one is unknown and one cannot be meant', async () => {
-		const [a, b] = [existing(), existing()];
-		for (const onError of ['continueRegularOutput', 'continueErrorOutput'] as const) {
-			const node = { ...taskNode('get', { taskId: `${a}\n..\ntask-unknown\n${b}` }), onError };
-			const { output, errors } = await on.run(node, [{ json: {} }, { json: {} }]);
-			const isSplit = onError === 'continueErrorOutput';
+	it.each(['continueRegularOutput', 'continueErrorOutput'] as const)(
+		'loses none of many ids where one is unknown and one cannot be meant (%s)',
+		async (onError) => {
+			const [a, b] = [existing(), existing()];
+			const taskId = `${a}\n..\ntask-unknown\n${b}`;
+			const { output, errors } = await taskRun('get', ['', ''], { taskId }, { onError });
 			expect(field(output, 'taskId').filter((id) => id === a || id === b)).toEqual([a, b, a, b]);
-			const failed = isSplit ? errors : output.filter(({ json }) => json.error !== undefined);
-			expect(field(failed, 'error')).toEqual([
-				expect.stringContaining("'..'"),
-				expect.stringContaining('task-unknown'),
-				expect.stringContaining("'..'"),
-				expect.stringContaining('task-unknown'),
-			]);
-			expect(failed.map(({ pairedItem }) => pairedItem)).toEqual(
-				[0, 0, 1, 1].map((item) => ({ item })),
-			);
-		}
-	});
+			const failed = [...errors, ...output].filter(({ json }) => json.error !== undefined);
+			const told = ["'..'", 'task-unknown', "'..'", 'task-unknown'];
+			expect(field(failed, 'error')).toEqual(told.map((part) => expect.stringContaining(part)));
+			expect(paired(failed)).toEqual([0, 0, 1, 1].map((item) => ({ item })));
+		},
+	);
+});
 
-	it('sends no id to another endpoint', async () => {
-		const { error } = await on.run(taskNode('get'), ids('../credits'));
-		expect(error?.message).toContain('knows no task ../credits');
-		expect(on.requests('GET').map(({ path }) => path)).toEqual(['/api/generate/..%2Fcredits']);
-	});
+it('reads none of the tasks that wait for their turn where the execution is stopped', async () => {
+	on.service.configure({ readDelayMs: 5 * SECOND });
+	const taskId = several(15, 0);
+	const node = { parameters: { resource: 'task', operation: 'get', taskId } };
+	const { execution, result } = startWorkflow(on.workflow(node));
+	while (on.requests('GET').length < 10) {
+		await jest.advanceTimersByTimeAsync(1);
+		await new Promise((resolve) => setImmediate(resolve));
+	}
+	execution.cancel();
+	await jest.advanceTimersByTimeAsync(5 * SECOND);
+	await passTime(result);
+	await jest.advanceTimersByTimeAsync(60 * SECOND);
+	await settle();
+	expect(on.requests('GET')).toHaveLength(10);
 });
 
 describe('Wait', () => {
 	it('reads at once, and then until the task is finished', async () => {
-		const taskId = existing({ latencyMs: 5000 });
+		const taskId = existing({ latencyMs: 5 * SECOND });
 		const startedAt = Date.now();
-		const { output } = await on.run(taskNode('wait'), ids(taskId));
+		const { output } = await taskRun('wait', [taskId]);
 		expect(output[0]?.json).toMatchObject({ taskId, state: 'SUCCESS' });
 		expect(output[0]?.json).not.toHaveProperty('model');
 		expect(on.requests('GET').map(({ at }) => at - startedAt)).toEqual([0, 2000, 4000, 6000]);
 	});
 
 	it('for a failed task is an error with its id and the reason', async () => {
-		const taskId = existing({ latencyMs: 3000, outcome: 'FAILURE', failureMessage: 'Unsafe.' });
-		const { error } = await on.run(taskNode('wait'), ids(taskId));
+		const failing = { latencyMs: 3000, outcome: 'FAILURE' as const, failureMessage: 'Unsafe.' };
+		const taskId = existing(failing);
+		const { error } = await taskRun('wait', [taskId]);
 		expect(error?.message).toBe(`Task ${taskId} failed at the service: Unsafe.`);
 	});
 
 	it('that times out is an error with the id and the last state', async () => {
-		const taskId = existing({ latencyMs: 3_600_000 });
-		const startedAt = Date.now();
-		const ran = await on.run(taskNode('wait', { options: { timeout: 60 } }), ids(taskId));
+		const taskId = unfinished();
+		const ran = await taskRun('wait', [taskId], { options: { timeout: 60 } });
 		expect(ran.error?.message).toBe(
 			`Task ${taskId} is not finished after 60 s (last state: PENDING)`,
 		);
 		expect(descriptionOf(ran)).toContain('Task → Wait');
-		expect(Date.now() - startedAt).toBe(60_000);
-	});
-
-	it('says why it stops, and not of the tasks before that they took too long', async () => {
-		const unfinished = existing({ latencyMs: 3_600_000 });
-		const ran = await on.run(
-			taskNode('wait', { options: { ifSomeFail: 'stop' } }),
-			ids(unfinished, 'unknown'),
-		);
-		expect(ran.error?.message).toContain('knows no task unknown for this account');
+		expect(on.elapsed).toBe(60 * SECOND);
 	});
 
 	it('lets a timed-out item out with what is known, where the node continues', async () => {
-		const taskId = existing({ latencyMs: 3_600_000 });
-		const { output } = await on.run(
-			{ ...taskNode('wait', { options: { timeout: 60 } }), onError: 'continueRegularOutput' },
-			ids(taskId),
-		);
+		const taskId = unfinished();
+		const { output } = await taskRun('wait', [taskId], { options: { timeout: 60 } }, keepsGoing);
 		expect(output[0]?.json).toMatchObject({
 			taskId,
 			state: 'PENDING',
@@ -161,38 +169,35 @@ describe('Wait', () => {
 		});
 	});
 
-	it('waits for many ids of one item at once', async () => {
-		const taskIds = Array.from({ length: 10 }, () => existing({ latencyMs: 9000 }));
-		const startedAt = Date.now();
-		const { output } = await on.run(taskNode('wait', { taskId: taskIds.join(', ') }));
-		expect(field(output, 'taskId')).toEqual(taskIds);
-		expect(field(output, 'state')).toEqual(Array(10).fill('SUCCESS'));
-		expect(Date.now() - startedAt).toBeLessThan(12_000);
+	it('says why it stops, and not of the tasks before that they took too long', async () => {
+		const options = { ifSomeFail: 'stop' };
+		const { error } = await taskRun('wait', [unfinished(), 'unknown'], { options });
+		expect(error?.message).toContain('knows no task unknown for this account');
 	});
 
-	it('waits for many tasks at once', async () => {
-		const taskIds = Array.from({ length: 10 }, () => existing({ latencyMs: 9000 }));
-		const startedAt = Date.now();
-		const { output } = await on.run(taskNode('wait'), ids(...taskIds));
+	it.each([
+		['many ids of one item', (ids: string[]) => [ids]],
+		['many tasks', (ids: string[]) => ids],
+	])('waits for %s at once', async (_what, items) => {
+		const taskIds = several(10, 9 * SECOND);
+		const { output } = await taskRun('wait', items(taskIds));
+		expect(field(output, 'taskId')).toEqual(taskIds);
 		expect(field(output, 'state')).toEqual(Array(10).fill('SUCCESS'));
-		expect(Date.now() - startedAt).toBeLessThan(12_000);
+		expect(on.elapsed).toBeLessThan(12 * SECOND);
 	});
 
 	it('outlasts an hour of trouble', async () => {
-		const taskId = existing();
-		on.service.complete(taskId);
+		const taskId = finished();
 		on.service.configure({ readStatus: { status: 502, times: 120 } });
-		const { output } = await on.run(
-			taskNode('wait', { options: { timeout: 7200, suspendAfter: 120 } }),
-			ids(taskId),
-		);
+		const options = { timeout: 7200, suspendAfter: 120 };
+		const { output } = await taskRun('wait', [taskId], { options });
 		expect(field(output, 'state')).toEqual(['SUCCESS']);
 	});
 
 	it('ends at the third record without a state', async () => {
 		const taskId = existing();
 		on.service.configure({ extraFields: { state: '' } });
-		const { error } = await on.run(taskNode('wait'), ids(taskId));
+		const { error } = await taskRun('wait', [taskId]);
 		expect(error?.message).toBe(`The record of task ${taskId} has no state`);
 		expect(on.requests('GET')).toHaveLength(3);
 	});

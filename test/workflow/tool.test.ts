@@ -39,12 +39,14 @@ async function answerOf(context: ReturnType<typeof toolContext>): Promise<unknow
 }
 
 describe.each(ways)('a tool that is run %s', (_way, call) => {
+	const text = (part: string) => expect.stringContaining(part) as string;
+
 	it('answers with the few fields that an agent can use', async () => {
 		expect(await call(tool())).toEqual([
 			{
 				taskId: on.taskIds[0],
 				state: 'SUCCESS',
-				resultUrls: [expect.stringContaining('/media/')],
+				resultUrls: [text('/media/')],
 				creditsConsumed: expect.any(Number) as number,
 				estimatedCostUsd: 0.08,
 			},
@@ -53,86 +55,68 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 
 	it('answers a dry run with the cost, and says that nothing was ordered', async () => {
 		expect(await call(tool({}, {}, { dryRun: true }))).toEqual([
-			{
-				estimatedCostUsd: 0.08,
-				dryRun: true,
-				next: expect.stringContaining('Nothing was ordered') as string,
-			},
+			{ estimatedCostUsd: 0.08, dryRun: true, next: text('Nothing was ordered') },
 		]);
 		expect(on.creates).toEqual([]);
-	});
-
-	it('answers with the reason of a failed task, and does not end the agent', async () => {
-		const answer = await call(tool({ outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' }));
-		expect(answer).toMatchObject([
-			{
-				taskId: on.taskIds[0],
-				state: 'FAILURE',
-				error: expect.stringContaining('Unsafe prompt.') as string,
-				next: expect.stringContaining('Change the prompt') as string,
-			},
-		]);
-		expect(answer).not.toHaveProperty('0.record');
-	});
-
-	it('does not have a failed task tried again that the service has charged for', async () => {
-		on.service.configure({ extraFields: { creditsConsumed: 8 } });
-		expect(await call(tool({ outcome: 'FAILURE' }))).toMatchObject([
-			{ state: 'FAILURE', next: expect.stringContaining('do not try again') as string },
-		]);
-	});
-
-	it('answers with the id of a task that takes too long, and says not to order it again', async () => {
-		expect(await call(tool({ latencyMs: 3_600_000 }, {}, { timeout: 30 }))).toMatchObject([
-			{
-				taskId: on.taskIds[0],
-				state: 'PENDING',
-				timedOut: true,
-				next: expect.stringContaining('Do not order it again') as string,
-			},
-		]);
 	});
 
 	it('says not to order again what may have been taken, though its answer was lost', async () => {
 		expect(await call(tool({ createLost: true }))).toEqual([
 			{
-				error: expect.stringContaining('It is not known whether the task was created') as string,
-				next: expect.stringContaining('Do not order it again') as string,
+				error: text('It is not known whether the task was created'),
+				next: text('Do not order it again'),
 			},
 		]);
 		expect(on.creates).toHaveLength(1);
 	});
 
-	it('answers at once where it is to return immediately', async () => {
-		expect(await call(tool({ latencyMs: 60_000 }, { completion: 'return' }))).toMatchObject([
-			{ taskId: on.taskIds[0], state: 'PENDING', next: expect.any(String) as string },
-		]);
+	it.each<[string, Parameters<typeof tool>, object]>([
+		[
+			'with the reason of a failed task, and does not end the agent',
+			[{ outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' }],
+			{ state: 'FAILURE', error: text('Unsafe prompt.'), next: text('Change the prompt') },
+		],
+		[
+			'so that a failed task is not tried again that the service has charged for',
+			[{ outcome: 'FAILURE', extraFields: { creditsConsumed: 8 } }],
+			{ state: 'FAILURE', next: text('do not try again') },
+		],
+		[
+			'with the id of a task that takes too long, and says not to order it again',
+			[{ latencyMs: 3_600_000 }, {}, { timeout: 30 }],
+			{ state: 'PENDING', timedOut: true, next: text('Do not order it again') },
+		],
+		[
+			'at once where it is to return immediately',
+			[{ latencyMs: 60_000 }, { completion: 'return' }],
+			{ state: 'PENDING', next: text('') },
+		],
+		[
+			'when it has held where the wait would be suspended as a rule',
+			[{ latencyMs: 300_000 }, {}, { suspendAfter: 1 }],
+			{ state: 'SUCCESS' },
+		],
+	])('answers %s', async (_what, given, answer) => {
+		const answers = await call(tool(...given));
+		expect(answers).toMatchObject([{ taskId: on.taskIds[0], ...answer }]);
+		expect(answers).not.toHaveProperty('0.record');
 	});
 
-	it('refuses to notify a trigger before a task is created', async () => {
-		const parameters = {
-			completion: 'trigger',
-			callbackUrl: 'https://n8n.test/webhook/x/callback',
-		};
-		const error = await caught(async () => await call(tool({}, parameters)));
-		expect(error).toMatchObject({ message: 'A tool of an AI agent cannot notify a trigger' });
-		expect(on.creates).toEqual([]);
-	});
-
-	it('refuses to be suspended at once before a task is created', async () => {
-		const error = await caught(async () => await call(tool({}, {}, { suspendAfter: 0 })));
-		expect(error.message).toContain('cannot be suspended at once: an AI agent needs');
-		expect(on.creates).toEqual([]);
-	});
-
-	it('is held where the wait would be suspended as a rule', async () => {
-		const answer = await call(tool({ latencyMs: 300_000 }, {}, { suspendAfter: 1 }));
-		expect(answer).toMatchObject([{ taskId: on.taskIds[0], state: 'SUCCESS' }]);
-	});
-
-	it('refuses an empty prompt before a task is created', async () => {
-		const error = await caught(async () => await call(tool({}, { prompt: '' })));
-		expect(error).toMatchObject({ message: "The parameter 'Prompt' is empty" });
+	it.each<[string, Parameters<typeof tool>, string]>([
+		[
+			'to notify a trigger',
+			[{}, { completion: 'trigger', callbackUrl: 'https://n8n.test/webhook/x/callback' }],
+			'A tool of an AI agent cannot notify a trigger',
+		],
+		[
+			'to be suspended at once',
+			[{}, {}, { suspendAfter: 0 }],
+			'cannot be suspended at once: an AI agent needs',
+		],
+		['an empty prompt', [{}, { prompt: '' }], "The parameter 'Prompt' is empty"],
+	])('refuses %s before a task is created', async (_what, given, message) => {
+		const error = await caught(async () => await call(tool(...given)));
+		expect(error.message).toContain(message);
 		expect(on.creates).toEqual([]);
 	});
 });
@@ -172,22 +156,20 @@ describe('the patience of whoever calls a tool', () => {
 	});
 });
 
-describe('the credits as a tool', () => {
-	const credits = { type: 'mediaGenerationCreditsTool' };
-
-	it('answer with the balance alone', async () => {
-		const items = [{ json: { query: 'How many?' } }];
-		const context = toolContext(on.workflow(credits, items), AGENT);
-		const [output] = await new MediaGenerationCredits().execute.call(context);
-		expect(output?.map(({ json }) => json)).toEqual([{ balance: 100_000 }]);
-	});
-
-	it('answer with the record where the balance is not known', async () => {
-		on.service.configure({ creditsShape: { amounts: { a: '$balance' } } });
-		const context = toolContext(on.workflow(credits), AGENT);
-		const [output] = await new MediaGenerationCredits().execute.call(context);
-		expect(output?.[0]?.json).toEqual({ balance: null, record: { amounts: { a: 100_000 } } });
-	});
+it.each([
+	['the balance alone', {}, { balance: 100_000 }],
+	[
+		'the record where the balance is not known',
+		{ amounts: { a: '$balance' } },
+		{ balance: null, record: { amounts: { a: 100_000 } } },
+	],
+])('the credits as a tool answer with %s', async (_what, shape, answer) => {
+	if (Object.keys(shape).length > 0) on.service.configure({ creditsShape: shape });
+	const items = [{ json: { query: 'How many?' } }];
+	const credits = on.workflow({ type: 'mediaGenerationCreditsTool' }, items);
+	const context = toolContext(credits, AGENT);
+	const [output] = await new MediaGenerationCredits().execute.call(context);
+	expect(output?.map(({ json }) => json)).toEqual([answer]);
 });
 
 describe('what the language model is told', () => {
@@ -197,27 +179,25 @@ describe('what the language model is told', () => {
 		return NodeHelpers.getToolDescriptionForNode(tested, nodeType);
 	};
 
-	it.each([
+	it.each<[IDataObject, string]>([
 		[{}, 'one image from a text prompt'],
 		[{ resource: 'video' }, 'one short video'],
 		[{ resource: 'task', operation: 'create' }, 'one task'],
 		[{ resource: 'task', operation: 'get' }, 'ordered before'],
 		[{ resource: 'task', operation: 'wait' }, 'ordered before'],
 		[{ resource: 'task', operation: 'redeliver' }, 'to its workflow again'],
+		// Of a tool that was saved with an automatic text.
+		[{ descriptionType: 'auto' }, 'Call it once for each image'],
 	])('fits the operation (%j)', (parameters, text) => {
 		expect(told(parameters)).toContain(text);
 	});
 
-	it('is the better text for tools that were saved with an automatic one', () => {
-		expect(told({ descriptionType: 'auto' })).toContain('Call it once for each image');
+	it('is there for the credits, too', () => {
+		expect(told({}, 'mediaGenerationCreditsTool')).toContain('how many credits are left');
 	});
 
 	it('is what the user wrote, if they did', () => {
 		expect(told({ descriptionType: 'manual', toolDescription: 'Mine' })).toBe('Mine');
-	});
-
-	it('is there for the credits, too', () => {
-		expect(told({}, 'mediaGenerationCreditsTool')).toContain('how many credits are left');
 	});
 
 	it('is not shown in a node that is no tool', () => {

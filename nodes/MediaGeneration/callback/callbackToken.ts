@@ -19,22 +19,17 @@ export function callbackToken(path: string, apiKey: string, reference?: string):
  * Whether a callback came to an address that was given out with its token.
  *
  * @param token the query parameter as n8n parsed it: a string, or a list where it was there more than once
- * @param paths the paths under which this trigger is reached: its public one, and the one of this request
- *   (they differ behind a reverse proxy that cuts a prefix off, and for a test URL); asked for one by one, because
- *   some take n8n an evaluation
+ * @param path the path under which the trigger is reached
  * @param reference the other query parameter, in the same way; undefined where it is not there
  */
 export function isTokenValid(
 	token: unknown,
-	paths: Iterable<string>,
+	path: string,
 	apiKey: string,
 	reference?: unknown,
 ): boolean {
 	if (reference !== undefined && typeof reference !== 'string') return false;
-	for (const path of paths) {
-		if (isSame(token, callbackToken(path, apiKey, reference))) return true;
-	}
-	return false;
+	return isSame(token, callbackToken(path, apiKey, reference));
 }
 
 /** @returns hex HMAC-SHA-256 of the text */

@@ -8,7 +8,7 @@ import { callN8n } from './callN8n';
 import { TOKEN_PARAMETER } from './callbackToken';
 
 /** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */
-const TRIGGER_TIMEOUT_MS = 30_000;
+const LIMIT_MS = 30_000;
 
 /**
  * What a trigger that answered 200 makes of a callback: `accepted` where n8n has stored an execution for it, which goes
@@ -21,7 +21,7 @@ export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
  * API key, and of the task only what the trigger reads: the id.
  *
  * @param address the trigger's URL with its token
- * @param headers goes along, beside what says that the body is JSON
+ * @param headers goes along
  * @returns undefined where something else than a trigger of this package took the callback
  * @throws ItemError, UserError where the trigger did not take it, without the token
  * @throws Stopped where the execution was stopped
@@ -37,13 +37,7 @@ export async function redeliver(
 	const place = origin + pathname;
 	const answer = await callN8n(
 		context,
-		{
-			method: 'POST',
-			url: address,
-			headers: { 'Content-Type': 'application/json', ...headers },
-			body: { taskId, state },
-			timeout: TRIGGER_TIMEOUT_MS,
-		},
+		{ method: 'POST', url: address, headers, body: { taskId, state }, timeout: LIMIT_MS },
 		`n8n does not let this node call the trigger: ${place}`,
 	);
 	if (answer === undefined) {
@@ -62,8 +56,8 @@ export async function redeliver(
 		});
 	}
 	// Whatever stands at the address may repeat it.
-	const token = searchParams.get(TOKEN_PARAMETER) ?? '';
-	const said = findServiceMessage(body)?.replaceAll(token || '\0', '***');
+	const token = String(searchParams.get(TOKEN_PARAMETER));
+	const said = findServiceMessage(body)?.replaceAll(token, '***');
 	throw new ItemError(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
 		{ description: NEXT[statusCode] ?? NEXT_OF_OTHERS },

@@ -28,10 +28,13 @@ const KEY = 'startedTasks';
 const VERSION = 1;
 
 /** So often an execution may ask whether a row is its own: only a question whose answer was lost is followed by another. */
-const MAX_QUESTIONS = 3;
+const QUESTIONS = [0, 1, 2];
 
-/** So many entries has a row at least that two have meant to write first. */
-const ROW_OF_TWO = 1 + 2 * MAX_QUESTIONS;
+/**
+ * So many entries has a row at least that two have meant to write first: where both find no row in the same milliseconds,
+ * n8n adds what the later one writes to the row of the first.
+ */
+const ROW_OF_TWO = 1 + 2 * QUESTIONS.length;
 
 /** What starts the workflow once. */
 export interface Start {
@@ -77,10 +80,15 @@ export async function mayStart(
 	notes[key] = asked + 1;
 	const signature = (question: number) => `${key} by ${callbackId}, ${question}`;
 	const isOurs = isWritten
-		? await row.held(signature(Math.min(asked, MAX_QUESTIONS - 1)))
-		: await row.insert(Array.from({ length: MAX_QUESTIONS }, (_, index) => signature(index)));
-	// Of two that find no row in the same milliseconds, n8n adds what the later one writes to the row of the first.
-	if (isWritten && isOurs && size >= ROW_OF_TWO) throw unknownFirst(context, start);
+		? await row.held(signature(Math.min(asked, QUESTIONS.length - 1)))
+		: await row.insert(QUESTIONS.map(signature));
+	if (isWritten && isOurs && size >= ROW_OF_TWO) {
+		// To start the workflow twice cannot be taken back; to start it again can be asked for.
+		const message = `It is not known whether another execution has started for the task ${start.taskId}`;
+		throw new UserError(message, {
+			description: `Two callbacks of the task came at the same moment, and an answer of the database was lost. Look in the list of executions: has another execution started for this task? If not, use the operation Task → Send Result Again with 'Start Again' (execution ${context.getExecutionId()}).`,
+		});
+	}
 	if (isOurs) notes[key] = 'recorded';
 	else delete notes[key];
 	return isOurs;
@@ -98,14 +106,4 @@ export async function hasStarted(
 	start: Start,
 ): Promise<boolean> {
 	return (await new TaskRow(context, keyOf(start), triggerId).size()) > 0;
-}
-
-/** To start the workflow twice cannot be taken back; to start it again can be asked for. */
-function unknownFirst(context: IExecuteFunctions, { taskId }: Start): UserError {
-	return new UserError(
-		`It is not known whether another execution has started for the task ${taskId}`,
-		{
-			description: `Two callbacks of it came in the same moment, and the database's answer to this one was lost. Look in the list of executions whether another has started with it. If none has, use the operation Task → Send Result Again with 'Start Again' (execution ${context.getExecutionId()}).`,
-		},
-	);
 }

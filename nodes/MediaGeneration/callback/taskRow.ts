@@ -29,7 +29,7 @@ export class TaskRow {
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly key: string,
-		private readonly nodeId?: string,
+		private readonly nodeId = context.getNode().id,
 	) {}
 
 	/**
@@ -39,11 +39,10 @@ export class TaskRow {
 	 * @throws the database's error
 	 */
 	async size(): Promise<number> {
-		const { result, isOwnRow } = this.named((helpers) =>
-			helpers.getProcessedDataCount('node', { mode: 'entries' }),
+		const { answer, isOwnRow } = await this.named(
+			async (helpers) => await helpers.getProcessedDataCount('node', { mode: 'entries' }),
 		);
-		const size = await result;
-		return isOwnRow ? size : 0;
+		return isOwnRow ? answer : 0;
 	}
 
 	/**
@@ -70,48 +69,44 @@ export class TaskRow {
 	}
 
 	private async record(entries: string[]) {
-		const { result, isOwnRow } = this.named((helpers) =>
-			helpers.checkProcessedAndRecord(entries, 'node', {
-				mode: 'entries',
-				maxEntries: FALLBACK_ENTRIES,
-			}),
+		const options = { mode: 'entries', maxEntries: FALLBACK_ENTRIES } as const;
+		const { answer } = await this.named(
+			async (helpers) => await helpers.checkProcessedAndRecord(entries, 'node', options),
 		);
-		if (!isOwnRow && !fallbackWasLogged) {
-			fallbackWasLogged = true;
-			this.context.logger.warn(
-				'Media Generation Trigger: this n8n keeps its finished tasks in one row, so that in queue mode a task may start the workflow twice',
-			);
-		}
-		return await result;
+		return answer;
 	}
 
 	/** Calls a helper of n8n's while the node bears the name of the row. */
-	private named<T>(call: (helpers: IExecuteFunctions['helpers']) => T) {
+	private async named<T>(call: (helpers: IExecuteFunctions['helpers']) => Promise<T>) {
 		const { node } = this.context.getExecuteData();
-		const ownId = node.id;
-		const rowId = `${this.nodeId ?? ownId}:${digest(this.key)}`;
+		const { id } = node;
+		const rowId = `${this.nodeId}:${digest(this.key)}`;
 		let isOwnRow = false;
-		const setId = (id: PropertyDescriptor) =>
-			Object.defineProperty(node, 'id', { configurable: true, enumerable: true, ...id });
+		const setId = (property: PropertyDescriptor) =>
+			Object.defineProperty(node, 'id', { configurable: true, enumerable: true, ...property });
 		setId({
 			get: () => {
 				isOwnRow = true;
 				return rowId;
 			},
 		});
-		try {
-			const result = call(this.context.helpers);
-			return { result, isOwnRow };
-		} finally {
-			setId({ writable: true, value: ownId });
+		const called = call(this.context.helpers);
+		setId({ writable: true, value: id });
+		const answer = await called;
+		if (!isOwnRow && !fallbackWasLogged) {
+			fallbackWasLogged = true;
+			this.context.logger.warn(
+				'Media Generation Trigger: this n8n keeps its finished tasks in one row, so that in queue mode a task may start the workflow twice',
+			);
 		}
+		return { answer, isOwnRow };
 	}
 }
 
 /** Whether the database refused a second row of the same name: SQLite, PostgreSQL, MySQL. */
 function isSecondRow(error: unknown): boolean {
 	if (!(error instanceof Error)) return false;
-	const code = 'code' in error ? String(error.code) : '';
+	const code = 'code' in error ? error.code : undefined;
 	return (
 		code === '23505' ||
 		code === 'ER_DUP_ENTRY' ||

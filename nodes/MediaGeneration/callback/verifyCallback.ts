@@ -1,20 +1,39 @@
-import type { IWebhookFunctions } from 'n8n-workflow';
+import type { ICredentialDataDecryptedObject, IDataObject, IWebhookFunctions } from 'n8n-workflow';
 
-import { type Connection, connectWith } from '../service/connect';
-import { isRecord, parsedJson } from '../shared/json';
+import { connect, type Connection, CREDENTIAL_TYPE } from '../service/connect';
 import { findTaskId } from '../service/taskRecord';
-import { settled } from '../shared/concurrency';
 import { systemClock } from '../shared/clock';
-import { REFERENCE_PARAMETER } from './callbackUrl';
+import { parsedJson } from '../shared/json';
+import { Memory } from '../shared/memory';
 import { isTokenValid, TOKEN_PARAMETER } from './callbackToken';
-import { type WebhookAnswer, tryAgain } from './webhookAnswer';
-import { CallbackCredentials } from './credentialCache';
-import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
+import { REFERENCE_PARAMETER } from './callbackUrl';
+import { checkStartAgain, START_AGAIN_HEADER } from './startAgainSignature';
+import { credentialIdOf } from './startOnce';
+import type { WebhookAnswer } from './webhookAnswer';
 
 /** Larger bodies are refused: the record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-const credentials = new CallbackCredentials(systemClock);
+/** How long a changed base URL may go unnoticed. A changed key is noticed by the first token that is made with it. */
+const MAX_AGE_MS = 60_000;
+
+/** Between two look-ups because of wrong tokens: whoever sends wrong tokens must not be able to keep n8n busy. */
+const MIN_REFRESH_MS = 2_000;
+
+const MAX_REMEMBERED = 1_000;
+
+/**
+ * The credentials of the nodes of this process that callbacks come to. A look-up costs n8n more CPU time than all else
+ * that a callback needs, so it is not repeated for each one. Promises, so that callbacks that come together share one.
+ */
+const credentials = new Memory<Promise<ICredentialDataDecryptedObject>>(
+	systemClock,
+	MAX_AGE_MS,
+	MAX_REMEMBERED,
+);
+
+/** The look-ups because of wrong tokens. */
+const refreshes = new Memory<true>(systemClock, MIN_REFRESH_MS, MAX_REMEMBERED);
 
 /** A callback that may be believed. */
 export interface VerifiedCallback {
@@ -34,6 +53,7 @@ export interface VerifiedCallback {
  * @param publicUrl the address that was given out; asked for where the path of this request does not do, since it may
  *   take n8n an evaluation
  * @returns what may be believed of the callback; or the answer that refuses it
+ * @throws UserError where the credential cannot be used; whatever n8n's look-up throws
  * @see specification, section 6
  */
 export async function verifyCallback(
@@ -41,92 +61,82 @@ export async function verifyCallback(
 	requireToken: boolean,
 	publicUrl: () => string | undefined,
 ): Promise<WebhookAnswer | VerifiedCallback> {
-	const checked = await settled(check(context, requireToken, publicUrl));
-	if ('value' in checked) return checked.value;
-	warn(context, 'a callback could not be checked', checked.error);
-	return tryAgain('The credential cannot be used at the moment');
+	const checkWith = async (isInDoubt: boolean) => {
+		const connection = await connect(context, await credentialOf(context, isInDoubt));
+		return check(context, connection, requireToken, publicUrl);
+	};
+	const checked = await checkWith(false);
+	const isRefused = 'status' in checked && checked.status === REFUSED;
+	// The key may have been changed.
+	return isRefused ? await checkWith(true) : checked;
 }
 
-/** Says in n8n's log why a callback could not be decided. */
-export function warn(context: IWebhookFunctions, what: string, error: unknown): void {
-	const why = error instanceof Error ? error.message : '';
-	context.logger.warn(`${context.getNode().name}: ${what}. ${why}`);
-}
-
-async function check(
+async function credentialOf(
 	context: IWebhookFunctions,
-	requireToken: boolean,
-	publicUrl: () => string | undefined,
-): Promise<WebhookAnswer | VerifiedCallback> {
-	const body = checkBody(context);
-	const prove = (connection: Connection) =>
-		proveRequest(context, connection, requireToken, () => pathsOf(context, publicUrl), body);
-	const known = connectWith(context, await credentials.get(context));
-	let proof = prove(known);
-	if ('status' in proof) {
-		// Once more with the present credential before it is refused: the key may have been changed.
-		const present = connectWith(context, await credentials.get(context, true));
-		if (present.apiKey !== known.apiKey) proof = prove(present);
-	}
-	return 'status' in proof || !('status' in body) ? proof : body;
+	isInDoubt: boolean,
+): Promise<ICredentialDataDecryptedObject> {
+	// By node as well, so that no workflow gets by with what another one was allowed to use.
+	const node = context.getNode();
+	const key = `${context.getWorkflow().id}/${node.id}/${credentialIdOf(node)}`;
+	const isRefresh = isInDoubt && !refreshes.get(key);
+	const known = isRefresh ? undefined : credentials.get(key);
+	if (known) return await known;
+	if (isRefresh) refreshes.set(key, true);
+	const credential = context.getCredentials(CREDENTIAL_TYPE);
+	credentials.set(key, credential);
+	void credential.catch(() => credentials.delete(key));
+	return await credential;
 }
 
-/** The paths for which a token is good: that of this request, and the public one, of which a proxy may cut a part off. */
-function* pathsOf(
-	context: IWebhookFunctions,
-	publicUrl: () => string | undefined,
-): Iterable<string> {
-	yield context.getRequestObject().originalUrl.split('?', 1)[0] ?? '';
-	const url = publicUrl();
-	if (url !== undefined && URL.canParse(url)) yield new URL(url).pathname;
-}
-
-/** Checks what the request is signed with. */
-function proveRequest(
+function check(
 	context: IWebhookFunctions,
 	connection: Connection,
 	requireToken: boolean,
-	paths: () => Iterable<string>,
-	body: WebhookAnswer | { taskId: string },
+	publicUrl: () => string | undefined,
 ): WebhookAnswer | VerifiedCallback {
 	const { apiKey } = connection;
-	const query: unknown = context.getQueryData();
-	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = isRecord(query)
-		? query
-		: {};
-	// A reference is believed under a token alone.
-	const isFree = !requireToken && reference === undefined;
-	if (!isFree && !isTokenValid(token, paths(), apiKey, reference)) {
-		return refuse("The callback URL's token is missing or does not match");
-	}
-	const taskId = 'taskId' in body ? body.taskId : '';
-	const checked = {
-		connection,
-		taskId,
-		...(typeof reference === 'string' && { reference }),
-	};
-	const { [START_AGAIN_HEADER]: header } = context.getRequestObject().headers;
-	if (header === undefined) return checked;
-	for (const path of paths()) {
-		const startAgain = checkStartAgain(header, { path, taskId, apiKey });
-		if (startAgain !== undefined) return { ...checked, startAgain };
-	}
-	return refuse('The request to start again is not signed with the same API key, or came too late');
-}
-
-const refuse = (message: string): WebhookAnswer => ({ status: 401, body: { message } });
-
-function checkBody(context: IWebhookFunctions): WebhookAnswer | { taskId: string } {
-	const request = context.getRequestObject();
-	const bytes = request.rawBody?.length ?? Number(request.headers['content-length'] ?? 0);
-	if (bytes > MAX_BODY_BYTES) {
+	const { headers, rawBody, originalUrl } = context.getRequestObject();
+	const { [START_AGAIN_HEADER]: header } = headers;
+	const query = context.getQueryData() as IDataObject;
+	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = query;
+	// What is not the task id is believed under a token alone.
+	const isFree = !requireToken && reference === undefined && header === undefined;
+	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
+	const path = isFree ? '' : provenPath(isGood, originalUrl, publicUrl);
+	if (path === undefined) return refuse("The callback URL's token is missing or does not match");
+	if ((rawBody?.length ?? Number(headers['content-length'] ?? 0)) > MAX_BODY_BYTES) {
 		return { status: 413, body: { message: 'The callback is larger than 1 MiB' } };
 	}
 	// n8n parses JSON of the plain type alone, and not application/cloudevents+json or JSON without a type.
-	const taskId =
-		findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(request.rawBody)));
+	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(rawBody)));
 	if (taskId === undefined) {
 		return { status: 400, body: { message: 'The callback names no task id' } };
 	}
-	return { taskId };
+	const checked = { connection, taskId, ...(typeof reference === 'string' && { reference }) };
+	if (header === undefined) return checked;
+	const startAgain = checkStartAgain(header, { path, taskId, apiKey });
+	return startAgain === undefined
+		? refuse('The request to start again is not signed with the same API key, or came too late')
+		: { ...checked, startAgain };
 }
+
+/**
+ * @param asked the address of this request
+ * @returns the path that the token is good for: that of this request, or the public one (they differ behind a proxy that
+ *   cuts a part off, and for a test URL)
+ */
+function provenPath(
+	isGood: (path: string) => boolean,
+	asked: string,
+	publicUrl: () => string | undefined,
+): string | undefined {
+	const [path = ''] = asked.split('?', 1);
+	if (isGood(path)) return path;
+	const url = String(publicUrl());
+	const publicPath = URL.canParse(url) ? new URL(url).pathname : '';
+	return isGood(publicPath) ? publicPath : undefined;
+}
+
+const REFUSED = 401;
+
+const refuse = (message: string): WebhookAnswer => ({ status: REFUSED, body: { message } });

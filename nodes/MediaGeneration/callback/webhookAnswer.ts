@@ -1,5 +1,7 @@
 import type { IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
+import { settled } from '../shared/concurrency';
+
 /** What a callback is answered. */
 export interface WebhookAnswer {
 	status: number;
@@ -9,11 +11,6 @@ export interface WebhookAnswer {
 }
 
 const RETRY_AFTER_SECONDS = 5;
-
-export const DUPLICATE: WebhookAnswer = {
-	status: 200,
-	body: { accepted: false, reason: 'duplicate' },
-};
 
 /** The answer where nothing was decided: the sender is to deliver the callback again. */
 export const tryAgain = (message: string): WebhookAnswer => ({
@@ -31,4 +28,21 @@ export function respond(
 	if (retryAfterSeconds !== undefined) response.set('Retry-After', String(retryAfterSeconds));
 	response.status(status).json(body);
 	return { noWebhookResponse: true };
+}
+
+/**
+ * Has a callback decided, and answered if need be. Where nothing can be decided the callback is to come again: of an
+ * error n8n would make an answer that ends it, and it resumes a waiting execution with one empty item.
+ */
+export async function decided(
+	context: IWebhookFunctions,
+	decide: () => Promise<WebhookAnswer | IWebhookResponseData>,
+): Promise<IWebhookResponseData> {
+	const result = await settled(decide);
+	if ('value' in result) {
+		return 'status' in result.value ? respond(context, result.value) : result.value;
+	}
+	const why = result.error instanceof Error ? result.error.message : '';
+	context.logger.warn(`${context.getNode().name}: a callback waits. ${why}`);
+	return respond(context, tryAgain('The callback cannot be checked at the moment'));
 }

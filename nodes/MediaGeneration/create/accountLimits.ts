@@ -7,6 +7,12 @@ const LONGEST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_BESIDE_TASKS_MS = 120_000;
 const PAUSE_GROWTH = 3;
 
+/** A create that came too early for the rate is sent again after this part of the time between two creates. */
+const EARLY = 0.6;
+
+/** How often the rate is taken for the cause where it holds creates back. Places are, else: no error confirms itself. */
+const RATE_FIRST = 0.85;
+
 /** A shorter `Retry-After`, or a time in the past as a slow clock makes it, would be a storm of requests. */
 const LEAST_RETRY_AFTER_MS = 100;
 
@@ -26,16 +32,16 @@ export interface Ticket {
 
 /** Refusals that are not understood yet. */
 interface Doubt {
-	/** When the first create was refused. */
+	/** When the first create was refused, and when the last was. */
 	readonly since: number;
+	refusedAt: number;
 	/** Unfinished tasks at the last refusal. */
 	unfinished: number;
 	/** With so few unfinished tasks a create is sent before the pause is over. */
 	tryAt: number;
-	/** When the pause is over. */
 	pauseEndsAt: number;
 	pauseMs: number;
-	/** Whether the bucket was empty, and so time will end the refusals. */
+	/** Whether the rate is taken for the cause, and so time will end the refusals. */
 	isRate: boolean;
 }
 
@@ -55,19 +61,14 @@ export class AccountLimits {
 	unfinished = 0;
 
 	private refusals = 0;
-
 	private takenSinceRefusal = LET_IN_FOR_ONE_MORE;
-
 	private pausedUntil = -Infinity;
-
 	private doubt: Doubt | undefined;
-
 	private readonly places: Places;
-
 	private readonly rate = new Rate();
 
 	/** @param random for the jitter, from 0 to 1 */
-	constructor(random: () => number = Math.random) {
+	constructor(private readonly random: () => number = Math.random) {
 		this.places = new Places(random);
 	}
 
@@ -78,20 +79,14 @@ export class AccountLimits {
 
 	/** @returns when the next create may be sent, or earlier; Infinity: not before something happens */
 	nextAt(now: number): number {
-		const at = this.doubt ? this.attemptAt(this.doubt) : this.regularAt(now);
-		return Math.max(this.pausedUntil, at);
-	}
-
-	private attemptAt({ tryAt, pauseEndsAt }: Doubt): number {
-		if (this.underWay > 0) return Infinity;
-		return this.unfinished <= tryAt ? -Infinity : pauseEndsAt;
-	}
-
-	private regularAt(now: number): number {
-		const { underWay, unfinished, places, rate } = this;
-		const most = 1 + this.takenSinceRefusal / LET_IN_FOR_ONE_MORE;
+		const { underWay, unfinished, places, rate, pausedUntil, doubt } = this;
+		const most = doubt ? 1 : 1 + this.takenSinceRefusal / LET_IN_FOR_ONE_MORE;
 		if (underWay >= most) return Infinity;
-		return Math.max(places.nextAt(unfinished, underWay), rate.nextAt(now));
+		if (!doubt) {
+			const placeAt = places.nextAt(unfinished, underWay);
+			return Math.max(pausedUntil, placeAt, rate.nextAt(now, underWay));
+		}
+		return Math.max(pausedUntil, unfinished <= doubt.tryAt ? -Infinity : doubt.pauseEndsAt);
 	}
 
 	send(now: number): Ticket {
@@ -110,21 +105,16 @@ export class AccountLimits {
 		this.rate.accepted();
 		this.places.accepted(this.unfinished);
 		const { doubt } = this;
-		if (!doubt) return;
-		if (ticket.refusals !== this.refusals) {
-			doubt.unfinished = Math.max(doubt.unfinished, this.unfinished);
-			return;
-		}
+		if (!doubt || ticket.refusals !== this.refusals) return;
 		this.doubt = undefined;
 		if (ticket.unfinished < doubt.unfinished && !doubt.isRate)
 			this.places.set(doubt.unfinished, now);
-		else this.rate.learn(doubt.since, now);
+		else this.rate.learn(doubt.since, doubt.refusedAt, now);
 	}
 
 	/** The service certainly did not take the task, and says so. */
 	refused(ticket: Ticket, now: number, retryAfterMs = 0): void {
 		this.underWay--;
-		this.rate.returned();
 		if (retryAfterMs >= LEAST_RETRY_AFTER_MS) this.pause(now + retryAfterMs);
 		if (ticket.refusals !== this.refusals) return;
 		this.refusals++;
@@ -137,15 +127,16 @@ export class AccountLimits {
 	}
 
 	private newDoubt(unfinished: number, now: number): Doubt {
-		const isRate = this.rate.isUsedUp;
-		const pauseMs = Math.max(FIRST_PAUSE_MS, 1.1 * this.rate.intervalMs);
+		const isRate = this.rate.holdsBack && this.random() < RATE_FIRST;
+		const pauseMs = Math.max(FIRST_PAUSE_MS, EARLY * this.rate.intervalMs);
 		const pauseEndsAt = now + pauseMs;
 		const tryAt = isRate ? -1 : unfinished - 1;
-		return { since: now, unfinished, tryAt, pauseEndsAt, pauseMs, isRate };
+		return { since: now, refusedAt: now, unfinished, tryAt, pauseEndsAt, pauseMs, isRate };
 	}
 
 	private refusedAgain(doubt: Doubt, { sentAt }: Ticket, unfinished: number, now: number): void {
 		doubt.isRate = false;
+		doubt.refusedAt = now;
 		doubt.unfinished = unfinished;
 		// Many places may have gone at once: each attempt waits for half of the tasks to end.
 		doubt.tryAt = Math.ceil(unfinished / 2) - 1;

@@ -10,39 +10,39 @@ const MAX_IN_VAIN = 4;
 
 const LONGEST_PAUSE_MS = 30_000;
 
-/** The creates of one run wait here for their turn, in the order of the items, until the account's limits let one go. */
+/**
+ * The creates of one run wait here for their turn, in the order of the items, until the account's limits let one go. All
+ * times are milliseconds of the clock; an item's patience is the longest pause that it puts up with, milliseconds.
+ */
 export class CreateQueue {
 	/** How the service has refused a create of this run, if it did. */
 	refusal: ServiceError | undefined;
+
+	/** Whether the service has taken a task of this run: what fails then is passing trouble, or the item's own. */
+	hasCreated = false;
 
 	/** Until when the service asked to wait. */
 	private askedUntil = -Infinity;
 
 	/** Creates in a row without a connection, or whose outcome nobody knows. Those that were under way together count once. */
 	private inVain = 0;
-
-	/** When the last of these ended, milliseconds of the clock. */
 	private inVainAt = -Infinity;
 
-	/** Whether the service has taken a task of this run: what fails then is passing trouble, or the item's own. */
-	hasCreated = false;
-
-	/** Since when nobody is let in and nothing finishes, milliseconds of the clock. */
+	/** Since when nobody is let in and nothing finishes. */
 	private quietSince: number | undefined;
+
+	/** Nothing more is sent for whoever has no more patience than that, because of the error; with Infinity for good. */
+	private end: { patienceMs: number; error?: ServiceError } | undefined;
 
 	/** One after the other, so that the tasks are created in the order of the items. */
 	private readonly turns = new Semaphore(1);
 
-	/** Has the one whose turn it is look again. */
-	private wake: () => void = () => undefined;
-
-	private alarmAt = Infinity;
-
-	/** Why nothing more is sent for whoever has no more patience than that; with Infinity for good. */
-	private end: { reason: (() => Error) | undefined; patienceMs: number } | undefined;
-
 	/** How many wait for a place. */
 	private waiting = 0;
+
+	/** Has the create whose turn it is look again: when something happens, and at the alarm. */
+	private wake: () => void = () => undefined;
+	private alarmAt = Infinity;
 
 	private reachLimit: () => void = () => undefined;
 
@@ -72,8 +72,7 @@ export class CreateQueue {
 	/**
 	 * Waits for a place.
 	 *
-	 * @param patienceMs the longest pause to put up with, milliseconds
-	 * @param until when it is too late, milliseconds of the clock
+	 * @param until when it is too late
 	 * @returns a ticket for exactly one create, to be handed to `accepted`, `refused` or `doubtful`, or else `ended`
 	 *   called; undefined where the run creates nothing more, or where it is too late
 	 * @throws Error where the service asks for a longer pause, or to send on is no use
@@ -92,8 +91,8 @@ export class CreateQueue {
 		for (;;) {
 			if (this.signal?.aborted) throw new Stopped();
 			if (this.end && patienceMs <= this.end.patienceMs) {
-				if (this.end.reason === undefined) return undefined;
-				throw this.end.reason();
+				if (!this.end.error) return undefined;
+				throw ItemError.because(this.end.error, 'This item was not sent any more.');
 			}
 			const now = this.clock.now();
 			if (now > until) return undefined;
@@ -104,9 +103,7 @@ export class CreateQueue {
 					`The service asks to wait for ${seconds} s more, which is longer than 'Timeout' in the options.`,
 				);
 			}
-			const { underWay, unfinished } = this.limits;
-			const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
-			const at = isFull ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
+			const at = this.nextAt(now);
 			if (at <= now) {
 				this.gap.take();
 				return this.limits.send(now);
@@ -118,6 +115,12 @@ export class CreateQueue {
 			this.setAlarm(Math.min(at, until));
 			await change;
 		}
+	}
+
+	private nextAt(now: number): number {
+		const { underWay, unfinished } = this.limits;
+		const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
+		return isFull ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
 	}
 
 	/** One alarm is enough: whoever is woken looks when to look next. */
@@ -139,10 +142,21 @@ export class CreateQueue {
 		this.goOn();
 	}
 
+	/** An accepted task has ended at the service, or is not followed any more. */
+	finished(): void {
+		this.limits.finished();
+		this.goOn();
+	}
+
+	/** A create ended in a way that says nothing of the account. */
+	ended(): void {
+		this.limits.ended();
+		this.wake();
+	}
+
 	/**
 	 * The service certainly did not take the task.
 	 *
-	 * @param patienceMs of the item, as in `enter`
 	 * @returns whether to send on is no use
 	 */
 	refused(ticket: Ticket, error: ServiceError, patienceMs: number): boolean {
@@ -156,25 +170,10 @@ export class CreateQueue {
 		return this.giveUpWhereHopeless(error, patienceMs);
 	}
 
-	/** Goes on with a pause that the service asked for in an earlier try. */
-	pause(ms: number): void {
-		if (ms === 0) return;
-		this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
-		this.askedUntil = this.clock.now() + ms;
-		this.limits.pause(this.askedUntil);
-	}
-
-	/** A create ended in a way that says nothing of the account. */
-	ended(): void {
-		this.limits.ended();
-		this.wake();
-	}
-
 	/**
 	 * Nobody knows whether the service took the task, or no connection came about. Of a service that is down there would be
 	 * such doubts about a whole batch, so until it accepts a task, creates go one at a time, after ever longer pauses.
 	 *
-	 * @param patienceMs of the item, as in `enter`
 	 * @returns whether to send on is no use
 	 */
 	doubtful({ sentAt }: Ticket, error: ServiceError, patienceMs: number): boolean {
@@ -188,17 +187,12 @@ export class CreateQueue {
 		return this.giveUpWhereHopeless(error, patienceMs);
 	}
 
-	/** An accepted task has ended at the service, or is not followed any more. */
-	finished(): void {
-		this.limits.finished();
-		this.goOn();
-	}
-
-	/** Somebody was let in, or something has finished. */
-	private goOn(): void {
-		this.quietSince = undefined;
-		if (!this.isOver) this.end = undefined;
-		this.wake();
+	/** Goes on with a pause that the service asked for in an earlier try. */
+	pause(ms: number): void {
+		if (ms === 0) return;
+		this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
+		this.askedUntil = this.clock.now() + ms;
+		this.limits.pause(this.askedUntil);
 	}
 
 	/** Whether something is left to create, as far as it is known. */
@@ -206,8 +200,31 @@ export class CreateQueue {
 		return !this.isOver && (this.waiting > 0 || this.limits.underWay > 0);
 	}
 
+	/**
+	 * Sends nothing more, until a task is let in or finishes after all.
+	 *
+	 * @param patienceMs for whoever has no more patience than that; without it nothing is sent any more at all
+	 */
+	giveUp(error: ServiceError, patienceMs = Infinity): void {
+		if (!this.isOver) this.end = { patienceMs, error };
+		this.wake();
+	}
+
+	/** Lets nobody in any more. */
+	close(): void {
+		this.end = { patienceMs: Infinity };
+		this.wake();
+	}
+
 	private get isOver(): boolean {
 		return this.end?.patienceMs === Infinity;
+	}
+
+	/** Somebody was let in, or something has finished. */
+	private goOn(): void {
+		this.quietSince = undefined;
+		if (!this.isOver) this.end = undefined;
+		this.wake();
 	}
 
 	/**
@@ -227,24 +244,5 @@ export class CreateQueue {
 		if (isHopeless) this.giveUp(error, patienceMs);
 		else this.wake();
 		return isHopeless;
-	}
-
-	/**
-	 * Sends nothing more, until a task is let in or finishes after all.
-	 *
-	 * @param patienceMs for whoever has no more patience than that; without it nothing is sent any more at all
-	 */
-	giveUp(error: ServiceError, patienceMs = Infinity): void {
-		if (!this.isOver) {
-			const reason = () => ItemError.because(error, 'This item was not sent any more.');
-			this.end = { reason, patienceMs };
-		}
-		this.wake();
-	}
-
-	/** Lets nobody in any more. */
-	close(): void {
-		this.end = { reason: undefined, patienceMs: Infinity };
-		this.wake();
 	}
 }

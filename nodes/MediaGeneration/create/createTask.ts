@@ -130,7 +130,7 @@ export class TaskCreator {
 		else if (error.statusCode === 403 && this.account.hasCreated) {
 			// The key is right, whatever 403 says as a rule.
 			const why =
-				'The service has taken other items with this key, so it may be the model or the prompt of this one that is not allowed.';
+				'The service has accepted other items with this key, so the model or the prompt of this item may not be allowed.';
 			return ItemError.because(error, why);
 		}
 		return mayHaveBeenTaken(error) ? this.unknown(item, error) : error;

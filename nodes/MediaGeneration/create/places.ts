@@ -10,17 +10,14 @@ const MOVED = 0.25;
  * more at once, in doubling steps. All times are milliseconds of the clock.
  */
 export class Places {
-	/** How many places the account has, as far as it is known. */
+	/** How many places the account has, as far as it is known: now, and before the probes that were let in. */
 	private known = Infinity;
-
-	/** The places before the probes that were let in. */
 	private before = Infinity;
 
 	/** The places that the end of a task has shown last. */
 	private shown = -Infinity;
 
 	private probeMs = FIRST_PROBE_MS;
-
 	private probeAt = Infinity;
 
 	/** @param random spreads the probes, from 0 to 1: without it a probe may meet the end of a task each time */

@@ -1,10 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-/** The operations that create a task, as they stand in `displayOptions`. */
-const CREATES = [
-	{ resource: ['image', 'video'], operation: ['generate'] },
-	{ resource: ['task'], operation: ['create'] },
-];
+import { CREATES } from './displayOptions';
 
 /** An AI agent needs the answer of the call itself. */
 const NOT_IN_TOOLS = { hide: { '@tool': [true] } };
@@ -15,6 +11,7 @@ const completion: INodeProperties = {
 	type: 'options',
 	noDataExpression: true,
 	default: 'wait',
+	displayOptions: { show: { operation: CREATES } },
 	description: 'What this node does while the tasks are running',
 	builderHint: {
 		propertyHint:
@@ -25,14 +22,14 @@ const completion: INodeProperties = {
 			name: 'Wait for Results',
 			value: 'wait',
 			description:
-				'This workflow: the items leave when all tasks are finished. A wait of more than 5 minutes survives restarts of n8n. No public address is needed.',
+				'This workflow. The items leave when all tasks are finished. After 5 minutes the wait survives restarts of n8n.',
 		},
 		{
 			name: 'Notify a Trigger',
 			value: 'trigger',
 			displayOptions: NOT_IN_TOOLS,
 			description:
-				'Another workflow: its Media Generation Trigger starts once for each finished task. The items leave at once.',
+				'A workflow with a Media Generation Trigger: it starts once for each finished task. The items leave at once.',
 		},
 		{
 			name: 'Return Immediately',
@@ -42,18 +39,12 @@ const completion: INodeProperties = {
 	],
 };
 
-/** What each choice asks of the user. */
-const NOTICES: Record<string, string> = {
-	trigger:
-		"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart). 'Download Results' and 'Split Results' are options of the trigger.",
-	return:
-		"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results. 'Download Results', 'Split Results' and 'Timeout' are options of 'Task → Wait'.",
+const notice: INodeProperties = {
+	displayName: '',
+	name: 'completionNotice',
+	type: 'notice',
+	default: '',
 };
-
-const notices = Object.entries(NOTICES).map(([value, displayName]) => ({
-	value,
-	notice: { displayName, name: 'completionNotice', type: 'notice', default: '' } as const,
-}));
 
 const callbackUrl: INodeProperties = {
 	displayName: 'Callback URL',
@@ -65,16 +56,24 @@ const callbackUrl: INodeProperties = {
 	description: 'Production URL of the Media Generation Trigger to notify, copied from its panel',
 };
 
-const redelivers = { resource: ['task'], operation: ['redeliver'] };
+const shownWith = (completion: string) => ({
+	show: { operation: CREATES, completion: [completion] },
+});
 
 export const completionFields: INodeProperties[] = [
-	...CREATES.flatMap((show) => [
-		{ ...completion, displayOptions: { show } },
-		...notices.map(({ value, notice }) => ({
-			...notice,
-			displayOptions: { show: { ...show, completion: [value] } },
-		})),
-		{ ...callbackUrl, displayOptions: { show: { ...show, completion: ['trigger'] } } },
-	]),
-	{ ...callbackUrl, displayOptions: { show: redelivers } },
+	completion,
+	{
+		...notice,
+		displayName:
+			"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart). For these checks two executions stay 'Waiting' in the list until all results have arrived: do not stop them. 'Download Results' and 'Split Results' are options of the trigger.",
+		displayOptions: shownWith('trigger'),
+	},
+	{
+		...notice,
+		displayName:
+			"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results. 'Download Results', 'Split Results' and 'Timeout' are options of 'Task → Wait'.",
+		displayOptions: shownWith('return'),
+	},
+	{ ...callbackUrl, displayOptions: shownWith('trigger') },
+	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },
 ];

@@ -1,14 +1,16 @@
-import type { INodeProperties, NodeHint } from 'n8n-workflow';
+import type { IDisplayOptions, INodeProperties, NodeHint } from 'n8n-workflow';
 
 /** The operations that create a task. */
-export const creates = { '/operation': ['generate', 'create'] };
+export const CREATES = ['generate', 'create'];
+
+/** Options of creates, whichever way they continue. */
+export const ofCreates = { show: { '/operation': CREATES } };
 
 /** The same option under each of the conditions: one of them holds at a time. */
 export const shownWhen = (
 	property: INodeProperties,
-	...conditions: Array<INodeProperties['displayOptions']>
-): INodeProperties[] =>
-	conditions.map((displayOptions) => ({ ...property, ...(displayOptions && { displayOptions }) }));
+	...conditions: Array<IDisplayOptions['show']>
+): INodeProperties[] => conditions.map((show) => ({ ...property, displayOptions: { show } }));
 
 /** What the output panel says before a run, where it is the parameters that tell. */
 export const panelHints: NodeHint[] = [
@@ -22,9 +24,10 @@ export const panelHints: NodeHint[] = [
 	},
 	{
 		message:
-			"Name each of the 'Additional Fields' as the model's own documentation does, e.g. aspect_ratio with 16:9.",
+			"'Additional Fields': take each name from the model's documentation, e.g. aspect_ratio with 16:9. For line breaks in a value, switch the value to Expression.",
 		location: 'outputPane',
-		whenToDisplay: 'beforeExecution',
+		// n8n shows no hint at a list of fields, and somebody may add one after the first run.
+		whenToDisplay: 'always',
 		displayCondition:
 			'={{ !!$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalFields"]["assignments"]?.[0]?.name }}',
 	},

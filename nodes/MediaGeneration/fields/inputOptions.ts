@@ -1,8 +1,8 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { creates, shownWhen } from './displayOptions';
+import { ofCreates } from './displayOptions';
 
-const video = { show: { '/resource': ['video'] } };
+const ofVideo = { show: { '/resource': ['video'] } };
 
 const inputField: INodeProperties = {
 	displayName: 'Input Field',
@@ -11,7 +11,7 @@ const inputField: INodeProperties = {
 	default: '',
 	placeholder: 'e.g. first_frame',
 	description:
-		'Name of the field of the model input that takes the file. Several files with the same name become a list; end the name with [] for a list also of one.',
+		'The name that the model uses for this file. Files with the same name become a list. With [] at the end of the name, one file becomes a list, too.',
 };
 
 const binaryPropertyName: INodeProperties = {
@@ -22,103 +22,89 @@ const binaryPropertyName: INodeProperties = {
 	placeholder: 'e.g. data',
 	hint: 'The name of the input field containing the file',
 	description:
-		'Name of the binary field of the incoming item, several names with commas between them, or an expression that gives a file of an earlier node',
+		'Name of the binary field with the file. Several names: put commas between them. For a file of an earlier node, use an expression.',
 };
 
 /** The options that add to the input of the model. */
 export const inputOptions: INodeProperties[] = [
-	...shownWhen(
-		{
-			displayName: 'Additional Fields',
-			name: 'additionalFields',
-			type: 'assignmentCollection',
-			default: {},
-			placeholder: 'e.g. aspect_ratio',
-			hint: "e.g. aspect_ratio: 16:9. The model's documentation names its fields. For line breaks, switch to Expression.",
-			description:
-				'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. Same name: this value replaces the one above.',
-			builderHint: {
-				propertyHint:
-					"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",
+	{
+		displayName: 'Additional Fields',
+		name: 'additionalFields',
+		type: 'assignmentCollection',
+		default: {},
+		description:
+			'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. Same name: this value replaces the one above.',
+		builderHint: {
+			propertyHint:
+				"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",
+		},
+		displayOptions: ofCreates,
+	},
+	{
+		displayName: 'Additional Input (JSON)',
+		name: 'additionalInput',
+		type: 'json',
+		default: '{}',
+		description:
+			'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. Same name: this value replaces all others.',
+		displayOptions: ofCreates,
+	},
+	{
+		displayName: 'Duration Field',
+		name: 'durationField',
+		type: 'string',
+		default: 'duration',
+		placeholder: 'e.g. duration',
+		description:
+			'Name of the input field that takes the duration. Change this only if your model uses another name for this field.',
+		displayOptions: ofVideo,
+	},
+	{
+		displayName: 'Files',
+		name: 'files',
+		type: 'fixedCollection',
+		typeOptions: { multipleValues: true, sortable: true },
+		placeholder: 'Add File',
+		default: {},
+		description:
+			'Files to send to the model, such as a first frame, a reference picture or a sound',
+		options: [{ displayName: 'File', name: 'file', values: [inputField, binaryPropertyName] }],
+		builderHint: {
+			propertyHint:
+				"Takes names of binary fields of the incoming item, and no addresses: an address goes into 'additionalFields' as a string. Several rows with one inputField become a list, in order, e.g. first and last frame.",
+		},
+		displayOptions: ofCreates,
+	},
+	{
+		displayName: 'Image Field',
+		name: 'imageField',
+		type: 'string',
+		default: 'image_url',
+		placeholder: 'e.g. image_url',
+		description:
+			'Name of the input field that takes the reference image. Change this only if your model uses another name for this field.',
+		displayOptions: ofVideo,
+	},
+	{
+		displayName: 'Send Files As',
+		name: 'sendFilesAs',
+		type: 'options',
+		noDataExpression: true,
+		default: 'data',
+		description: "How 'Files' and the reference picture reach the service",
+		options: [
+			{
+				name: 'Data',
+				value: 'data',
+				description: 'In the request itself, as data URIs',
 			},
-		},
-		{ show: creates },
-	),
-	...shownWhen(
-		{
-			displayName: 'Additional Input (JSON)',
-			name: 'additionalInput',
-			type: 'json',
-			default: '{}',
-			description:
-				'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. Same name: this value replaces all others.',
-		},
-		{ show: creates },
-	),
-	...shownWhen(
-		{
-			displayName: 'Duration Field',
-			name: 'durationField',
-			type: 'string',
-			default: 'duration',
-			placeholder: 'e.g. duration',
-			description:
-				'Name of the input field that takes the duration. Change this only if your model uses another name for this field.',
-		},
-		video,
-	),
-	...shownWhen(
-		{
-			displayName: 'Files',
-			name: 'files',
-			type: 'fixedCollection',
-			typeOptions: { multipleValues: true, sortable: true },
-			placeholder: 'Add File',
-			default: {},
-			description:
-				'Files to send to the model, such as a first frame, a reference picture or a sound',
-			options: [{ displayName: 'File', name: 'file', values: [inputField, binaryPropertyName] }],
-			builderHint: {
-				propertyHint:
-					"Takes names of binary fields of the incoming item, and no addresses: an address goes into 'additionalFields' as a string. Several rows with one inputField become a list, in order, e.g. first and last frame.",
+			{
+				name: 'Links',
+				value: 'link',
+				description:
+					"As links to this n8n, which the service must reach. Anyone who has a link can open it, until the task's timeout.",
 			},
-		},
-		{ show: creates },
-	),
-	...shownWhen(
-		{
-			displayName: 'Image Field',
-			name: 'imageField',
-			type: 'string',
-			default: 'image_url',
-			placeholder: 'e.g. image_url',
-			description:
-				'Name of the input field that takes the reference image. Change this only if your model uses another name for this field.',
-		},
-		video,
-	),
-	...shownWhen(
-		{
-			displayName: 'Send Files As',
-			name: 'sendFilesAs',
-			type: 'options',
-			noDataExpression: true,
-			default: 'data',
-			description: "How 'Files' and the reference picture reach the service",
-			options: [
-				{
-					name: 'Data',
-					value: 'data',
-					description: 'In the request itself, as data URIs',
-				},
-				{
-					name: 'Links',
-					value: 'link',
-					description:
-						"As links to this n8n, which the service must reach. Anyone who has a link can open it, until the task's timeout.",
-				},
-			],
-		},
-		{ show: creates },
-	),
+		],
+		displayOptions: ofCreates,
+	},
 ];

@@ -138,7 +138,7 @@ export const videoFields: INodeProperties[] = [
 		placeholder: 'e.g. data',
 		hint: 'The name of the input field containing the picture',
 		description:
-			'Name of the binary field of the incoming item that holds the picture, several with commas between them, or an expression that gives a file of an earlier node',
+			'Name of the binary field with the picture. Several names: put commas between them. For a file of an earlier node, use an expression.',
 	},
 	{
 		displayName: 'Duration (Seconds)',

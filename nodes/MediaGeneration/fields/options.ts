@@ -2,77 +2,31 @@ import type { INodeProperties } from 'n8n-workflow';
 
 import { inputOptions } from './inputOptions';
 import { outputOptions } from './output';
-import { creates, shownWhen } from './displayOptions';
+import { CREATES, ofCreates, shownWhen } from './displayOptions';
 
-const waits = { show: { '/completion': ['wait'], ...creates } };
-const triggers = { show: { '/completion': ['trigger'], ...creates } };
-const waitsForTask = { show: { '/operation': ['wait'] } };
-const redelivers = { show: { '/operation': ['redeliver'] } };
-
-const pollInterval: INodeProperties = {
-	displayName: 'Poll Interval (Seconds)',
-	name: 'pollInterval',
-	type: 'number',
-	typeOptions: { minValue: 2, maxValue: 5 },
-	default: 2,
-	description: 'Time between two reads of a task. The service asks for 2 to 5 seconds.',
-};
-
-const timeout: INodeProperties = {
-	displayName: 'Timeout (Seconds)',
-	name: 'timeout',
-	type: 'number',
-	typeOptions: { minValue: 0 },
-	default: 0,
-	description:
-		'How long to wait for each task. 0 = one day, or ten minutes if n8n cannot suspend the execution. A late task is not lost: it goes on at the service.',
-};
-
-const suspendAfter: INodeProperties = {
-	displayName: 'Suspend After (Minutes)',
-	name: 'suspendAfter',
-	type: 'number',
-	typeOptions: { minValue: 0 },
-	default: 5,
-	description:
-		"How long n8n keeps this execution in memory after the last task is created. A restart in that time ends it; n8n's log names its tasks. After that, n8n suspends it and checks the tasks; a restart then does no harm. 0 = suspend at once.",
-};
-
-const checkInterval: INodeProperties = {
-	displayName: 'Check Interval (Minutes)',
-	name: 'checkInterval',
-	type: 'number',
-	typeOptions: { minValue: 0 },
-	default: 0,
-	description:
-		'Time between two checks while the execution is suspended. 0 = automatic: after one minute, then less and less often (at most 15 minutes apart).',
-};
-
-const download = { show: { '/completion': ['wait'], ...creates } };
-const downloadOfTask = { show: { '/operation': ['get', 'wait'] } };
-const ofFile = ({ show }: typeof download | typeof downloadOfTask) => ({
-	show: { ...show, ...outputOptions.outputBinaryField.displayOptions.show },
-});
+const waits = { '/operation': CREATES, '/completion': ['wait'] };
+const triggers = { '/operation': CREATES, '/completion': ['trigger'] };
+const waitsForTask = { '/operation': ['wait'] };
+const readsTask = { '/operation': ['get', 'wait'] };
+const ofFile = outputOptions.outputBinaryField.displayOptions.show;
 
 const options: INodeProperties[] = [
 	...inputOptions,
-	...shownWhen(outputOptions.downloadResults, download, downloadOfTask),
-	...shownWhen(
-		{
-			displayName: 'Dry Run',
-			name: 'dryRun',
-			type: 'boolean',
-			// What it is when it is added in the panel. Left out, it is off.
-			default: true,
-			description:
-				'Whether to only try it out. Sends nothing and costs nothing. Shows what would be sent and the price.',
-			builderHint: {
-				propertyHint:
-					'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
-			},
+	...shownWhen(outputOptions.downloadResults, waits, readsTask),
+	{
+		displayName: 'Dry Run',
+		name: 'dryRun',
+		type: 'boolean',
+		// What it is when it is added in the panel. Left out, it is off.
+		default: true,
+		description:
+			'Whether to only try it out. Sends nothing and costs nothing. Shows what would be sent and the price.',
+		builderHint: {
+			propertyHint:
+				'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
 		},
-		{ show: creates },
-	),
+		displayOptions: ofCreates,
+	},
 	{
 		displayName: 'If Some Items Fail',
 		name: 'ifSomeFail',
@@ -105,19 +59,30 @@ const options: INodeProperties[] = [
 		description:
 			'Whether the fields and files of the incoming item go on beside the result, so that a row can be written back',
 	},
-	...shownWhen(checkInterval, waits, waitsForTask, triggers),
 	...shownWhen(
 		{
-			displayName: 'Max Cost (USD)',
-			name: 'maxCostUsd',
+			displayName: 'Check Interval (Minutes)',
+			name: 'checkInterval',
 			type: 'number',
 			typeOptions: { minValue: 0 },
 			default: 0,
 			description:
-				'Refuse all items, before the first task is created, if their known price adds up to more than this. 0 means no limit.',
+				'Time between two checks while the execution is suspended. 0 = automatic: after one minute, then less and less often (at most 15 minutes apart).',
 		},
-		{ show: creates },
+		waits,
+		waitsForTask,
+		triggers,
 	),
+	{
+		displayName: 'Max Cost (USD)',
+		name: 'maxCostUsd',
+		type: 'number',
+		typeOptions: { minValue: 0 },
+		default: 0,
+		description:
+			'Refuse all items, before the first task is created, if their known price adds up to more than this. 0 means no limit.',
+		displayOptions: ofCreates,
+	},
 	...shownWhen(
 		{
 			displayName: 'Max Tasks at the Same Time',
@@ -131,59 +96,90 @@ const options: INodeProperties[] = [
 		waits,
 		waitsForTask,
 	),
-	...shownWhen(pollInterval, waits, waitsForTask),
 	...shownWhen(
 		{
-			displayName: 'Price per Task (USD)',
-			name: 'pricePerTaskUsd',
+			displayName: 'Poll Interval (Seconds)',
+			name: 'pollInterval',
+			type: 'number',
+			typeOptions: { minValue: 2, maxValue: 5 },
+			default: 2,
+			description: 'Time between two reads of a task. The service asks for 2 to 5 seconds.',
+		},
+		waits,
+		waitsForTask,
+	),
+	{
+		displayName: 'Price per Task (USD)',
+		name: 'pricePerTaskUsd',
+		type: 'number',
+		typeOptions: { minValue: 0 },
+		default: 0,
+		description:
+			"What one task costs, for a model whose price this node does not know. The estimate and 'Max Cost (USD)' use it.",
+		displayOptions: ofCreates,
+	},
+	...shownWhen(
+		outputOptions.outputBinaryField,
+		{ ...waits, ...ofFile },
+		{ ...readsTask, ...ofFile },
+	),
+	{
+		displayName: 'Your Reference',
+		name: 'reference',
+		type: 'string',
+		default: '',
+		placeholder: 'e.g. row-7',
+		description:
+			"Your own name for the task, such as a row number. The result has it as 'reference', also on a Media Generation Trigger. No secrets: it travels in the callback address. At most 500 characters.",
+		displayOptions: { show: { '/operation': [...CREATES, 'redeliver'] } },
+	},
+	{
+		displayName: 'Retry Failed Tasks',
+		name: 'retryFailed',
+		type: 'number',
+		typeOptions: { minValue: 0, maxValue: 5 },
+		default: 0,
+		description:
+			"How often to try a failed task again, within 'Timeout'. Failed tasks are usually free. For models that fail by chance.",
+		displayOptions: { show: waits },
+	},
+	...shownWhen(outputOptions.splitResults, waits, readsTask),
+	{
+		displayName: 'Start Again',
+		name: 'startAgain',
+		type: 'boolean',
+		default: false,
+		description:
+			'Whether to start the workflow although this task has started it before, for example because that execution did not come to its end. Each run of this node starts the workflow once.',
+		displayOptions: { show: { '/operation': ['redeliver'] } },
+	},
+	...shownWhen(
+		{
+			displayName: 'Suspend After (Minutes)',
+			name: 'suspendAfter',
+			type: 'number',
+			typeOptions: { minValue: 0 },
+			default: 5,
+			description:
+				'How long n8n keeps this execution in memory after the last task is created. Then n8n suspends the execution and checks the tasks: from then on a restart does no harm. A restart before ends the execution. 0 = suspend at once.',
+		},
+		waits,
+		waitsForTask,
+	),
+	...shownWhen(
+		{
+			displayName: 'Timeout (Seconds)',
+			name: 'timeout',
 			type: 'number',
 			typeOptions: { minValue: 0 },
 			default: 0,
 			description:
-				"What one task costs, for a model whose price this node does not know. The estimate and 'Max Cost (USD)' use it.",
-		},
-		{ show: creates },
-	),
-	...shownWhen(outputOptions.outputBinaryField, ofFile(download), ofFile(downloadOfTask)),
-	...shownWhen(
-		{
-			displayName: 'Your Reference',
-			name: 'reference',
-			type: 'string',
-			default: '',
-			placeholder: 'e.g. row-7',
-			description:
-				"Your own label, such as a row number, returned with the result as 'reference', also by a Media Generation Trigger. Not for secrets: it travels in the callback address. At most 500 characters.",
-		},
-		{ show: creates },
-		redelivers,
-	),
-	...shownWhen(
-		{
-			displayName: 'Retry Failed Tasks',
-			name: 'retryFailed',
-			type: 'number',
-			typeOptions: { minValue: 0, maxValue: 5 },
-			default: 0,
-			description:
-				"How often to try a failed task again, within 'Timeout'. Failed tasks are usually free. For models that fail by chance.",
+				'How long to wait for each task. 0 = one day, or ten minutes if n8n cannot suspend the execution. A late task is not lost: it goes on at the service.',
 		},
 		waits,
+		waitsForTask,
+		triggers,
 	),
-	...shownWhen(outputOptions.splitResults, download, downloadOfTask),
-	...shownWhen(
-		{
-			displayName: 'Start Again',
-			name: 'startAgain',
-			type: 'boolean',
-			default: false,
-			description:
-				'Whether to start the workflow again even if this task has already started it, such as after an execution that ended half way. Each run of this node starts it once.',
-		},
-		redelivers,
-	),
-	...shownWhen(suspendAfter, waits, waitsForTask),
-	...shownWhen(timeout, waits, waitsForTask, triggers),
 ];
 
 export const optionFields: INodeProperties[] = [

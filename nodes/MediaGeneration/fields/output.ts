@@ -27,6 +27,6 @@ export const outputOptions = {
 		type: 'boolean',
 		default: false,
 		description:
-			'Whether to output one item for each result URL instead of one for each task, where a model makes several',
+			'Whether each result URL becomes an item of its own. For models that make several results in one task.',
 	},
 } satisfies Record<string, INodeProperties>;

@@ -106,16 +106,12 @@ export function filesIn(value: unknown): ItemFile[] {
  * @param label of the parameter that holds the value
  * @throws ItemError where there is none, or one is missing or empty
  */
-export function findFiles(
-	parameters: ItemParameters,
-	{ helpers }: IExecuteFunctions,
-	value: unknown,
-	label: string,
-): ItemFile[] {
+export function findFiles(parameters: ItemParameters, value: unknown, label: string): ItemFile[] {
+	const { context, itemIndex } = parameters;
 	const files = sourcesIn(value).map((source) => {
 		if (typeof source !== 'string') return new ItemFile(source, source);
 		try {
-			return new ItemFile(source, helpers.assertBinaryData(parameters.itemIndex, source));
+			return new ItemFile(source, context.helpers.assertBinaryData(itemIndex, source));
 		} catch (error) {
 			throw parameters.unfinished(label) ?? error;
 		}
@@ -170,7 +166,6 @@ function sizeOf({ bytes, id, data }: IBinaryData): number | undefined {
  */
 export function readSendsLinks(
 	parameters: ItemParameters,
-	{ helpers }: IExecuteFunctions,
 	input: IDataObject,
 	baseUrl: string,
 ): boolean {
@@ -180,7 +175,7 @@ export function readSendsLinks(
 		throw refused('Send Files As', describe(value), "Choose 'Data' or 'Links'.");
 	}
 	for (const file of filesIn(input)) {
-		const obstacle = obstacleOf(helpers, file, baseUrl);
+		const obstacle = obstacleOf(parameters.context.helpers, file, baseUrl);
 		if (obstacle === undefined) continue;
 		const [why, wayOut] = obstacle;
 		const way = `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`;

@@ -3,28 +3,19 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { readOutputOptions } from '../report/items';
 import { estimateCostUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
-import { ItemParameters, describe, refused } from '../shared/parameters';
+import { ItemParameters, describe, isEmpty, refused } from '../shared/parameters';
 import { hangsUp, patienceSeconds, isTool } from '../shared/n8nInternals';
 import { callbackAddress } from '../callback/callbackUrl';
 import { refuseEngineV2 } from '../callback/triggerUrl';
+import type { Account } from '../suspend/canSuspend';
 import { readSendsLinks } from './itemFile';
-import type { Completion, CreatePlan, TaskPlan, PlanBase } from './taskPlan';
-import {
-	checkInput,
-	durationField,
-	readMediaInput,
-	readRawInput,
-	withFurtherInput,
-} from './taskInput';
+import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './taskPlan';
+import { durationField, readInput } from './taskInput';
 import { DAY_SECONDS, HELD_SECONDS } from './planWait';
 import { asTaskId } from '../service/taskRecord';
 
-/** What the address of a trigger is made of, and who calls it. */
-export interface TriggerAddresses {
-	/** Signs it. */
-	apiKey: string;
-	/** The address of the service. */
-	baseUrl: string;
+/** The account, whose key signs the address of a trigger. */
+export interface TriggerAddresses extends Account {
 	/** The URL of the one trigger of this workflow; rejects with a UserError where there is none. */
 	ownTrigger: () => Promise<string>;
 }
@@ -44,70 +35,59 @@ export async function planItem(
 ): Promise<Array<TaskPlan | ItemError>> {
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
-		const base = readBase(context, parameters);
 		const isRead =
 			parameters.value('resource') === 'task' &&
 			READS.includes(String(parameters.value('operation')));
 		return isRead
-			? await planReads(base, parameters, context, addresses)
-			: [await planCreate(base, parameters, context, addresses)];
+			? await planReads(parameters, addresses)
+			: [await planCreate(parameters, addresses)];
 	} catch (error) {
 		return [ItemError.from(error)];
 	}
 }
 
-function readBase(context: IExecuteFunctions, parameters: ItemParameters): PlanBase {
-	const reference = readReference(parameters);
+function readBase(parameters: ItemParameters): PlanBase {
 	return {
 		itemIndex: parameters.itemIndex,
 		pollIntervalMs: 1000 * parameters.number('pollInterval'),
 		timeoutMs: 1000 * parameters.number('timeout'),
-		...(hangsUp(context) && { fromCall: true }),
-		output: readOutputOptions((name) => parameters.option(name)),
-		...(reference !== undefined && { reference }),
+		fromCall: hangsUp(parameters.context),
+		output: readOutputOptions(parameters),
+		reference: readReference(parameters),
 	};
 }
 
 /** One for each task id of the item. */
 async function planReads(
-	base: PlanBase,
 	parameters: ItemParameters,
-	context: IExecuteFunctions,
 	addresses: TriggerAddresses,
-): Promise<Array<TaskPlan | ItemError>> {
+): Promise<Array<ReadPlan | ItemError>> {
+	const base = readBase(parameters);
 	const operation = parameters.value('operation');
 	const taskIds = readTaskIds(parameters);
-	const redeliver = operation === 'redeliver' && {
-		redeliverTo: await readCallbackAddress(parameters, context, addresses, base.reference),
+	const isRedelivery = operation === 'redeliver';
+	const plan: Omit<ReadPlan, 'taskId'> = {
+		...base,
+		kind: 'read',
+		wait: operation === 'wait',
+		redeliverTo: isRedelivery
+			? await readCallbackAddress(parameters, addresses, base.reference)
+			: undefined,
 		startAgain: parameters.option('startAgain') === true,
 	};
-	return taskIds.map((taskId) =>
-		taskId instanceof ItemError
-			? taskId
-			: { ...base, kind: 'read', taskId, wait: operation === 'wait', ...redeliver },
-	);
+	return taskIds.map((taskId) => (taskId instanceof ItemError ? taskId : { ...plan, taskId }));
 }
 
 async function planCreate(
-	base: PlanBase,
 	parameters: ItemParameters,
-	context: IExecuteFunctions,
 	addresses: TriggerAddresses,
 ): Promise<CreatePlan> {
-	const completion = readCompletion(context, parameters);
-	const model = parameters
-		.requiredText(
-			'model',
-			'Model',
-			'Enter a model identifier such as imagevendor/image-model-2-text-to-image.',
-		)
-		.trim();
-	const resource = parameters.value('resource');
-	const fields =
-		resource === 'task' ? readRawInput(parameters) : readMediaInput(parameters, context, resource);
-	const input = withFurtherInput(fields, parameters, context);
-	checkInput(input);
-	const sendsLinks = readSendsLinks(parameters, context, input, addresses.baseUrl);
+	const base = readBase(parameters);
+	const completion = readCompletion(parameters);
+	const wayOut = 'Enter a model identifier such as imagevendor/image-model-2-text-to-image.';
+	const model = parameters.requiredText('model', 'Model', wayOut).trim();
+	const input = readInput(parameters);
+	const sendsLinks = readSendsLinks(parameters, input, addresses.baseUrl);
 	const price = parameters.number('pricePerTaskUsd');
 	return {
 		...base,
@@ -115,13 +95,14 @@ async function planCreate(
 		completion,
 		model,
 		input,
-		...(sendsLinks && { sendsLinks }),
-		...(parameters.flag('dryRun', 'Dry Run') && { isDry: true }),
-		patienceMs: base.timeoutMs || 1000 * patienceOf(context, completion),
-		...(completion === 'wait' && { retryFailed: parameters.number('retryFailed') }),
-		...(completion === 'trigger' && {
-			webhookUrl: await readCallbackAddress(parameters, context, addresses, base.reference),
-		}),
+		sendsLinks,
+		isDry: parameters.flag('dryRun', 'Dry Run'),
+		patienceMs: base.timeoutMs || 1000 * patienceOf(parameters.context, completion),
+		retryFailed: completion === 'wait' ? parameters.number('retryFailed') : 0,
+		webhookUrl:
+			completion === 'trigger'
+				? await readCallbackAddress(parameters, addresses, base.reference)
+				: undefined,
 		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};
 }
@@ -131,7 +112,7 @@ const patienceOf = (context: IExecuteFunctions, completion: Completion) =>
 	completion === 'trigger' ? DAY_SECONDS : patienceSeconds(context, HELD_SECONDS);
 
 /** @throws ItemError where the value is not in the list, or not for a tool */
-function readCompletion(context: IExecuteFunctions, parameters: ItemParameters): Completion {
+function readCompletion(parameters: ItemParameters): Completion {
 	const value = parameters.value('completion');
 	if (value === '' || value === 'wait') return 'wait';
 	if (value === 'return') return 'return';
@@ -139,7 +120,7 @@ function readCompletion(context: IExecuteFunctions, parameters: ItemParameters):
 		const wayOut = "Choose 'Wait for Results', 'Notify a Trigger' or 'Return Immediately'.";
 		throw refused('When to Continue', describe(value), wayOut);
 	}
-	if (!isTool(context)) return value;
+	if (!isTool(parameters.context)) return value;
 	// An agent needs the answer of the call itself: nothing of it would come back later.
 	throw new ItemError('A tool of an AI agent cannot notify a trigger', {
 		description: "Choose 'Wait for Results' or 'Return Immediately' in 'When to Continue'.",
@@ -178,12 +159,11 @@ function readReference(parameters: ItemParameters): string | undefined {
  */
 async function readCallbackAddress(
 	parameters: ItemParameters,
-	context: IExecuteFunctions,
 	{ apiKey, ownTrigger }: TriggerAddresses,
 	reference: string | undefined,
 ): Promise<string> {
-	if (parameters.isBlank('callbackUrl')) {
-		refuseEngineV2(context);
+	if (isEmpty(parameters.value('callbackUrl'))) {
+		refuseEngineV2(parameters.context);
 		return callbackAddress(await ownTrigger(), apiKey, reference);
 	}
 	const wayOut =

@@ -69,18 +69,22 @@ export async function planRun(
 	const isDry = createsIn(items).some((item) => item.isDry);
 	const refusal = budgetRefusal(items, first);
 	if (refusal && !isDry) throw refusal;
-	const wait = planWait(context, items, count, first, service);
-	// 0 is the one value below the least.
-	const isChosen = Number(first.option('checkInterval') ?? 0) !== 0;
+	const { seconds, webhookUrl, suspendAfterMs, warnings } = planWait(items, count, first, service);
 	return {
-		...wait,
+		items: items.map((item) => {
+			if (item instanceof ItemError) return item;
+			const timed = { ...item, timeoutMs: item.timeoutMs || 1000 * seconds };
+			const isCalledBack = timed.kind === 'create' && timed.completion === 'wait';
+			return isCalledBack ? { ...timed, webhookUrl } : timed;
+		}),
+		suspendAfterMs,
 		warnings: [
-			...(refusal ? [`This batch would be refused: ${refusal.message}`] : wait.warnings),
+			...(refusal ? [`This batch would be refused: ${refusal.message}`] : warnings),
 			...sizeWarning(items),
 		],
 		inputOf,
 		maxInFlight: first.number('maxInFlight'),
-		checkIntervalMs: isChosen ? 60_000 * first.number('checkInterval') : 0,
+		checkIntervalMs: 60_000 * first.number('checkInterval'),
 		isDry,
 		ifSomeFail: first.option('ifSomeFail') === 'stop' ? 'stop' : 'keep',
 	};

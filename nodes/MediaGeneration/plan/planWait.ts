@@ -1,5 +1,3 @@
-import type { IExecuteFunctions } from 'n8n-workflow';
-
 import {
 	type Account,
 	type Obstacle,
@@ -20,10 +18,12 @@ export const HELD_SECONDS = 600;
 
 /** How the tasks of a run are waited for. */
 export interface WaitPlan {
-	/** The plans, each with its time, and with a callback address where the run is suspended at once. */
-	items: Array<TaskPlan | ItemError>;
+	/** How long a task is waited for where the user leaves it to the node, seconds. */
+	seconds: number;
 	/** Milliseconds from the last create to the suspension; Infinity where the run is held to its end. */
 	suspendAfterMs: number;
+	/** Where the service calls a run back that is suspended at once. */
+	webhookUrl?: string | undefined;
 	/** What the user is to know. */
 	warnings: string[];
 }
@@ -37,35 +37,33 @@ export interface WaitPlan {
  * @throws ItemError where the user chose to suspend at once, and n8n cannot resume the execution
  */
 export function planWait(
-	context: IExecuteFunctions,
 	items: ReadonlyArray<TaskPlan | ItemError>,
 	inputs: number,
 	first: ItemParameters,
 	account: Account,
 ): WaitPlan {
-	const held = (seconds: number, warnings: string[] = []): WaitPlan => ({
-		items: withTimes(items, seconds),
-		suspendAfterMs: Infinity,
-		warnings,
-	});
-	if (!items.some((item) => 'kind' in item && isAwaited(item))) return held(DAY_SECONDS);
+	const { context } = first;
+	const held = { suspendAfterMs: Infinity, warnings: [] };
+	if (!items.some((item) => 'kind' in item && isAwaited(item))) {
+		return { ...held, seconds: DAY_SECONDS };
+	}
 	const minutes = first.number('suspendAfter');
-	const isChosen = minutes === 0;
+	const isAtOnce = minutes === 0;
 	const obstacle = obstacleOf(context) ?? (isOneToOne(items, inputs) ? undefined : SEVERAL_RESULTS);
-	if (obstacle !== undefined && isChosen && obstacle.ifChosen === 'refuse') throw refused(obstacle);
-	const isHeld = obstacle !== undefined && !(isChosen && obstacle.ifChosen === 'suspend');
-	const told = obstacle && isChosen ? [tellOf(obstacle, isHeld)] : [];
-	if (isHeld) return held(patienceSeconds(context, HELD_SECONDS), told);
-	const address = isChosen ? resumeAddress(context, account) : undefined;
-	const called = items.map((item) =>
-		address !== undefined && 'kind' in item && item.kind === 'create' && isAwaited(item)
-			? { ...item, webhookUrl: address }
-			: item,
-	);
+	if (obstacle && !(isAtOnce && obstacle.ifChosen === 'suspend')) {
+		const seconds = patienceSeconds(context, HELD_SECONDS);
+		if (!isAtOnce) return { ...held, seconds };
+		if (obstacle.ifChosen === 'refuse') throw refused(obstacle);
+		const told = `This execution is not suspended, although 'Suspend After' is 0: ${obstacle.why}.`;
+		return { ...held, seconds, warnings: [told] };
+	}
+	const wait = { seconds: DAY_SECONDS, suspendAfterMs: minutes * MINUTE_MS };
+	if (!isAtOnce) return { ...wait, warnings: [] };
+	const told = `This execution is suspended, since 'Suspend After' is 0. But ${obstacle?.why}.`;
 	return {
-		items: withTimes(called, DAY_SECONDS),
-		suspendAfterMs: minutes * MINUTE_MS,
-		warnings: isChosen ? [...told, ...suspensionWarnings(context)] : [],
+		...wait,
+		webhookUrl: resumeAddress(context, account),
+		warnings: [...(obstacle ? [told] : []), ...suspensionWarnings(context)],
 	};
 }
 
@@ -78,18 +76,8 @@ const SEVERAL_RESULTS: Obstacle = {
 	ifChosen: 'hold',
 };
 
-const withTimes = (items: ReadonlyArray<TaskPlan | ItemError>, seconds: number) =>
-	items.map((item) =>
-		item instanceof ItemError ? item : { ...item, timeoutMs: item.timeoutMs || seconds * 1000 },
-	);
-
 const refused = ({ why }: Obstacle) =>
 	new ItemError(`This execution cannot be suspended at once: ${why}`, {
 		description:
 			"Remove the option 'Suspend After', so that the node waits without suspending. No task was created.",
 	});
-
-const tellOf = ({ why }: Obstacle, isHeld: boolean) =>
-	isHeld
-		? `This execution is not suspended, although 'Suspend After' is 0: ${why}.`
-		: `This execution is suspended, since 'Suspend After' is 0. But ${why}.`;

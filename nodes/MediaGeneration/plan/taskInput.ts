@@ -1,9 +1,4 @@
-import {
-	type FieldType,
-	type IDataObject,
-	type IExecuteFunctions,
-	validateFieldType,
-} from 'n8n-workflow';
+import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflow';
 
 import { hasCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
@@ -16,18 +11,35 @@ export function durationField(parameters: ItemParameters): string {
 	return parameters.optionText('durationField', 'duration');
 }
 
+/**
+ * The input of a task: its fields, and over them what the options add.
+ *
+ * @throws ItemError where there is nothing to send, or something cannot be meant
+ */
+export function readInput(parameters: ItemParameters): IDataObject {
+	const isRaw = parameters.value('resource') === 'task';
+	const fields = isRaw ? readRawInput(parameters) : readMediaInput(parameters);
+	const json = parameters.option('additionalInput');
+	const input = {
+		...withAdditionalFields(withFiles(fields, parameters), parameters),
+		...parameters.jsonObject(json, 'Additional Input (JSON)'),
+	};
+	checkInput(input);
+	return input;
+}
+
 /** The input of a task as JSON; the template that nobody has filled in counts as empty. */
-export function readRawInput(parameters: ItemParameters): IDataObject {
+function readRawInput(parameters: ItemParameters): IDataObject {
 	const input = parameters.jsonObject(parameters.value('input'), 'Input');
 	return input.prompt === '' && Object.keys(input).length === 1 ? {} : input;
 }
 
 /** @throws ItemError where there is nothing to send, or a file that only an output's sketch is left of */
-export function checkInput(input: IDataObject): void {
+function checkInput(input: IDataObject): void {
 	if (hasCutDataUri(input)) {
 		throw new ItemError('The input has a file that is cut short, as outputs show files', {
 			description:
-				"Add the option 'Files' with the binary field of the item in place of what a node before has put out in 'input'.",
+				"Use the option 'Files' with the binary field of the item, and not the 'input' that an earlier node has put out.",
 		});
 	}
 	if (Object.keys(input).length > 0) return;
@@ -37,13 +49,9 @@ export function checkInput(input: IDataObject): void {
 }
 
 /** The input of an image or a video, from its fields. */
-export function readMediaInput(
-	parameters: ItemParameters,
-	context: IExecuteFunctions,
-	resource: unknown,
-): IDataObject {
+function readMediaInput(parameters: ItemParameters): IDataObject {
 	const input: IDataObject = { prompt: readPrompt(parameters) };
-	if (resource !== 'video') return input;
+	if (parameters.value('resource') !== 'video') return input;
 
 	const seconds = parameters.number('durationSeconds', parameters.value('durationSeconds'));
 	if (seconds > 0) input[durationField(parameters)] = seconds;
@@ -55,7 +63,7 @@ export function readMediaInput(
 		case 'binary': {
 			const label = 'Input Data Field Name';
 			const value = parameters.value('binaryPropertyName');
-			const files = findFiles(parameters, context, value, label);
+			const files = findFiles(parameters, value, label);
 			const other = files.find(({ mimeType }) => !mimeType.startsWith('image/'));
 			if (other) {
 				throw new ItemError(
@@ -79,7 +87,7 @@ function readPrompt(parameters: ItemParameters): string {
 	if (!prompt.includes(OBJECT_IN_TEXT) || !parameters.isExpression('prompt')) return prompt;
 	throw new ItemError(`The parameter 'Prompt' has an object in its text: '${OBJECT_IN_TEXT}'`, {
 		description:
-			'An expression in it gives an object or a list. Take one field of that, as in {{ $json.product.name }}.',
+			'The expression gives an object or a list. Take one field of it, e.g. {{ $json.product.name }}.',
 	});
 }
 
@@ -113,25 +121,6 @@ const TYPES: Record<string, string> = {
 };
 
 /**
- * Puts what the options add over the fields above them: files, then fields, then JSON.
- *
- * @param input the input from the fields above the options
- * @throws ItemError where an option cannot be meant
- */
-export function withFurtherInput(
-	input: IDataObject,
-	parameters: ItemParameters,
-	context: IExecuteFunctions,
-): IDataObject {
-	const withAll = withAdditionalFields(withFiles(input, parameters, context), parameters, context);
-	const json = parameters.jsonObject(
-		parameters.option('additionalInput'),
-		'Additional Input (JSON)',
-	);
-	return { ...withAll, ...json };
-}
-
-/**
  * Puts files, or their addresses, into a field of the input.
  *
  * @param field its name; with `[]` at its end it is a list also with one file
@@ -146,31 +135,23 @@ function withValuesIn(
 	return withField(input, name, isList || values.length > 1 ? values : values[0]);
 }
 
-function withFiles(
-	input: IDataObject,
-	parameters: ItemParameters,
-	context: IExecuteFunctions,
-): IDataObject {
+function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject {
 	const byField = new Map<string, ItemFile[]>();
 	for (const entry of entriesOf(parameters, 'files', 'file')) {
 		const field = nameOf(entry.inputField, 'Input Field', 'Files');
-		const files = findFiles(parameters, context, entry.binaryPropertyName, 'Input Data Field Name');
+		const files = findFiles(parameters, entry.binaryPropertyName, 'Input Data Field Name');
 		byField.set(field, [...(byField.get(field) ?? []), ...files]);
 	}
 	return [...byField].reduce((all, [field, files]) => withValuesIn(all, field, files), input);
 }
 
-function withAdditionalFields(
-	input: IDataObject,
-	parameters: ItemParameters,
-	context: IExecuteFunctions,
-): IDataObject {
+function withAdditionalFields(input: IDataObject, parameters: ItemParameters): IDataObject {
 	return entriesOf(parameters, 'additionalFields', 'assignments').reduce((all, entry) => {
 		const name = nameOf(entry.name, 'Name', 'Additional Fields');
 		// A value that the item does not have is not sent.
 		if (entry.value === undefined) return all;
 		if (entry.type === 'binary') {
-			return withValuesIn(all, name, findFiles(parameters, context, entry.value, name));
+			return withValuesIn(all, name, findFiles(parameters, entry.value, name));
 		}
 		return withField(all, name, typed(name, entry.type, entry.value));
 	}, input);

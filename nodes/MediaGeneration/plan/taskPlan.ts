@@ -13,10 +13,10 @@ export interface PlanBase {
 	/** Milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
 	/** Whether they run from the call of the node instead, since whoever called it hangs up then. */
-	fromCall?: true;
+	fromCall?: boolean;
 	output: OutputOptions;
 	/** Comes out with the task: what the user tells it by. */
-	reference?: string;
+	reference?: string | undefined;
 }
 
 export interface CreatePlan extends PlanBase {
@@ -28,9 +28,9 @@ export interface CreatePlan extends PlanBase {
 	/** Whether the files are sent as links, and not as data. */
 	sendsLinks?: boolean;
 	/** Whether the task is only to be shown, and not created. */
-	isDry?: true;
+	isDry?: boolean;
 	/** Where the service calls back, token included. */
-	webhookUrl?: string;
+	webhookUrl?: string | undefined;
 	/** How long to put up with a service that takes no task, milliseconds. */
 	patienceMs: number;
 	/** How often a task that fails at the service is created anew. */
@@ -45,7 +45,7 @@ export interface ReadPlan extends PlanBase {
 	/** Whether to wait until the task is finished. */
 	wait: boolean;
 	/** The trigger that gets the task's callback once more, token included. */
-	redeliverTo?: string;
+	redeliverTo?: string | undefined;
 	/** Whether the trigger is to start although it has started for the task before. */
 	startAgain?: boolean;
 }

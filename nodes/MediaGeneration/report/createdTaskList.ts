@@ -1,5 +1,4 @@
-const FETCH =
-	" Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.";
+const FETCH = '. Task → Wait fetches the results without paying again';
 
 /** What is said of the tasks of one state: what it means for the money, and the way to the results. */
 const MEANINGS: Array<[state: string, one: string, many: string, next?: string]> = [
@@ -7,7 +6,7 @@ const MEANINGS: Array<[state: string, one: string, many: string, next?: string]>
 		'SUCCESS',
 		'task succeeded and is paid for',
 		'tasks succeeded and are paid for',
-		" Get the results without paying again: operation Task → Get, with these ids in 'Task ID'.",
+		'. Task → Get fetches the results without paying again',
 	],
 	[
 		'PENDING',
@@ -70,7 +69,7 @@ export class CreatedTaskList {
 		const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
 			const ids = tasks.filter(([, state]) => state === meant).map(([taskId]) => taskId);
 			if (ids.length === 0) return [];
-			return [`${ids.length} ${ids.length === 1 ? one : many}: ${ids.join(', ')}.${next}`];
+			return [`${ids.length} ${ids.length === 1 ? one : many}${next}: ${ids.join(', ')}.`];
 		});
 		const lost = unanswered.length > 0 && [
 			`Sent, but the answer was lost: item ${unanswered.map((item) => item + 1).join(', ')}. Their tasks may exist and may be billed once.`,

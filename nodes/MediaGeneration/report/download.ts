@@ -3,19 +3,17 @@ import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } 
 import { retryAfterMs } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
-import { type Clock, sleepUntil, Stopped, systemClock } from '../shared/clock';
+import { type Clock, sleepUntil, Stopped, systemClock, unlessStalled } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/requestError';
 import { type OutputOptions, taskItems } from './items';
-import { describeFile, unlessStalled } from './transfer';
+import { describeFile } from './fileName';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
 export const DOWNLOADS_AT_ONCE = 10;
 
-export type Downloads = IBinaryData[];
-
 /** Far above any picture or clip, and below what fills a disk overnight. */
-export const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
+const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
 
 /** How long a run goes on while no file comes at all, milliseconds. */
 const TRY_MS = 10 * 60_000;
@@ -105,8 +103,12 @@ export class Downloader {
 	 * @throws ItemError where a host is down, stands still, answers with something else, or a result is too large
 	 * @throws Stopped where the execution was stopped
 	 */
-	async download(urls: readonly string[], taskId: string, deadline = Infinity): Promise<Downloads> {
-		const downloads: Downloads = [];
+	async download(
+		urls: readonly string[],
+		taskId: string,
+		deadline = Infinity,
+	): Promise<IBinaryData[]> {
+		const downloads: IBinaryData[] = [];
 		// One after the other: the tasks of a batch are already parallel.
 		for (const [index, url] of urls.entries()) {
 			const name = urls.length === 1 ? taskId : `${taskId}_${index}`;
@@ -120,7 +122,7 @@ export class Downloader {
 		const giveUpAt = Math.min(deadline, clock.now() + tryMs);
 		const signal = this.context.getExecutionCancelSignal();
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-			const tried = await settled(async () => await this.tryOnce(url, name));
+			const tried = await settled(this.tryOnce(url, name));
 			if (signal?.aborted) throw new Stopped();
 			if ('error' in tried) throw tried.error;
 			if ('file' in tried.value) {
@@ -158,27 +160,24 @@ export class Downloader {
 				'Open the URL in a browser to see what it says. The task is done and its result URLs are in the output.',
 			);
 		}
-		const { maxBytes } = this;
 		const tooLarge = () =>
 			because(
-				`The result is larger than ${Math.floor(maxBytes / 1024 ** 2)} MiB`,
+				`The result is larger than ${Math.floor(this.maxBytes / 1024 ** 2)} MiB`,
 				"Switch off 'Download Results' and use the result URLs.",
 			);
-		if (Number(headers['content-length']) > maxBytes) throw tooLarge();
+		if (Number(headers['content-length']) > this.maxBytes) throw tooLarge();
 
 		const { name, mimeType } = describeFile(url, type, stem);
 		let bytes = 0;
 		const counted = body.map((chunk) => {
 			bytes += chunk.length;
-			if (bytes > maxBytes) throw new ItemError('The result is too large');
+			if (bytes > this.maxBytes) throw new ItemError('The result is too large');
 			return chunk;
 		});
-		const storing = settled(
-			async () => await this.context.helpers.prepareBinaryData(counted, name, mimeType),
-		);
+		const storing = settled(this.context.helpers.prepareBinaryData(counted, name, mimeType));
 		const progress = () => (body.readableEnded ? undefined : bytes);
 		const stored = await unlessStalled(storing, progress, HOST_TIMEOUT_MS, this.clock);
-		if (bytes > maxBytes) throw tooLarge();
+		if (bytes > this.maxBytes) throw tooLarge();
 		if (stored && 'error' in stored && (counted.readableEnded || isStorageFull(stored.error))) {
 			throw because(
 				`n8n could not keep the result of ${Math.ceil(bytes / 1024 ** 2)} MiB`,
@@ -189,9 +188,11 @@ export class Downloader {
 			const next = 'The task is done and paid for: fetch it again with the operation Task → Get.';
 			return { trouble: because(`The download broke off after ${bytes} bytes`, next) };
 		}
-		const again = 'Read the task again later with the operation Task → Get.';
-		if (bytes === 0) throw because('The result is empty', again);
-		return { file: stored.value };
+		if (bytes > 0) return { file: stored.value };
+		throw because(
+			'The result is empty',
+			'Read the task again later with the operation Task → Get.',
+		);
 	}
 }
 
@@ -222,18 +223,16 @@ async function open(
 	context: IExecuteFunctions,
 	url: string,
 ): Promise<StreamResponse | { trouble: ItemError }> {
-	const response = await settled(
-		async () =>
-			(await context.helpers.httpRequest({
-				url,
-				method: 'GET',
-				encoding: 'stream',
-				returnFullResponse: true,
-				ignoreHttpStatusErrors: true,
-				timeout: HOST_TIMEOUT_MS,
-				abortSignal: context.getExecutionCancelSignal(),
-			})) as StreamResponse,
-	);
+	const opening: Promise<StreamResponse> = context.helpers.httpRequest({
+		url,
+		method: 'GET',
+		encoding: 'stream',
+		returnFullResponse: true,
+		ignoreHttpStatusErrors: true,
+		timeout: HOST_TIMEOUT_MS,
+		abortSignal: context.getExecutionCancelSignal(),
+	});
+	const response = await settled(opening);
 	if ('value' in response) return response.value;
 	const forbidden = forbiddenAddress(
 		response.error,

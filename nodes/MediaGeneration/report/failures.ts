@@ -22,11 +22,11 @@ const MAX_QUOTED = 200;
  * With `keep` failed items leave beside those that succeeded. But while n8n has tries left, the node stops: n8n by
  * itself would try again only where the very first item has an `error`. The next try takes up what this one created.
  *
- * @param results what became of each input item; undefined where nothing was begun
+ * @param results what became of each input item; no items where nothing was begun
  * @returns the index of the item whose error stops the node; undefined where all items leave
  */
 export function stoppingItem(
-	results: ReadonlyArray<ItemResult | undefined>,
+	results: readonly ItemResult[],
 	{ ifSomeFail, continues, triesLeft }: FailureRule,
 ): number | undefined {
 	const failed = results.findIndex((result) => result instanceof ItemError);
@@ -34,10 +34,8 @@ export function stoppingItem(
 	return ifSomeFail === 'keep' && !triesLeft && results.some(isSuccess) ? undefined : failed;
 }
 
-function isSuccess(result: ItemResult | undefined): boolean {
-	if (result === undefined || result instanceof ItemError) return false;
-	return result.some(({ json }) => json.error === undefined);
-}
+const isSuccess = (result: ItemResult) =>
+	!(result instanceof ItemError) && result.some(({ json }) => json.error === undefined);
 
 /**
  * The description of the error that stops the node: which item it was, then what to do, then what is paid for and how to
@@ -54,5 +52,5 @@ function quotePrompt({ task: { input } }: ItemError): string | undefined {
 	const prompt = isRecord(input) ? input.prompt : undefined;
 	if (typeof prompt !== 'string' || prompt === '') return undefined;
 	const quoted = prompt.length > MAX_QUOTED ? `${prompt.slice(0, MAX_QUOTED)}…` : prompt;
-	return `The prompt of this item: “${quoted}”`;
+	return `The prompt of this item: “${quoted}”.`;
 }

@@ -1,9 +1,9 @@
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import type { SucceededTask, TaskRecord } from '../service/taskRecord';
+import type { TaskRecord } from '../service/taskRecord';
 import { cutDataUris } from '../shared/dataUri';
 import { inTableOrder } from '../shared/itemError';
-import type { Downloads } from './download';
+import type { ItemParameters } from '../shared/parameters';
 
 /** How finished tasks become output items: the same three options on the action node and on the trigger. */
 export interface OutputOptions {
@@ -15,15 +15,11 @@ export interface OutputOptions {
 	split: boolean;
 }
 
-/** @param option reads one entry of the node's `options` collection */
-export function readOutputOptions(option: (name: string) => unknown): OutputOptions {
-	const field = option('outputBinaryField');
-	return {
-		download: option('downloadResults') === true,
-		binaryField: typeof field === 'string' && field.trim() !== '' ? field.trim() : 'data',
-		split: option('splitResults') === true,
-	};
-}
+export const readOutputOptions = (parameters: ItemParameters): OutputOptions => ({
+	download: parameters.option('downloadResults') === true,
+	binaryField: parameters.optionText('outputBinaryField', 'data'),
+	split: parameters.option('splitResults') === true,
+});
 
 /**
  * The fields of the contract that a task's record fills.
@@ -54,33 +50,24 @@ export function taskItems(
 	task: TaskRecord,
 	json: IDataObject,
 	{ split, binaryField }: OutputOptions,
-	downloads: Downloads | undefined,
+	downloads: IBinaryData[] | undefined,
 	pairedItem: INodeExecutionData['pairedItem'],
 ): INodeExecutionData[] {
-	const fields = inTableOrder(json);
-	const paired = pairedItem === undefined ? {} : { pairedItem };
-	const urls = resultUrls(task);
-	if (!split || urls.length === 0) {
-		const binary =
-			downloads &&
-			Object.fromEntries(
-				downloads.map((data, index) => [
-					index === 0 ? binaryField : `${binaryField}_${index}`,
-					data,
-				]),
-			);
-		return [{ json: fields, ...(binary && { binary }), ...paired }];
-	}
-	return urls.map((resultUrl, resultIndex) => {
-		const data = downloads?.[resultIndex];
-		return {
-			json: inTableOrder({ ...fields, resultUrl, resultIndex }),
-			...(data && { binary: { [binaryField]: data } }),
-			...paired,
-		};
+	const toItem = (fields: IDataObject, binary?: IBinaryKeyData): INodeExecutionData => ({
+		json: inTableOrder(fields),
+		...(binary && { binary }),
+		...(pairedItem !== undefined && { pairedItem }),
 	});
-}
-
-function resultUrls(task: TaskRecord): SucceededTask['resultUrls'] {
-	return task.state === 'SUCCESS' ? task.resultUrls : [];
+	const urls = split && task.state === 'SUCCESS' ? task.resultUrls : [];
+	if (urls.length > 0) {
+		return urls.map((resultUrl, resultIndex) => {
+			const data = downloads?.[resultIndex];
+			return toItem({ ...json, resultUrl, resultIndex }, data && { [binaryField]: data });
+		});
+	}
+	const named = downloads?.map((data, index): [string, IBinaryData] => [
+		index === 0 ? binaryField : `${binaryField}_${index}`,
+		data,
+	]);
+	return [toItem(json, named && Object.fromEntries(named))];
 }

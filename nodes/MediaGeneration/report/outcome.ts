@@ -2,10 +2,10 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { taskJson } from './items';
 import type { ServiceError } from '../service/serviceError';
-import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
+import type { FailedTask, TaskRecord } from '../service/taskRecord';
 import { Stopped } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
 import { cutDataUris } from '../shared/dataUri';
+import { ItemError } from '../shared/itemError';
 
 /** What becomes of an input item: its output items, or why there are none. */
 export type ItemResult = INodeExecutionData[] | ItemError;
@@ -29,23 +29,19 @@ export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
 	return { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null, ...sent };
 }
 
-export function isFinished(task: TaskRecord | ItemError | undefined): task is FinishedTask {
-	return task !== undefined && 'state' in task && task.state !== 'PENDING';
-}
-
 /**
  * @param sent the model and the input, where this run sent them
  * @param retry a sentence on why it was not created anew
  */
 export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: string): ItemError {
 	const { creditsConsumed } = task;
-	const cost =
-		(creditsConsumed ?? 0) > 0
-			? `Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`
-			: 'Failed tasks are usually free.';
-	const next = `${cost} Change the prompt or the input of this item, then run this item alone: what succeeded would be ordered and paid for again.`;
+	const next =
+		'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
+	const charged =
+		(creditsConsumed ?? 0) > 0 &&
+		`Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`;
 	return new ItemError(failureText(task), {
-		description: retry === undefined ? next : `${next} ${retry}`,
+		description: [next, charged, retry].filter(Boolean).join(' '),
 		task: taskJson(task, sent),
 	});
 }
@@ -58,7 +54,7 @@ export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: str
 export function failedInAll(count: number): string {
 	return count > 1
 		? `${count} tasks of this item have failed.`
-		: "If it fails by chance, the option 'Retry Failed Tasks' creates it anew.";
+		: "If it fails by chance, the option 'Retry Failed Tasks' creates it again.";
 }
 
 /**
@@ -81,22 +77,15 @@ export function timedOut(
 	known: IDataObject,
 ): ItemError {
 	const state = typeof last?.record.state === 'string' ? last.record.state : 'not read';
-	const trouble = lastError === undefined ? '' : ` The last read ended so: ${lastError.message}.`;
+	const trouble = lastError === undefined ? '' : ` The last read failed: ${lastError.message}.`;
 	return new ItemError(
 		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state})`,
 		{
-			description: `It goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait, or raise 'Timeout' in the options.${trouble}`,
+			description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait, or raise 'Timeout' in the options.${trouble}`,
 			task: { ...known, timedOut: true, ...(last && { record: cutDataUris(last.record) }) },
 		},
 	);
 }
 
-export function failureText({
-	taskId,
-	reason,
-}: {
-	taskId: string;
-	reason: string | undefined;
-}): string {
-	return `Task ${taskId} failed at the service${reason === undefined ? '' : `: ${reason}`}`;
-}
+export const failureText = ({ taskId, reason }: Pick<FailedTask, 'taskId' | 'reason'>) =>
+	`Task ${taskId} failed at the service${reason === undefined ? '' : `: ${reason}`}`;

@@ -1,19 +1,22 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Journal } from '../create/journal';
-import { echo } from '../plan/itemFile';
+import { refuseRetryOfKilled } from '../create/killedExecution';
 import { planRun, type RunPlan } from '../plan/planRun';
-import { type CreatePlan, createsIn, referenceOf } from '../plan/taskPlan';
 import { CreatedTaskList } from '../report/createdTaskList';
 import { describeStop } from '../report/failures';
 import { withInputs } from '../report/includedInput';
 import { toolAnswer } from '../report/toolAnswer';
 import { type Connection, connect } from '../service/connect';
 import { type Clock, systemClock } from '../shared/clock';
+import { settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import { count, hint, priceOf, showHints, showWarnings } from './runHints';
-import { TaskRun, withEarlierTask } from './taskRun';
+import { storeInput } from '../suspend/suspension';
+import { dryRun } from './dryRun';
+import { withEarlierTask } from './retryOnFail';
+import { endHints, showHints, showWarnings } from './runHints';
+import { TaskRun } from './taskRun';
 
 /**
  * One run of the action node: plan, create, wait, output.
@@ -30,73 +33,86 @@ export async function runTasks(
 	let plan: RunPlan;
 	let journal: Journal | undefined;
 	try {
+		await refuseRetryOfKilled(context);
 		journal = new Journal(context);
 		connection = await connect(context);
 		plan = await planRun(context, connection, clock);
 	} catch (error) {
-		const refused = ItemError.from(error);
-		if (!context.continueOnFail()) {
-			const created = new CreatedTaskList(journal?.taskIds() ?? [], journal?.failedTaskIds());
-			const paid = created.describe(journal?.unanswered());
-			throw refused.toNodeError(context.getNode(), undefined, describeStop(refused, paid));
-		}
-		const items = context.getInputData().map((_, item) => {
-			const error = withEarlierTask(refused, journal?.taskOf(item));
-			return error.toItem(context.getNode(), { item });
-		});
-		return withInputs(context, items);
+		return withInputs(context, refuse(context, ItemError.from(error), journal));
 	}
-	if (plan.isDry) return withInputs(context, dryRun(context, plan));
+	if (plan.isDry) return asAnswer(context, withInputs(context, dryRun(context, plan)));
+	showWarnings(context, plan.warnings);
 	const run = new TaskRun(context, connection, plan, journal, clock);
-	return run.finish();
+	const ended = await settled(async () => {
+		await run.bringItems();
+		return await run.suspend();
+	});
+	if ('error' in ended) throw explainEnd(run, ended.error);
+	const isSuspended = ended.value;
+	const output = letOut(run, plan, isSuspended);
+	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
+	const { baseUrl } = connection;
+	showHints(context, ...endHints(plan.items, run.results, baseUrl, isSuspended, hasErrorOutput));
+	if (!isSuspended) return asAnswer(context, output);
+	storeInput(context, output);
+	// What is stored leaves the node later. An `error` in what is returned now would have n8n's Retry On Fail run
+	// the suspended node again.
+	return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
+}
+
+const asAnswer = (context: IExecuteFunctions, output: INodeExecutionData[]) =>
+	isTool(context) ? output.map(toolAnswer) : output;
+
+/**
+ * The items of a run that is refused as a whole.
+ *
+ * @throws NodeOperationError unless the node's *On Error* lets them out
+ */
+function refuse(
+	context: IExecuteFunctions,
+	refused: ItemError,
+	journal: Journal | undefined,
+): INodeExecutionData[] {
+	const node = context.getNode();
+	if (!context.continueOnFail()) {
+		const created = new CreatedTaskList(journal?.taskIds() ?? [], journal?.failedTaskIds());
+		const paid = created.describe(journal?.unanswered());
+		throw refused.toNodeError(node, undefined, describeStop(refused, paid));
+	}
+	return context
+		.getInputData()
+		.map((_, item) => withEarlierTask(refused, journal, item).toItem(node, { item }));
 }
 
 /**
- * What a run would send, after all the checks of a real one. Nothing is sent, and no file is read.
+ * The output items of a run that came to its end, or was suspended.
  *
- * @returns an item for each task that would be created
- * @throws NodeOperationError for the first item that would be refused, unless the node's *On Error* lets it out
+ * @throws NodeApiError, NodeOperationError for the item that stops the node. Of a suspended run it is decided when all is
+ *   known.
  */
-function dryRun(
-	context: IExecuteFunctions,
-	{ items, inputOf, warnings }: RunPlan,
-): INodeExecutionData[] {
+function letOut(run: TaskRun, { inputOf }: RunPlan, isSuspended: boolean): INodeExecutionData[] {
+	const { context, journal, results } = run;
 	const node = context.getNode();
-	const refused = items.findIndex((item) => item instanceof ItemError);
-	const error = items[refused];
-	if (error instanceof ItemError && !context.continueOnFail()) {
-		throw error.toNodeError(node, inputOf[refused]);
+	const stopping = isSuspended ? undefined : run.stoppingItem();
+	if (stopping !== undefined) {
+		const error = ItemError.from(results[stopping]);
+		throw error.toNodeError(node, inputOf[stopping], describeStop(error, run.paid));
 	}
-	showWarnings(context, warnings);
-	showHints(context, hint(costOf(createsIn(items))));
-	const output = items.flatMap((item, slot): INodeExecutionData[] => {
-		const pairedItem = { item: inputOf[slot] ?? 0 };
-		if (item instanceof ItemError) return [item.toItem(node, pairedItem)];
-		return item.kind === 'create' ? [{ json: wouldSend(item), pairedItem }] : [];
-	});
-	return isTool(context) ? output.map(toolAnswer) : output;
+	// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
+	// cancelled and retried: then the journal is still needed.
+	const hasFailed = results.some((result) => result instanceof ItemError);
+	if (!isSuspended && !hasFailed) journal.close();
+	const leaving = results.flatMap((result, index) =>
+		result instanceof ItemError ? result.toItem(node, { item: inputOf[index] ?? 0 }) : result,
+	);
+	return withInputs(context, leaving);
 }
 
-function wouldSend(item: CreatePlan): INodeExecutionData['json'] {
-	const { estimatedCostUsd } = item;
-	return {
-		...echo(item),
-		...referenceOf(item),
-		...(estimatedCostUsd !== undefined && { estimatedCostUsd }),
-		dryRun: true,
-	};
-}
-
-function costOf(creates: readonly CreatePlan[]): string {
-	const known = creates.filter(({ estimatedCostUsd }) => estimatedCostUsd !== undefined).length;
-	const retries = creates.reduce((most, { retryFailed = 0 }) => Math.max(most, retryFailed), 0);
-	return [
-		'Nothing was sent.',
-		...priceOf(creates, (usd) => `${count(known, 'task')} would cost ${usd} USD.`),
-		...(retries > 0
-			? [
-					`A failed task would be created again up to ${count(retries, 'time')}. Failed tasks are usually free.`,
-				]
-			: []),
-	].join(' ');
+/** Why the run ended before its items did: it was stopped, as a rule. */
+function explainEnd({ context, paid }: TaskRun, reason: unknown): Error {
+	const node = context.getNode();
+	const error = ItemError.from(reason);
+	// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
+	if (paid !== undefined) context.logger.warn(`${node.name}: ${error.message}. ${paid}`);
+	return error.toNodeError(node, undefined, paid);
 }

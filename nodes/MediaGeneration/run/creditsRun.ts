@@ -63,7 +63,7 @@ function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 				? 'The balance was not found in the answer of the service'
 				: `The answer of the service has no number at '${field}'`,
 			{
-				description: `The minimum of ${minimum} credits cannot be checked. Look at 'record' in the output without a minimum, and enter the field in 'Balance Field'.`,
+				description: `The minimum of ${minimum} credits cannot be checked. Run once without 'Minimum Balance', look at 'record', and enter the field in 'Balance Field'.`,
 				task: json,
 			},
 		);

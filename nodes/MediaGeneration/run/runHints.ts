@@ -4,51 +4,14 @@ import { isOutOfReach } from '../callback/callbackUrl';
 import { knownCostUsd } from '../plan/budget';
 import { createsIn, type CreatePlan, type TaskPlan } from '../plan/taskPlan';
 import type { ItemResult } from '../report/outcome';
-import { roundUsd } from '../service/prices';
+import { roundUsd, VIDEO_MODEL } from '../service/prices';
 import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
 
-type Plans = ReadonlyArray<TaskPlan | ItemError>;
-type Results = ReadonlyArray<ItemResult | undefined>;
-
-export const hint = (
-	message: string,
-	type: NodeExecutionHint['type'] = 'info',
-): NodeExecutionHint => ({ message, type, location: 'outputPane' });
-
-/**
- * Sums a run up for the output panel: what failed, and what the tasks cost by the published prices.
- *
- * @param items the plan for each input item
- * @param results what became of each, in the same order; undefined where nothing was begun
- * @returns no hint where nothing was created and nothing failed
- */
-export function summaryHint(items: Plans, results: Results): NodeExecutionHint | undefined {
-	const ends = items.map((item, index) => endOf(item, results[index]));
-	const failed = ends.filter(({ isFailed }) => isFailed);
-	const late = ends.filter(({ isLate }) => isLate);
-	const created = ends.filter(({ isCreated }) => isCreated);
-	if (failed.length + late.length + created.length === 0) return undefined;
-	const isTrouble = failed.length + late.length > 0;
-	const again = ends.flatMap(({ json }) => json.failedTaskIds ?? []).length;
-	const sentences = [
-		!isTrouble && `${count(created.length, 'task')} created.`,
-		failures(items.length, failed),
-		late.length > 0 && `${count(late.length, 'task')} not finished in time.`,
-		again > 0 && `${count(again, 'failed task')} created again; failed tasks are usually free.`,
-		...priceOf(createsIn(created.map(({ item }) => item)), (usd) => `Estimated price: ${usd} USD.`),
-		charged(created),
-		failed.length > 0 && items.length > 1 && HOW_TO_GO_ON,
-	];
-	return hint(sentences.filter(Boolean).join(' '), isTrouble ? 'warning' : 'info');
-}
-
-const HOW_TO_GO_ON =
-	"Run only the failed items again: you would pay for the others twice. To collect failed items: Settings → On Error → 'Continue (using error output)'.";
-
-/** What became of an item. */
+/** An item, and what became of it. */
 interface End {
-	item: TaskPlan | ItemError;
-	/** The fields of its first output item. */
+	plan: TaskPlan | ItemError;
+	/** The fields of its first output item; none where nothing leaves. */
 	json: IDataObject;
 	isFailed: boolean;
 	/** Whether the wait for the task ended before the task. */
@@ -57,13 +20,53 @@ interface End {
 	isCreated: boolean;
 }
 
-function endOf(item: TaskPlan | ItemError, result: ItemResult | undefined): End {
+/**
+ * What the output panel says at the end of a run.
+ *
+ * @param plans of the items
+ * @param results what became of each, in the same order
+ * @param baseUrl the address of the service
+ * @param hasErrorOutput whether failed items leave by the error output already
+ */
+export function endHints(
+	plans: ReadonlyArray<TaskPlan | ItemError>,
+	results: readonly ItemResult[],
+	baseUrl: string,
+	isSuspended: boolean,
+	hasErrorOutput = false,
+): NodeExecutionHint[] {
+	const ends = plans.map((plan, index) => endOf(plan, results[index] ?? []));
+	const infos = [
+		isSuspended && WAITING,
+		unreached(createsIn(plans), baseUrl) || triggersOf(ends),
+		ends.some(isUnseen) && HOW_TO_SEE,
+	];
+	return [
+		...summary(ends, hasErrorOutput),
+		...infos.flatMap((message) => (message ? hint(message) : [])),
+	];
+}
+
+/** n8n itself says "Waiting for input" of a suspended execution. */
+const WAITING =
+	'n8n waits for the tasks. You do not need to enter anything. Meanwhile two more executions in the list check the tasks: do not stop them.';
+
+/** Before somebody orders again what was only not downloaded. */
+const HOW_TO_SEE =
+	"Pin this output before you build the next steps: then nothing is paid twice. To see a result, open its URL, or use Task → Get with its 'taskId' and 'Download Results'.";
+
+const RUN_FAILED = 'Run only the failed items again: a full run would pay for the others twice.';
+
+const COLLECT_FAILED =
+	"To collect failed items: Settings → On Error → 'Continue (using error output)'.";
+
+function endOf(plan: TaskPlan | ItemError, result: ItemResult): End {
 	const isError = result instanceof ItemError;
-	const json = isError ? { ...result.task, error: result.message } : (result?.[0]?.json ?? {});
+	const json = isError ? { ...result.task, error: result.message } : (result[0]?.json ?? {});
 	const isLate = isError && json.timedOut === true;
-	const isCreate = 'kind' in item && item.kind === 'create';
+	const isCreate = 'kind' in plan && plan.kind === 'create';
 	return {
-		item,
+		plan,
 		json,
 		isFailed: !isLate && json.error !== undefined,
 		isLate,
@@ -71,16 +74,48 @@ function endOf(item: TaskPlan | ItemError, result: ItemResult | undefined): End 
 	};
 }
 
+/** What failed, and what the tasks cost by the published prices; nothing where nothing was created and nothing failed. */
+function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHint[] {
+	const failed = ends.filter(({ isFailed }) => isFailed);
+	const late = ends.filter(({ isLate }) => isLate);
+	const created = ends.filter(({ isCreated }) => isCreated);
+	const isTrouble = failed.length + late.length > 0;
+	if (!isTrouble && created.length === 0) return [];
+	const again = ends.flatMap(({ json }) => json.failedTaskIds ?? []).length;
+	const sentences = [
+		!isTrouble && `${count(created.length, 'task')} created.`,
+		failures(ends.length, failed),
+		late.length > 0 && `${count(late.length, 'task')} not finished in time.`,
+		again > 0 && `${count(again, 'failed task')} created again; failed tasks are usually free.`,
+		...priceOf(createsIn(created.map(({ plan }) => plan)), (usd) => `Estimated price: ${usd} USD.`),
+		charged(created),
+		failed.length > 0 && ends.length > 1 && RUN_FAILED,
+		failed.length > 0 && ends.length > 1 && !hasErrorOutput && COLLECT_FAILED,
+	];
+	return [hint(sentences.filter(Boolean).join(' '), isTrouble ? 'warning' : 'info')];
+}
+
 const MAX_REASON = 160;
 
-/** How many failed, and why the first of them did. */
+const MAX_PROMPT = 60;
+
+/** What the first words of a message say that is not why: the id stands with the item. */
+const BEFORE_REASON = /^Task \S+ failed at the service: /;
+
+const cut = (text: string, length: number) =>
+	text.length > length ? `${text.slice(0, length)}…` : text;
+
+/** How many failed, and why the first of them did, which its prompt names. */
 function failures(items: number, failed: readonly End[]): string {
 	const [first] = failed;
 	if (first === undefined) return '';
 	const noun = failed.every(({ json }) => json.taskId !== undefined) ? 'task' : 'item';
-	const error = String(first.json.error);
-	const reason = error.length > MAX_REASON ? `${error.slice(0, MAX_REASON)}…` : error;
-	return `${failed.length} of ${count(items, noun)} failed: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}.`;
+	const reason = cut(String(first.json.error).replace(BEFORE_REASON, ''), MAX_REASON);
+	const { input } = first.json;
+	const prompt = isRecord(input) && typeof input.prompt === 'string' ? input.prompt : '';
+	const which = failed.length > 1 ? 'first prompt' : 'prompt';
+	const named = prompt === '' ? '' : ` (${which}: “${cut(prompt, MAX_PROMPT)}”)`;
+	return `${failed.length} of ${count(items, noun)} failed: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}${named}.`;
 }
 
 /**
@@ -89,8 +124,11 @@ function failures(items: number, failed: readonly End[]): string {
  * @param say makes a sentence of US dollars
  */
 export function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
-	const unknown = creates.filter((item) => item.estimatedCostUsd === undefined).length;
-	const isNotKnown = `The price of ${count(unknown, 'task')} is not known: enter it in 'Price per Task (USD)'.`;
+	const unpriced = creates.filter((item) => item.estimatedCostUsd === undefined);
+	const unknown = unpriced.length;
+	const isByLength = unpriced.every(({ model }) => model === VIDEO_MODEL);
+	const how = isByLength ? "set 'Duration (Seconds)'" : "enter it in 'Price per Task (USD)'";
+	const isNotKnown = `The price of ${count(unknown, 'task')} is not known: ${how}.`;
 	return [
 		...(unknown < creates.length ? [say(knownCostUsd(creates))] : []),
 		...(unknown > 0 ? [isNotKnown] : []),
@@ -108,52 +146,32 @@ function charged(created: readonly End[]): string {
 	return `The service charged ${count(total, 'credit')}${of}.`;
 }
 
-/** n8n itself says "Waiting for input" of a suspended execution. */
-export const WAITING_HINT = hint(
-	'n8n waits for the tasks and checks on them. You do not need to enter anything.',
-);
+/** Whether the item has results that were not downloaded. */
+const isUnseen = ({ plan, json, isFailed, isCreated }: End) =>
+	isCreated && !isFailed && 'kind' in plan && !plan.output.download && json.state === 'SUCCESS';
 
-/** Says how to see results that were not downloaded, before somebody orders them again for it. */
-export function seeHint(items: Plans, results: Results): NodeExecutionHint | undefined {
-	const isThere = items.some((item, index) => {
-		const result = results[index];
-		const isCreate = 'kind' in item && item.kind === 'create' && !item.output.download;
-		return isCreate && Array.isArray(result) && result[0]?.json.state === 'SUCCESS';
-	});
-	if (!isThere) return undefined;
-	return hint(
-		"Pin this output before you build the next steps; then nothing is ordered again. To see these results: Task → Get with 'Download Results', and 'taskId' as 'Task ID'.",
-	);
-}
-
-/**
- * Says where callbacks cannot arrive, and what comes in their place.
- *
- * @param baseUrl the address of the service
- */
-export function callbackHint(items: Plans, baseUrl: string): NodeExecutionHint | undefined {
-	const address = createsIn(items)
+/** Says where callbacks cannot arrive, and what comes in their place. */
+function unreached(creates: readonly CreatePlan[], baseUrl: string): string | undefined {
+	const address = creates
 		.map(({ webhookUrl }) => webhookUrl)
 		.find((url) => url !== undefined && isOutOfReach(url, baseUrl));
-	if (address === undefined) return undefined;
-	return hint(
-		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks after one minute, then less and less often (at most 15 minutes apart). For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`,
+	return (
+		address &&
+		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks after one minute, then less and less often (at most 15 minutes apart). For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`
 	);
 }
 
 /** Says where the results of tasks appear that leave this node while they are pending. */
-export function triggerHint(items: Plans, results: Results): NodeExecutionHint | undefined {
-	const triggers = items.flatMap((item, index) => {
-		const isOut = Array.isArray(results[index]) && 'kind' in item && item.kind === 'create';
-		if (!isOut || item.completion !== 'trigger' || item.webhookUrl === undefined) return [];
+function triggersOf(ends: readonly End[]): string | undefined {
+	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
+	const triggers = left.flatMap(({ completion, webhookUrl }) => {
+		if (completion !== 'trigger' || webhookUrl === undefined) return [];
 		// Without the token.
-		const { origin, pathname } = new URL(item.webhookUrl);
+		const { origin, pathname } = new URL(webhookUrl);
 		return [origin + pathname];
 	});
 	if (triggers.length === 0) return undefined;
-	return hint(
-		`The tasks stay PENDING here. Each result appears with the Media Generation Trigger at ${[...new Set(triggers)].join(' and ')}, as an execution of its own in the list of executions of that workflow.`,
-	);
+	return `The tasks stay PENDING here. Each result starts the workflow of the Media Generation Trigger at ${[...new Set(triggers)].join(' and ')}: look in the list of executions of that workflow.`;
 }
 
 /** Says something in the log, and in the output panel of the run. */
@@ -165,14 +183,16 @@ export function showWarnings(context: IExecuteFunctions, messages: readonly stri
 }
 
 /** Shows hints in the output panel of the run. */
-export function showHints(
-	context: IExecuteFunctions,
-	...hints: Array<NodeExecutionHint | undefined>
-): void {
+export function showHints(context: IExecuteFunctions, ...hints: NodeExecutionHint[]): void {
 	// Some versions of n8n lack it.
 	if (typeof context.addExecutionHints !== 'function') return;
-	context.addExecutionHints(...hints.filter((hint) => hint !== undefined));
+	context.addExecutionHints(...hints);
 }
+
+export const hint = (
+	message: string,
+	type: NodeExecutionHint['type'] = 'info',
+): NodeExecutionHint => ({ message, type, location: 'outputPane' });
 
 export const count = (number: number, noun: string) =>
 	`${number} ${noun}${number === 1 ? '' : 's'}`;

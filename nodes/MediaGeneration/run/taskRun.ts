@@ -1,171 +1,172 @@
-import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
-import type { Journal, SentTask } from '../create/journal';
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import { AccountLimits } from '../create/accountLimits';
+import { CreateQueue } from '../create/createQueue';
+import { TaskCreator } from '../create/createTask';
+import type { Journal } from '../create/journal';
 import { echo } from '../plan/itemFile';
-import { type TaskPlan, referenceOf } from '../plan/taskPlan';
-import { type RunPlan } from '../plan/planRun';
+import type { RunPlan } from '../plan/planRun';
+import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/taskPlan';
+import { CreatedTaskList } from '../report/createdTaskList';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
-import { describeStop, stoppingItem } from '../report/failures';
-import { withInputs } from '../report/includedInput';
-import { type ItemResult, pendingJson } from '../report/outcome';
-import { toolAnswer } from '../report/toolAnswer';
-import { type Connection } from '../service/connect';
-import { suspensionWarnings } from '../suspend/canSuspend';
-import { suspendRun } from '../suspend/suspendRun';
-import { storeInput } from '../suspend/suspension';
-import { Semaphore, type Settled, settled } from '../shared/concurrency';
+import { stoppingItem } from '../report/failures';
+import type { ItemResult } from '../report/outcome';
+import type { Connection } from '../service/connect';
+import { firstReadGapMs, RequestGap } from '../service/requestPace';
 import { type Clock, Stopped } from '../shared/clock';
+import { Semaphore, type Settled, settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import { ItemRun } from './itemRun';
-import { type Output, RunParts } from './runParts';
-import {
-	callbackHint,
-	seeHint,
-	WAITING_HINT,
-	showHints,
-	showWarnings,
-	summaryHint,
-	triggerHint,
-} from './runHints';
-import { countTry } from './retries';
+import { suspensionWarnings } from '../suspend/canSuspend';
+import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
+import { type HandedOver, suspendRun } from '../suspend/suspendRun';
+import { Hold } from '../wait/hold';
+import { TaskReader } from '../wait/taskReader';
+import { CreateItem, READ_GAP_MS } from './createItem';
+import { readItem } from './readItem';
+import { countTry, withEarlierTask } from './retryOnFail';
 
-/** One run of the action node whose parameters are planned: create, wait, output. */
+/** Makes the output items, downloads included: the task itself is finished, and holds no place any more. */
+export type Output = () => Promise<INodeExecutionData[]>;
+
+/** A task that the run holds no longer. */
+interface HandedOverTask extends HandedOver {
+	item: TaskPlan;
+	/** Waits for the task where n8n does not suspend. */
+	goOn: () => Promise<Output | undefined>;
+}
+
+/** The items of one run of the action node, each from its plan to its result, and what they share. */
 export class TaskRun {
+	/** Milliseconds of the clock. */
+	readonly calledAt: number;
+
+	/** Signs requests to a trigger. */
+	readonly apiKey: string;
+
+	readonly signal: AbortSignal | undefined;
+
+	readonly gap: RequestGap;
+
+	/** Keeps the first reads of created tasks at some distance. */
+	readonly firstReads: RequestGap;
+
+	readonly queue: CreateQueue;
+
+	readonly creator: TaskCreator;
+
+	readonly created: CreatedTaskList;
+
+	readonly hold: Hold;
+
+	readonly reader: TaskReader;
+
+	readonly deliveries: ExpectedCallbacks;
+
+	/** The tasks whose items leave later. */
+	readonly handedOver: HandedOverTask[] = [];
+
+	/** What became of each item. */
+	readonly results: ItemResult[];
+
+	/** Whether an item has failed, and the node will stop. */
+	isStopping: boolean;
+
 	/** Whether n8n's *On Error* lets failed items out. */
 	private readonly continues: boolean;
 
 	/** Whether an AI agent calls the node: what becomes of its task is an answer then, and no error. */
 	private readonly isTool: boolean;
 
-	/** Whether the items after a failed one are still to be created. */
-	private readonly goesOn: boolean;
-
 	/** Whether n8n tries this run again where it stops. */
 	private readonly triesLeft: boolean;
 
-	private readonly signal: AbortSignal | undefined;
+	/** The items that are under way at once. */
+	private readonly places: Semaphore;
 
-	private readonly parts: RunParts;
-
-	private readonly itemRun: ItemRun;
-
-	private readonly outputs = new Semaphore(DOWNLOADS_AT_ONCE);
-
-	/** Whether an item has failed, and the node will stop. */
-	private failed = false;
+	private readonly downloads = new Semaphore(DOWNLOADS_AT_ONCE);
 
 	constructor(
-		private readonly context: IExecuteFunctions,
-		private readonly connection: Connection,
+		readonly context: IExecuteFunctions,
+		{ client, apiKey }: Connection,
 		private readonly plan: RunPlan,
-		private readonly journal: Journal,
-		clock: Clock,
+		readonly journal: Journal,
+		readonly clock: Clock,
 	) {
+		const { items, inputOf, maxInFlight, suspendAfterMs, checkIntervalMs } = plan;
+		const signal = context.getExecutionCancelSignal();
+		this.calledAt = clock.now();
+		this.apiKey = apiKey;
+		this.signal = signal;
 		this.continues = context.continueOnFail();
 		this.isTool = isTool(context);
-		this.goesOn = this.isTool || this.continues || plan.ifSomeFail === 'keep';
 		this.triesLeft = countTry(context);
-		this.signal = context.getExecutionCancelSignal();
-		this.parts = new RunParts(
-			context,
-			connection,
-			plan,
-			journal,
-			clock,
-			() => this.failed,
-			() => this.stopCreating(),
-		);
-		this.itemRun = new ItemRun(this.parts);
-	}
-
-	async finish(): Promise<INodeExecutionData[]> {
-		const { items, inputOf, warnings } = this.plan;
-		showWarnings(this.context, warnings);
-		const results: Array<ItemResult | undefined> = items.map((item, index) =>
-			item instanceof ItemError
-				? withEarlierTask(item, this.journal.taskOf(inputOf[index] ?? 0))
-				: undefined,
+		this.created = new CreatedTaskList(journal.taskIds(), journal.failedTaskIds());
+		this.results = items.map((item, index) =>
+			item instanceof ItemError ? withEarlierTask(item, journal, inputOf[index]) : [],
 		);
 		// Nothing is paid for a batch that cannot come out whole.
-		this.failed = !this.continues && results.some((result) => result !== undefined);
-
-		const ended = await settled(async () => {
-			const broken = await this.runItems(results);
-			await this.parts.deliveries.leave();
-			if (broken) throw broken.error;
-			if (this.signal?.aborted) throw new Stopped();
-			return await this.suspend(results);
-		});
-		if ('error' in ended) throw this.explainEnd(ended.error);
-		const isSuspended = ended.value;
-		const node = this.context.getNode();
-
-		// Of a suspended run it is decided when all is known.
-		const stopping = isSuspended ? undefined : this.stoppingItem(results);
-		if (stopping !== undefined) {
-			const error = ItemError.from(results[stopping]);
-			throw error.toNodeError(node, inputOf[stopping], describeStop(error, this.paid));
-		}
-		// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
-		// cancelled and retried: then the journal is still needed.
-		const hasFailed = results.some((result) => result instanceof ItemError);
-		if (!isSuspended && !hasFailed) this.journal.close();
-		const where = callbackHint(items, this.connection.baseUrl) ?? triggerHint(items, results);
-		const waiting = isSuspended ? WAITING_HINT : undefined;
-		const see = seeHint(items, results);
-		showHints(this.context, summaryHint(items, results), waiting, where, see);
-		const leaving = results.flatMap((result, index) => {
-			if (!(result instanceof ItemError)) return result ?? [];
-			return [result.toItem(node, { item: inputOf[index] ?? 0 })];
-		});
-		const output = withInputs(this.context, leaving);
-		if (!isSuspended) return this.isTool ? output.map(toolAnswer) : output;
-		storeInput(this.context, output);
-		// What is stored leaves the node later. An `error` in what is returned now would have n8n's Retry On Fail run
-		// the suspended node again.
-		return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
+		this.isStopping = !this.continues && this.results.some((result) => result instanceof ItemError);
+		const planned = items.filter((item): item is TaskPlan => 'kind' in item);
+		// The user bounds how many tasks that are waited for are unfinished at once. A task whose item left is not followed,
+		// so it would hold its place for ever.
+		const isBounded = planned.every((item) => item.kind === 'read' || isAwaited(item));
+		const most = isBounded ? maxInFlight : Infinity;
+		this.places = new Semaphore(most);
+		this.gap = new RequestGap(clock);
+		const least = planned.reduce((ms, plan) => Math.min(ms, plan.pollIntervalMs), Infinity);
+		const readAtOnce = isBounded ? Math.min(items.length, most) : least / READ_GAP_MS;
+		this.firstReads = new RequestGap(clock, firstReadGapMs(least, readAtOnce));
+		const queue = new CreateQueue(clock, new AccountLimits(), this.gap, signal, Math.random, most);
+		this.queue = queue;
+		const stop = () => this.stopCreating();
+		this.creator = new TaskCreator(context, client, queue, journal, stop, clock, signal);
+		const hold = new Hold(clock, suspendAfterMs, createsIn(items));
+		this.hold = hold;
+		this.reader = new TaskReader(context, client, this.created, hold, this.gap, clock, signal);
+		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs, clock);
 	}
 
 	/** @returns the index of the item whose error stops the node; undefined where all items leave */
-	private stoppingItem(results: ReadonlyArray<ItemResult | undefined>): number | undefined {
+	stoppingItem(): number | undefined {
 		const { triesLeft, plan } = this;
-		const continues = this.continues || (this.isTool && !this.failed);
-		return stoppingItem(results, { ifSomeFail: plan.ifSomeFail, continues, triesLeft });
+		const continues = this.continues || (this.isTool && !this.isStopping);
+		return stoppingItem(this.results, { ifSomeFail: plan.ifSomeFail, continues, triesLeft });
 	}
 
-	/** @returns what broke the run off, if it did */
-	private async runItems(results: Array<ItemResult | undefined>) {
+	/**
+	 * Brings each item to its result, or hands its task over.
+	 *
+	 * @throws Stopped where the execution was stopped
+	 */
+	async bringItems(): Promise<void> {
 		const { items } = this.plan;
-		const entries = [...items.entries()];
-		const earlier = new Set(entries.filter(([, item]) => this.isCreated(item)));
-		const queue = entries.filter((entry) => !earlier.has(entry)).values();
-		const outputs: Array<Promise<Settled<void>>> = [];
-		const put = async (index: number, item: TaskPlan, output: Output) => {
-			results[index] = await this.attemptItem(item, async () => await this.outputs.run(output));
-		};
-		const work = async (some: Iterable<[number, TaskPlan | ItemError]>) => {
-			for (const [index, item] of some) {
-				if (this.failed) return;
-				if (item instanceof ItemError) continue;
-				const brought = await this.attemptItem(item, async () => await this.itemRun.run(item));
-				if (brought instanceof ItemError) results[index] = brought;
-				else outputs.push(settled(async () => await put(index, item, brought)));
-			}
-		};
+		const earlier = new Set(items.filter((item) => this.isCreated(item)));
 		// What earlier tries have created may be unfinished: it is counted before another task is created, and is read at once.
-		earlier.forEach(() => this.parts.queue.limits.adopt());
-		const workers = [
-			...[...earlier].map((entry) => [entry]),
-			...Array.from({ length: this.parts.atOnce }, () => queue),
-		];
-		const ends = await Promise.all(workers.map(async (some) => await settled(work(some))));
-		return [...ends, ...(await Promise.all(outputs))].find((end) => 'error' in end);
+		earlier.forEach(() => this.queue.limits.adopt());
+		const ends = items.map(async (item, index): Promise<Settled<void>> => {
+			if (item instanceof ItemError) return { value: undefined };
+			const begin = async () => await this.begin(item);
+			const work = earlier.has(item) ? begin : async () => await this.places.run(begin);
+			return await settled(async () => await this.putOut(item, index, work));
+		});
+		const broken = (await Promise.all(ends)).find((end) => 'error' in end);
+		await this.deliveries.leave();
+		if (broken) throw broken.error;
+		if (this.signal?.aborted) throw new Stopped();
 	}
 
 	/** Whether an earlier try of n8n has created the item's task. */
 	private isCreated(item: TaskPlan | ItemError): boolean {
 		if (item instanceof ItemError || item.kind !== 'create') return false;
 		return typeof this.journal.find(item) === 'object';
+	}
+
+	private async begin(item: TaskPlan): Promise<Output | undefined> {
+		if (this.signal?.aborted) throw new Stopped();
+		if (this.isStopping) return undefined;
+		return item.kind === 'read'
+			? await readItem(this, item)
+			: await new CreateItem(this, item).output();
 	}
 
 	/**
@@ -175,69 +176,64 @@ export class TaskRun {
 	 * @returns whether it is suspended
 	 * @throws Stopped where the execution was stopped
 	 */
-	private async suspend(results: Array<ItemResult | undefined>): Promise<boolean> {
-		const { plan, context } = this;
-		const { handedOver, hold, clock } = this.parts;
+	async suspend(): Promise<boolean> {
+		const { plan, context, handedOver, hold, clock, results } = this;
 		const [first] = handedOver;
-		const isTriedAgain = this.triesLeft && this.stoppingItem(results) !== undefined;
+		const isTriedAgain = this.triesLeft && this.stoppingItem() !== undefined;
 		if (first === undefined || isTriedAgain) return false;
 		for (const warning of suspensionWarnings(context)) {
 			context.logger.info(`${context.getNode().name}: ${warning}`);
 		}
-		const tasks = handedOver.map(({ item: { itemIndex, timeoutMs }, deadline, ...task }) => {
-			const leftMs = Math.max(0, deadline - clock.now());
-			return { ...task, itemIndex, timeoutMs, leftMs };
-		});
-		const { output } = first.item;
-		if (await suspendRun(context, tasks, results, { ...plan, output })) return true;
+		const options = { ...plan, output: first.item.output };
+		if (await suspendRun(context, handedOver, results, options, clock.now())) return true;
 		hold.forever();
-		const goOn = handedOver.map(async ({ item, goOn }) => {
-			results[item.itemIndex] = await this.attemptItem(item, async () => {
-				const output = await goOn();
-				return await this.outputs.run(output);
-			});
-		});
-		await Promise.all(goOn);
+		const all = handedOver.map(
+			async ({ item, goOn }) => await this.putOut(item, item.itemIndex, goOn),
+		);
+		await Promise.all(all);
 		return false;
 	}
 
 	/** @throws Stopped alone: any other trouble is the item's result */
-	private async attemptItem<T>(item: TaskPlan, work: () => Promise<T>): Promise<T | ItemError> {
-		const result = await settled(work);
-		if ('value' in result) return result.value;
-		if (result.error instanceof Stopped || this.signal?.aborted) throw new Stopped();
+	private async putOut(item: TaskPlan, index: number, work: HandedOverTask['goOn']): Promise<void> {
+		const ended = await settled(async () => {
+			const output = await work();
+			return output ? await this.downloads.run(output) : [];
+		});
+		if ('value' in ended) {
+			this.results[index] = ended.value;
+			return;
+		}
+		if (ended.error instanceof Stopped || this.signal?.aborted) throw new Stopped();
 		this.stopCreating();
-		const error = ItemError.from(result.error, referenceOf(item));
-		// Where there is no task, what was to be sent tells which item it was.
-		const isTold = error.task.taskId !== undefined || item.kind !== 'create';
-		return isTold ? error : ItemError.from(error, echo(item));
+		const error = ItemError.from(ended.error);
+		this.results[index] = ItemError.from(error, this.known(item, error.task.taskId));
+	}
+
+	/** The fields of an item's error, or of its output, that neither the request nor the record of its task has. */
+	known(item: TaskPlan, taskId: unknown): IDataObject {
+		if (item.kind === 'read') return referenceOf(item);
+		const { estimatedCostUsd } = item;
+		const failedTaskIds = this.journal.failedTaskIds(item).filter((id) => id !== taskId);
+		return {
+			...referenceOf(item),
+			...(taskId !== undefined && estimatedCostUsd !== undefined && { estimatedCostUsd }),
+			...(failedTaskIds.length > 0 && { failedTaskIds }),
+			// Where there is no task, what was to be sent tells which item it was.
+			...(taskId === undefined && echo(item)),
+		};
 	}
 
 	/** Called where an item fails: a node that stops creates nothing more. */
-	private stopCreating() {
-		if (this.goesOn) return;
-		this.failed = true;
-		this.parts.queue.close();
-		this.parts.hold.closeAll();
-	}
-
-	/** Why the run ended before its items did: it was stopped, as a rule. */
-	private explainEnd(reason: unknown): Error {
-		const node = this.context.getNode();
-		const { paid } = this;
-		const error = ItemError.from(reason);
-		// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
-		if (paid !== undefined) this.context.logger.warn(`${node.name}: ${error.message}. ${paid}`);
-		return error.toNodeError(node, undefined, paid);
+	stopCreating(): void {
+		if (this.isTool || this.continues || this.plan.ifSomeFail === 'keep') return;
+		this.isStopping = true;
+		this.queue.close();
+		this.hold.closeAll();
 	}
 
 	/** What is paid for, for the message of whatever ends the run. */
-	private get paid(): string | undefined {
-		return this.parts.created.describe(this.journal.unanswered());
+	get paid(): string | undefined {
+		return this.created.describe(this.journal.unanswered());
 	}
-}
-
-/** An item that cannot be planned this time names the task that an earlier try created for it. */
-export function withEarlierTask(error: ItemError, task: SentTask | undefined): ItemError {
-	return task ? ItemError.from(error, pendingJson(task.taskId, task.sent)) : error;
 }

@@ -8,6 +8,8 @@ import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { mayStart } from '../callback/startOnce';
+import { settled } from '../shared/concurrency';
+import { endCheckOf } from '../suspend/wakeCheck';
 
 /**
  * Starts the workflow for the tasks that the gate admitted, each once.
@@ -21,7 +23,7 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	const isTest = context.getMode() === 'manual';
 	const parameters = new ItemParameters(context, 0);
 	// Read before the ledger is asked: from then on the task counts as started.
-	const options = readOutputOptions((name) => parameters.option(name));
+	const options = readOutputOptions(parameters);
 	const output: INodeExecutionData[] = [];
 	for (const { json } of context.getInputData()) {
 		if (typeof json.taskId !== 'string' || !isRecord(json.record)) continue;
@@ -31,6 +33,7 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 		context.logger.info(
 			`${context.getNode().name}: task ${task.taskId} starts the workflow (execution ${context.getExecutionId()})`,
 		);
+		if (!isTest) void settled(endCheckOf(context, task.taskId));
 		output.push(...(await itemsOf(context, task, json.reference, options)));
 	}
 	return output;

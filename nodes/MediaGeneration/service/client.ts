@@ -61,13 +61,13 @@ export class ServiceClient {
 	/**
 	 * @param transport sends the requests
 	 * @param baseUrl the address of the service, as `parseBaseUrl` returns it
-	 * @param secrets the API keys, which are cut out of whatever the service says before anybody reads it. There is
-	 *   more than one where the key was changed meanwhile: the transport adds it.
+	 * @param keys the API keys, which are cut out of whatever the service says before anybody reads it. The transport
+	 *   adds the new key where the key was changed meanwhile.
 	 */
 	constructor(
 		private readonly transport: Transport,
 		private readonly baseUrl: string,
-		private readonly secrets: readonly string[],
+		private readonly keys: readonly string[],
 	) {}
 
 	/**
@@ -79,19 +79,17 @@ export class ServiceClient {
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
 		if (webhookUrl !== undefined) this.tokens.add(webhookUrl);
-		const response = await this.send({
+		const record = await this.send({
 			method: 'POST',
 			path: '/api/generate',
 			body: { model, input, ...(webhookUrl !== undefined && { webhook_url: webhookUrl }) },
 			timeoutMs: CREATE_TIMEOUT_MS + Math.floor(textLength(input) / LEAST_BYTES_PER_MS),
 		});
-		const record = this.parseJson(response);
 		const taskId = findTaskId(record);
-		if (!isRecord(record) || taskId === undefined) {
-			// Its id may stand where nobody looks for it, and is the only way to a task that is paid for.
-			throw this.unexpected('The service accepted the task but named no task id', response, 500);
-		}
-		return { taskId, record: cutDataUris(record) };
+		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
+		// Its id may stand where nobody looks for it, and is the only way to a task that is paid for.
+		const message = 'The service accepted the task but named no task id';
+		throw this.unexpected(message, JSON.stringify(record), 500);
 	}
 
 	/**
@@ -109,11 +107,8 @@ export class ServiceClient {
 				description: 'Use the task id that the service returned when the task was created.',
 			});
 		}
-		const response = await this.send(
-			{ method: 'GET', path: `/api/generate/${encodeURIComponent(id)}`, timeoutMs },
-			id,
-		);
-		return parseTaskRecord(id, this.parseJson(response));
+		const path = `/api/generate/${encodeURIComponent(id)}`;
+		return parseTaskRecord(id, await this.send({ method: 'GET', path, timeoutMs }, id));
 	}
 
 	/**
@@ -124,54 +119,51 @@ export class ServiceClient {
 	 * @see specification, section 4.3
 	 */
 	async readCredits(): Promise<unknown> {
-		return this.parseJson(
-			await this.send({ method: 'GET', path: '/api/credits', timeoutMs: READ_TIMEOUT_MS }),
-		);
+		return await this.send({ method: 'GET', path: '/api/credits', timeoutMs: READ_TIMEOUT_MS });
 	}
 
+	/** @returns the parsed JSON of the answer */
 	private async send(
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
 		taskId?: string,
-	): Promise<HttpResponse> {
+	): Promise<unknown> {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const { statusCode, body } = response;
 		if (statusCode < 200 || statusCode >= 300) throw this.refusal(response, taskId);
 		// A short key, as test accounts have, may stand in a result URL by chance: a record is then left as it is.
-		const telling = this.secrets.filter(({ length }) => length >= MIN_TELLING_KEY);
-		return { ...response, body: this.clean(body, telling) };
+		const telling = this.keys.filter(({ length }) => length >= MIN_TELLING_KEY);
+		const parsed = parsedJson(this.clean(body, telling));
+		if (parsed !== undefined) return parsed;
+		throw this.unexpected('The service answered with something that is not JSON', body);
 	}
 
 	/** Takes keys and callback tokens out of what the service says, also as JSON writes them. */
-	private clean(text: string, secrets = this.secrets): string {
-		const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
-		return this.tokens.hide(written.reduce((rest, secret) => rest.replaceAll(secret, '***'), text));
+	private clean(text: string, keys = this.keys): string {
+		const written = keys.flatMap((key) => {
+			const json = JSON.stringify(key).slice(1, -1);
+			return [key, json, json.replaceAll('/', '\\/')];
+		});
+		return this.tokens.hide(written.reduce((rest, key) => rest.replaceAll(key, '***'), text));
 	}
 
-	private parseJson(response: HttpResponse): unknown {
-		const parsed = parsedJson(response.body);
-		if (parsed !== undefined) return parsed;
-		throw this.unexpected('The service answered with something that is not JSON', response);
-	}
-
-	private unexpected(message: string, response: HttpResponse, longest = 120): ServiceError {
-		const excerpt = findServiceMessage(this.clean(response.body))?.slice(0, longest);
+	private unexpected(message: string, body: string, longest = 120): ServiceError {
+		const excerpt = findServiceMessage(this.clean(body))?.slice(0, longest);
 		return new ServiceError('unexpectedAnswer', message, {
 			description: `Check that the 'Base URL' of the credential is the address of the media generation service, and that no login page or proxy stands before it. The answer ${excerpt === undefined ? 'was empty' : `begins: ${excerpt}`}`,
 		});
 	}
 
 	private refusal(response: HttpResponse, taskId: string | undefined): ServiceError {
-		const { statusCode } = response;
+		const { statusCode, headers } = response;
 		const [kind, what, next] = explainStatus(statusCode, taskId);
 		const body = this.clean(response.body);
 		const spoken = parsedJson(body);
 		const said = findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body));
 		const isForeign = statusCode >= 400 && spoken === undefined && body.trim() !== '';
-		const hint = isForeign ? ` ${FOREIGN}` : '';
 		return new ServiceError(kind, said === undefined ? what : `${what}: ${said}`, {
-			description: next + hint,
+			description: isForeign ? `${next} ${FOREIGN}` : next,
 			statusCode,
-			retryAfterMs: retryAfterMs(response.headers['retry-after'], Date.now()),
+			retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()),
 			isForeign,
 		});
 	}

@@ -1,10 +1,10 @@
-import {
-	type ICredentialDataDecryptedObject,
-	type IExecuteFunctions,
-	type IHttpRequestOptions,
-	type IWebhookFunctions,
+import type {
+	ICredentialDataDecryptedObject,
+	IExecuteFunctions,
+	IWebhookFunctions,
 	UserError,
 } from 'n8n-workflow';
+
 import { settled } from '../shared/concurrency';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
@@ -29,59 +29,40 @@ export interface Connection {
  * Connects a node's context with the service, by the node's credential. Looking a credential up costs n8n more than
  * a request, so it is done once, and again where the service refuses the key: it may have been changed meanwhile.
  *
+ * @param known the credential, where it was looked up before
  * @throws UserError where the credential's base URL or key cannot be used
  */
-export async function connect(context: Context): Promise<Connection> {
-	return connectWith(context, await context.getCredentials(CREDENTIAL_TYPE));
-}
-
-/**
- * The same with a credential that was looked up before.
- *
- * @throws UserError where the credential's base URL or key cannot be used
- */
-export function connectWith(
+export async function connect(
 	context: Context,
-	credential: ICredentialDataDecryptedObject,
-): Connection {
-	const baseUrl = parseBaseUrl(credential.baseUrl);
-	const apiKey = parseApiKey(credential.apiKey);
-	const secrets = [apiKey];
-	const transport = transportOf(context, credential, (key) => secrets.push(key));
-	return { client: new ServiceClient(transport, baseUrl, secrets), apiKey, baseUrl };
-}
-
-const REFUSED_KEY = [401, 403];
-
-/**
- * n8n's own HTTP helper as a transport: its proxies, its limits, and the key added by the credential.
- *
- * @param onNewKey called before a changed key is used for the first time
- */
-function transportOf(
-	context: Context,
-	credential: ICredentialDataDecryptedObject,
-	onNewKey: (apiKey: string) => void,
-): Transport {
-	let present = credential;
-	return async (request) => {
+	known?: ICredentialDataDecryptedObject,
+): Promise<Connection> {
+	const lookUp = async () =>
+		await context.getCredentials<ICredentialDataDecryptedObject>(CREDENTIAL_TYPE);
+	let present = known ?? (await lookUp());
+	const baseUrl = parseBaseUrl(present.baseUrl);
+	const apiKey = parseApiKey(present.apiKey);
+	const keys = [apiKey];
+	const transport: Transport = async (request) => {
 		const response = await send(context, present, request);
-		if (!REFUSED_KEY.includes(response.statusCode)) return response;
 		// Nothing is created any more once the execution was stopped.
-		if (request.method === 'POST' && isStopped(context)) return response;
+		const isOver = request.method === 'POST' && isStopped(context);
+		if (!REFUSED_KEY.includes(response.statusCode) || isOver) return response;
 		const lookedUp = await settled(async () => {
-			const latest = await context.getCredentials(CREDENTIAL_TYPE);
-			return { latest, apiKey: parseApiKey(latest.apiKey) };
+			const latest = await lookUp();
+			return { latest, key: parseApiKey(latest.apiKey) };
 		});
 		// A credential that cannot be used any more is no other trouble than a key that is refused.
 		if ('error' in lookedUp) return response;
-		const { latest, apiKey } = lookedUp.value;
+		const { latest, key } = lookedUp.value;
 		if (latest.apiKey === present.apiKey || latest.baseUrl !== present.baseUrl) return response;
-		onNewKey(apiKey);
+		keys.push(key);
 		present = latest;
 		return await send(context, present, request);
 	};
+	return { client: new ServiceClient(transport, baseUrl, keys), apiKey, baseUrl };
 }
+
+const REFUSED_KEY = [401, 403];
 
 /** What brings an answer of any status, and from no other address than the one that was called. */
 export const ANY_ANSWER = {
@@ -92,30 +73,22 @@ export const ANY_ANSWER = {
 	disableFollowRedirect: true,
 } as const;
 
+/** Sends a request by n8n's own HTTP helper: with n8n's proxies and limits, and the key that the credential adds. */
 async function send(
 	context: Context,
-	credential: ICredentialDataDecryptedObject,
-	{ method, url, body, timeoutMs }: HttpRequest,
+	data: ICredentialDataDecryptedObject,
+	{ timeoutMs, ...request }: HttpRequest,
 ): Promise<HttpResponse> {
-	const options: IHttpRequestOptions = {
-		method,
-		url,
-		headers: { Accept: 'application/json' },
-		...(body !== undefined && { body }),
-		timeout: timeoutMs,
-		...ANY_ANSWER,
-	};
-	const { id = '', name = '' } = context.getNode().credentials?.[CREDENTIAL_TYPE] ?? {};
-	try {
-		return asText(
-			await context.helpers.httpRequestWithAuthentication.call(context, CREDENTIAL_TYPE, options, {
-				credentialsDecrypted: { id: id ?? '', name, type: CREDENTIAL_TYPE, data: credential },
-			}),
-		);
-	} catch (error) {
-		// A create is not broken off by a stop: what ended it is something else.
-		throw explainNoResponse(error, method === 'GET' && isStopped(context));
-	}
+	const { httpRequestWithAuthentication: call } = context.helpers;
+	const headers = { Accept: 'application/json' };
+	const options = { ...request, headers, timeout: timeoutMs, ...ANY_ANSWER };
+	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
+	const called = await settled(
+		call.call(context, CREDENTIAL_TYPE, options, { credentialsDecrypted }),
+	);
+	if ('value' in called) return asText(called.value);
+	// A create is not broken off by a stop: what ended it is something else.
+	throw explainNoResponse(called.error, request.method === 'GET' && isStopped(context));
 }
 
 /** An answer of n8n's request helper, with its body as it was sent. */
@@ -135,8 +108,7 @@ function isStopped(context: Context): boolean {
 const CONNECTING = ['connect', 'getaddrinfo'];
 
 /** Whether it could not connect. A code alone does not tell: a route may be lost while the answer is awaited. */
-function isNotConnected(error: unknown, code: string): boolean {
-	if (code === 'ERR_INVALID_URL') return true;
+function isNotConnected(error: unknown): boolean {
 	const found = findInChain(error, (link) => {
 		if (!isRecord(link)) return undefined;
 		const { syscall, errors } = link;
@@ -159,8 +131,6 @@ const CERTIFICATE = /^(?!.*ALERT).*(CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY)/;
 function explainNoResponse(error: unknown, stopped: boolean): ServiceError | UserError {
 	const forbidden = forbiddenAddress(error, 'n8n does not let this node call the service');
 	if (forbidden !== undefined) return forbidden;
-	const userError = findInChain(error, (link) => (link instanceof UserError ? link : undefined));
-	if (userError) return userError;
 	if (stopped) {
 		return new ServiceError('cancelled', 'The execution was stopped', {
 			description:
@@ -170,31 +140,18 @@ function explainNoResponse(error: unknown, stopped: boolean): ServiceError | Use
 	const code = findInChain(error, (link) =>
 		isRecord(link) && typeof link.code === 'string' ? link.code : undefined,
 	);
-	if (code !== undefined && isNotConnected(error, code)) {
+	const said = code === undefined ? '' : ` The network said: ${code}.`;
+	if (isNotConnected(error)) {
 		return new ServiceError('unreachable', 'The service cannot be reached: n8n could not connect', {
-			description: `Check the 'Base URL' of the credential, and that this n8n may open connections to it. The network said ${explainCode(code)}.`,
+			description: `Check the 'Base URL' of the credential, and that this n8n may open connections to it.${said}`,
 		});
 	}
 	if (code !== undefined && CERTIFICATE.test(code)) {
 		return new ServiceError('unreachable', "The service's TLS certificate is not trusted", {
-			description: `Check the 'Base URL' of the credential, or have n8n trust the certificate's authority. The network said: ${code}.`,
+			description: `Check the 'Base URL' of the credential, or have n8n trust the certificate's authority.${said}`,
 		});
 	}
 	return new ServiceError('noAnswer', 'The service gave no complete answer', {
-		description: `The connection was lost or took too long${code === undefined ? '' : ` (${explainCode(code)})`}. Try again later.`,
+		description: `The connection was lost or took too long. Try again later.${said}`,
 	});
 }
-
-/** n8n replaces messages that hold these codes by general ones, so they are put into words here. */
-const CODES: Record<string, string> = {
-	ECONNREFUSED: 'that the connection was refused',
-	ENOTFOUND: 'that the host name was not found',
-	EAI_AGAIN: 'that the host name was not found',
-	EHOSTUNREACH: 'that there is no route to the host',
-	ENETUNREACH: 'that there is no route to the host',
-	ECONNRESET: 'connection closed by the other side',
-	ETIMEDOUT: 'timed out',
-	ECONNABORTED: 'timed out',
-};
-
-const explainCode = (code: string) => CODES[code] ?? `code ${code}`;

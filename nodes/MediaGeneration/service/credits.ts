@@ -1,27 +1,16 @@
-import { isRecord, toNumber } from '../shared/json';
+import { isRecord, plainFields, toNumber } from '../shared/json';
 
-/** The usual names of a balance, most telling first, in the spelling `normalise` gives them. */
-const BALANCE_FIELDS = [
-	'balance',
-	'creditbalance',
-	'creditsbalance',
-	'availablecredits',
-	'creditsavailable',
-	'availablebalance',
-	'remainingcredits',
-	'creditsremaining',
-	'creditsleft',
-	'remaining',
-	'available',
-	'credits',
-	'credit',
-	'data',
+/** The usual names of a balance, most telling first, as `plainFields` writes them. */
+const BALANCE_NAMES = [
+	/^balance$/,
+	/^(credits?|available)balance$/,
+	/^(available|remaining)credits$|^credits(available|remaining|left)$/,
+	/^(remaining|available|credits?)$/,
+	/^data$/,
 ];
 
 /** How many objects deep a balance is looked for: `{ data: { account: { balance } } }` is three. */
 const MAX_DEPTH = 3;
-
-const normalise = (name: string) => name.replace(/[^a-z]/gi, '').toLowerCase();
 
 /**
  * Finds the credit balance in an answer whose shape the specification does not show (section 4.3).
@@ -47,12 +36,9 @@ export function findBalance(body: unknown): number | null {
 
 function balanceOf(entry: unknown): number | null {
 	if (!isRecord(entry)) return null;
-	const fields = new Map(Object.entries(entry).map(([name, value]) => [normalise(name), value]));
-	for (const name of BALANCE_FIELDS) {
-		const balance = toNumber(fields.get(name));
-		if (balance !== null) return balance;
-	}
-	return null;
+	const fields = [...plainFields(entry)];
+	const named = BALANCE_NAMES.flatMap((usual) => fields.filter(([name]) => usual.test(name)));
+	return named.map(([, value]) => toNumber(value)).find((balance) => balance !== null) ?? null;
 }
 
 /**

@@ -36,16 +36,6 @@ const TRANSIENT: ServiceErrorKind[] = [
 	'unusableRecord',
 ];
 
-export interface ServiceErrorDetails {
-	/** The next step for the user. */
-	description?: string;
-	statusCode?: number;
-	/** How long the service asked to wait before the next request, in milliseconds. */
-	retryAfterMs?: number;
-	/** Whether the answer is none of the API's, but of something before it: a firewall, a gateway, a login page. */
-	isForeign?: boolean;
-}
-
 /**
  * A request that did not bring what it was sent for.
  *
@@ -54,24 +44,26 @@ export interface ServiceErrorDetails {
 export class ServiceError extends Error {
 	override readonly name = 'ServiceError';
 
-	readonly description: string | undefined;
+	readonly description?: string;
 
-	readonly statusCode: number | undefined;
+	readonly statusCode?: number;
 
-	readonly retryAfterMs: number | undefined;
+	/** How long the service asked to wait before the next request, in milliseconds. */
+	readonly retryAfterMs?: number | undefined;
 
-	readonly isForeign: boolean;
+	/** Whether the answer is none of the API's, but of something before it: a firewall, a gateway, a login page. */
+	readonly isForeign: boolean = false;
 
 	constructor(
 		readonly kind: ServiceErrorKind,
 		message: string,
-		details: ServiceErrorDetails = {},
+		details: Pick<
+			Partial<ServiceError>,
+			'description' | 'statusCode' | 'retryAfterMs' | 'isForeign'
+		> = {},
 	) {
 		super(message);
-		this.description = details.description;
-		this.statusCode = details.statusCode;
-		this.retryAfterMs = details.retryAfterMs;
-		this.isForeign = details.isForeign ?? false;
+		Object.assign(this, details);
 	}
 
 	/** Whether the same read may well succeed a little later. */

@@ -1,21 +1,17 @@
-import { isRecord } from '../shared/json';
+import { isRecord, plainFields } from '../shared/json';
 
-/** Where services put their message; the specification does not show the shape (section 7). */
-const MESSAGE_FIELDS = [
+/** Where a failed task's record says why, as `plainFields` writes names. The specification does not show it. */
+export const REASON_FIELDS = [
 	'message',
 	'error',
-	'errorMessage',
-	'error_message',
+	'errormessage',
 	'detail',
-	'details',
 	'reason',
-	'failureReason',
-	'failure_reason',
-	'description',
-	'title',
-	'errors',
-	'data',
+	'failurereason',
 ];
+
+/** Where other answers say more. What the user sent, and a record repeats, may have such fields, too. */
+const FURTHER_FIELDS = ['details', 'description', 'title', 'errors', 'data'];
 
 const MAX_DEPTH = 4;
 const MAX_LENGTH = 500;
@@ -23,25 +19,23 @@ const MAX_LENGTH = 500;
 /**
  * Finds the message that a service put into an answer whose shape is not known.
  *
- * @param body a parsed JSON body, or a failed task's record
+ * @param body a parsed JSON body
+ * @param fields where it is looked for in an object, as `plainFields` writes names
  * @returns one line of at most 500 characters, or undefined where there is none
  */
-export function findServiceMessage(body: unknown, depth = 0): string | undefined {
+export function findServiceMessage(
+	body: unknown,
+	fields = [...REASON_FIELDS, ...FURTHER_FIELDS],
+	depth = 0,
+): string | undefined {
 	if (typeof body === 'string') {
-		const line = body.replace(/\s+/g, ' ').trim();
-		return line === '' ? undefined : line.slice(0, MAX_LENGTH);
+		return body.replace(/\s+/g, ' ').trim().slice(0, MAX_LENGTH) || undefined;
 	}
 	if (depth >= MAX_DEPTH) return undefined;
-	if (Array.isArray(body)) {
-		for (const entry of body) {
-			const message = findServiceMessage(entry, depth + 1);
-			if (message !== undefined) return message;
-		}
-		return undefined;
-	}
-	if (!isRecord(body)) return undefined;
-	for (const field of MESSAGE_FIELDS) {
-		const message = findServiceMessage(body[field], depth + 1);
+	const named = isRecord(body) ? plainFields(body) : undefined;
+	const places = named ? fields.map((field) => named.get(field)) : Array.isArray(body) ? body : [];
+	for (const place of places) {
+		const message = findServiceMessage(place, undefined, depth + 1);
 		if (message !== undefined) return message;
 	}
 	return undefined;

@@ -3,7 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { cutDataUris } from '../shared/dataUri';
 import { isRecord, toNumber } from '../shared/json';
 import { ServiceError } from './serviceError';
-import { findServiceMessage } from './serviceMessage';
+import { findServiceMessage, REASON_FIELDS } from './serviceMessage';
 
 interface RecordBase {
 	taskId: string;
@@ -48,13 +48,8 @@ export function asTaskId(value: unknown): string | undefined {
 	const id = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
 	if (typeof id !== 'string') return undefined;
 	const trimmed = id.trim();
-	const usable =
-		trimmed !== '' &&
-		trimmed !== '.' &&
-		trimmed !== '..' &&
-		trimmed.length <= MAX_TASK_ID_LENGTH &&
-		trimmed.isWellFormed();
-	return usable ? trimmed : undefined;
+	if (['', '.', '..'].includes(trimmed) || trimmed.length > MAX_TASK_ID_LENGTH) return undefined;
+	return trimmed.isWellFormed() ? trimmed : undefined;
 }
 
 /**
@@ -80,34 +75,10 @@ export function findTaskId(body: unknown): string | undefined {
 	return undefined;
 }
 
-/** The part of the body that is the record: the body itself, or what a service wrapped in `data` or `task`. */
-function unwrap(body: IDataObject): IDataObject {
-	for (const place of [body, body.data, body.task]) {
-		if (isRecord(place) && typeof place.state === 'string' && place.state.trim() !== '')
-			return place;
-	}
-	return body;
-}
-
 function readUrls(value: unknown): string[] {
 	const list = Array.isArray(value) ? value : [value];
 	return list.filter((url): url is string => typeof url === 'string' && url.trim() !== '');
 }
-
-/** Where a failed record says why. What the user sent may have a `title` or a `description` of its own. */
-const REASON_FIELDS = [
-	'message',
-	'error',
-	'errorMessage',
-	'error_message',
-	'detail',
-	'reason',
-	'failureReason',
-	'failure_reason',
-];
-
-const reasonOf = (record: IDataObject) =>
-	REASON_FIELDS.map((field) => findServiceMessage(record[field])).find(Boolean);
 
 /**
  * Parses a task record.
@@ -122,9 +93,10 @@ const reasonOf = (record: IDataObject) =>
  * @see specification, sections 2 and 4.2
  */
 export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
-	const source = isRecord(body) ? unwrap(body) : undefined;
-	const state = typeof source?.state === 'string' ? source.state.trim().toUpperCase() : '';
-	if (!isRecord(body) || source === undefined || state === '') {
+	// The record is the body itself, or what a service wrapped in `data` or `task`.
+	const places = isRecord(body) ? [body, body.data, body.task].filter(isRecord) : [];
+	const source = places.find(({ state }) => typeof state === 'string' && state.trim() !== '');
+	if (!isRecord(body) || source === undefined) {
 		throw new ServiceError('unusableRecord', `The record of task ${taskId} has no state`, {
 			description:
 				"The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
@@ -133,11 +105,11 @@ export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
 	// At once: what was sent along would be held for as long as the task is waited for, and stored with what waits.
 	const record = cutDataUris(body, 'resultUrls');
 	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record };
-	switch (state) {
+	switch (String(source.state).trim().toUpperCase()) {
 		case 'SUCCESS':
-			return { ...base, state, resultUrls: readUrls(source.resultUrls) };
+			return { ...base, state: 'SUCCESS', resultUrls: readUrls(source.resultUrls) };
 		case 'FAILURE':
-			return { ...base, state, reason: reasonOf(source) };
+			return { ...base, state: 'FAILURE', reason: findServiceMessage(source, REASON_FIELDS) };
 		default:
 			return { ...base, state: 'PENDING' };
 	}

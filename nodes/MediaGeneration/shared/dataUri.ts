@@ -11,7 +11,7 @@ const MAX_DEPTH = 32;
  * Cuts long data URIs, wherever they stand: pictures that were sent along come back in the service's records.
  *
  * @param whole the name of a field that is left as it is
- * @returns a copy where something was cut, otherwise the value itself
+ * @returns a copy
  */
 export function cutDataUris<T>(value: T, whole?: string): T {
 	return cut(value, whole, 0) as T;
@@ -19,15 +19,10 @@ export function cutDataUris<T>(value: T, whole?: string): T {
 
 function cut(value: unknown, whole: string | undefined, depth: number): unknown {
 	if (typeof value === 'string') return cutDataUri(value);
-	if (typeof value !== 'object' || value === null || 'toJSON' in value) return value;
 	if (depth >= MAX_DEPTH) return value;
-	const before: Array<[string, unknown]> = Object.entries(value);
-	const after = before.map(([name, entry]): [string, unknown] => [
-		name,
+	return mapEntries(value, (entry, name = '') =>
 		name === whole ? entry : cut(entry, whole, depth + 1),
-	]);
-	if (after.every(([, entry], index) => entry === before[index]?.[1])) return value;
-	return Array.isArray(value) ? after.map(([, entry]) => entry) : Object.fromEntries(after);
+	);
 }
 
 /** @returns the text as it is, unless it is a long data URI */
@@ -46,8 +41,13 @@ export function hasCutDataUri(value: unknown): boolean {
 }
 
 /** A copy of a list or an object with each entry replaced. Anything else, and what says itself how it is written, stays. */
-export function mapEntries(value: unknown, replace: (entry: unknown) => unknown): unknown {
+export function mapEntries(
+	value: unknown,
+	replace: (entry: unknown, name?: string) => unknown,
+): unknown {
 	if (Array.isArray(value)) return value.map((entry) => replace(entry));
 	if (typeof value !== 'object' || value === null || 'toJSON' in value) return value;
-	return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, replace(entry)]));
+	return Object.fromEntries(
+		Object.entries(value).map(([name, entry]) => [name, replace(entry, name)]),
+	);
 }

@@ -22,6 +22,15 @@ export function toNumber(value: unknown): number | null {
 	return Number(value);
 }
 
+/** @returns the fields of an object by their names in small letters alone: `credit_balance` and `creditBalance` are one */
+export const plainFields = (object: IDataObject): Map<string, unknown> =>
+	new Map(
+		Object.entries(object).map(([name, value]) => [
+			name.replace(/[^a-z]/gi, '').toLowerCase(),
+			value,
+		]),
+	);
+
 /** @returns a copy of an object without one of its fields, which need not be there */
 export function without<T extends object>(object: T, field: string): T {
 	return Object.fromEntries(Object.entries(object).filter(([name]) => name !== field)) as T;

@@ -10,6 +10,8 @@ interface N8nInternals {
 		rootExecutionMode?: unknown;
 		/** When n8n's time limit ends the execution, milliseconds since 1970. */
 		executionTimeoutTimestamp?: unknown;
+		/** The execution that *Retry execution* repeats here. */
+		hooks?: { retryOf?: unknown };
 	};
 }
 

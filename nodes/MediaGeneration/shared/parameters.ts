@@ -5,7 +5,7 @@ import { ItemError, messageOf } from './itemError';
 
 interface NumberBounds {
 	label: string;
-	/** Where nothing is entered; 0 unless it says otherwise. */
+	/** Where nothing is entered; 0 unless it says otherwise. It may be entered, too. */
 	fallback?: number;
 	/** 0 unless it says otherwise. */
 	min?: number;
@@ -47,7 +47,7 @@ export class ItemParameters {
 	private readonly options: IDataObject;
 
 	constructor(
-		private readonly context: IExecuteFunctions,
+		readonly context: IExecuteFunctions,
 		readonly itemIndex: number,
 	) {
 		const options = context.getNodeParameter('options', itemIndex, {});
@@ -60,10 +60,6 @@ export class ItemParameters {
 
 	option(name: string): unknown {
 		return this.options[name];
-	}
-
-	isBlank(name: string): boolean {
-		return isEmpty(this.value(name));
 	}
 
 	/** @throws ItemError where the text is empty or no text at all, a number included that is none */
@@ -94,7 +90,7 @@ export class ItemParameters {
 			`The incoming item is task ${taskId}, which ${isFailed ? 'failed' : 'is not finished'} and has no result for '${label}'`,
 			{
 				description: isFailed
-					? 'Put an If node before this one that lets through what has the state SUCCESS, or have the node that created the task put failed items out by its second output, which its settings offer.'
+					? 'Put an If node before this node that lets only items with the state SUCCESS through. Or have the node that created the task put failed items out by its second output: see its Settings.'
 					: "Put Task → Wait before this node, with {{ $json.taskId }} as 'Task ID'.",
 			},
 		);
@@ -108,7 +104,7 @@ export class ItemParameters {
 			`The parameter '${label}' is a list of ${value.length}, and takes one at a time`,
 			{
 				description:
-					'Put a Split Out node before this one, which makes an item of each entry, or take one entry in the expression, as in {{ $json.resultUrls[0] }}.',
+					'Put a Split Out node before this node: it makes an item of each entry. Or take one entry, e.g. {{ $json.resultUrls[0] }}.',
 			},
 		);
 	}
@@ -116,7 +112,7 @@ export class ItemParameters {
 	/** An option that holds a text, with what to use where it is left empty. */
 	optionText(name: string, fallback: string): string {
 		const value = this.options[name];
-		return typeof value === 'string' && value.trim() !== '' ? value.trim() : fallback;
+		return (typeof value === 'string' && value.trim()) || fallback;
 	}
 
 	/** @throws ItemError where the value, which is that of the option unless given, is no number or out of bounds */
@@ -126,7 +122,7 @@ export class ItemParameters {
 		if (value === undefined || value === null || value === '') return fallback;
 		const number = toNumber(value);
 		const isMeant = number !== null && number >= min && number <= max;
-		if (isMeant && (!whole || Number.isInteger(number))) return number;
+		if (number === fallback || (isMeant && (!whole || Number.isInteger(number)))) return number;
 		const kind = whole ? 'a whole number' : 'a number';
 		const range = bounds.max === undefined ? `of ${min} or more` : `from ${min} to ${max}`;
 		const told = unit === undefined ? '' : ` (${unit})`;
@@ -143,7 +139,7 @@ export class ItemParameters {
 			return this.number(name);
 		throw new ItemError(`The expression in '${NUMBERS[name].label}' gives nothing`, {
 			description:
-				'So it would be no limit. Check that what it takes is there, and have it give a number; 0 means no limit.',
+				'Without a number there is no limit. Check that the incoming item has the field. 0 means no limit.',
 		});
 	}
 
@@ -182,11 +178,8 @@ export class ItemParameters {
 }
 
 /** Whether a value is none, or blank. */
-function isEmpty(value: unknown): boolean {
-	return (
-		value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
-	);
-}
+export const isEmpty = (value: unknown): boolean =>
+	value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
 /** A value as it reads in a message. */
 export function describe(value: unknown): string {

@@ -57,10 +57,11 @@ const obstacle = (ifChosen: Obstacle['ifChosen'], why: string): Obstacle => ({ i
 
 /** @returns the trigger of this execution, if its caller waits for the last node */
 function waitingCaller(context: IExecuteFunctions): string | undefined {
-	const { name } = context.getNode();
-	const callers = context.getParentNodes(name, { includeNodeParameters: true });
+	const callers = context.getParentNodes(context.getNode().name, { includeNodeParameters: true });
+	const hasRun = (node: string) =>
+		context.evaluateExpression(`{{ $(${JSON.stringify(node)}).isExecuted }}`, 0) === true;
 	return callers.find(
-		(caller) => !caller.disabled && answersAtTheEnd(caller) && hasRun(context, caller.name),
+		(caller) => !caller.disabled && answersAtTheEnd(caller) && hasRun(caller.name),
 	)?.name;
 }
 
@@ -71,10 +72,6 @@ function answersAtTheEnd({ type, parameters }: NodeTypeAndVersion): boolean {
 	return (mode(parameters) ?? mode(parameters?.options) ?? fallback) === 'lastNode';
 }
 
-function hasRun(context: IExecuteFunctions, node: string): boolean {
-	return context.evaluateExpression(`{{ $(${JSON.stringify(node)}).isExecuted }}`, 0) === true;
-}
-
 /**
  * What may go wrong with a suspended execution on this n8n.
  *
@@ -82,33 +79,25 @@ function hasRun(context: IExecuteFunctions, node: string): boolean {
  */
 export function suspensionWarnings(context: IExecuteFunctions): string[] {
 	const limit = timeLimitOf(context);
-	const warnings: string[] = [];
-	if (limit !== undefined) {
-		warnings.push(
-			`This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution where the tasks take longer. Raise it in the settings of the workflow, or where it is the limit of this n8n, EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`,
-		);
-	}
-	if (!(SINCE_N8N_SWEEPS in n8nWorkflow)) {
-		warnings.push(
-			"Before 2.41, n8n may let the items out early where it restarts during the wait: with 'timedOut' and their task ids, which Task → Wait takes. Update n8n, or look at 'timedOut' behind this node.",
-		);
-	}
-	return warnings;
+	const ofLimit = `This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution if the tasks take longer. Raise the limit in the settings of the workflow. If n8n itself sets the limit: raise EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`;
+	const ofRestart =
+		"Before 2.41, a restart of n8n during the wait may let the items out early, with 'timedOut' and their task ids. Update n8n, or send such ids to Task → Wait.";
+	return [
+		...(limit < Infinity ? [ofLimit] : []),
+		...(SINCE_N8N_SWEEPS in n8nWorkflow ? [] : [ofRestart]),
+	];
 }
 
 /**
  * n8n's own limit holds for a workflow without one, and n8n may have a largest one for those that have.
  *
- * @returns seconds; undefined where there is none, or some versions of n8n do not tell
+ * @returns seconds; Infinity where there is none, or some versions of n8n do not tell
  */
-function timeLimitOf(context: IExecuteFunctions): number | undefined {
-	const ofWorkflow = settingsOf(context).executionTimeout;
+function timeLimitOf(context: IExecuteFunctions): number {
+	const ofWorkflow = Number(settingsOf(context).executionTimeout ?? 0);
 	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
-	const limits = [
-		...(typeof ofWorkflow === 'number' && ofWorkflow > 0 ? [ofWorkflow] : []),
-		...(typeof endsAt === 'number' ? [Math.ceil((endsAt - Date.now()) / 1000)] : []),
-	];
-	return limits.length > 0 ? Math.min(...limits) : undefined;
+	const ofN8n = typeof endsAt === 'number' ? Math.ceil((endsAt - Date.now()) / 1000) : Infinity;
+	return Math.min(ofWorkflow > 0 ? ofWorkflow : Infinity, ofN8n);
 }
 
 /** Where the service calls a suspended execution back, if it can: without a callback the checks find the results. */

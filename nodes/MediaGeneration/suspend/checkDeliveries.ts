@@ -7,13 +7,10 @@ import type { Connection } from '../service/connect';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { messageOf } from '../shared/itemError';
-import { without } from '../shared/json';
 import { webhookBase } from '../shared/n8nInternals';
-import { type AwaitedDelivery, type DeliveryCheck } from './checkState';
-import { askedPauseMs } from './checkSchedule';
-
-/** Tasks at once at most. */
-const PARALLEL = 25;
+import { askedPauseMs, inGrowingGroups } from './checkSchedule';
+import type { AwaitedDelivery, DeliveryCheck } from './checkState';
+import { afterPause } from './checkTasks';
 
 /** What an attempt came to: `undefined` where the trigger has the task now, else why it has not. */
 type Attempt = (delivery: AwaitedDelivery) => Promise<string | undefined>;
@@ -30,25 +27,23 @@ export async function checkDeliveries(
 	attempt: Attempt,
 	now: number,
 ): Promise<DeliveryCheck> {
-	const left: AwaitedDelivery[] = [];
+	const left: Array<AwaitedDelivery | undefined> = [...state.deliveries];
 	let pauseMs = 0;
-	const tryOne = async (delivery: AwaitedDelivery) => {
+	const tryOne = async ([index, delivery]: [number, AwaitedDelivery]) => {
 		const tried = await settled(attempt(delivery));
 		if ('error' in tried) pauseMs = Math.max(pauseMs, askedPauseMs(tried.error));
 		const last = 'value' in tried ? tried.value : messageOf(tried.error);
-		if (last === undefined) return [];
-		// The same object while nothing changes: n8n keeps the state of every check, and stores one object once.
-		return [last === delivery.last ? delivery : { ...delivery, last }];
+		// What has not changed stays the same object.
+		if (last === undefined) left[index] = undefined;
+		else if (last !== delivery.last) left[index] = { ...delivery, last };
 	};
-	for (let at = 0; at < state.deliveries.length; at += PARALLEL) {
-		const group = state.deliveries.slice(at, at + PARALLEL);
-		left.push(...(pauseMs > 0 ? group : (await Promise.all(group.map(tryOne))).flat()));
-	}
-	return {
-		...without(state, 'notBefore'),
-		deliveries: left,
-		...(pauseMs > 0 && { notBefore: now + pauseMs }),
-	};
+	await inGrowingGroups([...state.deliveries.entries()], tryOne, () => pauseMs > 0);
+	return afterPause({ ...state, deliveries: left.flatMap((each) => each ?? []) }, pauseMs, now);
+}
+
+/** The service, as a check has it. */
+export interface Reached extends Pick<Connection, 'apiKey' | 'baseUrl'> {
+	read: (taskId: string) => Promise<TaskRecord>;
 }
 
 /** What is said of a task that the service has not finished. */
@@ -63,15 +58,14 @@ const STORED = 'delivered, and has not started the workflow yet';
  * was stored, and not what has begun. So it says at the next check whether the delivery has arrived. If the trigger takes
  * the task twice, that counts, too: its process forgets a task that was stored after ten minutes.
  *
- * @param connection its API key signs the address anew, with the key of now
+ * @param service its API key signs the address anew, with the key of now
  * @returns undefined where the trigger has it, else why it has not
  * @throws ServiceError as `read` does; as `redeliver` does; the database's error
  */
 export async function deliverTask(
 	context: IExecuteFunctions,
 	delivery: AwaitedDelivery,
-	{ apiKey, baseUrl }: Pick<Connection, 'apiKey' | 'baseUrl'>,
-	read: (taskId: string) => Promise<TaskRecord>,
+	{ apiKey, baseUrl, read }: Reached,
 ): Promise<string | undefined> {
 	const { taskId, address, triggerId, triggerCredentialId = '', last } = delivery;
 	const account = accountOf(baseUrl, triggerCredentialId);

@@ -1,20 +1,23 @@
-import type { IBinaryKeyData, IDataObject, INodeExecutionData } from 'n8n-workflow';
+import type { IBinaryKeyData, IDataObject, INodeExecutionData, OnError } from 'n8n-workflow';
 
+import type { IfSomeFail } from '../report/failures';
 import type { InputPart } from '../report/includedInput';
 import type { OutputOptions } from '../report/items';
-import type { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { readStored } from '../shared/storedState';
 
 /** Raised when the shape changes: an update of this package may read what the version before it stored. */
 export const CHECK_VERSION = 1;
 
-/** The field of the one item that carries the state from one check to the next. */
-const FIELD = 'check';
+/** The field of the item that carries the state to a sub-execution. */
+const STATE = 'mediaGenerationCheck';
+
+/** The field of the item before the results: it tells a check that came to its end from one that died. */
+const DONE = 'mediaGenerationDone';
 
 interface CheckBase {
 	version: typeof CHECK_VERSION;
-	/** The name of the node that created the tasks, for messages. */
+	/** The node that created the tasks, for messages. */
 	nodeName: string;
 	/** Milliseconds since 1970. */
 	startedAt: number;
@@ -22,12 +25,18 @@ interface CheckBase {
 	intervalMs: number;
 	/** The sub-execution that starts this one again; none at its own first turn. */
 	supervisorId?: string;
-	/** What the present turn does; nothing but note its address at first. */
-	turn?: 'rests' | 'checks';
 	/** Whether the next check is due sooner: a callback asked for it, or the checking execution died. */
 	woken?: boolean;
 	/** Until when the service asked to wait, milliseconds since 1970. */
 	notBefore?: number;
+}
+
+/** Why there is no result: of an item, or of the node that waits. */
+export interface StoredFailure {
+	message: string;
+	description?: string | undefined;
+	statusCode?: number | undefined;
+	itemIndex?: number;
 }
 
 /** One item of a suspended run. */
@@ -47,24 +56,7 @@ export interface SuspendedItem {
 	/** In how many checks in a row the service did not know the task. */
 	missed?: number;
 	/** Why the item has no result. */
-	failure?: { message: string; description?: string; statusCode?: number };
-}
-
-/** An item that has failed, as it is stored. */
-export function failedItem(
-	{ item, input }: Pick<SuspendedItem, 'item' | 'input'>,
-	{ message, description, statusCode, task }: ItemError,
-): SuspendedItem {
-	return {
-		item,
-		json: task,
-		...(input && { input }),
-		failure: {
-			message,
-			...(description !== undefined && { description }),
-			...(statusCode !== undefined && { statusCode }),
-		},
-	};
+	failure?: StoredFailure;
 }
 
 /** A suspended run, whose results go back to the execution that waits for them. */
@@ -73,9 +65,9 @@ export interface ResultsCheck extends CheckBase {
 	parentExecutionId: string;
 	/** A digest of the error that this execution had from the one that it retries; none as a rule. */
 	earlierError?: string | undefined;
-	/** What the node does where items fail, as n8n stores it. */
-	onError: string;
-	ifSomeFail: string;
+	/** What the node that waits does where items fail. */
+	onError: OnError;
+	ifSomeFail: IfSomeFail;
 	output: OutputOptions;
 	items: SuspendedItem[];
 }
@@ -106,79 +98,47 @@ export interface DeliveryCheck extends CheckBase {
 
 export type CheckState = ResultsCheck | DeliveryCheck;
 
-/** The item that carries the state. */
-export function checkItem(state: CheckState): INodeExecutionData {
-	return { json: { [FIELD]: state as unknown as IDataObject } };
-}
+/** The item that a sub-execution begins with. */
+export const checkItem = (state: CheckState): INodeExecutionData => ({
+	json: { [STATE]: state as unknown as IDataObject },
+});
 
 /**
- * The item of a checking execution that is to check at once.
- *
- * @param stored the items that n8n stored when it went to sleep
- * @returns undefined where they are no checking execution's: a user's item may have a field of this name, too
- */
-export function wokenItem(stored: readonly INodeExecutionData[]): INodeExecutionData | undefined {
-	const state = stored.length === 1 ? stored[0]?.json[FIELD] : undefined;
-	return isRecord(state) ? { json: { [FIELD]: { ...state, woken: true } } } : undefined;
-}
-
-/**
- * Reads the state that n8n stored between two checks.
- *
- * @returns undefined where the items carry none
+ * @returns the state that the items carry, if they do
  * @throws UserError where another version of this package wrote it
  */
-export function readCheck(items: readonly INodeExecutionData[]): CheckState | undefined {
-	return items.length === 1 ? parseCheck(items[0]?.json[FIELD]) : undefined;
+export function readCheck([first]: readonly INodeExecutionData[]): CheckState | undefined {
+	const stored = first?.json[STATE];
+	return stored === undefined ? undefined : parseCheck(stored);
 }
 
-/**
- * @param stored as `checkItem` wrote it, if it did
- * @throws UserError where another version of this package wrote it
- */
-export function parseCheck(stored: unknown): CheckState | undefined {
-	if (stored === undefined) return undefined;
-	return readStored(stored, CHECK_VERSION) as unknown as CheckState;
-}
-
-/** The field of the item before the results: it tells a check that came to its end from one that died. */
-const DONE = 'checkDone';
-
-/** What the node that waits is to fail with. */
-export interface CheckFailure {
-	message: string;
-	description?: string;
-	itemIndex?: number;
-}
+/** @throws UserError where another version of this package wrote it */
+export const parseCheck = (stored: unknown): CheckState =>
+	readStored(stored, CHECK_VERSION) as unknown as CheckState;
 
 /** The results of a check that came to its end, or why there are none. */
-export function doneItems(
-	results: INodeExecutionData[],
-	failure?: CheckFailure,
-): INodeExecutionData[] {
-	return [{ json: { [DONE]: { version: CHECK_VERSION, ...failure } } }, ...results];
+interface Done {
+	results: INodeExecutionData[];
+	failure?: StoredFailure;
 }
+
+/** The items that a check ends with. */
+export const doneItems = (
+	results: INodeExecutionData[],
+	failure?: StoredFailure,
+): INodeExecutionData[] => [
+	{ json: { [DONE]: { version: CHECK_VERSION, ...(failure && { failure }) } } },
+	...results,
+];
 
 /**
- * @returns the results of a check that came to its end; undefined where the items are none
+ * @returns what a check ended with; undefined where these are other items
  * @throws UserError where another version of this package wrote them
  */
-export function readDone(
-	items: readonly INodeExecutionData[],
-): { results: INodeExecutionData[]; failure: CheckFailure | undefined } | undefined {
-	const [head, ...results] = items;
+export function readDone([head, ...results]: readonly INodeExecutionData[]): Done | undefined {
 	const done = head?.json[DONE];
-	if (done === undefined) return undefined;
 	// With the results beside it, so that a refusal names their tasks, too.
-	const stored = isRecord(done) ? { ...done, results } : done;
-	const failure = readStored(stored, CHECK_VERSION) as unknown as Partial<CheckFailure>;
-	const { message } = failure;
-	return { results, failure: message === undefined ? undefined : { ...failure, message } };
+	return isRecord(done)
+		? (readStored({ ...done, results }, CHECK_VERSION) as unknown as Done)
+		: undefined;
 }
-
-/** Leads the supervisor to start another checking execution. */
-const DIED = 'checkDied';
-
-export const diedItems = (): INodeExecutionData[] => [{ json: { [DIED]: true } }];
-
-export const hasDied = (items: readonly INodeExecutionData[]) => items[0]?.json[DIED] === true;

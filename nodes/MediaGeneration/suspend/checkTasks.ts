@@ -5,11 +5,8 @@ import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { without } from '../shared/json';
-import { failedItem, type ResultsCheck, type SuspendedItem } from './checkState';
-import { askedPauseMs } from './checkSchedule';
-
-/** Reads at once at most; they are spread out besides. */
-const PARALLEL_READS = 25;
+import type { CheckState, ResultsCheck, SuspendedItem } from './checkState';
+import { askedPauseMs, inGrowingGroups } from './checkSchedule';
 
 /** A task that the service does not know in so many checks in a row is gone. */
 const MAX_MISSED = 3;
@@ -18,16 +15,6 @@ type Read = (taskId: string) => Promise<TaskRecord>;
 
 /** So many reads without an answer about their task end a check: the service is in trouble. */
 const MAX_UNANSWERED = 3;
-
-/** What the reads of one check came to. */
-interface Found {
-	/** Whether a task is unfinished, or the service lets nobody read: further reads are of no use now. */
-	isEnough: boolean;
-	/** How many reads brought no answer about their task. */
-	unanswered: number;
-	/** For how long the service wants no further read, milliseconds. */
-	pauseMs: number;
-}
 
 /**
  * One check for the results of a suspended run. The run goes on only when all tasks are finished, so an unfinished task
@@ -44,64 +31,41 @@ export async function checkTasks(
 	now: number,
 ): Promise<ResultsCheck> {
 	const items = [...state.items];
-	const found: Found = { isEnough: false, unanswered: 0, pauseMs: 0 };
-	// Their time is up, so each is read once more, whatever the others do.
-	const expired = indexesOf(items, (item) => isExpired(item, now));
-	for (let at = 0; at < expired.length && found.pauseMs === 0; at += PARALLEL_READS) {
-		await readAll(items, expired.slice(at, at + PARALLEL_READS), read, found);
-	}
-	found.isEnough = found.pauseMs > 0;
-	const others = indexesOf(items, (item) => isWaiting(item) && !isExpired(item, now));
-	for (let at = 0, parallel = 1; at < others.length && !found.isEnough;) {
-		await readAll(items, others.slice(at, at + parallel), read, found);
-		at += parallel;
-		parallel = Math.min(2 * parallel, PARALLEL_READS);
-	}
-	const notBefore = Math.max(state.notBefore ?? 0, now + found.pauseMs);
-	return {
-		...without(state, 'notBefore'),
-		items,
-		...(notBefore > now && { notBefore }),
-	};
-}
-
-function indexesOf(
-	items: readonly SuspendedItem[],
-	is: (item: SuspendedItem) => boolean,
-): number[] {
-	return items.flatMap((item, index) => (is(item) ? [index] : []));
-}
-
-/** Reads tasks together, and writes what is found into their items. */
-async function readAll(
-	items: SuspendedItem[],
-	indexes: readonly number[],
-	read: Read,
-	found: Found,
-): Promise<void> {
-	await Promise.all(
-		indexes.map(async (index) => {
-			const item = items[index];
-			if (item?.waits === undefined) return;
-			const answer = await settled(read(taskIdOf(item)));
-			if ('error' in answer) {
-				items[index] = afterError(item, answer.error);
-				noteError(found, answer.error);
-				return;
-			}
+	let pauseMs = 0;
+	let patience = MAX_UNANSWERED;
+	const readOne = async ([index, item]: [number, SuspendedItem]) => {
+		const answer = await settled(read(taskIdOf(item)));
+		if ('value' in answer) {
 			items[index] = afterRead(without(item, 'missed'), answer.value);
-			if (isWaiting(items[index])) found.isEnough = true;
-		}),
-	);
+			if (answer.value.state === 'PENDING') patience = 0;
+			return;
+		}
+		items[index] = afterError(item, answer.error);
+		pauseMs = Math.max(pauseMs, askedPauseMs(answer.error));
+		if (!isOfOneTask(answer.error)) patience--;
+	};
+	const waiting = [...items.entries()].filter(([, item]) => isWaiting(item));
+	// Their time is up, so each is read once more, whatever the others do.
+	const expired = waiting.filter(([, item]) => isExpired(item, now));
+	await inGrowingGroups(expired, readOne, () => pauseMs > 0);
+	patience = MAX_UNANSWERED;
+	const others = waiting.filter(([, item]) => !isExpired(item, now));
+	await inGrowingGroups(others, readOne, () => patience <= 0 || pauseMs > 0);
+	return afterPause({ ...state, items }, pauseMs, now);
 }
+
+/**
+ * @param pauseMs for how long the service wants no further read, milliseconds
+ * @param now milliseconds since 1970
+ */
+export const afterPause = <T extends CheckState>(state: T, pauseMs: number, now: number): T => ({
+	...without(state, 'notBefore'),
+	...(pauseMs > 0 && { notBefore: now + pauseMs }),
+});
 
 /** An answer about the one task says nothing of the others: they are read all the same. */
-function noteError(found: Found, error: unknown): void {
-	const isUnusable = error instanceof ServiceError && error.kind === 'unusableRecord';
-	if (!isMissing(error) && !isUnusable) found.unanswered++;
-	found.pauseMs = Math.max(found.pauseMs, askedPauseMs(error));
-	if (found.pauseMs > 0 || found.unanswered >= MAX_UNANSWERED) found.isEnough = true;
-}
+const isOfOneTask = (error: unknown) =>
+	isMissing(error) || (error instanceof ServiceError && error.kind === 'unusableRecord');
 
 const isMissing = (error: unknown) =>
 	error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign;
@@ -111,12 +75,23 @@ function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
 	if (state === 'PENDING') return { ...item, record };
 	if (state === 'SUCCESS') return { ...without(item, 'waits'), record };
 	const { json } = item;
-	const { failedTaskIds } = json;
 	// An item that creates its task has a model, and its earlier tasks were created before the run was suspended.
-	const earlier = Array.isArray(failedTaskIds) ? failedTaskIds.length : 0;
-	const retry = json.model === undefined ? undefined : failedInAll(1 + earlier);
+	const retry = json.model === undefined ? undefined : failedInAll(1 + failedTaskIds(item).length);
 	const fields = { ...json, ...taskJson(task) };
 	return failedItem(item, ItemError.from(failedTask(task, {}, retry), fields));
+}
+
+/** The tasks of an item that failed before the run was suspended. */
+export const failedTaskIds = ({ json }: SuspendedItem): string[] =>
+	Array.isArray(json.failedTaskIds) ? json.failedTaskIds.map(String) : [];
+
+/** An item that has failed, as it is stored. */
+export function failedItem(
+	{ item, input }: Pick<SuspendedItem, 'item' | 'input'>,
+	{ message, description, statusCode, task }: ItemError,
+): SuspendedItem {
+	const failure = { message, description, statusCode };
+	return { item, json: task, ...(input && { input }), failure };
 }
 
 /** A task that the service has forgotten must not hold the others back until its time is up. */

@@ -7,11 +7,12 @@ export const REPORT = 'report';
 
 export const CHECK_OPERATIONS = [CHECK, SUPERVISE, REPORT];
 
-const START = 'Starts by itself';
+/** The first node of a sub-execution: its output stays stored, and is what the wait began with. */
+export const START = 'Starts by itself';
 
 /** Tells whoever opens the sub-execution what it is. */
 const NOTE =
-	'## n8n made this execution by itself\nA Media Generation node waits for its tasks. This execution checks on them, and ends by itself.\n\n**Do not stop or delete it:** the waiting execution would get no results. Files of the results are stored with it.';
+	'## n8n made this execution by itself\nA Media Generation node has tasks that are not finished. This execution checks them, and ends by itself soon after the last one.\n\n**Do not stop or delete it:** the results may not arrive. Files of the results are stored with it.';
 
 /** The names of the nodes of a sub-execution, as a person sees them who opens it. */
 const NAMES: Record<string, string> = {
@@ -22,28 +23,14 @@ const NAMES: Record<string, string> = {
 
 export const nodeName = (operation: string): string => NAMES[operation] ?? operation;
 
-const to = (operation: string) => ({
-	main: [[{ node: nodeName(operation), type: 'main' as const, index: 0 }]],
-});
-
 /**
- * Connected with itself. When its time is up, n8n passes the stored item through the suspended node, and so runs the
- * node again, as often as it takes.
+ * The operations of a sub-execution, each connected with the next one, and the last one with the first. When the time of
+ * a suspended node is up, n8n passes the stored item through it, and so runs the next node, as often as it takes.
  */
-export const CHECKER = {
-	operations: [CHECK],
-	connections: { [START]: to(CHECK), [nodeName(CHECK)]: to(CHECK) },
-};
+export const CHECKER = [CHECK];
 
 /** Waits for the end of the checker, and judges it: results are the end, and the checker's death leads back. */
-export const SUPERVISOR = {
-	operations: [SUPERVISE, REPORT],
-	connections: {
-		[START]: to(SUPERVISE),
-		[nodeName(SUPERVISE)]: to(REPORT),
-		[nodeName(REPORT)]: to(SUPERVISE),
-	},
-};
+export const SUPERVISOR = [SUPERVISE, REPORT];
 
 /**
  * A workflow that is in no list, made of this very node.
@@ -52,12 +39,18 @@ export const SUPERVISOR = {
  */
 export function checkWorkflow(
 	context: IExecuteFunctions,
-	{ operations, connections }: typeof CHECKER | typeof SUPERVISOR,
+	operations: string[],
 	errorWorkflow: unknown,
 ): IWorkflowBase {
 	const { name, type, typeVersion, credentials }: INode = context.getNode();
 	const now = new Date();
 	const at = (column: number): [number, number] => [280 * column, 0];
+	const names = [START, ...operations.map(nodeName)];
+	const after = (index: number) => ({
+		node: names[index + 1] ?? names[1] ?? '',
+		type: 'main' as const,
+		index: 0,
+	});
 	const start: INode = {
 		id: START,
 		name: START,
@@ -98,7 +91,7 @@ export function checkWorkflow(
 				...(operation === SUPERVISE && { onError: 'continueRegularOutput' }),
 			})),
 		],
-		connections,
+		connections: Object.fromEntries(names.map((each, index) => [each, { main: [[after(index)]] }])),
 		settings: {
 			executionOrder: 'v1',
 			// The workflow's own policy may refuse all callers, and its time limit is not meant for this wait.

@@ -79,18 +79,13 @@ export class ExpectedCallbacks {
 
 	private async leaveEarly(): Promise<void> {
 		const { clock } = this;
-		for (
-			let pauseMs = MIN_CHECK_INTERVAL_MS;
-			;
-			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS)
-		) {
-			const dueAt = clock.now() + pauseMs;
-			while (clock.now() < dueAt) {
-				await clock.sleep(SECOND, undefined);
-				if (this.isOver) return;
-			}
+		let pauseMs = MIN_CHECK_INTERVAL_MS;
+		for (let dueAt = clock.now() + pauseMs; !this.isOver; await clock.sleep(SECOND, undefined)) {
+			if (clock.now() < dueAt) continue;
 			this.leaving = this.leaveBehind();
 			await this.leaving;
+			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS);
+			dueAt = clock.now() + pauseMs;
 		}
 	}
 
@@ -117,7 +112,7 @@ export class ExpectedCallbacks {
 		// At the end of the run it may go better.
 		this.deliveries.unshift(...deliveries);
 		context.logger.warn(
-			`${nodeName}: callbacks that do not come are not made up for, because n8n did not start a sub-execution. ${messageOf(left.error)} Deliver them with the operation Task → Send Result Again.`,
+			`${nodeName}: n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(left.error)} Deliver such tasks with the operation Task → Send Result Again.`,
 		);
 	}
 

@@ -1,19 +1,79 @@
-import type { INodeExecutionData, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
+import type { IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { type WebhookAnswer, respond, tryAgain } from '../callback/webhookAnswer';
-import { verifyCallback, warn } from '../callback/verifyCallback';
-import { callbackAddress } from '../callback/callbackUrl';
-import { callN8n } from '../callback/callN8n';
-import { settled } from '../shared/concurrency';
-import { type Clock, systemClock, withTimeLimit } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
+import { decided, respond, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
+import { verifyCallback } from '../callback/verifyCallback';
+import { Semaphore, settled } from '../shared/concurrency';
+import { type Clock, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
+import type { TaskRecord } from '../service/taskRecord';
 import { Memory } from '../shared/memory';
-import { RunProgress } from './runProgress';
-import { wokenItem } from './checkState';
-import { checkUrl, pendingTaskId, resumeUrl } from './suspension';
+import { inGrowingGroups } from './checkSchedule';
+import { CHECK } from './checkWorkflow';
+import { checkNote, type CheckNote, resumeUrl } from './suspension';
+import { wakeCheck } from './wakeCheck';
 
 /** The answer must be out in 10 s. */
 const LIMIT_MS = 8_000;
+
+/** The specification's least time between two reads of one task (section 4.2). */
+const MIN_READ_INTERVAL_MS = 2_000;
+
+type Read = (taskId: string) => Promise<TaskRecord>;
+
+/**
+ * What this process has heard of the tasks of one suspended run. It only spares checks that would find nothing: what this
+ * process does not know or has forgotten costs reads.
+ */
+export class RunProgress {
+	private readonly finished = new Set<string>();
+
+	private readonly turns = new Semaphore(1);
+
+	/** The check of the tasks that has not begun yet. */
+	private next: Promise<boolean> | undefined;
+
+	/** When a task was found pending, on the clock's time. */
+	private pendingAt = -Infinity;
+
+	/** @param note what the run has noted */
+	constructor(
+		readonly note: CheckNote,
+		private readonly clock: Clock,
+	) {}
+
+	/**
+	 * Whether all tasks of the run are finished, as far as can be told. A single pending task proves that they are not, so
+	 * a check costs one read as a rule.
+	 *
+	 * @param told the task whose callback has come
+	 * @throws whatever a read throws
+	 */
+	async isComplete(told: string, read: Read): Promise<boolean> {
+		this.finished.add(told);
+		if (this.unfinished.length === 0) return true;
+		// A callback joins no check that is under way: that check may have missed what the callback tells.
+		this.next ??= this.turns.run(async () => {
+			await sleepUntil(this.pendingAt + MIN_READ_INTERVAL_MS, this.clock, undefined);
+			this.next = undefined;
+			return await this.check(read);
+		});
+		return await this.next;
+	}
+
+	private async check(read: Read): Promise<boolean> {
+		let isPending = false;
+		const readOne = async (taskId: string) => {
+			if ((await read(taskId)).state === 'PENDING') isPending = true;
+			else this.finished.add(taskId);
+		};
+		await inGrowingGroups(this.unfinished, readOne, () => isPending);
+		if (isPending) this.pendingAt = this.clock.now();
+		return !isPending;
+	}
+
+	private get unfinished(): string[] {
+		return this.note.taskIds.filter((taskId) => !this.finished.has(taskId));
+	}
+}
 
 /** For how long after its last callback a run is remembered, and how many runs: each may have thousands of tasks. */
 const MAX_AGE_MS = 3_600_000;
@@ -24,12 +84,10 @@ type Runs = Memory<RunProgress>;
 
 export const newRuns = (clock: Clock): Runs => new Memory(clock, MAX_AGE_MS, MAX_RUNS);
 
-const WAITING: WebhookAnswer = { status: 200, body: { accepted: true, resumed: false } };
-
-const NOT_WAITING: WebhookAnswer = {
-	status: 404,
-	body: { message: 'The execution does not wait for this task' },
-};
+const accepted = (resumed: boolean): WebhookAnswer => ({
+	status: 200,
+	body: { accepted: true, resumed },
+});
 
 const suspendedRuns = newRuns(systemClock);
 
@@ -45,11 +103,7 @@ export async function admitResume(
 	runs = suspendedRuns,
 	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
-	const decided = await settled(decide(context, runs, clock));
-	if ('value' in decided) return decided.value;
-	// Where `webhook` throws, n8n resumes the execution with one empty item, and drops all that the nodes before put out.
-	warn(context, 'a callback waits', decided.error);
-	return respond(context, tryAgain('n8n could not tell what the execution waits for'));
+	return await decided(context, async () => await decide(context, runs, clock));
 }
 
 async function decide(
@@ -60,88 +114,46 @@ async function decide(
 	const checked = await verifyCallback(context, true, () => resumeUrl(context));
 	if ('status' in checked) return respond(context, checked);
 	const { taskId, connection } = checked;
-	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
 	const place = `${context.getExecutionId()}/${context.getNode().id}`;
-	const known = runs.get(place);
-	const run = known?.taskIds.includes(taskId) ? known : firstCallback(context, taskId, clock);
-	if ('workflowData' in run) return run;
-	if ('status' in run) return respond(context, run);
-	runs.set(place, run);
-	const isComplete = await settled(withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, clock));
-	if ('error' in isComplete) return respond(context, tryAgain('A task could not be read'));
-	if (isComplete.value === undefined) {
-		return respond(context, tryAgain('The service did not answer in time'));
+	let run = runs.get(place);
+	// In a loop there is one run after the other at the same place. To ask n8n for what it has stored takes long.
+	if (!run?.note.taskIds.includes(taskId)) {
+		const note = checkNote(context);
+		if (note === undefined && context.getNode().parameters.operation === CHECK) {
+			return { workflowData: [[{ json: { woken: true } }]], webhookResponse: { accepted: true } };
+		}
+		if (!note?.taskIds.includes(taskId)) {
+			const message = 'The execution does not wait for this task';
+			return respond(context, { status: 404, body: { message } });
+		}
+		run = new RunProgress(note, clock);
 	}
-	if (!isComplete.value || run.checkUrl === '') return respond(context, WAITING);
-	const isWoken = await wakeCheck(context, run.checkUrl, taskId, connection.apiKey);
+	runs.set(place, run);
+	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
+	const told = await settled(withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, clock));
+	const isComplete = 'value' in told ? told.value : undefined;
+	if (isComplete === undefined) return respond(context, tryAgain('A task could not be read'));
+	const { url } = run.note;
+	if (!isComplete || url === '') return respond(context, accepted(false));
+	const isWoken = await wakeAtAny(context, url, taskId, connection.apiKey);
 	if (isWoken) runs.delete(place);
 	else {
 		context.logger.info(
 			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
 		);
 	}
-	return respond(context, { status: 200, body: { accepted: true, resumed: isWoken } });
+	return respond(context, accepted(isWoken));
 }
 
-/**
- * What is to be done with the first callback of a run that this process gets. To ask n8n for what it has stored takes
- * long. In a loop there is one run after the other at the same place.
- *
- * @returns the run; or the answer; or what n8n is to go on with
- */
-function firstCallback(
-	context: IWebhookFunctions,
-	taskId: string,
-	clock: Clock,
-):
-	RunProgress | WebhookAnswer | { workflowData: INodeExecutionData[][]; webhookResponse: unknown } {
-	const stored = storedItems(context);
-	const woken = wokenItem(stored);
-	if (woken) return { workflowData: [[woken]], webhookResponse: { accepted: true } };
-	const taskIds = stored.flatMap((item) => pendingTaskId(item) ?? []);
-	const url = taskIds.includes(taskId) ? checkUrl(context) : undefined;
-	return url === undefined ? NOT_WAITING : new RunProgress(taskIds, url, clock);
-}
-
-/** The items that n8n has stored as the input of the waiting node. */
-function storedItems(context: IWebhookFunctions): INodeExecutionData[] {
-	return context.evaluateExpression('{{ $input.all() }}') as unknown as INodeExecutionData[];
-}
-
-/** n8n stores the execution before it answers. */
-const ANSWER_LIMIT_MS = 5_000;
-
-/**
- * Has the sub-execution check at once that waits for the tasks of this execution.
- *
- * @param url its resume URL
- * @param taskId the task that is said to be finished
- * @returns whether it took the call; where it did not, it checks later, at its own time
- */
-async function wakeCheck(
+/** Wakes the check of this execution at whichever address n8n answers. */
+async function wakeAtAny(
 	context: IWebhookFunctions,
 	url: string,
 	taskId: string,
 	apiKey: string,
 ): Promise<boolean> {
 	for (const address of addressesOf(context, url)) {
-		const called = await settled(
-			async () =>
-				await callN8n(
-					context,
-					{
-						method: 'POST',
-						url: callbackAddress(address, apiKey),
-						body: { taskId },
-						timeout: ANSWER_LIMIT_MS,
-					},
-					'n8n does not let this node call n8n itself',
-				),
-		);
-		if ('error' in called) {
-			const { message, description } = ItemError.from(called.error);
-			context.logger.info(`${message}. ${description}`);
-		} else if (called.value?.statusCode === 200) return true;
+		if (await wakeCheck(context, address, taskId, apiKey)) return true;
 	}
 	return false;
 }
@@ -154,13 +166,9 @@ function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string>
 	const { localAddress, localPort } = context.getRequestObject().socket ?? {};
 	if (localAddress !== undefined && localPort !== undefined) {
 		const { pathname, search } = new URL(url);
-		yield `http://${hostOf(localAddress)}:${localPort}${pathname}${search}`;
+		// An IPv4 address may be written as an IPv6 one.
+		const host = localAddress.replace(/^::ffff:/i, '');
+		yield `http://${host.includes(':') ? `[${host}]` : host}:${localPort}${pathname}${search}`;
 	}
 	yield url;
-}
-
-/** An IPv4 address may be written as an IPv6 one. */
-function hostOf(address: string): string {
-	const plain = address.replace(/^::ffff:/i, '');
-	return plain.includes(':') ? `[${plain}]` : plain;
 }

@@ -1,28 +1,31 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { taskJson, type OutputOptions } from '../report/items';
 import type { IfSomeFail } from '../report/failures';
 import { includedInput } from '../report/includedInput';
+import { type OutputOptions, taskJson } from '../report/items';
 import type { ItemResult } from '../report/outcome';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
-import { ItemError, messageOf } from '../shared/itemError';
+import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { startResultsCheck } from './checkExecutions';
-import { CHECK_VERSION, failedItem, type ResultsCheck, type SuspendedItem } from './checkState';
-import { pendingItem } from './suspension';
+import { CHECK_VERSION, type SuspendedItem } from './checkState';
+import { failedItem } from './checkTasks';
+import { noteCheck } from './suspension';
 
 /** A task that was held, and is handed over unfinished. */
 export interface HandedOver {
-	/** The index of the input item. */
-	itemIndex: number;
+	item: {
+		/** The index of the input item. */
+		itemIndex: number;
+		/** How long its task is waited for in all, milliseconds. */
+		timeoutMs: number;
+	};
 	/** The fields of the item that do not come from the task's record, its `taskId` among them. */
 	json: IDataObject;
 	/** The last record read, if a read brought one. */
 	last: TaskRecord | undefined;
-	/** How long it is waited for in all, milliseconds. */
-	timeoutMs: number;
-	/** How much of that time is left, milliseconds. */
-	leftMs: number;
+	/** When the task's time is up, milliseconds of the clock. */
+	deadline: number;
 }
 
 /** What the items of a run have in common. */
@@ -38,6 +41,7 @@ export interface SuspendOptions {
  * resumes the execution with the results of all items.
  *
  * @param results what became of each item while the run was held; takes the items that n8n shows and stores meanwhile
+ * @param clockNow milliseconds of the clock
  * @param now the time of day, milliseconds since 1970: other processes read what is stored
  * @returns whether n8n suspended it
  */
@@ -45,36 +49,47 @@ export async function suspendRun(
 	context: IExecuteFunctions,
 	handedOver: readonly HandedOver[],
 	results: Array<ItemResult | undefined>,
-	options: SuspendOptions,
+	{ checkIntervalMs, ifSomeFail, output }: SuspendOptions,
+	clockNow: number,
 	now = Date.now(),
 ): Promise<boolean> {
-	const state: ResultsCheck = {
-		version: CHECK_VERSION,
-		purpose: 'results',
-		nodeName: context.getNode().name,
-		parentExecutionId: context.getExecutionId(),
-		startedAt: now,
-		intervalMs: options.checkIntervalMs,
-		onError: onErrorOf(context),
-		ifSomeFail: options.ifSomeFail,
-		output: options.output,
-		items: [...results.flatMap(itemOfResult), ...handedOver.map((task) => itemOfTask(task, now))]
-			.sort((one, other) => one.item - other.item)
-			.map((item) => {
-				const input = includedInput(context, item.item);
-				return { ...item, ...(input && { input }) };
-			}),
-	};
-	const begun = await settled(startResultsCheck(context, state));
-	if ('error' in begun || !begun.value) {
+	const node = context.getNode();
+	const waiting = handedOver.map(({ item, json, last, deadline }): SuspendedItem => {
+		const until = now + Math.max(0, deadline - clockNow);
+		const waits = { until, timeoutMs: item.timeoutMs };
+		return { item: item.itemIndex, json, ...(last && { record: last.record }), waits };
+	});
+	const begun = await settled(
+		startResultsCheck(context, {
+			version: CHECK_VERSION,
+			purpose: 'results',
+			nodeName: node.name,
+			parentExecutionId: context.getExecutionId(),
+			startedAt: now,
+			intervalMs: checkIntervalMs,
+			onError: node.onError ?? 'stopWorkflow',
+			ifSomeFail,
+			output,
+			items: [...results.flatMap(itemOfResult), ...waiting]
+				.sort((one, other) => one.item - other.item)
+				.map((item) => {
+					const input = includedInput(context, item.item);
+					return { ...item, ...(input && { input }) };
+				}),
+		}),
+	);
+	if ('error' in begun || begun.value === undefined) {
 		const why = 'error' in begun ? messageOf(begun.error) : '';
 		context.logger.warn(
-			`${context.getNode().name}: n8n did not suspend this execution, so the node goes on waiting. ${why}`,
+			`${node.name}: n8n did not suspend this execution, so the node goes on waiting. ${why}`,
 		);
 		return false;
 	}
-	for (const { itemIndex, json, last } of handedOver) {
-		results[itemIndex] = [pendingItem({ ...json, ...(last && taskJson(last)) }, itemIndex)];
+	noteCheck(context, { url: begun.value, taskIds: waiting.map(({ json }) => String(json.taskId)) });
+	for (const { item, json, last } of handedOver) {
+		// `timedOut` is true the moment n8n lets this item out instead of the results.
+		const known = inTableOrder({ ...json, ...(last && taskJson(last)), timedOut: true });
+		results[item.itemIndex] = [{ json: known, pairedItem: { item: item.itemIndex } }];
 	}
 	return true;
 }
@@ -84,22 +99,4 @@ function itemOfResult(result: ItemResult | undefined, item: number): SuspendedIt
 	if (result instanceof ItemError) return [failedItem({ item }, result)];
 	const [only] = result ?? [];
 	return only ? [{ item, json: only.json, ...(only.binary && { binary: only.binary }) }] : [];
-}
-
-function itemOfTask(
-	{ itemIndex, json, last, timeoutMs, leftMs }: HandedOver,
-	now: number,
-): SuspendedItem {
-	return {
-		item: itemIndex,
-		json,
-		...(last && { record: last.record }),
-		waits: { until: now + leftMs, timeoutMs },
-	};
-}
-
-/** What the node does where items fail; before n8n had the setting there was a switch. */
-function onErrorOf(context: IExecuteFunctions): string {
-	const { onError } = context.getNode();
-	return onError ?? (context.continueOnFail() ? 'continueRegularOutput' : 'stopWorkflow');
 }

@@ -2,7 +2,7 @@ import type { INode, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow'
 
 import { CreatedTaskList } from '../report/createdTaskList';
 import { Downloader } from '../report/download';
-import { describeStop, type IfSomeFail, stoppingItem } from '../report/failures';
+import { describeStop, stoppingItem } from '../report/failures';
 import { withInput } from '../report/includedInput';
 import { taskJson } from '../report/items';
 import { NOT_KNOWN } from '../report/outcome';
@@ -10,7 +10,7 @@ import { parseTaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/concurrency';
 import { ItemError } from '../shared/itemError';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
-import { giveUp } from './checkTasks';
+import { failedTaskIds, giveUp } from './checkTasks';
 
 /** The output of a suspended run as far as it is known now: each unfinished task counts as one whose time is up. */
 export async function presentResults(
@@ -23,7 +23,7 @@ export async function presentResults(
 		...(item.input && { input: { json: item.input.json } }),
 	}));
 	const output = { ...state.output, download: false };
-	const present = { ...state, onError: 'continueRegularOutput', output, items };
+	const present: ResultsCheck = { ...state, onError: 'continueRegularOutput', output, items };
 	return itemsOf(context, await resultsOf(context, present), present);
 }
 
@@ -36,39 +36,33 @@ export async function finalResults(
 	state: ResultsCheck,
 ): Promise<INodeExecutionData[]> {
 	const results = await resultsOf(context, state);
-	const ifSomeFail: IfSomeFail = state.ifSomeFail === 'stop' ? 'stop' : 'keep';
 	const ends = results.map((result) => (result instanceof ItemError ? result : [result]));
 	// n8n's Retry On Fail does not try a suspended node again.
-	const rule = { ifSomeFail, continues: continues(state), triesLeft: false };
-	const stopping = stoppingItem(ends, rule);
+	const continues = state.onError !== 'stopWorkflow';
+	const stopping = stoppingItem(ends, { ...state, continues, triesLeft: false });
 	if (stopping === undefined) return doneItems(itemsOf(context, results, state));
-	const created = new CreatedTaskList([]);
-	const unanswered: number[] = [];
-	for (const [index, { item, json, failure }] of state.items.entries()) {
-		const { taskId } = json;
-		for (const failed of Array.isArray(json.failedTaskIds) ? json.failedTaskIds : []) {
-			created.add(String(failed));
-			created.note(String(failed), 'FAILURE');
-		}
-		if (typeof taskId !== 'string') {
-			if (failure?.message.startsWith(NOT_KNOWN)) unanswered.push(item);
-			continue;
-		}
-		created.add(taskId);
-		const result = results[index];
-		const known = result instanceof ItemError ? result.task : result?.json;
-		if (typeof known?.state === 'string') created.note(taskId, known.state, known.creditsConsumed);
-	}
 	const error = ItemError.from(results[stopping]);
 	return doneItems([], {
 		message: error.message,
-		description: describeStop(error, created.describe(unanswered)) ?? '',
+		description: describeStop(error, paidFor(state, results)),
 		itemIndex: state.items[stopping]?.item ?? 0,
 	});
 }
 
-const continues = ({ onError }: ResultsCheck) =>
-	onError === 'continueRegularOutput' || onError === 'continueErrorOutput';
+/** What is paid for, or may be. */
+function paidFor({ items }: ResultsCheck, results: readonly Result[]): string | undefined {
+	const failed = items.flatMap(failedTaskIds);
+	const created = new CreatedTaskList(failed, failed);
+	for (const result of results) {
+		const { taskId, state, creditsConsumed } =
+			result instanceof ItemError ? result.task : result.json;
+		if (typeof taskId !== 'string') continue;
+		created.add(taskId);
+		created.note(taskId, String(state ?? 'PENDING'), creditsConsumed);
+	}
+	const unanswered = items.filter(({ failure }) => failure?.message.startsWith(NOT_KNOWN));
+	return created.describe(unanswered.map(({ item }) => item));
+}
 
 type Result = INodeExecutionData | ItemError;
 
@@ -78,11 +72,8 @@ function itemsOf(
 	state: ResultsCheck,
 ): INodeExecutionData[] {
 	// The node that waits decides what becomes of failed items, and not the node that checks.
-	const node: INode = {
-		...context.getNode(),
-		name: state.nodeName,
-		onError: continues(state) ? (state.onError as INode['onError']) : 'continueRegularOutput',
-	};
+	const { nodeName: name, onError } = state;
+	const node: INode = { ...context.getNode(), name, onError };
 	return results.map((result, item) => {
 		// Nothing but what n8n stores: the item is shown to the node that waits when it comes out of the database.
 		const isError = result instanceof ItemError;
@@ -109,8 +100,7 @@ async function resultOf(
 	if (record === undefined) return { json, ...(binary && { binary }), pairedItem };
 	const task = parseTaskRecord(String(json.taskId), record);
 	const fields = { ...json, ...taskJson(task) };
-	const options = { ...output, split: false };
-	const made = await settled(downloader.itemsOf(task, fields, options, pairedItem));
+	const made = await settled(downloader.itemsOf(task, fields, output, pairedItem));
 	if ('error' in made) return ItemError.from(made.error);
 	return made.value[0] ?? { json: fields, pairedItem };
 }

@@ -30,16 +30,9 @@ export class Hold {
 		this.lastCreateAt = clock.now();
 	}
 
-	/** @param isLast whether the item creates no further task, whatever becomes of this one */
-	created(item: object, isLast: boolean): void {
+	/** A task was created. */
+	created(): void {
 		this.lastCreateAt = this.clock.now();
-		if (isLast) this.close(item);
-		else this.open.add(item);
-	}
-
-	/** The item creates another task, although it was not to. */
-	reopen(item: object): void {
-		this.open.add(item);
 	}
 
 	/** The item creates nothing more. */
@@ -50,8 +43,7 @@ export class Hold {
 
 	/** The run creates nothing more. */
 	closeAll(): void {
-		this.open.clear();
-		if (this.isOver) this.end();
+		for (const item of this.open) this.close(item);
 	}
 
 	/** Holds the run to its end: n8n did not suspend it. */

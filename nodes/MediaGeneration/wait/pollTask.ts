@@ -29,6 +29,8 @@ export interface WaitOptions {
 	isOwn: boolean;
 	/** Asked before each read: whether nobody needs the answer any more. */
 	isAbandoned?: () => boolean;
+	/** Told after each read that does not find the task finished. */
+	onUnfinished?: () => void;
 	/** Says when the unfinished task is handed over: after a read as a rule. */
 	hold: Pick<Hold, 'isOver' | 'sleepUntil'>;
 	/** When a read that was not planned may be sent, milliseconds of the clock. */
@@ -55,13 +57,8 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 	let notBefore = -Infinity;
 	let failures = 0;
 	let unlucky = 0;
-	const unfinished = (isHandedOver = false): Unfinished => ({
-		state: 'PENDING',
-		last,
-		lastError,
-		isHandedOver,
-	});
-	const isHandedOver = () => hold.isOver && clock.now() < deadline;
+	const unfinished = (isHandedOver = false) =>
+		({ state: 'PENDING', last, lastError, isHandedOver }) as const;
 	for (;;) {
 		const readAt = due > deadline - MIN_INTERVAL_MS ? deadline : due;
 		await hold.sleepUntil(readAt, signal);
@@ -80,19 +77,19 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 			failures = 0;
 			unlucky = 0;
 			due = clock.now() + pollIntervalMs;
-			if (isHandedOver()) return unfinished(true);
-			continue;
+		} else {
+			const { error } = answer;
+			if (!(error instanceof ServiceError)) throw error;
+			if (isUnlucky(error, isOwn) ? ++unlucky >= MAX_UNLUCKY_ANSWERS : !isPassing(error, isOwn)) {
+				throw error;
+			}
+			lastError = error;
+			notBefore = Math.max(notBefore, clock.now() + (error.retryAfterMs ?? 0));
+			const backOff = Math.min(pollIntervalMs * 2 ** failures++, MAX_BACK_OFF_MS);
+			due = Math.max(notBefore, clock.now() + backOff);
 		}
-		const { error } = answer;
-		if (!(error instanceof ServiceError)) throw error;
-		if (isUnlucky(error, isOwn)) {
-			if (++unlucky >= MAX_UNLUCKY_ANSWERS) throw error;
-		} else if (!isPassing(error, isOwn)) throw error;
-		lastError = error;
-		notBefore = Math.max(notBefore, clock.now() + (error.retryAfterMs ?? 0));
-		const backOff = Math.min(pollIntervalMs * 2 ** failures++, MAX_BACK_OFF_MS);
-		due = Math.max(notBefore, clock.now() + backOff);
-		if (isHandedOver()) return unfinished(true);
+		options.onUnfinished?.();
+		if (hold.isOver && clock.now() < deadline) return unfinished(true);
 	}
 }
 

@@ -10,8 +10,8 @@ import type { CreatedTaskList } from '../report/createdTaskList';
 import { ofTask, pendingJson, timedOut, type Unfinished } from '../report/outcome';
 import type { TaskPlan } from '../plan/taskPlan';
 import type { Hold } from './hold';
-import { waitForTask } from './pollTask';
-import type { RequestSlots } from '../service/requestPace';
+import { type WaitOptions, waitForTask } from './pollTask';
+import type { RequestGap } from '../service/requestPace';
 
 /** The tasks of one run: reads them, waits for them, and turns them into output items. */
 export class TaskReader {
@@ -26,7 +26,7 @@ export class TaskReader {
 		private readonly client: ServiceClient,
 		private readonly created: CreatedTaskList,
 		private readonly hold: Hold,
-		private readonly slots: RequestSlots,
+		private readonly gap: RequestGap,
 		private readonly clock: Clock,
 		private readonly signal: AbortSignal | undefined,
 	) {
@@ -51,7 +51,6 @@ export class TaskReader {
 	 * @param sent the model and the input, where this run sent them
 	 * @param times.firstReadAt when to read first, milliseconds of the clock
 	 * @param times.deadline when to give up, milliseconds of the clock
-	 * @param isAbandoned whether nobody needs the answer any more
 	 * @throws ItemError where the task is not finished in time, or cannot be read
 	 * @throws Stopped where the execution was stopped
 	 */
@@ -60,21 +59,19 @@ export class TaskReader {
 		taskId: string,
 		sent: IDataObject,
 		times: { deadline: number; firstReadAt: number },
-		isAbandoned?: () => boolean,
+		hooks: Pick<WaitOptions, 'isAbandoned' | 'onUnfinished'> = {},
 	): Promise<FinishedTask | Unfinished> {
+		const { client, clock, signal, hold, created, gap } = this;
 		const known = pendingJson(taskId, sent);
 		const ended = await settled(
 			waitForTask({
-				taskId,
-				read: async (id) => await this.client.readTask(id),
-				clock: this.clock,
-				pollIntervalMs: item.pollIntervalMs,
-				signal: this.signal,
-				isOwn: this.created.has(taskId),
-				hold: this.hold,
-				nextSlot: () => this.slots.requestSlot(),
-				...(isAbandoned && { isAbandoned }),
 				...times,
+				...hooks,
+				...{ taskId, clock, signal, hold },
+				read: async (id) => await client.readTask(id),
+				pollIntervalMs: item.pollIntervalMs,
+				isOwn: created.has(taskId),
+				nextSlot: () => gap.take(),
 			}),
 		);
 		if ('error' in ended) throw ofTask(ended.error, taskId, known);
@@ -83,7 +80,7 @@ export class TaskReader {
 			if (task.isHandedOver) return task;
 			throw timedOut(taskId, item.timeoutMs, task, known);
 		}
-		this.created.note(taskId, task.state, task.creditsConsumed);
+		created.note(taskId, task.state, task.creditsConsumed);
 		return task;
 	}
 

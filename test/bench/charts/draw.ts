@@ -44,24 +44,6 @@ export function frameOf(title: string, subtitle: string, theme: Theme) {
 	} as const;
 }
 
-/** The groups of a chart one below the other, each under its name. */
-export function facetOf(groups: string[]) {
-	return {
-		row: {
-			field: 'group',
-			type: 'nominal' as const,
-			sort: [...new Set(groups)],
-			header: {
-				title: null,
-				labelOrient: 'top' as const,
-				labelAnchor: 'start' as const,
-				labelPadding: 4,
-				labelFontSize: 13,
-			},
-		},
-	};
-}
-
 /** Draws one chart, for a light and a dark page. */
 export async function drawChart(
 	folder: string,

@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 
-import { cutShort, drop, holdBack, refuse, stall } from '../answers';
+import { cutShort, drop, holdBack, sendAnswer, stall } from '../answers';
 import { ServiceError } from '../errors';
 import type { RequestLog } from '../log';
+import { answerOfRefusal } from '../model';
 import { kindOf, type MediaKind } from '../prices';
-import type { Switches } from '../settings';
+import type { Switches } from '../switches';
 import type { TaskStore } from '../tasks';
 import type { Results } from './results';
 
@@ -77,7 +78,7 @@ export function mediaRoutes(
 		const kind = kindOf(task.record.model);
 
 		const refusal = switches.refusal('mediaStatus', task.own, () => taskId);
-		if (refusal) return refuse(reply, refusal);
+		if (refusal) return sendAnswer(reply, answerOfRefusal(refusal));
 		if (!(await holdBack(settings.mediaDelayMs, closing))) return drop(reply);
 		if (settings.mediaRedirect && redirectTo) {
 			const { mediaRedirect } = settings;

@@ -3,20 +3,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { LoggedCallback } from '../callbacks';
+import type { ServiceModel } from '../model';
 import { kindOf } from '../prices';
-import type { Switches } from '../settings';
-import type { SimulatedTask, TaskStore } from '../tasks';
+import type { SimulatedTask } from '../tasks';
 
 /** Tasks that the page shows; a load test makes more than anyone looks at. */
 const SHOWN = 60;
-
-export interface PageContext {
-	readonly store: TaskStore;
-	readonly switches: Switches;
-	readonly callbacks: readonly LoggedCallback[];
-	readonly url: () => string;
-	readonly apiKey: () => string;
-}
 
 const FILES = [
 	['/', 'index.html', 'text/html; charset=utf-8'],
@@ -52,15 +44,15 @@ function summary(task: SimulatedTask, callbacks: readonly LoggedCallback[]) {
 }
 
 /** A page that shows the tasks as they come in. No part of the specification, and no key needed. */
-export function pageRoutes(app: FastifyInstance, context: PageContext): void {
-	const { store, switches, callbacks, url, apiKey } = context;
+export function pageRoutes(app: FastifyInstance, model: ServiceModel, url: () => string): void {
+	const { store, switches, sender } = model;
 	for (const [path, file, type] of FILES) {
 		const content = readFileSync(join(__dirname, file));
 		app.get(path, async (_request, reply) => reply.type(type).send(content));
 	}
 	app.get('/page/state', async () => ({
 		url: url(),
-		apiKey: apiKey(),
+		apiKey: model.apiKey,
 		balance: store.balance,
 		reserved: store.reserved,
 		total: store.tasks.size,
@@ -69,6 +61,6 @@ export function pageRoutes(app: FastifyInstance, context: PageContext): void {
 		tasks: store.inOrder
 			.slice(-SHOWN)
 			.reverse()
-			.map((task) => summary(task, callbacks)),
+			.map((task) => summary(task, sender.entries)),
 	}));
 }

@@ -6,8 +6,6 @@ import type {
 	IRunExecutionData,
 } from 'n8n-workflow';
 
-import type { Status } from './n8n';
-
 /** What a sub-execution starts at, in the list of executions. */
 export const SUB = 'Sub';
 
@@ -16,9 +14,6 @@ export interface Definition {
 	nodes: INode[];
 	connections: IConnections;
 }
-
-export const isTerminal = (status: Status): boolean =>
-	['success', 'error', 'canceled', 'crashed'].includes(status);
 
 const lastTask = ({ resultData }: IRunExecutionData) =>
 	resultData.lastNodeExecuted === undefined

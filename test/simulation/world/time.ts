@@ -1,4 +1,8 @@
+import { install } from '@sinonjs/fake-timers';
+
 import type { Process } from './process';
+
+type Clock = ReturnType<typeof install>;
 
 /** What is happening at present: in which process, and for what, e.g. `execution 3`. Whatever follows inherits it. */
 export interface Activity {
@@ -6,28 +10,22 @@ export interface Activity {
 	name: string;
 }
 
-interface Event {
-	at: number;
-	order: number;
-	activity: Activity;
-	run: () => void;
-}
-
 const NOBODY: Activity = { process: undefined, name: 'world' };
 
 /** 1 January 2026. */
 const EPOCH = Date.UTC(2026, 0, 1);
 
-const real = {
-	setImmediate: globalThis.setImmediate,
-	setTimeout: globalThis.setTimeout,
-	clearTimeout: globalThis.clearTimeout,
-	setInterval: globalThis.setInterval,
-	clearInterval: globalThis.clearInterval,
-	Date: globalThis.Date,
-	performance: globalThis.performance,
-	random: Math.random,
-};
+const REPLACED = [
+	'setTimeout',
+	'clearTimeout',
+	'setInterval',
+	'clearInterval',
+	'Date',
+	'performance',
+] as const;
+
+/** Lets everything happen that needs no time to pass. */
+const turn = async () => await new Promise<void>((resolve) => void setImmediate(resolve));
 
 /**
  * The time of one history, and the order of all that happens in it. Events are taken one after the other; between two
@@ -35,27 +33,30 @@ const real = {
  * and one seed has one order.
  */
 export class VirtualTime {
-	/** Milliseconds since the history began. It only goes forward. */
-	now = 0;
-
-	/** What a user or a time server has changed the wall clock by, milliseconds. */
-	wallOffset = 0;
-
 	activity: Activity = NOBODY;
 
 	/** Events that have happened. */
 	count = 0;
 
-	/** A heap: the next event first. */
-	private readonly queue: Event[] = [];
+	/** What a user or a time server has changed the wall clock by, milliseconds. */
+	private wallOffset = 0;
 
-	private order = 0;
-
-	constructor(private readonly random: () => number) {}
+	private constructor(private readonly clock: Clock) {}
 
 	/** The wall clock: milliseconds since 1970. */
 	get wall(): number {
-		return EPOCH + this.now + this.wallOffset;
+		return this.clock.now;
+	}
+
+	/** Milliseconds since the history began. It only goes forward. */
+	get now(): number {
+		return this.wall - EPOCH - this.wallOffset;
+	}
+
+	/** Sets the wall clock. What is to happen later happens after as long a time as before. */
+	setWall(byMs: number): void {
+		this.wallOffset += byMs;
+		this.clock.setSystemTime(this.wall + byMs);
 	}
 
 	/**
@@ -64,23 +65,14 @@ export class VirtualTime {
 	 * @returns cancels the event
 	 */
 	schedule(delay: number, run: () => void, activity = this.activity): () => void {
-		const event = { at: this.now + Math.max(0, delay), order: this.order++, activity, run };
-		this.push(event);
-		return () => {
-			event.run = () => undefined;
-		};
+		const { clock } = this;
+		const timer = clock.setTimeout(this.eventOf(activity, run), Math.max(0, delay));
+		return () => clock.clearTimeout(timer);
 	}
 
 	/** Something that happens by itself: neither a process nor what it was doing has part in it. */
-	later(delay: number, run: () => void): void {
-		this.schedule(delay, run, NOBODY);
-	}
-
-	/** @returns a promise that comes true after some milliseconds, unless the process has died meanwhile */
-	async after(delay: number): Promise<void> {
-		await new Promise<void>((resolve) => {
-			this.schedule(delay, resolve);
-		});
+	later(delay: number, run: () => void): () => void {
+		return this.schedule(delay, run, NOBODY);
 	}
 
 	/** Does something in a process, as an activity of its own. */
@@ -94,138 +86,53 @@ export class VirtualTime {
 	 * @param until milliseconds since the history began
 	 */
 	async run(until: number): Promise<void> {
-		for (let event = this.pop(until); event; event = this.pop(until)) {
-			this.now = Math.max(this.now, event.at);
-			if (event.activity.process?.isDead) continue;
-			this.activity = event.activity;
-			this.count++;
-			event.run();
-			await new Promise<void>((resolve) => real.setImmediate(resolve));
+		let isOver = false;
+		this.later(until - this.now, () => (isOver = true));
+		while (!isOver) {
+			this.clock.next();
+			await turn();
 			this.activity = NOBODY;
 		}
-		this.now = Math.max(this.now, until);
 	}
 
-	/** Whether anything is still to happen. */
-	get isQuiet(): boolean {
-		return this.queue.every(({ activity }) => activity.process?.isDead);
-	}
-
-	/** Replaces the timers, the clocks and the randomness of this process while the work is under way. */
-	async rule<T>(work: () => Promise<T>): Promise<T> {
-		this.install();
+	/**
+	 * Replaces the timers, the clocks and the randomness of this process while the work is under way.
+	 *
+	 * @param random in place of `Math.random`
+	 */
+	static async rule<T>(random: () => number, work: (time: VirtualTime) => Promise<T>): Promise<T> {
+		const real = Math.random;
+		const clock = install({ now: EPOCH, toFake: [...REPLACED] });
+		const time = new VirtualTime(clock);
+		const { setTimeout: timeout, setInterval: interval } = globalThis;
+		Math.random = random;
+		globalThis.setTimeout = time.inActivity(timeout);
+		globalThis.setInterval = time.inActivity(interval);
 		try {
-			return await work();
+			return await work(time);
 		} finally {
-			Object.assign(globalThis, {
-				setTimeout: real.setTimeout,
-				clearTimeout: real.clearTimeout,
-				setInterval: real.setInterval,
-				clearInterval: real.clearInterval,
-				Date: real.Date,
-			});
-			setPerformance(real.performance);
-			Math.random = real.random;
+			Object.assign(globalThis, { setTimeout: timeout, setInterval: interval });
+			clock.uninstall();
+			Math.random = real;
 		}
 	}
 
-	private install(): void {
-		const wall = () => this.wall;
-		const now = () => this.now;
-		class VirtualDate extends real.Date {
-			constructor(...args: unknown[]) {
-				// A date without arguments is the present.
-				super(...((args.length === 0 ? [wall()] : args) as [number]));
-			}
-
-			static override now(): number {
-				return wall();
-			}
-		}
-		Object.assign(globalThis, {
-			Date: VirtualDate,
-			setTimeout: (run: (...args: unknown[]) => void, delay = 0, ...args: unknown[]) =>
-				this.timer(() => run(...args), delay),
-			clearTimeout: clearTimer,
-			setInterval: (run: (...args: unknown[]) => void, delay = 0, ...args: unknown[]) =>
-				this.interval(() => run(...args), delay),
-			clearInterval: clearTimer,
-		});
-		setPerformance({ now, timeOrigin: EPOCH });
-		Math.random = this.random;
+	/** What a timer does belongs to the activity that has set it. */
+	private inActivity<F extends typeof setTimeout | typeof setInterval>(plain: F): F {
+		const timer = (run: (...args: unknown[]) => void, delay?: number, ...args: unknown[]) =>
+			plain(
+				this.eventOf(this.activity, () => run(...args)),
+				delay,
+			);
+		return timer as unknown as F;
 	}
 
-	private timer(run: () => void, delay: number): Timer {
-		return new Timer(this.schedule(Number(delay) || 0, run));
-	}
-
-	private interval(run: () => void, delay: number): Timer {
-		const again = () => {
-			timer.cancel = this.schedule(Math.max(1, delay), again);
+	private eventOf(activity: Activity, run: () => void): () => void {
+		return () => {
+			if (activity.process?.isDead) return;
+			this.activity = activity;
+			this.count++;
 			run();
 		};
-		const timer = new Timer(this.schedule(Math.max(1, delay), again));
-		return timer;
-	}
-
-	private push(event: Event): void {
-		const { queue } = this;
-		let index = queue.push(event) - 1;
-		while (index > 0) {
-			const parent = (index - 1) >> 1;
-			if (!isBefore(event, queue[parent])) break;
-			queue[index] = queue[parent] as Event;
-			index = parent;
-		}
-		queue[index] = event;
-	}
-
-	private pop(until: number): Event | undefined {
-		const { queue } = this;
-		const first = queue[0];
-		if (first === undefined || first.at > until) return undefined;
-		const last = queue.pop() as Event;
-		if (queue.length === 0) return first;
-		let index = 0;
-		for (;;) {
-			let child = 2 * index + 1;
-			if (child >= queue.length) break;
-			if (isBefore(queue[child + 1], queue[child])) child++;
-			if (!isBefore(queue[child], last)) break;
-			queue[index] = queue[child] as Event;
-			index = child;
-		}
-		queue[index] = last;
-		return first;
 	}
 }
-
-/** What `setTimeout` returns in Node.js, as far as anybody asks for it. */
-class Timer {
-	constructor(public cancel: () => void) {}
-
-	ref(): this {
-		return this;
-	}
-
-	unref(): this {
-		return this;
-	}
-
-	hasRef(): boolean {
-		return true;
-	}
-}
-
-function clearTimer(timer: unknown): void {
-	if (timer instanceof Timer) timer.cancel();
-}
-
-function setPerformance(value: object): void {
-	Object.defineProperty(globalThis, 'performance', { configurable: true, writable: true, value });
-}
-
-const isBefore = (one: Event | undefined, other: Event | undefined): boolean =>
-	one !== undefined &&
-	other !== undefined &&
-	(one.at < other.at || (one.at === other.at && one.order < other.order));

@@ -1,9 +1,11 @@
 import { type History, TROUBLED_MS } from '../history';
 import { N8n } from './n8n';
 import type { NodeSources } from './nodeSources';
-import { Randomness } from './randomness';
+import { Network } from './network';
+import type { Randomness } from './randomness';
 import { Service } from './service';
-import { VirtualTime } from './time';
+import type { VirtualTime } from './time';
+import { User } from './user';
 
 /** A line of n8n's log. */
 export interface LogLine {
@@ -14,13 +16,13 @@ export interface LogLine {
 
 /** Everything that one history happens in. */
 export class World {
-	readonly random: Randomness;
-
-	readonly time: VirtualTime;
-
 	readonly service: Service;
 
+	readonly network: Network;
+
 	readonly n8n: N8n;
+
+	readonly user: User;
 
 	/** Which faults have really happened. */
 	readonly faults = new Set<string>();
@@ -44,11 +46,14 @@ export class World {
 	constructor(
 		readonly history: History,
 		sources: NodeSources,
+		readonly random: Randomness,
+		readonly time: VirtualTime,
 	) {
-		this.random = new Randomness(history.salt);
-		this.time = new VirtualTime(this.random.stream());
 		this.service = new Service(this);
+		this.network = new Network(this);
 		this.n8n = new N8n(this, sources);
+		this.user = new User(this);
+		this.n8n.processes.start();
 	}
 
 	/** Whether faults still happen. */
@@ -60,7 +65,7 @@ export class World {
 	setClock(byMs: number): void {
 		this.note(`clock set ${byMs < 0 ? 'back' : 'forward'}`);
 		this.trace(`clock: is set by ${byMs / 1000} s`);
-		this.time.wallOffset += byMs;
+		this.time.setWall(byMs);
 		if (byMs < 0) this.setBackMs -= byMs;
 		else this.setForwardMs += byMs;
 	}

@@ -1,60 +1,19 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
-import { EventEmitter } from 'node:events';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { admitCallback } from '../../../nodes/MediaGeneration/callback/admitCallback';
 import {
 	API_KEY,
-	type Express,
 	type TestWorkflow,
 	TRIGGER,
 	TRIGGER_PATH,
 	webhookContext,
 } from '../../workflow/engine';
+import { expressOf, FakeResponse } from '../../workflow/express';
+
+export { FakeResponse } from '../../workflow/express';
 
 export const SERVICE = 'https://api.example.com';
-
-/** What stands in for express's response: what was answered, and the events of its connection. */
-export class FakeResponse extends EventEmitter {
-	statusCode = 200;
-
-	body: unknown;
-
-	readonly headers: Record<string, string> = {};
-
-	writableFinished = false;
-
-	destroyed = false;
-
-	status(code: number): this {
-		this.statusCode = code;
-		return this;
-	}
-
-	set(name: string, value: string): this {
-		this.headers[name] = value;
-		return this;
-	}
-
-	json(body: unknown): this {
-		this.body = body;
-		this.end();
-		return this;
-	}
-
-	/** n8n has stored the execution and answers, or could not and says so. */
-	end(statusCode = this.statusCode): void {
-		this.statusCode = statusCode;
-		this.writableFinished = true;
-		this.close();
-	}
-
-	/** The sender is gone. */
-	close(): void {
-		this.destroyed = true;
-		this.emit('close');
-	}
-}
 
 export interface Callback {
 	body?: unknown;
@@ -73,12 +32,16 @@ export interface Callback {
 	mode?: WorkflowExecuteMode;
 	/** Of the trigger's workflow. */
 	settings?: TestWorkflow['settings'];
+	/** Whether n8n cannot look the credential up. */
+	isAway?: boolean;
 }
 
 /** A callback that has arrived at the trigger. */
 export interface Arrived {
 	result: Promise<IWebhookResponseData>;
 	response: FakeResponse;
+	/** Looks the credential up. */
+	lookUp: jest.SpyInstance;
 }
 
 /** Delivers a callback to a trigger as n8n hands it on. Unless said otherwise it has the right token. */
@@ -95,29 +58,28 @@ export function deliver({
 	mode = 'webhook',
 	rawBody,
 	settings,
+	isAway = false,
 }: Callback = {}): Arrived {
 	const response = new FakeResponse();
 	const request = {
+		path: `${path}?token=…`,
+		query: { ...query, ...(token !== null && { token }) },
 		body,
 		headers,
-		query: { ...query, ...(token !== null && { token }) },
-		params: {},
-		originalUrl: `${path}?token=…`,
-		rawBody: rawBody ?? Buffer.from(JSON.stringify(body)),
+		...(rawBody && { rawBody }),
 	};
 	const context = webhookContext(
 		{ node: { ...TRIGGER, id: node, parameters }, credential: { baseUrl, apiKey }, settings },
-		{
-			httpRequest: request as unknown as Express['httpRequest'],
-			httpResponse: response as unknown as Express['httpResponse'],
-		},
+		expressOf(request, response),
 		mode,
 	);
-	return { result: admitCallback(context), response };
+	const lookUp = jest.spyOn(context, 'getCredentials');
+	if (isAway) lookUp.mockRejectedValue(new Error('The database is away'));
+	return { result: admitCallback(context), response, lookUp };
 }
 
 /** What a callback came to: the task that starts the workflow, or the answer it got. */
-export async function outcome({ result, response }: Arrived) {
+export async function outcome({ result, response }: Omit<Arrived, 'lookUp'>) {
 	const { workflowData, noWebhookResponse } = await result;
 	const [items] = workflowData ?? [];
 	if (items) return { starts: items.map(({ json }) => json) };

@@ -59,47 +59,49 @@ class Account {
 	}
 }
 
-describe('without a refusal', () => {
-	it('nothing waits', () => {
-		const account = new Account();
-		account.accept(1000);
-		expect(account.now).toBe(0);
-	});
+it('nothing waits without a refusal, but few creates are under way at first', () => {
+	const account = new Account();
+	account.send();
+	account.send();
+	expect(account.limits.nextAt(0)).toBe(Infinity);
+	const later = new Account();
+	later.accept(1000);
+	expect(later.now).toBe(0);
+	const grown = new Account();
+	grown.accept(24);
+	for (let each = 0; each < 4; each++) grown.send();
+	expect(grown.limits.nextAt(0)).toBe(Infinity);
+});
 
-	it('few creates are under way at first, and more when they are let in', () => {
-		const account = new Account();
-		account.send();
-		account.send();
-		expect(account.limits.nextAt(0)).toBe(Infinity);
-		const later = new Account();
-		later.accept(24);
-		for (let each = 0; each < 4; each++) later.send();
-		expect(later.limits.nextAt(0)).toBe(Infinity);
+it.each<[string, () => Account, number[]]>([
+	[
+		'attempts where no task is unfinished: three-fold, to half a minute',
+		() => new Account(),
+		[0, 0.25, 0.75, 2.25, 6.75, 20.25, 30, 30],
+	],
+	[
+		'probes for a place more: after 5 s, then after twice as long, to two minutes',
+		Account.ofThreePlaces,
+		[5, 10, 20, 40, 80, 120, 120],
+	],
+])('pauses grow between %s', (_what, make, pauses) => {
+	const account = make();
+	const waits = pauses.map(() => {
+		const { waitSeconds } = account;
+		account.refuse();
+		return waitSeconds;
 	});
+	expect(waits).toEqual(pauses);
 });
 
 describe('after a refusal', () => {
-	it('pauses grow three-fold from a quarter of a second, to half a minute where no task is unfinished', () => {
-		const account = new Account();
-		const waits = Array.from({ length: 7 }, () => {
-			account.refuse();
-			return account.waitSeconds;
-		});
-		expect(waits).toEqual([0.25, 0.75, 2.25, 6.75, 20.25, 30, 30]);
-	});
-
-	it('the end of a task has the next create sent at once', () => {
+	it('the end of a task has the next create sent at once, and one create at a time is sent', () => {
 		const account = new Account();
 		account.accept(3);
 		account.refuse();
+		expect(account.waitSeconds).toBe(0.25);
 		account.finish(1);
 		expect(account.waitSeconds).toBe(0);
-	});
-
-	it('one create at a time is sent until one is let in', () => {
-		const account = new Account();
-		account.accept(3);
-		account.refuse();
 		account.send();
 		expect(account.limits.nextAt(account.now)).toBe(Infinity);
 	});
@@ -112,16 +114,16 @@ describe('after a refusal', () => {
 		expect(account.waitSeconds).toBe(0.25);
 	});
 
-	it.each([1, 10_800])('a Retry-After of %d s is obeyed', (seconds) => {
+	it.each([
+		['is obeyed', 1, 1],
+		['is obeyed', 10_800, 10_800],
+		['shortens no pause', 0, 0.25],
+		['shortens no pause', -5, 0.25],
+		['shortens no pause', 0.05, 0.25],
+	])('a Retry-After %s (%d s)', (_what, seconds, waitSeconds) => {
 		const account = new Account();
 		account.refuse(seconds * SECOND);
-		expect(account.waitSeconds).toBe(seconds);
-	});
-
-	it.each([0, -5 * SECOND, 50])('a Retry-After of %d ms shortens no pause', (ms) => {
-		const account = new Account();
-		account.refuse(ms);
-		expect(account.waitSeconds).toBe(0.25);
+		expect(account.waitSeconds).toBe(waitSeconds);
 	});
 });
 
@@ -132,16 +134,6 @@ describe('places', () => {
 		account.finish(2);
 		account.accept(2);
 		expect(account.waitSeconds).toBeGreaterThan(1);
-	});
-
-	it('are probed after 5 s, then after twice as long each time, at most two minutes', () => {
-		const account = Account.ofThreePlaces();
-		const waits = Array.from({ length: 7 }, () => {
-			const { waitSeconds } = account;
-			account.refuse();
-			return waitSeconds;
-		});
-		expect(waits).toEqual([5, 10, 20, 40, 80, 120, 120]);
 	});
 
 	it('are taken in doubling steps while probes are let in', () => {
@@ -166,7 +158,8 @@ describe('places', () => {
 });
 
 describe('a rate', () => {
-	it('is learnt between two moments at which time alone let in', () => {
+	/** Twice five were let in at once, a second apart. */
+	const ofFiveInASecond = () => {
 		const account = new Account();
 		account.accept(5);
 		account.refuse();
@@ -175,11 +168,24 @@ describe('a rate', () => {
 		account.refuse();
 		account.now = 2 * SECOND;
 		account.accept(1);
+		return account;
+	};
+
+	it('is learnt between two moments at which time alone let in: so many in a window', () => {
+		const account = ofFiveInASecond();
 		const begin = account.now;
-		account.accept(10);
-		// Five were let in in a second.
+		account.accept(4);
+		expect(account.now).toBe(begin);
+		account.accept(6);
 		expect(account.now - begin).toBeGreaterThan(1.5 * SECOND);
 		expect(account.now - begin).toBeLessThan(2.5 * SECOND);
+	});
+
+	it('has the first create of a window sent alone: the window may not have begun at the service', () => {
+		const account = ofFiveInASecond();
+		account.accept(4);
+		account.send();
+		expect(account.limits.nextAt(account.now)).toBe(Infinity);
 	});
 
 	it('is not learnt from a single refusal that time has ended: that may be an accident', () => {
@@ -191,19 +197,13 @@ describe('a rate', () => {
 	});
 
 	it('that was lifted is left behind', () => {
-		const { ms } = simulate(
-			{
-				rate: {
-					perSecond: [
-						[0, 1],
-						[MINUTE, 50],
-					],
-					windowSeconds: 1,
-					kind: 'bucket',
-				},
-			},
-			[{ items: 500, taskMs: 2 * SECOND, policy: new AccountLimits(chance()) }],
-		);
+		const perSecond: Steps = [
+			[0, 1],
+			[MINUTE, 50],
+		];
+		const { ms } = simulate({ rate: { perSecond, windowSeconds: 1, kind: 'bucket' } }, [
+			{ items: 500, taskMs: 2 * SECOND, policy: new AccountLimits(chance()) },
+		]);
 		expect(ms).toBeLessThan(3 * MINUTE);
 	});
 });
@@ -220,17 +220,14 @@ describe('never a storm', () => {
 			HOUR,
 		);
 
+	const step = (before: number, from: number, after: number): Steps => [
+		[0, before],
+		[from, after],
+	];
+
 	it.each<[string, Rules]>([
 		['429 for ever', { concurrency: [[0, 0]] }],
-		[
-			'429 for ever, once some were let in',
-			{
-				concurrency: [
-					[0, 20],
-					[MINUTE, 0],
-				],
-			},
-		],
+		['429 for ever, once some were let in', { concurrency: step(20, MINUTE, 0) }],
 		['429 with a Retry-After of days', { concurrency: [[0, 0]], retryAfter: 3 * DAY }],
 		['429 with a negative Retry-After', { concurrency: [[0, 0]], retryAfter: -30 * SECOND }],
 		['429 with a Retry-After of nothing', { concurrency: [[0, 0]], retryAfter: 0 }],
@@ -249,15 +246,9 @@ describe('never a storm', () => {
 
 	it('goes on where nothing was let in for hours', () => {
 		const open = 3 * HOUR;
-		const { ms, refusals } = simulate(
-			{
-				concurrency: [
-					[0, 0],
-					[open, 100],
-				],
-			},
-			[{ items: 100, taskMs: 5 * SECOND, policy: new AccountLimits(chance()) }],
-		);
+		const { ms, refusals } = simulate({ concurrency: step(0, open, 100) }, [
+			{ items: 100, taskMs: 5 * SECOND, policy: new AccountLimits(chance()) },
+		]);
 		expect(ms).toBeLessThan(open + MINUTE);
 		expect(refusals).toBeLessThan(3 * 125);
 	});

@@ -4,6 +4,7 @@ import { RequestGap } from '../../../nodes/MediaGeneration/service/requestPace';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';
+import { settle } from './makers';
 
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
@@ -68,8 +69,6 @@ function waiter(queue: CreateQueue, patienceMs = HOUR) {
 	return seen;
 }
 
-const settle = async () => await new Promise<void>((resolve) => setImmediate(resolve));
-
 /** Has so many tasks accepted, one after the other. */
 async function fill(queue: CreateQueue, count: number): Promise<void> {
 	for (let index = 0; index < count; index++) queue.accepted(await enter(queue));
@@ -93,15 +92,19 @@ describe('places', () => {
 		expect(third.ticket).toBeDefined();
 	});
 
-	it('come back when a task ends', async () => {
-		const { queue } = opened(2);
-		await fill(queue, 2);
-		const third = waiter(queue);
+	it.each<[string, (queue: CreateQueue) => unknown, 'finished' | 'ended']>([
+		['a task ends', async (queue) => await fill(queue, 1), 'finished'],
+		['a task of an earlier try ends', (queue) => queue.limits.adopt(), 'finished'],
+		['a create says nothing of the account', async (queue) => await enter(queue), 'ended'],
+	])('come back when %s', async (_what, take, giveBack) => {
+		const { queue } = opened(1);
+		await take(queue);
+		const next = waiter(queue);
 		await settle();
-		expect(third.done).toBe(false);
-		queue.finished();
+		expect(next.done).toBe(false);
+		queue[giveBack]();
 		await settle();
-		expect(third.ticket).toBeDefined();
+		expect(next.ticket).toBeDefined();
 	});
 
 	it('are handed out in the order in which they were asked for', async () => {
@@ -119,26 +122,6 @@ describe('places', () => {
 		await settle();
 		expect(order).toEqual([0, 1, 2]);
 	});
-
-	it('are taken by tasks of an earlier try too', async () => {
-		const { queue } = opened(1);
-		queue.limits.adopt();
-		const next = waiter(queue);
-		await settle();
-		expect(next.done).toBe(false);
-		queue.finished();
-		await settle();
-		expect(next.ticket).toBeDefined();
-	});
-
-	it('come back when a create says nothing of the account', async () => {
-		const { queue } = opened(1);
-		await enter(queue);
-		const next = waiter(queue);
-		queue.ended();
-		await settle();
-		expect(next.ticket).toBeDefined();
-	});
 });
 
 describe('after a refusal', () => {
@@ -152,27 +135,25 @@ describe('after a refusal', () => {
 		expect(clock.sleeps.every((ms) => ms <= 4)).toBe(true);
 	});
 
-	it.each([1, 45])('a Retry-After of %d s is a pause of that length', async (seconds) => {
+	/** Refuses so often, and lets the next create in. */
+	const refuse = async (times: number, retryAfterMs?: number) => {
 		const { queue, clock } = opened();
-		queue.refused(await enter(queue), tooMany(seconds * SECOND), HOUR);
+		for (let refusals = 0; refusals < times; refusals++)
+			queue.refused(await enter(queue), tooMany(retryAfterMs), HOUR);
 		await enter(queue);
-		expect(clock.sleeps).toEqual([seconds * SECOND]);
+		return clock;
+	};
+
+	it.each([1, 45])('a Retry-After of %d s is a pause of that length', async (seconds) => {
+		expect((await refuse(1, seconds * SECOND)).sleeps).toEqual([seconds * SECOND]);
 	});
 
 	it.each([0, 10])('a Retry-After of %d ms shortens no pause', async (ms) => {
-		const { queue, clock } = opened();
-		for (let refusals = 0; refusals < 5; refusals++)
-			queue.refused(await enter(queue), tooMany(ms), HOUR);
-		expect(clock.now()).toBeGreaterThan(4 * SECOND);
+		expect((await refuse(5, ms)).now()).toBeGreaterThan(4 * SECOND);
 	});
 
 	it('pauses become longer, up to half a minute', async () => {
-		const { queue, clock } = opened();
-		for (let refusals = 0; refusals < 12; refusals++)
-			queue.refused(await enter(queue), tooMany(), HOUR);
-		clock.sleeps.length = 0;
-		queue.refused(await enter(queue), tooMany(), HOUR);
-		expect(clock.sleeps).toEqual([30 * SECOND]);
+		expect((await refuse(12)).sleeps.at(-1)).toBe(30 * SECOND);
 	});
 
 	it('a Retry-After of months is slept in pieces that a timer can hold', async () => {
@@ -244,46 +225,28 @@ describe('the time in which nobody is let in', () => {
 });
 
 describe('the end', () => {
-	it('of a run lets nobody in any more, not even who waits', async () => {
+	it('of a run lets nobody in any more, not even who waits, though a place becomes free at the same time', async () => {
 		const { queue } = opened(1);
 		await fill(queue, 1);
 		const waiting = [waiter(queue), waiter(queue)];
-		queue.close();
-		await settle();
-		expect(waiting).toEqual([
-			{ done: true, ticket: undefined },
-			{ done: true, ticket: undefined },
-		]);
-	});
-
-	it('comes before a place that becomes free at the same time', async () => {
-		const { queue } = opened(1);
-		await fill(queue, 1);
-		const waiting = waiter(queue);
 		await settle();
 		queue.close();
 		queue.finished();
 		await settle();
-		expect(waiting).toEqual({ done: true, ticket: undefined });
+		expect(waiting).toEqual(Array(2).fill({ done: true, ticket: undefined }));
 	});
 
-	it('by a stop is heard by everybody who waits', async () => {
+	it.each<[string, (queue: CreateQueue) => Promise<unknown>]>([
+		['for a place', async (queue) => await fill(queue, 1)],
+		['in a pause', async (queue) => queue.refused(await enter(queue), tooMany(HOUR), HOUR)],
+	])('by a stop is heard by everybody who waits %s', async (_what, before) => {
 		const stop = new AbortController();
 		const { queue } = opened(1, stop.signal);
-		await fill(queue, 1);
+		await before(queue);
 		const waiting = [waiter(queue), waiter(queue)];
-		await settle();
 		stop.abort();
 		await settle();
 		expect(waiting.map(({ error }) => error instanceof Stopped)).toEqual([true, true]);
-	});
-
-	it('by a stop is heard in a pause too', async () => {
-		const stop = new AbortController();
-		const { queue } = opened(1, stop.signal);
-		queue.refused(await enter(queue), tooMany(), HOUR);
-		stop.abort();
-		await expect(queue.enter(HOUR)).rejects.toBeInstanceOf(Stopped);
 	});
 
 	it('without hope is for whoever has no more patience, until one is let in', async () => {

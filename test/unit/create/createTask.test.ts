@@ -5,7 +5,6 @@ import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
-import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
 import {
 	type HttpResponse,
 	ServiceClient,
@@ -15,8 +14,9 @@ import { RequestGap } from '../../../nodes/MediaGeneration/service/requestPace';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { settled } from '../../../nodes/MediaGeneration/shared/concurrency';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
-import { API_KEY, executeContext } from '../../workflow/engine';
+import { API_KEY } from '../../workflow/engine';
 import { caught, FakeClock } from '../support';
+import { BASE_URL, contextOf, plan, settle } from './makers';
 
 const MINUTE = 60_000;
 
@@ -24,29 +24,17 @@ type Answer = Partial<HttpResponse> | Error;
 
 const accepted: Answer = { body: '{"taskId":"task-1"}' };
 const refused: Answer = { statusCode: 429 };
-
-const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
-	kind: 'create',
-	itemIndex: 0,
-	pollIntervalMs: 2000,
-	timeoutMs: 10 * MINUTE,
-	patienceMs: 600_000,
-	output: { download: false, split: false, binaryField: 'data' },
-	completion: 'wait',
-	model: 'vendor/model',
-	input: { prompt: 'A lighthouse' },
-	estimatedCostUsd: undefined,
-	...more,
+const asksFor = (seconds: number): Answer => ({
+	statusCode: 429,
+	headers: { 'retry-after': String(seconds) },
 });
+const asksForAMinute = asksFor(60);
 
 /** A creator whose nth request is answered by the nth answer, and by the last one from then on. */
 function creating(...answers: Answer[]) {
 	const clock = new FakeClock();
 	const stop = new AbortController();
-	const context = executeContext({
-		node: {},
-		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
-	});
+	const context = contextOf();
 	const journal = new Journal(context);
 	/** When each request was sent, and what the journal knew at that moment. */
 	const sent: Array<{ at: number; known: unknown }> = [];
@@ -56,29 +44,30 @@ function creating(...answers: Answer[]) {
 		if (answer instanceof Error) throw answer;
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
-	const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
+	const client = new ServiceClient(transport, BASE_URL, [API_KEY]);
 	const limits = new AccountLimits(() => 0.5);
 	const account = new CreateQueue(clock, limits, new RequestGap(clock), undefined, () => 1);
 	const failures: string[] = [];
-	const onFailure = () => failures.push('failed');
-	const creator = new TaskCreator(context, client, account, journal, onFailure, clock, stop.signal);
-	return { stop, context, client, creator, account, journal, clock, sent, failures, onFailure };
+	/** A creator beside the same queue and journal. */
+	const creatorOf = (inContext = context, by = client) => {
+		const onFailure = () => failures.push('failed');
+		return new TaskCreator(inContext, by, account, journal, onFailure, clock, stop.signal);
+	};
+	const creator = creatorOf();
+	return { stop, context, client, creator, creatorOf, account, journal, clock, sent, failures };
 }
 
 const errorOf = async ({ creator }: ReturnType<typeof creating>, item = plan()) =>
 	await caught(async () => await creator.create(item));
 
-it('creates a task with one request, and writes it down', async () => {
-	const { creator, journal, sent } = creating(accepted);
-	expect(await creator.create(plan())).toMatchObject({ taskId: 'task-1' });
-	expect(journal.find(plan())).toMatchObject({ taskId: 'task-1' });
-	expect(sent).toHaveLength(1);
-});
-
-it("names the task in n8n's log the moment it is created, its item counted from 1 as in the panel, for a process that is killed later", async () => {
-	const { context, creator } = creating(accepted);
+it("creates a task with one request, writes it down, and names it in n8n's log at once, for a process that is killed later", async () => {
+	const { context, creator, journal, sent } = creating(accepted);
 	const info = jest.spyOn(context.logger, 'info');
-	await creator.create(plan({ itemIndex: 7 }));
+	const item = plan({ itemIndex: 7 });
+	expect(await creator.create(item)).toMatchObject({ taskId: 'task-1' });
+	expect(journal.find(item)).toMatchObject({ taskId: 'task-1' });
+	expect(sent).toHaveLength(1);
+	// The item is counted from 1, as in the panel.
 	expect(info.mock.calls).toEqual([[expect.stringMatching(/created task task-1 \(.*item 8\)$/)]]);
 });
 
@@ -115,62 +104,32 @@ it('sends nothing where its turn comes too late, and keeps no place', async () =
 });
 
 it('waits for no longer than it may be late, where the service asks to', async () => {
-	const setup = creating({ statusCode: 429, headers: { 'retry-after': '60' } }, accepted);
+	const setup = creating(asksForAMinute, accepted);
 	const late = await caught(async () => await setup.creator.create(plan(), 30_000));
 	expect(late).toMatchObject({ statusCode: 429 });
 	expect(setup.sent).toHaveLength(1);
 	expect(setup.clock.now()).toBeLessThan(30_000);
 });
 
-describe('a pause that the service asked for', () => {
+describe('a pause of a minute that the service asked for', () => {
 	afterEach(() => jest.useRealTimers());
 
-	const asksForAMinute: Answer = { statusCode: 429, headers: { 'retry-after': '60' } };
-
-	/** The next try of the node that was refused, some seconds later. */
-	const nextTry = async (seconds: number, timeoutMs: number) => {
+	it.each<[string, number, number, number[]]>([
+		['goes on in the next try of the node', 20, 10 * MINUTE, [40_000]],
+		['is over in the next try where its time has passed meanwhile', 60, 10 * MINUTE, [0]],
+		['grows no longer where the clock is set back', -3600, 10 * MINUTE, [60_000]],
+		['is too long in the next try, too, where it is longer than the timeout', 20, 30_000, []],
+	])('%s', async (_what, secondsLater, patienceMs, sentAt) => {
 		jest.useFakeTimers({ now: Date.UTC(2026, 0, 1), doNotFake: ['setImmediate', 'nextTick'] });
 		const first = creating(asksForAMinute);
 		await errorOf(first, plan({ patienceMs: 30_000 }));
-		jest.setSystemTime(Date.now() + seconds * 1000);
-		const second = creating(accepted);
-		const { client, account, journal, clock, onFailure } = second;
-		const creator = new TaskCreator(
-			first.context,
-			client,
-			account,
-			journal,
-			onFailure,
-			clock,
-			undefined,
-		);
-		const created = await settled(
-			async () => await creator.create(plan({ patienceMs: timeoutMs })),
-		);
-		return { ...second, created };
-	};
-
-	it('goes on in the next try of the node', async () => {
-		const { sent } = await nextTry(20, 10 * MINUTE);
-		expect(sent.map(({ at }) => at)).toEqual([40_000]);
-	});
-
-	it('is over in the next try where its time has passed meanwhile', async () => {
-		const { sent } = await nextTry(60, 10 * MINUTE);
-		expect(sent.map(({ at }) => at)).toEqual([0]);
-	});
-
-	it('is too long in the next try, too, where it is longer than the timeout', async () => {
-		const { sent, created } = await nextTry(20, 30_000);
-		expect(sent).toEqual([]);
-		expect(created).toMatchObject({
-			error: { description: expect.stringContaining('40 s more') as string },
-		});
-	});
-
-	it('grows no longer where the clock is set back', async () => {
-		const { sent } = await nextTry(-3600, 10 * MINUTE);
-		expect(sent.map(({ at }) => at)).toEqual([60_000]);
+		jest.setSystemTime(Date.now() + secondsLater * 1000);
+		const { creatorOf, sent } = creating(accepted);
+		const creator = creatorOf(first.context);
+		const created = await settled(async () => await creator.create(plan({ patienceMs })));
+		expect(sent.map(({ at }) => at)).toEqual(sentAt);
+		const description = expect.stringContaining('40 s more') as string;
+		if (sentAt.length === 0) expect(created).toMatchObject({ error: { description } });
 	});
 });
 
@@ -185,25 +144,21 @@ describe('what was certainly not taken', () => {
 		expect(sent).toHaveLength(3);
 	});
 
-	it('is given up for all 1,000 items at once when nobody was let in for the timeout', async () => {
-		const setup = creating(refused);
-		const items = Array.from({ length: 1000 }, (_, itemIndex) => plan({ itemIndex }));
-		const errors = await Promise.all(items.map(async (item) => await errorOf(setup, item)));
-		expect(setup.clock.now()).toBeLessThan(10.6 * MINUTE);
-		expect(setup.sent.length).toBeLessThan(40);
-		expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
-		const notSent = errors.filter(({ description }: Error & { description?: string }) =>
-			description?.includes('was not sent'),
-		);
-		expect(notSent).toHaveLength(999);
-	});
-
-	it('is given up when nobody was let in for the timeout', async () => {
-		const setup = creating(refused);
-		expect(await errorOf(setup)).toMatchObject({ kind: 'tooManyRequests' });
-		expect(setup.clock.now()).toBeGreaterThan(10 * MINUTE);
-		expect(setup.clock.now()).toBeLessThan(10.6 * MINUTE);
-	});
+	it.each([1, 1000])(
+		'is given up for all items at once when nobody was let in for the timeout (%d items)',
+		async (count) => {
+			const setup = creating(refused);
+			const items = Array.from({ length: count }, (_, itemIndex) => plan({ itemIndex }));
+			const errors = await Promise.all(items.map(async (item) => await errorOf(setup, item)));
+			expect(errors).toContainEqual(expect.objectContaining({ kind: 'tooManyRequests' }));
+			expect(setup.clock.now()).toBeGreaterThan(10 * MINUTE);
+			expect(setup.clock.now()).toBeLessThan(10.6 * MINUTE);
+			expect(setup.sent.length).toBeLessThan(40);
+			expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
+			const notSent = errors.filter((error) => JSON.stringify(error).includes('was not sent'));
+			expect(notSent).toHaveLength(count - 1);
+		},
+	);
 
 	it('is not given up while other items are let in', async () => {
 		const answers = Array.from({ length: 200 }, () => refused);
@@ -226,7 +181,7 @@ describe('what was certainly not taken', () => {
 	});
 
 	it('is not sent at all after a pause that is longer than the timeout', async () => {
-		const setup = creating({ statusCode: 429, headers: { 'retry-after': '3600' } });
+		const setup = creating(asksFor(3600));
 		expect(await errorOf(setup)).toMatchObject({
 			description: expect.stringContaining('wait for 3600 s more') as string,
 		});
@@ -250,25 +205,24 @@ describe('what may have been taken', () => {
 		['no task id', { body: '{}' }],
 	];
 
-	it.each(unclear)('(%s) is sent once, and never again', async (_what, answer) => {
-		const setup = creating(answer, accepted);
-		const message = expect.stringContaining('not known whether the task was created') as string;
-		const description = expect.stringContaining('may be billed once') as string;
-		expect(await errorOf(setup)).toMatchObject({
-			message,
-			description,
-			task: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
-		});
-		expect(setup.journal.find(plan())).toBe('sent');
-		expect(await errorOf(setup)).toMatchObject({ message, description });
-		expect(setup.sent).toHaveLength(1);
-	});
-
-	it.each(unclear)('(%s) gives its place back', async (_what, answer) => {
-		const setup = creating(answer, accepted);
-		await errorOf(setup);
-		expect(await setup.creator.create(plan({ itemIndex: 1 }))).toBeDefined();
-	});
+	it.each(unclear)(
+		'(%s) is sent once, and never again, and gives its place back',
+		async (_what, answer) => {
+			const setup = creating(answer, accepted);
+			const known = {
+				message: expect.stringContaining('not known whether the task was created') as string,
+				description: expect.stringContaining('may be billed once') as string,
+			};
+			expect(await errorOf(setup)).toMatchObject({
+				...known,
+				task: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
+			});
+			expect(setup.journal.find(plan())).toBe('sent');
+			expect(await errorOf(setup)).toMatchObject(known);
+			expect(setup.sent).toHaveLength(1);
+			expect(await setup.creator.create(plan({ itemIndex: 1 }))).toBeDefined();
+		},
+	);
 });
 
 describe('what the service did not accept', () => {
@@ -308,7 +262,7 @@ describe('what the service did not accept', () => {
 		for (let itemIndex = 1; itemIndex <= 5; itemIndex++) {
 			expect(await errorOf(setup, plan({ itemIndex }))).toMatchObject({
 				message: expect.stringContaining('The prompt is not allowed') as string,
-				description: expect.stringContaining('has taken other items with this key') as string,
+				description: expect.stringContaining('has accepted other items with this key') as string,
 			});
 		}
 		expect(await setup.creator.create(plan({ itemIndex: 6 }))).toMatchObject({ taskId: 'task-1' });
@@ -423,7 +377,7 @@ describe('a stop of the execution while a create is under way', () => {
 	function stopped() {
 		let answer: (response: HttpResponse | Error) => void = () => undefined;
 		const setup = creating(accepted);
-		const { context, journal, account, clock, stop } = setup;
+		const { context, creatorOf, clock } = setup;
 		const transport: Transport = async () =>
 			await new Promise((resolve, reject) => {
 				answer = (response) => (response instanceof Error ? reject(response) : resolve(response));
@@ -436,16 +390,7 @@ describe('a stop of the execution while a create is under way', () => {
 				graceIsOver = resolve;
 			});
 		};
-		const client = new ServiceClient(transport, 'https://api.example.com', [API_KEY]);
-		const creator = new TaskCreator(
-			context,
-			client,
-			account,
-			journal,
-			() => undefined,
-			clock,
-			stop.signal,
-		);
+		const creator = creatorOf(context, new ServiceClient(transport, BASE_URL, [API_KEY]));
 		const logged: string[] = [];
 		for (const level of ['info', 'warn'] as const) {
 			jest.spyOn(context.logger, level).mockImplementation((...[line]) => {
@@ -462,7 +407,6 @@ describe('a stop of the execution while a create is under way', () => {
 			graceIsOver: () => graceIsOver(),
 		};
 	}
-	const settle = async () => await new Promise<void>((resolve) => setImmediate(resolve));
 
 	it('waits for its answer, writes it down and names it in the log', async () => {
 		const { stop, outcome, answer, journal, logged, clock } = stopped();

@@ -1,17 +1,9 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { Journal } from '../../../nodes/MediaGeneration/create/journal';
+import { Journal, notePause, pauseLeft } from '../../../nodes/MediaGeneration/create/journal';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
-import { API_KEY, executeContext } from '../../workflow/engine';
-
-type Context = ReturnType<typeof executeContext>;
-
-const contextOf = (type = 'mediaGeneration') =>
-	executeContext({
-		node: { type },
-		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
-	});
+import { type Context, contextOf, plan } from './makers';
 
 /** The same node in another execution that began with what n8n stored of the first: *Retry* in the list. */
 function retried(context: Context, executionId = '2'): Context {
@@ -23,27 +15,13 @@ function retried(context: Context, executionId = '2'): Context {
 }
 
 /** The same node in the same execution, in a further run: what a loop makes of it. */
-function inRun(context: Context, runIndex: number): Context {
+function inRun(context: Context, runIndex: number): Journal {
 	const further = contextOf();
 	further.getContext = (type) => context.getContext(type);
 	const proxy = further.getWorkflowDataProxy(0);
 	further.getWorkflowDataProxy = () => ({ ...proxy, $runIndex: runIndex });
-	return further;
+	return new Journal(further);
 }
-
-const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
-	kind: 'create',
-	itemIndex: 0,
-	pollIntervalMs: 2000,
-	timeoutMs: 600_000,
-	patienceMs: 600_000,
-	output: { download: false, split: false, binaryField: 'data' },
-	completion: 'wait',
-	model: 'vendor/model',
-	input: { prompt: 'A lighthouse' },
-	estimatedCostUsd: undefined,
-	...more,
-});
 
 const task = (taskId = 'task-1') => ({
 	taskId,
@@ -55,22 +33,38 @@ const task = (taskId = 'task-1') => ({
 const file = (id: string) =>
 	new ItemFile('data', { id: `filesystem:${id}`, data: 'filesystem', mimeType: 'image/png' });
 
+const harbour = { input: { prompt: 'A harbour' } };
+const withPicture = { input: { prompt: 'A lighthouse', image_url: file('one') } };
+
+/** A node whose first try has created a task. */
+function created(item: Partial<CreatePlan> = {}, context = contextOf()): Context {
+	new Journal(context).created(plan(item), task());
+	return context;
+}
+
 const stored = (context: Context) => context.getContext('node').createdTasks as IDataObject;
+
+const ANOTHER_REQUEST: Array<[string, Partial<CreatePlan>]> = [
+	['another prompt', harbour],
+	['another model', { model: 'vendor/other' }],
+	['another picture', { input: { prompt: 'A lighthouse', image_url: file('other') } }],
+];
 
 describe('a second try', () => {
 	it('finds the task that the first one created', () => {
-		const context = contextOf();
-		new Journal(context).created(plan(), task());
-		const journal = new Journal(context);
+		const journal = new Journal(created());
 		expect(journal.find(plan())).toMatchObject(task());
 		expect(journal.taskIds()).toEqual(['task-1']);
 	});
 
-	it('finds what the first one sent without hearing of it again', () => {
+	it.each([
+		['the same', {}],
+		['another', harbour],
+	])('takes what was sent for sent, where the expressions give %s prompt', (_what, change) => {
 		const context = contextOf();
 		new Journal(context).sending(plan());
 		const journal = new Journal(context);
-		expect(journal.find(plan())).toBe('sent');
+		expect(journal.find(plan(change))).toBe('sent');
 		expect(journal.taskIds()).toEqual([]);
 	});
 
@@ -82,29 +76,15 @@ describe('a second try', () => {
 		expect(new Journal(context).find(plan())).toBeUndefined();
 	});
 
-	it.each([
-		['another prompt', { input: { prompt: 'A harbour' } }],
-		['another model', { model: 'vendor/other' }],
-		['another picture', { input: { prompt: 'A lighthouse', image_url: file('other') } }],
-	])('finds it where the expressions give %s this time', (_what, change) => {
-		const context = contextOf();
-		new Journal(context).created(plan(), task());
-		const journal = new Journal(context);
+	it.each(ANOTHER_REQUEST)('finds it where the expressions give %s this time', (_what, change) => {
+		const journal = new Journal(created());
 		// With what was sent, which is not what this try would send.
 		expect(journal.find(plan(change))).toMatchObject(task());
 		expect(journal.taskOf(0)).toEqual(task());
 	});
 
-	it('takes what was sent for sent, whatever the expressions give this time', () => {
-		const context = contextOf();
-		new Journal(context).sending(plan());
-		expect(new Journal(context).find(plan({ input: { prompt: 'A harbour' } }))).toBe('sent');
-	});
-
 	it('takes another item for another task', () => {
-		const context = contextOf();
-		new Journal(context).created(plan(), task());
-		expect(new Journal(context).find(plan({ itemIndex: 1 }))).toBeUndefined();
+		expect(new Journal(created()).find(plan({ itemIndex: 1 }))).toBeUndefined();
 	});
 
 	it('creates a task anew that failed, and keeps the ids of those before', () => {
@@ -118,8 +98,8 @@ describe('a second try', () => {
 		}
 		const third = new Journal(context);
 		// The expressions may give something else each time.
-		third.sending(plan({ input: { prompt: 'A harbour' } }));
-		third.created(plan({ input: { prompt: 'A harbour' } }), task('task-3'));
+		third.sending(plan(harbour));
+		third.created(plan(harbour), task('task-3'));
 		const journal = new Journal(context);
 		expect(journal.find(plan())).toMatchObject(task('task-3'));
 		expect(journal.failedTaskIds(plan())).toEqual(['task-1', 'task-2']);
@@ -128,9 +108,7 @@ describe('a second try', () => {
 	});
 
 	it('keeps the ids of failed tasks where the next create was refused', () => {
-		const context = contextOf();
-		const journal = new Journal(context);
-		journal.created(plan(), task());
+		const journal = new Journal(created());
 		journal.failed(plan());
 		journal.sending(plan());
 		journal.forget(plan());
@@ -139,19 +117,15 @@ describe('a second try', () => {
 	});
 
 	it('names the items whose answer is not known', () => {
-		const context = contextOf();
-		const journal = new Journal(context);
-		journal.created(plan(), task());
-		journal.sending(plan({ itemIndex: 1 }));
-		journal.sending(plan({ itemIndex: 12 }));
+		const context = created();
+		for (const itemIndex of [1, 12]) new Journal(context).sending(plan({ itemIndex }));
 		expect(new Journal(context).unanswered()).toEqual([1, 12]);
 	});
 });
 
 describe('a retry from the list of executions', () => {
 	it('finds the task, and what was sent without hearing of it again', () => {
-		const context = contextOf();
-		new Journal(context).created(plan(), task());
+		const context = created();
 		new Journal(context).sending(plan({ itemIndex: 1 }));
 		const journal = new Journal(retried(context));
 		expect(journal.find(plan())).toMatchObject(task());
@@ -159,31 +133,22 @@ describe('a retry from the list of executions', () => {
 	});
 
 	it('may try again itself, and then finds the task whatever the expressions give', () => {
-		const context = contextOf();
-		new Journal(context).created(plan(), task());
-		const later = retried(context);
+		const later = retried(created());
 		expect(new Journal(later).find(plan())).toMatchObject(task());
-		expect(new Journal(later).find(plan({ input: { prompt: 'now' } }))).toMatchObject(task());
+		expect(new Journal(later).find(plan(harbour))).toMatchObject(task());
 	});
 
-	it.each([
-		['another prompt', { input: { prompt: 'A harbour' } }],
-		['another model', { model: 'vendor/other' }],
-		['another item', { itemIndex: 1 }],
-		['another picture', { input: { prompt: 'A lighthouse', image_url: file('other') } }],
-	])('takes %s for another task', (_what, change) => {
-		const context = contextOf();
-		const input = { prompt: 'A lighthouse', image_url: file('one') };
-		new Journal(context).created(plan({ input }), task());
-		const journal = new Journal(retried(context));
-		expect(journal.find(plan({ input, ...change }))).toBeUndefined();
-		expect(journal.taskOf(0)).toBeUndefined();
-	});
+	it.each([...ANOTHER_REQUEST, ['another item', { itemIndex: 1 }] as const])(
+		'takes %s for another task',
+		(_what, change) => {
+			const journal = new Journal(retried(created(withPicture)));
+			expect(journal.find(plan({ ...withPicture, ...change }))).toBeUndefined();
+			expect(journal.taskOf(0)).toBeUndefined();
+		},
+	);
 
 	it('does not mix up items that changed their order', () => {
-		const context = contextOf();
-		const harbour = { input: { prompt: 'A harbour' } };
-		new Journal(context).created(plan(), task());
+		const context = created();
 		new Journal(context).created(plan({ ...harbour, itemIndex: 1 }), task('task-2'));
 		const journal = new Journal(retried(context));
 		const found = [plan(harbour), plan({ itemIndex: 1 })].map((item) => journal.find(item));
@@ -191,132 +156,136 @@ describe('a retry from the list of executions', () => {
 	});
 
 	it('still names a task whose prompt was changed, and goes back to it with the prompt', () => {
-		const context = contextOf();
-		new Journal(context).created(plan(), task());
-		const later = retried(context);
+		const later = retried(created());
 		const second = new Journal(later);
-		second.created(plan({ input: { prompt: 'A harbour' } }), task('task-2'));
+		second.created(plan(harbour), task('task-2'));
 		expect(second.taskIds()).toEqual(['task-1', 'task-2']);
 		expect(new Journal(retried(later, '3')).find(plan())).toMatchObject(task());
 	});
 
-	it.each([
-		['timeout', { timeoutMs: 1000 }],
-		['poll interval', { pollIntervalMs: 5000 }],
-		['output', { output: { download: true, split: true, binaryField: 'x' } }],
-	])('takes another %s for the same task', (_what, change) => {
-		const context = contextOf();
-		new Journal(context).created(plan(), task());
-		expect(new Journal(retried(context)).find(plan(change))).toMatchObject(task());
-	});
-
 	const completions = ['wait', 'trigger', 'return'] as const;
-	it.each(completions.flatMap((one) => completions.map((other) => [one, other] as const)))(
-		'takes a task for the same that was waited for by %s and is now by %s',
-		(first, second) => {
-			const context = contextOf();
-			const input = { prompt: 'A lighthouse', image_url: file('one') };
-			new Journal(context).created(plan({ input, completion: first }), task());
-			const journal = new Journal(retried(context));
-			expect(journal.find(plan({ input, completion: second }))).toMatchObject(task());
-		},
-	);
+	it.each<[string, Partial<CreatePlan>, Partial<CreatePlan>]>([
+		['another timeout', {}, { timeoutMs: 1000 }],
+		['another poll interval', {}, { pollIntervalMs: 5000 }],
+		['another output', {}, { output: { download: true, split: true, binaryField: 'x' } }],
+		...completions.flatMap((one) =>
+			completions.map((other) => {
+				const [before, after] = [one, other].map((completion) => ({ ...withPicture, completion }));
+				return [`${other} after ${one}`, before ?? {}, after ?? {}] as [string, object, object];
+			}),
+		),
+	])('takes %s for the same task', (_what, before, after) => {
+		expect(new Journal(retried(created(before))).find(plan(after))).toMatchObject(task());
+	});
 });
 
-describe("an agent's tool", () => {
-	/** By the two ways on which n8n runs a tool: supplied to its caller, or as a node. */
-	const supplied = () => Object.assign(contextOf(), { isToolExecution: () => true });
-	const asNode = () => contextOf('mediaGenerationTool');
-
-	it.each([
-		['supplied', supplied],
-		['as a node', asNode],
-	])(
-		'that is run %s is called many times: only the same request is the same task',
-		(_way, make) => {
-			const context = make();
-			new Journal(context).created(plan(), task());
-			const journal = new Journal(context);
-			expect(journal.find(plan())).toMatchObject(task());
-			expect(journal.find(plan({ input: { prompt: 'A harbour' } }))).toBeUndefined();
-			expect(journal.taskOf(0)).toBeUndefined();
-		},
-	);
-});
+/** By the two ways on which n8n runs a tool: supplied to its caller, or as a node. */
+it.each([
+	['supplied', () => Object.assign(contextOf(), { isToolExecution: () => true })],
+	['as a node', () => contextOf('mediaGenerationTool')],
+])(
+	"an agent's tool that is run %s is called many times: only the same request is the same task",
+	(_way, make) => {
+		const journal = new Journal(created({}, make()));
+		expect(journal.find(plan())).toMatchObject(task());
+		expect(journal.find(plan(harbour))).toBeUndefined();
+		expect(journal.taskOf(0)).toBeUndefined();
+	},
+);
 
 describe('the runs of a loop', () => {
 	it('know nothing of one another, not even run 1 of run 11', () => {
 		const context = contextOf();
-		new Journal(inRun(context, 1)).created(plan(), task());
+		inRun(context, 1).created(plan(), task());
 		for (const run of [0, 2, 11]) {
-			const journal = new Journal(inRun(context, run));
+			const journal = inRun(context, run);
 			expect([journal.find(plan()), journal.taskIds()]).toEqual([undefined, []]);
 		}
-		expect(new Journal(inRun(context, 1)).find(plan())).toMatchObject(task());
+		expect(inRun(context, 1).find(plan())).toMatchObject(task());
 	});
 
 	it('are forgotten one by one', () => {
 		const context = contextOf();
-		const [first, eleventh] = [1, 11].map((run) => new Journal(inRun(context, run)));
-		first?.created(plan(), task());
-		eleventh?.created(plan(), task('task-2'));
-		first?.close();
-		expect([first?.taskIds(), eleventh?.taskIds()]).toEqual([[], ['task-2']]);
+		const [first, eleventh] = [inRun(context, 1), inRun(context, 11)];
+		first.created(plan(), task());
+		eleventh.created(plan(), task('task-2'));
+		first.close();
+		expect([first.taskIds(), eleventh.taskIds()]).toEqual([[], ['task-2']]);
 	});
 });
 
 describe('what n8n stores', () => {
 	it('holds no callback address and no token', () => {
-		const context = contextOf();
 		const webhookUrl = 'https://n8n.example.com/webhook/x?token=secret';
-		new Journal(context).created(plan({ webhookUrl, completion: 'trigger' }), task());
+		const context = created({ webhookUrl, completion: 'trigger' });
 		expect(JSON.stringify(stored(context))).not.toMatch(/secret|n8n\.example/);
 	});
 
 	it('is nothing but its version once the run has come to its end', () => {
-		const context = contextOf();
+		const context = created();
 		const journal = new Journal(context);
-		journal.created(plan(), task());
 		journal.sending(plan({ itemIndex: 1 }));
 		journal.close();
 		expect(stored(context)).toEqual({ version: 1, runs: {} });
 	});
 
-	it('by a newer version is not touched, and the message says what to do', () => {
+	const named = { 0: { 0: [{ taskId: 'task-1', state: 'finished' }] } };
+	it.each([
+		[[], 'Update'],
+		['x', 'Update'],
+		[{ '0:0:abc': 7 }, 'Update'],
+		[{ '0:0:not-hex': 'sent' }, 'Update'],
+		[{}, 'Update'],
+		[{ runs: {} }, 'Update'],
+		[{ version: 2, runs: {} }, 'Update'],
+		[{ version: '1', runs: {} }, 'Update'],
+		[{ version: 2, tasks: ['task-1'] }, 'Nothing was sent. Update'],
+		[{ version: 2, runs: named }, 'task-1'],
+	])(
+		'by another version, or that nobody can read (%j), is refused, and left as it is: it may name paid tasks',
+		(odd, description) => {
+			const context = contextOf();
+			context.getContext('node').createdTasks = odd;
+			expect(() => new Journal(context)).toThrow(
+				expect.objectContaining({
+					message: expect.stringContaining('another version of this package') as string,
+					description: expect.stringContaining(description) as string,
+				}),
+			);
+			expect(stored(context)).toBe(odd);
+		},
+	);
+});
+
+describe('a pause that the service asks for', () => {
+	beforeEach(() => jest.useFakeTimers({ now: 1_000_000 }));
+	afterEach(() => jest.useRealTimers());
+
+	it.each([
+		['is kept', 1_000_000, 5000],
+		['runs down', 1_004_000, 1000],
+		['runs out', 1_006_000, 0],
+		['is never longer than it was asked for, where the clock was set back', 0, 5000],
+	])('%s', (_what, now, left) => {
 		const context = contextOf();
-		const newer = { version: 2, tasks: ['task-1'] };
-		context.getContext('node').createdTasks = newer;
-		expect(() => new Journal(context)).toThrow(
-			expect.objectContaining({
-				message: expect.stringContaining('another version of this package') as string,
-				description: expect.stringContaining('Nothing was sent. Update') as string,
-			}),
-		);
-		expect(stored(context)).toBe(newer);
+		notePause(context, 5000);
+		jest.setSystemTime(now);
+		expect(pauseLeft(context)).toBe(left);
 	});
 
 	it.each([
-		[[]],
-		['x'],
-		[{ '0:0:abc': 7 }],
-		[{ '0:0:not-hex': 'sent' }],
-		[{}],
-		[{ runs: {} }],
-		[{ version: 2, runs: {} }],
-		[{ version: '1', runs: {} }],
-	])('that nobody can read (%j) is refused: it may name paid tasks', (odd) => {
+		['nothing', null],
+		['a number', 1_005_000],
+		['a text', '1005000'],
+		['an object', { until: 1_005_000 }],
+		['too few', [1_005_000]],
+		['texts', ['1005000', '5000']],
+		['no numbers', [null, null]],
+	])('stored in another shape (%s) is no pause, and can be replaced', (_what, odd) => {
 		const context = contextOf();
-		context.getContext('node').createdTasks = odd;
-		expect(() => new Journal(context)).toThrow('another version of this package');
-		expect(stored(context)).toBe(odd);
-	});
-
-	it('that nobody can read names the tasks that stand in it', () => {
-		const context = contextOf();
-		const runs = { 0: { 0: [{ taskId: 'task-1', state: 'finished' }] } };
-		context.getContext('node').createdTasks = { version: 2, runs };
-		expect(() => new Journal(context)).toThrow(
-			expect.objectContaining({ description: expect.stringContaining('task-1') as string }),
-		);
+		context.getContext('node').askedPause = odd;
+		expect(pauseLeft(context)).toBe(0);
+		notePause(context, 5000);
+		expect(pauseLeft(context)).toBe(5000);
 	});
 });

@@ -140,7 +140,7 @@ describe('what a beginner is told before the first run', () => {
 
 	it('is where the options are that a choice takes away', () => {
 		const notices = named('completionNotice').map(({ displayName }) => displayName);
-		expect(notices).toHaveLength(4);
+		expect(notices).toHaveLength(2);
 		const labels = options.map(({ displayName }) => displayName);
 		for (const notice of notices) {
 			expect(notice).toMatch(/'Download Results'.* are options of (the trigger|'Task → Wait')\.$/);

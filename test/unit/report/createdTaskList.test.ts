@@ -6,13 +6,12 @@ it('names every task by what it means for the money, paid ones first', () => {
 	list.note('b', 'SUCCESS');
 	list.note('unknown', 'SUCCESS');
 	list.note('d', 'FAILURE');
-	const wait =
-		"Fetch them without paying again: operation Task → Wait, with these ids in 'Task ID'.";
+	const wait = 'Task → Wait fetches the results without paying again';
 	expect(list.describe()).toBe(
 		[
-			"1 task succeeded and is paid for: b. Get the results without paying again: operation Task → Get, with these ids in 'Task ID'.",
-			`2 tasks are not finished, and are billed if they succeed: a, c. ${wait}`,
-			`1 task was created in an earlier try: earlier. ${wait}`,
+			'1 task succeeded and is paid for. Task → Get fetches the results without paying again: b.',
+			`2 tasks are not finished, and are billed if they succeed. ${wait}: a, c.`,
+			`1 task was created in an earlier try. ${wait}: earlier.`,
 			'1 task failed, which is usually free: d.',
 		].join(' '),
 	);

@@ -27,7 +27,6 @@ describe('the item that stops the node', () => {
 		['the first failed one, where none succeeded', [failed, failed], rule(), 0],
 		['the first failed one, where what leaves failed as well', [failedItem, failed], rule(), 1],
 		['the first failed one, where what leaves is nothing', [[], failed], rule(), 1],
-		['the first failed one, where nothing else was begun', [undefined, failed], rule(), 1],
 		['the first failed one, with stop', [done, failed], rule({ ifSomeFail: 'stop' }), 1],
 		['the first failed one, where n8n tries again', [done, failed], rule({ triesLeft: true }), 1],
 		['none, where On Error lets it out', [failed], rule({ continues: true }), undefined],
@@ -48,7 +47,7 @@ describe('the description of a stop', () => {
 
 	it('says which prompt it was, what to change, and what is paid for, in this order', () => {
 		expect(describeStop(error({ prompt: 'A cat' }), '1 task succeeded.')).toBe(
-			'The prompt of this item: “A cat”\n\nChange it.\n\n1 task succeeded.',
+			'The prompt of this item: “A cat”.\n\nChange it.\n\n1 task succeeded.',
 		);
 	});
 

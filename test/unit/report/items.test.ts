@@ -1,17 +1,24 @@
-import type { IBinaryData } from 'n8n-workflow';
+import type { IBinaryData, IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import {
 	taskItems,
 	taskJson,
 	readOutputOptions,
 } from '../../../nodes/MediaGeneration/report/items';
-import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
+import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
+import {
+	parseTaskRecord,
+	type TaskRecord,
+} from '../../../nodes/MediaGeneration/service/taskRecord';
 
 const URLS = ['https://m/1.png', 'https://m/2.png', 'https://m/3.png'];
 const success = (resultUrls: string[] = URLS) =>
 	parseTaskRecord('task-1', { state: 'SUCCESS', resultUrls, creditsConsumed: 24 });
 const files: IBinaryData[] = ['a', 'b', 'c'].map((data) => ({ data, mimeType: 'image/png' }));
-const options = (given: Record<string, unknown> = {}) => readOutputOptions((name) => given[name]);
+const options = (given: IDataObject = {}) =>
+	readOutputOptions(
+		new ItemParameters({ getNodeParameter: () => given } as unknown as IExecuteFunctions, 0),
+	);
 const paired = { item: 4 };
 
 describe('the fields of a task', () => {
@@ -48,6 +55,46 @@ describe('the fields of a task', () => {
 
 describe('the items of a task', () => {
 	const json = { taskId: 'task-1' };
+	type Given = [task?: TaskRecord, options?: IDataObject, downloads?: IBinaryData[]];
+	const itemsOf = (...[task = success(), given, downloads]: Given) =>
+		taskItems(task, json, options(given), downloads, paired);
+	const failed = parseTaskRecord('t', { state: 'FAILURE' });
+	const split = { splitResults: true };
+	const [a, b, c] = files;
+
+	it.each<[string, Given, unknown[]]>([
+		['are one with all results where they are not split', [], [{ json }]],
+		[
+			'carry the downloads as data, data_1, data_2',
+			[success(), {}, files],
+			[{ json, binary: { data: a, data_1: b, data_2: c } }],
+		],
+		[
+			'carry them under the name that was chosen',
+			[success(), { outputBinaryField: ' clip ' }, files],
+			[{ json, binary: { clip: a, clip_1: b, clip_2: c } }],
+		],
+		[
+			'are one for each result where they are split, all paired with the same input',
+			[success(), split],
+			URLS.map((resultUrl, resultIndex) => ({ json: { ...json, resultUrl, resultIndex } })),
+		],
+		[
+			'that are split carry one file each, all in the same field',
+			[success(), split, files],
+			URLS.map((resultUrl, resultIndex) => ({
+				json: { ...json, resultUrl, resultIndex },
+				binary: { data: files[resultIndex] },
+			})),
+		],
+		['are one where there is no result', [success([]), {}, []], [{ json, binary: {} }]],
+		['are one where there is no result to split', [success([]), split, []], [{ json, binary: {} }]],
+		['are one for a failed task', [failed, split], [{ json }]],
+	])('%s', (_what, given, items) => {
+		expect(itemsOf(...given)).toEqual(
+			items.map((item) => ({ ...(item as object), pairedItem: paired })),
+		);
+	});
 
 	it.each([true, false])('have the record behind all other fields (split: %s)', (splitResults) => {
 		const given = { ...taskJson(success()), estimatedCostUsd: 0.08 };
@@ -55,54 +102,6 @@ describe('the items of a task', () => {
 		expect(items.map((item) => Object.keys(item.json).at(-1))).toEqual(
 			Array(splitResults ? 3 : 1).fill('record'),
 		);
-	});
-
-	it('are one with all results where they are not split', () => {
-		expect(taskItems(success(), json, options(), undefined, paired)).toEqual([
-			{ json, pairedItem: paired },
-		]);
-	});
-
-	it('carry the downloads as data, data_1, data_2', () => {
-		const [item] = taskItems(success(), json, options(), files, paired);
-		expect(item?.binary).toEqual({ data: files[0], data_1: files[1], data_2: files[2] });
-	});
-
-	it('carry them under the name that was chosen', () => {
-		const [item] = taskItems(
-			success(),
-			json,
-			options({ outputBinaryField: ' clip ' }),
-			files,
-			paired,
-		);
-		expect(Object.keys(item?.binary ?? {})).toEqual(['clip', 'clip_1', 'clip_2']);
-	});
-
-	it('are one for each result where they are split, all paired with the same input', () => {
-		const items = taskItems(success(), json, options({ splitResults: true }), undefined, paired);
-		expect(items).toEqual(
-			URLS.map((resultUrl, resultIndex) => ({
-				json: { taskId: 'task-1', resultUrl, resultIndex },
-				pairedItem: paired,
-			})),
-		);
-	});
-
-	it('that are split carry one file each, all in the same field', () => {
-		const items = taskItems(success(), json, options({ splitResults: true }), files, paired);
-		expect(items.map(({ binary }) => binary)).toEqual(files.map((data) => ({ data })));
-	});
-
-	it.each([true, false])('are one where there is no result (split: %s)', (splitResults) => {
-		const items = taskItems(success([]), json, options({ splitResults }), [], paired);
-		expect(items.map((item) => item.json)).toEqual([json]);
-	});
-
-	it('are one for a failed task', () => {
-		const failed = parseTaskRecord('t', { state: 'FAILURE' });
-		const items = taskItems(failed, json, options({ splitResults: true }), undefined, paired);
-		expect(items).toEqual([{ json, pairedItem: paired }]);
 	});
 
 	it('on the trigger are paired with nothing', () => {

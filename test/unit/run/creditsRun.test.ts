@@ -1,17 +1,9 @@
 import { readCredits } from '../../../nodes/MediaGeneration/run/creditsRun';
 import nock from '../../nock';
 import { API_KEY, executeContext } from '../../workflow/engine';
-import { FakeClock } from '../support';
+import { BusyClock } from '../support';
 
 const HOST = 'https://api.example.com';
-
-/** Each look at it takes a millisecond. */
-class BusyClock extends FakeClock {
-	override now(): number {
-		this.pass(1);
-		return super.now();
-	}
-}
 
 it('leaves the thread to the rest of n8n every 25 ms, however many items come in', async () => {
 	nock(HOST).get('/api/credits').reply(200, { balance: 5 });

@@ -1,24 +1,14 @@
-import { retryOf } from '../../../nodes/MediaGeneration/run/retries';
+import { retryOf } from '../../../nodes/MediaGeneration/run/retryFailed';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
 import type { FailedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
 import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
+import { plan as creates } from '../create/makers';
 import { caught } from '../support';
 
 const SECOND = 1000;
 
-const plan = (retryFailed?: number): CreatePlan => ({
-	kind: 'create',
-	itemIndex: 0,
-	pollIntervalMs: 2000,
-	timeoutMs: 600 * SECOND,
-	patienceMs: 600_000,
-	output: { download: false, split: false, binaryField: 'data' },
-	completion: 'wait',
-	model: 'vendor/model',
-	input: { prompt: 'A lighthouse' },
-	estimatedCostUsd: undefined,
-	...(retryFailed !== undefined && { retryFailed }),
-});
+const plan = (retryFailed?: number): CreatePlan =>
+	creates(retryFailed === undefined ? {} : { retryFailed });
 
 const failed = (creditsConsumed: number | null = 0): FailedTask => ({
 	taskId: 'task-1',
@@ -56,15 +46,15 @@ it('leaves the next task as much time as this one took', () => {
 });
 
 it.each<[string, ...Parameters<typeof retryOf>, RegExp]>([
-	['nobody asks for it', plan(), failure(), /'Retry Failed Tasks' creates it anew/],
-	['it is switched off', plan(0), failure(), /'Retry Failed Tasks' creates it anew/],
+	['nobody asks for it', plan(), failure(), /'Retry Failed Tasks' creates it again/],
+	['it is switched off', plan(0), failure(), /'Retry Failed Tasks' creates it again/],
 	['it was often enough', plan(2), failure({ count: 3 }), /3 tasks of this item have failed/],
 	['the time is short', plan(2), failure({ deadline: 114 * SECOND }), /too little of 'Timeout'/],
 	['a failed task is billed', plan(2), failure({ task: failed(8) }), /charged 8 credits/],
 ])('creates none where %s, and says so', async (_what, item, task, why) => {
 	const error = await refusal(item, task);
 	expect(error.message).toBe('Task task-1 failed at the service: Overloaded');
-	expect(error.description).toMatch(/^Failed tasks are usually free/);
+	expect(error.description).toMatch(/^Change the prompt or the input of this item/);
 	expect(error.description).toMatch(why);
 	expect(error.task).toMatchObject({ taskId: 'task-1', state: 'FAILURE' });
 });

@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { countTry } from '../../../nodes/MediaGeneration/run/retries';
+import { countTry } from '../../../nodes/MediaGeneration/run/retryOnFail';
 
 /** The tries of one node: its context is stored with the execution, and a retry of the execution sees it too. */
 const tries =

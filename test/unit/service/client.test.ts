@@ -11,15 +11,15 @@ import { caught, visibleText } from '../support';
 
 const BASE_URL = 'https://api.example.com/v1';
 const KEY = 'sk-live-secret';
+const TASK = { model: 'vendor/model', input: { prompt: 'A lighthouse' } };
 
 /** A client whose every request is answered alike, and the requests that it sent. */
-function clientThatGets(answer: Partial<HttpResponse> | Error, key = KEY) {
+function clientThatGets(answer: Partial<HttpResponse>, key = KEY) {
 	const sent: HttpRequest[] = [];
 	const client = new ServiceClient(
 		async (request) => {
 			sent.push(request);
-			if (answer instanceof Error) throw answer;
-			return { statusCode: 200, headers: {}, body: '', ...answer };
+			return await Promise.resolve({ statusCode: 200, headers: {}, body: '', ...answer });
 		},
 		BASE_URL,
 		[key],
@@ -29,17 +29,21 @@ function clientThatGets(answer: Partial<HttpResponse> | Error, key = KEY) {
 
 const json = (body: unknown, statusCode = 200) => ({ statusCode, body: JSON.stringify(body) });
 
-const errorOf = async (answer: Partial<HttpResponse>, taskId = 'task-1') =>
-	(await caught(async () => await clientThatGets(answer).client.readTask(taskId))) as ServiceError;
+const errorOf = async (answer: Partial<HttpResponse>, key?: string) =>
+	(await caught(
+		async () => await clientThatGets(answer, key).client.readTask('task-1'),
+	)) as ServiceError;
 
 describe('creating a task', () => {
-	const task = { model: 'vendor/model', input: { prompt: 'A lighthouse' } };
-
-	it('is one POST with the model and the input', async () => {
+	it('is one POST with the model, the input, and the callback address where there is one', async () => {
 		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
-		await client.createTask(task);
+		const post = { method: 'POST', url: `${BASE_URL}/api/generate`, timeoutMs: 120_000 };
+		const webhookUrl = 'https://n8n.example.com/webhook/x';
+		await client.createTask(TASK);
+		await client.createTask({ ...TASK, webhookUrl });
 		expect(sent).toEqual([
-			{ method: 'POST', url: `${BASE_URL}/api/generate`, body: task, timeoutMs: 120_000 },
+			{ ...post, body: TASK },
+			{ ...post, body: { ...TASK, webhook_url: webhookUrl } },
 		]);
 	});
 
@@ -50,65 +54,55 @@ describe('creating a task', () => {
 		expect(sent[0]?.timeoutMs).toBe(120_000 + 300_000);
 	});
 
-	it('names the callback address where there is one', async () => {
-		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
-		await client.createTask({ ...task, webhookUrl: 'https://n8n.example.com/webhook/x' });
-		expect(sent[0]?.body).toEqual({ ...task, webhook_url: 'https://n8n.example.com/webhook/x' });
-	});
-
 	it('brings the task id and the answer as received', async () => {
 		const body = { code: 200, data: { taskId: 'task-1' } };
 		const { client } = clientThatGets(json(body, 201));
-		expect(await client.createTask(task)).toEqual({ taskId: 'task-1', record: body });
+		expect(await client.createTask(TASK)).toEqual({ taskId: 'task-1', record: body });
 	});
 
+	const job = { created: '2026-01-01', queue: 'x'.repeat(200), uuid: 'paid-task-7' };
 	it.each([
-		['no task id', json({ status: 'ok' }), 'named no task id'],
-		['a list', json(['task-1']), 'named no task id'],
-		['a bare string', json('task-1'), 'named no task id'],
-		['a web page', { body: '<!doctype html><p>Hi</p>' }, 'something that is not JSON'],
-		['nothing', { body: '' }, 'something that is not JSON'],
-		['a body cut short', { body: '{"taskId": "tas' }, 'something that is not JSON'],
-	])('ends in an error of its own where the answer is %s', async (_what, answer, message) => {
+		['no task id', json({ status: 'ok' }), 'named no task id', 'begins: {"status":"ok"}'],
+		['an id where nobody looks', json({ result: { job } }), 'named no task id', 'paid-task-7'],
+		['a list', json(['task-1']), 'named no task id', 'task-1'],
+		['a bare string', json('task-1'), 'named no task id', 'task-1'],
+		['a web page', { body: '<p>Hi</p>' }, 'something that is not JSON', 'begins: <p>Hi</p>'],
+		['nothing', { body: '' }, 'something that is not JSON', 'was empty'],
+		['a body cut short', { body: '{"taskId": "tas' }, 'something that is not JSON', '"tas'],
+	])('ends in an error that shows what came where it is %s', async (_what, answer, what, shown) => {
 		const { client } = clientThatGets(answer);
-		await expect(client.createTask(task)).rejects.toMatchObject({
-			kind: 'unexpectedAnswer',
-			message: expect.stringContaining(message) as string,
-			description: expect.stringContaining("'Base URL' of the credential") as string,
-		});
-	});
-
-	it('whose answer has the id where nobody looks shows enough of it to find the task', async () => {
-		const job = { created: '2026-01-01', queue: 'x'.repeat(200), uuid: 'paid-task-7' };
-		const { client } = clientThatGets(json({ status: 'ok', result: { job } }));
-		await expect(client.createTask(task)).rejects.toMatchObject({
-			description: expect.stringContaining('paid-task-7') as string,
-		});
+		const error = await caught(async () => await client.createTask(TASK));
+		expect(error).toMatchObject({ kind: 'unexpectedAnswer' });
+		expect(error.message).toContain(what);
+		const { description = '' } = error as ServiceError;
+		expect(description).toContain("'Base URL' of the credential");
+		expect(description).toContain(shown);
 	});
 
 	it.each([401, 429, 503, 500])('sends no second request after HTTP %d', async (statusCode) => {
 		const { client, sent } = clientThatGets({ statusCode });
-		await caught(async () => await client.createTask(task));
+		await caught(async () => await client.createTask(TASK));
 		expect(sent).toHaveLength(1);
 	});
 });
 
-describe('reading a task', () => {
-	it('is a GET of that task', async () => {
-		const { client, sent } = clientThatGets(json({ state: 'PENDING' }));
-		await client.readTask('task-1');
-		expect(sent).toEqual([
-			{ method: 'GET', url: `${BASE_URL}/api/generate/task-1`, timeoutMs: 30_000 },
-		]);
-	});
-
-	it('brings the record with the id it asked for', async () => {
-		const { client } = clientThatGets(json({ state: 'success', resultUrls: ['https://m/1'] }));
+describe('reading', () => {
+	it('a task is a GET of that task, and brings the record with the id it asked for', async () => {
+		const record = { state: 'success', resultUrls: ['https://m/1'] };
+		const { client, sent } = clientThatGets(json(record));
 		expect(await client.readTask('task-1')).toMatchObject({
 			taskId: 'task-1',
 			state: 'SUCCESS',
 			resultUrls: ['https://m/1'],
 		});
+		const url = `${BASE_URL}/api/generate/task-1`;
+		expect(sent).toEqual([{ method: 'GET', url, timeoutMs: 30_000 }]);
+	});
+
+	it('the credits is a GET whose answer is handed on as it is', async () => {
+		const { client, sent } = clientThatGets(json({ anything: [1] }));
+		expect(await client.readCredits()).toEqual({ anything: [1] });
+		expect(sent).toEqual([{ method: 'GET', url: `${BASE_URL}/api/credits`, timeoutMs: 30_000 }]);
 	});
 
 	it.each([
@@ -126,16 +120,12 @@ describe('reading a task', () => {
 	])('the id %j reaches no other address', async (id) => {
 		const { client, sent } = clientThatGets(json({ state: 'PENDING' }));
 		await client.readTask(id);
-		const { origin, pathname, search, hash } = new URL(sent[0]?.url ?? '');
-		expect({ origin, search, hash }).toEqual({
-			origin: 'https://api.example.com',
-			search: '',
-			hash: '',
-		});
-		const [, segment, ...more] = pathname.split('/v1/api/generate/');
-		expect(more).toEqual([]);
+		const { href, pathname } = new URL(sent[0]?.url ?? '');
+		expect(href).toBe(`https://api.example.com${pathname}`);
+		const [before, segment = '', ...more] = pathname.split('/v1/api/generate/');
+		expect([before, more]).toEqual(['', []]);
 		expect(segment).not.toContain('/');
-		expect(decodeURIComponent(segment ?? '')).toBe(id);
+		expect(decodeURIComponent(segment)).toBe(id);
 	});
 
 	it.each(['.', '..', '', ' ', '\uD800', 'x'.repeat(513)])(
@@ -146,14 +136,6 @@ describe('reading a task', () => {
 			expect(sent).toEqual([]);
 		},
 	);
-});
-
-describe('reading the credits', () => {
-	it('is a GET whose answer is handed on as it is', async () => {
-		const { client, sent } = clientThatGets(json({ anything: [1] }));
-		expect(await client.readCredits()).toEqual({ anything: [1] });
-		expect(sent).toEqual([{ method: 'GET', url: `${BASE_URL}/api/credits`, timeoutMs: 30_000 }]);
-	});
 });
 
 describe('an answer with an error status', () => {
@@ -187,24 +169,17 @@ describe('an answer with an error status', () => {
 		});
 	});
 
-	it('shows what the service said', async () => {
-		const { message } = await errorOf(json({ error: { message: 'Prompt too long' } }, 400));
-		expect(message).toBe('The service did not accept the request (HTTP 400): Prompt too long');
+	it.each([
+		['the message of', json({ error: { message: 'Prompt too long' } }, 400), ': Prompt too long'],
+		['a plain text as', { statusCode: 400, body: 'Bad model\n' }, ': Bad model'],
+		['a text cut short as', { statusCode: 400, body: '{"error":{"co' }, ': {"error":{"co'],
+		['no page of', { statusCode: 400, body: '<html><body>Bad gateway</body></html>' }, ''],
+		['no other page of', { statusCode: 400, body: '\n <!doctype html>' }, ''],
+		['nothing of', { statusCode: 400, body: '' }, ''],
+	])('shows %s what the service said', async (_what, answer, said) => {
+		const { message } = await errorOf(answer);
+		expect(message).toBe(`The service did not accept the request (HTTP 400)${said}`);
 	});
-
-	it('shows a plain text as it is', async () => {
-		expect((await errorOf({ statusCode: 400, body: 'Bad model\n' })).message).toContain(
-			': Bad model',
-		);
-	});
-
-	it.each(['<html><body>Bad gateway</body></html>', '\n <!doctype html>', '', '{"error":{"co'])(
-		'shows nothing of a body that holds no message: %j',
-		async (body) => {
-			const { message } = await errorOf({ statusCode: 502, body });
-			expect(message).not.toMatch(/[<>]/);
-		},
-	);
 
 	it('carries how long the service asked to wait', async () => {
 		const error = await errorOf({ statusCode: 429, headers: { 'retry-after': '7' } });
@@ -214,15 +189,16 @@ describe('an answer with an error status', () => {
 
 describe('what may follow an error', () => {
 	it.each([
-		[408, true],
-		[429, true],
-		[500, true],
-		[503, true],
-		[400, false],
-		[401, false],
-		[404, false],
-	])('a read that ended in HTTP %d may well succeed later: %s', async (statusCode, isTransient) => {
-		expect((await errorOf({ statusCode })).isTransient).toBe(isTransient);
+		[{ statusCode: 408 }, true],
+		[{ statusCode: 429 }, true],
+		[{ statusCode: 500 }, true],
+		[{ statusCode: 503 }, true],
+		[{ statusCode: 400 }, false],
+		[{ statusCode: 401 }, false],
+		[{ statusCode: 404 }, false],
+		[{ body: '{"state": "SUC' }, true],
+	])('a read that came to %j may well succeed later: %s', async (answer, isTransient) => {
+		expect(await errorOf(answer)).toMatchObject({ isTransient, isForeign: false });
 	});
 
 	it.each([
@@ -234,10 +210,6 @@ describe('what may follow an error', () => {
 		[{ statusCode: 301, body: '<a href="https://elsewhere">Moved</a>' }, false],
 	])('%j may come from something before the API: %s', async (answer, isTransient) => {
 		expect(await errorOf(answer)).toMatchObject({ isTransient, isForeign: isTransient });
-	});
-
-	it('a read that brought no JSON may be repeated', async () => {
-		expect((await errorOf({ body: '{"state": "SUC' })).isTransient).toBe(true);
 	});
 
 	it.each([
@@ -253,19 +225,30 @@ describe('what may follow an error', () => {
 });
 
 describe('the API key', () => {
-	it.each([
-		['in a JSON message', json({ error: { message: `Key ${KEY} is not valid` } }, 401)],
-		['in a plain text', { statusCode: 400, body: `Authorization: Bearer ${KEY}` }],
-		['in a web page with status 200', { body: `<html>${KEY}</html>` }],
-		['in something that is no JSON', { body: `key=${KEY}` }],
-		['twice', { statusCode: 400, body: `${KEY} ${KEY}` }],
-	])('is in no error where the service echoes it %s', async (_where, answer) => {
-		expect(visibleText(await errorOf(answer))).not.toContain(KEY);
+	const refused = (key: string) => json({ message: `Key ${key} is not valid` }, 401);
+	const slashed = 'sk-live-a/b+c=';
+
+	it.each<[string, Partial<HttpResponse>, string]>([
+		['in a JSON message', refused(KEY), KEY],
+		['in a plain text', { statusCode: 400, body: `Authorization: Bearer ${KEY}` }, KEY],
+		['in a web page with status 200', { body: `<html>${KEY}</html>` }, KEY],
+		['in something that is no JSON', { body: `key=${KEY}` }, KEY],
+		['twice', { statusCode: 400, body: `${KEY} ${KEY}` }, KEY],
+		['as short as a word', refused('hush'), 'hush'],
+		['as JSON writes it', refused('sk-live-"quoted"\\'), 'sk-live-"quoted"\\'],
+		[
+			'as JSON may write it',
+			{ statusCode: 401, body: refused(slashed).body.replaceAll('/', '\\/') },
+			slashed,
+		],
+	])('is in no error where the service echoes it %s', async (_where, answer, key) => {
+		expect(visibleText(await errorOf(answer, key))).not.toContain(key);
 	});
 
-	it('is cut out of the record of a task too', async () => {
+	it('is cut out of a message, and of the record of a task, and the rest stays', async () => {
+		expect((await errorOf(refused(KEY))).message).toContain('Key *** is not valid');
 		const { client } = clientThatGets(json({ state: 'PENDING', account: { key: KEY } }));
-		expect(JSON.stringify(await client.readTask('t'))).not.toContain(KEY);
+		expect(await client.readTask('t')).toMatchObject({ record: { account: { key: '***' } } });
 	});
 
 	it('that is as short as a word breaks no result URL that holds the word', async () => {
@@ -273,43 +256,21 @@ describe('the API key', () => {
 		const { client } = clientThatGets(json(record), 'test');
 		expect(await client.readTask('t')).toMatchObject(record);
 	});
-
-	it('that is as short as a word is still in no error', async () => {
-		const { client } = clientThatGets(json({ message: 'Key hush is not valid' }, 401), 'hush');
-		const error = await caught(async () => await client.readTask('t'));
-		expect(visibleText(error)).not.toContain('hush');
-	});
-
-	it('with characters that JSON writes in another way is in no error', async () => {
-		const key = 'sk-live-"quoted"\\';
-		const { client } = clientThatGets(json({ message: `Key ${key} is not valid` }, 401), key);
-		const error = await caught(async () => await client.readTask('t'));
-		expect(visibleText(error)).not.toContain(key);
-	});
-
-	it('is cut out of the message, and the rest of the message stays', async () => {
-		const { message } = await errorOf(json({ message: `Key ${KEY} is not valid` }, 401));
-		expect(message).toContain('Key *** is not valid');
-	});
 });
 
 describe('the token of a callback address', () => {
 	const token = 'a1'.repeat(32);
 	const webhookUrl = `https://n8n.example.com/hooks/x/callback?token=${token}`;
-	const task = { model: 'vendor/model', input: {}, webhookUrl };
+	const task = { ...TASK, webhookUrl };
 
 	it('is in no create response, no record and no error that repeats it', async () => {
 		const said = { taskId: 'task-1', state: 'PENDING', webhook_url: webhookUrl, note: token };
 		const { client } = clientThatGets(json(said));
-		const texts = [await client.createTask(task), await client.readTask('task-1')].map((answer) =>
-			JSON.stringify(answer),
-		);
+		const answers = [await client.createTask(task), await client.readTask('task-1')];
 		const refused = clientThatGets(json({ message: `Cannot reach ${webhookUrl}` }, 400)).client;
 		const error = await caught(async () => await refused.createTask(task));
-		expect(error.message).toContain(
-			'Cannot reach https://n8n.example.com/hooks/x/callback?token=***',
-		);
-		for (const text of [...texts, visibleText(error)]) expect(text).not.toContain(token);
+		expect(error.message).toContain(`Cannot reach ${webhookUrl.replace(token, '***')}`);
+		expect(JSON.stringify(answers) + visibleText(error)).not.toContain(token);
 	});
 
 	it('is in no record of a task that another run created', async () => {

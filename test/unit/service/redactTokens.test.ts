@@ -3,82 +3,91 @@ import { CallbackTokens } from '../../../nodes/MediaGeneration/service/redactTok
 const TOKEN = 'a1'.repeat(32);
 const OTHER = 'b2'.repeat(32);
 const SIGNATURE = 'c3'.repeat(32);
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const FILE_TOKEN = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ id: 'filesystem-v2:1', exp: 1 })}.a-b_${'c'.repeat(39)}`;
+
+const TRIGGER = `https://n8n.example.com/webhook/3f1c2a/callback?token=${TOKEN}`;
+const LINK = `https://n8n.example.com/rest/binary-data/signed?token=${FILE_TOKEN}`;
 
 const hidden = (value: unknown, ...sent: string[]) => {
 	const tokens = new CallbackTokens();
 	for (const address of sent) tokens.add(address);
 	return tokens.hide(typeof value === 'string' ? value : JSON.stringify(value));
 };
+const without = (text: string) =>
+	[TOKEN, SIGNATURE, FILE_TOKEN].reduce((rest, secret) => rest.replaceAll(secret, '***'), text);
 
-describe('an address of a webhook of n8n', () => {
-	const trigger = `https://n8n.example.com/webhook/3f1c2a/callback?token=${TOKEN}`;
+/** As what a service, or a log, writes may hold an address. */
+const WRITINGS: Array<(text: string) => string> = [
+	(text) => text,
+	JSON.stringify,
+	(text) => JSON.stringify({ request: JSON.stringify({ webhook_url: text }) }),
+	(text) => JSON.stringify(JSON.stringify({ image_url: text })),
+	(text) => text.replaceAll('/', '\\/'),
+	(text) => text.replaceAll('=', '\\u003d'),
+	(text) => text.replaceAll('&', '\\u0026').replaceAll('=', '\\u003d'),
+	(text) => text.replaceAll('&', '\\\\u0026'),
+	(text) => text.replaceAll('&', '&amp;'),
+	(text) => `Callback to <${text}> failed`,
+	(text) => `https://log.example.com/?to=${encodeURIComponent(text)}`,
+	(text) => encodeURIComponent(encodeURIComponent(text)),
+	(text) => encodeURIComponent(text).replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
+];
 
+describe('an address of n8n', () => {
 	it.each([
-		['of a trigger', trigger],
-		['of a test event', trigger.replace('webhook', 'webhook-test')],
-		['behind a prefix', trigger.replace('/webhook/', '/n8n/webhook/')],
-		['of an n8n that serves its webhooks elsewhere', trigger.replace('/webhook/', '/hooks/')],
+		['of a trigger', TRIGGER],
+		['of a test event', TRIGGER.replace('webhook', 'webhook-test')],
+		['behind a prefix', TRIGGER.replace('/webhook/', '/n8n/webhook/')],
+		['of an n8n that serves its webhooks elsewhere', TRIGGER.replace('/webhook/', '/hooks/')],
 		[
 			'that resumes',
 			`https://n8n.example.com/webhook-waiting/12/callback?signature=${SIGNATURE}&token=${TOKEN}`,
 		],
-		['with a reference before it', trigger.replace('?', '?reference=order%2017%26x&')],
+		['with a reference before it', TRIGGER.replace('?', '?reference=order%2017%26x&')],
 		[
 			'with a reference that is an address',
-			trigger.replace('?', '?reference=https%3A%2F%2Fshop%2F17&'),
+			TRIGGER.replace('?', '?reference=https%3A%2F%2Fshop%2F17&'),
 		],
-		['with a reference after it', `${trigger}&reference=row-17`],
+		['with a reference after it', `${TRIGGER}&reference=row-17`],
+		['of a file', LINK],
 	])('%s loses its token, and nothing else', (_what, address) => {
-		const bare = address.replace(TOKEN, '***').replace(SIGNATURE, '***');
+		const bare = without(address);
 		expect(bare).not.toBe(address);
-		for (const write of [
-			(text: string) => text,
-			JSON.stringify,
-			(text: string) => JSON.stringify({ request: JSON.stringify({ webhook_url: text }) }),
-			(text: string) => text.replaceAll('/', '\\/'),
-			(text: string) => text.replaceAll('&', '\\u0026').replaceAll('=', '\\u003d'),
-			(text: string) => text.replaceAll('&', '\\\\u0026'),
-			(text: string) => text.replaceAll('&', '&amp;'),
-			(text: string) => `Callback to <${text}> failed`,
-			(text: string) => `https://log.example.com/?to=${encodeURIComponent(text)}`,
-			(text: string) => encodeURIComponent(encodeURIComponent(text)),
-			(text: string) =>
-				encodeURIComponent(text).replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
-		]) {
-			const plain = write(bare).replaceAll('%2A', '*');
-			expect(hidden(write(address))).toBe(plain);
+		for (const write of WRITINGS) {
+			expect(hidden(write(address))).toBe(write(bare).replaceAll('%2A', '*'));
 		}
 	});
 
-	it('in upper case digits loses them, too', () => {
-		expect(hidden(trigger.replace(TOKEN, TOKEN.toUpperCase()))).toContain('token=***');
+	it('loses it in upper case digits, and cut off at its end, too', () => {
+		expect(hidden(TRIGGER.replace(TOKEN, TOKEN.toUpperCase()))).toContain('token=***');
+		expect(hidden(LINK.slice(0, -9))).toBe(without(LINK));
+	});
+
+	it('keeps something shorter', () => {
+		const text = 'https://n8n.example.com/webhook/x?token=abc';
+		expect(hidden(text)).toBe(text);
 	});
 });
 
 describe('an address of something else', () => {
-	const media = `https://media.example.com/r/1.png?token=${OTHER}&signature=${SIGNATURE}`;
-	const callback = `https://n8n.example.com/webhook/x/callback?token=${TOKEN}`;
-
-	it('keeps its token', () => {
-		expect(hidden({ resultUrls: [media] }, callback)).toBe(JSON.stringify({ resultUrls: [media] }));
-	});
+	const media = `https://media.example.com/r/1.png?token=${OTHER}&signature=${'d4'.repeat(32)}`;
+	const bare = 'https://n8n.example.com/webhook/x';
 
 	it.each([
-		['in a list', JSON.stringify([callback, media])],
-		['after a comma', `${callback},${media}`],
-		['after an address that has none', `https://n8n.example.com/webhook/x,${media}`],
-		['encoded, after a comma', encodeURIComponent(`https://n8n.example.com/webhook/x,${media}`)],
+		['by itself', { resultUrls: [media] }],
+		['in a list', [TRIGGER, media]],
+		['after a comma', `${TRIGGER},${media}`],
+		['after an address that has none', `${bare},${media}`],
+		['encoded, after a comma', encodeURIComponent(`${bare},${media}`)],
+		['escaped, after a comma', `${bare},${media}`.replaceAll('/', '\\/')],
 		[
-			'escaped, after a comma',
-			`https:\\/\\/n8n.example.com\\/webhook\\/x,${media.replaceAll('/', '\\/')}`,
+			'behind a file of ours',
+			`${LINK} https://media.example.com/1.png?token=${part({ a: 1 })}.a.b`,
 		],
-	])('keeps it beside ours, %s', (_what, text) => {
-		expect(hidden(text)).toBe(text.replace(TOKEN, '***'));
-	});
-
-	it('that is ours but carries something shorter keeps it', () => {
-		const text = 'https://n8n.example.com/webhook/x?token=abc';
-		expect(hidden(text)).toBe(text);
+	])('keeps its token %s', (_what, said) => {
+		const text = typeof said === 'string' ? said : JSON.stringify(said);
+		expect(hidden(text, TRIGGER)).toBe(without(text));
 	});
 });
 
@@ -86,13 +95,12 @@ describe('a token that was given out', () => {
 	const sent = `https://n8n.example.com/hooks/x/done?signature=${SIGNATURE}&token=${TOKEN}`;
 
 	it.each([
-		['by itself', { token: TOKEN }, { token: '***' }],
+		['by itself', { token: TOKEN }, '{"token":"***"}'],
 		['in a text', `Denied: ${TOKEN}, ${SIGNATURE}`, 'Denied: ***, ***'],
 		['behind an encoded sign', `x%3d${TOKEN}`, 'x%3d***'],
 		['in upper case', TOKEN.toUpperCase(), '***'],
 	])('is found %s', (_what, said, expected) => {
-		const text = typeof expected === 'string' ? expected : JSON.stringify(expected);
-		expect(hidden(said, sent)).toBe(text);
+		expect(hidden(said, sent)).toBe(expected);
 	});
 
 	it.each(['\\', '/', ':', '%', '/webhook/', '/webhook\\', '/webhook/x:\\', '/callback?token=\\'])(

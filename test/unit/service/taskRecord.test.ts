@@ -5,25 +5,22 @@ import {
 } from '../../../nodes/MediaGeneration/service/taskRecord';
 
 const URLS = ['https://media.example.com/1.png', 'https://media.example.com/2.png'];
+const parse = (body: unknown) => parseTaskRecord('t', body);
 
 describe('the state of a record', () => {
 	it.each([
-		['PENDING', 'PENDING'],
-		['SUCCESS', 'SUCCESS'],
-		['FAILURE', 'FAILURE'],
-		['success', 'SUCCESS'],
-		['Failure', 'FAILURE'],
-		[' pending ', 'PENDING'],
-	])('%j is %s', (sent, state) => {
-		expect(parseTaskRecord('t', { state: sent }).state).toBe(state);
+		['SUCCESS', ['SUCCESS', 'success', 'Success ']],
+		['FAILURE', ['FAILURE', 'Failure']],
+		['PENDING', ['PENDING', ' pending ']],
+		// The specification does not name these.
+		['PENDING', ['RUNNING', 'queued', 'PROCESSING', 'SUCCEEDED']],
+	])('is %s where it is one of %j', (expected, states) => {
+		for (const state of states) expect(parse({ state }).state).toBe(expected);
 	});
 
-	it.each(['RUNNING', 'queued', 'PROCESSING', 'SUCCEEDED'])(
-		'%j, which the specification does not name, counts as PENDING',
-		(state) => {
-			expect(parseTaskRecord('t', { state }).state).toBe('PENDING');
-		},
-	);
+	it('is looked for in the wrapper too where the outer `state` is empty', () => {
+		expect(parse({ state: '', data: { state: 'FAILURE' } }).state).toBe('FAILURE');
+	});
 
 	it.each([
 		[{}],
@@ -47,39 +44,31 @@ describe('the state of a record', () => {
 describe('a record', () => {
 	it('is handed on as it was received, with whatever else it holds', () => {
 		const body = { state: 'SUCCESS', resultUrls: URLS, prompt: { text: 'a' }, extra: [1] };
-		expect(parseTaskRecord('t', body).record).toBe(body);
+		expect(parse(body).record).toEqual(body);
 	});
 
 	it('loses long data URIs that were sent along, and keeps those that are results', () => {
 		const picture = `data:image/png;base64,${'A'.repeat(9000)}`;
 		const body = { data: { state: 'SUCCESS', resultUrls: [picture], input: { frame: picture } } };
-		const task = parseTaskRecord('t', body);
+		const task = parse(body);
 		expect(task).toMatchObject({ resultUrls: [picture] });
 		expect(JSON.stringify(task.record)).toContain('(9022 characters)');
-		expect(parseTaskRecord('t', task.record)).toMatchObject({ resultUrls: [picture] });
+		expect(parse(task.record)).toMatchObject({ resultUrls: [picture] });
 	});
 
-	it('keeps the id it was asked for, whatever it says itself', () => {
-		expect(parseTaskRecord('asked', { state: 'PENDING', taskId: 'other' }).taskId).toBe('asked');
+	it.each(['data', 'task'])(
+		'may be wrapped in `%s`, and keeps the id it was asked for',
+		(place) => {
+			const inner = { taskId: 'other', state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 };
+			const record = { [place]: inner };
+			expect(parse(record)).toEqual({ ...inner, taskId: 't', record });
+		},
+	);
+
+	it('has results only where it is a success', () => {
+		expect(parse({ state: 'PENDING', resultUrls: URLS })).not.toHaveProperty('resultUrls');
 	});
 
-	it.each(['data', 'task'])('may be wrapped in `%s`', (wrapper) => {
-		const body = { [wrapper]: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } };
-		expect(parseTaskRecord('t', body)).toEqual({
-			taskId: 't',
-			state: 'SUCCESS',
-			resultUrls: URLS,
-			creditsConsumed: 8,
-			record: body,
-		});
-	});
-
-	it('is looked for in the wrapper too where the outer `state` is empty', () => {
-		expect(parseTaskRecord('t', { state: '', data: { state: 'FAILURE' } }).state).toBe('FAILURE');
-	});
-});
-
-describe('the results of a success', () => {
 	it.each([
 		['a list', URLS, URLS],
 		['nothing', undefined, []],
@@ -89,53 +78,29 @@ describe('the results of a success', () => {
 		['a list with odd entries', [URLS[0], null, 7, '', { url: 'x' }, URLS[1]], URLS],
 		['an empty list', [], []],
 		['an object', { url: URLS[0] }, []],
-	])('are read from %s', (_shape, resultUrls, expected) => {
-		expect(parseTaskRecord('t', { state: 'SUCCESS', resultUrls })).toHaveProperty(
-			'resultUrls',
-			expected,
-		);
+	])('has its results read from %s', (_shape, resultUrls, expected) => {
+		expect(parse({ state: 'SUCCESS', resultUrls })).toHaveProperty('resultUrls', expected);
 	});
 
-	it('do not exist before it', () => {
-		const record = parseTaskRecord('t', { state: 'PENDING', resultUrls: URLS });
-		expect(record).not.toHaveProperty('resultUrls');
+	it('has credits that are a number, or null where it is none', () => {
+		const credits = (creditsConsumed: unknown) =>
+			parse({ state: 'SUCCESS', creditsConsumed }).creditsConsumed;
+		expect([8, 0, 0.5, '8', ' 0.25 '].map(credits)).toEqual([8, 0, 0.5, 8, 0.25]);
+		const none = ['eight', '', null, undefined, true, Infinity];
+		expect(none.map(credits)).toEqual(none.map(() => null));
 	});
-});
 
-describe('the credits consumed', () => {
-	it.each([
-		[8, 8],
-		[0, 0],
-		[0.5, 0.5],
-		['8', 8],
-		[' 0.25 ', 0.25],
-		['eight', null],
-		['', null],
-		[null, null],
-		[undefined, null],
-		[true, null],
-		[Infinity, null],
-	])('%j are %j', (creditsConsumed, expected) => {
-		expect(parseTaskRecord('t', { state: 'SUCCESS', creditsConsumed }).creditsConsumed).toBe(
-			expected,
-		);
-	});
-});
-
-describe('the reason of a failure', () => {
 	it.each([
 		[{ error: 'Unsafe prompt' }, 'Unsafe prompt'],
 		[{ error: { code: 'unsafe', message: 'Unsafe prompt' } }, 'Unsafe prompt'],
 		[{ failureReason: 'Unsafe prompt' }, 'Unsafe prompt'],
 		[{ message: 'Unsafe\n  prompt' }, 'Unsafe prompt'],
 		[{}, undefined],
-	])('is found in %j', (fields, reason) => {
-		expect(parseTaskRecord('t', { state: 'FAILURE', ...fields })).toHaveProperty('reason', reason);
-	});
-
-	it('is never taken from what the user sent', () => {
-		const body = { state: 'FAILURE', input: { message: 'Say hello' }, data: { error: 'no' } };
-		expect(parseTaskRecord('t', body)).toHaveProperty('reason', undefined);
+		// What the user sent.
+		[{ input: { message: 'Say hello' }, data: { error: 'no' } }, undefined],
+		[{ title: 'A harbour', description: 'At dawn' }, undefined],
+	])('that is a failure has its reason found in %j: %s', (fields, reason) => {
+		expect(parse({ state: 'FAILURE', ...fields })).toHaveProperty('reason', reason);
 	});
 });
 
@@ -153,11 +118,7 @@ describe('the task id of a body', () => {
 		[{ id: 'callback', taskId: 'a' }],
 		[{ taskId: '', data: { id: 'a' } }],
 		[{ code: 200, message: 'ok', data: { taskId: ' a ' } }],
-	])('is found in %j', (body) => {
-		expect(findTaskId(body)).toBe('a');
-	});
-
-	it.each([
+		// An envelope has an id of its own.
 		[{ id: 'evt_1', type: 'task.completed', data: { taskId: 'a', id: 'x' } }],
 		[{ id: 'evt_1', task_id: 'x', task: { taskId: 'a' } }],
 		[{ id: 'evt_1', data: { id: 'x' }, task: { task_id: 'a' } }],
@@ -165,7 +126,7 @@ describe('the task id of a body', () => {
 		[{ taskId: 'a', data: { taskId: 'x' } }],
 		[{ id: 'evt_1', data: { id: 'a' } }],
 		[{ id: 'req_1', task: { id: 'a', state: 'PENDING' } }],
-	])("is told from an envelope's own id in %j", (body) => {
+	])('is found in %j', (body) => {
 		expect(findTaskId(body)).toBe('a');
 	});
 
@@ -186,38 +147,15 @@ describe('the task id of a body', () => {
 });
 
 describe('a task id', () => {
-	it.each([
-		['task-1', 'task-1'],
-		[' task-1\n', 'task-1'],
-		[42, '42'],
-		['a/b', 'a/b'],
-		['../credits', '../credits'],
-		['...', '...'],
-		['a?b#c%20', 'a?b#c%20'],
-		['ü🙂', 'ü🙂'],
-		['x'.repeat(512), 'x'.repeat(512)],
-	])('may be %j', (value, id) => {
-		expect(asTaskId(value)).toBe(id);
+	it('may be any text that fits into a path, and loses the white space around it', () => {
+		const ids = ['task-1', 'a/b', '../credits', '...', 'a?b#c%20', 'ü🙂', 'x'.repeat(512)];
+		expect(ids.map(asTaskId)).toEqual(ids);
+		expect([' task-1\n', 42].map(asTaskId)).toEqual(['task-1', '42']);
 	});
 
-	it.each([
-		['.'],
-		['..'],
-		[' .. '],
-		[''],
-		['  '],
-		['\uD800'],
-		['a\uDC00b'],
-		['x'.repeat(513)],
-		[1.5],
-		[2 ** 60],
-		[NaN],
-		[true],
-		[null],
-		[undefined],
-		[{}],
-		[['a']],
-	])('cannot be %j', (value) => {
-		expect(asTaskId(value)).toBeUndefined();
+	it('cannot be what leads elsewhere, is too long, or is no text', () => {
+		const texts = ['.', '..', ' .. ', '', '  ', '\uD800', 'a\uDC00b', 'x'.repeat(513)];
+		const others = [1.5, 2 ** 60, NaN, true, null, undefined, {}, ['a']];
+		for (const value of [...texts, ...others]) expect(asTaskId(value)).toBeUndefined();
 	});
 });

@@ -13,40 +13,27 @@ const NODE: INode = {
 };
 const KEY = 'sk-live-secret';
 
-describe('made from an error of the service', () => {
-	const error = new ServiceError('rejected', 'It was refused', {
-		description: 'Do this',
-		statusCode: 400,
-	});
-
-	it('keeps message, description and status', () => {
-		expect(ItemError.from(error)).toMatchObject({
-			message: 'It was refused',
-			description: 'Do this',
-			statusCode: 400,
-		});
-	});
-
-	it('carries what is known of the task', () => {
-		expect(ItemError.from(error, { taskId: 'task-1' }).task).toEqual({ taskId: 'task-1' });
-	});
-});
-
-describe('made from another', () => {
-	it('keeps what the first one knew of the task over what is added', () => {
-		const first = new ItemError('So it is', { task: { state: 'FAILURE' } });
-		expect(ItemError.from(first, { taskId: 'task-1', state: 'PENDING' }).task).toEqual({
-			taskId: 'task-1',
-			state: 'FAILURE',
-		});
-	});
+describe('made from whatever was thrown', () => {
+	const told = { description: 'Do this' };
 
 	it.each([
-		['a UserError', new UserError('So it is', { description: 'Do this' }), 'Do this'],
-		['a plain error', new Error('So it is'), undefined],
-		['a text', 'So it is', undefined],
-	])('keeps the words of %s', (_what, error, description) => {
-		expect(ItemError.from(error)).toMatchObject({ message: 'So it is', description });
+		[
+			'an error of the service',
+			new ServiceError('rejected', 'So it is', { ...told, statusCode: 400 }),
+			{ ...told, statusCode: 400 },
+		],
+		['a UserError', new UserError('So it is', { ...told }), told],
+		['a plain error', new Error('So it is'), { description: undefined }],
+		['a text', 'So it is', { description: undefined }],
+	])('keeps the words of %s, and carries what is known of the task', (_what, error, words) => {
+		const task = { taskId: 'task-1' };
+		expect(ItemError.from(error, task)).toMatchObject({ message: 'So it is', ...words, task });
+	});
+
+	it('keeps what an ItemError knew of the task over what is added', () => {
+		const first = new ItemError('So it is', { task: { state: 'FAILURE' } });
+		const { task } = ItemError.from(first, { taskId: 'task-1', state: 'PENDING' });
+		expect(task).toEqual({ taskId: 'task-1', state: 'FAILURE' });
 	});
 });
 
@@ -61,19 +48,13 @@ describe('as an item that goes out', () => {
 		});
 	});
 
-	it('has it under details on the error output, by which n8n tells it', () => {
-		const item = error.toItem({ ...NODE, onError: 'continueErrorOutput' }, { item: 2 });
-		expect(item.json).toEqual({ error: 'So it is', details: task });
-	});
-
-	it('is told by older n8n, too, whose copy for the error output keeps what is known', () => {
+	it('has it under details on the error output, and an error that a copy of older n8n leaves out', () => {
 		const item = error.toItem({ ...NODE, onError: 'continueErrorOutput' }, { item: 2 });
 		expect(item.error).toMatchObject({ message: 'So it is' });
 		expect({ ...item }).toEqual({
 			json: { error: 'So it is', details: task },
 			pairedItem: { item: 2 },
 		});
-		expect({ ...item }).not.toHaveProperty('error');
 	});
 
 	it('has the error alone where nothing is known', () => {
@@ -103,13 +84,10 @@ describe('as an error of n8n', () => {
 		expect(shown).toMatchObject({ message: 'So it is', description: 'Do this' });
 	});
 
-	it.each([401, 402, 403, 404, 429, 500, 503])(
-		'with HTTP %d keeps our message, where n8n has one of its own',
-		(statusCode) => {
-			const shown = new ItemError('What happened', { statusCode }).toNodeError(NODE, 0);
-			expect(shown.message).toBe('What happened');
-		},
-	);
+	it.each([401, 402, 403, 404, 429, 500, 503])('with HTTP %d keeps our message', (statusCode) => {
+		const shown = new ItemError('What happened', { statusCode }).toNodeError(NODE, 0);
+		expect(shown.message).toBe('What happened');
+	});
 
 	it('holds nothing of the request that was refused, and so not the key', () => {
 		const request = { headers: { Authorization: `Bearer ${KEY}` } };

@@ -1,37 +1,33 @@
-import type { IExecuteFunctions } from 'n8n-workflow';
-
+import type * as CanSuspend from '../../../nodes/MediaGeneration/suspend/canSuspend';
 import {
 	obstacleOf,
 	resumeAddress,
 	suspensionWarnings,
 } from '../../../nodes/MediaGeneration/suspend/canSuspend';
-import { API_KEY, executeContext } from '../../workflow/engine';
+import { contextOf, CREDENTIAL } from './checks';
 
-const SERVICE = 'https://api.example.com';
-
-const contextWith = (settings: object = {}, more: Partial<IExecuteFunctions> = {}) => {
-	const context = executeContext({ node: {}, credential: { baseUrl: SERVICE, apiKey: API_KEY } });
-	return Object.assign(context, { getWorkflowSettings: () => settings, ...more });
-};
-
-type Module = { obstacleOf: typeof obstacleOf; suspensionWarnings: typeof suspensionWarnings };
+const contextWith = (settings: object = {}, more: object = {}) =>
+	contextOf({}, { getWorkflowSettings: () => settings, ...more });
 
 /** @param missing what the `n8n-workflow` of an older n8n does not have */
-function without(missing: string): Module {
-	let loaded: Module | undefined;
+function without(missing: string): typeof CanSuspend {
+	const loaded: Array<typeof CanSuspend> = [];
 	jest.isolateModules(() => {
 		jest.doMock('n8n-workflow', () => {
 			const { [missing]: _, ...older } =
 				jest.requireActual<Record<string, unknown>>('n8n-workflow');
 			return older;
 		});
-		loaded = jest.requireActual<Module>('../../../nodes/MediaGeneration/suspend/canSuspend');
+		loaded.push(jest.requireActual('../../../nodes/MediaGeneration/suspend/canSuspend'));
 		jest.dontMock('n8n-workflow');
 	});
-	if (!loaded) throw new Error('Not loaded');
-	return loaded;
+	const [module] = loaded;
+	if (!module) throw new Error('Not loaded');
+	return module;
 }
 
+const BEFORE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';
+const BEFORE_2_41 = 'WAIT_FOR_SUB_EXECUTION';
 const CHAT = { type: '@n8n/n8n-nodes-langchain.chatTrigger' };
 
 /** A context of an execution that a trigger above the node has started. */
@@ -43,130 +39,159 @@ const startedBy = (
 		{},
 		{
 			getParentNodes: () => [
-				{ name: 'Other "caller"', type, typeVersion: 1, disabled, parameters } as never,
+				{ name: 'Other "caller"', type, typeVersion: 1, disabled, parameters },
 			],
-			evaluateExpression: ((expression: string) => {
+			evaluateExpression: (expression: string) => {
 				expect(expression).toBe('{{ $("Other \\"caller\\"").isExecuted }}');
 				return hasRun;
-			}) as never,
+			},
 		},
 	);
 
-describe('an execution', () => {
-	it('is suspended with the engine of today, whatever starts it', () => {
-		expect(obstacleOf(contextWith({ executionOrder: 'v1' }))).toBeUndefined();
+describe('an execution is suspended', () => {
+	it.each<[string, () => ReturnType<typeof contextWith>]>([
+		['with the engine of today, whatever starts it', () => contextWith({ executionOrder: 'v1' })],
+		[
+			'where n8n does not tell its settings',
+			() => contextOf({}, { getWorkflowSettings: undefined }),
+		],
+		['where a Webhook answers at once', () => startedBy({ responseMode: 'onReceived' })],
+		['by a chat that streams', () => startedBy({ options: { responseMode: 'streaming' } }, CHAT)],
+		['where a node of its own answers', () => startedBy({ responseMode: 'responseNode' })],
+		[
+			'where the Webhook has not started it',
+			() => startedBy({ responseMode: 'lastNode' }, { hasRun: false }),
+		],
+		[
+			'where the Webhook is switched off',
+			() => startedBy({ responseMode: 'lastNode' }, { disabled: true }),
+		],
+		['since n8n 2.41 without being saved', () => contextWith({ saveDataSuccessExecution: 'none' })],
+	])('%s', (_what, context) => {
+		expect(obstacleOf(context())).toBeUndefined();
 	});
 
-	it('is suspended where n8n does not tell its settings', () => {
-		const context = contextWith();
-		Object.assign(context, { getWorkflowSettings: undefined });
-		expect(obstacleOf(context)).toBeUndefined();
+	it.each(['all', undefined])(
+		'before n8n 2.41 where it is saved (%s)',
+		(saveDataSuccessExecution) => {
+			const context = contextWith({ saveDataSuccessExecution });
+			expect(without(BEFORE_2_41).obstacleOf(context)).toBeUndefined();
+		},
+	);
+});
+
+describe('an execution is not suspended', () => {
+	const uuid = '01a200b4-3048-73fe-8a3a-955880aa5c89';
+
+	it.each<[string, () => ReturnType<typeof contextWith>, why: string, ifChosen: string]>([
+		[
+			'as a tool of an agent before version 3',
+			() => contextWith({}, { isToolExecution: () => true }),
+			'AI agent',
+			'refuse',
+		],
+		[
+			'as a tool of an agent from version 3 on',
+			() => contextWith({}, { getNode: () => ({ type: 'x.mediaGenerationTool' }) }),
+			'AI agent',
+			'refuse',
+		],
+		["by n8n's engine v2", () => contextWith({ engineType: 'v2' }), 'engine v2', 'refuse'],
+		[
+			"by n8n's engine v2, of which a running node is told by the id of its execution alone",
+			() => contextWith({}, { getExecutionId: () => uuid }),
+			'engine v2',
+			'refuse',
+		],
+		[
+			'in a sub-workflow: its caller may get the first result only',
+			() => contextWith({}, { getMode: () => 'integrated' }),
+			'sub-workflow',
+			'suspend',
+		],
+		[
+			'where a Webhook and a Form answer with the last node',
+			() => startedBy({ responseMode: 'lastNode' }),
+			'\'Other "caller"\' answers',
+			'hold',
+		],
+		[
+			'where a chat answers with the last node',
+			() => startedBy({ options: { responseMode: 'lastNode' } }, CHAT),
+			'\'Other "caller"\' answers',
+			'hold',
+		],
+		['by a chat by default', () => startedBy({ options: {} }, CHAT), "'Other", 'hold'],
+	])('%s', (_what, context, why, ifChosen) => {
+		expect(obstacleOf(context())).toEqual({
+			why: expect.stringContaining(why) as string,
+			ifChosen,
+		});
 	});
 
-	it("is not suspended by n8n's engine v2, which resumes none", () => {
-		const expected = { why: expect.stringContaining('engine v2') as string, ifChosen: 'refuse' };
-		expect(obstacleOf(contextWith({ engineType: 'v2' }))).toEqual(expected);
-		// A running node is told of it by the id of its execution alone.
-		const id = '01a200b4-3048-73fe-8a3a-955880aa5c89';
-		expect(obstacleOf(contextWith({}, { getExecutionId: () => id }))).toEqual(expected);
-	});
-
-	it('is not suspended by n8n 1, which may resume one more than once', () => {
-		const { obstacleOf: obstacle } = without('validateWorkflowHasTriggerLikeNode');
-		expect(obstacle(contextWith())).toEqual({
-			why: expect.stringContaining('needs n8n 2 or later') as string,
+	it('by n8n 1, which may resume one more than once', () => {
+		expect(without(BEFORE_N8N_2).obstacleOf(contextWith())).toEqual({
+			why: 'that needs n8n 2 or later',
 			ifChosen: 'refuse',
 		});
 	});
 
-	it.each([
-		['an agent before version 3', { isToolExecution: () => true }],
-		['an agent from version 3 on', { getNode: () => ({ type: 'x.mediaGenerationTool' }) as never }],
-	])('is not suspended as a tool of %s', (_what, more) => {
-		expect(obstacleOf(contextWith({}, more))).toEqual({
-			why: expect.stringContaining('AI agent') as string,
-			ifChosen: 'refuse',
-		});
-	});
-
-	it('is not suspended in a sub-workflow unless that is chosen: its caller may get the first result only', () => {
-		expect(obstacleOf(contextWith({}, { getMode: () => 'integrated' }))).toEqual({
-			why: expect.stringContaining('sub-workflow') as string,
-			ifChosen: 'suspend',
-		});
-	});
-
-	it.each([
-		['a Webhook and a Form', { responseMode: 'lastNode' }, {}],
-		['a chat', { options: { responseMode: 'lastNode' } }, CHAT],
-		['a chat by default', { options: {} }, CHAT],
-	])('is not suspended where %s answers with the last node', (_what, parameters, more) => {
-		expect(obstacleOf(startedBy(parameters, more))).toEqual({
-			why: expect.stringContaining('\'Other "caller"\' answers') as string,
-			ifChosen: 'hold',
-		});
-	});
-
-	it.each<[string, object, Parameters<typeof startedBy>[1]]>([
-		['answers at once', { responseMode: 'onReceived' }, {}],
-		['is a chat that streams', { options: { responseMode: 'streaming' } }, CHAT],
-		['answers by a node of its own', { responseMode: 'responseNode' }, {}],
-		['has not started this execution', { responseMode: 'lastNode' }, { hasRun: false }],
-		['is switched off', { responseMode: 'lastNode' }, { disabled: true }],
-	])('is suspended where the Webhook %s', (_what, parameters, more) => {
-		expect(obstacleOf(startedBy(parameters, more))).toBeUndefined();
+	it('before n8n 2.41 where it is not saved: in queue mode n8n may delete it', () => {
+		const context = contextWith({ saveDataSuccessExecution: 'none' });
+		const { why, ifChosen } = without(BEFORE_2_41).obstacleOf(context) ?? {};
+		expect(why).toContain('before 2.41, n8n in queue mode may delete it');
+		expect(why).toContain("choose 'Save' in the workflow's settings");
+		expect(ifChosen).toBe('hold');
 	});
 });
 
 describe('the warnings of a suspension', () => {
-	it('are none as a rule', () => {
-		expect(suspensionWarnings(contextWith({ executionOrder: 'v1' }))).toEqual([]);
-	});
+	/** @param seconds until n8n's own limit ends the execution */
+	const limited = (settings: object, seconds?: number) => {
+		const context = contextWith(settings);
+		const executionTimeoutTimestamp = seconds && Date.now() + seconds * 1000;
+		Object.assign(context.additionalData, { executionTimeoutTimestamp });
+		return suspensionWarnings(context);
+	};
 
-	it('name a time limit, which counts the wait', () => {
-		expect(suspensionWarnings(contextWith({ executionTimeout: 60 }))).toEqual([
-			expect.stringContaining('time limit of 60 s'),
-		]);
-	});
+	it.each([{ executionOrder: 'v1' }, { executionTimeout: -1 }, { executionTimeout: 0 }])(
+		'are none with %j',
+		(settings) => {
+			expect(limited(settings)).toEqual([]);
+		},
+	);
 
-	it.each([-1, 0])('know that a time limit of %d is none', (executionTimeout) => {
-		expect(suspensionWarnings(contextWith({ executionTimeout }))).toEqual([]);
-	});
-
-	it("name n8n's own time limit, which holds for a workflow without one", () => {
-		const context = contextWith();
-		Object.assign(context.additionalData, { executionTimeoutTimestamp: Date.now() + 90_000 });
-		const [warning, ...others] = suspensionWarnings(context);
-		expect(warning).toContain('time limit of 90 s');
+	it.each<[string, object, number | undefined, number]>([
+		['a time limit, which counts the wait', { executionTimeout: 60 }, undefined, 60],
+		["n8n's own limit, which holds for a workflow without one", {}, 90, 90],
+		[
+			"n8n's largest limit where that of the workflow is above it",
+			{ executionTimeout: 86_400 },
+			3600,
+			3600,
+		],
+	])('name %s', (_what, settings, ofN8n, seconds) => {
+		const [warning, ...others] = limited(settings, ofN8n);
+		expect(warning).toContain(`time limit of ${seconds} s`);
 		expect(warning).toContain('EXECUTIONS_TIMEOUT');
 		expect(others).toEqual([]);
 	});
 
-	it("name n8n's largest time limit where that of the workflow is above it", () => {
-		const context = contextWith({ executionTimeout: 86_400 });
-		Object.assign(context.additionalData, { executionTimeoutTimestamp: Date.now() + 3_600_000 });
-		expect(suspensionWarnings(context)).toEqual([expect.stringContaining('time limit of 3600 s')]);
-	});
-
 	it('name an n8n that does not look for executions whose sub-execution has ended', () => {
-		const { suspensionWarnings: warnings } = without('WAIT_FOR_SUB_EXECUTION');
-		expect(warnings(contextWith())).toEqual([expect.stringContaining('Before 2.41')]);
+		const warnings = without(BEFORE_2_41).suspensionWarnings(contextWith());
+		expect(warnings).toEqual([expect.stringContaining('Before 2.41')]);
 	});
 });
 
 describe('the address that a suspended run is called back at', () => {
 	it('is that of the execution, with a token', () => {
-		const address = resumeAddress(contextWith(), { apiKey: API_KEY, baseUrl: SERVICE });
-		const { origin, pathname, searchParams } = new URL(address ?? '');
-		expect(origin + pathname).toBe('https://n8n.test/webhook-waiting/1/callback');
-		expect(searchParams.get('token')).toMatch(/^[0-9a-f]{64}$/);
+		const url = new URL(resumeAddress(contextWith(), CREDENTIAL) ?? '');
+		expect(url.origin + url.pathname).toBe('https://n8n.test/webhook-waiting/1/callback');
+		expect(url.searchParams.get('token')).toMatch(/^[0-9a-f]{64}$/);
 	});
 
 	it('is none where the service cannot reach n8n', () => {
-		const context = contextWith();
-		jest
-			.spyOn(context, 'evaluateExpression')
-			.mockReturnValue('http://localhost:5678/webhook-waiting/1');
-		expect(resumeAddress(context, { apiKey: API_KEY, baseUrl: SERVICE })).toBeUndefined();
+		const evaluateExpression = () => 'http://localhost:5678/webhook-waiting/1';
+		expect(resumeAddress(contextWith({}, { evaluateExpression }), CREDENTIAL)).toBeUndefined();
 	});
 });

@@ -1,21 +1,8 @@
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
-
-import {
-	pendingItem,
-	pendingTaskId,
-	resumeUrl,
-	storeInput,
-} from '../../../nodes/MediaGeneration/suspend/suspension';
 import { failureText } from '../../../nodes/MediaGeneration/report/outcome';
-import { executeContext } from '../../workflow/engine';
-import { SERVICE } from '../callback/webhook';
+import { checkItem, readCheck } from '../../../nodes/MediaGeneration/suspend/checkState';
+import { resumeUrl, storeInput } from '../../../nodes/MediaGeneration/suspend/suspension';
+import { contextOf, deliveryCheck } from './checks';
 
-const context = (items?: INodeExecutionData[]) =>
-	executeContext({
-		node: {},
-		credential: { baseUrl: SERVICE, apiKey: 'key' },
-		...(items && { items }),
-	});
 describe('the address that resumes an execution', () => {
 	it.each([
 		['https://n8n.test/webhook-waiting/12', 'https://n8n.test/webhook-waiting/12/callback'],
@@ -25,40 +12,42 @@ describe('the address that resumes an execution', () => {
 		],
 		['http://n8n.test/n8n/webhook-waiting/12/', 'http://n8n.test/n8n/webhook-waiting/12/callback'],
 	])('made of %s is %s', (url, expected) => {
-		const execution = context();
-		jest.spyOn(execution, 'evaluateExpression').mockReturnValue(url);
-		expect(resumeUrl(execution)).toBe(expected);
+		expect(resumeUrl(contextOf({}, { evaluateExpression: () => url }))).toBe(expected);
 	});
 
 	it('is made of what n8n calls its own', () => {
-		expect(resumeUrl(context())).toMatch(/^https:\/\/n8n\.test\/webhook-waiting\/1\/callback/);
+		expect(resumeUrl(contextOf())).toMatch(/^https:\/\/n8n\.test\/webhook-waiting\/1\/callback/);
 	});
 });
 
-describe('suspending', () => {
-	it('stores the given items in place of the input, although n8n empties the list that the node returns', () => {
-		const execution = context();
-		const items = [pendingItem({ taskId: 'task-1' }, 0)];
-		storeInput(execution, items);
-		expect(execution.getExecuteData().data).toEqual({ main: [items] });
-		items.length = 0;
-		expect(execution.getExecuteData().data.main?.[0]).toHaveLength(1);
-	});
+it('what is stored in place of the input stays, although n8n empties the list that the node returns', () => {
+	const execution = contextOf();
+	const items = [{ json: { taskId: 'task-1' } }];
+	storeInput(execution, items);
+	expect(execution.getExecuteData().data).toEqual({ main: [items] });
+	items.length = 0;
+	expect(execution.getExecuteData().data.main?.[0]).toHaveLength(1);
 });
 
-describe('a stored item', () => {
-	it('waits for its task', () => {
-		expect(pendingTaskId(pendingItem({ taskId: 'task-1' }, 0))).toBe('task-1');
+describe('the state of the checks', () => {
+	const stored = (state: object) => JSON.parse(JSON.stringify([checkItem(state as never)])) as [];
+
+	it('comes back as it was stored', () => {
+		expect(readCheck(stored(deliveryCheck()))).toEqual(deliveryCheck());
 	});
 
-	it.each<[string, IDataObject]>([
-		['is finished', { taskId: 'task-1', state: 'SUCCESS' }],
-		['left at once', { taskId: 'task-1', state: 'PENDING' }],
-		['went out with an error', { error: 'The prompt is empty' }],
-		['was waited for in vain', { taskId: 'task-1', timedOut: true, error: 'Not finished' }],
-		['has something else for an id', { taskId: 7, timedOut: true }],
-	])('waits for none where it %s', (_what, json) => {
-		expect(pendingTaskId({ json })).toBeUndefined();
+	it.each([
+		['results', [{ json: { taskId: 'task-1' } }, { json: {} }]],
+		['one result', [{ json: { taskId: 'task-1' } }]],
+		['a result with a field of the user', [{ json: { check: { model: 'Submariner' } } }]],
+		['nothing', []],
+	])('is not in %s', (_what, items) => {
+		expect(readCheck(items)).toBeUndefined();
+	});
+
+	it('of a newer version is refused with a way out, and not guessed', () => {
+		const newer = stored({ ...deliveryCheck(), version: 2 });
+		expect(() => readCheck(newer)).toThrow('another version');
 	});
 });
 

@@ -1,0 +1,126 @@
+import type { IConnections, IDataObject, INode } from 'n8n-workflow';
+
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import type { Collector } from '../e2e/collector';
+import { inARow, manualTrigger, node } from '../e2e/stage';
+import type { WorkflowDefinition } from '../n8n/client';
+import type { Bench } from './bench';
+
+/** Of our node, unless a part says otherwise. */
+export const MAX_IN_FLIGHT = 200;
+
+/** Between two reads of the loop that users build: the Wait node's own default. */
+const LOOP_WAIT_SECONDS = 5;
+
+/** The items come as pinned data: a node that makes them would be measured with the rest. */
+export function startWith(latencies: number[]) {
+	const start = manualTrigger();
+	const items = latencies.map((latencyMs, index) => ({
+		json: { prompt: `Prompt ${index} latency=${latencyMs}`, simulate: { latencyMs } },
+	}));
+	return { start, pinData: { [start.name]: items } };
+}
+
+/** One request for all items that come: the end of the batch is seen from outside. */
+export const report = (collector: Collector): INode => ({
+	...collector.node('Done'),
+	executeOnce: true,
+});
+
+export function oursFor(
+	{ stage }: Bench,
+	collector: Collector,
+	latencies: number[],
+	{
+		maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT),
+		completion = 'wait',
+		before,
+	}: { maxInFlight?: number; completion?: 'wait' | 'return'; before?: INode } = {},
+): WorkflowDefinition {
+	const { start, pinData } = startWith(latencies);
+	const generate = stage.mediaNode('mediaGeneration', 'Generate', {
+		resource: 'image',
+		operation: 'generate',
+		model: IMAGE_MODEL,
+		prompt: '={{ $json.prompt }}',
+		completion,
+		options: { additionalInput: '={{ { simulate: $json.simulate } }}', maxInFlight },
+	});
+	return {
+		name: `Ours: ${latencies.length}`,
+		...inARow(start, generate, ...(before ? [before] : []), report(collector)),
+		pinData,
+	};
+}
+
+/** All items at once: create, wait, read, and wait again for those that are not finished. */
+export async function loopFor(
+	{ stage }: Bench,
+	collector: Collector,
+	latencies: number[],
+): Promise<WorkflowDefinition> {
+	const { service, client } = stage;
+	const header = await client.createCredential('Key', 'httpHeaderAuth', {
+		name: 'Authorization',
+		value: `Bearer ${service.apiKey}`,
+	});
+	const request = (name: string, parameters: IDataObject): INode => ({
+		...node(
+			'n8n-nodes-base.httpRequest',
+			name,
+			{
+				authentication: 'genericCredentialType',
+				genericAuthType: 'httpHeaderAuth',
+				options: {},
+				...parameters,
+			},
+			4.2,
+		),
+		credentials: { httpHeaderAuth: { id: header.id, name: header.name } },
+	});
+	const { start, pinData } = startWith(latencies);
+	const create = request('Create', {
+		method: 'POST',
+		url: `${service.url}/api/generate`,
+		sendBody: true,
+		specifyBody: 'json',
+		jsonBody: `={{ JSON.stringify({ model: '${IMAGE_MODEL}', input: { prompt: $json.prompt, simulate: $json.simulate } }) }}`,
+	});
+	const wait: INode = {
+		...node('n8n-nodes-base.wait', 'Wait', { amount: LOOP_WAIT_SECONDS, unit: 'seconds' }, 1.1),
+		webhookId: crypto.randomUUID(),
+	};
+	const read = request('Read', { url: `=${service.url}/api/generate/{{ $json.taskId }}` });
+	const isFinished = node(
+		'n8n-nodes-base.if',
+		'Finished?',
+		{
+			conditions: {
+				options: { caseSensitive: true, leftValue: '', typeValidation: 'strict', version: 2 },
+				combinator: 'and',
+				conditions: [
+					{
+						id: crypto.randomUUID(),
+						leftValue: '={{ $json.state }}',
+						rightValue: 'PENDING',
+						operator: { type: 'string', operation: 'notEquals' },
+					},
+				],
+			},
+			options: {},
+		},
+		2.2,
+	);
+	const done = report(collector);
+	const { nodes, connections } = inARow(start, create, wait, read, isFinished, done);
+	const loop: IConnections = {
+		...connections,
+		[isFinished.name]: {
+			main: [
+				[{ node: done.name, type: 'main', index: 0 }],
+				[{ node: wait.name, type: 'main', index: 0 }],
+			],
+		},
+	};
+	return { name: `Loop: ${latencies.length}`, nodes, connections: loop, pinData };
+}

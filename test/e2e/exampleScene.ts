@@ -1,0 +1,86 @@
+import type { IDataObject, INode } from 'n8n-workflow';
+
+import { prepare, readExample } from '../demo/examples';
+import { type LanguageModel, startLanguageModel } from '../demo/languageModel';
+import type { Execution, StoredCredential, WorkflowDefinition } from '../n8n/client';
+import type { SimulatedTask } from '../service/service';
+import { promptOf, Run, succeeded } from './run';
+import { openScene, type Scene } from './scene';
+
+/** Opens a scene in which the examples are run, with a stand-in for a language model. */
+export function openExamples(): Examples {
+	const scene = openScene({ clears: false });
+	const examples = new Examples(scene);
+	beforeAll(async () => await examples.open());
+	afterAll(async () => await examples.model?.close());
+	beforeEach(() => scene.service.resetSettings());
+	return examples;
+}
+
+export class Examples {
+	model!: LanguageModel;
+
+	private credentials: StoredCredential[] = [];
+
+	constructor(readonly scene: Scene) {}
+
+	async open(): Promise<void> {
+		const { client, stage } = this.scene;
+		this.model = await startLanguageModel();
+		const access = { apiKey: 'none', url: this.model.url };
+		this.credentials = [
+			{ ...stage.credential, type: 'mediaGenerationApi' },
+			await client.createCredential('Language model', 'openAiApi', access),
+		];
+	}
+
+	/**
+	 * Imports an example.
+	 *
+	 * @param changes parameters of some of its nodes, put over those in the file
+	 */
+	async import(name: string, changes: Record<string, IDataObject> = {}) {
+		const definition = prepare(readExample(name), this.credentials);
+		for (const [node, parameters] of Object.entries(changes)) {
+			Object.assign(nodeOf(definition, node).parameters, parameters);
+		}
+		return { ...definition, id: (await this.scene.client.createWorkflow(definition)).id };
+	}
+
+	/** Starts an imported example as the editor's button does. */
+	async start({ id, name }: { id: string; name: string }): Promise<Run> {
+		return new Run(this.scene, await this.scene.client.run(id), id, name);
+	}
+
+	/** Imports an example, runs it, and waits for its end. */
+	async run(name: string): Promise<Execution> {
+		return succeeded(await (await this.start(await this.import(name))).end());
+	}
+
+	/** @returns the tasks that were created meanwhile, and what it came to */
+	async creating<T>(action: () => Promise<T>): Promise<[SimulatedTask[], T]> {
+		const before = new Set(this.scene.taskIds);
+		const result = await action();
+		return [this.scene.tasks.filter(({ taskId }) => !before.has(taskId)), result];
+	}
+}
+
+/** @throws where an example has no such node */
+export function nodeOf({ nodes }: WorkflowDefinition, name: string): INode {
+	const node = nodes.find((other) => other.name === name);
+	if (!node) throw new Error(`There is no node "${name}".`);
+	return node;
+}
+
+export const promptsOf = (tasks: SimulatedTask[]) =>
+	tasks.map(({ record }) => promptOf(record)).sort();
+
+/** The texts that an example's own list holds: by default its prompts. */
+export function listed(
+	name: string,
+	{ node = 'Prompts', list = 'prompts', field = 'prompt' } = {},
+): string[] {
+	const { parameters } = nodeOf(readExample(name), node);
+	const json = JSON.parse(String(parameters.jsonOutput)) as Record<string, IDataObject[]>;
+	return (json[list] ?? []).map((entry) => String(entry[field])).sort();
+}

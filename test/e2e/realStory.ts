@@ -1,0 +1,173 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { IDataObject } from 'n8n-workflow';
+
+import { type ExecutionSummary, until } from '../n8n/client';
+import type { Condition, Deed, Story } from '../simulation/stories';
+import {
+	type ExecutionTrace,
+	kindOf,
+	makeTrace,
+	outOf,
+	PAUSE_MS,
+	type StoryTrace,
+} from '../simulation/tellStory';
+import { itemOf } from '../simulation/world/service';
+import { node, prompts, to, webhook } from './nodes';
+import type { Stage } from './stage';
+
+const MINUTE = 60_000;
+
+/** A story on a real n8n. */
+export class RealStory {
+	private workflowId = '';
+
+	constructor(
+		private readonly stage: Stage,
+		private readonly story: Story,
+	) {}
+
+	/** Makes the workflow of the model, of n8n's own nodes but for ours, and starts it. */
+	async start(): Promise<void> {
+		const { stage, story } = this;
+		const { client } = stage;
+		const { onError = 'stopWorkflow', maxTries = 1, suspendAfter } = story.node ?? {};
+		const retries = { retryOnFail: true, maxTries, waitBetweenTries: 1_000 };
+		const start = webhook('Start');
+		const trigger = stage.mediaNode('mediaGenerationTrigger', 'Trigger', {
+			events: ['SUCCESS', 'FAILURE'],
+		});
+		const media = stage.mediaNode(
+			'mediaGeneration',
+			'Media',
+			{
+				resource: 'image',
+				operation: 'generate',
+				prompt: '={{ $json.prompt }}',
+				completion: story.completion,
+				options: {
+					...(suspendAfter !== undefined && { suspendAfter }),
+					timeout: story.node?.timeoutSeconds ?? 600,
+					additionalInput: '={{ { simulate: $json.simulate, story: $json.story } }}',
+				},
+			},
+			{ onError, ...(maxTries > 1 && retries) },
+		);
+		const fields = Array<IDataObject>(story.tasks.length).fill({ story: story.title });
+		const items = prompts('ask 1, item', story.tasks, fields);
+		const ends = ['Sink', 'Failed', 'Done'].map((name) => node('n8n-nodes-base.noOp', name, {}));
+		const { id } = await client.createWorkflow({
+			name: story.title,
+			nodes: [start, items, media, trigger, ...ends],
+			connections: {
+				Start: { main: to('Prompts') },
+				Prompts: { main: to('Media') },
+				Media: { main: [...to('Sink'), ...to('Failed')] },
+				Trigger: { main: to('Done') },
+			},
+		});
+		this.workflowId = id;
+		const path = `/webhook/${start.webhookId}`;
+		await client.publish(id, [path, client.webhookPath(trigger, 'callback')]);
+		const answer = await fetch(stage.webhookUrl + path, { method: 'POST' });
+		expect(answer.status).toBe(200);
+	}
+
+	/** Lets the steps happen that are left, up to one that is a kill. */
+	async go(steps: Story['steps'] = []): Promise<void> {
+		for (const [when, what] of steps) {
+			await until(`${this.story.title}: ${when}`, 3 * MINUTE, async () => await this.holds(when));
+			if (what === 'kill') return;
+			await this.perform(what);
+		}
+	}
+
+	private tasks() {
+		return [...this.stage.service.tasks.values()].filter(
+			({ record }) => (record.input as IDataObject).story === this.story.title,
+		);
+	}
+
+	/** Oldest first. */
+	private async executions(): Promise<ExecutionSummary[]> {
+		const all = await this.stage.client.listExecutions({ workflowId: this.workflowId });
+		return all.sort((one, other) => Number(one.id) - Number(other.id));
+	}
+
+	private async runs(): Promise<ExecutionSummary[]> {
+		const all = await this.executions();
+		return all.filter(({ mode }, index) => index === 0 || mode === 'retry');
+	}
+
+	private async holds(condition: Condition): Promise<boolean> {
+		const [what, count = ''] = condition.split(' ');
+		if (what === 'created') return this.tasks().length >= Number(count);
+		const all = await this.executions();
+		switch (what) {
+			case 'started':
+				return all.slice(1).filter(isTriggered).filter(hasEnded).length >= Number(count);
+			case 'suspended':
+				return (await this.runs()).at(-1)?.status === 'waiting';
+			case 'asleep':
+				return all.filter(isSub).filter(({ status }) => status === 'waiting').length === 2;
+			default:
+				return all.length > 0 && (await this.runs()).every(hasEnded);
+		}
+	}
+
+	private async perform(deed: Deed): Promise<void> {
+		const { client } = this.stage;
+		const run = (await this.runs()).at(-1)?.id ?? '';
+		const [supervisor, checker] = (await this.executions()).filter(isSub);
+		switch (deed) {
+			case 'stop':
+				return await client.stopExecution(run);
+			case 'retry':
+				await sleep(PAUSE_MS);
+				// n8n answers at the end of the retry.
+				void client.retryExecution(run).catch(() => undefined);
+				return await until('the retry', MINUTE, async () =>
+					(await this.executions()).some(({ mode }) => mode === 'retry'),
+				);
+			case 'stop supervisor':
+				return await client.stopExecution(supervisor?.id ?? '');
+			case 'stop checker':
+				return await client.stopExecution(checker?.id ?? '');
+			default:
+				throw new Error(`Not done by itself: ${deed}`);
+		}
+	}
+
+	/**
+	 * @param log the statuses of all executions
+	 * @returns what has happened up to now
+	 */
+	async trace(log: Map<number, string[]>): Promise<StoryTrace> {
+		const itemOfTask = (taskId: string) => itemOf(this.stage.service.tasks.get(taskId)?.record);
+		const all = await this.executions();
+		const executions = await Promise.all(
+			all.map(async ({ id, mode }): Promise<ExecutionTrace> => {
+				const { data } = await this.stage.client.getExecution(id);
+				const { runData } = data.resultData;
+				const first = data.executionData?.nodeExecutionStack[0]?.node.name;
+				const start = runData.Trigger || first === 'Trigger' ? 'Trigger' : 'Start';
+				const reached = ['Sink', 'Failed', 'Done'].flatMap((name) => {
+					const items = runData[name]?.at(-1)?.data?.main?.[0];
+					return items && items.length > 0 ? [[name, items] as const] : [];
+				});
+				return {
+					kind: kindOf(mode, start),
+					statuses: log.get(Number(id)) ?? [],
+					out: outOf(reached, itemOfTask),
+				};
+			}),
+		);
+		return makeTrace(
+			this.tasks().map(({ record }) => itemOf(record)),
+			executions,
+		);
+	}
+}
+
+const isSub = ({ mode }: ExecutionSummary) => mode === 'integrated';
+const isTriggered = ({ mode }: ExecutionSummary) => mode === 'webhook';
+const hasEnded = ({ status }: ExecutionSummary) => !['new', 'running', 'waiting'].includes(status);

@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { IDataObject } from 'n8n-workflow';
+
+import {
+	describe as tell,
+	type Execution,
+	type ExecutionSummary,
+	outputItems,
+} from '../n8n/client';
+import type { SimulatedTask } from '../service/service';
+import type { Scene } from './scene';
+
+const MINUTE = 60_000;
+
+/** An execution that was started by hand. */
+export class Run {
+	/** @param name of the workflow, with which the prompts begin */
+	constructor(
+		private readonly scene: Scene,
+		readonly id: string,
+		readonly workflowId: string,
+		private readonly name: string,
+	) {}
+
+	/** Waits for the end, whatever it is. */
+	async end(timeoutMs = 4 * MINUTE): Promise<Execution> {
+		return await this.scene.client.waitForExecution(this.id, timeoutMs);
+	}
+
+	/** Waits until the run is suspended. */
+	async suspended(): Promise<this> {
+		await this.scene.client.waitForSuspension(this.id);
+		return this;
+	}
+
+	async stop(): Promise<void> {
+		await this.scene.client.stopExecution(this.id);
+	}
+
+	/** Retries the run from the list of executions. @returns the end of the retry */
+	async retry(withSavedWorkflow = false): Promise<Execution> {
+		const { client } = this.scene;
+		const id = await client.retryExecution(this.id, withSavedWorkflow);
+		return await client.waitForExecution(id, 4 * MINUTE);
+	}
+
+	/** How it is now. */
+	async now(): Promise<Execution> {
+		return await this.scene.client.getExecution(this.id);
+	}
+
+	/** All executions of the workflow, newest first. */
+	async executions(): Promise<ExecutionSummary[]> {
+		return await this.scene.client.listExecutions({ workflowId: this.workflowId });
+	}
+
+	/** The other executions of the workflow, newest first: of a suspended run the one that checks, and its supervisor. */
+	async others(): Promise<ExecutionSummary[]> {
+		return (await this.executions()).filter(({ id }) => id !== this.id);
+	}
+
+	/** The tasks of the run, oldest first. */
+	get tasks(): SimulatedTask[] {
+		return this.scene.tasks.filter(({ record }) => promptOf(record).startsWith(`${this.name} `));
+	}
+
+	get taskIds(): string[] {
+		return this.tasks.map(({ taskId }) => taskId);
+	}
+
+	/** How often the service was asked for the tasks of the run. */
+	get reads(): number {
+		const ids = this.taskIds;
+		return this.scene.reads.filter(({ path }) => ids.some((id) => path.endsWith(id))).length;
+	}
+}
+
+/** The prompt of a task, by its record or by an item. */
+export const promptOf = ({ input }: { input?: unknown }) => String((input as IDataObject).prompt);
+
+/** What left a node, without its files. */
+export const itemsOf = (execution: Execution, node = 'Media'): IDataObject[] =>
+	outputItems(execution, node).map(({ json }) => json);
+
+export const statesOf = (execution: Execution, node = 'Media') =>
+	itemsOf(execution, node).map(({ state }) => state);
+
+export const errorOf = ({ data }: Execution) => data.resultData.error;
+
+/** @throws where an execution did not succeed */
+export function succeeded(execution: Execution): Execution {
+	if (execution.status !== 'success') throw new Error(tell(execution));
+	return execution;
+}
+
+/**
+ * For stories that happen at the same time: all of them begin before the first test, and each test waits for its own.
+ *
+ * @param declare declares a test
+ * @param pauseMs between the beginnings of two of them
+ * @param limitMs how long each may take
+ * @returns declares a story
+ */
+export function atTheSameTime(declare: jest.It, pauseMs: number, limitMs = 8 * MINUTE) {
+	const stories = new Map<string, () => Promise<void>>();
+	const outcomes = new Map<string, Promise<void>>();
+	beforeAll(async () => {
+		if (declare === test.skip) return;
+		for (const [title, happen] of stories) {
+			const outcome = happen();
+			outcome.catch(() => undefined);
+			outcomes.set(title, outcome);
+			await sleep(pauseMs);
+		}
+	}, 900_000);
+	return (title: string, happen: () => Promise<void>): void => {
+		stories.set(title, happen);
+		declare(title, async () => await outcomes.get(title), limitMs);
+	};
+}

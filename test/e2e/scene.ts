@@ -1,0 +1,249 @@
+import { readFileSync } from 'node:fs';
+import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
+
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { type Execution, until, type WorkflowDefinition } from '../n8n/client';
+import type { LoggedRequest, SimulatedTask } from '../service/service';
+import { Collector } from './collector';
+import { deliver, inARow, itemsNode, lanes, manualTrigger, prompts } from './nodes';
+import { itemsOf, Run, succeeded } from './run';
+import { Stage } from './stage';
+
+/** How images are ordered. */
+interface Order {
+	/** Begins the prompts, and so tells the tasks of this run from those of others. */
+	name?: string;
+	/** The node's options. */
+	options?: IDataObject;
+	/** The node's other parameters. */
+	parameters?: IDataObject;
+	/** Further settings of the node, such as *On Error*. */
+	node?: Partial<INode>;
+	/** Further fields of the items. */
+	fields?: IDataObject[];
+	/** Nodes behind it. */
+	after?: INode[];
+	settings?: IWorkflowSettings;
+}
+
+/** A published workflow that a trigger of this package starts. */
+export interface Published {
+	id: string;
+	trigger: INode;
+	path: string;
+	/** Of the trigger, without a token. */
+	url: string;
+	/** With the token. */
+	address: string;
+}
+
+interface SceneOptions {
+	/** Added to n8n's environment. */
+	env?: Record<string, string>;
+	/** Default: opens a stage with that environment. */
+	open?: () => Promise<Stage>;
+	/** Whether each test finds the service and the collector as if no test had been before; default: yes. */
+	clears?: boolean;
+}
+
+/** Where the tests of a file, or of a `describe`, take place: it is opened before them, and closed after them. */
+export function openScene({ env, open, clears = true }: SceneOptions = {}): Scene {
+	const scene = new Scene();
+	beforeAll(async () => {
+		scene.stage = await (open?.() ?? Stage.open(env));
+		scene.collector = await Collector.open();
+	}, 900_000);
+	afterAll(async () => {
+		scene.collector?.close();
+		await scene.stage?.close();
+	}, 60_000);
+	beforeEach(() => {
+		if (clears) scene.clear();
+	});
+	return scene;
+}
+
+/** A stage, and the words in which tests tell what happens there. */
+export class Scene {
+	stage!: Stage;
+
+	/** Counts what the workflows do to the outside world. */
+	collector!: Collector;
+
+	get client() {
+		return this.stage.client;
+	}
+
+	get service() {
+		return this.stage.service;
+	}
+
+	clear(): void {
+		this.service.resetSettings();
+		this.service.clear();
+		this.collector.reset();
+	}
+
+	/** The tasks of the service, oldest first. */
+	get tasks(): SimulatedTask[] {
+		return [...this.service.tasks.values()];
+	}
+
+	get taskIds(): string[] {
+		return [...this.service.tasks.keys()];
+	}
+
+	/** The requests for tasks that the service has got. */
+	get creates(): LoggedRequest[] {
+		return this.requests('POST');
+	}
+
+	get reads(): LoggedRequest[] {
+		return this.requests('GET');
+	}
+
+	private requests(wanted: string): LoggedRequest[] {
+		return this.service.requests.filter(({ host, method }) => host === 'api' && method === wanted);
+	}
+
+	/** A task that was created elsewhere and takes a minute. */
+	slowTask(): SimulatedTask {
+		const input = { prompt: 'slow', simulate: { latencyMs: 60_000 } };
+		return this.service.createTask(IMAGE_MODEL, input);
+	}
+
+	/** What whoever runs executions has logged. */
+	get log(): string {
+		return readFileSync(this.stage.runner.logFile, 'utf8');
+	}
+
+	/** The tasks that the log says an execution has created. */
+	createdByLog(executionId: string): string[] {
+		const line = new RegExp(`created task (\\S+) \\(execution ${executionId}\\b`, 'g');
+		return [...this.log.matchAll(line)].map(([, taskId = '']) => taskId);
+	}
+
+	/** The action node, called `Media` unless `more` says otherwise. */
+	media(parameters: IDataObject, { name = 'Media', ...more }: Partial<INode> = {}): INode {
+		return this.stage.mediaNode('mediaGeneration', name, parameters, more);
+	}
+
+	/** The action node, which generates an image for each item as its fields `prompt` and `simulate` say. */
+	image({ options, ...parameters }: IDataObject = {}, more: Partial<INode> = {}): INode {
+		const image = { resource: 'image', operation: 'generate', prompt: '={{ $json.prompt }}' };
+		const simulate = { additionalInput: '={{ { simulate: $json.simulate } }}' };
+		const all = { ...simulate, ...(options as IDataObject) };
+		return this.media({ ...image, ...parameters, options: all }, more);
+	}
+
+	trigger(
+		parameters: IDataObject = {},
+		{ name = 'Finished', ...more }: Partial<INode> = {},
+	): INode {
+		return this.stage.mediaNode('mediaGenerationTrigger', name, parameters, more);
+	}
+
+	/** Starts a workflow by hand. */
+	async startWorkflow(definition: WorkflowDefinition): Promise<Run> {
+		const { id } = await this.client.createWorkflow(definition);
+		return new Run(this, await this.client.run(id), id, definition.name);
+	}
+
+	/** Starts nodes in a row by hand. */
+	async start(name: string, ...nodes: INode[]): Promise<Run> {
+		return await this.startWorkflow({ name, ...inARow(manualTrigger(), ...nodes) });
+	}
+
+	/** Starts nodes in a row by hand. @returns the end of the run */
+	async run(name: string, ...nodes: INode[]): Promise<Execution> {
+		return await (await this.start(name, ...nodes)).end();
+	}
+
+	/**
+	 * Starts a workflow by hand that generates an image for each of some items.
+	 *
+	 * @param switches of the simulated service, for the task of one item each
+	 */
+	async startImages(switches: IDataObject[], order: Order = {}): Promise<Run> {
+		const { name = 'Prompt', options = {}, fields, after = [], settings } = order;
+		const image = this.image({ ...order.parameters, options }, order.node);
+		const nodes = [manualTrigger(), prompts(name, switches, fields), image, ...after];
+		return await this.startWorkflow({ name, ...inARow(...nodes), settings });
+	}
+
+	/** `startImages`. @returns the end of the run */
+	async runImages(switches: IDataObject[], order?: Order): Promise<Execution> {
+		return await (await this.startImages(switches, order)).end();
+	}
+
+	/** Starts a run of an operation on tasks that exist, with further parameters and with nodes behind it. */
+	async startOnTasks(
+		operation: string,
+		taskIds: string[],
+		more: IDataObject = {},
+		...after: INode[]
+	): Promise<Run> {
+		const items = itemsNode(
+			'Tasks',
+			taskIds.map((taskId) => ({ taskId })),
+		);
+		const taskId = '={{ $json.taskId }}';
+		const node = this.media({ resource: 'task', operation, taskId, ...more });
+		return await this.start(`Task: ${operation}`, items, node, ...after);
+	}
+
+	/** `startOnTasks`. @returns the items that leave the node */
+	async onTasks(operation: string, taskIds: string[], more?: IDataObject) {
+		return itemsOf(succeeded(await (await this.startOnTasks(operation, taskIds, more)).end()));
+	}
+
+	/**
+	 * Publishes a workflow that a trigger starts and that reports to the collector.
+	 *
+	 * @param trigger the node
+	 * @param more.before nodes between the two
+	 * @param more.orders nodes of another lane, which can be run by hand
+	 * @param more.id of the workflow, where it is there already
+	 */
+	async publish(
+		trigger: INode = this.trigger(),
+		more: { before?: INode[]; orders?: INode[]; id?: string } = {},
+	): Promise<Published> {
+		const { client, stage } = this;
+		const { before = [], orders = [] } = more;
+		const results = [trigger, ...before, this.collector.node()];
+		const rows = orders.length > 0 ? [[manualTrigger(), ...orders], results] : [results];
+		const workflow = more.id
+			? await client.updateWorkflow(more.id, lanes(...rows))
+			: await client.createWorkflow({ name: 'Lane', ...lanes(...rows) });
+		const path = client.webhookPath(trigger, 'callback');
+		await client.publish(workflow.id, [path]);
+		const url = stage.webhookUrl + path;
+		const address = callbackAddress(url, this.service.apiKey);
+		return { id: workflow.id, trigger, path, url, address };
+	}
+
+	/** Delivers the callback of a task. @returns the status of the answer */
+	async deliver(address: string, taskId: string): Promise<number> {
+		return (await deliver(address, { taskId })).status;
+	}
+
+	/** Waits until a task has come to the collector. */
+	async arrived(taskId: string | undefined, timeoutMs = 240_000): Promise<void> {
+		const { seen } = this.collector;
+		await until(`task ${taskId} to arrive`, timeoutMs, () => seen.includes(taskId ?? ''));
+	}
+
+	/** Waits for tasks to come to the collector: these and no others, each once, in whatever order. */
+	async expectArrived(taskIds: readonly string[], timeoutMs?: number): Promise<void> {
+		await this.collector.settle(taskIds.length, timeoutMs);
+		expect([...this.collector.seen].sort()).toEqual([...taskIds].sort());
+	}
+
+	/** Has n8n restarted after a power cut, which leaves no process that remembers anything. */
+	async powerCut({ path }: Pick<Published, 'path'>): Promise<void> {
+		await this.stage.killAndRestart();
+		await this.client.waitForWebhook(path);
+	}
+}

@@ -1,0 +1,87 @@
+import { type Owner, TEST_OWNER } from './types';
+
+const REQUEST_TIMEOUT_MS = 60_000;
+
+/** n8n refused a request, or answered it with an error. */
+export class N8nApiError extends Error {
+	constructor(
+		readonly method: string,
+		readonly path: string,
+		readonly status: number,
+		readonly body: string,
+	) {
+		super(`n8n answered ${method} ${path} with ${status}: ${body.slice(0, 2_000)}`);
+		this.name = 'N8nApiError';
+	}
+}
+
+/**
+ * Speaks to a running n8n over the internal REST interface, as its owner. Every method throws an `N8nApiError` where n8n
+ * refuses.
+ */
+export class Session {
+	private cookie = '';
+
+	/** @param url of the n8n, without a slash at the end */
+	constructor(readonly url: string) {}
+
+	/**
+	 * Logs in as the owner, and makes the owner first on an instance that has none.
+	 *
+	 * @throws where the instance has an owner with another e-mail or password
+	 */
+	async setUp(owner: Owner = TEST_OWNER): Promise<void> {
+		const settings = await this.get<{ userManagement: { showSetupOnFirstLoad: boolean } }>(
+			'/rest/settings',
+		);
+		if (settings.userManagement.showSetupOnFirstLoad) {
+			await this.send('POST', '/rest/owner/setup', owner);
+		}
+		await this.login(owner);
+	}
+
+	/** Logs in; the session is kept for all later calls. */
+	async login({ email, password }: Pick<Owner, 'email' | 'password'>): Promise<void> {
+		// The field's name in n8n 1.x is `email`.
+		await this.send('POST', '/rest/login', { emailOrLdapLoginId: email, email, password });
+	}
+
+	/** A GET whose answer n8n wraps in `data`. */
+	async get<T>(path: string): Promise<T> {
+		return await this.send('GET', path);
+	}
+
+	/** A request whose answer n8n wraps in `data`, for what this class has no method for. */
+	async send<T = unknown>(method: string, path: string, body?: unknown): Promise<T> {
+		return (await this.request<{ data: T }>(method, path, body)).data;
+	}
+
+	protected async request<T>(method: string, path: string, body?: unknown): Promise<T> {
+		const response = await this.fetch(path, {
+			method,
+			headers: {
+				...(body === undefined ? {} : { 'content-type': 'application/json' }),
+				...(this.cookie ? { cookie: this.cookie } : {}),
+			},
+			body: body === undefined ? undefined : JSON.stringify(body),
+		});
+		const text = await response.text();
+		if (!response.ok) throw new N8nApiError(method, path, response.status, text);
+		for (const cookie of response.headers.getSetCookie()) {
+			if (cookie.startsWith('n8n-auth=')) this.cookie = cookie.slice(0, cookie.indexOf(';'));
+		}
+		return (text === '' ? {} : JSON.parse(text)) as T;
+	}
+
+	protected async fetch(path: string, options: RequestInit): Promise<Response> {
+		try {
+			const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+			return await fetch(this.url + path, { ...options, signal });
+		} catch (error) {
+			const reason = error instanceof Error ? (error.cause ?? error) : error;
+			throw new Error(`n8n did not answer ${options.method} ${path}: ${String(reason)}`, {
+				cause: error,
+			});
+		}
+	}
+}

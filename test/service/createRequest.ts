@@ -1,0 +1,37 @@
+import { ServiceError } from './errors';
+import { KNOWN_MODELS } from './prices';
+import { mergeSettings, parseSettings, type Settings } from './settings';
+
+/** A request to create a task (section 4.1), checked. */
+export interface CreateRequest {
+	model: string;
+	input: Readonly<Record<string, unknown>>;
+	webhookUrl?: string;
+	own: Settings;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+	typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isHttpUrl = (value: unknown): value is string =>
+	typeof value === 'string' && URL.canParse(value) && /^https?:/i.test(value);
+
+const invalid = (message: string) => new ServiceError(400, 'invalid_request', message);
+
+/** Checks the body of a create request (section 4.1). */
+export function parseCreate(body: unknown): CreateRequest {
+	if (!isObject(body)) throw invalid('The body must be a JSON object.');
+	const { model, input, webhook_url: webhookUrl } = body;
+	if (typeof model !== 'string' || !/^[^/\s]+\/\S+$/.test(model)) {
+		throw invalid('"model" must be a string of the form <provider>/<model-name>.');
+	}
+	if (!isObject(input)) throw invalid('"input" must be an object.');
+	if (KNOWN_MODELS.includes(model) && typeof input.prompt !== 'string') {
+		throw invalid(`"input.prompt" must be a string for ${model}.`);
+	}
+	if (webhookUrl !== undefined && !isHttpUrl(webhookUrl)) {
+		throw invalid('"webhook_url" must be an http or https address.');
+	}
+	const own = isObject(input.simulate) ? mergeSettings({}, parseSettings(input.simulate)) : {};
+	return { model, input, webhookUrl, own };
+}

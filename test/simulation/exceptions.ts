@@ -1,0 +1,71 @@
+import { ARTIFICIAL_ITEM } from './world/crash';
+import type { ServiceTask } from './world/service';
+import type { World } from './world/world';
+
+/**
+ * Whether n8n let a suspended run's items out before their time, as they were when it was suspended. It runs no
+ * execution again that has died, so that nobody looks any more where the supervisor is killed at work; and it runs a
+ * suspended node not again where a user retries the execution that she has stopped.
+ */
+export function isN8nsDoing(world: World, execution: string): boolean {
+	const { n8n, exceptions } = world;
+	if (!wasSuspended(world, execution)) return false;
+	const row = n8n.rows.get(execution);
+	const stopped = n8n.rows.get(row?.retryOf ?? '');
+	if (stopped && stopped.status === 'canceled' && stopped.waits > 0) {
+		exceptions.add('a suspended run was stopped and retried: its items leave as they were');
+		return true;
+	}
+	if (supervisorsKilledAtWork(n8n, execution).length === 0) return false;
+	exceptions.add(
+		'the supervisor of a suspended run was killed at work: its items leave as they were',
+	);
+	return true;
+}
+
+/** It was not suspended yet, so that nothing has it go on but a retry by hand. */
+export function isKilledUnsuspended({ n8n }: World, by: string): boolean {
+	const row = n8n.rows.get(by.replace('execution ', ''));
+	return row !== undefined && row.isKilled && row.waits === 0;
+}
+
+/**
+ * Of such a supervisor n8n may have no results: in queue mode it ends it with an error of its own, and the node that
+ * waits fails with that; and where its log says that the last node had ended, n8n makes up one item in their place.
+ */
+export function hasLostItsResults(world: World, execution: string): boolean {
+	const { n8n, exceptions } = world;
+	if (!wasSuspended(world, execution)) return false;
+	const killed = supervisorsKilledAtWork(n8n, execution);
+	if (killed.some(({ status }) => status === 'error')) {
+		exceptions.add('the supervisor of a suspended run was killed at work: the node fails');
+		return true;
+	}
+	if (killed.some(({ data }) => data.includes(ARTIFICIAL_ITEM))) {
+		exceptions.add('the supervisor of a suspended run was killed at work: n8n makes up an item');
+		return true;
+	}
+	return false;
+}
+
+export const supervisorsKilledAtWork = ({ rows }: World['n8n'], execution: string) =>
+	[...rows.values()].filter(
+		({ parent, isKilled, resumes }) => parent === execution && isKilled && resumes > 0,
+	);
+
+/** The clock counts for what outlives its process. */
+export const setForwardMs = (world: World, execution: string) =>
+	wasSuspended(world, execution) ? world.setForwardMs : 0;
+
+/** Whether an execution was suspended, or is a retry of one that was. */
+export function wasSuspended({ n8n }: World, execution: string): boolean {
+	const row = n8n.rows.get(execution);
+	return row !== undefined && (row.waits > 0 || (n8n.rows.get(row.retryOf ?? '')?.waits ?? 0) > 0);
+}
+
+/** n8n runs no resumed execution again, so that nobody looks any more where the supervisor is killed at work. */
+export function isUnwatched({ n8n, exceptions }: World, { by }: ServiceTask): boolean {
+	if (supervisorsKilledAtWork(n8n, by.replace('execution ', '')).length === 0) return false;
+	exceptions.add('the supervisor of callbacks was killed at work: lost ones are not made up for');
+	return true;
+}

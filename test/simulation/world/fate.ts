@@ -1,0 +1,65 @@
+import type { Settings } from '../../service/settings';
+import { type CallbackTrouble, TROUBLED_MS } from '../history';
+import type { World } from './world';
+
+/** Longer than any history. */
+export const NEVER_MS = 24 * 3_600_000;
+
+const withCallback = ({ service }: World) =>
+	service.tasks.filter(({ webhookUrl }) => webhookUrl !== undefined).length;
+
+/**
+ * What becomes of the next task, and what holds for its create: the switches of the simulated service.
+ *
+ * @param item the item that the task is made for
+ * @param isCalledBack whether it has a callback address
+ */
+export function fateOf(world: World, item: string, isCalledBack: boolean): Settings {
+	const { random, service, history, network } = world;
+	const { saysRetryAfter, hanging, failing, longestTaskMs } = history.service;
+	const number = service.tasks.length;
+	const retryAfter = saysRetryAfter && random.between(1, 8, 'retry-after', network.seen.length);
+	const limited = (limit: number) => ({ limit, ...(retryAfter && { retryAfter }) });
+	const latencyMs = hanging.includes(number)
+		? NEVER_MS
+		: random.between(200, longestTaskMs, 'duration', number);
+	const attempt = service.tasks.filter((task) => task.item === item).length + 1;
+	return {
+		...(service.maxUnfinished > 0 && { concurrencyLimit: limited(service.maxUnfinished) }),
+		...(service.maxPerSecond > 0 && { createsPerSecond: limited(service.maxPerSecond) }),
+		latencyMs,
+		...(failing.includes(number) && { outcome: 'FAILURE' as const }),
+		// The specification does not show a callback's fields.
+		...(random.between(0, 9, 'shape', number) === 0 && { callbackShape: 'event' as const }),
+		callbackDelayMs: random.between(1, 300, 'callback', withCallback(world)),
+		...(isCalledBack && callbackSwitches(callbackTroubleOf(world, latencyMs))),
+		...service.script?.(item, attempt),
+	};
+}
+
+/**
+ * What happens to the callback of the next task.
+ *
+ * @param latencyMs until the task ends
+ */
+export function callbackTroubleOf(world: World, latencyMs: number): CallbackTrouble | undefined {
+	const { time, history, service } = world;
+	if (service.script || time.now + latencyMs > TROUBLED_MS) return undefined;
+	return history.callbacks.find(({ nth }) => nth === withCallback(world))?.what;
+}
+
+/** The switches that make something happen to a callback. */
+export function callbackSwitches(what: CallbackTrouble | undefined): Settings {
+	switch (what) {
+		case 'lost':
+			return { callbackLost: true };
+		case 'doubled':
+			return { callbackCopies: 2, callbackDelayMs: 5 };
+		case 'early':
+			return { endLagMs: 4_000 };
+		case 'late':
+			return { callbackDelayMs: 30_000, callbackCopies: 1 };
+		case undefined:
+			return {};
+	}
+}

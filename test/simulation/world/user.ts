@@ -1,0 +1,149 @@
+import type { IRunExecutionData } from 'n8n-workflow';
+
+import { contextOfHook } from '../../workflow/contexts';
+import { dataOfRetry, fromStored, toStored } from '../../workflow/stored';
+import type { Row } from './database';
+import { itemOf } from './service';
+import { TRIGGER_PATH } from './workflow';
+import type { World } from './world';
+
+const isOfUser = ({ start }: Row) => start === 'Start';
+
+/** What users do with n8n. */
+export class User {
+	/** How often an item was asked for, by its name. */
+	readonly asks = new Map<string, number>();
+
+	private asked = 0;
+
+	constructor(private readonly world: World) {}
+
+	private get n8n() {
+		return this.world.n8n;
+	}
+
+	/** Starts the workflow by hand or by a form, with items of her own. */
+	start(): void {
+		const ask = ++this.asked;
+		const items = Array.from({ length: this.world.history.node.items }, (_, index) => {
+			const name = `ask ${ask}, item ${index}`;
+			this.asks.set(name, 1);
+			return { json: { prompt: name } };
+		});
+		this.world.trace(`user: starts the workflow with ${items.length} items (ask ${ask})`);
+		this.n8n.runner.begin({ mode: 'trigger', start: 'Start', items });
+	}
+
+	/**
+	 * Delivers the callbacks of all tasks once more.
+	 *
+	 * @param startAgain whether those that have not started the workflow are to start it in any case
+	 */
+	redeliver(startAgain = false): void {
+		const { n8n, world } = this;
+		const items = world.service.tasks
+			.filter(({ webhookUrl }) => webhookUrl?.includes(TRIGGER_PATH))
+			.filter(({ id }) => !startAgain || (n8n.starts(id) === 0 && n8n.hasBroken(id)))
+			.map(({ id }) => ({ json: { taskId: id, startAgain } }));
+		if (items.length === 0) return;
+		world.note(startAgain ? 'told to start again' : 'redelivered by the user');
+		const how = startAgain ? ', which are to start again' : '';
+		world.trace(`user: redelivers ${items.length} tasks${how}`);
+		n8n.runner.begin({ mode: 'trigger', start: 'Again', items });
+	}
+
+	/** Stops what runs, or waits. */
+	stop(match = isOfUser): void {
+		const { world } = this;
+		const { database, processes, runner } = this.n8n;
+		const isGoingOn = ({ status }: Row) => status === 'running' || status === 'waiting';
+		const row = database.findLast((candidate) => isGoingOn(candidate) && match(candidate));
+		const [main] = processes.living('main');
+		if (!row || !main) return;
+		world.note('stopped by the user');
+		world.trace(`user: stops execution ${row.id}`);
+		processes.within(main, `stop of ${row.id}`, async () => {
+			const stored = await database.query(() => row.data);
+			if (!isGoingOn(row)) return;
+			const { process } = row;
+			if (process && !process.isDead) {
+				processes.within(process, `execution ${row.id}`, async () => {
+					process.running.get(row.id)?.cancel();
+				});
+			}
+			const data = fromStored(stored);
+			data.resultData.error = {
+				message: 'The execution was cancelled manually',
+				timestamp: world.time.wall,
+				extra: { executionId: row.id },
+			} as never;
+			await database.query(() => {
+				row.data = toStored(data);
+				runner.end(row, 'canceled');
+			});
+		});
+	}
+
+	/** Retries the execution that failed last. */
+	retry(match = isOfUser): boolean {
+		const { database, processes, runner } = this.n8n;
+		const row = database.findLast(
+			(candidate) =>
+				['error', 'canceled', 'crashed'].includes(candidate.status) &&
+				candidate.retriedBy === undefined &&
+				match(candidate),
+		);
+		if (!row || !processes.living('main')[0]) return false;
+		const data = dataOfRetry(row.data);
+		if (!data.executionData?.nodeExecutionStack[0]) return false;
+		this.world.note('retried by the user');
+		this.noteAsked(row, data);
+		const { start, id: retryOf } = row;
+		row.retriedBy = runner.store({ mode: 'retry', start, data: toStored(data), retryOf }).id;
+		this.world.trace(`user: retries execution ${row.id} as ${row.retriedBy}`);
+		return true;
+	}
+
+	/**
+	 * Of an execution that was stopped or killed n8n may have kept nothing but its beginning. And where an expression
+	 * gives something else each time, who retries by hand asks for another picture.
+	 */
+	private noteAsked(row: Row, data: IRunExecutionData): void {
+		const [next] = data.executionData?.nodeExecutionStack ?? [];
+		const { node, tellsRetried } = this.world.history;
+		const { isChanging } = node;
+		const keptNothing = isSame(data, fromStored(row.begin));
+		const name = next?.node.name;
+		// Its retry is refused.
+		if (tellsRetried && row.events.has('Media') && (row.isKilled || keptNothing)) return;
+		if (name !== 'Start' && (name !== 'Media' || !(isChanging || keptNothing))) return;
+		for (const { json } of next?.data.main?.[0] ?? []) {
+			const item = itemOf(json);
+			this.asks.set(item, (this.asks.get(item) ?? 0) + 1);
+		}
+	}
+
+	/** Switches the workflow on or off. */
+	activate(isActive: boolean): void {
+		const { n8n } = this;
+		const [main] = n8n.processes.living('main');
+		if (!main) return;
+		this.world.trace(`user: switches the workflow ${isActive ? 'on' : 'off'}`);
+		n8n.processes.within(main, 'activation', async () => {
+			const workflow = n8n.workflow(main);
+			const data = n8n.additionalData(main, 'activation', 'trigger');
+			const what = isActive ? 'activate' : 'update';
+			const hook = contextOfHook(workflow, 'Trigger', TRIGGER_PATH, data, what);
+			const methods = main.nodes.mediaGenerationTrigger.webhookMethods?.default;
+			if (isActive) await methods?.create?.call(hook);
+			else await methods?.delete?.call(hook);
+			const staticData = JSON.stringify(workflow.staticData);
+			await n8n.database.query(() => Object.assign(n8n, { staticData, isActive }));
+		});
+	}
+}
+
+/** Whether an execution knows of nothing that the other one does not know. */
+const isSame = (one: IRunExecutionData, other: IRunExecutionData): boolean =>
+	JSON.stringify(one.executionData?.contextData) ===
+	JSON.stringify(other.executionData?.contextData);

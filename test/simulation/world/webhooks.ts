@@ -1,0 +1,157 @@
+import type { IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
+import type { WebhookContext } from 'n8n-core';
+
+import { contextOfWebhook } from '../../workflow/contexts';
+import { type Express, expressOf, FakeResponse } from '../../workflow/express';
+import { fromStored } from '../../workflow/stored';
+import type { Process } from './process';
+import { TRIGGER_PATH } from './workflow';
+import type { World } from './world';
+
+type Call = (this: WebhookContext) => Promise<IWebhookResponseData>;
+
+/** n8n's addresses that are called from outside: the trigger's, and those that resume a waiting execution. */
+export class Webhooks {
+	/** Waiting executions that a request to their address has had go on. */
+	readonly woken: Array<{ at: number; execution: string }> = [];
+
+	/** How many requests there have been. */
+	private received = 0;
+
+	/** How many of them were taken. */
+	private calls = 0;
+
+	constructor(private readonly world: World) {}
+
+	private get n8n() {
+		return this.world.n8n;
+	}
+
+	/**
+	 * A request comes in.
+	 *
+	 * @param answer called with the answer, if there is one
+	 */
+	receive(
+		url: URL,
+		body: unknown,
+		answer: (status: number, body: unknown) => void,
+		headers: Record<string, unknown> = {},
+	): void {
+		const { history, time } = this.world;
+		const { processes, isActive } = this.n8n;
+		const doors = processes.living(history.n8n === 'queue mode' ? 'webhook' : 'main');
+		// As a load balancer does it.
+		const process = doors[this.received++ % doors.length];
+		if (!process) {
+			time.later(1, () => answer(502, { message: 'Bad gateway' }));
+			return;
+		}
+		const isResume = url.pathname.startsWith('/webhook-waiting/');
+		if (!isResume && (!isActive || url.pathname !== TRIGGER_PATH)) {
+			time.later(1, () => answer(404, { message: 'The requested webhook is not registered' }));
+			return;
+		}
+		processes.within(process, `webhook call ${++this.calls}`, async () => {
+			const response = new FakeResponse(({ statusCode, body: said }) => {
+				if (!process.effect()) return;
+				time.later(1, () => answer(statusCode, said));
+				time.schedule(1, () => response.end());
+			});
+			const express = expressOf(requestOf(url, body, headers), response);
+			if (isResume) await this.admitResume(process, url, express, response);
+			else await this.admit(process, express, response);
+		});
+	}
+
+	/** A call of the trigger's address. */
+	private async admit(process: Process, express: Express, response: FakeResponse): Promise<void> {
+		const workflow = this.n8n.workflow(process);
+		const data = this.dataOf(process, 'none', 'webhook', express);
+		const context = contextOfWebhook(workflow, 'Trigger', TRIGGER_PATH, data, 'webhook');
+		const { webhook } = process.nodes.mediaGenerationTrigger;
+		const result = await this.call(process, webhook, context, response);
+		const items = result?.workflowData?.[0];
+		if (!items) return;
+		await this.n8n.database.query(() =>
+			this.n8n.runner.begin({ mode: 'webhook', start: 'Trigger', items }, process),
+		);
+		response.status(200).json(result.webhookResponse);
+	}
+
+	/** A call of the address that resumes a waiting execution. */
+	private async admitResume(
+		process: Process,
+		url: URL,
+		express: Express,
+		response: FakeResponse,
+	): Promise<void> {
+		const { database, rows, waitTracker } = this.n8n;
+		const [, , id = '', suffix = ''] = url.pathname.split('/');
+		const row = rows.get(id);
+		if (!row) return void response.status(404).json({ message: 'No such execution' });
+		const data = fromStored(await database.query(() => row.data));
+		if (data.resumeToken !== url.searchParams.get('signature')) {
+			return void response.status(401).json({ error: 'Invalid token' });
+		}
+		if (row.status !== 'waiting') {
+			return void response.status(409).json({ message: `The execution is ${row.status}` });
+		}
+		const [entry] = data.executionData?.nodeExecutionStack ?? [];
+		const name = data.resultData.lastNodeExecuted ?? '';
+		const workflow = this.n8n.workflow(process, row.definition);
+		if (!entry || !workflow.getNode(name)) {
+			return void response.status(404).json({ message: 'No node' });
+		}
+		entry.node.disabled = true;
+		delete data.waitTill;
+		data.resultData.runData[name]?.pop();
+		const additional = this.dataOf(process, id, row.mode, express);
+		const context = contextOfWebhook(workflow, name, suffix, additional, row.mode, data);
+		const { webhook } = process.nodes.mediaGeneration;
+		const result = await this.call(process, webhook, context, response);
+		if (!result?.workflowData) return;
+		entry.data.main = result.workflowData;
+		try {
+			await waitTracker.resume(process, row, data);
+		} catch {
+			return void response.status(500).json({ message: 'already being resumed' });
+		}
+		this.woken.push({ at: this.world.time.now, execution: id });
+		response.status(200).json(result.webhookResponse);
+	}
+
+	private dataOf(process: Process, id: string, mode: WorkflowExecuteMode, express: Express) {
+		return { ...this.n8n.additionalData(process, id, mode), ...express };
+	}
+
+	/** Calls the node's method. An error of it is n8n's answer. */
+	private async call(
+		process: Process,
+		webhook: Call | undefined,
+		context: WebhookContext,
+		response: FakeResponse,
+	): Promise<IWebhookResponseData | undefined> {
+		try {
+			return await webhook?.call(context);
+		} catch (error) {
+			this.world.trace(`${process.name}: the webhook fails: ${String(error)}`);
+			response.status(500).json({ message: 'Error in workflow' });
+			return undefined;
+		}
+	}
+}
+
+function requestOf(url: URL, body: unknown, given: Record<string, unknown>) {
+	const headers = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]);
+	return {
+		path: url.pathname + url.search,
+		query: Object.fromEntries(url.searchParams),
+		body,
+		headers: {
+			...Object.fromEntries(headers),
+			host: url.host,
+			'content-length': String(Buffer.byteLength(JSON.stringify(body))),
+		},
+	};
+}

@@ -1,0 +1,29 @@
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
+import { API_KEY, executeContext } from '../../workflow/engine';
+
+export const BASE_URL = 'https://api.example.com';
+
+export const contextOf = (type?: string) =>
+	executeContext({
+		node: type === undefined ? {} : { type },
+		credential: { baseUrl: BASE_URL, apiKey: API_KEY },
+	});
+
+export type Context = ReturnType<typeof contextOf>;
+
+export const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
+	kind: 'create',
+	itemIndex: 0,
+	pollIntervalMs: 2000,
+	timeoutMs: 600_000,
+	patienceMs: 600_000,
+	output: { download: false, split: false, binaryField: 'data' },
+	completion: 'wait',
+	model: 'vendor/model',
+	input: { prompt: 'A lighthouse' },
+	estimatedCostUsd: undefined,
+	...more,
+});
+
+/** Lets everything happen that waits for nothing. */
+export const settle = async () => await new Promise<void>((resolve) => setImmediate(resolve));

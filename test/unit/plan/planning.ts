@@ -1,0 +1,55 @@
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
+import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
+import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
+import { API_KEY, executeContext, type TestWorkflow } from '../../workflow/engine';
+import { caught } from '../support';
+
+const ACCOUNT = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
+
+/** What n8n says otherwise than the tests need as a rule. */
+interface More extends Pick<TestWorkflow, 'triggers' | 'settings'> {
+	context?: Partial<IExecuteFunctions>;
+}
+
+/** An item for each JSON. */
+export const json = (...items: IDataObject[]): INodeExecutionData[] =>
+	items.map((item) => ({ json: item }));
+
+/** The parameters of an image, unless they say something else. */
+export const image = (options: IDataObject = {}, more: IDataObject = {}): IDataObject => ({
+	prompt: 'A lighthouse',
+	...more,
+	options,
+});
+
+/** The plan of a run with these parameters. */
+export async function planOf(
+	parameters: IDataObject,
+	items = json({}),
+	{ context, ...workflow }: More = {},
+	clock = systemClock,
+) {
+	const made = executeContext({ node: { parameters }, credential: ACCOUNT, items, ...workflow });
+	return await planRun(Object.assign(made, context), ACCOUNT, clock);
+}
+
+type Given = [parameters: IDataObject, items?: INodeExecutionData[], more?: More];
+
+/** The plan of the first item. */
+export async function itemOf(...given: Given): Promise<TaskPlan> {
+	const [item] = (await planOf(...given)).items;
+	if (!item) throw new Error('No item');
+	if (item instanceof ItemError) throw item;
+	return item;
+}
+
+export const createOf = async (...given: Given) => (await itemOf(...given)) as CreatePlan;
+
+export const inputOf = async (...given: Given) => (await createOf(...given)).input;
+
+/** Why the run or its first item is refused. */
+export const refusalOf = async (...given: Given) =>
+	(await caught(async () => await itemOf(...given))) as ItemError;

@@ -1,0 +1,55 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { INodeProperties, INodePropertyCollection } from 'n8n-workflow';
+import ts from 'typescript';
+
+import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
+import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+
+/** This repository, as the tests see it that are about its files. */
+
+export const ROOT = resolve(__dirname, '../..');
+
+/** @param path from the root */
+export const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+/** The files of a folder and of the folders in it, as paths from the root. */
+export const filesIn = (folder: string, ending = '') =>
+	readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+		.map((name) => join(folder, name).replaceAll('\\', '/'))
+		.filter((path) => path.endsWith(ending));
+
+/** What the package is built from. */
+export const sourceFiles = [...filesIn('nodes', '.ts'), ...filesIn('credentials', '.ts')];
+
+/** Visits all parts of a source, each before the parts in it. */
+export function visitSource(path: string, visit: (node: ts.Node, source: ts.SourceFile) => void) {
+	const source = ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true);
+	const all = (node: ts.Node): void => {
+		visit(node, source);
+		ts.forEachChild(node, all);
+	};
+	all(source);
+}
+
+export const NODE_CLASSES = [MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits];
+
+/** The descriptions of the nodes. */
+export const nodes = NODE_CLASSES.map((Node) => new Node().description);
+
+const flatten = (all: INodeProperties[]): INodeProperties[] =>
+	all.flatMap((property) => [
+		property,
+		...(property.type === 'collection' ? flatten(property.options as INodeProperties[]) : []),
+		...(property.type === 'fixedCollection'
+			? (property.options as INodePropertyCollection[]).flatMap(({ values }) => flatten(values))
+			: []),
+	]);
+
+/** All parameters and options of the credential and the nodes, also those within collections. */
+export const properties = [
+	new MediaGenerationApi().properties,
+	...nodes.map((node) => node.properties),
+].flatMap(flatten);

@@ -1,0 +1,63 @@
+import { HookContext, WebhookContext } from 'n8n-core';
+import {
+	type IRunExecutionData,
+	type IWebhookData,
+	type IWorkflowExecuteAdditionalData,
+	type Workflow,
+	type WorkflowActivateMode,
+	type WorkflowExecuteMode,
+	UnexpectedError,
+} from 'n8n-workflow';
+
+/** What n8n knows of a node's webhook. */
+function webhookOf(
+	workflow: Workflow,
+	name: string,
+	path: string,
+	data: IWorkflowExecuteAdditionalData,
+) {
+	const node = workflow.getNode(name);
+	if (!node) throw new UnexpectedError(`No node ${name}`);
+	const { description } = workflow.nodeTypes.getByNameAndVersion(node.type);
+	const [webhookDescription] = description.webhooks ?? [];
+	if (!webhookDescription) throw new UnexpectedError(`${name} has no webhook`);
+	const webhook: IWebhookData = {
+		httpMethod: 'POST',
+		node: name,
+		path,
+		webhookDescription,
+		workflowId: workflow.id,
+		workflowExecuteAdditionalData: data,
+	};
+	return { node, webhook };
+}
+
+/**
+ * The context of a call of a node's webhook.
+ *
+ * @param name the node
+ * @param run what is stored of the execution that waits; null where the call is to start one
+ */
+export function contextOfWebhook(
+	workflow: Workflow,
+	name: string,
+	path: string,
+	data: IWorkflowExecuteAdditionalData,
+	mode: WorkflowExecuteMode,
+	run: IRunExecutionData | null = null,
+): WebhookContext {
+	const { node, webhook } = webhookOf(workflow, name, path, data);
+	return new WebhookContext(workflow, node, data, mode, webhook, [], run);
+}
+
+/** The context in which a trigger is published, or the contrary. */
+export function contextOfHook(
+	workflow: Workflow,
+	name: string,
+	path: string,
+	data: IWorkflowExecuteAdditionalData,
+	activation: WorkflowActivateMode,
+): HookContext {
+	const { node, webhook } = webhookOf(workflow, name, path, data);
+	return new HookContext(workflow, node, data, 'trigger', activation, webhook);
+}

@@ -1,0 +1,152 @@
+import {
+	type IDataObject,
+	type INode,
+	type INodeExecutionData,
+	type INodeType,
+	type INodeTypes,
+	NodeConnectionTypes,
+	NodeHelpers,
+	UnexpectedError,
+	Workflow,
+} from 'n8n-workflow';
+
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
+import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+
+export const API_KEY = 'sk-live-key-of-these-tests';
+
+export interface Credential {
+	baseUrl: string;
+	apiKey: string;
+}
+
+/** Puts out the items of a test, as any node before ours would. */
+const testItems = (items: INodeExecutionData[]): INodeType => ({
+	description: {
+		displayName: 'Test Items',
+		name: 'testItems',
+		group: ['trigger'],
+		version: 1,
+		description: 'The items of a test',
+		defaults: { name: 'Items' },
+		inputs: [],
+		outputs: [NodeConnectionTypes.Main],
+		properties: [{ displayName: 'Respond', name: 'responseMode', type: 'string', default: '' }],
+	},
+	execute: async () => [items],
+});
+
+/** Hands out the rounds of a loop, one each time that it is reached, as Loop Over Items does. */
+const testRounds = (rounds: INodeExecutionData[][]): INodeType => ({
+	description: {
+		...testItems([]).description,
+		displayName: 'Test Rounds',
+		name: 'testRounds',
+		inputs: [NodeConnectionTypes.Main],
+	},
+	async execute() {
+		const store = this.getContext('node');
+		const round = Number(store.round ?? 0);
+		store.round = round + 1;
+		return [rounds[round] ?? []];
+	},
+});
+
+function nodeTypes(items: INodeExecutionData[], rounds: INodeExecutionData[][]): INodeTypes {
+	const types: Record<string, INodeType> = {
+		mediaGeneration: new MediaGeneration(),
+		mediaGenerationCredits: new MediaGenerationCredits(),
+		mediaGenerationTrigger: new MediaGenerationTrigger(),
+		testItems: testItems(items),
+		testRounds: testRounds(rounds),
+	};
+	const byName = (name: string): INodeType => {
+		const type = types[name.replace(/Tool$/, '')];
+		if (!type) throw new UnexpectedError(`No node type ${name}`);
+		// As n8n makes a tool of a node.
+		if (name.endsWith('Tool')) Object.assign(type.description, { name });
+		return type;
+	};
+	return { getByName: byName, getByNameAndVersion: byName, getKnownTypes: () => ({}) };
+}
+
+export type TestNode = Partial<Omit<INode, 'parameters'>> & { parameters?: IDataObject };
+
+export interface TestWorkflow {
+	/** The node under test; `mediaGeneration` unless it says another type. */
+	node: TestNode;
+	/** What comes in: JSON, or whole items where binary data counts. One empty item where left out. */
+	items?: INodeExecutionData[];
+	/** Parameters of the node before. */
+	source?: IDataObject;
+	/** In place of `items`: what comes in each time round a loop, in which the node under test stands. */
+	rounds?: INodeExecutionData[][];
+	credential: Credential;
+	staticData?: IDataObject;
+	/** Triggers that stand in the workflow beside the node under test. */
+	triggers?: TestNode[];
+	settings?: Workflow['settings'];
+}
+
+/** The node before the tested one. */
+export const SOURCE = 'Items';
+
+/** The workflow `Items → node`, the node's second output going nowhere; in a loop `Items ⇄ node`. */
+export function buildWorkflow({
+	node,
+	items = [{ json: {} }],
+	rounds,
+	source: parameters = {},
+	staticData,
+	triggers = [],
+	settings,
+}: TestWorkflow) {
+	const tested: INode = {
+		id: 'node-under-test',
+		name: 'Media',
+		type: 'mediaGeneration',
+		typeVersion: 1,
+		position: [200, 0],
+		credentials: { mediaGenerationApi: { id: 'credential', name: 'Media Generation' } },
+		...node,
+		parameters: (node.parameters ?? {}) as INode['parameters'],
+	};
+	const source: INode = {
+		id: 'source',
+		name: SOURCE,
+		type: rounds ? 'testRounds' : 'testItems',
+		typeVersion: 1,
+		position: [0, 0],
+		parameters: parameters as INode['parameters'],
+	};
+	const others = triggers.map((trigger, index) => ({
+		...tested,
+		id: `trigger-${index}`,
+		...trigger,
+		name: `Trigger ${index}`,
+		parameters: {},
+	}));
+	const types = nodeTypes(items, rounds ?? []);
+	const to = (node: string) => ({
+		main: [[{ node, type: NodeConnectionTypes.Main, index: 0 }]],
+	});
+	const { properties, ...description } = types.getByNameAndVersion(tested.type).description;
+	// n8n saves what differs from the defaults, and runs with the defaults filled in.
+	tested.parameters =
+		NodeHelpers.getNodeParameters(properties, tested.parameters, true, false, tested, {
+			...description,
+			properties,
+		}) ?? {};
+	const workflow = new Workflow({
+		id: 'workflow',
+		name: 'Test',
+		nodes: [source, tested, ...others],
+		connections: { [SOURCE]: to(tested.name), ...(rounds && { [tested.name]: to(SOURCE) }) },
+		active: true,
+		nodeTypes: types,
+		staticData,
+		settings: { executionOrder: 'v1', ...settings },
+	});
+	return { workflow, tested };
+}
