@@ -40,11 +40,12 @@ describe('an execution that is stopped while creates are under way', () => {
 
 	test('is stopped at once, and every task that the service made is named in the log', async () => {
 		const log = logFromHere();
-		scene.service.configure({ createDelayMs: 2500 });
+		scene.service.configure({ createDelayMs: 7000 });
 		const stopped = await stopAfter(1200);
 		expect(stopped.status).toBe('canceled');
-		expect(stopped.ms).toBeLessThan(2000);
-		await sleep(6000);
+		// Before any answer came.
+		expect(stopped.ms).toBeLessThan(5000);
+		await sleep(10_000);
 		const named = scene.taskIds.filter((taskId) => log().includes(taskId));
 		expect(scene.taskIds.length).toBeGreaterThan(0);
 		expect(named).toEqual(scene.taskIds);

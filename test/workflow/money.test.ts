@@ -232,6 +232,34 @@ describe('an account with a limit', () => {
 	});
 });
 
+describe('a batch takes little longer than it must', () => {
+	const spread = Array.from({ length: 200 }, (_, index) => 1000 + ((index * 7919) % 7001));
+
+	it.each([
+		['of 200 whose slowest task takes 8 s', {}, spread, 11],
+		[
+			'of 60 whose first create is refused once',
+			{ createStatus: { status: 503, retryAfter: 1, times: 1 } },
+			Array<number>(60).fill(6000),
+			10,
+		],
+		// 19 s for the creates, 10 s for the last task, and a read.
+		[
+			'of 100 in an account that may create 5 a second',
+			{ createsPerSecond: 5 },
+			Array<number>(100).fill(10_000),
+			33,
+		],
+	])('%s', async (_what, settings, latencies, seconds) => {
+		on.service.configure(settings);
+		const items = latencies.map((latencyMs, index) => item(`Prompt ${index}`, { latencyMs }));
+		const { output } = await on.images(items, { maxInFlight: 200 });
+		expectAll(output, items);
+		expect(on.elapsed).toBeLessThan(seconds * SECOND);
+		expect(refusals()).toBeLessThanOrEqual(16);
+	});
+});
+
 describe('where items leave at once', () => {
 	const returns = { parameters: { completion: 'return' } };
 	const reads = () => on.requests('GET', '/api/generate/');

@@ -26,11 +26,15 @@ export function fakeTime(now = Date.UTC(2026, 0, 1)): void {
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
+/** Whether a request, a file or a lookup is under way. On a busy machine each of them takes any number of turns. */
+const isBusy = () =>
+	underWay > 0 || process.getActiveResourcesInfo().some((name) => /Req|ConnectWrap/.test(name));
+
 /** Lets everything happen that needs no time to pass: requests with their answers, and what follows from them. */
 export async function settle(): Promise<void> {
 	for (let quiet = 0; quiet < 10; quiet++) {
 		await turn();
-		if (underWay > 0) quiet = 0;
+		if (isBusy()) quiet = 0;
 	}
 }
 
