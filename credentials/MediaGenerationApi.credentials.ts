@@ -11,7 +11,7 @@ import {
 	UserError,
 } from 'n8n-workflow';
 import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
-import { settled } from '../nodes/MediaGeneration/shared/concurrency';
+import { settled } from '../nodes/MediaGeneration/shared/promises';
 
 /** A request as n8n's HTTP Request node hands it over, page for page: it names the address `uri`. */
 type Request = IHttpRequestOptions & { uri?: string };

@@ -16,10 +16,10 @@ import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
 import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
-import { runCheckOperation } from './suspend/checkRun';
+import { runCheckTurn } from './suspend/checkTurn';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
-import { admitResume } from './suspend/resumeCallback';
-import { RESUME_PATH } from './suspend/suspension';
+import { handleResumeWebhook } from './suspend/resumeWebhook';
+import { RESUME_PATH } from './suspend/resumeUrl';
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {
@@ -94,14 +94,13 @@ export class MediaGeneration implements INodeType {
 
 	/** Decides about a callback to a suspended execution. */
 	async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
-		return await admitResume(this);
+		return await handleResumeWebhook(this);
 	}
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][] | null> {
 		// No panel offers it: the sub-execution of a wait is this same node.
 		const { operation } = this.getNode().parameters;
-		if (CHECK_OPERATIONS.includes(String(operation)))
-			return await runCheckOperation(this, operation);
+		if (CHECK_OPERATIONS.includes(String(operation))) return await runCheckTurn(this, operation);
 		return [await runTasks(this)];
 	}
 }

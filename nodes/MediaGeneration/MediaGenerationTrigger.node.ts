@@ -10,9 +10,14 @@ import {
 } from 'n8n-workflow';
 
 import { emitTasks } from './run/triggerRun';
-import { admitCallback } from './callback/admitCallback';
-import { CALLBACK_PATH, isRegistered, refuseEngineV2, register } from './callback/triggerUrl';
-import { outputOptions } from './fields/output';
+import { handleTriggerWebhook } from './callback/triggerWebhook';
+import {
+	CALLBACK_PATH,
+	isRegistered,
+	refuseEngineV2,
+	register,
+} from './callback/triggerCallbackUrl';
+import { outputOptions } from './fields/outputOptions';
 
 /** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
 const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';
@@ -147,7 +152,7 @@ export class MediaGenerationTrigger implements INodeType {
 
 	/** Decides about a callback. n8n stores the execution, answers the caller, and then runs `execute`. */
 	async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
-		return await admitCallback(this);
+		return await handleTriggerWebhook(this);
 	}
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {

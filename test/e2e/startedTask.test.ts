@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgainSignature';
+import { startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
 import { type Execution, outputItems } from '../n8n/client';
 import { deliver, itemsNode } from './nodes';
 import { errorOf, itemsOf } from './run';

@@ -1,4 +1,4 @@
-import { AccountLimits } from '../../nodes/MediaGeneration/create/accountLimits';
+import { CreateThrottle } from '../../nodes/MediaGeneration/create/createThrottle';
 import type { Rules } from './account';
 import { Oracle } from './oracle';
 import { simulate, type TaskMs } from './simulate';
@@ -46,7 +46,7 @@ export function run(cell: Cell): Result {
 	} as const;
 	const law = {
 		...batch,
-		policy: new AccountLimits(chance()),
+		policy: new CreateThrottle(chance()),
 		learns: leaves ? 'afterRefusal' : 'polling',
 	} as const;
 	return { ...cell, ...simulate(rules, [law]), oracleMs: simulate(rules, [oracle]).ms };

@@ -1,4 +1,4 @@
-import { AccountLimits } from '../../nodes/MediaGeneration/create/accountLimits';
+import { CreateThrottle } from '../../nodes/MediaGeneration/create/createThrottle';
 import type { Rules, Steps } from './account';
 import { chance } from './cell';
 import { Oracle } from './oracle';
@@ -115,7 +115,7 @@ export function runDip(each: Dip): DipResult {
 		items,
 		taskMs,
 		startsAt,
-		policy: new AccountLimits(chance()),
+		policy: new CreateThrottle(chance()),
 	}));
 	const { ms, refusals, refusalsInMinute } = simulate(rules, policies);
 	// All tasks of the runs as one batch: nobody could share the places better.

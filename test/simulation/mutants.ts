@@ -37,7 +37,7 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a retry of an execution of which n8n has kept nothing orders again',
 		file: `${N}run/actionRun.ts`,
-		search: '\t\tawait refuseRetryOfKilled(context);\n',
+		search: '\t\tawait refuseKilledRetry(context);\n',
 		replacement: '',
 	},
 	{
@@ -98,7 +98,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a task that is not finished counts as finished at a check',
-		file: `${N}suspend/checkTasks.ts`,
+		file: `${N}suspend/resultsCheck.ts`,
 		search: "if (state === 'PENDING') return { ...item, record };",
 		replacement: "if (state === 'PENDING') return { ...without(item, 'waits'), record };",
 	},
@@ -116,19 +116,19 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a run is suspended while it may still create a task',
-		file: `${N}wait/hold.ts`,
+		file: `${N}wait/suspendTimer.ts`,
 		search: 'return this.open.size === 0 && ',
 		replacement: 'return ',
 	},
 	{
 		name: 'a run that n8n does not suspend waits for its tasks no more',
 		file: `${N}run/taskRun.ts`,
-		search: '\t\thold.forever();\n',
+		search: '\t\tsuspendTimer.switchOff();\n',
 		replacement: '\t\treturn false;\n',
 	},
 	{
 		name: 'a suspended run is never given up',
-		file: `${N}suspend/checkTasks.ts`,
+		file: `${N}suspend/resultsCheck.ts`,
 		search: 'waits !== undefined && waits.until <= now;',
 		replacement: 'waits !== undefined && waits.until * 2 <= now;',
 	},
@@ -171,19 +171,19 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a callback starts the workflow before its task is finished',
-		file: `${N}callback/admitCallback.ts`,
+		file: `${N}callback/triggerWebhook.ts`,
 		search: "if (task.state === 'PENDING') return tryAgain('The task is not finished yet');",
 		replacement: "if (task.state === 'PENDING') return task;",
 	},
 	{
 		name: 'a task that could not be read once is held back for ever',
-		file: `${N}callback/admitCallback.ts`,
+		file: `${N}callback/triggerWebhook.ts`,
 		search: 'if (known !== DUPLICATE) recent.delete(key);',
 		replacement: '',
 	},
 	{
 		name: 'failed tasks start no workflow',
-		file: `${N}callback/admitCallback.ts`,
+		file: `${N}callback/triggerWebhook.ts`,
 		search: 'return events.includes(task.state) ? task : NOT_SELECTED;',
 		replacement: "return task.state === 'SUCCESS' && events ? task : NOT_SELECTED;",
 	},
@@ -201,7 +201,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'who comes second to a row of the ledger starts, too',
-		file: `${N}callback/taskRow.ts`,
+		file: `${N}callback/processedDataRow.ts`,
 		search: 'if (isSecondRow(recorded.error)) return false;',
 		replacement: 'if (isSecondRow(recorded.error)) return true;',
 	},
@@ -237,7 +237,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'an error of the execution that is retried counts as its own',
-		file: `${N}suspend/checkRun.ts`,
+		file: `${N}suspend/checkTurn.ts`,
 		search: 'if (error !== undefined && digest(error) !== earlierError)',
 		replacement: 'if (error !== undefined)',
 	},

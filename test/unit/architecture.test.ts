@@ -20,13 +20,13 @@ const ROOMS = [
 const DOORS_OF_SUSPEND: Record<string, string[] | 'all'> = {
 	'suspend/canSuspend': 'all',
 	'suspend/suspendRun': 'all',
-	'suspend/checkRun': 'all',
-	'suspend/resumeCallback': 'all',
+	'suspend/checkTurn': 'all',
+	'suspend/resumeWebhook': 'all',
 	'suspend/expectedCallbacks': 'all',
-	'suspend/wakeCheck': ['endCheckOf'],
+	'suspend/endDeliveryCheck': ['endCheckOf'],
 	// The operations that no panel offers.
 	'suspend/checkWorkflow': ['CHECK_OPERATIONS'],
-	'suspend/suspension': ['RESUME_PATH', 'storeInput'],
+	'suspend/resumeUrl': ['RESUME_PATH', 'storeInput'],
 };
 
 const MAX_LINES = 250;

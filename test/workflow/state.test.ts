@@ -9,16 +9,13 @@ import nock from '../nock';
 import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startOnce';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
-import {
-	checkStartAgain,
-	startAgainHeader,
-} from '../../nodes/MediaGeneration/callback/startAgainSignature';
+import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
 import {
 	isRegistered,
 	register,
 	triggerOfThisWorkflow,
-} from '../../nodes/MediaGeneration/callback/triggerUrl';
-import { readDone } from '../../nodes/MediaGeneration/suspend/checkState';
+} from '../../nodes/MediaGeneration/callback/triggerCallbackUrl';
+import { readDone } from '../../nodes/MediaGeneration/suspend/storedCheck';
 import {
 	CHECK,
 	nodeName,

@@ -2,9 +2,9 @@ import type { IExecuteFunctions, IHttpRequestOptions, IWebhookFunctions } from '
 
 import type { HttpResponse } from '../service/client';
 import { ANY_ANSWER, asText } from '../service/connect';
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { Stopped } from '../shared/clock';
-import { forbiddenAddress } from '../shared/requestError';
+import { forbiddenAddress } from '../shared/privateAddress';
 
 /**
  * Sends a request to an n8n, this one as a rule. It carries no API key.

@@ -1,8 +1,8 @@
 import { type IDataObject, type IExecuteFunctions, UserError, type INode } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
-import { readStored } from '../shared/storedState';
-import { TaskRow } from './taskRow';
+import { readStored } from '../shared/storedVersion';
+import { ProcessedDataRow } from './processedDataRow';
 import { CREDENTIAL_TYPE } from '../service/connect';
 
 /** @returns the id that n8n gave to the node's credential; empty where it has none */
@@ -73,7 +73,7 @@ export async function mayStart(
 	const note = notes[key];
 	if (note === 'recorded') return true;
 	const asked = typeof note === 'number' ? note : 0;
-	const row = new TaskRow(context, key);
+	const row = new ProcessedDataRow(context, key);
 	const size = await row.size();
 	const isWritten = size > 0;
 	if (isWritten && asked === 0 && context.getMode() !== 'retry') return false;
@@ -105,5 +105,5 @@ export async function hasStarted(
 	triggerId: string,
 	start: Start,
 ): Promise<boolean> {
-	return (await new TaskRow(context, keyOf(start), triggerId).size()) > 0;
+	return (await new ProcessedDataRow(context, keyOf(start), triggerId).size()) > 0;
 }

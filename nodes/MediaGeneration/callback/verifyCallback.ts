@@ -4,10 +4,10 @@ import { connect, type Connection, CREDENTIAL_TYPE } from '../service/connect';
 import { findTaskId } from '../service/taskRecord';
 import { systemClock } from '../shared/clock';
 import { parsedJson } from '../shared/json';
-import { Memory } from '../shared/memory';
+import { ExpiringCache } from '../shared/expiringCache';
 import { isTokenValid, TOKEN_PARAMETER } from './callbackToken';
 import { REFERENCE_PARAMETER } from './callbackUrl';
-import { checkStartAgain, START_AGAIN_HEADER } from './startAgainSignature';
+import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
 import { credentialIdOf } from './startOnce';
 import type { WebhookAnswer } from './webhookAnswer';
 
@@ -26,14 +26,14 @@ const MAX_REMEMBERED = 1_000;
  * The credentials of the nodes of this process that callbacks come to. A look-up costs n8n more CPU time than all else
  * that a callback needs, so it is not repeated for each one. Promises, so that callbacks that come together share one.
  */
-const credentials = new Memory<Promise<ICredentialDataDecryptedObject>>(
+const credentials = new ExpiringCache<Promise<ICredentialDataDecryptedObject>>(
 	systemClock,
 	MAX_AGE_MS,
 	MAX_REMEMBERED,
 );
 
 /** The look-ups because of wrong tokens. */
-const refreshes = new Memory<true>(systemClock, MIN_REFRESH_MS, MAX_REMEMBERED);
+const refreshes = new ExpiringCache<true>(systemClock, MIN_REFRESH_MS, MAX_REMEMBERED);
 
 /** A callback that may be believed. */
 export interface VerifiedCallback {

@@ -1,6 +1,6 @@
 import type { IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 
 /** What a callback is answered. */
 export interface WebhookAnswer {

@@ -1,9 +1,9 @@
-import type { RequestGap } from '../service/requestPace';
+import type { RequestGap } from '../service/requestGap';
 import { ServiceError } from '../service/serviceError';
-import { Semaphore } from '../shared/concurrency';
+import { Semaphore } from '../shared/promises';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import type { AccountLimits, Ticket } from './accountLimits';
+import type { CreateThrottle, Ticket } from './createThrottle';
 
 /** So often in a row a create may be in vain, where nothing was created yet and no such service has answered. */
 const MAX_IN_VAIN = 4;
@@ -11,7 +11,7 @@ const MAX_IN_VAIN = 4;
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * The creates of one run wait here for their turn, in the order of the items, until the account's limits let one go. All
+ * The creates of one run wait here for their turn, in the order of the items, until the throttle lets one go. All
  * times are milliseconds of the clock; an item's patience is the longest pause that it puts up with, milliseconds.
  */
 export class CreateQueue {
@@ -52,7 +52,7 @@ export class CreateQueue {
 	});
 
 	/**
-	 * @param limits decide when a create may be sent
+	 * @param throttle decides when a create may be sent
 	 * @param gap keeps all requests of the run at some distance
 	 * @param signal aborted when the execution is stopped
 	 * @param random for the jitter, from 0 to 1
@@ -60,7 +60,7 @@ export class CreateQueue {
 	 */
 	constructor(
 		private readonly clock: Clock,
-		readonly limits: AccountLimits,
+		readonly throttle: CreateThrottle,
 		private readonly gap: RequestGap,
 		private readonly signal: AbortSignal | undefined,
 		private readonly random: () => number = Math.random,
@@ -106,7 +106,7 @@ export class CreateQueue {
 			const at = this.nextAt(now);
 			if (at <= now) {
 				this.gap.take();
-				return this.limits.send(now);
+				return this.throttle.send(now);
 			}
 			if (now >= until) return undefined;
 			const change = new Promise<void>((resolve) => {
@@ -118,9 +118,9 @@ export class CreateQueue {
 	}
 
 	private nextAt(now: number): number {
-		const { underWay, unfinished } = this.limits;
+		const { underWay, unfinished } = this.throttle;
 		const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
-		return isFull ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
+		return isFull ? Infinity : Math.max(this.throttle.nextAt(now), this.gap.nextAt);
 	}
 
 	/** One alarm is enough: whoever is woken looks when to look next. */
@@ -136,7 +136,7 @@ export class CreateQueue {
 
 	/** The service took the task, which is unfinished from now on, until `finished` is called. */
 	accepted(ticket: Ticket): void {
-		this.limits.accepted(ticket, this.clock.now());
+		this.throttle.accepted(ticket, this.clock.now());
 		this.hasCreated = true;
 		this.inVain = 0;
 		this.goOn();
@@ -144,13 +144,13 @@ export class CreateQueue {
 
 	/** An accepted task has ended at the service, or is not followed any more. */
 	finished(): void {
-		this.limits.finished();
+		this.throttle.finished();
 		this.goOn();
 	}
 
 	/** A create ended in a way that says nothing of the account. */
 	ended(): void {
-		this.limits.ended();
+		this.throttle.ended();
 		this.wake();
 	}
 
@@ -163,7 +163,7 @@ export class CreateQueue {
 		if (error.kind === 'unreachable') return this.doubtful(ticket, error, patienceMs);
 		const now = this.clock.now();
 		const { retryAfterMs = 0 } = error;
-		this.limits.refused(ticket, now, retryAfterMs);
+		this.throttle.refused(ticket, now, retryAfterMs);
 		this.refusal = error;
 		this.reachLimit();
 		this.askedUntil = Math.max(this.askedUntil, now + retryAfterMs);
@@ -178,11 +178,11 @@ export class CreateQueue {
 	 */
 	doubtful({ sentAt }: Ticket, error: ServiceError, patienceMs: number): boolean {
 		const now = this.clock.now();
-		this.limits.ended();
+		this.throttle.ended();
 		if (sentAt >= this.inVainAt) {
 			this.inVainAt = now;
 			const pauseMs = 1000 * 2 ** this.inVain++ * (0.5 + this.random() / 2);
-			this.limits.pause(now + Math.min(pauseMs, LONGEST_PAUSE_MS));
+			this.throttle.pause(now + Math.min(pauseMs, LONGEST_PAUSE_MS));
 		}
 		return this.giveUpWhereHopeless(error, patienceMs);
 	}
@@ -192,12 +192,12 @@ export class CreateQueue {
 		if (ms === 0) return;
 		this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
 		this.askedUntil = this.clock.now() + ms;
-		this.limits.pause(this.askedUntil);
+		this.throttle.pause(this.askedUntil);
 	}
 
 	/** Whether something is left to create, as far as it is known. */
 	get isCreating(): boolean {
-		return !this.isOver && (this.waiting > 0 || this.limits.underWay > 0);
+		return !this.isOver && (this.waiting > 0 || this.throttle.underWay > 0);
 	}
 
 	/**

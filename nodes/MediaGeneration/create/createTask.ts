@@ -2,14 +2,14 @@ import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflo
 
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { type Clock, Stopped, GracePeriod } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateQueue } from './createQueue';
-import { type Journal, type SentTask, notePause, pauseLeft } from './journal';
+import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import { echo, sentInput } from '../plan/itemFile';
-import { type CreatePlan, referenceOf } from '../plan/taskPlan';
-import { NOT_KNOWN } from '../report/outcome';
+import { type CreatePlan, referenceOf } from '../plan/planTypes';
+import { NOT_KNOWN } from '../report/taskErrors';
 
 /** So many items may be answered 403 before any is taken: it may be the prompt or the model that is not allowed. */
 const MAX_FORBIDDEN = 3;
@@ -30,14 +30,14 @@ export class TaskCreator {
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly client: ServiceClient,
-		private readonly account: CreateQueue,
-		private readonly journal: Journal,
+		private readonly queue: CreateQueue,
+		private readonly journal: CreateJournal,
 		private readonly onFailure: () => void,
 		private readonly clock: Clock,
 		private readonly signal: AbortSignal | undefined,
 	) {
 		this.grace = new GracePeriod(clock, signal);
-		account.pause(pauseLeft(context));
+		queue.pause(pauseLeft(context));
 	}
 
 	/**
@@ -54,24 +54,24 @@ export class TaskCreator {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		for (;;) {
 			// While a task of this run is unfinished, its end is waited for.
-			const longestMs = this.account.limits.unfinished > 0 ? item.timeoutMs : 0;
+			const longestMs = this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0;
 			const patienceMs = Math.min(Math.max(item.patienceMs, longestMs), until - this.clock.now());
-			const ticket = await this.account.enter(patienceMs, until);
+			const ticket = await this.queue.enter(patienceMs, until);
 			if (ticket === undefined) return undefined;
 			const sent = await settled(async () => await this.send(item));
 			if ('value' in sent) {
-				this.account.accepted(ticket);
+				this.queue.accepted(ticket);
 				return sent.value;
 			}
 			const { error } = sent;
 			if (!maySendAgain(error)) {
 				this.onFailure();
-				if (isDoubtful(error)) this.account.doubtful(ticket, error, patienceMs);
-				else this.account.ended();
+				if (isDoubtful(error)) this.queue.doubtful(ticket, error, patienceMs);
+				else this.queue.ended();
 				throw this.explain(item, error);
 			}
 			notePause(this.context, error.retryAfterMs);
-			if (this.account.refused(ticket, error, patienceMs)) throw error;
+			if (this.queue.refused(ticket, error, patienceMs)) throw error;
 		}
 	}
 
@@ -126,8 +126,8 @@ export class TaskCreator {
 
 	private explain(item: CreatePlan, error: unknown): unknown {
 		if (!(error instanceof ServiceError)) return error;
-		if (this.isKeyRefused(error)) this.account.giveUp(error);
-		else if (error.statusCode === 403 && this.account.hasCreated) {
+		if (this.isKeyRefused(error)) this.queue.giveUp(error);
+		else if (error.statusCode === 403 && this.queue.hasCreated) {
 			// The key is right, whatever 403 says as a rule.
 			const why =
 				'The service has accepted other items with this key, so the model or the prompt of this item may not be allowed.';
@@ -139,7 +139,7 @@ export class TaskCreator {
 	/** Whether no item will be taken: 401 means the key, and 403 this one request as well, such as a prompt that is not allowed. */
 	private isKeyRefused({ kind, isForeign, statusCode }: ServiceError): boolean {
 		if (kind !== 'unauthorized' || isForeign) return false;
-		return statusCode === 401 || (!this.account.hasCreated && ++this.forbidden >= MAX_FORBIDDEN);
+		return statusCode === 401 || (!this.queue.hasCreated && ++this.forbidden >= MAX_FORBIDDEN);
 	}
 
 	/** Never sent a second time: the first may have been taken, and would be paid for twice. */

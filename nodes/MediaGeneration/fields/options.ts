@@ -1,7 +1,7 @@
 import type { INodeProperties } from 'n8n-workflow';
 
 import { inputOptions } from './inputOptions';
-import { outputOptions } from './output';
+import { outputOptions } from './outputOptions';
 import { CREATES, ofCreates, shownWhen } from './displayOptions';
 
 const waits = { '/operation': CREATES, '/completion': ['wait'] };

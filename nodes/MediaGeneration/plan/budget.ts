@@ -1,7 +1,7 @@
 import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
-import { createsIn, type CreatePlan, type TaskPlan } from './taskPlan';
+import { createsIn, type CreatePlan, type TaskPlan } from './planTypes';
 
 /**
  * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not

@@ -5,7 +5,7 @@ import { cutDataUri, cutDataUris, mapEntries } from '../shared/dataUri';
 import { isRecord } from '../shared/json';
 import { type ItemParameters, describe, refused } from '../shared/parameters';
 import { isOutOfReach } from '../callback/callbackUrl';
-import type { CreatePlan } from './taskPlan';
+import type { CreatePlan } from './planTypes';
 
 /**
  * A file of the item, as it stands in the input of a task until that is sent: only then it is read, and becomes a data

@@ -1,16 +1,16 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { readOutputOptions } from '../report/items';
+import { readOutputOptions } from '../report/taskItems';
 import { estimateCostUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters, describe, isEmpty, refused } from '../shared/parameters';
 import { hangsUp, patienceSeconds, isTool } from '../shared/n8nInternals';
 import { callbackAddress } from '../callback/callbackUrl';
-import { refuseEngineV2 } from '../callback/triggerUrl';
+import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import type { Account } from '../suspend/canSuspend';
 import { readSendsLinks } from './itemFile';
-import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './taskPlan';
-import { durationField, readInput } from './taskInput';
+import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './planTypes';
+import { durationField, readInput } from './createBody';
 import { DAY_SECONDS, HELD_SECONDS } from './planWait';
 import { asTaskId } from '../service/taskRecord';
 

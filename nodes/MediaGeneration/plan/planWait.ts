@@ -8,7 +8,7 @@ import {
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
 import { patienceSeconds } from '../shared/n8nInternals';
-import { isAwaited, type TaskPlan } from './taskPlan';
+import { isAwaited, type TaskPlan } from './planTypes';
 
 const MINUTE_MS = 60_000;
 

@@ -2,11 +2,11 @@ import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } 
 
 import { retryAfterMs } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { type Clock, sleepUntil, Stopped, systemClock, unlessStalled } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
-import { forbiddenAddress } from '../shared/requestError';
-import { type OutputOptions, taskItems } from './items';
+import { forbiddenAddress } from '../shared/privateAddress';
+import { type OutputOptions, taskItems } from './taskItems';
 import { describeFile } from './fileName';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */

@@ -1,18 +1,18 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { Journal } from '../create/journal';
-import { refuseRetryOfKilled } from '../create/killedExecution';
+import { CreateJournal } from '../create/createJournal';
+import { refuseKilledRetry } from '../create/refuseKilledRetry';
 import { planRun, type RunPlan } from '../plan/planRun';
-import { CreatedTaskList } from '../report/createdTaskList';
-import { describeStop } from '../report/failures';
-import { withInputs } from '../report/includedInput';
+import { PaidTasks } from '../report/paidTasks';
+import { describeStop } from '../report/ifSomeFail';
+import { withInputs } from '../report/includeInput';
 import { toolAnswer } from '../report/toolAnswer';
 import { type Connection, connect } from '../service/connect';
 import { type Clock, systemClock } from '../shared/clock';
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import { storeInput } from '../suspend/suspension';
+import { storeInput } from '../suspend/resumeUrl';
 import { dryRun } from './dryRun';
 import { withEarlierTask } from './retryOnFail';
 import { endHints, showHints, showWarnings } from './runHints';
@@ -31,10 +31,10 @@ export async function runTasks(
 ): Promise<INodeExecutionData[]> {
 	let connection: Connection;
 	let plan: RunPlan;
-	let journal: Journal | undefined;
+	let journal: CreateJournal | undefined;
 	try {
-		await refuseRetryOfKilled(context);
-		journal = new Journal(context);
+		await refuseKilledRetry(context);
+		journal = new CreateJournal(context);
 		connection = await connect(context);
 		plan = await planRun(context, connection, clock);
 	} catch (error) {
@@ -71,11 +71,11 @@ const asAnswer = (context: IExecuteFunctions, output: INodeExecutionData[]) =>
 function refuse(
 	context: IExecuteFunctions,
 	refused: ItemError,
-	journal: Journal | undefined,
+	journal: CreateJournal | undefined,
 ): INodeExecutionData[] {
 	const node = context.getNode();
 	if (!context.continueOnFail()) {
-		const created = new CreatedTaskList(journal?.taskIds() ?? [], journal?.failedTaskIds());
+		const created = new PaidTasks(journal?.taskIds() ?? [], journal?.failedTaskIds());
 		const paid = created.describe(journal?.unanswered());
 		throw refused.toNodeError(node, undefined, describeStop(refused, paid));
 	}

@@ -1,11 +1,11 @@
 import { sleepUntil } from '../shared/clock';
-import type { SentTask } from '../create/journal';
-import { type CreatePlan, isAwaited } from '../plan/taskPlan';
-import { taskJson } from '../report/items';
-import { pendingJson } from '../report/outcome';
+import type { SentTask } from '../create/createJournal';
+import { type CreatePlan, isAwaited } from '../plan/planTypes';
+import { taskJson } from '../report/taskItems';
+import { pendingJson } from '../report/taskErrors';
 import type { ServiceError } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { ItemError, inTableOrder } from '../shared/itemError';
 import { FIRST_CREATE, type NextCreate, retryOf } from './retryFailed';
 import type { Output, TaskRun } from './taskRun';
@@ -50,7 +50,7 @@ export class CreateItem {
 			while (typeof next === 'object') next = await this.create(next);
 			return next;
 		} finally {
-			this.run.hold.close(this.item);
+			this.run.suspendTimer.close(this.item);
 		}
 	}
 
@@ -75,17 +75,17 @@ export class CreateItem {
 		}
 		const deadline = Math.min(this.deadline, now + item.timeoutMs);
 		this.deadline = deadline;
-		run.hold.created();
+		run.suspendTimer.created();
 		this.closeIfLast();
 		const firstReadAt = run.firstReads.take(now + item.pollIntervalMs);
 		return await this.follow(task, { createdAt: now, firstReadAt, deadline });
 	}
 
-	/** Tells the hold where the item creates no further task, whatever becomes of this one. */
+	/** Tells the timer where the item creates no further task, whatever becomes of this one. */
 	private closeIfLast(): void {
 		const { item, run } = this;
 		const isLast = run.journal.failedTaskIds(item).length >= (item.retryFailed ?? 0);
-		if (isLast) run.hold.close(item);
+		if (isLast) run.suspendTimer.close(item);
 	}
 
 	/**
@@ -161,7 +161,7 @@ export class CreateItem {
 		const { queue, reader, firstReads, clock } = this.run;
 		const readableAt = clock.now() + item.pollIntervalMs;
 		await queue.limited;
-		const pollIntervalMs = Math.max(item.pollIntervalMs, READ_GAP_MS * queue.limits.unfinished);
+		const pollIntervalMs = Math.max(item.pollIntervalMs, READ_GAP_MS * queue.throttle.unfinished);
 		const firstReadAt = firstReads.take(Math.max(clock.now(), readableAt));
 		const times = { firstReadAt, deadline: Infinity };
 		const isAbandoned = () => !queue.isCreating;

@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { partOf, withInput } from '../report/includedInput';
+import { partOf, withInput } from '../report/includeInput';
 import { connect } from '../service/connect';
 import { balanceAt, findBalance } from '../service/credits';
 import { type Clock, systemClock, TimeSlice } from '../shared/clock';

@@ -2,7 +2,7 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { echo } from '../plan/itemFile';
 import type { RunPlan } from '../plan/planRun';
-import { type CreatePlan, createsIn, referenceOf } from '../plan/taskPlan';
+import { type CreatePlan, createsIn, referenceOf } from '../plan/planTypes';
 import { ItemError } from '../shared/itemError';
 import { count, hint, priceOf, showHints, showWarnings } from './runHints';
 

@@ -1,12 +1,12 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { redeliver } from '../callback/redeliver';
-import { startAgainHeader, startAgainRun } from '../callback/startAgainSignature';
-import { type ReadPlan, referenceOf } from '../plan/taskPlan';
-import { taskJson } from '../report/items';
-import { failedTask, ofTask, pendingJson } from '../report/outcome';
+import { startAgainHeader, startAgainRun } from '../callback/startAgain';
+import { type ReadPlan, referenceOf } from '../plan/planTypes';
+import { taskJson } from '../report/taskItems';
+import { failedTask, ofTask, pendingJson } from '../report/taskErrors';
 import type { TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { Output, TaskRun } from './taskRun';

@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import type { Journal } from '../create/journal';
-import { pendingJson } from '../report/outcome';
+import type { CreateJournal } from '../create/createJournal';
+import { pendingJson } from '../report/taskErrors';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 
@@ -32,7 +32,11 @@ export function countTry(context: IExecuteFunctions): boolean {
 }
 
 /** An item that cannot be planned this time names the task that an earlier try created for it. */
-export function withEarlierTask(error: ItemError, journal?: Journal, itemIndex = 0): ItemError {
+export function withEarlierTask(
+	error: ItemError,
+	journal?: CreateJournal,
+	itemIndex = 0,
+): ItemError {
 	const task = journal?.taskOf(itemIndex);
 	return task ? ItemError.from(error, pendingJson(task.taskId, task.sent)) : error;
 }

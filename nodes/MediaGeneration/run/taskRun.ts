@@ -1,25 +1,25 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
-import { AccountLimits } from '../create/accountLimits';
+import { CreateThrottle } from '../create/createThrottle';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
-import type { Journal } from '../create/journal';
+import type { CreateJournal } from '../create/createJournal';
 import { echo } from '../plan/itemFile';
 import type { RunPlan } from '../plan/planRun';
-import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/taskPlan';
-import { CreatedTaskList } from '../report/createdTaskList';
+import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
+import { PaidTasks } from '../report/paidTasks';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
-import { stoppingItem } from '../report/failures';
-import type { ItemResult } from '../report/outcome';
+import { stoppingItem } from '../report/ifSomeFail';
+import type { ItemResult } from '../report/taskErrors';
 import type { Connection } from '../service/connect';
-import { firstReadGapMs, RequestGap } from '../service/requestPace';
+import { firstReadGapMs, RequestGap } from '../service/requestGap';
 import { type Clock, Stopped } from '../shared/clock';
-import { Semaphore, type Settled, settled } from '../shared/concurrency';
+import { Semaphore, type Settled, settled } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { suspensionWarnings } from '../suspend/canSuspend';
 import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
 import { type HandedOver, suspendRun } from '../suspend/suspendRun';
-import { Hold } from '../wait/hold';
+import { SuspendTimer } from '../wait/suspendTimer';
 import { TaskReader } from '../wait/taskReader';
 import { CreateItem, READ_GAP_MS } from './createItem';
 import { readItem } from './readItem';
@@ -54,9 +54,9 @@ export class TaskRun {
 
 	readonly creator: TaskCreator;
 
-	readonly created: CreatedTaskList;
+	readonly created: PaidTasks;
 
-	readonly hold: Hold;
+	readonly suspendTimer: SuspendTimer;
 
 	readonly reader: TaskReader;
 
@@ -89,7 +89,7 @@ export class TaskRun {
 		readonly context: IExecuteFunctions,
 		{ client, apiKey }: Connection,
 		private readonly plan: RunPlan,
-		readonly journal: Journal,
+		readonly journal: CreateJournal,
 		readonly clock: Clock,
 	) {
 		const { items, inputOf, maxInFlight, suspendAfterMs, checkIntervalMs } = plan;
@@ -100,7 +100,7 @@ export class TaskRun {
 		this.continues = context.continueOnFail();
 		this.isTool = isTool(context);
 		this.triesLeft = countTry(context);
-		this.created = new CreatedTaskList(journal.taskIds(), journal.failedTaskIds());
+		this.created = new PaidTasks(journal.taskIds(), journal.failedTaskIds());
 		this.results = items.map((item, index) =>
 			item instanceof ItemError ? withEarlierTask(item, journal, inputOf[index]) : [],
 		);
@@ -116,13 +116,21 @@ export class TaskRun {
 		const least = planned.reduce((ms, plan) => Math.min(ms, plan.pollIntervalMs), Infinity);
 		const readAtOnce = isBounded ? Math.min(items.length, most) : least / READ_GAP_MS;
 		this.firstReads = new RequestGap(clock, firstReadGapMs(least, readAtOnce));
-		const queue = new CreateQueue(clock, new AccountLimits(), this.gap, signal, Math.random, most);
+		const queue = new CreateQueue(clock, new CreateThrottle(), this.gap, signal, Math.random, most);
 		this.queue = queue;
 		const stop = () => this.stopCreating();
 		this.creator = new TaskCreator(context, client, queue, journal, stop, clock, signal);
-		const hold = new Hold(clock, suspendAfterMs, createsIn(items));
-		this.hold = hold;
-		this.reader = new TaskReader(context, client, this.created, hold, this.gap, clock, signal);
+		const suspendTimer = new SuspendTimer(clock, suspendAfterMs, createsIn(items));
+		this.suspendTimer = suspendTimer;
+		this.reader = new TaskReader(
+			context,
+			client,
+			this.created,
+			suspendTimer,
+			this.gap,
+			clock,
+			signal,
+		);
 		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs, clock);
 	}
 
@@ -142,7 +150,7 @@ export class TaskRun {
 		const { items } = this.plan;
 		const earlier = new Set(items.filter((item) => this.isCreated(item)));
 		// What earlier tries have created may be unfinished: it is counted before another task is created, and is read at once.
-		earlier.forEach(() => this.queue.limits.adopt());
+		earlier.forEach(() => this.queue.throttle.adopt());
 		const ends = items.map(async (item, index): Promise<Settled<void>> => {
 			if (item instanceof ItemError) return { value: undefined };
 			const begin = async () => await this.begin(item);
@@ -177,7 +185,7 @@ export class TaskRun {
 	 * @throws Stopped where the execution was stopped
 	 */
 	async suspend(): Promise<boolean> {
-		const { plan, context, handedOver, hold, clock, results } = this;
+		const { plan, context, handedOver, suspendTimer, clock, results } = this;
 		const [first] = handedOver;
 		const isTriedAgain = this.triesLeft && this.stoppingItem() !== undefined;
 		if (first === undefined || isTriedAgain) return false;
@@ -186,7 +194,7 @@ export class TaskRun {
 		}
 		const options = { ...plan, output: first.item.output };
 		if (await suspendRun(context, handedOver, results, options, clock.now())) return true;
-		hold.forever();
+		suspendTimer.switchOff();
 		const all = handedOver.map(
 			async ({ item, goOn }) => await this.putOut(item, item.itemIndex, goOn),
 		);
@@ -229,7 +237,7 @@ export class TaskRun {
 		if (this.isTool || this.continues || this.plan.ifSomeFail === 'keep') return;
 		this.isStopping = true;
 		this.queue.close();
-		this.hold.closeAll();
+		this.suspendTimer.closeAll();
 	}
 
 	/** What is paid for, for the message of whatever ends the run. */

@@ -1,15 +1,15 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader, TRIGGER_TRY_MS } from '../report/download';
-import { taskJson, type OutputOptions, readOutputOptions } from '../report/items';
+import { taskJson, type OutputOptions, readOutputOptions } from '../report/taskItems';
 import { ItemParameters } from '../shared/parameters';
 import { isRecord } from '../shared/json';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { mayStart } from '../callback/startOnce';
-import { settled } from '../shared/concurrency';
-import { endCheckOf } from '../suspend/wakeCheck';
+import { settled } from '../shared/promises';
+import { endCheckOf } from '../suspend/endDeliveryCheck';
 
 /**
  * Starts the workflow for the tasks that the gate admitted, each once.

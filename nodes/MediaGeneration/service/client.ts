@@ -2,7 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { cutDataUris } from '../shared/dataUri';
 import { isRecord, parsedJson } from '../shared/json';
-import { CallbackTokens } from './redactTokens';
+import { SecretRedactor } from './redactSecrets';
 import { retryAfterMs, ServiceError, explainStatus } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
 import { asTaskId, findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
@@ -56,7 +56,7 @@ const FOREIGN =
 
 /** The whole interface of the service (specification, section 4). */
 export class ServiceClient {
-	private readonly tokens = new CallbackTokens();
+	private readonly tokens = new SecretRedactor();
 
 	/**
 	 * @param transport sends the requests

@@ -5,11 +5,11 @@ import type {
 	UserError,
 } from 'n8n-workflow';
 
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
 import { isRecord } from '../shared/json';
-import { findInChain, forbiddenAddress } from '../shared/requestError';
+import { findInChain, forbiddenAddress } from '../shared/privateAddress';
 import { ServiceError } from './serviceError';
 
 export const CREDENTIAL_TYPE = 'mediaGenerationApi';

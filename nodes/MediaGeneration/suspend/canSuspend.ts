@@ -5,7 +5,7 @@ import { callbackAddress, isOutOfReach } from '../callback/callbackUrl';
 import type { Connection } from '../service/connect';
 import { isEngineV2, internalsOf, isTool, settingsOf } from '../shared/n8nInternals';
 import { isRecord } from '../shared/json';
-import { resumeUrl } from './suspension';
+import { resumeUrl } from './resumeUrl';
 
 /** The account that the tasks are for. */
 export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;

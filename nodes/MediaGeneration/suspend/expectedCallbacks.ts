@@ -1,14 +1,14 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { TOKEN_PARAMETER } from '../callback/callbackToken';
-import { triggerAt } from '../callback/triggerUrl';
-import { settled } from '../shared/concurrency';
+import { triggerAt } from '../callback/triggerCallbackUrl';
+import { settled } from '../shared/promises';
 import type { Clock } from '../shared/clock';
 import { webhookBase } from '../shared/n8nInternals';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { startDeliveryCheck } from './checkExecutions';
-import { type AwaitedDelivery, CHECK_VERSION } from './checkState';
+import { startDeliveryCheck } from './checkSupervisor';
+import { type AwaitedDelivery, CHECK_VERSION } from './storedCheck';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 
 /** n8n answers at a test address only while somebody listens. */

@@ -1,16 +1,16 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import type { IfSomeFail } from '../report/failures';
-import { includedInput } from '../report/includedInput';
-import { type OutputOptions, taskJson } from '../report/items';
-import type { ItemResult } from '../report/outcome';
+import type { IfSomeFail } from '../report/ifSomeFail';
+import { includedInput } from '../report/includeInput';
+import { type OutputOptions, taskJson } from '../report/taskItems';
+import type { ItemResult } from '../report/taskErrors';
 import type { TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
-import { startResultsCheck } from './checkExecutions';
-import { CHECK_VERSION, type SuspendedItem } from './checkState';
-import { failedItem } from './checkTasks';
-import { noteCheck } from './suspension';
+import { startResultsCheck } from './checkSupervisor';
+import { CHECK_VERSION, type SuspendedItem } from './storedCheck';
+import { failedItem } from './resultsCheck';
+import { noteCheck } from './resumeUrl';
 
 /** A task that was held, and is handed over unfinished. */
 export interface HandedOver {

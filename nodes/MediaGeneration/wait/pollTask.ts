@@ -1,9 +1,9 @@
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { ServiceError } from '../service/serviceError';
-import type { Unfinished } from '../report/outcome';
+import type { Unfinished } from '../report/taskErrors';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { type Clock, sleepUntil } from '../shared/clock';
-import type { Hold } from './hold';
+import type { SuspendTimer } from './suspendTimer';
 
 /** Longest pause between two reads while the service is in trouble. */
 const MAX_BACK_OFF_MS = 30_000;
@@ -32,7 +32,7 @@ export interface WaitOptions {
 	/** Told after each read that does not find the task finished. */
 	onUnfinished?: () => void;
 	/** Says when the unfinished task is handed over: after a read as a rule. */
-	hold: Pick<Hold, 'isOver' | 'sleepUntil'>;
+	suspendTimer: Pick<SuspendTimer, 'isOver' | 'sleepUntil'>;
 	/** When a read that was not planned may be sent, milliseconds of the clock. */
 	nextSlot: () => number;
 }
@@ -49,8 +49,8 @@ export interface WaitOptions {
  * @throws Stopped where the execution was stopped
  * @see specification, sections 4.2 and 8
  */
-export async function waitForTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
-	const { taskId, read, clock, deadline, pollIntervalMs, signal, isOwn, hold } = options;
+export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
+	const { taskId, read, clock, deadline, pollIntervalMs, signal, isOwn, suspendTimer } = options;
 	let last: TaskRecord | undefined;
 	let lastError: ServiceError | undefined;
 	let due = options.firstReadAt;
@@ -61,7 +61,7 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 		({ state: 'PENDING', last, lastError, isHandedOver }) as const;
 	for (;;) {
 		const readAt = due > deadline - MIN_INTERVAL_MS ? deadline : due;
-		await hold.sleepUntil(readAt, signal);
+		await suspendTimer.sleepUntil(readAt, signal);
 		if (clock.now() < readAt) {
 			// What was read a moment ago needs no further read.
 			if (notBefore > clock.now()) return unfinished(true);
@@ -89,7 +89,7 @@ export async function waitForTask(options: WaitOptions): Promise<FinishedTask | 
 			due = Math.max(notBefore, clock.now() + backOff);
 		}
 		options.onUnfinished?.();
-		if (hold.isOver && clock.now() < deadline) return unfinished(true);
+		if (suspendTimer.isOver && clock.now() < deadline) return unfinished(true);
 	}
 }
 

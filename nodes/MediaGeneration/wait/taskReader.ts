@@ -1,31 +1,31 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Downloader } from '../report/download';
-import { taskJson } from '../report/items';
+import { taskJson } from '../report/taskItems';
 import type { ServiceClient } from '../service/client';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/concurrency';
+import { settled } from '../shared/promises';
 import { type Clock, sleepUntil } from '../shared/clock';
-import type { CreatedTaskList } from '../report/createdTaskList';
-import { ofTask, pendingJson, timedOut, type Unfinished } from '../report/outcome';
-import type { TaskPlan } from '../plan/taskPlan';
-import type { Hold } from './hold';
-import { type WaitOptions, waitForTask } from './pollTask';
-import type { RequestGap } from '../service/requestPace';
+import type { PaidTasks } from '../report/paidTasks';
+import { ofTask, pendingJson, timedOut, type Unfinished } from '../report/taskErrors';
+import type { TaskPlan } from '../plan/planTypes';
+import type { SuspendTimer } from './suspendTimer';
+import { type WaitOptions, pollTask } from './pollTask';
+import type { RequestGap } from '../service/requestGap';
 
 /** The tasks of one run: reads them, waits for them, and turns them into output items. */
 export class TaskReader {
 	private readonly downloader: Downloader;
 
 	/**
-	 * @param hold says when unfinished tasks are handed over
+	 * @param suspendTimer says when unfinished tasks are handed over
 	 * @param signal aborted when the execution is stopped
 	 */
 	constructor(
 		context: IExecuteFunctions,
 		private readonly client: ServiceClient,
-		private readonly created: CreatedTaskList,
-		private readonly hold: Hold,
+		private readonly created: PaidTasks,
+		private readonly suspendTimer: SuspendTimer,
 		private readonly gap: RequestGap,
 		private readonly clock: Clock,
 		private readonly signal: AbortSignal | undefined,
@@ -61,13 +61,13 @@ export class TaskReader {
 		times: { deadline: number; firstReadAt: number },
 		hooks: Pick<WaitOptions, 'isAbandoned' | 'onUnfinished'> = {},
 	): Promise<FinishedTask | Unfinished> {
-		const { client, clock, signal, hold, created, gap } = this;
+		const { client, clock, signal, suspendTimer, created, gap } = this;
 		const known = pendingJson(taskId, sent);
 		const ended = await settled(
-			waitForTask({
+			pollTask({
 				...times,
 				...hooks,
-				...{ taskId, clock, signal, hold },
+				...{ taskId, clock, signal, suspendTimer },
 				read: async (id) => await client.readTask(id),
 				pollIntervalMs: item.pollIntervalMs,
 				isOwn: created.has(taskId),

@@ -1,7 +1,7 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { admitCallback } from '../../../nodes/MediaGeneration/callback/admitCallback';
+import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/triggerWebhook';
 import {
 	API_KEY,
 	type TestWorkflow,
@@ -75,7 +75,7 @@ export function deliver({
 	);
 	const lookUp = jest.spyOn(context, 'getCredentials');
 	if (isAway) lookUp.mockRejectedValue(new Error('The database is away'));
-	return { result: admitCallback(context), response, lookUp };
+	return { result: handleTriggerWebhook(context), response, lookUp };
 }
 
 /** What a callback came to: the task that starts the workflow, or the answer it got. */

@@ -1,6 +1,6 @@
-import { AccountLimits, type Ticket } from '../../../nodes/MediaGeneration/create/accountLimits';
+import { CreateThrottle, type Ticket } from '../../../nodes/MediaGeneration/create/createThrottle';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
-import { RequestGap } from '../../../nodes/MediaGeneration/service/requestPace';
+import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';
@@ -18,7 +18,7 @@ const tooMany = (retryAfterMs?: number) =>
 const unreachable = () => new ServiceError('unreachable', 'Not there');
 
 /** An account that is known to have so many places. */
-class KnownPlaces extends AccountLimits {
+class KnownPlaces extends CreateThrottle {
 	private taken = 0;
 
 	constructor(private readonly most: number) {
@@ -48,8 +48,8 @@ class KnownPlaces extends AccountLimits {
 /** A queue whose random pauses are as long as they can be. */
 function opened(places = 10, signal?: AbortSignal) {
 	const clock = new FakeClock();
-	const limits = new KnownPlaces(places);
-	const queue = new CreateQueue(clock, limits, new RequestGap(clock), signal, () => 1);
+	const throttle = new KnownPlaces(places);
+	const queue = new CreateQueue(clock, throttle, new RequestGap(clock), signal, () => 1);
 	return { clock, queue };
 }
 
@@ -94,7 +94,7 @@ describe('places', () => {
 
 	it.each<[string, (queue: CreateQueue) => unknown, 'finished' | 'ended']>([
 		['a task ends', async (queue) => await fill(queue, 1), 'finished'],
-		['a task of an earlier try ends', (queue) => queue.limits.adopt(), 'finished'],
+		['a task of an earlier try ends', (queue) => queue.throttle.adopt(), 'finished'],
 		['a create says nothing of the account', async (queue) => await enter(queue), 'ended'],
 	])('come back when %s', async (_what, take, giveBack) => {
 		const { queue } = opened(1);

@@ -1,18 +1,18 @@
 import { UserError } from 'n8n-workflow';
 
-import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
+import { CreateThrottle } from '../../../nodes/MediaGeneration/create/createThrottle';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
-import { Journal } from '../../../nodes/MediaGeneration/create/journal';
+import { CreateJournal } from '../../../nodes/MediaGeneration/create/createJournal';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import {
 	type HttpResponse,
 	ServiceClient,
 	type Transport,
 } from '../../../nodes/MediaGeneration/service/client';
-import { RequestGap } from '../../../nodes/MediaGeneration/service/requestPace';
+import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
-import { settled } from '../../../nodes/MediaGeneration/shared/concurrency';
+import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY } from '../../workflow/engine';
 import { caught, FakeClock } from '../support';
@@ -35,7 +35,7 @@ function creating(...answers: Answer[]) {
 	const clock = new FakeClock();
 	const stop = new AbortController();
 	const context = contextOf();
-	const journal = new Journal(context);
+	const journal = new CreateJournal(context);
 	/** When each request was sent, and what the journal knew at that moment. */
 	const sent: Array<{ at: number; known: unknown }> = [];
 	const transport: Transport = async () => {
@@ -45,8 +45,8 @@ function creating(...answers: Answer[]) {
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
 	const client = new ServiceClient(transport, BASE_URL, [API_KEY]);
-	const limits = new AccountLimits(() => 0.5);
-	const account = new CreateQueue(clock, limits, new RequestGap(clock), undefined, () => 1);
+	const throttle = new CreateThrottle(() => 0.5);
+	const account = new CreateQueue(clock, throttle, new RequestGap(clock), undefined, () => 1);
 	const failures: string[] = [];
 	/** A creator beside the same queue and journal. */
 	const creatorOf = (inContext = context, by = client) => {
@@ -166,7 +166,7 @@ describe('what was certainly not taken', () => {
 		setup.clock.sleep = async (ms) => {
 			setup.clock.pass(ms);
 			// A task of another item has finished.
-			setup.account.limits.adopt();
+			setup.account.throttle.adopt();
 			setup.account.finished();
 		};
 		expect(await setup.creator.create(plan())).toMatchObject({ taskId: 'task-1' });

@@ -1,4 +1,4 @@
-import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { API_KEY, executeContext } from '../../workflow/engine';
 
 export const BASE_URL = 'https://api.example.com';

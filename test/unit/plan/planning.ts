@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
-import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
+import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { API_KEY, executeContext, type TestWorkflow } from '../../workflow/engine';

@@ -1,5 +1,5 @@
 import { retryOf } from '../../../nodes/MediaGeneration/run/retryFailed';
-import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { FailedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
 import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { plan as creates } from '../create/makers';

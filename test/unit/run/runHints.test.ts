@@ -1,8 +1,8 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { endHints, hint, showHints } from '../../../nodes/MediaGeneration/run/runHints';
-import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/taskPlan';
-import type { ItemResult } from '../../../nodes/MediaGeneration/report/outcome';
+import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import type { ItemResult } from '../../../nodes/MediaGeneration/report/taskErrors';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 
 const BASE = {

@@ -6,14 +6,14 @@ import {
 } from 'n8n-workflow';
 
 import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
-import { runCheckOperation } from '../../../nodes/MediaGeneration/suspend/checkRun';
+import { runCheckTurn } from '../../../nodes/MediaGeneration/suspend/checkTurn';
 import {
-	type CheckState,
+	type StoredCheck,
 	readCheck,
 	readDone,
-} from '../../../nodes/MediaGeneration/suspend/checkState';
+} from '../../../nodes/MediaGeneration/suspend/storedCheck';
 import { nodeName } from '../../../nodes/MediaGeneration/suspend/checkWorkflow';
-import { admitResume, newRuns } from '../../../nodes/MediaGeneration/suspend/resumeCallback';
+import { handleResumeWebhook, newRuns } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { contextOfWebhook } from '../../workflow/contexts';
 import { additionalData, buildWorkflow } from '../../workflow/engine';
 import { expressOf, FakeResponse } from '../../workflow/express';
@@ -42,7 +42,7 @@ export async function turnOf(
 	now = Date.now,
 ) {
 	let until: Date | undefined;
-	const begun: CheckState[] = [];
+	const begun: StoredCheck[] = [];
 	const handed: INodeExecutionData[][] = [];
 	const changed: Partial<IExecuteFunctions> = {
 		getContext: () => kept,
@@ -54,13 +54,13 @@ export async function turnOf(
 		},
 		executeWorkflow: async (...given) => {
 			handed.push(given[1] ?? []);
-			begun.push(readCheck(given[1] ?? []) as CheckState);
+			begun.push(readCheck(given[1] ?? []) as StoredCheck);
 			return await start(...given);
 		},
 	};
 	const node = { name: nodeName(operation), parameters: { resource: 'task', operation } };
 	const context = contextOf({ node, items, ...more }, changed);
-	const put = (await runCheckOperation(context, operation, clock, now))?.[0];
+	const put = (await runCheckTurn(context, operation, clock, now))?.[0];
 	const { results, failure } = readDone(put ?? []) ?? {};
 	return { put, output: results ?? put, failure, until, kept, begun, handed };
 }
@@ -88,5 +88,9 @@ export function callBack(
 		},
 	});
 	const context = contextOfWebhook(workflow, tested.name, path, data, 'webhook', run);
-	return { context, response, admit: async () => await admitResume(context, newRuns(systemClock)) };
+	return {
+		context,
+		response,
+		admit: async () => await handleResumeWebhook(context, newRuns(systemClock)),
+	};
 }

@@ -1,8 +1,8 @@
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { sleepUntil, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
-import { Hold } from '../../../nodes/MediaGeneration/wait/hold';
-import { waitForTask, type WaitOptions } from '../../../nodes/MediaGeneration/wait/pollTask';
+import { SuspendTimer } from '../../../nodes/MediaGeneration/wait/suspendTimer';
+import { pollTask, type WaitOptions } from '../../../nodes/MediaGeneration/wait/pollTask';
 import { FakeClock } from '../support';
 
 const SECOND = 1000;
@@ -30,7 +30,7 @@ function waiting(answers: Answer[], { answerMs = 0, heldMs = Infinity, ...option
 	/** When each read was sent, and when it was answered. */
 	const reads: Array<{ sent: number; answered: number }> = [];
 	const { pollIntervalMs = 2 * SECOND } = options;
-	const result = waitForTask({
+	const result = pollTask({
 		taskId: 'task-1',
 		read: async (taskId) => {
 			const answer = answers[Math.min(reads.length, answers.length - 1)] ?? '';
@@ -46,7 +46,7 @@ function waiting(answers: Answer[], { answerMs = 0, heldMs = Infinity, ...option
 		pollIntervalMs,
 		signal: undefined,
 		isOwn: false,
-		hold: new Hold(clock, heldMs, []),
+		suspendTimer: new SuspendTimer(clock, heldMs, []),
 		nextSlot: () => clock.now(),
 		...options,
 	});

@@ -1,0 +1,148 @@
+import { randomUUID } from 'crypto';
+import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8n-workflow';
+
+import { taskJson } from '../report/taskItems';
+import type { Connection } from '../service/connect';
+import { ServiceError } from '../service/serviceError';
+import type { FinishedTask } from '../service/taskRecord';
+import { settled } from '../shared/promises';
+import { type Clock, systemClock, withTimeLimit } from '../shared/clock';
+import { ExpiringCache } from '../shared/expiringCache';
+import { isEngineV2 } from '../shared/n8nInternals';
+import { accountOf, credentialIdOf } from './startOnce';
+import { decided, tryAgain, type WebhookAnswer } from './webhookAnswer';
+import { verifyCallback } from './verifyCallback';
+
+/** For the read of the task, and for waiting on a callback of the same task: the answer must be out in 10 s. */
+const READ_LIMIT_MS = 8_000;
+
+/**
+ * Senders repeat themselves within minutes. Not longer, because n8n may lose an execution that it has stored: then
+ * another callback must be able to start the workflow, and whether it has run is the ledger's to say.
+ */
+const MAX_AGE_MS = 10 * 60_000;
+
+const MAX_REMEMBERED = 10_000;
+
+/** What became of a callback: its answer, as far as it goes for others of the same task; or n8n did not store it. */
+type Outcome = WebhookAnswer | 'notStored';
+
+/**
+ * What this process knows of the tasks whose callbacks have just come. Of callbacks that come together the first reads
+ * the task, and the others wait for what becomes of it. This spares work only: the ledger decides.
+ */
+const recent = new ExpiringCache<Promise<Outcome>>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
+
+const DUPLICATE: WebhookAnswer = {
+	status: 200,
+	body: { accepted: false, reason: 'duplicate' },
+};
+
+const NOT_SELECTED: WebhookAnswer = {
+	status: 200,
+	body: { accepted: false, reason: 'event not selected' },
+};
+
+/**
+ * Admits a callback, or answers it. Cheap checks come first, and nothing is asked of the service for a callback
+ * without a valid token. The body is a hint: only the task id is read from it, the record is read from the service.
+ *
+ * @returns an item with the task's record for n8n to start the workflow with, or nothing where the callback was
+ *   answered
+ * @see specification, section 6 and its handler rules
+ */
+export async function handleTriggerWebhook(
+	context: IWebhookFunctions,
+	clock: Clock = systemClock,
+): Promise<IWebhookResponseData> {
+	return await decided(context, async () => await decide(context, clock));
+}
+
+async function decide(
+	context: IWebhookFunctions,
+	clock: Clock,
+): Promise<WebhookAnswer | IWebhookResponseData> {
+	const requireToken = context.getNodeParameter('options.requireToken', true) !== false;
+	const checked = await verifyCallback(context, requireToken, () =>
+		context.getNodeWebhookUrl('default'),
+	);
+	if ('status' in checked) return checked;
+	// It would start the workflow without asking the ledger.
+	if (isEngineV2(context)) return tryAgain("The trigger does not work with n8n's engine v2");
+	const events: unknown[] = [context.getNodeParameter('events', ['SUCCESS', 'FAILURE'])].flat();
+	if (!events.every((event) => typeof event === 'string')) {
+		throw new UserError("The parameter 'Events' is not a list");
+	}
+	const { connection, taskId, reference, startAgain } = checked;
+	const node = context.getNode();
+	const account = accountOf(connection.baseUrl, credentialIdOf(node));
+	const giveUpAt = clock.now() + READ_LIMIT_MS;
+	// A test run shows every event, also one that was seen before. Who asks to start again is held back by himself alone.
+	const isTest = context.getMode() === 'manual';
+	const key = JSON.stringify([context.getWorkflow().id, node.id, account, taskId, startAgain]);
+	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
+		const outcome = await withTimeLimit(earlier, giveUpAt - clock.now(), clock);
+		const answer = outcome ?? tryAgain('A callback of this task is being worked on');
+		if (answer !== 'notStored') return answer;
+	}
+	const reading = readFinished(connection, taskId, events, giveUpAt, clock);
+	if (!isTest) remember(key, outcomeOf(reading, context.getResponseObject()));
+	const task = await reading;
+	if ('status' in task) return task;
+	// n8n stores an execution now, answers, and begins the execution. Where it is killed in between, nothing else names
+	// the task, and the sender that was answered does not come again.
+	if (!isTest) context.logger.info(`${node.name}: task ${taskId} is to start the workflow`);
+	const json = {
+		...taskJson(task, reference === undefined ? {} : { reference }),
+		// n8n stores both with the execution, so that the ledger knows it again however often it is tried.
+		callbackId: randomUUID(),
+		account,
+		...(startAgain !== undefined && { startAgain }),
+	};
+	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
+}
+
+/** Throws nothing: whoever comes with the same task waits for it. */
+async function readFinished(
+	{ client }: Connection,
+	taskId: string,
+	events: unknown[],
+	giveUpAt: number,
+	clock: Clock,
+): Promise<FinishedTask | WebhookAnswer> {
+	// What is left of the time where it was spent on waiting for another callback.
+	const limitMs = Math.max(1, giveUpAt - clock.now());
+	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs, clock));
+	if ('error' in read) {
+		const { error } = read;
+		return error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign
+			? { status: 404, body: { message: 'The service knows no such task for this account' } }
+			: tryAgain('The task could not be read from the service');
+	}
+	const task = read.value;
+	if (task === undefined) return tryAgain('The service did not answer in time');
+	if (task.state === 'PENDING') return tryAgain('The task is not finished yet');
+	return events.includes(task.state) ? task : NOT_SELECTED;
+}
+
+/**
+ * What becomes of a callback. n8n answers an admitted callback once the execution is stored: from then on another
+ * callback of the task is a duplicate.
+ */
+async function outcomeOf(
+	reading: Promise<FinishedTask | WebhookAnswer>,
+	response: ReturnType<IWebhookFunctions['getResponseObject']>,
+): Promise<Outcome> {
+	const task = await reading;
+	if ('status' in task) return task;
+	// The sender may have given up meanwhile: then nothing more is heard of this answer.
+	if (!response.destroyed) await new Promise((resolve) => response.once('close', resolve));
+	return response.writableFinished && response.statusCode < 300 ? DUPLICATE : 'notStored';
+}
+
+function remember(key: string, outcome: Promise<Outcome>): void {
+	recent.set(key, outcome);
+	void outcome.then((known) => {
+		if (known !== DUPLICATE) recent.delete(key);
+	});
+}

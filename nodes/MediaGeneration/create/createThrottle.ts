@@ -1,0 +1,164 @@
+import { ConcurrencyLimit } from './concurrencyLimit';
+import { RateLimit } from './rateLimit';
+
+/** The pauses between two attempts while nothing is let in. */
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 30_000;
+const LONGEST_PAUSE_BESIDE_TASKS_MS = 120_000;
+const PAUSE_GROWTH = 3;
+
+/** A create that came too early for the rate is sent again after this part of the time between two creates. */
+const EARLY = 0.6;
+
+/** How often the rate is taken for the cause where it holds creates back. The number of tasks is, else: no error confirms itself. */
+const RATE_FIRST = 0.85;
+
+/** A shorter `Retry-After`, or a time in the past as a slow clock makes it, would be a storm of requests. */
+const LEAST_RETRY_AFTER_MS = 100;
+
+/** One create may be under way, and one more for so many that were let in since a refusal; two at first. */
+const LET_IN_FOR_ONE_MORE = 12;
+
+/** A place for one create. */
+export interface Ticket {
+	/** The refusals before the create. What was under way at a refusal says nothing new. */
+	readonly refusals: number;
+	/** Unfinished tasks when the create was sent. */
+	readonly unfinished: number;
+	/** Whether the create asks for more places than are known. */
+	readonly isProbe: boolean;
+	readonly sentAt: number;
+}
+
+/** Refusals that are not understood yet. */
+interface Doubt {
+	/** When the first create was refused, and when the last was. */
+	readonly since: number;
+	refusedAt: number;
+	/** Unfinished tasks at the last refusal. */
+	unfinished: number;
+	/** With so few unfinished tasks a create is sent before the pause is over. */
+	tryAt: number;
+	pauseEndsAt: number;
+	pauseMs: number;
+	/** Whether the rate is taken for the cause, and so time will end the refusals. */
+	isRate: boolean;
+}
+
+/**
+ * When to send the next create. The service publishes neither how many tasks an account may have unfinished nor how
+ * often it may ask (specification, section 8). Both are learnt from refusals: if the end of a task lets in again, the
+ * places were used up; if time alone lets in again, the rate was. Until then one create at a time is sent: when tasks
+ * end, and after ever longer pauses.
+ *
+ * The law only decides: time and chance are handed in, and nothing is awaited. All times are milliseconds of the clock.
+ */
+export class CreateThrottle {
+	/** Creates that are not answered yet. */
+	underWay = 0;
+
+	/** Tasks of this run that have not ended, as far as it is known. */
+	unfinished = 0;
+
+	private refusals = 0;
+	private takenSinceRefusal = LET_IN_FOR_ONE_MORE;
+	private pausedUntil = -Infinity;
+	private doubt: Doubt | undefined;
+	private readonly concurrency: ConcurrencyLimit;
+	private readonly rate = new RateLimit();
+
+	/** @param random for the jitter, from 0 to 1 */
+	constructor(private readonly random: () => number = Math.random) {
+		this.concurrency = new ConcurrencyLimit(random);
+	}
+
+	/** Sends nothing before a moment. */
+	pause(until: number): void {
+		this.pausedUntil = Math.max(this.pausedUntil, until);
+	}
+
+	/** @returns when the next create may be sent, or earlier; Infinity: not before something happens */
+	nextAt(now: number): number {
+		const { underWay, unfinished, concurrency, rate, pausedUntil, doubt } = this;
+		const most = doubt ? 1 : 1 + this.takenSinceRefusal / LET_IN_FOR_ONE_MORE;
+		if (underWay >= most) return Infinity;
+		if (!doubt) {
+			const placeAt = concurrency.nextAt(unfinished, underWay);
+			return Math.max(pausedUntil, placeAt, rate.nextAt(now, underWay));
+		}
+		return Math.max(pausedUntil, unfinished <= doubt.tryAt ? -Infinity : doubt.pauseEndsAt);
+	}
+
+	send(now: number): Ticket {
+		const { refusals, unfinished } = this;
+		const isProbe = this.concurrency.isProbe(unfinished + this.underWay);
+		this.underWay++;
+		this.rate.sent(now);
+		return { refusals, unfinished, isProbe, sentAt: now };
+	}
+
+	/** The service took the task, which is unfinished from now on. */
+	accepted(ticket: Ticket, now: number): void {
+		this.underWay--;
+		this.unfinished++;
+		this.takenSinceRefusal++;
+		this.rate.accepted();
+		this.concurrency.accepted(this.unfinished);
+		const { doubt } = this;
+		if (!doubt || ticket.refusals !== this.refusals) return;
+		this.doubt = undefined;
+		if (ticket.unfinished < doubt.unfinished && !doubt.isRate)
+			this.concurrency.set(doubt.unfinished, now);
+		else this.rate.learn(doubt.since, doubt.refusedAt, now);
+	}
+
+	/** The service certainly did not take the task, and says so. */
+	refused(ticket: Ticket, now: number, retryAfterMs = 0): void {
+		this.underWay--;
+		if (retryAfterMs >= LEAST_RETRY_AFTER_MS) this.pause(now + retryAfterMs);
+		if (ticket.refusals !== this.refusals) return;
+		this.refusals++;
+		this.takenSinceRefusal = 0;
+		// A task may have ended while the create was under way.
+		const unfinished = Math.max(ticket.unfinished, this.unfinished);
+		if (this.doubt) this.refusedAgain(this.doubt, ticket, unfinished, now);
+		else if (ticket.isProbe && !this.concurrency.isClimbing) this.concurrency.probeRefused(now);
+		else this.doubt = this.newDoubt(unfinished, now);
+	}
+
+	private newDoubt(unfinished: number, now: number): Doubt {
+		const isRate = this.rate.holdsBack && this.random() < RATE_FIRST;
+		const pauseMs = Math.max(FIRST_PAUSE_MS, EARLY * this.rate.intervalMs);
+		const pauseEndsAt = now + pauseMs;
+		const tryAt = isRate ? -1 : unfinished - 1;
+		return { since: now, refusedAt: now, unfinished, tryAt, pauseEndsAt, pauseMs, isRate };
+	}
+
+	private refusedAgain(doubt: Doubt, { sentAt }: Ticket, unfinished: number, now: number): void {
+		doubt.isRate = false;
+		doubt.refusedAt = now;
+		doubt.unfinished = unfinished;
+		// Many places may have gone at once: each attempt waits for half of the tasks to end.
+		doubt.tryAt = Math.ceil(unfinished / 2) - 1;
+		if (sentAt < doubt.pauseEndsAt) return;
+		// While a task is unfinished, its end is the next occasion.
+		const longest = unfinished > 0 ? LONGEST_PAUSE_BESIDE_TASKS_MS : LONGEST_PAUSE_MS;
+		doubt.pauseMs = Math.min(longest, PAUSE_GROWTH * doubt.pauseMs);
+		doubt.pauseEndsAt = now + doubt.pauseMs;
+	}
+
+	/** A create ended in a way that says nothing of the account. */
+	ended(): void {
+		this.underWay--;
+	}
+
+	/** Takes on a task of an earlier try, which may be unfinished still. */
+	adopt(): void {
+		this.unfinished++;
+	}
+
+	/** A task has ended at the service, or is not followed any more. */
+	finished(): void {
+		this.unfinished--;
+	}
+}

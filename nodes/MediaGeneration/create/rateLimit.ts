@@ -1,0 +1,116 @@
+/** A window is not shorter: within it, what a timer delays is made up for. */
+const LEAST_WINDOW_MS = 250;
+
+/** A longer time between two moments at which time alone let in says nothing of a rate that is not known yet. */
+const LONGEST_LESSON_MS = 120_000;
+
+/** A lesson counts twice as much as the lesson before, and makes the rate fall by half at most. */
+const MEMORY = 0.5;
+const LEAST_PART = 0.5;
+
+/** The rate grows by the cube of what it held back, against what the lesson was learnt from, and this many more. */
+const CAUTION = 10;
+const GROWTH = 0.15;
+
+/**
+ * How many creates the account lets in in a time: so many in a window, and no more before the next window begins. A
+ * bucket that fills evenly comes out as a small window. The rate is learnt from what was let in between two moments at
+ * which time alone let in again. From there it grows, hardly at first and then ever faster, as TCP Cubic does. All times
+ * are milliseconds of the clock.
+ */
+export class RateLimit {
+	/** Whether the creates of this window had to wait for it. */
+	holdsBack = false;
+
+	/** Creates in a millisecond, where a rate is known: now, and by the last lesson. */
+	private perMs: number | undefined;
+	private learntPerMs = 0;
+
+	/** The creates of the lessons, and their time. */
+	private creates = 0;
+	private ms = 0;
+
+	/** The creates of the last lesson, and the creates in full windows since then. */
+	private learntFrom = 0;
+	private heldBack = 0;
+
+	/** So many were let in at once. */
+	private atOnce = 1;
+
+	private windowAt = 0;
+	private sentInWindow = 0;
+
+	/** When time alone let in for the last time, and the creates that were let in since then. */
+	private freeAt: number | undefined;
+	private takenSince = 0;
+
+	/** From one create to the next. */
+	get intervalMs(): number {
+		return this.perMs === undefined ? 0 : 1 / this.perMs;
+	}
+
+	/** How many creates a window holds. */
+	private get size(): number {
+		return Math.max(this.atOnce, Math.round(LEAST_WINDOW_MS * (this.perMs ?? 0)));
+	}
+
+	private get nextWindowAt(): number {
+		return this.windowAt + this.size * this.intervalMs;
+	}
+
+	/**
+	 * @param underWay creates that are not answered yet
+	 * @returns when the next create may be sent
+	 */
+	nextAt(now: number, underWay: number): number {
+		if (this.perMs === undefined || now >= this.nextWindowAt) return -Infinity;
+		// The first create finds out whether the window has begun at the service, too.
+		const isFirst = this.holdsBack && this.sentInWindow === 1;
+		if (isFirst && underWay > 0 && this.size === this.atOnce) return Infinity;
+		return this.sentInWindow < this.size ? -Infinity : this.nextWindowAt;
+	}
+
+	sent(now: number): void {
+		if (this.perMs === undefined) return;
+		if (now >= this.nextWindowAt) this.beginWindow(now);
+		this.sentInWindow++;
+	}
+
+	private beginWindow(now: number): void {
+		this.holdsBack = this.sentInWindow >= this.size;
+		if (this.holdsBack) this.heldBack += this.sentInWindow;
+		this.windowAt = now;
+		this.sentInWindow = 0;
+		const cycles = this.heldBack / (this.learntFrom + CAUTION);
+		this.perMs = this.learntPerMs * (1 + GROWTH * cycles ** 3);
+	}
+
+	accepted(): void {
+		this.takenSince++;
+	}
+
+	/**
+	 * Time alone has ended refusals: at some moment of the last pause, which is taken for the begin of its last third.
+	 *
+	 * @param since when the refusals began
+	 * @param refusedAt when the last create was refused
+	 */
+	learn(since: number, refusedAt: number, now: number): void {
+		// The create that has just been let in came after that moment.
+		const taken = this.takenSince - 1;
+		const before = this.freeAt;
+		this.freeAt = now - (now - refusedAt) / 3;
+		this.takenSince = 1;
+		const ms = this.freeAt - (before ?? -Infinity);
+		if (ms > LONGEST_LESSON_MS && this.perMs === undefined) return;
+		if (this.heldBack === 0 && this.freeAt - since > ms / 2) this.atOnce = taken;
+		this.creates = taken + MEMORY * this.creates;
+		this.ms = ms + MEMORY * this.ms;
+		this.learntPerMs = Math.max(this.creates / this.ms, LEAST_PART * (this.perMs ?? 0));
+		this.perMs = this.learntPerMs;
+		this.learntFrom = taken;
+		this.heldBack = 0;
+		this.windowAt = now;
+		this.sentInWindow = 1;
+	}
+}

@@ -1,0 +1,56 @@
+import { isRecord } from '../shared/json';
+import { ItemError } from '../shared/itemError';
+import type { ItemResult } from './taskErrors';
+
+/** The option *If Some Items Fail*. */
+export type IfSomeFail = 'keep' | 'stop';
+
+/** What the user wants to become of failed items. */
+export interface FailureRule {
+	ifSomeFail: IfSomeFail;
+	/** Whether n8n's *On Error* lets failed items out, on either output. */
+	continues: boolean;
+	/** Whether n8n tries the node again where it stops (*Retry On Fail*). */
+	triesLeft: boolean;
+}
+
+const MAX_QUOTED = 200;
+
+/**
+ * Decides what becomes of a run with failed items, once it is known what became of each.
+ *
+ * With `keep` failed items leave beside those that succeeded. But while n8n has tries left, the node stops: n8n by
+ * itself would try again only where the very first item has an `error`. The next try takes up what this one created.
+ *
+ * @param results what became of each input item; no items where nothing was begun
+ * @returns the index of the item whose error stops the node; undefined where all items leave
+ */
+export function stoppingItem(
+	results: readonly ItemResult[],
+	{ ifSomeFail, continues, triesLeft }: FailureRule,
+): number | undefined {
+	const failed = results.findIndex((result) => result instanceof ItemError);
+	if (failed === -1 || continues) return undefined;
+	return ifSomeFail === 'keep' && !triesLeft && results.some(isSuccess) ? undefined : failed;
+}
+
+const isSuccess = (result: ItemResult) =>
+	!(result instanceof ItemError) && result.some(({ json }) => json.error === undefined);
+
+/**
+ * The description of the error that stops the node: which item it was, then what to do, then what is paid for and how to
+ * get it without paying again.
+ *
+ * @param paid the tasks that were created, as `PaidTasks` describes them
+ */
+export function describeStop(error: ItemError, paid: string | undefined): string | undefined {
+	const parts = [quotePrompt(error), error.description, paid];
+	return parts.filter(Boolean).join('\n\n') || undefined;
+}
+
+function quotePrompt({ task: { input } }: ItemError): string | undefined {
+	const prompt = isRecord(input) ? input.prompt : undefined;
+	if (typeof prompt !== 'string' || prompt === '') return undefined;
+	const quoted = prompt.length > MAX_QUOTED ? `${prompt.slice(0, MAX_QUOTED)}…` : prompt;
+	return `The prompt of this item: “${quoted}”.`;
+}

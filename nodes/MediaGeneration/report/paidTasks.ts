@@ -1,0 +1,79 @@
+const FETCH = '. Task → Wait fetches the results without paying again';
+
+/** What is said of the tasks of one state: what it means for the money, and the way to the results. */
+const MEANINGS: Array<[state: string, one: string, many: string, next?: string]> = [
+	[
+		'SUCCESS',
+		'task succeeded and is paid for',
+		'tasks succeeded and are paid for',
+		'. Task → Get fetches the results without paying again',
+	],
+	[
+		'PENDING',
+		'task is not finished, and is billed if it succeeds',
+		'tasks are not finished, and are billed if they succeed',
+		FETCH,
+	],
+	[
+		'not read again',
+		'task was created in an earlier try',
+		'tasks were created in an earlier try',
+		FETCH,
+	],
+	[
+		'CHARGED',
+		'task failed, and the service says that it charged for it',
+		'tasks failed, and the service says that it charged for them',
+	],
+	['FAILURE', 'task failed, which is usually free', 'tasks failed, which is usually free'],
+];
+
+/** The tasks that one run has created, in the order of creation: whatever ends the run names them. */
+export class PaidTasks {
+	private readonly states = new Map<string, string>();
+
+	/**
+	 * @param earlier the ids of tasks that earlier tries of this run created
+	 * @param failed those of them that failed
+	 */
+	constructor(earlier: readonly string[], failed: readonly string[] = []) {
+		for (const taskId of earlier) this.states.set(taskId, 'not read again');
+		for (const taskId of failed) this.note(taskId, 'FAILURE');
+	}
+
+	add(taskId: string): void {
+		this.states.set(taskId, 'PENDING');
+	}
+
+	has(taskId: string): boolean {
+		return this.states.has(taskId);
+	}
+
+	/**
+	 * Notes what became of a task, if this run created it.
+	 *
+	 * @param credits what the service says that it charged
+	 */
+	note(taskId: string, state: string, credits?: unknown): void {
+		if (!this.states.has(taskId)) return;
+		this.states.set(taskId, state === 'FAILURE' && Number(credits) > 0 ? 'CHARGED' : state);
+	}
+
+	/**
+	 * @param unanswered the input items whose create was sent, and whose answer was lost
+	 * @returns every id by what it means for the money, paid tasks first, and how to fetch them, and then what may be
+	 *   paid for; undefined where there is none of either
+	 */
+	describe(unanswered: readonly number[] = []): string | undefined {
+		const tasks = [...this.states];
+		const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
+			const ids = tasks.filter(([, state]) => state === meant).map(([taskId]) => taskId);
+			if (ids.length === 0) return [];
+			return [`${ids.length} ${ids.length === 1 ? one : many}${next}: ${ids.join(', ')}.`];
+		});
+		const lost = unanswered.length > 0 && [
+			`Sent, but the answer was lost: item ${unanswered.map((item) => item + 1).join(', ')}. Their tasks may exist and may be billed once.`,
+		];
+		return [...known, ...(lost || [])].join(' ') || undefined;
+	}
+}

@@ -1,0 +1,91 @@
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+
+import { taskJson } from './taskItems';
+import type { ServiceError } from '../service/serviceError';
+import type { FailedTask, TaskRecord } from '../service/taskRecord';
+import { Stopped } from '../shared/clock';
+import { cutDataUris } from '../shared/dataUri';
+import { ItemError } from '../shared/itemError';
+
+/** What becomes of an input item: its output items, or why there are none. */
+export type ItemResult = INodeExecutionData[] | ItemError;
+
+/** What is known of a task whose wait ended before the task did. */
+export interface Unfinished {
+	state: 'PENDING';
+	/** The last record read, if any read brought one. */
+	last: TaskRecord | undefined;
+	/** What the last read failed with, if it did. */
+	lastError?: ServiceError | undefined;
+	/** Whether the wait goes on suspended; otherwise its time was up. */
+	isHandedOver?: boolean;
+}
+
+/** How the message begins of a create that may have made a task, of which no id is known. */
+export const NOT_KNOWN = 'It is not known whether the task was created';
+
+/** What is known of a task before it is read. */
+export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
+	return { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null, ...sent };
+}
+
+/**
+ * @param sent the model and the input, where this run sent them
+ * @param retry a sentence on why it was not created anew
+ */
+export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: string): ItemError {
+	const { creditsConsumed } = task;
+	const next =
+		'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
+	const charged =
+		(creditsConsumed ?? 0) > 0 &&
+		`Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`;
+	return new ItemError(failureText(task), {
+		description: [next, charged, retry].filter(Boolean).join(' '),
+		task: taskJson(task, sent),
+	});
+}
+
+/**
+ * What is said of creating anew where the last task of an item has failed.
+ *
+ * @param count how many tasks of the item have failed
+ */
+export function failedInAll(count: number): string {
+	return count > 1
+		? `${count} tasks of this item have failed.`
+		: "If it fails by chance, the option 'Retry Failed Tasks' creates it again.";
+}
+
+/**
+ * An error of an item that has a task: it names the task, which is paid for, and which nobody finds in a batch else.
+ *
+ * @param known the fields of the item, as far as they are known
+ */
+export function ofTask(error: unknown, taskId: string, known: IDataObject): unknown {
+	if (error instanceof Stopped) return error;
+	const { message, description, statusCode, task } = ItemError.from(error, known);
+	const text = message.includes(taskId) ? message : `Task ${taskId}: ${message}`;
+	return new ItemError(text, { description, statusCode, task });
+}
+
+/** @param known the fields of the item, as far as they are known */
+export function timedOut(
+	taskId: string,
+	timeoutMs: number,
+	{ last, lastError }: Pick<Unfinished, 'last' | 'lastError'>,
+	known: IDataObject,
+): ItemError {
+	const state = typeof last?.record.state === 'string' ? last.record.state : 'not read';
+	const trouble = lastError === undefined ? '' : ` The last read failed: ${lastError.message}.`;
+	return new ItemError(
+		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state})`,
+		{
+			description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait, or raise 'Timeout' in the options.${trouble}`,
+			task: { ...known, timedOut: true, ...(last && { record: cutDataUris(last.record) }) },
+		},
+	);
+}
+
+export const failureText = ({ taskId, reason }: Pick<FailedTask, 'taskId' | 'reason'>) =>
+	`Task ${taskId} failed at the service${reason === undefined ? '' : `: ${reason}`}`;

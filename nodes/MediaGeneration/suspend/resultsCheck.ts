@@ -1,0 +1,131 @@
+import { taskJson } from '../report/taskItems';
+import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
+import { ServiceError } from '../service/serviceError';
+import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
+import { settled } from '../shared/promises';
+import { ItemError } from '../shared/itemError';
+import { without } from '../shared/json';
+import type { StoredCheck, ResultsCheck, SuspendedItem } from './storedCheck';
+import { askedPauseMs, inGrowingGroups } from './checkSchedule';
+
+/** A task that the service does not know in so many checks in a row is gone. */
+const MAX_MISSED = 3;
+
+type Read = (taskId: string) => Promise<TaskRecord>;
+
+/** So many reads without an answer about their task end a check: the service is in trouble. */
+const MAX_UNANSWERED = 3;
+
+/**
+ * One check for the results of a suspended run. The run goes on only when all tasks are finished, so an unfinished task
+ * ends the check: most checks cost one read, and every task is read about once after it is finished.
+ *
+ * @param read reads a task, and may fail
+ * @param now milliseconds since 1970
+ * @returns the state after the check; what could not be read is as it was, be its time up or not
+ * @see specification, section 4.2
+ */
+export async function checkResults(
+	state: ResultsCheck,
+	read: Read,
+	now: number,
+): Promise<ResultsCheck> {
+	const items = [...state.items];
+	let pauseMs = 0;
+	let patience = MAX_UNANSWERED;
+	const readOne = async ([index, item]: [number, SuspendedItem]) => {
+		const answer = await settled(read(taskIdOf(item)));
+		if ('value' in answer) {
+			items[index] = afterRead(without(item, 'missed'), answer.value);
+			if (answer.value.state === 'PENDING') patience = 0;
+			return;
+		}
+		items[index] = afterError(item, answer.error);
+		pauseMs = Math.max(pauseMs, askedPauseMs(answer.error));
+		if (!isOfOneTask(answer.error)) patience--;
+	};
+	const waiting = [...items.entries()].filter(([, item]) => isWaiting(item));
+	// Their time is up, so each is read once more, whatever the others do.
+	const expired = waiting.filter(([, item]) => isExpired(item, now));
+	await inGrowingGroups(expired, readOne, () => pauseMs > 0);
+	patience = MAX_UNANSWERED;
+	const others = waiting.filter(([, item]) => !isExpired(item, now));
+	await inGrowingGroups(others, readOne, () => patience <= 0 || pauseMs > 0);
+	return afterPause({ ...state, items }, pauseMs, now);
+}
+
+/**
+ * @param pauseMs for how long the service wants no further read, milliseconds
+ * @param now milliseconds since 1970
+ */
+export const afterPause = <T extends StoredCheck>(state: T, pauseMs: number, now: number): T => ({
+	...without(state, 'notBefore'),
+	...(pauseMs > 0 && { notBefore: now + pauseMs }),
+});
+
+/** An answer about the one task says nothing of the others: they are read all the same. */
+const isOfOneTask = (error: unknown) =>
+	isMissing(error) || (error instanceof ServiceError && error.kind === 'unusableRecord');
+
+const isMissing = (error: unknown) =>
+	error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign;
+
+function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
+	const { record, state } = task;
+	if (state === 'PENDING') return { ...item, record };
+	if (state === 'SUCCESS') return { ...without(item, 'waits'), record };
+	const { json } = item;
+	// An item that creates its task has a model, and its earlier tasks were created before the run was suspended.
+	const retry = json.model === undefined ? undefined : failedInAll(1 + failedTaskIds(item).length);
+	const fields = { ...json, ...taskJson(task) };
+	return failedItem(item, ItemError.from(failedTask(task, {}, retry), fields));
+}
+
+/** The tasks of an item that failed before the run was suspended. */
+export const failedTaskIds = ({ json }: SuspendedItem): string[] =>
+	Array.isArray(json.failedTaskIds) ? json.failedTaskIds.map(String) : [];
+
+/** An item that has failed, as it is stored. */
+export function failedItem(
+	{ item, input }: Pick<SuspendedItem, 'item' | 'input'>,
+	{ message, description, statusCode, task }: ItemError,
+): SuspendedItem {
+	const failure = { message, description, statusCode };
+	return { item, json: task, ...(input && { input }), failure };
+}
+
+/** A task that the service has forgotten must not hold the others back until its time is up. */
+function afterError(item: SuspendedItem, error: unknown): SuspendedItem {
+	if (!isMissing(error)) return without(item, 'missed');
+	const missed = (item.missed ?? 0) + 1;
+	if (missed < MAX_MISSED) return { ...item, missed };
+	return failedItem(item, ItemError.from(ofTask(error, taskIdOf(item), item.json)));
+}
+
+const taskIdOf = ({ json }: SuspendedItem) => String(json.taskId);
+
+const isWaiting = ({ waits }: SuspendedItem) => waits !== undefined;
+
+const isExpired = ({ waits }: SuspendedItem, now: number) =>
+	waits !== undefined && waits.until <= now;
+
+/**
+ * Gives up what is not finished when its time is up.
+ *
+ * @param now milliseconds since 1970
+ */
+export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsCheck {
+	return {
+		...state,
+		items: items.map((item) => {
+			const { record, json, waits } = item;
+			if (waits === undefined || !isExpired(item, now)) return item;
+			const taskId = taskIdOf(item);
+			const last = record && parseTaskRecord(taskId, record);
+			return failedItem(item, timedOut(taskId, waits.timeoutMs, { last }, json));
+		}),
+	};
+}
+
+/** Whether nothing is waited for any more. */
+export const isComplete = ({ items }: ResultsCheck) => !items.some(isWaiting);

@@ -1,0 +1,174 @@
+import type { IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
+
+import { decided, respond, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
+import { verifyCallback } from '../callback/verifyCallback';
+import { Semaphore, settled } from '../shared/promises';
+import { type Clock, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
+import type { TaskRecord } from '../service/taskRecord';
+import { ExpiringCache } from '../shared/expiringCache';
+import { inGrowingGroups } from './checkSchedule';
+import { CHECK } from './checkWorkflow';
+import { checkNote, type CheckNote, resumeUrl } from './resumeUrl';
+import { wakeCheck } from './endDeliveryCheck';
+
+/** The answer must be out in 10 s. */
+const LIMIT_MS = 8_000;
+
+/** The specification's least time between two reads of one task (section 4.2). */
+const MIN_READ_INTERVAL_MS = 2_000;
+
+type Read = (taskId: string) => Promise<TaskRecord>;
+
+/**
+ * What this process has heard of the tasks of one suspended run. It only spares checks that would find nothing: what this
+ * process does not know or has forgotten costs reads.
+ */
+export class RunProgress {
+	private readonly finished = new Set<string>();
+
+	private readonly turns = new Semaphore(1);
+
+	/** The check of the tasks that has not begun yet. */
+	private next: Promise<boolean> | undefined;
+
+	/** When a task was found pending, on the clock's time. */
+	private pendingAt = -Infinity;
+
+	/** @param note what the run has noted */
+	constructor(
+		readonly note: CheckNote,
+		private readonly clock: Clock,
+	) {}
+
+	/**
+	 * Whether all tasks of the run are finished, as far as can be told. A single pending task proves that they are not, so
+	 * a check costs one read as a rule.
+	 *
+	 * @param told the task whose callback has come
+	 * @throws whatever a read throws
+	 */
+	async isComplete(told: string, read: Read): Promise<boolean> {
+		this.finished.add(told);
+		if (this.unfinished.length === 0) return true;
+		// A callback joins no check that is under way: that check may have missed what the callback tells.
+		this.next ??= this.turns.run(async () => {
+			await sleepUntil(this.pendingAt + MIN_READ_INTERVAL_MS, this.clock, undefined);
+			this.next = undefined;
+			return await this.check(read);
+		});
+		return await this.next;
+	}
+
+	private async check(read: Read): Promise<boolean> {
+		let isPending = false;
+		const readOne = async (taskId: string) => {
+			if ((await read(taskId)).state === 'PENDING') isPending = true;
+			else this.finished.add(taskId);
+		};
+		await inGrowingGroups(this.unfinished, readOne, () => isPending);
+		if (isPending) this.pendingAt = this.clock.now();
+		return !isPending;
+	}
+
+	private get unfinished(): string[] {
+		return this.note.taskIds.filter((taskId) => !this.finished.has(taskId));
+	}
+}
+
+/** For how long after its last callback a run is remembered, and how many runs: each may have thousands of tasks. */
+const MAX_AGE_MS = 3_600_000;
+const MAX_RUNS = 100;
+
+/** The suspended runs that this process has had callbacks for, by execution and node. */
+type Runs = ExpiringCache<RunProgress>;
+
+export const newRuns = (clock: Clock): Runs => new ExpiringCache(clock, MAX_AGE_MS, MAX_RUNS);
+
+const accepted = (resumed: boolean): WebhookAnswer => ({
+	status: 200,
+	body: { accepted: true, resumed },
+});
+
+const suspendedRuns = newRuns(systemClock);
+
+/**
+ * Decides about a callback that came to a suspended execution. Only the end of the sub-execution that checks its tasks
+ * resumes the execution: when the last callback has come, the sub-execution is made to check at once.
+ *
+ * @returns nothing where the callback was answered; where it came to the sub-execution itself, the item it checks with
+ * @see specification, section 6 and its handler rules
+ */
+export async function handleResumeWebhook(
+	context: IWebhookFunctions,
+	runs = suspendedRuns,
+	clock: Clock = systemClock,
+): Promise<IWebhookResponseData> {
+	return await decided(context, async () => await decide(context, runs, clock));
+}
+
+async function decide(
+	context: IWebhookFunctions,
+	runs: Runs,
+	clock: Clock,
+): Promise<IWebhookResponseData> {
+	const checked = await verifyCallback(context, true, () => resumeUrl(context));
+	if ('status' in checked) return respond(context, checked);
+	const { taskId, connection } = checked;
+	const place = `${context.getExecutionId()}/${context.getNode().id}`;
+	let run = runs.get(place);
+	// In a loop there is one run after the other at the same place. To ask n8n for what it has stored takes long.
+	if (!run?.note.taskIds.includes(taskId)) {
+		const note = checkNote(context);
+		if (note === undefined && context.getNode().parameters.operation === CHECK) {
+			return { workflowData: [[{ json: { woken: true } }]], webhookResponse: { accepted: true } };
+		}
+		if (!note?.taskIds.includes(taskId)) {
+			const message = 'The execution does not wait for this task';
+			return respond(context, { status: 404, body: { message } });
+		}
+		run = new RunProgress(note, clock);
+	}
+	runs.set(place, run);
+	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
+	const told = await settled(withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, clock));
+	const isComplete = 'value' in told ? told.value : undefined;
+	if (isComplete === undefined) return respond(context, tryAgain('A task could not be read'));
+	const { url } = run.note;
+	if (!isComplete || url === '') return respond(context, accepted(false));
+	const isWoken = await wakeAtAny(context, url, taskId, connection.apiKey);
+	if (isWoken) runs.delete(place);
+	else {
+		context.logger.info(
+			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
+		);
+	}
+	return respond(context, accepted(isWoken));
+}
+
+/** Wakes the check of this execution at whichever address n8n answers. */
+async function wakeAtAny(
+	context: IWebhookFunctions,
+	url: string,
+	taskId: string,
+	apiKey: string,
+): Promise<boolean> {
+	for (const address of addressesOf(context, url)) {
+		if (await wakeCheck(context, address, taskId, apiKey)) return true;
+	}
+	return false;
+}
+
+/**
+ * The socket that this very callback came in at, and then n8n's public address: that one may lead through a tunnel or a
+ * proxy that does not let n8n call itself, and the socket may want TLS, or another path than the proxy.
+ */
+function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string> {
+	const { localAddress, localPort } = context.getRequestObject().socket ?? {};
+	if (localAddress !== undefined && localPort !== undefined) {
+		const { pathname, search } = new URL(url);
+		// An IPv4 address may be written as an IPv6 one.
+		const host = localAddress.replace(/^::ffff:/i, '');
+		yield `http://${host.includes(':') ? `[${host}]` : host}:${localPort}${pathname}${search}`;
+	}
+	yield url;
+}

@@ -1,0 +1,144 @@
+import type { IBinaryKeyData, IDataObject, INodeExecutionData, OnError } from 'n8n-workflow';
+
+import type { IfSomeFail } from '../report/ifSomeFail';
+import type { InputPart } from '../report/includeInput';
+import type { OutputOptions } from '../report/taskItems';
+import { isRecord } from '../shared/json';
+import { readStored } from '../shared/storedVersion';
+
+/** Raised when the shape changes: an update of this package may read what the version before it stored. */
+export const CHECK_VERSION = 1;
+
+/** The field of the item that carries the state to a sub-execution. */
+const STATE = 'mediaGenerationCheck';
+
+/** The field of the item before the results: it tells a check that came to its end from one that died. */
+const DONE = 'mediaGenerationDone';
+
+interface CheckBase {
+	version: typeof CHECK_VERSION;
+	/** The node that created the tasks, for messages. */
+	nodeName: string;
+	/** Milliseconds since 1970. */
+	startedAt: number;
+	/** Milliseconds between two checks; 0 lets the pause grow with the time waited. */
+	intervalMs: number;
+	/** The sub-execution that starts this one again; none at its own first turn. */
+	supervisorId?: string;
+	/** Whether the next check is due sooner: a callback asked for it, or the checking execution died. */
+	woken?: boolean;
+	/** Until when the service asked to wait, milliseconds since 1970. */
+	notBefore?: number;
+}
+
+/** Why there is no result: of an item, or of the node that waits. */
+export interface StoredFailure {
+	message: string;
+	description?: string | undefined;
+	statusCode?: number | undefined;
+	itemIndex?: number;
+}
+
+/** One item of a suspended run. */
+export interface SuspendedItem {
+	/** The index of the input item. */
+	item: number;
+	/** Fields of the output item that do not come from the task's record, its `taskId` among them; of a failed item all. */
+	json: IDataObject;
+	/** The files of an item that was finished before the run was suspended. */
+	binary?: IBinaryKeyData;
+	/** What of the input item goes on beside the result. */
+	input?: InputPart;
+	/** Until when its task is waited for, milliseconds since 1970, and how long in all; undefined where nothing is to come. */
+	waits?: { until: number; timeoutMs: number };
+	/** The last record read of the task while it was checked, as received. */
+	record?: IDataObject;
+	/** In how many checks in a row the service did not know the task. */
+	missed?: number;
+	/** Why the item has no result. */
+	failure?: StoredFailure;
+}
+
+/** A suspended run, whose results go back to the execution that waits for them. */
+export interface ResultsCheck extends CheckBase {
+	purpose: 'results';
+	parentExecutionId: string;
+	/** A digest of the error that this execution had from the one that it retries; none as a rule. */
+	earlierError?: string | undefined;
+	/** What the node that waits does where items fail. */
+	onError: OnError;
+	ifSomeFail: IfSomeFail;
+	output: OutputOptions;
+	items: SuspendedItem[];
+}
+
+/** A task whose callback a trigger has not been seen to take. */
+export interface AwaitedDelivery {
+	taskId: string;
+	/** When its time is up, milliseconds since 1970. */
+	until: number;
+	/**
+	 * The trigger's address, without its token and with whatever else it carries; of a trigger of this n8n the part behind
+	 * n8n's own address, which may change.
+	 */
+	address: string;
+	/** The trigger's node, where it stands in the same workflow. */
+	triggerId?: string;
+	/** The id of that node's credential in n8n. */
+	triggerCredentialId?: string;
+	/** How the last attempt ended, for the message at the end. */
+	last?: string;
+}
+
+/** Triggered tasks, whose callbacks are made up for where they do not come. */
+export interface DeliveryCheck extends CheckBase {
+	purpose: 'delivery';
+	deliveries: AwaitedDelivery[];
+}
+
+export type StoredCheck = ResultsCheck | DeliveryCheck;
+
+/** The item that a sub-execution begins with. */
+export const checkItem = (state: StoredCheck): INodeExecutionData => ({
+	json: { [STATE]: state as unknown as IDataObject },
+});
+
+/**
+ * @returns the state that the items carry, if they do
+ * @throws UserError where another version of this package wrote it
+ */
+export function readCheck([first]: readonly INodeExecutionData[]): StoredCheck | undefined {
+	const stored = first?.json[STATE];
+	return stored === undefined ? undefined : parseCheck(stored);
+}
+
+/** @throws UserError where another version of this package wrote it */
+export const parseCheck = (stored: unknown): StoredCheck =>
+	readStored(stored, CHECK_VERSION) as unknown as StoredCheck;
+
+/** The results of a check that came to its end, or why there are none. */
+interface Done {
+	results: INodeExecutionData[];
+	failure?: StoredFailure;
+}
+
+/** The items that a check ends with. */
+export const doneItems = (
+	results: INodeExecutionData[],
+	failure?: StoredFailure,
+): INodeExecutionData[] => [
+	{ json: { [DONE]: { version: CHECK_VERSION, ...(failure && { failure }) } } },
+	...results,
+];
+
+/**
+ * @returns what a check ended with; undefined where these are other items
+ * @throws UserError where another version of this package wrote them
+ */
+export function readDone([head, ...results]: readonly INodeExecutionData[]): Done | undefined {
+	const done = head?.json[DONE];
+	// With the results beside it, so that a refusal names their tasks, too.
+	return isRecord(done)
+		? (readStored({ ...done, results }, CHECK_VERSION) as unknown as Done)
+		: undefined;
+}

@@ -1,0 +1,529 @@
+import nock from '../../nock';
+
+import { accountOf } from '../../../nodes/MediaGeneration/callback/startOnce';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import {
+	START_AGAIN_HEADER,
+	startAgainHeader,
+} from '../../../nodes/MediaGeneration/callback/startAgain';
+import { API_KEY, executeContext, TRIGGER_PATH } from '../../workflow/engine';
+import { fakeTime, passTime, settle } from '../../workflow/time';
+import { type Arrived, type Callback, deliver as deliverTo, outcome, SERVICE } from './webhook';
+
+const RECORD = {
+	taskId: 'task-1',
+	state: 'SUCCESS',
+	resultUrls: ['https://m.example.com/1.png'],
+	creditsConsumed: 8,
+	prompt: 'A lighthouse',
+};
+const STARTED = {
+	taskId: 'task-1',
+	state: 'SUCCESS',
+	resultUrls: RECORD.resultUrls,
+	creditsConsumed: 8,
+	record: RECORD,
+	callbackId: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
+	account: accountOf(SERVICE, 'credential'),
+};
+const STARTS = { starts: [STARTED] };
+const DUPLICATE = {
+	status: 200,
+	body: { accepted: false, reason: 'duplicate' },
+	retryAfter: undefined,
+};
+const TRY_AGAIN = { status: 503, retryAfter: '5' };
+const NOW = Date.UTC(2026, 0, 1);
+const MINUTE = 60_000;
+
+/** The trigger of the present test: what the process remembers of others must not reach it. */
+let node: string;
+let tests = 0;
+const deliver = (callback: Callback = {}) => deliverTo({ node, ...callback });
+
+/** What a callback comes to that is delivered now. */
+const came = async (callback?: Callback) => await outcome(deliver(callback));
+
+/** The service answers one read of the task with this. */
+const service = (record: object = RECORD, status = 200) =>
+	nock(SERVICE).get('/api/generate/task-1').reply(status, record);
+
+/** The first callback of the task, which starts the workflow. n8n has not stored the execution yet. */
+const first = async (callback?: Callback) => {
+	service();
+	const arrived = deliver(callback);
+	expect(await outcome(arrived)).toHaveProperty('starts');
+	return arrived.response;
+};
+
+/** The task has started the workflow. */
+const hasStarted = async (callback?: Callback) => (await first(callback)).end(200);
+
+const free = (callback: Callback): Callback => ({
+	...callback,
+	parameters: { options: { requireToken: false } },
+});
+
+const REFERENCE = 'row 7\n"ü🙂"&=';
+const referring = {
+	query: { reference: REFERENCE },
+	token: callbackToken(TRIGGER_PATH, API_KEY, REFERENCE),
+};
+
+const RUN = 'a'.repeat(32);
+const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
+/** A request to start again. */
+const asking = (run = RUN, of: Partial<typeof subject> = {}, at = NOW) => ({
+	headers: startAgainHeader({ ...subject, ...of }, run, at),
+});
+const asks = (value: string) => ({ headers: { [START_AGAIN_HEADER]: value } });
+const signed = asking().headers[START_AGAIN_HEADER] ?? '';
+
+beforeEach(() => {
+	fakeTime(NOW);
+	node = `trigger-${++tests}`;
+});
+afterEach(() => {
+	jest.useRealTimers();
+});
+
+it('is told by n8n that it was accepted, with the task id', async () => {
+	service();
+	const { webhookResponse } = await deliver().result;
+	expect(webhookResponse).toEqual({ accepted: true, taskId: 'task-1' });
+});
+
+const BEHIND_A_PROXY = '/inside/webhook/3f1c2a/callback';
+const NOT_PARSED = Buffer.from(JSON.stringify({ data: { taskId: 'task-1' } }));
+it.each<[string, Callback, object?]>([
+	[
+		'that says otherwise: with the record that the service has',
+		{ body: { taskId: 'task-1', state: 'FAILURE', resultUrls: ['https://evil.example.com'] } },
+	],
+	['with `task_id`', { body: { task_id: 'task-1' } }],
+	['with `id`', { body: { id: 'task-1' } }],
+	['with `task_id` in `data`', { body: { data: { task_id: 'task-1' } } }],
+	['with `id` in `task`', { body: { task: { id: 'task-1' } } }],
+	['that is an event', { body: { id: 'evt_1', type: 'done', data: { taskId: 'task-1' } } }],
+	['that n8n has not parsed, without a content type', { body: {}, rawBody: NOT_PARSED }],
+	['that n8n has not parsed, as text', { body: String(NOT_PARSED), rawBody: NOT_PARSED }],
+	['of exactly 1 MiB', { rawBody: Buffer.alloc(1024 ** 2) }],
+	[
+		'with a token for the path of this very request, behind a proxy that cuts a prefix',
+		{ path: BEHIND_A_PROXY, token: callbackToken(BEHIND_A_PROXY, API_KEY) },
+	],
+	['with a token for the public path, behind such a proxy', { path: BEHIND_A_PROXY }],
+	['at a bare URL, where no token is needed', free({ token: null })],
+	['for events by an expression', { parameters: { events: '={{ "SUCCESS" }}' } }],
+	['with a reference', referring, { reference: REFERENCE }],
+	['with a reference, where no token is needed', free(referring), { reference: REFERENCE }],
+	[
+		'that asks to start again, with a reference',
+		{ ...asking(), ...referring },
+		{ reference: REFERENCE, startAgain: RUN },
+	],
+])('a callback %s starts the workflow', async (_what, callback, more = {}) => {
+	service();
+	expect(await came(callback)).toEqual({ starts: [{ ...STARTED, ...more }] });
+});
+
+it.each<[string, Callback, number]>([
+	['no token', { token: null }, 401],
+	['a wrong token', { token: callbackToken(TRIGGER_PATH, 'sk-live-other') }, 401],
+	['a token of another path', { token: callbackToken('/webhook/other/callback', API_KEY) }, 401],
+	['two tokens', { token: [callbackToken(TRIGGER_PATH, API_KEY), 'x'] }, 401],
+	['a wrong token and nothing in it', { token: 'x', body: {} }, 401],
+	['no task id', { body: { state: 'SUCCESS' } }, 400],
+	['an empty body', { body: {} }, 400],
+	['a list', { body: [{ taskId: 'task-1' }] }, 400],
+	['a path as the task id', { body: { taskId: '..' } }, 400],
+	['more than 1 MiB', { rawBody: Buffer.alloc(1024 ** 2 + 1) }, 413],
+	['a reference that was altered', { ...referring, query: { reference: 'row 8' } }, 401],
+	['a reference taken out', { token: referring.token }, 401],
+	['a reference made empty', { ...referring, query: { reference: '' } }, 401],
+	['a reference added', { query: referring.query }, 401],
+	['a reference added empty', { query: { reference: '' } }, 401],
+	['two references', { ...referring, query: { reference: [REFERENCE, 'row 8'] } }, 401],
+	['a reference and no token', { ...referring, token: null }, 401],
+	['a reference, and no token is needed', free({ ...referring, token: null }), 401],
+	[
+		'a reference that was altered, and no token is needed',
+		free({ ...referring, query: { reference: 'x' } }),
+		401,
+	],
+	['the token to start again', asks(callbackToken(TRIGGER_PATH, API_KEY)), 401],
+	[
+		'the token as the signature to start again',
+		asks(`1.${NOW}.${RUN}.${callbackToken(TRIGGER_PATH, API_KEY)}`),
+		401,
+	],
+	['no signature to start again', asks('true'), 401],
+	['nothing to start again', asks(''), 401],
+	['a signature to start again of another key', asking(RUN, { apiKey: 'sk-live-other' }), 401],
+	['a signature to start again with another task', asking(RUN, { taskId: 'task-2' }), 401],
+	['a signature for another trigger', asking(RUN, { path: '/webhook/other/callback' }), 401],
+	["somebody else's signature to start again", asks(signed.replace(RUN, 'b'.repeat(32))), 401],
+	['a signature to start again and no task', { ...asking(), body: {} }, 400],
+	['a signature to start again and no token', { ...asking(), token: null }, 401],
+	['the same, and no token is needed', free({ ...asking(), token: null }), 401],
+])(
+	'a callback with %s is refused, and the service is not asked',
+	async (_what, callback, status) => {
+		const read = service();
+		expect(await came(callback)).toMatchObject({ status });
+		expect(read.isDone()).toBe(false);
+	},
+);
+
+it('of events, both are selected by default', async () => {
+	service({ taskId: 'task-1', state: 'FAILURE', error: 'Unsafe' });
+	expect(await came()).toMatchObject({
+		starts: [{ taskId: 'task-1', state: 'FAILURE', resultUrls: [] }],
+	});
+});
+
+it('of events, those that are not selected are answered 200 and start nothing', async () => {
+	service();
+	expect(await came({ parameters: { events: ['FAILURE'] } })).toMatchObject({
+		status: 200,
+		body: { accepted: false, reason: 'event not selected' },
+	});
+});
+
+it("waits where n8n's engine v2 runs the workflow, which would start it for each callback", async () => {
+	const settings = { engineType: 'v2' } as const;
+	expect(await came({ settings })).toMatchObject(TRY_AGAIN);
+	expect(await came({ settings, token: null })).toMatchObject({ status: 401 });
+});
+
+describe('what the service says of the task', () => {
+	it.each([404, 410])('HTTP %d is answered 404', async (status) => {
+		service({}, status);
+		expect(await came()).toMatchObject({ status: 404, retryAfter: undefined });
+		service({}, status);
+		expect(await came(free({ token: null }))).toMatchObject({ status: 404 });
+	});
+
+	it.each<[string, object, number?]>([
+		...[400, 401, 402, 403, 429, 500, 502, 503].map((status) => [`${status}`, {}, status] as never),
+		...['PENDING', 'running', 'QUEUED'].map((state) => [state, { state }] as never),
+		['nothing of a state', { ok: true }],
+	])('%s is answered 503 with Retry-After, so that the sender comes again', async (_, ...said) => {
+		service(...said);
+		expect(await came()).toMatchObject(TRY_AGAIN);
+	});
+
+	it('nothing, as the connection is lost, is answered 503', async () => {
+		nock(SERVICE)
+			.get('/api/generate/task-1')
+			.replyWithError(Object.assign(new Error('Lost'), { code: 'ECONNRESET' }));
+		expect(await came()).toMatchObject(TRY_AGAIN);
+	});
+
+	it('after each of these the task starts the workflow when its callback comes again', async () => {
+		for (const said of [[{ state: 'PENDING' }], [{}, 500], [{}, 404]] as Array<[object, number?]>) {
+			service(...said);
+			await came();
+		}
+		service();
+		expect(await came()).toEqual(STARTS);
+	});
+});
+
+describe('what cannot be checked', () => {
+	const broken = "={{ $('No such node').first().json.events }}";
+
+	it.each<[string, Callback]>([
+		['Events', { parameters: { events: broken } }],
+		['Events that come to nothing', { parameters: { events: '={{ $json.events }}' } }],
+		['Require Token', { parameters: { options: { requireToken: broken } } }],
+		['a credential without a key', { apiKey: ' ', token: 'x' }],
+	])('for %s comes again, and then the task starts the workflow', async (_what, callback) => {
+		const read = service();
+		expect(await came(callback)).toMatchObject(TRY_AGAIN);
+		expect(await came(callback)).toMatchObject(TRY_AGAIN);
+		expect(read.isDone()).toBe(false);
+		jest.advanceTimersByTime(MINUTE);
+		expect(await came()).toEqual(STARTS);
+	});
+});
+
+describe('a callback that comes again', () => {
+	it('after its execution was stored is a duplicate for ten minutes, and costs no read', async () => {
+		await hasStarted();
+		const read = service();
+		jest.advanceTimersByTime(10 * MINUTE - 1);
+		expect(await came()).toMatchObject(DUPLICATE);
+		expect(read.isDone()).toBe(false);
+		jest.advanceTimersByTime(1);
+		expect(await came()).toEqual(STARTS);
+	});
+
+	it.each<[string, (response: Arrived['response']) => void]>([
+		['n8n could not store its execution', (response) => response.end(500)],
+		['its sender was gone before the answer', (response) => response.close()],
+	])('after %s starts it', async (_what, end) => {
+		end(await first());
+		service();
+		expect(await came()).toEqual(STARTS);
+	});
+
+	it('after its sender was gone while the task was read starts it', async () => {
+		service();
+		const gone = deliver();
+		gone.response.close();
+		await outcome(gone);
+		service();
+		expect(await came()).toEqual(STARTS);
+	});
+
+	it('at another trigger starts that one', async () => {
+		await hasStarted();
+		service();
+		expect(await came({ node: `${node}-other` })).toEqual(STARTS);
+	});
+
+	it('of another task is no duplicate', async () => {
+		await hasStarted();
+		nock(SERVICE)
+			.get('/api/generate/task-2')
+			.reply(200, { ...RECORD, taskId: 'task-2' });
+		expect(await came({ body: { taskId: 'task-2' } })).toHaveProperty('starts');
+	});
+
+	it.each<[string, Callback]>([
+		['body', { body: { taskId: 'task-1', startAgain: RUN } }],
+		['query', { query: { startAgain: RUN, [START_AGAIN_HEADER]: signed } }],
+	])('is a duplicate, whatever its %s says of starting again', async (_where, callback) => {
+		await hasStarted();
+		expect(await came(callback)).toMatchObject(DUPLICATE);
+	});
+
+	it('in a test run is shown again', async () => {
+		await hasStarted({ mode: 'manual' });
+		service();
+		expect(await came({ mode: 'manual' })).toEqual(STARTS);
+	});
+});
+
+describe('a request to start again', () => {
+	const again = (startAgain: string) => ({ starts: [{ ...STARTED, startAgain }] });
+
+	it('starts the workflow with a task that has started it a moment ago, once for each who asks', async () => {
+		await hasStarted();
+		await hasStarted(asking());
+		expect(await came(asking())).toMatchObject(DUPLICATE);
+		service();
+		expect(await came(asking('b'.repeat(32)))).toEqual(again('b'.repeat(32)));
+	});
+
+	it('may be signed with a key that was changed a moment ago', async () => {
+		await hasStarted();
+		jest.advanceTimersByTime(2000);
+		service();
+		const apiKey = 'sk-live-new';
+		expect(await came({ apiKey, ...asking(RUN, { apiKey }) })).toEqual(again(RUN));
+	});
+
+	it.each([
+		[-6, 401],
+		[-4, 'starts'],
+		[4, 'starts'],
+		[6, 401],
+	])('made %d minutes from now comes to %s', async (minutes, result) => {
+		service();
+		const decided = await came(asking(RUN, {}, NOW + minutes * MINUTE));
+		expect('starts' in decided ? 'starts' : decided.status).toBe(result);
+	});
+});
+
+describe('callbacks of one task that arrive together', () => {
+	/** The one of them that is decided first, and those that wait for it. */
+	const firstOf = async (all: Arrived[]) => {
+		const ready = all.map(async (arrived) => await arrived.result.then(() => arrived));
+		const decided = await Promise.race(ready);
+		return { decided, others: all.filter((arrived) => arrived !== decided) };
+	};
+
+	/** The one that starts the workflow, which n8n is about to store, and those that wait for it. */
+	const together = async (waiting: number) => {
+		service();
+		const { decided, others } = await firstOf(Array.from({ length: waiting + 1 }, () => deliver()));
+		expect(await outcome(decided)).toEqual(STARTS);
+		return { first: decided.response, others };
+	};
+
+	it('are read once, and all but the first are duplicates when the first is stored, and not before', async () => {
+		const { first, others } = await together(5);
+		await settle();
+		expect(others.map(({ response }) => response.body)).toEqual(Array(5).fill(undefined));
+		first.end(200);
+		expect(await Promise.all(others.map(outcome))).toEqual(Array(5).fill(DUPLICATE));
+	});
+
+	it('are taken over by the next one where the first could not be stored', async () => {
+		const { first, others } = await together(3);
+		service();
+		first.end(500);
+		const next = await firstOf(others);
+		expect(await outcome(next.decided)).toEqual(STARTS);
+		next.decided.response.end(200);
+		expect(await Promise.all(next.others.map(outcome))).toEqual(Array(2).fill(DUPLICATE));
+	});
+
+	it.each([
+		[{ state: 'PENDING' }, 200, 503],
+		[{}, 500, 503],
+		[{}, 404, 404],
+	])(
+		'share the answer where the service says %j with HTTP %d',
+		async (record, status, answered) => {
+			service(record, status);
+			const outcomes = await Promise.all([deliver(), deliver(), deliver()].map(outcome));
+			expect(outcomes).toMatchObject(Array(3).fill({ status: answered }));
+		},
+	);
+
+	it('are told to come again where a busy n8n has not stored the first within 8 s', async () => {
+		const { others } = await together(1);
+		const startedAt = Date.now();
+		expect(await passTime(Promise.all(others.map(outcome)))).toMatchObject([TRY_AGAIN]);
+		expect(Date.now() - startedAt).toBe(8_000);
+	});
+});
+
+describe('where the service keeps silent, an answer within 10 s', () => {
+	/** The service takes the request, and answers when it is released. */
+	const silence = () => {
+		let release = () => {};
+		const released = new Promise<void>((resolve) => (release = resolve));
+		nock(SERVICE)
+			.get('/api/generate/task-1')
+			.reply(async () => await released.then(() => [200, RECORD]));
+		return release;
+	};
+
+	/** All have their answers in time. */
+	const answeredInTime = async (all: Arrived[], startedAt: number) => {
+		let answers: unknown[] | undefined;
+		void Promise.all(all.map(outcome)).then((result) => (answers = result));
+		while (!answers && Date.now() - startedAt < MINUTE) await jest.advanceTimersByTimeAsync(100);
+		expect(Date.now() - startedAt).toBeLessThan(10_000);
+		expect(answers).toMatchObject(all.map(() => TRY_AGAIN));
+	};
+
+	it.each([1, 3])('is given to each of %d that come together', async (count) => {
+		const release = silence();
+		await answeredInTime(
+			Array.from({ length: count }, () => deliver()),
+			Date.now(),
+		);
+		release();
+	});
+
+	it('is given to one that has waited for another', async () => {
+		const response = await first();
+		const startedAt = Date.now();
+		const second = deliver();
+		await jest.advanceTimersByTimeAsync(7000);
+		const release = silence();
+		response.end(500);
+		await answeredInTime([second], startedAt);
+		release();
+	});
+});
+
+describe('the credential', () => {
+	it('is looked up once in a minute for each trigger, and once more for wrong tokens, also for callbacks that come together', async () => {
+		const lookUps = async (token: string, other = node) => {
+			const all = [deliver({ token, node: other }), deliver({ token })];
+			await Promise.all(all.map(outcome));
+			return all.map(({ lookUp }) => lookUp.mock.calls.length);
+		};
+		const seen = [await lookUps('x', `${node}-other`), await lookUps('x')];
+		jest.advanceTimersByTime(MINUTE - 1);
+		const read = nock(SERVICE).get('/api/generate/task-1').reply(200, { state: 'PENDING' });
+		seen.push(await lookUps(callbackToken(TRIGGER_PATH, API_KEY)));
+		expect(read.isDone()).toBe(true);
+		jest.advanceTimersByTime(1);
+		seen.push(await lookUps('x'));
+		expect(seen).toEqual([
+			[2, 2],
+			[0, 0],
+			[0, 0],
+			[2, 0],
+		]);
+	});
+
+	it('that n8n could not look up is looked up for the next callback', async () => {
+		expect(await came({ isAway: true })).toMatchObject(TRY_AGAIN);
+		service();
+		expect(await came()).toEqual(STARTS);
+	});
+
+	const asNew = () =>
+		nock(SERVICE, { reqheaders: { authorization: 'Bearer sk-live-new' } })
+			.get('/api/generate/task-1')
+			.reply(200, RECORD);
+
+	it('whose key was changed admits tokens made with the new key at once, unless wrong tokens came just before', async () => {
+		service({}, 500);
+		await came();
+		expect(await came({ token: 'x' })).toMatchObject({ status: 401 });
+		asNew();
+		jest.advanceTimersByTime(1999);
+		expect(await came({ apiKey: 'sk-live-new' })).toMatchObject({ status: 401 });
+		jest.advanceTimersByTime(1);
+		expect(await came({ apiKey: 'sk-live-new' })).toEqual(STARTS);
+	});
+
+	it('whose key is changed right after its look-up admits tokens made with the new key', async () => {
+		service({}, 500);
+		await came();
+		asNew();
+		expect(await came({ apiKey: 'sk-live-new' })).toEqual(STARTS);
+	});
+
+	it('of another account behind the same trigger starts the workflow, too, within a minute', async () => {
+		const other = 'https://other.example.com';
+		await hasStarted();
+		expect(await came({ baseUrl: other })).toEqual(DUPLICATE);
+		jest.advanceTimersByTime(MINUTE);
+		nock(other).get('/api/generate/task-1').reply(200, RECORD);
+		expect(await came({ baseUrl: other })).toMatchObject({
+			starts: [{ taskId: 'task-1', account: accountOf(other, 'credential') }],
+		});
+	});
+
+	it('whose key was replaced is of the same account: no task starts again', async () => {
+		await hasStarted();
+		jest.advanceTimersByTime(2000);
+		expect(await came({ apiKey: 'sk-live-the-next' })).toEqual(DUPLICATE);
+	});
+});
+
+describe("n8n's log", () => {
+	const info = () =>
+		jest.spyOn(
+			executeContext({ node: {}, credential: { baseUrl: SERVICE, apiKey: API_KEY } }).logger,
+			'info',
+		);
+
+	it('names each task that is admitted before n8n stores its execution, so that a kill loses no name', async () => {
+		const logged = info();
+		await first();
+		expect(logged.mock.calls).toEqual([
+			[expect.stringContaining('task task-1 is to start the workflow')],
+		]);
+		logged.mockRestore();
+	});
+
+	it('names none that is answered, and none of a test event', async () => {
+		const logged = info();
+		service({ ...RECORD, state: 'PENDING' });
+		await came();
+		await first({ mode: 'manual' });
+		expect(logged.mock.calls).toEqual([]);
+		logged.mockRestore();
+	});
+});

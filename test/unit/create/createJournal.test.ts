@@ -1,0 +1,295 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import {
+	CreateJournal,
+	notePause,
+	pauseLeft,
+} from '../../../nodes/MediaGeneration/create/createJournal';
+import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
+import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import { type Context, contextOf, plan } from './makers';
+
+/** The same node in another execution that began with what n8n stored of the first: *Retry* in the list. */
+function retried(context: Context, executionId = '2'): Context {
+	const later = contextOf();
+	later.getExecutionId = () => executionId;
+	const stored = JSON.stringify(context.getContext('node'));
+	Object.assign(later.getContext('node'), JSON.parse(stored) as IDataObject);
+	return later;
+}
+
+/** The same node in the same execution, in a further run: what a loop makes of it. */
+function inRun(context: Context, runIndex: number): CreateJournal {
+	const further = contextOf();
+	further.getContext = (type) => context.getContext(type);
+	const proxy = further.getWorkflowDataProxy(0);
+	further.getWorkflowDataProxy = () => ({ ...proxy, $runIndex: runIndex });
+	return new CreateJournal(further);
+}
+
+const task = (taskId = 'task-1') => ({
+	taskId,
+	record: { taskId },
+	sent: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
+});
+
+/** A file as n8n keeps it on disk. */
+const file = (id: string) =>
+	new ItemFile('data', { id: `filesystem:${id}`, data: 'filesystem', mimeType: 'image/png' });
+
+const harbour = { input: { prompt: 'A harbour' } };
+const withPicture = { input: { prompt: 'A lighthouse', image_url: file('one') } };
+
+/** A node whose first try has created a task. */
+function created(item: Partial<CreatePlan> = {}, context = contextOf()): Context {
+	new CreateJournal(context).created(plan(item), task());
+	return context;
+}
+
+const stored = (context: Context) => context.getContext('node').createdTasks as IDataObject;
+
+const ANOTHER_REQUEST: Array<[string, Partial<CreatePlan>]> = [
+	['another prompt', harbour],
+	['another model', { model: 'vendor/other' }],
+	['another picture', { input: { prompt: 'A lighthouse', image_url: file('other') } }],
+];
+
+describe('a second try', () => {
+	it('finds the task that the first one created', () => {
+		const journal = new CreateJournal(created());
+		expect(journal.find(plan())).toMatchObject(task());
+		expect(journal.taskIds()).toEqual(['task-1']);
+	});
+
+	it.each([
+		['the same', {}],
+		['another', harbour],
+	])('takes what was sent for sent, where the expressions give %s prompt', (_what, change) => {
+		const context = contextOf();
+		new CreateJournal(context).sending(plan());
+		const journal = new CreateJournal(context);
+		expect(journal.find(plan(change))).toBe('sent');
+		expect(journal.taskIds()).toEqual([]);
+	});
+
+	it('finds nothing of what was certainly not taken', () => {
+		const context = contextOf();
+		const first = new CreateJournal(context);
+		first.sending(plan());
+		first.forget(plan());
+		expect(new CreateJournal(context).find(plan())).toBeUndefined();
+	});
+
+	it.each(ANOTHER_REQUEST)('finds it where the expressions give %s this time', (_what, change) => {
+		const journal = new CreateJournal(created());
+		// With what was sent, which is not what this try would send.
+		expect(journal.find(plan(change))).toMatchObject(task());
+		expect(journal.taskOf(0)).toEqual(task());
+	});
+
+	it('takes another item for another task', () => {
+		expect(new CreateJournal(created()).find(plan({ itemIndex: 1 }))).toBeUndefined();
+	});
+
+	it('creates a task anew that failed, and keeps the ids of those before', () => {
+		const context = contextOf();
+		for (const taskId of ['task-1', 'task-2']) {
+			const journal = new CreateJournal(context);
+			expect(journal.find(plan())).toBeUndefined();
+			journal.sending(plan());
+			journal.created(plan(), task(taskId));
+			journal.failed(plan());
+		}
+		const third = new CreateJournal(context);
+		// The expressions may give something else each time.
+		third.sending(plan(harbour));
+		third.created(plan(harbour), task('task-3'));
+		const journal = new CreateJournal(context);
+		expect(journal.find(plan())).toMatchObject(task('task-3'));
+		expect(journal.failedTaskIds(plan())).toEqual(['task-1', 'task-2']);
+		expect(journal.failedTaskIds()).toEqual(['task-1', 'task-2']);
+		expect(journal.taskIds()).toEqual(['task-1', 'task-2', 'task-3']);
+	});
+
+	it('keeps the ids of failed tasks where the next create was refused', () => {
+		const journal = new CreateJournal(created());
+		journal.failed(plan());
+		journal.sending(plan());
+		journal.forget(plan());
+		expect(journal.find(plan())).toBeUndefined();
+		expect(journal.taskIds()).toEqual(['task-1']);
+	});
+
+	it('names the items whose answer is not known', () => {
+		const context = created();
+		for (const itemIndex of [1, 12]) new CreateJournal(context).sending(plan({ itemIndex }));
+		expect(new CreateJournal(context).unanswered()).toEqual([1, 12]);
+	});
+});
+
+describe('a retry from the list of executions', () => {
+	it('finds the task, and what was sent without hearing of it again', () => {
+		const context = created();
+		new CreateJournal(context).sending(plan({ itemIndex: 1 }));
+		const journal = new CreateJournal(retried(context));
+		expect(journal.find(plan())).toMatchObject(task());
+		expect(journal.find(plan({ itemIndex: 1 }))).toBe('sent');
+	});
+
+	it('may try again itself, and then finds the task whatever the expressions give', () => {
+		const later = retried(created());
+		expect(new CreateJournal(later).find(plan())).toMatchObject(task());
+		expect(new CreateJournal(later).find(plan(harbour))).toMatchObject(task());
+	});
+
+	it.each([...ANOTHER_REQUEST, ['another item', { itemIndex: 1 }] as const])(
+		'takes %s for another task',
+		(_what, change) => {
+			const journal = new CreateJournal(retried(created(withPicture)));
+			expect(journal.find(plan({ ...withPicture, ...change }))).toBeUndefined();
+			expect(journal.taskOf(0)).toBeUndefined();
+		},
+	);
+
+	it('does not mix up items that changed their order', () => {
+		const context = created();
+		new CreateJournal(context).created(plan({ ...harbour, itemIndex: 1 }), task('task-2'));
+		const journal = new CreateJournal(retried(context));
+		const found = [plan(harbour), plan({ itemIndex: 1 })].map((item) => journal.find(item));
+		expect(found).toEqual([undefined, undefined]);
+	});
+
+	it('still names a task whose prompt was changed, and goes back to it with the prompt', () => {
+		const later = retried(created());
+		const second = new CreateJournal(later);
+		second.created(plan(harbour), task('task-2'));
+		expect(second.taskIds()).toEqual(['task-1', 'task-2']);
+		expect(new CreateJournal(retried(later, '3')).find(plan())).toMatchObject(task());
+	});
+
+	const completions = ['wait', 'trigger', 'return'] as const;
+	it.each<[string, Partial<CreatePlan>, Partial<CreatePlan>]>([
+		['another timeout', {}, { timeoutMs: 1000 }],
+		['another poll interval', {}, { pollIntervalMs: 5000 }],
+		['another output', {}, { output: { download: true, split: true, binaryField: 'x' } }],
+		...completions.flatMap((one) =>
+			completions.map((other) => {
+				const [before, after] = [one, other].map((completion) => ({ ...withPicture, completion }));
+				return [`${other} after ${one}`, before ?? {}, after ?? {}] as [string, object, object];
+			}),
+		),
+	])('takes %s for the same task', (_what, before, after) => {
+		expect(new CreateJournal(retried(created(before))).find(plan(after))).toMatchObject(task());
+	});
+});
+
+/** By the two ways on which n8n runs a tool: supplied to its caller, or as a node. */
+it.each([
+	['supplied', () => Object.assign(contextOf(), { isToolExecution: () => true })],
+	['as a node', () => contextOf('mediaGenerationTool')],
+])(
+	"an agent's tool that is run %s is called many times: only the same request is the same task",
+	(_way, make) => {
+		const journal = new CreateJournal(created({}, make()));
+		expect(journal.find(plan())).toMatchObject(task());
+		expect(journal.find(plan(harbour))).toBeUndefined();
+		expect(journal.taskOf(0)).toBeUndefined();
+	},
+);
+
+describe('the runs of a loop', () => {
+	it('know nothing of one another, not even run 1 of run 11', () => {
+		const context = contextOf();
+		inRun(context, 1).created(plan(), task());
+		for (const run of [0, 2, 11]) {
+			const journal = inRun(context, run);
+			expect([journal.find(plan()), journal.taskIds()]).toEqual([undefined, []]);
+		}
+		expect(inRun(context, 1).find(plan())).toMatchObject(task());
+	});
+
+	it('are forgotten one by one', () => {
+		const context = contextOf();
+		const [first, eleventh] = [inRun(context, 1), inRun(context, 11)];
+		first.created(plan(), task());
+		eleventh.created(plan(), task('task-2'));
+		first.close();
+		expect([first.taskIds(), eleventh.taskIds()]).toEqual([[], ['task-2']]);
+	});
+});
+
+describe('what n8n stores', () => {
+	it('holds no callback address and no token', () => {
+		const webhookUrl = 'https://n8n.example.com/webhook/x?token=secret';
+		const context = created({ webhookUrl, completion: 'trigger' });
+		expect(JSON.stringify(stored(context))).not.toMatch(/secret|n8n\.example/);
+	});
+
+	it('is nothing but its version once the run has come to its end', () => {
+		const context = created();
+		const journal = new CreateJournal(context);
+		journal.sending(plan({ itemIndex: 1 }));
+		journal.close();
+		expect(stored(context)).toEqual({ version: 1, runs: {} });
+	});
+
+	const named = { 0: { 0: [{ taskId: 'task-1', state: 'finished' }] } };
+	it.each([
+		[[], 'Update'],
+		['x', 'Update'],
+		[{ '0:0:abc': 7 }, 'Update'],
+		[{ '0:0:not-hex': 'sent' }, 'Update'],
+		[{}, 'Update'],
+		[{ runs: {} }, 'Update'],
+		[{ version: 2, runs: {} }, 'Update'],
+		[{ version: '1', runs: {} }, 'Update'],
+		[{ version: 2, tasks: ['task-1'] }, 'Nothing was sent. Update'],
+		[{ version: 2, runs: named }, 'task-1'],
+	])(
+		'by another version, or that nobody can read (%j), is refused, and left as it is: it may name paid tasks',
+		(odd, description) => {
+			const context = contextOf();
+			context.getContext('node').createdTasks = odd;
+			expect(() => new CreateJournal(context)).toThrow(
+				expect.objectContaining({
+					message: expect.stringContaining('another version of this package') as string,
+					description: expect.stringContaining(description) as string,
+				}),
+			);
+			expect(stored(context)).toBe(odd);
+		},
+	);
+});
+
+describe('a pause that the service asks for', () => {
+	beforeEach(() => jest.useFakeTimers({ now: 1_000_000 }));
+	afterEach(() => jest.useRealTimers());
+
+	it.each([
+		['is kept', 1_000_000, 5000],
+		['runs down', 1_004_000, 1000],
+		['runs out', 1_006_000, 0],
+		['is never longer than it was asked for, where the clock was set back', 0, 5000],
+	])('%s', (_what, now, left) => {
+		const context = contextOf();
+		notePause(context, 5000);
+		jest.setSystemTime(now);
+		expect(pauseLeft(context)).toBe(left);
+	});
+
+	it.each([
+		['nothing', null],
+		['a number', 1_005_000],
+		['a text', '1005000'],
+		['an object', { until: 1_005_000 }],
+		['too few', [1_005_000]],
+		['texts', ['1005000', '5000']],
+		['no numbers', [null, null]],
+	])('stored in another shape (%s) is no pause, and can be replaced', (_what, odd) => {
+		const context = contextOf();
+		context.getContext('node').askedPause = odd;
+		expect(pauseLeft(context)).toBe(0);
+		notePause(context, 5000);
+		expect(pauseLeft(context)).toBe(5000);
+	});
+});

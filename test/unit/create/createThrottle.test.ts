@@ -1,0 +1,283 @@
+import { CreateThrottle, type Ticket } from '../../../nodes/MediaGeneration/create/createThrottle';
+import { type Rules, type Steps } from '../../limits/account';
+import {
+	chance,
+	type Cell,
+	changes,
+	describeCell,
+	isInTime,
+	isQuiet,
+	run,
+} from '../../limits/cell';
+import { DIPS, runDip } from '../../limits/dips';
+import { heldOut } from '../../limits/grid';
+import { simulate } from '../../limits/simulate';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** The law in a time of its own. */
+class Account {
+	now = 0;
+	readonly throttle = new CreateThrottle(() => 0.5);
+
+	/** The service lets in so many creates, one after the other. */
+	accept(count: number): void {
+		for (let each = 0; each < count; each++) this.throttle.accepted(this.send(), this.now);
+	}
+
+	refuse(retryAfterMs?: number): void {
+		this.throttle.refused(this.send(), this.now, retryAfterMs);
+	}
+
+	finish(count: number): void {
+		for (let each = 0; each < count; each++) this.throttle.finished();
+	}
+
+	/** Sends as soon as the law allows it, within a day. */
+	send(): Ticket {
+		this.now = Math.max(this.now, this.throttle.nextAt(this.now));
+		if (this.now > DAY) throw new Error('Nothing may be sent');
+		return this.throttle.send(this.now);
+	}
+
+	/** How long the law lets the next create wait, seconds. */
+	get waitSeconds(): number {
+		return (Math.max(this.now, this.throttle.nextAt(this.now)) - this.now) / SECOND;
+	}
+
+	/** An account whose three places are known. */
+	static ofThreePlaces(): Account {
+		const account = new Account();
+		account.accept(3);
+		account.refuse();
+		account.finish(1);
+		account.accept(1);
+		return account;
+	}
+}
+
+it('nothing waits without a refusal, but few creates are under way at first', () => {
+	const account = new Account();
+	account.send();
+	account.send();
+	expect(account.throttle.nextAt(0)).toBe(Infinity);
+	const later = new Account();
+	later.accept(1000);
+	expect(later.now).toBe(0);
+	const grown = new Account();
+	grown.accept(24);
+	for (let each = 0; each < 4; each++) grown.send();
+	expect(grown.throttle.nextAt(0)).toBe(Infinity);
+});
+
+it.each<[string, () => Account, number[]]>([
+	[
+		'attempts where no task is unfinished: three-fold, to half a minute',
+		() => new Account(),
+		[0, 0.25, 0.75, 2.25, 6.75, 20.25, 30, 30],
+	],
+	[
+		'probes for a place more: after 5 s, then after twice as long, to two minutes',
+		Account.ofThreePlaces,
+		[5, 10, 20, 40, 80, 120, 120],
+	],
+])('pauses grow between %s', (_what, make, pauses) => {
+	const account = make();
+	const waits = pauses.map(() => {
+		const { waitSeconds } = account;
+		account.refuse();
+		return waitSeconds;
+	});
+	expect(waits).toEqual(pauses);
+});
+
+describe('after a refusal', () => {
+	it('the end of a task has the next create sent at once, and one create at a time is sent', () => {
+		const account = new Account();
+		account.accept(3);
+		account.refuse();
+		expect(account.waitSeconds).toBe(0.25);
+		account.finish(1);
+		expect(account.waitSeconds).toBe(0);
+		account.send();
+		expect(account.throttle.nextAt(account.now)).toBe(Infinity);
+	});
+
+	it('refusals of what was under way before say nothing new', () => {
+		const account = new Account();
+		account.accept(24);
+		const tickets = [account.send(), account.send(), account.send()];
+		for (const ticket of tickets) account.throttle.refused(ticket, 0);
+		expect(account.waitSeconds).toBe(0.25);
+	});
+
+	it.each([
+		['is obeyed', 1, 1],
+		['is obeyed', 10_800, 10_800],
+		['shortens no pause', 0, 0.25],
+		['shortens no pause', -5, 0.25],
+		['shortens no pause', 0.05, 0.25],
+	])('a Retry-After %s (%d s)', (_what, seconds, waitSeconds) => {
+		const account = new Account();
+		account.refuse(seconds * SECOND);
+		expect(account.waitSeconds).toBe(waitSeconds);
+	});
+});
+
+describe('places', () => {
+	it('are as many as were unfinished when the end of a task let in', () => {
+		const account = Account.ofThreePlaces();
+		expect(account.waitSeconds).toBeGreaterThan(1);
+		account.finish(2);
+		account.accept(2);
+		expect(account.waitSeconds).toBeGreaterThan(1);
+	});
+
+	it('are taken in doubling steps while probes are let in', () => {
+		const account = Account.ofThreePlaces();
+		account.accept(1);
+		const probedAt = account.now;
+		account.accept(16);
+		expect(account.now).toBe(probedAt);
+	});
+
+	it('that many tasks leave at once are tried again by halves', () => {
+		const account = new Account();
+		account.accept(100);
+		account.refuse();
+		account.finish(1);
+		account.refuse();
+		account.finish(48);
+		expect(account.waitSeconds).toBeGreaterThan(0);
+		account.finish(2);
+		expect(account.waitSeconds).toBe(0);
+	});
+});
+
+describe('a rate', () => {
+	/** Twice five were let in at once, a second apart. */
+	const ofFiveInASecond = () => {
+		const account = new Account();
+		account.accept(5);
+		account.refuse();
+		account.now = SECOND;
+		account.accept(5);
+		account.refuse();
+		account.now = 2 * SECOND;
+		account.accept(1);
+		return account;
+	};
+
+	it('is learnt between two moments at which time alone let in: so many in a window', () => {
+		const account = ofFiveInASecond();
+		const begin = account.now;
+		account.accept(4);
+		expect(account.now).toBe(begin);
+		account.accept(6);
+		expect(account.now - begin).toBeGreaterThan(1.5 * SECOND);
+		expect(account.now - begin).toBeLessThan(2.5 * SECOND);
+	});
+
+	it('has the first create of a window sent alone: the window may not have begun at the service', () => {
+		const account = ofFiveInASecond();
+		account.accept(4);
+		account.send();
+		expect(account.throttle.nextAt(account.now)).toBe(Infinity);
+	});
+
+	it('is not learnt from a single refusal that time has ended: that may be an accident', () => {
+		const account = new Account();
+		account.accept(5);
+		account.refuse();
+		account.accept(100);
+		expect(account.now).toBe(250);
+	});
+
+	it('that was lifted is left behind', () => {
+		const perSecond: Steps = [
+			[0, 1],
+			[MINUTE, 50],
+		];
+		const { ms } = simulate({ rate: { perSecond, windowSeconds: 1, kind: 'bucket' } }, [
+			{ items: 500, taskMs: 2 * SECOND, policy: new CreateThrottle(chance()) },
+		]);
+		expect(ms).toBeLessThan(3 * MINUTE);
+	});
+});
+
+describe('never a storm', () => {
+	const waves = (seconds: number, most: number): Steps =>
+		Array.from({ length: 200 }, (_, nth) => [nth * seconds * SECOND, nth % 2 === 0 ? most : 0]);
+
+	/** What an hour of a service that answers like this comes to. */
+	const inAnHour = (rules: Rules) =>
+		simulate(
+			rules,
+			[{ items: 5000, taskMs: 5 * SECOND, policy: new CreateThrottle(chance()) }],
+			HOUR,
+		);
+
+	const step = (before: number, from: number, after: number): Steps => [
+		[0, before],
+		[from, after],
+	];
+
+	it.each<[string, Rules]>([
+		['429 for ever', { concurrency: [[0, 0]] }],
+		['429 for ever, once some were let in', { concurrency: step(20, MINUTE, 0) }],
+		['429 with a Retry-After of days', { concurrency: [[0, 0]], retryAfter: 3 * DAY }],
+		['429 with a negative Retry-After', { concurrency: [[0, 0]], retryAfter: -30 * SECOND }],
+		['429 with a Retry-After of nothing', { concurrency: [[0, 0]], retryAfter: 0 }],
+		['503 in waves of 20 s', { concurrency: waves(20, 50) }],
+		['503 in waves of 3 s', { concurrency: waves(3, 50) }],
+		['503 in waves, with Retry-After', { concurrency: waves(20, 50), retryAfter: SECOND }],
+		['one task a minute', { rate: { perSecond: [[0, 1 / 60]], windowSeconds: 60, kind: 'fixed' } }],
+	])(
+		'%s: at most 60 refusals in a minute, and 120 in an hour besides a tenth of the tasks',
+		(_name, rules) => {
+			const { refusals, refusalsInMinute } = inAnHour(rules);
+			expect(refusalsInMinute).toBeLessThanOrEqual(60);
+			expect(refusals).toBeLessThanOrEqual(120 + 5000 / 10);
+		},
+	);
+
+	it('goes on where nothing was let in for hours', () => {
+		const open = 3 * HOUR;
+		const { ms, refusals } = simulate({ concurrency: step(0, open, 100) }, [
+			{ items: 100, taskMs: 5 * SECOND, policy: new CreateThrottle(chance()) },
+		]);
+		expect(ms).toBeLessThan(open + MINUTE);
+		expect(refusals).toBeLessThan(3 * 125);
+	});
+});
+
+describe('against an oracle that knows the limits of every moment', () => {
+	// One in six, spread over the grid: all of it is what the benchmark measures.
+	const results = heldOut()
+		.filter((_: Cell, index: number) => (index * 7919) % 1009 < 168)
+		.map(run);
+	const share = (holds: (result: (typeof results)[number]) => boolean, cells = results) => {
+		const outside = cells.filter((result) => !holds(result)).map(describeCell);
+		return { outside, part: 1 - outside.length / cells.length };
+	};
+
+	it('steady limits take at most 1.25 times its time in 97 % of the cases', () => {
+		const steady = results.filter((result) => !changes(result));
+		expect(share(isInTime, steady).part).toBeGreaterThan(0.97);
+	});
+
+	it('95 % of the cases meet six refusals, a tenth of the tasks and one a minute at most', () => {
+		expect(share(isQuiet).part).toBeGreaterThan(0.94);
+	});
+
+	it.each(DIPS.map((dip) => [dip.name, dip] as const))(
+		'%s: at most 1.2 times its time',
+		(_, dip) => {
+			const { ms, bestMs } = runDip(dip);
+			expect(ms / bestMs).toBeLessThan(1.2);
+		},
+	);
+});

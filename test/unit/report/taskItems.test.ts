@@ -1,0 +1,121 @@
+import type { IBinaryData, IDataObject, IExecuteFunctions } from 'n8n-workflow';
+
+import {
+	taskItems,
+	taskJson,
+	readOutputOptions,
+} from '../../../nodes/MediaGeneration/report/taskItems';
+import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
+import {
+	parseTaskRecord,
+	type TaskRecord,
+} from '../../../nodes/MediaGeneration/service/taskRecord';
+
+const URLS = ['https://m/1.png', 'https://m/2.png', 'https://m/3.png'];
+const success = (resultUrls: string[] = URLS) =>
+	parseTaskRecord('task-1', { state: 'SUCCESS', resultUrls, creditsConsumed: 24 });
+const files: IBinaryData[] = ['a', 'b', 'c'].map((data) => ({ data, mimeType: 'image/png' }));
+const options = (given: IDataObject = {}) =>
+	readOutputOptions(
+		new ItemParameters({ getNodeParameter: () => given } as unknown as IExecuteFunctions, 0),
+	);
+const paired = { item: 4 };
+
+describe('the fields of a task', () => {
+	it('are those of the contract, in its order', () => {
+		const task = success();
+		expect(Object.entries(taskJson(task, { model: 'a/b', input: { prompt: 'x' } }))).toEqual([
+			['taskId', 'task-1'],
+			['state', 'SUCCESS'],
+			['resultUrls', URLS],
+			['creditsConsumed', 24],
+			['model', 'a/b'],
+			['input', { prompt: 'x' }],
+			['record', task.record],
+		]);
+	});
+
+	it('have a picture that comes back in the record cut short, and results whole', () => {
+		const picture = `data:image/png;base64,${'A'.repeat(100_000)}`;
+		const record = { state: 'SUCCESS', resultUrls: [picture], input: { image_url: picture } };
+		const json = taskJson(parseTaskRecord('t', record));
+		expect(json.resultUrls).toEqual([picture]);
+		expect(JSON.stringify(json.record).length).toBeLessThan(400);
+		expect(record.input.image_url).toBe(picture);
+	});
+
+	it.each(['PENDING', 'FAILURE'])('have an empty list of results for %s', (state) => {
+		expect(taskJson(parseTaskRecord('t', { state }))).toMatchObject({
+			state,
+			resultUrls: [],
+			creditsConsumed: null,
+		});
+	});
+});
+
+describe('the items of a task', () => {
+	const json = { taskId: 'task-1' };
+	type Given = [task?: TaskRecord, options?: IDataObject, downloads?: IBinaryData[]];
+	const itemsOf = (...[task = success(), given, downloads]: Given) =>
+		taskItems(task, json, options(given), downloads, paired);
+	const failed = parseTaskRecord('t', { state: 'FAILURE' });
+	const split = { splitResults: true };
+	const [a, b, c] = files;
+
+	it.each<[string, Given, unknown[]]>([
+		['are one with all results where they are not split', [], [{ json }]],
+		[
+			'carry the downloads as data, data_1, data_2',
+			[success(), {}, files],
+			[{ json, binary: { data: a, data_1: b, data_2: c } }],
+		],
+		[
+			'carry them under the name that was chosen',
+			[success(), { outputBinaryField: ' clip ' }, files],
+			[{ json, binary: { clip: a, clip_1: b, clip_2: c } }],
+		],
+		[
+			'are one for each result where they are split, all paired with the same input',
+			[success(), split],
+			URLS.map((resultUrl, resultIndex) => ({ json: { ...json, resultUrl, resultIndex } })),
+		],
+		[
+			'that are split carry one file each, all in the same field',
+			[success(), split, files],
+			URLS.map((resultUrl, resultIndex) => ({
+				json: { ...json, resultUrl, resultIndex },
+				binary: { data: files[resultIndex] },
+			})),
+		],
+		['are one where there is no result', [success([]), {}, []], [{ json, binary: {} }]],
+		['are one where there is no result to split', [success([]), split, []], [{ json, binary: {} }]],
+		['are one for a failed task', [failed, split], [{ json }]],
+	])('%s', (_what, given, items) => {
+		expect(itemsOf(...given)).toEqual(
+			items.map((item) => ({ ...(item as object), pairedItem: paired })),
+		);
+	});
+
+	it.each([true, false])('have the record behind all other fields (split: %s)', (splitResults) => {
+		const given = { ...taskJson(success()), estimatedCostUsd: 0.08 };
+		const items = taskItems(success(), given, options({ splitResults }), undefined, paired);
+		expect(items.map((item) => Object.keys(item.json).at(-1))).toEqual(
+			Array(splitResults ? 3 : 1).fill('record'),
+		);
+	});
+
+	it('on the trigger are paired with nothing', () => {
+		const [item] = taskItems(success(), json, options(), undefined, undefined);
+		expect(item).not.toHaveProperty('pairedItem');
+	});
+});
+
+describe('the options of the output', () => {
+	it('are off by default, and the field is data', () => {
+		expect(options()).toEqual({ download: false, binaryField: 'data', split: false });
+	});
+
+	it.each(['', '  ', undefined, 7])('the field %j means data', (outputBinaryField) => {
+		expect(options({ outputBinaryField }).binaryField).toBe('data');
+	});
+});

@@ -1,0 +1,34 @@
+import { Semaphore } from '../../../nodes/MediaGeneration/shared/promises';
+import { caught } from '../support';
+
+it('does so much at once and no more, in order', async () => {
+	const lane = new Semaphore(2);
+	const begun: number[] = [];
+	const ends: Array<() => void> = [];
+	const work = (index: number) => async () => {
+		begun.push(index);
+		await new Promise<void>((resolve) => ends.push(resolve));
+		return index;
+	};
+	const all = Promise.all([1, 2, 3, 4].map(async (index) => await lane.run(work(index))));
+	const settle = async () => await new Promise<void>((resolve) => setImmediate(resolve));
+	await settle();
+	expect(begun).toEqual([1, 2]);
+	ends[1]?.();
+	await settle();
+	expect(begun).toEqual([1, 2, 3]);
+	for (const index of [0, 2]) ends[index]?.();
+	await settle();
+	ends[3]?.();
+	expect(await all).toEqual([1, 2, 3, 4]);
+});
+
+it('goes on after what throws', async () => {
+	const lane = new Semaphore(1);
+	const failed = caught(
+		async () => await lane.run(async () => await Promise.reject(new Error('No'))),
+	);
+	const next = lane.run(async () => await Promise.resolve('next'));
+	expect((await failed).message).toBe('No');
+	expect(await next).toBe('next');
+});

@@ -1,0 +1,81 @@
+import type { IExecuteFunctions, IRunExecutionData, IWorkflowBase } from 'n8n-workflow';
+
+import {
+	startDeliveryCheck,
+	startResultsCheck,
+} from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
+import { FakeClock } from '../support';
+import { contextOf, deliveryCheck, resultsCheck } from './checks';
+
+const stored = (more: object = {}) =>
+	({ resultData: { runData: {} }, ...more }) as IRunExecutionData;
+const ASLEEP = stored({ waitTill: new Date(0) });
+
+/** Starts sub-executions, of which n8n's database has one thing after the other. */
+async function begin(
+	work: (context: IExecuteFunctions, clock: FakeClock) => Promise<unknown>,
+	{ states = [ASLEEP], settings }: { states?: unknown[]; settings?: object | undefined } = {},
+) {
+	let code: IWorkflowBase | undefined;
+	let questions = 0;
+	const context = contextOf(
+		{},
+		{
+			executeWorkflow: async (info: { code: IWorkflowBase }) => {
+				({ code } = info);
+				return await Promise.resolve({ executionId: '9', data: [null], waitTill: new Date(0) });
+			},
+			getExecutionDataById: async () =>
+				await Promise.resolve(states[Math.min(questions++, states.length - 1)]),
+			getWorkflowSettings: settings && (() => settings),
+		},
+	);
+	const clock = new FakeClock();
+	await work(context, clock);
+	return { questions, clock, settings: code?.settings };
+}
+
+const leave = async (context: IExecuteFunctions, clock: FakeClock) =>
+	await startDeliveryCheck(context, deliveryCheck(), clock);
+
+describe('the error workflow of the workflow', () => {
+	it('hears of a check that nobody waits for', async () => {
+		const { settings } = await begin(leave, { settings: { errorWorkflow: 'w7' } });
+		expect(settings).toMatchObject({ errorWorkflow: 'w7' });
+	});
+
+	it.each([{}, { errorWorkflow: undefined }, undefined])(
+		'is none where n8n names none (%j)',
+		async (given) => {
+			expect((await begin(leave, { settings: given })).settings).not.toHaveProperty(
+				'errorWorkflow',
+			);
+		},
+	);
+
+	it('hears of a suspended run by its own execution, and not twice', async () => {
+		const { settings } = await begin(
+			async (context) => await startResultsCheck(context, resultsCheck()),
+			{ settings: { errorWorkflow: 'w7' } },
+		);
+		expect(settings).not.toHaveProperty('errorWorkflow');
+	});
+});
+
+describe('a check that is left behind', () => {
+	const failed = stored({ resultData: { runData: {}, error: { message: 'No' } } });
+
+	it.each<[string, unknown[], number]>([
+		[
+			'sleeps when the run goes on: one that dies before would never begin',
+			[stored(), stored(), ASLEEP],
+			3,
+		],
+		['is not waited for where it has failed', [failed], 1],
+		['is not waited for where it is gone', [undefined], 1],
+	])('%s', async (_what, states, expected) => {
+		const { questions, clock } = await begin(leave, { states });
+		expect(questions).toBe(expected);
+		expect(clock.now()).toBe((expected - 1) * 50);
+	});
+});

@@ -1,0 +1,411 @@
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import nock from '../../nock';
+
+import { accountOf, mayStart } from '../../../nodes/MediaGeneration/callback/startOnce';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import {
+	type AwaitedDelivery,
+	checkItem,
+	type StoredCheck,
+	type DeliveryCheck,
+	doneItems,
+	type ResultsCheck,
+} from '../../../nodes/MediaGeneration/suspend/storedCheck';
+import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
+import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
+import { caught, FakeClock } from '../support';
+import {
+	CREDENTIAL,
+	delivery,
+	deliveryCheck,
+	item,
+	MINUTE,
+	NOW,
+	PARENT,
+	resultsCheck,
+	SERVICE,
+} from './checks';
+import { type Turn, turnOf } from './executions';
+
+afterEach(() => nock.cleanAll());
+
+const at = async (operation: string, items: INodeExecutionData[], given: Turn = {}) =>
+	await turnOf(operation, items, given, new FakeClock(), () => NOW);
+
+/** A turn that checks. */
+async function turn<T extends StoredCheck>(
+	state: T,
+	stored: Turn['stored'] = { 7: PARENT },
+	woken = false,
+) {
+	const kept: IDataObject = { state: state as unknown as IDataObject, turns: 2 };
+	const items = [woken ? { json: { woken } } : checkItem(state)];
+	const ran = await at('check', items, { stored, kept });
+	return { ...ran, next: ran.kept.state as unknown as T };
+}
+
+const task = (taskId: string, state: string, more: IDataObject = {}) =>
+	nock(SERVICE)
+		.get(`/api/generate/${taskId}`)
+		.reply(200, { taskId, state, ...more });
+
+it('the first turn leaves an output behind, and the second reads nothing and sleeps for a minute', async () => {
+	const items = [checkItem(resultsCheck({ startedAt: NOW }))];
+	const { until, output, kept } = await at('check', items);
+	expect(until).toBeUndefined();
+	// What n8n tells the supervisor where this one dies after a callback has woken it.
+	expect(output).toEqual(items);
+	const second = await at('check', items, { kept });
+	expect(second.until).toEqual(new Date(NOW + MINUTE));
+	expect(second.kept.state).toEqual(resultsCheck({ startedAt: NOW }));
+});
+
+it('the results of the turn before end the branch', async () => {
+	const { output } = await at('check', doneItems([{ json: { taskId: 'task-0' } }]));
+	expect(output).toBeUndefined();
+});
+
+describe('a check for results', () => {
+	const late = { items: [item(0, NOW), item(1, NOW)] };
+
+	it('sleeps on while a task is not finished, and remembers what it found', async () => {
+		task('task-0', 'SUCCESS', { resultUrls: ['https://m/1'] });
+		task('task-1', 'PENDING');
+		const { until, next, output } = await turn(resultsCheck());
+		expect(until).toEqual(new Date(NOW + 2.5 * MINUTE));
+		expect(next.items.map(({ waits }) => waits !== undefined)).toEqual([false, true]);
+		expect(output?.[0]?.json.tasks).toEqual(['task-1']);
+	});
+
+	it('ends with one item for each input item, in order', async () => {
+		task('task-0', 'SUCCESS', { resultUrls: ['https://m/1'] });
+		task('task-1', 'FAILURE', { error: { message: 'no such colour' } });
+		const { until, output } = await turn(resultsCheck());
+		const error = 'Task task-1 failed at the service: no such colour';
+		expect(until).toBeUndefined();
+		expect(output).toMatchObject([
+			{
+				json: { taskId: 'task-0', state: 'SUCCESS', resultUrls: ['https://m/1'] },
+				pairedItem: { item: 0 },
+			},
+			{ json: { taskId: 'task-1', state: 'FAILURE', error }, pairedItem: { item: 1 } },
+		]);
+	});
+
+	it('leaves failed tasks to the error output of the node that waits', async () => {
+		task('task-0', 'SUCCESS');
+		task('task-1', 'FAILURE');
+		const { output } = await turn(resultsCheck({ onError: 'continueErrorOutput' }));
+		const details = expect.objectContaining({ taskId: 'task-1', state: 'FAILURE' }) as unknown;
+		expect(output?.[1]).toEqual({
+			json: { error: 'Task task-1 failed at the service', details },
+			pairedItem: { item: 1 },
+		});
+	});
+
+	it.each([
+		['all tasks failed', 'FAILURE', 'keep'],
+		['the node is to stop where some fail', 'SUCCESS', 'stop'],
+	] as const)('fails, and names all tasks, where %s', async (_what, state, ifSomeFail) => {
+		task('task-0', state);
+		task('task-1', 'FAILURE');
+		const { failure } = await turn(resultsCheck({ ifSomeFail }));
+		expect(failure?.message).toContain('Task task-');
+		for (const id of ['task-0', 'task-1']) expect(failure?.description).toContain(id);
+	});
+
+	it('that fails also names the tasks that were created anew, and what may be paid for', async () => {
+		task('task-1', 'FAILURE');
+		const message = 'It is not known whether the task was created. No answer';
+		const anew = { ...item(1), item: 0, json: { taskId: 'task-1', failedTaskIds: ['task-0'] } };
+		const items = [anew, { item: 1, json: { model: 'm' }, failure: { message } }];
+		const { failure } = await turn(resultsCheck({ items }));
+		expect(failure?.description).toContain(
+			'2 tasks failed, which is usually free: task-0, task-1.',
+		);
+		expect(failure?.description).toContain('Sent, but the answer was lost: item 2.');
+	});
+
+	it('lets a task whose time is up out as a failed item, with what is known and its id', async () => {
+		task('task-0', 'SUCCESS');
+		task('task-1', 'PENDING', { progress: 50 });
+		const { output } = await turn(resultsCheck(late));
+		expect(output?.[0]?.json).not.toHaveProperty('timedOut');
+		expect(output?.[1]?.json).toMatchObject({
+			taskId: 'task-1',
+			timedOut: true,
+			record: { progress: 50 },
+			error: 'Task task-1 is not finished after 4200 s (last state: PENDING)',
+		});
+	});
+
+	it('reads nothing before the time that the service asked for, be it woken by a callback', async () => {
+		const read = task('task-0', 'SUCCESS');
+		const state = resultsCheck({ notBefore: NOW + 20 * MINUTE });
+		const { until, next } = await turn(state, { 7: PARENT }, true);
+		expect(read.isDone()).toBe(false);
+		expect(until).toEqual(new Date(NOW + 20 * MINUTE));
+		expect(next).toEqual(state);
+	});
+
+	it('gives up at its time what the service lets nobody read then', async () => {
+		const read = task('task-0', 'SUCCESS');
+		const { failure } = await turn(resultsCheck({ ...late, notBefore: NOW + 20 * MINUTE }));
+		expect(read.isDone()).toBe(false);
+		expect(failure?.message).toContain('Task task-0 is not finished after 4200 s');
+	});
+
+	it.each<[string, number, Record<string, string>, number]>([
+		['is refused sleeps as long as the service asks', 429, { 'Retry-After': '1200' }, 20],
+		['cannot use the credential is no end', 401, {}, 2.5],
+	])('that %s', async (_what, status, headers, minutes) => {
+		nock(SERVICE).get(/.*/).reply(status, {}, headers);
+		const { until } = await turn(resultsCheck());
+		expect(until).toEqual(new Date(NOW + minutes * MINUTE));
+	});
+
+	it('that a callback asked for is followed by one within a minute', async () => {
+		task('task-0', 'PENDING');
+		const { until } = await turn(resultsCheck(), { 7: PARENT }, true);
+		expect(until).toEqual(new Date(NOW + MINUTE));
+	});
+
+	it.each<[string, IDataObject | undefined]>([
+		['was deleted', undefined],
+		['was stopped', { ...PARENT, resultData: { error: { message: 'stopped' } } }],
+		['died before it was suspended', { resultData: {}, executionData: {} }],
+		[
+			'waits for something else now',
+			{ ...PARENT, executionData: { nodeExecutionStack: [{ metadata: {} }] }, waitTill: undefined },
+		],
+	])('reads nothing where the execution %s', async (_what, parent) => {
+		const { until, output } = await turn(resultsCheck(), { 7: parent });
+		expect(until).toBeUndefined();
+		expect(output).toHaveLength(1);
+		expect(output?.[0]?.json.taskIds).toEqual(['task-0', 'task-1']);
+	});
+
+	it('hands no results to an execution that went on while they were fetched', async () => {
+		const stored: Record<string, unknown> = { 7: PARENT };
+		const gone = { state: 'SUCCESS', resultUrls: [] };
+		nock(SERVICE)
+			.get('/api/generate/task-0')
+			.reply(200, { taskId: 'task-0', ...gone });
+		nock(SERVICE)
+			.get('/api/generate/task-1')
+			.reply(200, () => {
+				stored[7] = { ...PARENT, executionData: { nodeExecutionStack: [{ metadata: {} }] } };
+				delete (stored[7] as IDataObject).waitTill;
+				return { taskId: 'task-1', ...gone };
+			});
+		const { output } = await turn(resultsCheck(), stored);
+		expect(output?.[0]?.json.taskIds).toEqual(['task-0', 'task-1']);
+	});
+});
+
+describe('a check for lost callbacks', () => {
+	const PATH = '/webhook/a/callback';
+	const token = callbackToken(PATH, API_KEY);
+	const trigger = (status: number, body: object = { accepted: true }, taskId = 'task-0') =>
+		nock('https://n8n.test')
+			.post(PATH, { taskId, state: 'SUCCESS' })
+			.query({ token })
+			.reply(status, body);
+	const until0 = (first: number, second: number) =>
+		deliveryCheck({ deliveries: [delivery(0, first), delivery(1, second)] });
+	const one = (more: Partial<AwaitedDelivery> = {}) =>
+		deliveryCheck({ deliveries: [{ ...delivery(0), ...more }] });
+	const leftIn = ({ deliveries }: DeliveryCheck) => deliveries.map(({ taskId }) => taskId);
+
+	it('delivers what is finished under the token, and sleeps on for the rest', async () => {
+		task('task-0', 'SUCCESS');
+		task('task-1', 'PENDING');
+		const delivered = trigger(200);
+		const { until, next } = await turn(deliveryCheck());
+		expect(delivered.isDone()).toBe(true);
+		expect(until).toEqual(new Date(NOW + 2.5 * MINUTE));
+		expect(leftIn(next)).toEqual(['task-1']);
+	});
+
+	it('reads nothing before the time that the service asked for', async () => {
+		const read = task('task-0', 'SUCCESS');
+		const state = deliveryCheck({ notBefore: NOW + 20 * MINUTE });
+		const { until, next } = await turn(state);
+		expect(read.isDone()).toBe(false);
+		expect(until).toEqual(new Date(NOW + 20 * MINUTE));
+		expect(next).toEqual(state);
+	});
+
+	it('tries a trigger again that does not take it', async () => {
+		task('task-0', 'SUCCESS');
+		task('task-1', 'PENDING');
+		trigger(404);
+		expect(leftIn((await turn(deliveryCheck())).next)).toHaveLength(2);
+	});
+
+	describe('to a trigger of this workflow', () => {
+		let ledger: ProcessedData;
+		beforeAll(async () => {
+			ledger = await useProcessedData();
+		});
+		beforeEach(() => ledger.reset());
+
+		const own = { triggerId: 'trigger', triggerCredentialId: 'credential' };
+
+		it('asks neither the service nor the trigger where that has started for the task', async () => {
+			const node = { ...TRIGGER, id: 'trigger' };
+			const start = { account: accountOf(SERVICE, 'credential'), taskId: 'task-0' };
+			await mayStart(executeContext({ node, credential: CREDENTIAL }), start, 'callback');
+			const { output } = await turn(one(own));
+			expect(output).toEqual([{ json: { delivered: true } }]);
+			expect(ledger.rows.size).toBe(1);
+		});
+
+		it('delivers once more what was only stored there: n8n may have lost it', async () => {
+			task('task-0', 'SUCCESS');
+			trigger(200, { accepted: false, reason: 'duplicate' });
+			const { next } = await turn(one(own));
+			expect(next.deliveries[0]?.last).toContain('has not started');
+		});
+	});
+
+	describe('to a trigger of this n8n, whose public address has changed', () => {
+		const answers = (origin: string, status: number) =>
+			nock(origin)
+				.post(PATH, { taskId: 'task-0', state: 'SUCCESS' })
+				.query({ token: callbackToken(PATH, API_KEY, 'row 7'), reference: 'row 7' })
+				.reply(status, { accepted: true });
+
+		it('goes to the present one, with the reference', async () => {
+			task('task-0', 'SUCCESS');
+			const taken = answers('https://n8n.test', 200);
+			const { output } = await turn(one({ address: '/a/callback?reference=row+7' }));
+			expect(taken.isDone()).toBe(true);
+			expect(output).toEqual([{ json: { delivered: true } }]);
+		});
+
+		it('goes to no other n8n than the one that was entered', async () => {
+			task('task-0', 'SUCCESS');
+			const refused = answers('https://gone.test', 404);
+			const { next } = await turn(one({ address: `https://gone.test${PATH}?reference=row+7` }));
+			expect(refused.isDone()).toBe(true);
+			expect(next.deliveries[0]?.last).toContain('HTTP 404');
+		});
+	});
+
+	it('ends when all have arrived', async () => {
+		task('task-0', 'SUCCESS');
+		trigger(200);
+		const { until, output } = await turn(one());
+		expect(until).toBeUndefined();
+		expect(output).toEqual([{ json: { delivered: true } }]);
+	});
+
+	it('checks again after the timeout for what could not be delivered just then', async () => {
+		task('task-0', 'SUCCESS');
+		nock(SERVICE).get('/api/generate/task-1').reply(500);
+		trigger(502);
+		const { next, until } = await turn(until0(NOW, NOW));
+		expect(until).toBeInstanceOf(Date);
+		expect(leftIn(next)).toHaveLength(2);
+	});
+
+	it('forgets none whose time is up while another is waited for: it is delivered late, or named at the end', async () => {
+		task('task-0', 'PENDING');
+		task('task-1', 'PENDING');
+		const { next } = await turn(until0(NOW - MINUTE, NOW + 60 * MINUTE));
+		expect(leftIn(next)).toEqual(['task-0', 'task-1']);
+
+		task('task-0', 'PENDING');
+		task('task-1', 'SUCCESS');
+		trigger(200, { accepted: true }, 'task-1');
+		const { failure } = await turn(next);
+		expect(failure?.message).toContain('1 of the tasks');
+		expect(failure?.description).toContain('task-0: not finished');
+	});
+
+	it('checks at the next deadline, whatever others have passed', async () => {
+		task('task-0', 'PENDING');
+		task('task-1', 'PENDING');
+		const { until } = await turn(until0(NOW - MINUTE, NOW + MINUTE));
+		expect(until).toEqual(new Date(NOW + MINUTE));
+	});
+
+	it('fails at the timeout, and names what is left and why', async () => {
+		task('task-0', 'SUCCESS');
+		task('task-1', 'PENDING');
+		trigger(404);
+		const { failure } = await turn(until0(NOW - 10 * MINUTE, NOW - 10 * MINUTE));
+		expect(failure?.message).toContain('2 of the tasks');
+		expect(failure?.description).toMatch(/task-0.*HTTP 404.*task-1: not finished/);
+		expect(failure?.description).not.toContain(token);
+	});
+});
+
+describe('a supervisor', () => {
+	const BEGIN = [checkItem(resultsCheck())];
+	const supervise = async (given: Turn = {}, items = BEGIN) => await at('supervise', items, given);
+	const tasksIn = (state: StoredCheck | undefined) =>
+		(state as ResultsCheck).items.map(({ json }) => json.taskId);
+
+	it('starts one that checks, and names the tasks in case it dies itself', async () => {
+		const { begun, output } = await supervise();
+		expect(begun).toMatchObject([{ purpose: 'results', supervisorId: '1' }]);
+		expect(output?.map(({ json }) => [json.taskId, json.timedOut])).toEqual([
+			['task-0', true],
+			['task-1', true],
+		]);
+	});
+
+	it('starts another where that one died, which goes on with what it knew', async () => {
+		const { kept } = await supervise();
+		const state = resultsCheck({ items: resultsCheck().items.slice(1) });
+		const contextData = { 'node:Checks the tasks': { state } };
+		const { begun } = await supervise({ kept, stored: { 3: { executionData: { contextData } } } });
+		expect(begun.map(tasksIn)).toEqual([['task-1']]);
+	});
+
+	it('has the other check a minute later, however long was waited: a check was due when that one died', async () => {
+		const { kept } = await supervise();
+		const [state] = (await supervise({ kept })).begun;
+		const items = [checkItem(state as StoredCheck)];
+		const first = await at('check', items);
+		const { until } = await at('check', items, { kept: first.kept });
+		expect(until).toEqual(new Date(NOW + MINUTE));
+	});
+
+	it('starts another from the beginning where that one was deleted', async () => {
+		const { kept } = await supervise();
+		const { begun } = await supervise({ kept });
+		expect(begun.map(tasksIn)).toEqual([['task-0', 'task-1']]);
+	});
+
+	it('ends with the results', async () => {
+		const { kept } = await supervise();
+		const { output, begun } = await supervise({ kept }, [{ json: { taskId: 'task-0' } }]);
+		expect([output, begun]).toEqual([undefined, []]);
+	});
+
+	it('tries again in a minute where n8n does not start one', async () => {
+		const start = async () => await Promise.reject(new Error('The database is away'));
+		expect((await supervise({ start })).until).toEqual(new Date(NOW + MINUTE));
+	});
+
+	it.each([
+		['an error', [{ json: { error: 'job stalled more than maxStalledCount' } }]],
+		['what it last put out', [{ json: { nextCheck: '2026-01-01', tasks: ['task-0'] } }]],
+	])('takes %s of the one that checks for its death, and begins anew', async (_what, items) => {
+		expect((await at('report', items, { begin: BEGIN })).output).toEqual(BEGIN);
+	});
+
+	it('hands results on as they are', async () => {
+		const items = [{ json: { taskId: 'task-0' }, pairedItem: { item: 0 } }];
+		expect((await at('report', doneItems(items))).output).toEqual(items);
+	});
+
+	it('fails where the node that waits is to fail', async () => {
+		const failed = doneItems([], { message: 'Task task-0 failed', description: 'Tasks: task-0' });
+		const { message } = await caught(async () => await at('report', failed));
+		expect(message).toBe('Task task-0 failed');
+	});
+});

@@ -1,0 +1,155 @@
+import nock from '../../nock';
+
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { settled } from '../../../nodes/MediaGeneration/shared/promises';
+import { messageOf } from '../../../nodes/MediaGeneration/shared/itemError';
+import {
+	checkDeliveries,
+	deliverTask,
+	NOT_FINISHED,
+} from '../../../nodes/MediaGeneration/suspend/deliveryCheck';
+import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
+import type { AwaitedDelivery } from '../../../nodes/MediaGeneration/suspend/storedCheck';
+import { API_KEY } from '../../workflow/engine';
+import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
+import {
+	allOf,
+	contextOf,
+	CREDENTIAL,
+	delivery,
+	deliveryCheck,
+	indexes,
+	NOW,
+	service,
+} from './checks';
+
+describe('a check for lost callbacks', () => {
+	const check = (count: number) =>
+		deliveryCheck({ deliveries: indexes(count).map((index) => delivery(index)) });
+
+	/** Delivers to a trigger that takes what is finished, unless it answers something else. */
+	const attempt =
+		({ read }: ReturnType<typeof service>, answers: Record<string, string> = {}) =>
+		async ({ taskId }: AwaitedDelivery) =>
+			(await read(taskId)).state === 'PENDING' ? NOT_FINISHED : answers[taskId];
+
+	it('delivers what is finished, and keeps what is not, what cannot be read, and what the trigger did not take', async () => {
+		const at = service({ 'task-0': 'SUCCESS', 'task-1': 'PENDING', 'task-2': 'FAILURE' });
+		const after = await checkDeliveries(check(4), attempt(at, { 'task-2': 'HTTP 404' }), NOW);
+		expect(after.deliveries).toEqual([
+			{ ...delivery(1), last: 'not finished' },
+			{ ...delivery(2), last: 'HTTP 404' },
+			{ ...delivery(3), last: 'The service is down' },
+		]);
+	});
+
+	it('keeps the very object where nothing has changed, which n8n stores once for all checks', async () => {
+		const at = attempt(service({ 'task-0': 'PENDING' }));
+		const first = await checkDeliveries(check(1), at, NOW);
+		const again = await checkDeliveries(first, at, NOW);
+		expect(again.deliveries[0]).toBe(first.deliveries[0]);
+	});
+
+	it('ends where the service asks to wait, and is followed by none before that time', async () => {
+		const busy = new ServiceError('tooManyRequests', 'HTTP 429', { retryAfterMs: 1_200_000 });
+		const at = service({ ...allOf(2000, 'SUCCESS'), 'task-3': busy });
+		const after = await checkDeliveries(check(2000), attempt(at), NOW);
+		expect(at.reads).toHaveLength(7);
+		// The one that was refused, and all that were not read.
+		expect(after.deliveries).toHaveLength(1 + 2000 - 7);
+		expect(nextCheckAt(after, NOW, [])).toBe(NOW + 1_200_000);
+	});
+
+	it('is as ever after a service has asked to wait', async () => {
+		const before = { ...check(1), notBefore: NOW };
+		const after = await checkDeliveries(before, attempt(service({ 'task-0': 'PENDING' })), NOW);
+		expect(after).not.toHaveProperty('notBefore');
+	});
+});
+
+describe('a delivery', () => {
+	const PATH = '/webhook/a/callback';
+	const ACCEPTED = { accepted: true, taskId: 'task-1' };
+	const DUPLICATE = { accepted: false, reason: 'duplicate' };
+	const NOT_SELECTED = { accepted: false, reason: 'event not selected' };
+
+	/** A trigger of this n8n, whose public address was another when the task was created. */
+	const own = { taskId: 'task-1', until: 0, address: '/a/callback' };
+	const elsewhere = { ...own, address: `https://other.test${PATH}` };
+	const ofThisWorkflow = { ...own, triggerId: 'trigger' };
+
+	let ledger: ProcessedData;
+	beforeAll(async () => {
+		ledger = await useProcessedData();
+	});
+	beforeEach(() => ledger.reset());
+
+	const deliver = async (delivery: AwaitedDelivery) => {
+		const { read } = service({ 'task-1': 'SUCCESS' });
+		const work = async () => await deliverTask(contextOf(), delivery, { ...CREDENTIAL, read });
+		const ended = await settled(work);
+		return 'value' in ended ? ended.value : messageOf(ended.error);
+	};
+
+	/** Somebody answers callbacks there. */
+	const at = (origin: string, status: number, answer: string | object) =>
+		nock(origin)
+			.post(PATH)
+			.query({ token: callbackToken(PATH, API_KEY) })
+			.reply(status, answer);
+
+	it('to a trigger of this n8n goes to the present address', async () => {
+		const called = at('https://n8n.test', 200, ACCEPTED);
+		expect(await deliver(own)).toBeUndefined();
+		expect(called.isDone()).toBe(true);
+	});
+
+	it.each([404, 502])(
+		'goes to no former address, where the present one answers HTTP %d: who has that one now would get the token',
+		async (status) => {
+			at('https://n8n.test', status, {});
+			const stranger = at('https://gone.test', 200, ACCEPTED);
+			expect(await deliver(own)).toContain(`HTTP ${status}`);
+			expect(stranger.isDone()).toBe(false);
+			nock.cleanAll();
+		},
+	);
+
+	it.each([ACCEPTED, DUPLICATE, NOT_SELECTED])(
+		'counts where a trigger elsewhere has the task, or had it (%j)',
+		async (answer) => {
+			at('https://other.test', 200, answer);
+			expect(await deliver(elsewhere)).toBeUndefined();
+		},
+	);
+
+	it.each([
+		['nothing', ''],
+		['a word', 'OK'],
+		['a web page', '<!DOCTYPE html><title>Parked</title>'],
+		['JSON of something else', { ok: true }],
+		['n8n, for a workflow without this trigger', { message: 'Workflow was started' }],
+		['what looks like it', { accepted: 'true' }],
+		['a list', [{ accepted: true }]],
+	])('does not count with 200 and %s', async (_what, answer) => {
+		at('https://other.test', 200, answer);
+		expect(await deliver(elsewhere)).toContain('in place of the trigger');
+	});
+
+	it('counts for a trigger of this workflow once its ledger has the task, or it takes the task twice', async () => {
+		at('https://n8n.test', 200, ACCEPTED);
+		const last = (await deliver(ofThisWorkflow)) ?? '';
+		expect(last).toContain('has not started the workflow yet');
+		// Its process still knows it: it may be about to start.
+		at('https://n8n.test', 200, DUPLICATE);
+		expect(await deliver({ ...ofThisWorkflow, last })).toBe(last);
+		at('https://n8n.test', 200, ACCEPTED);
+		expect(await deliver({ ...ofThisWorkflow, last })).toBeUndefined();
+	});
+
+	it('counts for a trigger of this workflow that does not want the event', async () => {
+		at('https://n8n.test', 200, NOT_SELECTED);
+		expect(await deliver(ofThisWorkflow)).toBeUndefined();
+	});
+});

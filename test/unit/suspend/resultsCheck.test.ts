@@ -1,0 +1,153 @@
+import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
+import type { SuspendedItem } from '../../../nodes/MediaGeneration/suspend/storedCheck';
+import {
+	checkResults,
+	giveUp,
+	isComplete,
+} from '../../../nodes/MediaGeneration/suspend/resultsCheck';
+import { allOf, indexes, item, NOW, resultsCheck, service } from './checks';
+
+const check = (...items: SuspendedItem[]) => resultsCheck({ items });
+const many = (count: number, until?: number) =>
+	check(...indexes(count).map((index) => item(index, until)));
+const waitingIn = ({ items }: { items: SuspendedItem[] }) =>
+	items.filter(({ waits }) => waits).map(({ json }) => json.taskId);
+
+describe('a check for results', () => {
+	it('costs one read while the first task is not finished, however many there are', async () => {
+		const { read, reads } = service({ ...allOf(500, 'SUCCESS'), 'task-0': 'PENDING' });
+		expect(isComplete(await checkResults(many(500), read, NOW))).toBe(false);
+		expect(reads).toEqual(['task-0']);
+	});
+
+	it('reads each task once where all are finished, at most 25 at once, and changes no state', async () => {
+		const { read, reads, most } = service(allOf(500, 'SUCCESS'));
+		const before = many(500);
+		const text = JSON.stringify(before);
+		expect(isComplete(await checkResults(before, read, NOW))).toBe(true);
+		expect([new Set(reads).size, reads.length]).toEqual([500, 500]);
+		expect(most()).toBeLessThanOrEqual(25);
+		expect(JSON.stringify(before)).toBe(text);
+	});
+
+	it('reads nothing again that it found finished before', async () => {
+		const states = { ...allOf(3, 'SUCCESS'), 'task-2': 'PENDING' };
+		const first = await checkResults(many(3), service(states).read, NOW);
+		const { read, reads } = service(allOf(3, 'SUCCESS'));
+		const second = await checkResults(first, read, NOW);
+		expect(reads).toEqual(['task-2']);
+		expect(second.items.map(({ record }) => record?.state)).toEqual(Array(3).fill('SUCCESS'));
+	});
+
+	it('counts a failed task as finished', async () => {
+		const after = await checkResults(many(1), service({ 'task-0': 'FAILURE' }).read, NOW);
+		expect(isComplete(after)).toBe(true);
+		expect(after.items[0]).toMatchObject({
+			json: { taskId: 'task-0', record: { state: 'FAILURE' } },
+			failure: { message: 'Task task-0 failed at the service' },
+		});
+	});
+
+	it('that gets no answer to a few reads found nothing, sends no more of them, and is never an end', async () => {
+		const { read, reads } = service({});
+		const before = many(100);
+		expect(await checkResults(before, read, NOW)).toEqual(before);
+		expect(reads).toHaveLength(3);
+	});
+
+	it('reads a task whose time is up once more, whatever the others do, and then gives it up', async () => {
+		const { read, reads } = service(allOf(2, 'PENDING'));
+		const after = giveUp(await checkResults(check(item(0), item(1, NOW)), read, NOW), NOW);
+		expect(reads.sort()).toEqual(['task-0', 'task-1']);
+		expect(waitingIn(after)).toEqual(['task-0']);
+		expect(after.items[1]).toMatchObject({
+			json: { taskId: 'task-1', timedOut: true, record: { state: 'PENDING' } },
+			failure: { message: 'Task task-1 is not finished after 4200 s (last state: PENDING)' },
+		});
+	});
+
+	it('takes a result that comes with the last read', async () => {
+		const { read } = service({ 'task-0': 'SUCCESS' });
+		const after = giveUp(await checkResults(many(1, NOW), read, NOW), NOW);
+		expect(after.items[0]).not.toHaveProperty('failure');
+		expect(isComplete(after)).toBe(true);
+	});
+});
+
+describe('a task that says nothing of the others', () => {
+	const gone = () => new ServiceError('notFound', 'No such task (HTTP 404)', { statusCode: 404 });
+	const fromProxy = () => new ServiceError('notFound', 'Not of the service', { isForeign: true });
+	const down = () => new ServiceError('serviceDown', 'HTTP 500', { statusCode: 500 });
+	const noRecord = () => new ServiceError('unusableRecord', 'No state');
+
+	it.each([
+		['the service has forgotten', gone],
+		['always answers 500', down],
+		['has a record without a state', noRecord],
+	])('(it %s) does not keep the others from being read', async (_what, error) => {
+		const { read } = service({ ...allOf(50, 'SUCCESS'), 'task-0': error() });
+		expect(waitingIn(await checkResults(many(50), read, NOW))).toEqual(['task-0']);
+	});
+
+	it('is the error of its item when it is gone in three checks in a row', async () => {
+		const { read } = service({ ...allOf(2, 'SUCCESS'), 'task-0': gone() });
+		let state = many(2);
+		for (const missed of [1, 2]) {
+			state = await checkResults(state, read, NOW);
+			expect(state.items[0]).toMatchObject({ missed, waits: {} });
+		}
+		state = await checkResults(state, read, NOW);
+		expect(isComplete(state)).toBe(true);
+		expect(state.items[0]).toEqual({
+			item: 0,
+			json: { taskId: 'task-0' },
+			failure: { message: 'Task task-0: No such task (HTTP 404)', statusCode: 404 },
+		});
+	});
+
+	it.each<[string, string | Error]>([
+		['a read that finds it', 'PENDING'],
+		['an answer that says nothing of it', down()],
+		['an answer of something before the service', fromProxy()],
+	])('is not gone where %s came between', async (_what, between) => {
+		let state = many(1);
+		for (const answer of [gone(), gone(), between, gone(), gone()]) {
+			state = await checkResults(state, service({ 'task-0': answer }).read, NOW);
+		}
+		expect(state.items[0]?.missed).toBe(2);
+		expect(isComplete(state)).toBe(false);
+	});
+});
+
+describe('a service that asks to wait', () => {
+	const later = (retryAfterMs?: number) =>
+		new ServiceError('tooManyRequests', 'HTTP 429', {
+			...(retryAfterMs !== undefined && { retryAfterMs }),
+		});
+
+	it('gets no further read of this check, and none before the time that it says', async () => {
+		const { read, reads } = service({ ...allOf(2000, 'SUCCESS'), 'task-1': later(600_000) });
+		const after = await checkResults(many(2000), read, NOW);
+		expect(reads).toHaveLength(3);
+		expect(after.notBefore).toBe(NOW + 600_000);
+		expect(nextCheckAt(after, NOW, [])).toBe(NOW + 600_000);
+	});
+
+	it('is left alone for a minute where it does not say how long', async () => {
+		const after = await checkResults(many(1), service({ 'task-0': later() }).read, NOW);
+		expect(after.notBefore).toBe(NOW + 60_000);
+	});
+
+	it('is not asked for tasks whose time is up either', async () => {
+		const { read, reads } = service({ ...allOf(100, 'SUCCESS'), 'task-0': later(60_000) });
+		await checkResults(many(100, NOW), read, NOW);
+		expect(reads).toEqual(['task-0']);
+	});
+
+	it('is read as ever in the check after that', async () => {
+		const before = { ...many(1), notBefore: NOW };
+		const after = await checkResults(before, service({ 'task-0': 'PENDING' }).read, NOW);
+		expect(after).not.toHaveProperty('notBefore');
+	});
+});

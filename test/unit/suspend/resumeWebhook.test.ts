@@ -1,0 +1,202 @@
+import type { IDataObject } from 'n8n-workflow';
+import nock from '../../nock';
+
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { RunProgress } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
+import { API_KEY } from '../../workflow/engine';
+import { outcome } from '../callback/webhook';
+import { FakeClock } from '../support';
+import { allOf, indexes, SERVICE, service } from './checks';
+import { callBack } from './executions';
+
+const OWN = 'http://127.0.0.1:5678';
+const PUBLIC = 'https://n8n.test';
+const CHECKER_PATH = '/webhook-waiting/13/callback';
+const URL_OF_CHECKER = `${PUBLIC}${CHECKER_PATH}?signature=of-n8n`;
+
+interface Given {
+	/** The tasks that the execution waits for. */
+	taskIds?: string[];
+	token?: string | null;
+	/** What the node noted when it was suspended; null where it noted nothing. */
+	check?: IDataObject | null;
+	operation?: string;
+	/** Whether n8n's expressions, which tell what is stored, do not work. */
+	isUnreadable?: boolean;
+}
+
+/** Delivers the callback of the first task to a suspended execution as n8n hands it on. */
+function resume({
+	taskIds = ['task-0'],
+	token = callbackToken('/webhook-waiting/12/callback', API_KEY),
+	check = { version: 1, url: URL_OF_CHECKER, taskIds },
+	operation = 'generate',
+	isUnreadable = false,
+}: Given = {}) {
+	const query = token === null ? {} : { signature: 'of-n8n', token };
+	const kept = check === null ? {} : { check };
+	const given = { operation, kept, executionId: '12' };
+	const path = '/webhook-waiting/12/callback?signature=of-n8n&token=…';
+	const { context, response, admit } = callBack(path, query, 'task-0', given);
+	const warned = jest.spyOn(context.logger, 'warn');
+	if (isUnreadable) {
+		jest.spyOn(context, 'evaluateExpression').mockImplementation(() => {
+			throw new Error('Isolate was disposed during execution due to memory limit');
+		});
+	}
+	return { result: admit(), response, warned };
+}
+
+const TWO = { taskIds: ['task-0', 'task-1'] };
+const second = (status: number, state?: string) =>
+	nock(SERVICE).get('/api/generate/task-1').reply(status, { taskId: 'task-1', state });
+
+/** The address at which the sub-execution is told to check. */
+const checkerAt = (origin: string) =>
+	nock(origin)
+		.post(CHECKER_PATH, { taskId: 'task-0' })
+		.query({ signature: 'of-n8n', token: callbackToken(CHECKER_PATH, API_KEY) });
+
+describe('a callback to a suspended run', () => {
+	const answered = (resumed: boolean) => ({ status: 200, body: { accepted: true, resumed } });
+
+	it('has the sub-execution check at once, by the socket that it came in at, and resumes nothing', async () => {
+		const told = checkerAt(OWN).reply(200, {});
+		expect(await outcome(resume())).toMatchObject(answered(true));
+		expect(told.isDone()).toBe(true);
+	});
+
+	it('goes by the public address where the socket does not take it', async () => {
+		checkerAt(OWN).replyWithError('wrong version number');
+		const told = checkerAt(PUBLIC).reply(200, {});
+		expect(await outcome(resume())).toMatchObject(answered(true));
+		expect(told.isDone()).toBe(true);
+	});
+
+	it('costs a while and not the result where the sub-execution cannot be told', async () => {
+		checkerAt(OWN).reply(409, {});
+		checkerAt(PUBLIC).reply(404, {});
+		expect(await outcome(resume())).toMatchObject(answered(false));
+	});
+
+	it('tells nobody where the address of the sub-execution is not known', async () => {
+		const check = { version: 1, url: '', taskIds: ['task-0'] };
+		expect(await outcome(resume({ check }))).toMatchObject(answered(false));
+	});
+
+	it('waits for the others', async () => {
+		second(200, 'PENDING');
+		expect(await outcome(resume(TWO))).toMatchObject(answered(false));
+	});
+
+	it('makes up for those that were lost', async () => {
+		second(200, 'SUCCESS');
+		const told = checkerAt(OWN).reply(200, {});
+		await outcome(resume(TWO));
+		expect(told.isDone()).toBe(true);
+	});
+
+	it('is to come again where another task cannot be read', async () => {
+		second(500);
+		expect(await outcome(resume(TWO))).toMatchObject({ status: 503 });
+	});
+
+	it('is to come again where n8n cannot tell what is stored: what is thrown would resume the run with nothing', async () => {
+		const expected = { status: 503, retryAfter: '5' };
+		expect(await outcome(resume({ isUnreadable: true }))).toMatchObject(expected);
+	});
+
+	it('is to come again where a newer version of this package suspended the run', async () => {
+		const call = resume({ check: { version: 2, url: '', taskIds: ['task-0'] } });
+		expect(await outcome(call)).toMatchObject({ status: 503, retryAfter: '5' });
+		expect(call.warned).toHaveBeenCalledWith(
+			expect.stringContaining('another version of this package'),
+		);
+	});
+
+	it.each<[string, Given, number]>([
+		['of a task that it does not wait for, or no more', { taskIds: ['task-1'] }, 404],
+		['where nothing checks for this execution', { check: null }, 404],
+		['without a token', { token: null }, 401],
+		['with another token', { token: '0'.repeat(64) }, 401],
+	])('%s is refused', async (_what, given, status) => {
+		expect(await outcome(resume(given))).toMatchObject({ status });
+	});
+});
+
+describe('a call of the sub-execution', () => {
+	const CHECKER = { check: null, operation: 'check' };
+
+	it('has it check', async () => {
+		const { workflowData } = await resume(CHECKER).result;
+		expect(workflowData).toEqual([[{ json: { woken: true } }]]);
+	});
+
+	it('needs the token, too', async () => {
+		expect(await outcome(resume({ ...CHECKER, token: null }))).toMatchObject({ status: 401 });
+	});
+});
+
+describe('what a process hears of a run', () => {
+	const progress = (count: number, clock = new FakeClock()) =>
+		new RunProgress({ url: '', taskIds: indexes(count).map((index) => `task-${index}`) }, clock);
+
+	it('of one task is enough, without a read', async () => {
+		const { read, reads } = service({});
+		expect(await progress(1).isComplete('task-0', read)).toBe(true);
+		expect(reads).toEqual([]);
+	});
+
+	it('is checked until one task is found pending: that is proof that the run is not finished', async () => {
+		const { read, reads } = service({ ...allOf(500, 'SUCCESS'), 'task-499': 'PENDING' });
+		const run = progress(500);
+		await run.isComplete('task-0', read);
+		// 1, 2, 4, … at once, up to the one that is pending.
+		expect(new Set(reads).size).toBe(reads.length);
+		expect(await run.isComplete('task-499', read)).toBe(true);
+	});
+
+	it('500 times costs fewer reads than there are tasks', async () => {
+		const clock = new FakeClock();
+		const { read, reads, states } = service(allOf(500, 'PENDING'));
+		const run = progress(500, clock);
+		let complete = 0;
+		for (const taskId of Object.keys(states)) {
+			states[taskId] = 'SUCCESS';
+			clock.pass(100);
+			if (await run.isComplete(taskId, read)) complete++;
+		}
+		expect(complete).toBe(1);
+		expect(reads.length).toBeLessThanOrEqual(500);
+	});
+
+	it('at the same time shares a check', async () => {
+		const { read, reads } = service({ ...allOf(4, 'PENDING'), ...allOf(2, 'SUCCESS') });
+		const run = progress(4);
+		const told = ['task-0', 'task-1', 'task-0', 'task-1'];
+		const answers = await Promise.all(told.map(async (id) => await run.isComplete(id, read)));
+		expect(answers).toEqual([false, false, false, false]);
+		expect(reads.length).toBeLessThanOrEqual(2);
+	});
+
+	it('last sees that all are finished, although a callback was lost', async () => {
+		const { read, states } = service({ ...allOf(3, 'PENDING'), 'task-0': 'SUCCESS' });
+		const run = progress(3);
+		expect(await run.isComplete('task-0', read)).toBe(false);
+		Object.assign(states, allOf(3, 'SUCCESS'));
+		expect(await run.isComplete('task-2', read)).toBe(true);
+	});
+
+	it('has a pending task read every two seconds at most', async () => {
+		const clock = new FakeClock();
+		const { read, reads } = service(allOf(2, 'PENDING'));
+		const run = progress(2, clock);
+		for (let count = 0; count < 10; count++) await run.isComplete('task-0', read);
+		expect(reads).toHaveLength(10);
+		expect(clock.now()).toBeGreaterThanOrEqual(9 * 2000);
+	});
+
+	it('is the trouble of whoever asks where a read does not work', async () => {
+		await expect(progress(2).isComplete('task-0', service({}).read)).rejects.toThrow('down');
+	});
+});
