@@ -136,6 +136,22 @@ describe('one task', () => {
 		expect(output).toEqual([]);
 	});
 
+	it.each(['continueRegularOutput', 'continueErrorOutput'] as const)(
+		'starts nothing where the database fails, also with On Error: %s',
+		async (onError) => {
+			store.nextError = BUSY;
+			const node = { onError };
+			const task = finished();
+			expect(await counts([task, { node }], [task, { node }])).toEqual([0, 1]);
+		},
+	);
+
+	it("starts the workflow once with n8n's Always Output Data, too", async () => {
+		const node = { alwaysOutputData: true };
+		const task = finished();
+		expect(await counts([task, { node }], [task, { node }])).toEqual([1, 0]);
+	});
+
 	it('starts it once for each who asks to start again', async () => {
 		const task = finished();
 		await start(task);

@@ -17,9 +17,21 @@ import { endCheckOf } from '../suspend/endDeliveryCheck';
  * A test run is meant by whoever starts it, so it neither asks the ledger nor leaves anything there.
  *
  * @returns the items to go on with: none for a task that another execution has started with
- * @throws NodeOperationError where a result cannot be downloaded, unless the node's *On Error* lets it out
+ * @throws NodeOperationError where a result cannot be downloaded, unless the node's *On Error* lets it out; the database's
+ *   error, whatever *On Error* says
  */
 export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
+	const { node } = context.getExecuteData();
+	// n8n would start the workflow with an empty item for a task that has started it before.
+	node.alwaysOutputData = false;
+	const emitted = await settled(itemsToStart(context));
+	if ('value' in emitted) return emitted.value;
+	// n8n would start the workflow with the callback as it came, though nobody knows whether the task has started it.
+	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
+	throw emitted.error;
+}
+
+async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
 	const isTest = context.getMode() === 'manual';
 	const parameters = new ItemParameters(context, 0);
 	// Read before the ledger is asked: from then on the task counts as started.
