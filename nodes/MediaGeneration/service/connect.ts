@@ -43,7 +43,9 @@ export async function connect(
 	const apiKey = parseApiKey(present.apiKey);
 	const keys = [apiKey];
 	const transport: Transport = async (request) => {
-		const response = await send(context, present, request);
+		// Requests that are refused together find the key changed by the first of them.
+		const used = present;
+		const response = await send(context, used, request);
 		// Nothing is created any more once the execution was stopped.
 		const isOver = request.method === 'POST' && isStopped(context);
 		if (!REFUSED_KEY.includes(response.statusCode) || isOver) return response;
@@ -54,10 +56,10 @@ export async function connect(
 		// A credential that cannot be used any more is no other trouble than a key that is refused.
 		if ('error' in lookedUp) return response;
 		const { latest, key } = lookedUp.value;
-		if (latest.apiKey === present.apiKey || latest.baseUrl !== present.baseUrl) return response;
-		keys.push(key);
+		if (latest.apiKey === used.apiKey || latest.baseUrl !== used.baseUrl) return response;
+		if (!keys.includes(key)) keys.push(key);
 		present = latest;
-		return await send(context, present, request);
+		return await send(context, latest, request);
 	};
 	return { client: new ServiceClient(transport, baseUrl, keys), apiKey, baseUrl };
 }

@@ -93,6 +93,14 @@ describe('a key that was changed while the node runs', () => {
 		expect(keys).toEqual([API_KEY, 'sk-live-new', 'sk-live-new']);
 	});
 
+	it('is used for all requests that were refused together', async () => {
+		service();
+		const { client, credential } = await connected();
+		credential.apiKey = 'sk-live-new';
+		const all = await Promise.all([client.readCredits(), client.readCredits()]);
+		expect(all).toEqual([{ balance: 42 }, { balance: 42 }]);
+	});
+
 	it('is cut out of what the service says, as the old one is', async () => {
 		const { client, credential } = await connected();
 		credential.apiKey = 'sk-live-changed-meanwhile';
