@@ -37,6 +37,8 @@ const row = (id: number, simulate: IDataObject = {}): INodeExecutionData => ({
 		model: 'of-another-node',
 		record: { of: 'another node' },
 		error: 'of another node',
+		timedOut: true,
+		dryRun: true,
 		simulate,
 	},
 	binary: { note: file(`note-${id}`), data: file(`data-${id}`) },
@@ -71,6 +73,12 @@ describe('the fields and files of the input', () => {
 		expect(output).toMatchObject([beside(0), beside(1)]);
 		expect(errors(output)).toEqual([false, false]);
 		expect(Object.keys(output[0]?.json ?? {}).at(-1)).toBe('record');
+	});
+
+	it('do not say of a task what another run has said of another', async () => {
+		const { output } = await on.run(including(), [row(0)]);
+		expect(output[0]?.json).not.toHaveProperty('timedOut');
+		expect(output[0]?.json).not.toHaveProperty('dryRun');
 	});
 
 	it('stay behind where the option is off', async () => {

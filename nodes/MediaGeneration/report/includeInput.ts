@@ -19,8 +19,11 @@ export function includedInput(
 	if (isTool(context)) return undefined;
 	if (context.getNodeParameter('options.includeInput', 0, false) !== true) return undefined;
 	const input = context.getInputData()[itemIndex];
-	return input && partOf(input);
+	return input && partOf({ ...input, json: OF_ANOTHER_RUN.reduce(without, input.json) });
 }
+
+/** What another run of this node said of the item: it is not so of the task of this run. */
+const OF_ANOTHER_RUN = ['timedOut', 'dryRun'];
 
 /** An `error` does not go on: n8n would take it for this node's own. */
 export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
