@@ -102,6 +102,14 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 		expect(answers).not.toHaveProperty('0.record');
 	});
 
+	it('names the task also where failed items have an output of their own', async () => {
+		const late = tool({ latencyMs: 3_600_000 }, {}, { timeout: 30 });
+		Object.assign(late.node, { onError: 'continueErrorOutput' });
+		expect(await call(late)).toMatchObject([
+			{ taskId: on.taskIds[0], timedOut: true, next: text('Do not order it again') },
+		]);
+	});
+
 	it.each<[string, Parameters<typeof tool>, string]>([
 		[
 			'to notify a trigger',

@@ -35,7 +35,9 @@ const DRY_RUN =
 	'Nothing was ordered and nothing is paid for: this tool only says what a task would cost.';
 
 /** An item as an agent is to read it: the few fields that it can use, and what to do next. */
-export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutionData {
+export function toolAnswer({ json: left, ...item }: INodeExecutionData): INodeExecutionData {
+	// What leaves by an error output says there what is known of the task.
+	const json: IDataObject = { ...(left.details as IDataObject | undefined), ...left };
 	const answer: IDataObject = Object.fromEntries(
 		FIELDS.filter((field) => field in json).map((field) => [field, json[field]]),
 	);
