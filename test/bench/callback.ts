@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { INode } from 'n8n-workflow';
 import { median } from 'simple-statistics';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { node } from '../e2e/stage';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import type { Bench } from './bench';
 import {
 	callAndStart,

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import autocannon from 'autocannon';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { type Cluster, missingForQueueMode } from '../e2e/cluster';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { node, Stage } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
 import { WHOLE_MINUTE } from '../n8n/settings';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { linearRegression, median } from 'simple-statistics';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { missingForQueueMode } from '../e2e/cluster';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { Collector } from '../e2e/collector';
 import { Stage } from '../e2e/stage';
 import { finish } from './batch';

@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { publishTriggers } from '../demo/examples';
 import { until } from '../n8n/client';
 import type { SimulatedTask } from '../service/service';

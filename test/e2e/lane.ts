@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { N8nClient } from '../n8n/client';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { deliver, inARow } from './nodes';
 import type { Scene } from './scene';
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { type Execution, until, type WorkflowDefinition } from '../n8n/client';
 import type { LoggedRequest, SimulatedTask } from '../service/service';
 import { Collector } from './collector';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { deliver, prompts } from './nodes';
 import { itemsOf, statesOf } from './run';
 import { openScene, type Published } from './scene';

@@ -19,7 +19,7 @@ export const mutants: Mutant[] = [
 	{
 		name: 'the journal forgets a create whose answer was lost',
 		file: `${N}create/createTask.ts`,
-		search: 'if (isRefused) this.journal.forget(item);',
+		search: 'if (!isUnknown) this.journal.forget(item);',
 		replacement: 'this.journal.forget(item);',
 	},
 	{
@@ -42,16 +42,15 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a create without an answer counts as not taken',
-		file: `${N}service/serviceError.ts`,
-		search: '(this.statusCode === 503 && this.retryAfterMs !== undefined)',
-		replacement:
-			"this.kind === 'noAnswer' || (this.statusCode === 503 && this.retryAfterMs !== undefined)",
+		file: `${N}create/maySendAgain.ts`,
+		search: "const isNotReached = kind === 'unreachable';",
+		replacement: "const isNotReached = kind === 'unreachable' || kind === 'noAnswer';",
 	},
 	{
 		name: 'any 503 counts as not taken',
-		file: `${N}service/serviceError.ts`,
-		search: '(this.statusCode === 503 && this.retryAfterMs !== undefined)',
-		replacement: 'this.statusCode === 503',
+		file: `${N}create/maySendAgain.ts`,
+		search: '(statusCode === 503 && retryAfterMs !== undefined)',
+		replacement: 'statusCode === 503',
 	},
 	{
 		name: 'the pause that the service asks for is forgotten',
@@ -152,7 +151,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a callback address has no token',
-		file: `${N}callback/callbackUrl.ts`,
+		file: `${N}callback/callbackToken.ts`,
 		search: '\tsearchParams.set(TOKEN_PARAMETER, callbackToken(pathname, apiKey, carried));\n',
 		replacement: '',
 	},

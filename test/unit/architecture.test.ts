@@ -26,7 +26,7 @@ const DOORS_OF_SUSPEND: Record<string, string[] | 'all'> = {
 	'suspend/endDeliveryCheck': ['endCheckOf'],
 	// The operations that no panel offers.
 	'suspend/checkWorkflow': ['CHECK_OPERATIONS'],
-	'suspend/resumeUrl': ['RESUME_PATH', 'storeInput'],
+	'suspend/resumeUrl': ['RESUME_PATH', 'resumeCallbackUrl'],
 };
 
 const MAX_LINES = 250;

@@ -7,8 +7,7 @@ import {
 import nock from '../nock';
 
 import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startOnce';
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackUrl';
-import { isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { isTokenValid, callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
 import {
 	isRegistered,

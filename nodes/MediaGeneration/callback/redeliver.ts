@@ -2,9 +2,9 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { findServiceMessage } from '../service/serviceMessage';
 import type { FinishedTask } from '../service/taskRecord';
+import { callN8n } from '../service/httpRequest';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
-import { callN8n } from './callN8n';
 import { TOKEN_PARAMETER } from './callbackToken';
 
 /** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */

@@ -1,9 +1,9 @@
 import { type IDataObject, type IExecuteFunctions, UserError, type INode } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
+import { CREDENTIAL_TYPE } from '../service/httpRequest';
 import { readStored } from '../shared/storedVersion';
 import { ProcessedDataRow } from './processedDataRow';
-import { CREDENTIAL_TYPE } from '../service/connect';
 
 /** @returns the id that n8n gave to the node's credential; empty where it has none */
 export function credentialIdOf({ credentials }: INode): string {

@@ -1,12 +1,12 @@
 import type { ICredentialDataDecryptedObject, IDataObject, IWebhookFunctions } from 'n8n-workflow';
 
-import { connect, type Connection, CREDENTIAL_TYPE } from '../service/connect';
+import { connect, type Connection } from '../service/connect';
 import { findTaskId } from '../service/taskRecord';
+import { CREDENTIAL_TYPE } from '../service/httpRequest';
 import { systemClock } from '../shared/clock';
 import { parsedJson } from '../shared/json';
 import { ExpiringCache } from '../shared/expiringCache';
-import { isTokenValid, TOKEN_PARAMETER } from './callbackToken';
-import { REFERENCE_PARAMETER } from './callbackUrl';
+import { isTokenValid, TOKEN_PARAMETER, REFERENCE_PARAMETER } from './callbackToken';
 import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
 import { credentialIdOf } from './startOnce';
 import type { WebhookAnswer } from './webhookAnswer';

@@ -1,4 +1,4 @@
-import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
@@ -7,6 +7,7 @@ import { type Clock, Stopped, GracePeriod } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateQueue } from './createQueue';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
+import { maySendAgain } from './maySendAgain';
 import { echo, sentInput } from '../plan/itemFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
 import { NOT_KNOWN } from '../report/taskErrors';
@@ -64,9 +65,12 @@ export class TaskCreator {
 				return sent.value;
 			}
 			const { error } = sent;
-			if (!maySendAgain(error)) {
+			const failed = maySendAgain(error);
+			if (failed !== 'sendAgain' || !(error instanceof ServiceError)) {
 				this.onFailure();
-				if (isDoubtful(error)) this.queue.doubtful(ticket, error, patienceMs);
+				const isDoubtful = failed === 'unknown' && error instanceof ServiceError;
+				// The service may be in trouble that other creates would run into as well.
+				if (isDoubtful) this.queue.doubtful(ticket, error, patienceMs);
 				else this.queue.ended();
 				throw this.explain(item, error);
 			}
@@ -103,14 +107,12 @@ export class TaskCreator {
 			return task;
 		}
 		const { error } = sent;
-		// With a UserError n8n itself refuses to send anything.
-		const isRefused =
-			error instanceof ServiceError ? !mayHaveBeenTaken(error) : error instanceof UserError;
-		if (isRefused) this.journal.forget(item);
+		const isUnknown = maySendAgain(error) === 'unknown';
+		if (!isUnknown) this.journal.forget(item);
 		if (this.signal?.aborted) {
-			const outcome = isRefused
-				? 'created no task'
-				: 'sent, and it is not known whether a task was created';
+			const outcome = isUnknown
+				? 'sent, and it is not known whether a task was created'
+				: 'created no task';
 			this.log(`${outcome}: ${ItemError.from(error).message}`, itemIndex);
 		}
 		throw error;
@@ -133,7 +135,7 @@ export class TaskCreator {
 				'The service has accepted other items with this key, so the model or the prompt of this item may not be allowed.';
 			return ItemError.because(error, why);
 		}
-		return mayHaveBeenTaken(error) ? this.unknown(item, error) : error;
+		return maySendAgain(error) === 'unknown' ? this.unknown(item, error) : error;
 	}
 
 	/** Whether no item will be taken: 401 means the key, and 403 this one request as well, such as a prompt that is not allowed. */
@@ -152,22 +154,3 @@ export class TaskCreator {
 		return new ItemError(message, { description, statusCode, task: echo(item) });
 	}
 }
-
-/**
- * Whether a create that failed may be sent again: where the first certainly did not make a task. Everything else would
- * be paid for twice if it did.
- *
- * @see specification, section 7
- */
-const maySendAgain = (error: unknown): error is ServiceError =>
-	error instanceof ServiceError && error.certainlyNotTaken;
-
-/** Whether a create without a good answer may have made a task all the same. */
-function mayHaveBeenTaken({ kind, isSeeOther, certainlyNotTaken }: ServiceError): boolean {
-	const isUnclear = ['noAnswer', 'serviceDown', 'unexpectedAnswer', 'cancelled'].includes(kind);
-	return (isUnclear || isSeeOther) && !certainlyNotTaken;
-}
-
-/** Whether the service may be in trouble that other creates would run into as well. */
-const isDoubtful = (error: unknown): error is ServiceError =>
-	error instanceof ServiceError && error.kind !== 'cancelled' && mayHaveBeenTaken(error);

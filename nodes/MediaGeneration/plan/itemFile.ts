@@ -4,7 +4,7 @@ import { ItemError, messageOf } from '../shared/itemError';
 import { cutDataUri, cutDataUris, mapEntries } from '../shared/dataUri';
 import { isRecord } from '../shared/json';
 import { type ItemParameters, describe, refused } from '../shared/parameters';
-import { isOutOfReach } from '../callback/callbackUrl';
+import { isOutOfReach } from '../shared/privateAddress';
 import type { CreatePlan } from './planTypes';
 
 /**

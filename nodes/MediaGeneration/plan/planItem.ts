@@ -5,14 +5,14 @@ import { estimateCostUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters, describe, isEmpty, refused } from '../shared/parameters';
 import { hangsUp, patienceSeconds, isTool } from '../shared/n8nInternals';
-import { callbackAddress } from '../callback/callbackUrl';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
-import type { Account } from '../suspend/canSuspend';
+import { callbackAddress } from '../callback/callbackToken';
 import { readSendsLinks } from './itemFile';
 import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './planTypes';
 import { durationField, readInput } from './createBody';
 import { DAY_SECONDS, HELD_SECONDS } from './planWait';
 import { asTaskId } from '../service/taskRecord';
+import type { Account } from '../service/connect';
 
 /** The account, whose key signs the address of a trigger. */
 export interface TriggerAddresses extends Account {

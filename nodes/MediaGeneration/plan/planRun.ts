@@ -1,12 +1,12 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { IfSomeFail } from '../report/ifSomeFail';
+import type { Account } from '../service/connect';
 import { type Clock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
 import { filesIn } from './itemFile';
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
-import type { Account } from '../suspend/canSuspend';
 import { createsIn, type TaskPlan, type CreatePlan } from './planTypes';
 import { planItem, type TriggerAddresses } from './planItem';
 import { planWait } from './planWait';

@@ -1,10 +1,6 @@
-import {
-	type Account,
-	type Obstacle,
-	obstacleOf,
-	resumeAddress,
-	suspensionWarnings,
-} from '../suspend/canSuspend';
+import { type Obstacle, obstacleOf, suspensionWarnings } from '../suspend/canSuspend';
+import { resumeCallbackUrl } from '../suspend/resumeUrl';
+import type { Account } from '../service/connect';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
 import { patienceSeconds } from '../shared/n8nInternals';
@@ -62,7 +58,7 @@ export function planWait(
 	const told = `This execution is suspended, since 'Suspend After' is 0. But ${obstacle?.why}.`;
 	return {
 		...wait,
-		webhookUrl: resumeAddress(context, account),
+		webhookUrl: resumeCallbackUrl(context, account),
 		warnings: [...(obstacle ? [told] : []), ...suspensionWarnings(context)],
 	};
 }

@@ -1,6 +1,7 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { CreateJournal } from '../create/createJournal';
+import { storeInput } from '../suspend/suspendRun';
 import { refuseKilledRetry } from '../create/refuseKilledRetry';
 import { planRun, type RunPlan } from '../plan/planRun';
 import { PaidTasks } from '../report/paidTasks';
@@ -12,7 +13,6 @@ import { type Clock, systemClock } from '../shared/clock';
 import { settled } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import { storeInput } from '../suspend/resumeUrl';
 import { dryRun } from './dryRun';
 import { withEarlierTask } from './retryOnFail';
 import { endHints, showHints, showWarnings } from './runHints';

@@ -1,12 +1,12 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
-import { isOutOfReach } from '../callback/callbackUrl';
 import { knownCostUsd } from '../plan/budget';
 import { createsIn, type CreatePlan, type TaskPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskErrors';
 import { roundUsd, VIDEO_MODEL } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
+import { isOutOfReach } from '../shared/privateAddress';
 
 /** An item, and what became of it. */
 interface End {

@@ -3,23 +3,10 @@ import type { IDataObject } from 'n8n-workflow';
 import { cutDataUris } from '../shared/dataUri';
 import { isRecord, parsedJson } from '../shared/json';
 import { SecretRedactor } from './redactSecrets';
+import type { HttpRequest, HttpResponse } from './httpRequest';
 import { retryAfterMs, ServiceError, explainStatus } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
 import { asTaskId, findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
-
-export interface HttpRequest {
-	method: 'GET' | 'POST';
-	url: string;
-	body?: IDataObject;
-	/** Milliseconds until the request is given up. */
-	timeoutMs: number;
-}
-
-export interface HttpResponse {
-	statusCode: number;
-	headers: Record<string, unknown>;
-	body: string;
-}
 
 /**
  * Sends one request with the API key and brings the answer, whatever its status. Follows no redirect, so that
@@ -71,8 +58,7 @@ export class ServiceClient {
 	) {}
 
 	/**
-	 * Creates a task. Sends exactly one request: whether a second may follow is the caller's to decide, by
-	 * `certainlyNotTaken` of the error.
+	 * Creates a task. Sends exactly one request: whether a second may follow is the caller's to decide.
 	 *
 	 * @throws ServiceError
 	 * @see specification, section 4.1

@@ -2,19 +2,12 @@ import type {
 	ICredentialDataDecryptedObject,
 	IExecuteFunctions,
 	IWebhookFunctions,
-	UserError,
 } from 'n8n-workflow';
 
 import { settled } from '../shared/promises';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
-import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
-import { isRecord } from '../shared/json';
-import { findInChain, forbiddenAddress } from '../shared/privateAddress';
-import { ServiceError } from './serviceError';
-
-export const CREDENTIAL_TYPE = 'mediaGenerationApi';
-
-type Context = IExecuteFunctions | IWebhookFunctions;
+import { ServiceClient, type Transport } from './client';
+import { CREDENTIAL_TYPE, isStopped, requestService } from './httpRequest';
 
 /** The service as one credential sees it. */
 export interface Connection {
@@ -25,6 +18,9 @@ export interface Connection {
 	baseUrl: string;
 }
 
+/** The account that tasks are for. */
+export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
+
 /**
  * Connects a node's context with the service, by the node's credential. Looking a credential up costs n8n more than
  * a request, so it is done once, and again where the service refuses the key: it may have been changed meanwhile.
@@ -33,7 +29,7 @@ export interface Connection {
  * @throws UserError where the credential's base URL or key cannot be used
  */
 export async function connect(
-	context: Context,
+	context: IExecuteFunctions | IWebhookFunctions,
 	known?: ICredentialDataDecryptedObject,
 ): Promise<Connection> {
 	const lookUp = async () =>
@@ -45,7 +41,7 @@ export async function connect(
 	const transport: Transport = async (request) => {
 		// Requests that are refused together find the key changed by the first of them.
 		const used = present;
-		const response = await send(context, used, request);
+		const response = await requestService(context, used, request);
 		// Nothing is created any more once the execution was stopped.
 		const isOver = request.method === 'POST' && isStopped(context);
 		if (!REFUSED_KEY.includes(response.statusCode) || isOver) return response;
@@ -59,101 +55,9 @@ export async function connect(
 		if (latest.apiKey === used.apiKey || latest.baseUrl !== used.baseUrl) return response;
 		if (!keys.includes(key)) keys.push(key);
 		present = latest;
-		return await send(context, latest, request);
+		return await requestService(context, latest, request);
 	};
 	return { client: new ServiceClient(transport, baseUrl, keys), apiKey, baseUrl };
 }
 
 const REFUSED_KEY = [401, 403];
-
-/** What brings an answer of any status, and from no other address than the one that was called. */
-export const ANY_ANSWER = {
-	// Text, so that an answer that is not JSON can be told and shown.
-	encoding: 'text',
-	returnFullResponse: true,
-	ignoreHttpStatusErrors: true,
-	disableFollowRedirect: true,
-} as const;
-
-/** Sends a request by n8n's own HTTP helper: with n8n's proxies and limits, and the key that the credential adds. */
-async function send(
-	context: Context,
-	data: ICredentialDataDecryptedObject,
-	{ timeoutMs, ...request }: HttpRequest,
-): Promise<HttpResponse> {
-	const { httpRequestWithAuthentication: call } = context.helpers;
-	const headers = { Accept: 'application/json' };
-	const options = { ...request, headers, timeout: timeoutMs, ...ANY_ANSWER };
-	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
-	const called = await settled(
-		call.call(context, CREDENTIAL_TYPE, options, { credentialsDecrypted }),
-	);
-	if ('value' in called) return asText(called.value);
-	// A create is not broken off by a stop: what ended it is something else.
-	throw explainNoResponse(called.error, request.method === 'GET' && isStopped(context));
-}
-
-/** An answer of n8n's request helper, with its body as it was sent. */
-export function asText(answer: unknown): HttpResponse {
-	const { body, ...head } = answer as Omit<HttpResponse, 'body'> & { body: unknown };
-	if (typeof body === 'string') return { ...head, body };
-	return { ...head, body: body === undefined || body === null ? '' : JSON.stringify(body) };
-}
-
-function isStopped(context: Context): boolean {
-	return (
-		'getExecutionCancelSignal' in context && context.getExecutionCancelSignal()?.aborted === true
-	);
-}
-
-/** Only where one of these failed did no connection come about, and can the request not have reached the service. */
-const CONNECTING = ['connect', 'getaddrinfo'];
-
-/** Whether it could not connect. A code alone does not tell: a route may be lost while the answer is awaited. */
-function isNotConnected(error: unknown): boolean {
-	const found = findInChain(error, (link) => {
-		if (!isRecord(link)) return undefined;
-		const { syscall, errors } = link;
-		// A host with several addresses: one error for each of them.
-		const calls = Array.isArray(errors)
-			? errors.map((each) => isRecord(each) && each.syscall)
-			: [syscall];
-		return calls.some(Boolean) ? calls : undefined;
-	});
-	return found?.every((call) => CONNECTING.includes(String(call))) ?? false;
-}
-
-/** What n8n finds wrong with the service's certificate, before it sends anything; an alert comes from the service. */
-const CERTIFICATE = /^(?!.*ALERT).*(CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY)/;
-
-/**
- * Says what happened where no answer came. Made anew from the error's code alone: the original carries the
- * request with its headers, and so the key.
- */
-function explainNoResponse(error: unknown, stopped: boolean): ServiceError | UserError {
-	const forbidden = forbiddenAddress(error, 'n8n does not let this node call the service');
-	if (forbidden !== undefined) return forbidden;
-	if (stopped) {
-		return new ServiceError('cancelled', 'The execution was stopped', {
-			description:
-				'Tasks that were created go on at the service: fetch them with the operation Task → Wait.',
-		});
-	}
-	const code = findInChain(error, (link) =>
-		isRecord(link) && typeof link.code === 'string' ? link.code : undefined,
-	);
-	const said = code === undefined ? '' : ` The network said: ${code}.`;
-	if (isNotConnected(error)) {
-		return new ServiceError('unreachable', 'The service cannot be reached: n8n could not connect', {
-			description: `Check the 'Base URL' of the credential, and that this n8n may open connections to it.${said}`,
-		});
-	}
-	if (code !== undefined && CERTIFICATE.test(code)) {
-		return new ServiceError('unreachable', "The service's TLS certificate is not trusted", {
-			description: `Check the 'Base URL' of the credential, or have n8n trust the certificate's authority.${said}`,
-		});
-	}
-	return new ServiceError('noAnswer', 'The service gave no complete answer', {
-		description: `The connection was lost or took too long. Try again later.${said}`,
-	});
-}

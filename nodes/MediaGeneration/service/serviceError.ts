@@ -70,23 +70,6 @@ export class ServiceError extends Error {
 	get isTransient(): boolean {
 		return this.isForeign || TRANSIENT.includes(this.kind);
 	}
-
-	/** Whether the answer says that the request was done, and where to see what came of it. */
-	get isSeeOther(): boolean {
-		return this.kind === 'redirected' && this.statusCode === 303;
-	}
-
-	/**
-	 * Whether the service cannot have acted on the request, so that sending it again cannot be paid twice:
-	 * no connection, 429, or 503 with `Retry-After`.
-	 */
-	get certainlyNotTaken(): boolean {
-		return (
-			this.kind === 'unreachable' ||
-			this.kind === 'tooManyRequests' ||
-			(this.statusCode === 503 && this.retryAfterMs !== undefined)
-		);
-	}
 }
 
 /** The kind of error, what happened, and what to do next. */

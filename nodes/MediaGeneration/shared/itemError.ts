@@ -20,6 +20,22 @@ interface ItemErrorDetails {
 export const messageOf = (error: unknown): string =>
 	error instanceof Error ? error.message : String(error);
 
+/** Looks for something along an error's causes, through the wrappers that n8n puts around it. */
+export function findInChain<T>(
+	error: unknown,
+	pick: (link: unknown) => T | undefined,
+): T | undefined {
+	const seen = new Set<unknown>();
+	let link = error;
+	while (typeof link === 'object' && link !== null && !seen.has(link)) {
+		seen.add(link);
+		const found = pick(link);
+		if (found !== undefined) return found;
+		link = 'cause' in link ? link.cause : 'errorResponse' in link ? link.errorResponse : undefined;
+	}
+	return undefined;
+}
+
 /** What went wrong with one item: `message` says what happened, `description` what to do. */
 export class ItemError extends Error {
 	readonly description: string | undefined;

@@ -35,3 +35,23 @@ export async function settled<T>(work: Promise<T> | (() => Promise<T>)): Promise
 		return { error };
 	}
 }
+
+/** Entries at once at most. */
+const MAX_PARALLEL = 25;
+
+/**
+ * Works on one entry, then on two at once, on four and so on: as a rule the first ones tell enough.
+ *
+ * @param isEnough asked before each group
+ */
+export async function inGrowingGroups<T>(
+	entries: readonly T[],
+	work: (entry: T) => Promise<unknown>,
+	isEnough: () => boolean,
+): Promise<void> {
+	for (let at = 0, size = 1; at < entries.length && !isEnough();) {
+		await Promise.all(entries.slice(at, at + size).map(work));
+		at += size;
+		size = Math.min(2 * size, MAX_PARALLEL);
+	}
+}

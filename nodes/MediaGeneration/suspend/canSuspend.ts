@@ -1,14 +1,8 @@
 import type { IExecuteFunctions, NodeTypeAndVersion } from 'n8n-workflow';
 import * as n8nWorkflow from 'n8n-workflow';
 
-import { callbackAddress, isOutOfReach } from '../callback/callbackUrl';
-import type { Connection } from '../service/connect';
 import { isEngineV2, internalsOf, isTool, settingsOf } from '../shared/n8nInternals';
 import { isRecord } from '../shared/json';
-import { resumeUrl } from './resumeUrl';
-
-/** The account that the tasks are for. */
-export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
 
 /** Part of n8n 2, and not of n8n 1, which may resume a suspended execution more than once. */
 const SINCE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';
@@ -98,13 +92,4 @@ function timeLimitOf(context: IExecuteFunctions): number {
 	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
 	const ofN8n = typeof endsAt === 'number' ? Math.ceil((endsAt - Date.now()) / 1000) : Infinity;
 	return Math.min(ofWorkflow > 0 ? ofWorkflow : Infinity, ofN8n);
-}
-
-/** Where the service calls a suspended execution back, if it can: without a callback the checks find the results. */
-export function resumeAddress(
-	context: IExecuteFunctions,
-	{ apiKey, baseUrl }: Account,
-): string | undefined {
-	const url = resumeUrl(context);
-	return isOutOfReach(url, baseUrl) ? undefined : callbackAddress(url, apiKey);
 }

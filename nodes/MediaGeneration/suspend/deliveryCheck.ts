@@ -1,14 +1,14 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { callbackAddress } from '../callback/callbackUrl';
 import { redeliver } from '../callback/redeliver';
 import { accountOf, hasStarted } from '../callback/startOnce';
+import { callbackAddress } from '../callback/callbackToken';
 import type { Connection } from '../service/connect';
 import type { TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/promises';
+import { settled, inGrowingGroups } from '../shared/promises';
 import { messageOf } from '../shared/itemError';
 import { webhookBase } from '../shared/n8nInternals';
-import { askedPauseMs, inGrowingGroups } from './checkSchedule';
+import { askedPauseMs } from './checkSchedule';
 import type { AwaitedDelivery, DeliveryCheck } from './storedCheck';
 import { afterPause } from './resultsCheck';
 

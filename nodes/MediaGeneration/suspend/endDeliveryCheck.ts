@@ -1,43 +1,9 @@
-import type { IExecuteFunctions, IWebhookFunctions } from 'n8n-workflow';
+import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { callbackAddress } from '../callback/callbackUrl';
-import { callN8n } from '../callback/callN8n';
 import { connect } from '../service/connect';
-import { settled } from '../shared/promises';
+import { wakeCheck } from './resumeWebhook';
 import { type Clock, systemClock } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
 import { ExpiringCache } from '../shared/expiringCache';
-
-/** n8n stores the execution before it answers. */
-const ANSWER_LIMIT_MS = 5_000;
-
-/**
- * Has a checking execution check at once.
- *
- * @param address its resume URL
- * @param taskId the task that is said to be finished
- * @returns whether it took the call; where it did not, it checks later, at its own time
- */
-export async function wakeCheck(
-	context: IExecuteFunctions | IWebhookFunctions,
-	address: string,
-	taskId: string,
-	apiKey: string,
-): Promise<boolean> {
-	const request = {
-		method: 'POST' as const,
-		url: callbackAddress(address, apiKey),
-		body: { taskId },
-		timeout: ANSWER_LIMIT_MS,
-	};
-	const called = await settled(
-		async () => await callN8n(context, request, 'n8n does not let this node call n8n itself'),
-	);
-	if ('value' in called) return called.value?.statusCode === 200;
-	const { message, description } = ItemError.from(called.error);
-	context.logger.info(`${message}. ${description}`);
-	return false;
-}
 
 /** For how long a task is remembered, and how many: what is forgotten ends at the next check. */
 const MAX_AGE_MS = 24 * 3_600_000;

@@ -2,11 +2,11 @@ import { taskJson } from '../report/taskItems';
 import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
 import { ServiceError } from '../service/serviceError';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/promises';
+import { settled, inGrowingGroups } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { without } from '../shared/json';
 import type { StoredCheck, ResultsCheck, SuspendedItem } from './storedCheck';
-import { askedPauseMs, inGrowingGroups } from './checkSchedule';
+import { askedPauseMs } from './checkSchedule';
 
 /** A task that the service does not know in so many checks in a row is gone. */
 const MAX_MISSED = 3;

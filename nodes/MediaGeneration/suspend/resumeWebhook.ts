@@ -1,15 +1,17 @@
-import type { IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
+import type { IExecuteFunctions, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
 import { decided, respond, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
 import { verifyCallback } from '../callback/verifyCallback';
-import { Semaphore, settled } from '../shared/promises';
+import { callbackAddress } from '../callback/callbackToken';
+import { Semaphore, settled, inGrowingGroups } from '../shared/promises';
 import { type Clock, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
 import type { TaskRecord } from '../service/taskRecord';
+import { callN8n } from '../service/httpRequest';
 import { ExpiringCache } from '../shared/expiringCache';
-import { inGrowingGroups } from './checkSchedule';
+import { ItemError } from '../shared/itemError';
 import { CHECK } from './checkWorkflow';
-import { checkNote, type CheckNote, resumeUrl } from './resumeUrl';
-import { wakeCheck } from './endDeliveryCheck';
+import { resumeUrl } from './resumeUrl';
+import { checkNote, type CheckNote } from './storedCheck';
 
 /** The answer must be out in 10 s. */
 const LIMIT_MS = 8_000;
@@ -171,4 +173,35 @@ function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string>
 		yield `http://${host.includes(':') ? `[${host}]` : host}:${localPort}${pathname}${search}`;
 	}
 	yield url;
+}
+
+/** n8n stores the execution before it answers. */
+const ANSWER_LIMIT_MS = 5_000;
+
+/**
+ * Has a checking execution check at once.
+ *
+ * @param address its resume URL
+ * @param taskId the task that is said to be finished
+ * @returns whether it took the call; where it did not, it checks later, at its own time
+ */
+export async function wakeCheck(
+	context: IExecuteFunctions | IWebhookFunctions,
+	address: string,
+	taskId: string,
+	apiKey: string,
+): Promise<boolean> {
+	const request = {
+		method: 'POST' as const,
+		url: callbackAddress(address, apiKey),
+		body: { taskId },
+		timeout: ANSWER_LIMIT_MS,
+	};
+	const called = await settled(
+		async () => await callN8n(context, request, 'n8n does not let this node call n8n itself'),
+	);
+	if ('value' in called) return called.value?.statusCode === 200;
+	const { message, description } = ItemError.from(called.error);
+	context.logger.info(`${message}. ${description}`);
+	return false;
 }

@@ -1,4 +1,11 @@
-import type { IBinaryKeyData, IDataObject, INodeExecutionData, OnError } from 'n8n-workflow';
+import type {
+	IBinaryKeyData,
+	IDataObject,
+	IExecuteFunctions,
+	INodeExecutionData,
+	IWebhookFunctions,
+	OnError,
+} from 'n8n-workflow';
 
 import type { IfSomeFail } from '../report/ifSomeFail';
 import type { InputPart } from '../report/includeInput';
@@ -141,4 +148,30 @@ export function readDone([head, ...results]: readonly INodeExecutionData[]): Don
 	return isRecord(done)
 		? (readStored({ ...done, results }, CHECK_VERSION) as unknown as Done)
 		: undefined;
+}
+
+/** The place in the node's context of that note, which n8n stores with the execution. */
+const NOTE = 'check';
+
+/** What a suspended execution notes for its callbacks. */
+export interface CheckNote {
+	/** The resume URL of the sub-execution that checks its tasks, with n8n's signature; empty where it is not known. */
+	url: string;
+	/** The tasks that it waits for. */
+	taskIds: string[];
+}
+
+export function noteCheck(context: IExecuteFunctions, note: CheckNote): void {
+	context.getContext('node')[NOTE] = { version: CHECK_VERSION, ...note };
+}
+
+/**
+ * @returns what the suspended execution has noted; undefined where it is a sub-execution itself
+ * @throws UserError where another version of this package suspended the execution
+ */
+export function checkNote(context: IWebhookFunctions): CheckNote | undefined {
+	const name = JSON.stringify(context.getNode().name);
+	const stored: unknown = context.evaluateExpression(`{{ $node[${name}].context.${NOTE} }}`);
+	if (stored === undefined || stored === null) return undefined;
+	return readStored(stored, CHECK_VERSION) as unknown as CheckNote;
 }

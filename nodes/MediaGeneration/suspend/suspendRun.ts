@@ -1,4 +1,4 @@
-import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { includedInput } from '../report/includeInput';
@@ -8,9 +8,8 @@ import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { startResultsCheck } from './checkSupervisor';
-import { CHECK_VERSION, type SuspendedItem } from './storedCheck';
+import { CHECK_VERSION, noteCheck, type SuspendedItem } from './storedCheck';
 import { failedItem } from './resultsCheck';
-import { noteCheck } from './resumeUrl';
 
 /** A task that was held, and is handed over unfinished. */
 export interface HandedOver {
@@ -99,4 +98,14 @@ function itemOfResult(result: ItemResult | undefined, item: number): SuspendedIt
 	if (result instanceof ItemError) return [failedItem({ item }, result)];
 	const [only] = result ?? [];
 	return only ? [{ item, json: only.json, ...(only.binary && { binary: only.binary }) }] : [];
+}
+
+/**
+ * Replaces what n8n stores as the input of this node. The resuming webhook sees these items. They leave the node where
+ * n8n resumes the execution by time.
+ */
+export function storeInput(context: IExecuteFunctions, items: INodeExecutionData[]): void {
+	const execution = context.getExecuteData();
+	// A copy: with an error output n8n takes the items out of the list that the node returns.
+	execution.data = { ...execution.data, main: [[...items]] };
 }

@@ -5,13 +5,10 @@ import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { CreateJournal } from '../../../nodes/MediaGeneration/create/createJournal';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
-import {
-	type HttpResponse,
-	ServiceClient,
-	type Transport,
-} from '../../../nodes/MediaGeneration/service/client';
+import { ServiceClient, type Transport } from '../../../nodes/MediaGeneration/service/client';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import type { HttpResponse } from '../../../nodes/MediaGeneration/service/httpRequest';
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY } from '../../workflow/engine';

@@ -1,12 +1,9 @@
-import {
-	type HttpRequest,
-	type HttpResponse,
-	ServiceClient,
-} from '../../../nodes/MediaGeneration/service/client';
+import { ServiceClient } from '../../../nodes/MediaGeneration/service/client';
 import {
 	retryAfterMs,
 	type ServiceError,
 } from '../../../nodes/MediaGeneration/service/serviceError';
+import type { HttpRequest, HttpResponse } from '../../../nodes/MediaGeneration/service/httpRequest';
 import { caught, visibleText } from '../support';
 
 const BASE_URL = 'https://api.example.com/v1';
@@ -210,17 +207,6 @@ describe('what may follow an error', () => {
 		[{ statusCode: 301, body: '<a href="https://elsewhere">Moved</a>' }, false],
 	])('%j may come from something before the API: %s', async (answer, isTransient) => {
 		expect(await errorOf(answer)).toMatchObject({ isTransient, isForeign: isTransient });
-	});
-
-	it.each([
-		[{ statusCode: 429 }, true],
-		[{ statusCode: 503, headers: { 'retry-after': '1' } }, true],
-		[{ statusCode: 503 }, false],
-		[{ statusCode: 500, headers: { 'retry-after': '1' } }, false],
-		[{ statusCode: 502 }, false],
-		[{ body: '<html>' }, false],
-	])('after %j the request was certainly not taken: %s', async (answer, expected) => {
-		expect((await errorOf(answer)).certainlyNotTaken).toBe(expected);
 	});
 });
 

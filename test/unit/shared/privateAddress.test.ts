@@ -1,6 +1,9 @@
 import { UserError } from 'n8n-workflow';
 
-import { forbiddenAddress } from '../../../nodes/MediaGeneration/shared/privateAddress';
+import {
+	forbiddenAddress,
+	isOutOfReach,
+} from '../../../nodes/MediaGeneration/shared/privateAddress';
 
 /** As n8n's protection throws it, and its request helper wraps it. */
 function refusal(name: string, fields: object): Error {
@@ -27,5 +30,45 @@ it.each([new Error('socket hang up'), refusal('UserError', { ip: '10.0.0.7' }), 
 	'says nothing where it was something else (%p)',
 	(error) => {
 		expect(forbiddenAddress(error, 'n8n does not let this node call the service')).toBeUndefined();
+	},
+);
+
+const PATH = '/webhook/3f1c2a/callback';
+
+describe('a service on the internet', () => {
+	it.each([
+		'localhost:5678',
+		'n8n.localhost',
+		'127.0.0.1:5678',
+		'0.0.0.0:5678',
+		'[::1]:5678',
+		'[fd12:3456::1]',
+		'10.1.2.3',
+		'172.16.0.1',
+		'172.31.255.1',
+		'192.168.1.20:5678',
+		'169.254.1.1',
+		'n8n:5678',
+		'nas.local',
+	])('cannot reach %s', (host) => {
+		expect(isOutOfReach(`http://${host}${PATH}`, 'https://api.example.com/v1')).toBe(true);
+	});
+
+	it.each([
+		'n8n.example.com',
+		'localhost.example.com',
+		'10.example.com',
+		'172.32.0.1',
+		'11.0.0.1',
+		'[2001:db8::1]',
+	])('can reach %s', (host) => {
+		expect(isOutOfReach(`https://${host}${PATH}`, 'https://api.example.com/v1')).toBe(false);
+	});
+});
+
+it.each(['http://localhost:4010', 'http://127.0.0.1:4010', 'http://service:4010/v1'])(
+	'a service at %s, in the same machine or network, can reach localhost',
+	(baseUrl) => {
+		expect(isOutOfReach(`http://localhost:5678${PATH}`, baseUrl)).toBe(false);
 	},
 );

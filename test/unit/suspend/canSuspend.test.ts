@@ -1,9 +1,6 @@
 import type * as CanSuspend from '../../../nodes/MediaGeneration/suspend/canSuspend';
-import {
-	obstacleOf,
-	resumeAddress,
-	suspensionWarnings,
-} from '../../../nodes/MediaGeneration/suspend/canSuspend';
+import { obstacleOf, suspensionWarnings } from '../../../nodes/MediaGeneration/suspend/canSuspend';
+import { resumeCallbackUrl } from '../../../nodes/MediaGeneration/suspend/resumeUrl';
 import { contextOf, CREDENTIAL } from './checks';
 
 const contextWith = (settings: object = {}, more: object = {}) =>
@@ -185,13 +182,13 @@ describe('the warnings of a suspension', () => {
 
 describe('the address that a suspended run is called back at', () => {
 	it('is that of the execution, with a token', () => {
-		const url = new URL(resumeAddress(contextWith(), CREDENTIAL) ?? '');
+		const url = new URL(resumeCallbackUrl(contextWith(), CREDENTIAL) ?? '');
 		expect(url.origin + url.pathname).toBe('https://n8n.test/webhook-waiting/1/callback');
 		expect(url.searchParams.get('token')).toMatch(/^[0-9a-f]{64}$/);
 	});
 
 	it('is none where the service cannot reach n8n', () => {
 		const evaluateExpression = () => 'http://localhost:5678/webhook-waiting/1';
-		expect(resumeAddress(contextWith({}, { evaluateExpression }), CREDENTIAL)).toBeUndefined();
+		expect(resumeCallbackUrl(contextWith({}, { evaluateExpression }), CREDENTIAL)).toBeUndefined();
 	});
 });
