@@ -62,8 +62,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'keys and tokens are not cut out of what the service says',
 		file: `${N}service/client.ts`,
-		search: 'parsedJson(this.clean(body, telling))',
-		replacement: 'parsedJson(telling.length < 0 ? "" : body)',
+		search: 'parsedJson(this.secrets.hideInRecord(body))',
+		replacement: 'parsedJson(body)',
 	},
 	{
 		name: 'the budget is read and not kept',
@@ -73,7 +73,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'more tasks are in flight than the user allows',
-		file: `${N}run/taskRun.ts`,
+		file: `${N}run/runContext.ts`,
 		search: 'isBounded ? maxInFlight : Infinity;',
 		replacement: 'Infinity;',
 	},
@@ -121,9 +121,9 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a run that n8n does not suspend waits for its tasks no more',
-		file: `${N}run/taskRun.ts`,
-		search: '\t\tsuspendTimer.switchOff();\n',
-		replacement: '\t\treturn false;\n',
+		file: `${N}run/actionRun.ts`,
+		search: '\trun.suspendTimer.switchOff();\n',
+		replacement: '\treturn false;\n',
 	},
 	{
 		name: 'a suspended run is never given up',
@@ -139,15 +139,15 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'every item is linked to the first',
-		file: `${N}wait/taskReader.ts`,
+		file: `${N}wait/pollTask.ts`,
 		search: 'const pairedItem = { item: itemIndex };',
 		replacement: 'const pairedItem = { item: itemIndex * 0 };',
 	},
 	{
 		name: 'results come out at the place of another item',
-		file: `${N}run/taskRun.ts`,
-		search: 'this.results[index] = ended.value;',
-		replacement: 'this.results[this.results.length - 1 - index] = ended.value;',
+		file: `${N}run/actionRun.ts`,
+		search: 'run.results[index] = ended.value;',
+		replacement: 'run.results[run.results.length - 1 - index] = ended.value;',
 	},
 	{
 		name: 'a callback address has no token',

@@ -1,6 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { findServiceMessage } from '../service/serviceMessage';
+import { findServiceMessage } from '../service/serviceError';
 import type { FinishedTask } from '../service/taskRecord';
 import { callN8n } from '../service/httpRequest';
 import { ItemError } from '../shared/itemError';

@@ -1,10 +1,12 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import type { CreatePlan } from '../plan/planTypes';
+import { pendingJson } from '../report/taskErrors';
 import type { CreatedTask } from '../service/client';
 import { digest } from '../shared/json';
 import { readStored } from '../shared/storedVersion';
 import { isTool } from '../shared/n8nInternals';
+import { ItemError } from '../shared/itemError';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };
@@ -50,11 +52,12 @@ export class CreateJournal {
 		return taskIn(create) ?? 'sent';
 	}
 
-	/** The task that this execution has created for an item, whatever is planned for it now. */
-	taskOf(itemIndex: number): SentTask | undefined {
-		if (this.isTool) return undefined;
-		const create = this.items[itemIndex]?.find(({ execution }) => execution === this.execution);
-		return create && taskIn(create);
+	/** An item that cannot be planned this time names the task that this execution has created for it. */
+	withTask(error: ItemError, itemIndex = 0): ItemError {
+		const creates = this.isTool ? [] : (this.items[itemIndex] ?? []);
+		const create = creates.find(({ execution }) => execution === this.execution);
+		const task = create && taskIn(create);
+		return task ? ItemError.from(error, pendingJson(task.taskId, task.sent)) : error;
 	}
 
 	/** The ids of all tasks that this run of the node has created, in this try and in earlier ones. */

@@ -5,6 +5,7 @@ import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { describe, type ItemParameters, refused } from '../shared/parameters';
 import { findFiles, ItemFile } from './itemFile';
+import type { CreatePlan } from './planTypes';
 
 /** The field of the model's input that takes a video's duration. */
 export function durationField(parameters: ItemParameters): string {
@@ -12,11 +13,13 @@ export function durationField(parameters: ItemParameters): string {
 }
 
 /**
- * The input of a task: its fields, and over them what the options add.
+ * What a create sends for an item: the model, and the input, which is the fields and over them what the options add.
  *
  * @throws ItemError where there is nothing to send, or something cannot be meant
  */
-export function readInput(parameters: ItemParameters): IDataObject {
+export function readCreateBody(parameters: ItemParameters): Pick<CreatePlan, 'model' | 'input'> {
+	const wayOut = 'Enter a model identifier such as imagevendor/image-model-2-text-to-image.';
+	const model = parameters.requiredText('model', 'Model', wayOut).trim();
 	const isRaw = parameters.value('resource') === 'task';
 	const fields = isRaw ? readRawInput(parameters) : readMediaInput(parameters);
 	const json = parameters.option('additionalInput');
@@ -25,7 +28,7 @@ export function readInput(parameters: ItemParameters): IDataObject {
 		...parameters.jsonObject(json, 'Additional Input (JSON)'),
 	};
 	checkInput(input);
-	return input;
+	return { model, input };
 }
 
 /** The input of a task as JSON; the template that nobody has filled in counts as empty. */

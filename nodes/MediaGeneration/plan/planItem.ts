@@ -9,7 +9,7 @@ import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { callbackAddress } from '../callback/callbackToken';
 import { readSendsLinks } from './itemFile';
 import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './planTypes';
-import { durationField, readInput } from './createBody';
+import { durationField, readCreateBody } from './createBody';
 import { DAY_SECONDS, HELD_SECONDS } from './planWait';
 import { asTaskId } from '../service/taskRecord';
 import type { Account } from '../service/connect';
@@ -84,9 +84,7 @@ async function planCreate(
 ): Promise<CreatePlan> {
 	const base = readBase(parameters);
 	const completion = readCompletion(parameters);
-	const wayOut = 'Enter a model identifier such as imagevendor/image-model-2-text-to-image.';
-	const model = parameters.requiredText('model', 'Model', wayOut).trim();
-	const input = readInput(parameters);
+	const { model, input } = readCreateBody(parameters);
 	const sendsLinks = readSendsLinks(parameters, input, addresses.baseUrl);
 	const price = parameters.number('pricePerTaskUsd');
 	return {

@@ -1,22 +1,25 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { CreateJournal } from '../create/createJournal';
-import { storeInput } from '../suspend/suspendRun';
+import { storeInput, suspendRun } from '../suspend/suspendRun';
+import { suspensionWarnings } from '../suspend/canSuspend';
 import { refuseKilledRetry } from '../create/refuseKilledRetry';
 import { planRun, type RunPlan } from '../plan/planRun';
+import { createsIn, type TaskPlan } from '../plan/planTypes';
 import { PaidTasks } from '../report/paidTasks';
-import { describeStop } from '../report/ifSomeFail';
+import { describeStop, stoppingItem } from '../report/ifSomeFail';
 import { withInputs } from '../report/includeInput';
 import { toolAnswer } from '../report/toolAnswer';
 import { type Connection, connect } from '../service/connect';
-import { type Clock, systemClock } from '../shared/clock';
-import { settled } from '../shared/promises';
+import { type Clock, systemClock, Stopped } from '../shared/clock';
+import { settled, type Settled } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { dryRun } from './dryRun';
-import { withEarlierTask } from './retryOnFail';
 import { endHints, showHints, showWarnings } from './runHints';
-import { TaskRun } from './taskRun';
+import { RunContext, type Output } from './runContext';
+import { CreateItem } from './createItem';
+import { readItem } from './readItem';
 
 /**
  * One run of the action node: plan, create, wait, output.
@@ -42,14 +45,14 @@ export async function runTasks(
 	}
 	if (plan.isDry) return asAnswer(context, withInputs(context, dryRun(context, plan)));
 	showWarnings(context, plan.warnings);
-	const run = new TaskRun(context, connection, plan, journal, clock);
+	const run = new RunContext(context, connection, plan, journal, clock);
 	const ended = await settled(async () => {
-		await run.bringItems();
-		return await run.suspend();
+		await bringItems(run);
+		return await suspend(run);
 	});
 	if ('error' in ended) throw explainEnd(run, ended.error);
 	const isSuspended = ended.value;
-	const output = letOut(run, plan, isSuspended);
+	const output = letOut(run, isSuspended);
 	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
 	const { baseUrl } = connection;
 	showHints(context, ...endHints(plan.items, run.results, baseUrl, isSuspended, hasErrorOutput));
@@ -81,7 +84,92 @@ function refuse(
 	}
 	return context
 		.getInputData()
-		.map((_, item) => withEarlierTask(refused, journal, item).toItem(node, { item }));
+		.map((_, item) => (journal?.withTask(refused, item) ?? refused).toItem(node, { item }));
+}
+
+/** @returns the index of the item whose error stops the node; undefined where all items leave */
+function stoppingItemOf(run: RunContext): number | undefined {
+	const { plan, results, triesLeft, isTool, isStopping } = run;
+	const continues = run.continues || (isTool && !isStopping);
+	return stoppingItem(results, { ifSomeFail: plan.ifSomeFail, continues, triesLeft });
+}
+
+/**
+ * Brings each item to its result, or hands its task over.
+ *
+ * @throws Stopped where the execution was stopped
+ */
+async function bringItems(run: RunContext): Promise<void> {
+	const { plan, journal, queue, places, deliveries, signal } = run;
+	const earlier = new Set(
+		createsIn(plan.items).filter((item) => typeof journal.find(item) === 'object'),
+	);
+	// What earlier tries have created may be unfinished: it is counted before another task is created, and is read at once.
+	earlier.forEach(() => queue.throttle.adopt());
+	const ends = plan.items.map(async (item, index): Promise<Settled<void>> => {
+		if (item instanceof ItemError) return { value: undefined };
+		const work = async () => await begin(run, item);
+		const isCreated = item.kind === 'create' && earlier.has(item);
+		const inTurn = isCreated ? work : async () => await places.run(work);
+		return await settled(async () => await putOut(run, item, index, inTurn));
+	});
+	const broken = (await Promise.all(ends)).find((end) => 'error' in end);
+	await deliveries.leave();
+	if (broken) throw broken.error;
+	if (signal?.aborted) throw new Stopped();
+}
+
+async function begin(run: RunContext, item: TaskPlan): Promise<Output | undefined> {
+	if (run.signal?.aborted) throw new Stopped();
+	if (run.isStopping) return undefined;
+	return item.kind === 'read'
+		? await readItem(run, item)
+		: await new CreateItem(run, item).output();
+}
+
+/**
+ * Suspends the execution where tasks were handed over. A node that n8n tries again is not suspended: the next try takes
+ * up its tasks. Where n8n does not suspend, the tasks are waited for to their end.
+ *
+ * @returns whether it is suspended
+ * @throws Stopped where the execution was stopped
+ */
+async function suspend(run: RunContext): Promise<boolean> {
+	const { plan, context, handedOver, results, clock } = run;
+	const [first] = handedOver;
+	const isTriedAgain = run.triesLeft && stoppingItemOf(run) !== undefined;
+	if (first === undefined || isTriedAgain) return false;
+	for (const warning of suspensionWarnings(context)) {
+		context.logger.info(`${context.getNode().name}: ${warning}`);
+	}
+	const options = { ...plan, output: first.item.output };
+	if (await suspendRun(context, handedOver, results, options, clock.now())) return true;
+	run.suspendTimer.switchOff();
+	await Promise.all(
+		handedOver.map(async ({ item, goOn }) => await putOut(run, item, item.itemIndex, goOn)),
+	);
+	return false;
+}
+
+/** @throws Stopped alone: any other trouble is the item's result */
+async function putOut(
+	run: RunContext,
+	item: TaskPlan,
+	index: number,
+	work: () => Promise<Output | undefined>,
+): Promise<void> {
+	const ended = await settled(async () => {
+		const output = await work();
+		return output ? await run.downloads.run(output) : [];
+	});
+	if ('value' in ended) {
+		run.results[index] = ended.value;
+		return;
+	}
+	if (ended.error instanceof Stopped || run.signal?.aborted) throw new Stopped();
+	run.stopCreating();
+	const error = ItemError.from(ended.error);
+	run.results[index] = ItemError.from(error, run.known(item, error.task.taskId));
 }
 
 /**
@@ -90,10 +178,11 @@ function refuse(
  * @throws NodeApiError, NodeOperationError for the item that stops the node. Of a suspended run it is decided when all is
  *   known.
  */
-function letOut(run: TaskRun, { inputOf }: RunPlan, isSuspended: boolean): INodeExecutionData[] {
+function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
 	const { context, journal, results } = run;
+	const { inputOf } = run.plan;
 	const node = context.getNode();
-	const stopping = isSuspended ? undefined : run.stoppingItem();
+	const stopping = isSuspended ? undefined : stoppingItemOf(run);
 	if (stopping !== undefined) {
 		const error = ItemError.from(results[stopping]);
 		throw error.toNodeError(node, inputOf[stopping], describeStop(error, run.paid));
@@ -109,7 +198,7 @@ function letOut(run: TaskRun, { inputOf }: RunPlan, isSuspended: boolean): INode
 }
 
 /** Why the run ended before its items did: it was stopped, as a rule. */
-function explainEnd({ context, paid }: TaskRun, reason: unknown): Error {
+function explainEnd({ context, paid }: RunContext, reason: unknown): Error {
 	const node = context.getNode();
 	const error = ItemError.from(reason);
 	// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.

@@ -8,13 +8,10 @@ import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
 import { ItemError, inTableOrder } from '../shared/itemError';
 import { FIRST_CREATE, type NextCreate, retryOf } from './retryFailed';
-import type { Output, TaskRun } from './taskRun';
+import { type Output, READ_GAP_MS, type RunContext } from './runContext';
 
 /** Between two looks whether the node will stop, milliseconds. */
 const SECOND = 1000;
-
-/** Between two reads of tasks whose items left: every second request at most is a read, and not a create. */
-export const READ_GAP_MS = 8;
 
 /** Milliseconds of the clock. */
 interface TaskTimes {
@@ -30,7 +27,7 @@ export class CreateItem {
 	private deadline: number;
 
 	constructor(
-		private readonly run: TaskRun,
+		private readonly run: RunContext,
 		private readonly item: CreatePlan,
 	) {
 		this.deadline = item.fromCall ? run.calledAt + item.timeoutMs : Infinity;
@@ -95,7 +92,7 @@ export class CreateItem {
 	 */
 	private async follow(task: SentTask, times: TaskTimes): Promise<Output | NextCreate | undefined> {
 		const { item, run } = this;
-		run.created.add(task.taskId);
+		run.paidTasks.add(task.taskId);
 		if (!isAwaited(item)) {
 			void settled(async () => await this.freePlace(task.taskId));
 			return this.leave(task);

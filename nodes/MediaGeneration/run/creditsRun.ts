@@ -2,11 +2,11 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { partOf, withInput } from '../report/includeInput';
 import { connect } from '../service/connect';
-import { balanceAt, findBalance } from '../service/credits';
 import { type Clock, systemClock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { ItemParameters } from '../shared/parameters';
+import { toNumber, isRecord, plainFields } from '../shared/json';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
@@ -75,4 +75,62 @@ function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 		});
 	}
 	return json;
+}
+
+/** The usual names of a balance, most telling first, as `plainFields` writes them. */
+const BALANCE_NAMES = [
+	/^balance$/,
+	/^(credits?|available)balance$/,
+	/^(available|remaining)credits$|^credits(available|remaining|left)$/,
+	/^(remaining|available|credits?)$/,
+	/^data$/,
+];
+
+/** How many objects deep a balance is looked for: `{ data: { account: { balance } } }` is three. */
+const MAX_DEPTH = 3;
+
+/**
+ * Finds the credit balance in an answer whose shape the specification does not show (section 4.3).
+ *
+ * The shallowest object with a field of a usual name decides; within it the most telling name. A number and a
+ * numeric string both count. A bare number is the balance itself.
+ *
+ * @param body the parsed JSON body
+ * @returns the balance, or null where no field can be told to be it
+ */
+export function findBalance(body: unknown): number | null {
+	const bare = toNumber(body);
+	if (bare !== null) return bare;
+	let level = [body];
+	for (let depth = 0; depth < MAX_DEPTH; depth++) {
+		const found = level.map(balanceOf).filter((balance) => balance !== null);
+		// Two objects of one depth that both name a balance: no telling which is meant.
+		if (found.length > 0) return found.length === 1 ? (found[0] ?? null) : null;
+		level = level.filter(isRecord).flatMap((entry) => Object.values(entry).filter(isRecord));
+	}
+	return null;
+}
+
+function balanceOf(entry: unknown): number | null {
+	if (!isRecord(entry)) return null;
+	const fields = [...plainFields(entry)];
+	const named = BALANCE_NAMES.flatMap((usual) => fields.filter(([name]) => usual.test(name)));
+	return named.map(([, value]) => toNumber(value)).find((balance) => balance !== null) ?? null;
+}
+
+/**
+ * Reads the balance at a place that the user named.
+ *
+ * @param body the parsed JSON body
+ * @param path field names joined by dots, e.g. `data.wallet.amount`; a number picks an entry of a list
+ * @returns the balance, or null where there is no number at that place
+ */
+export function balanceAt(body: unknown, path: string): number | null {
+	let value: unknown = body;
+	for (const name of path.split('.')) {
+		if (Array.isArray(value)) value = value[Number(name)] as unknown;
+		else if (isRecord(value) && Object.hasOwn(value, name)) value = value[name];
+		else return null;
+	}
+	return toNumber(value);
 }

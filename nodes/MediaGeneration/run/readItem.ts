@@ -9,7 +9,7 @@ import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
 import { Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import type { Output, TaskRun } from './taskRun';
+import type { Output, RunContext } from './runContext';
 
 /**
  * The way of an item that names a task which exists already: the task is read, or waited for, and put out.
@@ -18,7 +18,7 @@ import type { Output, TaskRun } from './taskRun';
  * @throws ItemError, ServiceError where the item fails
  * @throws Stopped where the execution was stopped
  */
-export async function readItem(run: TaskRun, item: ReadPlan): Promise<Output | undefined> {
+export async function readItem(run: RunContext, item: ReadPlan): Promise<Output | undefined> {
 	const { taskId } = item;
 	const firstReadAt = run.gap.take();
 	if (item.wait) return await waitForItem(run, item, firstReadAt, firstReadAt + item.timeoutMs);
@@ -29,7 +29,7 @@ export async function readItem(run: TaskRun, item: ReadPlan): Promise<Output | u
 }
 
 async function waitForItem(
-	run: TaskRun,
+	run: RunContext,
 	item: ReadPlan,
 	firstReadAt: number,
 	deadline: number,
@@ -64,7 +64,7 @@ async function waitForItem(
  * @throws Stopped where the execution was stopped
  */
 async function redeliverTask(
-	{ context, apiKey }: TaskRun,
+	{ context, apiKey }: RunContext,
 	{ redeliverTo, startAgain }: ReadPlan,
 	task: TaskRecord,
 ): Promise<IDataObject> {

@@ -5,7 +5,7 @@ import { isRecord, parsedJson } from '../shared/json';
 import { SecretRedactor } from './redactSecrets';
 import type { HttpRequest, HttpResponse } from './httpRequest';
 import { retryAfterMs, ServiceError, explainStatus } from './serviceError';
-import { findServiceMessage } from './serviceMessage';
+import { findServiceMessage } from './serviceError';
 import { asTaskId, findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
 
 /**
@@ -35,15 +35,12 @@ const CREATE_TIMEOUT_MS = 120_000;
 const LEAST_BYTES_PER_MS = 100;
 const READ_TIMEOUT_MS = 30_000;
 
-/** From this length on a key stands nowhere by chance. */
-const MIN_TELLING_KEY = 12;
-
 const FOREIGN =
 	'The answer is not JSON: it may come from a firewall or a proxy before the service.';
 
 /** The whole interface of the service (specification, section 4). */
 export class ServiceClient {
-	private readonly tokens = new SecretRedactor();
+	private readonly secrets: SecretRedactor;
 
 	/**
 	 * @param transport sends the requests
@@ -54,8 +51,10 @@ export class ServiceClient {
 	constructor(
 		private readonly transport: Transport,
 		private readonly baseUrl: string,
-		private readonly keys: readonly string[],
-	) {}
+		keys: readonly string[],
+	) {
+		this.secrets = new SecretRedactor(keys);
+	}
 
 	/**
 	 * Creates a task. Sends exactly one request: whether a second may follow is the caller's to decide.
@@ -64,7 +63,7 @@ export class ServiceClient {
 	 * @see specification, section 4.1
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
-		if (webhookUrl !== undefined) this.tokens.add(webhookUrl);
+		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
 		const record = await this.send({
 			method: 'POST',
 			path: '/api/generate',
@@ -116,24 +115,13 @@ export class ServiceClient {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const { statusCode, body } = response;
 		if (statusCode < 200 || statusCode >= 300) throw this.refusal(response, taskId);
-		// A short key, as test accounts have, may stand in a result URL by chance: a record is then left as it is.
-		const telling = this.keys.filter(({ length }) => length >= MIN_TELLING_KEY);
-		const parsed = parsedJson(this.clean(body, telling));
+		const parsed = parsedJson(this.secrets.hideInRecord(body));
 		if (parsed !== undefined) return parsed;
 		throw this.unexpected('The service answered with something that is not JSON', body);
 	}
 
-	/** Takes keys and callback tokens out of what the service says, also as JSON writes them. */
-	private clean(text: string, keys = this.keys): string {
-		const written = keys.flatMap((key) => {
-			const json = JSON.stringify(key).slice(1, -1);
-			return [key, json, json.replaceAll('/', '\\/')];
-		});
-		return this.tokens.hide(written.reduce((rest, key) => rest.replaceAll(key, '***'), text));
-	}
-
 	private unexpected(message: string, body: string, longest = 120): ServiceError {
-		const excerpt = findServiceMessage(this.clean(body))?.slice(0, longest);
+		const excerpt = findServiceMessage(this.secrets.hide(body))?.slice(0, longest);
 		return new ServiceError('unexpectedAnswer', message, {
 			description: `Check that the 'Base URL' of the credential is the address of the media generation service, and that no login page or proxy stands before it. The answer ${excerpt === undefined ? 'was empty' : `begins: ${excerpt}`}`,
 		});
@@ -142,7 +130,7 @@ export class ServiceClient {
 	private refusal(response: HttpResponse, taskId: string | undefined): ServiceError {
 		const { statusCode, headers } = response;
 		const [kind, what, next] = explainStatus(statusCode, taskId);
-		const body = this.clean(response.body);
+		const body = this.secrets.hide(response.body);
 		const spoken = parsedJson(body);
 		const said = findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body));
 		const isForeign = statusCode >= 400 && spoken === undefined && body.trim() !== '';

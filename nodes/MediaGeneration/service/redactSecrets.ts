@@ -1,3 +1,6 @@
+/** From this length on a key stands nowhere by chance. */
+const MIN_TELLING_KEY = 12;
+
 /** The query parameters with which a callback proves itself: this package's token, and n8n's signature. */
 const PARAMETERS = ['token', 'signature'];
 
@@ -24,13 +27,16 @@ const ADDRESSES = [
 ];
 
 /**
- * Takes the tokens of callback addresses and of links to files out of what the service says. A service may repeat the
- * address that it was given, and whoever reads it there could call back, or open the file. Other addresses keep their
- * tokens: a result without its signature cannot be fetched.
+ * Takes the API keys, and the tokens of callback addresses and of links to files, out of what the service says. A service
+ * may repeat the address that it was given, and whoever reads it there could call back, or open the file. Other addresses
+ * keep their tokens: a result without its signature cannot be fetched.
  */
 export class SecretRedactor {
-	/** Those that were given out: they are found wherever they stand. */
+	/** Tokens that were given out: they are found wherever they stand. */
 	private readonly known = new Set<string | null>();
+
+	/** @param keys the API keys; others may be added to the list later */
+	constructor(private readonly keys: readonly string[]) {}
 
 	/** @param url an address that the service is given */
 	add(url: string): void {
@@ -38,9 +44,22 @@ export class SecretRedactor {
 		for (const name of PARAMETERS) this.known.add(searchParams.get(name));
 	}
 
-	/** @returns the text, with `***` in place of each token */
-	hide(text: string): string {
-		const rest = text.replace(ANY_HEX, (all, sign: string | undefined, hex: string) =>
+	/** The same for a record: a short key, as test accounts have, may stand in a result URL by chance, and is left there. */
+	hideInRecord(text: string): string {
+		return this.hide(
+			text,
+			this.keys.filter(({ length }) => length >= MIN_TELLING_KEY),
+		);
+	}
+
+	/** @returns the text, with `***` in place of each key, also as JSON writes it, and of each token */
+	hide(text: string, keys = this.keys): string {
+		const written = keys.flatMap((key) => {
+			const json = JSON.stringify(key).slice(1, -1);
+			return [key, json, json.replaceAll('/', '\\/')];
+		});
+		const keyless = written.reduce((left, key) => left.replaceAll(key, '***'), text);
+		const rest = keyless.replace(ANY_HEX, (all, sign: string | undefined, hex: string) =>
 			this.known.has(hex.toLowerCase()) ? `${sign ?? ''}***` : all,
 		);
 		return ADDRESSES.reduce(

@@ -3,7 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { cutDataUris } from '../shared/dataUri';
 import { isRecord, toNumber } from '../shared/json';
 import { ServiceError } from './serviceError';
-import { findServiceMessage, REASON_FIELDS } from './serviceMessage';
+import { findServiceMessage, REASON_FIELDS } from './serviceError';
 
 interface RecordBase {
 	taskId: string;

@@ -7,6 +7,7 @@ import {
 } from '../../../nodes/MediaGeneration/create/createJournal';
 import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { type Context, contextOf, plan } from './makers';
 
 /** The same node in another execution that began with what n8n stored of the first: *Retry* in the list. */
@@ -46,6 +47,9 @@ function created(item: Partial<CreatePlan> = {}, context = contextOf()): Context
 	return context;
 }
 
+/** What an item names that cannot be planned. */
+const named = (journal: CreateJournal) => journal.withTask(new ItemError('No'), 0).task;
+
 const stored = (context: Context) => context.getContext('node').createdTasks as IDataObject;
 
 const ANOTHER_REQUEST: Array<[string, Partial<CreatePlan>]> = [
@@ -84,7 +88,7 @@ describe('a second try', () => {
 		const journal = new CreateJournal(created());
 		// With what was sent, which is not what this try would send.
 		expect(journal.find(plan(change))).toMatchObject(task());
-		expect(journal.taskOf(0)).toEqual(task());
+		expect(named(journal)).toMatchObject({ taskId: 'task-1' });
 	});
 
 	it('takes another item for another task', () => {
@@ -147,7 +151,7 @@ describe('a retry from the list of executions', () => {
 		(_what, change) => {
 			const journal = new CreateJournal(retried(created(withPicture)));
 			expect(journal.find(plan({ ...withPicture, ...change }))).toBeUndefined();
-			expect(journal.taskOf(0)).toBeUndefined();
+			expect(named(journal)).toEqual({});
 		},
 	);
 
@@ -193,7 +197,7 @@ it.each([
 		const journal = new CreateJournal(created({}, make()));
 		expect(journal.find(plan())).toMatchObject(task());
 		expect(journal.find(plan(harbour))).toBeUndefined();
-		expect(journal.taskOf(0)).toBeUndefined();
+		expect(named(journal)).toEqual({});
 	},
 );
 

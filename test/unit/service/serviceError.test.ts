@@ -1,4 +1,4 @@
-import { findServiceMessage } from '../../../nodes/MediaGeneration/service/serviceMessage';
+import { findServiceMessage } from '../../../nodes/MediaGeneration/service/serviceError';
 
 it.each([
 	['Not enough credits'],

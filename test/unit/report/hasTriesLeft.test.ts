@@ -1,13 +1,13 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { countTry } from '../../../nodes/MediaGeneration/run/retryOnFail';
+import { hasTriesLeft } from '../../../nodes/MediaGeneration/report/ifSomeFail';
 
 /** The tries of one node: its context is stored with the execution, and a retry of the execution sees it too. */
 const tries =
 	(node: IDataObject, store: IDataObject = {}) =>
 	(count: number, executionId = '1', $runIndex = 0) =>
 		Array.from({ length: count }, () =>
-			countTry({
+			hasTriesLeft({
 				getNode: () => node,
 				getContext: () => store,
 				getExecutionId: () => executionId,

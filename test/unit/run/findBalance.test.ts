@@ -1,4 +1,4 @@
-import { balanceAt, findBalance } from '../../../nodes/MediaGeneration/service/credits';
+import { balanceAt, findBalance } from '../../../nodes/MediaGeneration/run/creditsRun';
 
 describe('the balance', () => {
 	it.each([
