@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
 import { TEST_OWNER, until } from '../n8n/client';
 import { needing } from './needs';
 import { prompts } from './nodes';
@@ -33,7 +31,7 @@ test('an n8n that cannot reach its own public address knows which callbacks have
 	const { client, collector } = scene;
 	const { id, url } = await publish();
 	const { run, taskId, search } = await order(id);
-	await sleep(6_000);
+	await until('the task to end', 60_000, () => scene.tasks.at(-1)?.record.state === 'SUCCESS');
 	await scene.deliver(url + search, taskId);
 	await scene.arrived(taskId, 30_000);
 	const others = async () =>

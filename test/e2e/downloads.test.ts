@@ -57,9 +57,9 @@ test('a redirect to another host works, and carries no key', async () => {
 });
 
 test('a slow media host holds up no create, and is asked for ten files at once at most', async () => {
-	const mediaDelayMs = 12_000;
+	const mediaDelayMs = 20_000;
 	const switches = Array<IDataObject>(12).fill({ latencyMs: 200, mediaDelayMs });
-	const options = { downloadResults: true, maxInFlight: 3 };
+	const options = { downloadResults: true, maxInFlight: 6 };
 	const items = outputItems(await scene.runImages(switches, { options }), 'Media');
 	expect(items.filter(({ binary }) => binary?.data)).toHaveLength(12);
 	const creates = scene.creates.map(({ at }) => at);

@@ -107,15 +107,20 @@ export class Scene {
 		return this.service.requests.filter(({ host, method }) => host === 'api' && method === wanted);
 	}
 
-	/** A task that was created elsewhere and takes a minute. */
+	/** A task that was created elsewhere and takes an hour. */
 	slowTask(): SimulatedTask {
-		const input = { prompt: 'slow', simulate: { latencyMs: 60_000 } };
+		const input = { prompt: 'slow', simulate: { latencyMs: 3_600_000 } };
 		return this.service.createTask(IMAGE_MODEL, input);
 	}
 
 	/** What whoever runs executions has logged. */
 	get log(): string {
 		return readFileSync(this.stage.runner.logFile, 'utf8');
+	}
+
+	/** Waits until the log has a text. */
+	async logged(text: string): Promise<void> {
+		await until(`the log to say '${text}'`, 60_000, () => this.log.includes(text));
 	}
 
 	/** The tasks that the log says an execution has created. */

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 
 import { startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
-import { type Execution, outputItems } from '../n8n/client';
+import { type Execution, outputItems, until } from '../n8n/client';
 import { deliver, itemsNode } from './nodes';
 import { errorOf, itemsOf } from './run';
 import { openScene, type Published } from './scene';
@@ -152,11 +151,9 @@ test('a trigger whose Events cannot be read answers 503, and starts for the task
 	}
 	const trigger = { ...there.trigger, parameters: { events: ['SUCCESS'] } };
 	await scene.publish(trigger, { id: there.id });
-	const giveUp = Date.now() + 60_000;
-	while ((await scene.deliver(there.address, taskId)) !== 200) {
-		if (Date.now() > giveUp) throw new Error('The callback is still not taken');
-		await sleep(250);
-	}
+	await until('the callback to be taken', 60_000, async () => {
+		return (await scene.deliver(there.address, taskId)) === 200;
+	});
 	await scene.expectArrived([taskId]);
 });
 

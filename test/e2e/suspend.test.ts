@@ -7,9 +7,12 @@ import { needing } from './needs';
 import { itemsOf, promptOf, statesOf, succeeded } from './run';
 import { openScene } from './scene';
 
-// Callbacks of tasks that take seconds come before n8n looks by itself.
+// Callbacks come before n8n looks by itself.
 const scene = openScene({ env: shortMinute(20_000) });
 const { test } = needing('suspending', 'Suspended executions');
+
+/** A task that ends when the test says so. */
+const LATER: IDataObject = { latencyMs: 3_600_000 };
 
 /** Starts a run that suspends itself for some tasks, one for each object of switches. */
 const start = async (switches: IDataObject[], options: IDataObject = {}) =>
@@ -20,12 +23,15 @@ const start = async (switches: IDataObject[], options: IDataObject = {}) =>
 
 test('an execution is suspended, and resumed once when all its tasks are finished, in input order', async () => {
 	const run = await start([
-		{ latencyMs: 6000 },
-		{ latencyMs: 4000, outcome: 'FAILURE', failureMessage: 'no such colour' },
-		{ latencyMs: 5000 },
+		LATER,
+		{ ...LATER, outcome: 'FAILURE', failureMessage: 'no such colour' },
+		LATER,
 		{ latencyMs: 0 },
 	]);
-	const execution = succeeded(await (await run.suspended()).end());
+	await run.suspended();
+	const [first = '', second = '', third = ''] = scene.taskIds;
+	for (const taskId of [second, third, first]) scene.service.complete(taskId);
+	const execution = succeeded(await run.end());
 	const items = itemsOf(execution);
 	expect(items.map((item) => [promptOf(item), item.state])).toEqual([
 		['Prompt 0', 'SUCCESS'],
@@ -55,18 +61,20 @@ test('callbacks that are lost, come twice or together: the last one that comes r
 });
 
 test('Retry On Fail does not run a suspended node again', async () => {
-	const run = await scene.startImages(
-		// The task fails after the run was suspended: while the run is held, the node is tried again.
-		[{ latencyMs: 10_000, outcome: 'FAILURE' }, { latencyMs: 12_000 }],
-		{ options: AT_ONCE, node: { retryOnFail: true, maxTries: 3, waitBetweenTries: 100 } },
-	);
+	const run = await scene.startImages([{ ...LATER, outcome: 'FAILURE' }, LATER], {
+		options: AT_ONCE,
+		node: { retryOnFail: true, maxTries: 3, waitBetweenTries: 100 },
+	});
+	// While the run is held, a task that fails has the node tried again.
+	await run.suspended();
+	for (const taskId of scene.taskIds) scene.service.complete(taskId);
 	expect(statesOf(await run.end())).toEqual(['FAILURE', 'SUCCESS']);
 	expect(scene.tasks).toHaveLength(2);
 });
 
 test('a callback without its token resumes nothing', async () => {
 	const { service } = scene;
-	const run = await (await start([{ latencyMs: 60_000 }])).suspended();
+	const run = await (await start([LATER])).suspended();
 	const [task] = scene.tasks;
 	const address = new URL(task?.webhookUrl ?? '');
 	service.complete(task?.taskId ?? '');

@@ -1,6 +1,5 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { type Execution, outputItems } from '../n8n/client';
 import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
@@ -146,12 +145,13 @@ needing('endOfSubExecutions', 'The same batch').test(
 );
 
 needing('suspending', 'Task: Wait').test('Task: Wait is the same wait', async () => {
-	const taskIds = [9_000, 0, 6_000].map((latencyMs, index) => {
-		const input = { prompt: `Prompt ${index}`, simulate: { latencyMs } };
-		return scene.service.createTask(IMAGE_MODEL, input).taskId;
-	});
+	const [one, other] = [scene.slowTask(), scene.slowTask()].map(({ taskId }) => taskId);
+	const [finished] = scene.stage.finishedTasks(1);
+	const taskIds = [one, finished, other].map(String);
 	const run = await scene.startOnTasks('wait', taskIds, { options: { suspendAfter: SOON } });
-	const items = outputItems(await (await run.suspended()).end(), 'Media');
+	await run.suspended();
+	for (const taskId of taskIds) scene.service.complete(taskId);
+	const items = outputItems(await run.end(), 'Media');
 	expect(items.map(({ json, pairedItem }) => [json.taskId, json.state, pairedItem])).toEqual(
 		taskIds.map((taskId, item) => [taskId, 'SUCCESS', { item }]),
 	);
