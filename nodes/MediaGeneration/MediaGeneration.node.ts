@@ -10,13 +10,13 @@ import {
 } from 'n8n-workflow';
 
 import { completionFields } from './fields/completion';
-import { panelHints } from './fields/displayOptions';
+import { panelHints } from './fields/shownWhen';
 import { imageFields, videoFields } from './fields/media';
 import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
 import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
-import { runCheckTurn } from './suspend/checkTurn';
+import { runCheckExecution } from './suspend/checkExecution';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
 import { handleResumeWebhook } from './suspend/resumeWebhook';
 import { RESUME_PATH } from './suspend/resumeUrl';
@@ -100,7 +100,8 @@ export class MediaGeneration implements INodeType {
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][] | null> {
 		// No panel offers it: the sub-execution of a wait is this same node.
 		const { operation } = this.getNode().parameters;
-		if (CHECK_OPERATIONS.includes(String(operation))) return await runCheckTurn(this, operation);
+		if (CHECK_OPERATIONS.includes(String(operation)))
+			return await runCheckExecution(this, operation);
 		return [await runTasks(this)];
 	}
 }

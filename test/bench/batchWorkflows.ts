@@ -1,6 +1,6 @@
 import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import type { Collector } from '../e2e/collector';
 import { inARow, manualTrigger, node } from '../e2e/stage';
 import type { WorkflowDefinition } from '../n8n/client';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 import { max, median } from 'simple-statistics';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { outputItems } from '../n8n/client';
 import type { Bench } from './bench';
 import type { Entrance } from './entrances';

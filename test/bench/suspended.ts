@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 import { median } from 'simple-statistics';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { Collector } from '../e2e/collector';
 import { node, type Stage } from '../e2e/stage';
 import type { Bench } from './bench';

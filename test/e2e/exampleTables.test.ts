@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { publishTriggers } from '../demo/examples';
 import { until } from '../n8n/client';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IDataObject } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { type Execution, N8nClient, until } from '../n8n/client';
 import { missingInN8n } from '../n8n/differences';
 import { AT_ONCE } from './atOnce';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { type Execution, until, type WorkflowDefinition } from '../n8n/client';
 import type { LoggedRequest, SimulatedTask } from '../service/service';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { deliver, prompts } from './nodes';
 import { itemsOf, statesOf } from './run';

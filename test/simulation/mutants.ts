@@ -97,7 +97,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a task that is not finished counts as finished at a check',
-		file: `${N}suspend/resultsCheck.ts`,
+		file: `${N}suspend/checkForResults.ts`,
 		search: "if (state === 'PENDING') return { ...item, record };",
 		replacement: "if (state === 'PENDING') return { ...without(item, 'waits'), record };",
 	},
@@ -115,19 +115,19 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a run is suspended while it may still create a task',
-		file: `${N}wait/suspendTimer.ts`,
+		file: `${N}wait/suspendAfter.ts`,
 		search: 'return this.open.size === 0 && ',
 		replacement: 'return ',
 	},
 	{
 		name: 'a run that n8n does not suspend waits for its tasks no more',
 		file: `${N}run/actionRun.ts`,
-		search: '\trun.suspendTimer.switchOff();\n',
+		search: '\trun.suspendAfter.switchOff();\n',
 		replacement: '\treturn false;\n',
 	},
 	{
 		name: 'a suspended run is never given up',
-		file: `${N}suspend/resultsCheck.ts`,
+		file: `${N}suspend/checkForResults.ts`,
 		search: 'waits !== undefined && waits.until <= now;',
 		replacement: 'waits !== undefined && waits.until * 2 <= now;',
 	},
@@ -200,7 +200,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'who comes second to a row of the ledger starts, too',
-		file: `${N}callback/processedDataRow.ts`,
+		file: `${N}callback/startedTaskRow.ts`,
 		search: 'if (isSecondRow(recorded.error)) return false;',
 		replacement: 'if (isSecondRow(recorded.error)) return true;',
 	},
@@ -236,7 +236,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'an error of the execution that is retried counts as its own',
-		file: `${N}suspend/checkTurn.ts`,
+		file: `${N}suspend/checkExecution.ts`,
 		search: 'if (error !== undefined && digest(error) !== earlierError)',
 		replacement: 'if (error !== undefined)',
 	},

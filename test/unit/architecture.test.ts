@@ -20,10 +20,10 @@ const ROOMS = [
 const DOORS_OF_SUSPEND: Record<string, string[] | 'all'> = {
 	'suspend/canSuspend': 'all',
 	'suspend/suspendRun': 'all',
-	'suspend/checkTurn': 'all',
+	'suspend/checkExecution': 'all',
 	'suspend/resumeWebhook': 'all',
 	'suspend/expectedCallbacks': 'all',
-	'suspend/endDeliveryCheck': ['endCheckOf'],
+	'suspend/endCheckEarly': ['endCheckOf'],
 	// The operations that no panel offers.
 	'suspend/checkWorkflow': ['CHECK_OPERATIONS'],
 	'suspend/resumeUrl': ['RESUME_PATH', 'resumeCallbackUrl'],

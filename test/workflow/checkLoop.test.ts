@@ -13,7 +13,7 @@ import {
 import nock from '../nock';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { checkItem, doneItems } from '../../nodes/MediaGeneration/suspend/storedCheck';
+import { checkItem, doneItems } from '../../nodes/MediaGeneration/suspend/checkState';
 import {
 	CHECK,
 	CHECKER,

@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { readCheck } from '../../nodes/MediaGeneration/suspend/storedCheck';
+import { readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
 import { type Ran, startWorkflow, type TestNode, toolContext } from './engine';
 import {
 	field,

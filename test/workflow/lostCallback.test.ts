@@ -1,6 +1,6 @@
 import type { IDataObject, IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
-import { type DeliveryCheck, readCheck } from '../../nodes/MediaGeneration/suspend/storedCheck';
+import { type DeliveryCheck, readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
 import { startWorkflow, type TestNode, TRIGGER_PATH } from './engine';
 import { imageNode, prompts, stage } from './support';
 import { passTime, settle } from './time';

@@ -7,7 +7,7 @@ import type { INodeExecutionData } from 'n8n-workflow';
 import {
 	checkStartAgain,
 	START_AGAIN_HEADER,
-} from '../../nodes/MediaGeneration/callback/startAgain';
+} from '../../nodes/MediaGeneration/callback/startAgainHeader';
 import { retryExecution, startWorkflow, type TestNode } from './engine';
 import { IMAGE_MODEL, stage } from './support';
 import { passTime } from './time';

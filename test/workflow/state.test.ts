@@ -8,13 +8,16 @@ import nock from '../nock';
 
 import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startOnce';
 import { isTokenValid, callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { checkStartAgain, startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgain';
+import {
+	checkStartAgain,
+	startAgainHeader,
+} from '../../nodes/MediaGeneration/callback/startAgainHeader';
 import {
 	isRegistered,
 	register,
 	triggerOfThisWorkflow,
 } from '../../nodes/MediaGeneration/callback/triggerCallbackUrl';
-import { readDone } from '../../nodes/MediaGeneration/suspend/storedCheck';
+import { readDone } from '../../nodes/MediaGeneration/suspend/checkState';
 import {
 	CHECK,
 	nodeName,

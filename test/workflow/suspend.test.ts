@@ -6,7 +6,7 @@ import type {
 } from 'n8n-workflow';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { readCheck, type ResultsCheck } from '../../nodes/MediaGeneration/suspend/storedCheck';
+import { readCheck, type ResultsCheck } from '../../nodes/MediaGeneration/suspend/checkState';
 import {
 	type Ran,
 	retryExecution,

@@ -3,7 +3,7 @@ import { type IDataObject, type IExecuteFunctions, UserError, type INode } from 
 import { digest } from '../shared/json';
 import { CREDENTIAL_TYPE } from '../service/httpRequest';
 import { readStored } from '../shared/storedVersion';
-import { ProcessedDataRow } from './processedDataRow';
+import { StartedTaskRow } from './startedTaskRow';
 
 /** @returns the id that n8n gave to the node's credential; empty where it has none */
 export function credentialIdOf({ credentials }: INode): string {
@@ -73,7 +73,7 @@ export async function mayStart(
 	const note = notes[key];
 	if (note === 'recorded') return true;
 	const asked = typeof note === 'number' ? note : 0;
-	const row = new ProcessedDataRow(context, key);
+	const row = new StartedTaskRow(context, key);
 	const size = await row.size();
 	const isWritten = size > 0;
 	if (isWritten && asked === 0 && context.getMode() !== 'retry') return false;
@@ -105,5 +105,5 @@ export async function hasStarted(
 	triggerId: string,
 	start: Start,
 ): Promise<boolean> {
-	return (await new ProcessedDataRow(context, keyOf(start), triggerId).size()) > 0;
+	return (await new StartedTaskRow(context, keyOf(start), triggerId).size()) > 0;
 }

@@ -7,7 +7,7 @@ import { systemClock } from '../shared/clock';
 import { parsedJson } from '../shared/json';
 import { ExpiringCache } from '../shared/expiringCache';
 import { isTokenValid, TOKEN_PARAMETER, REFERENCE_PARAMETER } from './callbackToken';
-import { checkStartAgain, START_AGAIN_HEADER } from './startAgain';
+import { checkStartAgain, START_AGAIN_HEADER } from './startAgainHeader';
 import { credentialIdOf } from './startOnce';
 import type { WebhookAnswer } from './webhookAnswer';
 

@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import type { CreatePlan } from '../plan/planTypes';
-import { pendingJson } from '../report/taskErrors';
+import { pendingJson } from '../report/failedTask';
 import type { CreatedTask } from '../service/client';
 import { digest } from '../shared/json';
 import { readStored } from '../shared/storedVersion';

@@ -8,9 +8,9 @@ import { ItemError } from '../shared/itemError';
 import type { CreateQueue } from './createQueue';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import { maySendAgain } from './maySendAgain';
-import { echo, sentInput } from '../plan/itemFile';
+import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
-import { NOT_KNOWN } from '../report/taskErrors';
+import { NOT_KNOWN } from '../report/failedTask';
 
 /** So many items may be answered 403 before any is taken: it may be the prompt or the model that is not allowed. */
 const MAX_FORBIDDEN = 3;

@@ -1,5 +1,5 @@
 import { ConcurrencyLimit } from './concurrencyLimit';
-import { RateLimit } from './rateLimit';
+import { CreatesPerSecond } from './createsPerSecond';
 
 /** The pauses between two attempts while nothing is let in. */
 const FIRST_PAUSE_MS = 250;
@@ -65,7 +65,7 @@ export class CreateThrottle {
 	private pausedUntil = -Infinity;
 	private doubt: Doubt | undefined;
 	private readonly concurrency: ConcurrencyLimit;
-	private readonly rate = new RateLimit();
+	private readonly rate = new CreatesPerSecond();
 
 	/** @param random for the jitter, from 0 to 1 */
 	constructor(private readonly random: () => number = Math.random) {

@@ -1,6 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { CREATES } from './displayOptions';
+import { CREATES } from './shownWhen';
 
 /** An AI agent needs the answer of the call itself. */
 const NOT_IN_TOOLS = { hide: { '@tool': [true] } };

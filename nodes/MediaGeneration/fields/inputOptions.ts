@@ -1,6 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { ofCreates } from './displayOptions';
+import { ofCreates } from './shownWhen';
 
 const ofVideo = { show: { '/resource': ['video'] } };
 

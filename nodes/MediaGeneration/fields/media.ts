@@ -5,7 +5,7 @@ import {
 	IMAGE_PRICE_USD,
 	VIDEO_MODEL,
 	VIDEO_PRICE_USD_PER_SECOND,
-} from '../service/prices';
+} from '../service/estimateCost';
 
 const showImage = { resource: ['image'], operation: ['generate'] };
 

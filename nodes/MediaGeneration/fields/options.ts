@@ -2,7 +2,7 @@ import type { INodeProperties } from 'n8n-workflow';
 
 import { inputOptions } from './inputOptions';
 import { outputOptions } from './outputOptions';
-import { CREATES, ofCreates, shownWhen } from './displayOptions';
+import { CREATES, ofCreates, shownWhen } from './shownWhen';
 
 const waits = { '/operation': CREATES, '/completion': ['wait'] };
 const triggers = { '/operation': CREATES, '/completion': ['trigger'] };

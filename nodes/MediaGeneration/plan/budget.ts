@@ -1,4 +1,4 @@
-import { roundUsd } from '../service/prices';
+import { roundUsd } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
 import { createsIn, type CreatePlan, type TaskPlan } from './planTypes';

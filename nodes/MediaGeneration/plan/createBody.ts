@@ -4,7 +4,7 @@ import { hasCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { describe, type ItemParameters, refused } from '../shared/parameters';
-import { findFiles, ItemFile } from './itemFile';
+import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
 
 /** The field of the model's input that takes a video's duration. */
@@ -131,7 +131,7 @@ const TYPES: Record<string, string> = {
 function withValuesIn(
 	input: IDataObject,
 	field: string,
-	values: Array<ItemFile | string>,
+	values: Array<InputFile | string>,
 ): IDataObject {
 	const isList = field.endsWith('[]');
 	const name = isList ? field.slice(0, -2) : field;
@@ -139,7 +139,7 @@ function withValuesIn(
 }
 
 function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject {
-	const byField = new Map<string, ItemFile[]>();
+	const byField = new Map<string, InputFile[]>();
 	for (const entry of entriesOf(parameters, 'files', 'file')) {
 		const field = nameOf(entry.inputField, 'Input Field', 'Files');
 		const files = findFiles(parameters, entry.binaryPropertyName, 'Input Data Field Name');
@@ -218,7 +218,7 @@ function withField(object: IDataObject, name: string, value: unknown): IDataObje
 
 function put(target: unknown, [key, ...rest]: string[], value: unknown): unknown {
 	if (key === undefined) return value;
-	const isObject = isRecord(target) && !(target instanceof ItemFile);
+	const isObject = isRecord(target) && !(target instanceof InputFile);
 	if (PLACE.test(key) && !isObject) {
 		const list: unknown[] = Array.isArray(target) ? [...(target as unknown[])] : [];
 		list[Number(key)] = put(list[Number(key)], rest, value);

@@ -1,13 +1,13 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { readOutputOptions } from '../report/taskItems';
-import { estimateCostUsd } from '../service/prices';
+import { estimateCostUsd } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters, describe, isEmpty, refused } from '../shared/parameters';
 import { hangsUp, patienceSeconds, isTool } from '../shared/n8nInternals';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { callbackAddress } from '../callback/callbackToken';
-import { readSendsLinks } from './itemFile';
+import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './planTypes';
 import { durationField, readCreateBody } from './createBody';
 import { DAY_SECONDS, HELD_SECONDS } from './planWait';

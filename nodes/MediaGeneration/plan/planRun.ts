@@ -5,7 +5,7 @@ import type { Account } from '../service/connect';
 import { type Clock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
-import { filesIn } from './itemFile';
+import { filesIn } from './inputFile';
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import { createsIn, type TaskPlan, type CreatePlan } from './planTypes';
 import { planItem, type TriggerAddresses } from './planItem';

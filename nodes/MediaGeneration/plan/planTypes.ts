@@ -23,7 +23,7 @@ export interface CreatePlan extends PlanBase {
 	kind: 'create';
 	completion: Completion;
 	model: string;
-	/** The input of the task, in which files stand as `ItemFile` until the task is created. */
+	/** The input of the task, in which files stand as `InputFile` until the task is created. */
 	input: IDataObject;
 	/** Whether the files are sent as links, and not as data. */
 	sendsLinks?: boolean;

@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
 import { ItemError } from '../shared/itemError';
-import type { ItemResult } from './taskErrors';
+import type { ItemResult } from './failedTask';
 
 /** The option *If Some Items Fail*. */
 export type IfSomeFail = 'keep' | 'stop';
@@ -43,7 +43,7 @@ const isSuccess = (result: ItemResult) =>
  * The description of the error that stops the node: which item it was, then what to do, then what is paid for and how to
  * get it without paying again.
  *
- * @param paid the tasks that were created, as `PaidTasks` describes them
+ * @param paid the tasks that were created, as `PaidTaskList` describes them
  */
 export function describeStop(error: ItemError, paid: string | undefined): string | undefined {
 	const parts = [quotePrompt(error), error.description, paid];

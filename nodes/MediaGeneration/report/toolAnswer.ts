@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { NOT_KNOWN } from './taskErrors';
+import { NOT_KNOWN } from './failedTask';
 
 /** What an agent can use. The record, the model and the input would only fill its memory. */
 const FIELDS = [

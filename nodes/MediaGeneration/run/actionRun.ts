@@ -3,10 +3,10 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import { CreateJournal } from '../create/createJournal';
 import { storeInput, suspendRun } from '../suspend/suspendRun';
 import { suspensionWarnings } from '../suspend/canSuspend';
-import { refuseKilledRetry } from '../create/refuseKilledRetry';
+import { refuseKilledRetry } from '../create/refuseRetryOfKilled';
 import { planRun, type RunPlan } from '../plan/planRun';
 import { createsIn, type TaskPlan } from '../plan/planTypes';
-import { PaidTasks } from '../report/paidTasks';
+import { PaidTaskList } from '../report/paidTaskList';
 import { describeStop, stoppingItem } from '../report/ifSomeFail';
 import { withInputs } from '../report/includeInput';
 import { toolAnswer } from '../report/toolAnswer';
@@ -78,7 +78,7 @@ function refuse(
 ): INodeExecutionData[] {
 	const node = context.getNode();
 	if (!context.continueOnFail()) {
-		const created = new PaidTasks(journal?.taskIds() ?? [], journal?.failedTaskIds());
+		const created = new PaidTaskList(journal?.taskIds() ?? [], journal?.failedTaskIds());
 		const paid = created.describe(journal?.unanswered());
 		throw refused.toNodeError(node, undefined, describeStop(refused, paid));
 	}
@@ -144,7 +144,7 @@ async function suspend(run: RunContext): Promise<boolean> {
 	}
 	const options = { ...plan, output: first.item.output };
 	if (await suspendRun(context, handedOver, results, options, clock.now())) return true;
-	run.suspendTimer.switchOff();
+	run.suspendAfter.switchOff();
 	await Promise.all(
 		handedOver.map(async ({ item, goOn }) => await putOut(run, item, item.itemIndex, goOn)),
 	);

@@ -2,7 +2,7 @@ import { sleepUntil } from '../shared/clock';
 import type { SentTask } from '../create/createJournal';
 import { type CreatePlan, isAwaited } from '../plan/planTypes';
 import { taskJson } from '../report/taskItems';
-import { pendingJson } from '../report/taskErrors';
+import { pendingJson } from '../report/failedTask';
 import type { ServiceError } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
@@ -47,7 +47,7 @@ export class CreateItem {
 			while (typeof next === 'object') next = await this.create(next);
 			return next;
 		} finally {
-			this.run.suspendTimer.close(this.item);
+			this.run.suspendAfter.close(this.item);
 		}
 	}
 
@@ -72,7 +72,7 @@ export class CreateItem {
 		}
 		const deadline = Math.min(this.deadline, now + item.timeoutMs);
 		this.deadline = deadline;
-		run.suspendTimer.created();
+		run.suspendAfter.created();
 		this.closeIfLast();
 		const firstReadAt = run.firstReads.take(now + item.pollIntervalMs);
 		return await this.follow(task, { createdAt: now, firstReadAt, deadline });
@@ -82,7 +82,7 @@ export class CreateItem {
 	private closeIfLast(): void {
 		const { item, run } = this;
 		const isLast = run.journal.failedTaskIds(item).length >= (item.retryFailed ?? 0);
-		if (isLast) run.suspendTimer.close(item);
+		if (isLast) run.suspendAfter.close(item);
 	}
 
 	/**

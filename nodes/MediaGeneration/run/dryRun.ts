@@ -1,6 +1,6 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { echo } from '../plan/itemFile';
+import { echo } from '../plan/inputFile';
 import type { RunPlan } from '../plan/planRun';
 import { type CreatePlan, createsIn, referenceOf } from '../plan/planTypes';
 import { ItemError } from '../shared/itemError';

@@ -1,10 +1,10 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { redeliver } from '../callback/redeliver';
-import { startAgainHeader, startAgainRun } from '../callback/startAgain';
+import { startAgainHeader, startAgainRun } from '../callback/startAgainHeader';
 import { type ReadPlan, referenceOf } from '../plan/planTypes';
 import { taskJson } from '../report/taskItems';
-import { failedTask, ofTask, pendingJson } from '../report/taskErrors';
+import { failedTask, ofTask, pendingJson } from '../report/failedTask';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
 import { Stopped } from '../shared/clock';

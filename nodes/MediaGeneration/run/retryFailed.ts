@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import type { CreatePlan } from '../plan/planTypes';
-import { failedInAll, failedTask } from '../report/taskErrors';
+import { failedInAll, failedTask } from '../report/failedTask';
 import type { FailedTask } from '../service/taskRecord';
 import type { ItemError } from '../shared/itemError';
 

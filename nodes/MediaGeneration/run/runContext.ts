@@ -3,13 +3,13 @@ import { CreateThrottle } from '../create/createThrottle';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import type { CreateJournal } from '../create/createJournal';
-import { echo } from '../plan/itemFile';
+import { echo } from '../plan/inputFile';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
-import { PaidTasks } from '../report/paidTasks';
+import { PaidTaskList } from '../report/paidTaskList';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
 import { hasTriesLeft } from '../report/ifSomeFail';
-import type { ItemResult } from '../report/taskErrors';
+import type { ItemResult } from '../report/failedTask';
 import type { Connection } from '../service/connect';
 import { firstReadGapMs, RequestGap } from '../service/requestGap';
 import type { Clock } from '../shared/clock';
@@ -18,7 +18,7 @@ import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
 import type { HandedOver } from '../suspend/suspendRun';
-import { SuspendTimer } from '../wait/suspendTimer';
+import { SuspendAfter } from '../wait/suspendAfter';
 import { TaskReader } from '../wait/pollTask';
 
 /** Between two reads of tasks whose items left: every second request at most is a read, and not a create. */
@@ -53,9 +53,9 @@ export class RunContext {
 
 	readonly creator: TaskCreator;
 
-	readonly paidTasks: PaidTasks;
+	readonly paidTasks: PaidTaskList;
 
-	readonly suspendTimer: SuspendTimer;
+	readonly suspendAfter: SuspendAfter;
 
 	readonly reader: TaskReader;
 
@@ -99,7 +99,7 @@ export class RunContext {
 		this.continues = context.continueOnFail();
 		this.isTool = isTool(context);
 		this.triesLeft = hasTriesLeft(context);
-		this.paidTasks = new PaidTasks(journal.taskIds(), journal.failedTaskIds());
+		this.paidTasks = new PaidTaskList(journal.taskIds(), journal.failedTaskIds());
 		this.results = items.map((item, index) =>
 			item instanceof ItemError ? journal.withTask(item, inputOf[index]) : [],
 		);
@@ -120,8 +120,8 @@ export class RunContext {
 		this.queue = queue;
 		const stop = () => this.stopCreating();
 		this.creator = new TaskCreator(context, client, queue, journal, stop, clock, signal);
-		const timer = new SuspendTimer(clock, suspendAfterMs, createsIn(items));
-		this.suspendTimer = timer;
+		const timer = new SuspendAfter(clock, suspendAfterMs, createsIn(items));
+		this.suspendAfter = timer;
 		this.reader = new TaskReader(context, client, paidTasks, timer, gap, clock, signal);
 		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs, clock);
 	}
@@ -145,7 +145,7 @@ export class RunContext {
 		if (this.isTool || this.continues || this.plan.ifSomeFail === 'keep') return;
 		this.isStopping = true;
 		this.queue.close();
-		this.suspendTimer.closeAll();
+		this.suspendAfter.closeAll();
 	}
 
 	/** What is paid for, for the message of whatever ends the run. */

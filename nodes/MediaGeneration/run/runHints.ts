@@ -2,8 +2,8 @@ import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-work
 
 import { knownCostUsd } from '../plan/budget';
 import { createsIn, type CreatePlan, type TaskPlan } from '../plan/planTypes';
-import type { ItemResult } from '../report/taskErrors';
-import { roundUsd, VIDEO_MODEL } from '../service/prices';
+import type { ItemResult } from '../report/failedTask';
+import { roundUsd, VIDEO_MODEL } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { isOutOfReach } from '../shared/privateAddress';

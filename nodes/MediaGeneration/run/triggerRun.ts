@@ -9,7 +9,7 @@ import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { mayStart } from '../callback/startOnce';
 import { settled } from '../shared/promises';
-import { endCheckOf } from '../suspend/endDeliveryCheck';
+import { endCheckOf } from '../suspend/endCheckEarly';
 
 /**
  * Starts the workflow for the tasks that the gate admitted, each once.

@@ -1,5 +1,5 @@
 import { ServiceError } from '../service/serviceError';
-import type { StoredCheck } from './storedCheck';
+import type { CheckState } from './checkState';
 
 /** n8n resumes executions by time once a minute. */
 export const MIN_CHECK_INTERVAL_MS = 60_000;
@@ -19,7 +19,7 @@ const PART_OF_TIME_WAITED = 4;
  * @returns milliseconds since 1970
  */
 export function nextCheckAt(
-	{ startedAt, intervalMs, woken = false, notBefore = 0 }: StoredCheck,
+	{ startedAt, intervalMs, woken = false, notBefore = 0 }: CheckState,
 	now: number,
 	deadlines: readonly number[],
 ): number {

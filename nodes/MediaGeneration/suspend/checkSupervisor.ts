@@ -11,17 +11,17 @@ import { digest } from '../shared/json';
 import { messageOf } from '../shared/itemError';
 import { settingsOf } from '../shared/n8nInternals';
 import {
-	type StoredCheck,
+	type CheckState,
 	checkItem,
 	type DeliveryCheck,
 	parseCheck,
 	readCheck,
 	type ResultsCheck,
-} from './storedCheck';
+} from './checkState';
 import { MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 import { CHECK, CHECKER, checkWorkflow, nodeName, SUPERVISE, SUPERVISOR } from './checkWorkflow';
-import { presentResults } from './suspendedResults';
-import { deliveryChecks } from './endDeliveryCheck';
+import { presentResults } from './resumedOutput';
+import { deliveryChecks } from './endCheckEarly';
 
 /** The items that lead to the next turn; null where the branch ends, and the items before are the output. */
 export type CheckTurn = INodeExecutionData[][] | null;
@@ -122,9 +122,9 @@ export async function supervise(context: IExecuteFunctions, now: number): Promis
 /** What the next checker begins with. */
 async function stateOf(
 	context: IExecuteFunctions,
-	atFirst: StoredCheck,
+	atFirst: CheckState,
 	{ checkerId }: Kept,
-): Promise<StoredCheck> {
+): Promise<CheckState> {
 	const supervisorId = context.getExecutionId();
 	if (checkerId === undefined) return { ...atFirst, supervisorId };
 	context.logger.warn(
@@ -142,7 +142,7 @@ async function stateOf(
 async function start(
 	context: IExecuteFunctions,
 	operations: string[],
-	state: StoredCheck,
+	state: CheckState,
 	isAwaited: boolean,
 ): Promise<string | undefined> {
 	// Where nobody waits for it and it fails, the workflow's own error workflow is to hear of it.

@@ -8,7 +8,7 @@ import { webhookBase } from '../shared/n8nInternals';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { startDeliveryCheck } from './checkSupervisor';
-import { type AwaitedDelivery, CHECK_VERSION } from './storedCheck';
+import { type AwaitedDelivery, CHECK_VERSION } from './checkState';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 
 /** n8n answers at a test address only while somebody listens. */

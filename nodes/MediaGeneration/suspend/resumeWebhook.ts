@@ -11,7 +11,7 @@ import { ExpiringCache } from '../shared/expiringCache';
 import { ItemError } from '../shared/itemError';
 import { CHECK } from './checkWorkflow';
 import { resumeUrl } from './resumeUrl';
-import { checkNote, type CheckNote } from './storedCheck';
+import { checkNote, type CheckNote } from './checkState';
 
 /** The answer must be out in 10 s. */
 const LIMIT_MS = 8_000;

@@ -3,13 +3,13 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { includedInput } from '../report/includeInput';
 import { type OutputOptions, taskJson } from '../report/taskItems';
-import type { ItemResult } from '../report/taskErrors';
+import type { ItemResult } from '../report/failedTask';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { startResultsCheck } from './checkSupervisor';
-import { CHECK_VERSION, noteCheck, type SuspendedItem } from './storedCheck';
-import { failedItem } from './resultsCheck';
+import { CHECK_VERSION, noteCheck, type SuspendedItem } from './checkState';
+import { failedItem } from './checkForResults';
 
 /** A task that was held, and is handed over unfinished. */
 export interface HandedOver {

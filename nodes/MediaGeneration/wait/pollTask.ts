@@ -3,15 +3,15 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import { settled } from '../shared/promises';
 import type { TaskPlan } from '../plan/planTypes';
 import { ServiceError } from '../service/serviceError';
-import { type Unfinished, pendingJson, ofTask, timedOut } from '../report/taskErrors';
+import { type Unfinished, pendingJson, ofTask, timedOut } from '../report/failedTask';
 import { Downloader } from '../report/download';
-import type { PaidTasks } from '../report/paidTasks';
+import type { PaidTaskList } from '../report/paidTaskList';
 import { taskJson } from '../report/taskItems';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import type { ServiceClient } from '../service/client';
 import type { RequestGap } from '../service/requestGap';
 import { type Clock, sleepUntil } from '../shared/clock';
-import type { SuspendTimer } from './suspendTimer';
+import type { SuspendAfter } from './suspendAfter';
 
 /** Longest pause between two reads while the service is in trouble. */
 const MAX_BACK_OFF_MS = 30_000;
@@ -40,7 +40,7 @@ export interface WaitOptions {
 	/** Told after each read that does not find the task finished. */
 	onUnfinished?: () => void;
 	/** Says when the unfinished task is handed over: after a read as a rule. */
-	suspendTimer: Pick<SuspendTimer, 'isOver' | 'sleepUntil'>;
+	suspendAfter: Pick<SuspendAfter, 'isOver' | 'sleepUntil'>;
 	/** When a read that was not planned may be sent, milliseconds of the clock. */
 	nextSlot: () => number;
 }
@@ -58,7 +58,7 @@ export interface WaitOptions {
  * @see specification, sections 4.2 and 8
  */
 export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
-	const { taskId, read, clock, deadline, pollIntervalMs, signal, isOwn, suspendTimer } = options;
+	const { taskId, read, clock, deadline, pollIntervalMs, signal, isOwn, suspendAfter } = options;
 	let last: TaskRecord | undefined;
 	let lastError: ServiceError | undefined;
 	let due = options.firstReadAt;
@@ -69,7 +69,7 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 		({ state: 'PENDING', last, lastError, isHandedOver }) as const;
 	for (;;) {
 		const readAt = due > deadline - MIN_INTERVAL_MS ? deadline : due;
-		await suspendTimer.sleepUntil(readAt, signal);
+		await suspendAfter.sleepUntil(readAt, signal);
 		if (clock.now() < readAt) {
 			// What was read a moment ago needs no further read.
 			if (notBefore > clock.now()) return unfinished(true);
@@ -97,7 +97,7 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 			due = Math.max(notBefore, clock.now() + backOff);
 		}
 		options.onUnfinished?.();
-		if (suspendTimer.isOver && clock.now() < deadline) return unfinished(true);
+		if (suspendAfter.isOver && clock.now() < deadline) return unfinished(true);
 	}
 }
 
@@ -119,14 +119,14 @@ export class TaskReader {
 	private readonly downloader: Downloader;
 
 	/**
-	 * @param suspendTimer says when unfinished tasks are handed over
+	 * @param suspendAfter says when unfinished tasks are handed over
 	 * @param signal aborted when the execution is stopped
 	 */
 	constructor(
 		context: IExecuteFunctions,
 		private readonly client: ServiceClient,
-		private readonly created: PaidTasks,
-		private readonly suspendTimer: SuspendTimer,
+		private readonly created: PaidTaskList,
+		private readonly suspendAfter: SuspendAfter,
 		private readonly gap: RequestGap,
 		private readonly clock: Clock,
 		private readonly signal: AbortSignal | undefined,
@@ -162,13 +162,13 @@ export class TaskReader {
 		times: { deadline: number; firstReadAt: number },
 		hooks: Pick<WaitOptions, 'isAbandoned' | 'onUnfinished'> = {},
 	): Promise<FinishedTask | Unfinished> {
-		const { client, clock, signal, suspendTimer, created, gap } = this;
+		const { client, clock, signal, suspendAfter, created, gap } = this;
 		const known = pendingJson(taskId, sent);
 		const ended = await settled(
 			pollTask({
 				...times,
 				...hooks,
-				...{ taskId, clock, signal, suspendTimer },
+				...{ taskId, clock, signal, suspendAfter },
 				read: async (id) => await client.readTask(id),
 				pollIntervalMs: item.pollIntervalMs,
 				isOwn: created.has(taskId),

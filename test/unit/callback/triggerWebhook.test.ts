@@ -5,7 +5,7 @@ import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackT
 import {
 	START_AGAIN_HEADER,
 	startAgainHeader,
-} from '../../../nodes/MediaGeneration/callback/startAgain';
+} from '../../../nodes/MediaGeneration/callback/startAgainHeader';
 import { API_KEY, executeContext, TRIGGER_PATH } from '../../workflow/engine';
 import { fakeTime, passTime, settle } from '../../workflow/time';
 import { type Arrived, type Callback, deliver as deliverTo, outcome, SERVICE } from './webhook';

@@ -5,7 +5,7 @@ import {
 	notePause,
 	pauseLeft,
 } from '../../../nodes/MediaGeneration/create/createJournal';
-import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
+import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { type Context, contextOf, plan } from './makers';
@@ -36,7 +36,7 @@ const task = (taskId = 'task-1') => ({
 
 /** A file as n8n keeps it on disk. */
 const file = (id: string) =>
-	new ItemFile('data', { id: `filesystem:${id}`, data: 'filesystem', mimeType: 'image/png' });
+	new InputFile('data', { id: `filesystem:${id}`, data: 'filesystem', mimeType: 'image/png' });
 
 const harbour = { input: { prompt: 'A harbour' } };
 const withPicture = { input: { prompt: 'A lighthouse', image_url: file('one') } };

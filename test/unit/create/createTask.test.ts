@@ -4,7 +4,7 @@ import { CreateThrottle } from '../../../nodes/MediaGeneration/create/createThro
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { CreateJournal } from '../../../nodes/MediaGeneration/create/createJournal';
-import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
+import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import { ServiceClient, type Transport } from '../../../nodes/MediaGeneration/service/client';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
@@ -357,7 +357,7 @@ it('reads the reference picture once, and shows it cut short', async () => {
 	const read = jest
 		.spyOn(context.helpers, 'getBinaryDataBuffer')
 		.mockResolvedValue(Buffer.alloc(9000));
-	const image_url = new ItemFile('data', { data: '', mimeType: 'image/png' });
+	const image_url = new InputFile('data', { data: '', mimeType: 'image/png' });
 	const item = plan({ input: { prompt: 'A lighthouse', image_url } });
 	const task = await creator.create(item);
 	const input = {
@@ -456,7 +456,7 @@ it('sends nothing where the execution is stopped while a picture is read', async
 		stop.abort();
 		return Buffer.alloc(9);
 	});
-	const image_url = new ItemFile('data', { data: '', mimeType: 'image/png' });
+	const image_url = new InputFile('data', { data: '', mimeType: 'image/png' });
 	const item = plan({ input: { prompt: 'A lighthouse', image_url } });
 	await expect(creator.create(item)).rejects.toBeInstanceOf(Stopped);
 	expect([sent, journal.find(item)]).toEqual([[], undefined]);

@@ -1,6 +1,6 @@
 import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
+import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import { image, inputOf, json, refusalOf } from './planning';
 
 const fields = (...assignments: Array<[name: string, type: string, value: unknown]>) => ({
@@ -149,7 +149,7 @@ describe('files', () => {
 
 	/** An input, in which the names of its files stand for them. */
 	const named = (value: unknown): unknown => {
-		if (value instanceof ItemFile) return value.name;
+		if (value instanceof InputFile) return value.name;
 		if (Array.isArray(value)) return value.map(named);
 		if (typeof value !== 'object' || value === null) return value;
 		return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, named(entry)]));
@@ -239,6 +239,6 @@ describe('files', () => {
 		[{ bytes: undefined, fileSize: '1.2 MB' }, undefined],
 		[{ bytes: undefined, id: undefined, data: 'iVBORw==' }, 4],
 	])('say their size without being read: %j', (more, bytes) => {
-		expect(new ItemFile('data', { ...stored('x'), ...more } as IBinaryData).bytes).toBe(bytes);
+		expect(new InputFile('data', { ...stored('x'), ...more } as IBinaryData).bytes).toBe(bytes);
 	});
 });

@@ -1,7 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { ItemFile } from '../../../nodes/MediaGeneration/plan/itemFile';
+import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { API_KEY, TRIGGER, TRIGGER_PATH } from '../../workflow/engine';
@@ -115,7 +115,7 @@ describe('the input', () => {
 
 	it('has a picture as a reference until it is sent', async () => {
 		const input = await inputOf(video({ imageSource: 'binary' }), [PNG]);
-		expect(input).toEqual({ prompt: 'Waves', image_url: expect.any(ItemFile) });
+		expect(input).toEqual({ prompt: 'Waves', image_url: expect.any(InputFile) });
 		expect(JSON.stringify(input)).not.toContain('iVBORw');
 	});
 });

@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { endHints, hint, showHints } from '../../../nodes/MediaGeneration/run/runHints';
 import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
-import type { ItemResult } from '../../../nodes/MediaGeneration/report/taskErrors';
+import type { ItemResult } from '../../../nodes/MediaGeneration/report/failedTask';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 
 const BASE = {

@@ -9,7 +9,7 @@ import type {
 	DeliveryCheck,
 	ResultsCheck,
 	SuspendedItem,
-} from '../../../nodes/MediaGeneration/suspend/storedCheck';
+} from '../../../nodes/MediaGeneration/suspend/checkState';
 import { API_KEY, executeContext, type TestWorkflow } from '../../workflow/engine';
 
 export const SERVICE = 'https://api.example.com';

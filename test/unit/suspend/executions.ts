@@ -6,12 +6,12 @@ import {
 } from 'n8n-workflow';
 
 import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
-import { runCheckTurn } from '../../../nodes/MediaGeneration/suspend/checkTurn';
+import { runCheckExecution } from '../../../nodes/MediaGeneration/suspend/checkExecution';
 import {
-	type StoredCheck,
+	type CheckState,
 	readCheck,
 	readDone,
-} from '../../../nodes/MediaGeneration/suspend/storedCheck';
+} from '../../../nodes/MediaGeneration/suspend/checkState';
 import { nodeName } from '../../../nodes/MediaGeneration/suspend/checkWorkflow';
 import { handleResumeWebhook, newRuns } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { contextOfWebhook } from '../../workflow/contexts';
@@ -42,7 +42,7 @@ export async function turnOf(
 	now = Date.now,
 ) {
 	let until: Date | undefined;
-	const begun: StoredCheck[] = [];
+	const begun: CheckState[] = [];
 	const handed: INodeExecutionData[][] = [];
 	const changed: Partial<IExecuteFunctions> = {
 		getContext: () => kept,
@@ -54,13 +54,13 @@ export async function turnOf(
 		},
 		executeWorkflow: async (...given) => {
 			handed.push(given[1] ?? []);
-			begun.push(readCheck(given[1] ?? []) as StoredCheck);
+			begun.push(readCheck(given[1] ?? []) as CheckState);
 			return await start(...given);
 		},
 	};
 	const node = { name: nodeName(operation), parameters: { resource: 'task', operation } };
 	const context = contextOf({ node, items, ...more }, changed);
-	const put = (await runCheckTurn(context, operation, clock, now))?.[0];
+	const put = (await runCheckExecution(context, operation, clock, now))?.[0];
 	const { results, failure } = readDone(put ?? []) ?? {};
 	return { put, output: results ?? put, failure, until, kept, begun, handed };
 }

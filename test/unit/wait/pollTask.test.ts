@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { sleepUntil, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
-import { SuspendTimer } from '../../../nodes/MediaGeneration/wait/suspendTimer';
+import { SuspendAfter } from '../../../nodes/MediaGeneration/wait/suspendAfter';
 import { pollTask, type WaitOptions } from '../../../nodes/MediaGeneration/wait/pollTask';
 import { FakeClock } from '../support';
 
@@ -46,7 +46,7 @@ function waiting(answers: Answer[], { answerMs = 0, heldMs = Infinity, ...option
 		pollIntervalMs,
 		signal: undefined,
 		isOwn: false,
-		suspendTimer: new SuspendTimer(clock, heldMs, []),
+		suspendAfter: new SuspendAfter(clock, heldMs, []),
 		nextSlot: () => clock.now(),
 		...options,
 	});

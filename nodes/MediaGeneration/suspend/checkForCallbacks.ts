@@ -9,8 +9,8 @@ import { settled, inGrowingGroups } from '../shared/promises';
 import { messageOf } from '../shared/itemError';
 import { webhookBase } from '../shared/n8nInternals';
 import { askedPauseMs } from './checkSchedule';
-import type { AwaitedDelivery, DeliveryCheck } from './storedCheck';
-import { afterPause } from './resultsCheck';
+import type { AwaitedDelivery, DeliveryCheck } from './checkState';
+import { afterPause } from './checkForResults';
 
 /** What an attempt came to: `undefined` where the trigger has the task now, else why it has not. */
 type Attempt = (delivery: AwaitedDelivery) => Promise<string | undefined>;

@@ -1,11 +1,11 @@
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
-import type { SuspendedItem } from '../../../nodes/MediaGeneration/suspend/storedCheck';
+import type { SuspendedItem } from '../../../nodes/MediaGeneration/suspend/checkState';
 import {
 	checkResults,
 	giveUp,
 	isComplete,
-} from '../../../nodes/MediaGeneration/suspend/resultsCheck';
+} from '../../../nodes/MediaGeneration/suspend/checkForResults';
 import { allOf, indexes, item, NOW, resultsCheck, service } from './checks';
 
 const check = (...items: SuspendedItem[]) => resultsCheck({ items });

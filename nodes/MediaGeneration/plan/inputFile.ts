@@ -11,7 +11,7 @@ import type { CreatePlan } from './planTypes';
  * A file of the item, as it stands in the input of a task until that is sent: only then it is read, and becomes a data
  * URI, or n8n makes a link of it. Whoever writes the input as JSON before gets which file it is, and not what is in it.
  */
-export class ItemFile {
+export class InputFile {
 	readonly mimeType: string;
 
 	/** The size in bytes, as far as n8n says it. */
@@ -71,7 +71,7 @@ export async function sentInput(
 ): Promise<IDataObject> {
 	if (sendsLinks)
 		return replaceIn(input, (file) => file.link(helpers, Math.ceil(timeoutMs / 1000)));
-	const uris = new Map<ItemFile, string>();
+	const uris = new Map<InputFile, string>();
 	for (const file of filesIn(input)) {
 		const buffer = await helpers.getBinaryDataBuffer(itemIndex, file.source);
 		const uri = file.uriStart + buffer.toString('base64');
@@ -87,15 +87,15 @@ export function echo({ model, input }: Pick<CreatePlan, 'model' | 'input'>): IDa
 }
 
 /** A copy of the input with its files replaced. */
-function replaceIn(input: IDataObject, replace: (file: ItemFile) => unknown): IDataObject {
+function replaceIn(input: IDataObject, replace: (file: InputFile) => unknown): IDataObject {
 	const visit = (value: unknown): unknown =>
-		value instanceof ItemFile ? replace(value) : mapEntries(value, visit);
+		value instanceof InputFile ? replace(value) : mapEntries(value, visit);
 	return visit(input) as IDataObject;
 }
 
 /** The files in an input, however deep they stand. */
-export function filesIn(value: unknown): ItemFile[] {
-	if (value instanceof ItemFile) return [value];
+export function filesIn(value: unknown): InputFile[] {
+	if (value instanceof InputFile) return [value];
 	return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesIn) : [];
 }
 
@@ -106,12 +106,12 @@ export function filesIn(value: unknown): ItemFile[] {
  * @param label of the parameter that holds the value
  * @throws ItemError where there is none, or one is missing or empty
  */
-export function findFiles(parameters: ItemParameters, value: unknown, label: string): ItemFile[] {
+export function findFiles(parameters: ItemParameters, value: unknown, label: string): InputFile[] {
 	const { context, itemIndex } = parameters;
 	const files = sourcesIn(value).map((source) => {
-		if (typeof source !== 'string') return new ItemFile(source, source);
+		if (typeof source !== 'string') return new InputFile(source, source);
 		try {
-			return new ItemFile(source, context.helpers.assertBinaryData(itemIndex, source));
+			return new InputFile(source, context.helpers.assertBinaryData(itemIndex, source));
 		} catch (error) {
 			throw parameters.unfinished(label) ?? error;
 		}
@@ -139,7 +139,7 @@ function sourcesIn(value: unknown): Array<string | IBinaryData> {
 const isFile = (value: unknown): value is IBinaryData =>
 	isRecord(value) && typeof value.mimeType === 'string';
 
-function checkFile({ source, bytes, name }: ItemFile, label: string): void {
+function checkFile({ source, bytes, name }: InputFile, label: string): void {
 	if (typeof source !== 'string' && source.id === undefined && !source.data) {
 		throw new ItemError(`The content of the file '${name}' cannot be reached by this expression`, {
 			description: `n8n keeps files in memory here and gives them to $binary without their content. Enter the name of the binary field in '${label}' instead, e.g. 'data'.`,
@@ -187,7 +187,7 @@ export function readSendsLinks(
 /** @returns what keeps the service from fetching a file from n8n, and the way out; undefined where nothing does */
 function obstacleOf(
 	helpers: IExecuteFunctions['helpers'],
-	file: ItemFile,
+	file: InputFile,
 	baseUrl: string,
 ): [string, string] | undefined {
 	if (!('createBinarySignedUrl' in helpers)) {

@@ -1,16 +1,16 @@
 import type { INode, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { PaidTasks } from '../report/paidTasks';
+import { PaidTaskList } from '../report/paidTaskList';
 import { Downloader } from '../report/download';
 import { describeStop, stoppingItem } from '../report/ifSomeFail';
 import { withInput } from '../report/includeInput';
 import { taskJson } from '../report/taskItems';
-import { NOT_KNOWN } from '../report/taskErrors';
+import { NOT_KNOWN } from '../report/failedTask';
 import { parseTaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
-import { doneItems, type ResultsCheck, type SuspendedItem } from './storedCheck';
-import { failedTaskIds, giveUp } from './resultsCheck';
+import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
+import { failedTaskIds, giveUp } from './checkForResults';
 
 /** The output of a suspended run as far as it is known now: each unfinished task counts as one whose time is up. */
 export async function presentResults(
@@ -52,7 +52,7 @@ export async function finalResults(
 /** What is paid for, or may be. */
 function paidFor({ items }: ResultsCheck, results: readonly Result[]): string | undefined {
 	const failed = items.flatMap(failedTaskIds);
-	const created = new PaidTasks(failed, failed);
+	const created = new PaidTaskList(failed, failed);
 	for (const result of results) {
 		const { taskId, state, creditsConsumed } =
 			result instanceof ItemError ? result.task : result.json;

@@ -1,4 +1,4 @@
-import { failureText } from '../../../nodes/MediaGeneration/report/taskErrors';
+import { failureText } from '../../../nodes/MediaGeneration/report/failedTask';
 
 describe('what is said of a failed task', () => {
 	it.each([

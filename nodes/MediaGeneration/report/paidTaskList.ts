@@ -29,7 +29,7 @@ const MEANINGS: Array<[state: string, one: string, many: string, next?: string]>
 ];
 
 /** The tasks that one run has created, in the order of creation: whatever ends the run names them. */
-export class PaidTasks {
+export class PaidTaskList {
 	private readonly states = new Map<string, string>();
 
 	/**

@@ -6,22 +6,22 @@ import { settled } from '../shared/promises';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
-import { checkDeliveries, deliverTask, NOT_FINISHED, type Reached } from './deliveryCheck';
+import { checkDeliveries, deliverTask, NOT_FINISHED, type Reached } from './checkForCallbacks';
 import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
 import { nextCheckAt } from './checkSchedule';
 import {
 	type AwaitedDelivery,
-	type StoredCheck,
+	type CheckState,
 	type DeliveryCheck,
 	doneItems,
 	parseCheck,
 	readCheck,
 	readDone,
 	type ResultsCheck,
-} from './storedCheck';
-import { checkResults, giveUp, isComplete } from './resultsCheck';
+} from './checkState';
+import { checkResults, giveUp, isComplete } from './checkForResults';
 import { REPORT, START, SUPERVISE } from './checkWorkflow';
-import { finalResults } from './suspendedResults';
+import { finalResults } from './resumedOutput';
 import { resumeUrl } from './resumeUrl';
 
 /** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
@@ -41,7 +41,7 @@ interface Turn {
  * @param now the time of day, milliseconds since 1970
  * @see specification, sections 4.2 and 6: keep polling as a fallback
  */
-export async function runCheckTurn(
+export async function runCheckExecution(
 	context: IExecuteFunctions,
 	operation: unknown,
 	clock: Clock = systemClock,
@@ -153,7 +153,7 @@ async function checkForDeliveries(
 /** @returns undefined where the service asked to wait, or the credential cannot be used at present */
 async function reach(
 	{ context, clock, now }: Turn,
-	{ notBefore = 0 }: StoredCheck,
+	{ notBefore = 0 }: CheckState,
 ): Promise<Reached | undefined> {
 	if (now() < notBefore) return undefined;
 	const connected = await settled(async () => await connect(context));
@@ -173,7 +173,7 @@ async function reach(
 
 async function sleepUntilNextCheck(
 	{ context, now }: Turn,
-	state: StoredCheck,
+	state: CheckState,
 ): Promise<INodeExecutionData[][]> {
 	const waiting = waitingTasks(state);
 	const deadlines = waiting.map(({ until }) => until);
@@ -185,7 +185,7 @@ async function sleepUntilNextCheck(
 	return [[{ json: { nextCheck: nextCheck.toISOString(), tasks } }]];
 }
 
-function waitingTasks(state: StoredCheck): Array<{ taskId: string; until: number }> {
+function waitingTasks(state: CheckState): Array<{ taskId: string; until: number }> {
 	if (state.purpose === 'delivery') return state.deliveries;
 	return state.items.flatMap(({ json, waits }) =>
 		waits ? [{ taskId: String(json.taskId), until: waits.until }] : [],

@@ -8,9 +8,9 @@ import {
 	checkDeliveries,
 	deliverTask,
 	NOT_FINISHED,
-} from '../../../nodes/MediaGeneration/suspend/deliveryCheck';
+} from '../../../nodes/MediaGeneration/suspend/checkForCallbacks';
 import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
-import type { AwaitedDelivery } from '../../../nodes/MediaGeneration/suspend/storedCheck';
+import type { AwaitedDelivery } from '../../../nodes/MediaGeneration/suspend/checkState';
 import { API_KEY } from '../../workflow/engine';
 import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
 import {

@@ -18,7 +18,7 @@ const GROWTH = 0.15;
  * which time alone let in again. From there it grows, hardly at first and then ever faster, as TCP Cubic does. All times
  * are milliseconds of the clock.
  */
-export class RateLimit {
+export class CreatesPerSecond {
 	/** Whether the creates of this window had to wait for it. */
 	holdsBack = false;
 

@@ -3,7 +3,7 @@ import {
 	IMAGE_MODEL,
 	roundUsd,
 	VIDEO_MODEL,
-} from '../../../nodes/MediaGeneration/service/prices';
+} from '../../../nodes/MediaGeneration/service/estimateCost';
 
 it('an image costs 0.08 USD, whatever its input', () => {
 	expect(estimateCostUsd(IMAGE_MODEL, {}, 'duration')).toBe(0.08);

@@ -21,7 +21,7 @@ let fallbackWasLogged = false;
  * digest of the key. Where n8n does not look at it then, the helper has used the node's own row, which is what
  * n8n documents, and that is said once in the log.
  */
-export class ProcessedDataRow {
+export class StartedTaskRow {
 	/**
 	 * @param key names the row
 	 * @param nodeId the trigger whose row it is, where that is another node of this workflow

@@ -1,4 +1,4 @@
-import { SuspendTimer } from '../../../nodes/MediaGeneration/wait/suspendTimer';
+import { SuspendAfter } from '../../../nodes/MediaGeneration/wait/suspendAfter';
 import { FakeClock } from '../support';
 
 const MINUTE = 60_000;
@@ -7,17 +7,17 @@ const [FIRST, SECOND] = [{}, {}];
 /** A run that is held for so long after its last create. */
 function held(afterMs: number, ...creates: object[]) {
 	const clock = new FakeClock(7 * MINUTE);
-	const suspendTimer = new SuspendTimer(clock, afterMs, creates);
+	const suspendAfter = new SuspendAfter(clock, afterMs, creates);
 	const isOverAfter = (ms: number) => {
 		clock.pass(ms);
-		return suspendTimer.isOver;
+		return suspendAfter.isOver;
 	};
 	/** The item creates its last task. */
 	const created = (item: object) => {
-		suspendTimer.created();
-		suspendTimer.close(item);
+		suspendAfter.created();
+		suspendAfter.close(item);
 	};
-	return { suspendTimer, isOverAfter, created };
+	return { suspendAfter, isOverAfter, created };
 }
 
 describe('a run', () => {
@@ -43,8 +43,8 @@ describe('a run', () => {
 	});
 
 	it('is held while an item may create its task anew', () => {
-		const { suspendTimer, isOverAfter, created } = held(MINUTE, FIRST);
-		suspendTimer.created();
+		const { suspendAfter, isOverAfter, created } = held(MINUTE, FIRST);
+		suspendAfter.created();
 		expect(isOverAfter(60 * MINUTE)).toBe(false);
 		// The task that it was created anew as is the last one.
 		created(FIRST);
@@ -52,25 +52,25 @@ describe('a run', () => {
 	});
 
 	it('is held no longer for an item that has come to its end', () => {
-		const { suspendTimer, isOverAfter } = held(MINUTE, FIRST, SECOND);
-		suspendTimer.created();
-		suspendTimer.close(FIRST);
+		const { suspendAfter, isOverAfter } = held(MINUTE, FIRST, SECOND);
+		suspendAfter.created();
+		suspendAfter.close(FIRST);
 		expect(isOverAfter(MINUTE)).toBe(false);
 		// One that was refused created no task at all.
-		suspendTimer.close(SECOND);
+		suspendAfter.close(SECOND);
 		expect(isOverAfter(0)).toBe(true);
 	});
 
 	it('that stops creating is held for none of its items', () => {
-		const { suspendTimer } = held(0, FIRST, SECOND);
-		suspendTimer.closeAll();
-		expect(suspendTimer.isOver).toBe(true);
+		const { suspendAfter } = held(0, FIRST, SECOND);
+		suspendAfter.closeAll();
+		expect(suspendAfter.isOver).toBe(true);
 	});
 
 	it('that n8n does not suspend is held to its end', () => {
-		const { suspendTimer, isOverAfter } = held(0);
-		expect(suspendTimer.isOver).toBe(true);
-		suspendTimer.switchOff();
+		const { suspendAfter, isOverAfter } = held(0);
+		expect(suspendAfter.isOver).toBe(true);
+		suspendAfter.switchOff();
 		expect(isOverAfter(1e12)).toBe(false);
 	});
 

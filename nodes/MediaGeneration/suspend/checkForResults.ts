@@ -1,11 +1,11 @@
 import { taskJson } from '../report/taskItems';
-import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
+import { failedInAll, failedTask, ofTask, timedOut } from '../report/failedTask';
 import { ServiceError } from '../service/serviceError';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { settled, inGrowingGroups } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { without } from '../shared/json';
-import type { StoredCheck, ResultsCheck, SuspendedItem } from './storedCheck';
+import type { CheckState, ResultsCheck, SuspendedItem } from './checkState';
 import { askedPauseMs } from './checkSchedule';
 
 /** A task that the service does not know in so many checks in a row is gone. */
@@ -58,7 +58,7 @@ export async function checkResults(
  * @param pauseMs for how long the service wants no further read, milliseconds
  * @param now milliseconds since 1970
  */
-export const afterPause = <T extends StoredCheck>(state: T, pauseMs: number, now: number): T => ({
+export const afterPause = <T extends CheckState>(state: T, pauseMs: number, now: number): T => ({
 	...without(state, 'notBefore'),
 	...(pauseMs > 0 && { notBefore: now + pauseMs }),
 });

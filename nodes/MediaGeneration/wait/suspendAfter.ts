@@ -4,7 +4,7 @@ import { type Clock, sleepUntil } from '../shared/clock';
  * Says when a held run is to be suspended (option *Suspend After*): so long after its last create, and not while it may
  * still create a task. What is unfinished then is handed over.
  */
-export class SuspendTimer {
+export class SuspendAfter {
 	/** The items that may still create a task. */
 	private readonly open: Set<object>;
 

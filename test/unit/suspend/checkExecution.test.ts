@@ -6,11 +6,11 @@ import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackT
 import {
 	type AwaitedDelivery,
 	checkItem,
-	type StoredCheck,
+	type CheckState,
 	type DeliveryCheck,
 	doneItems,
 	type ResultsCheck,
-} from '../../../nodes/MediaGeneration/suspend/storedCheck';
+} from '../../../nodes/MediaGeneration/suspend/checkState';
 import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
 import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
 import { caught, FakeClock } from '../support';
@@ -33,7 +33,7 @@ const at = async (operation: string, items: INodeExecutionData[], given: Turn = 
 	await turnOf(operation, items, given, new FakeClock(), () => NOW);
 
 /** A turn that checks. */
-async function turn<T extends StoredCheck>(
+async function turn<T extends CheckState>(
 	state: T,
 	stored: Turn['stored'] = { 7: PARENT },
 	woken = false,
@@ -345,7 +345,7 @@ describe('a check for lost callbacks', () => {
 describe('a supervisor', () => {
 	const BEGIN = [checkItem(resultsCheck())];
 	const supervise = async (given: Turn = {}, items = BEGIN) => await at('supervise', items, given);
-	const tasksIn = (state: StoredCheck | undefined) =>
+	const tasksIn = (state: CheckState | undefined) =>
 		(state as ResultsCheck).items.map(({ json }) => json.taskId);
 
 	it('starts one that checks, and names the tasks in case it dies itself', async () => {
@@ -368,7 +368,7 @@ describe('a supervisor', () => {
 	it('has the other check a minute later, however long was waited: a check was due when that one died', async () => {
 		const { kept } = await supervise();
 		const [state] = (await supervise({ kept })).begun;
-		const items = [checkItem(state as StoredCheck)];
+		const items = [checkItem(state as CheckState)];
 		const first = await at('check', items);
 		const { until } = await at('check', items, { kept: first.kept });
 		expect(until).toEqual(new Date(NOW + MINUTE));

@@ -103,10 +103,10 @@ export interface DeliveryCheck extends CheckBase {
 	deliveries: AwaitedDelivery[];
 }
 
-export type StoredCheck = ResultsCheck | DeliveryCheck;
+export type CheckState = ResultsCheck | DeliveryCheck;
 
 /** The item that a sub-execution begins with. */
-export const checkItem = (state: StoredCheck): INodeExecutionData => ({
+export const checkItem = (state: CheckState): INodeExecutionData => ({
 	json: { [STATE]: state as unknown as IDataObject },
 });
 
@@ -114,14 +114,14 @@ export const checkItem = (state: StoredCheck): INodeExecutionData => ({
  * @returns the state that the items carry, if they do
  * @throws UserError where another version of this package wrote it
  */
-export function readCheck([first]: readonly INodeExecutionData[]): StoredCheck | undefined {
+export function readCheck([first]: readonly INodeExecutionData[]): CheckState | undefined {
 	const stored = first?.json[STATE];
 	return stored === undefined ? undefined : parseCheck(stored);
 }
 
 /** @throws UserError where another version of this package wrote it */
-export const parseCheck = (stored: unknown): StoredCheck =>
-	readStored(stored, CHECK_VERSION) as unknown as StoredCheck;
+export const parseCheck = (stored: unknown): CheckState =>
+	readStored(stored, CHECK_VERSION) as unknown as CheckState;
 
 /** The results of a check that came to its end, or why there are none. */
 interface Done {

@@ -5,7 +5,7 @@ import {
 	deliveryChecks,
 	DeliveryChecks,
 	endCheckOf,
-} from '../../../nodes/MediaGeneration/suspend/endDeliveryCheck';
+} from '../../../nodes/MediaGeneration/suspend/endCheckEarly';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { FakeClock } from '../support';
 

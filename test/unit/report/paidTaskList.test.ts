@@ -1,7 +1,7 @@
-import { PaidTasks } from '../../../nodes/MediaGeneration/report/paidTasks';
+import { PaidTaskList } from '../../../nodes/MediaGeneration/report/paidTaskList';
 
 it('names every task by what it means for the money, paid ones first', () => {
-	const list = new PaidTasks(['earlier']);
+	const list = new PaidTaskList(['earlier']);
 	for (const id of ['a', 'b', 'c', 'd']) list.add(id);
 	list.note('b', 'SUCCESS');
 	list.note('unknown', 'SUCCESS');
@@ -18,11 +18,11 @@ it('names every task by what it means for the money, paid ones first', () => {
 });
 
 it('is nothing where no task was created', () => {
-	expect(new PaidTasks([]).describe()).toBeUndefined();
+	expect(new PaidTaskList([]).describe()).toBeUndefined();
 });
 
 it('names 50,000 tasks in milliseconds', () => {
-	const list = new PaidTasks(Array.from({ length: 50_000 }, (_, index) => `task-${index}`));
+	const list = new PaidTaskList(Array.from({ length: 50_000 }, (_, index) => `task-${index}`));
 	const start = performance.now();
 	expect(list.describe()?.length).toBeGreaterThan(500_000);
 	expect(performance.now() - start).toBeLessThan(500);

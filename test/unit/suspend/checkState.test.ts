@@ -1,4 +1,4 @@
-import { checkItem, readCheck } from '../../../nodes/MediaGeneration/suspend/storedCheck';
+import { checkItem, readCheck } from '../../../nodes/MediaGeneration/suspend/checkState';
 import { storeInput } from '../../../nodes/MediaGeneration/suspend/suspendRun';
 import { contextOf, deliveryCheck } from './checks';
 
