@@ -30,12 +30,15 @@ async function wasKilledHere(context: IExecuteFunctions): Promise<boolean> {
 	const retryOf = internalsOf(context).additionalData?.hooks?.retryOf;
 	if (typeof retryOf !== 'string' || typeof context.getExecutionDataById !== 'function')
 		return false;
-	const { runData } = (await context.getExecutionDataById(retryOf))?.resultData ?? {};
-	if (runData === undefined) return false;
+	const { resultData, executionData } = (await context.getExecutionDataById(retryOf)) ?? {};
+	if (resultData === undefined) return false;
+	const { runData, error } = resultData;
+	const { name } = context.getNode();
 	// n8n rebuilds from its log which nodes had begun. Where it has no log, nothing is there.
-	return (
-		Object.keys(runData).length === 0 || (runData[context.getNode().name] ?? []).some(isRebuilt)
-	);
+	if (Object.keys(runData).length === 0 || (runData[name] ?? []).some(isRebuilt)) return true;
+	// Where n8n had saved the progress, it names the node that was next, and no error: nothing tells of an end.
+	const [next] = executionData?.nodeExecutionStack ?? [];
+	return error === undefined && next?.node.name === name;
 }
 
 /** Whether n8n has put this in after the execution was killed. */
