@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { INode } from 'n8n-workflow';
 import { max } from 'simple-statistics';
 
-import { Collector } from '../e2e/collector';
+import { type Collector, withCollector } from '../e2e/collector';
 import { inARow, node } from '../e2e/stage';
 import type { Bench } from './bench';
 import { bestPossible, largestBurst } from './batchFigures';
 import { loopFor, MAX_IN_FLIGHT, oursFor, report, startWith } from './batchWorkflows';
 import { OpenAiStandIn } from './openAi';
-import { type Row, sampleOf } from './results';
+import { limitOf, peerOf, type Row, rowsOf } from './results';
 
 const SIZES = [1, 8, 50, 200, 1000];
 const QUICK_SIZES = [1, 8, 50];
@@ -40,16 +40,13 @@ function latenciesOf(size: number): number[] {
 
 /** Batches that are waited for: ours, the loop that users build by hand, and n8n's own video node. */
 export async function measureBatches(bench: Bench): Promise<Row[]> {
-	const collector = await Collector.open();
-	try {
+	return await withCollector(async (collector) => {
 		const rows: Row[] = [];
 		for (const size of bench.options.quick ? QUICK_SIZES : SIZES) {
 			rows.push(...(await measureSize(bench, collector, size)));
 		}
 		return rows;
-	} finally {
-		collector.close();
-	}
+	});
 }
 
 async function measureSize(bench: Bench, collector: Collector, size: number): Promise<Row[]> {
@@ -68,33 +65,29 @@ async function measureSize(bench: Bench, collector: Collector, size: number): Pr
 		}
 	}
 
-	const best = bestPossible(latencies, MAX_IN_FLIGHT) / 1000;
+	const name = size === 1 ? 'One task' : `Batch of ${size.toLocaleString('en')}`;
+	const rowOf = rowsOf(`batch-${size}`, name);
 	const row = (
 		id: string,
 		what: string,
 		unit: string,
 		figure: (run: Measured) => number,
-		limit?: Row['limit'],
-	): Row => ({
-		id: `batch-${size}-${id}`,
-		what: `${size === 1 ? 'One task' : `Batch of ${size.toLocaleString('en')}`}: ${what}`,
-		unit,
-		ours: sampleOf(measured.ours.map(figure)),
-		peer: { name: 'loop built by hand', sample: sampleOf(measured.loop.map(figure)) },
-		...(limit && { limit }),
-	});
-	const limit =
-		size > MAX_IN_FLIGHT
-			? { name: `${MAX_IN_FLIGHT} at a time`, value: best }
-			: { name: 'the slowest task', value: best };
+		limit?: Pick<Row, 'limit'>,
+	) =>
+		rowOf(id, what, unit, measured.ours.map(figure), {
+			...peerOf('loop built by hand', measured.loop.map(figure)),
+			...limit,
+		});
+	const limit = limitOf(
+		size > MAX_IN_FLIGHT ? `${MAX_IN_FLIGHT} at a time` : 'the slowest task',
+		bestPossible(latencies, MAX_IN_FLIGHT) / 1000,
+	);
 	const time = row('time', 'until all are done', 's', ({ seconds }) => seconds, limit);
+	const fewest = limitOf('a create and a read', 2);
 	return [
 		time,
 		...(size === COMPARED_SIZE ? [await openAiRow(bench, collector, latencies, time)] : []),
-		row('requests', 'requests a task', '', ({ requestsEach }) => requestsEach, {
-			name: 'a create and a read',
-			value: 2,
-		}),
+		row('requests', 'requests a task', '', ({ requestsEach }) => requestsEach, fewest),
 		row('cpu', "n8n's CPU a task", 'ms', ({ cpuMsEach }) => cpuMsEach),
 		row('burst', 'most requests in 100 ms', '', ({ burst }) => burst),
 		row('memory', "n8n's memory, above before", 'MiB', ({ memoryMiB }) => memoryMiB),
@@ -102,20 +95,13 @@ async function measureSize(bench: Bench, collector: Collector, size: number): Pr
 }
 
 async function measureRun(
-	{ stage: { service, client }, usage }: Bench,
+	bench: Bench,
 	collector: Collector,
 	workflowId: string,
 	size: number,
 ): Promise<Measured> {
-	service.clear();
-	collector.times.length = 0;
-	await usage.quiet();
-	usage.forgetPeak();
-	const memory = usage.residentMiB();
-	const cpu = usage.cpuMs();
-	const startedAt = Date.now();
-	await finish(client, workflowId, [await client.run(workflowId)]);
-	await usage.quiet();
+	const { service } = bench.stage;
+	const { seconds, cpuMs, memoryMiB } = await timeRun(bench, collector, workflowId);
 	const finished = [...service.tasks.values()].filter(
 		({ record }) => record.state === 'SUCCESS',
 	).length;
@@ -126,10 +112,32 @@ async function measureRun(
 	}
 	const times = service.requests.filter(({ host }) => host === 'api').map(({ at }) => at);
 	return {
-		seconds: (max([...collector.times]) - startedAt) / 1000,
+		seconds,
 		requestsEach: times.length / size,
-		cpuMsEach: (usage.cpuMs() - cpu) / size,
+		cpuMsEach: cpuMs / size,
 		burst: largestBurst(times),
+		memoryMiB,
+	};
+}
+
+/** Runs a workflow that reports to the collector at its end. @returns what it took of n8n, above before */
+export async function timeRun(
+	{ stage: { service, client }, usage }: Bench,
+	collector: Collector,
+	workflowId: string,
+): Promise<{ seconds: number; cpuMs: number; memoryMiB: number }> {
+	service.clear();
+	collector.reset();
+	await usage.quiet();
+	usage.forgetPeak();
+	const memory = usage.residentMiB();
+	const cpu = usage.cpuMs();
+	const startedAt = Date.now();
+	await finish(client, workflowId, [await client.run(workflowId)]);
+	await usage.quiet();
+	return {
+		seconds: (max([...collector.times]) - startedAt) / 1000,
+		cpuMs: usage.cpuMs() - cpu,
 		memoryMiB: usage.peakMiB() - memory,
 	};
 }
@@ -140,8 +148,7 @@ export async function finish(
 	workflowId: string,
 	ids: string[],
 ): Promise<void> {
-	const giveUpAt = Date.now() + LONGEST_BATCH_MS;
-	for (;;) {
+	for (const giveUpAt = Date.now() + LONGEST_BATCH_MS; ;) {
 		await sleep(LOOK_EVERY_MS);
 		const executions = (await client.listExecutions({ workflowId })).filter(({ id }) =>
 			ids.includes(id),
@@ -210,7 +217,7 @@ async function openAiRow(
 			what: `Batch of ${latencies.length}: until all are done`,
 			unit: 's',
 			ours,
-			peer: { name: "n8n's OpenAI video node", sample: sampleOf(seconds) },
+			...peerOf("n8n's OpenAI video node", seconds),
 			...(limit && { limit }),
 		};
 	} finally {

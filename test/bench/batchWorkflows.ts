@@ -53,44 +53,51 @@ export function oursFor(
 	};
 }
 
+/** n8n's HTTP Request nodes with the service's key, as users set them up by hand. */
+export async function requestsWithKey({ service, client }: Bench['stage']) {
+	const { id, name: title } = await client.createCredential('Key', 'httpHeaderAuth', {
+		name: 'Authorization',
+		value: `Bearer ${service.apiKey}`,
+	});
+	const send = (name: string, more: IDataObject): INode => {
+		const authentication = 'genericCredentialType';
+		const genericAuthType = 'httpHeaderAuth';
+		const parameters = { authentication, genericAuthType, options: {}, ...more };
+		return {
+			...node('n8n-nodes-base.httpRequest', name, parameters, 4.2),
+			credentials: { httpHeaderAuth: { id, name: title } },
+		};
+	};
+	return {
+		/** @param body an expression */
+		create: (body: string) =>
+			send('Create', {
+				method: 'POST',
+				url: `${service.url}/api/generate`,
+				sendBody: true,
+				specifyBody: 'json',
+				jsonBody: `={{ JSON.stringify(${body}) }}`,
+			}),
+		read: () => send('Read', { url: `=${service.url}/api/generate/{{ $json.taskId }}` }),
+	};
+}
+
 /** All items at once: create, wait, read, and wait again for those that are not finished. */
 export async function loopFor(
 	{ stage }: Bench,
 	collector: Collector,
 	latencies: number[],
 ): Promise<WorkflowDefinition> {
-	const { service, client } = stage;
-	const header = await client.createCredential('Key', 'httpHeaderAuth', {
-		name: 'Authorization',
-		value: `Bearer ${service.apiKey}`,
-	});
-	const request = (name: string, parameters: IDataObject): INode => ({
-		...node(
-			'n8n-nodes-base.httpRequest',
-			name,
-			{
-				authentication: 'genericCredentialType',
-				genericAuthType: 'httpHeaderAuth',
-				options: {},
-				...parameters,
-			},
-			4.2,
-		),
-		credentials: { httpHeaderAuth: { id: header.id, name: header.name } },
-	});
+	const request = await requestsWithKey(stage);
 	const { start, pinData } = startWith(latencies);
-	const create = request('Create', {
-		method: 'POST',
-		url: `${service.url}/api/generate`,
-		sendBody: true,
-		specifyBody: 'json',
-		jsonBody: `={{ JSON.stringify({ model: '${IMAGE_MODEL}', input: { prompt: $json.prompt, simulate: $json.simulate } }) }}`,
-	});
+	const create = request.create(
+		`{ model: '${IMAGE_MODEL}', input: { prompt: $json.prompt, simulate: $json.simulate } }`,
+	);
 	const wait: INode = {
 		...node('n8n-nodes-base.wait', 'Wait', { amount: LOOP_WAIT_SECONDS, unit: 'seconds' }, 1.1),
 		webhookId: crypto.randomUUID(),
 	};
-	const read = request('Read', { url: `=${service.url}/api/generate/{{ $json.taskId }}` });
+	const read = request.read();
 	const isFinished = node(
 		'n8n-nodes-base.if',
 		'Finished?',

@@ -15,7 +15,7 @@ import {
 	type Series,
 } from './calls';
 import { type Entrance, openEntrance, openOurs, openWebhook } from './entrances';
-import { forget, remember } from './remembered';
+import { remember } from './remembered';
 import { type Row, sampleOf } from './results';
 
 const REMEMBERED = [0, 10_000, 100_000];
@@ -50,10 +50,10 @@ export async function measureCallbacks(bench: Bench): Promise<Row[]> {
 		// There and back: what n8n has stored grows from series to series.
 		for (const size of run % 2 === 1 ? sizes : sizes.toReversed()) {
 			const { trigger, workflowId } = entrances.ours;
-			remember(stage.n8n, workflowId, trigger.id, size);
+			await remember(stage.n8n, workflowId, trigger.id, size);
 			log(`callbacks, run ${run}, ${size} tasks remembered`);
 			await measureOnce(bench, entrances, figures, size, options.quick ? 8 : ONE_BY_ONE, run);
-			forget(stage.n8n, workflowId);
+			await remember(stage.n8n, workflowId, trigger.id, 0);
 		}
 	}
 	return sizes.flatMap((size) => rowsOf(figures, size));

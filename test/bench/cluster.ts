@@ -12,7 +12,7 @@ import type { Bench } from './bench';
 import { callbacksAtOnce } from './calls';
 import { openOurs, openWebhook } from './entrances';
 import type { BenchOptions } from './options';
-import { type Row, sampleOf } from './results';
+import { type Row, rowsOf } from './results';
 import { suspendingNode } from './suspended';
 import { Usage } from './usage';
 
@@ -28,6 +28,8 @@ const CONNECTIONS = 10;
 
 /** No task of this part finishes by itself. */
 const FOREVER_MS = 24 * 3_600_000;
+
+const slug = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 
 /** CPU time by process, milliseconds. */
 type Cpu = Record<string, number>;
@@ -75,20 +77,11 @@ async function measureSize(
 			const used = (name: string) => ((after[name] ?? 0) - (before[name] ?? 0)) / each;
 			const shares = names.map((name) => `${name} ${used(name).toFixed(0)} ms`).join(', ');
 			log(`${size} + ${size}, ${column}, ${what}: ${perSecond.toFixed(1)}/s, ${shares}`);
-			const row = (id: string, line: string, unit: string, value: number): Row => ({
-				id: `cluster-${size}-${what}-${column}-${id}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-'),
-				what: `${size} + ${size}, ${column}: ${line}`,
-				unit,
-				ours: sampleOf([value]),
-			});
+			const row = rowsOf(slug(`cluster-${size}-${what}-${column}`), `${size} + ${size}, ${column}`);
+			const all = names.reduce((sum, name) => sum + used(name), 0);
 			rows.push(
-				...names.map((name) => row(name, `${what}, CPU of ${name}`, 'ms', used(name))),
-				row(
-					'all',
-					`${what}, CPU of all`,
-					'ms',
-					names.reduce((sum, name) => sum + used(name), 0),
-				),
+				...names.map((name) => row(slug(name), `${what}, CPU of ${name}`, 'ms', used(name))),
+				row('all', `${what}, CPU of all`, 'ms', all),
 				row('rate', `${what}, a second`, '/s', perSecond),
 			);
 		};
@@ -126,13 +119,9 @@ async function measureSize(
 		const before = cpu();
 		const perSecond = await runSuspended(stage, cluster, suspended, runs);
 		note('ours', 'A suspended run', runs, before, cpu(), perSecond);
-		const stored = storedBytes(cluster);
-		rows.push({
-			id: `cluster-${size}-execution-bytes`,
-			what: `${size} + ${size}, ours: An execution of a callback in the database`,
-			unit: 'bytes',
-			ours: sampleOf([stored]),
-		});
+		const row = rowsOf(`cluster-${size}`, `${size} + ${size}, ours`);
+		const what = 'An execution of a callback in the database';
+		rows.push(row('execution-bytes', what, 'bytes', storedBytes(cluster)));
 		return rows;
 	} finally {
 		await stage.close();

@@ -1,17 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INode, INodeParameters } from 'n8n-workflow';
-import { max } from 'simple-statistics';
 
-import { Collector } from '../e2e/collector';
+import { type Collector, withCollector } from '../e2e/collector';
 import { inARow, node } from '../e2e/stage';
-import { finish } from './batch';
+import { finish, timeRun } from './batch';
 import { bestPossible } from './batchFigures';
 import { oursFor, startWith } from './batchWorkflows';
 import type { Bench } from './bench';
 import { openWebhook } from './entrances';
 import { stateOf } from './monitor';
 import { PING_EVERY_MS, Pings } from './pings';
-import { type Row, sampleOf } from './results';
+import { limitOf, peerOf, type Row, rowsOf } from './results';
 
 const POLLED = 10_000;
 const RETURNED = 50_000;
@@ -54,8 +53,7 @@ interface Watched {
  */
 export async function measureLarge(bench: Bench): Promise<Row[]> {
 	const { quick } = bench.options;
-	const collector = await Collector.open();
-	try {
+	return await withCollector(async (collector) => {
 		const webhook = await openWebhook(bench.stage, 'Webhook');
 		const awaited = await measureBatch(bench, collector, webhook.url, {
 			size: quick ? QUICK.awaited : POLLED,
@@ -66,9 +64,7 @@ export async function measureLarge(bench: Bench): Promise<Row[]> {
 			completion: 'return',
 		});
 		return [...awaited, ...returned];
-	} finally {
-		collector.close();
-	}
+	});
 }
 
 async function measureBatch(
@@ -109,63 +105,23 @@ async function measureBatch(
 	log(`${size} items, Edit Fields, watched: ${JSON.stringify(peerWatched)}`);
 
 	const name = `${size.toLocaleString('en')} items, ${isAwaited ? 'waited for' : 'Return Immediately'}`;
-	const row = (
-		id: string,
-		what: string,
-		unit: string,
-		value: number,
-		more: Partial<Row> = {},
-	): Row => ({
-		id: `large-${options.quick ? 'quick' : size}-${id}`,
-		what: `${name}: ${what}`,
-		unit,
-		ours: sampleOf([value]),
-		...more,
-	});
-	const peerOf = (value: number) => ({
-		peer: { name: 'the same items through Edit Fields', sample: sampleOf([value]) },
-	});
-	const best = isAwaited ? bestPossible(latencies, MAX_IN_FLIGHT) / 1000 : undefined;
+	const row = rowsOf(`large-${options.quick ? 'quick' : size}`, name);
+	const same = (value: number) => peerOf('the same items through Edit Fields', value);
+	const limit =
+		isAwaited &&
+		limitOf(`${MAX_IN_FLIGHT} at a time`, bestPossible(latencies, MAX_IN_FLIGHT) / 1000);
+	const { insideKibEach = NaN, behindKibEach, pingMs, blockedMs } = oursWatched;
+	const others = same(peerWatched.behindKibEach);
+	const peak = 'most memory, garbage included, a task';
+	const ping = "another workflow's webhook, longest answer";
 	return [
-		row('time', 'until all are done', 's', ours.seconds, {
-			...(best && { limit: { name: `${MAX_IN_FLIGHT} at a time`, value: best } }),
-		}),
-		row('cpu', "n8n's CPU a task", 'ms', ours.cpuMsEach, peerOf(theirs.cpuMsEach)),
-		row(
-			'peak',
-			'most memory, garbage included, a task',
-			'KiB',
-			ours.peakKibEach,
-			peerOf(theirs.peakKibEach),
-		),
-		row(
-			'inside',
-			'memory in use while the node works, a task',
-			'KiB',
-			oursWatched.insideKibEach ?? NaN,
-			peerOf(peerWatched.behindKibEach),
-		),
-		row(
-			'behind',
-			'memory in use behind it, a task',
-			'KiB',
-			oursWatched.behindKibEach,
-			peerOf(peerWatched.behindKibEach),
-		),
-		row(
-			'ping',
-			"another workflow's webhook, longest answer",
-			'ms',
-			oursWatched.pingMs,
-			peerOf(peerWatched.pingMs),
-		),
-		row(
-			'blocked',
-			'main thread held up, longest',
-			'ms',
-			oursWatched.blockedMs,
-			peerOf(peerWatched.blockedMs),
-		),
+		row('time', 'until all are done', 's', ours.seconds, { ...limit }),
+		row('cpu', "n8n's CPU a task", 'ms', ours.cpuMsEach, same(theirs.cpuMsEach)),
+		row('peak', peak, 'KiB', ours.peakKibEach, same(theirs.peakKibEach)),
+		row('inside', 'memory in use while the node works, a task', 'KiB', insideKibEach, others),
+		row('behind', 'memory in use behind it, a task', 'KiB', behindKibEach, others),
+		row('ping', ping, 'ms', pingMs, same(peerWatched.pingMs)),
+		row('blocked', 'main thread held up, longest', 'ms', blockedMs, same(peerWatched.blockedMs)),
 	];
 }
 
@@ -188,27 +144,13 @@ function sameItems(isFinished: boolean): INode {
 }
 
 async function measureRun(
-	{ stage: { service, client }, usage }: Bench,
+	bench: Bench,
 	collector: Collector,
 	workflowId: string,
 	size: number,
 ): Promise<Measured> {
-	service.clear();
-	collector.reset();
-	collector.times.length = 0;
-	await usage.quiet();
-	usage.forgetPeak();
-	const memory = usage.residentMiB();
-	const cpu = usage.cpuMs();
-	const startedAt = Date.now();
-	await finish(client, workflowId, [await client.run(workflowId)]);
-	const seconds = (max([...collector.times]) - startedAt) / 1000;
-	await usage.quiet();
-	return {
-		seconds,
-		cpuMsEach: (usage.cpuMs() - cpu) / size,
-		peakKibEach: ((usage.peakMiB() - memory) * KIB) / size,
-	};
+	const { seconds, cpuMs, memoryMiB } = await timeRun(bench, collector, workflowId);
+	return { seconds, cpuMsEach: cpuMs / size, peakKibEach: (memoryMiB * KIB) / size };
 }
 
 /** The same with an eye on the rest of n8n, which costs time: so neither is measured here. */

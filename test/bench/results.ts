@@ -70,6 +70,36 @@ export function sampleOf(values: readonly number[]): Sample {
 	return { median: median(given), least: min(given), most: max(given), count: given.length };
 }
 
+/**
+ * Makes the rows of one part.
+ *
+ * @param part stands before each id
+ * @param about what all rows are about, where they have that in common
+ */
+export const rowsOf =
+	(part: string, about?: string) =>
+	(
+		id: string,
+		what: string,
+		unit: string,
+		ours: number | readonly number[],
+		more: Pick<Row, 'peer' | 'limit'> = {},
+	): Row => ({
+		id: `${part}-${id}`,
+		what: about === undefined ? what : `${about}: ${what}`,
+		unit,
+		ours: sampleOf([ours].flat()),
+		...more,
+	});
+
+/** What others need, for `rowsOf`. */
+export const peerOf = (name: string, values: number | readonly number[]) => ({
+	peer: { name, sample: sampleOf([values].flat()) },
+});
+
+/** What nobody can do better, for `rowsOf`. */
+export const limitOf = (name: string, value: number) => ({ limit: { name, value } });
+
 export function describeMachine(node: string, n8n: string): Machine {
 	return {
 		cores: cpus().length,

@@ -3,7 +3,7 @@ import { linearRegression, median } from 'simple-statistics';
 
 import { missingForQueueMode } from '../e2e/cluster';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { Collector } from '../e2e/collector';
+import { type Collector, withCollector } from '../e2e/collector';
 import { Stage } from '../e2e/stage';
 import { finish } from './batch';
 import { oursFor } from './batchWorkflows';
@@ -12,7 +12,7 @@ import { callOneByOne, finishedTasks } from './calls';
 import { openOurs } from './entrances';
 import { heapOf, MONITORED, stateOf } from './monitor';
 import type { BenchOptions } from './options';
-import { type Row, sampleOf, type SoakMinute } from './results';
+import { limitOf, type Row, rowsOf, type SoakMinute } from './results';
 import { Usage } from './usage';
 
 const MINUTE = 60_000;
@@ -37,11 +37,10 @@ export async function measureSoak(
 		throw new Error(`The soak takes ${WARM_MINUTES + 3} minutes at least.`);
 	}
 	const stage = await Stage.openInQueueMode({ env: MONITORED, workers: 1, webhooks: 1 });
-	const collector = await Collector.open();
+	const bench = { stage, usage: new Usage(stage.n8n.pid), options, log };
 	try {
-		return await soak({ stage, usage: new Usage(stage.n8n.pid), options, log }, collector);
+		return await withCollector(async (collector) => await soak(bench, collector));
 	} finally {
-		collector.close();
 		await stage.close();
 	}
 }
@@ -91,10 +90,10 @@ async function soak(bench: Bench, collector: Collector) {
 		collector.reset();
 		await sleep(Math.max(0, endsAt - performance.now()));
 	}
-	return { rows: rowsOf(minutes, ownBefore, await inEach(ownBytes)), minutes };
+	return { rows: tableOf(minutes, ownBefore, await inEach(ownBytes)), minutes };
 }
 
-function rowsOf(
+function tableOf(
 	minutes: readonly SoakMinute[],
 	ownBefore: Record<string, number>,
 	ownAfter: Record<string, number>,
@@ -102,30 +101,17 @@ function rowsOf(
 	const warm = minutes.slice(WARM_MINUTES);
 	const third = Math.floor(warm.length / 3);
 	const answers = (some: SoakMinute[]) => median(some.map(({ answerMs }) => answerMs));
-	const row = (id: string, what: string, unit: string, value: number, more = {}): Row => ({
-		id: `soak-${id}`,
-		what,
-		unit,
-		ours: sampleOf([value]),
-		...more,
-	});
-	const since = (value: number) => ({ limit: { name: `after ${WARM_MINUTES} min`, value } });
+	const row = rowsOf('soak');
+	const callbacks = minutes.length * CALLBACKS;
+	const ledger = minutes.at(-1)?.ledgerRows ?? NaN;
+	const [early, late] = [warm.slice(0, third), warm.slice(-third)].map(answers);
+	const answer = 'A callback until its answer, the last third';
 	return [
 		row('minutes', 'How long', 'min', minutes.length),
-		row('callbacks', 'Callbacks that started a workflow', '', minutes.length * CALLBACKS),
+		row('callbacks', 'Callbacks that started a workflow', '', callbacks),
 		row('tasks', 'Tasks of batches', '', minutes.length * BATCH.length),
-		row('ledger', 'Rows that the trigger keeps', '', minutes.at(-1)?.ledgerRows ?? NaN, {
-			limit: { name: 'one a callback', value: minutes.length * CALLBACKS },
-		}),
-		row(
-			'answer',
-			'A callback until its answer, the last third',
-			'ms',
-			answers(warm.slice(-third)),
-			{
-				limit: { name: 'the first third', value: answers(warm.slice(0, third)) },
-			},
-		),
+		row('ledger', 'Rows that the trigger keeps', '', ledger, limitOf('one a callback', callbacks)),
+		row('answer', answer, 'ms', late ?? NaN, limitOf('the first third', early ?? NaN)),
 		...Object.keys(ownAfter).flatMap((name) => {
 			const id = name.replaceAll(' ', '-');
 			const points = (of: (state: SoakMinute['memory'][string]) => number) =>
@@ -134,20 +120,25 @@ function rowsOf(
 			const resident = points(({ residentMiB }) => residentMiB);
 			const own = (bytes: Record<string, number>) => (bytes[name] ?? NaN) / MIB;
 			const growth = own(ownAfter) - own(ownBefore);
+			const atFirst = limitOf(`after ${WARM_MINUTES} min`, used[0]?.[1] ?? NaN);
+			const most = limitOf('the most it may be', 1);
+			const grows = `The ${name}: growth`;
 			return [
-				row(`${id}-used`, `The ${name}: memory in use at the end`, 'MiB', used.at(-1)?.[1] ?? NaN, {
-					...since(used[0]?.[1] ?? NaN),
-				}),
-				row(`${id}-growth`, `The ${name}: growth a minute`, 'MiB', linearRegression(used).m),
+				row(
+					`${id}-used`,
+					`The ${name}: memory in use at the end`,
+					'MiB',
+					used.at(-1)?.[1] ?? NaN,
+					atFirst,
+				),
+				row(`${id}-growth`, `${grows} a minute`, 'MiB', linearRegression(used).m),
 				row(
 					`${id}-resident`,
-					`The ${name}: growth a minute of all it holds of the machine's`,
+					`${grows} a minute of all it holds of the machine's`,
 					'MiB',
 					linearRegression(resident).m,
 				),
-				row(`${id}-own`, `The ${name}: growth of what this package keeps`, 'MiB', growth, {
-					limit: { name: 'the most it may be', value: 1 },
-				}),
+				row(`${id}-own`, `${grows} of what this package keeps`, 'MiB', growth, most),
 			];
 		}),
 	];

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { installPackage, MAX_TARBALL_KIB, packPackage } from '../n8n/package';
 import { startN8n } from '../n8n/process';
 import type { BenchOptions } from './options';
-import { type Row, sampleOf } from './results';
+import { limitOf, peerOf, type Row, rowsOf } from './results';
 import { Usage } from './usage';
 
 interface Start {
@@ -33,29 +33,17 @@ export async function measureStartup(
 				log(`start ${run}, ${which} the package: ${one.cpuSeconds.toFixed(2)} s of CPU`);
 			}
 		}
-		const row = (
-			id: string,
-			what: string,
-			unit: string,
-			figure: (start: Start) => number,
-		): Row => ({
-			id: `startup-${id}`,
-			what,
-			unit,
-			ours: sampleOf(starts.with.map(figure)),
-			peer: { name: 'n8n without the package', sample: sampleOf(starts.without.map(figure)) },
-		});
+		const rowOf = rowsOf('startup');
+		const row = (id: string, what: string, unit: string, figure: (start: Start) => number) => {
+			const without = peerOf('n8n without the package', starts.without.map(figure));
+			return rowOf(id, what, unit, starts.with.map(figure), without);
+		};
+		const largest = limitOf('the most it may be', MAX_TARBALL_KIB);
 		return [
 			row('time', 'Start of n8n', 's', ({ seconds }) => seconds),
 			row('cpu', 'Start of n8n: its CPU', 's', ({ cpuSeconds }) => cpuSeconds),
 			row('memory', 'Start of n8n: its memory', 'MiB', ({ memoryMiB }) => memoryMiB),
-			{
-				id: 'startup-tarball',
-				what: 'The packed package',
-				unit: 'KiB',
-				ours: sampleOf([sizeBytes / 1024]),
-				limit: { name: 'the most it may be', value: MAX_TARBALL_KIB },
-			},
+			rowOf('tarball', 'The packed package', 'KiB', sizeBytes / 1024, largest),
 		];
 	} finally {
 		for (const folder of Object.values(folders)) rmSync(folder, { recursive: true, force: true });

@@ -1,14 +1,15 @@
 import autocannon from 'autocannon';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { IDataObject, INode } from 'n8n-workflow';
+import type { INode } from 'n8n-workflow';
 import { median } from 'simple-statistics';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
-import { Collector } from '../e2e/collector';
+import { type Collector, withCollector } from '../e2e/collector';
 import { node, type Stage } from '../e2e/stage';
+import { until } from '../n8n/until';
+import { requestsWithKey } from './batchWorkflows';
 import type { Bench } from './bench';
 import { openWebhook } from './entrances';
-import { type Row, type Sample, sampleOf } from './results';
+import { limitOf, peerOf, type Row, rowsOf } from './results';
 
 const EXECUTIONS = 300;
 const QUICK_EXECUTIONS = 30;
@@ -19,6 +20,7 @@ const CONNECTIONS = 10;
 
 /** No task of this part finishes by itself. */
 const FOREVER_MS = 24 * 3_600_000;
+/** So that the look itself delays nothing. */
 const LOOK_EVERY_MS = 5;
 const LONGEST_MS = 15 * 60_000;
 
@@ -38,41 +40,30 @@ interface Measured {
 /** Suspended executions: ours, and the Wait node with a hand-made request, which believes any call. */
 export async function measureSuspended(bench: Bench): Promise<Row[]> {
 	const count = bench.options.quick ? QUICK_EXECUTIONS : EXECUTIONS;
-	const collector = await Collector.open();
-	try {
+	return await withCollector(async (collector) => {
 		// Long runs of which each has hundreds of executions: once is enough.
 		const ours = await measure(bench, collector, count, 'ours', await oursBehind(bench));
 		const peer = await measure(bench, collector, count, 'the Wait node', await waitBehind(bench));
+		const rowOf = rowsOf('suspended', `${count.toLocaleString('en')} suspended executions`);
 		const row = (
 			id: string,
 			what: string,
 			unit: string,
 			figure: (measured: Measured) => number | number[],
-			limit?: Row['limit'],
-		): Row => {
-			const sample = (measured: Measured): Sample => sampleOf([figure(measured)].flat());
-			return {
-				id: `suspended-${id}`,
-				what: `${count.toLocaleString('en')} suspended executions: ${what}`,
-				unit,
-				ours: sample(ours),
-				peer: { name: "n8n's Wait node, any call resumes", sample: sample(peer) },
-				...(limit && { limit }),
-			};
+			limit?: Pick<Row, 'limit'>,
+		) => {
+			const others = peerOf("n8n's Wait node, any call resumes", figure(peer));
+			return rowOf(id, what, unit, figure(ours), { ...others, ...limit });
 		};
+		const fewest = limitOf('one before it is suspended, one of the finished task', 2);
 		return [
 			row('memory', "n8n's memory, above before", 'MiB', ({ memoryMiB }) => memoryMiB),
 			row('resume', 'callback until the node behind', 'ms', ({ resumeMs }) => resumeMs),
 			row('rate', 'resumed a second', '/s', ({ perSecond }) => perSecond),
 			row('cpu', "n8n's CPU each, start to end", 'ms', ({ cpuMsEach }) => cpuMsEach),
-			row('reads', 'reads of the service each', '', ({ readsEach }) => readsEach, {
-				name: 'one before it is suspended, one of the finished task',
-				value: 2,
-			}),
+			row('reads', 'reads of the service each', '', ({ readsEach }) => readsEach, fewest),
 		];
-	} finally {
-		collector.close();
-	}
+	});
 }
 
 /** Suspends its execution until a task that does not finish by itself is finished. */
@@ -90,36 +81,15 @@ async function oursBehind({ stage }: Bench): Promise<INode[]> {
 	return [suspendingNode(stage)];
 }
 
-async function waitBehind({ stage: { client, service } }: Bench): Promise<INode[]> {
-	const header = await client.createCredential('Key', 'httpHeaderAuth', {
-		name: 'Authorization',
-		value: `Bearer ${service.apiKey}`,
-	});
+async function waitBehind({ stage }: Bench): Promise<INode[]> {
+	const request = await requestsWithKey(stage);
 	const body = `{ model: '${IMAGE_MODEL}', input: { prompt: 'A lighthouse' }, webhook_url: $execution.resumeUrl }`;
-	const parameters: IDataObject = {
-		method: 'POST',
-		url: `${service.url}/api/generate`,
-		authentication: 'genericCredentialType',
-		genericAuthType: 'httpHeaderAuth',
-		sendBody: true,
-		specifyBody: 'json',
-		jsonBody: `={{ JSON.stringify(${body}) }}`,
-		options: {},
-	};
-	const create: INode = {
-		...node('n8n-nodes-base.httpRequest', 'Create', parameters, 4.2),
-		credentials: { httpHeaderAuth: { id: header.id, name: header.name } },
-	};
+	const parameters = { resume: 'webhook', httpMethod: 'POST', options: {} };
 	const wait: INode = {
-		...node(
-			'n8n-nodes-base.wait',
-			'Wait',
-			{ resume: 'webhook', httpMethod: 'POST', options: {} },
-			1.1,
-		),
+		...node('n8n-nodes-base.wait', 'Wait', parameters, 1.1),
 		webhookId: crypto.randomUUID(),
 	};
-	return [create, wait];
+	return [request.create(body), wait];
 }
 
 async function measure(
@@ -135,8 +105,7 @@ async function measure(
 
 	service.clear();
 	service.configure({ latencyMs: FOREVER_MS });
-	collector.seen.length = 0;
-	collector.times.length = 0;
+	collector.reset();
 	await usage.quiet();
 	const memory = usage.residentMiB();
 	const cpu = usage.cpuMs();
@@ -148,7 +117,7 @@ async function measure(
 		connections: Math.min(CONNECTIONS, count),
 		timeout: 120,
 	});
-	await until(() => service.tasks.size === count, `${count} tasks, not ${service.tasks.size}`);
+	await until(`${count} tasks`, LONGEST_MS, () => service.tasks.size === count);
 	await usage.quiet();
 	const memoryMiB = usage.residentMiB() - memory;
 
@@ -160,17 +129,20 @@ async function measure(
 		const seen = collector.times.length;
 		const at = Date.now();
 		service.complete(taskId);
-		await until(() => collector.times.length > seen, `execution of ${taskId} to be resumed`);
+		const isResumed = () => collector.times.length > seen;
+		await until(`execution of ${taskId} to be resumed`, LONGEST_MS, isResumed, LOOK_EVERY_MS);
 		resumeMs.push((collector.times[seen] ?? NaN) - at);
 	}
 	const resumedAlone = collector.times.length;
 	const startedAt = performance.now();
 	for (const [index, taskId] of tasks.entries()) {
 		const resumed = () => collector.times.length - resumedAlone;
-		await until(() => index - resumed() < CONNECTIONS, 'an execution to be resumed');
+		const isFree = () => index - resumed() < CONNECTIONS;
+		await until('an execution to be resumed', LONGEST_MS, isFree, LOOK_EVERY_MS);
 		service.complete(taskId);
 	}
-	await until(() => collector.times.length >= count, 'all executions to be resumed');
+	const areAll = () => collector.times.length >= count;
+	await until('all executions to be resumed', LONGEST_MS, areAll, LOOK_EVERY_MS);
 	const seconds = (performance.now() - startedAt) / 1000;
 	await usage.quiet();
 	const reads = service.requests.filter(({ host, method }) => host === 'api' && method === 'GET');
@@ -182,10 +154,4 @@ async function measure(
 		cpuMsEach: (usage.cpuMs() - cpu) / count,
 		readsEach: reads.length / count,
 	};
-}
-
-async function until(isSo: () => boolean, what: string): Promise<void> {
-	for (const giveUpAt = Date.now() + LONGEST_MS; !isSo(); await sleep(LOOK_EVERY_MS)) {
-		if (Date.now() > giveUpAt) throw new Error(`Waited in vain for ${what}.`);
-	}
 }

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { IDataObject } from 'n8n-workflow';
 
+import type { Collector, Report } from '../e2e/collector';
 import { groupBy } from '../groupBy';
 import { type Figures, figures } from './results';
 import { type Load, promptOf, type StartedRun } from './load';
 import type { Place } from './place';
-import type { Report, Reports } from './reports';
 
 /** What became of the runs and tasks of a campaign. */
 export interface Account {
@@ -51,12 +51,12 @@ export class Accounting {
 	constructor(
 		private readonly place: Place,
 		private readonly load: Load,
-		private readonly reports: Reports,
+		private readonly reports: Collector['reports'],
 	) {}
 
 	private of(run: StartedRun): Report[] {
 		const prompts = new Set(run.tasks.map((_, index) => promptOf(run.name, index)));
-		return this.reports.all.filter(({ items }) =>
+		return this.reports.filter(({ items }) =>
 			items.some(({ prompt }) => prompt !== undefined && prompts.has(prompt)),
 		);
 	}
@@ -80,8 +80,7 @@ export class Accounting {
 	}
 
 	private startsOf(prompt: string): number {
-		return this.reports.all.filter(({ items }) => items.some((item) => item.prompt === prompt))
-			.length;
+		return this.reports.filter(({ items }) => items.some((item) => item.prompt === prompt)).length;
 	}
 
 	async account(): Promise<Account> {
@@ -160,7 +159,7 @@ export class Accounting {
 	/** The tasks that nobody could find: not in what came out, not in n8n's logs, not in its stored executions. */
 	private async unnamed(taskIds: string[]): Promise<string[]> {
 		const texts = this.place.logFiles().map((path) => readFileSync(path, 'utf8'));
-		const out = new Set(this.reports.all.flatMap(({ items }) => items.map(({ taskId }) => taskId)));
+		const out = new Set(this.reports.flatMap(({ items }) => items.map(({ taskId }) => taskId)));
 		const unnamed: string[] = [];
 		for (const taskId of taskIds) {
 			if (out.has(taskId) || texts.some((text) => text.includes(taskId))) continue;

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
+import { type Collector, withCollector } from '../e2e/collector';
 import { type Account, Accounting } from './account';
 import { Load, type RunPlan } from './load';
 import { type Life, MemoryLog } from './memory';
 import { type Place, untilSuspended } from './place';
-import { Reports } from './reports';
 
 /** What is started in an n8n and what is done to it meanwhile. */
 export interface CampaignPlan {
@@ -37,19 +37,16 @@ export async function runCampaign(
 	plan: CampaignPlan,
 	log: Log,
 ): Promise<CampaignResult> {
-	const reports = await Reports.open();
 	const memory = new MemoryLog(place);
 	const faults: Record<string, number> = {};
-	try {
-		const load = await Load.publish(place, reports, plan.wait);
+	const happen = async (collector: Collector): Promise<CampaignResult> => {
+		const load = await Load.publish(place, collector, plan.wait);
 		const startedAt = Date.now();
 		const starting = startAll(load, plan.runs, startedAt);
 		if (plan.areSuspendedFirst) {
 			await starting;
-			await untilSuspended(
-				place,
-				plan.runs.reduce((sum, run) => sum + run.tasks.length, 0),
-			);
+			const tasks = plan.runs.flatMap((run) => run.tasks);
+			await untilSuspended(place, tasks.length);
 			log('everything is suspended');
 		}
 		const faultsFrom = Date.now();
@@ -60,16 +57,14 @@ export async function runCampaign(
 			faults[name] = (faults[name] ?? 0) + 1;
 		}
 		await starting;
-		const accounting = new Accounting(place, load, reports);
+		const accounting = new Accounting(place, load, collector.reports);
 		await settle(place, accounting, plan.patienceMs);
 		// What was to come only once has the time to come twice.
 		await sleep(15_000);
 		const minutes = (Date.now() - startedAt) / 60_000;
 		return { account: await accounting.account(), faults, minutes, memory: memory.lives };
-	} finally {
-		memory.stop();
-		reports.close();
-	}
+	};
+	return await withCollector(happen).finally(() => memory.stop());
 }
 
 /** @throws where n8n does not take one */

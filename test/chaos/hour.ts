@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { nextCheckAt } from '../../nodes/MediaGeneration/suspend/checkSchedule';
 import { Usage } from '../bench/usage';
-import { until } from '../n8n/client';
+import { type Collector, withCollector } from '../e2e/collector';
 import type { Log } from './campaign';
+import { resumeOneByOne, suspendRuns } from './latency';
 import { Load } from './load';
 import type { ChaosOptions } from './options';
-import { at, oneProcess, type Place, untilSuspended } from './place';
-import { Reports } from './reports';
+import { at, oneProcess, type Place } from './place';
 
 const HOUR_MS = 3_600_000;
 
@@ -34,73 +34,59 @@ export async function measureHour(
 	{ quick }: Pick<ChaosOptions, 'quick'>,
 	log: Log,
 ): Promise<HourResult> {
-	const [runs, minutes, resumes] = quick ? [20, 2, 4] : [1_000, 6, 100];
-	return await at(oneProcess(true), async (place) => {
-		return await measure(place, runs, minutes, resumes, log);
-	});
+	return await at(
+		oneProcess(true),
+		async (place) =>
+			await withCollector(async (collector) => await measure(place, collector, quick, log)),
+	);
 }
 
 async function measure(
 	place: Place,
-	runs: number,
-	minutes: number,
-	resumes: number,
+	collector: Collector,
+	quick: boolean,
 	log: Log,
 ): Promise<HourResult> {
+	const [runs, minutes, resumes] = quick ? [20, 2, 4] : [1_000, 6, 100];
 	const { service, n8n } = place.stage;
-	const reports = await Reports.open();
 	const usage = new Usage(n8n.pid);
 	const reads = () =>
 		service.requests.filter(({ host, method }) => host === 'api' && method === 'GET').length;
-	try {
-		const load = await Load.publish(place, reports);
-		await usage.quiet();
-		const before = usage.residentMiB();
-		const tasks = [{ latencyMs: 24 * HOUR_MS }];
-		for (let run = 0; run < runs; run++) {
-			await load.start({ name: `hour ${run}`, kind: 'wait', tasks, at: 0 });
-		}
-		await untilSuspended(place, runs);
-		const memoryMiB = usage.residentMiB() - before;
-		log(`${runs} runs are suspended, ${Math.round(memoryMiB)} MiB above before`);
+	const load = await Load.publish(place, collector);
+	await usage.quiet();
+	const before = usage.residentMiB();
+	await suspendRuns(place, load, runs);
+	const memoryMiB = usage.residentMiB() - before;
+	log(`${runs} runs are suspended, ${Math.round(memoryMiB)} MiB above before`);
 
-		const from = { reads: reads(), cpu: usage.cpuMs() };
-		await sleep(minutes * 60_000);
-		const checks = reads() - from.reads;
-		const cpuMsACheck = (usage.cpuMs() - from.cpu) / checks;
-		const memoryAfterChecksMiB = usage.residentMiB() - before;
-		log(`${checks} checks, ${cpuMsACheck.toFixed(1)} ms of CPU each`);
+	const from = { reads: reads(), cpu: usage.cpuMs() };
+	await sleep(minutes * 60_000);
+	const checks = reads() - from.reads;
+	const cpuMsACheck = (usage.cpuMs() - from.cpu) / checks;
+	const memoryAfterChecksMiB = usage.residentMiB() - before;
+	log(`${checks} checks, ${cpuMsACheck.toFixed(1)} ms of CPU each`);
 
-		// Between two checks, so that nothing else is counted.
-		await usage.quiet();
-		const cpu = usage.cpuMs();
-		const some = [...service.tasks.keys()].slice(0, resumes);
-		for (const [index, taskId] of some.entries()) {
-			service.complete(taskId);
-			await until(`run ${index} to go on`, 120_000, async () =>
-				Promise.resolve(reports.all.length > index),
-			);
-		}
-		const cpuMsAResume = (usage.cpuMs() - cpu) / resumes;
-		const checksAnHour = checksIn(HOUR_MS);
-		return {
-			runs,
-			minutes,
-			checks,
-			cpuMsACheck,
-			cpuMsAResume,
-			checksAnHour,
-			percentOfACore: (100 * runs * (checksAnHour * cpuMsACheck + cpuMsAResume)) / HOUR_MS,
-			memoryMiB,
-			memoryAfterChecksMiB,
-		};
-	} finally {
-		reports.close();
-	}
+	// Between two checks, so that nothing else is counted.
+	await usage.quiet();
+	const cpu = usage.cpuMs();
+	await resumeOneByOne(place, collector, resumes);
+	const cpuMsAResume = (usage.cpuMs() - cpu) / resumes;
+	const checksAnHour = checksIn(HOUR_MS);
+	return {
+		runs,
+		minutes,
+		checks,
+		cpuMsACheck,
+		cpuMsAResume,
+		checksAnHour,
+		percentOfACore: (100 * runs * (checksAnHour * cpuMsACheck + cpuMsAResume)) / HOUR_MS,
+		memoryMiB,
+		memoryAfterChecksMiB,
+	};
 }
 
 /** How often one run is checked on in a time, by the schedule of the node. */
-export function checksIn(time: number): number {
+function checksIn(time: number): number {
 	const state = { startedAt: 0, intervalMs: 0 } as Parameters<typeof nextCheckAt>[0];
 	let checks = -1;
 	for (let now = 0; now <= time; now = nextCheckAt(state, now, [])) checks++;

@@ -1,9 +1,9 @@
+import { type Collector, withCollector } from '../e2e/collector';
 import { until } from '../n8n/client';
 import type { Log } from './campaign';
 import { Load } from './load';
 import type { ChaosOptions } from './options';
 import { at, oneProcess, type Place, queueMode, untilSuspended } from './place';
-import { Reports } from './reports';
 import { type Figures, figures } from './results';
 
 /** Milliseconds from the end of a task, at which its callback is sent, until the node behind ours. */
@@ -13,19 +13,22 @@ export interface LatencyResult {
 	queueMode: Figures;
 }
 
-/** No task of this part finishes by itself. */
+/** No task of these parts finishes by itself. */
 const FOREVER_MS = 24 * 3_600_000;
-
-const RUNS = 40;
-const QUICK_RUNS = 4;
 
 export async function measureLatency(
 	{ quick }: Pick<ChaosOptions, 'quick'>,
 	log: Log,
 ): Promise<LatencyResult> {
-	const runs = quick ? QUICK_RUNS : RUNS;
+	const runs = quick ? 4 : 40;
+	const resumeAll = async (place: Place) =>
+		await withCollector(async (collector) => {
+			const load = await Load.publish(place, collector);
+			await suspendRuns(place, load, runs);
+			return await resumeOneByOne(place, collector, runs);
+		});
 	const measure = async (name: string, place: Promise<Place>) => {
-		const latency = figures(await at(place, async (made) => await resumeEach(made, runs)));
+		const latency = figures(await at(place, resumeAll));
 		log(`${name}: ${latency.median} ms`);
 		return latency;
 	};
@@ -36,27 +39,31 @@ export async function measureLatency(
 	};
 }
 
-/** Suspends runs of one task and ends the tasks one after the other. */
-async function resumeEach(place: Place, count: number): Promise<number[]> {
-	const reports = await Reports.open();
-	try {
-		const load = await Load.publish(place, reports);
-		for (let run = 0; run < count; run++) {
-			const tasks = [{ latencyMs: FOREVER_MS }];
-			await load.start({ name: `latency ${run}`, kind: 'wait', tasks, at: 0 });
-		}
-		await untilSuspended(place, count);
-		const latencies: number[] = [];
-		for (const [index, { taskId }] of [...place.stage.service.tasks.values()].entries()) {
-			const endedAt = Date.now();
-			place.stage.service.complete(taskId);
-			await until(`run ${index} to go on`, 120_000, async () =>
-				Promise.resolve(reports.all.length > index),
-			);
-			latencies.push((reports.all[index]?.at ?? NaN) - endedAt);
-		}
-		return latencies;
-	} finally {
-		reports.close();
+/** Starts so many runs of one task, and waits until all of them are suspended. */
+export async function suspendRuns(place: Place, load: Load, count: number): Promise<void> {
+	const tasks = [{ latencyMs: FOREVER_MS }];
+	for (let run = 0; run < count; run++) {
+		await load.start({ name: `run ${run}`, kind: 'wait', tasks, at: 0 });
 	}
+	await untilSuspended(place, count);
+}
+
+/**
+ * Ends the first tasks, each when the run of the one before has gone on.
+ *
+ * @returns milliseconds from the end of each task until its run has come to the node behind ours
+ */
+export async function resumeOneByOne(
+	{ stage: { service } }: Place,
+	{ reports }: Collector,
+	count: number,
+): Promise<number[]> {
+	const latencies: number[] = [];
+	for (const [index, taskId] of [...service.tasks.keys()].slice(0, count).entries()) {
+		const endedAt = Date.now();
+		service.complete(taskId);
+		await until(`run ${index} to go on`, 120_000, () => reports.length > index);
+		latencies.push((reports[index]?.at ?? NaN) - endedAt);
+	}
+	return latencies;
 }

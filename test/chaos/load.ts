@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
 import { AT_ONCE } from '../e2e/atOnce';
+import type { Collector } from '../e2e/collector';
 import { inARow, node, webhook } from '../e2e/nodes';
 import { N8nClient } from '../n8n/client';
 import type { Randomness } from '../simulation/world/randomness';
 import type { Place } from './place';
-import type { Reports } from './reports';
 
 /** How the tasks of a run are to be waited for. */
 export type Kind = 'wait' | 'trigger';
@@ -55,11 +55,15 @@ export class Load {
 	) {}
 
 	/** @param wait the options of the runs that wait */
-	static async publish(place: Place, reports: Reports, wait: IDataObject = AT_ONCE): Promise<Load> {
+	static async publish(
+		place: Place,
+		collector: Collector,
+		wait: IDataObject = AT_ONCE,
+	): Promise<Load> {
 		const paths: Record<Kind, string> = { wait: '', trigger: '' };
 		const workflowIds: string[] = [];
 		for (const kind of ['wait', 'trigger'] as const) {
-			const { path, id } = await publish(place, reports, kind, wait);
+			const { path, id } = await publish(place, collector, kind, wait);
 			paths[kind] = path;
 			workflowIds.push(id);
 		}
@@ -108,7 +112,12 @@ async function isTaken(url: string, body: unknown): Promise<boolean> {
 	}
 }
 
-async function publish({ stage, urls }: Place, reports: Reports, kind: Kind, wait: IDataObject) {
+async function publish(
+	{ stage, urls }: Place,
+	collector: Collector,
+	kind: Kind,
+	wait: IDataObject,
+) {
 	const start = webhook('Start');
 	const from = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
 	const media = stage.mediaNode('mediaGeneration', 'Media', {
@@ -126,7 +135,7 @@ async function publish({ stage, urls }: Place, reports: Reports, kind: Kind, wai
 		options: {},
 	});
 	const { nodes, connections } = inARow(start, split, media);
-	const report = inARow(kind === 'wait' ? media : from, reports.node());
+	const report = inARow(kind === 'wait' ? media : from, collector.reportNode());
 	const { id } = await stage.client.createWorkflow({
 		name: kind === 'wait' ? 'Suspended' : 'Triggered',
 		nodes: [...nodes, ...report.nodes.filter((each) => each !== media)],

@@ -5,10 +5,16 @@ import { Randomness } from '../simulation/world/randomness';
 import { type CampaignPlan, type CampaignResult, type Log, runCampaign } from './campaign';
 import { type RunPlan, troubled } from './load';
 import type { ChaosOptions } from './options';
-import { at, oneProcess, queueMode } from './place';
+import { at, oneProcess, type Place, queueMode } from './place';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
+
+/** From the least to the most, both included. */
+type Bounds = readonly [least: number, most: number];
+
+const campaign = async (place: Promise<Place>, plan: CampaignPlan, log: Log) =>
+	await at(place, async (made) => await runCampaign(made, plan, log));
 
 /** One process that no service reaches: 50 runs of 1 to 20 tasks, each task 5 s to 4 min. */
 function silentRuns(chance: Randomness, quick: boolean): RunPlan[] {
@@ -34,59 +40,48 @@ export async function runSilent(
 		at: chance.between(0, (quick ? 30 : 240) * SECOND, 'kill', kill),
 		name: 'n8n',
 	})).sort((one, other) => one.at - other.at);
-	const plan: CampaignPlan = {
-		runs: silentRuns(chance, quick),
-		faults,
-		areSuspendedFirst: true,
-		patienceMs: 6 * MINUTE,
-	};
-	return await at(oneProcess(false), async (place) => await runCampaign(place, plan, log));
+	const runs = silentRuns(chance, quick);
+	const plan = { runs, faults, areSuspendedFirst: true, patienceMs: 6 * MINUTE };
+	return await campaign(oneProcess(false), plan, log);
 }
 
 /** Runs of a kind whose callbacks are lost, doubled and late. */
 function troubledRuns(
 	chance: Randomness,
 	kind: RunPlan['kind'],
-	runs: number,
-	tasksOf: (name: string) => number,
-	atOf: (run: number) => number,
-	[least, most]: [number, number] = [5, 240],
+	{ runs, tasks, everyMs }: { runs: number; tasks: Bounds; everyMs: number },
+	latencySeconds: Bounds = [5, 240],
 ): RunPlan[] {
 	return Array.from({ length: runs }, (_, run) => {
 		const name = `${kind} ${run}`;
-		const tasks = Array.from({ length: tasksOf(name) }, (_, task) => {
-			const seconds = chance.between(least, most, name, task, 'latency');
+		const count = chance.between(...tasks, name, 'tasks');
+		const all = Array.from({ length: count }, (_, task) => {
+			const seconds = chance.between(...latencySeconds, name, task, 'latency');
 			return troubled(chance, `${name} ${task}`, seconds * SECOND);
 		});
-		return { name, kind, tasks, at: atOf(run) };
+		return { name, kind, tasks: all, at: run * everyMs };
 	});
 }
+
+/** 200 triggered tasks. */
+const triggeredTasks = (quick: boolean) =>
+	quick
+		? { runs: 2, tasks: [3, 3] as const, everyMs: SECOND }
+		: { runs: 20, tasks: [10, 10] as const, everyMs: SECOND };
 
 /** One process: 200 runs that are held for a minute and then suspended, beside 200 triggered tasks. */
 export async function runHeld({ seed, quick }: ChaosOptions, log: Log): Promise<CampaignResult> {
 	const chance = new Randomness(seed);
 	// Nothing ends before all runs are suspended.
-	const latencies: [number, number] = quick ? [90, 150] : [200, 480];
-	const held = troubledRuns(
-		chance,
-		'wait',
-		quick ? 4 : 200,
-		(name) => chance.between(1, 3, name, 'tasks'),
-		(run) => run * 500,
-		latencies,
-	);
-	const triggered = troubledRuns(
-		chance,
-		'trigger',
-		quick ? 2 : 20,
-		() => (quick ? 3 : 10),
-		(run) => run * SECOND,
-		latencies,
-	);
+	const latencies: Bounds = quick ? [90, 150] : [200, 480];
+	const held = { runs: quick ? 4 : 200, tasks: [1, 3] as const, everyMs: 500 };
 	const first = chance.between(0, 60, 'first kill') * SECOND;
 	const second = first + chance.between(60, 120, 'second kill') * SECOND;
 	const plan: CampaignPlan = {
-		runs: [...held, ...triggered],
+		runs: [
+			...troubledRuns(chance, 'wait', held, latencies),
+			...troubledRuns(chance, 'trigger', triggeredTasks(quick), latencies),
+		],
 		faults: [
 			{ at: first, name: 'n8n' },
 			{ at: second, name: 'n8n, for two minutes' },
@@ -95,7 +90,7 @@ export async function runHeld({ seed, quick }: ChaosOptions, log: Log): Promise<
 		wait: { ...AT_ONCE, suspendAfter: 1 },
 		patienceMs: 8 * MINUTE,
 	};
-	return await at(oneProcess(true), async (place) => await runCampaign(place, plan, log));
+	return await campaign(oneProcess(true), plan, log);
 }
 
 const ALL_FAULTS = ['worker', 'webhook processor', 'main', 'Redis', 'PostgreSQL'];
@@ -103,29 +98,18 @@ const ALL_FAULTS = ['worker', 'webhook processor', 'main', 'Redis', 'PostgreSQL'
 /** Queue mode: 100 suspended runs and 200 triggered tasks, and every process down in turn. */
 export async function runQueue({ seed, quick }: ChaosOptions, log: Log): Promise<CampaignResult> {
 	const chance = new Randomness(seed);
-	const suspended = troubledRuns(
-		chance,
-		'wait',
-		quick ? 4 : 100,
-		(name) => chance.between(1, 5, name, 'tasks'),
-		(run) => run * 200,
-	);
-	const triggered = troubledRuns(
-		chance,
-		'trigger',
-		quick ? 2 : 20,
-		() => (quick ? 3 : 10),
-		(run) => run * SECOND,
-	);
+	const suspended = { runs: quick ? 4 : 100, tasks: [1, 5] as const, everyMs: 200 };
+	const faults = quick ? ALL_FAULTS.slice(0, 3) : [...ALL_FAULTS, ...ALL_FAULTS];
 	const plan: CampaignPlan = {
-		runs: [...suspended, ...triggered],
-		faults: (quick ? ALL_FAULTS.slice(0, 3) : [...ALL_FAULTS, ...ALL_FAULTS]).map(
-			(name, index) => ({ at: (5 + index * 30) * SECOND, name }),
-		),
+		runs: [
+			...troubledRuns(chance, 'wait', suspended),
+			...troubledRuns(chance, 'trigger', triggeredTasks(quick)),
+		],
+		faults: faults.map((name, index) => ({ at: (5 + index * 30) * SECOND, name })),
 		areSuspendedFirst: true,
 		patienceMs: 8 * MINUTE,
 	};
-	return await at(queueMode(2, 2), async (place) => await runCampaign(place, plan, log));
+	return await campaign(queueMode(2, 2), plan, log);
 }
 
 /** 500 triggered tasks, of which 100 callbacks never come. */
@@ -143,7 +127,7 @@ export async function runLost({ seed, quick }: ChaosOptions, log: Log): Promise<
 		})),
 	}));
 	const plan = { runs, faults: [], areSuspendedFirst: false, patienceMs: 5 * MINUTE };
-	return await at(oneProcess(true), async (place) => await runCampaign(place, plan, log));
+	return await campaign(oneProcess(true), plan, log);
 }
 
 /** Queue mode for so many minutes: runs begin all the time, and a process is killed or a server restarted at random. */
@@ -153,20 +137,11 @@ export async function runChaos(
 ): Promise<CampaignResult> {
 	const chance = new Randomness(seed);
 	const lastsMs = minutes * MINUTE;
-	const suspended = troubledRuns(
-		chance,
-		'wait',
-		Math.ceil(lastsMs / (15 * SECOND)),
-		(name) => chance.between(1, 5, name, 'tasks'),
-		(run) => run * 15 * SECOND,
-	);
-	const triggered = troubledRuns(
-		chance,
-		'trigger',
-		Math.ceil(lastsMs / (30 * SECOND)),
-		(name) => chance.between(1, 5, name, 'tasks'),
-		(run) => run * 30 * SECOND,
-	);
+	const every = (everyMs: number) => ({
+		runs: Math.ceil(lastsMs / everyMs),
+		tasks: [1, 5] as const,
+		everyMs,
+	});
 	const faults: CampaignPlan['faults'] = [];
 	for (let time = 20 * SECOND; time < lastsMs;) {
 		const name = ALL_FAULTS[chance.between(0, ALL_FAULTS.length - 1, 'fault', faults.length)] ?? '';
@@ -174,10 +149,13 @@ export async function runChaos(
 		time += chance.between(15, 75, 'pause', faults.length) * SECOND;
 	}
 	const plan: CampaignPlan = {
-		runs: [...suspended, ...triggered],
+		runs: [
+			...troubledRuns(chance, 'wait', every(15 * SECOND)),
+			...troubledRuns(chance, 'trigger', every(30 * SECOND)),
+		],
 		faults,
 		areSuspendedFirst: false,
 		patienceMs: (quick ? 4 : 8) * MINUTE,
 	};
-	return await at(queueMode(2, 2), async (place) => await runCampaign(place, plan, log));
+	return await campaign(queueMode(2, 2), plan, log);
 }

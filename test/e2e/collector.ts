@@ -1,10 +1,24 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { until } from '../n8n/until';
 import { node } from './nodes';
 
 const BARRIER = '/barrier/';
+const REPORT = '/report';
+
+/** One execution that reached a node of `reportNode`. */
+export interface Report {
+	/** Milliseconds since 1970. */
+	at: number;
+	/** What left our node for each item; the prompt tells the place of the item. */
+	items: Array<{ taskId?: string; state?: string; timedOut?: boolean; prompt?: string }>;
+}
+
+const REPORTED =
+	'$input.all().map(({ json }) => ({ taskId: json.taskId, state: json.state, timedOut: json.timedOut, prompt: (json.input || json.record.input).prompt }))';
 
 /** Counts what the workflow after a trigger does to the outside world: one request for each item. */
 export class Collector {
@@ -12,6 +26,8 @@ export class Collector {
 
 	/** When, milliseconds since 1970, in the order of `seen`. */
 	readonly times: number[] = [];
+
+	readonly reports: Report[] = [];
 
 	/** So many of the next requests are answered 500 and not counted. */
 	failures = 0;
@@ -29,6 +45,13 @@ export class Collector {
 	static async open(): Promise<Collector> {
 		const server = createServer((request, response) => {
 			const url = request.url ?? '';
+			if (url === REPORT) {
+				void json(request).then((items) => {
+					collector.reports.push({ at: Date.now(), items: items as Report['items'] });
+					response.setHeader('content-type', 'application/json').end('{}');
+				});
+				return;
+			}
 			if (url.startsWith(BARRIER)) {
 				const taskId = decodeURIComponent(url.slice(BARRIER.length));
 				const letGo = () => {
@@ -57,6 +80,20 @@ export class Collector {
 		return this.poster(name, '/');
 	}
 
+	/** A node that reports all items of its input at once, as `reports` has them. */
+	reportNode() {
+		const parameters = {
+			method: 'POST',
+			url: `http://127.0.0.1:${this.port}${REPORT}`,
+			sendBody: true,
+			specifyBody: 'json',
+			jsonBody: `={{ JSON.stringify(${REPORTED}) }}`,
+			options: {},
+		};
+		const report = node('n8n-nodes-base.httpRequest', 'Report', parameters, 4.2);
+		return { ...report, executeOnce: true };
+	}
+
 	/** A node that holds up each execution until the barrier is opened, and passes its item's task id on. */
 	barrierNode(name = 'Barrier') {
 		return this.poster(name, BARRIER);
@@ -71,17 +108,15 @@ export class Collector {
 	/** As if nothing had been here before. */
 	reset(): void {
 		this.seen.length = 0;
+		this.times.length = 0;
 		this.failures = 0;
 		this.isOpen = false;
 	}
 
 	/** Waits until so many executions stand before the barrier. */
 	async untilHeld(count: number, timeoutMs = 60_000): Promise<void> {
-		const giveUp = Date.now() + timeoutMs;
-		while (this.held.length < count) {
-			if (Date.now() > giveUp) throw new Error(`Only ${this.held.length} of ${count} are held`);
-			await sleep(100);
-		}
+		const what = () => `${count} executions to be held, not ${this.held.length}`;
+		await until(what, timeoutMs, () => this.held.length >= count);
 	}
 
 	/** Lets those that are held go, and from now on everybody. */
@@ -100,5 +135,15 @@ export class Collector {
 	close(): void {
 		this.server.close();
 		this.server.closeAllConnections();
+	}
+}
+
+/** Does something with a collector of its own. */
+export async function withCollector<T>(work: (collector: Collector) => Promise<T>): Promise<T> {
+	const collector = await Collector.open();
+	try {
+		return await work(collector);
+	} finally {
+		collector.close();
 	}
 }

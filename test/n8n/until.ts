@@ -7,12 +7,14 @@ const LOOK_EVERY_MS = 150;
  *
  * @param what completes "Waited in vain for …"
  * @param timeoutMs how long to wait, in ms
+ * @param everyMs between two looks
  * @throws where it does not hold in time
  */
 export async function until(
 	what: string | (() => string),
 	timeoutMs: number,
 	condition: () => boolean | Promise<boolean>,
+	everyMs = LOOK_EVERY_MS,
 ): Promise<void> {
 	const deadline = performance.now() + timeoutMs;
 	while (!(await condition())) {
@@ -20,6 +22,6 @@ export async function until(
 			const text = typeof what === 'string' ? what : what();
 			throw new Error(`Waited ${timeoutMs / 1000} s in vain for ${text}.`);
 		}
-		await sleep(LOOK_EVERY_MS);
+		await sleep(everyMs);
 	}
 }

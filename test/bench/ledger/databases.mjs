@@ -91,12 +91,6 @@ class Sqlite {
     return bytes;
   }
 
-  /** The size of the file, with the room of deleted rows, which is used again but not given back. */
-  async fileBytes() {
-    const value = (name) => Object.values(this.database.prepare(`PRAGMA ${name}`).get())[0];
-    return value('page_count') * value('page_size');
-  }
-
   async close() {
     this.database.close();
   }
@@ -156,11 +150,6 @@ class Postgres {
       "SELECT pg_total_relation_size('processed_data')::float8 AS bytes",
     );
     return rows[0].bytes;
-  }
-
-  /** The same as `bytes`: PostgreSQL keeps each table in files of its own. */
-  async fileBytes() {
-    return await this.bytes();
   }
 
   async close() {

@@ -10,7 +10,7 @@ import { N8nClient } from '../../n8n/client';
 import { installN8n } from '../../n8n/install';
 import { startN8n } from '../../n8n/process';
 import type { BenchOptions } from '../options';
-import { type Row, sampleOf } from '../results';
+import { type Row, rowsOf } from '../results';
 
 const SIZES = [10_000, 1_000_000];
 const QUICK_SIZES = [1_000, 20_000];
@@ -19,7 +19,6 @@ type Engine = 'SQLite' | 'PostgreSQL';
 
 /** What one statement, or one after the other, did while callbacks came. */
 interface Statement {
-	rows: number;
 	seconds: number;
 	/** Of the callbacks meanwhile. */
 	longestWaitMs: number;
@@ -41,9 +40,6 @@ interface Measured {
 	/** The clean-up as the guide has it. */
 	cleanUp: Statement;
 	vacuum: Statement;
-	/** Bytes of the file before and after it. */
-	before: number;
-	after: number;
 }
 
 interface Calls {
@@ -64,7 +60,7 @@ export async function measureLedger(
 	const rows: Row[] = [];
 	for (const engine of ['SQLite', 'PostgreSQL'] as const) {
 		for (const measured of await measure(engine, sizes, log)) {
-			rows.push(...rowsOf(engine, measured));
+			rows.push(...tableOf(engine, measured));
 		}
 	}
 	return rows;
@@ -126,7 +122,7 @@ async function setUp(userFolder: string, env: Record<string, string>): Promise<s
 }
 
 /** The statements of the guide: what is measured is what people run. */
-export function statementsFor(engine: Engine): { atOnce: string; cleanUp: string } {
+function statementsFor(engine: Engine): { atOnce: string; cleanUp: string } {
 	const guide = readFileSync(join(__dirname, '../../../docs/modes.md'), 'utf8');
 	const statement = (age: string) => {
 		const found = new RegExp(`DELETE FROM processed_data [^;]*${age}[^;]*;`).exec(guide)?.[0];
@@ -144,22 +140,18 @@ export function statementsFor(engine: Engine): { atOnce: string; cleanUp: string
 	};
 }
 
-function rowsOf(engine: Engine, measured: Measured): Row[] {
+function tableOf(engine: Engine, measured: Measured): Row[] {
 	const { size, bytesEach, first, again, atOnce, cleanUp, vacuum } = measured;
-	const row = (id: string, what: string, unit: string, ...values: number[]): Row => ({
-		id: `ledger-${engine.toLowerCase()}-${size}-${id}`,
-		what: `${engine}, ${size.toLocaleString('en')} tasks: ${what}`,
-		unit,
-		ours: sampleOf(values),
-	});
-	const during = (id: string, what: string, statement: Statement): Row[] => [
-		row(`${id}-time`, what, 's', statement.seconds),
-		row(`${id}-wait`, `${what}, longest wait of a callback`, 'ms', statement.longestWaitMs),
+	const part = `ledger-${engine.toLowerCase()}-${size}`;
+	const row = rowsOf(part, `${engine}, ${size.toLocaleString('en')} tasks`);
+	const during = (id: string, what: string, work: Statement): Row[] => [
+		row(`${id}-time`, what, 's', work.seconds),
+		row(`${id}-wait`, `${what}, longest wait of a callback`, 'ms', work.longestWaitMs),
 		row(
 			`${id}-failed`,
 			`${what}, callbacks that failed`,
 			'%',
-			(100 * statement.failed) / statement.callbacks,
+			(100 * work.failed) / work.callbacks,
 		),
 	];
 	return [
