@@ -6,7 +6,7 @@ import { settled } from '../shared/promises';
 import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
-import { checkDeliveries, deliverTask, NOT_FINISHED, type Reached } from './checkForCallbacks';
+import { checkDeliveries, deliverTask, NOT_FINISHED, type Reached } from './missingCallbacks';
 import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
 import { nextCheckAt } from './checkSchedule';
 import {

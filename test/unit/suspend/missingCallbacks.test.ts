@@ -8,7 +8,7 @@ import {
 	checkDeliveries,
 	deliverTask,
 	NOT_FINISHED,
-} from '../../../nodes/MediaGeneration/suspend/checkForCallbacks';
+} from '../../../nodes/MediaGeneration/suspend/missingCallbacks';
 import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
 import type { AwaitedDelivery } from '../../../nodes/MediaGeneration/suspend/checkState';
 import { API_KEY } from '../../workflow/engine';
