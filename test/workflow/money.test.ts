@@ -3,7 +3,13 @@ import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { retryExecution, startWorkflow, type TestNode, type TestWorkflow } from './engine';
+import {
+	executeContext,
+	retryExecution,
+	startWorkflow,
+	type TestNode,
+	type TestWorkflow,
+} from './engine';
 import {
 	descriptionOf,
 	field,
@@ -160,6 +166,12 @@ describe('a create that the service may have taken', () => {
 		const { output } = await on.images(['a', lost, 'c'], {}, keepsGoing);
 		expect(field(output, 'state')).toEqual(['SUCCESS', undefined, 'SUCCESS']);
 		expect(output[1]?.json.error).toContain('It is not known whether the task was created');
+	});
+
+	it("is in n8n's log with what the service answered: the id may stand there", async () => {
+		const info = jest.spyOn(executeContext(on.workflow({})).logger, 'info');
+		await on.images([item('a', { createShape: 'array' })], {}, keepsGoing);
+		expect(info.mock.calls.flat().join()).toContain(on.taskIds[0]);
 	});
 });
 

@@ -109,11 +109,13 @@ export class TaskCreator {
 		const { error } = sent;
 		const isUnknown = maySendAgain(error) === 'unknown';
 		if (!isUnknown) this.journal.forget(item);
-		if (this.signal?.aborted) {
+		if (isUnknown || this.signal?.aborted) {
 			const outcome = isUnknown
 				? 'sent, and it is not known whether a task was created'
 				: 'created no task';
-			this.log(`${outcome}: ${ItemError.from(error).message}`, itemIndex);
+			// The answer may name the task where nobody looks for its id.
+			const { message, description = '' } = ItemError.from(error);
+			this.log(`${outcome}: ${message}. ${description}`, itemIndex);
 		}
 		throw error;
 	}
