@@ -140,6 +140,14 @@ describe('Wait', () => {
 		expect(on.requests('GET').map(({ at }) => at - startedAt)).toEqual([0, 2000, 4000, 6000]);
 	});
 
+	it('reads a task that several items name once in an interval for all of them', async () => {
+		const taskId = existing({ latencyMs: 5 * SECOND });
+		const startedAt = Date.now();
+		const { output } = await taskRun('wait', [taskId, taskId, taskId]);
+		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
+		expect(on.requests('GET').map(({ at }) => at - startedAt)).toEqual([0, 2000, 4000, 6000]);
+	});
+
 	it('for a failed task is an error with its id and the reason', async () => {
 		const failing = { latencyMs: 3000, outcome: 'FAILURE' as const, failureMessage: 'Unsafe.' };
 		const taskId = existing(failing);

@@ -11,6 +11,7 @@ import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import type { ServiceClient } from '../service/client';
 import type { RequestGap } from '../service/requestGap';
 import { type Clock, sleepUntil } from '../shared/clock';
+import { ExpiringCache } from '../shared/expiringCache';
 import type { SuspendAfter } from './suspendAfter';
 
 /** Longest pause between two reads while the service is in trouble. */
@@ -18,6 +19,9 @@ const MAX_BACK_OFF_MS = 30_000;
 
 /** Nearer to each other than this no two reads may be (specification, section 8). */
 const MIN_INTERVAL_MS = 2_000;
+
+/** So many reads are known at once. */
+const MOST_READS = 10_000;
 
 /** One unlucky answer must not end a paid task: only so many in a row do. */
 const MAX_UNLUCKY_ANSWERS = 3;
@@ -118,6 +122,9 @@ function isUnlucky({ kind, isForeign }: ServiceError, isOwn: boolean): boolean {
 export class TaskReader {
 	private readonly downloader: Downloader;
 
+	/** Several items may name one task: what one of them has just read is good for all. */
+	private readonly reads: ExpiringCache<Promise<TaskRecord>>;
+
 	/**
 	 * @param suspendAfter says when unfinished tasks are handed over
 	 * @param signal aborted when the execution is stopped
@@ -132,6 +139,7 @@ export class TaskReader {
 		private readonly signal: AbortSignal | undefined,
 	) {
 		this.downloader = new Downloader(context, clock);
+		this.reads = new ExpiringCache(clock, MIN_INTERVAL_MS, MOST_READS);
 	}
 
 	/**
@@ -143,7 +151,15 @@ export class TaskReader {
 	 */
 	async read(taskId: string, at: number): Promise<TaskRecord> {
 		await sleepUntil(at, this.clock, this.signal);
-		return await this.client.readTask(taskId);
+		return await this.readTask(taskId);
+	}
+
+	private async readTask(taskId: string): Promise<TaskRecord> {
+		const known = this.reads.get(taskId);
+		if (known) return await known;
+		const read = this.client.readTask(taskId);
+		this.reads.set(taskId, read);
+		return await read;
 	}
 
 	/**
@@ -162,14 +178,14 @@ export class TaskReader {
 		times: { deadline: number; firstReadAt: number },
 		hooks: Pick<WaitOptions, 'isAbandoned' | 'onUnfinished'> = {},
 	): Promise<FinishedTask | Unfinished> {
-		const { client, clock, signal, suspendAfter, created, gap } = this;
+		const { clock, signal, suspendAfter, created, gap } = this;
 		const known = pendingJson(taskId, sent);
 		const ended = await settled(
 			pollTask({
 				...times,
 				...hooks,
 				...{ taskId, clock, signal, suspendAfter },
-				read: async (id) => await client.readTask(id),
+				read: async (id) => await this.readTask(id),
 				pollIntervalMs: item.pollIntervalMs,
 				isOwn: created.has(taskId),
 				nextSlot: () => gap.take(),
