@@ -17,6 +17,12 @@ interface N8nInternals {
 
 export const internalsOf = (context: object): N8nInternals => context;
 
+/** A text as it stands in an expression, which for n8n ends at the first pair of braces. */
+export const inExpression = (text: string): string =>
+	JSON.stringify(text).replace(/[{}\u2028\u2029]/g, (sign) => {
+		return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
+	});
+
 /**
  * Where n8n serves production webhooks, as its settings say now.
  *

@@ -1,7 +1,7 @@
 import type { IExecuteFunctions, NodeTypeAndVersion } from 'n8n-workflow';
 import * as n8nWorkflow from 'n8n-workflow';
 
-import { isEngineV2, internalsOf, isTool, settingsOf } from '../shared/n8nInternals';
+import { isEngineV2, inExpression, internalsOf, isTool, settingsOf } from '../shared/n8nInternals';
 import { isRecord } from '../shared/json';
 
 /** Part of n8n 2, and not of n8n 1, which may resume a suspended execution more than once. */
@@ -53,7 +53,7 @@ const obstacle = (ifChosen: Obstacle['ifChosen'], why: string): Obstacle => ({ i
 function waitingCaller(context: IExecuteFunctions): string | undefined {
 	const callers = context.getParentNodes(context.getNode().name, { includeNodeParameters: true });
 	const hasRun = (node: string) =>
-		context.evaluateExpression(`{{ $(${JSON.stringify(node)}).isExecuted }}`, 0) === true;
+		context.evaluateExpression(`{{ $(${inExpression(node)}).isExecuted }}`, 0) === true;
 	return callers.find(
 		(caller) => !caller.disabled && answersAtTheEnd(caller) && hasRun(caller.name),
 	)?.name;

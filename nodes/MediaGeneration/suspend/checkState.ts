@@ -11,6 +11,7 @@ import type { IfSomeFail } from '../report/ifSomeFail';
 import type { InputPart } from '../report/includeInput';
 import type { OutputOptions } from '../report/taskItems';
 import { isRecord } from '../shared/json';
+import { inExpression } from '../shared/n8nInternals';
 import { readStored } from '../shared/storedVersion';
 
 /** Raised when the shape changes: an update of this package may read what the version before it stored. */
@@ -170,7 +171,7 @@ export function noteCheck(context: IExecuteFunctions, note: CheckNote): void {
  * @throws UserError where another version of this package suspended the execution
  */
 export function checkNote(context: IWebhookFunctions): CheckNote | undefined {
-	const name = JSON.stringify(context.getNode().name);
+	const name = inExpression(context.getNode().name);
 	const stored: unknown = context.evaluateExpression(`{{ $node[${name}].context.${NOTE} }}`);
 	if (stored === undefined || stored === null) return undefined;
 	return readStored(stored, CHECK_VERSION) as unknown as CheckNote;

@@ -1,5 +1,13 @@
-import { checkItem, readCheck } from '../../../nodes/MediaGeneration/suspend/checkState';
+import type { IWebhookFunctions } from 'n8n-workflow';
+
+import {
+	checkItem,
+	checkNote,
+	noteCheck,
+	readCheck,
+} from '../../../nodes/MediaGeneration/suspend/checkState';
 import { storeInput } from '../../../nodes/MediaGeneration/suspend/suspendRun';
+import { executeContext } from '../../workflow/engine';
 import { contextOf, deliveryCheck } from './checks';
 
 describe('the state of the checks', () => {
@@ -32,3 +40,13 @@ it('what is stored in place of the input stays, although n8n empties the list th
 	items.length = 0;
 	expect(execution.getExecuteData().data.main?.[0]).toHaveLength(1);
 });
+
+it.each(['Media', 'a "name"', '{{ $json.x }}', 'two\u2028lines', 'back\\slash'])(
+	'what a suspended run has noted is found under the name of its node: %s',
+	(name) => {
+		const context = executeContext({ node: { name }, credential: { baseUrl: '', apiKey: '' } });
+		const note = { url: 'https://n8n.test', taskIds: ['task-1'] };
+		noteCheck(context, note);
+		expect(checkNote(context as unknown as IWebhookFunctions)).toMatchObject(note);
+	},
+);
