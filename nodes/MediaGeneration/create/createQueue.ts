@@ -5,8 +5,8 @@ import { type Clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateThrottle, Ticket } from './createThrottle';
 
-/** So often in a row a create may be in vain, where nothing was created yet and no such service has answered. */
-const MAX_IN_VAIN = 4;
+/** So long a run puts up with what is no such service, or cannot be reached, where nothing shows that there is one. */
+const NO_SERVICE_PATIENCE_MS = 5_000;
 
 const LONGEST_PAUSE_MS = 30_000;
 
@@ -230,17 +230,16 @@ export class CreateQueue {
 	/**
 	 * Where to send on is no use, that is so for all who have no more patience: nobody waits for the same answer again.
 	 *
-	 * @returns whether it is: for the whole patience nobody was let in and nothing finished; or nothing was created yet,
-	 *   and what answers is no such service, or cannot be reached
+	 * @returns whether it is: nobody was let in and nothing finished for the whole patience, which is short while nothing
+	 *   shows that the service is there
 	 */
 	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
 		const now = this.clock.now();
 		this.quietSince ??= now;
 		const isNoService = error.kind === 'unreachable' || error.kind === 'unexpectedAnswer';
-		const isHopeless =
-			isNoService && !this.hasCreated
-				? this.inVain >= MAX_IN_VAIN
-				: now - this.quietSince > patienceMs;
+		const isShort = isNoService && !this.hasCreated && this.refusal === undefined;
+		const longestMs = isShort ? Math.min(NO_SERVICE_PATIENCE_MS, patienceMs) : patienceMs;
+		const isHopeless = now - this.quietSince > longestMs;
 		if (isHopeless) this.giveUp(error, patienceMs);
 		else this.wake();
 		return isHopeless;

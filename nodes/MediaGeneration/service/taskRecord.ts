@@ -33,8 +33,6 @@ export type FinishedTask = SucceededTask | FailedTask;
 /** A task as the service reports it, parsed once (specification, section 2). */
 export type TaskRecord = PendingTask | FinishedTask;
 
-export type TaskState = TaskRecord['state'];
-
 /** Longer than any id a service hands out, and short enough for a path. */
 const MAX_TASK_ID_LENGTH = 512;
 

@@ -33,9 +33,7 @@ export async function checkDeliveries(
 		const tried = await settled(attempt(delivery));
 		if ('error' in tried) pauseMs = Math.max(pauseMs, askedPauseMs(tried.error));
 		const last = 'value' in tried ? tried.value : messageOf(tried.error);
-		// What has not changed stays the same object.
-		if (last === undefined) left[index] = undefined;
-		else if (last !== delivery.last) left[index] = { ...delivery, last };
+		left[index] = last === undefined ? undefined : { ...delivery, last };
 	};
 	await inGrowingGroups([...state.deliveries.entries()], tryOne, () => pauseMs > 0);
 	return afterPause({ ...state, deliveries: left.flatMap((each) => each ?? []) }, pauseMs, now);

@@ -181,7 +181,7 @@ describe('a connection that did not come about', () => {
 		await fill(queue, 2);
 	});
 
-	it('is counted in a row, those that failed together once', async () => {
+	it('is put up with for some seconds, where nothing shows that there is a service', async () => {
 		const { queue, clock } = opened();
 		const together = [await enter(queue), await enter(queue)];
 		clock.pass(SECOND);

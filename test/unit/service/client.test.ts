@@ -124,15 +124,6 @@ describe('reading', () => {
 		expect(segment).not.toContain('/');
 		expect(decodeURIComponent(segment)).toBe(id);
 	});
-
-	it.each(['.', '..', '', ' ', '\uD800', 'x'.repeat(513)])(
-		'sends nothing for %j, which cannot be an id',
-		async (id) => {
-			const { client, sent } = clientThatGets(json({ state: 'PENDING' }));
-			await expect(client.readTask(id)).rejects.toMatchObject({ kind: 'notFound' });
-			expect(sent).toEqual([]);
-		},
-	);
 });
 
 describe('an answer with an error status', () => {

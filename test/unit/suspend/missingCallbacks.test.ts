@@ -44,13 +44,6 @@ describe('a check for lost callbacks', () => {
 		]);
 	});
 
-	it('keeps the very object where nothing has changed, which n8n stores once for all checks', async () => {
-		const at = attempt(service({ 'task-0': 'PENDING' }));
-		const first = await checkDeliveries(check(1), at, NOW);
-		const again = await checkDeliveries(first, at, NOW);
-		expect(again.deliveries[0]).toBe(first.deliveries[0]);
-	});
-
 	it('ends where the service asks to wait, and is followed by none before that time', async () => {
 		const busy = new ServiceError('tooManyRequests', 'HTTP 429', { retryAfterMs: 1_200_000 });
 		const at = service({ ...allOf(2000, 'SUCCESS'), 'task-3': busy });
