@@ -6,11 +6,11 @@ import {
 	type INodeTypeDescription,
 	type IWebhookFunctions,
 	type IWebhookResponseData,
+	type NodeHint,
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
 import { completionFields } from './fields/completion';
-import { panelHints } from './fields/shownWhen';
 import { imageFields, videoFields } from './fields/media';
 import { optionFields } from './fields/options';
 import { taskFields } from './fields/task';
@@ -20,6 +20,27 @@ import { runCheckExecution } from './suspend/checkExecution';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
 import { handleResumeWebhook } from './suspend/resumeWebhook';
 import { RESUME_PATH } from './suspend/resumeUrl';
+
+/** What the output panel says before a run, where it is the parameters that tell. */
+const panelHints: NodeHint[] = [
+	{
+		message:
+			"The output holds the URL of each result. To see pictures here, add the option 'Download Results'.",
+		location: 'outputPane',
+		whenToDisplay: 'beforeExecution',
+		displayCondition:
+			'={{ $parameter["completion"] === "wait" && !$parameter["options"]["downloadResults"] }}',
+	},
+	{
+		message:
+			"'Additional Fields': take each name from the model's documentation, e.g. aspect_ratio with 16:9. For line breaks in a value, switch the value to Expression.",
+		location: 'outputPane',
+		// n8n shows no hint at a list of fields, and somebody may add one after the first run.
+		whenToDisplay: 'always',
+		displayCondition:
+			'={{ !!$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalFields"]["assignments"]?.[0]?.name }}',
+	},
+];
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {

@@ -10,6 +10,7 @@ import {
 } from 'n8n-workflow';
 
 import { emitTasks } from './run/triggerRun';
+import { outputOptions } from './fields/options';
 import { handleTriggerWebhook } from './callback/triggerWebhook';
 import {
 	CALLBACK_PATH,
@@ -17,7 +18,6 @@ import {
 	refuseEngineV2,
 	register,
 } from './callback/triggerCallbackUrl';
-import { outputOptions } from './fields/outputOptions';
 
 /** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
 const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';

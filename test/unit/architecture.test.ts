@@ -18,7 +18,6 @@ const ROOMS = [
 
 /** What the rest of the package may use of the room: all else of it may change without a look elsewhere. */
 const DOORS_OF_SUSPEND: Record<string, string[] | 'all'> = {
-	'suspend/canSuspend': 'all',
 	'suspend/suspendRun': 'all',
 	'suspend/checkExecution': 'all',
 	'suspend/resumeWebhook': 'all',

@@ -1,6 +1,16 @@
-import type { INodeProperties } from 'n8n-workflow';
+import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
-import { CREATES } from './shownWhen';
+/** The operations that create a task. */
+export const CREATES = ['generate', 'create'];
+
+/** Options of creates, whichever way they continue. */
+export const ofCreates = { show: { '/operation': CREATES } };
+
+/** The same option under each of the conditions: one of them holds at a time. */
+export const shownWhen = (
+	property: INodeProperties,
+	...conditions: Array<IDisplayOptions['show']>
+): INodeProperties[] => conditions.map((show) => ({ ...property, displayOptions: { show } }));
 
 /** An AI agent needs the answer of the call itself. */
 const NOT_IN_TOOLS = { hide: { '@tool': [true] } };

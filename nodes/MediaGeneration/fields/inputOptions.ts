@@ -1,6 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { ofCreates } from './shownWhen';
+import { ofCreates } from './completion';
 
 const ofVideo = { show: { '/resource': ['video'] } };
 

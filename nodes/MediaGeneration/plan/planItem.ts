@@ -10,7 +10,7 @@ import { callbackAddress } from '../callback/callbackToken';
 import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './planTypes';
 import { durationField, readCreateBody } from './createBody';
-import { DAY_SECONDS, HELD_SECONDS } from './planWait';
+import { DAY_SECONDS, HELD_SECONDS } from './canSuspend';
 import { asTaskId } from '../service/taskRecord';
 import type { Account } from '../service/connect';
 

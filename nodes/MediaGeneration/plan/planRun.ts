@@ -9,8 +9,8 @@ import { filesIn } from './inputFile';
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import { createsIn, type TaskPlan, type CreatePlan } from './planTypes';
 import { planItem, type TriggerAddresses } from './planItem';
-import { planWait } from './planWait';
 import { budgetRefusal } from './budget';
+import { planWait } from './canSuspend';
 
 export interface RunPlan {
 	/** Milliseconds between two checks of tasks that no run holds; 0 lets the pause grow with the time waited. */

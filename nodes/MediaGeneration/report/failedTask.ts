@@ -87,5 +87,5 @@ export function timedOut(
 	);
 }
 
-export const failureText = ({ taskId, reason }: Pick<FailedTask, 'taskId' | 'reason'>) =>
+const failureText = ({ taskId, reason }: Pick<FailedTask, 'taskId' | 'reason'>) =>
 	`Task ${taskId} failed at the service${reason === undefined ? '' : `: ${reason}`}`;

@@ -2,7 +2,7 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { CreateJournal } from '../create/createJournal';
 import { storeInput, suspendRun } from '../suspend/suspendRun';
-import { suspensionWarnings } from '../suspend/canSuspend';
+import { suspensionWarnings } from '../plan/canSuspend';
 import { refuseKilledRetry } from '../create/refuseRetryOfKilled';
 import { planRun, type RunPlan } from '../plan/planRun';
 import { createsIn, type TaskPlan } from '../plan/planTypes';

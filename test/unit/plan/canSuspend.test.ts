@@ -1,7 +1,7 @@
-import type * as CanSuspend from '../../../nodes/MediaGeneration/suspend/canSuspend';
-import { obstacleOf, suspensionWarnings } from '../../../nodes/MediaGeneration/suspend/canSuspend';
+import type * as CanSuspend from '../../../nodes/MediaGeneration/plan/canSuspend';
+import { obstacleOf, suspensionWarnings } from '../../../nodes/MediaGeneration/plan/canSuspend';
 import { resumeCallbackUrl } from '../../../nodes/MediaGeneration/suspend/resumeUrl';
-import { contextOf, CREDENTIAL } from './checks';
+import { contextOf, CREDENTIAL } from '../suspend/checks';
 
 const contextWith = (settings: object = {}, more: object = {}) =>
 	contextOf({}, { getWorkflowSettings: () => settings, ...more });
@@ -15,7 +15,7 @@ function without(missing: string): typeof CanSuspend {
 				jest.requireActual<Record<string, unknown>>('n8n-workflow');
 			return older;
 		});
-		loaded.push(jest.requireActual('../../../nodes/MediaGeneration/suspend/canSuspend'));
+		loaded.push(jest.requireActual('../../../nodes/MediaGeneration/plan/canSuspend'));
 		jest.dontMock('n8n-workflow');
 	});
 	const [module] = loaded;
