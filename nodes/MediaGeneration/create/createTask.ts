@@ -59,7 +59,7 @@ export class TaskCreator {
 			const patienceMs = Math.min(Math.max(item.patienceMs, longestMs), until - this.clock.now());
 			const ticket = await this.queue.enter(patienceMs, until);
 			if (ticket === undefined) return undefined;
-			const sent = await settled(async () => await this.send(item));
+			const sent = await settled(this.send(item));
 			if ('value' in sent) {
 				this.queue.accepted(ticket);
 				return sent.value;
@@ -88,7 +88,7 @@ export class TaskCreator {
 		if (this.signal?.aborted) throw new Stopped();
 		const shown = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
-		const answer = settled(async () => await this.request(item, input, shown));
+		const answer = settled(this.request(item, input, shown));
 		const sent = await this.grace.wait(answer);
 		if (sent === undefined) throw new Stopped();
 		if ('value' in sent) return sent.value;
@@ -98,7 +98,7 @@ export class TaskCreator {
 	private async request(item: CreatePlan, input: IDataObject, shown: IDataObject) {
 		const { model, webhookUrl, itemIndex } = item;
 		const request = { model, input, ...(webhookUrl !== undefined && { webhookUrl }) };
-		const sent = await settled(async () => await this.client.createTask(request));
+		const sent = await settled(this.client.createTask(request));
 		if ('value' in sent) {
 			const task: SentTask = { ...sent.value, sent: shown };
 			this.journal.created(item, task);

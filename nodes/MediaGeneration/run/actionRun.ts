@@ -111,7 +111,7 @@ async function bringItems(run: RunContext): Promise<void> {
 		const work = async () => await begin(run, item);
 		const isCreated = item.kind === 'create' && earlier.has(item);
 		const inTurn = isCreated ? work : async () => await places.run(work);
-		return await settled(async () => await putOut(run, item, index, inTurn));
+		return await settled(putOut(run, item, index, inTurn));
 	});
 	const broken = (await Promise.all(ends)).find((end) => 'error' in end);
 	await deliveries.leave();

@@ -94,10 +94,10 @@ export class CreateItem {
 		const { item, run } = this;
 		run.paidTasks.add(task.taskId);
 		if (!isAwaited(item)) {
-			void settled(async () => await this.freePlace(task.taskId));
+			void settled(this.freePlace(task.taskId));
 			return this.leave(task);
 		}
-		const ended = await settled(async () => await this.wait(task, times));
+		const ended = await settled(this.wait(task, times));
 		// First, so that no other item gets the place.
 		if ('error' in ended) run.stopCreating();
 		run.queue.finished();
@@ -145,8 +145,8 @@ export class CreateItem {
 			const failedAt = run.clock.now();
 			return retryOf(item, { task: ended, sent, count, createdAt, failedAt, deadline });
 		}
-		const json = { ...taskJson(ended, sent), ...known };
-		return async () => await run.reader.output(item, ended, json, deadline);
+		const fields = { ...sent, ...known };
+		return async () => await run.reader.output(item, ended, fields, deadline);
 	}
 
 	/**
@@ -161,11 +161,8 @@ export class CreateItem {
 		const pollIntervalMs = Math.max(item.pollIntervalMs, READ_GAP_MS * queue.throttle.unfinished);
 		const firstReadAt = firstReads.take(Math.max(clock.now(), readableAt));
 		const times = { firstReadAt, deadline: Infinity };
-		const isAbandoned = () => !queue.isCreating;
-		await settled(
-			async () =>
-				await reader.wait({ ...item, pollIntervalMs }, taskId, {}, times, { isAbandoned }),
-		);
+		const hooks = { isAbandoned: () => !queue.isCreating };
+		await settled(reader.wait({ ...item, pollIntervalMs }, taskId, {}, times, hooks));
 		queue.finished();
 	}
 

@@ -22,7 +22,7 @@ export async function readItem(run: RunContext, item: ReadPlan): Promise<Output 
 	const { taskId } = item;
 	const firstReadAt = run.gap.take();
 	if (item.wait) return await waitForItem(run, item, firstReadAt, firstReadAt + item.timeoutMs);
-	const read = await settled(async () => await run.reader.read(taskId, firstReadAt));
+	const read = await settled(run.reader.read(taskId, firstReadAt));
 	if ('error' in read) throw ofTask(read.error, taskId, { taskId });
 	const fields = { ...referenceOf(item), ...(await redeliverTask(run, item, read.value)) };
 	return async () => await run.reader.output(item, read.value, fields);
@@ -37,11 +37,9 @@ async function waitForItem(
 	const { taskId } = item;
 	const fields = referenceOf(item);
 	const times = { deadline, firstReadAt };
-	const waited = await settled(
-		// A task that this node did not create costs nothing more if nobody waits for it.
-		async () =>
-			await run.reader.wait(item, taskId, {}, times, { isAbandoned: () => run.isStopping }),
-	);
+	// A task that this node did not create costs nothing more if nobody waits for it.
+	const hooks = { isAbandoned: () => run.isStopping };
+	const waited = await settled(run.reader.wait(item, taskId, {}, times, hooks));
 	// What was not waited for to its end is no reason why the node stops: the other item is.
 	if (run.isStopping) return undefined;
 	if ('error' in waited) throw waited.error;
@@ -72,7 +70,7 @@ async function redeliverTask(
 	if (task.state === 'PENDING') return { delivered: false };
 	const subject = { path: new URL(redeliverTo).pathname, taskId: task.taskId, apiKey };
 	const headers = startAgain ? startAgainHeader(subject, startAgainRun(context)) : {};
-	const sent = await settled(async () => await redeliver(context, task, redeliverTo, headers));
+	const sent = await settled(redeliver(context, task, redeliverTo, headers));
 	if ('value' in sent) return { delivered: true, ...(sent.value && { delivery: sent.value }) };
 	throw sent.error instanceof Stopped ? sent.error : ItemError.from(sent.error, taskJson(task));
 }

@@ -5,7 +5,8 @@ const REQUEST_GAP_MS = 4;
 
 /** Keeps requests of one run that would go together at some distance from each other. */
 export class RequestGap {
-	private next = -Infinity;
+	/** When the next request may be sent, or earlier; milliseconds of the clock. */
+	nextAt = -Infinity;
 
 	/** @param gapMs the distance, milliseconds */
 	constructor(
@@ -13,18 +14,13 @@ export class RequestGap {
 		private readonly gapMs = REQUEST_GAP_MS,
 	) {}
 
-	/** When the next request may be sent, or earlier; milliseconds of the clock. */
-	get nextAt(): number {
-		return this.next;
-	}
-
 	/**
 	 * @param notBefore milliseconds of the clock
 	 * @returns when the next request may be sent, milliseconds of the clock; the one after it waits for its turn
 	 */
 	take(notBefore = this.clock.now()): number {
-		const at = Math.max(notBefore, this.next);
-		this.next = at + this.gapMs;
+		const at = Math.max(notBefore, this.nextAt);
+		this.nextAt = at + this.gapMs;
 		return at;
 	}
 }

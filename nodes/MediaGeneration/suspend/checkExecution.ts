@@ -156,7 +156,7 @@ async function reach(
 	{ notBefore = 0 }: CheckState,
 ): Promise<Reached | undefined> {
 	if (now() < notBefore) return undefined;
-	const connected = await settled(async () => await connect(context));
+	const connected = await settled(connect(context));
 	if ('error' in connected) {
 		const why = messageOf(connected.error);
 		context.logger.warn(`${context.getNode().name}: this check could not be made. ${why}`);

@@ -197,9 +197,8 @@ export async function wakeCheck(
 		body: { taskId },
 		timeout: ANSWER_LIMIT_MS,
 	};
-	const called = await settled(
-		async () => await callN8n(context, request, 'n8n does not let this node call n8n itself'),
-	);
+	const forbidden = 'n8n does not let this node call n8n itself';
+	const called = await settled(callN8n(context, request, forbidden));
 	if ('value' in called) return called.value?.statusCode === 200;
 	const { message, description } = ItemError.from(called.error);
 	context.logger.info(`${message}. ${description}`);

@@ -27,8 +27,7 @@ const MOST_READS = 10_000;
 const MAX_UNLUCKY_ANSWERS = 3;
 
 export interface WaitOptions {
-	taskId: string;
-	read: (taskId: string) => Promise<TaskRecord>;
+	read: () => Promise<TaskRecord>;
 	clock: Clock;
 	/** When to read first, milliseconds of the clock. */
 	firstReadAt: number;
@@ -62,7 +61,7 @@ export interface WaitOptions {
  * @see specification, sections 4.2 and 8
  */
 export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
-	const { taskId, read, clock, deadline, pollIntervalMs, signal, isOwn, suspendAfter } = options;
+	const { read, clock, deadline, pollIntervalMs, signal, isOwn, suspendAfter } = options;
 	let last: TaskRecord | undefined;
 	let lastError: ServiceError | undefined;
 	let due = options.firstReadAt;
@@ -80,7 +79,7 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 			await sleepUntil(Math.min(readAt, options.nextSlot()), clock, signal);
 		}
 		if (readAt < notBefore || options.isAbandoned?.()) return unfinished();
-		const answer = await settled(read(taskId));
+		const answer = await settled(read());
 		notBefore = clock.now() + MIN_INTERVAL_MS;
 		if ('value' in answer) {
 			if (answer.value.state !== 'PENDING') return answer.value;
@@ -184,8 +183,8 @@ export class TaskReader {
 			pollTask({
 				...times,
 				...hooks,
-				...{ taskId, clock, signal, suspendAfter },
-				read: async (id) => await this.readTask(id),
+				...{ clock, signal, suspendAfter },
+				read: async () => await this.readTask(taskId),
 				pollIntervalMs: item.pollIntervalMs,
 				isOwn: created.has(taskId),
 				nextSlot: () => gap.take(),
@@ -202,19 +201,19 @@ export class TaskReader {
 	}
 
 	/**
-	 * @param json fields that the items have beside those of the task
+	 * @param further fields that the items have beside those of the task
 	 * @param deadline from then on no download is tried again, milliseconds of the clock
 	 * @throws ItemError where a result cannot be downloaded
 	 */
 	async output(
 		item: TaskPlan,
 		task: TaskRecord,
-		json: IDataObject,
+		further: IDataObject,
 		deadline?: number,
 	): Promise<INodeExecutionData[]> {
-		const fields = { ...taskJson(task), ...json };
 		const { output, itemIndex } = item;
 		const pairedItem = { item: itemIndex };
-		return await this.downloader.itemsOf(task, fields, output, pairedItem, deadline);
+		const json = taskJson(task, further);
+		return await this.downloader.itemsOf(task, json, output, pairedItem, deadline);
 	}
 }

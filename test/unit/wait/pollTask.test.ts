@@ -31,14 +31,13 @@ function waiting(answers: Answer[], { answerMs = 0, heldMs = Infinity, ...option
 	const reads: Array<{ sent: number; answered: number }> = [];
 	const { pollIntervalMs = 2 * SECOND } = options;
 	const result = pollTask({
-		taskId: 'task-1',
-		read: async (taskId) => {
+		read: async () => {
 			const answer = answers[Math.min(reads.length, answers.length - 1)] ?? '';
 			const sent = clock.now();
 			clock.pass(answerMs);
 			reads.push({ sent, answered: clock.now() });
 			if (typeof answer !== 'string') throw answer;
-			return parseTaskRecord(taskId, { state: answer });
+			return parseTaskRecord('task-1', { state: answer });
 		},
 		clock,
 		firstReadAt: pollIntervalMs,
