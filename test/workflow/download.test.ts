@@ -2,7 +2,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { Settings } from '../service/settings';
 import type { TestNode } from './engine';
-import { field, hasErrorOutput, keepsGoing, MINUTE, SECOND, stage } from './support';
+import { field, hasErrorOutput, keepsGoing, MINUTE, stage } from './support';
 
 jest.setTimeout(60_000);
 
@@ -80,31 +80,6 @@ describe('downloaded results', () => {
 });
 
 describe('a host that stumbles', () => {
-	it.each([408, 425, 429, 500, 502, 503, 504])(
-		'with HTTP %d once is asked again, without the key',
-		async (status) => {
-			on.service.configure({ mediaStatus: { status, times: 1 } });
-			const file = fileOf((await download()).output);
-			expect(Buffer.from(file?.data ?? '', 'base64')).toHaveLength(5000);
-			expect(keys()).toEqual([undefined, undefined]);
-		},
-	);
-
-	it('is asked no sooner than it says', async () => {
-		on.service.configure({ mediaStatus: { status: 503, times: 1, retryAfter: 240 } });
-		expect(fileOf((await download()).output)).toBeDefined();
-		expect(on.elapsed).toBeGreaterThanOrEqual(4 * MINUTE);
-	});
-
-	it('in the midst of a file is asked for the whole of it again', async () => {
-		on.service.configure({ mediaBytes: undefined, mediaType: undefined, mediaTruncated: true });
-		// The task is read after two seconds, and the file asked for once more two seconds after that.
-		setTimeout(() => on.service.configure({ mediaTruncated: false }), 3 * SECOND);
-		const { output } = await download();
-		expect(keys()).toHaveLength(2);
-		expect(fileOf(output)).toMatchObject({ mimeType: 'image/png' });
-	});
-
 	it.each<[string, Settings, IDataObject, number, number]>([
 		[
 			'at once where it says a time that is too late',

@@ -107,7 +107,7 @@ export const startWorkflow = (
  * *Retry execution* of n8n's list of executions: a new execution that begins at the node that failed, with all that
  * was stored of the first one.
  */
-export async function retryExecution(test: TestWorkflow, { run }: Ran): Promise<Ran> {
+export async function retryExecution(test: TestWorkflow, { run }: Pick<Ran, 'run'>): Promise<Ran> {
 	const stored = (_: INode, workflow: Workflow) => {
 		const data = dataOfRetry(toStored(run.data));
 		for (const entry of data.executionData?.nodeExecutionStack ?? []) {

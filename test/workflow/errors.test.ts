@@ -52,13 +52,6 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 		expect(places).not.toContain(-1);
 	});
 
-	it('creates nothing more after the failure', async () => {
-		const items = [slow('a'), fails('b'), 'c', 'd', 'e'];
-		const { error } = await on.images(items, { ...stops, maxInFlight: 2 });
-		expect(error?.message).toContain(on.taskOf('b'));
-		expect(on.creates).toHaveLength(2);
-	});
-
 	it('reports the first failed item in input order, whichever failed first', async () => {
 		const { error } = await on.images([fails('late', 30_000), fails('early')]);
 		expect(error?.message).toContain(on.taskOf('late'));
@@ -78,9 +71,13 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 	});
 });
 
-describe('If Some Items Fail: Keep What Succeeded', () => {
+describe.each([
+	['If Some Items Fail: Keep What Succeeded', {}],
+	['On Error: Continue', keepsGoing],
+	['On Error: Continue, as older workflows have it', { continueOnFail: true }],
+])('%s', (_setting, node) => {
 	it('lets all out where some succeeded, the failed ones with their reason and state', async () => {
-		const { output, run } = await on.images([fails('a'), slow('b'), fails('c')]);
+		const { output, run } = await on.images([fails('a'), slow('b'), fails('c')], {}, node);
 		expect(run.status).toBe('success');
 		expect(ends(output)).toEqual([
 			['FAILURE', reasonOf('a'), { item: 0 }],
@@ -91,16 +88,26 @@ describe('If Some Items Fail: Keep What Succeeded', () => {
 
 	it('lets out what is known of each: the price of a task, what was to be sent, the task of a late item', async () => {
 		const items = ['a', fails('b'), never('c'), refused('d')];
-		const { output } = await on.images(items, { timeout: 30 });
+		const { output } = await on.images(items, { timeout: 30 }, node);
 		expect(field(output, 'estimatedCostUsd')).toEqual([0.08, 0.08, 0.08, undefined]);
+		const failed = { taskId: on.taskOf('b'), state: 'FAILURE', input: { prompt: 'b' } };
+		const record = { taskId: on.taskOf('b') };
 		expect(output.map(({ json }) => json)).toMatchObject([
 			{ state: 'SUCCESS' },
-			{ state: 'FAILURE' },
+			{ ...failed, resultUrls: [], creditsConsumed: 0, record },
 			{ taskId: on.taskOf('c'), state: 'PENDING', timedOut: true, input: { prompt: 'c' } },
 			{ input: { prompt: 'd' }, error: expect.stringContaining('(HTTP 400)') as string },
 		]);
 	});
 
+	it('creates all that come after a failure', async () => {
+		const items = [fails('a'), fails('b'), 'c', 'd'];
+		const { output } = await on.images(items, { maxInFlight: 1 }, node);
+		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE', 'SUCCESS', 'SUCCESS']);
+	});
+});
+
+describe('items of which some fail', () => {
 	it('has the reason near the front, and the record last', async () => {
 		const { output } = await on.images(['a', fails('b')]);
 		const names = output.map(({ json }) => Object.keys(json));
@@ -110,26 +117,12 @@ describe('If Some Items Fail: Keep What Succeeded', () => {
 		]);
 	});
 
-	it('creates all that come after a failure', async () => {
-		const { output } = await on.images([fails('a'), fails('b'), 'c', 'd'], { maxInFlight: 1 });
-		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE', 'SUCCESS', 'SUCCESS']);
-	});
-
 	it('leaves it to On Error where none succeeded', async () => {
 		const stopped = await on.images([fails('a'), fails('b')]);
 		expect(stopped.error?.message).toContain(on.taskOf('a'));
 		expect(descriptionOf(stopped)).toContain('2 tasks failed, which is usually free');
 		const { output } = await on.images([fails('a'), fails('b')], {}, keepsGoing);
 		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE']);
-	});
-
-	it('sends failed items to the error output, where there is one', async () => {
-		const { output, errors } = await on.images(
-			['a', fails('b')],
-			{ ifSomeFail: 'keep' },
-			hasErrorOutput,
-		);
-		expect([field(output, 'taskId'), errors.length]).toEqual([[on.taskOf('a')], 1]);
 	});
 
 	it.each(['get', 'wait'])(
@@ -146,35 +139,6 @@ describe('If Some Items Fail: Keep What Succeeded', () => {
 			]);
 		},
 	);
-});
-
-describe('On Error: Continue', () => {
-	it('lets the failed item out in its place, with what is known of its task', async () => {
-		const { output, run } = await on.images([slow('a'), fails('b'), 'c'], {}, keepsGoing);
-		expect(run.status).toBe('success');
-		expect(ends(output)).toEqual([
-			['SUCCESS', undefined, { item: 0 }],
-			['FAILURE', reasonOf('b'), { item: 1 }],
-			['SUCCESS', undefined, { item: 2 }],
-		]);
-		expect(output[1]?.json).toMatchObject({
-			taskId: on.taskOf('b'),
-			resultUrls: [],
-			creditsConsumed: 0,
-			input: { prompt: 'b' },
-			record: { taskId: on.taskOf('b') },
-		});
-	});
-
-	it('creates all that come after the failure', async () => {
-		await on.images([fails('a'), fails('b'), 'c', 'd'], { maxInFlight: 1 }, keepsGoing);
-		expect(on.creates).toHaveLength(4);
-	});
-
-	it('is the same for a workflow that was saved with the older setting', async () => {
-		const { output } = await on.images([fails('a'), 'b'], {}, { continueOnFail: true });
-		expect(field(output, 'state')).toEqual(['FAILURE', 'SUCCESS']);
-	});
 });
 
 describe('On Error: Continue (using error output)', () => {
@@ -213,22 +177,6 @@ describe('bad input in one of five items', () => {
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', undefined, 'SUCCESS', 'SUCCESS']);
 		expect(on.creates).toHaveLength(4);
 	});
-
-	it.each([
-		{ pollInterval: 1 },
-		{ pollInterval: 6 },
-		{ timeout: -1 },
-		{ suspendAfter: -1 },
-		{ suspendAfter: 'soon' },
-		{ checkInterval: 0.5 },
-		{ maxInFlight: 0 },
-		{ additionalInput: 'x' },
-		{ maxCostUsd: 0.01 },
-	])('or in the options (%j) creates nothing', async (options) => {
-		const { error } = await on.images(['a', 'b'], options);
-		expect(error?.message).toBeDefined();
-		expect(on.creates).toEqual([]);
-	});
 });
 
 describe('a wrong key', () => {
@@ -239,13 +187,6 @@ describe('a wrong key', () => {
 		expect(on.requests('POST').map(({ status }) => status)).toEqual([401]);
 		expect(ran.error?.message).toContain('The service refused the API key (HTTP 401)');
 		expect(descriptionOf(ran)).toContain('paste the API key of your account again');
-	});
-
-	it('is said of each item where the node goes on, and not sent for each', async () => {
-		const { output } = await on.images([...'abcde'], { maxInFlight: 1 }, keepsGoing, withKey());
-		const told = expect.stringContaining('refused the API key') as string;
-		expect(field(output, 'error')).toEqual(Array(5).fill(told));
-		expect(on.requests('POST')).toHaveLength(1);
 	});
 
 	it('stands nowhere in what the run leaves behind', async () => {
@@ -267,25 +208,6 @@ describe('a create that is refused', () => {
 		const { output } = await on.images(items, {}, keepsGoing);
 		expect(field(output, 'state')).toEqual(['SUCCESS', undefined, 'SUCCESS']);
 		expect(String(output[1]?.json.error)).toMatch(new RegExp(`\\(HTTP ${status}\\): No$`));
-	});
-
-	it('stops the items that wait for their turn, where the node stops', async () => {
-		const { error } = await on.images([refused('a'), 'b', 'c'], stops);
-		expect(error?.message).toContain('(HTTP 400)');
-		expect(on.creates).toHaveLength(1);
-	});
-
-	it.each([
-		['lost on the way', { createLost: true }],
-		['HTTP 500', { createStatus: 500 }],
-		['HTTP 502', { createStatus: 502 }],
-		['a web page', { createShape: 'html' }],
-		['an answer without an id', { createShape: 'missing' }],
-	])('by %s is never sent twice, and said to be in doubt', async (_what, simulate) => {
-		const ran = await on.images([{ prompt: 'a', simulate }]);
-		expect(ran.error?.message).toContain('It is not known whether the task was created');
-		expect(descriptionOf(ran)).toContain('was not sent again');
-		expect(on.creates).toHaveLength(1);
 	});
 });
 

@@ -1,11 +1,9 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { BinaryDataService } from 'n8n-core';
 import type { INodeExecutionData } from 'n8n-workflow';
 
+import { listen } from '../listen';
 import { startWorkflow } from './engine';
 
 jest.setTimeout(120_000);
@@ -24,14 +22,14 @@ const held = () => {
 };
 
 /** A service that keeps nothing of what it is sent, and looks at what this process holds once all are created. */
-let server: Server;
+let server: Awaited<ReturnType<typeof listen>>;
 let items: number;
 let created: number;
 /** Reads since all were created. */
 let looks: number;
 let heldWaiting: number | undefined;
 beforeAll(async () => {
-	server = createServer((request, response) => {
+	server = await listen((request, response) => {
 		request.resume();
 		request.on('end', () => {
 			const isCreate = request.method === 'POST';
@@ -46,13 +44,9 @@ beforeAll(async () => {
 			response.setHeader('content-type', 'application/json');
 			response.end(JSON.stringify({ taskId, ...(!isCreate && { state }) }));
 		});
-	}).listen(0, '127.0.0.1');
-	await once(server, 'listening');
+	});
 });
-afterAll(() => {
-	server.closeAllConnections();
-	server.close();
-});
+afterAll(async () => await server.close());
 const { getAsBuffer } = BinaryDataService.prototype;
 let reads: number;
 let mostUnderWay: number;
@@ -76,7 +70,6 @@ it.each([FEW, MANY])(
 	'a batch of %i files reads those of the creates under way, and does not hold all while its tasks are waited for',
 	async (count) => {
 		items = count;
-		const { port } = server.address() as AddressInfo;
 		const parameters = {
 			prompt: 'A film',
 			options: {
@@ -94,7 +87,7 @@ it.each([FEW, MANY])(
 		const { result } = startWorkflow({
 			node: { parameters },
 			items: Array.from({ length: count }, () => item),
-			credential: { baseUrl: `http://127.0.0.1:${port}`, apiKey: 'sk-live-x' },
+			credential: { baseUrl: server.url, apiKey: 'sk-live-x' },
 		});
 		const { output } = await result;
 		expect(output).toHaveLength(count);

@@ -44,11 +44,6 @@ it('reach the service as data URIs, of any type and for any model', async () => 
 	expect(field(output, 'input')).toEqual([input]);
 });
 
-it('with one field become a list in their order', async () => {
-	await on.run(node(files(['images', 'last'], ['images', 'first'])), [FRAMES]);
-	expect(on.inputs).toEqual([{ prompt: 'Waves', images: [uri('last'), uri('first')] }]);
-});
-
 it('are read once each, when their task is created', async () => {
 	await on.run(node(files(['first_frame', 'first'], ['last_frame', 'last'])), [FRAMES, FRAMES]);
 	expect(reads).toHaveBeenCalledTimes(4);

@@ -31,13 +31,6 @@ describe('the hint above the output', () => {
 		},
 	);
 
-	it('is the same where the results are split', async () => {
-		on.service.configure({ resultCount: 3 });
-		expect(await summaries(['a', 'b'], { splitResults: true })).toEqual([
-			'2 tasks created. Estimated price: 0.16 USD. The service charged 48 credits.',
-		]);
-	});
-
 	it('is there while the execution is suspended', async () => {
 		on.service.configure({ callbackLost: true, latencyMs: MINUTE });
 		expect(await summaries(['a', 'b'], { suspendAfter: 0 })).toEqual([

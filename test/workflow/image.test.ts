@@ -42,45 +42,6 @@ describe('the output of an image', () => {
 			},
 		]);
 	});
-
-	it('has the record as the service sent it, prompt metadata included', async () => {
-		on.service.configure({ extraFields: { metadata: { seed: 7 } } });
-		const { record } = await itemOf();
-		expect(record).toMatchObject({ input: { prompt: 'A lighthouse' }, metadata: { seed: 7 } });
-	});
-
-	it('has no estimate for a model whose price is not known', async () => {
-		expect(await itemOf({ model: 'other/model' })).not.toHaveProperty('estimatedCostUsd');
-	});
-
-	it('is an empty list where a success has no results', async () => {
-		on.service.configure({ omitResultUrls: true });
-		expect((await itemOf()).resultUrls).toEqual([]);
-	});
-
-	it.each(['flat', 'wrapped', 'task', 'record', 'snake', 'id'] as const)(
-		'comes about whatever the shape of the answer to a create (%s)',
-		async (createShape) => {
-			on.service.configure({ createShape });
-			expect(await itemOf()).toMatchObject({ state: 'SUCCESS', taskId: on.taskIds[0] });
-		},
-	);
-
-	it('is the same with a base URL that ends in a slash', async () => {
-		const credential = { ...on.credential, baseUrl: `${on.service.url}/` };
-		expect((await itemOf({}, { credential })).state).toBe('SUCCESS');
-	});
-
-	it.each([
-		['states in lower case', { stateCase: 'lower' as const }],
-		['a read that is refused for a while', { readStatus: { status: 503, times: 3 } }],
-		['too many requests', { readStatus: { status: 429, times: 2, retryAfter: 1 } }],
-		['a connection that is lost', { readDropped: { times: 2 } }],
-		['a body that is cut short', { readCutShort: { times: 2 } }],
-	])('is the same with %s', async (_what, settings) => {
-		on.service.configure(settings);
-		expect((await itemOf()).state).toBe('SUCCESS');
-	});
 });
 
 describe('a batch', () => {
@@ -142,12 +103,6 @@ describe('polling', () => {
 		await on.images(uneven(20), { maxInFlight: 20 });
 		const all = on.taskIds.flatMap((id) => gaps(readsOf(id)));
 		expect(Math.min(...all)).toBeGreaterThanOrEqual(2 * SECOND);
-	});
-
-	it('keeps a Retry-After', async () => {
-		on.service.configure({ readStatus: { status: 429, times: 1, retryAfter: 20 } });
-		await itemOf();
-		expect(gaps(readsOf('/api/generate/'))).toEqual([20 * SECOND]);
 	});
 });
 

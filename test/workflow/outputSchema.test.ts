@@ -1,11 +1,10 @@
 import type { IDataObject } from 'n8n-workflow';
 import { readdirSync, readFileSync } from 'node:fs';
-import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 import { inTableOrder } from '../../nodes/MediaGeneration/shared/itemError';
+import { listen } from '../listen';
 import { executeContext } from './engine';
 import { useProcessedData } from './processedData';
 import { IMAGE_MODEL, stage } from './support';
@@ -19,18 +18,14 @@ const paths = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
 	.filter((path) => path.endsWith('.json'))
 	.map((path) => path.replaceAll('\\', '/').replace(/\.json$/, ''));
 
-const trigger = http.createServer((request, response) => {
-	request.resume();
-	request.on('end', () => response.end('{"accepted":true}'));
-});
+let trigger: Awaited<ReturnType<typeof listen>>;
 beforeAll(async () => {
 	await useProcessedData();
-	await new Promise<void>((resolve) => trigger.listen(0, '127.0.0.1', resolve));
+	trigger = await listen((request, response) => {
+		request.resume().on('end', () => response.end('{"accepted":true}'));
+	});
 });
-afterAll(() => {
-	trigger.closeAllConnections();
-	trigger.close();
-});
+afterAll(async () => await trigger.close());
 
 /** The schema of a value, as n8n makes it of what a node has put out. */
 function schemaOf(value: unknown): unknown {
@@ -69,8 +64,7 @@ const outputs: Record<string, () => Promise<IDataObject | undefined>> = {
 	'v1.0.0/task/wait': async () =>
 		await run({ resource: 'task', operation: 'wait', taskId: existing() }),
 	'v1.0.0/task/redeliver': async () => {
-		const { port } = trigger.address() as AddressInfo;
-		const callbackUrl = `http://127.0.0.1:${port}/webhook/x/callback`;
+		const callbackUrl = `${trigger.url}/webhook/x/callback`;
 		return await run({ resource: 'task', operation: 'redeliver', taskId: existing(), callbackUrl });
 	},
 	'v1.0.0/getBalance': async () => {

@@ -138,13 +138,6 @@ describe('no other task is created', () => {
 		expect(on.creates).toHaveLength(2);
 	});
 
-	it('where the service bills failed tasks after all', async () => {
-		on.service.configure({ extraFields: { creditsConsumed: 8 } });
-		const ran = await on.images([unlucky('a', 9)], { retryFailed: 5 });
-		expect(descriptionOf(ran)).toContain('charged 8 credits');
-		expect(on.creates).toHaveLength(1);
-	});
-
 	it('where the service bills failed tasks after all, in no try of n8n', async () => {
 		on.service.configure({ extraFields: { creditsConsumed: 8 } });
 		const ran = await on.images([unlucky('a', 9)], {}, threeTries);
@@ -208,13 +201,6 @@ describe('no other task is created', () => {
 			'Nothing was sent. 2 tasks would cost 0.16 USD. A failed task would be created again up to 2 times. Failed tasks are usually free.',
 		]);
 	});
-
-	it.each([6, -1, 1.5, 'often'])('where it is asked for %s times', async (retryFailed) => {
-		const ran = await on.images(['a'], { retryFailed });
-		expect(ran.error?.message).toBe(`The parameter 'Retry Failed Tasks' is '${retryFailed}'`);
-		expect(descriptionOf(ran)).toContain('Enter a whole number from 0 to 5.');
-		expect(on.creates).toHaveLength(0);
-	});
 });
 
 it('a budget holds, since a failed task costs nothing', async () => {
@@ -253,27 +239,17 @@ describe('a second try of n8n', () => {
 		expect(descriptionOf(ran)).toContain('4 tasks of this item have failed.');
 	});
 
-	it('(Retry On Fail) takes up the last one', async () => {
+	it.each([
+		['Retry On Fail', threeTries],
+		['Retry execution', {}],
+	])('(%s) takes up the last one', async (_which, tries) => {
 		later(3 * SECOND, readFails);
-		const node = imageNode({ retryFailed: 1 }, threeTries);
-		const { output } = await on.run(node, prompts(unlucky('a', 1)));
-		const [first, second] = on.taskIds;
-		expect(output[0]?.json).toMatchObject({
-			taskId: second,
-			state: 'SUCCESS',
-			failedTaskIds: [first],
-		});
-		expect(on.creates).toHaveLength(2);
-	});
-
-	it('(Retry execution) takes up the last one', async () => {
-		later(3 * SECOND, readFails);
-		const workflow = on.workflow(imageNode({ retryFailed: 1 }), prompts(unlucky('a', 1)));
-		const failed = await passTime(startWorkflow(workflow).result);
-		expect(failed.run.status).toBe('error');
-		const { output } = await passTime(retryExecution(workflow, failed));
-		const [first, second] = on.taskIds;
-		expect(output[0]?.json).toMatchObject({ taskId: second, failedTaskIds: [first] });
+		const workflow = on.workflow(imageNode({ retryFailed: 1 }, tries), prompts(unlucky('a', 1)));
+		const first = await passTime(startWorkflow(workflow).result);
+		const { output } = first.error ? await passTime(retryExecution(workflow, first)) : first;
+		expect(first.error === undefined).toBe('retryOnFail' in tries);
+		const [failed, taskId] = on.taskIds;
+		expect(output[0]?.json).toMatchObject({ taskId, state: 'SUCCESS', failedTaskIds: [failed] });
 		expect(on.creates).toHaveLength(2);
 	});
 });

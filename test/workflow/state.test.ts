@@ -38,9 +38,9 @@ import {
 	TRIGGER_PATH,
 } from './engine';
 import { type ProcessedData, useProcessedData } from './processedData';
+import { keepsGoing } from './support';
 import { fakeTime, passTime } from './time';
 import { callBack, turnOf } from '../unit/suspend/executions';
-import { caught } from '../unit/support';
 
 /**
  * Whatever outlives a process (docs/state.md): as the version stored it. The files in
@@ -51,6 +51,7 @@ const SERVICE = 'https://api.example.com';
 const N8N = 'https://n8n.test';
 const credential = { baseUrl: SERVICE, apiKey: API_KEY };
 const START = { account: accountOf(SERVICE, 'credential'), taskId: 'task-1' };
+const SUBJECT = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
 const PROMPTS = ['A lighthouse', 'A harbour'];
 const ITEMS = PROMPTS.map((prompt) => ({ json: { prompt } }));
 const MINUTE = 60_000;
@@ -94,20 +95,13 @@ const FIXTURES: Array<[string, { failedRun: Stored; suspendedRun: Stored }]> = [
 	['the present version', clone(present) as never],
 ];
 
-/** An execution that ended in an error, as n8n hands it to a retry from the list. */
-const ranOf = ({ context, input }: Stored): Ran =>
-	({
-		run: {
-			data: createRunExecutionData({
-				executionData: {
-					contextData: { 'node:Media': context },
-					nodeExecutionStack: [
-						{ node: { name: 'Media' } as never, data: { main: [input] }, source: null },
-					],
-				},
-			}),
-		} as IRun,
-	}) as Ran;
+/** Retries an execution that ended in an error from the list of executions. */
+async function retried(node: TestNode, { context, input }: Stored): Promise<Ran> {
+	const first = { node: { name: 'Media' } as never, data: { main: [input] }, source: null };
+	const executionData = { contextData: { 'node:Media': context }, nodeExecutionStack: [first] };
+	const run = { data: createRunExecutionData({ executionData }) } as IRun;
+	return await passTime(retryExecution({ node, items: ITEMS, credential }, { run }));
+}
 
 /** Delivers the callback of a task to a suspended execution. */
 async function resume({ context }: Stored, taskId: string) {
@@ -142,6 +136,13 @@ const PARENT = {
 	resultData: {},
 	executionData: { nodeExecutionStack: [{ metadata: { waitingChildExecutionIds: ['1'] } }] },
 };
+
+/** An execution that the trigger has started, with what it has noted. */
+function triggered(context: IDataObject) {
+	const execution = executeContext({ node: TRIGGER, credential });
+	Object.assign(execution.getContext('node'), clone(context));
+	return execution;
+}
 
 /** What an execution reads of the sub-execution that it has started. */
 const keeping = (operation: string, kept: IDataObject) =>
@@ -206,7 +207,6 @@ async function storedToday() {
 	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, credential, staticData }).hook, true);
 	const started = executeContext({ node: TRIGGER, credential });
 	await mayStart(started, START, 'callback');
-	const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
 	return {
 		failedRun: partOf(failed),
 		suspendedRun: partOf(suspended),
@@ -218,7 +218,7 @@ async function storedToday() {
 		staticData,
 		ledger: Object.fromEntries(ledger.rows),
 		callbackAddress: callbackAddress(N8N + TRIGGER_PATH, API_KEY, 'row 7'),
-		startAgain: startAgainHeader(subject, 'f'.repeat(32), NOW),
+		startAgain: startAgainHeader(SUBJECT, 'f'.repeat(32), NOW),
 	};
 }
 
@@ -237,12 +237,7 @@ it('is written today as its file says: where this fails, raise the version of wh
 describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
 	it('a failed run is retried: its task is adopted, nothing is created, and the unanswered create is not sent again', async () => {
 		states('SUCCESS');
-		const test = {
-			node: { ...FAILING, onError: 'continueRegularOutput' as const },
-			items: ITEMS,
-			credential,
-		};
-		const { output } = await passTime(retryExecution(test, ranOf(failedRun)));
+		const { output } = await retried({ ...FAILING, ...keepsGoing }, failedRun);
 		expect(output.map(({ json }) => [json.taskId, json.state])).toEqual([
 			['task-1', 'SUCCESS'],
 			[undefined, undefined],
@@ -252,9 +247,7 @@ describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
 
 	it('a suspended run that was cancelled is retried: nothing is created', async () => {
 		states('SUCCESS', 'SUCCESS');
-		const test = { node: SUSPENDING, items: ITEMS, credential };
-		const run = { ...suspendedRun, input: ITEMS };
-		const { output } = await passTime(retryExecution(test, ranOf(run)));
+		const { output } = await retried(SUSPENDING, { ...suspendedRun, input: ITEMS });
 		expect(output.map(({ json }) => [json.taskId, json.state])).toEqual([
 			['task-1', 'SUCCESS'],
 			['task-2', 'SUCCESS'],
@@ -346,29 +339,31 @@ describe('of the present version', () => {
 	});
 
 	it('an execution goes on with the task that it has started with', async () => {
-		const context = executeContext({ node: TRIGGER, credential });
-		Object.assign(context.getContext('node'), clone(triggeredRun.context));
+		const context = triggered(triggeredRun.context);
 		expect(await mayStart(context, START, 'callback')).toBe(true);
 	});
 
 	it('a request to start again is good for minutes', () => {
 		const [header] = Object.values(startAgain);
-		const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
-		expect(checkStartAgain(header, subject, NOW)).toBe('f'.repeat(32));
-		expect(checkStartAgain(header, subject, NOW + 10 * MINUTE)).toBeUndefined();
+		expect(checkStartAgain(header, SUBJECT, NOW)).toBe('f'.repeat(32));
+		expect(checkStartAgain(header, SUBJECT, NOW + 10 * MINUTE)).toBeUndefined();
 	});
 });
 
 describe('of a newer version is refused, and says what to do', () => {
 	const OTHER = /another version of (this package|n8n-nodes-media-generation)/;
+	const NAMED = /Update n8n-nodes.*Task → Wait\. Its tasks: task-1, task-2/s;
+	const REFUSAL = {
+		message: expect.stringMatching(OTHER) as string,
+		description: expect.stringMatching(NAMED) as string,
+	};
 	const { failedRun, suspendedRun, supervisor, checker, done, triggeredRun, startAgain } = raised(
 		clone(present),
 	);
 
 	it('a failed run: nothing is sent', async () => {
 		states();
-		const test = { node: FAILING, items: ITEMS, credential };
-		const { error } = await passTime(retryExecution(test, ranOf(failedRun)));
+		const { error } = await retried(FAILING, failedRun);
 		expect(error?.message).toMatch(OTHER);
 		expect(error?.description).toContain('Nothing was sent. Update n8n-nodes-media-generation');
 		expect(error?.description).toContain('task-1');
@@ -386,42 +381,26 @@ describe('of a newer version is refused, and says what to do', () => {
 		['a check', CHECK, checker],
 		['what a check has found', 'report', { input: done, context: {} }],
 	])('%s, which ends and names its tasks', async (_what, operation, { input, context }) => {
-		const refused = await caught(
-			async () => await turn(operation, input as INodeExecutionData[], { context }),
+		await expect(turn(operation, input as INodeExecutionData[], { context })).rejects.toMatchObject(
+			REFUSAL,
 		);
-		expect(refused.message).toMatch(OTHER);
-		expect(refused).toMatchObject({
-			description: expect.stringMatching(
-				/Update n8n-nodes.*Task → Wait\. Its tasks: task-1, task-2/s,
-			),
-		});
 	});
 
 	it('a supervisor, whose parent fails and names its tasks', async () => {
 		const { output, begun, until } = await turn(SUPERVISE, supervisor.input, supervisor);
 		expect([begun, until]).toEqual([[], undefined]);
-		const refused = await caught(async () => await turn(REPORT, output ?? []));
-		expect(refused.message).toMatch(OTHER);
-		expect(refused).toMatchObject({
-			description: expect.stringMatching(
-				/Update n8n-nodes.*Task → Wait\. Its tasks: task-1, task-2/s,
-			),
-		});
+		await expect(turn(REPORT, output ?? [])).rejects.toMatchObject(REFUSAL);
 	});
 
 	it('what an execution of the trigger has noted', async () => {
-		const context = executeContext({ node: TRIGGER, credential });
-		Object.assign(context.getContext('node'), clone(triggeredRun.context));
-		expect((await caught(async () => await mayStart(context, START, 'callback'))).message).toMatch(
-			OTHER,
-		);
+		const context = triggered(triggeredRun.context);
+		await expect(mayStart(context, START, 'callback')).rejects.toThrow(OTHER);
 	});
 
 	it('a request to start again', () => {
 		const [header] = Object.values(startAgain);
 		const newer = String(header).replace(/^1\./, '2.');
-		const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
-		expect(checkStartAgain(newer, subject, NOW)).toBeUndefined();
+		expect(checkStartAgain(newer, SUBJECT, NOW)).toBeUndefined();
 	});
 });
 

@@ -66,16 +66,6 @@ describe('an execution with unfinished tasks', () => {
 		expect(contextData?.['node:Media']?.check).toMatchObject({ taskIds: [first] });
 	});
 
-	it('is called back at its own address, with the path before the query and a token', async () => {
-		await on.run(suspending(), prompts(slow('a'), slow('b')));
-		for (const webhookUrl of webhookUrls()) {
-			const url = new URL(webhookUrl ?? '');
-			expect(url.origin + url.pathname).toBe(`https://n8n.test${PATH}`);
-			expect(url.searchParams.get('token')).toBe(callbackToken(PATH, on.service.apiKey));
-		}
-		expect(webhookUrls()).toHaveLength(2);
-	});
-
 	it('stores neither key nor token', async () => {
 		const ran = await on.run(suspending(), prompts(slow('a'), done('b')));
 		const text = JSON.stringify(ran.run.data);
@@ -190,14 +180,6 @@ describe('Retry of a stored execution', () => {
 		expect(on.taskIds).toHaveLength(2);
 		expect(webhookUrls()[0]).toContain('/webhook-waiting/1/callback');
 		expect(webhookUrls()[1]).toContain('/webhook-waiting/2/callback');
-	});
-});
-
-describe('results', () => {
-	it('are downloaded where that is wanted', async () => {
-		const node = suspending({ downloadResults: true });
-		const { output } = await on.run(node, prompts(done('a'), done('b')));
-		expect(output[0]?.binary?.data?.mimeType).toBe('image/png');
 	});
 });
 

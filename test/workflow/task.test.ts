@@ -2,7 +2,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { Settings } from '../service/settings';
 import { startWorkflow, type TestNode } from './engine';
-import { descriptionOf, field, IMAGE_MODEL, keepsGoing, SECOND, stage } from './support';
+import { descriptionOf, field, IMAGE_MODEL, SECOND, stage } from './support';
 import { passTime, settle } from './time';
 
 const on = stage();
@@ -90,14 +90,6 @@ describe('Get', () => {
 		expect(field((await taskRun('get', taskIds)).output, 'taskId')).toEqual(taskIds);
 	});
 
-	it('takes many ids from one item, in their order, each linked to it', async () => {
-		const taskIds = several(12, 60 * SECOND);
-		const items = [taskIds.slice(0, 11), taskIds[11] ?? ''];
-		const { output } = await taskRun('get', items, { options: { maxInFlight: 3 } });
-		expect(field(output, 'taskId')).toEqual(taskIds);
-		expect(paired(output)).toEqual([...Array(11).fill({ item: 0 }), { item: 1 }]);
-	});
-
 	it.each(['continueRegularOutput', 'continueErrorOutput'] as const)(
 		'loses none of many ids where one is unknown and one cannot be meant (%s)',
 		async (onError) => {
@@ -165,18 +157,6 @@ describe('Wait', () => {
 		expect(on.elapsed).toBe(60 * SECOND);
 	});
 
-	it('lets a timed-out item out with what is known, where the node continues', async () => {
-		const taskId = unfinished();
-		const { output } = await taskRun('wait', [taskId], { options: { timeout: 60 } }, keepsGoing);
-		expect(output[0]?.json).toMatchObject({
-			taskId,
-			state: 'PENDING',
-			timedOut: true,
-			record: { taskId, state: 'PENDING' },
-			error: expect.stringContaining(taskId) as string,
-		});
-	});
-
 	it('says why it stops, and not of the tasks before that they took too long', async () => {
 		const options = { ifSomeFail: 'stop' };
 		const { error } = await taskRun('wait', [unfinished(), 'unknown'], { options });
@@ -192,21 +172,5 @@ describe('Wait', () => {
 		expect(field(output, 'taskId')).toEqual(taskIds);
 		expect(field(output, 'state')).toEqual(Array(10).fill('SUCCESS'));
 		expect(on.elapsed).toBeLessThan(12 * SECOND);
-	});
-
-	it('outlasts an hour of trouble', async () => {
-		const taskId = finished();
-		on.service.configure({ readStatus: { status: 502, times: 120 } });
-		const options = { timeout: 7200, suspendAfter: 120 };
-		const { output } = await taskRun('wait', [taskId], { options });
-		expect(field(output, 'state')).toEqual(['SUCCESS']);
-	});
-
-	it('ends at the third record without a state', async () => {
-		const taskId = existing();
-		on.service.configure({ extraFields: { state: '' } });
-		const { error } = await taskRun('wait', [taskId]);
-		expect(error?.message).toBe(`The record of task ${taskId} has no state`);
-		expect(on.requests('GET')).toHaveLength(3);
 	});
 });

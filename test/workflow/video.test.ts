@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { field, stage, VIDEO_MODEL } from './support';
+import { stage, VIDEO_MODEL } from './support';
 
 const on = stage();
 
@@ -30,11 +30,6 @@ it('starts from a picture at an address', async () => {
 	});
 });
 
-it('starts from the prompt alone', async () => {
-	await videoOf({ imageSource: 'none' });
-	expect(on.inputs).toEqual([{ prompt: 'Waves' }]);
-});
-
 it('starts from a picture that the item carries, sent as a data URI', async () => {
 	const other = Buffer.from('other');
 	await videoOf({ imageSource: 'binary' }, [picture(), picture(other)]);
@@ -48,40 +43,4 @@ it('sends a large picture whole, and shows only its beginning in the output', as
 	expect(on.inputs).toMatchObject([{ image_url: uri(large) }]);
 	const image_url = `${uri(large).slice(0, 64)}… (${uri(large).length} characters)`;
 	expect(output[0]?.json.input).toEqual({ prompt: 'Waves', image_url });
-});
-
-it('puts picture and duration into the fields that the options name', async () => {
-	const options = { imageField: 'first_frame', durationField: 'seconds' };
-	await videoOf({ imageUrl: URL, durationSeconds: 5, options });
-	expect(on.inputs).toEqual([{ prompt: 'Waves', seconds: 5, first_frame: URL }]);
-});
-
-it('takes its prompt and its picture from each item', async () => {
-	const inputs = ['a', 'b'].map((prompt) => ({ prompt, image_url: `${URL}?${prompt}` }));
-	const parameters = { prompt: '={{ $json.prompt }}', imageUrl: '={{ $json.image_url }}' };
-	const { output } = await videoOf(
-		parameters,
-		inputs.map((json) => ({ json })),
-	);
-	expect(field(output, 'input')).toEqual(inputs);
-});
-
-it.each([
-	['that carries no picture', { imageSource: 'binary' }, [{ json: {} }], /data/],
-	[
-		'that carries a text',
-		{ imageSource: 'binary' },
-		[picture(Buffer.from('text'), 'text/plain')],
-		/'text\/plain' and not a picture/,
-	],
-	[
-		'in a batch above the budget',
-		{ imageSource: 'none', durationSeconds: 10, options: { maxCostUsd: 4 } },
-		Array.from({ length: 4 }, () => ({ json: {} })),
-		/^4 tasks would cost 4\.1 USD, which is above the limit of 4 USD$/,
-	],
-])('creates nothing of an item %s', async (_what, parameters, items, message) => {
-	const { error } = await videoOf(parameters, items);
-	expect(error?.message).toMatch(message);
-	expect(on.creates).toEqual([]);
 });

@@ -196,40 +196,27 @@ describe('files', () => {
 
 	const withData = (data: IBinaryData) => ({ json: {}, binary: { data } });
 
-	it.each<[string, IDataObject, INodeExecutionData, string, string]>([
-		['a field that the item has not', files(['x', 'photo']), item, 'photo', ''],
+	it.each<[says: string, options: IDataObject, wayOut?: string, item?: INodeExecutionData]>([
+		['photo', files(['x', 'photo'])],
+		["The parameter 'Input Data Field Name' is empty", files(['x', ' ']), "e.g. 'data'"],
+		["The parameter 'Input Data Field Name' is empty", files(['x', 7])],
+		["One of the 'Files' has no name", files(['', 'data']), 'Input Field'],
+		["One of the 'Additional Fields' has no name", fields([' ', 'string', 'a']), "'Name'"],
 		[
-			'no field',
-			files(['x', ' ']),
-			item,
-			"The parameter 'Input Data Field Name' is empty",
-			"e.g. 'data'",
-		],
-		['no input field', files(['', 'data']), item, "One of the 'Files' has no name", 'Input Field'],
-		[
-			'a field without a name',
-			fields([' ', 'string', 'a']),
-			item,
-			"One of the 'Additional Fields' has no name",
-			"'Name'",
-		],
-		['a number', files(['x', 7]), item, "The parameter 'Input Data Field Name' is empty", ''],
-		[
-			'an empty file',
-			files(['x', 'data']),
-			withData(stored('none', { bytes: 0 })),
 			"The file 'data' is empty (0 bytes)",
+			files(['x', 'data']),
 			'',
+			withData(stored('none', { bytes: 0 })),
 		],
 		[
-			'an expression for a file that n8n keeps in memory',
-			files(['x', '={{ $binary.data }}']),
-			withData({ data: 'iVBORw==', mimeType: 'image/png' }),
+			// n8n keeps it in memory.
 			"The content of the file 'file' cannot be reached by this expression",
+			files(['x', '={{ $binary.data }}']),
 			"'Input Data Field Name'",
+			withData({ data: 'iVBORw==', mimeType: 'image/png' }),
 		],
-	])('are refused before anything is sent with %s', async (_what, options, item, says, wayOut) => {
-		const { message, description } = await refusalOf(image(options), [item]);
+	])('are refused before anything is sent: %s', async (says, options, wayOut = '', of = item) => {
+		const { message, description } = await refusalOf(image(options), [of]);
 		expect(message).toContain(says);
 		expect(description ?? '').toContain(wayOut);
 	});

@@ -163,95 +163,67 @@ describe('a task to read', () => {
 });
 
 describe('what cannot be meant', () => {
-	it.each<[string, IDataObject, string, RegExp]>([
-		['no prompt', image({}, { prompt: '' }), "'Prompt' is empty", /Describe/],
-		['a prompt of spaces', image({}, { prompt: '  ' }), "'Prompt' is empty", /Describe/],
-		['no model', image({}, { model: ' ' }), "'Model' is empty", /imagevendor/],
-		['an interval of 1 s', image({ pollInterval: 1 }), "'Poll Interval' is '1'", /2 to 5.*sec/],
-		['an interval of 6 s', image({ pollInterval: 6 }), "'Poll Interval' is '6'", /2 to 5/],
-		['an interval in words', image({ pollInterval: 'a' }), "'Poll Interval' is 'a'", /2 to 5/],
-		['a negative timeout', image({ timeout: -5 }), "'Timeout' is '-5'", /0 or more.*seconds/],
-		['a timeout in words', image({ timeout: 'long' }), "'Timeout' is 'long'", /0 or more/],
-		['a negative duration', video({ durationSeconds: -1 }), "'Duration' is '-1'", /0 or more/],
+	type Case = [message: string, parameters: IDataObject, wayOut: RegExp];
+	const options = (label: string, name: string, values: Array<string | number>, wayOut: RegExp) =>
+		values.map((value): Case => [`'${label}' is '${value}'`, image({ [name]: value }), wayOut]);
+	const generic = (input: string) => task('create', { model: 'a/b', input });
+	const [from, url] = [{ imageSource: 'binary' }, { imageSource: 'url' }];
+	const address = 'm.example.com/1.png';
+	const extra = 'Additional Input (JSON)';
+
+	it.each<Case>([
+		["'Prompt' is empty", image({}, { prompt: '' }), /Describe/],
+		["'Prompt' is empty", image({}, { prompt: '  ' }), /Describe/],
+		["'Model' is empty", image({}, { model: ' ' }), /imagevendor/],
+		...options('Poll Interval', 'pollInterval', [1, 6, 'a'], /2 to 5.*sec/),
+		...options('Timeout', 'timeout', [-5, 'long'], /0 or more.*seconds/),
+		...options('Suspend After', 'suspendAfter', [-1, 'soon'], /0 or more/),
+		...options('Check Interval', 'checkInterval', [0.5], /1 or more/),
+		...options('Max Cost (USD)', 'maxCostUsd', [-1, 'cheap'], /0 or more/),
+		...options('Price per Task (USD)', 'pricePerTaskUsd', [-1, 'cheap'], /0 or more/),
+		...options('Max Tasks at the Same Time', 'maxInFlight', [0, -1, 1.5, 'many'], /of 1 or more/),
+		...options('Retry Failed Tasks', 'retryFailed', [6, -1, 1.5, 'often'], /from 0 to 5/),
+		["'Duration' is '-1'", video({ durationSeconds: -1 }), /0 or more/],
 		[
-			'broken JSON',
-			image({ additionalInput: '{ seed: 7 }' }),
-			"'Additional Input (JSON)' is not valid JSON",
+			`'${extra}' is not valid JSON`,
+			image({ additionalInput: '{ a: 7 }' }),
 			/"seed": 7.*parser says/,
 		],
-		['a list', image({ additionalInput: '[1]' }), "'Additional Input (JSON)' is a list", /object/],
-		['a number', image({ additionalInput: '7' }), "'Additional Input (JSON)' is '7'", /object/],
-		['no image URL', video({ imageSource: 'url' }), "'Image URL' is empty", /Reference Image/],
+		[`'${extra}' is a list`, image({ additionalInput: '[1]' }), /object/],
+		[`'${extra}' is '7'`, image({ additionalInput: '7' }), /object/],
+		["'Image URL' is empty", video(url), /Reference Image/],
 		[
-			'half an image URL',
-			video({ imageSource: 'url', imageUrl: 'm.example.com/1.png' }),
-			"'Image URL' is not a valid address: 'm.example.com/1.png'",
+			`'Image URL' is not a valid address: '${address}'`,
+			video({ ...url, imageUrl: address }),
 			/https:/,
 		],
 		[
-			'a file URL',
-			video({ imageSource: 'url', imageUrl: 'file:///etc/passwd' }),
 			"'Image URL' starts with 'file:'",
+			video({ ...url, imageUrl: 'file:///etc/passwd' }),
 			/https:/,
 		],
+		["'Input Data Field Name' is empty", video({ ...from, binaryPropertyName: '' }), /data/],
+		["'Input' is empty", generic('{}'), /prompt/],
+		["'Input' is a list", generic('[]'), /object/],
+		["'Task ID' is empty", task('get', { taskId: '' }), /taskId/],
+		["'Task ID' cannot be a task id: '..'", task('wait', { taskId: '..' }), /taskId/],
 		[
-			'no field of the picture',
-			video({ imageSource: 'binary', binaryPropertyName: '' }),
-			"'Input Data Field Name' is empty",
-			/data/,
-		],
-		['no input', task('create', { model: 'a/b', input: '{}' }), "'Input' is empty", /prompt/],
-		[
-			'an input that is no object',
-			task('create', { model: 'a/b', input: '[]' }),
-			"'Input' is a list",
-			/object/,
-		],
-		['no task id', task('get', { taskId: '' }), "'Task ID' is empty", /taskId/],
-		[
-			'.. as a task id',
-			task('wait', { taskId: '..' }),
-			"'Task ID' cannot be a task id: '..'",
-			/taskId/,
-		],
-		[
-			'a callback URL that is none',
-			image({}, { completion: 'trigger', callbackUrl: 'here' }),
 			"'Callback URL' is not a valid address: 'here'",
+			image({}, { completion: 'trigger', callbackUrl: 'here' }),
 			/production URL/,
 		],
-		...[-1, 'cheap'].map((price): [string, IDataObject, string, RegExp] => [
-			`a price of ${price}`,
-			image({ pricePerTaskUsd: price }, { model: 'other/model' }),
-			`'Price per Task (USD)' is '${price}'`,
-			/0 or more/,
-		]),
-		...[0, -1, 1.5, 'many'].map((maxInFlight): [string, IDataObject, string, RegExp] => [
-			`${maxInFlight} tasks at the same time`,
-			image({ maxInFlight }),
-			`'Max Tasks at the Same Time' is '${maxInFlight}'`,
-			/whole number of 1 or more/,
-		]),
-		...[-1, 'cheap'].map((maxCostUsd): [string, IDataObject, string, RegExp] => [
-			`a budget of ${maxCostUsd}`,
-			image({ maxCostUsd }),
-			`'Max Cost (USD)' is '${maxCostUsd}'`,
-			/0 or more/,
-		]),
-		...['later', 'poll', 'suspend'].map((completion): [string, IDataObject, string, RegExp] => [
-			`the completion ${completion}, which this version does not know`,
-			image({}, { completion }),
+		// Completions that this version does not know.
+		...['later', 'poll', 'suspend'].map((completion): Case => [
 			`'When to Continue' is '${completion}'`,
+			image({}, { completion }),
 			/Choose/,
 		]),
-	])(
-		'(%s) is refused with the parameter, the value and the way out',
-		async (_what, parameters, message, wayOut) => {
-			const error = await refusalOf(parameters);
-			expect(error.message).toContain(`The parameter ${message}`);
-			expect(error.description).toMatch(wayOut);
-		},
-	);
+	])('is refused with the parameter, the value and the way out: %s', async (...given) => {
+		const [message, parameters, wayOut] = given;
+		const error = await refusalOf(parameters);
+		expect(error.message).toContain(`The parameter ${message}`);
+		expect(error.description).toMatch(wayOut);
+	});
 
 	it.each<[string, IDataObject, IDataObject, string]>([
 		['NaN', { prompt: '={{ $json.a }}' }, { a: NaN }, "'Prompt' is not a text but 'NaN'"],

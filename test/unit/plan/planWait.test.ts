@@ -83,11 +83,6 @@ describe('a run', () => {
 		expect(await plan(given)).toMatchObject(wait);
 	});
 
-	it.each([-1, 'soon'])('with %j minutes is refused', async (suspendAfter) => {
-		const { message } = await refusalOf(image({ suspendAfter }));
-		expect(message).toContain("'Suspend After'");
-	});
-
 	it.each(['trigger', 'return'])(
 		'of which nobody waits (%s) reads no Suspend After',
 		async (completion) => {

@@ -1,10 +1,9 @@
 import { FileTooLargeError } from 'n8n-core';
 import nock from '../../nock';
-import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
 
 import { Downloader } from '../../../nodes/MediaGeneration/report/download';
+import { listen } from '../../listen';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { caught, FakeClock } from '../support';
@@ -99,16 +98,12 @@ describe('what cannot be downloaded', () => {
 		const mebibytes = function* () {
 			for (; pulled < 200; pulled++) yield Buffer.alloc(1024 ** 2);
 		};
-		const server = http.createServer((_request, response) => {
+		const { url, close } = await listen((_request, response) => {
 			pipeline(Readable.from(mebibytes()), response, () => {});
 		});
-		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-		const { port } = server.address() as AddressInfo;
-		const urls = [`http://127.0.0.1:${port}/1.png`];
-		await expect(downloader(context(), 2 * 1024 ** 2).download(urls, 'task-1')).rejects.toThrow(
-			'larger than 2 MiB',
-		);
-		await new Promise((resolve) => server.close(resolve));
+		const taken = downloader(context(), 2 * 1024 ** 2).download([`${url}/1.png`], 'task-1');
+		await expect(taken).rejects.toThrow('larger than 2 MiB');
+		await close();
 		nock.disableNetConnect();
 		expect(pulled).toBeLessThan(100);
 	});
@@ -257,10 +252,13 @@ describe('what may come later', () => {
 			})(),
 		);
 
-	it.each(['ECONNRESET', 'ETIMEDOUT', 'ECONNABORTED', 'ECONNREFUSED', 'EAI_AGAIN', 'EPIPE'])(
+	const codes = ['ECONNRESET', 'ETIMEDOUT', 'ECONNABORTED', 'ECONNREFUSED', 'EAI_AGAIN', 'EPIPE'];
+
+	it.each([...codes, 408, 425, 429, 500, 502, 503, 504])(
 		'is tried again after %s',
-		async (code) => {
-			const { file, requests } = answering(Object.assign(new Error('No'), { code }), {});
+		async (what) => {
+			const lost = Object.assign(new Error('No'), { code: what });
+			const { file, requests } = answering(typeof what === 'number' ? { status: what } : lost, {});
 			expect(await file()).toHaveLength(1);
 			expect(requests).toHaveLength(2);
 		},

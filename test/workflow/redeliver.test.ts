@@ -1,15 +1,13 @@
-import { once } from 'node:events';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { INodeExecutionData } from 'n8n-workflow';
 
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import {
 	checkStartAgain,
 	START_AGAIN_HEADER,
 } from '../../nodes/MediaGeneration/callback/startAgainHeader';
+import { listen } from '../listen';
 import { retryExecution, startWorkflow, type TestNode } from './engine';
-import { IMAGE_MODEL, stage } from './support';
+import { field, IMAGE_MODEL, keepsGoing, MINUTE, stage } from './support';
 import { passTime } from './time';
 
 const PATH = '/webhook/x/callback';
@@ -18,28 +16,27 @@ const on = stage();
 interface Received {
 	url: string;
 	header: unknown;
+	authorization: string | undefined;
 	taskId: string;
+	state: string;
 }
 const received: Received[] = [];
 /** What the trigger answers, in turn; then 200. */
 const statuses: number[] = [];
-const trigger = http.createServer((request, response) => {
-	void text(request).then((body) => {
-		const { url = '', headers } = request;
-		const { taskId } = JSON.parse(body) as { taskId: string };
-		received.push({ url, header: headers[START_AGAIN_HEADER], taskId });
-		response.writeHead(statuses.shift() ?? 200).end('{ "accepted": true }');
+let trigger: Awaited<ReturnType<typeof listen>>;
+beforeAll(async () => {
+	trigger = await listen((request, response) => {
+		void text(request).then((body) => {
+			const { url = '', headers } = request;
+			const { [START_AGAIN_HEADER]: header, authorization } = headers;
+			const task = JSON.parse(body) as { taskId: string; state: string };
+			received.push({ url, header, authorization, ...task });
+			response.writeHead(statuses.shift() ?? 200).end('{ "accepted": true }');
+		});
 	});
 });
-beforeAll(async () => {
-	trigger.listen(0, '127.0.0.1');
-	await once(trigger, 'listening');
-});
 beforeEach(() => received.splice(0));
-afterAll(() => {
-	trigger.closeAllConnections();
-	trigger.close();
-});
+afterAll(async () => await trigger.close());
 
 const node = (startAgain: boolean, more: TestNode = {}): TestNode => ({
 	...more,
@@ -47,26 +44,46 @@ const node = (startAgain: boolean, more: TestNode = {}): TestNode => ({
 		resource: 'task',
 		operation: 'redeliver',
 		taskId: '={{ $json.taskId }}',
-		callbackUrl: `http://127.0.0.1:${(trigger.address() as AddressInfo).port}${PATH}`,
+		callbackUrl: trigger.url + PATH,
 		options: { startAgain },
 	},
 });
-const finished = (): INodeExecutionData => {
-	const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
-	on.service.complete(taskId);
-	return { json: { taskId } };
+const existing = () => {
+	const input = { prompt: 'A', simulate: { latencyMs: MINUTE } };
+	return { json: { taskId: on.service.createTask(IMAGE_MODEL, input).taskId } };
+};
+const finished = () => {
+	const item = existing();
+	on.service.complete(item.json.taskId);
+	return item;
 };
 
 /** Who asked, by the header that came with a request, as the trigger checks it. */
 const askerOf = ({ header, taskId }: Received) =>
 	checkStartAgain(header, { path: PATH, taskId, apiKey: on.service.apiKey });
 
+it('finished tasks are sent to the trigger, and unfinished ones are left alone', async () => {
+	const task = finished();
+	const { output } = await on.run(node(false), [task, existing()]);
+	expect(field(output, 'delivered')).toEqual([true, false]);
+	expect(field(output, 'delivery')).toEqual(['accepted', undefined]);
+	expect(field(output, 'state')).toEqual(['SUCCESS', 'PENDING']);
+	const url = `${PATH}?token=${callbackToken(PATH, on.service.apiKey)}`;
+	expect(received).toEqual([{ url, ...task.json, state: 'SUCCESS' }]);
+});
+
+it.each([401, 404, 503])('a trigger that answers %d is an error of the item', async (refusal) => {
+	statuses.push(refusal);
+	const { output } = await on.run(node(false, keepsGoing), [finished()]);
+	const error = expect.stringContaining(`(HTTP ${refusal})`) as string;
+	expect(output).toMatchObject([{ json: { state: 'SUCCESS', error } }]);
+});
+
 it('a callback that is redelivered does not ask to start again unless that was chosen, and then is signed for its task and its trigger', async () => {
 	await on.run(node(false), [finished()]);
-	const { output } = await on.run(node(true), [finished()]);
+	await on.run(node(true), [finished()]);
 	expect(received.map(({ header }) => header)).toEqual([undefined, expect.any(String)]);
 	expect(received.slice(1).map(askerOf)).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
-	expect(output[0]?.json).toMatchObject({ delivered: true, delivery: 'accepted' });
 	// The address is an ordinary one.
 	expect(received[1]?.url).toBe(received[0]?.url);
 	expect(JSON.stringify(received)).not.toContain(on.service.apiKey);
