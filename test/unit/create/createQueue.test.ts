@@ -148,14 +148,6 @@ describe('after a refusal', () => {
 		expect((await refuse(1, seconds * SECOND)).sleeps).toEqual([seconds * SECOND]);
 	});
 
-	it.each([0, 10])('a Retry-After of %d ms shortens no pause', async (ms) => {
-		expect((await refuse(5, ms)).now()).toBeGreaterThan(4 * SECOND);
-	});
-
-	it('pauses become longer, up to half a minute', async () => {
-		expect((await refuse(12)).sleeps.at(-1)).toBe(30 * SECOND);
-	});
-
 	it('a Retry-After of months is slept in pieces that a timer can hold', async () => {
 		const { queue, clock } = opened();
 		queue.refused(await enter(queue), tooMany(2000 * HOUR), HOUR);

@@ -65,6 +65,20 @@ it('the results of the turn before end the branch', async () => {
 	expect(output).toBeUndefined();
 });
 
+it.each([
+	['results', resultsCheck, false],
+	['results, be it woken by a callback', resultsCheck, true],
+	['lost callbacks', deliveryCheck, false],
+])('a check for %s reads nothing before the time that the service asked for', async (...given) => {
+	const [, make, woken] = given;
+	const read = task('task-0', 'SUCCESS');
+	const state = make({ notBefore: NOW + 20 * MINUTE });
+	const { until, next } = await turn<CheckState>(state, { 7: PARENT }, woken);
+	expect(read.isDone()).toBe(false);
+	expect(until).toEqual(new Date(NOW + 20 * MINUTE));
+	expect(next).toEqual(state);
+});
+
 describe('a check for results', () => {
 	const late = { items: [item(0, NOW), item(1, NOW)] };
 
@@ -137,15 +151,6 @@ describe('a check for results', () => {
 			record: { progress: 50 },
 			error: 'Task task-1 is not finished after 4200 s (last state: PENDING)',
 		});
-	});
-
-	it('reads nothing before the time that the service asked for, be it woken by a callback', async () => {
-		const read = task('task-0', 'SUCCESS');
-		const state = resultsCheck({ notBefore: NOW + 20 * MINUTE });
-		const { until, next } = await turn(state, { 7: PARENT }, true);
-		expect(read.isDone()).toBe(false);
-		expect(until).toEqual(new Date(NOW + 20 * MINUTE));
-		expect(next).toEqual(state);
 	});
 
 	it('gives up at its time what the service lets nobody read then', async () => {
@@ -227,22 +232,6 @@ describe('a check for lost callbacks', () => {
 		expect(leftIn(next)).toEqual(['task-1']);
 	});
 
-	it('reads nothing before the time that the service asked for', async () => {
-		const read = task('task-0', 'SUCCESS');
-		const state = deliveryCheck({ notBefore: NOW + 20 * MINUTE });
-		const { until, next } = await turn(state);
-		expect(read.isDone()).toBe(false);
-		expect(until).toEqual(new Date(NOW + 20 * MINUTE));
-		expect(next).toEqual(state);
-	});
-
-	it('tries a trigger again that does not take it', async () => {
-		task('task-0', 'SUCCESS');
-		task('task-1', 'PENDING');
-		trigger(404);
-		expect(leftIn((await turn(deliveryCheck())).next)).toHaveLength(2);
-	});
-
 	describe('to a trigger of this workflow', () => {
 		let ledger: ProcessedData;
 		beforeAll(async () => {
@@ -260,13 +249,6 @@ describe('a check for lost callbacks', () => {
 			expect(output).toEqual([{ json: { delivered: true } }]);
 			expect(ledger.rows.size).toBe(1);
 		});
-
-		it('delivers once more what was only stored there: n8n may have lost it', async () => {
-			task('task-0', 'SUCCESS');
-			trigger(200, { accepted: false, reason: 'duplicate' });
-			const { next } = await turn(one(own));
-			expect(next.deliveries[0]?.last).toContain('has not started');
-		});
 	});
 
 	describe('to a trigger of this n8n, whose public address has changed', () => {
@@ -283,22 +265,6 @@ describe('a check for lost callbacks', () => {
 			expect(taken.isDone()).toBe(true);
 			expect(output).toEqual([{ json: { delivered: true } }]);
 		});
-
-		it('goes to no other n8n than the one that was entered', async () => {
-			task('task-0', 'SUCCESS');
-			const refused = answers('https://gone.test', 404);
-			const { next } = await turn(one({ address: `https://gone.test${PATH}?reference=row+7` }));
-			expect(refused.isDone()).toBe(true);
-			expect(next.deliveries[0]?.last).toContain('HTTP 404');
-		});
-	});
-
-	it('ends when all have arrived', async () => {
-		task('task-0', 'SUCCESS');
-		trigger(200);
-		const { until, output } = await turn(one());
-		expect(until).toBeUndefined();
-		expect(output).toEqual([{ json: { delivered: true } }]);
 	});
 
 	it('checks again after the timeout for what could not be delivered just then', async () => {
