@@ -1,3 +1,5 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+
 /**
  * @param name of the option, for the message
  * @throws where the text is no whole number of at least 1
@@ -22,4 +24,35 @@ export function partsOf<T extends string>(known: readonly T[], text: string): T[
 		}
 		return found;
 	});
+}
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T }>>['values'];
+
+/**
+ * Reads the options of a command. `--help` prints the usage and ends the process.
+ *
+ * @throws where an argument is not understood
+ */
+export function readOptions<T extends Options>(usage: string, options: T): Values<T> {
+	const help = { type: 'boolean', short: 'h', default: false } as const;
+	const { values } = parseArgs({ options: { ...options, help } });
+	if ((values as { help?: boolean }).help) {
+		console.log(usage);
+		process.exit();
+	}
+	return values as Values<T>;
+}
+
+/** Runs a command to its end: what is still open, such as a connection that was kept alive, must not hold it up. */
+export function runCommand(main: () => Promise<void> | void): void {
+	Promise.resolve()
+		.then(main)
+		.then(
+			() => process.exit(),
+			(error: unknown) => {
+				console.error(`\n${error instanceof Error ? error.message : String(error)}`);
+				process.exit(1);
+			},
+		);
 }

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+import { runCommand } from '../commandLine';
 import { measureLimits } from '../limits/main';
 import { installN8n } from '../n8n/install';
 import { measureBatches } from './batch';
@@ -13,7 +14,7 @@ import { measureCluster } from './cluster';
 import { measureLarge } from './large';
 import { measureLedger } from './ledger/ledger';
 import { MONITORED } from './monitor';
-import { type BenchOptions, parseOptions, type Section, USAGE } from './options';
+import { type BenchOptions, parseOptions, type Section } from './options';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
 import { measureSoak } from './soak';
 import { measureStartup } from './startup';
@@ -47,11 +48,7 @@ function log(line: string): void {
 }
 
 async function main(): Promise<void> {
-	const options = parseOptions(process.argv.slice(2));
-	if (options === undefined) {
-		console.log(USAGE);
-		return;
-	}
+	const options = parseOptions();
 	if (options.only.includes('limits') && !options.checkOnly && !options.drawOnly) {
 		log('Measuring: limits');
 		measureLimits();
@@ -106,11 +103,4 @@ function holdsBudget(results: Results): boolean {
 	return verdicts.every(({ isKept }) => isKept);
 }
 
-main().then(
-	// What is still open, such as a connection that was kept alive, must not hold the command up.
-	() => process.exit(),
-	(error: unknown) => {
-		console.error(`\n${error instanceof Error ? error.message : String(error)}`);
-		process.exit(1);
-	},
-);
+runCommand(main);

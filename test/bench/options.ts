@@ -1,6 +1,4 @@
-import { parseArgs } from 'node:util';
-
-import { partsOf, wholeNumber } from '../commandLine';
+import { partsOf, readOptions, wholeNumber } from '../commandLine';
 
 /** What is measured where nothing else is asked for; `limits` needs no n8n. */
 const USUAL = ['batch', 'callback', 'suspended', 'startup', 'limits'] as const;
@@ -33,7 +31,7 @@ export interface BenchOptions {
 	output: string | undefined;
 }
 
-export const USAGE = `Usage: npm run bench -- [options]
+const USAGE = `Usage: npm run bench -- [options]
 
   --only <names>   measure only these, with commas between: ${USUAL.join(', ')}; and
                    what is not measured unless it is named: ${LARGE.join(', ')}
@@ -46,28 +44,19 @@ export const USAGE = `Usage: npm run bench -- [options]
   --draw-only      write the table and the charts from the stored results
   --output <path>  write to another folder than docs/bench`;
 
-/**
- * @param args the arguments after the script's name
- * @returns the options; undefined where the usage was asked for
- * @throws where an argument is not understood
- */
-export function parseOptions(args: string[]): BenchOptions | undefined {
-	const { values } = parseArgs({
-		args,
-		options: {
-			only: { type: 'string' },
-			runs: { type: 'string' },
-			minutes: { type: 'string', default: '45' },
-			rows: { type: 'string', default: '1000000' },
-			quick: { type: 'boolean', default: false },
-			check: { type: 'boolean', default: false },
-			'check-only': { type: 'boolean', default: false },
-			'draw-only': { type: 'boolean', default: false },
-			output: { type: 'string' },
-			help: { type: 'boolean', short: 'h', default: false },
-		},
+/** @throws where an argument is not understood */
+export function parseOptions(): BenchOptions {
+	const values = readOptions(USAGE, {
+		only: { type: 'string' },
+		runs: { type: 'string' },
+		minutes: { type: 'string', default: '45' },
+		rows: { type: 'string', default: '1000000' },
+		quick: { type: 'boolean', default: false },
+		check: { type: 'boolean', default: false },
+		'check-only': { type: 'boolean', default: false },
+		'draw-only': { type: 'boolean', default: false },
+		output: { type: 'string' },
 	});
-	if (values.help) return undefined;
 	const runs = wholeNumber('runs', values.runs ?? (values.quick ? '1' : '3'));
 	const rows = wholeNumber('rows', values.rows);
 	const minutes = wholeNumber('minutes', values.minutes);

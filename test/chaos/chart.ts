@@ -1,15 +1,4 @@
-import type { TopLevelSpec } from 'vega-lite' with { 'resolution-mode': 'import' };
-
-import {
-	AMBER,
-	BLUE,
-	drawChart,
-	frameOf,
-	GREEN,
-	PURPLE,
-	RED,
-	type Theme,
-} from '../bench/charts/draw';
+import { AMBER, BLUE, drawChart, frameOf, GREEN, PURPLE, RED } from '../bench/charts/draw';
 import { pointsOf } from './memory';
 import type { Results } from './results';
 
@@ -18,32 +7,13 @@ export const MEMORY_CHART = 'durable-memory';
 /** Draws the memory of each process over the time of the chaos; a line ends where the process was killed. */
 export async function drawMemory(folder: string, { chaos }: Results): Promise<void> {
 	if (chaos === undefined) return;
-	const chart = {
-		title: 'Memory of each process of n8n',
-		subtitle: 'MiB over minutes; a line ends where its process was killed',
-		points: chaos.memory.flatMap((life) =>
-			pointsOf(life, life.from).map(([at, mib]) => ({ name: life.name, pid: life.pid, at, mib })),
-		),
-	};
-	await drawChart(folder, MEMORY_CHART, (theme) => memoryChart(chart, theme));
-}
-
-/** What one process of n8n had in memory at one moment. */
-interface MemoryPoint {
-	name: string;
-	/** A line has the points of one process. */
-	pid: number;
-	/** Minutes. */
-	at: number;
-	mib: number;
-}
-
-/** The memory of each process of n8n over time. */
-function memoryChart(
-	{ title, subtitle, points }: { title: string; subtitle: string; points: MemoryPoint[] },
-	theme: Theme,
-): TopLevelSpec {
-	return {
+	// A line has the points of one process.
+	const points = chaos.memory.flatMap((life) =>
+		pointsOf(life, life.from).map(([at, mib]) => ({ name: life.name, pid: life.pid, at, mib })),
+	);
+	const title = 'Memory of each process of n8n';
+	const subtitle = 'MiB over minutes; a line ends where its process was killed';
+	await drawChart(folder, MEMORY_CHART, (theme) => ({
 		...frameOf(title, subtitle, theme),
 		width: 640,
 		height: 240,
@@ -60,5 +30,5 @@ function memoryChart(
 			},
 			detail: { field: 'pid', type: 'nominal' },
 		},
-	};
+	}));
 }

@@ -1,9 +1,10 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+import { runCommand } from '../commandLine';
 import type { Log } from './campaign';
 import { drawMemory } from './chart';
-import { type ChaosOptions, parseOptions, type PartName, USAGE } from './options';
+import { type ChaosOptions, parseOptions, type PartName } from './options';
 import { writePage } from './page';
 import { runChaos, runHeld, runLost, runQueue, runSilent } from './parts';
 import { measureHour } from './hour';
@@ -24,11 +25,7 @@ const PARTS: { [Name in PartName]: (options: ChaosOptions, log: Log) => Promise<
 };
 
 async function main(): Promise<void> {
-	const options = parseOptions(process.argv.slice(2));
-	if (options === undefined) {
-		console.log(USAGE);
-		return;
-	}
+	const options = parseOptions();
 	const folder = join(ROOT, options.quick ? 'test/artefacts/chaos' : 'docs/bench');
 	mkdirSync(folder, { recursive: true });
 	if (!options.drawOnly) {
@@ -55,10 +52,4 @@ async function runPart(name: PartName, options: ChaosOptions, folder: string): P
 	});
 }
 
-main().then(
-	() => process.exit(),
-	(error: unknown) => {
-		console.error(error);
-		process.exit(1);
-	},
-);
+runCommand(main);

@@ -1,18 +1,7 @@
-import { parseArgs } from 'node:util';
-
-import { partsOf } from '../commandLine';
+import { partsOf, readOptions } from '../commandLine';
 
 /** The parts that can be run one without the other. */
-export const PARTS = [
-	'silent',
-	'kills',
-	'held',
-	'queue',
-	'lost',
-	'latency',
-	'hour',
-	'chaos',
-] as const;
+const PARTS = ['silent', 'kills', 'held', 'queue', 'lost', 'latency', 'hour', 'chaos'] as const;
 export type PartName = (typeof PARTS)[number];
 
 /** What the command line says. */
@@ -28,7 +17,7 @@ export interface ChaosOptions {
 	drawOnly: boolean;
 }
 
-export const USAGE = `Usage: npm run chaos -- [options]
+const USAGE = `Usage: npm run chaos -- [options]
 
   --minutes <n>   how long processes are killed at random (default 30)
   --seed <n>      what is started, what goes wrong, and when (default 1)
@@ -37,25 +26,16 @@ export const USAGE = `Usage: npm run chaos -- [options]
   --quick         small figures, written to test/artefacts/chaos
   --draw-only     write the page and the chart from the stored results`;
 
-/**
- * @param args the arguments after the script's name
- * @returns the options; undefined where the usage was asked for
- * @throws where an argument is not understood
- */
-export function parseOptions(args: string[]): ChaosOptions | undefined {
-	const { values } = parseArgs({
-		args,
-		options: {
-			minutes: { type: 'string', default: '30' },
-			seed: { type: 'string', default: '1' },
-			only: { type: 'string', default: 'chaos' },
-			all: { type: 'boolean', default: false },
-			quick: { type: 'boolean', default: false },
-			'draw-only': { type: 'boolean', default: false },
-			help: { type: 'boolean', short: 'h', default: false },
-		},
+/** @throws where an argument is not understood */
+export function parseOptions(): ChaosOptions {
+	const values = readOptions(USAGE, {
+		minutes: { type: 'string', default: '30' },
+		seed: { type: 'string', default: '1' },
+		only: { type: 'string', default: 'chaos' },
+		all: { type: 'boolean', default: false },
+		quick: { type: 'boolean', default: false },
+		'draw-only': { type: 'boolean', default: false },
 	});
-	if (values.help) return undefined;
 	const minutes = Number(values.minutes);
 	if (!(minutes > 0)) throw new Error(`--minutes takes a number, not "${values.minutes}".`);
 	const seed = Number(values.seed);

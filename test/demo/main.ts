@@ -6,7 +6,7 @@ import { differences, expectedTasks, runBatch } from './batch';
 import { DEMO_OWNER, startEditor } from './editor';
 import { readExample, saveCredential, saveExamples, saveModelCredential } from './examples';
 import { startLanguageModel } from './languageModel';
-import { type DemoOptions, parseOptions, USAGE } from './options';
+import { type DemoOptions, parseOptions } from './options';
 import { Progress } from './progress';
 import { renderTable } from './table';
 
@@ -124,11 +124,7 @@ async function main(): Promise<void> {
 		console.log('\nStopping …');
 		void stop(isUp ? 0 : 130);
 	});
-	const options = parseOptions(process.argv.slice(2));
-	if (options === undefined) {
-		console.log(USAGE);
-		return;
-	}
+	const options = parseOptions();
 	const asExpected = await demo(options);
 	isUp = true;
 	if (options.once) await stop(asExpected ? 0 : 1);

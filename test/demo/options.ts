@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { readOptions } from '../commandLine';
 
 /** What the demo's command line says. */
 export interface DemoOptions {
@@ -10,28 +10,19 @@ export interface DemoOptions {
 	servicePort: number;
 }
 
-export const USAGE = `Usage: npm start -- [options]
+const USAGE = `Usage: npm start -- [options]
 
   --once                exit after the batch: 0 if every task ended as expected, else 1
   --port <n>            port of n8n (default 5678)
   --service-port <n>    port of the simulated service (default 4010); its media are on the next one`;
 
-/**
- * @param args the arguments after the script's name
- * @returns the options; undefined where the usage was asked for
- * @throws where an argument is not understood
- */
-export function parseOptions(args: string[]): DemoOptions | undefined {
-	const { values } = parseArgs({
-		args,
-		options: {
-			once: { type: 'boolean', default: false },
-			port: { type: 'string', default: '5678' },
-			'service-port': { type: 'string', default: '4010' },
-			help: { type: 'boolean', short: 'h', default: false },
-		},
+/** @throws where an argument is not understood */
+export function parseOptions(): DemoOptions {
+	const values = readOptions(USAGE, {
+		once: { type: 'boolean', default: false },
+		port: { type: 'string', default: '5678' },
+		'service-port': { type: 'string', default: '4010' },
 	});
-	if (values.help) return undefined;
 	const options = {
 		once: values.once,
 		port: parsePort('--port', values.port),

@@ -1,4 +1,5 @@
 /** Takes the pictures of the examples in docs/images/examples/: part of `npm run screenshots`. */
+import { runCommand } from '../commandLine';
 import { prepare, readExample, saveCredential, saveModelCredential } from '../demo/examples';
 import { outputItems, type WorkflowDefinition } from '../n8n/client';
 import type { Editor } from './editor';
@@ -77,7 +78,4 @@ async function main(names: string[]): Promise<void> {
 }
 
 const chosen = process.argv.slice(2);
-main(chosen.length > 0 ? chosen : ON_PAGES).catch((error: unknown) => {
-	console.error(error instanceof Error ? error.message : error);
-	process.exitCode = 1;
-});
+runCommand(async () => await main(chosen.length > 0 ? chosen : ON_PAGES));

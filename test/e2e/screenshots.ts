@@ -1,6 +1,7 @@
 /** Takes the pictures in docs/images/: `npm run screenshots`. */
 import { join } from 'node:path';
 
+import { runCommand } from '../commandLine';
 import { saveCredential } from '../demo/examples';
 import type { Editor } from './editor';
 import { openEditor } from './openEditor';
@@ -70,7 +71,4 @@ async function main(): Promise<void> {
 	}
 }
 
-main().catch((error: unknown) => {
-	console.error(error instanceof Error ? error.message : error);
-	process.exitCode = 1;
-});
+runCommand(main);

@@ -27,7 +27,6 @@ export interface Result extends Cell {
 	ms: number;
 	oracleMs: number;
 	refusals: number;
-	refusalsInMinute: number;
 }
 
 /** Chance that is the same in every run. */
@@ -58,8 +57,6 @@ export const MOST_TIME = 1.25;
 /** Six refusals to find out, one for ten tasks, and one a minute. */
 export const mostRefusals = ({ items, rules, oracleMs }: Result) =>
 	6 + items / 10 + oracleMs / 60_000 + (rules.accidents?.nth.length ?? 0);
-
-export const ratioOf = ({ ms, oracleMs }: Result) => ms / oracleMs;
 
 /** Creates alone take tenths of a second where nobody waits for the tasks: there it may be so much more. */
 const LEAVING_MORE_MS = 2000;

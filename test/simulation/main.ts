@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
 
+import { readOptions } from '../commandLine';
 import { markdownTable, writeSection } from '../page';
 import { type Found, replay, search } from './search';
 import { NodeSources } from './world/nodeSources';
@@ -16,17 +17,14 @@ const USAGE = `Usage: npm run simulate -- [options]
   --processes <n>   how many work side by side (default: one for each processor)
   --write           write the counts into docs/simulation.md`;
 
-const { values } = parseArgs({
-	options: {
-		seeds: { type: 'string', default: '1000' },
-		from: { type: 'string', default: '1' },
-		seed: { type: 'string' },
-		sources: { type: 'string', default: resolve(__dirname, '../..') },
-		processes: { type: 'string', default: String(availableParallelism()) },
-		json: { type: 'boolean', default: false },
-		write: { type: 'boolean', default: false },
-		help: { type: 'boolean', default: false },
-	},
+const values = readOptions(USAGE, {
+	seeds: { type: 'string', default: '1000' },
+	from: { type: 'string', default: '1' },
+	seed: { type: 'string' },
+	sources: { type: 'string', default: resolve(__dirname, '../..') },
+	processes: { type: 'string', default: String(availableParallelism()) },
+	json: { type: 'boolean', default: false },
+	write: { type: 'boolean', default: false },
 });
 
 /** Of each sentence. */
@@ -36,7 +34,6 @@ const MAX_SHOWN = 5;
 const SHARE = 250;
 
 async function main(): Promise<void> {
-	if (values.help) return console.log(USAGE);
 	const root = resolve(values.sources);
 	if (values.seed !== undefined) {
 		const { text, isGreen } = await replay(Number(values.seed), new NodeSources(root));

@@ -87,16 +87,10 @@ function perform(deed: Deed, { n8n, user }: World): void {
 			return user.stop();
 		case 'retry':
 			return void user.retry();
-		case 'start':
-			return user.start();
 		case 'stop checker':
 			return user.stop(isChecker);
 		case 'stop supervisor':
 			return user.stop(isSupervisor);
-		case 'switch off':
-			return user.activate(false);
-		case 'switch on':
-			return user.activate(true);
 		case 'kill':
 			return n8n.processes.kill();
 	}

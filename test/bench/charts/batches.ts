@@ -5,77 +5,65 @@ import { BLUE, drawChart, frameOf, GREEN, GREY, INK, type Theme } from './draw';
 
 const WIDTH = 480;
 
-const LIMIT = 'Least time, 200 at the same time';
-const OURS = 'This package';
+/** In the order of the bars, with the colour of each. */
+const COLOURS: Record<string, string> = {
+	'Least time, 200 at the same time': BLUE,
+	'This package': GREEN,
+	'Loop of HTTP Request, Wait, If': GREY,
+};
+const NAMES = Object.keys(COLOURS);
 
-/** Draws the chart of the page, for light and dark. */
-export async function drawCharts(folder: string, results: Results): Promise<void> {
-	const batches = batchChart(results);
-	if (batches === undefined) return;
-	await drawChart(folder, 'batches', (theme) => barChart(batches, theme));
-}
-
-function batchChart({ rows: { batch } }: Results): BarChart | undefined {
-	const times = (batch ?? []).filter(({ id }) => id.endsWith('-time'));
-	if (times.length === 0) return undefined;
-	const loop = 'Loop of HTTP Request, Wait, If';
-	return {
-		title: 'Until the last of a batch of tasks is done',
-		subtitle:
-			'Seconds, medians. The loop has all tasks unfinished at once, this package at most 200.',
-		bars: times.flatMap(({ what, ours, peer, limit }) => {
-			const group = what.split(':', 1)[0] ?? what;
-			const bar = (who: string, value: number): Bar => ({
-				group,
-				who,
-				value,
-				label: `${value.toFixed(1)} s`,
-			});
-			return [
-				bar(LIMIT, limit?.value ?? NaN),
-				bar(OURS, ours.median),
-				bar(loop, peer?.sample.median ?? NaN),
-			];
-		}),
-		whos: [
-			{ name: LIMIT, colour: BLUE },
-			{ name: OURS, colour: GREEN },
-			{ name: loop, colour: GREY },
-		],
-	};
-}
-
-/** One bar. */
 interface Bar {
 	group: string;
-	who: string;
+	who: string | undefined;
 	value: number;
+	base: 0;
 	label: string;
 }
 
-interface BarChart {
-	title: string;
-	subtitle: string;
-	bars: Bar[];
-	/** In the order of the bars, with the colour of each. */
-	whos: Array<{ name: string; colour: string }>;
+/** Draws the chart of the page, for light and dark. */
+export async function drawCharts(folder: string, { rows: { batch = [] } }: Results): Promise<void> {
+	const times = batch.filter(({ id }) => id.endsWith('-time'));
+	if (times.length === 0) return;
+	const bars = times.flatMap(({ what, ours, peer, limit }) =>
+		[limit?.value ?? NaN, ours.median, peer?.sample.median ?? NaN].map((value, index): Bar => {
+			const label = `${value.toFixed(1)} s`;
+			return { group: what.split(':', 1)[0] ?? what, who: NAMES[index], value, base: 0, label };
+		}),
+	);
+	await drawChart(folder, 'batches', (theme) => barChart(bars, theme));
 }
 
-/** Groups of bars, one below the other, with its value behind each bar. */
-function barChart({ title, subtitle, bars, whos }: BarChart, theme: Theme): TopLevelSpec {
-	const names = whos.map(({ name }) => name);
+/** Groups of bars one below the other, each under its name, with its value behind each bar. */
+function barChart(bars: Bar[], theme: Theme): TopLevelSpec {
+	const title = 'Until the last of a batch of tasks is done';
+	const subtitle =
+		'Seconds, medians. The loop has all tasks unfinished at once, this package at most 200.';
 	return {
 		...frameOf(title, subtitle, theme),
 		width: WIDTH,
-		data: { values: bars.map((bar) => ({ ...bar, base: 0 })) },
-		facet: facetOf(bars.map(({ group }) => group)),
+		data: { values: bars },
+		facet: {
+			row: {
+				field: 'group',
+				type: 'nominal',
+				sort: [...new Set(bars.map(({ group }) => group))],
+				header: {
+					title: null,
+					labelOrient: 'top',
+					labelAnchor: 'start',
+					labelPadding: 4,
+					labelFontSize: 13,
+				},
+			},
+		},
 		spacing: 10,
 		resolve: { scale: { y: 'independent' } },
 		spec: {
 			width: WIDTH,
 			height: { step: 20 },
 			encoding: {
-				y: { field: 'who', type: 'nominal', sort: names, axis: null },
+				y: { field: 'who', type: 'nominal', sort: NAMES, axis: null },
 				x: {
 					field: 'value',
 					type: 'quantitative',
@@ -91,7 +79,7 @@ function barChart({ title, subtitle, bars, whos }: BarChart, theme: Theme): TopL
 						color: {
 							field: 'who',
 							type: 'nominal',
-							scale: { domain: names, range: whos.map(({ colour }) => colour) },
+							scale: { domain: NAMES, range: Object.values(COLOURS) },
 							legend: { title: null, orient: 'bottom', symbolType: 'square', columns: 2 },
 						},
 					},
@@ -101,24 +89,6 @@ function barChart({ title, subtitle, bars, whos }: BarChart, theme: Theme): TopL
 					encoding: { text: { field: 'label', type: 'nominal' } },
 				},
 			],
-		},
-	};
-}
-
-/** The groups of a chart one below the other, each under its name. */
-function facetOf(groups: string[]) {
-	return {
-		row: {
-			field: 'group',
-			type: 'nominal' as const,
-			sort: [...new Set(groups)],
-			header: {
-				title: null,
-				labelOrient: 'top' as const,
-				labelAnchor: 'start' as const,
-				labelPadding: 4,
-				labelFontSize: 13,
-			},
 		},
 	};
 }
