@@ -86,43 +86,36 @@ export class Accounting {
 	async account(): Promise<Account> {
 		const { service } = this.place.stage;
 		const suspended = this.runs('wait');
-		const came = suspended.map((run) => ({ run, reports: this.of(run) }));
-		const complete = came.filter(
-			({ run, reports }) => reports.length > 0 && isComplete(run, reports[0]),
-		);
-		const names = (list: typeof came) => list.map(({ run }) => run.name);
-		const triggered = this.triggeredTasks().map(({ prompt }) => this.startsOf(prompt));
 		const tasks = [...service.tasks.values()];
 		const byPrompt = groupBy(tasks, ({ record }) => String(record.input.prompt));
+		const tasksOf = (run: StartedRun) =>
+			run.tasks.map((_, index) => byPrompt.get(promptOf(run.name, index)) ?? []);
+		const came = suspended.map((run) => {
+			const reports = this.of(run);
+			return { run, reports, isComplete: isComplete(run, reports[0]) };
+		});
+		const complete = came.filter((each) => each.isComplete);
+		const names = (list: typeof came) => list.map(({ run }) => run.name);
+		const triggered = this.triggeredTasks().map(({ prompt }) => this.startsOf(prompt));
 		const readsOf = (runs: StartedRun[], which: (simulate: IDataObject) => boolean = () => true) =>
 			runs.flatMap((run) =>
-				run.tasks.flatMap((simulate, index) =>
-					which(simulate)
-						? (byPrompt.get(promptOf(run.name, index)) ?? []).map(({ reads }) => reads)
-						: [],
-				),
+				tasksOf(run)
+					.filter((_, index) => which(run.tasks[index] ?? {}))
+					.flatMap((made) => made.map(({ reads }) => reads)),
 			);
-		const late = complete.flatMap(({ run, reports }) => {
-			const ends = run.tasks.map((_, index) =>
-				Math.max(
-					...(byPrompt.get(promptOf(run.name, index)) ?? []).map(
-						({ completedAt = 0 }) => completedAt,
-					),
-				),
-			);
+		const late = complete.map(({ run, reports: [out] }) => {
+			const ends = tasksOf(run).flatMap((made) => made.map(({ completedAt = 0 }) => completedAt));
 			const lastEnd = Math.max(...ends);
-			const [out] = reports;
-			return out
-				? [{ late: (out.at - lastEnd) / 1000, took: (lastEnd - run.startedAt) / 1000 }]
-				: [];
+			return {
+				late: ((out?.at ?? NaN) - lastEnd) / 1000,
+				took: (lastEnd - run.startedAt) / 1000,
+			};
 		});
 		return {
 			runs: {
 				suspended: suspended.length,
 				cameOutComplete: complete.filter(({ reports }) => reports.length === 1).length,
-				cameOutEarly: names(
-					came.filter(({ run, reports }) => reports.length > 0 && !isComplete(run, reports[0])),
-				),
+				cameOutEarly: names(came.filter((each) => each.reports.length > 0 && !each.isComplete)),
 				never: names(came.filter(({ reports }) => reports.length === 0)),
 				twice: names(came.filter(({ reports }) => reports.length > 1)),
 			},
@@ -149,8 +142,9 @@ export class Accounting {
 			late: figures(late.map((each) => each.late)),
 			tooLate: late.filter((each) => each.late > Math.max(LATE_S, LATE_PART * each.took)).length,
 			stories: await this.stories(
-				came.filter(({ run, reports }) => reports.length !== 1 || !isComplete(run, reports[0])),
-				byPrompt,
+				came
+					.filter((each) => each.reports.length !== 1 || !each.isComplete)
+					.map(({ run, reports }) => ({ run, reports, tasks: tasksOf(run).flat() })),
 			),
 			executions: await this.executions(),
 		};
@@ -173,12 +167,10 @@ export class Accounting {
 
 	/** What n8n has stored of the executions that name a task of a run. */
 	private async stories(
-		runs: Array<{ run: StartedRun; reports: Report[] }>,
-		byPrompt: Map<string, Array<{ taskId: string }>>,
+		runs: Array<{ run: StartedRun; reports: Report[]; tasks: Array<{ taskId: string }> }>,
 	): Promise<string[]> {
 		const stories: string[] = [];
-		for (const { run, reports } of runs) {
-			const tasks = run.tasks.flatMap((_, index) => byPrompt.get(promptOf(run.name, index)) ?? []);
+		for (const { run, reports, tasks } of runs) {
 			const [first] = tasks;
 			const rows = await this.place.query(
 				`select e.id, e.mode, e.status from execution_entity e join execution_data d on d."executionId" = e.id where d.data like '%${first?.taskId ?? run.name}%' order by e.id`,

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { freePort, HOST } from '../n8n/ports';
 import { type N8nProcess, startN8n } from '../n8n/process';
+import { until } from '../n8n/until';
 
 /** Ports on 127.0.0.1 of a PostgreSQL that lets the user `postgres` in without a password, and of a Redis. */
 export interface Servers {
@@ -183,13 +183,12 @@ export class Cluster {
 	/** Waits until a worker runs an execution, and says which. */
 	async workerOf(executionId: string): Promise<N8nProcess> {
 		const line = `Worker started execution ${executionId} `;
-		for (;;) {
-			const found = this.workers.find(({ logFile }) =>
-				readFileSync(logFile, 'utf8').includes(line),
-			);
-			if (found !== undefined) return found;
-			await sleep(100);
-		}
+		const found = () =>
+			this.workers.find(({ logFile }) => readFileSync(logFile, 'utf8').includes(line));
+		await until(`a worker to run execution ${executionId}`, SETTLE_LIMIT_MS, () =>
+			Boolean(found()),
+		);
+		return found() as N8nProcess;
 	}
 
 	/** Runs one statement on n8n's database, and returns its rows, with their columns joined by `|`. */
@@ -220,22 +219,20 @@ export class Cluster {
 	 * @returns what `executions` does
 	 */
 	async settle(workflowId: string, { mayHang = false } = {}): Promise<Record<string, number>> {
-		const giveUp = Date.now() + SETTLE_LIMIT_MS;
-		for (;;) {
-			const queued = ['wait', 'active'].flatMap((list) =>
+		let queued: string[] = [];
+		let executions: Record<string, number> = {};
+		const what = () =>
+			`nothing to be queued and active: ${queued.join(', ')}; executions: ${JSON.stringify(executions)}`;
+		await until(what, SETTLE_LIMIT_MS, () => {
+			queued = ['wait', 'active'].flatMap((list) =>
 				redis(this.servers, 'llen', `${this.name}:jobs:${list}`),
 			);
-			const executions = this.executions(workflowId);
-			if (queued.every((count) => count === '0') && (mayHang || executions.running === undefined)) {
-				return executions;
-			}
-			if (Date.now() > giveUp) {
-				throw new Error(
-					`Still queued and active: ${queued.join(', ')}; executions: ${JSON.stringify(executions)}`,
-				);
-			}
-			await sleep(500);
-		}
+			executions = this.executions(workflowId);
+			return (
+				queued.every((count) => count === '0') && (mayHang || executions.running === undefined)
+			);
+		});
+		return executions;
 	}
 
 	/** Ends the processes and removes what they left. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { until } from '../n8n/until';
 import { Lane } from './lane';
 import { needing, unless } from './needs';
 import { openScene } from './scene';
@@ -98,7 +99,9 @@ describe('queue mode, on a PostgreSQL and a Redis of its own', () => {
 			// n8n looks for such executions when it starts, and every three hours.
 			const { stage } = scene;
 			await stage.killAndRestart();
-			while (stage.cluster.executions(lane.workflowId).crashed !== 4) await sleep(200);
+			await until('n8n to notice', 120_000, () => {
+				return stage.cluster.executions(lane.workflowId).crashed === 4;
+			});
 			await lane.retryCrashed();
 			await lane.expectRuns(30, '… and they are retried from the list');
 		},

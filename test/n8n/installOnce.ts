@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { cp, mkdir, readFile, readdir, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { cp, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { assertDiskSpace, cacheFolder } from './cache';
-import { withLock } from './lock';
+import { makeOnce } from './lock';
 import { runNpm } from './npm';
 
 const PROGRESS_EVERY_MS = 20_000;
@@ -36,8 +35,7 @@ export interface LockedPackages {
 
 /**
  * Installs what a lock file pins once on a machine, into the cache folder; from then on it is a look-up. Two
- * processes that ask at once share one installation. A half-done one is never seen by anybody: it is made beside
- * its place and renamed when it is complete.
+ * processes that ask at once share one installation.
  *
  * @returns the folder with its `node_modules`
  * @throws where the disk is too full or npm fails, with npm's own words
@@ -47,55 +45,36 @@ export async function installOnce(packages: LockedPackages): Promise<string> {
 	const lockFile = await readFile(join(manifestFolder, 'package-lock.json'));
 	const key = createHash('sha256').update(lockFile).digest('hex').slice(0, 12);
 	const folder = join(cacheFolder(), `${name}-${key}`);
-	if (existsSync(folder)) return folder;
-
-	await withLock(
+	return await makeOnce(
 		folder,
-		async () => {
-			// Whoever held the lock before may have done the work.
-			if (!existsSync(folder)) await build(packages, folder, log);
-		},
+		async (building) => await install(packages, building, folder, log),
 		() => log(`Another process is installing ${title}; waiting for it …`),
 	);
-	return folder;
 }
 
-async function build(
+async function install(
 	{ title, manifestFolder, neededBytes, duration, prepare }: LockedPackages,
+	building: string,
 	folder: string,
 	log: (line: string) => void,
 ): Promise<void> {
-	await removeRemains(folder);
 	await assertDiskSpace(dirname(folder), neededBytes, `Installing ${title}`);
 	log(`Installing ${title} into ${folder} (once on this machine, ${duration}) …`);
 	const start = Date.now();
 	const progress = setInterval(() => log(`  … ${elapsed(start)}`), PROGRESS_EVERY_MS);
-	const building = `${folder}.${process.pid}.partial`;
 	try {
-		await mkdir(building);
 		for (const file of ['package.json', 'package-lock.json']) {
 			await cp(join(manifestFolder, file), join(building, file));
 		}
 		await runNpm(['ci', '--ignore-scripts', '--legacy-peer-deps', ...QUIET], building);
 		await prepare?.(building, (line) => log(`  ${line} (${elapsed(start)})`));
-		await rename(building, folder);
 	} catch (error) {
-		await rm(building, { recursive: true, force: true });
 		const reason = error instanceof Error ? error.message : String(error);
 		throw new Error(`${title} could not be installed. ${reason}`, { cause: error });
 	} finally {
 		clearInterval(progress);
 	}
 	log(`Installed ${title} in ${elapsed(start)}.`);
-}
-
-/** Removes what installations that were killed left behind; the caller holds the lock, so none is alive. */
-async function removeRemains(folder: string): Promise<void> {
-	for (const name of await readdir(dirname(folder))) {
-		if (name.startsWith(`${basename(folder)}.`) && name.endsWith('.partial')) {
-			await rm(join(dirname(folder), name), { recursive: true, force: true });
-		}
-	}
 }
 
 function elapsed(start: number): string {

@@ -32,7 +32,6 @@ export interface WorkflowDefinition {
 	connections: IConnections;
 	settings?: IWorkflowSettings;
 	pinData?: IPinData;
-	meta?: Record<string, unknown>;
 }
 
 /** A workflow as n8n stores it. */
@@ -41,8 +40,6 @@ export interface StoredWorkflow extends WorkflowDefinition {
 	active: boolean;
 	/** The version that is edited. */
 	versionId: string;
-	/** The version that production triggers run; null while the workflow is not published. */
-	activeVersionId: string | null;
 	isArchived: boolean;
 }
 
@@ -55,20 +52,14 @@ export interface StoredCredential {
 /** One line of the list of executions. */
 export interface ExecutionSummary {
 	id: string;
-	workflowId: string;
 	mode: WorkflowExecuteMode;
 	status: ExecutionStatus;
-	/** ISO 8601; null while it waits in a queue. */
-	startedAt: string | null;
+	/** ISO 8601. */
 	stoppedAt?: string;
 	/** ISO 8601, where the execution is suspended. */
 	waitTill?: string | null;
-	retryOf?: string | null;
-	retrySuccessId?: string | null;
 }
 
 export interface Execution extends ExecutionSummary {
-	finished: boolean;
 	data: IRunExecutionData;
-	workflowData: WorkflowDefinition;
 }

@@ -1,12 +1,11 @@
-import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { cacheFolder } from './cache';
 import { N8nClient } from './client';
 import { installN8n } from './install';
-import { withLock } from './lock';
+import { makeOnce } from './lock';
 import { installPackage, packPackage } from './package';
 import { startN8n } from './process';
 
@@ -58,21 +57,4 @@ async function emptyDatabase(): Promise<string> {
 		}
 		await rm(n8n.logFile);
 	});
-}
-
-/** Makes a folder once on a machine; nobody sees a half-made one. */
-async function makeOnce(path: string, make: (folder: string) => Promise<void>): Promise<string> {
-	if (existsSync(path)) return path;
-	await withLock(path, async () => {
-		if (existsSync(path)) return;
-		const making = `${path}.${process.pid}.partial`;
-		try {
-			await mkdir(making);
-			await make(making);
-			await rename(making, path);
-		} finally {
-			await rm(making, { recursive: true, force: true });
-		}
-	});
-	return path;
 }

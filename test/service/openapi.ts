@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { parse } from 'yaml';
 
 export const DESCRIPTION_FILE = join(__dirname, '../../docs/service.openapi.yaml');
@@ -115,15 +116,15 @@ export async function startRecorder(target: () => string) {
 	const server = http.createServer(async (incoming, outgoing) => {
 		const { method = '', url: path = '' } = incoming;
 		const headers = given(incoming.headers);
-		const body = await textOf(incoming);
+		const body = await text(incoming);
 		const answer = await forward(`${target()}${path}`, { method, headers, body });
-		const text = await textOf(answer);
+		const answered = await text(answer);
 		const status = answer.statusCode ?? 0;
 		exchanges.push({
 			request: { method, path, headers, body },
-			response: { status, headers: given(answer.headers), body: text },
+			response: { status, headers: given(answer.headers), body: answered },
 		});
-		outgoing.writeHead(status, answer.headers).end(text);
+		outgoing.writeHead(status, answer.headers).end(answered);
 	});
 	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 	const { port } = server.address() as AddressInfo;
@@ -153,10 +154,4 @@ function forward(
 		const request = http.request(url, { method, headers, agent: false }, resolve);
 		request.on('error', reject).end(body);
 	});
-}
-
-async function textOf(message: http.IncomingMessage): Promise<string> {
-	const chunks: Buffer[] = [];
-	for await (const chunk of message) chunks.push(chunk as Buffer);
-	return Buffer.concat(chunks).toString();
 }

@@ -1,5 +1,6 @@
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 
 import type { SimulatedService, TaskRecord } from './service';
 
@@ -46,9 +47,7 @@ export class Client {
 export async function startReceiver(answer: (index: number) => number = () => 200) {
 	const bodies: TaskRecord[] = [];
 	const server = http.createServer(async (request, response) => {
-		const chunks: Buffer[] = [];
-		for await (const chunk of request) chunks.push(chunk as Buffer);
-		bodies.push(JSON.parse(Buffer.concat(chunks).toString()) as TaskRecord);
+		bodies.push((await json(request)) as TaskRecord);
 		response.writeHead(answer(bodies.length - 1)).end();
 	});
 	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
