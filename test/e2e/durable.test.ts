@@ -22,7 +22,7 @@ import { openScene } from './scene';
 
 /**
  * What can happen to a suspended run while it waits, all of it at the same time, on an n8n whose minutes are short. The
- * times of the stories are those of an n8n as it is.
+ * times of the stories are those of an n8n as it is. The stories of the simulation's model are told by `model.test.ts`.
  */
 
 const MINUTE = 60_000;
@@ -85,12 +85,6 @@ story('a run that is stopped has its tasks read no more', async () => {
 	});
 	expect(run.reads).toBe(before);
 	expect((await run.now()).status).toBe('canceled');
-});
-
-newStory('the sub-execution that checks is stopped: another goes on in its place', async () => {
-	const run = await start('Replaced', [silent(90_000)]);
-	await scene.client.stopExecution((await subsOf(run)).checker);
-	expect(statesOf(await run.end(6 * MINUTE))).toEqual(['SUCCESS']);
 });
 
 newStory('the sub-execution that supervises is stopped: the run ends and says so', async () => {
@@ -219,14 +213,6 @@ newStory(
 		expect(run.tasks).toHaveLength(3);
 	},
 );
-
-newStory('whose tasks failed, retried from the list: n8n says the same again', async () => {
-	const run = await start('Failed again', [{ latencyMs: 3_000, outcome: 'FAILURE' }]);
-	const failed = await run.end();
-	const retried = await run.retry();
-	expect([failed.status, retried.status]).toEqual(['error', 'error']);
-	expect(run.tasks).toHaveLength(1);
-});
 
 newStory(
 	'the sub-execution that checks is deleted: the run waits on until it is stopped',

@@ -1,6 +1,6 @@
+import { createCanvas } from '@napi-rs/canvas';
 import type { Page } from 'playwright-core';
 
-import { encodePng } from '../service/media/png';
 import type { Editor } from './editor';
 import { type ComputerFile, Hands } from './hands';
 import { inEditor, openEditorScene } from './openEditor';
@@ -10,11 +10,13 @@ const PROMPT = 'Waves "roll" in, slowly; the beam turns';
 const STYLE = "a child's watercolour, \\ and “soft”";
 
 /** A picture of one grey. */
-const frame = (name: string, grey: number): ComputerFile => ({
-	name,
-	mimeType: 'image/png',
-	buffer: encodePng(new Uint8ClampedArray(64 * 36 * 4).fill(grey), 64, 36),
-});
+function frame(name: string, grey: string): ComputerFile {
+	const canvas = createCanvas(64, 36);
+	const context = canvas.getContext('2d');
+	context.fillStyle = grey;
+	context.fillRect(0, 0, 64, 36);
+	return { name, mimeType: 'image/png', buffer: canvas.toBuffer('image/png') };
+}
 
 const { describe } = inEditor('The workflow that is built by hand');
 
@@ -104,7 +106,7 @@ describe('with mouse and keyboard, and not one brace', () => {
 	}
 
 	test('a workflow sends two frames, a seed and a style to a model that the node does not know', async () => {
-		const [first, last] = [frame('first.png', 60), frame('last.png', 190)];
+		const [first, last] = [frame('first.png', '#333'), frame('last.png', '#bbb')];
 		await editor.newWorkflow();
 		await addForm();
 		const window = editor.page.waitForEvent('popup');

@@ -5,25 +5,18 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { runCommand } from '../commandLine';
 import { runNpm } from './npm';
 import { DEFAULT_VERSION } from './version';
 
 const VERSIONS = join(__dirname, 'versions');
 const MAX_TRIES = 5;
 
-/**
- * @param published all versions that there are
- * @returns those that are released, newest first
- */
+/** @returns those of all versions that are released, newest first */
 export function newestFirst(published: string[]): string[] {
-	const numbers = (version: string) => version.split('.').map(Number);
 	return published
 		.filter((version) => /^\d+\.\d+\.\d+$/.test(version))
-		.sort((a, b) => {
-			const [left, right] = [numbers(a), numbers(b)];
-			const place = left.findIndex((part, index) => part !== right[index]);
-			return place < 0 ? 0 : (right[place] ?? 0) - (left[place] ?? 0);
-		});
+		.sort((one, other) => other.localeCompare(one, undefined, { numeric: true }));
 }
 
 /** Writes `versions/<version>/` with its lock file. */
@@ -65,9 +58,4 @@ async function main(): Promise<void> {
 	throw new Error(`None of the ${MAX_TRIES} newest versions of n8n can be installed.`);
 }
 
-if (require.main === module) {
-	main().catch((error: unknown) => {
-		console.error(error instanceof Error ? error.message : error);
-		process.exitCode = 1;
-	});
-}
+if (require.main === module) runCommand(main);

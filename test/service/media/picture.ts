@@ -1,6 +1,5 @@
 import { createCanvas, type Image } from '@napi-rs/canvas';
 import type { DrawJob } from './job';
-import { encodePng } from './png';
 import { Scene } from './scene';
 
 const WIDTH = 960;
@@ -10,6 +9,5 @@ const HEIGHT = 720;
 export function drawPicture(job: DrawJob, background?: Image): Uint8Array {
 	const canvas = createCanvas(WIDTH, HEIGHT);
 	new Scene(canvas, job, background).draw(1);
-	const { data } = canvas.getContext('2d').getImageData(0, 0, WIDTH, HEIGHT);
-	return encodePng(data, WIDTH, HEIGHT);
+	return canvas.toBuffer('image/png');
 }
