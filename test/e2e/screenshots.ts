@@ -1,12 +1,78 @@
 /** Takes the pictures in docs/images/: `npm run screenshots`. */
-import { join } from 'node:path';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import type { PageScreenshotOptions } from 'playwright-core';
 
 import { runCommand } from '../commandLine';
-import { saveCredential } from '../demo/examples';
+import { prepare, readExample, saveCredential, saveModelCredential } from '../demo/examples';
+import { outputItems, type WorkflowDefinition } from '../n8n/client';
 import type { Editor } from './editor';
 import { openEditor } from './openEditor';
-import { ROOT, save, tidy } from './pictures';
+import { DIGESTS, digestOf, storedDigests } from './shownInPictures';
 import type { Stage } from './stage';
+
+const ROOT = resolve(__dirname, '../..');
+const FOLDER = join(ROOT, 'docs/images');
+const MAX_BYTES = 250_000;
+
+/** The examples that a page shows. */
+const ON_PAGES = [
+	'approve-before-you-pay',
+	'credits-guard',
+	'image-to-video',
+	'rewrite-refused-prompts',
+];
+
+/** Large enough to read in a README, and as small as can be. */
+const ZOOM = 0.8;
+/** What the editor needs around its canvas, in px. */
+const AROUND = { width: 160, height: 240 };
+/** A node with its label. */
+const NODE = { width: 96, height: 140 };
+
+const SUSPENSION_TIMEOUT_MS = 60_000;
+
+/**
+ * Takes a picture, and writes down what it shows.
+ *
+ * @param name of the file in `docs/images/`, without its extension
+ * @throws where it is too large for a page that shows it
+ */
+async function save(
+	name: string,
+	what: { screenshot(options: PageScreenshotOptions): Promise<Buffer> },
+	clip?: PageScreenshotOptions['clip'],
+): Promise<void> {
+	const path = join(FOLDER, `${name}.png`);
+	mkdirSync(dirname(path), { recursive: true });
+	await what.screenshot({ path, animations: 'disabled', caret: 'hide', ...(clip && { clip }) });
+	const { size } = statSync(path);
+	console.log(`${relative(ROOT, path)}: ${Math.round(size / 1000)} kB`);
+	if (size > MAX_BYTES) throw new Error(`${name}.png is larger than ${MAX_BYTES / 1000} kB.`);
+	const digests = Object.entries({ ...storedDigests(), [name]: digestOf(name) }).sort();
+	writeFileSync(DIGESTS, `${JSON.stringify(Object.fromEntries(digests), null, '\t')}\n`);
+}
+
+/** Hides what lies over the things that are to be seen. */
+async function tidy(editor: Editor): Promise<void> {
+	await editor.page.addStyleTag({
+		content: '.el-notification, [data-test-id="floating-nodes"] { display: none !important }',
+	});
+}
+
+/** What is on the canvas, with a margin. */
+async function saveCanvas(name: string, editor: Editor): Promise<void> {
+	const margin = 24;
+	const nodes = await editor.page.locator('.vue-flow__node').all();
+	const boxes = (await Promise.all(nodes.map((node) => node.boundingBox()))).filter(
+		(box) => box !== null,
+	);
+	const x = Math.min(...boxes.map((box) => box.x)) - margin;
+	const y = Math.min(...boxes.map((box) => box.y)) - margin;
+	const right = Math.max(...boxes.map((box) => box.x + box.width)) + margin;
+	const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + margin;
+	await save(name, editor.page, { x, y, width: right - x, height: bottom - y });
+}
 
 /** The panel of a node, with no field in focus. */
 async function savePanel(name: string, editor: Editor): Promise<void> {
@@ -18,11 +84,6 @@ async function savePanel(name: string, editor: Editor): Promise<void> {
 	await save(name, editor.panel);
 }
 
-async function saveServiceCredential(stage: Stage): Promise<void> {
-	const { url: baseUrl, apiKey } = stage.service;
-	await saveCredential(stage.client, { baseUrl, apiKey });
-}
-
 /** Shows an address as a reader has one, in the place of this machine's. */
 async function hidePort({ page }: Editor): Promise<void> {
 	await page.evaluate(() => {
@@ -32,7 +93,8 @@ async function hidePort({ page }: Editor): Promise<void> {
 	});
 }
 
-async function takePictures(editor: Editor): Promise<void> {
+/** Our credential, and the panel of a node. */
+async function savePanels(editor: Editor): Promise<void> {
 	const start = async () => {
 		await editor.newWorkflow();
 		await tidy(editor);
@@ -56,12 +118,61 @@ async function takePictures(editor: Editor): Promise<void> {
 	await savePanel('credits-node', editor);
 }
 
-async function main(): Promise<void> {
+/** @returns the size of a window in which n8n shows the workflow at about `ZOOM` */
+function windowFor({ nodes }: WorkflowDefinition): { width: number; height: number } {
+	const extent = (axis: 0 | 1, side: 'width' | 'height') => {
+		const ends = nodes.map(
+			({ position, parameters }) => position[axis] + Number(parameters[side] ?? NODE[side]),
+		);
+		const length = Math.max(...ends) - Math.min(...nodes.map(({ position }) => position[axis]));
+		return Math.round(length * ZOOM + AROUND[side]);
+	};
+	return { width: extent(0, 'width'), height: extent(1, 'height') };
+}
+
+/** The form by which a person approves the order. */
+async function saveForm(
+	{ client, n8n }: Stage,
+	{ page }: Editor,
+	workflowId: string,
+): Promise<void> {
+	const executionId = await client.run(workflowId);
+	await client.waitForSuspension(executionId, SUSPENSION_TIMEOUT_MS);
+	const [message] = outputItems(await client.getExecution(executionId), 'Write the message');
+	const { pathname, search } = new URL(String(message?.json.formUrl));
+	await page.setViewportSize({ width: 720, height: 640 });
+	await page.goto(new URL(pathname + search, n8n.url).href);
+	await save('examples/approval-form', page.locator('.container').first());
+}
+
+async function saveExamples(stage: Stage, editor: Editor): Promise<void> {
+	const { client, service } = stage;
+	const credentials = [
+		await saveCredential(client, { baseUrl: service.url, apiKey: service.apiKey }),
+		// Nobody is asked: the workflows are shown and not run.
+		await saveModelCredential(client, 'http://127.0.0.1:9/v1'),
+	];
+	for (const name of ON_PAGES) {
+		const definition = prepare(readExample(name), credentials);
+		const { id } = await client.createWorkflow(definition);
+		await editor.page.setViewportSize(windowFor(definition));
+		await editor.openWorkflow(id);
+		await tidy(editor);
+		await editor.get('zoom-to-fit').click();
+		await editor.settle();
+		await saveCanvas(`examples/${name}`, editor);
+		if (name === 'approve-before-you-pay') await saveForm(stage, editor, id);
+	}
+}
+
+runCommand(async () => {
 	const { stage, editor } = await openEditor({ width: 1560, height: 740 });
 	try {
-		await stage.client.deleteCredential(stage.credential.id);
-		await saveServiceCredential(stage);
-		await takePictures(editor);
+		const { client, service, credential } = stage;
+		await client.deleteCredential(credential.id);
+		await saveCredential(client, { baseUrl: service.url, apiKey: service.apiKey });
+		await savePanels(editor);
+		await saveExamples(stage, editor);
 	} catch (error) {
 		await editor.page.screenshot({ path: join(ROOT, 'test/artefacts/screenshots-failed.png') });
 		throw error;
@@ -69,6 +180,4 @@ async function main(): Promise<void> {
 		await editor.close();
 		await stage.close();
 	}
-}
-
-runCommand(main);
+});
