@@ -16,7 +16,7 @@ import {
 } from './calls';
 import { type Entrance, openEntrance, openOurs, openWebhook } from './entrances';
 import { remember } from './remembered';
-import { type Row, sampleOf } from './results';
+import { limitOf, peerOf, type Row, rowsOf } from './results';
 
 const REMEMBERED = [0, 10_000, 100_000];
 const QUICK_REMEMBERED = [0, 1_000];
@@ -56,7 +56,7 @@ export async function measureCallbacks(bench: Bench): Promise<Row[]> {
 			await remember(stage.n8n, workflowId, trigger.id, 0);
 		}
 	}
-	return sizes.flatMap((size) => rowsOf(figures, size));
+	return sizes.flatMap((size) => tableOf(figures, size));
 }
 
 /** One workflow for each trigger, with a node behind it that does nothing. */
@@ -140,45 +140,41 @@ function add(figures: Figures, name: string, value: number): void {
 	figures.set(name, [...(figures.get(name) ?? []), value]);
 }
 
-function rowsOf(figures: Figures, remembered: number): Row[] {
-	const sample = (who: string, kind: Kind, what: string, size = remembered) =>
-		sampleOf(figures.get(key(size, who, kind, what)) ?? []);
+function tableOf(figures: Figures, remembered: number): Row[] {
+	const values = (who: string, kind: Kind, what: string, size = remembered) =>
+		figures.get(key(size, who, kind, what)) ?? [];
 	const behind = remembered === 0 ? '' : `, ${remembered.toLocaleString('en')} tasks remembered`;
-	const row = (
-		kind: Kind,
-		what: string,
-		text: string,
-		unit: string,
-		peer: { who: string; kind: Kind; name: string },
-	): Row => ({
-		id: `callback-${kind}-${what}-${remembered}${peer.who === 'Webhook' ? '-webhook' : ''}`,
-		what: `${text}${behind}`,
-		unit,
-		ours: sample('Ours', kind, what),
-		peer: { name: peer.name, sample: sample(peer.who, peer.kind, what) },
-		...(remembered > 0 && {
-			limit: {
-				name: 'ours, nothing remembered',
-				value: sample('Ours', kind, what, 0).median,
-			},
-		}),
-	});
-	const least = { who: 'Least', kind: 'accepted', name: 'least third-party trigger' } as const;
-	const webhook = { who: 'Webhook', kind: 'accepted', name: "n8n's Webhook node" } as const;
-	const refusal = { who: 'Least', kind: 'refused', name: 'least refusal' } as const;
+	const rowOf = rowsOf('callback');
+	const against =
+		(name: string, who: string, whose: Kind, suffix = '') =>
+		(kind: Kind, what: string, text: string, unit: string): Row => {
+			const nothing = () => median(values('Ours', kind, what, 0));
+			return rowOf(
+				`${kind}-${what}-${remembered}${suffix}`,
+				text + behind,
+				unit,
+				values('Ours', kind, what),
+				{
+					...peerOf(name, values(who, whose, what)),
+					...(remembered > 0 && limitOf('ours, nothing remembered', nothing())),
+				},
+			);
+		};
+	const least = against('least third-party trigger', 'Least', 'accepted');
+	const webhook = against("n8n's Webhook node", 'Webhook', 'accepted', '-webhook');
+	const refusal = against('least refusal', 'Least', 'refused');
 	return [
-		row('accepted', 'answer', 'Callback until its answer', 'ms', least),
-		row('accepted', 'answer', 'Callback until its answer', 'ms', webhook),
-		row('accepted', 'start', 'Callback until the workflow goes on', 'ms', least),
-		row('accepted', 'start', 'Callback until the workflow goes on', 'ms', webhook),
-		row('accepted', 'rate', 'Callbacks a second', '/s', least),
-		row('accepted', 'rate', 'Callbacks a second', '/s', webhook),
-		row('accepted', 'cpu', "n8n's CPU a callback", 'ms', least),
-		row('duplicate', 'answer', 'Duplicate until its answer', 'ms', refusal),
-		row('duplicate', 'rate', 'Duplicates a second', '/s', refusal),
-		row('duplicate', 'cpu', "n8n's CPU a duplicate", 'ms', refusal),
-		row('refused', 'answer', 'Refusal until its answer', 'ms', refusal),
-		row('refused', 'rate', 'Refusals a second', '/s', refusal),
-		row('refused', 'cpu', "n8n's CPU a refusal", 'ms', refusal),
+		...[least, webhook].map((row) => row('accepted', 'answer', 'Callback until its answer', 'ms')),
+		...[least, webhook].map((row) =>
+			row('accepted', 'start', 'Callback until the workflow goes on', 'ms'),
+		),
+		...[least, webhook].map((row) => row('accepted', 'rate', 'Callbacks a second', '/s')),
+		least('accepted', 'cpu', "n8n's CPU a callback", 'ms'),
+		refusal('duplicate', 'answer', 'Duplicate until its answer', 'ms'),
+		refusal('duplicate', 'rate', 'Duplicates a second', '/s'),
+		refusal('duplicate', 'cpu', "n8n's CPU a duplicate", 'ms'),
+		refusal('refused', 'answer', 'Refusal until its answer', 'ms'),
+		refusal('refused', 'rate', 'Refusals a second', '/s'),
+		refusal('refused', 'cpu', "n8n's CPU a refusal", 'ms'),
 	];
 }
