@@ -18,7 +18,7 @@ export default {
     '/test/bench',
   ],
   tempDirName: 'test/artefacts/mutants',
-  reporters: ['clear-text', 'json'],
+  reporters: ['progress-append-only', 'clear-text', 'json'],
   jsonReporter: { fileName: 'test/artefacts/mutants.json' },
   clearTextReporter: { allowColor: false, logTests: false },
 };
