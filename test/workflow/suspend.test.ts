@@ -16,6 +16,8 @@ import {
 } from './engine';
 import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 import { passTime, settle } from './time';
+import { PARENT } from '../unit/suspend/checks';
+import { turnOf } from '../unit/suspend/executions';
 
 jest.setTimeout(60_000);
 
@@ -244,6 +246,20 @@ describe('a run that is held for a while', () => {
 		expect([one?.waits, three?.waits]).toEqual([undefined, undefined]);
 		// A day from its creation, and not from now.
 		expect(two?.waits?.until).toBeLessThan(startedAt + 24 * 60 * MINUTE + 5 * SECOND);
+	});
+
+	it('puts out each result as its item says, however long its task took', async () => {
+		const items = prompts(slow('a'), slow('b'), slow('c'));
+		const binaryField = '={{ "of_" + $json.prompt }}';
+		const downloadResults = '={{ $json.prompt !== "b" }}';
+		const node = held({ downloadResults, outputBinaryField: binaryField });
+		const { handed } = await run(node, items);
+		await jest.advanceTimersByTimeAsync(5 * MINUTE);
+		const state = { ...handed[0], supervisorId: '8' } as unknown as IDataObject;
+		const given = { kept: { state, turns: 2 }, stored: { 1: PARENT } };
+		const more = { credential: on.credential };
+		const { output = [] } = await passTime(turnOf('check', [], { ...given, more }));
+		expect(output.map(({ binary = {} }) => Object.keys(binary))).toEqual([['of_a'], [], ['of_c']]);
 	});
 
 	it('asks for no callbacks: they would come to an execution that is awake', async () => {

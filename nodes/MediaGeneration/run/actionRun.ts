@@ -136,14 +136,12 @@ async function begin(run: RunContext, item: TaskPlan): Promise<Output | undefine
  */
 async function suspend(run: RunContext): Promise<boolean> {
 	const { plan, context, handedOver, results, clock } = run;
-	const [first] = handedOver;
 	const isTriedAgain = run.triesLeft && stoppingItemOf(run) !== undefined;
-	if (first === undefined || isTriedAgain) return false;
+	if (handedOver.length === 0 || isTriedAgain) return false;
 	for (const warning of suspensionWarnings(context)) {
 		context.logger.info(`${context.getNode().name}: ${warning}`);
 	}
-	const options = { ...plan, output: first.item.output };
-	if (await suspendRun(context, handedOver, results, options, clock.now())) return true;
+	if (await suspendRun(context, handedOver, results, plan, clock.now())) return true;
 	run.suspendAfter.switchOff();
 	await Promise.all(
 		handedOver.map(async ({ item, goOn }) => await putOut(run, item, item.itemIndex, goOn)),

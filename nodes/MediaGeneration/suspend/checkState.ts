@@ -59,6 +59,8 @@ export interface SuspendedItem {
 	input?: InputPart;
 	/** Until when its task is waited for, milliseconds since 1970, and how long in all; undefined where nothing is to come. */
 	waits?: { until: number; timeoutMs: number };
+	/** How its results leave; undefined where the item was finished before the run was suspended. */
+	output?: OutputOptions;
 	/** The last record read of the task while it was checked, as received. */
 	record?: IDataObject;
 	/** In how many checks in a row the service did not know the task. */
@@ -76,7 +78,6 @@ export interface ResultsCheck extends CheckBase {
 	/** What the node that waits does where items fail. */
 	onError: OnError;
 	ifSomeFail: IfSomeFail;
-	output: OutputOptions;
 	items: SuspendedItem[];
 }
 

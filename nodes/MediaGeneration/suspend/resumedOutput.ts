@@ -21,9 +21,9 @@ export async function presentResults(
 	const items = giveUp(state, Infinity).items.map((item) => ({
 		...item,
 		...(item.input && { input: { json: item.input.json } }),
+		...(item.output && { output: { ...item.output, download: false } }),
 	}));
-	const output = { ...state.output, download: false };
-	const present: ResultsCheck = { ...state, onError: 'continueRegularOutput', output, items };
+	const present: ResultsCheck = { ...state, onError: 'continueRegularOutput', items };
 	return itemsOf(context, await resultsOf(context, present), present);
 }
 
@@ -86,18 +86,19 @@ async function resultsOf(context: IExecuteFunctions, state: ResultsCheck): Promi
 	const results: Result[] = [];
 	// One after the other, so that no download takes another's bandwidth while n8n serves its users.
 	const downloader = new Downloader(context);
-	for (const item of state.items) results.push(await resultOf(downloader, item, state));
+	for (const item of state.items) results.push(await resultOf(downloader, item));
 	return results;
 }
 
 async function resultOf(
 	downloader: Downloader,
-	{ item, json, binary, record, failure }: SuspendedItem,
-	{ output }: ResultsCheck,
+	{ item, json, binary, record, output, failure }: SuspendedItem,
 ): Promise<Result> {
 	const pairedItem = { item };
 	if (failure !== undefined) return new ItemError(failure.message, { ...failure, task: json });
-	if (record === undefined) return { json, ...(binary && { binary }), pairedItem };
+	if (record === undefined || output === undefined) {
+		return { json, ...(binary && { binary }), pairedItem };
+	}
 	const task = parseTaskRecord(String(json.taskId), record);
 	const fields = { ...json, ...taskJson(task) };
 	const made = await settled(downloader.itemsOf(task, fields, output, pairedItem));

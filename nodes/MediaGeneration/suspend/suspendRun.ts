@@ -18,6 +18,7 @@ export interface HandedOver {
 		itemIndex: number;
 		/** How long its task is waited for in all, milliseconds. */
 		timeoutMs: number;
+		output: OutputOptions;
 	};
 	/** The fields of the item that do not come from the task's record, its `taskId` among them. */
 	json: IDataObject;
@@ -32,7 +33,6 @@ export interface SuspendOptions {
 	/** Milliseconds between two checks; 0 lets the pause grow with the time waited. */
 	checkIntervalMs: number;
 	ifSomeFail: IfSomeFail;
-	output: OutputOptions;
 }
 
 /**
@@ -48,15 +48,16 @@ export async function suspendRun(
 	context: IExecuteFunctions,
 	handedOver: readonly HandedOver[],
 	results: Array<ItemResult | undefined>,
-	{ checkIntervalMs, ifSomeFail, output }: SuspendOptions,
+	{ checkIntervalMs, ifSomeFail }: SuspendOptions,
 	clockNow: number,
 	now = Date.now(),
 ): Promise<boolean> {
 	const node = context.getNode();
 	const waiting = handedOver.map(({ item, json, last, deadline }): SuspendedItem => {
 		const until = now + Math.max(0, deadline - clockNow);
-		const waits = { until, timeoutMs: item.timeoutMs };
-		return { item: item.itemIndex, json, ...(last && { record: last.record }), waits };
+		const { itemIndex, timeoutMs, output } = item;
+		const waits = { until, timeoutMs };
+		return { item: itemIndex, json, ...(last && { record: last.record }), waits, output };
 	});
 	const begun = await settled(
 		startResultsCheck(context, {
@@ -68,7 +69,6 @@ export async function suspendRun(
 			intervalMs: checkIntervalMs,
 			onError: node.onError ?? 'stopWorkflow',
 			ifSomeFail,
-			output,
 			items: [...results.flatMap(itemOfResult), ...waiting]
 				.sort((one, other) => one.item - other.item)
 				.map((item) => {

@@ -28,6 +28,7 @@ export const item = (index: number, until = NOW + 60 * MINUTE): SuspendedItem =>
 	item: index,
 	json: { taskId: `task-${index}` },
 	waits: { until, timeoutMs: 70 * MINUTE },
+	output: { download: false, split: false, binaryField: 'data' },
 });
 
 export const delivery = (index: number, until = NOW + 60 * MINUTE): AwaitedDelivery => ({
@@ -50,7 +51,6 @@ export const resultsCheck = (more: Partial<ResultsCheck> = {}): ResultsCheck => 
 	parentExecutionId: '7',
 	onError: 'stopWorkflow',
 	ifSomeFail: 'keep',
-	output: { download: false, split: false, binaryField: 'data' },
 	items: indexes(2).map((index) => item(index)),
 	...more,
 });
