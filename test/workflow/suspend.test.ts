@@ -248,19 +248,32 @@ describe('a run that is held for a while', () => {
 		expect(two?.waits?.until).toBeLessThan(startedAt + 24 * 60 * MINUTE + 5 * SECOND);
 	});
 
-	it('puts out each result as its item says, however long its task took', async () => {
-		const items = prompts(slow('a'), slow('b'), slow('c'));
-		const binaryField = '={{ "of_" + $json.prompt }}';
-		const downloadResults = '={{ $json.prompt !== "b" }}';
-		const node = held({ downloadResults, outputBinaryField: binaryField });
-		const { handed } = await run(node, items);
+	/** What its items come to when all tasks are finished. */
+	async function checked([check]: ResultsCheck[]) {
 		await jest.advanceTimersByTimeAsync(5 * MINUTE);
-		const state = { ...handed[0], supervisorId: '8' } as unknown as IDataObject;
+		const state = { ...check, supervisorId: '8' } as unknown as IDataObject;
 		const given = { kept: { state, turns: 2 }, stored: { 1: PARENT } };
 		const more = { credential: on.credential };
-		const { output = [] } = await passTime(turnOf('check', [], { ...given, more }));
+		return await passTime(turnOf('check', [], { ...given, more }));
+	}
+
+	it('puts out each result as its item says, however long its task took', async () => {
+		const downloadResults = '={{ $json.prompt !== "b" }}';
+		const outputBinaryField = '={{ "of_" + $json.prompt }}';
+		const node = held({ downloadResults, outputBinaryField });
+		const { handed } = await run(node, prompts(slow('a'), slow('b'), slow('c')));
+		const { output = [] } = await checked(handed);
 		expect(output.map(({ binary = {} }) => Object.keys(binary))).toEqual([['of_a'], [], ['of_c']]);
 	});
+
+	it.each([{ continueOnFail: true }, { onError: 'continueRegularOutput' as const }])(
+		'lets its failed items out as the node says (%j)',
+		async (more) => {
+			const { handed } = await run(held({}, more), prompts(slow('a', { outcome: 'FAILURE' })));
+			const { output = [], failure } = await checked(handed);
+			expect([failure, field(output, 'state')]).toEqual([undefined, ['FAILURE']]);
+		},
+	);
 
 	it('asks for no callbacks: they would come to an execution that is awake', async () => {
 		await on.run(held(), prompts(slow('a'), slow('b')));

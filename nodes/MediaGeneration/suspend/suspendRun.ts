@@ -67,7 +67,8 @@ export async function suspendRun(
 			parentExecutionId: context.getExecutionId(),
 			startedAt: now,
 			intervalMs: checkIntervalMs,
-			onError: node.onError ?? 'stopWorkflow',
+			onError:
+				node.onError ?? (context.continueOnFail() ? 'continueRegularOutput' : 'stopWorkflow'),
 			ifSomeFail,
 			items: [...results.flatMap(itemOfResult), ...waiting]
 				.sort((one, other) => one.item - other.item)
