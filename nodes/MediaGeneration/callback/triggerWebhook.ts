@@ -6,7 +6,7 @@ import type { Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import type { FinishedTask } from '../service/taskRecord';
 import { settled } from '../shared/promises';
-import { type Clock, systemClock, withTimeLimit } from '../shared/clock';
+import { systemClock, withTimeLimit } from '../shared/clock';
 import { ExpiringCache } from '../shared/expiringCache';
 import { isEngineV2 } from '../shared/n8nInternals';
 import { accountOf, credentialIdOf } from './startOnce';
@@ -53,15 +53,11 @@ const NOT_SELECTED: WebhookAnswer = {
  */
 export async function handleTriggerWebhook(
 	context: IWebhookFunctions,
-	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
-	return await decided(context, async () => await decide(context, clock));
+	return await decided(context, async () => await decide(context));
 }
 
-async function decide(
-	context: IWebhookFunctions,
-	clock: Clock,
-): Promise<WebhookAnswer | IWebhookResponseData> {
+async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebhookResponseData> {
 	const requireToken = context.getNodeParameter('options.requireToken', true) !== false;
 	const checked = await verifyCallback(context, requireToken, () =>
 		context.getNodeWebhookUrl('default'),
@@ -76,16 +72,16 @@ async function decide(
 	const { connection, taskId, reference, startAgain } = checked;
 	const node = context.getNode();
 	const account = accountOf(connection.baseUrl, credentialIdOf(node));
-	const giveUpAt = clock.now() + READ_LIMIT_MS;
+	const giveUpAt = systemClock.now() + READ_LIMIT_MS;
 	// A test run shows every event, also one that was seen before. Who asks to start again is held back by himself alone.
 	const isTest = context.getMode() === 'manual';
 	const key = JSON.stringify([context.getWorkflow().id, node.id, account, taskId, startAgain]);
 	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
-		const outcome = await withTimeLimit(earlier, giveUpAt - clock.now(), clock);
+		const outcome = await withTimeLimit(earlier, giveUpAt - systemClock.now(), systemClock);
 		const answer = outcome ?? tryAgain('A callback of this task is being worked on');
 		if (answer !== 'notStored') return answer;
 	}
-	const reading = readFinished(connection, taskId, events, giveUpAt, clock);
+	const reading = readFinished(connection, taskId, events, giveUpAt);
 	if (!isTest) remember(key, outcomeOf(reading, context.getResponseObject()));
 	const task = await reading;
 	if ('status' in task) return task;
@@ -108,11 +104,10 @@ async function readFinished(
 	taskId: string,
 	events: unknown[],
 	giveUpAt: number,
-	clock: Clock,
 ): Promise<FinishedTask | WebhookAnswer> {
 	// What is left of the time where it was spent on waiting for another callback.
-	const limitMs = Math.max(1, giveUpAt - clock.now());
-	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs, clock));
+	const limitMs = Math.max(1, giveUpAt - systemClock.now());
+	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs, systemClock));
 	if ('error' in read) {
 		const { error } = read;
 		return error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign

@@ -20,7 +20,7 @@ export const tryAgain = (message: string): WebhookAnswer => ({
 });
 
 /** Answers a callback here and now: n8n starts and resumes nothing. */
-export function respond(
+function respond(
 	context: IWebhookFunctions,
 	{ status, body, retryAfterSeconds }: WebhookAnswer,
 ): IWebhookResponseData {

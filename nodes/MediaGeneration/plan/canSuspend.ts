@@ -5,11 +5,11 @@ import type { Account } from '../service/connect';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import {
+	hangsUp,
 	inExpression,
 	internalsOf,
 	isEngineV2,
 	isTool,
-	patienceSeconds,
 	settingsOf,
 } from '../shared/n8nInternals';
 import type { ItemParameters } from '../shared/parameters';
@@ -20,7 +20,10 @@ const MINUTE_MS = 60_000;
 
 /** How long a task is waited for where the user leaves it to the node: a suspended wait holds no memory. */
 export const DAY_SECONDS = 86_400;
-export const HELD_SECONDS = 600;
+const HELD_SECONDS = 600;
+
+/** As long as n8n's and most other MCP clients wait for the answer of a tool, less some seconds to answer in. */
+const MCP_PATIENCE_SECONDS = 50;
 
 /** How the tasks of a run are waited for. */
 export interface WaitPlan {
@@ -57,7 +60,7 @@ export function planWait(
 	const isAtOnce = minutes === 0;
 	const obstacle = obstacleOf(context) ?? (isOneToOne(items, inputs) ? undefined : SEVERAL_RESULTS);
 	if (obstacle && !(isAtOnce && obstacle.ifChosen === 'suspend')) {
-		const seconds = patienceSeconds(context, HELD_SECONDS);
+		const seconds = heldSeconds(context);
 		if (!isAtOnce) return { ...held, seconds };
 		if (obstacle.ifChosen === 'refuse') throw refused(obstacle);
 		const told = `This execution is not suspended, although 'Suspend After' is 0: ${obstacle.why}.`;
@@ -87,6 +90,10 @@ const refused = ({ why }: Obstacle) =>
 		description:
 			"Remove the option 'Suspend After', so that the node waits without suspending. No task was created.",
 	});
+
+/** How long a task is waited for in a run that can only be held. */
+export const heldSeconds = (context: IExecuteFunctions): number =>
+	hangsUp(context) ? MCP_PATIENCE_SECONDS : HELD_SECONDS;
 
 /** Part of n8n 2, and not of n8n 1, which may resume a suspended execution more than once. */
 const SINCE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';

@@ -4,13 +4,13 @@ import { readOutputOptions } from '../report/taskItems';
 import { estimateCostUsd } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters, describe, isEmpty, refused } from '../shared/parameters';
-import { hangsUp, patienceSeconds, isTool } from '../shared/n8nInternals';
+import { hangsUp, isTool } from '../shared/n8nInternals';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { callbackAddress } from '../callback/callbackToken';
 import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './planTypes';
 import { durationField, readCreateBody } from './createBody';
-import { DAY_SECONDS, HELD_SECONDS } from './canSuspend';
+import { DAY_SECONDS, heldSeconds } from './canSuspend';
 import { asTaskId } from '../service/taskRecord';
 import type { Account } from '../service/connect';
 
@@ -107,7 +107,7 @@ async function planCreate(
 
 /** Nobody waits where a trigger is notified, so the node may take its time to create the tasks. */
 const patienceOf = (context: IExecuteFunctions, completion: Completion) =>
-	completion === 'trigger' ? DAY_SECONDS : patienceSeconds(context, HELD_SECONDS);
+	completion === 'trigger' ? DAY_SECONDS : heldSeconds(context);
 
 /** @throws ItemError where the value is not in the list, or not for a tool */
 function readCompletion(parameters: ItemParameters): Completion {

@@ -11,7 +11,7 @@ import { describeStop, stoppingItem } from '../report/ifSomeFail';
 import { withInputs } from '../report/includeInput';
 import { toolAnswer } from '../report/toolAnswer';
 import { type Connection, connect } from '../service/connect';
-import { type Clock, systemClock, Stopped } from '../shared/clock';
+import { systemClock, Stopped } from '../shared/clock';
 import { settled, type Settled } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
@@ -28,10 +28,7 @@ import { readItem } from './readItem';
  * @throws NodeApiError, NodeOperationError for the first item that failed, unless the option *If Some Items Fail* or
  *   the node's *On Error* setting lets failed items out
  */
-export async function runTasks(
-	context: IExecuteFunctions,
-	clock: Clock = systemClock,
-): Promise<INodeExecutionData[]> {
+export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
 	let connection: Connection;
 	let plan: RunPlan;
 	let journal: CreateJournal | undefined;
@@ -39,13 +36,13 @@ export async function runTasks(
 		await refuseKilledRetry(context);
 		journal = new CreateJournal(context);
 		connection = await connect(context);
-		plan = await planRun(context, connection, clock);
+		plan = await planRun(context, connection, systemClock);
 	} catch (error) {
 		return withInputs(context, refuse(context, ItemError.from(error), journal));
 	}
 	if (plan.isDry) return asAnswer(context, withInputs(context, dryRun(context, plan)));
 	showWarnings(context, plan.warnings);
-	const run = new RunContext(context, connection, plan, journal, clock);
+	const run = new RunContext(context, connection, plan, journal, systemClock);
 	const ended = await settled(async () => {
 		await bringItems(run);
 		return await suspend(run);

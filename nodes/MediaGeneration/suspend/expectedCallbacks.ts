@@ -37,13 +37,11 @@ export class ExpectedCallbacks {
 
 	/**
 	 * @param intervalMs milliseconds between two checks; 0 lets the pause grow with the time waited
-	 * @param now the time of day, milliseconds since 1970: other processes read what is stored
 	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly intervalMs: number,
 		private readonly clock: Clock,
-		private readonly now: () => number = Date.now,
 	) {}
 
 	/**
@@ -63,7 +61,8 @@ export class ExpectedCallbacks {
 		const isOwn = base !== undefined && href.startsWith(`${base}/`);
 		this.deliveries.push({
 			taskId,
-			until: this.now() + timeoutMs,
+			// The time of day: other processes read what is stored.
+			until: Date.now() + timeoutMs,
 			address: isOwn ? href.slice(base.length) : href,
 			...triggerAt(this.context, href),
 		});
@@ -99,7 +98,7 @@ export class ExpectedCallbacks {
 				version: CHECK_VERSION,
 				purpose: 'delivery',
 				nodeName,
-				startedAt: this.now(),
+				startedAt: Date.now(),
 				intervalMs,
 				deliveries,
 			}),

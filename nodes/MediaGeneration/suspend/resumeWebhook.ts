@@ -1,6 +1,6 @@
 import type { IExecuteFunctions, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { decided, respond, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
+import { decided, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
 import { verifyCallback } from '../callback/verifyCallback';
 import { callbackAddress } from '../callback/callbackToken';
 import { Semaphore, settled, inGrowingGroups } from '../shared/promises';
@@ -82,16 +82,12 @@ const MAX_AGE_MS = 3_600_000;
 const MAX_RUNS = 100;
 
 /** The suspended runs that this process has had callbacks for, by execution and node. */
-type Runs = ExpiringCache<RunProgress>;
-
-export const newRuns = (clock: Clock): Runs => new ExpiringCache(clock, MAX_AGE_MS, MAX_RUNS);
+const runs = new ExpiringCache<RunProgress>(systemClock, MAX_AGE_MS, MAX_RUNS);
 
 const accepted = (resumed: boolean): WebhookAnswer => ({
 	status: 200,
 	body: { accepted: true, resumed },
 });
-
-const suspendedRuns = newRuns(systemClock);
 
 /**
  * Decides about a callback that came to a suspended execution. Only the end of the sub-execution that checks its tasks
@@ -102,19 +98,13 @@ const suspendedRuns = newRuns(systemClock);
  */
 export async function handleResumeWebhook(
 	context: IWebhookFunctions,
-	runs = suspendedRuns,
-	clock: Clock = systemClock,
 ): Promise<IWebhookResponseData> {
-	return await decided(context, async () => await decide(context, runs, clock));
+	return await decided(context, async () => await decide(context));
 }
 
-async function decide(
-	context: IWebhookFunctions,
-	runs: Runs,
-	clock: Clock,
-): Promise<IWebhookResponseData> {
+async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebhookResponseData> {
 	const checked = await verifyCallback(context, true, () => resumeUrl(context));
-	if ('status' in checked) return respond(context, checked);
+	if ('status' in checked) return checked;
 	const { taskId, connection } = checked;
 	const place = `${context.getExecutionId()}/${context.getNode().id}`;
 	let run = runs.get(place);
@@ -125,18 +115,17 @@ async function decide(
 			return { workflowData: [[{ json: { woken: true } }]], webhookResponse: { accepted: true } };
 		}
 		if (!note?.taskIds.includes(taskId)) {
-			const message = 'The execution does not wait for this task';
-			return respond(context, { status: 404, body: { message } });
+			return { status: 404, body: { message: 'The execution does not wait for this task' } };
 		}
-		run = new RunProgress(note, clock);
+		run = new RunProgress(note, systemClock);
 	}
 	runs.set(place, run);
 	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
-	const told = await settled(withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, clock));
+	const told = await settled(withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, systemClock));
 	const isComplete = 'value' in told ? told.value : undefined;
-	if (isComplete === undefined) return respond(context, tryAgain('A task could not be read'));
+	if (isComplete === undefined) return tryAgain('A task could not be read');
 	const { url } = run.note;
-	if (!isComplete || url === '') return respond(context, accepted(false));
+	if (!isComplete || url === '') return accepted(false);
 	const isWoken = await wakeAtAny(context, url, taskId, connection.apiKey);
 	if (isWoken) runs.delete(place);
 	else {
@@ -144,7 +133,7 @@ async function decide(
 			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
 		);
 	}
-	return respond(context, accepted(isWoken));
+	return accepted(isWoken);
 }
 
 /** Wakes the check of this execution at whichever address n8n answers. */

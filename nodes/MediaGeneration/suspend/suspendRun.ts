@@ -41,7 +41,6 @@ export interface SuspendOptions {
  *
  * @param results what became of each item while the run was held; takes the items that n8n shows and stores meanwhile
  * @param clockNow milliseconds of the clock
- * @param now the time of day, milliseconds since 1970: other processes read what is stored
  * @returns whether n8n suspended it
  */
 export async function suspendRun(
@@ -50,9 +49,10 @@ export async function suspendRun(
 	results: Array<ItemResult | undefined>,
 	{ checkIntervalMs, ifSomeFail }: SuspendOptions,
 	clockNow: number,
-	now = Date.now(),
 ): Promise<boolean> {
 	const node = context.getNode();
+	// The time of day: other processes read what is stored.
+	const now = Date.now();
 	const waiting = handedOver.map(({ item, json, last, deadline }): SuspendedItem => {
 		const until = now + Math.max(0, deadline - clockNow);
 		const { itemIndex, timeoutMs, output } = item;

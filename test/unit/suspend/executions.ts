@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import {
 	createRunExecutionData,
 	type IDataObject,
@@ -13,7 +15,7 @@ import {
 	readDone,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
 import { nodeName } from '../../../nodes/MediaGeneration/suspend/checkWorkflow';
-import { handleResumeWebhook, newRuns } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
+import { handleResumeWebhook } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { contextOfWebhook } from '../../workflow/contexts';
 import { additionalData, buildWorkflow } from '../../workflow/engine';
 import { expressOf, FakeResponse } from '../../workflow/express';
@@ -74,7 +76,8 @@ export function callBack(
 ) {
 	const node = { parameters: { operation } };
 	const { workflow, tested } = buildWorkflow({ node, credential: CREDENTIAL });
-	tested.parameters = { operation };
+	// The process remembers the callbacks of a node.
+	Object.assign(tested, { id: randomUUID(), parameters: { operation } });
 	const response = new FakeResponse();
 	const express = expressOf({ path, query, body: { taskId }, headers: {} }, response);
 	Object.assign(express.httpRequest, {
@@ -88,9 +91,5 @@ export function callBack(
 		},
 	});
 	const context = contextOfWebhook(workflow, tested.name, path, data, 'webhook', run);
-	return {
-		context,
-		response,
-		admit: async () => await handleResumeWebhook(context, newRuns(systemClock)),
-	};
+	return { context, response, admit: async () => await handleResumeWebhook(context) };
 }
