@@ -7,10 +7,11 @@ import {
 	UserError,
 	type IHttpRequestMethods,
 } from 'n8n-workflow';
-import { settled } from '../shared/promises';
+
 import { callN8n } from '../service/httpRequest';
-import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { isRecord, without } from '../shared/json';
+import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
+import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
 
 /** The path of the trigger's webhook, as its description declares it. */

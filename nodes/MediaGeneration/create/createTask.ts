@@ -1,16 +1,16 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import type { ServiceClient } from '../service/client';
-import { ServiceError } from '../service/serviceError';
-import { settled } from '../shared/promises';
-import { type Clock, Stopped, GracePeriod } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
-import type { CreateQueue } from './createQueue';
-import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
-import { maySendAgain } from './maySendAgain';
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
 import { NOT_KNOWN } from '../report/failedTask';
+import type { ServiceClient } from '../service/client';
+import { ServiceError } from '../service/serviceError';
+import { type Clock, Stopped, GracePeriod } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import { settled } from '../shared/promises';
+import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
+import type { CreateQueue } from './createQueue';
+import { maySendAgain } from './maySendAgain';
 
 /** So many items may be answered 403 before any is taken: it may be the prompt or the model that is not allowed. */
 const MAX_FORBIDDEN = 3;

@@ -1,18 +1,18 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { readOutputOptions } from '../report/taskItems';
-import { estimateCostUsd } from '../service/estimateCost';
-import { ItemError } from '../shared/itemError';
-import { ItemParameters, describe, isEmpty, refused } from '../shared/parameters';
-import { hangsUp, isTool } from '../shared/n8nInternals';
-import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { callbackAddress } from '../callback/callbackToken';
+import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
+import { readOutputOptions } from '../report/taskItems';
+import type { Account } from '../service/connect';
+import { estimateCostUsd } from '../service/estimateCost';
+import { asTaskId } from '../service/taskRecord';
+import { ItemError } from '../shared/itemError';
+import { hangsUp, isTool } from '../shared/n8nInternals';
+import { ItemParameters, describe, isEmpty, refused } from '../shared/parameters';
+import { DAY_SECONDS, heldSeconds } from './canSuspend';
+import { durationField, readCreateBody } from './createBody';
 import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './planTypes';
-import { durationField, readCreateBody } from './createBody';
-import { DAY_SECONDS, heldSeconds } from './canSuspend';
-import { asTaskId } from '../service/taskRecord';
-import type { Account } from '../service/connect';
 
 /** The account, whose key signs the address of a trigger. */
 export interface TriggerAddresses extends Account {

@@ -1,16 +1,16 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import type { Account } from '../service/connect';
 import { type Clock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
-import { filesIn } from './inputFile';
-import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
-import { createsIn, type TaskPlan, type CreatePlan } from './planTypes';
-import { planItem, type TriggerAddresses } from './planItem';
 import { budgetRefusal } from './budget';
 import { planWait } from './canSuspend';
+import { filesIn } from './inputFile';
+import { planItem, type TriggerAddresses } from './planItem';
+import { createsIn, type TaskPlan, type CreatePlan } from './planTypes';
 
 export interface RunPlan {
 	/** Milliseconds between two checks of tasks that no run holds; 0 lets the pause grow with the time waited. */

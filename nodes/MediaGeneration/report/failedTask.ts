@@ -1,11 +1,11 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { taskJson } from './taskItems';
 import type { ServiceError } from '../service/serviceError';
 import type { FailedTask, TaskRecord } from '../service/taskRecord';
 import { Stopped } from '../shared/clock';
 import { cutDataUris } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
+import { taskJson } from './taskItems';
 
 /** What becomes of an input item: its output items, or why there are none. */
 export type ItemResult = INodeExecutionData[] | ItemError;

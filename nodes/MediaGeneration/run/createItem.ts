@@ -78,7 +78,7 @@ export class CreateItem {
 		return await this.follow(task, { createdAt: now, firstReadAt, deadline });
 	}
 
-	/** Tells the timer where the item creates no further task, whatever becomes of this one. */
+	/** Tells `SuspendAfter` where the item creates no further task, whatever becomes of this one. */
 	private closeIfLast(): void {
 		const { item, run } = this;
 		const isLast = run.journal.failedTaskIds(item).length >= (item.retryFailed ?? 0);

@@ -1,25 +1,26 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
-import { CreateThrottle } from '../create/createThrottle';
+
+import type { CreateJournal } from '../create/createJournal';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
-import type { CreateJournal } from '../create/createJournal';
+import { CreateThrottle } from '../create/createThrottle';
 import { echo } from '../plan/inputFile';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
-import { PaidTaskList } from '../report/paidTaskList';
 import { DOWNLOADS_AT_ONCE } from '../report/download';
-import { hasTriesLeft } from '../report/ifSomeFail';
 import type { ItemResult } from '../report/failedTask';
+import { hasTriesLeft } from '../report/ifSomeFail';
+import { PaidTaskList } from '../report/paidTaskList';
 import type { Connection } from '../service/connect';
 import { firstReadGapMs, RequestGap } from '../service/requestGap';
 import type { Clock } from '../shared/clock';
-import { Semaphore } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
+import { Semaphore } from '../shared/promises';
 import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
 import type { HandedOver } from '../suspend/suspendRun';
-import { SuspendAfter } from '../wait/suspendAfter';
 import { TaskReader } from '../wait/pollTask';
+import { SuspendAfter } from '../wait/suspendAfter';
 
 /** Between two reads of tasks whose items left: every second request at most is a read, and not a create. */
 export const READ_GAP_MS = 8;

@@ -1,9 +1,9 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { connect } from '../service/connect';
-import { wakeCheck } from './resumeWebhook';
 import { type Clock, systemClock } from '../shared/clock';
 import { ExpiringCache } from '../shared/expiringCache';
+import { wakeCheck } from './resumeWebhook';
 
 /** For how long a task is remembered, and how many: what is forgotten ends at the next check. */
 const MAX_AGE_MS = 24 * 3_600_000;

@@ -131,7 +131,7 @@ export class TaskReader {
 	constructor(
 		context: IExecuteFunctions,
 		private readonly client: ServiceClient,
-		private readonly created: PaidTaskList,
+		private readonly paidTasks: PaidTaskList,
 		private readonly suspendAfter: SuspendAfter,
 		private readonly gap: RequestGap,
 		private readonly clock: Clock,
@@ -177,7 +177,7 @@ export class TaskReader {
 		times: { deadline: number; firstReadAt: number },
 		hooks: Pick<WaitOptions, 'isAbandoned' | 'onUnfinished'> = {},
 	): Promise<FinishedTask | Unfinished> {
-		const { clock, signal, suspendAfter, created, gap } = this;
+		const { clock, signal, suspendAfter, paidTasks, gap } = this;
 		const known = pendingJson(taskId, sent);
 		const ended = await settled(
 			pollTask({
@@ -186,7 +186,7 @@ export class TaskReader {
 				...{ clock, signal, suspendAfter },
 				read: async () => await this.readTask(taskId),
 				pollIntervalMs: item.pollIntervalMs,
-				isOwn: created.has(taskId),
+				isOwn: paidTasks.has(taskId),
 				nextSlot: () => gap.take(),
 			}),
 		);
@@ -196,7 +196,7 @@ export class TaskReader {
 			if (task.isHandedOver) return task;
 			throw timedOut(taskId, item.timeoutMs, task, known);
 		}
-		created.note(taskId, task.state, task.creditsConsumed);
+		paidTasks.note(taskId, task.state, task.creditsConsumed);
 		return task;
 	}
 
