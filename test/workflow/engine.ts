@@ -60,6 +60,12 @@ export interface Ran {
 	errors: INodeExecutionData[];
 	/** The error that stopped the node. */
 	error: ITaskData['error'] | undefined;
+	/** Whether n8n waits for a sub-execution of the node. */
+	isSuspended: boolean;
+	/** What n8n stores as the input of the node that waits: it lets it out when the time is up. */
+	waiting: INodeExecutionData[];
+	/** What each sub-execution was given, as n8n stores it. */
+	handed: INodeExecutionData[][];
 }
 
 /** How an execution is run. */
@@ -75,6 +81,12 @@ interface Way {
 function execute(test: TestWorkflow, { mode, stored, more }: Way) {
 	const { workflow, tested } = buildWorkflow(test);
 	const data = { ...additionalData(test.credential, mode), ...more };
+	const { executeWorkflow } = data;
+	const handed: INodeExecutionData[][] = [];
+	data.executeWorkflow = async (...given) => {
+		handed.push(JSON.parse(JSON.stringify(given[2].inputData ?? [])) as INodeExecutionData[]);
+		return await executeWorkflow(...given);
+	};
 	const finished = new Promise<IRun>((resolve) => {
 		data.hooks?.addHandler('workflowExecuteAfter', (run) => resolve(run));
 	});
@@ -87,7 +99,10 @@ function execute(test: TestWorkflow, { mode, stored, more }: Way) {
 		const [task] = run.data.resultData.runData[tested.name] ?? [];
 		const [output, errors] = task?.data?.main ?? [];
 		const error = task?.error ?? run.data.resultData.error;
-		return { run, output: output ?? [], errors: errors ?? [], error };
+		const [next] = run.data.executionData?.nodeExecutionStack ?? [];
+		const isSuspended = run.status === 'waiting' || run.waitTill instanceof Date;
+		const waiting = next?.node.name === tested.name ? (next.data.main?.[0] ?? []) : [];
+		return { run, output: output ?? [], errors: errors ?? [], error, isSuspended, waiting, handed };
 	});
 	return { execution, result };
 }

@@ -185,20 +185,10 @@ it.each([undefined, 0])(
 		on.service.configure({ createShape: 'record', latencyMs: 600_000, callbackLost: true });
 		const photo = 'a'.repeat(9000);
 		const items = [{ json: {}, binary: { data: binary(photo) } }];
-		const stored: unknown[] = [];
-		const { run } = await on.stopWhen(
-			() => on.requests('GET').length > 0,
-			on.workflow(node({ ...files(['frame', 'data']), suspendAfter }), items),
-			'trigger',
-			{
-				executeWorkflow: async (_workflow, _data, { inputData }) => {
-					stored.push(inputData);
-					return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
-				},
-			},
-		);
+		const workflow = on.workflow(node({ ...files(['frame', 'data']), suspendAfter }), items);
+		const { run, handed } = await on.stopWhen(() => on.requests('GET').length > 0, workflow);
 		const { contextData } = run.data.executionData ?? {};
-		const text = JSON.stringify([contextData, stored]);
+		const text = JSON.stringify([contextData, handed]);
 		expect(text).toContain('data:image/png;base64,YWFh');
 		expect(text.length).toBeLessThan(4000);
 	},

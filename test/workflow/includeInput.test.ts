@@ -1,7 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
-import { type Ran, startWorkflow, type TestNode, toolContext } from './engine';
+import { type Ran, type TestNode, toolContext } from './engine';
 import {
 	field,
 	hasErrorOutput,
@@ -193,17 +193,8 @@ describe('a suspended run', () => {
 
 	/** Suspends at once, and brings what n8n stores of the run and what its sub-execution is handed. */
 	async function suspend(more: TestNode = {}, items = [slow(0), refused(1), lost(2)]) {
-		const handed: INodeExecutionData[][] = [];
-		const node = including({ suspendAfter: 0 }, more);
-		const started = startWorkflow(on.workflow(node, items), 'trigger', {
-			executeWorkflow: async (_workflow, _data, { inputData = [] }) => {
-				handed.push(JSON.parse(JSON.stringify(inputData)) as INodeExecutionData[]);
-				return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
-			},
-		});
-		const ran = await passTime(started.result);
-		const [entry] = ran.run.data.executionData?.nodeExecutionStack ?? [];
-		return { stored: entry?.data.main?.[0] ?? [], handed: handed[0] ?? [] };
+		const { waiting, handed } = await on.run(including({ suspendAfter: 0 }, more), items);
+		return { stored: waiting, handed: handed[0] ?? [] };
 	}
 
 	/** What one turn of a sub-execution puts out. */

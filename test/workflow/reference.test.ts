@@ -31,9 +31,8 @@ describe('a reference', () => {
 
 	it('is waiting with its task while the execution is suspended', async () => {
 		on.service.configure({ latencyMs: 60_000 });
-		const { run } = await on.run(order('wait', { suspendAfter: 0 }), rows);
-		const [waiting] = run.data.executionData?.nodeExecutionStack ?? [];
-		expect(field(waiting?.data.main?.[0] ?? [], 'reference')).toEqual(['row 0', 'row 1']);
+		const { waiting } = await on.run(order('wait', { suspendAfter: 0 }), rows);
+		expect(field(waiting, 'reference')).toEqual(['row 0', 'row 1']);
 	});
 
 	it.each([

@@ -176,30 +176,23 @@ async function storedToday() {
 	const failed = await passTime(startWorkflow({ node: FAILING, items: ITEMS, credential }).result);
 
 	jest.setSystemTime(NOW);
-	const handed: INodeExecutionData[][] = [];
 	const run = async (parameters: IDataObject) => {
 		const test = { node: node(parameters), items: ITEMS, credential };
-		const started = startWorkflow(test, 'trigger', {
-			executeWorkflow: async (_workflow, _data, { inputData = [] }) => {
-				handed.push(clone(inputData));
-				return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
-			},
-			getRunExecutionData: async () => await Promise.resolve(keeping(SUPERVISE, WITH_RESUME_URL)),
-		});
-		return await passTime(started.result);
+		const getRunExecutionData = async () => keeping(SUPERVISE, WITH_RESUME_URL);
+		const ran = await passTime(startWorkflow(test, 'trigger', { getRunExecutionData }).result);
+		return { ...ran, given: ran.handed[0] ?? [] };
 	};
 	const suspended = await run({ options: { suspendAfter: 0 } });
-	const supervisor = await turn(SUPERVISE, handed[0] ?? [], {
-		others: { 3: keeping(CHECK, WITH_RESUME_URL) },
-	});
+	const others = { 3: keeping(CHECK, WITH_RESUME_URL) };
+	const supervisor = await turn(SUPERVISE, suspended.given, { others });
 	const checker = await asleep(clone(supervisor.handed[0] ?? []));
 	jest.setSystemTime(NOW);
-	await run({
+	const notified = await run({
 		completion: 'trigger',
 		callbackUrl: N8N + TRIGGER_PATH,
 		options: { reference: 'row 7' },
 	});
-	const delivery = await asleep(handed[1] ?? []);
+	const delivery = await asleep(notified.given);
 	states('SUCCESS', 'SUCCESS');
 	const done = await turn(CHECK, checker.input, { ...clone(checker), others: { 1: PARENT } });
 
@@ -210,7 +203,7 @@ async function storedToday() {
 	return {
 		failedRun: partOf(failed),
 		suspendedRun: partOf(suspended),
-		supervisor: { context: supervisor.context, input: handed[0] ?? [] },
+		supervisor: { context: supervisor.context, input: suspended.given },
 		checker,
 		delivery,
 		done: clone(done.output ?? []),

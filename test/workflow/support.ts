@@ -58,8 +58,7 @@ export class Stage {
 		await settle();
 		const stoppedAt = Date.now();
 		execution.cancel();
-		const { run } = await passTime(result);
-		return { run, stoppedAt };
+		return { ...(await passTime(result)), stoppedAt };
 	}
 
 	/** What was asked of the service's API, oldest first. */

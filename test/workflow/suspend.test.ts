@@ -14,8 +14,20 @@ import {
 	type TestNode,
 	type TestWorkflow,
 } from './engine';
-import { descriptionOf, field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
-import { passTime, settle } from './time';
+import {
+	descriptionOf,
+	field,
+	hintsOf,
+	IMAGE_MODEL,
+	imageNode,
+	keepsGoing,
+	MINUTE,
+	prompts,
+	SECOND,
+	stage,
+	threeTries,
+} from './support';
+import { passTime } from './time';
 import { PARENT } from '../unit/suspend/checks';
 import { turnOf } from '../unit/suspend/executions';
 
@@ -23,8 +35,6 @@ jest.setTimeout(60_000);
 
 const on = stage();
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 const PATH = '/webhook-waiting/1/callback';
 
 const slow = (prompt: string, simulate: IDataObject = {}) => ({
@@ -38,13 +48,7 @@ const done = (prompt: string, simulate: IDataObject = {}) => ({
 const suspending = (options: IDataObject = {}, more: TestNode = {}) =>
 	imageNode({ suspendAfter: 0, ...options }, more);
 
-/** What n8n stores as the input of the waiting node: it is resumed with it, or lets it out when the time is up. */
-function stored({ run }: Ran): INodeExecutionData[] {
-	const [entry] = run.data.executionData?.nodeExecutionStack ?? [];
-	return entry?.node.name === 'Media' ? (entry.data.main?.[0] ?? []) : [];
-}
 const webhookUrls = () => [...on.service.tasks.values()].map(({ webhookUrl }) => webhookUrl);
-const isSuspended = ({ run }: Ran) => run.status === 'waiting' || run.waitTill instanceof Date;
 
 // Nothing listens at the address of these executions.
 beforeEach(() => on.service.configure({ callbackLost: true }));
@@ -58,11 +62,11 @@ describe('an execution with unfinished tasks', () => {
 			...{ model: IMAGE_MODEL, input: { prompt: 'a' }, estimatedCostUsd: 0.08 },
 			record: { taskId: first, state: 'PENDING' },
 		};
-		expect(stored(ran)).toMatchObject([
+		expect(ran.waiting).toMatchObject([
 			{ json: unfinished, pairedItem: { item: 0 } },
 			{ json: { taskId: second, state: 'SUCCESS' }, pairedItem: { item: 1 } },
 		]);
-		expect(stored(ran)[1]?.json).not.toHaveProperty('timedOut');
+		expect(ran.waiting[1]?.json).not.toHaveProperty('timedOut');
 		// A callback of any other task is refused.
 		const { contextData } = ran.run.data.executionData ?? {};
 		expect(contextData?.['node:Media']?.check).toMatchObject({ taskIds: [first] });
@@ -77,15 +81,15 @@ describe('an execution with unfinished tasks', () => {
 
 	it('is suspended where a read does not work: the callback is still to come', async () => {
 		const ran = await on.run(suspending(), prompts(done('a', { readStatus: 500 }), done('b')));
-		expect(isSuspended(ran)).toBe(true);
-		expect(field(stored(ran), 'state')).toEqual(['PENDING', 'SUCCESS']);
+		expect(ran.isSuspended).toBe(true);
+		expect(field(ran.waiting, 'state')).toEqual(['PENDING', 'SUCCESS']);
 	});
 
 	it('lets a task that has failed already out as an item with the reason', async () => {
 		const failing = done('b', { outcome: 'FAILURE', failureMessage: 'no such colour' });
 		const ran = await on.run(suspending(), prompts(slow('a'), failing));
-		expect(isSuspended(ran)).toBe(true);
-		expect(stored(ran)[1]?.json).toMatchObject({
+		expect(ran.isSuspended).toBe(true);
+		expect(ran.waiting[1]?.json).toMatchObject({
 			state: 'FAILURE',
 			error: expect.stringContaining('no such colour') as string,
 		});
@@ -94,7 +98,7 @@ describe('an execution with unfinished tasks', () => {
 	it('may have 500 of them, each created and read once', async () => {
 		const items = prompts(...Array.from({ length: 500 }, (_, index) => slow(`Prompt ${index}`)));
 		const ran = await on.run(suspending({ maxInFlight: 500 }), items);
-		expect(field(stored(ran), 'taskId')).toEqual(on.taskIds);
+		expect(field(ran.waiting, 'taskId')).toEqual(on.taskIds);
 		expect(on.creates).toHaveLength(500);
 		expect(on.requests('GET')).toHaveLength(500);
 	});
@@ -103,7 +107,7 @@ describe('an execution with unfinished tasks', () => {
 describe('where all tasks are finished at once', () => {
 	it('nothing is suspended', async () => {
 		const ran = await on.run(suspending(), prompts(done('a'), done('b')));
-		expect(isSuspended(ran)).toBe(false);
+		expect(ran.isSuspended).toBe(false);
 		expect(field(ran.output, 'taskId')).toEqual(on.taskIds);
 		expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
 		expect(field(ran.output, 'timedOut')).toEqual([undefined, undefined]);
@@ -122,23 +126,21 @@ describe('a create that fails', () => {
 	const items = () => prompts(slow('a', { latencyMs: 20 * SECOND }), refused);
 
 	it('stops the node, when the tasks that were created are finished, and names them', async () => {
-		const startedAt = Date.now();
 		const ran = await on.run(suspending({ maxInFlight: 1, ifSomeFail: 'stop' }), items());
-		expect(isSuspended(ran)).toBe(false);
+		expect(ran.isSuspended).toBe(false);
 		expect(ran.run.status).toBe('error');
 		expect(ran.error?.message).toContain('HTTP 400');
-		expect(Date.now() - startedAt).toBeGreaterThanOrEqual(20 * SECOND);
+		expect(on.elapsed).toBeGreaterThanOrEqual(20 * SECOND);
 		expect(on.taskIds).toHaveLength(1);
 		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
 	});
 
 	it('has nobody wait longer than the timeout, however many tasks there are', async () => {
-		const startedAt = Date.now();
 		const many = Array.from({ length: 60 }, (_, index) => slow(`Prompt ${index}`));
 		const node = suspending({ maxInFlight: 1, timeout: 30, ifSomeFail: 'stop' });
 		const ran = await on.run(node, prompts(...many, refused));
 		expect(ran.run.status).toBe('error');
-		expect(Date.now() - startedAt).toBeLessThan(45 * SECOND);
+		expect(on.elapsed).toBeLessThan(45 * SECOND);
 		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
 	});
 
@@ -146,8 +148,8 @@ describe('a create that fails', () => {
 		'is an item of its own where the node goes on (%s)',
 		async (onError) => {
 			const ran = await on.run(suspending({}, { onError }), items());
-			expect(isSuspended(ran)).toBe(true);
-			expect(stored(ran)).toMatchObject([
+			expect(ran.isSuspended).toBe(true);
+			expect(ran.waiting).toMatchObject([
 				{ json: { taskId: on.taskIds[0], state: 'PENDING', timedOut: true } },
 				{ json: { error: expect.stringContaining('HTTP 400') as string } },
 			]);
@@ -155,12 +157,11 @@ describe('a create that fails', () => {
 	);
 
 	it('in the first item makes Retry On Fail neither lose the input nor pay again', async () => {
-		const tries = { retryOnFail: true, maxTries: 3 };
-		const node = suspending({}, { onError: 'continueRegularOutput', ...tries });
+		const node = suspending({}, { ...threeTries, ...keepsGoing });
 		const ran = await on.run(node, prompts(refused, slow('a')));
-		expect(isSuspended(ran)).toBe(true);
+		expect(ran.isSuspended).toBe(true);
 		expect(on.taskIds).toHaveLength(1);
-		expect(field(stored(ran), 'taskId')).toEqual([undefined, on.taskIds[0]]);
+		expect(field(ran.waiting, 'taskId')).toEqual([undefined, on.taskIds[0]]);
 	});
 });
 
@@ -175,8 +176,8 @@ describe('Retry of a stored execution', () => {
 		const again = { ...workflow, node: suspending({ timeout: 60 }) };
 		const retried = await passTime(retryExecution(again, first));
 		expect(retried.error).toBeUndefined();
-		expect(isSuspended(retried)).toBe(true);
-		expect(stored(retried)).toMatchObject(
+		expect(retried.isSuspended).toBe(true);
+		expect(retried.waiting).toMatchObject(
 			on.taskIds.map((taskId) => ({ json: { taskId, state: 'PENDING', timedOut: true } })),
 		);
 		expect(on.taskIds).toHaveLength(2);
@@ -187,71 +188,50 @@ describe('Retry of a stored execution', () => {
 
 type Host = Partial<IWorkflowExecuteAdditionalData>;
 
-/** Starts a run; `handed` is what it hands to the execution that checks its tasks. */
-function start(
-	workflow: TestWorkflow,
-	{ mode = 'trigger' as WorkflowExecuteMode, host = {} as Host } = {},
-) {
-	const handed: ResultsCheck[] = [];
-	const startedAt = Date.now();
-	const executeWorkflow: Host['executeWorkflow'] = async (...given) => {
-		handed.push(readCheck(given[2].inputData ?? []) as ResultsCheck);
-		if (host.executeWorkflow) return await host.executeWorkflow(...given);
-		return await Promise.resolve({ executionId: '2', data: [null], waitTill: new Date() });
-	};
-	const { execution, result } = startWorkflow(workflow, mode, { executeWorkflow });
-	const end = async () => {
-		const ran = await passTime(result);
-		return { ...ran, ran, handed, startedAt, took: Date.now() - startedAt };
-	};
-	return { execution, end };
-}
+/** What the sub-execution of a run was handed, and what of each item. */
+const checkOf = ({ handed }: Ran) => readCheck(handed[0] ?? []) as ResultsCheck;
+const checkedIn = (ran: Ran) => checkOf(ran).items;
 
 const MINUTES = (count: number) => ({ latencyMs: count * MINUTE });
 
 describe('a run that is held for a while', () => {
 	const held = (options: IDataObject = {}, more: TestNode = {}) =>
 		imageNode({ suspendAfter: 1, ...options }, more);
-	const run = async (node: TestNode, items: INodeExecutionData[], host: Host = {}) =>
-		await start(on.workflow(node, items), { host }).end();
 
 	it('puts its items out where they are finished by then, and is not suspended', async () => {
-		const { ran, output } = await run(held(), prompts(slow('a', MINUTES(0.9)), done('b')));
-		expect(isSuspended(ran)).toBe(false);
-		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+		const ran = await on.run(held(), prompts(slow('a', MINUTES(0.9)), done('b')));
+		expect(ran.isSuspended).toBe(false);
+		expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
 	});
 
 	it('is suspended with what has ended by then: results, files and errors', async () => {
 		const failing = done('c', { outcome: 'FAILURE', failureMessage: 'no such colour' });
 		const items = prompts(done('a'), slow('b'), failing);
-		const { ran, handed, took, startedAt } = await run(held({ downloadResults: true }), items);
-		expect(isSuspended(ran)).toBe(true);
-		expect(took).toBeGreaterThanOrEqual(MINUTE);
-		expect(took).toBeLessThan(MINUTE + 5 * SECOND);
+		const startedAt = Date.now();
+		const ran = await on.run(held({ downloadResults: true }), items);
+		expect(ran.isSuspended).toBe(true);
+		expect(on.elapsed).toBeGreaterThanOrEqual(MINUTE);
+		expect(on.elapsed).toBeLessThan(MINUTE + 5 * SECOND);
 		const [first, second, third] = on.taskIds;
 		const data = expect.stringMatching(/^iVBOR/) as string;
 		const message = expect.stringContaining('no such colour') as string;
-		expect(handed.map((state) => state.items)).toMatchObject([
-			[
-				{
-					item: 0,
-					json: { taskId: first, state: 'SUCCESS' },
-					binary: { data: { mimeType: 'image/png', data } },
-				},
-				{ item: 1, json: { taskId: second }, waits: {} },
-				{ item: 2, json: { taskId: third }, failure: { message } },
-			],
+		const files = { data: { mimeType: 'image/png', data } };
+		expect(ran.handed).toHaveLength(1);
+		expect(checkedIn(ran)).toMatchObject([
+			{ item: 0, json: { taskId: first, state: 'SUCCESS' }, binary: files },
+			{ item: 1, json: { taskId: second }, waits: {} },
+			{ item: 2, json: { taskId: third }, failure: { message } },
 		]);
-		const [one, two, three] = handed[0]?.items ?? [];
+		const [one, two, three] = checkedIn(ran);
 		expect([one?.waits, three?.waits]).toEqual([undefined, undefined]);
 		// A day from its creation, and not from now.
 		expect(two?.waits?.until).toBeLessThan(startedAt + 24 * 60 * MINUTE + 5 * SECOND);
 	});
 
 	/** What its items come to when all tasks are finished. */
-	async function checked([check]: ResultsCheck[]) {
+	async function checked(ran: Ran) {
 		await jest.advanceTimersByTimeAsync(5 * MINUTE);
-		const state = { ...check, supervisorId: '8' } as unknown as IDataObject;
+		const state = { ...checkOf(ran), supervisorId: '8' } as unknown as IDataObject;
 		const given = { kept: { state, turns: 2 }, stored: { 1: PARENT } };
 		const more = { credential: on.credential };
 		return await passTime(turnOf('check', [], { ...given, more }));
@@ -261,16 +241,16 @@ describe('a run that is held for a while', () => {
 		const downloadResults = '={{ $json.prompt !== "b" }}';
 		const outputBinaryField = '={{ "of_" + $json.prompt }}';
 		const node = held({ downloadResults, outputBinaryField });
-		const { handed } = await run(node, prompts(slow('a'), slow('b'), slow('c')));
-		const { output = [] } = await checked(handed);
+		const ran = await on.run(node, prompts(slow('a'), slow('b'), slow('c')));
+		const { output = [] } = await checked(ran);
 		expect(output.map(({ binary = {} }) => Object.keys(binary))).toEqual([['of_a'], [], ['of_c']]);
 	});
 
-	it.each([{ continueOnFail: true }, { onError: 'continueRegularOutput' as const }])(
+	it.each([{ continueOnFail: true }, keepsGoing])(
 		'lets its failed items out as the node says (%j)',
 		async (more) => {
-			const { handed } = await run(held({}, more), prompts(slow('a', { outcome: 'FAILURE' })));
-			const { output = [], failure } = await checked(handed);
+			const ran = await on.run(held({}, more), prompts(slow('a', { outcome: 'FAILURE' })));
+			const { output = [], failure } = await checked(ran);
 			expect([failure, field(output, 'state')]).toEqual([undefined, ['FAILURE']]);
 		},
 	);
@@ -282,23 +262,23 @@ describe('a run that is held for a while', () => {
 
 	it('is held while a task may be created anew, and for its while after that', async () => {
 		const fails = slow('a', { ...MINUTES(3), outcome: 'FAILURE' });
-		const { ran, handed, took } = await run(held({ retryFailed: 1 }), prompts(fails));
-		expect(isSuspended(ran)).toBe(true);
-		expect(on.taskIds).toHaveLength(2);
-		expect(took).toBeGreaterThanOrEqual(4 * MINUTE);
-		expect(handed[0]?.items).toMatchObject([
-			{ json: { taskId: on.taskIds[1], failedTaskIds: [on.taskIds[0]] } },
-		]);
+		const ran = await on.run(held({ retryFailed: 1 }), prompts(fails));
+		expect(ran.isSuspended).toBe(true);
+		expect(on.elapsed).toBeGreaterThanOrEqual(4 * MINUTE);
+		const [failed, taskId] = on.taskIds;
+		expect(checkedIn(ran)).toMatchObject([{ json: { taskId, failedTaskIds: [failed] } }]);
 	});
 
 	it('is held while a task is still to be created', async () => {
 		const items = prompts(slow('a', MINUTES(3)), slow('b', MINUTES(3)));
-		const { ran, took } = await run(held({ maxInFlight: 1 }), items);
-		expect(isSuspended(ran)).toBe(true);
-		expect(took).toBeGreaterThanOrEqual(4 * MINUTE);
-		expect(field(stored(ran), 'state')).toEqual(['SUCCESS', 'PENDING']);
+		const ran = await on.run(held({ maxInFlight: 1 }), items);
+		expect(ran.isSuspended).toBe(true);
+		expect(on.elapsed).toBeGreaterThanOrEqual(4 * MINUTE);
+		expect(field(ran.waiting, 'state')).toEqual(['SUCCESS', 'PENDING']);
 	});
 
+	const run = async (node: TestNode, items: INodeExecutionData[], host: Host) =>
+		await passTime(startWorkflow(on.workflow(node, items), 'trigger', host).result);
 	const refuse: Host = { executeWorkflow: async () => await Promise.reject(new Error('No')) };
 
 	it.each<[string, Host]>([
@@ -309,9 +289,9 @@ describe('a run that is held for a while', () => {
 		],
 	])('goes on where n8n %s to suspend it, and its items come out', async (_what, host) => {
 		const items = prompts(slow('a'), done('b'), slow('c', { outcome: 'FAILURE' }));
-		const { ran, handed, output } = await run(held({ downloadResults: true }), items, host);
-		expect(handed).toHaveLength(1);
-		expect([isSuspended(ran), ran.run.status]).toEqual([false, 'success']);
+		const ran = await run(held({ downloadResults: true }), items, host);
+		const { output } = ran;
+		expect([ran.handed.length, ran.isSuspended, ran.run.status]).toEqual([1, false, 'success']);
 		expect(field(output, 'taskId')).toEqual(on.taskIds);
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'FAILURE']);
 		expect(output.map(({ pairedItem }) => pairedItem)).toEqual([0, 1, 2].map((item) => ({ item })));
@@ -320,7 +300,7 @@ describe('a run that is held for a while', () => {
 	});
 
 	it('gives its tasks up at their time where n8n does not suspend it', async () => {
-		const node = held({ timeout: 120 }, { onError: 'continueRegularOutput' });
+		const node = held({ timeout: 120 }, keepsGoing);
 		const { output } = await run(node, prompts(slow('a')), refuse);
 		const error = expect.stringContaining('120 s') as string;
 		expect(output).toMatchObject([{ json: { taskId: on.taskIds[0], timedOut: true, error } }]);
@@ -330,19 +310,14 @@ describe('a run that is held for a while', () => {
 		on.service.configure({ createStatus: { status: 400, times: 1 } });
 		const accepted = { createStatus: { status: 400, times: 0 } };
 		const node = held({}, { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 });
-		const { ran, handed } = await run(node, prompts(slow('a', accepted), slow('b')));
-		expect(isSuspended(ran)).toBe(true);
-		expect(on.taskIds).toHaveLength(2);
-		expect(handed.map(({ items }) => items.map(({ json }) => json.taskId))).toEqual([on.taskIds]);
+		const ran = await on.run(node, prompts(slow('a', accepted), slow('b')));
+		expect([ran.isSuspended, ran.handed.length, on.taskIds.length]).toEqual([true, 1, 2]);
+		expect(checkedIn(ran).map(({ json }) => json.taskId)).toEqual(on.taskIds);
 	});
 
 	it('is stopped like any other, and names its tasks in the log', async () => {
-		const { execution, end } = start(on.workflow(held(), prompts(slow('a'))));
-		await settle();
-		await jest.advanceTimersByTimeAsync(30 * SECOND);
-		await settle();
-		execution.cancel();
-		const { run, handed } = await end();
+		const workflow = on.workflow(held(), prompts(slow('a')));
+		const { run, handed } = await on.stopWhen(() => on.elapsed >= 30 * SECOND, workflow);
 		expect([run.status, handed]).toEqual(['canceled', []]);
 	});
 
@@ -350,11 +325,11 @@ describe('a run that is held for a while', () => {
 		await on.run(imageNode({}, { parameters: { completion: 'return' } }), prompts(slow('a')));
 		const options = { suspendAfter: 1 };
 		const parameters = { resource: 'task', operation: 'wait', taskId: '={{ $json.id }}', options };
-		const { ran, handed } = await run({ parameters }, [{ json: { id: on.taskIds[0] } }]);
-		expect(isSuspended(ran)).toBe(true);
-		expect(handed[0]?.items).toMatchObject([{ json: { taskId: on.taskIds[0] }, waits: {} }]);
+		const ran = await on.run({ parameters }, [{ json: { id: on.taskIds[0] } }]);
+		expect(ran.isSuspended).toBe(true);
+		expect(checkedIn(ran)).toMatchObject([{ json: { taskId: on.taskIds[0] }, waits: {} }]);
 		// What was not created here was not sent here.
-		expect(handed[0]?.items[0]?.json).not.toHaveProperty('model');
+		expect(checkedIn(ran)[0]?.json).not.toHaveProperty('model');
 	});
 });
 
@@ -375,33 +350,30 @@ describe('a run that cannot be suspended is held to its end', () => {
 	])('%s', async (_what, options, more, mode, count) => {
 		on.service.configure({ resultCount: 2 });
 		const workflow = { ...on.workflow(node(options), items()), ...more };
-		const { run, output, handed } = await start(workflow, { mode }).end();
+		const { run, output, handed } = await passTime(startWorkflow(workflow, mode).result);
 		expect(run.status).toBe('success');
 		expect(field(output, 'state')).toEqual(Array(count).fill('SUCCESS'));
 		expect(handed).toEqual([]);
 	});
 
 	it('by ten minutes, where nothing else is said', async () => {
-		const startedAt = Date.now();
 		const ran = await on.run(node({ splitResults: true }), prompts(slow('a', MINUTES(60))));
 		expect(ran.error?.message).toContain('is not finished after 600 s');
-		expect(Date.now() - startedAt).toBeLessThan(11 * MINUTE);
+		expect(on.elapsed).toBeLessThan(11 * MINUTE);
 	});
 
 	it('and says so where it was to be suspended at once', async () => {
-		const { run } = await on.run(node({ suspendAfter: 0, splitResults: true }), items());
-		expect(run.status).toBe('success');
-		const hints = run.data.resultData.runData.Media?.[0]?.hints ?? [];
-		expect(hints.map(({ message }) => message)).toContainEqual(
+		const ran = await on.run(node({ suspendAfter: 0, splitResults: true }), items());
+		expect(ran.run.status).toBe('success');
+		expect(hintsOf(ran)).toContainEqual(
 			expect.stringMatching(/is not suspended, although 'Suspend After' is 0: n8n would link/),
 		);
 	});
 });
 
 it('a run that is suspended at once reads each task with the last create, and not after its interval', async () => {
-	const startedAt = Date.now();
 	const ran = await on.run(suspending({ pollInterval: 5 }), prompts(slow('a'), slow('b')));
-	expect(isSuspended(ran)).toBe(true);
-	expect(Date.now() - startedAt).toBeLessThan(2 * SECOND);
+	expect(ran.isSuspended).toBe(true);
+	expect(on.elapsed).toBeLessThan(2 * SECOND);
 	expect(on.requests('GET')).toHaveLength(2);
 });
