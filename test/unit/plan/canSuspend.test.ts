@@ -46,26 +46,23 @@ const startedBy = (
 	);
 
 describe('an execution is suspended', () => {
-	it.each<[string, () => ReturnType<typeof contextWith>]>([
-		['with the engine of today, whatever starts it', () => contextWith({ executionOrder: 'v1' })],
-		[
-			'where n8n does not tell its settings',
-			() => contextOf({}, { getWorkflowSettings: undefined }),
-		],
-		['where a Webhook answers at once', () => startedBy({ responseMode: 'onReceived' })],
-		['by a chat that streams', () => startedBy({ options: { responseMode: 'streaming' } }, CHAT)],
-		['where a node of its own answers', () => startedBy({ responseMode: 'responseNode' })],
+	it.each<[string, ReturnType<typeof contextWith>]>([
+		['with the engine of today, whatever starts it', contextWith({ executionOrder: 'v1' })],
+		['where n8n does not tell its settings', contextOf({}, { getWorkflowSettings: undefined })],
+		['where a Webhook answers at once', startedBy({ responseMode: 'onReceived' })],
+		['by a chat that streams', startedBy({ options: { responseMode: 'streaming' } }, CHAT)],
+		['where a node of its own answers', startedBy({ responseMode: 'responseNode' })],
 		[
 			'where the Webhook has not started it',
-			() => startedBy({ responseMode: 'lastNode' }, { hasRun: false }),
+			startedBy({ responseMode: 'lastNode' }, { hasRun: false }),
 		],
 		[
 			'where the Webhook is switched off',
-			() => startedBy({ responseMode: 'lastNode' }, { disabled: true }),
+			startedBy({ responseMode: 'lastNode' }, { disabled: true }),
 		],
-		['since n8n 2.41 without being saved', () => contextWith({ saveDataSuccessExecution: 'none' })],
+		['since n8n 2.41 without being saved', contextWith({ saveDataSuccessExecution: 'none' })],
 	])('%s', (_what, context) => {
-		expect(obstacleOf(context())).toBeUndefined();
+		expect(obstacleOf(context)).toBeUndefined();
 	});
 
 	it.each(['all', undefined])(
@@ -80,47 +77,47 @@ describe('an execution is suspended', () => {
 describe('an execution is not suspended', () => {
 	const uuid = '01a200b4-3048-73fe-8a3a-955880aa5c89';
 
-	it.each<[string, () => ReturnType<typeof contextWith>, why: string, ifChosen: string]>([
+	it.each<[string, ReturnType<typeof contextWith>, why: string, ifChosen: string]>([
 		[
 			'as a tool of an agent before version 3',
-			() => contextWith({}, { isToolExecution: () => true }),
+			contextWith({}, { isToolExecution: () => true }),
 			'AI agent',
 			'refuse',
 		],
 		[
 			'as a tool of an agent from version 3 on',
-			() => contextWith({}, { getNode: () => ({ type: 'x.mediaGenerationTool' }) }),
+			contextWith({}, { getNode: () => ({ type: 'x.mediaGenerationTool' }) }),
 			'AI agent',
 			'refuse',
 		],
-		["by n8n's engine v2", () => contextWith({ engineType: 'v2' }), 'engine v2', 'refuse'],
+		["by n8n's engine v2", contextWith({ engineType: 'v2' }), 'engine v2', 'refuse'],
 		[
 			"by n8n's engine v2, of which a running node is told by the id of its execution alone",
-			() => contextWith({}, { getExecutionId: () => uuid }),
+			contextWith({}, { getExecutionId: () => uuid }),
 			'engine v2',
 			'refuse',
 		],
 		[
 			'in a sub-workflow: its caller may get the first result only',
-			() => contextWith({}, { getMode: () => 'integrated' }),
+			contextWith({}, { getMode: () => 'integrated' }),
 			'sub-workflow',
 			'suspend',
 		],
 		[
 			'where a Webhook and a Form answer with the last node',
-			() => startedBy({ responseMode: 'lastNode' }),
+			startedBy({ responseMode: 'lastNode' }),
 			'\'Other "caller"\' answers',
 			'hold',
 		],
 		[
 			'where a chat answers with the last node',
-			() => startedBy({ options: { responseMode: 'lastNode' } }, CHAT),
+			startedBy({ options: { responseMode: 'lastNode' } }, CHAT),
 			'\'Other "caller"\' answers',
 			'hold',
 		],
-		['by a chat by default', () => startedBy({ options: {} }, CHAT), "'Other", 'hold'],
+		['by a chat by default', startedBy({ options: {} }, CHAT), "'Other", 'hold'],
 	])('%s', (_what, context, why, ifChosen) => {
-		expect(obstacleOf(context())).toEqual({
+		expect(obstacleOf(context)).toEqual({
 			why: expect.stringContaining(why) as string,
 			ifChosen,
 		});

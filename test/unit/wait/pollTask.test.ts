@@ -86,11 +86,14 @@ describe('the interval', () => {
 });
 
 describe('a task is found finished', () => {
+	type Case = [what: string, answers: Answer[], given: Given];
+	const BUSY: Kind[] = ['tooManyRequests', 'serviceDown', 'unreachable'];
+	const TRANSIENT: Kind[] = [...BUSY, 'noAnswer', 'unexpectedAnswer', 'unusableRecord'];
 	const redirect = () => error('redirected', { statusCode: 302 });
 	const page = () => error('unauthorized', { isForeign: true });
 	const [unknown, refused] = [() => error('notFound'), () => error('unauthorized')];
 
-	it.each<[string, Answer[], Given]>([
+	it.each<Case>([
 		['after other states', ['PENDING', 'running', 'SUCCESS'], {}],
 		['at the very deadline', ['PENDING', 'SUCCESS'], { deadline: 4 * SECOND }],
 		[
@@ -131,16 +134,7 @@ describe('a task is found finished', () => {
 			['PENDING', 'PENDING', 'SUCCESS'],
 			{ heldMs: 5 * SECOND },
 		],
-		...(
-			[
-				'tooManyRequests',
-				'serviceDown',
-				'unreachable',
-				'noAnswer',
-				'unexpectedAnswer',
-				'unusableRecord',
-			] as const
-		).map((kind): [string, Answer[], Given] => [`after ${kind}`, [error(kind), 'SUCCESS'], {}]),
+		...TRANSIENT.map((kind): Case => [`after ${kind}`, [error(kind), 'SUCCESS'], {}]),
 	])('%s', async (_what, answers, given) => {
 		const { result, reads } = waiting(answers, given);
 		expect(await result).toMatchObject(SUCCESS);
@@ -153,23 +147,13 @@ describe('a task is found finished', () => {
 });
 
 describe('trouble that will not pass ends the wait', () => {
-	it.each<[string, Answer[], Kind, Given]>([
-		...(
-			['unauthorized', 'notFound', 'rejected', 'noCredits', 'cancelled', 'redirected'] as const
-		).map((kind): [string, Answer[], Kind, Given] => [
-			`at once: ${kind}`,
-			['PENDING', error(kind)],
-			kind,
-			{},
-		]),
-		...(['rejected', 'noCredits', 'cancelled'] as const).map(
-			(kind): [string, Answer[], Kind, Given] => [
-				`at once for an own task, too: ${kind}`,
-				[error(kind)],
-				kind,
-				OWN,
-			],
-		),
+	type Case = [what: string, answers: Answer[], kind: Kind, given: Given];
+	const FOR_OWN: Kind[] = ['rejected', 'noCredits', 'cancelled'];
+	const FOR_ALL: Kind[] = [...FOR_OWN, 'unauthorized', 'notFound', 'redirected'];
+
+	it.each<Case>([
+		...FOR_ALL.map((kind): Case => [`at once: ${kind}`, ['PENDING', error(kind)], kind, {}]),
+		...FOR_OWN.map((kind): Case => [`at once, own: ${kind}`, [error(kind)], kind, OWN]),
 		['after three records without a state in a row', times(3, noState()), 'unusableRecord', {}],
 		[
 			'of an own task after three of its kind in a row',
