@@ -24,14 +24,8 @@ import {
 	SUPERVISE,
 	SUPERVISOR,
 } from '../../nodes/MediaGeneration/suspend/checkWorkflow';
-import {
-	CREDENTIAL as credential,
-	item,
-	PARENT,
-	resultsCheck,
-	SERVICE,
-} from '../unit/suspend/checks';
-import { additionalData, executeContext } from './engine';
+import { item, PARENT, resultsCheck } from '../unit/suspend/checks';
+import { additionalData, CREDENTIAL, executeContext, SERVICE } from './engine';
 
 /**
  * The two sub-executions of a suspended run, connected as n8n runs them: each of their nodes leads back to itself. What
@@ -102,7 +96,7 @@ async function run({
 		getByNameAndVersion: (name) => (name === 'mediaGeneration' ? type : start),
 		getKnownTypes: () => ({}),
 	};
-	const made = checkWorkflow(executeContext({ node: {}, credential }), role, undefined);
+	const made = checkWorkflow(executeContext(), role, undefined);
 	for (const node of made.nodes) {
 		node.parameters =
 			NodeHelpers.getNodeParameters(
@@ -120,7 +114,7 @@ async function run({
 	const node = workflow.getNode(nodeName(at));
 	if (!node) throw new UnexpectedError(`No node ${at}`);
 	const data: IWorkflowExecuteAdditionalData = {
-		...additionalData(credential, 'integrated'),
+		...additionalData(CREDENTIAL, 'integrated'),
 		executionId: '8',
 		getRunExecutionData: async (id) =>
 			await Promise.resolve(id === '7' ? (PARENT as never) : undefined),

@@ -24,6 +24,7 @@ import { beginning, dataOfRetry, toStored } from './stored';
 import {
 	buildWorkflow,
 	type Credential,
+	CREDENTIAL,
 	SOURCE,
 	type TestNode,
 	type TestWorkflow,
@@ -34,13 +35,15 @@ export {
 	API_KEY,
 	buildWorkflow,
 	type Credential,
+	CREDENTIAL,
+	SERVICE,
 	type TestNode,
 	type TestWorkflow,
 } from './testWorkflow';
 
 /** What n8n tells its engine of an execution of the tests' workflow. */
 export function additionalData(
-	credential: Credential,
+	credential: Credential = CREDENTIAL,
 	mode: WorkflowExecuteMode = 'trigger',
 ): IWorkflowExecuteAdditionalData {
 	return {
@@ -148,7 +151,7 @@ export async function startTrigger(
 }
 
 /** A context as n8n makes it for one run of the node under test, for tests of what works on a context. */
-export function executeContext(test: TestWorkflow, abortSignal?: AbortSignal) {
+export function executeContext(test: TestWorkflow = {}, abortSignal?: AbortSignal) {
 	const { workflow, tested } = buildWorkflow(test);
 	const items = test.items ?? [{ json: {} }];
 	const input = { main: [items] };

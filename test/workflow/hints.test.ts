@@ -1,6 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 import nock from '../nock';
 
+import { SERVICE } from './engine';
 import { hintsOf, keepsGoing, MINUTE, stage } from './support';
 
 // A batch takes many turns of the clock, and the machine may be busy.
@@ -49,9 +50,9 @@ describe('the hint above the output', () => {
 	});
 
 	it('says what comes in place of callbacks where the service cannot call back', async () => {
-		nock('https://api.example.com').post('/api/generate').reply(200, { taskId: 'task-1' });
+		nock(SERVICE).post('/api/generate').reply(200, { taskId: 'task-1' });
 		const node = notifies('http://localhost:5678/webhook/a/callback');
-		const credential = { ...on.credential, baseUrl: 'https://api.example.com' };
+		const credential = { ...on.credential, baseUrl: SERVICE };
 		expect(await summaries(['a'], {}, node, { credential })).toEqual([
 			'1 task created. Estimated price: 0.08 USD.',
 			expect.stringContaining('WEBHOOK_URL'),

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { BinaryDataService } from 'n8n-core';
 import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { startWorkflow } from './engine';
+import { SERVICE, startWorkflow } from './engine';
 import { hostData } from './host';
 import { descriptionOf, filesOption, hintsOf, rawNode, stage } from './support';
 import { passTime } from './time';
@@ -150,7 +150,7 @@ describe('links are refused before a task is created', () => {
 
 	it('where the service cannot reach n8n, as far as it shows', async () => {
 		const more = { ...hostData('1', 'trigger'), restApiUrl: 'http://localhost:5678/rest' };
-		const credential = { ...on.credential, baseUrl: 'https://api.example.com' };
+		const credential = { ...on.credential, baseUrl: SERVICE };
 		const text = await refusal({ credential }, {}, more);
 		expect(text).toContain("the service cannot reach n8n at 'http://localhost:5678'");
 		expect(text).toContain('N8N_EDITOR_BASE_URL');

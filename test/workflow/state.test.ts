@@ -31,6 +31,7 @@ import {
 	hookContext,
 	type Ran,
 	retryExecution,
+	SERVICE,
 	startTrigger,
 	startWorkflow,
 	type TestNode,
@@ -47,9 +48,7 @@ import { callBack, turnOf } from '../unit/suspend/executions';
  * test/fixtures/state are never changed once a version is released; a new format gets a new file.
  */
 
-const SERVICE = 'https://api.example.com';
 const N8N = 'https://n8n.test';
-const credential = { baseUrl: SERVICE, apiKey: API_KEY };
 const START = { account: accountOf(SERVICE, 'credential'), taskId: 'task-1' };
 const SUBJECT = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
 const PROMPTS = ['A lighthouse', 'A harbour'];
@@ -100,7 +99,7 @@ async function retried(node: TestNode, { context, input }: Stored): Promise<Ran>
 	const first = { node: { name: 'Media' } as never, data: { main: [input] }, source: null };
 	const executionData = { contextData: { 'node:Media': context }, nodeExecutionStack: [first] };
 	const run = { data: createRunExecutionData({ executionData }) } as IRun;
-	return await passTime(retryExecution({ node, items: ITEMS, credential }, { run }));
+	return await passTime(retryExecution({ node, items: ITEMS }, { run }));
 }
 
 /** Delivers the callback of a task to a suspended execution. */
@@ -139,7 +138,7 @@ const PARENT = {
 
 /** An execution that the trigger has started, with what it has noted. */
 function triggered(context: IDataObject) {
-	const execution = executeContext({ node: TRIGGER, credential });
+	const execution = executeContext({ node: TRIGGER });
 	Object.assign(execution.getContext('node'), clone(context));
 	return execution;
 }
@@ -173,11 +172,11 @@ async function storedToday() {
 	for (const taskId of ['task-1', 'task-2']) {
 		nock(SERVICE).persist().get(`/api/generate/${taskId}`).reply(200, { taskId, state: 'PENDING' });
 	}
-	const failed = await passTime(startWorkflow({ node: FAILING, items: ITEMS, credential }).result);
+	const failed = await passTime(startWorkflow({ node: FAILING, items: ITEMS }).result);
 
 	jest.setSystemTime(NOW);
 	const run = async (parameters: IDataObject) => {
-		const test = { node: node(parameters), items: ITEMS, credential };
+		const test = { node: node(parameters), items: ITEMS };
 		const getRunExecutionData = async () => keeping(SUPERVISE, WITH_RESUME_URL);
 		const ran = await passTime(startWorkflow(test, 'trigger', { getRunExecutionData }).result);
 		return { ...ran, given: ran.handed[0] ?? [] };
@@ -197,8 +196,8 @@ async function storedToday() {
 	const done = await turn(CHECK, checker.input, { ...clone(checker), others: { 1: PARENT } });
 
 	const staticData = {};
-	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, credential, staticData }).hook, true);
-	const started = executeContext({ node: TRIGGER, credential });
+	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, staticData }).hook, true);
+	const started = executeContext({ node: TRIGGER });
 	await mayStart(started, START, 'callback');
 	return {
 		failedRun: partOf(failed),
@@ -265,10 +264,10 @@ describe.each([['the present version', present]])(
 			const data = clone(staticData);
 			const trigger = { ...TRIGGER, id: 'trigger' };
 			const triggers = [trigger];
-			const context = executeContext({ node: {}, credential, staticData: data, triggers });
+			const context = executeContext({ node: {}, staticData: data, triggers });
 			context.getMode = () => 'manual';
 			expect(await triggerOfThisWorkflow(context)).toBe(N8N + TRIGGER_PATH);
-			const { hook } = hookContext({ node: trigger, credential, staticData: data });
+			const { hook } = hookContext({ node: trigger, staticData: data });
 			expect(isRegistered(hook)).toBe(true);
 		});
 
@@ -283,9 +282,7 @@ describe.each([['the present version', present]])(
 			for (const [row, entries] of Object.entries(rows)) ledger.rows.set(row, [...entries]);
 			const record = { taskId: 'task-1', state: 'SUCCESS' };
 			const { output, run } = await passTime(
-				startTrigger({ node: TRIGGER, credential }, [
-					{ json: { ...START, record, callbackId: 'x' } },
-				]),
+				startTrigger({ node: TRIGGER }, [{ json: { ...START, record, callbackId: 'x' } }]),
 			);
 			expect([output, run.status]).toEqual([[], 'success']);
 		});

@@ -14,12 +14,15 @@ import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.nod
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
 import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 
-export const API_KEY = 'sk-live-key-of-these-tests';
-
 export interface Credential {
 	baseUrl: string;
 	apiKey: string;
 }
+
+/** The service of tests that need no simulated one. */
+export const SERVICE = 'https://api.example.com';
+export const API_KEY = 'sk-live-key-of-these-tests';
+export const CREDENTIAL: Credential = { baseUrl: SERVICE, apiKey: API_KEY };
 
 /** Puts out the items of a test, as any node before ours would. */
 const testItems = (items: INodeExecutionData[]): INodeType => ({
@@ -75,14 +78,15 @@ export type TestNode = Partial<Omit<INode, 'parameters'>> & { parameters?: IData
 
 export interface TestWorkflow {
 	/** The node under test; `mediaGeneration` unless it says another type. */
-	node: TestNode;
+	node?: TestNode;
 	/** What comes in: JSON, or whole items where binary data counts. One empty item where left out. */
 	items?: INodeExecutionData[];
 	/** Parameters of the node before. */
 	source?: IDataObject;
 	/** In place of `items`: what comes in each time round a loop, in which the node under test stands. */
 	rounds?: INodeExecutionData[][];
-	credential: Credential;
+	/** `CREDENTIAL` where left out. */
+	credential?: Credential;
 	staticData?: IDataObject;
 	/** Triggers that stand in the workflow beside the node under test. */
 	triggers?: TestNode[];
@@ -94,7 +98,7 @@ export const SOURCE = 'Items';
 
 /** The workflow `Items → node`, the node's second output going nowhere; in a loop `Items ⇄ node`. */
 export function buildWorkflow({
-	node,
+	node = {},
 	items = [{ json: {} }],
 	rounds,
 	source: parameters = {},

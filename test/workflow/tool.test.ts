@@ -104,7 +104,7 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 
 	it('names the task also where failed items have an output of their own', async () => {
 		const late = tool({ latencyMs: 3_600_000 }, {}, { timeout: 30 });
-		Object.assign(late.node, { onError: 'continueErrorOutput' });
+		late.node = { ...late.node, onError: 'continueErrorOutput' };
 		expect(await call(late)).toMatchObject([
 			{ taskId: on.taskIds[0], timedOut: true, next: text('Do not order it again') },
 		]);

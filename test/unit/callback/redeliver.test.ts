@@ -19,8 +19,7 @@ const task = {
 };
 
 const send = async (signal?: AbortSignal) => {
-	const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
-	return await redeliver(executeContext({ node: {}, credential }, signal), task, ADDRESS);
+	return await redeliver(executeContext({}, signal), task, ADDRESS);
 };
 
 /** Why the trigger did not take it. */

@@ -3,20 +3,19 @@ import {
 	hasStarted,
 	mayStart as mayStartWith,
 } from '../../../nodes/MediaGeneration/callback/startOnce';
-import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
+import { executeContext, SERVICE, TRIGGER } from '../../workflow/engine';
 import { type ProcessedData, SECOND_ROW, useProcessedData } from '../../workflow/processedData';
 
-const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
-const ACCOUNT = accountOf(credential.baseUrl, 'credential');
+const ACCOUNT = accountOf(SERVICE, 'credential');
 const OTHERS = [
-	accountOf(credential.baseUrl, 'other credential'),
+	accountOf(SERVICE, 'other credential'),
 	accountOf('https://other.example.com', 'credential'),
 ];
 
 /** Each context is another execution. */
 let executions = 0;
 const execution = (mode: 'webhook' | 'retry' = 'webhook', id = 'trigger') => {
-	const context = executeContext({ node: { ...TRIGGER, id }, credential });
+	const context = executeContext({ node: { ...TRIGGER, id } });
 	const executionId = String(++executions);
 	context.getExecutionId = () => executionId;
 	context.getMode = () => mode;
@@ -87,7 +86,7 @@ describe('a task', () => {
 	});
 
 	it('has an account whose name does not change with the API key', () => {
-		expect(ACCOUNT).toBe(accountOf(credential.baseUrl, 'credential'));
+		expect(ACCOUNT).toBe(accountOf(SERVICE, 'credential'));
 		expect(ACCOUNT).toMatch(/^[0-9a-f]{32}$/);
 	});
 

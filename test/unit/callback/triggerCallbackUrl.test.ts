@@ -4,7 +4,6 @@ import nock from '../../nock';
 import { triggerOfThisWorkflow } from '../../../nodes/MediaGeneration/callback/triggerCallbackUrl';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 import {
-	API_KEY,
 	executeContext,
 	hookContext,
 	TRIGGER,
@@ -14,13 +13,12 @@ import {
 } from '../../workflow/engine';
 import { caught } from '../support';
 
-const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
 const URL_OF_TRIGGER = `https://n8n.test${TRIGGER_PATH}`;
 const SECOND: TestNode = { ...TRIGGER, id: 'second', webhookId: 'another' };
 
 const { default: hooks } = new MediaGenerationTrigger().webhookMethods;
 const hookOf = (staticData: IDataObject, node = TRIGGER, more: Partial<TestWorkflow> = {}) =>
-	hookContext({ node: { id: 'trigger-0', ...node }, credential, staticData, ...more }).hook;
+	hookContext({ node: { id: 'trigger-0', ...node }, staticData, ...more }).hook;
 const publish = async (staticData: IDataObject, node?: TestNode) =>
 	await hooks.create.call(hookOf(staticData, node));
 
@@ -32,7 +30,7 @@ interface Given {
 }
 
 const contextOf = ({ mode = 'manual', triggers = [TRIGGER], staticData, signal }: Given = {}) => {
-	const context = executeContext({ node: {}, credential, triggers, staticData }, signal);
+	const context = executeContext({ triggers, staticData }, signal);
 	context.getMode = () => mode;
 	return context;
 };
@@ -69,7 +67,7 @@ describe('a published trigger', () => {
 	it('is left alone by a test event, which publishes nothing either', async () => {
 		const staticData = {};
 		const testHook = () =>
-			hookContext({ node: { id: 'trigger-0', ...TRIGGER }, credential, staticData }, 'manual').hook;
+			hookContext({ node: { id: 'trigger-0', ...TRIGGER }, staticData }, 'manual').hook;
 		expect(await hooks.checkExists.call(testHook())).toBe(true);
 		expect(staticData).toEqual({});
 		await publish(staticData);

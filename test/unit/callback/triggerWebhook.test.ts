@@ -6,9 +6,9 @@ import {
 	START_AGAIN_HEADER,
 	startAgainHeader,
 } from '../../../nodes/MediaGeneration/callback/startAgainHeader';
-import { API_KEY, executeContext, TRIGGER_PATH } from '../../workflow/engine';
+import { API_KEY, executeContext, SERVICE, TRIGGER_PATH } from '../../workflow/engine';
 import { fakeTime, passTime, settle } from '../../workflow/time';
-import { type Arrived, type Callback, deliver as deliverTo, outcome, SERVICE } from './webhook';
+import { type Arrived, type Callback, deliver as deliverTo, outcome } from './webhook';
 
 const RECORD = {
 	taskId: 'task-1',
@@ -503,11 +503,7 @@ describe('the credential', () => {
 });
 
 describe("n8n's log", () => {
-	const info = () =>
-		jest.spyOn(
-			executeContext({ node: {}, credential: { baseUrl: SERVICE, apiKey: API_KEY } }).logger,
-			'info',
-		);
+	const info = () => jest.spyOn(executeContext().logger, 'info');
 
 	it('names each task that is admitted before n8n stores its execution, so that a kill loses no name', async () => {
 		const logged = info();

@@ -4,6 +4,7 @@ import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackT
 import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/triggerWebhook';
 import {
 	API_KEY,
+	SERVICE,
 	type TestWorkflow,
 	TRIGGER,
 	TRIGGER_PATH,
@@ -12,8 +13,6 @@ import {
 import { expressOf, FakeResponse } from '../../workflow/express';
 
 export { FakeResponse } from '../../workflow/express';
-
-export const SERVICE = 'https://api.example.com';
 
 export interface Callback {
 	body?: unknown;

@@ -190,7 +190,7 @@ describe('a retry from the list of executions', () => {
 /** By the two ways on which n8n runs a tool: supplied to its caller, or as a node. */
 it.each([
 	['supplied', () => Object.assign(contextOf(), { isToolExecution: () => true })],
-	['as a node', () => contextOf('mediaGenerationTool')],
+	['as a node', () => contextOf({ type: 'mediaGenerationTool' })],
 ])(
 	"an agent's tool that is run %s is called many times: only the same request is the same task",
 	(_way, make) => {

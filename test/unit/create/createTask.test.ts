@@ -11,9 +11,9 @@ import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceErro
 import type { HttpResponse } from '../../../nodes/MediaGeneration/service/httpRequest';
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
-import { API_KEY } from '../../workflow/engine';
+import { API_KEY, SERVICE } from '../../workflow/engine';
 import { caught, FakeClock } from '../support';
-import { BASE_URL, contextOf, plan, settle } from './makers';
+import { contextOf, plan, settle } from './makers';
 
 const MINUTE = 60_000;
 
@@ -41,7 +41,7 @@ function creating(...answers: Answer[]) {
 		if (answer instanceof Error) throw answer;
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
-	const client = new ServiceClient(transport, BASE_URL, [API_KEY]);
+	const client = new ServiceClient(transport, SERVICE, [API_KEY]);
 	const throttle = new CreateThrottle(() => 0.5);
 	const account = new CreateQueue(clock, throttle, new RequestGap(clock), undefined, () => 1);
 	const failures: string[] = [];
@@ -387,7 +387,7 @@ describe('a stop of the execution while a create is under way', () => {
 				graceIsOver = resolve;
 			});
 		};
-		const creator = creatorOf(context, new ServiceClient(transport, BASE_URL, [API_KEY]));
+		const creator = creatorOf(context, new ServiceClient(transport, SERVICE, [API_KEY]));
 		const logged: string[] = [];
 		for (const level of ['info', 'warn'] as const) {
 			jest.spyOn(context.logger, level).mockImplementation((...[line]) => {

@@ -1,13 +1,7 @@
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
-import { API_KEY, executeContext } from '../../workflow/engine';
+import { executeContext, type TestNode } from '../../workflow/engine';
 
-export const BASE_URL = 'https://api.example.com';
-
-export const contextOf = (type?: string) =>
-	executeContext({
-		node: type === undefined ? {} : { type },
-		credential: { baseUrl: BASE_URL, apiKey: API_KEY },
-	});
+export const contextOf = (node: TestNode = {}) => executeContext({ node });
 
 export type Context = ReturnType<typeof contextOf>;
 

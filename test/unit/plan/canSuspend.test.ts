@@ -1,7 +1,8 @@
 import type * as CanSuspend from '../../../nodes/MediaGeneration/plan/canSuspend';
 import { obstacleOf, suspensionWarnings } from '../../../nodes/MediaGeneration/plan/canSuspend';
 import { resumeCallbackUrl } from '../../../nodes/MediaGeneration/suspend/resumeUrl';
-import { contextOf, CREDENTIAL } from '../suspend/checks';
+import { CREDENTIAL } from '../../workflow/engine';
+import { contextOf } from '../suspend/checks';
 
 const contextWith = (settings: object = {}, more: object = {}) =>
 	contextOf({}, { getWorkflowSettings: () => settings, ...more });

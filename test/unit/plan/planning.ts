@@ -4,10 +4,8 @@ import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
-import { API_KEY, executeContext, type TestWorkflow } from '../../workflow/engine';
+import { CREDENTIAL, executeContext, type TestWorkflow } from '../../workflow/engine';
 import { caught } from '../support';
-
-const ACCOUNT = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
 
 /** What n8n says otherwise than the tests need as a rule. */
 interface More extends Pick<TestWorkflow, 'triggers' | 'settings'> {
@@ -32,8 +30,8 @@ export async function planOf(
 	{ context, ...workflow }: More = {},
 	clock = systemClock,
 ) {
-	const made = executeContext({ node: { parameters }, credential: ACCOUNT, items, ...workflow });
-	return await planRun(Object.assign(made, context), ACCOUNT, clock);
+	const made = executeContext({ node: { parameters }, items, ...workflow });
+	return await planRun(Object.assign(made, context), CREDENTIAL, clock);
 }
 
 type Given = [parameters: IDataObject, items?: INodeExecutionData[], more?: More];

@@ -10,9 +10,8 @@ import { caught, FakeClock } from '../support';
 
 const HOST = 'https://media.example.com';
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
-const credential = { baseUrl: 'https://api.example.com', apiKey: API_KEY };
 
-const context = () => executeContext({ node: {}, credential });
+const context = () => executeContext();
 
 /** For a second only, so that nothing is tried again unless a test says so. */
 const downloader = (of = context(), maxBytes?: number, clock = systemClock, tryMs = 1000) =>

@@ -1,17 +1,14 @@
 import { readCredits } from '../../../nodes/MediaGeneration/run/creditsRun';
 import nock from '../../nock';
-import { API_KEY, executeContext } from '../../workflow/engine';
+import { executeContext, SERVICE } from '../../workflow/engine';
 import { BusyClock } from '../support';
 
-const HOST = 'https://api.example.com';
-
 it('leaves the thread to the rest of n8n every 25 ms, however many items come in', async () => {
-	nock(HOST).get('/api/credits').reply(200, { balance: 5 });
+	nock(SERVICE).get('/api/credits').reply(200, { balance: 5 });
 	const clock = new BusyClock();
 	const context = executeContext({
 		node: { type: 'mediaGenerationCredits', parameters: { options: { minimumBalance: 1 } } },
 		items: Array.from({ length: 200 }, () => ({ json: {} })),
-		credential: { baseUrl: HOST, apiKey: API_KEY },
 	});
 	expect(await readCredits(context, clock)).toHaveLength(200);
 	expect(clock.sleeps.length).toBeGreaterThanOrEqual(Math.floor(200 / 27));

@@ -4,6 +4,7 @@ import { endHints, hint, showHints } from '../../../nodes/MediaGeneration/run/ru
 import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { ItemResult } from '../../../nodes/MediaGeneration/report/failedTask';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
+import { SERVICE } from '../../workflow/engine';
 import { plan } from '../create/makers';
 
 const output = { download: true, binaryField: 'data', split: false };
@@ -92,7 +93,7 @@ it.each<[expected: string, plans: Array<CreatePlan | ReadPlan | ItemError>, resu
 		[`1 of 2 tasks failed: Task task-1 failed. ${AGAIN}`, [wait, wait], [failed, done]],
 	],
 )('a run is summed up: %s', (expected, plans, results) => {
-	const [hint, ...others] = endHints(plans, results, 'https://api.example.com', false);
+	const [hint, ...others] = endHints(plans, results, SERVICE, false);
 	const isWarning = results.some((result) => result instanceof ItemError || result[0]?.json.error);
 	expect(hint?.type).toBe(isWarning ? 'warning' : 'info');
 	expect(hint?.message).toBe(expected);
@@ -100,12 +101,12 @@ it.each<[expected: string, plans: Array<CreatePlan | ReadPlan | ItemError>, resu
 });
 
 it('nobody is told to collect failed items that leave by the error output already', () => {
-	const [hint] = endHints(two, [failed, done], 'https://api.example.com', false, true);
+	const [hint] = endHints(two, [failed, done], SERVICE, false, true);
 	expect(hint?.message).toMatch(new RegExp(`${FAILED_ALONE}$`));
 });
 
 it('nothing is said where tasks were read and none failed', () => {
-	expect(endHints([wait], [done], 'https://api.example.com', false)).toEqual([]);
+	expect(endHints([wait], [done], SERVICE, false)).toEqual([]);
 });
 
 describe('the hint about callbacks that cannot arrive', () => {
@@ -114,7 +115,7 @@ describe('the hint about callbacks that cannot arrive', () => {
 		endHints(plans, [done], baseUrl, false).slice(1);
 
 	it('names both ends where the service cannot call back, and not the token', () => {
-		const [hint] = hints([create(0.08, LOCAL)], 'https://api.example.com');
+		const [hint] = hints([create(0.08, LOCAL)], SERVICE);
 		expect(hint?.type).toBe('info');
 		expect(hint?.message).toContain('api.example.com cannot call http://localhost:5678,');
 		expect(hint?.message).toContain('WEBHOOK_URL');
@@ -123,7 +124,7 @@ describe('the hint about callbacks that cannot arrive', () => {
 
 	it('is not given where the service is on the same machine, or nothing calls back', () => {
 		expect(hints([create(0.08, LOCAL)], 'http://127.0.0.1:4010')).toEqual([]);
-		expect(hints([create(0.08)], 'https://api.example.com')).toEqual([]);
+		expect(hints([create(0.08)], SERVICE)).toEqual([]);
 	});
 });
 

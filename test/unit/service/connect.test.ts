@@ -3,15 +3,13 @@ import nock from '../../nock';
 
 import { connect } from '../../../nodes/MediaGeneration/service/connect';
 import { listen } from '../../listen';
-import { API_KEY, executeContext } from '../../workflow/engine';
+import { API_KEY, executeContext, SERVICE } from '../../workflow/engine';
 import { caught, visibleText } from '../support';
 
-const HOST = 'https://api.example.com';
-
 /** The service through n8n's own HTTP helper, its credential included, which may be changed afterwards. */
-async function connected(baseUrl = HOST, signal?: AbortSignal) {
+async function connected(baseUrl = SERVICE, signal?: AbortSignal) {
 	const credential = { baseUrl, apiKey: API_KEY };
-	const { client } = await connect(executeContext({ node: {}, credential }, signal));
+	const { client } = await connect(executeContext({ credential }, signal));
 	return { client, credential };
 }
 
@@ -27,11 +25,11 @@ afterEach(() => nock.enableNetConnect('127.0.0.1'));
 
 describe('a request', () => {
 	const authorization = `Bearer ${API_KEY}`;
-	const ours = nock.bind(undefined, HOST, { reqheaders: { authorization } });
+	const ours = nock.bind(undefined, SERVICE, { reqheaders: { authorization } });
 
 	it('to create carries the key and a JSON body', async () => {
 		const reqheaders = { authorization, 'content-type': /^application\/json/ };
-		nock(HOST, { reqheaders })
+		nock(SERVICE, { reqheaders })
 			.post('/api/generate', { ...TASK, webhook_url: 'https://n8n.example.com/x' })
 			.reply(200, { taskId: 'task-1' });
 		const { taskId } = await create({ webhookUrl: 'https://n8n.example.com/x' });
@@ -44,7 +42,7 @@ describe('a request', () => {
 		ours().get('/media/v1/api/credits').reply(200, { balance: 43 });
 		expect(await read()).toMatchObject({ state: 'SUCCESS' });
 		expect(await credits()).toEqual({ balance: 42 });
-		expect(await credits(`${HOST}/media/v1/`)).toEqual({ balance: 43 });
+		expect(await credits(`${SERVICE}/media/v1/`)).toEqual({ balance: 43 });
 	});
 
 	it('is not sent to a base URL that cannot be used', async () => {
@@ -56,7 +54,7 @@ describe('a key that was changed while the node runs', () => {
 	const keys: string[] = [];
 	/** A service that takes the new key only. */
 	const service = () =>
-		nock(HOST)
+		nock(SERVICE)
 			.persist()
 			.get('/api/credits')
 			.reply(function () {
@@ -89,12 +87,12 @@ describe('a key that was changed while the node runs', () => {
 	it('is cut out of what the service says, as the old one is', async () => {
 		const { client, credential } = await connected();
 		credential.apiKey = 'sk-live-changed-meanwhile';
-		nock(HOST).get(READ).reply(401, 'No');
-		nock(HOST)
+		nock(SERVICE).get(READ).reply(401, 'No');
+		nock(SERVICE)
 			.get(READ)
 			.reply(200, { state: 'PENDING', keys: [API_KEY, credential.apiKey] });
 		expect(await client.readTask('task-1')).toMatchObject({ record: { keys: ['***', '***'] } });
-		nock(HOST).get(READ).reply(400, `Not for ${credential.apiKey}`);
+		nock(SERVICE).get(READ).reply(400, `Not for ${credential.apiKey}`);
 		const error = await caught(async () => await client.readTask('task-1'));
 		expect(visibleText(error)).not.toContain(credential.apiKey);
 	});
@@ -116,7 +114,7 @@ describe('an answer', () => {
 	it.each([400, 401, 402, 403, 404, 410, 422, 429, 500, 502, 503, 504])(
 		'with HTTP %d is an error with that status and the words of the service',
 		async (statusCode) => {
-			nock(HOST)
+			nock(SERVICE)
 				.get(READ)
 				.reply(statusCode, { error: { message: 'So it is' } });
 			const message = expect.stringContaining('So it is') as string;
@@ -128,11 +126,11 @@ describe('an answer', () => {
 		'that redirects (HTTP %d) is not followed, and the key goes nowhere else',
 		async (statusCode) => {
 			const elsewhere = nock('https://evil.example.com').get(/.*/).reply(200, { state: 'SUCCESS' });
-			const again = nock(HOST).post('/v2/api/generate').reply(200, { taskId: 'task-1' });
-			nock(HOST).get(READ).reply(statusCode, '', { location: 'https://evil.example.com/' });
-			nock(HOST)
+			const again = nock(SERVICE).post('/v2/api/generate').reply(200, { taskId: 'task-1' });
+			nock(SERVICE).get(READ).reply(statusCode, '', { location: 'https://evil.example.com/' });
+			nock(SERVICE)
 				.post('/api/generate')
-				.reply(statusCode, '', { location: `${HOST}/v2/api/generate` });
+				.reply(statusCode, '', { location: `${SERVICE}/v2/api/generate` });
 			await expect(read()).rejects.toMatchObject({ statusCode });
 			await expect(create()).rejects.toMatchObject({ statusCode });
 			expect([elsewhere.isDone(), again.isDone()]).toEqual([false, false]);
@@ -144,24 +142,24 @@ describe('an answer', () => {
 		['empty', '', {}],
 		['cut short', '{"state": "SUCC', { 'content-type': 'application/json' }],
 	])('that is %s is no record', async (_what, body, headers) => {
-		nock(HOST).get(READ).reply(200, body, headers);
+		nock(SERVICE).get(READ).reply(200, body, headers);
 		await expect(read()).rejects.toMatchObject({ kind: 'unexpectedAnswer' });
 	});
 
 	it('that is JSON is read whatever its content type says', async () => {
-		nock(HOST).get(READ).reply(200, '{"state":"PENDING"}', { 'content-type': 'text/plain' });
+		nock(SERVICE).get(READ).reply(200, '{"state":"PENDING"}', { 'content-type': 'text/plain' });
 		expect(await read()).toMatchObject({ state: 'PENDING' });
 	});
 
 	it('to a create that is an empty 204 names no task', async () => {
-		nock(HOST).post('/api/generate').reply(204);
+		nock(SERVICE).post('/api/generate').reply(204);
 		await expect(create()).rejects.toMatchObject({ kind: 'unexpectedAnswer' });
 	});
 });
 
 describe('where no answer comes', () => {
 	const failing = (code: string, more: object = {}) =>
-		nock(HOST)
+		nock(SERVICE)
 			.get(READ)
 			.replyWithError(Object.assign(new Error(`${code} api.example.com`), { code, ...more }));
 
@@ -169,7 +167,7 @@ describe('where no answer comes', () => {
 		['ECONNREFUSED', 'connect'],
 		['ENOTFOUND', 'getaddrinfo'],
 		['EAI_AGAIN', 'getaddrinfo'],
-		['EHOSTUNREACH', 'connect'],
+		['ESERVICEUNREACH', 'connect'],
 		['ETIMEDOUT', 'connect'],
 	])('%s of %s is certainly no request taken, and is named', async (code, syscall) => {
 		failing(code, { syscall });
@@ -183,8 +181,8 @@ describe('where no answer comes', () => {
 		['ECONNRESET', 'read'],
 		['EPIPE', 'write'],
 		// The route may be lost while the answer is on its way.
-		['EHOSTUNREACH', 'read'],
-		['EHOSTUNREACH', undefined],
+		['ESERVICEUNREACH', 'read'],
+		['ESERVICEUNREACH', undefined],
 		['ENETUNREACH', 'write'],
 		['ETIMEDOUT', 'read'],
 		['ETIMEDOUT', undefined],
@@ -218,7 +216,7 @@ describe('where no answer comes', () => {
 });
 
 describe('the API key', () => {
-	const asked = () => nock(HOST).get('/api/credits');
+	const asked = () => nock(SERVICE).get('/api/credits');
 
 	it.each([
 		['is refused and echoed', () => asked().reply(401, `Bad ${API_KEY}`)],

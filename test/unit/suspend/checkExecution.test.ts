@@ -11,20 +11,10 @@ import {
 	doneItems,
 	type ResultsCheck,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
-import { API_KEY, executeContext, TRIGGER } from '../../workflow/engine';
+import { API_KEY, executeContext, SERVICE, TRIGGER } from '../../workflow/engine';
 import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
 import { caught, FakeClock } from '../support';
-import {
-	CREDENTIAL,
-	delivery,
-	deliveryCheck,
-	item,
-	MINUTE,
-	NOW,
-	PARENT,
-	resultsCheck,
-	SERVICE,
-} from './checks';
+import { delivery, deliveryCheck, item, MINUTE, NOW, PARENT, resultsCheck } from './checks';
 import { type Turn, turnOf } from './executions';
 
 afterEach(() => nock.cleanAll());
@@ -244,7 +234,7 @@ describe('a check for lost callbacks', () => {
 		it('asks neither the service nor the trigger where that has started for the task', async () => {
 			const node = { ...TRIGGER, id: 'trigger' };
 			const start = { account: accountOf(SERVICE, 'credential'), taskId: 'task-0' };
-			await mayStart(executeContext({ node, credential: CREDENTIAL }), start, 'callback');
+			await mayStart(executeContext({ node }), start, 'callback');
 			const { output } = await turn(one(own));
 			expect(output).toEqual([{ json: { delivered: true } }]);
 			expect(ledger.rows.size).toBe(1);

@@ -10,16 +10,14 @@ import type {
 	ResultsCheck,
 	SuspendedItem,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
-import { API_KEY, executeContext, type TestWorkflow } from '../../workflow/engine';
+import { executeContext, type TestWorkflow } from '../../workflow/engine';
 
-export const SERVICE = 'https://api.example.com';
-export const CREDENTIAL = { baseUrl: SERVICE, apiKey: API_KEY };
 export const MINUTE = 60_000;
 export const NOW = Date.UTC(2026, 0, 1);
 
 /** @param more what n8n's context has in place of its own */
-export const contextOf = (test: Partial<TestWorkflow> = {}, more: object = {}) =>
-	Object.assign(executeContext({ node: {}, credential: CREDENTIAL, ...test }), more);
+export const contextOf = (test: TestWorkflow = {}, more: object = {}) =>
+	Object.assign(executeContext(test), more);
 
 export const indexes = (count: number) => Array.from({ length: count }, (_, index) => index);
 

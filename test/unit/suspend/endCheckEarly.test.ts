@@ -13,8 +13,7 @@ const N8N = 'https://n8n.test';
 const PATH = '/webhook-waiting/13/callback';
 const URL_OF_CHECK = `${N8N}${PATH}?signature=of-n8n`;
 
-const context = () =>
-	executeContext({ node: {}, credential: { baseUrl: 'https://api.example.com', apiKey: API_KEY } });
+const context = () => executeContext();
 
 describe('the checks of a process', () => {
 	it('are told with the last of their tasks, and once', () => {

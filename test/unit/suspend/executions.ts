@@ -17,9 +17,9 @@ import {
 import { nodeName } from '../../../nodes/MediaGeneration/suspend/checkWorkflow';
 import { handleResumeWebhook } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { contextOfWebhook } from '../../workflow/contexts';
-import { additionalData, buildWorkflow } from '../../workflow/engine';
+import { additionalData, buildWorkflow, CREDENTIAL } from '../../workflow/engine';
 import { expressOf, FakeResponse } from '../../workflow/express';
-import { contextOf, CREDENTIAL } from './checks';
+import { contextOf } from './checks';
 
 export interface Turn {
 	/** What n8n has stored of other executions. */
@@ -75,7 +75,7 @@ export function callBack(
 	{ operation = 'generate', kept = {} as IDataObject, executionId = '1' } = {},
 ) {
 	const node = { parameters: { operation } };
-	const { workflow, tested } = buildWorkflow({ node, credential: CREDENTIAL });
+	const { workflow, tested } = buildWorkflow({ node });
 	// The process remembers the callbacks of a node.
 	Object.assign(tested, { id: randomUUID(), parameters: { operation } });
 	const response = new FakeResponse();

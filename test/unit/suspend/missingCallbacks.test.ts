@@ -11,18 +11,9 @@ import {
 } from '../../../nodes/MediaGeneration/suspend/missingCallbacks';
 import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
 import type { AwaitedDelivery } from '../../../nodes/MediaGeneration/suspend/checkState';
-import { API_KEY } from '../../workflow/engine';
+import { API_KEY, CREDENTIAL } from '../../workflow/engine';
 import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
-import {
-	allOf,
-	contextOf,
-	CREDENTIAL,
-	delivery,
-	deliveryCheck,
-	indexes,
-	NOW,
-	service,
-} from './checks';
+import { allOf, contextOf, delivery, deliveryCheck, indexes, NOW, service } from './checks';
 
 describe('a check for lost callbacks', () => {
 	const check = (count: number) =>
