@@ -13,3 +13,6 @@ export async function listen(listener: RequestListener) {
 	};
 	return { url: `http://127.0.0.1:${port}`, port, close };
 }
+
+/** An open server of a test. */
+export type Listening = Awaited<ReturnType<typeof listen>>;

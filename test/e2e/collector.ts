@@ -1,8 +1,7 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { type Listening, listen } from '../listen';
 import { until } from '../n8n/until';
 import { node } from './nodes';
 
@@ -37,13 +36,13 @@ export class Collector {
 
 	private isOpen = false;
 
-	private constructor(
-		private readonly server: ReturnType<typeof createServer>,
-		private readonly port: number,
-	) {}
+	private server!: Listening;
+
+	private constructor() {}
 
 	static async open(): Promise<Collector> {
-		const server = createServer((request, response) => {
+		const collector = new Collector();
+		collector.server = await listen((request, response) => {
 			const url = request.url ?? '';
 			if (url === REPORT) {
 				void json(request).then((items) => {
@@ -70,8 +69,6 @@ export class Collector {
 			}
 			response.end('{}');
 		});
-		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-		const collector = new Collector(server, (server.address() as AddressInfo).port);
 		return collector;
 	}
 
@@ -84,7 +81,7 @@ export class Collector {
 	reportNode() {
 		const parameters = {
 			method: 'POST',
-			url: `http://127.0.0.1:${this.port}${REPORT}`,
+			url: `${this.server.url}${REPORT}`,
 			sendBody: true,
 			specifyBody: 'json',
 			jsonBody: `={{ JSON.stringify(${REPORTED}) }}`,
@@ -100,7 +97,7 @@ export class Collector {
 	}
 
 	private poster(name: string, path: string) {
-		const url = `=http://127.0.0.1:${this.port}${path}{{ $json.taskId }}`;
+		const url = `=${this.server.url}${path}{{ $json.taskId }}`;
 		const parameters = { method: 'POST', url, options: {} };
 		return node('n8n-nodes-base.httpRequest', name, parameters, 4.2);
 	}
@@ -132,9 +129,8 @@ export class Collector {
 		await sleep(1500);
 	}
 
-	close(): void {
-		this.server.close();
-		this.server.closeAllConnections();
+	async close(): Promise<void> {
+		await this.server.close();
 	}
 }
 
@@ -144,6 +140,6 @@ export async function withCollector<T>(work: (collector: Collector) => Promise<T
 	try {
 		return await work(collector);
 	} finally {
-		collector.close();
+		await collector.close();
 	}
 }

@@ -96,7 +96,7 @@ newStory('the sub-execution that supervises is stopped: the run ends and says so
 });
 
 story('a workflow that is renamed, edited and switched off meanwhile', async () => {
-	const run = await start('Edited', [silent(20_000)], { after: [scene.collector.node()] });
+	const run = await start('Edited', [silent(75_000)], { after: [scene.collector.node()] });
 	await run.suspended();
 	await scene.client.updateWorkflow(run.workflowId, {
 		name: 'Renamed',
@@ -192,7 +192,7 @@ story('in a loop', async () => {
 });
 
 story('retried from the list after it was stopped, it lets its items out as they are', async () => {
-	const run = await start('Retried', [silent(30_000), silent(5_000)]);
+	const run = await start('Retried', [silent(600_000), silent(600_000)]);
 	await (await run.suspended()).stop();
 	const items = itemsOf(await run.retry());
 	expect(items.map(({ taskId, timedOut }) => [taskId, timedOut])).toEqual(

@@ -1,7 +1,6 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { IDataObject } from 'n8n-workflow';
 
+import { type Listening, listen } from '../listen';
 import { outputItems } from '../n8n/client';
 import { missingInN8n } from '../n8n/differences';
 import { type SimulatedService, startService } from '../service/service';
@@ -15,14 +14,14 @@ let credential: { id: string; name: string };
 
 /** Another host, and the headers of every request that came to it. */
 const visits: Array<string | undefined> = [];
-const elsewhere = createServer((request, response) => {
-	visits.push(request.headers.authorization);
-	response.setHeader('content-type', 'application/json').end('{}');
-});
-const elsewhereUrl = () => `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`;
+let elsewhere: Listening;
+const elsewhereUrl = () => elsewhere.url;
 
 beforeAll(async () => {
-	await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve));
+	elsewhere = await listen((request, response) => {
+		visits.push(request.headers.authorization);
+		response.setHeader('content-type', 'application/json').end('{}');
+	});
 	service = await startService({ pathPrefix: '/v1' });
 	credential = await scene.client.createCredential('Prefixed', 'mediaGenerationApi', {
 		baseUrl: `${service.url}/`,
@@ -31,8 +30,7 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(async () => {
 	await service?.close();
-	elsewhere.close();
-	elsewhere.closeAllConnections();
+	await elsewhere?.close();
 });
 beforeEach(() => {
 	service.resetSettings();

@@ -1,9 +1,9 @@
 import { readFileSync, rmSync, truncateSync } from 'node:fs';
-import { createServer, get, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
 
+import { listen } from '../listen';
 import { packPackage } from '../n8n/package';
 import { type N8nProcess, startN8n } from '../n8n/process';
 import { shortMinute } from '../n8n/settings';
@@ -51,7 +51,7 @@ export class Lender {
 	 */
 	static async open(onUse: () => void = () => {}): Promise<() => Promise<void>> {
 		const lender = new Lender();
-		const server = createServer((request, response) => {
+		const server = await listen((request, response) => {
 			onUse();
 			void lender.answer(request).then(
 				(answer) => response.end(JSON.stringify(answer ?? null)),
@@ -61,11 +61,9 @@ export class Lender {
 				},
 			);
 		});
-		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-		process.env[LENDER] = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+		process.env[LENDER] = server.url;
 		return async () => {
-			server.close();
-			server.closeAllConnections();
+			await server.close();
 			await Promise.all([...lender.places.values()].map(async (place) => await lender.end(place)));
 		};
 	}

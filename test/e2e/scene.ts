@@ -55,7 +55,7 @@ export function openScene({ env, open, clears = true }: SceneOptions = {}): Scen
 		scene.collector = await Collector.open();
 	}, 900_000);
 	afterAll(async () => {
-		scene.collector?.close();
+		await scene.collector?.close();
 		await scene.stage?.close();
 	}, 60_000);
 	beforeEach(() => {

@@ -50,7 +50,7 @@ describe('an update while executions wait', () => {
 		present = (await packPackage()).tarball;
 	}, 900_000);
 	afterAll(async () => {
-		collector?.close();
+		await collector?.close();
 		await service?.close();
 	});
 	beforeEach(async () => {

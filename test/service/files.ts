@@ -1,8 +1,5 @@
 /** A file that the service has fetched, as a model does with the addresses in its input. */
 export interface FetchedFile {
-	/** Milliseconds since the epoch. */
-	readonly at: number;
-	readonly taskId: string;
 	readonly url: string;
 	readonly status: number;
 	readonly type: string | null;
@@ -10,14 +7,13 @@ export interface FetchedFile {
 }
 
 /** Fetches whatever stands at the addresses in a task's input, however deep they stand. */
-export async function fetchFiles(taskId: string, input: unknown): Promise<FetchedFile[]> {
+export async function fetchFiles(input: unknown): Promise<FetchedFile[]> {
 	return await Promise.all(
 		addressesIn(input).map(async (url) => {
-			const at = Date.now();
 			const response = await fetch(url);
 			const body = Buffer.from(await response.arrayBuffer());
 			const { status, headers } = response;
-			return { at, taskId, url, status, type: headers.get('content-type'), body };
+			return { url, status, type: headers.get('content-type'), body };
 		}),
 	);
 }

@@ -1,10 +1,11 @@
 import { type Document, OpenAPIValidator } from 'openapi-backend';
 import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parse } from 'yaml';
+
+import { listen } from '../listen';
 
 export const DESCRIPTION_FILE = join(__dirname, '../../docs/service.openapi.yaml');
 
@@ -113,7 +114,7 @@ function at(document: Document, reference: string): unknown {
 /** A gateway before the service that lets everything through and keeps a copy. */
 export async function startRecorder(target: () => string) {
 	const exchanges: Exchange[] = [];
-	const server = http.createServer(async (incoming, outgoing) => {
+	const { url, close } = await listen(async (incoming, outgoing) => {
 		const { method = '', url: path = '' } = incoming;
 		const headers = given(incoming.headers);
 		const body = await text(incoming);
@@ -126,16 +127,7 @@ export async function startRecorder(target: () => string) {
 		});
 		outgoing.writeHead(status, answer.headers).end(answered);
 	});
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-	const { port } = server.address() as AddressInfo;
-	return {
-		url: `http://127.0.0.1:${port}`,
-		exchanges,
-		close: async () => {
-			server.closeAllConnections();
-			await new Promise((resolve) => server.close(resolve));
-		},
-	};
+	return { url, exchanges, close };
 }
 
 /** Headers without the ones that Node.js knows and nobody sent. */

@@ -155,7 +155,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 			const callback = { taskId, url: address, body: content };
 			return await Promise.all(Array.from({ length: copies }, () => sender.deliver(callback)));
 		},
-		fetchFiles: async (taskId) => await fetchFiles(taskId, store.get(taskId).record.input),
+		fetchFiles: async (taskId) => await fetchFiles(store.get(taskId).record.input),
 		clear: () => {
 			forget();
 			studio.clear();

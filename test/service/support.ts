@@ -1,7 +1,6 @@
-import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
+import { listen } from '../listen';
 import type { SimulatedService, TaskRecord } from './service';
 
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
@@ -46,17 +45,11 @@ export class Client {
 /** A receiver of callbacks; `answer` decides the status of the nth one. */
 export async function startReceiver(answer: (index: number) => number = () => 200) {
 	const bodies: TaskRecord[] = [];
-	const server = http.createServer(async (request, response) => {
+	const { url, close } = await listen(async (request, response) => {
 		bodies.push((await json(request)) as TaskRecord);
 		response.writeHead(answer(bodies.length - 1)).end();
 	});
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-	const { port } = server.address() as AddressInfo;
-	return {
-		url: `http://127.0.0.1:${port}/callback`,
-		bodies,
-		close: () => new Promise((resolve) => server.close(resolve)),
-	};
+	return { url: `${url}/callback`, bodies, close };
 }
 
 /** Waits until a condition holds. */

@@ -32,7 +32,6 @@ export interface Request {
 	headers?: Record<string, unknown>;
 	body?: unknown;
 	timeout?: number;
-	encoding?: string;
 	abortSignal?: AbortSignal;
 }
 
