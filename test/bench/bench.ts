@@ -9,6 +9,9 @@ import { startService } from '../service/service';
 import type { BenchOptions } from './options';
 import { Usage } from './usage';
 
+/** The latency of a task that does not finish by itself, ms. */
+export const FOREVER_MS = 24 * 3_600_000;
+
 /** What every part of the benchmark stands on: a real n8n of its own, the service, and what n8n takes of the machine. */
 export interface Bench {
 	stage: Stage;

@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import autocannon from 'autocannon';
 
@@ -8,7 +7,8 @@ import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackTo
 import { node, Stage } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
 import { WHOLE_MINUTE } from '../n8n/settings';
-import type { Bench } from './bench';
+import { until } from '../n8n/until';
+import { type Bench, FOREVER_MS } from './bench';
 import { callbacksAtOnce } from './calls';
 import { openOurs, openWebhook } from './entrances';
 import type { BenchOptions } from './options';
@@ -25,9 +25,7 @@ const SUSPENDED = 100;
 const QUICK = { callbacks: 20, suspended: 10 };
 
 const CONNECTIONS = 10;
-
-/** No task of this part finishes by itself. */
-const FOREVER_MS = 24 * 3_600_000;
+const LONGEST_MS = 15 * 60_000;
 
 const slug = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 
@@ -154,9 +152,11 @@ async function runSuspended(
 		timeout: 120,
 	});
 	const suspended = () => (cluster.executions(workflowId).waiting ?? 0) >= count;
-	while (service.tasks.size < count || !suspended()) await sleep(200);
+	const areAll = () => service.tasks.size >= count && suspended();
+	await until(`${count} runs to be suspended`, LONGEST_MS, areAll);
 	for (const taskId of service.tasks.keys()) service.complete(taskId);
-	while ((cluster.executions(workflowId).success ?? 0) < ended + count) await sleep(200);
+	const haveEnded = () => (cluster.executions(workflowId).success ?? 0) >= ended + count;
+	await until(`${count} runs to end`, LONGEST_MS, haveEnded);
 	service.resetSettings();
 	return count / ((performance.now() - startedAt) / 1000);
 }

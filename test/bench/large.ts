@@ -6,7 +6,7 @@ import { inARow, node } from '../e2e/stage';
 import { finish, timeRun } from './batch';
 import { bestPossible } from './batchFigures';
 import { oursFor, startWith } from './batchWorkflows';
-import type { Bench } from './bench';
+import { type Bench, FOREVER_MS } from './bench';
 import { openWebhook } from './entrances';
 import { stateOf } from './monitor';
 import { PING_EVERY_MS, Pings } from './pings';
@@ -17,9 +17,6 @@ const RETURNED = 50_000;
 const QUICK = { awaited: 300, returned: 600 };
 
 const MAX_IN_FLIGHT = 500;
-
-/** No task of the batch that is not waited for ends during the measurement. */
-const FOREVER_MS = 24 * 3_600_000;
 
 const KIB = 1024;
 

@@ -7,7 +7,7 @@ import { type Collector, withCollector } from '../e2e/collector';
 import { node, type Stage } from '../e2e/stage';
 import { until } from '../n8n/until';
 import { requestsWithKey } from './batchWorkflows';
-import type { Bench } from './bench';
+import { type Bench, FOREVER_MS } from './bench';
 import { openWebhook } from './entrances';
 import { limitOf, peerOf, type Row, rowsOf } from './results';
 
@@ -18,8 +18,6 @@ const QUICK_EXECUTIONS = 30;
 const ONE_BY_ONE = 30;
 const CONNECTIONS = 10;
 
-/** No task of this part finishes by itself. */
-const FOREVER_MS = 24 * 3_600_000;
 /** So that the look itself delays nothing. */
 const LOOK_EVERY_MS = 5;
 const LONGEST_MS = 15 * 60_000;

@@ -1,3 +1,4 @@
+import { FOREVER_MS } from '../bench/bench';
 import { type Collector, withCollector } from '../e2e/collector';
 import { until } from '../n8n/client';
 import type { Log } from './campaign';
@@ -12,9 +13,6 @@ export interface LatencyResult {
 	oneProcess: Figures;
 	queueMode: Figures;
 }
-
-/** No task of these parts finishes by itself. */
-const FOREVER_MS = 24 * 3_600_000;
 
 export async function measureLatency(
 	{ quick }: Pick<ChaosOptions, 'quick'>,
