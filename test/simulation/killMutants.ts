@@ -1,10 +1,10 @@
-import { execFile } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 
 import { markdownTable, writeSection } from '../page';
 import { type Mutant, mutants } from './mutants';
+import { inParallel } from './parallel';
 import { historyOf } from './search';
 import { simulate } from './simulate';
 import { NodeSources } from './world/nodeSources';
@@ -32,21 +32,11 @@ async function main(): Promise<void> {
 	const one = mutants.find(({ name }) => name === values.mutant);
 	if (one) return console.log(JSON.stringify(await kill(one)));
 	const kills: Kill[] = [];
-	const queue = mutants.values();
-	const work = async () => {
-		for (const { name } of queue) {
-			const { stdout } = await promisify(execFile)(process.execPath, [
-				...process.execArgv,
-				__filename,
-				'--mutant',
-				name,
-			]);
-			const found = JSON.parse(stdout) as Kill;
-			kills.push(found);
-			console.log(`${found.seed ?? 'NOT FOUND'}: ${name}: ${found.sentence ?? ''}`);
-		}
-	};
-	await Promise.all(Array.from({ length: Number(values.processes) }, work));
+	const lists = mutants.map(({ name }) => ['--mutant', name]);
+	await inParallel<Kill>(__filename, lists, Number(values.processes), (found) => {
+		kills.push(found);
+		console.log(`${found.seed ?? 'NOT FOUND'}: ${found.name}: ${found.sentence ?? ''}`);
+	});
 	writeSection(resolve(root, 'docs/simulation.md'), 'mutants', tableOf(kills));
 	process.exitCode = kills.every(({ seed }) => seed !== undefined) ? 0 : 1;
 }

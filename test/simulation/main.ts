@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 
 import { readOptions } from '../commandLine';
 import { markdownTable, writeSection } from '../page';
+import { inParallel } from './parallel';
 import { type Found, replay, search } from './search';
 import { NodeSources } from './world/nodeSources';
 
@@ -53,26 +52,17 @@ async function main(): Promise<void> {
 /** Shares the seeds out among processes: each takes the next part of them when it is done with one. */
 async function share(from: number, histories: number, processes: number): Promise<Found> {
 	const found: Found = { violations: [], faults: {}, exceptions: {} };
-	let next = from;
-	const work = async () => {
-		while (next < from + histories) {
-			const start = next;
-			next += SHARE;
-			const seeds = Math.min(SHARE, from + histories - start);
-			const args = ['--from', String(start), '--seeds', String(seeds), '--json'];
-			const { stdout } = await promisify(execFile)(
-				process.execPath,
-				[...process.execArgv, __filename, ...args, '--sources', values.sources],
-				{ maxBuffer: 2 ** 28 },
-			);
-			const part = JSON.parse(stdout) as Found;
-			for (const { seed, sentence } of part.violations) console.error(`seed ${seed}: ${sentence}`);
-			found.violations.push(...part.violations);
-			add(found.faults, part.faults);
-			add(found.exceptions, part.exceptions);
-		}
-	};
-	await Promise.all(Array.from({ length: processes }, work));
+	const parts = Array.from({ length: Math.ceil(histories / SHARE) }, (_, part) => {
+		const seeds = Math.min(SHARE, histories - part * SHARE);
+		const given = { from: from + part * SHARE, seeds, sources: values.sources };
+		return ['--json', ...Object.entries(given).map(([name, value]) => `--${name}=${value}`)];
+	});
+	await inParallel<Found>(__filename, parts, processes, (part) => {
+		for (const { seed, sentence } of part.violations) console.error(`seed ${seed}: ${sentence}`);
+		found.violations.push(...part.violations);
+		add(found.faults, part.faults);
+		add(found.exceptions, part.exceptions);
+	});
 	found.violations.sort((one, other) => one.seed - other.seed);
 	return found;
 }

@@ -1,14 +1,21 @@
-import { type Image, loadImage } from '@napi-rs/canvas';
+import { createCanvas, type Image, loadImage } from '@napi-rs/canvas';
 import { parentPort } from 'node:worker_threads';
 
 import type { DrawJob, WorkerAnswer, WorkerRequest } from './job';
-import { drawPicture } from './picture';
+import { Scene } from './scene';
 import { drawVideo } from './video';
 
 /** The reference image, where there is one that can be read. */
 async function load(file: Uint8Array | undefined): Promise<Image | undefined> {
 	if (!file) return undefined;
 	return await loadImage(file).catch(() => undefined);
+}
+
+/** A PNG picture of the prompt. */
+function drawPicture(job: DrawJob, background?: Image): Uint8Array {
+	const canvas = createCanvas(960, 720);
+	new Scene(canvas, job, background).draw(1);
+	return canvas.toBuffer('image/png');
 }
 
 async function draw(job: DrawJob): Promise<Uint8Array> {
