@@ -57,6 +57,11 @@ export class Examples {
 		return succeeded(await (await this.start(await this.import(name))).end());
 	}
 
+	/** `run`. @returns the tasks that were created, and the end of the run */
+	async order(name: string): Promise<[SimulatedTask[], Execution]> {
+		return await this.creating(async () => await this.run(name));
+	}
+
 	/** @returns the tasks that were created meanwhile, and what it came to */
 	async creating<T>(action: () => Promise<T>): Promise<[SimulatedTask[], T]> {
 		const before = new Set(this.scene.taskIds);

@@ -80,9 +80,7 @@ needing('suspending', 'overnight-batch').test(
 );
 
 test('batch-of-prompts: a picture for each prompt, and the one that fails is sorted out', async () => {
-	const [tasks, execution] = await examples.creating(
-		async () => await examples.run('batch-of-prompts'),
-	);
+	const [tasks, execution] = await examples.order('batch-of-prompts');
 	const prompts = listed('batch-of-prompts');
 	expect(promptsOf(tasks)).toEqual(prompts);
 	expect(itemsOf(execution, 'Pictures').map(({ resultUrls }) => resultUrls)).toEqual(
@@ -131,9 +129,7 @@ describe('approve-before-you-pay', () => {
 });
 
 test('image-to-video: each scene becomes a picture, and the picture a video file', async () => {
-	const [tasks, execution] = await examples.creating(
-		async () => await examples.run('image-to-video'),
-	);
+	const [tasks, execution] = await examples.order('image-to-video');
 	const texts = ['scene', 'motion'].flatMap((field) =>
 		listed('image-to-video', { node: 'Scenes', list: 'scenes', field }),
 	);
@@ -148,14 +144,12 @@ test('image-to-video: each scene becomes a picture, and the picture a video file
 
 describe('rewrite-refused-prompts', () => {
 	const NAME = 'rewrite-refused-prompts';
-	const creating = async () => await examples.creating(async () => await examples.run(NAME));
-
 	needing('agents', NAME).test(
 		'rewrite-refused-prompts: what the model held back is rewritten and ordered once more, and never again',
 		async () => {
 			const prompts = listed(NAME);
 			const refused = prompts.find((prompt) => prompt.startsWith('A dragon')) ?? '';
-			const [tasks, execution] = await creating();
+			const [tasks, execution] = await examples.order(NAME);
 			expect(promptsOf(tasks)).toEqual([...prompts, `${refused}, for children`].sort());
 			const states = ['Generate images', 'Order once more'].flatMap((node) =>
 				statesOf(execution, node),
@@ -164,7 +158,7 @@ describe('rewrite-refused-prompts', () => {
 			expect(itemsOf(execution, 'To look into')).toEqual([]);
 
 			scene.service.configure({ outcome: 'FAILURE' });
-			const [failing, end] = await creating();
+			const [failing, end] = await examples.order(NAME);
 			expect(failing).toHaveLength(2 * prompts.length);
 			expect(itemsOf(end, 'Pictures')).toEqual([]);
 			expect(itemsOf(end, 'To look into')).toHaveLength(prompts.length);
@@ -173,7 +167,7 @@ describe('rewrite-refused-prompts', () => {
 
 	test('rewrite-refused-prompts: an order whose answer was lost is not sent again', async () => {
 		scene.service.configure({ createStatus: 500 });
-		const [tasks, execution] = await creating();
+		const [tasks, execution] = await examples.order(NAME);
 		expect(tasks).toEqual([]);
 		expect(itemsOf(execution, 'Rewrite the prompt')).toEqual([]);
 		expect(itemsOf(execution, 'To look into').map(({ error }) => error)).toEqual(

@@ -282,53 +282,53 @@ describe('unusual answers', () => {
 });
 
 describe('callbacks', () => {
+	let receiver: Awaited<ReturnType<typeof startReceiver>>;
+	let answer: (index: number) => number;
+	beforeEach(async () => {
+		answer = () => 200;
+		receiver = await startReceiver((index) => answer(index));
+	});
+	afterEach(async () => await receiver.close());
+
 	const callbackOf = (simulate: object, url: string) =>
 		client.create({ simulate }, { webhook_url: url });
 
 	it('callbackCopies: delivers duplicates at once', async () => {
-		const receiver = await startReceiver();
 		await callbackOf({ callbackCopies: 5 }, receiver.url);
 		await until(() => receiver.bodies.length === 5);
 		expect(new Set(receiver.bodies.map(({ taskId }) => taskId)).size).toBe(1);
-		await receiver.close();
 	});
 
 	it('callbackLost: never sends it', async () => {
-		const receiver = await startReceiver();
 		const lost = await callbackOf({ callbackLost: true }, receiver.url);
 		const sent = await callbackOf({ latencyMs: 40 }, receiver.url);
 		await until(() => receiver.bodies.length === 1);
 		expect(receiver.bodies[0]?.taskId).toBe(sent);
 		expect((await client.read(lost)).state).toBe('SUCCESS');
-		await receiver.close();
 	});
 
 	it('callbackDelayMs: sends it late', async () => {
-		const receiver = await startReceiver();
 		const taskId = await callbackOf({ callbackDelayMs: 60 }, receiver.url);
 		await until(() => receiver.bodies.length === 1);
 		const completedAt = service.tasks.get(taskId)?.completedAt ?? Infinity;
 		expect(service.callbacks[0]?.at).toBeGreaterThanOrEqual(completedAt + 58);
-		await receiver.close();
 	});
 
 	it('callbackRetries: tries again, later each time, until the receiver accepts', async () => {
-		const receiver = await startReceiver((index) => (index < 2 ? 503 : 200));
+		answer = (index) => (index < 2 ? 503 : 200);
 		await callbackOf({ callbackRetries: 5, callbackBackoffMs: 20 }, receiver.url);
 		await until(() => service.callbacks[2]?.status !== undefined);
 		const [first, second, third] = service.callbacks;
 		expect(service.callbacks.map(({ status }) => status)).toEqual([503, 503, 200]);
 		expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(18);
 		expect((third?.at ?? 0) - (second?.at ?? 0)).toBeGreaterThanOrEqual(38);
-		await receiver.close();
 	});
 
 	it('callbackRetries: gives up after as many as it says', async () => {
-		const receiver = await startReceiver(() => 500);
+		answer = () => 500;
 		await callbackOf({ callbackRetries: 1, callbackBackoffMs: 5 }, receiver.url);
 		await until(() => service.callbacks[1]?.status !== undefined);
 		await new Promise((resolve) => setTimeout(resolve, 40));
 		expect(service.callbacks).toHaveLength(2);
-		await receiver.close();
 	});
 });
