@@ -107,3 +107,12 @@ test('a run that was killed before the node had begun is ordered by its retry', 
 	expect(itemsOf(await retry(run)).map(({ state }) => state)).toEqual(['SUCCESS']);
 	expect(scene.creates).toHaveLength(1);
 }, 240_000);
+
+test('a run that was killed while it waited for tasks that it did not create goes on with its retry', async () => {
+	const { taskId } = scene.slowTask();
+	const wait = scene.media({ resource: 'task', operation: 'wait', taskId });
+	const workflowId = await start('reads', inARow(itemsNode('Items', [{}]), wait));
+	const run = await killedWhen(workflowId, () => scene.reads.length > 0);
+	scene.service.complete(taskId);
+	expect(itemsOf(await retry(run)).map(({ state }) => state)).toEqual(['SUCCESS']);
+}, 240_000);

@@ -33,10 +33,11 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	let plan: RunPlan;
 	let journal: CreateJournal | undefined;
 	try {
-		await refuseKilledRetry(context);
 		journal = new CreateJournal(context);
 		connection = await connect(context);
 		plan = await planRun(context, connection, systemClock);
+		// What creates nothing is not paid for twice.
+		if (createsIn(plan.items).length > 0 && !plan.isDry) await refuseKilledRetry(context);
 	} catch (error) {
 		return withInputs(context, refuse(context, ItemError.from(error), journal));
 	}
