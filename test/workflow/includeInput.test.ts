@@ -162,6 +162,21 @@ describe('an item that fails', () => {
 		});
 	});
 
+	it('has no state and no results where no task was created', async () => {
+		const other = {
+			...refused(0).json,
+			state: 'SUCCESS',
+			resultUrls: ['https://other.test/1.png'],
+		};
+		const { output } = await on.run(including({}, keepsGoing), [{ json: other }]);
+		expect(output[0]?.json).toMatchObject({
+			row: 0,
+			error: expect.stringContaining('400') as string,
+		});
+		expect(output[0]?.json).not.toHaveProperty('state');
+		expect(output[0]?.json).not.toHaveProperty('resultUrls');
+	});
+
 	it('has it where a parameter cannot be meant, or there is no account', async () => {
 		const blank = including({}, { ...keepsGoing, parameters: { prompt: '={{ "" }}' } });
 		const empty = await on.run(blank, [row(0)]);
@@ -227,7 +242,7 @@ describe('a suspended run', () => {
 		expect(items[0]).toMatchObject(beside(0));
 		expect(items[0]?.json).not.toHaveProperty('timedOut');
 		expect(field(items, 'row')).toEqual([0, 1, 2]);
-		expect(field(items, 'state')).toEqual(['SUCCESS', 'of-another-node', 'FAILURE']);
+		expect(field(items, 'state')).toEqual(['SUCCESS', undefined, 'FAILURE']);
 		expect(items[2]?.binary).toMatchObject(row(2).binary ?? {});
 		expect(errors(items)).toEqual([false, true, true]);
 	});

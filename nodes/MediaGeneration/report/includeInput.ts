@@ -22,8 +22,8 @@ export function includedInput(
 	return input && partOf({ ...input, json: OF_ANOTHER_RUN.reduce(without, input.json) });
 }
 
-/** What another run of this node said of the item: it is not so of the task of this run. */
-const OF_ANOTHER_RUN = ['timedOut', 'dryRun'];
+/** How the task of another run ended: an item whose own task was refused must not pass for a success. */
+const OF_ANOTHER_RUN = ['timedOut', 'dryRun', 'state', 'resultUrls', 'creditsConsumed'];
 
 /** An `error` does not go on: n8n would take it for this node's own. */
 export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
