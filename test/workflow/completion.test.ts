@@ -49,8 +49,6 @@ describe('Notify a Trigger', () => {
 
 	const token = () => callbackToken(TRIGGER_PATH, on.service.apiKey);
 
-	beforeEach(() => on.service.configure({ callbackLost: true }));
-
 	it.each([
 		['of this workflow', [TRIGGER], undefined],
 		['whose URL was pasted', [], PRODUCTION_URL],

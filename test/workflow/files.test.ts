@@ -44,23 +44,6 @@ it('reach the service as data URIs, of any type and for any model', async () => 
 	expect(field(output, 'input')).toEqual([input]);
 });
 
-it('are read once each, when their task is created', async () => {
-	await on.run(node(files(['first_frame', 'first'], ['last_frame', 'last'])), [FRAMES, FRAMES]);
-	expect(reads).toHaveBeenCalledTimes(4);
-	expect(on.creates).toHaveLength(2);
-});
-
-it('are not all read before the first task is created', async () => {
-	const seen: number[] = [];
-	reads.mockImplementation(async () => {
-		seen.push(on.creates.length);
-		return Buffer.from('x');
-	});
-	const options = { ...files(['frame', 'first']), maxInFlight: 1 };
-	await on.run(node(options), [FRAMES, FRAMES, FRAMES]);
-	expect(seen).toEqual([0, 1, 2]);
-});
-
 it('are cut in the output where they are long, as is a data URI that was typed in', async () => {
 	const large = Buffer.alloc(100_000, 7);
 	const typed = uri('y'.repeat(9000), 'text/plain');
@@ -182,7 +165,7 @@ describe('a dry run', () => {
 it.each([undefined, 0])(
 	'are nowhere kept with what waits (suspended after %s minutes), though the service repeats them in its answers',
 	async (suspendAfter) => {
-		on.service.configure({ createShape: 'record', latencyMs: 600_000, callbackLost: true });
+		on.service.configure({ createShape: 'record', latencyMs: 600_000 });
 		const photo = 'a'.repeat(9000);
 		const items = [{ json: {}, binary: { data: binary(photo) } }];
 		const workflow = on.workflow(node({ ...files(['frame', 'data']), suspendAfter }), items);

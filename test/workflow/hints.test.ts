@@ -33,7 +33,7 @@ describe('the hint above the output', () => {
 	);
 
 	it('is there while the execution is suspended', async () => {
-		on.service.configure({ callbackLost: true, latencyMs: MINUTE });
+		on.service.configure({ latencyMs: MINUTE });
 		expect(await summaries(['a', 'b'], { suspendAfter: 0 })).toEqual([
 			'2 tasks created. Estimated price: 0.16 USD.',
 			'n8n waits for the tasks. You do not need to enter anything. Meanwhile two more executions in the list check the tasks: do not stop them.',

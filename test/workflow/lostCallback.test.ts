@@ -11,8 +11,6 @@ const on = stage();
 
 const SECOND = 1000;
 
-beforeEach(() => on.service.configure({ callbackLost: true }));
-
 /** The tasks that each sub-execution checks, and when it was begun. */
 let checks: Array<{ at: number; taskIds: string[] }>;
 let refusals: number;

@@ -50,9 +50,6 @@ const suspending = (options: IDataObject = {}, more: TestNode = {}) =>
 
 const webhookUrls = () => [...on.service.tasks.values()].map(({ webhookUrl }) => webhookUrl);
 
-// Nothing listens at the address of these executions.
-beforeEach(() => on.service.configure({ callbackLost: true }));
-
 describe('an execution with unfinished tasks', () => {
 	it('stores what leaves the node when the time is up', async () => {
 		const ran = await on.run(suspending(), prompts(slow('a'), done('b')));

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
 	store.reset();
-	on.service.configure({ callbackLost: true, mediaBytes: 100, mediaType: 'image/png' });
+	on.service.configure({ mediaBytes: 100, mediaType: 'image/png' });
 });
 
 let callbacks = 0;

@@ -249,19 +249,6 @@ describe('the token of a callback address', () => {
 		expect(error.message).toContain(`Cannot reach ${webhookUrl.replace(token, '***')}`);
 		expect(JSON.stringify(answers) + visibleText(error)).not.toContain(token);
 	});
-
-	it('is in no record of a task that another run created', async () => {
-		const url = webhookUrl.replace('hooks', 'webhook');
-		const { client } = clientThatGets(json({ state: 'PENDING', request: { webhook_url: url } }));
-		expect(JSON.stringify(await client.readTask('task-1'))).not.toContain(token);
-	});
-
-	it('leaves the signed address of a result as it is', async () => {
-		const resultUrls = [`https://media.example.com/1.png?token=${'b2'.repeat(32)}`];
-		const { client } = clientThatGets(json({ taskId: 'task-1', state: 'SUCCESS', resultUrls }));
-		await client.createTask(task);
-		expect(await client.readTask('task-1')).toMatchObject({ resultUrls });
-	});
 });
 
 describe('the header Retry-After', () => {
