@@ -1,10 +1,12 @@
 import { resolve } from 'node:path';
 
 import { type History, PLAIN } from './history';
+import { mutants } from './mutants';
 import { simulate } from './simulate';
 import { NodeSources } from './world/nodeSources';
 
-const sources = new NodeSources(resolve(__dirname, '../..'));
+const root = resolve(__dirname, '../..');
+const sources = new NodeSources(root);
 
 /** Histories that once violated the contract, made as short as they could be. */
 const FOUND: Array<[what: string, history: History]> = [
@@ -81,4 +83,8 @@ describe('a history that once went wrong', () => {
 	it.each(FOUND)('%s', async (_, history) => {
 		expect((await simulate(history, sources)).violations).toEqual([]);
 	});
+});
+
+it.each(mutants)('the line stands in the code that a mutant changes: $name', (mutant) => {
+	expect(() => new NodeSources(root, [mutant])).not.toThrow();
 });

@@ -37,7 +37,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a retry of an execution of which n8n has kept nothing orders again',
 		file: `${N}run/actionRun.ts`,
-		search: '\t\tawait refuseKilledRetry(context);\n',
+		search:
+			'if (createsIn(plan.items).length > 0 && !plan.isDry) await refuseKilledRetry(context);',
 		replacement: '',
 	},
 	{
