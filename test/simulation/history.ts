@@ -45,6 +45,8 @@ export const HAND_OVER_TROUBLES = [
 	'tasks end',
 	'clock set back',
 	'clock set forward',
+	/** n8n begins no sub-execution, at once. */
+	'not begun',
 ] as const;
 export type HandOverTrouble = (typeof HAND_OVER_TROUBLES)[number];
 

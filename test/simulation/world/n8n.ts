@@ -3,6 +3,7 @@ import {
 	type INodeExecutionData,
 	type INodeTypes,
 	type IWorkflowExecuteAdditionalData,
+	UnexpectedError,
 	Workflow,
 	type WorkflowExecuteMode,
 } from 'n8n-workflow';
@@ -110,7 +111,11 @@ export class N8n {
 		);
 	}
 
-	/** A run of the workflow begins to have itself suspended: what the history has for this moment happens. */
+	/**
+	 * A run of the workflow begins to have itself suspended: what the history has for this moment happens.
+	 *
+	 * @throws where n8n is to begin no sub-execution
+	 */
 	noteHandOver(parentId: string): void {
 		const { history, time } = this.world;
 		const row = this.rows.get(parentId);
@@ -123,6 +128,9 @@ export class N8n {
 				this.inHandOver(what, row);
 			});
 		}
+		if (!this.world.isTroubled || !history.handOvers.some(({ what }) => what === 'not begun'))
+			return;
+		throw new UnexpectedError('The database is locked');
 	}
 
 	private inHandOver(what: HandOverTrouble, row: Row): void {
@@ -133,6 +141,8 @@ export class N8n {
 				return row.process?.die();
 			case 'tasks end':
 				return this.world.service.endAll();
+			case 'not begun':
+				return;
 			default:
 				return this.world.setClock(what === 'clock set back' ? -3_600_000 : 3_600_000);
 		}
