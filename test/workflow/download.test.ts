@@ -69,8 +69,7 @@ describe('downloaded results', () => {
 	});
 
 	it('of a task that was fetched with Get come along as well', async () => {
-		const { taskId } = on.service.createTask('any/model', { prompt: 'a' });
-		on.service.complete(taskId);
+		const taskId = on.finishedTask();
 		const options = { downloadResults: true };
 		const { output } = await on.run({
 			parameters: { resource: 'task', operation: 'get', taskId, options },

@@ -128,8 +128,7 @@ describe('items of which some fail', () => {
 	it.each(['get', 'wait'])(
 		'holds for tasks that were created before, too (%s)',
 		async (operation) => {
-			const { taskId } = on.service.createTask('a/b', { prompt: 'A' });
-			on.service.complete(taskId);
+			const taskId = on.finishedTask();
 			const parameters = { resource: 'task', operation, taskId: '={{ $json.taskId }}' };
 			const items = [{ json: { taskId: 'unknown' } }, { json: { taskId } }];
 			const { output } = await on.run({ parameters }, items);

@@ -1,6 +1,5 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
 import { type Ran, type TestNode, toolContext } from './engine';
 import {
 	field,
@@ -12,8 +11,7 @@ import {
 	stage,
 } from './support';
 import { passTime } from './time';
-import { PARENT } from '../unit/suspend/checks';
-import { turnOf } from '../unit/suspend/executions';
+import { nextCheck, turnOf } from '../unit/suspend/executions';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 
 jest.setTimeout(60_000);
@@ -212,18 +210,11 @@ describe('a suspended run', () => {
 		return { stored: waiting, handed: handed[0] ?? [] };
 	}
 
-	/** What one turn of a sub-execution puts out. */
-	async function turn(operation: string, items: INodeExecutionData[], kept: IDataObject = {}) {
-		const given = { kept, stored: { 1: PARENT }, more: { credential: on.credential } };
-		const { output = [] } = await passTime(turnOf(operation, items, given));
-		return output;
-	}
-
 	/** What the run comes to when all of its tasks are finished. */
 	async function results(handed: INodeExecutionData[]) {
 		await passTime(new Promise((resolve) => setTimeout(resolve, 11 * 60_000)));
-		const state = { ...readCheck(handed), supervisorId: '8' } as unknown as IDataObject;
-		return await turn('check', handed, { state, turns: 2 });
+		const { output = [] } = await passTime(nextCheck(handed, on.credential));
+		return output;
 	}
 
 	it('stores the input with the items that n8n may let out', async () => {
@@ -249,7 +240,8 @@ describe('a suspended run', () => {
 
 	it('names its items and the fields of their input also where the sub-execution dies', async () => {
 		const { handed } = await suspend();
-		const present = await turn('supervise', handed);
+		const more = { credential: on.credential };
+		const { output: present = [] } = await passTime(turnOf('supervise', handed, { more }));
 		expect(field(present, 'row')).toEqual([0, 1, 2]);
 		expect(present[0]?.json).toMatchObject({ taskId: on.taskIds[0], timedOut: true });
 		// n8n would copy each file.

@@ -7,7 +7,7 @@ import { inTableOrder } from '../../nodes/MediaGeneration/shared/itemError';
 import { listen } from '../listen';
 import { executeContext } from './engine';
 import { useProcessedData } from './processedData';
-import { IMAGE_MODEL, stage } from './support';
+import { stage } from './support';
 
 const on = stage();
 
@@ -41,12 +41,6 @@ function schemaOf(value: unknown): unknown {
 	return { type: 'object', properties };
 }
 
-const existing = () => {
-	const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
-	on.service.complete(taskId);
-	return taskId;
-};
-
 /** Runs a node as it comes from the panel, with what is required filled in. */
 const outputs: Record<string, () => Promise<IDataObject | undefined>> = {
 	'v1.0.0/image/generate': async () => await run({ prompt: 'A' }),
@@ -60,12 +54,17 @@ const outputs: Record<string, () => Promise<IDataObject | undefined>> = {
 	'v1.0.0/task/create': async () =>
 		await run({ resource: 'task', operation: 'create', model: 'a/b', input: '{"prompt":"A"}' }),
 	'v1.0.0/task/get': async () =>
-		await run({ resource: 'task', operation: 'get', taskId: existing() }),
+		await run({ resource: 'task', operation: 'get', taskId: on.finishedTask() }),
 	'v1.0.0/task/wait': async () =>
-		await run({ resource: 'task', operation: 'wait', taskId: existing() }),
+		await run({ resource: 'task', operation: 'wait', taskId: on.finishedTask() }),
 	'v1.0.0/task/redeliver': async () => {
 		const callbackUrl = `${trigger.url}/webhook/x/callback`;
-		return await run({ resource: 'task', operation: 'redeliver', taskId: existing(), callbackUrl });
+		return await run({
+			resource: 'task',
+			operation: 'redeliver',
+			taskId: on.finishedTask(),
+			callbackUrl,
+		});
 	},
 	'v1.0.0/getBalance': async () => {
 		const { output } = await on.run({ type: 'mediaGenerationCredits' });

@@ -48,15 +48,11 @@ const node = (startAgain: boolean, more: TestNode = {}): TestNode => ({
 		options: { startAgain },
 	},
 });
-const existing = () => {
+const unfinished = () => {
 	const input = { prompt: 'A', simulate: { latencyMs: MINUTE } };
 	return { json: { taskId: on.service.createTask(IMAGE_MODEL, input).taskId } };
 };
-const finished = () => {
-	const item = existing();
-	on.service.complete(item.json.taskId);
-	return item;
-};
+const finished = () => ({ json: { taskId: on.finishedTask() } });
 
 /** Who asked, by the header that came with a request, as the trigger checks it. */
 const askerOf = ({ header, taskId }: Received) =>
@@ -64,7 +60,7 @@ const askerOf = ({ header, taskId }: Received) =>
 
 it('finished tasks are sent to the trigger, and unfinished ones are left alone', async () => {
 	const task = finished();
-	const { output } = await on.run(node(false), [task, existing()]);
+	const { output } = await on.run(node(false), [task, unfinished()]);
 	expect(field(output, 'delivered')).toEqual([true, false]);
 	expect(field(output, 'delivery')).toEqual(['accepted', undefined]);
 	expect(field(output, 'state')).toEqual(['SUCCESS', 'PENDING']);

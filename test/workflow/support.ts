@@ -83,6 +83,13 @@ export class Stage {
 		return await this.run(imageNode(options, node), prompts(...items), more);
 	}
 
+	/** A task that somebody else has created, and that has ended. */
+	finishedTask(outcome?: 'FAILURE'): string {
+		const { taskId } = this.service.createTask(IMAGE_MODEL, { prompt: 'A' });
+		this.service.complete(taskId, outcome);
+		return taskId;
+	}
+
 	/** The tasks that the service has, oldest first. */
 	get tasks() {
 		return [...this.service.tasks.values()];

@@ -28,8 +28,7 @@ import {
 	threeTries,
 } from './support';
 import { passTime } from './time';
-import { PARENT } from '../unit/suspend/checks';
-import { turnOf } from '../unit/suspend/executions';
+import { nextCheck } from '../unit/suspend/executions';
 
 jest.setTimeout(60_000);
 
@@ -185,9 +184,8 @@ describe('Retry of a stored execution', () => {
 
 type Host = Partial<IWorkflowExecuteAdditionalData>;
 
-/** What the sub-execution of a run was handed, and what of each item. */
-const checkOf = ({ handed }: Ran) => readCheck(handed[0] ?? []) as ResultsCheck;
-const checkedIn = (ran: Ran) => checkOf(ran).items;
+/** What each item of a run has that its sub-execution was handed. */
+const checkedIn = ({ handed }: Ran) => (readCheck(handed[0] ?? []) as ResultsCheck).items;
 
 const MINUTES = (count: number) => ({ latencyMs: count * MINUTE });
 
@@ -228,10 +226,7 @@ describe('a run that is held for a while', () => {
 	/** What its items come to when all tasks are finished. */
 	async function checked(ran: Ran) {
 		await jest.advanceTimersByTimeAsync(5 * MINUTE);
-		const state = { ...checkOf(ran), supervisorId: '8' } as unknown as IDataObject;
-		const given = { kept: { state, turns: 2 }, stored: { 1: PARENT } };
-		const more = { credential: on.credential };
-		return await passTime(turnOf('check', [], { ...given, more }));
+		return await passTime(nextCheck(ran.handed[0] ?? [], on.credential));
 	}
 
 	it('puts out each result as its item says, however long its task took', async () => {

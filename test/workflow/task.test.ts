@@ -25,11 +25,6 @@ const taskRun = async (
 /** A task that was created earlier, by somebody else. */
 const existing = (simulate: Settings = {}) =>
 	on.service.createTask(IMAGE_MODEL, { prompt: 'A', simulate }).taskId;
-const finished = (outcome?: 'FAILURE') => {
-	const taskId = existing();
-	on.service.complete(taskId, outcome);
-	return taskId;
-};
 const several = (length: number, latencyMs: number) =>
 	Array.from({ length }, () => existing({ latencyMs }));
 const unfinished = () => existing({ latencyMs: 3600 * SECOND });
@@ -48,7 +43,7 @@ it('Create sends model and input as they are', async () => {
 
 describe('Get', () => {
 	it('has exactly the fields of the contract, without model and input', async () => {
-		const taskId = finished();
+		const taskId = on.finishedTask();
 		const { output } = await taskRun('get', [taskId]);
 		expect(output).toEqual([
 			{
@@ -71,7 +66,7 @@ describe('Get', () => {
 	});
 
 	it('reports FAILURE as an answer and not as an error', async () => {
-		const { output, error } = await taskRun('get', [finished('FAILURE')]);
+		const { output, error } = await taskRun('get', [on.finishedTask('FAILURE')]);
 		expect(error).toBeUndefined();
 		expect(output[0]?.json).toMatchObject({ state: 'FAILURE', resultUrls: [], creditsConsumed: 0 });
 	});

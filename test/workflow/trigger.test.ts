@@ -3,7 +3,7 @@ import type { IDataObject, INodeExecutionData, WorkflowExecuteMode } from 'n8n-w
 import { deliver } from '../unit/callback/webhook';
 import { executeContext, retryExecution, startTrigger, TRIGGER, type TestNode } from './engine';
 import { type ProcessedData, useProcessedData } from './processedData';
-import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
+import { field, imageNode, prompts, stage } from './support';
 import { passTime } from './time';
 
 jest.setTimeout(60_000);
@@ -23,8 +23,7 @@ let callbacks = 0;
 
 /** A finished task, as the gate admits it. */
 const finished = (more: IDataObject = {}) => {
-	const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
-	on.service.complete(taskId);
+	const taskId = on.finishedTask();
 	const record = { ...on.service.tasks.get(taskId)?.record };
 	const callbackId = `callback ${++callbacks}`;
 	return { json: { taskId, record, callbackId, account: 'account', ...more } };

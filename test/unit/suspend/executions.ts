@@ -17,9 +17,9 @@ import {
 import { nodeName } from '../../../nodes/MediaGeneration/suspend/checkWorkflow';
 import { handleResumeWebhook } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { contextOfWebhook } from '../../workflow/contexts';
-import { additionalData, buildWorkflow, CREDENTIAL } from '../../workflow/engine';
+import { additionalData, buildWorkflow, type Credential, CREDENTIAL } from '../../workflow/engine';
 import { expressOf, FakeResponse } from '../../workflow/express';
-import { contextOf } from './checks';
+import { contextOf, PARENT } from './checks';
 
 export interface Turn {
 	/** What n8n has stored of other executions. */
@@ -65,6 +65,12 @@ export async function turnOf(
 	const put = (await runCheckExecution(context, operation, clock, now))?.[0];
 	const { results, failure } = readDone(put ?? []) ?? {};
 	return { put, output: results ?? put, failure, until, kept, begun, handed };
+}
+
+/** The check of a suspended run that comes next, with what the run has handed to its sub-execution. */
+export async function nextCheck(handed: INodeExecutionData[], credential: Credential) {
+	const kept = { state: { ...readCheck(handed), supervisorId: '8' } as never, turns: 2 };
+	return await turnOf('check', handed, { kept, stored: { 1: PARENT }, more: { credential } });
 }
 
 /** Delivers a callback to a suspended execution as n8n hands it on. */
