@@ -220,3 +220,15 @@ it('the address that the action node gives out is one that the trigger admits', 
 	const { output } = await start(admitted);
 	expect(output[0]?.json).toMatchObject({ taskId: task?.taskId, state: 'SUCCESS' });
 });
+
+it('puts out a long result whole that is a data URI, and cuts it in the record', async () => {
+	const { taskId, record } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
+	on.service.complete(taskId);
+	const uri = `data:image/png;base64,${'A'.repeat(6000)}`;
+	record.resultUrls = [uri];
+	const callback = deliver({ ...on.credential, body: { taskId } });
+	const [[admitted = { json: {} }] = []] = (await callback.result).workflowData ?? [];
+	const { output } = await start(admitted);
+	expect(output[0]?.json.resultUrls).toEqual([uri]);
+	expect(JSON.stringify(output[0]?.json.record)).toContain('… (6022 characters)');
+});

@@ -90,6 +90,8 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	if (!isTest) context.logger.info(`${node.name}: task ${taskId} is to start the workflow`);
 	const json = {
 		...taskJson(task, reference === undefined ? {} : { reference }),
+		// As it was read: the execution reads it anew, and results that are data URIs are whole only here.
+		record: task.record,
 		// n8n stores both with the execution, so that the ledger knows it again however often it is tried.
 		callbackId: randomUUID(),
 		account,
