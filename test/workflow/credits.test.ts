@@ -46,6 +46,12 @@ describe('the input', () => {
 		expect(output[1]?.json).toMatchObject({ row: 2, balance: 100_000, error: BELOW });
 	});
 
+	it('goes on without an earlier balance, where there is none now', async () => {
+		on.service.configure({ creditsStatus: 500 });
+		const { output } = await credits({}, json({ row: 1, balance: 7 }), continuing);
+		expect(output[0]?.json).toEqual({ row: 1, error: expect.stringContaining('500') as string });
+	});
+
 	it('is on the error output once, where there is one', async () => {
 		const { errors } = await credits({ minimumBalance: 1e9 }, rows(), splitting);
 		expect(errors.map(({ json }) => [json.row, Object.keys(json.details as object)])).toEqual([

@@ -6,7 +6,7 @@ import { type Clock, systemClock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { ItemParameters } from '../shared/parameters';
-import { toNumber, isRecord, plainFields } from '../shared/json';
+import { toNumber, isRecord, plainFields, without } from '../shared/json';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
@@ -41,10 +41,14 @@ export async function readCredits(
 			item = failed.toItem(node, pairedItem);
 		}
 		if (isTool(context)) output.push({ ...item, json: toolAnswer(item.json) });
-		else output.push(includesInput ? withInput(item, partOf(input), node.onError) : item);
+		else output.push(includesInput ? withInput(item, inputPart(input), node.onError) : item);
 	}
 	return output;
 }
+
+/** An earlier balance must not pass for one that could not be read now. */
+const inputPart = ({ json, ...input }: INodeExecutionData) =>
+	partOf({ ...input, json: without(json, 'balance') });
 
 /** What an AI agent can use. */
 function toolAnswer({ record, ...answer }: IDataObject): IDataObject {
