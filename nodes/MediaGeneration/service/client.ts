@@ -35,6 +35,9 @@ const CREATE_TIMEOUT_MS = 120_000;
 const LEAST_BYTES_PER_MS = 100;
 const READ_TIMEOUT_MS = 30_000;
 
+/** In an answer: a prompt that comes back would push the id out of an excerpt. No id has so many characters as a rule. */
+const LONG_TEXT = /"[^"]{200,}"/g;
+
 const FOREIGN =
 	'The answer is not JSON: it may come from a firewall or a proxy before the service.';
 
@@ -64,7 +67,7 @@ export class ServiceClient {
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
 		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
-		const record = await this.send({
+		const { parsed: record, body } = await this.send({
 			method: 'POST',
 			path: '/api/generate',
 			body: { model, input, ...(webhookUrl !== undefined && { webhook_url: webhookUrl }) },
@@ -74,7 +77,11 @@ export class ServiceClient {
 		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
 		// Its id may stand where nobody looks for it, and is the only way to a task that is paid for.
 		const message = 'The service accepted the task but named no task id';
-		throw this.unexpected(message, JSON.stringify(record), 500);
+		const said = this.secrets
+			.hide(body)
+			.replace(/\\["\\]/g, "'")
+			.replace(LONG_TEXT, '"…"');
+		throw this.unexpected(message, said, 500);
 	}
 
 	/**
@@ -87,7 +94,8 @@ export class ServiceClient {
 	 */
 	async readTask(taskId: string, timeoutMs = READ_TIMEOUT_MS): Promise<TaskRecord> {
 		const path = `/api/generate/${encodeURIComponent(taskId)}`;
-		return parseTaskRecord(taskId, await this.send({ method: 'GET', path, timeoutMs }, taskId));
+		const { parsed } = await this.send({ method: 'GET', path, timeoutMs }, taskId);
+		return parseTaskRecord(taskId, parsed);
 	}
 
 	/**
@@ -98,19 +106,20 @@ export class ServiceClient {
 	 * @see specification, section 4.3
 	 */
 	async readCredits(): Promise<unknown> {
-		return await this.send({ method: 'GET', path: '/api/credits', timeoutMs: READ_TIMEOUT_MS });
+		const request = { method: 'GET', path: '/api/credits', timeoutMs: READ_TIMEOUT_MS } as const;
+		return (await this.send(request)).parsed;
 	}
 
-	/** @returns the parsed JSON of the answer */
+	/** @returns the answer, and its JSON parsed */
 	private async send(
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
 		taskId?: string,
-	): Promise<unknown> {
+	): Promise<{ parsed: unknown; body: string }> {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const { statusCode, body } = response;
 		if (statusCode < 200 || statusCode >= 300) throw this.refusal(response, taskId);
 		const parsed = parsedJson(this.secrets.hideInRecord(body));
-		if (parsed !== undefined) return parsed;
+		if (parsed !== undefined) return { parsed, body };
 		throw this.unexpected('The service answered with something that is not JSON', body);
 	}
 

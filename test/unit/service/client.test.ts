@@ -57,10 +57,13 @@ describe('creating a task', () => {
 		expect(await client.createTask(TASK)).toEqual({ taskId: 'task-1', record: body });
 	});
 
+	const request = { prompt: 'A lighthouse "at dusk". '.repeat(100) };
 	const job = { created: '2026-01-01', queue: 'x'.repeat(200), uuid: 'paid-task-7' };
 	it.each([
 		['no task id', json({ status: 'ok' }), 'named no task id', 'begins: {"status":"ok"}'],
 		['an id where nobody looks', json({ result: { job } }), 'named no task id', 'paid-task-7'],
+		['an id behind a prompt', json({ request, result: { job } }), 'named no', 'paid-task-7'],
+		['too large a number', { body: '{"taskId": 1234567890123456789}' }, 'named no', '3456789}'],
 		['a list', json(['task-1']), 'named no task id', 'task-1'],
 		['a bare string', json('task-1'), 'named no task id', 'task-1'],
 		['a web page', { body: '<p>Hi</p>' }, 'something that is not JSON', 'begins: <p>Hi</p>'],
