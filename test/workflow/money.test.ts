@@ -1,4 +1,4 @@
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import { createRunExecutionData, type IDataObject, type INodeExecutionData } from 'n8n-workflow';
 
 import {
 	executeContext,
@@ -21,6 +21,7 @@ import {
 	stage,
 	threeTries,
 } from './support';
+import { hostData } from './host';
 import { passTime, settle } from './time';
 
 // A batch of 40 is some hundred requests, and the machine may be busy.
@@ -513,4 +514,22 @@ describe('a loop', () => {
 		expect(retried.run.status).toBe('success');
 		expect(on.taskIds).toHaveLength(6);
 	});
+});
+
+it.each([
+	['this node', 'Media', 0],
+	['this node, which was renamed then', 'Former name', 0],
+	['another node', 'Items', 1],
+])('an execution was killed in %s (%s): its retry creates %d tasks', async (_, name, creates) => {
+	const crashed = { startTime: 0, executionTime: 0, executionIndex: 0, source: [] };
+	const killed = createRunExecutionData({
+		resultData: { runData: { [name]: [{ ...crashed, executionStatus: 'crashed' }] } },
+	});
+	const more = {
+		hooks: hostData('2', 'retry', true, '1').hooks,
+		getRunExecutionData: async () => await Promise.resolve(killed),
+	};
+	const test = on.workflow(imageNode(), prompts('a'));
+	await passTime(startWorkflow(test, 'retry', more).result);
+	expect(on.creates).toHaveLength(creates);
 });

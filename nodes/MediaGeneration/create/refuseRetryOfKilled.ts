@@ -34,8 +34,12 @@ async function wasKilledHere(context: IExecuteFunctions): Promise<boolean> {
 	if (resultData === undefined) return false;
 	const { runData, error } = resultData;
 	const { name } = context.getNode();
+	const { nodes = {} } = internalsOf(context).workflow ?? {};
+	// A node that the workflow does not have any more may be this one by its former name.
+	const begun = Object.keys(runData).filter((node) => node === name || nodes[node] === undefined);
+	const isBegun = begun.some((node) => runData[node]?.some(isRebuilt));
 	// n8n rebuilds from its log which nodes had begun. Where it has no log, nothing is there.
-	if (Object.keys(runData).length === 0 || (runData[name] ?? []).some(isRebuilt)) return true;
+	if (Object.keys(runData).length === 0 || isBegun) return true;
 	// Where n8n had saved the progress, it names the node that was next, and no error: nothing tells of an end.
 	const [next] = executionData?.nodeExecutionStack ?? [];
 	return error === undefined && next?.node.name === name;
