@@ -3,7 +3,7 @@ import type { IDataObject, INodeExecutionData, WorkflowExecuteMode } from 'n8n-w
 import { deliver } from '../unit/callback/webhook';
 import { executeContext, retryExecution, startTrigger, TRIGGER, type TestNode } from './engine';
 import { type ProcessedData, useProcessedData } from './processedData';
-import { field, imageNode, prompts, stage } from './support';
+import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 import { passTime } from './time';
 
 jest.setTimeout(60_000);
