@@ -30,6 +30,18 @@ it('starts from a picture at an address', async () => {
 	});
 });
 
+it('puts the picture and the duration where the names of their fields lead, and knows the price by that', async () => {
+	const fields = { imageField: 'frames[0].url', durationField: 'settings.seconds' };
+	const set = { assignments: [{ name: 'settings.seconds', type: 'number', value: 10 }] };
+	const video = { imageUrl: URL, durationSeconds: 5 };
+	await videoOf({ ...video, options: fields });
+	const { output } = await videoOf({ ...video, options: { ...fields, additionalFields: set } });
+	const input = { prompt: 'Waves', frames: [{ url: URL }] };
+	const inputs = [5, 10].map((seconds) => ({ ...input, settings: { seconds } }));
+	expect(on.inputs).toEqual(inputs);
+	expect(output[0]?.json.estimatedCostUsd).toBe(1.025);
+});
+
 it('starts from a picture that the item carries, sent as a data URI', async () => {
 	const other = Buffer.from('other');
 	await videoOf({ imageSource: 'binary' }, [picture(), picture(other)]);

@@ -2,7 +2,7 @@ import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflo
 
 import { hasCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
-import { isRecord } from '../shared/json';
+import { isRecord, namesIn } from '../shared/json';
 import { describe, type ItemParameters, refused } from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
@@ -53,11 +53,11 @@ function checkInput(input: IDataObject): void {
 
 /** The input of an image or a video, from its fields. */
 function readMediaInput(parameters: ItemParameters): IDataObject {
-	const input: IDataObject = { prompt: readPrompt(parameters) };
+	let input: IDataObject = { prompt: readPrompt(parameters) };
 	if (parameters.value('resource') !== 'video') return input;
 
 	const seconds = parameters.number('durationSeconds', parameters.value('durationSeconds'));
-	if (seconds > 0) input[durationField(parameters)] = seconds;
+	if (seconds > 0) input = withField(input, durationField(parameters), seconds);
 
 	const imageField = parameters.optionText('imageField', 'image_url');
 	switch (parameters.value('imageSource')) {
@@ -212,7 +212,7 @@ const PLACE = /^\d{1,2}$/;
  * @returns the object with the value; nothing of the given one is changed, which may be another node's output
  */
 function withField(object: IDataObject, name: string, value: unknown): IDataObject {
-	const changed = put(object, name.match(/[^.[\]]+/g) ?? [], value);
+	const changed = put(object, namesIn(name), value);
 	return isRecord(changed) ? changed : object;
 }
 

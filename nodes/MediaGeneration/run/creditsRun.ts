@@ -6,7 +6,7 @@ import { type Clock, systemClock, TimeSlice } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { ItemParameters } from '../shared/parameters';
-import { toNumber, isRecord, plainFields, without } from '../shared/json';
+import { toNumber, isRecord, plainFields, valueAt, without } from '../shared/json';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
@@ -130,11 +130,5 @@ function balanceOf(entry: unknown): number | null {
  * @returns the balance, or null where there is no number at that place
  */
 export function balanceAt(body: unknown, path: string): number | null {
-	let value: unknown = body;
-	for (const name of path.split('.')) {
-		if (Array.isArray(value)) value = value[Number(name)] as unknown;
-		else if (isRecord(value) && Object.hasOwn(value, name)) value = value[name];
-		else return null;
-	}
-	return toNumber(value);
+	return toNumber(valueAt(body, path.split('.')));
 }

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { toNumber } from '../shared/json';
+import { namesIn, toNumber, valueAt } from '../shared/json';
 
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
 export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
@@ -26,7 +26,7 @@ export function estimateCostUsd(
 ): number | undefined {
 	if (model === IMAGE_MODEL) return IMAGE_PRICE_USD;
 	if (model !== VIDEO_MODEL) return undefined;
-	const seconds = toNumber(input[durationField]);
+	const seconds = toNumber(valueAt(input, namesIn(durationField)));
 	return seconds === null || seconds <= 0
 		? undefined
 		: roundUsd(seconds * VIDEO_PRICE_USD_PER_SECOND);

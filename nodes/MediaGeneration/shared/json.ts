@@ -31,6 +31,17 @@ export const plainFields = (object: IDataObject): Map<string, unknown> =>
 		]),
 	);
 
+/** The names in a path: dots lead into objects, and [0] into lists. */
+export const namesIn = (path: string): string[] => path.match(/[^.[\]]+/g) ?? [];
+
+/** @returns what stands in a value behind these names, of which a number picks an entry of a list; undefined where nothing does */
+export function valueAt(value: unknown, names: readonly string[]): unknown {
+	return names.reduce((found, name) => {
+		if (Array.isArray(found)) return found[Number(name)] as unknown;
+		return isRecord(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+	}, value);
+}
+
 /** @returns a copy of an object without one of its fields, which need not be there */
 export function without<T extends object>(object: T, field: string): T {
 	return Object.fromEntries(Object.entries(object).filter(([name]) => name !== field)) as T;
