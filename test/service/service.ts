@@ -1,5 +1,6 @@
 import { type FastifyInstance, fastify } from 'fastify';
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
 import { answerErrors } from './answers';
@@ -78,6 +79,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 	/** Ends callbacks that are under way. */
 	let forgetting = new AbortController();
 	const closing = new AbortController();
+	// Each answer that is held back listens.
+	setMaxListeners(0, closing.signal);
 	const log = new RequestLog();
 	const model = new ServiceModel(
 		{
