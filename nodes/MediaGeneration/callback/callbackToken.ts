@@ -24,11 +24,13 @@ export function callbackAddress(url: string, apiKey: string, reference?: string)
 	}
 	const address = new URL(url.trim());
 	const { pathname, searchParams } = address;
-	const kept = reference ?? searchParams.get(REFERENCE_PARAMETER);
-	if (kept !== null) searchParams.set(REFERENCE_PARAMETER, kept);
-	// As it is read back: half of a character cannot travel.
-	const carried = searchParams.get(REFERENCE_PARAMETER) ?? undefined;
+	const kept = reference ?? searchParams.get(REFERENCE_PARAMETER) ?? undefined;
+	// Half of a character cannot travel.
+	const carried = kept?.toWellFormed();
+	searchParams.delete(REFERENCE_PARAMETER);
 	searchParams.set(TOKEN_PARAMETER, callbackToken(pathname, apiKey, carried));
+	// Last: where somebody shows the address decoded, nobody sees where the reference ends, and the token must be found.
+	if (carried !== undefined) searchParams.set(REFERENCE_PARAMETER, carried);
 	return address.href;
 }
 

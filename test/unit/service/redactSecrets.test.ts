@@ -1,3 +1,4 @@
+import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { SecretRedactor } from '../../../nodes/MediaGeneration/service/redactSecrets';
 
 const TOKEN = 'a1'.repeat(32);
@@ -69,6 +70,16 @@ describe('an address of n8n', () => {
 		expect(hidden(text)).toBe(text);
 	});
 });
+
+it.each(["O'Brien", 'row 7', 'a "b" <c>'])(
+	'the address of a trigger loses its token where it is shown decoded, with the reference %s',
+	(reference) => {
+		const address = callbackAddress('https://n8n.example.com/webhook/x/callback', 'key', reference);
+		const token = String(new URL(address).searchParams.get('token'));
+		const shown = decodeURIComponent(address.replaceAll('+', ' '));
+		expect(hidden({ shown })).not.toContain(token);
+	},
+);
 
 describe('an address of something else', () => {
 	const media = `https://media.example.com/r/1.png?token=${OTHER}&signature=${'d4'.repeat(32)}`;
