@@ -38,7 +38,7 @@ beforeAll(async () => {
 beforeEach(() => received.splice(0));
 afterAll(async () => await trigger.close());
 
-const node = (startAgain: boolean, more: TestNode = {}): TestNode => ({
+const node = (startAgain: boolean | string, more: TestNode = {}): TestNode => ({
 	...more,
 	parameters: {
 		resource: 'task',
@@ -83,6 +83,13 @@ it('a callback that is redelivered does not ask to start again unless that was c
 	// The address is an ordinary one.
 	expect(received[1]?.url).toBe(received[0]?.url);
 	expect(JSON.stringify(received)).not.toContain(on.service.apiKey);
+});
+
+it('to start again can be chosen by an expression that gives a text', async () => {
+	await on.run(node('={{ "true" }}'), [finished()]);
+	expect(received.map(askerOf)).toEqual([expect.any(String)]);
+	const { error } = await on.run(node('={{ "yes" }}'), [finished()]);
+	expect(error?.message).toContain("'Start Again' is 'yes'");
 });
 
 describe('one run of the node asks under one name', () => {

@@ -73,7 +73,7 @@ async function planReads(
 		redeliverTo: isRedelivery
 			? await readCallbackAddress(parameters, addresses, base.reference)
 			: undefined,
-		startAgain: parameters.option('startAgain') === true,
+		startAgain: parameters.flag('startAgain', 'Start Again'),
 	};
 	return taskIds.map((taskId) => (taskId instanceof ItemError ? taskId : { ...plan, taskId }));
 }
