@@ -1,19 +1,18 @@
 import { roundUsd } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';
-import type { ItemParameters } from '../shared/parameters';
 import { createsIn, type CreatePlan, type TaskPlan } from './planTypes';
 
 /**
  * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
- * @throws ItemError where the budget is no number
  */
-export function budgetRefusal(
-	items: Array<TaskPlan | ItemError>,
-	first: ItemParameters,
-): ItemError | undefined {
-	const budget = first.limit('maxCostUsd');
-	if (budget === 0) return undefined;
+export function budgetRefusal(items: Array<TaskPlan | ItemError>): ItemError | undefined {
 	const creates = createsIn(items);
+	// Where an expression gives the items different limits, none of them may be exceeded.
+	const budget = creates.reduce(
+		(least, { maxCostUsd }) => Math.min(least, maxCostUsd || least),
+		Infinity,
+	);
+	if (budget === Infinity) return undefined;
 	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
 	if (unknown) {
 		return new ItemError(

@@ -101,6 +101,7 @@ async function planCreate(
 			completion === 'trigger'
 				? await readCallbackAddress(parameters, addresses, base.reference)
 				: undefined,
+		maxCostUsd: parameters.limit('maxCostUsd'),
 		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};
 }

@@ -67,7 +67,7 @@ export async function planRun(
 	const first = new ItemParameters(context, readable.itemIndex);
 	// Where an expression says so of one item alone, nothing is sent either: the bill could not be taken back.
 	const isDry = createsIn(items).some((item) => item.isDry);
-	const refusal = budgetRefusal(items, first);
+	const refusal = budgetRefusal(items);
 	if (refusal && !isDry) throw refusal;
 	const { seconds, webhookUrl, suspendAfterMs, warnings } = planWait(items, count, first, service);
 	return {

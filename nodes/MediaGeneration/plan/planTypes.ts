@@ -37,6 +37,8 @@ export interface CreatePlan extends PlanBase {
 	retryFailed?: number;
 	/** US dollars; undefined where the price is not known. */
 	estimatedCostUsd: number | undefined;
+	/** US dollars that the tasks of the run may cost together; 0 where there is no limit. */
+	maxCostUsd?: number;
 }
 
 export interface ReadPlan extends PlanBase {

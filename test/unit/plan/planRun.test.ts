@@ -39,6 +39,7 @@ describe('an image', () => {
 			timeoutMs: 86_400_000,
 			patienceMs: 600_000,
 			output: { download: false, binaryField: 'data', split: false },
+			maxCostUsd: 0,
 			estimatedCostUsd: 0.08,
 		});
 	});
@@ -343,6 +344,12 @@ describe('a dry run', () => {
 
 describe('the budget', () => {
 	const batch = json(...Array.from({ length: 10 }, () => ({})));
+
+	it('is the lowest, where an expression gives several', async () => {
+		const rows = json({ limit: 0 }, { limit: 9 }, { limit: 0.1 });
+		const { message } = await refusalOf(image({ maxCostUsd: '={{ $json.limit }}' }), rows);
+		expect(message).toBe('3 tasks would cost 0.24 USD, which is above the limit of 0.1 USD');
+	});
 
 	it.each([0, 0.8, 1])('of %d USD admits ten images of 0.08', async (maxCostUsd) => {
 		expect((await planOf(image({ maxCostUsd }), batch)).items).toHaveLength(10);
