@@ -44,6 +44,15 @@ it('reach the service as data URIs, of any type and for any model', async () => 
 	expect(field(output, 'input')).toEqual([input]);
 });
 
+it.each(['other', '__proto__', 'constructor'])(
+	'are missed before anything is sent where the item has no field %s',
+	async (name) => {
+		const { error } = await on.run(node(files(['frame', name])), [FRAMES]);
+		expect(error?.message).toContain(`The item has no binary field '${name}'`);
+		expect(on.creates).toEqual([]);
+	},
+);
+
 it('are cut in the output where they are long, as is a data URI that was typed in', async () => {
 	const large = Buffer.alloc(100_000, 7);
 	const typed = uri('y'.repeat(9000), 'text/plain');

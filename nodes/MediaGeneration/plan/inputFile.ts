@@ -111,7 +111,12 @@ export function findFiles(parameters: ItemParameters, value: unknown, label: str
 	const files = sourcesIn(value).map((source) => {
 		if (typeof source !== 'string') return new InputFile(source, source);
 		try {
-			return new InputFile(source, context.helpers.assertBinaryData(itemIndex, source));
+			const data: unknown = context.helpers.assertBinaryData(itemIndex, source);
+			// For a name such as 'constructor' n8n gives what every object has.
+			if (isStored(data)) return new InputFile(source, data);
+			throw new ItemError(`The item has no binary field '${source}'`, {
+				description: `Enter the name of a binary field of the item in '${label}'.`,
+			});
 		} catch (error) {
 			throw parameters.unfinished(label) ?? error;
 		}
@@ -138,6 +143,9 @@ function sourcesIn(value: unknown): Array<string | IBinaryData> {
 
 const isFile = (value: unknown): value is IBinaryData =>
 	isRecord(value) && typeof value.mimeType === 'string';
+
+const isStored = (value: unknown): value is IBinaryData =>
+	isRecord(value) && ('data' in value || 'id' in value);
 
 function checkFile({ source, bytes, name }: InputFile, label: string): void {
 	if (typeof source !== 'string' && source.id === undefined && !source.data) {
