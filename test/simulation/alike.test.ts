@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 
 import fc from 'fast-check';
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, INode, INodeExecutionData } from 'n8n-workflow';
 
+import type { Settings } from '../service/settings';
 import { fromStored } from '../workflow/stored';
 import { type History, PLAIN } from './history';
 import { enact } from './simulate';
@@ -16,6 +17,9 @@ import type { World } from './world/world';
 
 const sources = new NodeSources(resolve(__dirname, '../..'));
 
+/** The setting of nodes saved before n8n had *On Error*. */
+const OLDER = { onError: undefined, continueOnFail: true } as unknown as Partial<INode>;
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
@@ -24,7 +28,7 @@ const END_MS = 60 * MINUTE;
 
 const NEVER_MS = 2 * END_MS;
 
-/** What becomes of one item's tasks. */
+/** What becomes of one item's tasks, and what the item itself says. */
 interface Item {
 	/** How long each task takes, milliseconds. */
 	ms: number;
@@ -32,6 +36,12 @@ interface Item {
 	failures: number;
 	results: number;
 	callback?: 'lost' | 'doubled' | 'late' | undefined;
+	/** What becomes of the reads of its tasks, or of its files. */
+	trouble: Settings;
+	/** What the parameters of the node take from the item. */
+	says: IDataObject;
+	/** Whether the item has a file under the name that a result is to have. */
+	hasFile: boolean;
 }
 
 type Node = Partial<History['node']>;
@@ -44,43 +54,74 @@ interface Batch {
 
 const QUICK = [0.5 * SECOND, 8 * SECOND, 25 * SECOND];
 
-const item = (...durations: number[]): fc.Arbitrary<Item> =>
+/**
+ * What is said of one task or its files, a moment or for ever. Not a refused key: a held run gives its tasks up with three
+ * such answers in a row, and a suspended one has the time to wait for a new key.
+ */
+const TROUBLES: Settings[] = [
+	{ readStatus: { status: 404, times: 1 } },
+	...[404, 503].map((status) => ({ readStatus: { status } })),
+	{ extraFields: { state: '' } },
+	{ mediaStatus: 404 },
+];
+
+/** n8n resumes by time once a minute, so a suspended run may find what ended shortly after its time was up: none does. */
+const itemOf = (seconds: number, durations: number[]): fc.Arbitrary<Item> =>
 	fc.record({
-		ms: fc.constantFrom(...durations),
+		ms: fc.constantFrom(...durations, NEVER_MS),
 		failures: fc.constantFrom(0, 0, 0, 1, 9),
 		results: fc.constantFrom(1, 1, 2, 3, 0),
 		callback: fc.constantFrom(undefined, undefined, 'lost', 'doubled', 'late'),
-	});
-
-/** n8n resumes by time once a minute, so a suspended run may find what ended shortly after its time was up: none does. */
-const batchOf = (timeoutSeconds: number, durations: number[]): fc.Arbitrary<Batch> =>
-	fc.record({
-		items: fc.array(item(...durations, NEVER_MS), { minLength: 1, maxLength: 6 }),
-		node: fc.record({
-			onError: fc.constantFrom('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
-			ifSomeFail: fc.constantFrom('keep', 'stop'),
-			timeoutSeconds: fc.constant(timeoutSeconds),
-			pollIntervalSeconds: fc.constantFrom(2, 5),
-			maxInFlight: fc.constantFrom(10, 2),
+		trouble: fc.constantFrom({}, {}, {}, {}, {}, ...TROUBLES),
+		says: fc.record({
+			seconds: fc.constant(seconds),
 			downloads: fc.boolean(),
-			retryFailed: fc.constantFrom(0, 0, 1, 2),
-			more: fc.record(
-				{ reference: fc.constant('={{ "of " + $json.prompt }}'), includeInput: fc.constant(true) },
-				{ requiredKeys: [] },
-			),
+			field: fc.constantFrom('data', 'picture', 'data_1'),
+			// The last of these is no reference, and no price: the item is refused before anything is created for it.
+			reference: fc.constantFrom('row 1', 'row 2', 0, '', 'row 3', 'row 4', {}),
+			price: fc.constantFrom(0, 0.5, 2, 3, 4, 5, 'dear'),
+			// Fields that the node puts out, too.
+			...{ taskId: fc.constantFrom('task of the input', 7), state: fc.constant('SUCCESS') },
+			...{ error: fc.constantFrom(undefined, 'of the input'), timedOut: fc.constant(true) },
 		}),
-		// One of the creates is refused, or its answer is lost, or a file does not come.
-		requests: fc.array(
-			fc.record({
-				on: fc.constantFrom('create', 'create', 'download'),
-				nth: fc.nat({ max: 3 }),
-				what: fc.constantFrom('answer lost', '404'),
-			}),
-			{ maxLength: 1 },
-		),
+		hasFile: fc.boolean(),
 	});
 
-const batches = fc.oneof(batchOf(47, QUICK), batchOf(611, [...QUICK, 70 * SECOND, 200 * SECOND]));
+const items = fc.oneof(itemOf(47, QUICK), itemOf(611, [...QUICK, 70 * SECOND, 200 * SECOND]));
+
+const batches: fc.Arbitrary<Batch> = fc.record({
+	items: fc.array(items, { minLength: 1, maxLength: 6 }),
+	node: fc.record({
+		onError: fc.constantFrom('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
+		settings: fc.constantFrom({}, {}, {}, OLDER),
+		ifSomeFail: fc.constantFrom('keep', 'stop'),
+		pollIntervalSeconds: fc.constantFrom(2, 5),
+		maxInFlight: fc.constantFrom(10, 2),
+		downloads: fc.boolean(),
+		retryFailed: fc.constantFrom(0, 0, 1, 2),
+		more: fc
+			.record(
+				{
+					reference: fc.constant('={{ $json.reference }}'),
+					pricePerTaskUsd: fc.constant('={{ $json.price }}'),
+					downloadResults: fc.constant('={{ $json.downloads }}'),
+					outputBinaryField: fc.constant('={{ $json.field }}'),
+					includeInput: fc.constant(true),
+				},
+				{ requiredKeys: [] },
+			)
+			.map((more) => ({ ...more, timeout: '={{ $json.seconds }}' })),
+	}),
+	// One of the creates is refused, or its answer is lost.
+	requests: fc.array(
+		fc.record({
+			on: fc.constant('create'),
+			nth: fc.nat({ max: 3 }),
+			what: fc.constantFrom('answer lost', '404'),
+		}),
+		{ maxLength: 1 },
+	),
+});
 
 /** All that can be told of a run that has come to its end. */
 interface Told {
@@ -104,17 +145,26 @@ async function run({ items, node, requests }: Batch, suspendAfter: number): Prom
 	};
 	const world = await enact(history, sources, async ({ time, n8n, user, service }) => {
 		service.script = (name, attempt) => {
-			const { ms, failures, results, callback } = items[Number(name.split(' ').pop())] as Item;
+			const { ms, failures, results, callback, trouble } = items[
+				Number(name.split(' ').pop())
+			] as Item;
 			return {
 				latencyMs: ms,
 				resultCount: results,
 				...(attempt <= failures && { outcome: 'FAILURE' }),
+				...trouble,
 				...callbackSwitches(callback),
 			};
 		};
 		user.activate(true);
 		await time.run(SECOND);
-		user.start();
+		const file = { mimeType: 'text/plain', fileName: 'own.txt', data: btoa('of the input') };
+		user.start(
+			items.map(({ says, hasFile }) => ({
+				json: says,
+				...(hasFile && { binary: { data: file } }),
+			})),
+		);
 		while (n8n.isBusy || time.now < 2 * SECOND) {
 			if (time.now > END_MS) throw new Error('The run does not end');
 			await time.run(time.now + MINUTE);

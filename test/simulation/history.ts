@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { IDataObject, INode } from 'n8n-workflow';
 
 /** What happens to one request or its answer. */
 export const REQUEST_TROUBLES = [
@@ -79,7 +80,9 @@ export interface History {
 		/** How often a failed task is created anew. */
 		retryFailed: number;
 		/** Options beside these. */
-		more?: Record<string, string | boolean>;
+		more?: IDataObject;
+		/** The node's settings in n8n beside these. */
+		settings?: Partial<INode>;
 	};
 	trigger: {
 		maxTries: number;

@@ -69,19 +69,22 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): unkn
 	return new ItemError(text, { description, statusCode, task });
 }
 
-/** @param known the fields of the item, as far as they are known */
+/**
+ * @param unfinished.trouble what the last read failed with, if it did
+ * @param known the fields of the item, as far as they are known
+ */
 export function timedOut(
 	taskId: string,
 	timeoutMs: number,
-	{ last, lastError }: Pick<Unfinished, 'last' | 'lastError'>,
+	{ last, trouble }: Pick<Unfinished, 'last'> & { trouble?: string | undefined },
 	known: IDataObject,
 ): ItemError {
 	const state = typeof last?.record.state === 'string' ? last.record.state : 'not read';
-	const trouble = lastError === undefined ? '' : ` The last read failed: ${lastError.message}.`;
+	const failed = trouble === undefined ? '' : ` The last read failed: ${trouble}.`;
 	return new ItemError(
 		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state})`,
 		{
-			description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait, or raise 'Timeout' in the options.${trouble}`,
+			description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait, or raise 'Timeout' in the options.${failed}`,
 			task: { ...known, timedOut: true, ...(last && { record: cutDataUris(last.record) }) },
 		},
 	);

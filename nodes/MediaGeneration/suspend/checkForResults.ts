@@ -3,12 +3,12 @@ import { failedInAll, failedTask, ofTask, timedOut } from '../report/failedTask'
 import { ServiceError } from '../service/serviceError';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { settled, inGrowingGroups } from '../shared/promises';
-import { ItemError } from '../shared/itemError';
+import { ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import type { CheckState, ResultsCheck, SuspendedItem } from './checkState';
 import { askedPauseMs } from './checkSchedule';
 
-/** A task that the service does not know in so many checks in a row is gone. */
+/** A task that the service does not know, or has no usable record of, in so many checks in a row has no result. */
 const MAX_MISSED = 3;
 
 type Read = (taskId: string) => Promise<TaskRecord>;
@@ -36,11 +36,11 @@ export async function checkResults(
 	const readOne = async ([index, item]: [number, SuspendedItem]) => {
 		const answer = await settled(read(taskIdOf(item)));
 		if ('value' in answer) {
-			items[index] = afterRead(without(item, 'missed'), answer.value);
+			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value);
 			if (answer.value.state === 'PENDING') patience = 0;
 			return;
 		}
-		items[index] = afterError(item, answer.error);
+		items[index] = afterError(item, answer.error, now);
 		pauseMs = Math.max(pauseMs, askedPauseMs(answer.error));
 		if (!isOfOneTask(answer.error)) patience--;
 	};
@@ -65,10 +65,8 @@ export const afterPause = <T extends CheckState>(state: T, pauseMs: number, now:
 
 /** An answer about the one task says nothing of the others: they are read all the same. */
 const isOfOneTask = (error: unknown) =>
-	isMissing(error) || (error instanceof ServiceError && error.kind === 'unusableRecord');
-
-const isMissing = (error: unknown) =>
-	error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign;
+	error instanceof ServiceError &&
+	((error.kind === 'notFound' && !error.isForeign) || error.kind === 'unusableRecord');
 
 function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
 	const { record, state } = task;
@@ -94,11 +92,14 @@ export function failedItem(
 	return { item, json: task, ...(input && { input }), failure };
 }
 
-/** A task that the service has forgotten must not hold the others back until its time is up. */
-function afterError(item: SuspendedItem, error: unknown): SuspendedItem {
-	if (!isMissing(error)) return without(item, 'missed');
+/**
+ * A task that the service has forgotten must not hold the others back until its time is up. Behind a pending task it is
+ * read for the first time then, and no other read follows. Other errors may pass: a key can be entered anew.
+ */
+function afterError(item: SuspendedItem, error: unknown, now: number): SuspendedItem {
+	if (!isOfOneTask(error)) return { ...without(item, 'missed'), trouble: messageOf(error) };
 	const missed = (item.missed ?? 0) + 1;
-	if (missed < MAX_MISSED) return { ...item, missed };
+	if (missed < MAX_MISSED && !isExpired(item, now)) return { ...item, missed };
 	return failedItem(item, ItemError.from(ofTask(error, taskIdOf(item), item.json)));
 }
 
@@ -118,11 +119,11 @@ export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsC
 	return {
 		...state,
 		items: items.map((item) => {
-			const { record, json, waits } = item;
+			const { record, json, waits, trouble } = item;
 			if (waits === undefined || !isExpired(item, now)) return item;
 			const taskId = taskIdOf(item);
 			const last = record && parseTaskRecord(taskId, record);
-			return failedItem(item, timedOut(taskId, waits.timeoutMs, { last }, json));
+			return failedItem(item, timedOut(taskId, waits.timeoutMs, { last, trouble }, json));
 		}),
 	};
 }

@@ -63,8 +63,10 @@ export interface SuspendedItem {
 	output?: OutputOptions;
 	/** The last record read of the task while it was checked, as received. */
 	record?: IDataObject;
-	/** In how many checks in a row the service did not know the task. */
+	/** In how many checks in a row the service did not know the task, or had no usable record of it. */
 	missed?: number;
+	/** What the last read failed with, where the service may answer later. */
+	trouble?: string;
 	/** Why the item has no result. */
 	failure?: StoredFailure;
 }

@@ -194,7 +194,8 @@ export class TaskReader {
 		const task = ended.value;
 		if (!('taskId' in task)) {
 			if (task.isHandedOver) return task;
-			throw timedOut(taskId, item.timeoutMs, task, known);
+			const trouble = task.lastError?.message;
+			throw timedOut(taskId, item.timeoutMs, { last: task.last, trouble }, known);
 		}
 		paidTasks.note(taskId, task.state, task.creditsConsumed);
 		return task;

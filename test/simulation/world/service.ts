@@ -1,5 +1,5 @@
 import { ServiceError } from '../../service/errors';
-import { answerOfError, type Answer, ServiceModel } from '../../service/model';
+import { answerOfError, answerOfRefusal, type Answer, ServiceModel } from '../../service/model';
 import type { Settings } from '../../service/settings';
 import type { SimulatedTask } from '../../service/tasks';
 import type { CallbackTrouble, History } from '../history';
@@ -199,6 +199,14 @@ export class Service {
 		if (state !== 'PENDING') this.world.trace(`service: tells ${by} that ${taskId} is ${state}`);
 		this.noteTalk();
 		return answer;
+	}
+
+	/** A result, as the media host sends it. */
+	file(url: string): Answer {
+		const task = this.tasks.find(({ id }) => url.includes(`/${id}/`));
+		const { mediaStatus: status = 200 } = task ? this.model.store.get(task.id).own : {};
+		if (status !== 200) return answerOfRefusal({ status: Number(status) });
+		return { status, headers: {}, type: 'image/png', body: `picture at ${url}` };
 	}
 
 	private noteTalk(): void {

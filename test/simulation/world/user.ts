@@ -1,4 +1,4 @@
-import type { IRunExecutionData } from 'n8n-workflow';
+import type { INodeExecutionData, IRunExecutionData } from 'n8n-workflow';
 
 import { contextOfHook } from '../../workflow/contexts';
 import { dataOfRetry, fromStored, toStored } from '../../workflow/stored';
@@ -22,13 +22,17 @@ export class User {
 		return this.world.n8n;
 	}
 
-	/** Starts the workflow by hand or by a form, with items of her own. */
-	start(): void {
+	/**
+	 * Starts the workflow by hand or by a form, with items of her own.
+	 *
+	 * @param more what the items have beside their prompts
+	 */
+	start(more: Array<Partial<INodeExecutionData>> = []): void {
 		const ask = ++this.asked;
 		const items = Array.from({ length: this.world.history.node.items }, (_, index) => {
 			const name = `ask ${ask}, item ${index}`;
 			this.asks.set(name, 1);
-			return { json: { prompt: name } };
+			return { ...more[index], json: { prompt: name, ...more[index]?.json } };
 		});
 		this.world.trace(`user: starts the workflow with ${items.length} items (ask ${ask})`);
 		this.n8n.runner.begin({ mode: 'trigger', start: 'Start', items });

@@ -67,7 +67,12 @@ export function nodesOf(history: History, events: TriggerEvents): INode[] {
 					...media.more,
 				},
 			},
-			{ credentials, onError: media.onError, ...retryOnFail(media.maxTries) },
+			{
+				credentials,
+				onError: media.onError,
+				...retryOnFail(media.maxTries),
+				...media.settings,
+			},
 		),
 		node('Sink', 'sink'),
 		node('Failed', 'sink'),

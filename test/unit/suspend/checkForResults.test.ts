@@ -52,7 +52,7 @@ describe('a check for results', () => {
 	it('that gets no answer to a few reads found nothing, sends no more of them, and is never an end', async () => {
 		const { read, reads } = service({});
 		const before = many(100);
-		expect(await checkResults(before, read, NOW)).toEqual(before);
+		expect(await checkResults(before, read, NOW)).toMatchObject(before);
 		expect(reads).toHaveLength(3);
 	});
 
@@ -88,6 +88,26 @@ describe('a task that says nothing of the others', () => {
 	])('(it %s) does not keep the others from being read', async (_what, error) => {
 		const { read } = service({ ...allOf(50, 'SUCCESS'), 'task-0': error() });
 		expect(waitingIn(await checkResults(many(50), read, NOW))).toEqual(['task-0']);
+	});
+
+	it.each([
+		['it', gone, 'Task task-1: No such task (HTTP 404)'],
+		['a usable record of it', noRecord, 'Task task-1: No state'],
+	])(
+		'fails at its time where the service has not %s, and is not said to go on',
+		async (_what, error, message) => {
+			const { read } = service({ 'task-0': 'PENDING', 'task-1': error() });
+			const after = giveUp(await checkResults(check(item(0), item(1, NOW)), read, NOW), NOW);
+			expect(after.items[1]).toMatchObject({ json: { taskId: 'task-1' }, failure: { message } });
+			expect(after.items[1]?.json).not.toHaveProperty('timedOut');
+		},
+	);
+
+	it('says with its time what the last read failed with', async () => {
+		const { read } = service({ 'task-0': down() });
+		const after = giveUp(await checkResults(many(1, NOW), read, NOW), NOW);
+		const description = expect.stringContaining('The last read failed: HTTP 500.') as string;
+		expect(after.items[0]).toMatchObject({ json: { timedOut: true }, failure: { description } });
 	});
 
 	it('is the error of its item when it is gone in three checks in a row', async () => {
