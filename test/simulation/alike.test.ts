@@ -203,7 +203,7 @@ function tell(world: World): Told {
 }
 
 /** Why a task of a run that stops was not created anew. */
-const NOT_ANEW = /(It was not created anew|If it fails by chance)[^.]*\./;
+const NOT_ANEW = /(It was not created again|If it fails by chance)[^.]*\./;
 
 /** The tasks are named in the order in which they were created, or in that of their items. */
 const wordsOf = (text: unknown) =>
