@@ -8,7 +8,7 @@ export default {
   ignoreStatic: true,
   concurrency: 2,
   dryRunTimeoutMinutes: 60,
-  timeoutMS: 20_000,
+  timeoutMS: 10_000,
   ignorePatterns: [
     '/dist',
     '/release',

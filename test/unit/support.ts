@@ -31,6 +31,9 @@ export function visibleText(error: unknown): string {
 	return [...texts, JSON.stringify(error)].join('\n');
 }
 
+/** So often no work of a test sleeps: a day has 43,200 poll intervals. */
+const MOST_SLEEPS = 100_000;
+
 /** A clock on which a sleep takes no time, for one sleeper at a time. */
 export class FakeClock implements Clock {
 	/** The length of each sleep, in milliseconds. */
@@ -49,7 +52,7 @@ export class FakeClock implements Clock {
 
 	async sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
 		if (signal?.aborted) throw new Stopped();
-		this.sleeps.push(ms);
+		if (this.sleeps.push(ms) > MOST_SLEEPS) throw new Error('The work does not end');
 		this.time += ms;
 	}
 }

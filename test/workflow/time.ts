@@ -38,17 +38,23 @@ export async function settle(): Promise<void> {
 	}
 }
 
+/** So many timers no work of a test needs. */
+const MOST_TIMERS = 10_000;
+
 /**
  * Lets time pass until the work is done: from one timer to the next, and never while a request is under way. So
  * hours pass in no time, and every run sees the same times.
+ *
+ * @throws where the work does not end
  */
 export async function passTime<T>(work: Promise<T>): Promise<T> {
 	let done = false;
 	const noteEnd = () => (done = true);
 	work.then(noteEnd, noteEnd);
-	for (;;) {
+	for (let timers = 0; timers < MOST_TIMERS; timers++) {
 		await settle();
 		if (done) return await work;
 		await jest.advanceTimersToNextTimerAsync();
 	}
+	throw new Error(`The work has not ended after ${MOST_TIMERS} timers`);
 }
