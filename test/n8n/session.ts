@@ -1,6 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { type Owner, TEST_OWNER } from './types';
 
 const REQUEST_TIMEOUT_MS = 60_000;
+
+/** n8n looks every two seconds whether its database is there, and handles no request after it was not. */
+const DATABASE_BACK_WITHIN_MS = 60_000;
+const NO_DATABASE = 'Database is not ready!';
 
 /** n8n refused a request, or answered it with an error. */
 export class N8nApiError extends Error {
@@ -57,15 +63,22 @@ export class Session {
 	}
 
 	protected async request<T>(method: string, path: string, body?: unknown): Promise<T> {
-		const response = await this.fetch(path, {
+		const options = {
 			method,
 			headers: {
 				...(body === undefined ? {} : { 'content-type': 'application/json' }),
 				...(this.cookie ? { cookie: this.cookie } : {}),
 			},
 			body: body === undefined ? undefined : JSON.stringify(body),
-		});
-		const text = await response.text();
+		};
+		const giveUp = Date.now() + DATABASE_BACK_WITHIN_MS;
+		let response = await this.fetch(path, options);
+		let text = await response.text();
+		while (response.status === 503 && text.includes(NO_DATABASE) && Date.now() < giveUp) {
+			await sleep(500);
+			response = await this.fetch(path, options);
+			text = await response.text();
+		}
 		if (!response.ok) throw new N8nApiError(method, path, response.status, text);
 		for (const cookie of response.headers.getSetCookie()) {
 			if (cookie.startsWith('n8n-auth=')) this.cookie = cookie.slice(0, cookie.indexOf(';'));
