@@ -11,6 +11,7 @@ import {
 	UserError,
 } from 'n8n-workflow';
 import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
+import { ItemError } from '../nodes/MediaGeneration/shared/itemError';
 import { settled } from '../nodes/MediaGeneration/shared/promises';
 
 /** A request as n8n's HTTP Request node hands it over, page for page: it names the address `uri`. */
@@ -34,7 +35,11 @@ async function authenticate(
 		baseUrl: parseBaseUrl(credentials.baseUrl),
 		apiKey: parseApiKey(credentials.apiKey),
 	}));
-	if ('error' in read) throw inOneText(read.error);
+	if ('error' in read) {
+		// The credential's dialog shows the message alone, so it tells the next step, too.
+		const { message, description } = ItemError.from(read.error);
+		throw new UserError(`${message}. ${description}`);
+	}
 	const { baseUrl, apiKey } = read.value;
 	const { baseURL, uri = '', url: address = uri, abortSignal, ...options } = request;
 	const url = new URL(baseURL === undefined ? address : baseUrl + address);
@@ -53,18 +58,10 @@ async function authenticate(
 		url: url.href,
 		...(abortSignal && !isCreate && { abortSignal }),
 		disableFollowRedirect: true,
-		...NO_REDIRECT_OF_HTTP_REQUEST,
+		// What that is called on the older way that the HTTP Request node takes.
+		...{ followRedirect: false, followAllRedirects: false },
 		headers: { ...Object.fromEntries(headers), Authorization: `Bearer ${apiKey}` },
 	};
-}
-
-/** What `disableFollowRedirect` is called on the older way that the HTTP Request node takes. */
-const NO_REDIRECT_OF_HTTP_REQUEST = { followRedirect: false, followAllRedirects: false };
-
-/** The credential's dialog shows the message alone, so it tells the next step, too. */
-function inOneText(error: unknown): unknown {
-	if (!(error instanceof UserError) || !error.description) return error;
-	return new UserError(`${error.message}. ${error.description}`);
 }
 
 const NOT_THE_SERVICE =

@@ -1,6 +1,5 @@
 import {
 	type IExecuteFunctions,
-	type IHookFunctions,
 	type INodeExecutionData,
 	type INodeType,
 	type INodeTypeDescription,
@@ -10,6 +9,7 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
+import { CALLBACK_PATH } from './callback/triggerCallbackUrl';
 import { completionFields } from './fields/completion';
 import { imageFields, videoFields } from './fields/media';
 import { optionFields } from './fields/options';
@@ -19,7 +19,6 @@ import { runTasks } from './run/actionRun';
 import { runCheckExecution } from './suspend/checkExecution';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
 import { handleResumeWebhook } from './suspend/resumeWebhook';
-import { RESUME_PATH } from './suspend/resumeUrl';
 
 /** What the output panel says before a run, where it is the parameters that tell. */
 const panelHints: NodeHint[] = [
@@ -70,7 +69,7 @@ export class MediaGeneration implements INodeType {
 				httpMethod: 'POST',
 				responseMode: 'onReceived',
 				responseData: '',
-				path: RESUME_PATH,
+				path: CALLBACK_PATH,
 				// Not registered anywhere: it is reached through the URL that resumes a suspended execution.
 				restartWebhook: true,
 			},
@@ -100,17 +99,7 @@ export class MediaGeneration implements INodeType {
 
 	/** Nothing is registered: n8n gives each suspended execution an address of its own. */
 	webhookMethods = {
-		default: {
-			async checkExists(this: IHookFunctions): Promise<boolean> {
-				return true;
-			},
-			async create(this: IHookFunctions): Promise<boolean> {
-				return true;
-			},
-			async delete(this: IHookFunctions): Promise<boolean> {
-				return true;
-			},
-		},
+		default: { checkExists: async () => true, create: async () => true, delete: async () => true },
 	};
 
 	/** Decides about a callback to a suspended execution. */

@@ -14,14 +14,13 @@ const LIMIT_MS = 30_000;
  * What a trigger that answered 200 makes of a callback: `accepted` where n8n has stored an execution for it, which goes
  * on unless the task has started the workflow before.
  */
-export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
+type Delivery = 'accepted' | 'duplicate' | 'notSelected';
 
 /**
  * Sends a finished task's callback to a trigger once more, as the service would have. It carries the token and no
  * API key, and of the task only what the trigger reads: the id.
  *
  * @param address the trigger's URL with its token
- * @param headers goes along
  * @returns undefined where something else than a trigger of this package took the callback
  * @throws ItemError, UserError where the trigger did not take it, without the token
  * @throws Stopped where the execution was stopped
@@ -60,7 +59,7 @@ export async function redeliver(
 	const said = findServiceMessage(body)?.replaceAll(token, '***');
 	throw new ItemError(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
-		{ description: NEXT[statusCode] ?? NEXT_OF_OTHERS },
+		{ description: NEXT[statusCode] ?? NEXT.other },
 	);
 }
 
@@ -72,11 +71,9 @@ function deliveryOf(body: unknown): Delivery | undefined {
 }
 
 /** What to do next, by the status of the answer. */
-const NEXT: Record<number, string> = {
+const NEXT: Record<number | 'other', string> = {
 	401: "The trigger must use a credential with the same API key as this node. With 'Start Again', the clocks of both n8n must be right, too.",
 	404: "Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",
 	503: 'The trigger could not read the task from the service at the moment. Try again later.',
+	other: "Check that 'Callback URL' is the production URL of a Media Generation Trigger.",
 };
-
-const NEXT_OF_OTHERS =
-	"Check that 'Callback URL' is the production URL of a Media Generation Trigger.";

@@ -6,20 +6,16 @@ import { readStored } from '../shared/storedVersion';
 import { StartedTaskRow } from './startedTaskRow';
 
 /** @returns the id that n8n gave to the node's credential; empty where it has none */
-export function credentialIdOf({ credentials }: INode): string {
-	return credentials?.[CREDENTIAL_TYPE]?.id ?? '';
-}
+export const credentialIdOf = ({ credentials }: INode): string =>
+	credentials?.[CREDENTIAL_TYPE]?.id ?? '';
 
 /**
  * Names the account that a task belongs to: two accounts may use the same task ids. A service is told by its address,
  * and an account of the service by its credential in n8n. The API key has no part in the name, because a key is replaced
  * from time to time: the account stays the same, and none of its tasks may start a workflow again.
- *
- * @param baseUrl as `parseBaseUrl` returns it
  */
-export function accountOf(baseUrl: string, credentialId: string): string {
-	return digest([baseUrl, credentialId]);
-}
+export const accountOf = (baseUrl: string, credentialId: string): string =>
+	digest([baseUrl, credentialId]);
 
 /** The place in the node's context, which outlives a try of the node. */
 const KEY = 'startedTasks';
@@ -68,7 +64,7 @@ export async function mayStart(
 	callbackId: string,
 ): Promise<boolean> {
 	const stored = (context.getContext('node')[KEY] ??= { version: VERSION, tasks: {} });
-	const notes = readStored(stored, VERSION).tasks as IDataObject;
+	const { tasks: notes } = readStored<{ tasks: IDataObject }>(stored, VERSION);
 	const key = keyOf(start);
 	const note = notes[key];
 	if (note === 'recorded') return true;
@@ -94,16 +90,9 @@ export async function mayStart(
 	return isOurs;
 }
 
-/**
- * Whether a trigger of this workflow has started for a task.
- *
- * @param triggerId the id of its node
- * @throws the database's error
- */
-export async function hasStarted(
+/** Whether a trigger of this workflow has started for a task. @throws the database's error */
+export const hasStarted = async (
 	context: IExecuteFunctions,
 	triggerId: string,
 	start: Start,
-): Promise<boolean> {
-	return (await new StartedTaskRow(context, keyOf(start), triggerId).size()) > 0;
-}
+): Promise<boolean> => (await new StartedTaskRow(context, keyOf(start), triggerId).size()) > 0;

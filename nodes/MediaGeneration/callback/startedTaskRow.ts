@@ -20,6 +20,8 @@ let fallbackWasLogged = false;
  * that `getExecuteData()` returns, synchronously, while it is called. For just that call the `id` is extended by a
  * digest of the key. Where n8n does not look at it then, the helper has used the node's own row, which is what
  * n8n documents, and that is said once in the log.
+ *
+ * Each of its methods throws the database's error.
  */
 export class StartedTaskRow {
 	/**
@@ -35,8 +37,6 @@ export class StartedTaskRow {
 	/**
 	 * How many entries it holds: none where nobody has written it. The node's own row, where it has to serve, says
 	 * nothing of one task.
-	 *
-	 * @throws the database's error
 	 */
 	async size(): Promise<number> {
 		const { answer, isOwnRow } = await this.named(
@@ -45,13 +45,7 @@ export class StartedTaskRow {
 		return isOwnRow ? answer : 0;
 	}
 
-	/**
-	 * Writes it, unless somebody else has.
-	 *
-	 * @param entries what it holds beside the key
-	 * @returns whether it was this call that wrote it
-	 * @throws the database's error, where it is not the refusal of a second row
-	 */
+	/** Writes it, with entries beside the key, unless somebody else has. @returns whether it was this call that wrote it */
 	async insert(entries: readonly string[]): Promise<boolean> {
 		const recorded = await settled(this.record([this.key, ...entries]));
 		if ('value' in recorded) return recorded.value.new.includes(this.key);
@@ -59,11 +53,7 @@ export class StartedTaskRow {
 		throw recorded.error;
 	}
 
-	/**
-	 * Whether it has held an entry until now. From now on it does: n8n has no question that leaves nothing behind.
-	 *
-	 * @throws the database's error
-	 */
+	/** Whether it has held an entry until now. From now on it does: n8n has no question that leaves nothing behind. */
 	async held(entry: string): Promise<boolean> {
 		return (await this.record([entry])).processed.includes(entry);
 	}
@@ -103,13 +93,8 @@ export class StartedTaskRow {
 	}
 }
 
-/** Whether the database refused a second row of the same name: SQLite, PostgreSQL, MySQL. */
-function isSecondRow(error: unknown): boolean {
-	if (!(error instanceof Error)) return false;
-	const code = 'code' in error ? error.code : undefined;
-	return (
-		code === '23505' ||
-		code === 'ER_DUP_ENTRY' ||
-		/UNIQUE constraint failed|duplicate key value|Duplicate entry/i.test(error.message)
-	);
-}
+/** Whether the database refused a second row of the same name: PostgreSQL, MySQL, SQLite. */
+const isSecondRow = (error: unknown): boolean =>
+	error instanceof Error &&
+	(('code' in error && ['23505', 'ER_DUP_ENTRY'].includes(String(error.code))) ||
+		/UNIQUE constraint failed|duplicate key value|Duplicate entry/i.test(error.message));

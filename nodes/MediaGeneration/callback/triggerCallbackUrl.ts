@@ -14,7 +14,7 @@ import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
 
-/** The path of the trigger's webhook, as its description declares it. */
+/** The path of the trigger's webhook, and of the one that resumes a suspended execution, as the nodes declare it. */
 export const CALLBACK_PATH = 'callback';
 
 /** The place in the workflow's static data where its published triggers stand. */
@@ -33,10 +33,8 @@ function registryOf(context: IHookFunctions | IExecuteFunctions): IDataObject {
 }
 
 /**
- * Refuses a trigger whose workflow n8n's engine v2 runs: that one starts the workflow for each callback, without asking
- * the trigger whether the task has started it before.
- *
- * @throws UserError there
+ * @throws UserError where n8n's engine v2 runs the trigger's workflow: that one starts it for each callback, without
+ *   asking the trigger whether the task has started it before
  */
 export function refuseEngineV2(context: IHookFunctions | IExecuteFunctions): void {
 	if (!isEngineV2(context)) return;
@@ -82,7 +80,7 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 	}
 	if (urls.length > 1) {
 		throw new UserError('This workflow has more than one Media Generation Trigger', {
-			description: "Paste the production URL of the one to notify into 'Callback URL'.",
+			description: "Paste the production URL of the trigger to notify into 'Callback URL'.",
 		});
 	}
 	return url;
@@ -137,29 +135,24 @@ async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<
 	return urls.filter((_, index) => published[index]);
 }
 
-/** How long n8n may take to answer, in ms. */
 const LIMIT_MS = 10_000;
 
-/** n8n's request helper sends it, although its type does not have it. */
-const OPTIONS = 'OPTIONS' as IHttpRequestMethods;
-
 /**
- * Asks n8n whether it has a webhook for POST requests at an address, as a browser does before it sends one (a CORS
+ * Asks n8n whether it has a webhook for POST requests at a production URL, as a browser does before it sends one (a CORS
  * preflight): that starts nothing.
  *
- * @param url a production URL
  * @throws UserError where the answer is not n8n's, or there is none; Stopped where the execution was stopped
  */
 async function isPublished(context: IExecuteFunctions, url: string): Promise<boolean> {
-	const answer = await callN8n(
-		context,
-		{ method: OPTIONS, url, headers: { Origin: new URL(url).origin }, timeout: LIMIT_MS },
-		`n8n does not let this node ask for the trigger: ${url}`,
-	);
+	// n8n's request helper sends it, although its type does not have it.
+	const method = 'OPTIONS' as IHttpRequestMethods;
+	const request = { method, url, headers: { Origin: new URL(url).origin }, timeout: LIMIT_MS };
+	const forbidden = `n8n does not let this node ask for the trigger: ${url}`;
+	const answer = await callN8n(context, request, forbidden);
 	const methods = answer?.headers['access-control-allow-methods'];
 	if (typeof methods === 'string') return /\bPOST\b/.test(methods);
 	throw new UserError(`It is not known whether the Media Generation Trigger is published: ${url}`, {
 		description:
-			"In a run by hand, the worker asks n8n at the trigger's production URL. n8n did not answer there. Let the worker reach that address, or paste it into 'Callback URL'.",
+			"Let the worker reach the trigger's production URL, or paste this URL into 'Callback URL'. In a run by hand the worker asks n8n at this URL, and n8n did not answer.",
 	});
 }

@@ -10,11 +10,8 @@ import { systemClock, withTimeLimit } from '../shared/clock';
 import { ExpiringCache } from '../shared/expiringCache';
 import { isEngineV2 } from '../shared/n8nInternals';
 import { accountOf, credentialIdOf } from './startOnce';
-import { decided, tryAgain, type WebhookAnswer } from './webhookAnswer';
+import { ANSWER_LIMIT_MS, deciding, tryAgain, type WebhookAnswer } from './webhookAnswer';
 import { verifyCallback } from './verifyCallback';
-
-/** For the read of the task, and for waiting on a callback of the same task: the answer must be out in 10 s. */
-const READ_LIMIT_MS = 8_000;
 
 /**
  * Senders repeat themselves within minutes. Not longer, because n8n may lose an execution that it has stored: then
@@ -33,29 +30,23 @@ type Outcome = WebhookAnswer | 'notStored';
  */
 const recent = new ExpiringCache<Promise<Outcome>>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
 
-const DUPLICATE: WebhookAnswer = {
-	status: 200,
-	body: { accepted: false, reason: 'duplicate' },
-};
+const EVENTS = ['SUCCESS', 'FAILURE'];
 
-const NOT_SELECTED: WebhookAnswer = {
+const notAccepted = (reason: string): WebhookAnswer => ({
 	status: 200,
-	body: { accepted: false, reason: 'event not selected' },
-};
+	body: { accepted: false, reason },
+});
+const DUPLICATE = notAccepted('duplicate');
+const NOT_SELECTED = notAccepted('event not selected');
 
 /**
  * Admits a callback, or answers it. Cheap checks come first, and nothing is asked of the service for a callback
  * without a valid token. The body is a hint: only the task id is read from it, the record is read from the service.
  *
- * @returns an item with the task's record for n8n to start the workflow with, or nothing where the callback was
- *   answered
+ * @returns an item with the task's record for n8n to start the workflow with; nothing where the callback was answered
  * @see specification, section 6 and its handler rules
  */
-export async function handleTriggerWebhook(
-	context: IWebhookFunctions,
-): Promise<IWebhookResponseData> {
-	return await decided(context, async () => await decide(context));
-}
+export const handleTriggerWebhook = deciding(decide);
 
 async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebhookResponseData> {
 	const requireToken = context.getNodeParameter('options.requireToken', true) !== false;
@@ -65,14 +56,14 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	if ('status' in checked) return checked;
 	// It would start the workflow without asking the ledger.
 	if (isEngineV2(context)) return tryAgain("The trigger does not work with n8n's engine v2");
-	const events: unknown[] = [context.getNodeParameter('events', ['SUCCESS', 'FAILURE'])].flat();
-	if (!events.every((event) => typeof event === 'string')) {
-		throw new UserError("The parameter 'Events' is not a list");
+	const events: unknown[] = [context.getNodeParameter('events', EVENTS)].flat();
+	if (events.length === 0 || !events.every((event) => EVENTS.includes(String(event)))) {
+		throw new UserError("The parameter 'Events' is not a list of events");
 	}
 	const { connection, taskId, reference, startAgain } = checked;
 	const node = context.getNode();
 	const account = accountOf(connection.baseUrl, credentialIdOf(node));
-	const giveUpAt = systemClock.now() + READ_LIMIT_MS;
+	const giveUpAt = systemClock.now() + ANSWER_LIMIT_MS;
 	// A test run shows every event, also one that was seen before. Who asks to start again is held back by himself alone.
 	const isTest = context.getMode() === 'manual';
 	const key = JSON.stringify([context.getWorkflow().id, node.id, account, taskId, startAgain]);
@@ -82,7 +73,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		if (answer !== 'notStored') return answer;
 	}
 	const reading = readFinished(connection, taskId, events, giveUpAt);
-	if (!isTest) remember(key, outcomeOf(reading, context.getResponseObject()));
+	if (!isTest) recent.set(key, outcomeOf(key, reading, context.getResponseObject()));
 	const task = await reading;
 	if ('status' in task) return task;
 	// n8n stores an execution now, answers, and begins the execution. Where it is killed in between, nothing else names
@@ -127,19 +118,16 @@ async function readFinished(
  * callback of the task is a duplicate.
  */
 async function outcomeOf(
+	key: string,
 	reading: Promise<FinishedTask | WebhookAnswer>,
 	response: ReturnType<IWebhookFunctions['getResponseObject']>,
 ): Promise<Outcome> {
 	const task = await reading;
-	if ('status' in task) return task;
-	// The sender may have given up meanwhile: then nothing more is heard of this answer.
-	if (!response.destroyed) await new Promise((resolve) => response.once('close', resolve));
-	return response.writableFinished && response.statusCode < 300 ? DUPLICATE : 'notStored';
-}
-
-function remember(key: string, outcome: Promise<Outcome>): void {
-	recent.set(key, outcome);
-	void outcome.then((known) => {
-		if (known !== DUPLICATE) recent.delete(key);
-	});
+	if (!('status' in task)) {
+		// The sender may have given up meanwhile: then nothing more is heard of this answer.
+		if (!response.destroyed) await new Promise((resolve) => response.once('close', resolve));
+		if (response.writableFinished && response.statusCode < 300) return DUPLICATE;
+	}
+	recent.delete(key);
+	return 'status' in task ? task : 'notStored';
 }

@@ -1,13 +1,18 @@
-import type { ICredentialDataDecryptedObject, IDataObject, IWebhookFunctions } from 'n8n-workflow';
+import type { IDataObject, IWebhookFunctions } from 'n8n-workflow';
 
 import { connect, type Connection } from '../service/connect';
 import { findTaskId } from '../service/taskRecord';
-import { CREDENTIAL_TYPE } from '../service/httpRequest';
+import { type Credential, CREDENTIAL_TYPE } from '../service/httpRequest';
 import { systemClock } from '../shared/clock';
 import { parsedJson } from '../shared/json';
 import { ExpiringCache } from '../shared/expiringCache';
-import { isTokenValid, TOKEN_PARAMETER, REFERENCE_PARAMETER } from './callbackToken';
-import { checkStartAgain, START_AGAIN_HEADER } from './startAgainHeader';
+import {
+	isTokenValid,
+	TOKEN_PARAMETER,
+	REFERENCE_PARAMETER,
+	checkStartAgain,
+	START_AGAIN_HEADER,
+} from './callbackToken';
 import { credentialIdOf } from './startOnce';
 import type { WebhookAnswer } from './webhookAnswer';
 
@@ -26,21 +31,15 @@ const MAX_REMEMBERED = 1_000;
  * The credentials of the nodes of this process that callbacks come to. A look-up costs n8n more CPU time than all else
  * that a callback needs, so it is not repeated for each one. Promises, so that callbacks that come together share one.
  */
-const credentials = new ExpiringCache<Promise<ICredentialDataDecryptedObject>>(
-	systemClock,
-	MAX_AGE_MS,
-	MAX_REMEMBERED,
-);
+const credentials = new ExpiringCache<Promise<Credential>>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
 
 /** The look-ups because of wrong tokens. */
 const refreshes = new ExpiringCache<true>(systemClock, MIN_REFRESH_MS, MAX_REMEMBERED);
 
-/** A callback that may be believed. */
-export interface VerifiedCallback {
+/** A callback that may be believed: of the body nothing but the task id, and what its address carries under its token. */
+interface VerifiedCallback {
 	connection: Connection;
-	/** The only thing that is believed of the body. */
 	taskId: string;
-	/** What the address carries under its token. */
 	reference?: string;
 	/** Who asks, with a signature of its own, to start for the task although it has started before. */
 	startAgain?: string;
@@ -49,9 +48,9 @@ export interface VerifiedCallback {
 /**
  * The checks that need no request: the address and its token, size, task id.
  *
- * @param requireToken whether the URL must carry a valid token
  * @param publicUrl the address that was given out; asked for where the path of this request does not do, since it may
  *   take n8n an evaluation
+ * @param isInDoubt whether the credential that this process remembers has refused the callback
  * @returns what may be believed of the callback; or the answer that refuses it
  * @throws UserError where the credential cannot be used; whatever n8n's look-up throws
  * @see specification, section 6
@@ -60,21 +59,43 @@ export async function verifyCallback(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	publicUrl: () => string | undefined,
+	isInDoubt = false,
 ): Promise<WebhookAnswer | VerifiedCallback> {
-	const checkWith = async (isInDoubt: boolean) => {
-		const connection = await connect(context, await credentialOf(context, isInDoubt));
-		return check(context, connection, requireToken, publicUrl);
+	const connection = await connect(context, await credentialOf(context, isInDoubt));
+	const refuse = async (message: string): Promise<WebhookAnswer | VerifiedCallback> => {
+		// The key may have been changed.
+		if (!isInDoubt) return await verifyCallback(context, requireToken, publicUrl, true);
+		return { status: 401, body: { message } };
 	};
-	const checked = await checkWith(false);
-	const isRefused = 'status' in checked && checked.status === REFUSED;
-	// The key may have been changed.
-	return isRefused ? await checkWith(true) : checked;
+	const { apiKey } = connection;
+	const { headers, rawBody, originalUrl } = context.getRequestObject();
+	const { [START_AGAIN_HEADER]: header } = headers;
+	const query = context.getQueryData() as IDataObject;
+	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = query;
+	// What is not the task id is believed under a token alone.
+	const isFree = !requireToken && reference === undefined && header === undefined;
+	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
+	const path = isFree ? '' : provenPath(isGood, originalUrl, publicUrl);
+	if (path === undefined)
+		return await refuse("The callback URL's token is missing or does not match");
+	if ((rawBody?.length ?? Number(headers['content-length'] ?? 0)) > MAX_BODY_BYTES) {
+		return { status: 413, body: { message: 'The callback is larger than 1 MiB' } };
+	}
+	// n8n parses JSON of the plain type alone, and not application/cloudevents+json or JSON without a type.
+	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(rawBody)));
+	if (taskId === undefined) {
+		return { status: 400, body: { message: 'The callback names no task id' } };
+	}
+	const checked = { connection, taskId, ...(typeof reference === 'string' && { reference }) };
+	if (header === undefined) return checked;
+	const startAgain = checkStartAgain(header, { path, taskId, apiKey });
+	if (startAgain !== undefined) return { ...checked, startAgain };
+	return await refuse(
+		'The request to start again is not signed with the same API key, or came too late',
+	);
 }
 
-async function credentialOf(
-	context: IWebhookFunctions,
-	isInDoubt: boolean,
-): Promise<ICredentialDataDecryptedObject> {
+async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Promise<Credential> {
 	// By node as well, so that no workflow gets by with what another one was allowed to use.
 	const node = context.getNode();
 	const key = `${context.getWorkflow().id}/${node.id}/${credentialIdOf(node)}`;
@@ -88,42 +109,9 @@ async function credentialOf(
 	return await credential;
 }
 
-function check(
-	context: IWebhookFunctions,
-	connection: Connection,
-	requireToken: boolean,
-	publicUrl: () => string | undefined,
-): WebhookAnswer | VerifiedCallback {
-	const { apiKey } = connection;
-	const { headers, rawBody, originalUrl } = context.getRequestObject();
-	const { [START_AGAIN_HEADER]: header } = headers;
-	const query = context.getQueryData() as IDataObject;
-	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = query;
-	// What is not the task id is believed under a token alone.
-	const isFree = !requireToken && reference === undefined && header === undefined;
-	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
-	const path = isFree ? '' : provenPath(isGood, originalUrl, publicUrl);
-	if (path === undefined) return refuse("The callback URL's token is missing or does not match");
-	if ((rawBody?.length ?? Number(headers['content-length'] ?? 0)) > MAX_BODY_BYTES) {
-		return { status: 413, body: { message: 'The callback is larger than 1 MiB' } };
-	}
-	// n8n parses JSON of the plain type alone, and not application/cloudevents+json or JSON without a type.
-	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(rawBody)));
-	if (taskId === undefined) {
-		return { status: 400, body: { message: 'The callback names no task id' } };
-	}
-	const checked = { connection, taskId, ...(typeof reference === 'string' && { reference }) };
-	if (header === undefined) return checked;
-	const startAgain = checkStartAgain(header, { path, taskId, apiKey });
-	return startAgain === undefined
-		? refuse('The request to start again is not signed with the same API key, or came too late')
-		: { ...checked, startAgain };
-}
-
 /**
- * @param asked the address of this request
- * @returns the path that the token is good for: that of this request, or the public one (they differ behind a proxy that
- *   cuts a part off, and for a test URL)
+ * The path that the token is good for: that of this request, or the public one (they differ behind a proxy that cuts a
+ * part off, and for a test URL).
  */
 function provenPath(
 	isGood: (path: string) => boolean,
@@ -136,7 +124,3 @@ function provenPath(
 	const publicPath = URL.canParse(url) ? new URL(url).pathname : '';
 	return isGood(publicPath) ? publicPath : undefined;
 }
-
-const REFUSED = 401;
-
-const refuse = (message: string): WebhookAnswer => ({ status: REFUSED, body: { message } });

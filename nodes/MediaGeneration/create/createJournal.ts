@@ -5,14 +5,11 @@ import { pendingJson } from '../report/failedTask';
 import type { CreatedTask } from '../service/client';
 import { digest } from '../shared/json';
 import { readStored } from '../shared/storedVersion';
-import { isTool } from '../shared/n8nInternals';
+import { isTool, nodeContext } from '../shared/n8nInternals';
 import { ItemError } from '../shared/itemError';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };
-
-/** What is known of an item's create: the task, or only that it was sent. */
-export type JournalEntry = SentTask | 'sent';
 
 /**
  * What this node has created in this execution. It is kept with the execution, so that a second try, by *Retry On
@@ -36,16 +33,16 @@ export class CreateJournal {
 
 	/** @throws UserError where another version of this package wrote the journal */
 	constructor(context: IExecuteFunctions) {
-		const stored = (context.getContext('node')[KEY] ??= { version: VERSION, runs: {} });
+		const stored = (nodeContext(context)[KEY] ??= { version: VERSION, runs: {} });
 		// In place: what is changed in it is stored with the execution.
-		this.runs = readStored(stored, VERSION).runs as typeof this.runs;
+		this.runs = readStored<IDataObject>(stored, VERSION).runs as typeof this.runs;
 		this.run = String(context.getWorkflowDataProxy(0).$runIndex ?? 0);
 		this.execution = String(context.getExecutionId());
 		this.isTool = isTool(context);
 	}
 
-	/** What is known of the item's create. One of another execution belongs to this one from then on. */
-	find(item: CreatePlan): JournalEntry | undefined {
+	/** What is known of the item's create: the task, or only that it was sent. It belongs to this execution from then on. */
+	find(item: CreatePlan): SentTask | 'sent' | undefined {
 		const create = this.createOf(item);
 		if (create === undefined || create.state === 'free') return undefined;
 		create.execution = this.execution;
@@ -53,7 +50,7 @@ export class CreateJournal {
 	}
 
 	/** An item that cannot be planned this time names the task that this execution has created for it. */
-	withTask(error: ItemError, itemIndex = 0): ItemError {
+	withTask(error: ItemError, itemIndex: number): ItemError {
 		const creates = this.isTool ? [] : (this.items[itemIndex] ?? []);
 		const create = creates.find(({ execution }) => execution === this.execution);
 		const task = create && taskIn(create);
@@ -156,7 +153,7 @@ type Pause = [until: number, lengthMs: number];
  */
 export function notePause(context: IExecuteFunctions, lengthMs = 0): void {
 	if (lengthMs <= pauseLeft(context)) return;
-	context.getContext('node')[PAUSE] = [Date.now() + lengthMs, lengthMs] satisfies Pause;
+	nodeContext(context)[PAUSE] = [Date.now() + lengthMs, lengthMs] satisfies Pause;
 }
 
 /**
@@ -164,7 +161,7 @@ export function notePause(context: IExecuteFunctions, lengthMs = 0): void {
  *   no pause. It saves a refusal and protects no money, so nobody is stopped for it.
  */
 export function pauseLeft(context: IExecuteFunctions): number {
-	const stored: unknown = context.getContext('node')[PAUSE];
+	const stored: unknown = nodeContext(context)[PAUSE];
 	if (!isPause(stored)) return 0;
 	const [until, lengthMs] = stored;
 	return Math.max(0, Math.min(until - Date.now(), lengthMs));

@@ -31,14 +31,11 @@ export class CreateQueue {
 	/** Since when nobody is let in and nothing finishes. */
 	private quietSince: number | undefined;
 
-	/** Nothing more is sent for whoever has no more patience than that, because of the error; with Infinity for good. */
-	private end: { patienceMs: number; error?: ServiceError } | undefined;
+	/** Nothing more is sent for whoever has no more patience than that; with Infinity for good. */
+	private end: { patienceMs: number; error: ServiceError | undefined } | undefined;
 
 	/** One after the other, so that the tasks are created in the order of the items. */
 	private readonly turns = new Semaphore(1);
-
-	/** How many wait for a place. */
-	private waiting = 0;
 
 	/** Has the create whose turn it is look again: when something happens, and at the alarm. */
 	private wake: () => void = () => undefined;
@@ -52,9 +49,7 @@ export class CreateQueue {
 	});
 
 	/**
-	 * @param throttle decides when a create may be sent
 	 * @param gap keeps all requests of the run at some distance
-	 * @param signal aborted when the execution is stopped
 	 * @param random for the jitter, from 0 to 1
 	 * @param most how many tasks of the run may be unfinished at once
 	 */
@@ -79,12 +74,7 @@ export class CreateQueue {
 	 * @throws Stopped where the execution was stopped
 	 */
 	async enter(patienceMs: number, until = Infinity): Promise<Ticket | undefined> {
-		this.waiting++;
-		try {
-			return await this.turns.run(async () => await this.place(patienceMs, until));
-		} finally {
-			this.waiting--;
-		}
+		return await this.turns.run(async () => await this.place(patienceMs, until));
 	}
 
 	private async place(patienceMs: number, until: number): Promise<Ticket | undefined> {
@@ -197,22 +187,17 @@ export class CreateQueue {
 
 	/** Whether something is left to create, as far as it is known. */
 	get isCreating(): boolean {
-		return !this.isOver && (this.waiting > 0 || this.throttle.underWay > 0);
+		return !this.isOver && (this.turns.isBusy || this.throttle.underWay > 0);
 	}
 
 	/**
-	 * Sends nothing more, until a task is let in or finishes after all.
+	 * Lets nobody in any more.
 	 *
-	 * @param patienceMs for whoever has no more patience than that; without it nothing is sent any more at all
+	 * @param error why; undefined where the run creates nothing more
+	 * @param patienceMs for whoever has no more patience than that, until a task is let in or finishes after all
 	 */
-	giveUp(error: ServiceError, patienceMs = Infinity): void {
+	close(error?: ServiceError, patienceMs = Infinity): void {
 		if (!this.isOver) this.end = { patienceMs, error };
-		this.wake();
-	}
-
-	/** Lets nobody in any more. */
-	close(): void {
-		this.end = { patienceMs: Infinity };
 		this.wake();
 	}
 
@@ -220,7 +205,6 @@ export class CreateQueue {
 		return this.end?.patienceMs === Infinity;
 	}
 
-	/** Somebody was let in, or something has finished. */
 	private goOn(): void {
 		this.quietSince = undefined;
 		if (!this.isOver) this.end = undefined;
@@ -240,7 +224,7 @@ export class CreateQueue {
 		const isShort = isNoService && !this.hasCreated && this.refusal === undefined;
 		const longestMs = isShort ? Math.min(NO_SERVICE_PATIENCE_MS, patienceMs) : patienceMs;
 		const isHopeless = now - this.quietSince > longestMs;
-		if (isHopeless) this.giveUp(error, patienceMs);
+		if (isHopeless) this.close(error, patienceMs);
 		else this.wake();
 		return isHopeless;
 	}

@@ -5,7 +5,7 @@ import { type CreatePlan, referenceOf } from '../plan/planTypes';
 import { NOT_KNOWN } from '../report/failedTask';
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { type Clock, Stopped, GracePeriod } from '../shared/clock';
+import { type Clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
@@ -15,19 +15,16 @@ import { maySendAgain } from './maySendAgain';
 /** So many items may be answered 403 before any is taken: it may be the prompt or the model that is not allowed. */
 const MAX_FORBIDDEN = 3;
 
-/**
- * Creates the tasks of one run: each at most once, unless the service certainly did not take it.
- */
+/** Creates the tasks of one run: each at most once, unless the service certainly did not take it. */
 export class TaskCreator {
 	/** How many items were answered 403. */
 	private forbidden = 0;
 
-	private readonly grace: GracePeriod;
+	private readonly signal: AbortSignal | undefined;
 
-	/**
-	 * @param onFailure called when an item fails, before the next one can be let in
-	 * @param signal aborted when the execution is stopped
-	 */
+	private readonly graceIsOver: Promise<undefined>;
+
+	/** @param onFailure called when an item fails, before the next one can be let in */
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly client: ServiceClient,
@@ -35,9 +32,9 @@ export class TaskCreator {
 		private readonly journal: CreateJournal,
 		private readonly onFailure: () => void,
 		private readonly clock: Clock,
-		private readonly signal: AbortSignal | undefined,
 	) {
-		this.grace = new GracePeriod(clock, signal);
+		this.signal = context.getExecutionCancelSignal();
+		this.graceIsOver = graceAfterStop(clock, this.signal);
 		queue.pause(pauseLeft(context));
 	}
 
@@ -88,11 +85,9 @@ export class TaskCreator {
 		if (this.signal?.aborted) throw new Stopped();
 		const shown = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
-		const answer = settled(this.request(item, input, shown));
-		const sent = await this.grace.wait(answer);
+		const sent = await Promise.race([this.request(item, input, shown), this.graceIsOver]);
 		if (sent === undefined) throw new Stopped();
-		if ('value' in sent) return sent.value;
-		throw sent.error;
+		return sent;
 	}
 
 	private async request(item: CreatePlan, input: IDataObject, shown: IDataObject) {
@@ -130,12 +125,14 @@ export class TaskCreator {
 
 	private explain(item: CreatePlan, error: unknown): unknown {
 		if (!(error instanceof ServiceError)) return error;
-		if (this.isKeyRefused(error)) this.queue.giveUp(error);
+		if (this.isKeyRefused(error)) this.queue.close(error);
 		else if (error.statusCode === 403 && this.queue.hasCreated) {
 			// The key is right, whatever 403 says as a rule.
-			const why =
-				'The service has accepted other items with this key, so the model or the prompt of this item may not be allowed.';
-			return ItemError.because(error, why);
+			return new ItemError(error.message, {
+				description:
+					'The service has accepted other items with this key, so the model or the prompt of this item may not be allowed. Change them, and run this item again.',
+				statusCode: error.statusCode,
+			});
 		}
 		return maySendAgain(error) === 'unknown' ? this.unknown(item, error) : error;
 	}

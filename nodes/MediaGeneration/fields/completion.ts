@@ -1,16 +1,7 @@
-import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
+import type { INodeProperties } from 'n8n-workflow';
 
 /** The operations that create a task. */
 export const CREATES = ['generate', 'create'];
-
-/** Options of creates, whichever way they continue. */
-export const ofCreates = { show: { '/operation': CREATES } };
-
-/** The same option under each of the conditions: one of them holds at a time. */
-export const shownWhen = (
-	property: INodeProperties,
-	...conditions: Array<IDisplayOptions['show']>
-): INodeProperties[] => conditions.map((show) => ({ ...property, displayOptions: { show } }));
 
 /** An AI agent needs the answer of the call itself. */
 const NOT_IN_TOOLS = { hide: { '@tool': [true] } };
@@ -32,19 +23,20 @@ const completion: INodeProperties = {
 			name: 'Wait for Results',
 			value: 'wait',
 			description:
-				'This workflow. The items leave when all tasks are finished. After 5 minutes the wait survives restarts of n8n.',
+				'This workflow uses the results. The items leave when all tasks are finished. After 5 minutes n8n suspends the execution: then the wait survives restarts.',
 		},
 		{
 			name: 'Notify a Trigger',
 			value: 'trigger',
 			displayOptions: NOT_IN_TOOLS,
 			description:
-				'A workflow with a Media Generation Trigger: it starts once for each finished task. The items leave at once.',
+				'A workflow with a Media Generation Trigger uses the results: the workflow starts once for each finished task. The items leave when all tasks are created.',
 		},
 		{
 			name: 'Return Immediately',
 			value: 'return',
-			description: "Nobody now: the items leave at once. Get the results later with 'Task → Wait'.",
+			description:
+				"Nobody uses the results now. The items leave when all tasks are created. Get the results later with 'Task → Wait'.",
 		},
 	],
 };
@@ -75,7 +67,7 @@ export const completionFields: INodeProperties[] = [
 	{
 		...notice,
 		displayName:
-			"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart). For these checks two executions stay 'Waiting' in the list until all results have arrived: do not stop them. 'Download Results' and 'Split Results' are options of the trigger.",
+			"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart). The executions that check stay 'Waiting' in the list until all results have arrived: do not stop them. 'Download Results' and 'Split Results' are options of the trigger.",
 		displayOptions: shownWith('trigger'),
 	},
 	{

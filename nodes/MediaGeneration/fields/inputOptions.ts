@@ -1,8 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { ofCreates } from './completion';
-
-const ofVideo = { show: { '/resource': ['video'] } };
+import { fileField } from './makers';
 
 const inputField: INodeProperties = {
 	displayName: 'Input Field',
@@ -12,17 +10,6 @@ const inputField: INodeProperties = {
 	placeholder: 'e.g. first_frame',
 	description:
 		'The name that the model uses for this file. Files with the same name become a list. With [] at the end of the name, one file becomes a list, too.',
-};
-
-const binaryPropertyName: INodeProperties = {
-	displayName: 'Input Data Field Name',
-	name: 'binaryPropertyName',
-	type: 'string',
-	default: 'data',
-	placeholder: 'e.g. data',
-	hint: 'The name of the input field containing the file',
-	description:
-		'Name of the binary field with the file. Several names: put commas between them. For a file of an earlier node, use an expression.',
 };
 
 /** The options that add to the input of the model. */
@@ -38,7 +25,6 @@ export const inputOptions: INodeProperties[] = [
 			propertyHint:
 				"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",
 		},
-		displayOptions: ofCreates,
 	},
 	{
 		displayName: 'Additional Input (JSON)',
@@ -47,17 +33,6 @@ export const inputOptions: INodeProperties[] = [
 		default: '{}',
 		description:
 			'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. Same name: this value replaces all others.',
-		displayOptions: ofCreates,
-	},
-	{
-		displayName: 'Duration Field',
-		name: 'durationField',
-		type: 'string',
-		default: 'duration',
-		placeholder: 'e.g. duration',
-		description:
-			'Name of the input field that takes the duration. Change this only if your model uses another name for this field.',
-		displayOptions: ofVideo,
 	},
 	{
 		displayName: 'Files',
@@ -68,22 +43,11 @@ export const inputOptions: INodeProperties[] = [
 		default: {},
 		description:
 			'Files to send to the model, such as a first frame, a reference picture or a sound',
-		options: [{ displayName: 'File', name: 'file', values: [inputField, binaryPropertyName] }],
+		options: [{ displayName: 'File', name: 'file', values: [inputField, fileField('file')] }],
 		builderHint: {
 			propertyHint:
 				"Takes names of binary fields of the incoming item, and no addresses: an address goes into 'additionalFields' as a string. Several rows with one inputField become a list, in order, e.g. first and last frame.",
 		},
-		displayOptions: ofCreates,
-	},
-	{
-		displayName: 'Image Field',
-		name: 'imageField',
-		type: 'string',
-		default: 'image_url',
-		placeholder: 'e.g. image_url',
-		description:
-			'Name of the input field that takes the reference image. Change this only if your model uses another name for this field.',
-		displayOptions: ofVideo,
 	},
 	{
 		displayName: 'Send Files As',
@@ -105,6 +69,27 @@ export const inputOptions: INodeProperties[] = [
 					"As links to this n8n, which the service must reach. Anyone who has a link can open it, until the task's timeout.",
 			},
 		],
-		displayOptions: ofCreates,
+	},
+];
+
+/** Those of a video alone. */
+export const videoOptions: INodeProperties[] = [
+	{
+		displayName: 'Duration Field',
+		name: 'durationField',
+		type: 'string',
+		default: 'duration',
+		placeholder: 'e.g. duration',
+		description:
+			'Name of the input field that takes the duration. Change this only if your model uses another name for this field.',
+	},
+	{
+		displayName: 'Image Field',
+		name: 'imageField',
+		type: 'string',
+		default: 'image_url',
+		placeholder: 'e.g. image_url',
+		description:
+			'Name of the input field that takes the reference image. Change this only if your model uses another name for this field.',
 	},
 ];

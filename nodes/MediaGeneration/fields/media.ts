@@ -6,93 +6,73 @@ import {
 	VIDEO_MODEL,
 	VIDEO_PRICE_USD_PER_SECOND,
 } from '../service/estimateCost';
+import { fileField, numberField, operationField } from './makers';
 
-const showImage = { resource: ['image'], operation: ['generate'] };
+/** What an image and a video have in common. */
+function mediaFields(
+	resource: 'image' | 'video',
+	media: {
+		/** What the operation does. */
+		description: string;
+		model: string;
+		/** What the model costs. */
+		price: string;
+		prompt: Pick<INodeProperties, 'placeholder' | 'description'>;
+	},
+): INodeProperties[] {
+	const { description, model, price, prompt } = media;
+	const displayOptions = { show: { resource: [resource], operation: ['generate'] } };
+	return [
+		operationField(resource, 'generate', [
+			{ name: 'Generate', value: 'generate', action: `Generate ${resource}`, description },
+		]),
+		{
+			displayName: 'Model',
+			name: 'model',
+			type: 'string',
+			required: true,
+			displayOptions,
+			default: model,
+			placeholder: 'e.g. provider/model-name',
+			hint: `The default model costs ${price}. Failed tasks are usually free.`,
+			description: 'Identifier of the model. Other models of the service work too.',
+		},
+		{
+			displayName: 'Prompt',
+			name: 'prompt',
+			type: 'string',
+			required: true,
+			typeOptions: { rows: 4 },
+			displayOptions,
+			default: '',
+			hint: `One item makes one ${resource}. For a list, put 'Split Out' before. To see the ${resource} here, add 'Download Results'.`,
+			...prompt,
+		},
+	];
+}
 
-export const imageFields: INodeProperties[] = [
-	{
-		displayName: 'Operation',
-		name: 'operation',
-		type: 'options',
-		noDataExpression: true,
-		displayOptions: { show: { resource: ['image'] } },
-		default: 'generate',
-		options: [
-			{
-				name: 'Generate',
-				value: 'generate',
-				action: 'Generate image',
-				description: 'Create an image from a text prompt',
-			},
-		],
-	},
-	{
-		displayName: 'Model',
-		name: 'model',
-		type: 'string',
-		required: true,
-		displayOptions: { show: showImage },
-		default: IMAGE_MODEL,
-		placeholder: 'e.g. provider/model-name',
-		hint: `The default model costs ${IMAGE_PRICE_USD} USD per image. Failed tasks are usually free.`,
-		description: 'Identifier of the model. Other models of the service work too.',
-	},
-	{
-		displayName: 'Prompt',
-		name: 'prompt',
-		type: 'string',
-		required: true,
-		typeOptions: { rows: 4 },
-		displayOptions: { show: showImage },
-		default: '',
+export const imageFields = mediaFields('image', {
+	description: 'Create an image from a text prompt',
+	model: IMAGE_MODEL,
+	price: `${IMAGE_PRICE_USD} USD per image`,
+	prompt: {
 		placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
-		hint: "One item makes one image. For a list, put 'Split Out' before. To see the image here, add 'Download Results'.",
 		description: 'What the image should show',
 	},
-];
+});
 
 const showVideo = { resource: ['video'], operation: ['generate'] };
 
 export const videoFields: INodeProperties[] = [
-	{
-		displayName: 'Operation',
-		name: 'operation',
-		type: 'options',
-		noDataExpression: true,
-		displayOptions: { show: { resource: ['video'] } },
-		default: 'generate',
-		options: [
-			{
-				name: 'Generate',
-				value: 'generate',
-				action: 'Generate video',
-				description: 'Create a video from a text prompt and a reference image',
-			},
-		],
-	},
-	{
-		displayName: 'Model',
-		name: 'model',
-		type: 'string',
-		required: true,
-		displayOptions: { show: showVideo },
-		default: VIDEO_MODEL,
-		placeholder: 'e.g. provider/model-name',
-		hint: `The default model costs ${VIDEO_PRICE_USD_PER_SECOND} USD per second of video. Failed tasks are usually free.`,
-		description: 'Identifier of the model. Other models of the service work too.',
-	},
-	{
-		displayName: 'Prompt',
-		name: 'prompt',
-		type: 'string',
-		required: true,
-		typeOptions: { rows: 4 },
-		displayOptions: { show: showVideo },
-		default: '',
-		placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
-		hint: "One item makes one video. For a list, put 'Split Out' before. To see the video here, add 'Download Results'.",
-		description: 'What should happen in the video',
-	},
+	...mediaFields('video', {
+		description: 'Create a video from a text prompt and a reference image',
+		model: VIDEO_MODEL,
+		price: `${VIDEO_PRICE_USD_PER_SECOND} USD per second of video`,
+		prompt: {
+			placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
+			description: 'What should happen in the video',
+		},
+	}),
 	{
 		displayName: 'Reference Image',
 		name: 'imageSource',
@@ -129,24 +109,13 @@ export const videoFields: INodeProperties[] = [
 		description: 'URL of the picture. The service must be able to reach it.',
 	},
 	{
-		displayName: 'Input Data Field Name',
-		name: 'binaryPropertyName',
-		type: 'string',
+		...fileField('picture'),
 		required: true,
 		displayOptions: { show: { ...showVideo, imageSource: ['binary'] } },
-		default: 'data',
-		placeholder: 'e.g. data',
-		hint: 'The name of the input field containing the picture',
-		description:
-			'Name of the binary field with the picture. Several names: put commas between them. For a file of an earlier node, use an expression.',
 	},
 	{
-		displayName: 'Duration (Seconds)',
-		name: 'durationSeconds',
-		type: 'number',
-		typeOptions: { minValue: 0 },
+		...numberField('Duration (Seconds)', 'durationSeconds'),
 		displayOptions: { show: showVideo },
-		default: 0,
 		hint: '0 = the model decides the length and the price',
 		description: 'Length of the video',
 	},

@@ -1,7 +1,8 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { inputOptions } from './inputOptions';
-import { CREATES, ofCreates, shownWhen } from './completion';
+import { inputOptions, videoOptions } from './inputOptions';
+import { CREATES } from './completion';
+import { numberField, shownWhen } from './makers';
 
 /** Options of the action node and of the trigger, in the order of their labels. */
 export const outputOptions = {
@@ -37,26 +38,14 @@ export const outputOptions = {
 const waits = { '/operation': CREATES, '/completion': ['wait'] };
 const triggers = { '/operation': CREATES, '/completion': ['trigger'] };
 const waitsForTask = { '/operation': ['wait'] };
-const readsTask = { '/operation': ['get', 'wait'] };
-const ofFile = outputOptions.outputBinaryField.displayOptions.show;
+
+const ofCreates = [{ '/operation': CREATES }];
+const ofVideos = [{ '/resource': ['video'] }];
+const ofResults = [waits, { '/operation': ['get', 'wait'] }];
+const ofWaits = [waits, waitsForTask];
+const ofWaitsAndTriggers = [...ofWaits, triggers];
 
 const options: INodeProperties[] = [
-	...inputOptions,
-	...shownWhen(outputOptions.downloadResults, waits, readsTask),
-	{
-		displayName: 'Dry Run',
-		name: 'dryRun',
-		type: 'boolean',
-		// What it is when it is added in the panel. Left out, it is off.
-		default: true,
-		description:
-			'Whether to only try it out. Sends nothing and costs nothing. Shows what would be sent and the price.',
-		builderHint: {
-			propertyHint:
-				'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
-		},
-		displayOptions: ofCreates,
-	},
 	{
 		displayName: 'If Some Items Fail',
 		name: 'ifSomeFail',
@@ -89,70 +78,68 @@ const options: INodeProperties[] = [
 		description:
 			'Whether the fields and files of the incoming item go on beside the result, so that a row can be written back',
 	},
-	...shownWhen(
+	...shownWhen(ofCreates, [
+		...inputOptions,
 		{
-			displayName: 'Check Interval (Minutes)',
-			name: 'checkInterval',
-			type: 'number',
-			typeOptions: { minValue: 0 },
-			default: 0,
+			displayName: 'Dry Run',
+			name: 'dryRun',
+			type: 'boolean',
+			// What it is when it is added in the panel. Left out, it is off.
+			default: true,
 			description:
-				'Time between two checks while the execution is suspended. 0 = automatic: after one minute, then less and less often (at most 15 minutes apart).',
+				'Whether to only try it out. Sends nothing and costs nothing. Shows what would be sent and the price.',
+			builderHint: {
+				propertyHint:
+					'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
+			},
 		},
-		waits,
-		waitsForTask,
-		triggers,
-	),
-	{
-		displayName: 'Max Cost (USD)',
-		name: 'maxCostUsd',
-		type: 'number',
-		typeOptions: { minValue: 0 },
-		default: 0,
-		description:
-			'Refuse all items, before the first task is created, if their known price adds up to more than this. 0 means no limit.',
-		displayOptions: ofCreates,
-	},
-	...shownWhen(
 		{
-			displayName: 'Max Tasks at the Same Time',
-			name: 'maxInFlight',
-			type: 'number',
-			typeOptions: { minValue: 1 },
-			default: 10,
+			...numberField('Max Cost (USD)', 'maxCostUsd'),
+			description:
+				'Refuse all items, before the first task is created, if their known price adds up to more than this. 0 means no limit.',
+		},
+		{
+			...numberField('Price per Task (USD)', 'pricePerTaskUsd'),
+			description:
+				"What one task costs, for a model whose price this node does not know. The estimate and 'Max Cost (USD)' use it.",
+		},
+	]),
+	...shownWhen(ofVideos, videoOptions),
+	...shownWhen(ofResults, Object.values(outputOptions)),
+	...shownWhen(ofWaits, [
+		{
+			...numberField('Max Tasks at the Same Time', 'maxInFlight'),
 			description:
 				'How many tasks of this node may be unfinished at the service at the same time. More is faster, up to the limit of your account.',
 		},
-		waits,
-		waitsForTask,
-	),
-	...shownWhen(
 		{
-			displayName: 'Poll Interval (Seconds)',
-			name: 'pollInterval',
-			type: 'number',
-			typeOptions: { minValue: 2, maxValue: 5 },
-			default: 2,
+			...numberField('Poll Interval (Seconds)', 'pollInterval'),
 			description: 'Time between two reads of a task. The service asks for 2 to 5 seconds.',
 		},
-		waits,
-		waitsForTask,
-	),
+		{
+			...numberField('Suspend After (Minutes)', 'suspendAfter'),
+			description:
+				'How long n8n keeps this execution in memory after the last task is created. Then n8n suspends the execution and checks the tasks: from then on a restart does no harm. A restart before ends the execution. 0 = suspend at once.',
+		},
+	]),
+	...shownWhen(ofWaitsAndTriggers, [
+		{
+			...numberField('Check Interval (Minutes)', 'checkInterval'),
+			description:
+				'Time between two checks of a suspended execution, or of tasks for a trigger. 0 = automatic: after one minute, then less and less often (at most 15 minutes apart).',
+		},
+		{
+			...numberField('Timeout (Seconds)', 'timeout'),
+			description:
+				'How long to wait for each task. 0 = one day, or ten minutes if n8n cannot suspend the execution. A late task is not lost: it goes on at the service.',
+		},
+	]),
 	{
-		displayName: 'Price per Task (USD)',
-		name: 'pricePerTaskUsd',
-		type: 'number',
-		typeOptions: { minValue: 0 },
-		default: 0,
+		...numberField('Retry Failed Tasks', 'retryFailed'),
 		description:
-			"What one task costs, for a model whose price this node does not know. The estimate and 'Max Cost (USD)' use it.",
-		displayOptions: ofCreates,
+			"How often to try a failed task again, within 'Timeout'. Failed tasks are usually free. For models that fail by chance.",
+		displayOptions: { show: waits },
 	},
-	...shownWhen(
-		outputOptions.outputBinaryField,
-		{ ...waits, ...ofFile },
-		{ ...readsTask, ...ofFile },
-	),
 	{
 		displayName: 'Your Reference',
 		name: 'reference',
@@ -164,17 +151,6 @@ const options: INodeProperties[] = [
 		displayOptions: { show: { '/operation': [...CREATES, 'redeliver'] } },
 	},
 	{
-		displayName: 'Retry Failed Tasks',
-		name: 'retryFailed',
-		type: 'number',
-		typeOptions: { minValue: 0, maxValue: 5 },
-		default: 0,
-		description:
-			"How often to try a failed task again, within 'Timeout'. Failed tasks are usually free. For models that fail by chance.",
-		displayOptions: { show: waits },
-	},
-	...shownWhen(outputOptions.splitResults, waits, readsTask),
-	{
 		displayName: 'Start Again',
 		name: 'startAgain',
 		type: 'boolean',
@@ -183,33 +159,6 @@ const options: INodeProperties[] = [
 			'Whether to start the workflow although this task has started it before, for example because that execution did not come to its end. Each run of this node starts the workflow once.',
 		displayOptions: { show: { '/operation': ['redeliver'] } },
 	},
-	...shownWhen(
-		{
-			displayName: 'Suspend After (Minutes)',
-			name: 'suspendAfter',
-			type: 'number',
-			typeOptions: { minValue: 0 },
-			default: 5,
-			description:
-				'How long n8n keeps this execution in memory after the last task is created. Then n8n suspends the execution and checks the tasks: from then on a restart does no harm. A restart before ends the execution. 0 = suspend at once.',
-		},
-		waits,
-		waitsForTask,
-	),
-	...shownWhen(
-		{
-			displayName: 'Timeout (Seconds)',
-			name: 'timeout',
-			type: 'number',
-			typeOptions: { minValue: 0 },
-			default: 0,
-			description:
-				'How long to wait for each task. 0 = one day, or ten minutes if n8n cannot suspend the execution. A late task is not lost: it goes on at the service.',
-		},
-		waits,
-		waitsForTask,
-		triggers,
-	),
 ];
 
 export const optionFields: INodeProperties[] = [

@@ -6,44 +6,37 @@ import {
 	VIDEO_MODEL,
 	VIDEO_PRICE_USD_PER_SECOND,
 } from '../service/estimateCost';
+import { operationField } from './makers';
 
 export const taskFields: INodeProperties[] = [
-	{
-		displayName: 'Operation',
-		name: 'operation',
-		type: 'options',
-		noDataExpression: true,
-		displayOptions: { show: { resource: ['task'] } },
-		default: 'create',
-		options: [
-			{
-				name: 'Create',
-				value: 'create',
-				action: 'Create task',
-				description: 'Create a task for any model with any input',
-			},
-			{
-				name: 'Get',
-				value: 'get',
-				action: 'Get task',
-				description: 'Retrieve the current record of a task',
-			},
-			{
-				name: 'Send Result Again',
-				value: 'redeliver',
-				action: 'Send result of task again',
-				description:
-					'Send the result of a finished task to its trigger again, if it was lost. A trigger that has started for the task starts nothing.',
-			},
-			{
-				name: 'Wait',
-				value: 'wait',
-				action: 'Wait for task',
-				description:
-					'Wait until a task that was created earlier is finished, then output its results',
-			},
-		],
-	},
+	operationField('task', 'create', [
+		{
+			name: 'Create',
+			value: 'create',
+			action: 'Create task',
+			description: 'Create a task for any model with any input',
+		},
+		{
+			name: 'Get',
+			value: 'get',
+			action: 'Get task',
+			description: 'Retrieve the current record of a task',
+		},
+		{
+			name: 'Send Result Again',
+			value: 'redeliver',
+			action: 'Send result of task again',
+			description:
+				'Send the result of a finished task to its trigger again, if it was lost. A trigger that has started for the task starts nothing.',
+		},
+		{
+			name: 'Wait',
+			value: 'wait',
+			action: 'Wait for task',
+			description:
+				'Wait until a task that was created earlier is finished, then output its results',
+		},
+	]),
 	{
 		displayName: 'Model',
 		name: 'model',
@@ -62,7 +55,7 @@ export const taskFields: INodeProperties[] = [
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
 		default: '{\n  "prompt": ""\n}',
 		description:
-			"Input of the model as a JSON object. It is sent unchanged. With 'Additional Fields' in the options you can leave it as it is.",
+			"Input of the model as a JSON object. Options such as 'Additional Fields' can add to it. If the options have all fields, leave this input as it is.",
 	},
 	{
 		displayName: 'Task ID',

@@ -1,12 +1,11 @@
 import { roundUsd } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';
-import { createsIn, type CreatePlan, type TaskPlan } from './planTypes';
+import type { CreatePlan } from './planTypes';
 
 /**
  * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
  */
-export function budgetRefusal(items: Array<TaskPlan | ItemError>): ItemError | undefined {
-	const creates = createsIn(items);
+export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
 	// Where an expression gives the items different limits, none of them may be exceeded.
 	const budget = creates.reduce(
 		(least, { maxCostUsd }) => Math.min(least, maxCostUsd || least),

@@ -13,8 +13,8 @@ import {
 	settingsOf,
 } from '../shared/n8nInternals';
 import type { ItemParameters } from '../shared/parameters';
-import { resumeCallbackUrl } from '../suspend/resumeUrl';
-import { isAwaited, type TaskPlan } from './planTypes';
+import { resumeCallbackUrl } from '../suspend/resumeWebhook';
+import { isAwaited, type ItemPlan } from './planTypes';
 
 const MINUTE_MS = 60_000;
 
@@ -25,7 +25,6 @@ const HELD_SECONDS = 600;
 /** As long as n8n's and most other MCP clients wait for the answer of a tool, less some seconds to answer in. */
 const MCP_PATIENCE_SECONDS = 50;
 
-/** How the tasks of a run are waited for. */
 export interface WaitPlan {
 	/** How long a task is waited for where the user leaves it to the node, seconds. */
 	seconds: number;
@@ -33,57 +32,44 @@ export interface WaitPlan {
 	suspendAfterMs: number;
 	/** Where the service calls a run back that is suspended at once. */
 	webhookUrl?: string | undefined;
-	/** What the user is to know. */
+	/** What the user is to know of the wait. */
 	warnings: string[];
 }
 
 /**
  * Decides whether a run may be suspended, and when.
  *
- * @param items the plan for each task
  * @param inputs how many input items there are
  * @param first the parameters that hold for the whole run
  * @throws ItemError where the user chose to suspend at once, and n8n cannot resume the execution
  */
 export function planWait(
-	items: ReadonlyArray<TaskPlan | ItemError>,
+	items: readonly ItemPlan[],
 	inputs: number,
 	first: ItemParameters,
 	account: Account,
 ): WaitPlan {
 	const { context } = first;
-	const held = { suspendAfterMs: Infinity, warnings: [] };
-	if (!items.some((item) => 'kind' in item && isAwaited(item))) {
-		return { ...held, seconds: DAY_SECONDS };
-	}
+	const held = { seconds: DAY_SECONDS, suspendAfterMs: Infinity, warnings: [] };
+	if (!items.some(isAwaited)) return held;
 	const minutes = first.number('suspendAfter');
 	const isAtOnce = minutes === 0;
-	const obstacle = obstacleOf(context) ?? (isOneToOne(items, inputs) ? undefined : SEVERAL_RESULTS);
+	const obstacle = obstacleOf(context, isOneToOne(items, inputs));
 	if (obstacle && !(isAtOnce && obstacle.ifChosen === 'suspend')) {
-		const seconds = heldSeconds(context);
-		if (!isAtOnce) return { ...held, seconds };
-		if (obstacle.ifChosen === 'refuse') throw refused(obstacle);
 		const told = `This execution is not suspended, although 'Suspend After' is 0: ${obstacle.why}.`;
-		return { ...held, seconds, warnings: [told] };
+		if (isAtOnce && obstacle.ifChosen === 'refuse') throw refused(obstacle);
+		return { ...held, seconds: heldSeconds(context), warnings: isAtOnce ? [told] : [] };
 	}
-	const wait = { seconds: DAY_SECONDS, suspendAfterMs: minutes * MINUTE_MS };
-	if (!isAtOnce) return { ...wait, warnings: [] };
+	const wait = { ...held, suspendAfterMs: minutes * MINUTE_MS };
+	if (!isAtOnce) return wait;
 	const told = `This execution is suspended, since 'Suspend After' is 0. But ${obstacle?.why}.`;
-	return {
-		...wait,
-		webhookUrl: resumeCallbackUrl(context, account),
-		warnings: [...(obstacle ? [told] : []), ...suspensionWarnings(context)],
-	};
+	const warnings = [...(obstacle ? [told] : []), ...suspensionWarnings(context)];
+	return { ...wait, webhookUrl: resumeCallbackUrl(context, account), warnings };
 }
 
 /** n8n links what comes out of a suspended node by its place, so there must be one item for each input item. */
-const isOneToOne = (items: ReadonlyArray<TaskPlan | ItemError>, inputs: number) =>
-	items.length === inputs && items.every((item) => item instanceof ItemError || !item.output.split);
-
-const SEVERAL_RESULTS: Obstacle = {
-	why: 'n8n would link the items wrongly where an input item has several output items',
-	ifChosen: 'hold',
-};
+const isOneToOne = (items: readonly ItemPlan[], inputs: number) =>
+	items.length === inputs && items.every((item) => item.kind === 'refused' || !item.output.split);
 
 const refused = ({ why }: Obstacle) =>
 	new ItemError(`This execution cannot be suspended at once: ${why}`, {
@@ -102,7 +88,7 @@ const SINCE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';
 const SINCE_N8N_SWEEPS = 'WAIT_FOR_SUB_EXECUTION';
 
 /** Why a run is held to its end. */
-export interface Obstacle {
+interface Obstacle {
 	/** As the end of a sentence: "This execution cannot be suspended: …". */
 	why: string;
 	/** What to do where the user chose to suspend at once: refuse, suspend all the same, or hold. */
@@ -110,51 +96,59 @@ export interface Obstacle {
 }
 
 /**
- * Whether n8n or the caller of this execution keeps it from being suspended.
+ * Whether something keeps this execution from being suspended.
  *
- * @returns undefined where nothing does
+ * @param isOneToOne whether each input item has one output item
+ * @returns the obstacle, one that is final before one that the user may ignore; undefined where there is none
  */
-export function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
+export function obstacleOf(context: IExecuteFunctions, isOneToOne: boolean): Obstacle | undefined {
+	const obstacle = (ifChosen: Obstacle['ifChosen'], why: string): Obstacle => ({ ifChosen, why });
 	if (isTool(context))
 		return obstacle('refuse', 'an AI agent needs the answer of its tool at once');
 	if (!(SINCE_N8N_2 in n8nWorkflow)) return obstacle('refuse', 'that needs n8n 2 or later');
 	if (isEngineV2(context)) return obstacle('refuse', "n8n's engine v2 resumes no execution");
-	if (context.getMode() === 'integrated') {
-		return obstacle(
-			'suspend',
-			'a sub-workflow that runs once for each item would give back the first result only',
-		);
+	if (!isOneToOne) {
+		const why = 'n8n would link the items wrongly where an input item has several output items';
+		return obstacle('hold', why);
 	}
 	const { saveDataSuccessExecution } = settingsOf(context);
 	if (!(SINCE_N8N_SWEEPS in n8nWorkflow) && saveDataSuccessExecution === 'none') {
-		return obstacle(
-			'hold',
-			"before 2.41, n8n in queue mode may delete it, since this workflow saves no successful executions. Update n8n, or choose 'Save' in the workflow's settings",
-		);
+		const why =
+			"this workflow saves no successful executions, and before 2.41 n8n in queue mode may delete them while they wait. Update n8n, or choose 'Save' in the workflow's settings";
+		return obstacle('hold', why);
 	}
+	if (context.getMode() === 'evaluation')
+		return obstacle('hold', 'n8n would end the evaluation at the suspension');
 	const caller = waitingCaller(context);
-	return caller === undefined
-		? undefined
-		: obstacle('hold', `'${caller}' answers its caller when the last node has ended`);
+	if (caller !== undefined)
+		return obstacle('hold', `the caller of '${caller}' waits for the answer`);
+	if (context.getMode() === 'integrated') {
+		const why =
+			"a sub-workflow that runs once for each item would give back the first result only. In the calling node, choose 'Run once with all items'";
+		return obstacle('suspend', why);
+	}
+	return undefined;
 }
 
-const obstacle = (ifChosen: Obstacle['ifChosen'], why: string): Obstacle => ({ ifChosen, why });
-
-/** @returns the trigger of this execution, if its caller waits for the last node */
+/** @returns the trigger of this execution, if its caller waits: n8n answers, or ends the stream, at the suspension */
 function waitingCaller(context: IExecuteFunctions): string | undefined {
 	const callers = context.getParentNodes(context.getNode().name, { includeNodeParameters: true });
-	const hasRun = (node: string) =>
-		context.evaluateExpression(`{{ $(${inExpression(node)}).isExecuted }}`, 0) === true;
-	return callers.find(
-		(caller) => !caller.disabled && answersAtTheEnd(caller) && hasRun(caller.name),
-	)?.name;
+	const hasRun = ({ name }: { name: string }) =>
+		context.evaluateExpression(`{{ $(${inExpression(name)}).isExecuted }}`, 0) === true;
+	const isWaiting = (caller: NodeTypeAndVersion) => {
+		const mode = String(responseModeOf(caller));
+		if (mode !== 'responseNode') return ['lastNode', 'streaming'].includes(mode);
+		const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
+		return !nodes.some((node) => node.type.endsWith('.respondToWebhook') && hasRun(node));
+	};
+	return callers.find((caller) => !caller.disabled && isWaiting(caller) && hasRun(caller))?.name;
 }
 
-/** A Webhook and a Form have the choice among their parameters. A chat has it among its options, and does so by default. */
-function answersAtTheEnd({ type, parameters }: NodeTypeAndVersion): boolean {
+/** A Webhook and a Form have the choice among their parameters. A chat has it among its options, and a default. */
+function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
 	const mode = (place: unknown) => (isRecord(place) ? place.responseMode : undefined);
 	const fallback = type.endsWith('.chatTrigger') ? 'lastNode' : undefined;
-	return (mode(parameters) ?? mode(parameters?.options) ?? fallback) === 'lastNode';
+	return mode(parameters) ?? mode(parameters?.options) ?? fallback;
 }
 
 /**
@@ -164,7 +158,7 @@ function answersAtTheEnd({ type, parameters }: NodeTypeAndVersion): boolean {
  */
 export function suspensionWarnings(context: IExecuteFunctions): string[] {
 	const limit = timeLimitOf(context);
-	const ofLimit = `This workflow has a time limit of ${limit} s, and n8n counts the wait: it cancels the execution if the tasks take longer. Raise the limit in the settings of the workflow. If n8n itself sets the limit: raise EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`;
+	const ofLimit = `This workflow has a time limit of ${limit} s, and n8n counts the wait: n8n cancels the execution if the tasks take longer. Raise the limit in the settings of the workflow. If n8n itself sets the limit: raise EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`;
 	const ofRestart =
 		"Before 2.41, a restart of n8n during the wait may let the items out early, with 'timedOut' and their task ids. Update n8n, or send such ids to Task → Wait.";
 	return [

@@ -51,7 +51,6 @@ function checkInput(input: IDataObject): void {
 	throw refused('Input', 'empty', wayOut);
 }
 
-/** The input of an image or a video, from its fields. */
 function readMediaInput(parameters: ItemParameters): IDataObject {
 	let input: IDataObject = { prompt: readPrompt(parameters) };
 	if (parameters.value('resource') !== 'video') return input;
@@ -59,26 +58,28 @@ function readMediaInput(parameters: ItemParameters): IDataObject {
 	const seconds = parameters.number('durationSeconds', parameters.value('durationSeconds'));
 	if (seconds > 0) input = withField(input, durationField(parameters), seconds);
 
+	const source = parameters.value('imageSource');
+	if (source === 'none') return input;
 	const imageField = parameters.optionText('imageField', 'image_url');
-	switch (parameters.value('imageSource')) {
-		case 'none':
-			return input;
-		case 'binary': {
-			const label = 'Input Data Field Name';
-			const value = parameters.value('binaryPropertyName');
-			const files = findFiles(parameters, value, label);
-			const other = files.find(({ mimeType }) => !mimeType.startsWith('image/'));
-			if (other) {
-				throw new ItemError(
-					`The field '${other.name}' holds '${other.mimeType}' and not a picture`,
-					{ description: `Choose a field with a picture in '${label}'.` },
-				);
-			}
-			return withValuesIn(input, imageField, files);
-		}
-		default:
-			return withValuesIn(input, imageField, [readImageUrl(parameters)]);
+	if (source !== 'binary' && source !== 'url') {
+		throw refused(
+			'Reference Image',
+			describe(source),
+			'Let its expression give none, url or binary.',
+		);
 	}
+	const images = source === 'binary' ? findImages(parameters) : [readImageUrl(parameters)];
+	return withValuesIn(input, imageField, images);
+}
+
+function findImages(parameters: ItemParameters): InputFile[] {
+	const label = 'Input Data Field Name';
+	const files = findFiles(parameters, parameters.value('binaryPropertyName'), label);
+	const other = files.find(({ mimeType }) => !mimeType.startsWith('image/'));
+	if (other === undefined) return files;
+	throw new ItemError(`The field '${other.name}' holds '${other.mimeType}' and not a picture`, {
+		description: `Choose a field with a picture in '${label}'.`,
+	});
 }
 
 function readPrompt(parameters: ItemParameters): string {
@@ -190,10 +191,11 @@ function typed(name: string, type: unknown, value: unknown): unknown {
 
 function convert(name: string, type: string, value: unknown): unknown {
 	const isText = typeof value === 'string';
-	if (type === 'string') {
-		if (isText) return value;
-		return typeof value === 'object' ? undefined : String(value);
-	}
+	if (type === 'string' && isText) return value;
+	const isOne = typeof value !== 'object' && !Number.isNaN(value);
+	if (type === 'string') return isOne ? String(value) : undefined;
+	// n8n takes an empty list for false.
+	if (type === 'boolean' && !isOne) return undefined;
 	if (isText && value.trim() === '') return undefined;
 	if (type === 'number') {
 		const number = isText ? Number(value) : value;

@@ -3,7 +3,7 @@ import type { IBinaryData, IExecuteFunctions, IDataObject } from 'n8n-workflow';
 import { ItemError, messageOf } from '../shared/itemError';
 import { cutDataUri, cutDataUris, mapEntries } from '../shared/dataUri';
 import { isRecord } from '../shared/json';
-import { type ItemParameters, describe, refused } from '../shared/parameters';
+import { type ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { isOutOfReach } from '../shared/privateAddress';
 import type { CreatePlan } from './planTypes';
 
@@ -20,10 +20,7 @@ export class InputFile {
 	/** What the output shows of it: known in full when it has been read. */
 	shown: string;
 
-	/**
-	 * @param source the binary field of the item, or the binary object that an expression gave
-	 * @param data what n8n says of the file
-	 */
+	/** @param source the binary field of the item, or the binary object that an expression gave */
 	constructor(
 		readonly source: string | IBinaryData,
 		private readonly data: IBinaryData,
@@ -86,7 +83,6 @@ export function echo({ model, input }: Pick<CreatePlan, 'model' | 'input'>): IDa
 	return { model, input: cutDataUris(replaceIn(input, ({ shown }) => shown)) as IDataObject };
 }
 
-/** A copy of the input with its files replaced. */
 function replaceIn(input: IDataObject, replace: (file: InputFile) => unknown): IDataObject {
 	const visit = (value: unknown): unknown =>
 		value instanceof InputFile ? replace(value) : mapEntries(value, visit);
@@ -130,12 +126,7 @@ export function findFiles(parameters: ItemParameters, value: unknown, label: str
 
 function sourcesIn(value: unknown): Array<string | IBinaryData> {
 	if (Array.isArray(value)) return value.flatMap(sourcesIn);
-	if (typeof value === 'string') {
-		return value
-			.split(',')
-			.map((name) => name.trim())
-			.filter((name) => name !== '');
-	}
+	if (typeof value === 'string') return textsIn(value, ',');
 	if (!isRecord(value)) return [];
 	// What `$binary` gives is an object of files.
 	return isFile(value) ? [value] : Object.values(value).filter(isFile);
@@ -150,12 +141,12 @@ const isStored = (value: unknown): value is IBinaryData =>
 function checkFile({ source, bytes, name }: InputFile, label: string): void {
 	if (typeof source !== 'string' && source.id === undefined && !source.data) {
 		throw new ItemError(`The content of the file '${name}' cannot be reached by this expression`, {
-			description: `n8n keeps files in memory here and gives them to $binary without their content. Enter the name of the binary field in '${label}' instead, e.g. 'data'.`,
+			description: `Enter the name of the binary field in '${label}' instead, e.g. 'data'. n8n keeps files in memory here, and $binary does not have their content.`,
 		});
 	}
 	if (bytes === 0) {
 		throw new ItemError(`The file '${name}' is empty (0 bytes)`, {
-			description: 'Look at the node before this one, which put it out.',
+			description: 'Look at the node before this node: its output has this file.',
 		});
 	}
 }
@@ -183,7 +174,7 @@ export function readSendsLinks(
 		throw refused('Send Files As', describe(value), "Choose 'Data' or 'Links'.");
 	}
 	for (const file of filesIn(input)) {
-		const obstacle = obstacleOf(parameters.context.helpers, file, baseUrl);
+		const obstacle = linkObstacle(parameters.context.helpers, file, baseUrl);
 		if (obstacle === undefined) continue;
 		const [why, wayOut] = obstacle;
 		const way = `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`;
@@ -193,7 +184,7 @@ export function readSendsLinks(
 }
 
 /** @returns what keeps the service from fetching a file from n8n, and the way out; undefined where nothing does */
-function obstacleOf(
+function linkObstacle(
 	helpers: IExecuteFunctions['helpers'],
 	file: InputFile,
 	baseUrl: string,
@@ -204,22 +195,18 @@ function obstacleOf(
 	if (!file.isStored) {
 		return [
 			`n8n keeps the file '${file.name}' in memory`,
-			"Have n8n keep files elsewhere (N8N_DEFAULT_BINARY_DATA_MODE is 'filesystem', 'database' or 's3')",
+			"Set N8N_DEFAULT_BINARY_DATA_MODE to 'filesystem', 'database' or 's3'",
 		];
 	}
-	let link: string;
 	try {
-		link = file.link(helpers, 1);
-	} catch (error) {
+		const link = file.link(helpers, 1);
+		if (URL.canParse(link) && !isOutOfReach(link, baseUrl)) return undefined;
 		return [
-			`n8n makes no link of the file '${file.name}': ${messageOf(error)}`,
-			'Look at the file',
+			`the service cannot reach n8n at '${link.split('/').slice(0, 3).join('/')}'`,
+			'Set N8N_EDITOR_BASE_URL to the public address of n8n',
 		];
+	} catch (error) {
+		const why = `n8n makes no link of the file '${file.name}': ${messageOf(error)}`;
+		return [why, 'Look at the file'];
 	}
-	const isReached = URL.canParse(link) && !isOutOfReach(link, baseUrl);
-	if (isReached) return undefined;
-	return [
-		`the service cannot reach n8n at '${link.split('/').slice(0, 3).join('/')}'`,
-		'Set N8N_EDITOR_BASE_URL to the public address of n8n',
-	];
 }

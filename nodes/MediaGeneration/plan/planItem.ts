@@ -7,12 +7,12 @@ import type { Account } from '../service/connect';
 import { estimateCostUsd } from '../service/estimateCost';
 import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
-import { hangsUp, isTool } from '../shared/n8nInternals';
-import { ItemParameters, describe, isEmpty, refused } from '../shared/parameters';
+import { isTool } from '../shared/n8nInternals';
+import { ItemParameters, describe, isEmpty, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './canSuspend';
 import { durationField, readCreateBody } from './createBody';
 import { readSendsLinks } from './inputFile';
-import type { Completion, CreatePlan, PlanBase, ReadPlan, TaskPlan } from './planTypes';
+import type { Completion, CreatePlan, ItemPlan, PlanBase, ReadPlan } from './planTypes';
 
 /** The account, whose key signs the address of a trigger. */
 export interface TriggerAddresses extends Account {
@@ -26,67 +26,59 @@ const READS = ['get', 'wait', 'redeliver'];
 /**
  * Reads and checks every parameter of one input item.
  *
- * @returns what is to be done with it, one for each task that it names; or why it cannot be done
+ * @returns one plan for each task that it names
  */
 export async function planItem(
 	context: IExecuteFunctions,
 	itemIndex: number,
 	addresses: TriggerAddresses,
-): Promise<Array<TaskPlan | ItemError>> {
+): Promise<ItemPlan[]> {
+	const refusal = (error: unknown): ItemPlan => {
+		return { kind: 'refused', itemIndex, error: ItemError.from(error) };
+	};
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
-		const isRead =
-			parameters.value('resource') === 'task' &&
-			READS.includes(String(parameters.value('operation')));
-		return isRead
-			? await planReads(parameters, addresses)
-			: [await planCreate(parameters, addresses)];
+		const operation = String(parameters.value('operation'));
+		const isRead = parameters.value('resource') === 'task' && READS.includes(operation);
+		const base: PlanBase = {
+			itemIndex,
+			pollIntervalMs: 1000 * parameters.number('pollInterval'),
+			timeoutMs: 1000 * parameters.number('timeout'),
+			output: readOutputOptions(parameters),
+			reference: readReference(parameters),
+		};
+		if (!isRead) return [await planCreate(parameters, base, addresses)];
+		const entries = entriesOf(parameters.value('taskId'));
+		if (entries.length === 0) throw parameters.empty('Task ID', WAY_OUT);
+		const isRedelivery = operation === 'redeliver';
+		const plan: Omit<ReadPlan, 'taskId'> = {
+			...base,
+			kind: 'read',
+			wait: operation === 'wait',
+			redeliverTo: isRedelivery ? await readAddress(parameters, addresses, base) : undefined,
+			startAgain: parameters.flag('startAgain', 'Start Again'),
+		};
+		return entries.map((entry) => {
+			const taskId = asTaskId(entry);
+			return taskId === undefined ? refusal(noTaskId(entry)) : { ...plan, taskId };
+		});
 	} catch (error) {
-		return [ItemError.from(error)];
+		return [refusal(error)];
 	}
-}
-
-function readBase(parameters: ItemParameters): PlanBase {
-	return {
-		itemIndex: parameters.itemIndex,
-		pollIntervalMs: 1000 * parameters.number('pollInterval'),
-		timeoutMs: 1000 * parameters.number('timeout'),
-		fromCall: hangsUp(parameters.context),
-		output: readOutputOptions(parameters),
-		reference: readReference(parameters),
-	};
-}
-
-/** One for each task id of the item. */
-async function planReads(
-	parameters: ItemParameters,
-	addresses: TriggerAddresses,
-): Promise<Array<ReadPlan | ItemError>> {
-	const base = readBase(parameters);
-	const operation = parameters.value('operation');
-	const taskIds = readTaskIds(parameters);
-	const isRedelivery = operation === 'redeliver';
-	const plan: Omit<ReadPlan, 'taskId'> = {
-		...base,
-		kind: 'read',
-		wait: operation === 'wait',
-		redeliverTo: isRedelivery
-			? await readCallbackAddress(parameters, addresses, base.reference)
-			: undefined,
-		startAgain: parameters.flag('startAgain', 'Start Again'),
-	};
-	return taskIds.map((taskId) => (taskId instanceof ItemError ? taskId : { ...plan, taskId }));
 }
 
 async function planCreate(
 	parameters: ItemParameters,
+	base: PlanBase,
 	addresses: TriggerAddresses,
 ): Promise<CreatePlan> {
-	const base = readBase(parameters);
 	const completion = readCompletion(parameters);
 	const { model, input } = readCreateBody(parameters);
 	const sendsLinks = readSendsLinks(parameters, input, addresses.baseUrl);
 	const price = parameters.number('pricePerTaskUsd');
+	const isNotified = completion === 'trigger';
+	// Nobody waits where a trigger is notified, so the node may take its time to create the tasks.
+	const patience = isNotified ? DAY_SECONDS : heldSeconds(parameters.context);
 	return {
 		...base,
 		kind: 'create',
@@ -95,26 +87,19 @@ async function planCreate(
 		input,
 		sendsLinks,
 		isDry: parameters.flag('dryRun', 'Dry Run'),
-		patienceMs: base.timeoutMs || 1000 * patienceOf(parameters.context, completion),
+		patienceMs: base.timeoutMs || 1000 * patience,
 		retryFailed: completion === 'wait' ? parameters.number('retryFailed') : 0,
-		webhookUrl:
-			completion === 'trigger'
-				? await readCallbackAddress(parameters, addresses, base.reference)
-				: undefined,
+		webhookUrl: isNotified ? await readAddress(parameters, addresses, base) : undefined,
 		maxCostUsd: parameters.limit('maxCostUsd'),
 		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};
 }
 
-/** Nobody waits where a trigger is notified, so the node may take its time to create the tasks. */
-const patienceOf = (context: IExecuteFunctions, completion: Completion) =>
-	completion === 'trigger' ? DAY_SECONDS : heldSeconds(context);
-
 /** @throws ItemError where the value is not in the list, or not for a tool */
 function readCompletion(parameters: ItemParameters): Completion {
 	const value = parameters.value('completion');
 	if (value === '' || value === 'wait') return 'wait';
-	if (value === 'return') return 'return';
+	if (value === 'return') return value;
 	if (value !== 'trigger') {
 		const wayOut = "Choose 'Wait for Results', 'Notify a Trigger' or 'Return Immediately'.";
 		throw refused('When to Continue', describe(value), wayOut);
@@ -144,7 +129,7 @@ function readReference(parameters: ItemParameters): string | undefined {
 	const reference = String(value);
 	if (reference.length > MAX_REFERENCE) {
 		throw new ItemError(`The parameter 'Your Reference' has ${reference.length} characters`, {
-			description: `It travels in the callback address, so enter at most ${MAX_REFERENCE}, for example the id of a row and not the row itself.`,
+			description: `Enter at most ${MAX_REFERENCE}, for example the id of a row and not the row itself: the reference travels in the callback address.`,
 		});
 	}
 	return reference === '' ? undefined : reference;
@@ -156,17 +141,17 @@ function readReference(parameters: ItemParameters): string | undefined {
  * @throws ItemError where what is entered is no text
  * @throws UserError where there is none, or n8n's engine v2 runs the workflow, whose own trigger does not work
  */
-async function readCallbackAddress(
+async function readAddress(
 	parameters: ItemParameters,
 	{ apiKey, ownTrigger }: TriggerAddresses,
-	reference: string | undefined,
+	{ reference }: PlanBase,
 ): Promise<string> {
 	if (isEmpty(parameters.value('callbackUrl'))) {
 		refuseEngineV2(parameters.context);
 		return callbackAddress(await ownTrigger(), apiKey, reference);
 	}
 	const wayOut =
-		'Enter the production URL of a Media Generation Trigger, or leave it empty for the one of this workflow.';
+		'Enter the production URL of a Media Generation Trigger, or leave the field empty for the trigger of this workflow.';
 	const entered = parameters.requiredText('callbackUrl', 'Callback URL', wayOut);
 	return callbackAddress(entered, apiKey, reference);
 }
@@ -174,29 +159,14 @@ async function readCallbackAddress(
 const WAY_OUT =
 	'Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, or a text with commas or line breaks between them.';
 
-/**
- * Reads the tasks that an item names.
- *
- * @returns each id, or why it cannot be one
- * @throws ItemError where there is none
- */
-function readTaskIds(parameters: ItemParameters): Array<string | ItemError> {
-	const entries = entriesOf(parameters.value('taskId'));
-	if (entries.length === 0) throw parameters.empty('Task ID', WAY_OUT);
-	return entries.map(
-		(entry) =>
-			asTaskId(entry) ??
-			new ItemError(`The parameter 'Task ID' cannot be a task id: ${describe(entry)}`, {
-				description: WAY_OUT,
-			}),
-	);
-}
+const noTaskId = (entry: unknown) =>
+	new ItemError(`The parameter 'Task ID' cannot be a task id: ${describe(entry)}`, {
+		description: WAY_OUT,
+	});
 
+/** What stands where task ids are expected. */
 function entriesOf(value: unknown): unknown[] {
 	if (Array.isArray(value)) return value.flatMap(entriesOf);
-	if (typeof value !== 'string') return value === undefined || value === null ? [] : [value];
-	return value
-		.split(/[,\r\n]/)
-		.map((entry) => entry.trim())
-		.filter((entry) => entry !== '');
+	if (typeof value === 'string') return textsIn(value, /[,\r\n]/);
+	return value === undefined || value === null ? [] : [value];
 }

@@ -1,20 +1,17 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import type { OutputOptions } from '../report/taskItems';
+import type { Destination } from '../report/taskItems';
 import type { ItemError } from '../shared/itemError';
 
 /** Who goes on with the results: this workflow, the workflow of a trigger, or nobody now. */
 export type Completion = 'wait' | 'trigger' | 'return';
 
-export interface PlanBase {
+export interface PlanBase extends Destination {
 	/** The input item. It may name many tasks to read, but only ever creates one. */
 	itemIndex: number;
 	pollIntervalMs: number;
 	/** Milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
-	/** Whether they run from the call of the node instead, since whoever called it hangs up then. */
-	fromCall?: boolean;
-	output: OutputOptions;
 	/** Comes out with the task: what the user tells it by. */
 	reference?: string | undefined;
 }
@@ -54,15 +51,24 @@ export interface ReadPlan extends PlanBase {
 
 export type TaskPlan = CreatePlan | ReadPlan;
 
+/** An item whose parameters cannot be meant. */
+interface RefusedPlan {
+	kind: 'refused';
+	itemIndex: number;
+	error: ItemError;
+}
+
+/** What is to be done with an item, or why it cannot be done. */
+export type ItemPlan = TaskPlan | RefusedPlan;
+
 /** What the user tells the task by, as a field of its item. */
 export function referenceOf({ reference }: TaskPlan): IDataObject {
 	return reference === undefined ? {} : { reference };
 }
 
-export function createsIn(items: ReadonlyArray<TaskPlan | ItemError>): CreatePlan[] {
-	return items.filter((item): item is CreatePlan => 'kind' in item && item.kind === 'create');
-}
+export const createsIn = (items: readonly ItemPlan[]): CreatePlan[] =>
+	items.filter((item) => item.kind === 'create');
 
 /** Whether the item leaves only when its task has ended. */
-export const isAwaited = (item: TaskPlan): boolean =>
-	item.kind === 'create' ? item.completion === 'wait' : item.wait;
+export const isAwaited = (item: ItemPlan): boolean =>
+	(item.kind === 'create' && item.completion === 'wait') || (item.kind === 'read' && item.wait);

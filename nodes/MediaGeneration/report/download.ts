@@ -6,7 +6,7 @@ import { settled } from '../shared/promises';
 import { type Clock, sleepUntil, Stopped, systemClock, unlessStalled } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/privateAddress';
-import { type OutputOptions, taskItems } from './taskItems';
+import { type Destination, taskItems } from './taskItems';
 import { describeFile } from './fileName';
 
 /** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
@@ -76,45 +76,29 @@ export class Downloader {
 	 *
 	 * @param json the fields that every item of the task has
 	 * @param deadline from then on nothing is tried again, milliseconds of the clock
-	 * @throws ItemError with these fields where a result cannot be downloaded
+	 * @throws ItemError with these fields where a host is down, stands still, answers with something else, or a result is
+	 *   too large
+	 * @throws Stopped where the execution was stopped
 	 */
 	async itemsOf(
 		task: TaskRecord,
 		json: IDataObject,
-		output: OutputOptions,
-		pairedItem: INodeExecutionData['pairedItem'],
-		deadline?: number,
-	): Promise<INodeExecutionData[]> {
-		try {
-			const downloads =
-				output.download && task.state === 'SUCCESS'
-					? await this.download(task.resultUrls, task.taskId, deadline)
-					: undefined;
-			return taskItems(task, json, output, downloads, pairedItem);
-		} catch (error) {
-			throw ItemError.from(error, json);
-		}
-	}
-
-	/**
-	 * @param urls the result URLs
-	 * @param taskId names the files
-	 * @param deadline from then on nothing is tried again, milliseconds of the clock
-	 * @throws ItemError where a host is down, stands still, answers with something else, or a result is too large
-	 * @throws Stopped where the execution was stopped
-	 */
-	async download(
-		urls: readonly string[],
-		taskId: string,
+		destination: Destination,
 		deadline = Infinity,
-	): Promise<IBinaryData[]> {
+	): Promise<INodeExecutionData[]> {
+		if (!destination.output.download || task.state !== 'SUCCESS') {
+			return taskItems(task, json, destination);
+		}
+		const { taskId, resultUrls } = task;
 		const downloads: IBinaryData[] = [];
 		// One after the other: the tasks of a batch are already parallel.
-		for (const [index, url] of urls.entries()) {
-			const name = urls.length === 1 ? taskId : `${taskId}_${index}`;
-			downloads.push(await this.untilItComes(url, name, deadline));
+		for (const [index, url] of resultUrls.entries()) {
+			const name = resultUrls.length === 1 ? taskId : `${taskId}_${index}`;
+			const file = await settled(this.untilItComes(url, name, deadline));
+			if ('value' in file) downloads.push(file.value);
+			else throw file.error instanceof Stopped ? file.error : ItemError.from(file.error, json);
 		}
-		return downloads;
+		return taskItems(task, json, destination, downloads);
 	}
 
 	private async untilItComes(url: string, name: string, deadline: number): Promise<IBinaryData> {
@@ -151,7 +135,7 @@ export class Downloader {
 				'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.',
 			);
 			if (!PASSING.includes(statusCode)) throw trouble;
-			return { trouble, retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()) };
+			return { trouble, retryAfterMs: retryAfterMs(headers, Date.now()) };
 		}
 		const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 		if (type === 'text/html') {
@@ -209,8 +193,8 @@ const isStorageFull = (error: unknown) =>
 function explainStorage(error: unknown): string {
 	const said = messageOf(error);
 	const next = said.includes(DATABASE_LIMIT)
-		? `n8n keeps files in its database here, up to a limit. Raise ${DATABASE_LIMIT} (in MiB, at most 1024), or keep files elsewhere: N8N_DEFAULT_BINARY_DATA_MODE is 'filesystem' or 's3'.`
-		: `n8n's storage of files did not take it: ${said.slice(0, 200)}. See N8N_DEFAULT_BINARY_DATA_MODE.`;
+		? `Raise ${DATABASE_LIMIT} (in MiB, at most 1024), or set N8N_DEFAULT_BINARY_DATA_MODE to 'filesystem' or 's3': n8n keeps files in its database here, up to a limit.`
+		: `n8n's storage of files did not take the file: ${said.slice(0, 200)}. See N8N_DEFAULT_BINARY_DATA_MODE.`;
 	return `${next} The task is done and paid for, and its result URLs are in the output.`;
 }
 

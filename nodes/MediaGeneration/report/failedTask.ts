@@ -1,6 +1,5 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import type { ServiceError } from '../service/serviceError';
 import type { FailedTask, TaskRecord } from '../service/taskRecord';
 import { Stopped } from '../shared/clock';
 import { cutDataUris } from '../shared/dataUri';
@@ -9,17 +8,6 @@ import { taskJson } from './taskItems';
 
 /** What becomes of an input item: its output items, or why there are none. */
 export type ItemResult = INodeExecutionData[] | ItemError;
-
-/** What is known of a task whose wait ended before the task did. */
-export interface Unfinished {
-	state: 'PENDING';
-	/** The last record read, if any read brought one. */
-	last: TaskRecord | undefined;
-	/** What the last read failed with, if it did. */
-	lastError?: ServiceError | undefined;
-	/** Whether the wait goes on suspended; otherwise its time was up. */
-	isHandedOver?: boolean;
-}
 
 /** How the message begins of a create that may have made a task, of which no id is known. */
 export const NOT_KNOWN = 'It is not known whether the task was created';
@@ -34,13 +22,14 @@ export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
  * @param retry a sentence on why it was not created anew
  */
 export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: string): ItemError {
-	const { creditsConsumed } = task;
+	const { taskId, reason, creditsConsumed } = task;
 	const next =
 		'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
 	const charged =
 		(creditsConsumed ?? 0) > 0 &&
 		`Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`;
-	return new ItemError(failureText(task), {
+	const why = reason === undefined ? '' : `: ${reason}`;
+	return new ItemError(`Task ${taskId} failed at the service${why}`, {
 		description: [next, charged, retry].filter(Boolean).join(' '),
 		task: taskJson(task, sent),
 	});
@@ -70,25 +59,25 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): unkn
 }
 
 /**
- * @param unfinished.trouble what the last read failed with, if it did
+ * @param read.last the last record read, if any read brought one
+ * @param read.trouble what the last read failed with, if it did
  * @param known the fields of the item, as far as they are known
  */
 export function timedOut(
 	taskId: string,
 	timeoutMs: number,
-	{ last, trouble }: Pick<Unfinished, 'last'> & { trouble?: string | undefined },
+	{ last, trouble }: { last?: TaskRecord | undefined; trouble?: string | undefined },
 	known: IDataObject,
 ): ItemError {
 	const state = typeof last?.record.state === 'string' ? last.record.state : 'not read';
-	const failed = trouble === undefined ? '' : ` The last read failed: ${trouble}.`;
+	// In the message: where the item leaves, nobody sees the description.
+	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
 	return new ItemError(
-		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state})`,
+		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state}${failed})`,
 		{
-			description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait, or raise 'Timeout' in the options.${failed}`,
+			description:
+				"The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. Raise 'Timeout' for the next run.",
 			task: { ...known, timedOut: true, ...(last && { record: cutDataUris(last.record) }) },
 		},
 	);
 }
-
-const failureText = ({ taskId, reason }: Pick<FailedTask, 'taskId' | 'reason'>) =>
-	`Task ${taskId} failed at the service${reason === undefined ? '' : `: ${reason}`}`;

@@ -22,7 +22,8 @@ const UNTYPED = new Set(['', 'application/octet-stream', 'binary/octet-stream'])
 export function describeFile(url: string, type: string, stem: string) {
 	const ending = /\.([a-z0-9]{2,5})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase();
 	const typeOfEnding = Object.keys(ENDINGS).find((mime) => ENDINGS[mime] === ending);
-	const mimeType = UNTYPED.has(type) ? (typeOfEnding ?? 'application/octet-stream') : type;
+	const typeOfUrl = /^\s*data:([^;,]+)/i.exec(url)?.[1]?.toLowerCase() ?? typeOfEnding;
+	const mimeType = UNTYPED.has(type) ? (typeOfUrl ?? 'application/octet-stream') : type;
 	const shownEnding = ENDINGS[mimeType] ?? ending;
 	// Without what a file system could take amiss.
 	const name = stem

@@ -1,6 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
+import { nodeContext } from '../shared/n8nInternals';
 import { ItemError } from '../shared/itemError';
 import type { ItemResult } from './failedTask';
 
@@ -10,13 +11,11 @@ export type IfSomeFail = 'keep' | 'stop';
 /** What the user wants to become of failed items. */
 export interface FailureRule {
 	ifSomeFail: IfSomeFail;
-	/** Whether n8n's *On Error* lets failed items out, on either output. */
+	/** Whether failed items leave in any case, as n8n's *On Error* lets them, on either output. */
 	continues: boolean;
 	/** Whether n8n tries the node again where it stops (*Retry On Fail*). */
 	triesLeft: boolean;
 }
-
-const MAX_QUOTED = 200;
 
 /**
  * Decides what becomes of a run with failed items, once it is known what became of each.
@@ -46,16 +45,19 @@ const isSuccess = (result: ItemResult) =>
  * @param paid the tasks that were created, as `PaidTaskList` describes them
  */
 export function describeStop(error: ItemError, paid: string | undefined): string | undefined {
-	const parts = [quotePrompt(error), error.description, paid];
+	const prompt = quotePrompt(error.task, 200);
+	const parts = [prompt && `The prompt of this item: ${prompt}.`, error.description, paid];
 	return parts.filter(Boolean).join('\n\n') || undefined;
 }
 
-function quotePrompt({ task: { input } }: ItemError): string | undefined {
+/** @returns the beginning of an item's prompt, of so many characters, in quotation marks; undefined where it has none */
+export function quotePrompt({ input }: IDataObject, most: number): string | undefined {
 	const prompt = isRecord(input) ? input.prompt : undefined;
-	if (typeof prompt !== 'string' || prompt === '') return undefined;
-	const quoted = prompt.length > MAX_QUOTED ? `${prompt.slice(0, MAX_QUOTED)}…` : prompt;
-	return `The prompt of this item: “${quoted}”.`;
+	return typeof prompt === 'string' && prompt !== '' ? `“${shortened(prompt, most)}”` : undefined;
 }
+
+export const shortened = (text: string, most: number): string =>
+	text.length > most ? `${text.slice(0, most)}…` : text;
 
 /** The place in the node's context, which is kept from one try of *Retry On Fail* to the next. */
 const KEY = 'tries';
@@ -73,7 +75,7 @@ const MAX_TRIES = 5;
 export function hasTriesLeft(context: IExecuteFunctions): boolean {
 	const { retryOnFail, maxTries } = context.getNode();
 	if (retryOnFail !== true) return false;
-	const store: IDataObject = context.getContext('node');
+	const store = nodeContext(context);
 	// A loop runs the node many times, and a retry from the list of executions sees what the first one wrote.
 	const run = `${context.getExecutionId()}:${String(context.getWorkflowDataProxy(0).$runIndex ?? 0)}`;
 	const stored = store[KEY];

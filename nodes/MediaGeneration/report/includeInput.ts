@@ -1,11 +1,28 @@
 import type { IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow';
 
 import { without } from '../shared/json';
-import { inTableOrder } from '../shared/itemError';
+import { inTableOrder, ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
+import type { ItemResult } from './failedTask';
 
 /** The fields and files of an input item that go on beside what the node puts out for it. */
 export type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;
+
+/** The output items of a run. @param origins the input item of each result, and what of it goes on */
+export const outputItems = (
+	node: INode,
+	results: readonly ItemResult[],
+	origins: ReadonlyArray<{ item: number; input?: InputPart | undefined }>,
+): INodeExecutionData[] =>
+	origins.flatMap(({ item, input }, index) => {
+		const result = results[index] ?? [];
+		// Copies: what became of the items is still to be told of without the fields of the input.
+		const items =
+			result instanceof ItemError
+				? [result.toItem(node, { item })]
+				: result.map((each) => ({ ...each }));
+		return items.map((each) => withInput(each, input, node.onError));
+	});
 
 /**
  * @param itemIndex of the input item
@@ -31,19 +48,6 @@ export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
 	...(binary && { binary }),
 });
 
-/** Puts the fields and files of its input under each item, where the user wants that. */
-export function withInputs(
-	context: IExecuteFunctions,
-	items: INodeExecutionData[],
-): INodeExecutionData[] {
-	const { onError } = context.getNode();
-	return items.map((item) => {
-		const { pairedItem } = item;
-		const index = typeof pairedItem === 'object' && 'item' in pairedItem ? pairedItem.item : 0;
-		return withInput(item, includedInput(context, index), onError);
-	});
-}
-
 /**
  * The item with the fields and files of its input. The item's own win.
  *
@@ -52,13 +56,13 @@ export function withInputs(
 export function withInput(
 	item: INodeExecutionData,
 	input: InputPart | undefined,
-	onError: INode['onError'],
+	onError?: INode['onError'],
 ): INodeExecutionData {
+	if (input === undefined) return item;
 	const isOnErrorOutput = onError === 'continueErrorOutput' && item.json.error !== undefined;
-	if (input === undefined || isOnErrorOutput) return item;
-	return {
-		...item,
-		json: inTableOrder({ ...input.json, ...item.json }),
+	// In place: what n8n tells its error output by would not be in a copy.
+	return Object.assign(item, {
+		...(!isOnErrorOutput && { json: inTableOrder({ ...input.json, ...item.json }) }),
 		...((input.binary ?? item.binary) && { binary: { ...input.binary, ...item.binary } }),
-	};
+	});
 }

@@ -41,21 +41,12 @@ export class PaidTaskList {
 		for (const taskId of failed) this.note(taskId, 'FAILURE');
 	}
 
-	add(taskId: string): void {
-		this.states.set(taskId, 'PENDING');
-	}
-
 	has(taskId: string): boolean {
 		return this.states.has(taskId);
 	}
 
-	/**
-	 * Notes what became of a task, if this run created it.
-	 *
-	 * @param credits what the service says that it charged
-	 */
+	/** Notes what became of a created task. @param credits what the service says that it charged */
 	note(taskId: string, state: string, credits?: unknown): void {
-		if (!this.states.has(taskId)) return;
 		this.states.set(taskId, state === 'FAILURE' && Number(credits) > 0 ? 'CHARGED' : state);
 	}
 

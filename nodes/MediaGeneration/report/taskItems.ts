@@ -15,10 +15,17 @@ export interface OutputOptions {
 	split: boolean;
 }
 
+/** Where the results of a task go. */
+export interface Destination {
+	output: OutputOptions;
+	/** The input item that the task belongs to; undefined on the trigger. */
+	itemIndex?: number;
+}
+
 export const readOutputOptions = (parameters: ItemParameters): OutputOptions => ({
-	download: parameters.option('downloadResults') === true,
+	download: parameters.flag('downloadResults', 'Download Results'),
 	binaryField: parameters.optionText('outputBinaryField', 'data'),
-	split: parameters.option('splitResults') === true,
+	split: parameters.flag('splitResults', 'Split Results'),
 });
 
 /**
@@ -44,19 +51,17 @@ export function taskJson(task: TaskRecord, sent: IDataObject = {}): IDataObject 
  *
  * @param json the fields that every item of the task has
  * @param downloads the results as binary data, where they were asked for: one for each result URL
- * @param pairedItem the input item that the task belongs to; undefined on the trigger
  */
 export function taskItems(
 	task: TaskRecord,
 	json: IDataObject,
-	{ split, binaryField }: OutputOptions,
-	downloads: IBinaryData[] | undefined,
-	pairedItem: INodeExecutionData['pairedItem'],
+	{ output: { split, binaryField }, itemIndex }: Destination,
+	downloads?: IBinaryData[],
 ): INodeExecutionData[] {
 	const toItem = (fields: IDataObject, binary?: IBinaryKeyData): INodeExecutionData => ({
 		json: inTableOrder(fields),
 		...(binary && { binary }),
-		...(pairedItem !== undefined && { pairedItem }),
+		...(itemIndex !== undefined && { pairedItem: { item: itemIndex } }),
 	});
 	const urls = split && task.state === 'SUCCESS' ? task.resultUrls : [];
 	if (urls.length > 0) {

@@ -1,24 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { isRecord, without } from '../shared/json';
 import { NOT_KNOWN } from './failedTask';
-
-/** What an agent can use. The record, the model and the input would only fill its memory. */
-const FIELDS = [
-	'taskId',
-	'state',
-	'resultUrls',
-	'resultUrl',
-	'resultIndex',
-	'creditsConsumed',
-	'estimatedCostUsd',
-	'dryRun',
-	'delivered',
-	'delivery',
-	'failedTaskIds',
-	'reference',
-	'timedOut',
-	'error',
-];
 
 const NOT_FINISHED =
 	"The task goes on at the service and is paid for once if it succeeds. Do not order it again. Give the user the taskId; the results can be read with it later, by a tool with the operation 'Get' or 'Wait'.";
@@ -34,14 +17,15 @@ const MAY_EXIST =
 const DRY_RUN =
 	'Nothing was ordered and nothing is paid for: this tool only says what a task would cost.';
 
-/** An item as an agent is to read it: the few fields that it can use, and what to do next. */
-export function toolAnswer({ json: left, ...item }: INodeExecutionData): INodeExecutionData {
+/** These would only fill its memory. */
+const NOT_FOR_AGENTS = ['record', 'model', 'input'];
+
+/** An item as an agent is to read it: what it can use, and what to do next. */
+export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutionData {
 	// What leaves by an error output says there what is known of the task.
-	const json: IDataObject = { ...(left.details as IDataObject | undefined), ...left };
-	const answer: IDataObject = Object.fromEntries(
-		FIELDS.filter((field) => field in json).map((field) => [field, json[field]]),
-	);
-	const next = nextStep(json);
+	const { details, ...left } = json;
+	const answer = NOT_FOR_AGENTS.reduce(without, { ...(isRecord(details) && details), ...left });
+	const next = nextStep(answer);
 	return { ...item, json: next === undefined ? answer : { ...answer, next } };
 }
 

@@ -4,20 +4,21 @@ import { CreateJournal } from '../create/createJournal';
 import { storeInput, suspendRun } from '../suspend/suspendRun';
 import { suspensionWarnings } from '../plan/canSuspend';
 import { refuseKilledRetry } from '../create/refuseRetryOfKilled';
-import { planRun, type RunPlan } from '../plan/planRun';
+import { planRun } from '../plan/planRun';
 import { createsIn, type TaskPlan } from '../plan/planTypes';
+import type { ItemResult } from '../report/failedTask';
 import { PaidTaskList } from '../report/paidTaskList';
-import { describeStop, stoppingItem } from '../report/ifSomeFail';
-import { withInputs } from '../report/includeInput';
+import { describeStop, hasTriesLeft, stoppingItem } from '../report/ifSomeFail';
+import { includedInput, outputItems } from '../report/includeInput';
 import { toolAnswer } from '../report/toolAnswer';
-import { type Connection, connect } from '../service/connect';
+import { connect } from '../service/connect';
 import { systemClock, Stopped } from '../shared/clock';
-import { settled, type Settled } from '../shared/promises';
+import { settled } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { dryRun } from './dryRun';
-import { endHints, showHints, showWarnings } from './runHints';
-import { RunContext, type Output } from './runContext';
+import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
+import { openRun, type Output, type RunContext } from './runContext';
 import { CreateItem } from './createItem';
 import { readItem } from './readItem';
 
@@ -29,40 +30,41 @@ import { readItem } from './readItem';
  *   the node's *On Error* setting lets failed items out
  */
 export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
-	let connection: Connection;
-	let plan: RunPlan;
+	let run: RunContext;
 	let journal: CreateJournal | undefined;
+	// A try that is refused counts, too.
+	const triesLeft = hasTriesLeft(context);
 	try {
 		journal = new CreateJournal(context);
-		connection = await connect(context);
-		plan = await planRun(context, connection, systemClock);
+		const connection = await connect(context);
+		const plan = await planRun(context, connection, systemClock);
 		// What creates nothing is not paid for twice.
 		if (createsIn(plan.items).length > 0 && !plan.isDry) await refuseKilledRetry(context);
+		run = openRun(context, connection, plan, journal, systemClock, triesLeft);
 	} catch (error) {
-		return withInputs(context, refuse(context, ItemError.from(error), journal));
+		return refuse(context, ItemError.from(error), journal);
 	}
-	if (plan.isDry) return asAnswer(context, withInputs(context, dryRun(context, plan)));
-	showWarnings(context, plan.warnings);
-	const run = new RunContext(context, connection, plan, journal, systemClock);
+	const { items, isDry, warnings } = run.plan;
+	showWarnings(context, warnings);
 	const ended = await settled(async () => {
-		await bringItems(run);
+		if (isDry) dryRun(run);
+		else await bringItems(run);
 		return await suspend(run);
 	});
 	if ('error' in ended) throw explainEnd(run, ended.error);
 	const isSuspended = ended.value;
 	const output = letOut(run, isSuspended);
 	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
-	const { baseUrl } = connection;
-	showHints(context, ...endHints(plan.items, run.results, baseUrl, isSuspended, hasErrorOutput));
-	if (!isSuspended) return asAnswer(context, output);
+	const hints = isDry
+		? [hint(dryRunHint(createsIn(items)))]
+		: endHints(items, run.results, run.baseUrl, isSuspended, hasErrorOutput);
+	showHints(context, ...hints);
+	if (!isSuspended) return output;
 	storeInput(context, output);
 	// What is stored leaves the node later. An `error` in what is returned now would have n8n's Retry On Fail run
 	// the suspended node again.
 	return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
 }
-
-const asAnswer = (context: IExecuteFunctions, output: INodeExecutionData[]) =>
-	isTool(context) ? output.map(toolAnswer) : output;
 
 /**
  * The items of a run that is refused as a whole.
@@ -74,46 +76,44 @@ function refuse(
 	refused: ItemError,
 	journal: CreateJournal | undefined,
 ): INodeExecutionData[] {
-	const node = context.getNode();
 	if (!context.continueOnFail()) {
 		const created = new PaidTaskList(journal?.taskIds() ?? [], journal?.failedTaskIds());
 		const paid = created.describe(journal?.unanswered());
-		throw refused.toNodeError(node, undefined, describeStop(refused, paid));
+		throw refused.toNodeError(context.getNode(), undefined, describeStop(refused, paid));
 	}
-	return context
-		.getInputData()
-		.map((_, item) => (journal?.withTask(refused, item) ?? refused).toItem(node, { item }));
+	const inputs = [...context.getInputData().keys()];
+	const results = inputs.map((itemIndex) => journal?.withTask(refused, itemIndex) ?? refused);
+	return itemsOf(context, results, inputs);
 }
 
-/** @returns the index of the item whose error stops the node; undefined where all items leave */
-function stoppingItemOf(run: RunContext): number | undefined {
-	const { plan, results, triesLeft, isTool, isStopping } = run;
-	const continues = run.continues || (isTool && !isStopping);
-	return stoppingItem(results, { ifSomeFail: plan.ifSomeFail, continues, triesLeft });
+/** @param inputOf the input item of each result */
+function itemsOf(
+	context: IExecuteFunctions,
+	results: readonly ItemResult[],
+	inputOf: readonly number[],
+): INodeExecutionData[] {
+	const origins = inputOf.map((item) => ({ item, input: includedInput(context, item) }));
+	const output = outputItems(context.getNode(), results, origins);
+	return isTool(context) ? output.map(toolAnswer) : output;
 }
 
-/**
- * Brings each item to its result, or hands its task over.
- *
- * @throws Stopped where the execution was stopped
- */
+/** @throws Stopped where the execution was stopped */
 async function bringItems(run: RunContext): Promise<void> {
 	const { plan, journal, queue, places, deliveries, signal } = run;
-	const earlier = new Set(
+	const earlier = new Set<TaskPlan>(
 		createsIn(plan.items).filter((item) => typeof journal.find(item) === 'object'),
 	);
 	// What earlier tries have created may be unfinished: it is counted before another task is created, and is read at once.
 	earlier.forEach(() => queue.throttle.adopt());
-	const ends = plan.items.map(async (item, index): Promise<Settled<void>> => {
-		if (item instanceof ItemError) return { value: undefined };
+	const ways = plan.items.map(async (item, index) => {
+		if (item.kind === 'refused') return;
 		const work = async () => await begin(run, item);
-		const isCreated = item.kind === 'create' && earlier.has(item);
-		const inTurn = isCreated ? work : async () => await places.run(work);
-		return await settled(putOut(run, item, index, inTurn));
+		const inTurn = earlier.has(item) ? work : async () => await places.run(work);
+		await putOut(run, item, index, inTurn);
 	});
-	const broken = (await Promise.all(ends)).find((end) => 'error' in end);
+	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
 	await deliveries.leave();
-	if (broken) throw broken.error;
+	if (broken) throw broken.reason;
 	if (signal?.aborted) throw new Stopped();
 }
 
@@ -133,8 +133,8 @@ async function begin(run: RunContext, item: TaskPlan): Promise<Output | undefine
  * @throws Stopped where the execution was stopped
  */
 async function suspend(run: RunContext): Promise<boolean> {
-	const { plan, context, handedOver, results, clock } = run;
-	const isTriedAgain = run.triesLeft && stoppingItemOf(run) !== undefined;
+	const { plan, rule, context, handedOver, results, clock } = run;
+	const isTriedAgain = rule.triesLeft && stoppingItem(results, rule) !== undefined;
 	if (handedOver.length === 0 || isTriedAgain) return false;
 	for (const warning of suspensionWarnings(context)) {
 		context.logger.info(`${context.getNode().name}: ${warning}`);
@@ -175,29 +175,26 @@ async function putOut(
  *   known.
  */
 function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
-	const { context, journal, results } = run;
-	const { inputOf } = run.plan;
-	const node = context.getNode();
-	const stopping = isSuspended ? undefined : stoppingItemOf(run);
+	const { context, journal, results, rule, plan } = run;
+	const inputOf = plan.items.map(({ itemIndex }) => itemIndex);
+	const stopping = isSuspended ? undefined : stoppingItem(results, rule);
 	if (stopping !== undefined) {
 		const error = ItemError.from(results[stopping]);
-		throw error.toNodeError(node, inputOf[stopping], describeStop(error, run.paid));
+		throw error.toNodeError(context.getNode(), inputOf[stopping], describeStop(error, run.paid()));
 	}
-	// n8n's Retry On Fail may try on where an item went out with an error, and a suspended execution may be
-	// cancelled and retried: then the journal is still needed.
+	// n8n's Retry On Fail may try on where an item went out with an error, a suspended execution may be cancelled and
+	// retried, and so may one that was only tried out: then the journal is still needed.
 	const hasFailed = results.some((result) => result instanceof ItemError);
-	if (!isSuspended && !hasFailed) journal.close();
-	const leaving = results.flatMap((result, index) =>
-		result instanceof ItemError ? result.toItem(node, { item: inputOf[index] ?? 0 }) : result,
-	);
-	return withInputs(context, leaving);
+	if (!isSuspended && !hasFailed && !plan.isDry) journal.close();
+	return itemsOf(context, results, inputOf);
 }
 
 /** Why the run ended before its items did: it was stopped, as a rule. */
 function explainEnd({ context, paid }: RunContext, reason: unknown): Error {
 	const node = context.getNode();
 	const error = ItemError.from(reason);
+	const list = paid();
 	// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
-	if (paid !== undefined) context.logger.warn(`${node.name}: ${error.message}. ${paid}`);
-	return error.toNodeError(node, undefined, paid);
+	if (list !== undefined) context.logger.warn(`${node.name}: ${error.message}. ${list}`);
+	return error.toNodeError(node, undefined, list);
 }

@@ -1,36 +1,30 @@
-import { sleepUntil } from '../shared/clock';
 import type { SentTask } from '../create/createJournal';
 import { type CreatePlan, isAwaited } from '../plan/planTypes';
-import { taskJson } from '../report/taskItems';
 import { pendingJson } from '../report/failedTask';
-import type { ServiceError } from '../service/serviceError';
-import type { TaskRecord } from '../service/taskRecord';
+import type { FailedTask } from '../service/taskRecord';
+import { sleepUntil } from '../shared/clock';
+import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { ItemError, inTableOrder } from '../shared/itemError';
-import { FIRST_CREATE, type NextCreate, retryOf } from './retryFailed';
+import { followTask, waitForTask } from './followTask';
+import { CreateAgain, retryOf } from './retryFailed';
 import { type Output, READ_GAP_MS, type RunContext } from './runContext';
 
 /** Between two looks whether the node will stop, milliseconds. */
 const SECOND = 1000;
-
-/** Milliseconds of the clock. */
-interface TaskTimes {
-	/** Undefined where an earlier try of n8n has created the task. */
-	createdAt?: number;
-	firstReadAt: number;
-	deadline: number;
-}
 
 /** The way of one item that creates: its task is created or taken up, waited for, and put out. */
 export class CreateItem {
 	/** When it is too late for a task, milliseconds of the clock. */
 	private deadline: number;
 
+	/** When the present task was created, milliseconds of the clock; undefined where an earlier try of n8n has done so. */
+	private createdAt: number | undefined;
+
 	constructor(
 		private readonly run: RunContext,
 		private readonly item: CreatePlan,
 	) {
-		this.deadline = item.fromCall ? run.calledAt + item.timeoutMs : Infinity;
+		this.deadline = run.calledAt + item.timeoutMs;
 	}
 
 	/**
@@ -41,41 +35,43 @@ export class CreateItem {
 	 * @throws Stopped where the execution was stopped
 	 */
 	async output(): Promise<Output | undefined> {
-		const earlier = this.run.journal.find(this.item);
-		try {
-			let next = typeof earlier === 'object' ? await this.takeUp(earlier) : FIRST_CREATE;
-			while (typeof next === 'object') next = await this.create(next);
-			return next;
-		} finally {
-			this.run.suspendAfter.close(this.item);
+		const { run, item } = this;
+		const earlier = run.journal.find(item);
+		let task =
+			typeof earlier === 'object'
+				? this.follow(earlier, run.gap.take(), run.clock.now() + item.timeoutMs)
+				: this.create();
+		for (;;) {
+			const ended = await settled(task);
+			if ('error' in ended && ended.error instanceof CreateAgain) {
+				task = this.create(ended.error);
+				continue;
+			}
+			run.suspendAfter.close(item);
+			if ('error' in ended) throw ended.error;
+			return ended.value;
 		}
 	}
 
-	/** Follows the task that an earlier try of n8n has created. */
-	private async takeUp(task: SentTask): Promise<Output | NextCreate | undefined> {
-		const { gap, clock } = this.run;
-		const deadline = clock.now() + this.item.timeoutMs;
-		return await this.follow(task, { firstReadAt: gap.take(), deadline });
-	}
-
-	private async create({ at, until, failure }: NextCreate) {
+	private async create(failed?: CreateAgain): Promise<Output | undefined> {
 		const { item, run } = this;
 		run.journal.failed(item);
-		await this.pause(at);
-		const task = await run.creator.create(item, Math.min(until, this.deadline));
+		if (failed) await this.pause(failed.at);
+		const until = Math.min(failed?.until ?? Infinity, this.deadline);
+		const task = await run.creator.create(item, until);
 		const now = run.clock.now();
 		if (task === undefined) {
 			// Another item has failed, and the node will stop; or it is too late for another task.
-			if (failure) throw failure;
-			if (now >= this.deadline) throw tooLate(item, run.queue.refusal);
+			if (failed) throw ItemError.from(failed);
+			if (now >= this.deadline) throw this.tooLate();
 			return undefined;
 		}
-		const deadline = Math.min(this.deadline, now + item.timeoutMs);
-		this.deadline = deadline;
+		this.createdAt = now;
+		this.deadline = Math.min(this.deadline, now + item.timeoutMs);
 		run.suspendAfter.created();
 		this.closeIfLast();
 		const firstReadAt = run.firstReads.take(now + item.pollIntervalMs);
-		return await this.follow(task, { createdAt: now, firstReadAt, deadline });
+		return await this.follow(task, firstReadAt, this.deadline);
 	}
 
 	/** Tells `SuspendAfter` where the item creates no further task, whatever becomes of this one. */
@@ -88,65 +84,41 @@ export class CreateItem {
 	/**
 	 * Brings a created task to its end at the service, or to where its item leaves the node, and gives back its place.
 	 *
-	 * @returns what makes the output items; or that it failed, and another is to be created
+	 * @param deadline when the task's time is up; milliseconds of the clock, as `firstReadAt`
 	 */
-	private async follow(task: SentTask, times: TaskTimes): Promise<Output | NextCreate | undefined> {
+	private async follow(
+		{ taskId, record, sent }: SentTask,
+		firstReadAt: number,
+		deadline: number,
+	): Promise<Output | undefined> {
 		const { item, run } = this;
-		run.paidTasks.add(task.taskId);
+		run.paidTasks.note(taskId, 'PENDING');
+		const fields = { ...sent, ...run.known(item, taskId), record };
 		if (!isAwaited(item)) {
-			void settled(this.freePlace(task.taskId));
-			return this.leave(task);
+			const { webhookUrl, timeoutMs, itemIndex } = item;
+			void settled(this.freePlace(taskId));
+			if (webhookUrl !== undefined) run.deliveries.add(taskId, webhookUrl, timeoutMs);
+			const json = inTableOrder(pendingJson(taskId, fields));
+			return async () => [{ json, pairedItem: { item: itemIndex } }];
 		}
-		const ended = await settled(this.wait(task, times));
+		const onUnfinished = () => {
+			// From now on it is a task like those of this try.
+			this.createdAt ??= firstReadAt;
+			this.closeIfLast();
+		};
+		const failureOf = (task: FailedTask) => {
+			const count = run.journal.failedTaskIds(item).length + 1;
+			const { createdAt } = this;
+			const failedAt = run.clock.now();
+			return retryOf(item, { task, sent, count, createdAt, failedAt, deadline });
+		};
+		const wait = { taskId, fields, firstReadAt, deadline, onUnfinished, failureOf };
+		const ended = await settled(waitForTask(run, item, wait));
 		// First, so that no other item gets the place.
-		if ('error' in ended) run.stopCreating();
+		if ('error' in ended && !(ended.error instanceof CreateAgain)) run.stopCreating();
 		run.queue.finished();
 		if ('error' in ended) throw ended.error;
 		return ended.value;
-	}
-
-	/** The item leaves while its task is pending. */
-	private leave({ taskId, record, sent }: SentTask): Output {
-		const { item, run } = this;
-		const { webhookUrl, timeoutMs, itemIndex } = item;
-		if (webhookUrl !== undefined) run.deliveries.add(taskId, webhookUrl, timeoutMs);
-		const task: TaskRecord = { taskId, state: 'PENDING', creditsConsumed: null, record };
-		const json = inTableOrder({ ...taskJson(task, sent), ...run.known(item, taskId) });
-		return async () => [{ json, pairedItem: { item: itemIndex } }];
-	}
-
-	private async wait(
-		task: SentTask,
-		times: TaskTimes,
-	): Promise<Output | Required<NextCreate> | undefined> {
-		const { item, run } = this;
-		const { taskId, record, sent } = task;
-		const { deadline } = times;
-		let { createdAt } = times;
-		const onUnfinished = () => {
-			// From now on it is a task like those of this try.
-			createdAt ??= times.firstReadAt;
-			this.closeIfLast();
-		};
-		const ended = await run.reader.wait(item, taskId, { ...sent, record }, times, { onUnfinished });
-		const known = run.known(item, taskId);
-		if (!('taskId' in ended)) {
-			const json = { ...pendingJson(taskId, sent), ...known, record };
-			const goOn = async () => {
-				const end = await this.wait(task, { ...times, firstReadAt: run.gap.take() });
-				if (typeof end === 'object') throw end.failure;
-				return end;
-			};
-			run.handedOver.push({ item, json, last: ended.last, deadline, goOn });
-			return undefined;
-		}
-		if (ended.state === 'FAILURE') {
-			const count = run.journal.failedTaskIds(item).length + 1;
-			const failedAt = run.clock.now();
-			return retryOf(item, { task: ended, sent, count, createdAt, failedAt, deadline });
-		}
-		const fields = { ...sent, ...known };
-		return async () => await run.reader.output(item, ended, fields, deadline);
 	}
 
 	/**
@@ -154,15 +126,15 @@ export class CreateItem {
 	 * Nothing is read before the service has refused a create, nor when nothing is left to create.
 	 */
 	private async freePlace(taskId: string): Promise<void> {
-		const { item } = this;
-		const { queue, reader, firstReads, clock } = this.run;
+		const { item, run } = this;
+		const { queue, firstReads, clock } = run;
 		const readableAt = clock.now() + item.pollIntervalMs;
 		await queue.limited;
 		const pollIntervalMs = Math.max(item.pollIntervalMs, READ_GAP_MS * queue.throttle.unfinished);
 		const firstReadAt = firstReads.take(Math.max(clock.now(), readableAt));
-		const times = { firstReadAt, deadline: Infinity };
-		const hooks = { isAbandoned: () => !queue.isCreating };
-		await settled(reader.wait({ ...item, pollIntervalMs }, taskId, {}, times, hooks));
+		const isAbandoned = () => !queue.isCreating;
+		const options = { pollIntervalMs, firstReadAt, deadline: Infinity, isAbandoned };
+		await settled(followTask(run, taskId, options));
 		queue.finished();
 	}
 
@@ -174,10 +146,12 @@ export class CreateItem {
 			await sleepUntil(Math.min(until, clock.now() + SECOND), clock, run.signal);
 		}
 	}
-}
 
-/** Whoever called the node hangs up now, and would not hear of a task. */
-const tooLate = ({ timeoutMs }: CreatePlan, refusal: ServiceError | undefined) =>
-	new ItemError(refusal?.message ?? 'The service took no task', {
-		description: `No task was created within ${timeoutMs / 1000} s. Try again later.`,
-	});
+	/** Whoever called the node hangs up now, and would not hear of a task. */
+	private tooLate(): ItemError {
+		const { refusal } = this.run.queue;
+		return new ItemError(refusal?.message ?? 'The service took no task', {
+			description: `No task was created within ${this.item.timeoutMs / 1000} s. Try again later.`,
+		});
+	}
+}

@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { partOf, withInput } from '../report/includeInput';
 import { connect } from '../service/connect';
-import { type Clock, systemClock, TimeSlice } from '../shared/clock';
+import { type Clock, inTurns, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { ItemParameters } from '../shared/parameters';
@@ -20,13 +20,13 @@ export async function readCredits(
 	context: IExecuteFunctions,
 	clock: Clock = systemClock,
 ): Promise<INodeExecutionData[]> {
-	const turns = new TimeSlice(clock, context.getExecutionCancelSignal());
+	const nextTurn = inTurns(clock, context.getExecutionCancelSignal());
 	let reading: Promise<unknown> | undefined;
 	const read = async () => await (await connect(context)).client.readCredits();
 	const node = context.getNode();
 	const output: INodeExecutionData[] = [];
 	for (const [itemIndex, input] of context.getInputData().entries()) {
-		await turns.next();
+		await nextTurn();
 		const pairedItem = { item: itemIndex };
 		let includesInput = true;
 		let item: INodeExecutionData;

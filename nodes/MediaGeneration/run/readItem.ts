@@ -1,14 +1,15 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { redeliver } from '../callback/redeliver';
-import { startAgainHeader, startAgainRun } from '../callback/startAgainHeader';
+import { startAgainHeader, startAgainRun } from '../callback/callbackToken';
 import { type ReadPlan, referenceOf } from '../plan/planTypes';
 import { taskJson } from '../report/taskItems';
-import { failedTask, ofTask, pendingJson } from '../report/failedTask';
+import { failedTask, ofTask } from '../report/failedTask';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
-import { Stopped } from '../shared/clock';
+import { sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
+import { readTask, waitForTask } from './followTask';
 import type { Output, RunContext } from './runContext';
 
 /**
@@ -20,38 +21,23 @@ import type { Output, RunContext } from './runContext';
  */
 export async function readItem(run: RunContext, item: ReadPlan): Promise<Output | undefined> {
 	const { taskId } = item;
-	const firstReadAt = run.gap.take();
-	if (item.wait) return await waitForItem(run, item, firstReadAt, firstReadAt + item.timeoutMs);
-	const read = await settled(run.reader.read(taskId, firstReadAt));
-	if ('error' in read) throw ofTask(read.error, taskId, { taskId });
-	const fields = { ...referenceOf(item), ...(await redeliverTask(run, item, read.value)) };
-	return async () => await run.reader.output(item, read.value, fields);
-}
-
-async function waitForItem(
-	run: RunContext,
-	item: ReadPlan,
-	firstReadAt: number,
-	deadline: number,
-): Promise<Output | undefined> {
-	const { taskId } = item;
 	const fields = referenceOf(item);
-	const times = { deadline, firstReadAt };
-	// A task that this node did not create costs nothing more if nobody waits for it.
-	const hooks = { isAbandoned: () => run.isStopping };
-	const waited = await settled(run.reader.wait(item, taskId, {}, times, hooks));
-	// What was not waited for to its end is no reason why the node stops: the other item is.
-	if (run.isStopping) return undefined;
-	if ('error' in waited) throw waited.error;
-	const task = waited.value;
-	if (!('taskId' in task)) {
-		const json = pendingJson(taskId, fields);
-		const goOn = async () => await waitForItem(run, item, run.gap.take(), deadline);
-		run.handedOver.push({ item, json, last: task.last, deadline, goOn });
-		return undefined;
+	const firstReadAt = run.gap.take();
+	if (item.wait) {
+		const deadline = firstReadAt + item.timeoutMs;
+		return await waitForTask(run, item, {
+			...{ taskId, fields, firstReadAt, deadline },
+			// A task that this node did not create costs nothing more if nobody waits for it.
+			isAbandoned: () => run.isStopping,
+			failureOf: failedTask,
+		});
 	}
-	if (task.state === 'FAILURE') throw failedTask(task);
-	return async () => await run.reader.output(item, task, fields, deadline);
+	await sleepUntil(firstReadAt, run.clock, run.signal);
+	const read = await settled(readTask(run, taskId));
+	if ('error' in read) throw ofTask(read.error, taskId, { taskId });
+	const task = read.value;
+	const json = taskJson(task, { ...fields, ...(await redeliverTask(run, item, task)) });
+	return async () => await run.downloader.itemsOf(task, json, item);
 }
 
 /**

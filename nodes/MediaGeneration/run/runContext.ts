@@ -7,23 +7,28 @@ import { CreateThrottle } from '../create/createThrottle';
 import { echo } from '../plan/inputFile';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
-import { DOWNLOADS_AT_ONCE } from '../report/download';
+import { Downloader, DOWNLOADS_AT_ONCE } from '../report/download';
 import type { ItemResult } from '../report/failedTask';
-import { hasTriesLeft } from '../report/ifSomeFail';
+import type { FailureRule } from '../report/ifSomeFail';
 import { PaidTaskList } from '../report/paidTaskList';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
 import type { Connection } from '../service/connect';
 import { firstReadGapMs, RequestGap } from '../service/requestGap';
+import type { TaskRecord } from '../service/taskRecord';
 import type { Clock } from '../shared/clock';
+import { ExpiringCache } from '../shared/expiringCache';
 import { ItemError } from '../shared/itemError';
-import { isTool } from '../shared/n8nInternals';
+import { hangsUp, isTool } from '../shared/n8nInternals';
 import { Semaphore } from '../shared/promises';
 import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
 import type { HandedOver } from '../suspend/suspendRun';
-import { TaskReader } from '../wait/pollTask';
 import { SuspendAfter } from '../wait/suspendAfter';
 
 /** Between two reads of tasks whose items left: every second request at most is a read, and not a create. */
 export const READ_GAP_MS = 8;
+
+/** So many reads are known at once. */
+const MOST_READS = 10_000;
 
 /** Makes the output items, downloads included: the task itself is finished, and holds no place any more. */
 export type Output = () => Promise<INodeExecutionData[]>;
@@ -35,122 +40,103 @@ interface HandedOverTask extends HandedOver {
 	goOn: () => Promise<Output | undefined>;
 }
 
-/** What the items of one run of the action node share, and what became of each. */
-export class RunContext {
-	/** Milliseconds of the clock. */
-	readonly calledAt: number;
+export type RunContext = ReturnType<typeof openRun>;
 
-	/** Signs requests to a trigger. */
-	readonly apiKey: string;
+/**
+ * What the items of one run of the action node share, and what became of each.
+ *
+ * @param triesLeft whether n8n tries this run again where it stops
+ */
+export function openRun(
+	context: IExecuteFunctions,
+	connection: Connection,
+	plan: RunPlan,
+	journal: CreateJournal,
+	clock: Clock,
+	triesLeft: boolean,
+) {
+	const { items, suspendAfterMs, checkIntervalMs } = plan;
+	const creates = createsIn(items);
+	const signal = context.getExecutionCancelSignal();
+	// The user bounds how many tasks that are waited for are unfinished at once. A task whose item left is not followed,
+	// so it would hold its place for ever.
+	const isBounded = creates.every(isAwaited);
+	const most = isBounded ? plan.maxInFlight : Infinity;
+	const leastMs = creates.reduce((ms, item) => Math.min(ms, item.pollIntervalMs), Infinity);
+	const readAtOnce = isBounded ? Math.min(items.length, most) : leastMs / READ_GAP_MS;
+	const gap = new RequestGap(clock);
+	const queue = new CreateQueue(clock, new CreateThrottle(), gap, signal, Math.random, most);
+	const suspendAfter = new SuspendAfter(clock, suspendAfterMs, creates);
+	const results = items.map((item): ItemResult =>
+		item.kind === 'refused' ? journal.withTask(item.error, item.itemIndex) : [],
+	);
+	const isRefused = results.some((result) => result instanceof ItemError);
+	const rule: FailureRule = {
+		ifSomeFail: plan.ifSomeFail,
+		// What becomes of the task of an AI agent is an answer, and no error.
+		continues: context.continueOnFail() || (isTool(context) && !isRefused),
+		triesLeft,
+	};
+	const paidTasks = new PaidTaskList(journal.taskIds(), journal.failedTaskIds());
+	const handedOver: HandedOverTask[] = [];
+	const run = {
+		...connection,
+		...{ context, plan, rule, journal, clock, signal, gap, queue, suspendAfter },
 
-	readonly signal: AbortSignal | undefined;
+		/** When a caller began to wait who hangs up, milliseconds of the clock; Infinity where there is none. */
+		calledAt: hangsUp(context) ? clock.now() : Infinity,
 
-	readonly gap: RequestGap;
+		/** Keeps the first reads of created tasks at some distance. */
+		firstReads: new RequestGap(clock, firstReadGapMs(leastMs, readAtOnce)),
 
-	/** Keeps the first reads of created tasks at some distance. */
-	readonly firstReads: RequestGap;
+		/** Several items may name one task: what one of them has just read is good for all. */
+		reads: new ExpiringCache<Promise<TaskRecord>>(clock, MIN_READ_INTERVAL_MS, MOST_READS),
 
-	readonly queue: CreateQueue;
+		creator: new TaskCreator(context, connection.client, queue, journal, stopCreating, clock),
+		paidTasks,
+		deliveries: new ExpectedCallbacks(context, checkIntervalMs, clock),
+		downloader: new Downloader(context, clock),
+		downloads: new Semaphore(DOWNLOADS_AT_ONCE),
 
-	readonly creator: TaskCreator;
+		/** The items that are under way at once. */
+		places: new Semaphore(most),
 
-	readonly paidTasks: PaidTaskList;
+		/** The tasks whose items leave later. */
+		handedOver,
 
-	readonly suspendAfter: SuspendAfter;
+		/** What became of each item. */
+		results,
 
-	readonly reader: TaskReader;
+		/** Whether an item has failed, and the node will stop: nothing is paid for a batch that cannot come out whole. */
+		isStopping: isRefused && !rule.continues,
 
-	readonly deliveries: ExpectedCallbacks;
+		stopCreating,
 
-	/** The tasks whose items leave later. */
-	readonly handedOver: HandedOverTask[] = [];
+		/** The fields of an item's error, or of its output, that neither the request nor the record of its task has. */
+		known(item: TaskPlan, taskId: unknown): IDataObject {
+			if (item.kind === 'read') return referenceOf(item);
+			const { estimatedCostUsd } = item;
+			const failedTaskIds = journal.failedTaskIds(item).filter((id) => id !== taskId);
+			return {
+				...referenceOf(item),
+				...(taskId !== undefined && estimatedCostUsd !== undefined && { estimatedCostUsd }),
+				...(failedTaskIds.length > 0 && { failedTaskIds }),
+				// Where there is no task, what was to be sent tells which item it was.
+				...(taskId === undefined && echo(item)),
+			};
+		},
 
-	/** What became of each item. */
-	readonly results: ItemResult[];
-
-	/** Whether an item has failed, and the node will stop. */
-	isStopping: boolean;
-
-	/** Whether n8n's *On Error* lets failed items out. */
-	readonly continues: boolean;
-
-	/** Whether an AI agent calls the node: what becomes of its task is an answer then, and no error. */
-	readonly isTool: boolean;
-
-	/** Whether n8n tries this run again where it stops. */
-	readonly triesLeft: boolean;
-
-	/** The items that are under way at once. */
-	readonly places: Semaphore;
-
-	readonly downloads = new Semaphore(DOWNLOADS_AT_ONCE);
-
-	constructor(
-		readonly context: IExecuteFunctions,
-		{ client, apiKey }: Connection,
-		readonly plan: RunPlan,
-		readonly journal: CreateJournal,
-		readonly clock: Clock,
-	) {
-		const { items, inputOf, maxInFlight, suspendAfterMs, checkIntervalMs } = plan;
-		const signal = context.getExecutionCancelSignal();
-		this.calledAt = clock.now();
-		this.apiKey = apiKey;
-		this.signal = signal;
-		this.continues = context.continueOnFail();
-		this.isTool = isTool(context);
-		this.triesLeft = hasTriesLeft(context);
-		this.paidTasks = new PaidTaskList(journal.taskIds(), journal.failedTaskIds());
-		this.results = items.map((item, index) =>
-			item instanceof ItemError ? journal.withTask(item, inputOf[index]) : [],
-		);
-		// Nothing is paid for a batch that cannot come out whole.
-		this.isStopping = !this.continues && this.results.some((result) => result instanceof ItemError);
-		const planned = items.filter((item): item is TaskPlan => 'kind' in item);
-		// The user bounds how many tasks that are waited for are unfinished at once. A task whose item left is not followed,
-		// so it would hold its place for ever.
-		const isBounded = planned.every((item) => item.kind === 'read' || isAwaited(item));
-		const most = isBounded ? maxInFlight : Infinity;
-		this.places = new Semaphore(most);
-		this.gap = new RequestGap(clock);
-		const least = planned.reduce((ms, plan) => Math.min(ms, plan.pollIntervalMs), Infinity);
-		const readAtOnce = isBounded ? Math.min(items.length, most) : least / READ_GAP_MS;
-		this.firstReads = new RequestGap(clock, firstReadGapMs(least, readAtOnce));
-		const { gap, paidTasks } = this;
-		const queue = new CreateQueue(clock, new CreateThrottle(), gap, signal, Math.random, most);
-		this.queue = queue;
-		const stop = () => this.stopCreating();
-		this.creator = new TaskCreator(context, client, queue, journal, stop, clock, signal);
-		const timer = new SuspendAfter(clock, suspendAfterMs, createsIn(items));
-		this.suspendAfter = timer;
-		this.reader = new TaskReader(context, client, paidTasks, timer, gap, clock, signal);
-		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs, clock);
-	}
-
-	/** The fields of an item's error, or of its output, that neither the request nor the record of its task has. */
-	known(item: TaskPlan, taskId: unknown): IDataObject {
-		if (item.kind === 'read') return referenceOf(item);
-		const { estimatedCostUsd } = item;
-		const failedTaskIds = this.journal.failedTaskIds(item).filter((id) => id !== taskId);
-		return {
-			...referenceOf(item),
-			...(taskId !== undefined && estimatedCostUsd !== undefined && { estimatedCostUsd }),
-			...(failedTaskIds.length > 0 && { failedTaskIds }),
-			// Where there is no task, what was to be sent tells which item it was.
-			...(taskId === undefined && echo(item)),
-		};
-	}
+		/** What is paid for, for the message of whatever ends the run. */
+		paid: () => paidTasks.describe(journal.unanswered()),
+	};
 
 	/** Called where an item fails: a node that stops creates nothing more. */
-	stopCreating(): void {
-		if (this.isTool || this.continues || this.plan.ifSomeFail === 'keep') return;
-		this.isStopping = true;
-		this.queue.close();
-		this.suspendAfter.closeAll();
+	function stopCreating(): void {
+		if (rule.continues || rule.ifSomeFail === 'keep') return;
+		run.isStopping = true;
+		queue.close();
+		suspendAfter.closeAll();
 	}
 
-	/** What is paid for, for the message of whatever ends the run. */
-	get paid(): string | undefined {
-		return this.paidTasks.describe(this.journal.unanswered());
-	}
+	return run;
 }

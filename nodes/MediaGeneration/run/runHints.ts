@@ -1,16 +1,16 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import { knownCostUsd } from '../plan/budget';
-import { createsIn, type CreatePlan, type TaskPlan } from '../plan/planTypes';
+import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/failedTask';
+import { quotePrompt, shortened } from '../report/ifSomeFail';
 import { roundUsd, VIDEO_MODEL } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';
-import { isRecord } from '../shared/json';
 import { isOutOfReach } from '../shared/privateAddress';
 
 /** An item, and what became of it. */
 interface End {
-	plan: TaskPlan | ItemError;
+	plan: ItemPlan;
 	/** The fields of its first output item; none where nothing leaves. */
 	json: IDataObject;
 	isFailed: boolean;
@@ -23,13 +23,11 @@ interface End {
 /**
  * What the output panel says at the end of a run.
  *
- * @param plans of the items
- * @param results what became of each, in the same order
- * @param baseUrl the address of the service
+ * @param results what became of each item, in the order of the plans
  * @param hasErrorOutput whether failed items leave by the error output already
  */
 export function endHints(
-	plans: ReadonlyArray<TaskPlan | ItemError>,
+	plans: readonly ItemPlan[],
 	results: readonly ItemResult[],
 	baseUrl: string,
 	isSuspended: boolean,
@@ -38,13 +36,10 @@ export function endHints(
 	const ends = plans.map((plan, index) => endOf(plan, results[index] ?? []));
 	const infos = [
 		isSuspended && WAITING,
-		unreached(createsIn(plans), baseUrl) || triggersOf(ends),
+		unreached(createsIn(plans), baseUrl) ?? triggersOf(ends),
 		ends.some(isUnseen) && HOW_TO_SEE,
-	];
-	return [
-		...summary(ends, hasErrorOutput),
-		...infos.flatMap((message) => (message ? hint(message) : [])),
-	];
+	].filter((message) => typeof message === 'string');
+	return [...summary(ends, hasErrorOutput), ...infos.map((message) => hint(message))];
 }
 
 /** n8n itself says "Waiting for input" of a suspended execution. */
@@ -60,17 +55,16 @@ const RUN_FAILED = 'Run only the failed items again: a full run would pay for th
 const COLLECT_FAILED =
 	"To collect failed items: Settings → On Error → 'Continue (using error output)'.";
 
-function endOf(plan: TaskPlan | ItemError, result: ItemResult): End {
+function endOf(plan: ItemPlan, result: ItemResult): End {
 	const isError = result instanceof ItemError;
 	const json = isError ? { ...result.task, error: result.message } : (result[0]?.json ?? {});
 	const isLate = isError && json.timedOut === true;
-	const isCreate = 'kind' in plan && plan.kind === 'create';
 	return {
 		plan,
 		json,
 		isFailed: !isLate && json.error !== undefined,
 		isLate,
-		isCreated: isCreate && json.taskId !== undefined && json.state !== 'FAILURE',
+		isCreated: plan.kind === 'create' && json.taskId !== undefined && json.state !== 'FAILURE',
 	};
 }
 
@@ -95,26 +89,17 @@ function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHi
 	return [hint(sentences.filter(Boolean).join(' '), isTrouble ? 'warning' : 'info')];
 }
 
-const MAX_REASON = 160;
-
-const MAX_PROMPT = 60;
-
 /** What the first words of a message say that is not why: the id stands with the item. */
 const BEFORE_REASON = /^Task \S+ failed at the service: /;
-
-const cut = (text: string, length: number) =>
-	text.length > length ? `${text.slice(0, length)}…` : text;
 
 /** How many failed, and why the first of them did, which its prompt names. */
 function failures(items: number, failed: readonly End[]): string {
 	const [first] = failed;
 	if (first === undefined) return '';
 	const noun = failed.every(({ json }) => json.taskId !== undefined) ? 'task' : 'item';
-	const reason = cut(String(first.json.error).replace(BEFORE_REASON, ''), MAX_REASON);
-	const { input } = first.json;
-	const prompt = isRecord(input) && typeof input.prompt === 'string' ? input.prompt : '';
-	const which = failed.length > 1 ? 'first prompt' : 'prompt';
-	const named = prompt === '' ? '' : ` (${which}: “${cut(prompt, MAX_PROMPT)}”)`;
+	const reason = shortened(String(first.json.error).replace(BEFORE_REASON, ''), 160);
+	const prompt = quotePrompt(first.json, 60);
+	const named = prompt ? ` (${failed.length > 1 ? 'first prompt' : 'prompt'}: ${prompt})` : '';
 	return `${failed.length} of ${count(items, noun)} failed: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}${named}.`;
 }
 
@@ -123,16 +108,27 @@ function failures(items: number, failed: readonly End[]): string {
  *
  * @param say makes a sentence of US dollars
  */
-export function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
+function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
 	const unpriced = creates.filter((item) => item.estimatedCostUsd === undefined);
-	const unknown = unpriced.length;
 	const isByLength = unpriced.every(({ model }) => model === VIDEO_MODEL);
 	const how = isByLength ? "set 'Duration (Seconds)'" : "enter it in 'Price per Task (USD)'";
-	const isNotKnown = `The price of ${count(unknown, 'task')} is not known: ${how}.`;
+	const isNotKnown = `The price of ${count(unpriced.length, 'task')} is not known: ${how}.`;
 	return [
-		...(unknown < creates.length ? [say(knownCostUsd(creates))] : []),
-		...(unknown > 0 ? [isNotKnown] : []),
+		...(unpriced.length < creates.length ? [say(knownCostUsd(creates))] : []),
+		...(unpriced.length > 0 ? [isNotKnown] : []),
 	];
+}
+
+/** What the output panel says of a dry run. */
+export function dryRunHint(creates: readonly CreatePlan[]): string {
+	const known = creates.filter(({ estimatedCostUsd }) => estimatedCostUsd !== undefined).length;
+	const retries = creates.reduce((most, { retryFailed = 0 }) => Math.max(most, retryFailed), 0);
+	const again = `A failed task would be created again up to ${count(retries, 'time')}. Failed tasks are usually free.`;
+	return [
+		'Nothing was sent.',
+		...priceOf(creates, (usd) => `${count(known, 'task')} would cost ${usd} USD.`),
+		...(retries > 0 ? [again] : []),
+	].join(' ');
 }
 
 /** What the service says that it has charged: at the end of a task, and of some services never. */
@@ -146,15 +142,17 @@ function charged(created: readonly End[]): string {
 	return `The service charged ${count(total, 'credit')}${of}.`;
 }
 
-/** Whether the item has results that were not downloaded. */
 const isUnseen = ({ plan, json, isFailed, isCreated }: End) =>
-	isCreated && !isFailed && 'kind' in plan && !plan.output.download && json.state === 'SUCCESS';
+	isCreated &&
+	!isFailed &&
+	plan.kind === 'create' &&
+	!plan.output.download &&
+	json.state === 'SUCCESS';
 
 /** Says where callbacks cannot arrive, and what comes in their place. */
 function unreached(creates: readonly CreatePlan[], baseUrl: string): string | undefined {
-	const address = creates
-		.map(({ webhookUrl }) => webhookUrl)
-		.find((url) => url !== undefined && isOutOfReach(url, baseUrl));
+	const addresses = creates.flatMap(({ webhookUrl }) => webhookUrl ?? []);
+	const address = addresses.find((url) => isOutOfReach(url, baseUrl));
 	return (
 		address &&
 		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks after one minute, then less and less often (at most 15 minutes apart). For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`
@@ -182,11 +180,9 @@ export function showWarnings(context: IExecuteFunctions, messages: readonly stri
 	}
 }
 
-/** Shows hints in the output panel of the run. */
 export function showHints(context: IExecuteFunctions, ...hints: NodeExecutionHint[]): void {
 	// Some versions of n8n lack it.
-	if (typeof context.addExecutionHints !== 'function') return;
-	context.addExecutionHints(...hints);
+	if (typeof context.addExecutionHints === 'function') context.addExecutionHints(...hints);
 }
 
 export const hint = (
@@ -194,5 +190,4 @@ export const hint = (
 	type: NodeExecutionHint['type'] = 'info',
 ): NodeExecutionHint => ({ message, type, location: 'outputPane' });
 
-export const count = (number: number, noun: string) =>
-	`${number} ${noun}${number === 1 ? '' : 's'}`;
+const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`;

@@ -9,7 +9,7 @@ import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { mayStart } from '../callback/startOnce';
 import { settled } from '../shared/promises';
-import { endCheckOf } from '../suspend/endCheckEarly';
+import { endCheckOf } from '../suspend/expectedCallbacks';
 
 /**
  * Starts the workflow for the tasks that the gate admitted, each once.
@@ -73,7 +73,7 @@ async function itemsOf(
 	const json = taskJson(task, typeof reference === 'string' ? { reference } : {});
 	const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
 	try {
-		return await downloader.itemsOf(task, json, options, undefined);
+		return await downloader.itemsOf(task, json, { output: options });
 	} catch (error) {
 		const failed = ItemError.from(error);
 		const node = context.getNode();

@@ -4,10 +4,9 @@ const refusal = (what: string, description: string) =>
 	new UserError(`The 'Base URL' of the Media Generation credential ${what}`, { description });
 
 /**
- * Reads the base URL that a user typed into the credential.
+ * Reads the base URL that a user typed into the credential: http or https, with or without a path prefix.
  *
- * @param value what stands in the credential: http or https, with or without a path prefix and a trailing slash
- * @returns the URL without white space, query and trailing slash, ready to have `/api/…` appended
+ * @returns the URL without white space and trailing slash, ready to have `/api/…` appended
  * @throws UserError that says what is wrong with the value and what to enter instead
  * @see specification, the base address `{base_url}`
  */
@@ -34,14 +33,9 @@ export function parseBaseUrl(value: unknown): string {
 		throw refusal(`contains '${url.search || url.hash}'`, 'Remove everything from there on.');
 	}
 	const path = url.pathname.replace(/(?<!\/)\/+$/, '');
-	const endpoint = /\/api\/(generate|credits)$/.exec(path);
-	if (endpoint) {
-		throw refusal(
-			`ends in '${endpoint[0]}'`,
-			'Leave that out: the node adds the endpoint by itself.',
-		);
-	}
-	return url.origin + path;
+	const [endpoint] = /\/api\/(generate|credits)$/.exec(path) ?? [];
+	if (endpoint === undefined) return url.origin + path;
+	throw refusal(`ends in '${endpoint}'`, 'Leave that out: the node adds the endpoint by itself.');
 }
 
 /**

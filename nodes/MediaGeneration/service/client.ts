@@ -4,8 +4,7 @@ import { cutDataUris } from '../shared/dataUri';
 import { isRecord, parsedJson } from '../shared/json';
 import { SecretRedactor } from './redactSecrets';
 import type { HttpRequest, HttpResponse } from './httpRequest';
-import { retryAfterMs, ServiceError, explainStatus } from './serviceError';
-import { findServiceMessage } from './serviceError';
+import { explainStatus, findServiceMessage, retryAfterMs, ServiceError } from './serviceError';
 import { findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
 
 /**
@@ -17,7 +16,7 @@ import { findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
 export type Transport = (request: HttpRequest) => Promise<HttpResponse>;
 
 /** The body of a create request (specification, section 4.1). */
-export interface TaskRequest {
+interface TaskRequest {
 	model: string;
 	input: IDataObject;
 	webhookUrl?: string;
@@ -35,6 +34,12 @@ const CREATE_TIMEOUT_MS = 120_000;
 const LEAST_BYTES_PER_MS = 100;
 const READ_TIMEOUT_MS = 30_000;
 
+/** Nearer to each other than this no two reads of one task may be (specification, sections 4.2 and 8). */
+export const MIN_READ_INTERVAL_MS = 2_000;
+
+/** One unlucky answer about a task must not end a paid task: only so many in a row do, held or suspended. */
+export const MAX_UNLUCKY_ANSWERS = 3;
+
 /** In an answer: a prompt that comes back would push the id out of an excerpt. No id has so many characters as a rule. */
 const LONG_TEXT = /"[^"]{200,}"/g;
 
@@ -46,7 +51,6 @@ export class ServiceClient {
 	private readonly secrets: SecretRedactor;
 
 	/**
-	 * @param transport sends the requests
 	 * @param baseUrl the address of the service, as `parseBaseUrl` returns it
 	 * @param keys the API keys, which are cut out of whatever the service says before anybody reads it. The transport
 	 *   adds the new key where the key was changed meanwhile.
@@ -75,18 +79,10 @@ export class ServiceClient {
 		});
 		const taskId = findTaskId(record);
 		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
-		// Its id may stand where nobody looks for it, and is the only way to a task that is paid for.
-		const message = 'The service accepted the task but named no task id';
-		const said = this.secrets
-			.hide(body)
-			.replace(/\\["\\]/g, "'")
-			.replace(LONG_TEXT, '"…"');
-		throw this.unexpected(message, said, 500);
+		throw this.unexpected('The service accepted the task but named no task id', body);
 	}
 
 	/**
-	 * Reads a task.
-	 *
 	 * @param taskId as `asTaskId` lets it through, so that it reaches no other endpoint
 	 * @param timeoutMs milliseconds until the read is given up
 	 * @throws ServiceError
@@ -99,8 +95,6 @@ export class ServiceClient {
 	}
 
 	/**
-	 * Reads the account's credits.
-	 *
 	 * @returns the parsed JSON body, whose shape the specification does not show
 	 * @throws ServiceError
 	 * @see specification, section 4.3
@@ -110,7 +104,6 @@ export class ServiceClient {
 		return (await this.send(request)).parsed;
 	}
 
-	/** @returns the answer, and its JSON parsed */
 	private async send(
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
 		taskId?: string,
@@ -123,24 +116,33 @@ export class ServiceClient {
 		throw this.unexpected('The service answered with something that is not JSON', body);
 	}
 
-	private unexpected(message: string, body: string, longest = 120): ServiceError {
-		const excerpt = findServiceMessage(this.secrets.hide(body))?.slice(0, longest);
+	private unexpected(message: string, body: string): ServiceError {
+		// The id of a task that is paid for may stand where nobody looks for it, and is the only way to it.
+		const said = this.secrets
+			.hide(body)
+			.replace(/\\["\\]/g, "'")
+			.replace(LONG_TEXT, '"…"');
+		const excerpt = findServiceMessage(said);
 		return new ServiceError('unexpectedAnswer', message, {
 			description: `Check that the 'Base URL' of the credential is the address of the media generation service, and that no login page or proxy stands before it. The answer ${excerpt === undefined ? 'was empty' : `begins: ${excerpt}`}`,
 		});
 	}
 
-	private refusal(response: HttpResponse, taskId: string | undefined): ServiceError {
-		const { statusCode, headers } = response;
+	private refusal({ statusCode, headers, body }: HttpResponse, taskId?: string): ServiceError {
 		const [kind, what, next] = explainStatus(statusCode, taskId);
-		const body = this.secrets.hide(response.body);
-		const spoken = parsedJson(body);
-		const said = findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body));
-		const isForeign = statusCode >= 400 && spoken === undefined && body.trim() !== '';
+		const text = this.secrets.hide(body);
+		const spoken = parsedJson(text);
+		const said = findServiceMessage(spoken ?? (/^\s*</.test(text) ? undefined : text));
+		const isForeign = statusCode >= 400 && spoken === undefined && text.trim() !== '';
+		// Of a create that may have made a task: there is no other way to it.
+		const named = findTaskId(spoken) ?? this.secrets.hide(String(headers.location ?? ''));
+		const mayExist = kind === 'serviceDown' || kind === 'redirected';
+		const isToName = mayExist && taskId === undefined && named !== '';
+		const hints = [next, isForeign && FOREIGN, isToName && `The answer names ${named}.`];
 		return new ServiceError(kind, said === undefined ? what : `${what}: ${said}`, {
-			description: isForeign ? `${next} ${FOREIGN}` : next,
+			description: hints.filter(Boolean).join(' '),
 			statusCode,
-			retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()),
+			retryAfterMs: retryAfterMs(headers, Date.now()),
 			isForeign,
 		});
 	}

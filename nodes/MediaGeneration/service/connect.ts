@@ -1,13 +1,13 @@
-import type {
-	ICredentialDataDecryptedObject,
-	IExecuteFunctions,
-	IWebhookFunctions,
-} from 'n8n-workflow';
-
 import { settled } from '../shared/promises';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
 import { ServiceClient, type Transport } from './client';
-import { CREDENTIAL_TYPE, isStopped, requestService } from './httpRequest';
+import {
+	type Context,
+	type Credential,
+	CREDENTIAL_TYPE,
+	isStopped,
+	requestService,
+} from './httpRequest';
 
 /** The service as one credential sees it. */
 export interface Connection {
@@ -28,12 +28,8 @@ export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
  * @param known the credential, where it was looked up before
  * @throws UserError where the credential's base URL or key cannot be used
  */
-export async function connect(
-	context: IExecuteFunctions | IWebhookFunctions,
-	known?: ICredentialDataDecryptedObject,
-): Promise<Connection> {
-	const lookUp = async () =>
-		await context.getCredentials<ICredentialDataDecryptedObject>(CREDENTIAL_TYPE);
+export async function connect(context: Context, known?: Credential): Promise<Connection> {
+	const lookUp = async () => await context.getCredentials<Credential>(CREDENTIAL_TYPE);
 	let present = known ?? (await lookUp());
 	const baseUrl = parseBaseUrl(present.baseUrl);
 	const apiKey = parseApiKey(present.apiKey);

@@ -13,8 +13,6 @@ export const VIDEO_PRICE_USD_PER_SECOND = 0.1025;
 /**
  * What a task will cost if it succeeds, by the published prices.
  *
- * @param model the model identifier
- * @param input the task's input
  * @param durationField the field of `input` that carries a video's duration in seconds
  * @returns US dollars, or undefined where the model or the duration is not known
  * @see specification, section 1
@@ -33,6 +31,4 @@ export function estimateCostUsd(
 }
 
 /** Cuts off what binary fractions add: 0.1 + 0.2 dollars are 0.3. */
-export function roundUsd(amount: number): number {
-	return Math.round(amount * 1e6) / 1e6;
-}
+export const roundUsd = (amount: number): number => Math.round(amount * 1e6) / 1e6;

@@ -16,7 +16,8 @@ import { ServiceError } from './serviceError';
 
 export const CREDENTIAL_TYPE = 'mediaGenerationApi';
 
-type Context = IExecuteFunctions | IWebhookFunctions;
+export type Context = IExecuteFunctions | IWebhookFunctions;
+export type Credential = ICredentialDataDecryptedObject;
 
 export interface HttpRequest {
 	method: 'GET' | 'POST';
@@ -45,21 +46,24 @@ const ANY_ANSWER = {
  * Sends a request to the service by n8n's own HTTP helper: with n8n's proxies and limits, and the key that the credential
  * adds.
  *
- * @param data the credential
  * @throws ServiceError `unreachable`, `noAnswer` or `cancelled`; UserError where n8n's protection refuses the address
  */
 export async function requestService(
 	context: Context,
-	data: ICredentialDataDecryptedObject,
-	{ timeoutMs, ...request }: HttpRequest,
+	data: Credential,
+	{ timeoutMs, body, ...request }: HttpRequest,
 ): Promise<HttpResponse> {
 	const { httpRequestWithAuthentication: call } = context.helpers;
-	const headers = { Accept: 'application/json' };
-	const options = { ...request, headers, timeout: timeoutMs, ...ANY_ANSWER };
+	const accept = { Accept: 'application/json' };
+	// As text: of an object, n8n's HTTP library leaves out fields such as `prototype`.
+	const json = body && {
+		body: JSON.stringify(body),
+		headers: { ...accept, 'Content-Type': 'application/json' },
+	};
+	const options = { ...request, headers: accept, ...json, timeout: timeoutMs, ...ANY_ANSWER };
 	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
-	const called = await settled(
-		call.call(context, CREDENTIAL_TYPE, options, { credentialsDecrypted }),
-	);
+	const sent = call.call(context, CREDENTIAL_TYPE, options, { credentialsDecrypted });
+	const called = await settled(sent);
 	if ('value' in called) return asText(called.value);
 	// A create is not broken off by a stop: what ended it is something else.
 	throw explainNoResponse(called.error, request.method === 'GET' && isStopped(context));
@@ -77,8 +81,7 @@ export async function callN8n(
 	request: IHttpRequestOptions,
 	forbidden: string,
 ): Promise<HttpResponse | undefined> {
-	const abortSignal =
-		'getExecutionCancelSignal' in context ? context.getExecutionCancelSignal() : undefined;
+	const abortSignal = stopSignal(context);
 	const options = { ...request, ...ANY_ANSWER, ...(abortSignal && { abortSignal }) };
 	const called = await settled(async () => asText(await context.helpers.httpRequest(options)));
 	if ('value' in called) return called.value;
@@ -95,11 +98,10 @@ function asText(answer: unknown): HttpResponse {
 	return { ...head, body: body === undefined || body === null ? '' : JSON.stringify(body) };
 }
 
-export function isStopped(context: Context): boolean {
-	return (
-		'getExecutionCancelSignal' in context && context.getExecutionCancelSignal()?.aborted === true
-	);
-}
+const stopSignal = (context: Context) =>
+	'getExecutionCancelSignal' in context ? context.getExecutionCancelSignal() : undefined;
+
+export const isStopped = (context: Context): boolean => stopSignal(context)?.aborted === true;
 
 /** Only where one of these failed did no connection come about, and can the request not have reached the service. */
 const CONNECTING = ['connect', 'getaddrinfo'];
@@ -149,6 +151,6 @@ function explainNoResponse(error: unknown, stopped: boolean): ServiceError | Use
 		});
 	}
 	return new ServiceError('noAnswer', 'The service gave no complete answer', {
-		description: `The connection was lost or took too long. Try again later.${said}`,
+		description: `The connection was lost, or the answer took too long.${said}`,
 	});
 }

@@ -8,16 +8,12 @@ export class RequestGap {
 	/** When the next request may be sent, or earlier; milliseconds of the clock. */
 	nextAt = -Infinity;
 
-	/** @param gapMs the distance, milliseconds */
 	constructor(
 		private readonly clock: Clock,
 		private readonly gapMs = REQUEST_GAP_MS,
 	) {}
 
-	/**
-	 * @param notBefore milliseconds of the clock
-	 * @returns when the next request may be sent, milliseconds of the clock; the one after it waits for its turn
-	 */
+	/** @returns when the next request may be sent, milliseconds of the clock; the one after it waits for its turn */
 	take(notBefore = this.clock.now()): number {
 		const at = Math.max(notBefore, this.nextAt);
 		this.nextAt = at + this.gapMs;
@@ -32,7 +28,6 @@ const MAX_READ_GAP_MS = 50;
  * The distance between the first reads of created tasks: all of them fit into one interval, so that the last task waits
  * no longer than that. Each further read follows the answer before by the interval, and so keeps the distance.
  *
- * @param pollIntervalMs milliseconds between two reads of one task
  * @param inFlight how many tasks are read at once at most
  * @returns milliseconds
  */

@@ -1,53 +1,42 @@
 import { isRecord, plainFields } from '../shared/json';
 
-/** What went wrong between this package and the service, in the words a user can act on. */
-export type ServiceErrorKind =
+/** What may go wrong between this package and the service, and whether the same read may well succeed a little later. */
+const IS_TRANSIENT = {
 	/** The service refused the API key (401, 403). */
-	| 'unauthorized'
+	unauthorized: false,
 	/** The account has no credits left (402). */
-	| 'noCredits'
+	noCredits: false,
 	/** The service knows no such task for this account (404, 410). */
-	| 'notFound'
+	notFound: false,
 	/** The account has too much under way, or asks too often (429). */
-	| 'tooManyRequests'
+	tooManyRequests: true,
 	/** The service did not accept the request as it is (other 4xx). */
-	| 'rejected'
+	rejected: false,
 	/** The service, or a gateway before it, points at another address (3xx). */
-	| 'redirected'
+	redirected: false,
 	/** The service, or a gateway before it, answered with a 5xx. */
-	| 'serviceDown'
+	serviceDown: true,
 	/** It could not connect: the request certainly did not reach the service. */
-	| 'unreachable'
+	unreachable: true,
 	/** The request left, and no complete answer came back. */
-	| 'noAnswer'
-	/** Something answered that does not speak as the specification says. */
-	| 'unexpectedAnswer'
+	noAnswer: true,
+	/** Something answered that does not speak as the specification says: a gateway's page, or a body cut short. */
+	unexpectedAnswer: true,
 	/** JSON came back, but no task record with a state. */
-	| 'unusableRecord'
+	unusableRecord: true,
 	/** The execution was stopped while the request was under way. */
-	| 'cancelled';
+	cancelled: false,
+};
 
-/** With them the same read may well succeed a little later. */
-const TRANSIENT: ServiceErrorKind[] = [
-	'tooManyRequests',
-	'serviceDown',
-	'unreachable',
-	'noAnswer',
-	// A gateway's page or a body cut short says nothing about the task.
-	'unexpectedAnswer',
-	'unusableRecord',
-];
+export type ServiceErrorKind = keyof typeof IS_TRANSIENT;
 
 /**
- * A request that did not bring what it was sent for.
- *
- * `message` says what happened, `description` what to do about it. Neither holds the API key.
+ * A request that did not bring what it was sent for. `message` says what happened, `description` what to do about it.
+ * Neither holds the API key.
  */
 export class ServiceError extends Error {
 	override readonly name = 'ServiceError';
-
 	readonly description?: string;
-
 	readonly statusCode?: number;
 
 	/** How long the service asked to wait before the next request, in milliseconds. */
@@ -68,13 +57,16 @@ export class ServiceError extends Error {
 		Object.assign(this, details);
 	}
 
-	/** Whether the same read may well succeed a little later. */
 	get isTransient(): boolean {
-		return this.isForeign || TRANSIENT.includes(this.kind);
+		return this.isForeign || IS_TRANSIENT[this.kind];
+	}
+
+	/** Whether it tells of the one task that was read, and nothing of the service: others can be read all the same. */
+	get isOfOneTask(): boolean {
+		return this.kind === 'unusableRecord' || (this.kind === 'notFound' && !this.isForeign);
 	}
 }
 
-/** The kind of error, what happened, and what to do next. */
 type Explanation = [kind: ServiceErrorKind, what: string, next: string];
 
 /** Status codes are not shown in the specification (section 7): these are what HTTP says of them. */
@@ -90,7 +82,7 @@ export function explainStatus(statusCode: number, taskId: string | undefined): E
 		return [
 			'serviceDown',
 			`The service is not working at the moment (HTTP ${statusCode})`,
-			'Try again later. A task that was created goes on at the service: fetch it with the operation Task → Wait.',
+			'The service may work again later. A task that was created goes on: fetch it with the operation Task → Wait.',
 		];
 	}
 	switch (statusCode) {
@@ -136,29 +128,29 @@ export function explainStatus(statusCode: number, taskId: string | undefined): E
 	}
 }
 
+/** Longer than any task is waited for; what is longer still may be no date. */
+const LONGEST_PAUSE_MS = 30 * 86_400_000;
+
 /**
- * Reads a `Retry-After` header: seconds, or a date.
+ * Reads a `Retry-After` header: seconds, or a date by the clock of the sender, which its `Date` header tells.
  *
- * @param now the present time, milliseconds since 1970
+ * @param now milliseconds since 1970
  * @returns milliseconds to wait, or undefined where the header is absent or makes no sense
  */
-export function retryAfterMs(header: unknown, now: number): number | undefined {
+export function retryAfterMs(
+	{ 'retry-after': header, date: sentAt }: Record<string, unknown>,
+	now: number,
+): number | undefined {
 	if (typeof header !== 'string' || header.trim() === '') return undefined;
-	if (/^\s*\d+(\.\d+)?\s*$/.test(header)) return Number(header) * 1000;
+	const isNumber = /^\s*\d+(\.\d+)?\s*$/.test(header);
 	// Every date in a header names its day or month; `-5` would pass for a date too.
 	const date = /[a-z]{3}/i.test(header) ? Date.parse(header) : NaN;
-	return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+	const ms = isNumber ? Number(header) * 1000 : date - (Date.parse(String(sentAt)) || now);
+	return Number.isNaN(ms) ? undefined : Math.min(LONGEST_PAUSE_MS, Math.max(0, ms));
 }
 
 /** Where a failed task's record says why, as `plainFields` writes names. The specification does not show it. */
-export const REASON_FIELDS = [
-	'message',
-	'error',
-	'errormessage',
-	'detail',
-	'reason',
-	'failurereason',
-];
+export const WHY_FIELDS = ['message', 'error', 'errormessage', 'detail', 'reason', 'failurereason'];
 
 /** Where other answers say more. What the user sent, and a record repeats, may have such fields, too. */
 const FURTHER_FIELDS = ['details', 'description', 'title', 'errors', 'data'];
@@ -169,13 +161,12 @@ const MAX_LENGTH = 500;
 /**
  * Finds the message that a service put into an answer whose shape is not known.
  *
- * @param body a parsed JSON body
  * @param fields where it is looked for in an object, as `plainFields` writes names
  * @returns one line of at most 500 characters, or undefined where there is none
  */
 export function findServiceMessage(
 	body: unknown,
-	fields = [...REASON_FIELDS, ...FURTHER_FIELDS],
+	fields = [...WHY_FIELDS, ...FURTHER_FIELDS],
 	depth = 0,
 ): string | undefined {
 	if (typeof body === 'string') {

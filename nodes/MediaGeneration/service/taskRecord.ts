@@ -2,8 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { cutDataUris } from '../shared/dataUri';
 import { isRecord, toNumber } from '../shared/json';
-import { ServiceError } from './serviceError';
-import { findServiceMessage, REASON_FIELDS } from './serviceError';
+import { findServiceMessage, WHY_FIELDS, ServiceError } from './serviceError';
 
 interface RecordBase {
 	taskId: string;
@@ -13,25 +12,16 @@ interface RecordBase {
 	record: IDataObject;
 }
 
-export interface PendingTask extends RecordBase {
-	state: 'PENDING';
-}
-
-export interface SucceededTask extends RecordBase {
-	state: 'SUCCESS';
-	resultUrls: string[];
-}
-
 export interface FailedTask extends RecordBase {
 	state: 'FAILURE';
 	/** The service's own reason, where the record holds one. */
 	reason: string | undefined;
 }
 
-export type FinishedTask = SucceededTask | FailedTask;
+export type FinishedTask = FailedTask | (RecordBase & { state: 'SUCCESS'; resultUrls: string[] });
 
 /** A task as the service reports it, parsed once (specification, section 2). */
-export type TaskRecord = PendingTask | FinishedTask;
+export type TaskRecord = FinishedTask | (RecordBase & { state: 'PENDING' });
 
 /** Longer than any id a service hands out, and short enough for a path. */
 const MAX_TASK_ID_LENGTH = 512;
@@ -64,18 +54,16 @@ export function findTaskId(body: unknown): string | undefined {
 		task_id: [body, data, task],
 		id: [data, task, body],
 	};
-	for (const [field, candidates] of Object.entries(places)) {
-		for (const place of candidates) {
-			const id = isRecord(place) ? asTaskId(place[field]) : undefined;
-			if (id !== undefined) return id;
-		}
-	}
-	return undefined;
+	return Object.entries(places)
+		.flatMap(([field, inside]) => inside.map((place) => isRecord(place) && asTaskId(place[field])))
+		.find((id) => typeof id === 'string');
 }
 
+/** Many services put a result into an object, with its `url` beside its size or type. */
 function readUrls(value: unknown): string[] {
-	const list = Array.isArray(value) ? value : [value];
-	return list.filter((url): url is string => typeof url === 'string' && url.trim() !== '');
+	if (Array.isArray(value)) return value.flatMap(readUrls);
+	const url = isRecord(value) ? value.url : value;
+	return typeof url === 'string' && url.trim() !== '' ? [url] : [];
 }
 
 /**
@@ -107,7 +95,7 @@ export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
 		case 'SUCCESS':
 			return { ...base, state: 'SUCCESS', resultUrls: readUrls(source.resultUrls) };
 		case 'FAILURE':
-			return { ...base, state: 'FAILURE', reason: findServiceMessage(source, REASON_FIELDS) };
+			return { ...base, state: 'FAILURE', reason: findServiceMessage(source, WHY_FIELDS) };
 		default:
 			return { ...base, state: 'PENDING' };
 	}

@@ -7,13 +7,7 @@ export interface Clock {
 	 * from `Date`, and a wait from here.
 	 */
 	now(): number;
-	/**
-	 * Waits.
-	 *
-	 * @param ms milliseconds
-	 * @param signal ends the wait at once when it is aborted
-	 * @throws Stopped when the signal is aborted
-	 */
+	/** Waits so many milliseconds. @throws Stopped at once when the signal is aborted */
 	sleep(ms: number, signal: AbortSignal | undefined): Promise<void>;
 }
 
@@ -58,28 +52,19 @@ export async function sleepUntil(
 /** How long a run may keep its process to itself: n8n does all its other work in the same thread. Milliseconds. */
 const LONGEST_TURN_MS = 25;
 
-/** Lets the rest of n8n in while something is done for each of many items. */
-export class TimeSlice {
-	private since: number;
-
-	/** @param signal aborted when the execution is stopped */
-	constructor(
-		private readonly clock: Clock,
-		private readonly signal: AbortSignal | undefined,
-	) {
-		this.since = clock.now();
-	}
-
-	/**
-	 * To be awaited between two items: at once, where the turn is not over yet.
-	 *
-	 * @throws Stopped where the execution was stopped meanwhile
-	 */
-	async next(): Promise<void> {
-		if (this.clock.now() - this.since < LONGEST_TURN_MS) return;
-		await this.clock.sleep(0, this.signal);
-		this.since = this.clock.now();
-	}
+/**
+ * Lets the rest of n8n in while something is done for each of many items.
+ *
+ * @returns what is to be awaited between two items: it is over at once, where the turn is not over yet
+ * @throws Stopped from there where the execution was stopped meanwhile
+ */
+export function inTurns(clock: Clock, signal: AbortSignal | undefined): () => Promise<void> {
+	let since = clock.now();
+	return async () => {
+		if (clock.now() - since < LONGEST_TURN_MS) return;
+		await clock.sleep(0, signal);
+		since = clock.now();
+	};
 }
 
 /** @returns what the promise brings, or undefined where that takes longer than `ms` milliseconds */
@@ -99,7 +84,6 @@ const STALL_CHECK_MS = 5_000;
  * Waits for a transfer, unless it stands still: n8n's timeout ends with the header of the answer, so nobody else would
  * ever give it up, and with it a run whose tasks are all paid for.
  *
- * @param transfer ends with the transfer
  * @param progress how much has come; undefined where all has
  * @param stillMs for so long nothing may come, milliseconds
  * @returns what the transfer brings; undefined where it stands still
@@ -123,23 +107,13 @@ export async function unlessStalled<T extends object>(
 /** So long after a stop a create under way is waited for. n8n shows the execution as stopped meanwhile. */
 const GRACE_MS = 10_000;
 
-/** What is under way when the execution is stopped gets a little time to come to its end. */
-export class GracePeriod {
-	private readonly over: Promise<undefined>;
-
-	/** @param signal aborted when the execution is stopped */
-	constructor(clock: Clock, signal: AbortSignal | undefined) {
-		this.over = new Promise((resolve) => {
-			const begin = () => {
-				void clock.sleep(GRACE_MS, undefined).then(() => resolve(undefined));
-			};
-			if (signal?.aborted) begin();
-			else signal?.addEventListener('abort', begin, { once: true });
-		});
-	}
-
-	/** @returns what the work brings; undefined where it goes on when the time after a stop is over */
-	async wait<T>(work: Promise<T>): Promise<T | undefined> {
-		return await Promise.race([work, this.over]);
-	}
-}
+/** Ends when the execution was stopped, and what was under way then has had a little time to come to its end. */
+export const graceAfterStop = async (
+	clock: Clock,
+	signal: AbortSignal | undefined,
+): Promise<undefined> =>
+	await new Promise((resolve) => {
+		const begin = () => void clock.sleep(GRACE_MS, undefined).then(() => resolve(undefined));
+		if (signal?.aborted) begin();
+		else signal?.addEventListener('abort', begin, { once: true });
+	});

@@ -8,21 +8,16 @@ const BEGINNING = 64;
 const MAX_DEPTH = 32;
 
 /**
- * Cuts long data URIs, wherever they stand: pictures that were sent along come back in the service's records.
+ * A copy with long data URIs cut, wherever they stand: pictures that were sent along come back in the service's records.
  *
  * @param whole the name of a field that is left as it is
- * @returns a copy
  */
-export function cutDataUris<T>(value: T, whole?: string): T {
-	return cut(value, whole, 0) as T;
-}
-
-function cut(value: unknown, whole: string | undefined, depth: number): unknown {
-	if (typeof value === 'string') return cutDataUri(value);
+export function cutDataUris<T>(value: T, whole?: string, depth = 0): T {
+	if (typeof value === 'string') return cutDataUri(value) as T;
 	if (depth >= MAX_DEPTH) return value;
 	return mapEntries(value, (entry, name = '') =>
-		name === whole ? entry : cut(entry, whole, depth + 1),
-	);
+		name === whole ? entry : cutDataUris(entry, whole, depth + 1),
+	) as T;
 }
 
 /** @returns the text as it is, unless it is a long data URI */
@@ -35,10 +30,12 @@ export function cutDataUri(text: string): string {
 
 /** Whether a value has a data URI that was cut, however deep it stands: what an output shows of a file is not the file. */
 export function hasCutDataUri(value: unknown): boolean {
-	if (typeof value === 'string') return /^data:[^…]{0,200}… \([^)]*\)$/.test(value);
-	if (typeof value !== 'object' || value === null || 'toJSON' in value) return false;
+	if (typeof value === 'string') return /^\s*data:[^…]{0,200}… \(.*\)$/is.test(value);
+	if (typeof value !== 'object' || value === null || writesItself(value)) return false;
 	return Object.values(value).some(hasCutDataUri);
 }
+
+const writesItself = (value: object) => 'toJSON' in value && typeof value.toJSON === 'function';
 
 /** A copy of a list or an object with each entry replaced. Anything else, and what says itself how it is written, stays. */
 export function mapEntries(
@@ -46,7 +43,7 @@ export function mapEntries(
 	replace: (entry: unknown, name?: string) => unknown,
 ): unknown {
 	if (Array.isArray(value)) return value.map((entry) => replace(entry));
-	if (typeof value !== 'object' || value === null || 'toJSON' in value) return value;
+	if (typeof value !== 'object' || value === null || writesItself(value)) return value;
 	return Object.fromEntries(
 		Object.entries(value).map(([name, entry]) => [name, replace(entry, name)]),
 	);

@@ -5,10 +5,6 @@ export class ExpiringCache<T> {
 	/** The oldest first. */
 	private readonly entries = new Map<string, { value: T; at: number }>();
 
-	/**
-	 * @param maxAgeMs for how long an entry is remembered, milliseconds
-	 * @param most how many entries are remembered
-	 */
 	constructor(
 		private readonly clock: Clock,
 		private readonly maxAgeMs: number,

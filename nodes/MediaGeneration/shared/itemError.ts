@@ -39,9 +39,7 @@ export function findInChain<T>(
 /** What went wrong with one item: `message` says what happened, `description` what to do. */
 export class ItemError extends Error {
 	readonly description: string | undefined;
-
 	readonly statusCode: number | undefined;
-
 	readonly task: IDataObject;
 
 	constructor(message: string, { description, statusCode, task = {} }: ItemErrorDetails = {}) {
@@ -61,12 +59,8 @@ export class ItemError extends Error {
 			const known = { ...error.task, ...task, ...error.task };
 			return new ItemError(error.message, { ...error, task: known });
 		}
-		const message = messageOf(error);
-		const field = (name: string): unknown =>
-			error instanceof Error && name in error ? (error as unknown as IDataObject)[name] : undefined;
-		const description = field('description');
-		const statusCode = field('statusCode');
-		return new ItemError(message, {
+		const { description, statusCode } = Object(error) as Record<string, unknown>;
+		return new ItemError(messageOf(error), {
 			...(typeof description === 'string' && { description }),
 			...(typeof statusCode === 'number' && { statusCode }),
 			task,
@@ -80,21 +74,16 @@ export class ItemError extends Error {
 	}
 
 	/**
-	 * The item that goes out in place of a result, for *On Error: Continue*.
-	 *
-	 * Its `json` names the task: the id and the result URLs of a task that was paid for must not be lost. n8n adds the
-	 * fields of the input item on the error output.
+	 * The item that goes out in place of a result, for *On Error: Continue*. Its `json` names the task: the id and the
+	 * result URLs of a task that was paid for must not be lost. n8n adds the fields of the input item on the error output.
 	 */
 	toItem(node: INode, pairedItem?: INodeExecutionData['pairedItem']): INodeExecutionData {
 		const { message: error, task } = this;
 		const paired = pairedItem !== undefined && { pairedItem };
-		if (node.onError !== 'continueErrorOutput')
-			return { json: inTableOrder({ ...task, error }), ...paired };
+		const isForErrorOutput = node.onError === 'continueErrorOutput';
+		if (!isForErrorOutput) return { json: inTableOrder({ ...task, error }), ...paired };
 		const isKnown = Object.keys(task).length > 0;
-		const item: INodeExecutionData = {
-			json: { error, ...(isKnown && { details: task }) },
-			...paired,
-		};
+		const item = { json: { error, ...(isKnown && { details: task }) }, ...paired };
 		// n8n 2.41 tells by the names `error` and `details` alone what belongs on the error output, and older versions
 		// by the item's own `error`, for which they would leave nothing but the message in `json`. Not enumerable it is
 		// looked at, but not in the copy that n8n makes of a paired item to add the fields of its input.
@@ -118,12 +107,6 @@ export class ItemError extends Error {
  */
 export function inTableOrder(fields: IDataObject): IDataObject {
 	const { taskId, state, timedOut, error, record, ...others } = fields;
-	return {
-		...(taskId !== undefined && { taskId }),
-		...(state !== undefined && { state }),
-		...(timedOut !== undefined && { timedOut }),
-		...(error !== undefined && { error }),
-		...others,
-		...(record !== undefined && { record }),
-	};
+	const ordered = { taskId, state, timedOut, error, ...others, record };
+	return Object.fromEntries(Object.entries(ordered).filter(([, value]) => value !== undefined));
 }

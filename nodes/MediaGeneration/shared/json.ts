@@ -2,9 +2,8 @@ import type { IDataObject } from 'n8n-workflow';
 import { createHash } from 'crypto';
 
 /** Whether a parsed JSON value is an object (and neither an array nor null). */
-export function isRecord(value: unknown): value is IDataObject {
-	return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+export const isRecord = (value: unknown): value is IDataObject =>
+	typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** @returns undefined where the text is no JSON */
 export function parsedJson(text: string): unknown {
@@ -23,13 +22,10 @@ export function toNumber(value: unknown): number | null {
 }
 
 /** @returns the fields of an object by their names in small letters alone: `credit_balance` and `creditBalance` are one */
-export const plainFields = (object: IDataObject): Map<string, unknown> =>
-	new Map(
-		Object.entries(object).map(([name, value]) => [
-			name.replace(/[^a-z]/gi, '').toLowerCase(),
-			value,
-		]),
-	);
+export function plainFields(object: IDataObject): Map<string, unknown> {
+	const plain = (name: string) => name.replace(/[^a-z]/gi, '').toLowerCase();
+	return new Map(Object.entries(object).map(([name, value]) => [plain(name), value]));
+}
 
 /** The names in a path: dots lead into objects, and [0] into lists. */
 export const namesIn = (path: string): string[] => path.match(/[^.[\]]+/g) ?? [];
@@ -43,15 +39,9 @@ export function valueAt(value: unknown, names: readonly string[]): unknown {
 }
 
 /** @returns a copy of an object without one of its fields, which need not be there */
-export function without<T extends object>(object: T, field: string): T {
-	return Object.fromEntries(Object.entries(object).filter(([name]) => name !== field)) as T;
-}
+export const without = <T extends object>(object: T, field: string): T =>
+	Object.fromEntries(Object.entries(object).filter(([name]) => name !== field)) as T;
 
-/**
- * A short name for a JSON value: two values have the same name only if they are written the same.
- *
- * @returns 32 hex digits of SHA-256
- */
-export function digest(value: unknown): string {
-	return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
-}
+/** A short name, 32 hex digits of SHA-256: two JSON values have the same one only if they are written the same. */
+export const digest = (value: unknown): string =>
+	createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);

@@ -1,4 +1,4 @@
-import type { INode, IExecuteFunctions, IHookFunctions, IWebhookFunctions } from 'n8n-workflow';
+import type { FunctionsBase, IDataObject, IExecuteFunctions, INode } from 'n8n-workflow';
 
 /** What every context of n8n holds, although no interface of n8n says so. */
 interface N8nInternals {
@@ -17,37 +17,34 @@ interface N8nInternals {
 
 export const internalsOf = (context: object): N8nInternals => context;
 
+/**
+ * What n8n keeps of the node with the execution. n8n's Agents run a tool without an execution: nothing outlives that call.
+ */
+export const nodeContext = (context: IExecuteFunctions): IDataObject =>
+	context.getExecutionId() === undefined ? {} : context.getContext('node');
+
 /** A text as it stands in an expression, which for n8n ends at the first pair of braces. */
 export const inExpression = (text: string): string =>
 	JSON.stringify(text).replace(/[{}\u2028\u2029]/g, (sign) => {
 		return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 	});
 
-/**
- * Where n8n serves production webhooks, as its settings say now.
- *
- * @returns undefined where n8n does not tell
- */
+/** Where n8n serves production webhooks, as its settings say now; undefined where n8n does not tell. */
 export function webhookBase(context: object): string | undefined {
 	const base = internalsOf(context).additionalData?.webhookBaseUrl;
 	return typeof base === 'string' && URL.canParse(base) ? new URL(base).href : undefined;
 }
 
 /** The settings of the workflow, as far as n8n tells: some versions do not. */
-export const settingsOf = (
-	context: IExecuteFunctions | IHookFunctions | IWebhookFunctions,
-): Record<string, unknown> =>
+export const settingsOf = (context: FunctionsBase): Record<string, unknown> =>
 	typeof context.getWorkflowSettings === 'function' ? { ...context.getWorkflowSettings() } : {};
 
 /**
  * Whether n8n runs this workflow with its engine v2, which keeps nothing of a node from one run to the next, resumes
- * no execution, and runs a trigger's `webhook` without its `execute`.
- *
- * A running node is not told the settings of its workflow there, so there the id of the execution tells.
+ * no execution, and runs a trigger's `webhook` without its `execute`. A running node is not told the settings of its
+ * workflow there, so there the id of the execution tells.
  */
-export function isEngineV2(
-	context: IExecuteFunctions | IHookFunctions | IWebhookFunctions,
-): boolean {
+export function isEngineV2(context: FunctionsBase): boolean {
 	if (settingsOf(context).engineType === 'v2') return true;
 	// A UUID; the engine of today counts its executions.
 	return 'getExecutionId' in context && String(context.getExecutionId()).includes('-');

@@ -3,7 +3,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { isRecord, toNumber } from './json';
 import { ItemError, messageOf } from './itemError';
 
-interface NumberBounds {
+export interface NumberBounds {
 	label: string;
 	/** Where nothing is entered; 0 unless it says otherwise. It may be entered, too. */
 	fallback?: number;
@@ -11,12 +11,11 @@ interface NumberBounds {
 	min?: number;
 	max?: number;
 	whole?: true;
-	/** The unit, for the message. */
 	unit?: string;
 }
 
 /** Every number that a user may enter. The poll interval has the specification's bounds (section 4.2). */
-const NUMBERS = {
+export const NUMBERS = {
 	checkInterval: { label: 'Check Interval', min: 1, unit: 'minutes; 0 leaves it to the node' },
 	durationSeconds: { label: 'Duration', unit: 'seconds; 0 leaves the choice to the model' },
 	maxCostUsd: { label: 'Max Cost (USD)' },
@@ -35,7 +34,6 @@ const NUMBERS = {
 	timeout: { label: 'Timeout', unit: 'seconds; 0 leaves it to the node' },
 } satisfies Record<string, NumberBounds>;
 
-/** A value that cannot be meant. @param what it is; the message names the parameter by its label */
 export const refused = (label: string, what: string, wayOut: string) =>
 	new ItemError(`The parameter '${label}' is ${what}`, { description: wayOut });
 
@@ -77,10 +75,7 @@ export class ItemParameters {
 		return this.unfinished(label) ?? refused(label, 'empty', wayOut);
 	}
 
-	/**
-	 * @param label of the parameter that has no value
-	 * @returns why, where the incoming item is a task without results; undefined where it is not
-	 */
+	/** @returns why a parameter has no value, where the incoming item is a task without results */
 	unfinished(label: string): ItemError | undefined {
 		const { taskId, state } = this.context.getInputData()[this.itemIndex]?.json ?? {};
 		if (typeof taskId !== 'string' || (state !== 'FAILURE' && state !== 'PENDING'))
@@ -90,7 +85,7 @@ export class ItemParameters {
 			`The incoming item is task ${taskId}, which ${isFailed ? 'failed' : 'is not finished'} and has no result for '${label}'`,
 			{
 				description: isFailed
-					? 'Put an If node before this node that lets only items with the state SUCCESS through. Or have the node that created the task put failed items out by its second output: see its Settings.'
+					? "Put an If node before this node that lets only items with the state SUCCESS through. Or, in the node that created the task: Settings → On Error → 'Continue (using error output)'."
 					: "Put Task → Wait before this node, with {{ $json.taskId }} as 'Task ID'.",
 			},
 		);
@@ -138,8 +133,7 @@ export class ItemParameters {
 		if (!isEmpty(this.option(name)) || !this.isExpression('options', name))
 			return this.number(name);
 		throw new ItemError(`The expression in '${NUMBERS[name].label}' gives nothing`, {
-			description:
-				'Without a number there is no limit. Check that the incoming item has the field. 0 means no limit.',
+			description: 'Check that the incoming item has the field. If you want no limit, enter 0.',
 		});
 	}
 
@@ -163,9 +157,11 @@ export class ItemParameters {
 	/** @throws ItemError where the value is no JSON object */
 	jsonObject(value: unknown, label: string): IDataObject {
 		if (isEmpty(value)) return {};
-		let parsed = value;
+		let parsed: unknown;
 		try {
-			if (typeof value === 'string') parsed = JSON.parse(value);
+			// What an expression gives is taken as it will be written: a date is a text there.
+			const text = typeof value === 'string' ? value : JSON.stringify(value, finite);
+			parsed = JSON.parse(text);
 		} catch (error) {
 			const wayOut = `Write an object such as { "seed": 7 }. The parser says: ${messageOf(error)}`;
 			throw refused(label, 'not valid JSON', wayOut);
@@ -177,9 +173,18 @@ export class ItemParameters {
 	}
 }
 
-/** Whether a value is none, or blank. */
+/** @throws ItemError where JSON would write null for a number that is none */
+function finite(name: string, value: unknown): unknown {
+	if (typeof value !== 'number' || Number.isFinite(value)) return value;
+	throw new ItemError(`The field '${name}' is '${value}' and not a number`);
+}
+
 export const isEmpty = (value: unknown): boolean =>
 	value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
+
+/** The texts between separators, without white space around them, and without empty ones. */
+export const textsIn = (text: string, separator: string | RegExp): string[] =>
+	text.split(separator).flatMap((part) => part.trim() || []);
 
 /** A value as it reads in a message. */
 export function describe(value: unknown): string {

@@ -10,21 +10,15 @@ const isPrivate = (url: string) => PRIVATE_HOST.test(new URL(url).hostname);
 
 /**
  * Whether a callback cannot arrive: its address is on a private network, and the service is not (specification,
- * section 6: the address must be reachable by the service, and a local one needs a tunnel).
- *
- * @param callbackUrl a valid URL
- * @param baseUrl the service's address, a valid URL
+ * section 6: the address must be reachable by the service, and a local one needs a tunnel). Both are valid URLs.
  */
-export function isOutOfReach(callbackUrl: string, baseUrl: string): boolean {
-	return isPrivate(callbackUrl) && !isPrivate(baseUrl);
-}
+export const isOutOfReach = (callbackUrl: string, baseUrl: string): boolean =>
+	isPrivate(callbackUrl) && !isPrivate(baseUrl);
 
 /**
  * n8n's protection against server-side request forgery forbids private addresses, n8n's own among them, unless they are
  * allowed. Its errors stand in a package that is closed to nodes, so they are known by their names.
  *
- * @param error what n8n's request helper threw
- * @param message what to tell the user then
  * @returns what to tell the user, and what to allow; undefined where it was something else
  */
 export function forbiddenAddress(error: unknown, message: string): UserError | undefined {

@@ -1,10 +1,13 @@
 /** Does pieces of work in the order in which they come, at most so many at once. */
 export class Semaphore {
 	private running = 0;
-
 	private readonly waiting: Array<() => void> = [];
 
 	constructor(private readonly most: number) {}
+
+	get isBusy(): boolean {
+		return this.running > 0;
+	}
 
 	async run<T>(work: () => Promise<T>): Promise<T> {
 		if (this.running >= this.most) await new Promise<void>((resolve) => this.waiting.push(resolve));
@@ -20,13 +23,11 @@ export class Semaphore {
 }
 
 /** What a piece of work came to: its value, or what it threw. */
-export type Settled<T> = { value: T } | { error: unknown };
+type Settled<T> = { value: T } | { error: unknown };
 
 /**
  * Hands on what a piece of work throws as a value, where what follows depends on the kind of error.
  * n8n's rules forbid rethrowing inside a `catch`, since that loses context; nothing is lost here.
- *
- * @param work under way, or to be begun
  */
 export async function settled<T>(work: Promise<T> | (() => Promise<T>)): Promise<Settled<T>> {
 	try {
@@ -36,14 +37,9 @@ export async function settled<T>(work: Promise<T> | (() => Promise<T>)): Promise
 	}
 }
 
-/** Entries at once at most. */
-const MAX_PARALLEL = 25;
+const MOST_AT_ONCE = 25;
 
-/**
- * Works on one entry, then on two at once, on four and so on: as a rule the first ones tell enough.
- *
- * @param isEnough asked before each group
- */
+/** Works on one entry, then on two at once, on four and so on: as a rule the first ones tell enough. */
 export async function inGrowingGroups<T>(
 	entries: readonly T[],
 	work: (entry: T) => Promise<unknown>,
@@ -52,6 +48,6 @@ export async function inGrowingGroups<T>(
 	for (let at = 0, size = 1; at < entries.length && !isEnough();) {
 		await Promise.all(entries.slice(at, at + size).map(work));
 		at += size;
-		size = Math.min(2 * size, MAX_PARALLEL);
+		size = Math.min(2 * size, MOST_AT_ONCE);
 	}
 }

@@ -1,4 +1,4 @@
-import { type IDataObject, UserError } from 'n8n-workflow';
+import { UserError } from 'n8n-workflow';
 
 import { isRecord } from './json';
 
@@ -11,8 +11,8 @@ import { isRecord } from './json';
  * @throws UserError where another version of this package wrote it; the error names the tasks in it
  * @see docs/state.md
  */
-export function readStored(stored: unknown, version: number): IDataObject {
-	if (isRecord(stored) && stored.version === version) return stored;
+export function readStored<T>(stored: unknown, version: number): T {
+	if (isRecord(stored) && stored.version === version) return stored as T;
 	const text = JSON.stringify(stored) ?? '';
 	const ids = new Set([...text.matchAll(/"taskId":"([^"]+)"/g)].map(([, taskId]) => taskId));
 	const tasks = ids.size > 0 ? ` Its tasks: ${[...ids].join(', ')}` : '';

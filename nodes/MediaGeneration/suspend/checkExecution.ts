@@ -2,11 +2,11 @@ import { type IExecuteFunctions, type INodeExecutionData, NodeOperationError } f
 
 import { connect } from '../service/connect';
 import { RequestGap } from '../service/requestGap';
+import { sleepUntil, systemClock } from '../shared/clock';
 import { settled } from '../shared/promises';
-import { type Clock, sleepUntil, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
-import { checkDeliveries, deliverTask, NOT_FINISHED, type Reached } from './missingCallbacks';
+import { checkDeliveries, deliverTask, NOT_FINISHED } from './missingCallbacks';
 import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
 import { nextCheckAt } from './checkSchedule';
 import {
@@ -22,34 +22,23 @@ import {
 import { checkResults, giveUp, isComplete } from './checkForResults';
 import { REPORT, START, SUPERVISE } from './checkWorkflow';
 import { finalResults } from './resumedOutput';
-import { resumeUrl } from './resumeUrl';
+import { resumeUrl } from './resumeWebhook';
 
 /** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
 const LAST_CHECKS_MS = 10 * 60_000;
 
-/** One turn of the node in a sub-execution. */
-interface Turn {
-	context: IExecuteFunctions;
-	clock: Clock;
-	/** The time of day, milliseconds since 1970: other processes read what is stored. */
-	now: () => number;
-}
-
 /**
  * One turn of the node in a sub-execution.
  *
- * @param now the time of day, milliseconds since 1970
  * @see specification, sections 4.2 and 6: keep polling as a fallback
  */
 export async function runCheckExecution(
 	context: IExecuteFunctions,
 	operation: unknown,
-	clock: Clock = systemClock,
-	now: () => number = Date.now,
 ): Promise<CheckTurn> {
 	if (operation === REPORT) return report(context);
-	if (operation !== SUPERVISE) return await check({ context, clock, now });
-	const supervised = await settled(supervise(context, now()));
+	if (operation !== SUPERVISE) return await check(context);
+	const supervised = await settled(supervise(context));
 	if ('value' in supervised) return supervised.value;
 	// An error of this node's own is an end: as an item it would lead straight back to this node, for ever.
 	const { message, description } = ItemError.from(supervised.error);
@@ -73,9 +62,7 @@ function report(context: IExecuteFunctions): INodeExecutionData[][] {
 	throw new NodeOperationError(context.getNode(), failure.message, { ...failure });
 }
 
-/** Checks what is finished, and sleeps until the next check. */
-async function check(turn: Turn): Promise<CheckTurn> {
-	const { context } = turn;
+async function check(context: IExecuteFunctions): Promise<CheckTurn> {
 	const input = context.getInputData();
 	// The turn before put out the results.
 	if (readDone(input) !== undefined) return null;
@@ -87,32 +74,28 @@ async function check(turn: Turn): Promise<CheckTurn> {
 	// waits for ever. So a turn of its own goes to sleep.
 	if (kept.turns === 1) return [input];
 	const stored = parseCheck(kept.state);
-	if (kept.turns === 2) return await sleepUntilNextCheck(turn, stored);
+	if (kept.turns === 2) return [await sleepUntilNextCheck(context, stored)];
 	const state = { ...stored, woken: input[0]?.json.woken === true };
 	return state.purpose === 'results'
-		? await checkForResults(turn, state)
-		: await checkForDeliveries(turn, state);
+		? [await checkForResults(context, state)]
+		: [await checkForDeliveries(context, state)];
 }
 
-async function checkForResults(turn: Turn, state: ResultsCheck): Promise<INodeExecutionData[][]> {
-	const { context, now } = turn;
-	if (!(await isAwaited(context, state))) return [abandoned(state)];
-	const service = await reach(turn, state);
-	const checked = service ? await checkResults(state, service.read, now()) : state;
+async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) {
+	if (!(await isAwaited(context, state))) return abandoned(state);
+	const service = reach(context, state);
+	const read =
+		service && (async (taskId: string) => await (await service()).client.readTask(taskId));
+	const checked = read ? await checkResults(state, read, Date.now()) : state;
 	// Whatever kept the node from checking, a time that is up is up.
-	const after = giveUp(checked, now());
-	if (!isComplete(after)) return await sleepUntilNextCheck(turn, after);
+	const after = giveUp(checked, Date.now());
+	if (!isComplete(after)) return await sleepUntilNextCheck(context, after);
 	const ended = await finalResults(context, after);
 	// Downloads take their time. n8n would hand the results to whatever node the execution waits at now.
-	return [(await isAwaited(context, state)) ? ended : abandoned(after)];
+	return (await isAwaited(context, state)) ? ended : abandoned(after);
 }
 
-/**
- * Whether an execution still waits for its supervisor. It may have been stopped, deleted, or killed before it was
- * suspended.
- *
- * @param check.earlierError of an error that it had before it was suspended
- */
+/** Whether the execution still waits for its supervisor. It may have been stopped, deleted, or killed before that. */
 async function isAwaited(
 	context: IExecuteFunctions,
 	{ parentExecutionId, supervisorId = '', earlierError }: ResultsCheck,
@@ -126,70 +109,55 @@ async function isAwaited(
 	return Array.isArray(children) ? children.includes(supervisorId) : data?.waitTill !== undefined;
 }
 
-async function checkForDeliveries(
-	turn: Turn,
-	state: DeliveryCheck,
-): Promise<INodeExecutionData[][]> {
-	const { context, now } = turn;
-	const service = await reach(turn, state);
-	const attempt = async (delivery: AwaitedDelivery) =>
-		service && (await deliverTask(context, delivery, service));
-	const after = service ? await checkDeliveries(state, attempt, now()) : state;
+async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryCheck) {
+	const service = reach(context, state);
+	const attempt =
+		service &&
+		(async (delivery: AwaitedDelivery) => await deliverTask(context, delivery, await service()));
+	const after = attempt ? await checkDeliveries(state, attempt, Date.now()) : state;
 	const { deliveries } = after;
-	if (deliveries.length === 0) return [doneItems([{ json: { delivered: true } }])];
+	if (deliveries.length === 0) return doneItems([{ json: { delivered: true } }]);
 	const isLost = ({ until, last }: AwaitedDelivery) =>
-		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= now();
+		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= Date.now();
 	// While one task is waited for, the others are tried as well, and none is forgotten before the message.
-	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(turn, after);
+	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(context, after);
 	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
-	return [
-		doneItems([], {
-			message: `${deliveries.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
-			description: `Deliver them with the operation Task → Send Result Again. ${lists.join('; ')}`,
-		}),
-	];
+	return doneItems([], {
+		message: `${deliveries.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
+		description: `Deliver them with the operation Task → Send Result Again. ${lists.join('; ')}`,
+	});
 }
 
-/** @returns undefined where the service asked to wait, or the credential cannot be used at present */
-async function reach(
-	{ context, clock, now }: Turn,
-	{ notBefore = 0 }: CheckState,
-): Promise<Reached | undefined> {
-	if (now() < notBefore) return undefined;
-	const connected = await settled(connect(context));
-	if ('error' in connected) {
-		const why = messageOf(connected.error);
-		context.logger.warn(`${context.getNode().name}: this check could not be made. ${why}`);
-		return undefined;
-	}
-	const { client, ...account } = connected.value;
-	const gap = new RequestGap(clock);
-	const read = async (taskId: string) => {
-		await sleepUntil(gap.take(), clock, context.getExecutionCancelSignal());
-		return await client.readTask(taskId);
+/**
+ * @returns what hands the service to one request after the other, at some distance, and rejects where the credential
+ *   cannot be used at present; undefined where the service asked to wait
+ */
+function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
+	if (Date.now() < notBefore) return undefined;
+	const connected = connect(context);
+	connected.catch((error: unknown) => {
+		const { name } = context.getNode();
+		context.logger.warn(`${name}: this check could not be made. ${messageOf(error)}`);
+	});
+	const gap = new RequestGap(systemClock);
+	return async () => {
+		await sleepUntil(gap.take(), systemClock, context.getExecutionCancelSignal());
+		return await connected;
 	};
-	return { ...account, read };
 }
 
-async function sleepUntilNextCheck(
-	{ context, now }: Turn,
-	state: CheckState,
-): Promise<INodeExecutionData[][]> {
-	const waiting = waitingTasks(state);
+async function sleepUntilNextCheck(context: IExecuteFunctions, state: CheckState) {
+	const waiting =
+		state.purpose === 'delivery'
+			? state.deliveries
+			: state.items.flatMap(({ json: { taskId }, waits }) => (waits ? { ...waits, taskId } : []));
 	const deadlines = waiting.map(({ until }) => until);
-	const nextCheck = new Date(nextCheckAt(state, now(), deadlines));
+	const nextCheck = new Date(nextCheckAt(state, Date.now(), deadlines));
 	const kept: Kept = context.getContext('node');
 	kept.state = without(state, 'woken');
 	await context.putExecutionToWait(nextCheck);
-	const tasks = waiting.map(({ taskId }) => taskId);
-	return [[{ json: { nextCheck: nextCheck.toISOString(), tasks } }]];
-}
-
-function waitingTasks(state: CheckState): Array<{ taskId: string; until: number }> {
-	if (state.purpose === 'delivery') return state.deliveries;
-	return state.items.flatMap(({ json, waits }) =>
-		waits ? [{ taskId: String(json.taskId), until: waits.until }] : [],
-	);
+	const tasks = waiting.map(({ taskId }) => String(taskId));
+	return [{ json: { nextCheck: nextCheck.toISOString(), tasks } }];
 }
 
 /** What is left to say where nobody waits for the results any more. */

@@ -1,17 +1,13 @@
 import { taskJson } from '../report/taskItems';
 import { failedInAll, failedTask, ofTask, timedOut } from '../report/failedTask';
+import { MAX_UNLUCKY_ANSWERS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { settled, inGrowingGroups } from '../shared/promises';
 import { ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
-import type { CheckState, ResultsCheck, SuspendedItem } from './checkState';
-import { askedPauseMs } from './checkSchedule';
-
-/** A task that the service does not know, or has no usable record of, in so many checks in a row has no result. */
-const MAX_MISSED = 3;
-
-type Read = (taskId: string) => Promise<TaskRecord>;
+import type { ResultsCheck, SuspendedItem } from './checkState';
+import { afterPause, askedPauseMs } from './checkSchedule';
 
 /** So many reads without an answer about their task end a check: the service is in trouble. */
 const MAX_UNANSWERED = 3;
@@ -20,14 +16,13 @@ const MAX_UNANSWERED = 3;
  * One check for the results of a suspended run. The run goes on only when all tasks are finished, so an unfinished task
  * ends the check: most checks cost one read, and every task is read about once after it is finished.
  *
- * @param read reads a task, and may fail
  * @param now milliseconds since 1970
  * @returns the state after the check; what could not be read is as it was, be its time up or not
  * @see specification, section 4.2
  */
 export async function checkResults(
 	state: ResultsCheck,
-	read: Read,
+	read: (taskId: string) => Promise<TaskRecord>,
 	now: number,
 ): Promise<ResultsCheck> {
 	const items = [...state.items];
@@ -44,29 +39,17 @@ export async function checkResults(
 		pauseMs = Math.max(pauseMs, askedPauseMs(answer.error));
 		if (!isOfOneTask(answer.error)) patience--;
 	};
-	const waiting = [...items.entries()].filter(([, item]) => isWaiting(item));
-	// Their time is up, so each is read once more, whatever the others do.
+	const waiting = [...items.entries()].filter(([, { waits }]) => waits);
 	const expired = waiting.filter(([, item]) => isExpired(item, now));
+	const others = waiting.filter(([, item]) => !isExpired(item, now));
+	// Their time is up, so each is read once more, whatever the others do.
 	await inGrowingGroups(expired, readOne, () => pauseMs > 0);
 	patience = MAX_UNANSWERED;
-	const others = waiting.filter(([, item]) => !isExpired(item, now));
 	await inGrowingGroups(others, readOne, () => patience <= 0 || pauseMs > 0);
 	return afterPause({ ...state, items }, pauseMs, now);
 }
 
-/**
- * @param pauseMs for how long the service wants no further read, milliseconds
- * @param now milliseconds since 1970
- */
-export const afterPause = <T extends CheckState>(state: T, pauseMs: number, now: number): T => ({
-	...without(state, 'notBefore'),
-	...(pauseMs > 0 && { notBefore: now + pauseMs }),
-});
-
-/** An answer about the one task says nothing of the others: they are read all the same. */
-const isOfOneTask = (error: unknown) =>
-	error instanceof ServiceError &&
-	((error.kind === 'notFound' && !error.isForeign) || error.kind === 'unusableRecord');
+const isOfOneTask = (error: unknown) => error instanceof ServiceError && error.isOfOneTask;
 
 function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
 	const { record, state } = task;
@@ -83,7 +66,6 @@ function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
 export const failedTaskIds = ({ json }: SuspendedItem): string[] =>
 	Array.isArray(json.failedTaskIds) ? json.failedTaskIds.map(String) : [];
 
-/** An item that has failed, as it is stored. */
 export function failedItem(
 	{ item, input }: Pick<SuspendedItem, 'item' | 'input'>,
 	{ message, description, statusCode, task }: ItemError,
@@ -99,22 +81,16 @@ export function failedItem(
 function afterError(item: SuspendedItem, error: unknown, now: number): SuspendedItem {
 	if (!isOfOneTask(error)) return { ...without(item, 'missed'), trouble: messageOf(error) };
 	const missed = (item.missed ?? 0) + 1;
-	if (missed < MAX_MISSED && !isExpired(item, now)) return { ...item, missed };
+	if (missed < MAX_UNLUCKY_ANSWERS && !isExpired(item, now)) return { ...item, missed };
 	return failedItem(item, ItemError.from(ofTask(error, taskIdOf(item), item.json)));
 }
 
 const taskIdOf = ({ json }: SuspendedItem) => String(json.taskId);
 
-const isWaiting = ({ waits }: SuspendedItem) => waits !== undefined;
-
 const isExpired = ({ waits }: SuspendedItem, now: number) =>
 	waits !== undefined && waits.until <= now;
 
-/**
- * Gives up what is not finished when its time is up.
- *
- * @param now milliseconds since 1970
- */
+/** Gives up what is not finished when its time is up. @param now milliseconds since 1970 */
 export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsCheck {
 	return {
 		...state,
@@ -128,5 +104,4 @@ export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsC
 	};
 }
 
-/** Whether nothing is waited for any more. */
-export const isComplete = ({ items }: ResultsCheck) => !items.some(isWaiting);
+export const isComplete = ({ items }: ResultsCheck) => !items.some(({ waits }) => waits);

@@ -1,4 +1,5 @@
 import { ServiceError } from '../service/serviceError';
+import { without } from '../shared/json';
 import type { CheckState } from './checkState';
 
 /** n8n resumes executions by time once a minute. */
@@ -11,12 +12,9 @@ export const MAX_CHECK_INTERVAL_MS = 15 * 60_000;
 const PART_OF_TIME_WAITED = 4;
 
 /**
- * When to check next.
+ * When to check next. All times are milliseconds since 1970.
  *
- * @param state.notBefore until when the service asked to wait, milliseconds since 1970
- * @param now milliseconds since 1970
- * @param deadlines when the time of each unfinished task is up, milliseconds since 1970
- * @returns milliseconds since 1970
+ * @param deadlines when the time of each unfinished task is up
  */
 export function nextCheckAt(
 	{ startedAt, intervalMs, woken = false, notBefore = 0 }: CheckState,
@@ -32,11 +30,23 @@ export function nextCheckAt(
 	// After a callback the record is about to say that the task is finished.
 	const pause = woken ? Math.min(interval, MIN_CHECK_INTERVAL_MS) : interval;
 	const regular = Math.max(now + pause, notBefore);
-	return deadlines.reduce((next, each) => (each > now ? Math.min(next, each) : next), regular);
+	const ahead = deadlines.filter((each) => each > now).sort((one, other) => one - other);
+	const [first = Infinity] = ahead;
+	// The tasks of a batch are created one after the other: one check does for all whose time is up within a minute.
+	return Math.min(
+		regular,
+		ahead.findLast((each) => each <= first + MIN_CHECK_INTERVAL_MS) ?? first,
+	);
 }
 
-/** @returns for how long no further read is to be sent after this error, milliseconds; 0 where the service did not ask for a pause */
+/** @returns for how long the service wants no further read after this error, milliseconds; 0 where it asks for no pause */
 export function askedPauseMs(error: unknown): number {
 	if (!(error instanceof ServiceError)) return 0;
 	return error.retryAfterMs ?? (error.kind === 'tooManyRequests' ? MIN_CHECK_INTERVAL_MS : 0);
 }
+
+/** The state after a check in which the service asked for a pause, if it did; milliseconds. */
+export const afterPause = <T extends CheckState>(state: T, pauseMs: number, now: number): T => ({
+	...without(state, 'notBefore'),
+	...(pauseMs > 0 && { notBefore: now + pauseMs }),
+});

@@ -7,6 +7,7 @@ import type {
 	OnError,
 } from 'n8n-workflow';
 
+import type { TriggerNode } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import type { InputPart } from '../report/includeInput';
 import type { OutputOptions } from '../report/taskItems';
@@ -23,11 +24,11 @@ const STATE = 'mediaGenerationCheck';
 /** The field of the item before the results: it tells a check that came to its end from one that died. */
 const DONE = 'mediaGenerationDone';
 
+/** All times are milliseconds since 1970. */
 interface CheckBase {
 	version: typeof CHECK_VERSION;
 	/** The node that created the tasks, for messages. */
 	nodeName: string;
-	/** Milliseconds since 1970. */
 	startedAt: number;
 	/** Milliseconds between two checks; 0 lets the pause grow with the time waited. */
 	intervalMs: number;
@@ -35,12 +36,12 @@ interface CheckBase {
 	supervisorId?: string;
 	/** Whether the next check is due sooner: a callback asked for it, or the checking execution died. */
 	woken?: boolean;
-	/** Until when the service asked to wait, milliseconds since 1970. */
+	/** Until when the service asked to wait. */
 	notBefore?: number;
 }
 
 /** Why there is no result: of an item, or of the node that waits. */
-export interface StoredFailure {
+interface StoredFailure {
 	message: string;
 	description?: string | undefined;
 	statusCode?: number | undefined;
@@ -57,7 +58,7 @@ export interface SuspendedItem {
 	binary?: IBinaryKeyData;
 	/** What of the input item goes on beside the result. */
 	input?: InputPart;
-	/** Until when its task is waited for, milliseconds since 1970, and how long in all; undefined where nothing is to come. */
+	/** Until when its task is waited for, and how long in all; undefined where nothing is to come. */
 	waits?: { until: number; timeoutMs: number };
 	/** How its results leave; undefined where the item was finished before the run was suspended. */
 	output?: OutputOptions;
@@ -67,7 +68,6 @@ export interface SuspendedItem {
 	missed?: number;
 	/** What the last read failed with, where the service may answer later. */
 	trouble?: string;
-	/** Why the item has no result. */
 	failure?: StoredFailure;
 }
 
@@ -83,20 +83,16 @@ export interface ResultsCheck extends CheckBase {
 	items: SuspendedItem[];
 }
 
-/** A task whose callback a trigger has not been seen to take. */
-export interface AwaitedDelivery {
+/** A task whose callback a trigger has not been seen to take; with the trigger, where it stands in the same workflow. */
+export interface AwaitedDelivery extends Partial<TriggerNode> {
 	taskId: string;
-	/** When its time is up, milliseconds since 1970. */
+	/** When its time is up. */
 	until: number;
 	/**
 	 * The trigger's address, without its token and with whatever else it carries; of a trigger of this n8n the part behind
 	 * n8n's own address, which may change.
 	 */
 	address: string;
-	/** The trigger's node, where it stands in the same workflow. */
-	triggerId?: string;
-	/** The id of that node's credential in n8n. */
-	triggerCredentialId?: string;
 	/** How the last attempt ended, for the message at the end. */
 	last?: string;
 }
@@ -114,26 +110,16 @@ export const checkItem = (state: CheckState): INodeExecutionData => ({
 	json: { [STATE]: state as unknown as IDataObject },
 });
 
-/**
- * @returns the state that the items carry, if they do
- * @throws UserError where another version of this package wrote it
- */
+/** @returns the state that the items carry, if they do. @throws UserError where another version wrote it */
 export function readCheck([first]: readonly INodeExecutionData[]): CheckState | undefined {
 	const stored = first?.json[STATE];
 	return stored === undefined ? undefined : parseCheck(stored);
 }
 
-/** @throws UserError where another version of this package wrote it */
-export const parseCheck = (stored: unknown): CheckState =>
-	readStored(stored, CHECK_VERSION) as unknown as CheckState;
+/** @throws UserError where another version wrote it */
+export const parseCheck = (stored: unknown) => readStored<CheckState>(stored, CHECK_VERSION);
 
-/** The results of a check that came to its end, or why there are none. */
-interface Done {
-	results: INodeExecutionData[];
-	failure?: StoredFailure;
-}
-
-/** The items that a check ends with. */
+/** The items that a check ends with: its results, or why there are none. */
 export const doneItems = (
 	results: INodeExecutionData[],
 	failure?: StoredFailure,
@@ -142,26 +128,24 @@ export const doneItems = (
 	...results,
 ];
 
-/**
- * @returns what a check ended with; undefined where these are other items
- * @throws UserError where another version of this package wrote them
- */
-export function readDone([head, ...results]: readonly INodeExecutionData[]): Done | undefined {
+/** @returns what a check ended with, if these are its last items. @throws UserError where another version wrote them */
+export function readDone([head, ...results]: readonly INodeExecutionData[]) {
 	const done = head?.json[DONE];
+	if (!isRecord(done)) return undefined;
 	// With the results beside it, so that a refusal names their tasks, too.
-	return isRecord(done)
-		? (readStored({ ...done, results }, CHECK_VERSION) as unknown as Done)
-		: undefined;
+	return readStored<{ results: INodeExecutionData[]; failure?: StoredFailure }>(
+		{ ...done, results },
+		CHECK_VERSION,
+	);
 }
 
 /** The place in the node's context of that note, which n8n stores with the execution. */
 const NOTE = 'check';
 
-/** What a suspended execution notes for its callbacks. */
+/** What a suspended execution notes for its callbacks: what checks its tasks, and the tasks. */
 export interface CheckNote {
-	/** The resume URL of the sub-execution that checks its tasks, with n8n's signature; empty where it is not known. */
+	/** A resume URL with n8n's signature; empty where it is not known. */
 	url: string;
-	/** The tasks that it waits for. */
 	taskIds: string[];
 }
 
@@ -177,5 +161,5 @@ export function checkNote(context: IWebhookFunctions): CheckNote | undefined {
 	const name = inExpression(context.getNode().name);
 	const stored: unknown = context.evaluateExpression(`{{ $node[${name}].context.${NOTE} }}`);
 	if (stored === undefined || stored === null) return undefined;
-	return readStored(stored, CHECK_VERSION) as unknown as CheckNote;
+	return readStored<CheckNote>(stored, CHECK_VERSION);
 }

@@ -2,14 +2,17 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { TOKEN_PARAMETER } from '../callback/callbackToken';
 import { triggerAt } from '../callback/triggerCallbackUrl';
-import { settled } from '../shared/promises';
-import type { Clock } from '../shared/clock';
+import { connect } from '../service/connect';
+import { Semaphore, settled } from '../shared/promises';
+import { type Clock, systemClock } from '../shared/clock';
+import { ExpiringCache } from '../shared/expiringCache';
 import { webhookBase } from '../shared/n8nInternals';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { startDeliveryCheck } from './checkSupervisor';
+import { startCheck } from './checkSupervisor';
 import { type AwaitedDelivery, CHECK_VERSION } from './checkState';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
+import { wakeCheck } from './resumeWebhook';
 
 /** n8n answers at a test address only while somebody listens. */
 const TEST_ADDRESS = '/webhook-test/';
@@ -28,16 +31,13 @@ export class ExpectedCallbacks {
 	/** The tasks that nobody checks yet. */
 	private deliveries: AwaitedDelivery[] = [];
 
-	/** The check that is being begun. */
-	private leaving: Promise<void> | undefined;
+	/** The checks are begun one after the other. */
+	private readonly turns = new Semaphore(1);
 
 	private early: Promise<unknown> | undefined;
-
 	private isOver = false;
 
-	/**
-	 * @param intervalMs milliseconds between two checks; 0 lets the pause grow with the time waited
-	 */
+	/** @param intervalMs milliseconds between two checks; 0 lets the pause grow with the time waited */
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly intervalMs: number,
@@ -45,8 +45,6 @@ export class ExpectedCallbacks {
 	) {}
 
 	/**
-	 * Notes a created task.
-	 *
 	 * @param webhookUrl the address that the service calls, token included
 	 * @param timeoutMs how long the callback is waited for, milliseconds
 	 */
@@ -72,8 +70,7 @@ export class ExpectedCallbacks {
 	/** At the end of the run, however it ended: the tasks that were created go on in any case. */
 	async leave(): Promise<void> {
 		this.isOver = true;
-		await this.leaving;
-		await this.leaveBehind();
+		await this.turns.run(this.leaveBehind);
 	}
 
 	private async leaveEarly(): Promise<void> {
@@ -81,31 +78,31 @@ export class ExpectedCallbacks {
 		let pauseMs = MIN_CHECK_INTERVAL_MS;
 		for (let dueAt = clock.now() + pauseMs; !this.isOver; await clock.sleep(SECOND, undefined)) {
 			if (clock.now() < dueAt) continue;
-			this.leaving = this.leaveBehind();
-			await this.leaving;
+			await this.turns.run(this.leaveBehind);
 			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS);
 			dueAt = clock.now() + pauseMs;
 		}
 	}
 
-	private async leaveBehind(): Promise<void> {
-		const { context, intervalMs } = this;
+	private readonly leaveBehind = async (): Promise<void> => {
+		const { context, intervalMs, clock } = this;
 		const deliveries = this.deliveries.splice(0);
 		if (deliveries.length === 0) return;
 		const nodeName = context.getNode().name;
-		const left = await settled(
-			startDeliveryCheck(context, {
-				version: CHECK_VERSION,
-				purpose: 'delivery',
-				nodeName,
-				startedAt: Date.now(),
-				intervalMs,
-				deliveries,
-			}),
-		);
+		const check = {
+			version: CHECK_VERSION,
+			purpose: 'delivery',
+			nodeName,
+			startedAt: Date.now(),
+			intervalMs,
+			deliveries,
+		} as const;
+		const left = await settled(startCheck(context, check, clock));
 		if ('value' in left) {
-			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
-			context.getContext('node')[KEY] = { of: context.getExecutionId(), taskIds };
+			const taskIds = deliveries.map(({ taskId }) => taskId);
+			noteCheckOf(taskIds, left.value);
+			const all = [...this.checked, ...taskIds];
+			context.getContext('node')[KEY] = { of: context.getExecutionId(), taskIds: all };
 			return;
 		}
 		// At the end of the run it may go better.
@@ -113,7 +110,7 @@ export class ExpectedCallbacks {
 		context.logger.warn(
 			`${nodeName}: n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(left.error)} Deliver such tasks with the operation Task → Send Result Again.`,
 		);
-	}
+	};
 
 	/** The tasks that this execution has left a check behind for. A retry from the list is another execution. */
 	private get checked(): string[] {
@@ -121,4 +118,35 @@ export class ExpectedCallbacks {
 		const isOurs = isRecord(stored) && stored.of === this.context.getExecutionId();
 		return isOurs ? (stored.taskIds as string[]) : [];
 	}
+}
+
+/** For how long a check is remembered, and for how many tasks: what is forgotten ends at the next check. */
+const MAX_AGE_MS = 24 * 3_600_000;
+const MAX_TASKS = 10_000;
+
+/** The checks that this process has left behind, by their tasks, with the tasks that have not started the trigger. */
+const checks = new ExpiringCache<{ url: string; left: Set<string> }>(
+	systemClock,
+	MAX_AGE_MS,
+	MAX_TASKS,
+);
+
+/** @param url where the check is told to check; empty where that is not known */
+export function noteCheckOf(taskIds: readonly string[], url: string): void {
+	if (url === '') return;
+	const check = { url, left: new Set(taskIds) };
+	for (const taskId of taskIds) checks.set(taskId, check);
+}
+
+/**
+ * Ends the check of a task that has started its trigger's workflow, where it was the check's last one. The check asks the
+ * ledger itself whether all have started, so nothing is lost where n8n is killed now: it checks again at its own time.
+ */
+export async function endCheckOf(context: IExecuteFunctions, taskId: string): Promise<void> {
+	const check = checks.get(taskId);
+	checks.delete(taskId);
+	check?.left.delete(taskId);
+	if (check?.left.size !== 0) return;
+	const { apiKey } = await connect(context);
+	await wakeCheck(context, check.url, taskId, apiKey);
 }

@@ -4,27 +4,23 @@ import { redeliver } from '../callback/redeliver';
 import { accountOf, hasStarted } from '../callback/startOnce';
 import { callbackAddress } from '../callback/callbackToken';
 import type { Connection } from '../service/connect';
-import type { TaskRecord } from '../service/taskRecord';
 import { settled, inGrowingGroups } from '../shared/promises';
 import { messageOf } from '../shared/itemError';
 import { webhookBase } from '../shared/n8nInternals';
-import { askedPauseMs } from './checkSchedule';
+import { afterPause, askedPauseMs } from './checkSchedule';
 import type { AwaitedDelivery, DeliveryCheck } from './checkState';
-import { afterPause } from './checkForResults';
-
-/** What an attempt came to: `undefined` where the trigger has the task now, else why it has not. */
-type Attempt = (delivery: AwaitedDelivery) => Promise<string | undefined>;
 
 /**
  * One check for tasks whose callback has not been seen to arrive. The check ends where the service asks to wait.
  *
+ * @param attempt comes to nothing where the trigger has the task now, else to why it has not
  * @param now milliseconds since 1970
  * @returns the state after the check, with the deliveries that are left
  * @see specification, section 6: keep polling as a fallback
  */
 export async function checkDeliveries(
 	state: DeliveryCheck,
-	attempt: Attempt,
+	attempt: (delivery: AwaitedDelivery) => Promise<string | undefined>,
 	now: number,
 ): Promise<DeliveryCheck> {
 	const left: Array<AwaitedDelivery | undefined> = [...state.deliveries];
@@ -36,12 +32,11 @@ export async function checkDeliveries(
 		left[index] = last === undefined ? undefined : { ...delivery, last };
 	};
 	await inGrowingGroups([...state.deliveries.entries()], tryOne, () => pauseMs > 0);
-	return afterPause({ ...state, deliveries: left.flatMap((each) => each ?? []) }, pauseMs, now);
-}
-
-/** The service, as a check has it. */
-export interface Reached extends Pick<Connection, 'apiKey' | 'baseUrl'> {
-	read: (taskId: string) => Promise<TaskRecord>;
+	return afterPause(
+		{ ...state, deliveries: left.filter((each) => each !== undefined) },
+		pauseMs,
+		now,
+	);
 }
 
 /** What is said of a task that the service has not finished. */
@@ -58,19 +53,18 @@ const STORED = 'delivered, and has not started the workflow yet';
  *
  * @param service its API key signs the address anew, with the key of now
  * @returns undefined where the trigger has it, else why it has not
- * @throws ServiceError as `read` does; as `redeliver` does; the database's error
+ * @throws ServiceError; as `redeliver` does; the database's error
  */
 export async function deliverTask(
 	context: IExecuteFunctions,
-	delivery: AwaitedDelivery,
-	{ apiKey, baseUrl, read }: Reached,
+	{ taskId, address, triggerId, triggerCredentialId = '', last }: AwaitedDelivery,
+	{ apiKey, baseUrl, client }: Connection,
 ): Promise<string | undefined> {
-	const { taskId, address, triggerId, triggerCredentialId = '', last } = delivery;
 	const account = accountOf(baseUrl, triggerCredentialId);
 	if (triggerId !== undefined && (await hasStarted(context, triggerId, { account, taskId }))) {
 		return undefined;
 	}
-	const task = await read(taskId);
+	const task = await client.readTask(taskId);
 	if (task.state === 'PENDING') return NOT_FINISHED;
 	// A trigger of this very n8n is called at n8n's present address, and at no other: whoever has the former one now
 	// would get the token.

@@ -1,46 +1,60 @@
 import type { IExecuteFunctions, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { decided, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
+import { ANSWER_LIMIT_MS, deciding, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
 import { verifyCallback } from '../callback/verifyCallback';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
+import type { Account } from '../service/connect';
+import { isOutOfReach } from '../shared/privateAddress';
 import { callbackAddress } from '../callback/callbackToken';
+import { CALLBACK_PATH } from '../callback/triggerCallbackUrl';
 import { Semaphore, settled, inGrowingGroups } from '../shared/promises';
 import { type Clock, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
 import type { TaskRecord } from '../service/taskRecord';
-import { callN8n } from '../service/httpRequest';
+import { callN8n, type Context } from '../service/httpRequest';
 import { ExpiringCache } from '../shared/expiringCache';
 import { ItemError } from '../shared/itemError';
 import { CHECK } from './checkWorkflow';
-import { resumeUrl } from './resumeUrl';
 import { checkNote, type CheckNote } from './checkState';
 
-/** The answer must be out in 10 s. */
-const LIMIT_MS = 8_000;
+/**
+ * The URL that resumes a suspended execution: n8n's, with the path of the webhook before the query, where n8n 2 keeps a
+ * signature.
+ */
+export function resumeUrl(context: Context): string {
+	const url = new URL(String(context.evaluateExpression('{{ $execution.resumeUrl }}', 0)));
+	url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/${CALLBACK_PATH}`;
+	return url.href;
+}
 
-/** The specification's least time between two reads of one task (section 4.2). */
-const MIN_READ_INTERVAL_MS = 2_000;
-
-type Read = (taskId: string) => Promise<TaskRecord>;
+/** Where the service calls a suspended execution back, if it can: without a callback the checks find the results. */
+export function resumeCallbackUrl(
+	context: IExecuteFunctions,
+	{ apiKey, baseUrl }: Account,
+): string | undefined {
+	const url = resumeUrl(context);
+	return isOutOfReach(url, baseUrl) ? undefined : callbackAddress(url, apiKey);
+}
 
 /**
  * What this process has heard of the tasks of one suspended run. It only spares checks that would find nothing: what this
  * process does not know or has forgotten costs reads.
  */
 export class RunProgress {
-	private readonly finished = new Set<string>();
-
+	private readonly unfinished: Set<string>;
 	private readonly turns = new Semaphore(1);
 
-	/** The check of the tasks that has not begun yet. */
+	/** The check that has not begun yet. */
 	private next: Promise<boolean> | undefined;
 
 	/** When a task was found pending, on the clock's time. */
 	private pendingAt = -Infinity;
 
-	/** @param note what the run has noted */
 	constructor(
 		readonly note: CheckNote,
 		private readonly clock: Clock,
-	) {}
+	) {
+		this.unfinished = new Set(note.taskIds);
+	}
 
 	/**
 	 * Whether all tasks of the run are finished, as far as can be told. A single pending task proves that they are not, so
@@ -49,31 +63,23 @@ export class RunProgress {
 	 * @param told the task whose callback has come
 	 * @throws whatever a read throws
 	 */
-	async isComplete(told: string, read: Read): Promise<boolean> {
-		this.finished.add(told);
-		if (this.unfinished.length === 0) return true;
+	async isComplete(told: string, read: (taskId: string) => Promise<TaskRecord>): Promise<boolean> {
+		this.unfinished.delete(told);
+		if (this.unfinished.size === 0) return true;
 		// A callback joins no check that is under way: that check may have missed what the callback tells.
 		this.next ??= this.turns.run(async () => {
 			await sleepUntil(this.pendingAt + MIN_READ_INTERVAL_MS, this.clock, undefined);
 			this.next = undefined;
-			return await this.check(read);
+			let isPending = false;
+			const readOne = async (taskId: string) => {
+				if ((await read(taskId)).state === 'PENDING') isPending = true;
+				else this.unfinished.delete(taskId);
+			};
+			await inGrowingGroups([...this.unfinished], readOne, () => isPending);
+			if (isPending) this.pendingAt = this.clock.now();
+			return !isPending;
 		});
 		return await this.next;
-	}
-
-	private async check(read: Read): Promise<boolean> {
-		let isPending = false;
-		const readOne = async (taskId: string) => {
-			if ((await read(taskId)).state === 'PENDING') isPending = true;
-			else this.finished.add(taskId);
-		};
-		await inGrowingGroups(this.unfinished, readOne, () => isPending);
-		if (isPending) this.pendingAt = this.clock.now();
-		return !isPending;
-	}
-
-	private get unfinished(): string[] {
-		return this.note.taskIds.filter((taskId) => !this.finished.has(taskId));
 	}
 }
 
@@ -84,11 +90,6 @@ const MAX_RUNS = 100;
 /** The suspended runs that this process has had callbacks for, by execution and node. */
 const runs = new ExpiringCache<RunProgress>(systemClock, MAX_AGE_MS, MAX_RUNS);
 
-const accepted = (resumed: boolean): WebhookAnswer => ({
-	status: 200,
-	body: { accepted: true, resumed },
-});
-
 /**
  * Decides about a callback that came to a suspended execution. Only the end of the sub-execution that checks its tasks
  * resumes the execution: when the last callback has come, the sub-execution is made to check at once.
@@ -96,11 +97,7 @@ const accepted = (resumed: boolean): WebhookAnswer => ({
  * @returns nothing where the callback was answered; where it came to the sub-execution itself, the item it checks with
  * @see specification, section 6 and its handler rules
  */
-export async function handleResumeWebhook(
-	context: IWebhookFunctions,
-): Promise<IWebhookResponseData> {
-	return await decided(context, async () => await decide(context));
-}
+export const handleResumeWebhook = deciding(decide);
 
 async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebhookResponseData> {
 	const checked = await verifyCallback(context, true, () => resumeUrl(context));
@@ -120,41 +117,31 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		run = new RunProgress(note, systemClock);
 	}
 	runs.set(place, run);
-	const read = async (id: string) => await connection.client.readTask(id, LIMIT_MS);
-	const told = await settled(withTimeLimit(run.isComplete(taskId, read), LIMIT_MS, systemClock));
+	const read = async (id: string) => await connection.client.readTask(id, ANSWER_LIMIT_MS);
+	const told = await settled(
+		withTimeLimit(run.isComplete(taskId, read), ANSWER_LIMIT_MS, systemClock),
+	);
 	const isComplete = 'value' in told ? told.value : undefined;
 	if (isComplete === undefined) return tryAgain('A task could not be read');
 	const { url } = run.note;
-	if (!isComplete || url === '') return accepted(false);
-	const isWoken = await wakeAtAny(context, url, taskId, connection.apiKey);
+	const canWake = isComplete && url !== '';
+	const isWoken = canWake && (await wakeCheck(context, url, taskId, connection.apiKey));
 	if (isWoken) runs.delete(place);
-	else {
+	else if (canWake) {
 		context.logger.info(
 			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
 		);
 	}
-	return accepted(isWoken);
-}
-
-/** Wakes the check of this execution at whichever address n8n answers. */
-async function wakeAtAny(
-	context: IWebhookFunctions,
-	url: string,
-	taskId: string,
-	apiKey: string,
-): Promise<boolean> {
-	for (const address of addressesOf(context, url)) {
-		if (await wakeCheck(context, address, taskId, apiKey)) return true;
-	}
-	return false;
+	return { status: 200, body: { accepted: true, resumed: isWoken } };
 }
 
 /**
  * The socket that this very callback came in at, and then n8n's public address: that one may lead through a tunnel or a
  * proxy that does not let n8n call itself, and the socket may want TLS, or another path than the proxy.
  */
-function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string> {
-	const { localAddress, localPort } = context.getRequestObject().socket ?? {};
+function* addressesOf(context: Context, url: string): Iterable<string> {
+	const request = 'getRequestObject' in context ? context.getRequestObject() : undefined;
+	const { localAddress, localPort } = request?.socket ?? {};
 	if (localAddress !== undefined && localPort !== undefined) {
 		const { pathname, search } = new URL(url);
 		// An IPv4 address may be written as an IPv6 one.
@@ -165,31 +152,34 @@ function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string>
 }
 
 /** n8n stores the execution before it answers. */
-const ANSWER_LIMIT_MS = 5_000;
+const N8N_LIMIT_MS = 5_000;
 
 /**
  * Has a checking execution check at once.
  *
- * @param address its resume URL
+ * @param url its resume URL
  * @param taskId the task that is said to be finished
  * @returns whether it took the call; where it did not, it checks later, at its own time
  */
 export async function wakeCheck(
-	context: IExecuteFunctions | IWebhookFunctions,
-	address: string,
+	context: Context,
+	url: string,
 	taskId: string,
 	apiKey: string,
 ): Promise<boolean> {
-	const request = {
-		method: 'POST' as const,
-		url: callbackAddress(address, apiKey),
-		body: { taskId },
-		timeout: ANSWER_LIMIT_MS,
-	};
-	const forbidden = 'n8n does not let this node call n8n itself';
-	const called = await settled(callN8n(context, request, forbidden));
-	if ('value' in called) return called.value?.statusCode === 200;
-	const { message, description } = ItemError.from(called.error);
-	context.logger.info(`${message}. ${description}`);
+	for (const address of addressesOf(context, url)) {
+		const request = {
+			method: 'POST' as const,
+			url: callbackAddress(address, apiKey),
+			body: { taskId },
+			timeout: N8N_LIMIT_MS,
+		};
+		const forbidden = 'n8n does not let this node call n8n itself';
+		const called = await settled(callN8n(context, request, forbidden));
+		if ('value' in called && called.value?.statusCode === 200) return true;
+		if ('value' in called) continue;
+		const { message, description } = ItemError.from(called.error);
+		context.logger.info(`${message}. ${description}`);
+	}
 	return false;
 }

@@ -2,37 +2,26 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { includedInput } from '../report/includeInput';
-import { type OutputOptions, taskJson } from '../report/taskItems';
+import type { OutputOptions } from '../report/taskItems';
 import type { ItemResult } from '../report/failedTask';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
-import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
-import { startResultsCheck } from './checkSupervisor';
+import { ItemError, messageOf } from '../shared/itemError';
+import { startCheck } from './checkSupervisor';
 import { CHECK_VERSION, noteCheck, type SuspendedItem } from './checkState';
 import { failedItem } from './checkForResults';
+import { presentItem } from './resumedOutput';
 
 /** A task that was held, and is handed over unfinished. */
 export interface HandedOver {
-	item: {
-		/** The index of the input item. */
-		itemIndex: number;
-		/** How long its task is waited for in all, milliseconds. */
-		timeoutMs: number;
-		output: OutputOptions;
-	};
+	/** The input item, and how long its task is waited for in all, milliseconds. */
+	item: { itemIndex: number; timeoutMs: number; output: OutputOptions };
 	/** The fields of the item that do not come from the task's record, its `taskId` among them. */
 	json: IDataObject;
 	/** The last record read, if a read brought one. */
 	last: TaskRecord | undefined;
 	/** When the task's time is up, milliseconds of the clock. */
 	deadline: number;
-}
-
-/** What the items of a run have in common. */
-export interface SuspendOptions {
-	/** Milliseconds between two checks; 0 lets the pause grow with the time waited. */
-	checkIntervalMs: number;
-	ifSomeFail: IfSomeFail;
 }
 
 /**
@@ -47,20 +36,19 @@ export async function suspendRun(
 	context: IExecuteFunctions,
 	handedOver: readonly HandedOver[],
 	results: Array<ItemResult | undefined>,
-	{ checkIntervalMs, ifSomeFail }: SuspendOptions,
+	{ checkIntervalMs, ifSomeFail }: { checkIntervalMs: number; ifSomeFail: IfSomeFail },
 	clockNow: number,
 ): Promise<boolean> {
 	const node = context.getNode();
 	// The time of day: other processes read what is stored.
 	const now = Date.now();
 	const waiting = handedOver.map(({ item, json, last, deadline }): SuspendedItem => {
-		const until = now + Math.max(0, deadline - clockNow);
 		const { itemIndex, timeoutMs, output } = item;
-		const waits = { until, timeoutMs };
+		const waits = { until: now + Math.max(0, deadline - clockNow), timeoutMs };
 		return { item: itemIndex, json, ...(last && { record: last.record }), waits, output };
 	});
 	const begun = await settled(
-		startResultsCheck(context, {
+		startCheck(context, {
 			version: CHECK_VERSION,
 			purpose: 'results',
 			nodeName: node.name,
@@ -78,19 +66,16 @@ export async function suspendRun(
 				}),
 		}),
 	);
-	if ('error' in begun || begun.value === undefined) {
-		const why = 'error' in begun ? messageOf(begun.error) : '';
+	if ('error' in begun) {
+		const why = messageOf(begun.error);
 		context.logger.warn(
 			`${node.name}: n8n did not suspend this execution, so the node goes on waiting. ${why}`,
 		);
 		return false;
 	}
 	noteCheck(context, { url: begun.value, taskIds: waiting.map(({ json }) => String(json.taskId)) });
-	for (const { item, json, last } of handedOver) {
-		// `timedOut` is true the moment n8n lets this item out instead of the results.
-		const known = inTableOrder({ ...json, ...(last && taskJson(last)), timedOut: true });
-		results[item.itemIndex] = [{ json: known, pairedItem: { item: item.itemIndex } }];
-	}
+	// `timedOut` is true the moment n8n lets these out instead of the results.
+	for (const each of waiting) results[each.item] = [presentItem(each)];
 	return true;
 }
 

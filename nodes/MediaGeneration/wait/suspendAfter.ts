@@ -30,7 +30,6 @@ export class SuspendAfter {
 		this.lastCreateAt = clock.now();
 	}
 
-	/** A task was created. */
 	created(): void {
 		this.lastCreateAt = this.clock.now();
 	}
@@ -41,7 +40,6 @@ export class SuspendAfter {
 		if (this.isOver) this.end();
 	}
 
-	/** The run creates nothing more. */
 	closeAll(): void {
 		for (const item of this.open) this.close(item);
 	}

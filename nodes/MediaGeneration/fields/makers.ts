@@ -1,0 +1,53 @@
+import type { IDisplayOptions, INodeProperties, INodePropertyOptions } from 'n8n-workflow';
+
+import { type NumberBounds, NUMBERS } from '../shared/parameters';
+
+/** The operations of a resource. */
+export const operationField = (
+	resource: string,
+	operation: string,
+	options: INodePropertyOptions[],
+): INodeProperties => ({
+	displayName: 'Operation',
+	name: 'operation',
+	type: 'options',
+	noDataExpression: true,
+	displayOptions: { show: { resource: [resource] } },
+	default: operation,
+	options,
+});
+
+/** A number with its bounds, and what it is where nobody enters it. */
+export function numberField(displayName: string, name: keyof typeof NUMBERS): INodeProperties {
+	const { min = 0, max, fallback = 0 }: NumberBounds = NUMBERS[name];
+	return {
+		displayName,
+		name,
+		type: 'number',
+		typeOptions: { minValue: Math.min(min, fallback), ...(max !== undefined && { maxValue: max }) },
+		default: fallback,
+	};
+}
+
+/** @param content what is in the file */
+export const fileField = (content: string): INodeProperties => ({
+	displayName: 'Input Data Field Name',
+	name: 'binaryPropertyName',
+	type: 'string',
+	default: 'data',
+	placeholder: 'e.g. data',
+	hint: `The name of the input field containing the ${content}`,
+	description: `Name of the binary field with the ${content}. Several names: put commas between them. For a file of an earlier node, use an expression.`,
+});
+
+/** The same fields under each of the conditions: one of them holds at a time. */
+export const shownWhen = (
+	conditions: Array<IDisplayOptions['show']>,
+	properties: INodeProperties[],
+): INodeProperties[] =>
+	properties.flatMap((property) =>
+		conditions.map((condition) => ({
+			...property,
+			displayOptions: { show: { ...condition, ...property.displayOptions?.show } },
+		})),
+	);
