@@ -56,3 +56,16 @@ export function runCommand(main: () => Promise<void> | void): void {
 			},
 		);
 }
+
+/** Runs a command that checks something. Its exit code says whether all is well. */
+export function runChecks(main: () => Promise<boolean>): void {
+	main().then(
+		(passed) => {
+			process.exitCode = passed ? 0 : 1;
+		},
+		(error: unknown) => {
+			console.error(error instanceof Error ? error.message : error);
+			process.exitCode = 1;
+		},
+	);
+}

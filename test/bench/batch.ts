@@ -8,7 +8,7 @@ import type { Bench } from './bench';
 import { bestPossible, largestBurst } from './batchFigures';
 import { loopFor, MAX_IN_FLIGHT, oursFor, report, startWith } from './batchWorkflows';
 import { OpenAiStandIn } from './openAi';
-import { limitOf, peerOf, type Row, rowsOf } from './results';
+import { limitOf, peerOf, type Row, rowsBeside, rowsOf } from './results';
 
 const SIZES = [1, 8, 50, 200, 1000];
 const QUICK_SIZES = [1, 8, 50];
@@ -67,17 +67,7 @@ async function measureSize(bench: Bench, collector: Collector, size: number): Pr
 
 	const name = size === 1 ? 'One task' : `Batch of ${size.toLocaleString('en')}`;
 	const rowOf = rowsOf(`batch-${size}`, name);
-	const row = (
-		id: string,
-		what: string,
-		unit: string,
-		figure: (run: Measured) => number,
-		limit?: Pick<Row, 'limit'>,
-	) =>
-		rowOf(id, what, unit, measured.ours.map(figure), {
-			...peerOf('loop built by hand', measured.loop.map(figure)),
-			...limit,
-		});
+	const row = rowsBeside(rowOf, measured.ours, 'loop built by hand', measured.loop);
 	const limit = limitOf(
 		size > MAX_IN_FLIGHT ? `${MAX_IN_FLIGHT} at a time` : 'the slowest task',
 		bestPossible(latencies, MAX_IN_FLIGHT) / 1000,

@@ -38,14 +38,7 @@ export function oursFor(
 	}: { maxInFlight?: number; completion?: 'wait' | 'return'; before?: INode } = {},
 ): WorkflowDefinition {
 	const { start, pinData } = startWith(latencies);
-	const generate = stage.mediaNode('mediaGeneration', 'Generate', {
-		resource: 'image',
-		operation: 'generate',
-		model: IMAGE_MODEL,
-		prompt: '={{ $json.prompt }}',
-		completion,
-		options: { additionalInput: '={{ { simulate: $json.simulate } }}', maxInFlight },
-	});
+	const generate = stage.image({ completion, options: { maxInFlight } }, { name: 'Generate' });
 	return {
 		name: `Ours: ${latencies.length}`,
 		...inARow(start, generate, ...(before ? [before] : []), report(collector)),

@@ -149,3 +149,9 @@ export async function callAtOnce(
 	}
 	return { perSecond: taskIds.length / ((endedAt - startedAt) / 1000), cpuMs };
 }
+
+/** Calls an address so often, at most so many calls at once. */
+export async function postOften(url: string, amount: number, connections: number): Promise<void> {
+	const many = { url, method: 'POST', amount, timeout: 120 } as const;
+	await autocannon({ ...many, connections: Math.min(connections, amount) });
+}

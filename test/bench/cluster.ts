@@ -9,7 +9,7 @@ import { HOST } from '../n8n/ports';
 import { WHOLE_MINUTE } from '../n8n/settings';
 import { until } from '../n8n/until';
 import { type Bench, FOREVER_MS } from './bench';
-import { callbacksAtOnce } from './calls';
+import { callbacksAtOnce, postOften } from './calls';
 import { openOurs, openWebhook } from './entrances';
 import type { BenchOptions } from './options';
 import { type Row, rowsOf } from './results';
@@ -144,13 +144,7 @@ async function runSuspended(
 	const ended = cluster.executions(workflowId).success ?? 0;
 	const startedAt = performance.now();
 	const url = `${cluster.webhooks[0]?.url}${path}`;
-	await autocannon({
-		url,
-		method: 'POST',
-		amount: count,
-		connections: Math.min(CONNECTIONS, count),
-		timeout: 120,
-	});
+	await postOften(url, count, CONNECTIONS);
 	const suspended = () => (cluster.executions(workflowId).waiting ?? 0) >= count;
 	const areAll = () => service.tasks.size >= count && suspended();
 	await until(`${count} runs to be suspended`, LONGEST_MS, areAll);

@@ -100,6 +100,27 @@ export const peerOf = (name: string, values: number | readonly number[]) => ({
 /** What nobody can do better, for `rowsOf`. */
 export const limitOf = (name: string, value: number) => ({ limit: { name, value } });
 
+/**
+ * Makes the rows of one part that compare ours with others.
+ *
+ * @param rowOf of the part
+ * @param name of the others
+ * @param ours what was measured, run by run
+ */
+export const rowsBeside =
+	<T>(rowOf: ReturnType<typeof rowsOf>, ours: T[], name: string, others: T[]) =>
+	(
+		id: string,
+		what: string,
+		unit: string,
+		figure: (measured: T) => number | number[],
+		limit?: Pick<Row, 'limit'>,
+	): Row =>
+		rowOf(id, what, unit, ours.flatMap(figure), {
+			...peerOf(name, others.flatMap(figure)),
+			...limit,
+		});
+
 export function describeMachine(node: string, n8n: string): Machine {
 	return {
 		cores: cpus().length,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { installPackage, MAX_TARBALL_KIB, packPackage } from '../n8n/package';
 import { startN8n } from '../n8n/process';
 import type { BenchOptions } from './options';
-import { limitOf, peerOf, type Row, rowsOf } from './results';
+import { limitOf, type Row, rowsBeside, rowsOf } from './results';
 import { Usage } from './usage';
 
 interface Start {
@@ -34,10 +34,7 @@ export async function measureStartup(
 			}
 		}
 		const rowOf = rowsOf('startup');
-		const row = (id: string, what: string, unit: string, figure: (start: Start) => number) => {
-			const without = peerOf('n8n without the package', starts.without.map(figure));
-			return rowOf(id, what, unit, starts.with.map(figure), without);
-		};
+		const row = rowsBeside(rowOf, starts.with, 'n8n without the package', starts.without);
 		const largest = limitOf('the most it may be', MAX_TARBALL_KIB);
 		return [
 			row('time', 'Start of n8n', 's', ({ seconds }) => seconds),

@@ -1,4 +1,3 @@
-import autocannon from 'autocannon';
 import type { INode } from 'n8n-workflow';
 import { median } from 'simple-statistics';
 
@@ -8,8 +7,9 @@ import { node, type Stage } from '../e2e/stage';
 import { until } from '../n8n/until';
 import { requestsWithKey } from './batchWorkflows';
 import { type Bench, FOREVER_MS } from './bench';
+import { postOften } from './calls';
 import { openWebhook } from './entrances';
-import { limitOf, peerOf, type Row, rowsOf } from './results';
+import { limitOf, type Row, rowsBeside, rowsOf } from './results';
 
 const EXECUTIONS = 300;
 const QUICK_EXECUTIONS = 30;
@@ -43,16 +43,7 @@ export async function measureSuspended(bench: Bench): Promise<Row[]> {
 		const ours = await measure(bench, collector, count, 'ours', await oursBehind(bench));
 		const peer = await measure(bench, collector, count, 'the Wait node', await waitBehind(bench));
 		const rowOf = rowsOf('suspended', `${count.toLocaleString('en')} suspended executions`);
-		const row = (
-			id: string,
-			what: string,
-			unit: string,
-			figure: (measured: Measured) => number | number[],
-			limit?: Pick<Row, 'limit'>,
-		) => {
-			const others = peerOf("n8n's Wait node, any call resumes", figure(peer));
-			return rowOf(id, what, unit, figure(ours), { ...others, ...limit });
-		};
+		const row = rowsBeside(rowOf, [ours], "n8n's Wait node, any call resumes", [peer]);
 		const fewest = limitOf('one before it is suspended, one of the finished task', 2);
 		return [
 			row('memory', "n8n's memory, above before", 'MiB', ({ memoryMiB }) => memoryMiB),
@@ -108,13 +99,7 @@ async function measure(
 	const memory = usage.residentMiB();
 	const cpu = usage.cpuMs();
 	log(`suspending ${count} executions, ${name} …`);
-	await autocannon({
-		url,
-		method: 'POST',
-		amount: count,
-		connections: Math.min(CONNECTIONS, count),
-		timeout: 120,
-	});
+	await postOften(url, count, CONNECTIONS);
 	await until(`${count} tasks`, LONGEST_MS, () => service.tasks.size === count);
 	await usage.quiet();
 	const memoryMiB = usage.residentMiB() - memory;

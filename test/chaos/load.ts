@@ -120,16 +120,7 @@ async function publish(
 ) {
 	const start = webhook('Start');
 	const from = stage.mediaNode('mediaGenerationTrigger', 'Finished', {});
-	const media = stage.mediaNode('mediaGeneration', 'Media', {
-		resource: 'image',
-		operation: 'generate',
-		prompt: '={{ $json.prompt }}',
-		completion: kind,
-		options: {
-			additionalInput: '={{ { simulate: $json.simulate } }}',
-			...(kind === 'wait' && wait),
-		},
-	});
+	const media = stage.image({ completion: kind, options: kind === 'wait' ? wait : {} });
 	const split = node('n8n-nodes-base.splitOut', 'Prompts', {
 		fieldToSplitOut: 'body.tasks',
 		options: {},

@@ -6,9 +6,7 @@ import { type CampaignPlan, type CampaignResult, type Log, runCampaign } from '.
 import { type RunPlan, troubled } from './load';
 import type { ChaosOptions } from './options';
 import { at, oneProcess, type Place, queueMode } from './place';
-
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
+import { MINUTE, SECOND } from '../durations';
 
 /** From the least to the most, both included. */
 type Bounds = readonly [least: number, most: number];

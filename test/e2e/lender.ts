@@ -162,11 +162,14 @@ export class BorrowedN8n {
 	}
 }
 
-/** It waits as long as it takes to start n8n, which `fetch` does not. */
+/**
+ * It waits as long as it takes to start n8n, which `fetch` does not. On a connection of its own: the lender may be closing
+ * an idle connection just when the next question goes out on it.
+ */
 async function ask(deed: Deed, parameters: Record<string, string> = {}): Promise<unknown> {
 	const address = `${process.env[LENDER]}/${deed}?${new URLSearchParams(parameters).toString()}`;
 	const response = await new Promise<IncomingMessage>((resolve, reject) => {
-		get(address, resolve).on('error', reject);
+		get(address, { agent: false }, resolve).on('error', reject);
 	});
 	const answer = await text(response);
 	if (response.statusCode !== 200) throw new Error(answer);

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 
@@ -15,7 +14,7 @@ import { Stage } from './stage';
  * them. All of them happen at the same time, on an n8n whose minutes are short.
  */
 
-const sources = new NodeSources(resolve(__dirname, '../..'));
+const sources = new NodeSources();
 
 const MINUTE = 60_000;
 

@@ -8,7 +8,7 @@ import { AT_ONCE } from './atOnce';
 import { missingForQueueMode } from './cluster';
 import { Lane } from './lane';
 import { needing, unless } from './needs';
-import { lanes, webhook } from './nodes';
+import { inARow, lanes, node, webhook } from './nodes';
 import { itemsOf, type Run, statesOf, succeeded } from './run';
 import { openScene } from './scene';
 import { Stage } from './stage';
@@ -51,6 +51,27 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 				expect(scene.creates).toHaveLength(20);
 			},
 		);
+
+		test('a caller whom a node is to answer gets the results', async () => {
+			const { client, stage } = scene;
+			const asked = webhook('Asked', { responseMode: 'responseNode' });
+			const simulate = { latencyMs: 6_000 };
+			const slow = { suspendAfter: 0.02, additionalInput: { simulate } };
+			const answer = { respondWith: 'allIncomingItems', options: {} };
+			const workflow = await client.createWorkflow({
+				name: 'A node answers',
+				...inARow(
+					asked,
+					scene.image({ prompt: 'A lighthouse', options: slow }),
+					node('n8n-nodes-base.respondToWebhook', 'Answer', answer, 1.1),
+				),
+			});
+			const path = `/webhook/${asked.webhookId}`;
+			await client.publish(workflow.id, [path]);
+			const response = await fetch(stage.webhookUrl + path, { method: 'POST' });
+			const [taskId] = scene.taskIds;
+			expect(await response.json()).toMatchObject([{ taskId, state: 'SUCCESS' }]);
+		});
 
 		test('trigger: of ten executions of two tasks each task starts the lane of the trigger once', async () => {
 			const lane = await Lane.publish(scene);

@@ -36,13 +36,8 @@ export class RealStory {
 		const trigger = stage.mediaNode('mediaGenerationTrigger', 'Trigger', {
 			events: ['SUCCESS', 'FAILURE'],
 		});
-		const media = stage.mediaNode(
-			'mediaGeneration',
-			'Media',
+		const media = stage.image(
 			{
-				resource: 'image',
-				operation: 'generate',
-				prompt: '={{ $json.prompt }}',
 				completion: story.completion,
 				options: {
 					...(suspendAfter !== undefined && { suspendAfter }),

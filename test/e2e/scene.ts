@@ -134,12 +134,9 @@ export class Scene {
 		return this.stage.mediaNode('mediaGeneration', name, parameters, more);
 	}
 
-	/** The action node, which generates an image for each item as its fields `prompt` and `simulate` say. */
-	image({ options, ...parameters }: IDataObject = {}, more: Partial<INode> = {}): INode {
-		const image = { resource: 'image', operation: 'generate', prompt: '={{ $json.prompt }}' };
-		const simulate = { additionalInput: '={{ { simulate: $json.simulate } }}' };
-		const all = { ...simulate, ...(options as IDataObject) };
-		return this.media({ ...image, ...parameters, options: all }, more);
+	/** `Stage.image`. */
+	image(...given: Parameters<Stage['image']>): INode {
+		return this.stage.image(...given);
 	}
 
 	trigger(

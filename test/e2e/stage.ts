@@ -244,4 +244,15 @@ export class Stage {
 			...more,
 		} as INode;
 	}
+
+	/** The action node, which generates an image for each item as its fields `prompt` and `simulate` say. */
+	image(
+		{ options, ...parameters }: IDataObject = {},
+		{ name = 'Media', ...more }: Partial<INode> = {},
+	): INode {
+		const image = { resource: 'image', operation: 'generate', prompt: '={{ $json.prompt }}' };
+		const simulate = { additionalInput: '={{ { simulate: $json.simulate } }}' };
+		const all = { ...simulate, ...(options as IDataObject) };
+		return this.mediaNode('mediaGeneration', name, { ...image, ...parameters, options: all }, more);
+	}
 }

@@ -1,6 +1,6 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { startAgainHeader } from '../../nodes/MediaGeneration/callback/startAgainHeader';
+import { startAgainHeader } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { type Execution, outputItems, until } from '../n8n/client';
 import { deliver, itemsNode } from './nodes';
 import { errorOf, itemsOf } from './run';

@@ -1,6 +1,6 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { type Execution, outputItems } from '../n8n/client';
+import { type Execution, outputItems, until } from '../n8n/client';
 import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
 import {
@@ -10,6 +10,7 @@ import {
 	inARow,
 	linked,
 	manualTrigger,
+	node,
 	prompts,
 	to,
 	webhook,
@@ -182,6 +183,59 @@ describe('whose caller waits', () => {
 		const id = await client.run(workflow.id, { trigger: byHand.name });
 		await client.waitForSuspension(id);
 		await client.stopExecution(id);
+	});
+
+	test('the stream of a webhook that streams its answer ends when the results are there', async () => {
+		const { client, stage } = scene;
+		const asked = { ...webhook('Asked', { responseMode: 'streaming' }), typeVersion: 2.1 };
+		const slow = { suspendAfter: SOON, additionalInput: { simulate: { latencyMs: 6_000 } } };
+		const image = scene.image({ prompt: 'A lighthouse', options: slow });
+		const workflow = await client.createWorkflow({ name: 'Streams', ...inARow(asked, image) });
+		const path = `/webhook/${asked.webhookId}`;
+		await client.publish(workflow.id, [path]);
+		await (await fetch(stage.webhookUrl + path, { method: 'POST' })).text();
+		expect(scene.tasks.map(({ record }) => record.state)).toEqual(['SUCCESS']);
+		expect(await client.listExecutions({ workflowId: workflow.id })).toHaveLength(1);
+	});
+
+	needing('dataTables', 'An evaluation').test('an evaluation measures the results', async () => {
+		const { client } = scene;
+		const { id: project } = await client.get<{ id: string }>('/rest/projects/personal');
+		const tables = `/rest/projects/${project}/data-tables`;
+		const columns = [{ name: 'prompt', type: 'string' }];
+		const table = await client.send<{ id: string }>('POST', tables, { name: 'Cases', columns });
+		const cases = { data: [{ prompt: 'A lighthouse' }], returnType: 'id' };
+		await client.send('POST', `${tables}/${table.id}/insert`, cases);
+		const dataTableId = { __rl: true, mode: 'id', value: table.id };
+		const read = { source: 'dataTable', dataTableId };
+		const isDone = {
+			id: '1',
+			name: 'done',
+			type: 'number',
+			value: "={{ +($json.state === 'SUCCESS') }}",
+		};
+		const metrics = {
+			operation: 'setMetrics',
+			metric: 'customMetrics',
+			metrics: { assignments: [isDone] },
+		};
+		const slow = { suspendAfter: SOON, additionalInput: { simulate: { latencyMs: 6_000 } } };
+		const workflow = await client.createWorkflow({
+			name: 'Is evaluated',
+			...inARow(
+				node('n8n-nodes-base.evaluationTrigger', 'Cases', read, 4.7),
+				scene.image({ options: slow }),
+				node('n8n-nodes-base.evaluation', 'Metrics', metrics, 4.7),
+			),
+		});
+		const runs = `/rest/workflows/${workflow.id}/test-runs`;
+		await client.send('POST', `${runs}/new`, {});
+		let ended: IDataObject = {};
+		await until('the evaluation to end', MINUTE, async () => {
+			[ended = {}] = await client.get<IDataObject[]>(runs);
+			return ended.status === 'completed';
+		});
+		expect(ended).toMatchObject({ finalResult: 'success', metrics: { done: 1 } });
 	});
 
 	test('a sub-workflow that is called once for each item gives back each result', async () => {

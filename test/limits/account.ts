@@ -1,10 +1,10 @@
-import { type RateKind, RateLimiter } from '../service/limits';
+import { AccountLimits, type Rate } from '../service/limits';
 
 /** A value that changes: from which millisecond on it is which. The first one holds from the beginning. */
 export type Steps = ReadonlyArray<readonly [from: number, value: number]>;
 
 /** Creates in a time, and how they are counted. */
-export interface RateRule extends RateKind {
+export interface RateRule extends Omit<Rate, 'perSecond'> {
 	perSecond: Steps;
 }
 
@@ -27,23 +27,11 @@ export function valueAt(steps: Steps, ms: number): number {
 	return value;
 }
 
-/** Counts creates against a rate that changes. */
-export class ChangingRate {
-	private readonly limiter: RateLimiter;
-
-	constructor(private readonly rule: RateRule) {
-		this.limiter = new RateLimiter(rule);
-	}
-
-	/** @returns from when on a create is let in, not before `ms` */
-	freeAt(ms: number): number {
-		return this.limiter.freeAt(ms, valueAt(this.rule.perSecond, ms));
-	}
-
-	take(ms: number): void {
-		this.limiter.take(ms, valueAt(this.rule.perSecond, ms));
-	}
-}
+/** The rate that holds at a moment. */
+export const rateAt = (rule: RateRule, ms: number): Rate => ({
+	...rule,
+	perSecond: valueAt(rule.perSecond, ms),
+});
 
 /** The service's side of an account: what it answers to a create. */
 export class SimulatedAccount {
@@ -53,28 +41,26 @@ export class SimulatedAccount {
 	/** So many tasks were taken. */
 	taken = 0;
 
-	private readonly rate: ChangingRate | undefined;
+	private readonly limits = new AccountLimits();
 	private readonly ends: number[] = [];
 	private count = 0;
 
-	constructor(private readonly rules: Rules) {
-		this.rate = rules.rate && new ChangingRate(rules.rate);
-	}
+	constructor(private readonly rules: Rules) {}
 
 	/** A create arrives, for a task that would end at the given moment; the moments never run backwards. */
 	create(ms: number, endsAt: number): Answer {
-		const { accidents, concurrency } = this.rules;
+		const { accidents, concurrency, rate } = this.rules;
 		if (accidents?.nth.includes(this.count++)) {
 			const { retryAfterMs } = accidents;
 			return { taken: false, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 		}
 		while ((this.ends[0] ?? Infinity) <= ms) this.ends.shift();
-		const freeAt = this.rate?.freeAt(ms) ?? ms;
-		if (freeAt > ms) return this.refusal(freeAt - ms);
-		// A create that finds no place has been counted by the rate all the same: a gateway does that.
-		this.rate?.take(ms);
 		const unfinished = this.ends.length;
-		if (concurrency && unfinished >= valueAt(concurrency, ms)) return this.refusal(1000);
+		const over = this.limits.admit(ms, unfinished, {
+			places: concurrency && valueAt(concurrency, ms),
+			rate: rate && rateAt(rate, ms),
+		});
+		if (over) return this.refusal(over.waitMs);
 		const place = this.ends.findLastIndex((end) => end <= endsAt) + 1;
 		this.ends.splice(place, 0, endsAt);
 		this.taken++;

@@ -3,9 +3,7 @@ import type { Rules, Steps } from './account';
 import { chance } from './cell';
 import { Oracle } from './oracle';
 import { simulate } from './simulate';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
+import { MINUTE, SECOND } from '../durations';
 
 /** An account whose places change while one run, or two, create on it. */
 export interface Dip {

@@ -2,8 +2,7 @@ import type { RateRule, Rules, Steps } from './account';
 import { type Cell, type Tasks, UNEQUAL_TASKS } from './cell';
 import { Oracle } from './oracle';
 import { simulate, type TaskMs } from './simulate';
-
-const SECOND = 1000;
+import { SECOND } from '../durations';
 
 /** Chance that is the same in every run, and for the oracle. */
 const chance = (nth: number, salt: number) => {

@@ -1,16 +1,16 @@
-import { ChangingRate, type Rules, valueAt } from './account';
+import { RateLimiter } from '../service/limits';
+import { rateAt, type Rules, valueAt } from './account';
 import { CREATE_MS, type Policy } from './simulate';
 
 /** Knows the limits of every moment, and sends as soon as they allow it; the end of a task it learns by polling. */
 export class Oracle implements Policy<undefined> {
 	readonly wakes: readonly number[];
 
-	private readonly rate: ChangingRate | undefined;
+	private readonly limiter = new RateLimiter();
 	private inFlight = 0;
 	private pausedUntil = 0;
 
 	constructor(private readonly rules: Rules) {
-		this.rate = rules.rate && new ChangingRate(rules.rate);
 		this.wakes = [...(rules.concurrency ?? []), ...(rules.rate?.perSecond ?? [])]
 			.map(([from]) => from - CREATE_MS / 2 + 1e-3)
 			.filter((at) => at > 0);
@@ -18,14 +18,17 @@ export class Oracle implements Policy<undefined> {
 
 	nextAt(now: number): number {
 		const arrival = Math.max(now, this.pausedUntil) + CREATE_MS / 2;
-		const { concurrency } = this.rules;
+		const { concurrency, rate } = this.rules;
 		if (concurrency && this.inFlight >= valueAt(concurrency, arrival)) return Infinity;
-		return (this.rate?.freeAt(arrival) ?? arrival) - CREATE_MS / 2;
+		const freeAt = rate ? this.limiter.freeAt(arrival, rateAt(rate, arrival)) : arrival;
+		return freeAt - CREATE_MS / 2;
 	}
 
 	send(now: number): undefined {
 		this.inFlight++;
-		this.rate?.take(now + CREATE_MS / 2);
+		const { rate } = this.rules;
+		const arrival = now + CREATE_MS / 2;
+		if (rate) this.limiter.take(arrival, rateAt(rate, arrival));
 	}
 
 	accepted(): void {}

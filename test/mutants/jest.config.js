@@ -4,7 +4,7 @@ const every = require('../../jest.config.js');
 module.exports = {
 	...every,
 	rootDir: '../..',
-	roots: ['<rootDir>/test/unit', '<rootDir>/test/workflow'],
+	roots: [`<rootDir>/test/${process.env.MUTANTS_TESTS ?? 'unit'}`],
 	testPathIgnorePatterns: [
 		'/node_modules/',
 		'<rootDir>/test/unit/[^/]+\\.test\\.ts$',

@@ -11,7 +11,8 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const rooms = 'nodes/MediaGeneration';
 const asked = process.argv.slice(2);
-const parts = asked.length > 0 ? asked : ['callback', 'create', 'suspend', 'wait'];
+const parts =
+  asked.length > 0 ? asked : ['callback', 'create', 'suspend', 'wait', 'run/followTask.ts'];
 
 const missing = parts.filter((part) => !existsSync(join(root, rooms, part)));
 if (missing.length > 0) {
@@ -20,20 +21,42 @@ if (missing.length > 0) {
 }
 
 process.chdir(root);
-await new Stryker({
-  configFile: 'test/mutants/stryker.config.mjs',
-  mutate: parts.map((part) => join(rooms, part.endsWith('.ts') ? part : `${part}/**/*.ts`)),
-}).runMutationTest();
+
+const isCounted = ({ status }) => status !== 'Ignored' && status !== 'CompileError';
+const isNoticed = ({ status }) => status === 'Killed' || status === 'Timeout';
+const placeOf = ({ start, end }) =>
+  `${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
+
+/** Each change by what it is, with whether a test has noticed it. */
+const changes = new Map();
+let mutate = parts.map((part) => join(rooms, part.endsWith('.ts') ? part : `${part}/**/*.ts`));
+// The unit tests are quicker, so the workflows are run for what is left alone.
+for (const tests of ['unit', 'workflow']) {
+  if (mutate.length === 0) break;
+  process.env.MUTANTS_TESTS = tests;
+  await new Stryker({ configFile: 'test/mutants/stryker.config.mjs', mutate }).runMutationTest();
+  const { files } = JSON.parse(readFileSync('test/artefacts/mutants.json', 'utf8'));
+  const left = new Set();
+  for (const [file, { mutants }] of Object.entries(files)) {
+    for (const change of mutants.filter(isCounted)) {
+      const place = `${file}:${placeOf(change.location)}`;
+      const name = `${place} ${change.mutatorName} ${change.replacement}`;
+      const noticed = isNoticed(change) || changes.get(name)?.noticed === true;
+      changes.set(name, { file, noticed });
+      if (!noticed) left.add(place);
+    }
+  }
+  mutate = [...left];
+}
 
 /** Of each folder: how many changes there were, and how many of them a test has noticed. */
-const { files } = JSON.parse(readFileSync('test/artefacts/mutants.json', 'utf8'));
 const folders = new Map();
-for (const [file, { mutants }] of Object.entries(files)) {
+for (const [name, { file, noticed }] of changes) {
   const [folder] = relative(rooms, file).split(/[\\/]/);
   const of = folders.get(folder) ?? { noticed: 0, all: 0 };
-  const counted = mutants.filter(({ status }) => status !== 'Ignored' && status !== 'CompileError');
-  of.all += counted.length;
-  of.noticed += counted.filter(({ status }) => status === 'Killed' || status === 'Timeout').length;
+  of.all++;
+  if (noticed) of.noticed++;
+  else console.log(`Nobody noticed: ${name}`);
   folders.set(folder, of);
 }
 for (const [folder, { noticed, all }] of folders) {

@@ -27,7 +27,7 @@ const SOURCES = [
 export const INSTALL = ['install', '--legacy-peer-deps'];
 
 /** Every n8n installs the tarball: it has no more than that. */
-export const MAX_TARBALL_KIB = 84;
+export const MAX_TARBALL_KIB = 70;
 
 /** The package as npm would publish it. */
 export interface PackedPackage {

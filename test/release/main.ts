@@ -10,6 +10,8 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+
+import { runChecks } from '../commandLine';
 import {
 	type Finding,
 	checkChangelog,
@@ -62,12 +64,4 @@ async function main(): Promise<boolean> {
 	return findings.every(({ wrong }) => wrong.length === 0) && !(isRelease && open.length > 0);
 }
 
-main().then(
-	(passed) => {
-		process.exitCode = passed ? 0 : 1;
-	},
-	(error: unknown) => {
-		console.error(error instanceof Error ? error.message : error);
-		process.exitCode = 1;
-	},
-);
+runChecks(main);

@@ -1,7 +1,7 @@
 /**
  * `npm run scan`: n8n's scanner of community packages on this one, as n8n runs it before it verifies a package: on
  * the sources, and on the JavaScript and the `package.json` of the tarball. Inline exceptions do not count there.
- * Then `n8n-node lint` and `n8n-node build`, as if the package had been made with n8n's tool: its build must not differ.
+ * Then `n8n-node lint` and `n8n-node build`, as if the package had been made with n8n's tool.
  * What n8n's scanner looks up on the internet, the provenance of a published version, is left out.
  */
 import { execFile } from 'node:child_process';
@@ -10,6 +10,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+
+import { runChecks } from '../commandLine';
 import { installOnce } from '../n8n/installOnce';
 import { packPackage } from '../n8n/package';
 import { tryNodeCli } from './nodeCli';
@@ -80,7 +82,7 @@ async function main(): Promise<boolean> {
 			sources: await scanner.analyzePackage(ROOT, scanner.SOURCE_FILE_PATTERNS),
 			tarball: await scanner.analyzePackage(join(folder, 'package'), TARBALL_PATTERNS),
 		};
-		const cli = await tryNodeCli(tools, folder, join(folder, 'package', 'dist'));
+		const cli = await tryNodeCli(tools, folder);
 		for (const [command, verdict] of Object.entries(cli)) {
 			verdicts[`n8n-node ${command}`] = { ...verdict, message: 'did not pass' };
 		}
@@ -94,12 +96,4 @@ async function main(): Promise<boolean> {
 	}
 }
 
-main().then(
-	(passed) => {
-		process.exitCode = passed ? 0 : 1;
-	},
-	(error: unknown) => {
-		console.error(error instanceof Error ? error.message : error);
-		process.exitCode = 1;
-	},
-);
+runChecks(main);

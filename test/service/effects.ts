@@ -18,3 +18,12 @@ export interface Effects {
 	 */
 	post(url: string, body: unknown): Promise<number>;
 }
+
+/** The time of this process, be it the real one or virtual. */
+export const ofThisProcess: Pick<Effects, 'now' | 'later'> = {
+	now: () => Date.now(),
+	later(ms, run) {
+		const timer = setTimeout(run, ms);
+		return () => clearTimeout(timer);
+	},
+};

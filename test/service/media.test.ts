@@ -1,18 +1,8 @@
 import { createHash } from 'node:crypto';
 
-import { type SimulatedService, startService } from './service';
-import { Client, IMAGE_MODEL, VIDEO_MODEL } from './support';
+import { client, IMAGE_MODEL, service, useService, VIDEO_MODEL } from './support';
 
-let service: SimulatedService;
-
-beforeAll(async () => {
-	service = await startService({ settings: { latencyMs: 60_000 } });
-});
-afterEach(() => {
-	service.resetSettings();
-	service.clear();
-});
-afterAll(() => service.close());
+useService({ settings: { latencyMs: 60_000 } });
 
 /** A finished task and the address of its first result. */
 function finish(model: string, input: object): string {
@@ -113,7 +103,6 @@ describe('media', () => {
 	});
 
 	it('do not hold up the answers of the API while they are drawn', async () => {
-		const client = new Client(service);
 		const video = download(finish(VIDEO_MODEL, { prompt: 'Waves', duration: 10 }));
 		let isDrawn = false;
 		void video.then(() => (isDrawn = true));

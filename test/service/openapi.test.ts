@@ -178,7 +178,6 @@ describe('the callback', () => {
 	it.each(['SUCCESS', 'FAILURE'] as const)(
 		'that the service sends on %s agrees',
 		async (outcome) => {
-			jest.useRealTimers();
 			const { taskId } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
 			on.service.complete(taskId, outcome);
 			const record = await new Client(on.service).read(taskId);

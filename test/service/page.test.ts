@@ -1,15 +1,9 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
-import { type SimulatedService, startService } from './service';
-import { Client, IMAGE_MODEL, until } from './support';
+import { client, IMAGE_MODEL, service, until, useService } from './support';
 
-let service: SimulatedService;
-
-beforeAll(async () => {
-	service = await startService({ pathPrefix: '/v1', settings: { latencyMs: 60_000 } });
-});
-afterAll(() => service.close());
+useService({ pathPrefix: '/v1', settings: { latencyMs: 60_000 } });
 
 /** Runs the command line until it ends. */
 function run(...options: string[]): Promise<{ code: number | null; errors: string }> {
@@ -63,7 +57,7 @@ describe('a task that is to be called back', () => {
 		return tasks[0]?.callback;
 	};
 	const create = async (webhookUrl: string) =>
-		await new Client(service).create(
+		await client.create(
 			{ simulate: { latencyMs: 0, callbackRetries: 0 } },
 			{ webhook_url: webhookUrl },
 		);

@@ -8,6 +8,7 @@ import { apiRoutes } from './api';
 import type { LoggedCallback } from './callbacks';
 import { controlRoutes } from './control';
 import { parseCreate } from './createRequest';
+import { ofThisProcess } from './effects';
 import { type FetchedFile, fetchFiles } from './files';
 import { type LoggedRequest, RequestLog } from './log';
 import { Results } from './media/results';
@@ -73,22 +74,24 @@ export interface SimulatedService {
 	close(): Promise<void>;
 }
 
+/** Node.js warns of more than ten listeners unless it is told that many are meant. */
+function manyHear(): AbortController {
+	const controller = new AbortController();
+	setMaxListeners(0, controller.signal);
+	return controller;
+}
+
 /** Starts the service of the specification on loopback: the API on one port, the media on another. */
 export async function startService(options: ServiceOptions = {}): Promise<SimulatedService> {
 	let mediaUrl = '';
 	/** Ends callbacks that are under way. */
-	let forgetting = new AbortController();
-	const closing = new AbortController();
-	// Each answer that is held back listens.
-	setMaxListeners(0, closing.signal);
+	let forgetting = manyHear();
+	/** Ends answers that are held back. */
+	const closing = manyHear();
 	const log = new RequestLog();
 	const model = new ServiceModel(
 		{
-			now: () => Date.now(),
-			later(ms, run) {
-				const timer = setTimeout(run, ms);
-				return () => clearTimeout(timer);
-			},
+			...ofThisProcess,
 			newTaskId: () => `task-${randomUUID()}`,
 			post: async (url, body) => await post(url, body, forgetting.signal),
 		},
@@ -114,7 +117,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 	const forget = () => {
 		model.clear();
 		forgetting.abort();
-		forgetting = new AbortController();
+		forgetting = manyHear();
 	};
 
 	const close = async () => {
@@ -170,6 +173,10 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 
 function createServer(log: RequestLog, host: LoggedRequest['host']): FastifyInstance {
 	const app = fastify({ bodyLimit: BODY_LIMIT, forceCloseConnections: true });
+	// By the clock of the test, and not by that of the machine.
+	app.addHook('onSend', async (_request, reply) => {
+		reply.header('date', new Date().toUTCString());
+	});
 	answerErrors(app);
 	log.watch(app, host);
 	return app;

@@ -1,18 +1,16 @@
-import { type SimulatedService, startService } from './service';
-import { Client, IMAGE_MODEL, startReceiver, until, VIDEO_MODEL } from './support';
+import { startService } from './service';
+import {
+	Client,
+	client,
+	IMAGE_MODEL,
+	service,
+	startReceiver,
+	until,
+	useService,
+	VIDEO_MODEL,
+} from './support';
 
-let service: SimulatedService;
-let client: Client;
-
-beforeAll(async () => {
-	service = await startService({ settings: { latencyMs: 10 } });
-	client = new Client(service);
-});
-afterEach(() => {
-	service.resetSettings();
-	service.clear();
-});
-afterAll(() => service.close());
+useService({ settings: { latencyMs: 10 } });
 
 const finished = async (taskId: string) => {
 	await until(async () => (await client.read(taskId)).state !== 'PENDING');
@@ -99,6 +97,7 @@ describe('reading a task (section 4.2)', () => {
 	});
 
 	it('leaves a terminal task as it is', async () => {
+		service.configure({ latencyMs: 60_000 });
 		const taskId = await client.create();
 		service.complete(taskId, 'FAILURE');
 		service.complete(taskId, 'SUCCESS');

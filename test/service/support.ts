@@ -1,7 +1,13 @@
 import { json } from 'node:stream/consumers';
 
 import { listen } from '../listen';
-import type { SimulatedService, TaskRecord } from './service';
+import { until as untilSoon } from '../n8n/until';
+import {
+	type ServiceOptions,
+	type SimulatedService,
+	startService,
+	type TaskRecord,
+} from './service';
 
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
 export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
@@ -42,6 +48,23 @@ export class Client {
 	}
 }
 
+/** The service of a test file, and a client of it. */
+export let service: SimulatedService;
+export let client: Client;
+
+/** Starts the service for the tests of a file; each of them begins with no tasks, and with these switches. */
+export function useService(options: ServiceOptions): void {
+	beforeAll(async () => {
+		service = await startService(options);
+		client = new Client(service);
+	});
+	afterEach(() => {
+		service.resetSettings();
+		service.clear();
+	});
+	afterAll(async () => await service.close());
+}
+
 /** A receiver of callbacks; `answer` decides the status of the nth one. */
 export async function startReceiver(answer: (index: number) => number = () => 200) {
 	const bodies: TaskRecord[] = [];
@@ -53,10 +76,5 @@ export async function startReceiver(answer: (index: number) => number = () => 20
 }
 
 /** Waits until a condition holds. */
-export async function until(holds: () => boolean | Promise<boolean>, withinMs = 3000) {
-	const end = Date.now() + withinMs;
-	while (!(await holds())) {
-		if (Date.now() > end) throw new Error(`Not so within ${withinMs} ms: ${holds.toString()}`);
-		await new Promise((resolve) => setTimeout(resolve, 5));
-	}
-}
+export const until = async (holds: () => boolean | Promise<boolean>) =>
+	await untilSoon(() => holds.toString(), 3000, holds, 5);

@@ -1,18 +1,6 @@
-import { type SimulatedService, startService } from './service';
-import { Client, IMAGE_MODEL, startReceiver, until } from './support';
+import { client, IMAGE_MODEL, service, startReceiver, until, useService } from './support';
 
-let service: SimulatedService;
-let client: Client;
-
-beforeAll(async () => {
-	service = await startService({ settings: { latencyMs: 5 } });
-	client = new Client(service);
-});
-afterEach(() => {
-	service.resetSettings();
-	service.clear();
-});
-afterAll(() => service.close());
+useService({ settings: { latencyMs: 5 } });
 
 const finishedTask = async (input: object = {}) => {
 	const taskId = await client.create(input);
@@ -110,16 +98,6 @@ describe('the life of a task', () => {
 		service.complete(first);
 		expect((await client.post(body)).status).toBe(200);
 	});
-});
-
-it('createsPerSecond: answers 429 to what is above it, and lets in again with time', async () => {
-	service.configure({ createsPerSecond: 4 });
-	const body = { model: IMAGE_MODEL, input: { prompt: 'x' } };
-	const statuses = [];
-	for (let nth = 0; nth < 20; nth++) statuses.push((await client.post(body)).status);
-	expect(statuses.slice(0, 4)).toEqual([200, 200, 200, 200]);
-	expect(statuses).toContain(429);
-	await until(async () => (await client.post(body)).status === 200);
 });
 
 describe('refusals', () => {

@@ -1,7 +1,7 @@
 import type { CreateRequest } from './createRequest';
 import type { Effects } from './effects';
 import { retryAfterHeader, ServiceError } from './errors';
-import { RateLimiter } from './limits';
+import { AccountLimits } from './limits';
 import { kindOf, priceInCredits, roundCredits } from './prices';
 import { type Limit, type Outcome, type Settings, draw } from './settings';
 import type { Switches } from './switches';
@@ -46,13 +46,7 @@ export interface SimulatedTask {
 const notFound = (taskId: string) =>
 	new ServiceError(404, 'not_found', `There is no task ${taskId}.`);
 
-/** A refusal by one of the account's limits (section 8). */
-function tooMany(what: 'tasks' | 'requests', message: string, retryAfter?: number | string) {
-	return new ServiceError(429, `too_many_${what}`, message, retryAfterHeader(retryAfter));
-}
-
-const limitOf = (value: Limit): Exclude<Limit, number> =>
-	typeof value === 'number' ? { limit: value } : value;
+const limitOf = (value?: Limit) => (typeof value === 'number' ? { limit: value } : value);
 
 /** The rate of the account: a second's creates may come at once after a second's rest. */
 const BY_THE_SECOND = { kind: 'bucket', windowSeconds: 1 } as const;
@@ -66,7 +60,7 @@ export class TaskStore {
 	private readonly ends = new Map<string, () => void>();
 	private available: number;
 	private held = 0;
-	private rate = new RateLimiter(BY_THE_SECOND);
+	private limits = new AccountLimits();
 
 	constructor(
 		private readonly credits: number,
@@ -94,8 +88,7 @@ export class TaskStore {
 	/** Creates a task, unless the account's limit (section 8) or its credits do not allow it. */
 	create({ model, input, webhookUrl, own }: CreateRequest): SimulatedTask {
 		const settings = this.switches.for(own);
-		this.checkRate(settings);
-		this.checkConcurrency(settings);
+		this.checkLimits(settings);
 		const resultCount = Math.floor(settings.resultCount ?? 1);
 		const reserved = priceInCredits(model, input, resultCount);
 		if (reserved > this.balance) {
@@ -203,7 +196,7 @@ export class TaskStore {
 		this.inOrder.length = 0;
 		this.available = this.credits;
 		this.held = 0;
-		this.rate = new RateLimiter(BY_THE_SECOND);
+		this.limits = new AccountLimits();
 	}
 
 	private resultUrls({ taskId, record, resultCount }: SimulatedTask): string[] {
@@ -214,18 +207,18 @@ export class TaskStore {
 		);
 	}
 
-	private checkRate({ createsPerSecond }: Settings): void {
-		if (createsPerSecond === undefined) return;
-		const { limit, retryAfter } = limitOf(createsPerSecond);
-		const now = this.effects.now();
-		if (this.rate.freeAt(now, limit) <= now) return this.rate.take(now, limit);
-		throw tooMany('requests', `The account may create ${limit} tasks a second.`, retryAfter);
-	}
-
-	private checkConcurrency({ concurrencyLimit }: Settings): void {
-		if (concurrencyLimit === undefined) return;
-		const { limit, retryAfter } = limitOf(concurrencyLimit);
-		if (this.unfinished < limit) return;
-		throw tooMany('tasks', `The account may have ${limit} unfinished tasks at once.`, retryAfter);
+	private checkLimits({ createsPerSecond, concurrencyLimit }: Settings): void {
+		const [rate, places] = [limitOf(createsPerSecond), limitOf(concurrencyLimit)];
+		const over = this.limits.admit(this.effects.now(), this.unfinished, {
+			places: places?.limit,
+			rate: rate && { ...BY_THE_SECOND, perSecond: rate.limit },
+		});
+		if (!over) return;
+		const [given, code, allowed] =
+			over.by === 'rate'
+				? [rate, 'too_many_requests', `create ${rate?.limit} tasks a second`]
+				: [places, 'too_many_tasks', `have ${places?.limit} unfinished tasks at once`];
+		const message = `The account may ${allowed}.`;
+		throw new ServiceError(429, code, message, retryAfterHeader(given?.retryAfter));
 	}
 }

@@ -1,5 +1,3 @@
-import { resolve } from 'node:path';
-
 import fc from 'fast-check';
 import type { IDataObject, INode, INodeExecutionData } from 'n8n-workflow';
 
@@ -10,18 +8,16 @@ import { enact } from './simulate';
 import { NodeSources } from './world/nodeSources';
 import { callbackSwitches } from './world/fate';
 import type { World } from './world/world';
+import { MINUTE, SECOND } from '../durations';
 
 /**
  * A run may be held, or suspended at once, or after a while: whoever reads what it puts out cannot tell which it was.
  */
 
-const sources = new NodeSources(resolve(__dirname, '../..'));
+const sources = new NodeSources();
 
 /** The setting of nodes saved before n8n had *On Error*. */
 const OLDER = { onError: undefined, continueOnFail: true } as unknown as Partial<INode>;
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 
 /** Longer than any of these runs takes. */
 const END_MS = 60 * MINUTE;

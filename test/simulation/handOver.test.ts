@@ -1,12 +1,10 @@
-import { resolve } from 'node:path';
-
 import { HAND_OVER_TROUBLES, type History, PLAIN } from './history';
 import { simulate } from './simulate';
 import { NodeSources } from './world/nodeSources';
 
 /** A run is handed over from the memory of its process to n8n's database: whatever happens in these moments, happens here. */
 
-const sources = new NodeSources(resolve(__dirname, '../..'));
+const sources = new NodeSources();
 
 /** Three tasks, of which one has ended when the run is suspended. */
 const HANDED_OVER: History = {

@@ -7,12 +7,10 @@ import { type Mutant, mutants } from './mutants';
 import { inParallel } from './parallel';
 import { historyOf } from './search';
 import { simulate } from './simulate';
-import { NodeSources } from './world/nodeSources';
+import { NodeSources, ROOT } from './world/nodeSources';
 
 /** Within so many seeds every mutant is found. */
 const MAX_SEEDS = 2_000;
-
-const root = resolve(__dirname, '../..');
 
 interface Kill {
 	name: string;
@@ -37,12 +35,12 @@ async function main(): Promise<void> {
 		kills.push(found);
 		console.log(`${found.seed ?? 'NOT FOUND'}: ${found.name}: ${found.sentence ?? ''}`);
 	});
-	writeSection(resolve(root, 'docs/simulation.md'), 'mutants', tableOf(kills));
+	writeSection(resolve(ROOT, 'docs/simulation.md'), 'mutants', tableOf(kills));
 	process.exitCode = kills.every(({ seed }) => seed !== undefined) ? 0 : 1;
 }
 
 async function kill(mutant: Mutant): Promise<Kill> {
-	const [whole, mutated] = [new NodeSources(root), new NodeSources(root, [mutant])];
+	const [whole, mutated] = [new NodeSources(), new NodeSources([mutant])];
 	for (let seed = 1; seed <= MAX_SEEDS; seed++) {
 		const history = historyOf(seed);
 		const [violation] = (await simulate(history, mutated)).violations;

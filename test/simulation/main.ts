@@ -5,7 +5,7 @@ import { readOptions } from '../commandLine';
 import { markdownTable, writeSection } from '../page';
 import { inParallel } from './parallel';
 import { type Found, replay, search } from './search';
-import { NodeSources } from './world/nodeSources';
+import { NodeSources, ROOT } from './world/nodeSources';
 
 const USAGE = `Usage: npm run simulate -- [options]
 
@@ -20,7 +20,7 @@ const values = readOptions(USAGE, {
 	seeds: { type: 'string', default: '1000' },
 	from: { type: 'string', default: '1' },
 	seed: { type: 'string' },
-	sources: { type: 'string', default: resolve(__dirname, '../..') },
+	sources: { type: 'string', default: ROOT },
 	processes: { type: 'string', default: String(availableParallelism()) },
 	json: { type: 'boolean', default: false },
 	write: { type: 'boolean', default: false },
@@ -35,14 +35,14 @@ const SHARE = 250;
 async function main(): Promise<void> {
 	const root = resolve(values.sources);
 	if (values.seed !== undefined) {
-		const { text, isGreen } = await replay(Number(values.seed), new NodeSources(root));
+		const { text, isGreen } = await replay(Number(values.seed), new NodeSources([], root));
 		console.log(text);
 		process.exitCode = isGreen ? 0 : 1;
 		return;
 	}
 	const [from, count, processes] = [values.from, values.seeds, values.processes].map(Number);
 	if (values.json) {
-		console.log(JSON.stringify(await search(from ?? 1, count ?? 0, new NodeSources(root))));
+		console.log(JSON.stringify(await search(from ?? 1, count ?? 0, new NodeSources([], root))));
 		return;
 	}
 	const startedAt = Date.now();
@@ -107,7 +107,7 @@ function report({ violations, faults, exceptions }: Found, count: number, starte
 			);
 		const { from } = values;
 		writeSection(
-			resolve(__dirname, '../../docs/simulation.md'),
+			resolve(ROOT, 'docs/simulation.md'),
 			'counts',
 			[
 				`${count} histories, seeds ${from} to ${Number(from) + count - 1}: ${bad} with a violation of the contract; in up to ${known} of the others a known exception occurred.`,

@@ -31,8 +31,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a retry does not look into the journal',
 		file: `${N}run/createItem.ts`,
-		search: 'const earlier = this.run.journal.find(this.item);',
-		replacement: 'const earlier = [this.run.journal.find(this.item)].find(() => false);',
+		search: 'const earlier = run.journal.find(item);',
+		replacement: 'const earlier = [run.journal.find(item)].find(() => false);',
 	},
 	{
 		name: 'a retry of an execution of which n8n has kept nothing orders again',
@@ -56,9 +56,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'the pause that the service asks for is forgotten',
 		file: `${N}service/client.ts`,
-		search: "retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()),",
-		replacement:
-			"retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()) === undefined ? undefined : 0,",
+		search: 'retryAfterMs: retryAfterMs(headers, Date.now()),',
+		replacement: 'retryAfterMs: retryAfterMs(headers, Date.now()) === undefined ? undefined : 0,',
 	},
 	{
 		name: 'keys and tokens are not cut out of what the service says',
@@ -75,7 +74,7 @@ export const mutants: Mutant[] = [
 	{
 		name: 'more tasks are in flight than the user allows',
 		file: `${N}run/runContext.ts`,
-		search: 'isBounded ? maxInFlight : Infinity;',
+		search: 'isBounded ? plan.maxInFlight : Infinity;',
 		replacement: 'Infinity;',
 	},
 	{
@@ -140,9 +139,9 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'every item is linked to the first',
-		file: `${N}wait/pollTask.ts`,
-		search: 'const pairedItem = { item: itemIndex };',
-		replacement: 'const pairedItem = { item: itemIndex * 0 };',
+		file: `${N}report/taskItems.ts`,
+		search: 'pairedItem: { item: itemIndex }',
+		replacement: 'pairedItem: { item: itemIndex * 0 }',
 	},
 	{
 		name: 'results come out at the place of another item',
@@ -178,7 +177,7 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a task that could not be read once is held back for ever',
 		file: `${N}callback/triggerWebhook.ts`,
-		search: 'if (known !== DUPLICATE) recent.delete(key);',
+		search: '\trecent.delete(key);\n',
 		replacement: '',
 	},
 	{
@@ -226,8 +225,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'a failed task is created anew without end',
 		file: `${N}run/retryFailed.ts`,
-		search: 'count > retryFailed) throw',
-		replacement: 'retryFailed === 0) throw',
+		search: 'count > retryFailed) return',
+		replacement: 'retryFailed === 0) return',
 	},
 	{
 		name: 'a pause that was asked for ends with the try',

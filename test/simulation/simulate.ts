@@ -12,7 +12,7 @@ import type { NodeSources } from './world/nodeSources';
 import { Randomness } from './world/randomness';
 import type { Request } from './world/network';
 import type { ServiceTask } from './world/service';
-import { VirtualTime } from './world/time';
+import { HistoryTime } from './world/time';
 import { TRIGGER_PATH } from './world/workflow';
 import { World } from './world/world';
 
@@ -118,7 +118,7 @@ async function inWorld(
 ): Promise<World> {
 	const random = new Randomness(history.salt);
 	try {
-		return await VirtualTime.rule(random.stream(), async (time) => {
+		return await HistoryTime.rule(random.stream(), async (time) => {
 			world = new World(history, sources, random, time);
 			await work(world);
 			return world;

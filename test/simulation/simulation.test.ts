@@ -5,10 +5,9 @@ import { promisify } from 'node:util';
 import { mutants } from './mutants';
 import { historyOf, replay, search } from './search';
 import { simulate } from './simulate';
-import { NodeSources } from './world/nodeSources';
+import { NodeSources, ROOT } from './world/nodeSources';
 
-const root = resolve(__dirname, '../..');
-const sources = new NodeSources(root);
+const sources = new NodeSources();
 
 const traceOf = async (seed: number) => (await simulate(historyOf(seed), sources)).trace.join('\n');
 
@@ -27,7 +26,7 @@ describe('the simulation', () => {
 			const { stdout } = await promisify(execFile)(
 				process.execPath,
 				['--import', 'tsx', main, '--seed', String(seed)],
-				{ cwd: root },
+				{ cwd: ROOT },
 			);
 			const { text, isGreen } = await replay(seed, sources);
 			expect(stdout).toBe(`${text}\n`);
@@ -37,7 +36,7 @@ describe('the simulation', () => {
 	);
 
 	it.each(mutants)('can still make this mistake: $name', (mutant) => {
-		expect(() => new NodeSources(root, [mutant]).load()).not.toThrow();
+		expect(() => new NodeSources([mutant]).load()).not.toThrow();
 	});
 
 	it('finds every sentence of the contract to hold in the histories of 40 seeds', async () => {

@@ -22,10 +22,8 @@ const DOORS_OF_SUSPEND: Record<string, string[] | 'all'> = {
 	'suspend/checkExecution': 'all',
 	'suspend/resumeWebhook': 'all',
 	'suspend/expectedCallbacks': 'all',
-	'suspend/endCheckEarly': ['endCheckOf'],
 	// The operations that no panel offers.
 	'suspend/checkWorkflow': ['CHECK_OPERATIONS'],
-	'suspend/resumeUrl': ['RESUME_PATH', 'resumeCallbackUrl'],
 };
 
 const MAX_LINES = 250;

@@ -116,7 +116,7 @@ describe('the tarball', () => {
 	it('imports nothing that n8n does not have', () => {
 		const imports = files
 			.filter((path) => path.endsWith('.js'))
-			.flatMap((path) => [...unpackedText(path).matchAll(/\brequire\("([^"]+)"\)/g)])
+			.flatMap((path) => [...unpackedText(path).matchAll(/\brequire\(['"]([^'"]+)['"]\)/g)])
 			.map(([, name = '']) => name)
 			.filter((name) => !name.startsWith('.'));
 		expect([...new Set(imports)].sort()).toEqual(['crypto', 'n8n-workflow']);

@@ -1,31 +1,13 @@
-import { ExecuteContext, WorkflowExecute } from 'n8n-core';
-import {
-	type IDataObject,
-	type INodeExecutionData,
-	type INodeTypes,
-	type IRun,
-	type IWorkflowExecuteAdditionalData,
-	createRunExecutionData,
-	NodeHelpers,
-	UnexpectedError,
-	Workflow,
-} from 'n8n-workflow';
+import { ExecuteContext } from 'n8n-core';
+import type { INodeExecutionData } from 'n8n-workflow';
 import nock from '../nock';
 
-import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { checkItem, doneItems } from '../../nodes/MediaGeneration/suspend/checkState';
-import {
-	CHECK,
-	CHECKER,
-	checkWorkflow,
-	nodeName,
-	REPORT,
-	START,
-	SUPERVISE,
-	SUPERVISOR,
-} from '../../nodes/MediaGeneration/suspend/checkWorkflow';
+import { CHECK, REPORT, SUPERVISE } from '../../nodes/MediaGeneration/suspend/checkWorkflow';
 import { item, PARENT, resultsCheck } from '../unit/suspend/checks';
-import { additionalData, CREDENTIAL, executeContext, SERVICE } from './engine';
+import { SERVICE } from './engine';
+import { runSub, type SubExecution } from './subExecution';
+import { HOUR, MINUTE } from '../durations';
 
 /**
  * The two sub-executions of a suspended run, connected as n8n runs them: each of their nodes leads back to itself. What
@@ -33,10 +15,6 @@ import { additionalData, CREDENTIAL, executeContext, SERVICE } from './engine';
  */
 
 const NOW = Date.now();
-const HOUR = 3_600_000;
-
-/** More turns than any of them takes between two pauses. */
-const MOST_TURNS = 12;
 
 const TASKS = ['task-0', 'task-1'];
 
@@ -49,19 +27,12 @@ const state = resultsCheck({
 const newer = <T>(stored: T): T =>
 	JSON.parse(JSON.stringify(stored).replaceAll('"version":1', '"version":2')) as T;
 
-interface Given {
-	role: string[];
-	/** The node that runs next, and what it gets. */
+interface Given extends SubExecution {
+	/** The operation of the node that runs next, and what it gets. */
 	at: string;
 	items: INodeExecutionData[];
-	/** What the supervisor began with. */
-	begun?: INodeExecutionData;
-	/** What the node keeps in its context. */
-	kept?: IDataObject;
 	/** A method of n8n's context that throws. */
 	broken?: keyof ExecuteContext & string;
-	/** What n8n does otherwise. */
-	more?: Partial<IWorkflowExecuteAdditionalData>;
 }
 
 const OPEN: Array<{ mockRestore: () => void }> = [];
@@ -80,86 +51,22 @@ function breaks(method: keyof ExecuteContext & string): void {
 }
 
 /** Runs a sub-execution until it ends or pauses. */
-async function run({
-	role,
-	at,
-	items,
-	begun = checkItem(state),
-	kept = {},
-	more = {},
-	broken,
-}: Given) {
-	const type = new MediaGeneration();
-	const start = { ...type, description: { ...type.description, name: 'start' } };
-	const nodeTypes: INodeTypes = {
-		getByName: (name) => (name === 'mediaGeneration' ? type : start),
-		getByNameAndVersion: (name) => (name === 'mediaGeneration' ? type : start),
-		getKnownTypes: () => ({}),
-	};
-	const made = checkWorkflow(executeContext(), role, undefined);
-	for (const node of made.nodes) {
-		node.parameters =
-			NodeHelpers.getNodeParameters(
-				type.description.properties,
-				node.parameters,
-				true,
-				false,
-				node,
-				type.description,
-			) ?? {};
-		// No panel offers its operations, and n8n fills in nothing for a sub-workflow.
-		node.parameters = { ...node.parameters, operation: node.id };
-	}
-	const workflow = new Workflow({ ...made, nodeTypes, staticData: {} });
-	const node = workflow.getNode(nodeName(at));
-	if (!node) throw new UnexpectedError(`No node ${at}`);
-	const data: IWorkflowExecuteAdditionalData = {
-		...additionalData(CREDENTIAL, 'integrated'),
-		executionId: '8',
-		getRunExecutionData: async (id) =>
-			await Promise.resolve(id === '7' ? (PARENT as never) : undefined),
-		executeWorkflow: async () =>
-			await Promise.resolve({ executionId: '9', data: [null], waitTill: new Date() }),
-		...more,
-	};
-	if (broken) breaks(broken);
-	const turns: string[] = [];
-	const ended = new Promise<IRun>((resolve) => {
-		data.hooks?.addHandler('workflowExecuteAfter', (ran) => resolve(ran));
-	});
-	const operation = role[0] ?? '';
-	const stored = createRunExecutionData({
-		resultData: { runData: { [START]: [{ data: { main: [[begun]] } } as never] } },
-		executionData: {
-			contextData: { [`node:${nodeName(operation)}`]: kept },
-			nodeExecutionStack: [{ node, data: { main: [items] }, source: null }],
-		},
-	});
-	const execution = new WorkflowExecute(data, 'integrated', stored).processRunExecutionData(
-		workflow,
-	);
-	data.hooks?.addHandler('nodeExecuteBefore', (name) => {
-		turns.push(name);
-		if (turns.length > MOST_TURNS) execution.cancel();
-	});
-	execution.catch(() => undefined);
-	const ran = await ended;
+async function run({ at, items, broken, ...sub }: Given) {
+	const onStart = () => broken && breaks(broken);
+	const given = { begin: [checkItem(state)], stored: { 7: PARENT }, onStart, ...sub };
+	const { turns, until, error } = await runSub(at, items, given);
 	for (const spy of OPEN.splice(0)) spy.mockRestore();
-	expect(turns.length).toBeLessThanOrEqual(MOST_TURNS);
-	const { waitTill } = ran;
-	const error = ran.data.resultData.error;
 	return {
-		pausedMs: waitTill ? waitTill.getTime() - NOW : undefined,
+		pausedMs: until && until.getTime() - NOW,
 		error: error && `${error.message} ${'description' in error ? String(error.description) : ''}`,
-		turns: turns.map((name) => made.nodes.find((each) => each.name === name)?.id),
+		turns,
 	};
 }
 
 const away = async () => await Promise.reject(new Error('The database is away'));
-const MINUTE = 60_000;
 
 /** Where the supervisor goes on: at its begin, and where the checker has ended, however it ended. */
-const TURNS_OF_SUPERVISOR: Array<[string, Omit<Given, 'role'>]> = [
+const TURNS_OF_SUPERVISOR: Array<[string, Given]> = [
 	['begins', { at: SUPERVISE, items: [checkItem(state)] }],
 	[
 		'hears of the death of the checker',
@@ -169,8 +76,8 @@ const TURNS_OF_SUPERVISOR: Array<[string, Omit<Given, 'role'>]> = [
 ];
 
 describe.each(TURNS_OF_SUPERVISOR)('a supervisor that %s', (_what, given) => {
-	const supervise = async (more: Given['more'] = {}, broken?: Given['broken']) =>
-		await run({ role: SUPERVISOR, ...given, more, ...(broken && { broken }) });
+	const supervise = async (host: Given['host'] = {}, broken?: Given['broken']) =>
+		await run({ ...given, host, ...(broken && { broken }) });
 
 	it('has one check, and waits for its end', async () => {
 		const { error, pausedMs, turns } = await supervise();
@@ -179,7 +86,7 @@ describe.each(TURNS_OF_SUPERVISOR)('a supervisor that %s', (_what, given) => {
 		expect(turns.at(-1)).toBe(SUPERVISE);
 	});
 
-	it.each<[string, Given['more']]>([
+	it.each<[string, Given['host']]>([
 		['n8n starts no checker', { executeWorkflow: away }],
 		[
 			'the checker does not sleep',
@@ -189,8 +96,8 @@ describe.each(TURNS_OF_SUPERVISOR)('a supervisor that %s', (_what, given) => {
 			'nothing can be read and nothing started',
 			{ executeWorkflow: away, getRunExecutionData: away },
 		],
-	])('tries again in a minute where %s', async (_why, more) => {
-		const { error, pausedMs } = await supervise(more);
+	])('tries again in a minute where %s', async (_why, host) => {
+		const { error, pausedMs } = await supervise(host);
 		expect(error).toBeUndefined();
 		expect(pausedMs).toBeGreaterThanOrEqual(MINUTE);
 		expect(pausedMs).toBeLessThan(2 * MINUTE);
@@ -211,11 +118,11 @@ describe.each(TURNS_OF_SUPERVISOR)('a supervisor that %s', (_what, given) => {
 });
 
 describe('a supervisor whose state a newer version wrote ends, and names its tasks', () => {
-	it.each<[string, Omit<Given, 'role'>]>([
+	it.each<[string, Given]>([
 		['at its begin', { at: SUPERVISE, items: [newer(checkItem(state))] }],
 		[
 			'after the checker has died',
-			{ at: REPORT, items: [{ json: { error: 'died' } }], begun: newer(checkItem(state)) },
+			{ at: REPORT, items: [{ json: { error: 'died' } }], begin: [newer(checkItem(state))] },
 		],
 		[
 			'in what the checker has found',
@@ -225,7 +132,7 @@ describe('a supervisor whose state a newer version wrote ends, and names its tas
 			},
 		],
 	])('(%s)', async (_where, given) => {
-		const { error, pausedMs, turns } = await run({ role: SUPERVISOR, ...given });
+		const { error, pausedMs, turns } = await run(given);
 		expect(pausedMs).toBeUndefined();
 		expect(error).toContain('another version of this package');
 		for (const id of TASKS) expect(error).toContain(id);
@@ -235,14 +142,14 @@ describe('a supervisor whose state a newer version wrote ends, and names its tas
 
 it('a supervisor whose checker found the results ends with them', async () => {
 	const found = doneItems([{ json: { taskId: 'task-1' } }]);
-	const { error, pausedMs, turns } = await run({ role: SUPERVISOR, at: REPORT, items: found });
+	const { error, pausedMs, turns } = await run({ at: REPORT, items: found });
 	expect([error, pausedMs, turns]).toEqual([undefined, undefined, [REPORT, SUPERVISE]]);
 });
 
 describe('a checker', () => {
 	const kept = { state: { ...state }, turns: 2 };
 	const check = async (more: Partial<Given> = {}) =>
-		await run({ role: CHECKER, at: CHECK, items: [checkItem(state)], kept, ...more });
+		await run({ at: CHECK, items: [checkItem(state)], kept, ...more });
 
 	it.each<[string, string | number]>([
 		['is unfinished', 'PENDING'],

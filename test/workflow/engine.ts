@@ -11,6 +11,7 @@ import {
 	type Workflow,
 	type WorkflowActivateMode,
 	type WorkflowExecuteMode,
+	createEmptyRunExecutionData,
 	createRunExecutionData,
 	NodeConnectionTypes,
 } from 'n8n-workflow';
@@ -80,10 +81,18 @@ interface Way {
 	more?: Partial<IWorkflowExecuteAdditionalData>;
 }
 
-/** Runs an execution on n8n's own engine. */
-function execute(test: TestWorkflow, { mode, stored, more }: Way) {
-	const { workflow, tested } = buildWorkflow(test);
-	const data = { ...additionalData(test.credential, mode), ...more };
+/**
+ * Runs a workflow on n8n's own engine.
+ *
+ * @param stored what is stored of the execution; it begins at the node before the tested one where left out
+ * @returns `execution.cancel()` is the stop button; `handed` is what each sub-execution was given, as n8n stores it
+ */
+export function launch(
+	workflow: Workflow,
+	mode: WorkflowExecuteMode,
+	data: IWorkflowExecuteAdditionalData,
+	stored?: IRunExecutionData,
+) {
 	const { executeWorkflow } = data;
 	const handed: INodeExecutionData[][] = [];
 	data.executeWorkflow = async (...given) => {
@@ -95,9 +104,17 @@ function execute(test: TestWorkflow, { mode, stored, more }: Way) {
 	});
 	const startNode = workflow.getNode(SOURCE) ?? undefined;
 	const execution = stored
-		? new WorkflowExecute(data, mode, stored(tested, workflow)).processRunExecutionData(workflow)
+		? new WorkflowExecute(data, mode, stored).processRunExecutionData(workflow)
 		: new WorkflowExecute(data, mode).run({ workflow, startNode });
 	execution.catch(() => undefined);
+	return { execution, finished, handed };
+}
+
+/** Runs an execution of the tests' workflow. */
+function execute(test: TestWorkflow, { mode, stored, more }: Way) {
+	const { workflow, tested } = buildWorkflow(test);
+	const data = { ...additionalData(test.credential, mode), ...more };
+	const { execution, finished, handed } = launch(workflow, mode, data, stored?.(tested, workflow));
 	const result = finished.then((run): Ran => {
 		const [task] = run.data.resultData.runData[tested.name] ?? [];
 		const [output, errors] = task?.data?.main ?? [];
@@ -168,6 +185,28 @@ export function executeContext(test: TestWorkflow = {}, abortSignal?: AbortSigna
 		executeData,
 		[],
 		abortSignal,
+	);
+}
+
+/** A context as n8n's Agents make it for a node that is their tool: there is no execution, and no saved workflow. */
+export function agentsContext(test: TestWorkflow): IExecuteFunctions {
+	const { workflow, tested } = buildWorkflow(test);
+	const items = test.items ?? [{ json: {} }];
+	const input = { main: [items] };
+	const { executionId: _, ...data } = additionalData(test.credential);
+	const executeData: IExecuteData = { data: input, node: tested, source: null };
+	const nothing = createEmptyRunExecutionData();
+	return new ExecuteContext(
+		Object.assign(workflow, { id: undefined }),
+		tested,
+		data,
+		'internal',
+		nothing,
+		0,
+		items,
+		input,
+		executeData,
+		[],
 	);
 }
 

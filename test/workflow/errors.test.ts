@@ -12,7 +12,7 @@ import {
 	prompts,
 	stage,
 } from './support';
-import { passTime, settle } from './time';
+import { passTime, settle, time } from './time';
 
 const on = stage();
 
@@ -218,7 +218,7 @@ describe('a stop of the execution', () => {
 		const ended = caught(async () => await new MediaGeneration().execute.call(context));
 		for (let second = 0; second < 10; second++) {
 			await settle();
-			await jest.advanceTimersByTimeAsync(1000);
+			await time.pass(1000);
 		}
 		const stoppedAt = Date.now();
 		stop.abort();
@@ -236,7 +236,7 @@ describe('a stop of the execution', () => {
 		const workflow = on.workflow(imageNode(), prompts(never('a')));
 		const { run, stoppedAt } = await on.stopWhen(() => on.elapsed >= 5000, workflow);
 		expect(run.status).toBe('canceled');
-		await jest.advanceTimersByTimeAsync(60_000);
+		await time.pass(60_000);
 		await settle();
 		const moments = on.service.requests.map(({ at }) => at);
 		expect(moments.length).toBeGreaterThan(1);

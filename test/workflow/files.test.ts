@@ -44,6 +44,13 @@ it('reach the service as data URIs, of any type and for any model', async () => 
 	expect(field(output, 'input')).toEqual([input]);
 });
 
+it('reach the service beside fields of any name', async () => {
+	const fields = { toJSON: 'a', prototype: 'b', style: { constructor: 'c' } };
+	const options = { ...files(['frame', 'first']), additionalInput: JSON.stringify(fields) };
+	await on.run(node(options), [FRAMES]);
+	expect(on.inputs).toEqual([{ prompt: 'Waves', frame: uri('first'), ...fields }]);
+});
+
 it.each(['other', '__proto__', 'constructor'])(
 	'are missed before anything is sent where the item has no field %s',
 	async (name) => {
@@ -73,8 +80,12 @@ it('are not sent as what an output shows of them', async () => {
 	const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)), b: binary('small') } };
 	const shown = await on.run(node({ ...files(['frames', 'a,b']) }), [large]);
 	const dry = await on.run(node({ ...files(['frames', 'b']), dryRun: true }), [large]);
+	const twice = { json: {}, binary: { a: binary('small', 'image/png', 'photo (1).png') } };
+	const named = await on.run(node({ ...files(['frames', 'a']), dryRun: true }), [twice]);
+	const input = `{ "frames": " DATA:image/png;base64,${'A'.repeat(5000)}" }`;
+	const typed = await on.run(node({ dryRun: true }, { input }));
 	on.service.clear();
-	for (const { output } of [shown, dry]) {
+	for (const { output } of [shown, dry, named, typed]) {
 		const { error } = await on.run(node({}, { input: '={{ $json.input }}' }), output);
 		expect(error?.message).toBe('The input has a file that is cut short, as outputs show files');
 	}

@@ -4,6 +4,7 @@ import { type Ran, type TestNode, toolContext } from './engine';
 import {
 	field,
 	hasErrorOutput,
+	hintsOf,
 	IMAGE_MODEL,
 	imageNode,
 	keepsGoing,
@@ -11,7 +12,7 @@ import {
 	stage,
 } from './support';
 import { passTime } from './time';
-import { nextCheck, turnOf } from '../unit/suspend/executions';
+import { nextCheck, turnOf } from './subExecution';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 
 jest.setTimeout(60_000);
@@ -71,6 +72,12 @@ describe('the fields and files of the input', () => {
 		expect(output).toMatchObject([beside(0), beside(1)]);
 		expect(errors(output)).toEqual([false, false]);
 		expect(Object.keys(output[0]?.json ?? {}).at(-1)).toBe('record');
+	});
+
+	it('are no part of what the hint tells of this run', async () => {
+		const item = row(0);
+		item.json.failedTaskIds = ['task-of-another-run'];
+		expect(hintsOf(await on.run(including(), [item]))[0]).toMatch(/^1 task created\. Estimated/);
 	});
 
 	it('do not say of a task what another run has said of another', async () => {
@@ -188,13 +195,15 @@ describe('an item that fails', () => {
 		expect(on.creates).toHaveLength(0);
 	});
 
-	it("is on n8n's error output as it is without the option", async () => {
+	it("has the files of its input on n8n's error output, and the fields as they are without the option", async () => {
 		const withIt = await on.run(including({}, hasErrorOutput), [failing(0), refused(1)]);
 		on.service.clear();
 		const without = await on.run(imageNode({}, hasErrorOutput), [failing(0), refused(1)]);
 		const shape = ({ errors }: Ran) => errors.map(({ json }) => Object.keys(json));
 		expect(shape(withIt)).toEqual(shape(without));
 		expect(field(withIt.errors, 'row')).toEqual([0, 1]);
+		expect(withIt.errors).toMatchObject([{ binary: row(0).binary }, { binary: row(1).binary }]);
+		expect(without.errors[0]).not.toHaveProperty('binary');
 		expect(withIt.output).toEqual([]);
 	});
 });
@@ -240,20 +249,21 @@ describe('a suspended run', () => {
 
 	it('names its items and the fields of their input also where the sub-execution dies', async () => {
 		const { handed } = await suspend();
-		const more = { credential: on.credential };
-		const { output: present = [] } = await passTime(turnOf('supervise', handed, { more }));
+		const { credential } = on;
+		const { output: present = [] } = await passTime(turnOf('supervise', handed, { credential }));
 		expect(field(present, 'row')).toEqual([0, 1, 2]);
 		expect(present[0]?.json).toMatchObject({ taskId: on.taskIds[0], timedOut: true });
 		// n8n would copy each file.
 		expect(present[0]).not.toHaveProperty('binary');
 	});
 
-	it("changes nothing on n8n's error output", async () => {
+	it("adds the files alone on n8n's error output", async () => {
 		const { handed } = await suspend({ onError: 'continueErrorOutput' });
 		const items = await results(handed);
 		expect(items[0]?.json.row).toBe(0);
 		for (const { json } of items.slice(1)) expect(Object.keys(json)).toEqual(['error', 'details']);
 		expect(items[2]?.json.details).not.toHaveProperty('row');
+		expect(items[2]?.binary).toMatchObject(row(2).binary ?? {});
 	});
 
 	it('stores no input where the option is off', async () => {

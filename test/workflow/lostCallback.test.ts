@@ -3,13 +3,12 @@ import type { IDataObject, IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 import { type DeliveryCheck, readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
 import { startWorkflow, type TestNode, TRIGGER_PATH } from './engine';
 import { imageNode, prompts, stage } from './support';
-import { passTime, settle } from './time';
+import { passTime, settle, time } from './time';
+import { SECOND } from '../durations';
 
 jest.setTimeout(60_000);
 
 const on = stage();
-
-const SECOND = 1000;
 
 /** The tasks that each sub-execution checks, and when it was begun. */
 let checks: Array<{ at: number; taskIds: string[] }>;
@@ -70,12 +69,12 @@ it('where n8n does not start the early check, the tasks are checked with the oth
 it('what was created before a stop is checked', async () => {
 	const { execution, result } = notify([{}, LATER]);
 	await settle();
-	await jest.advanceTimersByTimeAsync(5 * SECOND);
+	await time.pass(5 * SECOND);
 	await settle();
 	expect(on.taskIds).toHaveLength(1);
 	execution.cancel();
 	expect((await passTime(result)).run.status).toBe('canceled');
-	await passTime(jest.advanceTimersByTimeAsync(20 * SECOND));
+	await passTime(time.pass(20 * SECOND));
 	expect(checked()).toEqual([on.taskIds]);
 });
 

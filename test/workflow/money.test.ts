@@ -1,6 +1,7 @@
 import { createRunExecutionData, type IDataObject, type INodeExecutionData } from 'n8n-workflow';
 
 import {
+	additionalData,
 	executeContext,
 	type Ran,
 	retryExecution,
@@ -22,7 +23,8 @@ import {
 	threeTries,
 } from './support';
 import { hostData } from './host';
-import { passTime, settle } from './time';
+import { passTime, settle, time } from './time';
+import { turn } from '../virtualTime';
 
 // A batch of 40 is some hundred requests, and the machine may be busy.
 jest.setTimeout(60_000);
@@ -110,8 +112,8 @@ describe('a create that the service may have taken', () => {
 	it('because no answer came in two minutes, is the same', async () => {
 		on.service.configure({ createDelayMs: 600_000 });
 		const { result } = startWorkflow(on.workflow(imageNode({}, threeTries), prompts('a')));
-		while (on.creates.length === 0) await new Promise((resolve) => setImmediate(resolve));
-		await jest.advanceTimersByTimeAsync(2 * MINUTE);
+		while (on.creates.length === 0) await turn();
+		await time.pass(2 * MINUTE);
 		expectDoubt(await passTime(result));
 	});
 
@@ -237,7 +239,7 @@ describe('where items leave at once', () => {
 
 	it('no task is read where the service refuses nothing', async () => {
 		await on.images(batch(10 * SECOND), {}, returns);
-		await jest.advanceTimersByTimeAsync(MINUTE);
+		await time.pass(MINUTE);
 		expect(reads()).toEqual([]);
 	});
 
@@ -246,7 +248,7 @@ describe('where items leave at once', () => {
 		await on.images(batch(30 * SECOND).slice(0, 9), {}, returns);
 		const made = reads();
 		expect(made.length).toBeGreaterThan(0);
-		await jest.advanceTimersByTimeAsync(5 * MINUTE);
+		await time.pass(5 * MINUTE);
 		expect(reads()).toHaveLength(made.length);
 		for (const id of on.taskIds) {
 			const moments = made.filter(({ path }) => path.endsWith(id)).map(({ at }) => at);
@@ -277,7 +279,7 @@ it('an account that lets nobody in lets the execution be stopped within a second
 	const { run, stoppedAt } = await on.stopWhen(() => on.elapsed >= 20 * SECOND, workflow);
 	expect(run.status).toBe('canceled');
 	expect(Date.now() - stoppedAt).toBeLessThanOrEqual(SECOND);
-	await jest.advanceTimersByTimeAsync(5 * MINUTE);
+	await time.pass(5 * MINUTE);
 	await settle();
 	expect(on.creates.filter(({ at }) => at > stoppedAt)).toEqual([]);
 });
@@ -339,6 +341,22 @@ describe('Retry On Fail', () => {
 			expect(field(output, 'state').sort()).toEqual(['FAILURE', 'SUCCESS']);
 			expect(on.taskIds).toHaveLength(1 + 3);
 		}
+	});
+
+	it('keeps what succeeded in its last try, also where an earlier try was refused before it began', async () => {
+		const workflow = on.workflow(
+			imageNode({}, { ...threeTries, maxTries: 2 }),
+			prompts('a', fails('b')),
+		);
+		const getDecrypted = jest
+			.fn(async () => ({ ...on.credential }))
+			.mockRejectedValueOnce(new Error('The database is away'));
+		const { credentialsHelper } = additionalData(on.credential);
+		Object.assign(credentialsHelper, { getDecrypted });
+		const { result } = startWorkflow(workflow, 'trigger', { credentialsHelper });
+		const { output, error } = await passTime(result);
+		expect(error).toBeUndefined();
+		expect(field(output, 'state')).toEqual(['SUCCESS', 'FAILURE']);
 	});
 
 	it('creates a failed task again, which cost nothing', async () => {

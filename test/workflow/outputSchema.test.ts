@@ -19,8 +19,8 @@ const paths = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
 	.map((path) => path.replaceAll('\\', '/').replace(/\.json$/, ''));
 
 let trigger: Awaited<ReturnType<typeof listen>>;
+useProcessedData();
 beforeAll(async () => {
-	await useProcessedData();
 	trigger = await listen((request, response) => {
 		request.resume().on('end', () => response.end('{"accepted":true}'));
 	});

@@ -123,9 +123,14 @@ export class ProcessedData extends ProcessedDataTable {
 	}
 }
 
-/** Gives n8n-core its store, once in a test file. */
-export async function useProcessedData(): Promise<ProcessedData> {
-	const store = new ProcessedData();
-	await DataDeduplicationService.init(store);
-	return store;
+/** The store of the present tests. */
+export let store: ProcessedData;
+
+/** Gives n8n-core a store for the tests of a file, or of a `describe`; each of them finds it empty. */
+export function useProcessedData(): void {
+	beforeAll(async () => {
+		store = new ProcessedData();
+		await DataDeduplicationService.init(store);
+	});
+	beforeEach(() => store.reset());
 }

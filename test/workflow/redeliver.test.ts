@@ -1,10 +1,10 @@
 import { text } from 'node:stream/consumers';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import {
+	callbackToken,
 	checkStartAgain,
 	START_AGAIN_HEADER,
-} from '../../nodes/MediaGeneration/callback/startAgainHeader';
+} from '../../nodes/MediaGeneration/callback/callbackToken';
 import { listen } from '../listen';
 import { retryExecution, startWorkflow, type TestNode } from './engine';
 import { field, IMAGE_MODEL, keepsGoing, MINUTE, stage } from './support';

@@ -14,7 +14,7 @@ import {
 	stage,
 	threeTries,
 } from './support';
-import { passTime, settle } from './time';
+import { passTime, settle, time } from './time';
 
 const on = stage();
 
@@ -173,7 +173,7 @@ describe('no other task is created', () => {
 		const workflow = on.workflow(imageNode({ retryFailed: 5 }), prompts(unlucky('a', 9)));
 		const isRead = () => on.requests('GET', '/api/generate').length > 0;
 		const { run } = await on.stopWhen(isRead, workflow);
-		await jest.advanceTimersByTimeAsync(60 * SECOND);
+		await time.pass(60 * SECOND);
 		await settle();
 		expect(run.status).toBe('canceled');
 		expect(on.creates).toHaveLength(1);

@@ -1,6 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { type LoggedRequest, type SimulatedService, startService } from '../service/service';
+import { EPOCH } from '../virtualTime';
 import {
 	type Credential,
 	type Ran,
@@ -8,13 +9,9 @@ import {
 	type TestNode,
 	type TestWorkflow,
 } from './engine';
-import { fakeTime, passTime, settle } from './time';
+import { passTime, settle, time, virtualTime } from './time';
 
-export const SECOND = 1000;
-export const MINUTE = 60 * SECOND;
-
-/** When every test begins. */
-const START = Date.UTC(2026, 0, 1);
+export { MINUTE, SECOND } from '../durations';
 
 /** Settings of a node that n8n has for every node. */
 export const keepsGoing = { onError: 'continueRegularOutput' as const };
@@ -53,7 +50,7 @@ export class Stage {
 		const { execution, result } = startWorkflow(...given);
 		while (!condition()) {
 			await settle();
-			await jest.advanceTimersToNextTimerAsync();
+			await time.next();
 		}
 		await settle();
 		const stoppedAt = Date.now();
@@ -107,7 +104,7 @@ export class Stage {
 
 	/** Milliseconds since the test began. */
 	get elapsed(): number {
-		return Date.now() - START;
+		return Date.now() - EPOCH;
 	}
 
 	/** The ids of the created tasks, oldest first. */
@@ -123,11 +120,10 @@ export function stage(): Stage {
 		// Nobody listens at n8n's address in these tests.
 		shared.service = await startService({ settings: { latencyMs: 0, callbackLost: true } });
 	});
-	beforeEach(() => fakeTime(START));
+	virtualTime();
 	afterEach(() => {
 		shared.service.resetSettings();
 		shared.service.clear();
-		jest.useRealTimers();
 	});
 	afterAll(async () => await shared.service.close());
 	return shared;

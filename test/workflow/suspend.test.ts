@@ -27,8 +27,8 @@ import {
 	stage,
 	threeTries,
 } from './support';
-import { passTime } from './time';
-import { nextCheck } from '../unit/suspend/executions';
+import { passTime, time } from './time';
+import { nextCheck } from './subExecution';
 
 jest.setTimeout(60_000);
 
@@ -225,7 +225,7 @@ describe('a run that is held for a while', () => {
 
 	/** What its items come to when all tasks are finished. */
 	async function checked(ran: Ran) {
-		await jest.advanceTimersByTimeAsync(5 * MINUTE);
+		await time.pass(5 * MINUTE);
 		return await passTime(nextCheck(ran.handed[0] ?? [], on.credential));
 	}
 

@@ -3,7 +3,8 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import type { Settings } from '../service/settings';
 import { startWorkflow, type TestNode } from './engine';
 import { descriptionOf, field, IMAGE_MODEL, SECOND, stage } from './support';
-import { passTime, settle } from './time';
+import { passTime, settle, time } from './time';
+import { turn } from '../virtualTime';
 
 const on = stage();
 
@@ -106,13 +107,13 @@ it('reads none of the tasks that wait for their turn where the execution is stop
 	const node = { parameters: { resource: 'task', operation: 'get', taskId } };
 	const { execution, result } = startWorkflow(on.workflow(node));
 	while (on.requests('GET').length < 10) {
-		await jest.advanceTimersByTimeAsync(1);
-		await new Promise((resolve) => setImmediate(resolve));
+		await time.pass(1);
+		await turn();
 	}
 	execution.cancel();
-	await jest.advanceTimersByTimeAsync(5 * SECOND);
+	await time.pass(5 * SECOND);
 	await passTime(result);
-	await jest.advanceTimersByTimeAsync(60 * SECOND);
+	await time.pass(60 * SECOND);
 	await settle();
 	expect(on.requests('GET')).toHaveLength(10);
 });

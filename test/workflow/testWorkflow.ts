@@ -5,7 +5,6 @@ import {
 	type INodeType,
 	type INodeTypes,
 	NodeConnectionTypes,
-	NodeHelpers,
 	UnexpectedError,
 	Workflow,
 } from 'n8n-workflow';
@@ -135,13 +134,6 @@ export function buildWorkflow({
 	const to = (node: string) => ({
 		main: [[{ node, type: NodeConnectionTypes.Main, index: 0 }]],
 	});
-	const { properties, ...description } = types.getByNameAndVersion(tested.type).description;
-	// n8n saves what differs from the defaults, and runs with the defaults filled in.
-	tested.parameters =
-		NodeHelpers.getNodeParameters(properties, tested.parameters, true, false, tested, {
-			...description,
-			properties,
-		}) ?? {};
 	const workflow = new Workflow({
 		id: 'workflow',
 		name: 'Test',

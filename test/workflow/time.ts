@@ -1,6 +1,8 @@
 import * as diagnostics from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 
+import { turn, VirtualTime } from '../virtualTime';
+
 /** HTTP requests of this process that are under way, of nock's and of real ones. */
 let underWay = 0;
 
@@ -16,15 +18,16 @@ diagnostics.subscribe(REQUEST_START, count);
 // The channel is the process's, which runs one test file after the other.
 afterAll(() => diagnostics.unsubscribe(REQUEST_START, count));
 
-/** Replaces timers, the date and the clock that only runs forward, and leaves alone what sockets and streams run on. */
-export function fakeTime(now = Date.UTC(2026, 0, 1)): void {
-	jest.useFakeTimers({
-		now,
-		doNotFake: ['hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate'],
-	});
-}
+/** The time of the present test, where it is a virtual one. */
+export let time: VirtualTime;
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+/** Gives each test of a file, or of a `describe`, a virtual time of its own. */
+export function virtualTime(now?: number): void {
+	beforeEach(() => {
+		time = new VirtualTime(now);
+	});
+	afterEach(() => time.end());
+}
 
 /** Whether a request, a file or a lookup is under way. On a busy machine each of them takes any number of turns. */
 const isBusy = () =>
@@ -54,7 +57,7 @@ export async function passTime<T>(work: Promise<T>): Promise<T> {
 	for (let timers = 0; timers < MOST_TIMERS; timers++) {
 		await settle();
 		if (done) return await work;
-		await jest.advanceTimersToNextTimerAsync();
+		await time.next();
 	}
 	throw new Error(`The work has not ended after ${MOST_TIMERS} timers`);
 }

@@ -3,9 +3,9 @@ import { type IDataObject, NodeHelpers } from 'n8n-workflow';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
 import { caught } from '../unit/support';
-import { buildWorkflow, executeContext, toolContext } from './engine';
+import { agentsContext, buildWorkflow, executeContext, toolContext } from './engine';
 import { stage } from './support';
-import { passTime } from './time';
+import { passTime, time } from './time';
 
 jest.setTimeout(60_000);
 
@@ -27,10 +27,11 @@ const tool = (simulate: IDataObject = {}, more: IDataObject = {}, options: IData
 	items: [{ json: {} }],
 });
 
-/** What the caller gets, by the two ways on which n8n runs a tool: supplied to its caller, or as a node. */
+/** What the caller gets, by the ways on which n8n runs a tool: supplied to its caller, or as a node. */
 const ways: Array<[string, (test: ReturnType<typeof tool>) => Promise<unknown>]> = [
 	['supplied', async (test) => await answerOf(toolContext(test, AGENT))],
 	['as a node', async (test) => await answerOf(executeContext(test))],
+	["by n8n's Agents, without an execution", async (test) => await answerOf(agentsContext(test))],
 ];
 
 async function answerOf(context: ReturnType<typeof toolContext>): Promise<unknown> {
@@ -50,6 +51,13 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 				creditsConsumed: expect.any(Number) as number,
 				estimatedCostUsd: 0.08,
 			},
+		]);
+	});
+
+	it('answers also where its node is to be tried again', async () => {
+		const { node, ...test } = tool();
+		expect(await call({ ...test, node: { ...node, retryOnFail: true } as typeof node })).toEqual([
+			expect.objectContaining({ taskId: on.taskIds[0], state: 'SUCCESS' }),
 		]);
 	});
 
@@ -153,7 +161,7 @@ describe('the patience of whoever calls a tool', () => {
 		const startedAt = Date.now();
 		const answer = await answerOf(toolContext(tool(), MCP));
 		expect(Date.now() - startedAt).toBeLessThan(60_000);
-		await jest.advanceTimersByTimeAsync(600_000);
+		await time.pass(600_000);
 		expect(on.taskIds).toEqual([]);
 		expect(answer).toEqual([{ error: expect.stringContaining('HTTP 429') as string }]);
 	});

@@ -2,7 +2,7 @@ import type { IDataObject, INodeExecutionData, WorkflowExecuteMode } from 'n8n-w
 
 import { deliver } from '../unit/callback/webhook';
 import { executeContext, retryExecution, startTrigger, TRIGGER, type TestNode } from './engine';
-import { type ProcessedData, useProcessedData } from './processedData';
+import { store, useProcessedData } from './processedData';
 import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
 import { passTime } from './time';
 
@@ -10,14 +10,8 @@ jest.setTimeout(60_000);
 
 const on = stage();
 
-let store: ProcessedData;
-beforeAll(async () => {
-	store = await useProcessedData();
-});
-beforeEach(() => {
-	store.reset();
-	on.service.configure({ mediaBytes: 100, mediaType: 'image/png' });
-});
+useProcessedData();
+beforeEach(() => on.service.configure({ mediaBytes: 100, mediaType: 'image/png' }));
 
 let callbacks = 0;
 

@@ -121,8 +121,10 @@ export class Network {
 			}
 			const url = new URL(options.url);
 			const requester = { activity, goOn, resolve, fail };
-			if (url.origin === N8N_URL) this.carryToN8n(url, options, requester);
-			else this.carry(url, options, requester);
+			const { body } = options;
+			const sent = { ...options, body: typeof body === 'string' ? JSON.parse(body) : body };
+			if (url.origin === N8N_URL) this.carryToN8n(url, sent, requester);
+			else this.carry(url, sent, requester);
 		});
 	}
 

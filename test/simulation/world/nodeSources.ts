@@ -20,6 +20,9 @@ export interface Patch {
 	replacement: string;
 }
 
+/** The folder of this version. */
+export const ROOT = resolve(__dirname, '../../..');
+
 type Load = (require: (id: string) => unknown, exports: object, module: object) => void;
 
 const OPTIONS = {
@@ -39,13 +42,13 @@ export class NodeSources {
 	private readonly require = createRequire(__filename);
 
 	/**
-	 * @param root the folder that has `nodes/` and `credentials/`
 	 * @param patches changes of the sources
+	 * @param root the folder that has `nodes/` and `credentials/`: this version's where left out
 	 * @throws where the text of a patch stands nowhere, or more than once
 	 */
 	constructor(
-		private readonly root: string,
 		private readonly patches: readonly Patch[] = [],
+		private readonly root = ROOT,
 	) {
 		for (const patch of patches) {
 			const count = readFileSync(join(root, patch.file), 'utf8').split(patch.search).length - 1;

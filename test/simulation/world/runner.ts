@@ -12,19 +12,14 @@ import {
 
 import { beginning, fromStored, toStored } from '../../workflow/stored';
 import { enter, isTerminal, type Row, type Status } from './database';
+import { Part } from './part';
 import type { Process } from './process';
 import { outputOfSub, SUB } from './subExecution';
 import { nodesOf } from './workflow';
 import type { World } from './world';
 
 /** Who runs which execution when: n8n's queue, its workers, and what they store at the end. */
-export class Runner {
-	constructor(private readonly world: World) {}
-
-	private get n8n() {
-		return this.world.n8n;
-	}
-
+export class Runner extends Part {
 	/** Stores an execution that begins at a node, and has it run. */
 	begin(given: Pick<Row, 'mode' | 'start'> & { items: INodeExecutionData[] }, home?: Process): Row {
 		const { mode, start, items } = given;

@@ -1,8 +1,5 @@
-import { install } from '@sinonjs/fake-timers';
-
+import { EPOCH, turn, VirtualTime } from '../../virtualTime';
 import type { Process } from './process';
-
-type Clock = ReturnType<typeof install>;
 
 /** What is happening at present: in which process, and for what, e.g. `execution 3`. Whatever follows inherits it. */
 export interface Activity {
@@ -12,27 +9,12 @@ export interface Activity {
 
 const NOBODY: Activity = { process: undefined, name: 'world' };
 
-/** 1 January 2026. */
-const EPOCH = Date.UTC(2026, 0, 1);
-
-const REPLACED = [
-	'setTimeout',
-	'clearTimeout',
-	'setInterval',
-	'clearInterval',
-	'Date',
-	'performance',
-] as const;
-
-/** Lets everything happen that needs no time to pass. */
-const turn = async () => await new Promise<void>((resolve) => void setImmediate(resolve));
-
 /**
  * The time of one history, and the order of all that happens in it. Events are taken one after the other; between two
  * of them everything that needs no time has run to its end. So what runs belongs to the process whose event it was,
  * and one seed has one order.
  */
-export class VirtualTime {
+export class HistoryTime extends VirtualTime {
 	activity: Activity = NOBODY;
 
 	/** Events that have happened. */
@@ -41,22 +23,15 @@ export class VirtualTime {
 	/** What a user or a time server has changed the wall clock by, milliseconds. */
 	private wallOffset = 0;
 
-	private constructor(private readonly clock: Clock) {}
-
-	/** The wall clock: milliseconds since 1970. */
-	get wall(): number {
-		return this.clock.now;
-	}
-
 	/** Milliseconds since the history began. It only goes forward. */
 	get now(): number {
 		return this.wall - EPOCH - this.wallOffset;
 	}
 
-	/** Sets the wall clock. What is to happen later happens after as long a time as before. */
-	setWall(byMs: number): void {
+	/** A user or a time server changes the wall clock. */
+	moveWall(byMs: number): void {
 		this.wallOffset += byMs;
-		this.clock.setSystemTime(this.wall + byMs);
+		this.setWall(this.wall + byMs);
 	}
 
 	/**
@@ -100,10 +75,9 @@ export class VirtualTime {
 	 *
 	 * @param random in place of `Math.random`
 	 */
-	static async rule<T>(random: () => number, work: (time: VirtualTime) => Promise<T>): Promise<T> {
+	static async rule<T>(random: () => number, work: (time: HistoryTime) => Promise<T>): Promise<T> {
 		const real = Math.random;
-		const clock = install({ now: EPOCH, toFake: [...REPLACED] });
-		const time = new VirtualTime(clock);
+		const time = new HistoryTime();
 		const { setTimeout: timeout, setInterval: interval } = globalThis;
 		Math.random = random;
 		globalThis.setTimeout = time.inActivity(timeout);
@@ -112,7 +86,7 @@ export class VirtualTime {
 			return await work(time);
 		} finally {
 			Object.assign(globalThis, { setTimeout: timeout, setInterval: interval });
-			clock.uninstall();
+			time.end();
 			Math.random = real;
 		}
 	}

@@ -3,24 +3,18 @@ import type { INodeExecutionData, IRunExecutionData } from 'n8n-workflow';
 import { contextOfHook } from '../../workflow/contexts';
 import { dataOfRetry, fromStored, toStored } from '../../workflow/stored';
 import type { Row } from './database';
+import { Part } from './part';
 import { itemOf } from './service';
 import { TRIGGER_PATH } from './workflow';
-import type { World } from './world';
 
 const isOfUser = ({ start }: Row) => start === 'Start';
 
 /** What users do with n8n. */
-export class User {
+export class User extends Part {
 	/** How often an item was asked for, by its name. */
 	readonly asks = new Map<string, number>();
 
 	private asked = 0;
-
-	constructor(private readonly world: World) {}
-
-	private get n8n() {
-		return this.world.n8n;
-	}
 
 	/**
 	 * Starts the workflow by hand or by a form, with items of her own.

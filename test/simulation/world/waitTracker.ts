@@ -2,9 +2,9 @@ import { type IRunExecutionData, WAIT_FOR_SUB_EXECUTION } from 'n8n-workflow';
 
 import { fromStored, toStored } from '../../workflow/stored';
 import { enter, isTerminal, type Row } from './database';
+import { Part } from './part';
 import type { Process } from './process';
 import { patchParent } from './subExecution';
-import type { World } from './world';
 
 const EVERY_MS = 60_000;
 
@@ -12,13 +12,7 @@ const EVERY_MS = 60_000;
 const AHEAD_MS = 70_000;
 
 /** n8n's clock: once a minute the main process looks for executions that wait and are due. */
-export class WaitTracker {
-	constructor(private readonly world: World) {}
-
-	private get n8n() {
-		return this.world.n8n;
-	}
-
+export class WaitTracker extends Part {
 	/** Begins to look, in a main process that has just started. */
 	sweep(main: Process): void {
 		const { time } = this.world;

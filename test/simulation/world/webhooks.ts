@@ -4,14 +4,14 @@ import type { WebhookContext } from 'n8n-core';
 import { contextOfWebhook } from '../../workflow/contexts';
 import { type Express, expressOf, FakeResponse } from '../../workflow/express';
 import { fromStored } from '../../workflow/stored';
+import { Part } from './part';
 import type { Process } from './process';
 import { TRIGGER_PATH } from './workflow';
-import type { World } from './world';
 
 type Call = (this: WebhookContext) => Promise<IWebhookResponseData>;
 
 /** n8n's addresses that are called from outside: the trigger's, and those that resume a waiting execution. */
-export class Webhooks {
+export class Webhooks extends Part {
 	/** Waiting executions that a request to their address has had go on. */
 	readonly woken: Array<{ at: number; execution: string }> = [];
 
@@ -20,12 +20,6 @@ export class Webhooks {
 
 	/** How many of them were taken. */
 	private calls = 0;
-
-	constructor(private readonly world: World) {}
-
-	private get n8n() {
-		return this.world.n8n;
-	}
 
 	/**
 	 * A request comes in.

@@ -4,7 +4,7 @@ import type { NodeSources } from './nodeSources';
 import { Network } from './network';
 import type { Randomness } from './randomness';
 import { Service } from './service';
-import type { VirtualTime } from './time';
+import type { HistoryTime } from './time';
 import { User } from './user';
 
 /** A line of n8n's log. */
@@ -47,7 +47,7 @@ export class World {
 		readonly history: History,
 		sources: NodeSources,
 		readonly random: Randomness,
-		readonly time: VirtualTime,
+		readonly time: HistoryTime,
 	) {
 		this.service = new Service(this);
 		this.network = new Network(this);
@@ -65,7 +65,7 @@ export class World {
 	setClock(byMs: number): void {
 		this.note(`clock set ${byMs < 0 ? 'back' : 'forward'}`);
 		this.trace(`clock: is set by ${byMs / 1000} s`);
-		this.time.setWall(byMs);
+		this.time.moveWall(byMs);
 		if (byMs < 0) this.setBackMs -= byMs;
 		else this.setForwardMs += byMs;
 	}

@@ -57,6 +57,11 @@ describe('a callback address', () => {
 			expect(() => callbackAddress(given, KEY)).toThrow(message);
 		},
 	);
+
+	it('that is not valid is shown without its token', () => {
+		const given = callbackAddress(URL_OF_TRIGGER, KEY).replace('https://', '');
+		expect(() => callbackAddress(given, KEY)).toThrow(/address: '[^'?]+'$/);
+	});
 });
 
 describe('a token', () => {

@@ -4,7 +4,7 @@ import {
 	mayStart as mayStartWith,
 } from '../../../nodes/MediaGeneration/callback/startOnce';
 import { executeContext, SERVICE, TRIGGER } from '../../workflow/engine';
-import { type ProcessedData, SECOND_ROW, useProcessedData } from '../../workflow/processedData';
+import { SECOND_ROW, store, useProcessedData } from '../../workflow/processedData';
 
 const ACCOUNT = accountOf(SERVICE, 'credential');
 const OTHERS = [
@@ -32,11 +32,7 @@ const mayStart = async (
 	}: Partial<Parameters<typeof mayStartWith>[1]> & { callbackId?: string } = {},
 ) => await mayStartWith(context, { account: ACCOUNT, taskId, ...start }, callbackId);
 
-let store: ProcessedData;
-beforeAll(async () => {
-	store = await useProcessedData();
-});
-beforeEach(() => store.reset());
+useProcessedData();
 
 const LOST = 'connection terminated unexpectedly';
 

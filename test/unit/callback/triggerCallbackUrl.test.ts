@@ -150,7 +150,7 @@ describe('a workflow whose static data do not tell', () => {
 		answer(nock('https://n8n.test').options(TRIGGER_PATH));
 		expect(await caught(found)).toMatchObject({
 			message: `It is not known whether the Media Generation Trigger is published: ${URL_OF_TRIGGER}`,
-			description: expect.stringContaining("paste it into 'Callback URL'"),
+			description: expect.stringContaining("paste this URL into 'Callback URL'"),
 		});
 	});
 

@@ -1,14 +1,16 @@
 import nock from '../../nock';
 
 import { accountOf } from '../../../nodes/MediaGeneration/callback/startOnce';
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import {
+	callbackToken,
 	START_AGAIN_HEADER,
 	startAgainHeader,
-} from '../../../nodes/MediaGeneration/callback/startAgainHeader';
+} from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { API_KEY, executeContext, SERVICE, TRIGGER_PATH } from '../../workflow/engine';
-import { fakeTime, passTime, settle } from '../../workflow/time';
+import { passTime, settle, time, virtualTime } from '../../workflow/time';
 import { type Arrived, type Callback, deliver as deliverTo, outcome } from './webhook';
+import { MINUTE } from '../../durations';
+import { EPOCH as NOW } from '../../virtualTime';
 
 const RECORD = {
 	taskId: 'task-1',
@@ -33,8 +35,6 @@ const DUPLICATE = {
 	retryAfter: undefined,
 };
 const TRY_AGAIN = { status: 503, retryAfter: '5' };
-const NOW = Date.UTC(2026, 0, 1);
-const MINUTE = 60_000;
 
 /** The trigger of the present test: what the process remembers of others must not reach it. */
 let node: string;
@@ -79,12 +79,9 @@ const asking = (run = RUN, of: Partial<typeof subject> = {}, at = NOW) => ({
 const asks = (value: string) => ({ headers: { [START_AGAIN_HEADER]: value } });
 const signed = asking().headers[START_AGAIN_HEADER] ?? '';
 
+virtualTime();
 beforeEach(() => {
-	fakeTime(NOW);
 	node = `trigger-${++tests}`;
-});
-afterEach(() => {
-	jest.useRealTimers();
 });
 
 it('is told by n8n that it was accepted, with the task id', async () => {
@@ -235,6 +232,8 @@ describe('what cannot be checked', () => {
 
 	it.each<[string, Callback]>([
 		['Events', { parameters: { events: broken } }],
+		['Events of other names', { parameters: { events: '={{ "SUCCESS,FAILURE" }}' } }],
+		['Events that are none', { parameters: { events: '={{ [] }}' } }],
 		['Events that come to nothing', { parameters: { events: '={{ $json.events }}' } }],
 		['Require Token', { parameters: { options: { requireToken: broken } } }],
 		['a credential without a key', { apiKey: ' ', token: 'x' }],
@@ -243,7 +242,7 @@ describe('what cannot be checked', () => {
 		expect(await came(callback)).toMatchObject(TRY_AGAIN);
 		expect(await came(callback)).toMatchObject(TRY_AGAIN);
 		expect(read.isDone()).toBe(false);
-		jest.advanceTimersByTime(MINUTE);
+		time.jump(MINUTE);
 		expect(await came()).toEqual(STARTS);
 	});
 });
@@ -252,10 +251,10 @@ describe('a callback that comes again', () => {
 	it('after its execution was stored is a duplicate for ten minutes, and costs no read', async () => {
 		await hasStarted();
 		const read = service();
-		jest.advanceTimersByTime(10 * MINUTE - 1);
+		time.jump(10 * MINUTE - 1);
 		expect(await came()).toMatchObject(DUPLICATE);
 		expect(read.isDone()).toBe(false);
-		jest.advanceTimersByTime(1);
+		time.jump(1);
 		expect(await came()).toEqual(STARTS);
 	});
 
@@ -319,7 +318,7 @@ describe('a request to start again', () => {
 
 	it('may be signed with a key that was changed a moment ago', async () => {
 		await hasStarted();
-		jest.advanceTimersByTime(2000);
+		time.jump(2000);
 		service();
 		const apiKey = 'sk-live-new';
 		expect(await came({ apiKey, ...asking(RUN, { apiKey }) })).toEqual(again(RUN));
@@ -407,7 +406,7 @@ describe('where the service keeps silent, an answer within 10 s', () => {
 	const answeredInTime = async (all: Arrived[], startedAt: number) => {
 		let answers: unknown[] | undefined;
 		void Promise.all(all.map(outcome)).then((result) => (answers = result));
-		while (!answers && Date.now() - startedAt < MINUTE) await jest.advanceTimersByTimeAsync(100);
+		while (!answers && Date.now() - startedAt < MINUTE) await time.pass(100);
 		expect(Date.now() - startedAt).toBeLessThan(10_000);
 		expect(answers).toMatchObject(all.map(() => TRY_AGAIN));
 	};
@@ -425,7 +424,7 @@ describe('where the service keeps silent, an answer within 10 s', () => {
 		const response = await first();
 		const startedAt = Date.now();
 		const second = deliver();
-		await jest.advanceTimersByTimeAsync(7000);
+		await time.pass(7000);
 		const release = silence();
 		response.end(500);
 		await answeredInTime([second], startedAt);
@@ -441,11 +440,11 @@ describe('the credential', () => {
 			return all.map(({ lookUp }) => lookUp.mock.calls.length);
 		};
 		const seen = [await lookUps('x', `${node}-other`), await lookUps('x')];
-		jest.advanceTimersByTime(MINUTE - 1);
+		time.jump(MINUTE - 1);
 		const read = nock(SERVICE).get('/api/generate/task-1').reply(200, { state: 'PENDING' });
 		seen.push(await lookUps(callbackToken(TRIGGER_PATH, API_KEY)));
 		expect(read.isDone()).toBe(true);
-		jest.advanceTimersByTime(1);
+		time.jump(1);
 		seen.push(await lookUps('x'));
 		expect(seen).toEqual([
 			[2, 2],
@@ -471,9 +470,9 @@ describe('the credential', () => {
 		await came();
 		expect(await came({ token: 'x' })).toMatchObject({ status: 401 });
 		asNew();
-		jest.advanceTimersByTime(1999);
+		time.jump(1999);
 		expect(await came({ apiKey: 'sk-live-new' })).toMatchObject({ status: 401 });
-		jest.advanceTimersByTime(1);
+		time.jump(1);
 		expect(await came({ apiKey: 'sk-live-new' })).toEqual(STARTS);
 	});
 
@@ -488,7 +487,7 @@ describe('the credential', () => {
 		const other = 'https://other.example.com';
 		await hasStarted();
 		expect(await came({ baseUrl: other })).toEqual(DUPLICATE);
-		jest.advanceTimersByTime(MINUTE);
+		time.jump(MINUTE);
 		nock(other).get('/api/generate/task-1').reply(200, RECORD);
 		expect(await came({ baseUrl: other })).toMatchObject({
 			starts: [{ taskId: 'task-1', account: accountOf(other, 'credential') }],
@@ -497,7 +496,7 @@ describe('the credential', () => {
 
 	it('whose key was replaced is of the same account: no task starts again', async () => {
 		await hasStarted();
-		jest.advanceTimersByTime(2000);
+		time.jump(2000);
 		expect(await came({ apiKey: 'sk-live-the-next' })).toEqual(DUPLICATE);
 	});
 });

@@ -9,6 +9,7 @@ import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { type Context, contextOf, plan } from './makers';
+import { time, virtualTime } from '../../workflow/time';
 
 /** The same node in another execution that began with what n8n stored of the first: *Retry* in the list. */
 function retried(context: Context, executionId = '2'): Context {
@@ -266,8 +267,7 @@ describe('what n8n stores', () => {
 });
 
 describe('a pause that the service asks for', () => {
-	beforeEach(() => jest.useFakeTimers({ now: 1_000_000 }));
-	afterEach(() => jest.useRealTimers());
+	virtualTime(1_000_000);
 
 	it.each([
 		['is kept', 1_000_000, 5000],
@@ -277,7 +277,7 @@ describe('a pause that the service asks for', () => {
 	])('%s', (_what, now, left) => {
 		const context = contextOf();
 		notePause(context, 5000);
-		jest.setSystemTime(now);
+		time.setWall(now);
 		expect(pauseLeft(context)).toBe(left);
 	});
 

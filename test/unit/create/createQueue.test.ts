@@ -4,10 +4,8 @@ import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';
-import { settle } from './makers';
-
-const SECOND = 1000;
-const HOUR = 3600 * SECOND;
+import { turn } from '../../virtualTime';
+import { HOUR, SECOND } from '../../durations';
 
 const tooMany = (retryAfterMs?: number) =>
 	new ServiceError('tooManyRequests', 'Too many', {
@@ -85,10 +83,10 @@ describe('places', () => {
 		const { queue } = opened();
 		const tickets = [await enter(queue), await enter(queue)];
 		const third = waiter(queue);
-		await settle();
+		await turn();
 		expect(third.done).toBe(false);
 		for (const ticket of tickets) queue.accepted(ticket);
-		await settle();
+		await turn();
 		expect(third.ticket).toBeDefined();
 	});
 
@@ -100,10 +98,10 @@ describe('places', () => {
 		const { queue } = opened(1);
 		await take(queue);
 		const next = waiter(queue);
-		await settle();
+		await turn();
 		expect(next.done).toBe(false);
 		queue[giveBack]();
-		await settle();
+		await turn();
 		expect(next.ticket).toBeDefined();
 	});
 
@@ -119,7 +117,7 @@ describe('places', () => {
 			});
 		}
 		queue.finished();
-		await settle();
+		await turn();
 		expect(order).toEqual([0, 1, 2]);
 	});
 });
@@ -221,10 +219,10 @@ describe('the end', () => {
 		const { queue } = opened(1);
 		await fill(queue, 1);
 		const waiting = [waiter(queue), waiter(queue)];
-		await settle();
+		await turn();
 		queue.close();
 		queue.finished();
-		await settle();
+		await turn();
 		expect(waiting).toEqual(Array(2).fill({ done: true, ticket: undefined }));
 	});
 
@@ -237,7 +235,7 @@ describe('the end', () => {
 		await before(queue);
 		const waiting = [waiter(queue), waiter(queue)];
 		stop.abort();
-		await settle();
+		await turn();
 		expect(waiting.map(({ error }) => error instanceof Stopped)).toEqual([true, true]);
 	});
 
@@ -245,11 +243,11 @@ describe('the end', () => {
 		const { queue } = opened(1);
 		await fill(queue, 1);
 		const waiting = [waiter(queue), waiter(queue, 2 * HOUR), waiter(queue)];
-		queue.giveUp(tooMany(), HOUR);
-		await settle();
+		queue.close(tooMany(), HOUR);
+		await turn();
 		expect(waiting.map(({ done }) => done)).toEqual([true, false, false]);
 		queue.finished();
-		await settle();
+		await turn();
 		expect(waiting[1]?.ticket).toBeDefined();
 	});
 });

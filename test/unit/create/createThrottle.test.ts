@@ -12,10 +12,8 @@ import {
 import { DIPS, runDip } from '../../limits/dips';
 import { heldOut } from '../../limits/grid';
 import { simulate } from '../../limits/simulate';
+import { HOUR, MINUTE, SECOND } from '../../durations';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** The law in a time of its own. */

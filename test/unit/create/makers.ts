@@ -18,6 +18,3 @@ export const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 	estimatedCostUsd: undefined,
 	...more,
 });
-
-/** Lets everything happen that waits for nothing. */
-export const settle = async () => await new Promise<void>((resolve) => setImmediate(resolve));

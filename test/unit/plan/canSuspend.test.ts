@@ -1,6 +1,6 @@
 import type * as CanSuspend from '../../../nodes/MediaGeneration/plan/canSuspend';
 import { obstacleOf, suspensionWarnings } from '../../../nodes/MediaGeneration/plan/canSuspend';
-import { resumeCallbackUrl } from '../../../nodes/MediaGeneration/suspend/resumeUrl';
+import { resumeCallbackUrl } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { CREDENTIAL } from '../../workflow/engine';
 import { contextOf } from '../suspend/checks';
 
@@ -31,15 +31,17 @@ const CHAT = { type: '@n8n/n8n-nodes-langchain.chatTrigger' };
 /** A context of an execution that a trigger above the node has started. */
 const startedBy = (
 	parameters: object,
-	{ hasRun = true, disabled = false, type = 'n8n-nodes-base.webhook' } = {},
+	{ hasRun = true, disabled = false, type = 'n8n-nodes-base.webhook', answered = true } = {},
 ) =>
 	contextWith(
 		{},
 		{
+			workflow: { nodes: { Answer: { name: 'Answer', type: 'n8n-nodes-base.respondToWebhook' } } },
 			getParentNodes: () => [
 				{ name: 'Other "caller"', type, typeVersion: 1, disabled, parameters },
 			],
 			evaluateExpression: (expression: string) => {
+				if (expression === '{{ $("Answer").isExecuted }}') return answered;
 				expect(expression).toBe('{{ $("Other \\"caller\\"").isExecuted }}');
 				return hasRun;
 			},
@@ -51,8 +53,11 @@ describe('an execution is suspended', () => {
 		['with the engine of today, whatever starts it', contextWith({ executionOrder: 'v1' })],
 		['where n8n does not tell its settings', contextOf({}, { getWorkflowSettings: undefined })],
 		['where a Webhook answers at once', startedBy({ responseMode: 'onReceived' })],
-		['by a chat that streams', startedBy({ options: { responseMode: 'streaming' } }, CHAT)],
-		['where a node of its own answers', startedBy({ responseMode: 'responseNode' })],
+		[
+			'by a chat that answers by nodes',
+			startedBy({ options: { responseMode: 'responseNodes' } }, CHAT),
+		],
+		['where a node has answered already', startedBy({ responseMode: 'responseNode' })],
 		[
 			'where the Webhook has not started it',
 			startedBy({ responseMode: 'lastNode' }, { hasRun: false }),
@@ -63,14 +68,14 @@ describe('an execution is suspended', () => {
 		],
 		['since n8n 2.41 without being saved', contextWith({ saveDataSuccessExecution: 'none' })],
 	])('%s', (_what, context) => {
-		expect(obstacleOf(context)).toBeUndefined();
+		expect(obstacleOf(context, true)).toBeUndefined();
 	});
 
 	it.each(['all', undefined])(
 		'before n8n 2.41 where it is saved (%s)',
 		(saveDataSuccessExecution) => {
 			const context = contextWith({ saveDataSuccessExecution });
-			expect(without(BEFORE_2_41).obstacleOf(context)).toBeUndefined();
+			expect(without(BEFORE_2_41).obstacleOf(context, true)).toBeUndefined();
 		},
 	);
 });
@@ -107,25 +112,43 @@ describe('an execution is not suspended', () => {
 		[
 			'where a Webhook and a Form answer with the last node',
 			startedBy({ responseMode: 'lastNode' }),
-			'\'Other "caller"\' answers',
+			'the caller of \'Other "caller"\' waits',
 			'hold',
 		],
 		[
 			'where a chat answers with the last node',
 			startedBy({ options: { responseMode: 'lastNode' } }, CHAT),
-			'\'Other "caller"\' answers',
+			'the caller of \'Other "caller"\' waits',
 			'hold',
 		],
 		['by a chat by default', startedBy({ options: {} }, CHAT), "'Other", 'hold'],
+		[
+			'where a chat streams its answer: the stream ends at the suspension',
+			startedBy({ options: { responseMode: 'streaming' } }, CHAT),
+			'the caller of \'Other "caller"\' waits',
+			'hold',
+		],
+		[
+			'where a node is to answer: in queue mode n8n gives an empty answer at the suspension',
+			startedBy({ responseMode: 'responseNode' }, { answered: false }),
+			'the caller of \'Other "caller"\' waits',
+			'hold',
+		],
+		[
+			'for an evaluation: n8n measures what is there at the suspension',
+			contextWith({}, { getMode: () => 'evaluation' }),
+			'evaluation',
+			'hold',
+		],
 	])('%s', (_what, context, why, ifChosen) => {
-		expect(obstacleOf(context)).toEqual({
+		expect(obstacleOf(context, true)).toEqual({
 			why: expect.stringContaining(why) as string,
 			ifChosen,
 		});
 	});
 
 	it('by n8n 1, which may resume one more than once', () => {
-		expect(without(BEFORE_N8N_2).obstacleOf(contextWith())).toEqual({
+		expect(without(BEFORE_N8N_2).obstacleOf(contextWith(), true)).toEqual({
 			why: 'that needs n8n 2 or later',
 			ifChosen: 'refuse',
 		});
@@ -133,8 +156,8 @@ describe('an execution is not suspended', () => {
 
 	it('before n8n 2.41 where it is not saved: in queue mode n8n may delete it', () => {
 		const context = contextWith({ saveDataSuccessExecution: 'none' });
-		const { why, ifChosen } = without(BEFORE_2_41).obstacleOf(context) ?? {};
-		expect(why).toContain('before 2.41, n8n in queue mode may delete it');
+		const { why, ifChosen } = without(BEFORE_2_41).obstacleOf(context, true) ?? {};
+		expect(why).toContain('before 2.41 n8n in queue mode may delete them');
 		expect(why).toContain("choose 'Save' in the workflow's settings");
 		expect(ifChosen).toBe('hold');
 	});

@@ -67,6 +67,8 @@ describe('additional fields', () => {
 		['number', [7], 'a list and not a number'],
 		['number', true, "'true' and not a number"],
 		['boolean', 'perhaps', "'perhaps' and not true or false"],
+		['boolean', [], 'a list and not true or false'],
+		['boolean', { a: 1 }, 'an object and not true or false'],
 		['array', 'a, b', "'a, b' and not a list"],
 		['array', { a: 1 }, 'an object and not a list'],
 		['object', [1], 'a list and not an object'],
@@ -78,6 +80,11 @@ describe('additional fields', () => {
 		const error = await refusalOf(image(options), json({ value } as IDataObject));
 		expect(error.message).toBe(`The field 'x' is ${says}`);
 		expect(error.description).toContain("'Additional Fields'");
+	});
+
+	it('of type string with a number that is none are refused', async () => {
+		const { message } = await refusalOf(image(fields(['x', 'string', '={{ Number("a") }}'])));
+		expect(message).toBe("The field 'x' is 'NaN' and not a text");
 	});
 
 	it('nest by dots and places of lists, and change nothing of the item before', async () => {

@@ -3,7 +3,6 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
-import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { API_KEY, TRIGGER, TRIGGER_PATH } from '../../workflow/engine';
 import { BusyClock, caught, FakeClock } from '../support';
 import { createOf, image, inputOf, itemOf, json, planOf, refusalOf } from './planning';
@@ -30,7 +29,6 @@ describe('an image', () => {
 			kind: 'create',
 			completion: 'wait',
 			retryFailed: 0,
-			fromCall: false,
 			sendsLinks: false,
 			isDry: false,
 			model: 'imagevendor/image-model-2-text-to-image',
@@ -131,22 +129,22 @@ describe('a task to read', () => {
 		['a list', '={{ $json.ids }}', { ids: ['a', 'b', 'c'] }],
 		['a list of texts', '={{ $json.ids }}', { ids: ['a,b', 'c'] }],
 	])('may be many, by %s, each with the item it came from', async (_what, taskId, item) => {
-		const { items, inputOf } = await read(taskId, item);
+		const { items } = await read(taskId, item);
 		expect(items.slice(0, 3)).toMatchObject(
 			['a', 'b', 'c'].map((id) => ({ kind: 'read', taskId: id, itemIndex: 0 })),
 		);
-		expect(inputOf.slice(0, 4)).toEqual([0, 0, 0, 1]);
+		expect(items[3]).toMatchObject({ itemIndex: 1 });
 	});
 
 	it('keeps the other ids where one cannot be meant', async () => {
-		const { items, inputOf } = await read('a, .., b');
+		const { items } = await read('a, .., b');
 		expect(items).toMatchObject([
 			{ taskId: 'a' },
-			{ message: "The parameter 'Task ID' cannot be a task id: '..'" },
+			{ error: { message: "The parameter 'Task ID' cannot be a task id: '..'" } },
 			{ taskId: 'b' },
 			...['a', '..', 'b'].map(() => ({})),
 		]);
-		expect(inputOf).toEqual([0, 0, 0, 1, 1, 1]);
+		expect(items.map(({ itemIndex }) => itemIndex)).toEqual([0, 0, 0, 1, 1, 1]);
 	});
 
 	it.each([
@@ -192,7 +190,15 @@ describe('what cannot be meant', () => {
 		],
 		[`'${extra}' is a list`, image({ additionalInput: '[1]' }), /object/],
 		[`'${extra}' is '7'`, image({ additionalInput: '7' }), /object/],
+		[
+			`'${extra}' is not valid JSON`,
+			image({ additionalInput: '={{ ({ seed: NaN }) }}' }),
+			/'seed' is 'NaN'/,
+		],
+		[`'${extra}' is '1970-01-01T`, image({ additionalInput: '={{ new Date(0) }}' }), /object/],
+		["'Input' is '20", generic('={{ $now }}'), /object/],
 		["'Image URL' is empty", video(url), /Reference Image/],
+		["'Reference Image' is 'None'", video({ imageSource: '={{ "None" }}' }), /none, url or binary/],
 		[
 			`'Image URL' is not a valid address: '${address}'`,
 			video({ ...url, imageUrl: address }),
@@ -214,7 +220,7 @@ describe('what cannot be meant', () => {
 			/production URL/,
 		],
 		// Completions that this version does not know.
-		...['later', 'poll', 'suspend'].map((completion): Case => [
+		...['later', 'poll', 'suspend', null, false, 0].map((completion): Case => [
 			`'When to Continue' is '${completion}'`,
 			image({}, { completion }),
 			/Choose/,
@@ -257,7 +263,7 @@ describe('what cannot be meant', () => {
 	});
 
 	it.each([
-		['FAILURE', /which failed and has no result for 'Image URL'/, /If node.*second output/],
+		['FAILURE', /which failed and has no result for 'Image URL'/, /If node.*error output/],
 		['PENDING', /which is not finished and has no result for 'Image URL'/, /Task → Wait/],
 	])('an incoming task that is %s is told from an empty field', async (state, message, wayOut) => {
 		const items = json({ taskId: 'task-7', state, resultUrls: [] });
@@ -280,7 +286,7 @@ describe('what cannot be meant', () => {
 	it('is an error of its own item alone', async () => {
 		const items = json({ text: 'a' }, { text: '' }, { text: 'c' });
 		const plan = await planOf({ prompt: '={{ $json.text }}' }, items);
-		expect(plan.items.map((item) => item instanceof ItemError)).toEqual([false, true, false]);
+		expect(plan.items.map(({ kind }) => kind)).toEqual(['create', 'refused', 'create']);
 	});
 });
 
@@ -332,7 +338,12 @@ describe('a dry run', () => {
 
 	it.each(['yes', 1, 'TRUE '])('is not guessed at from %j', async (dryRun) => {
 		expect((await dry(dryRun)).items).toMatchObject([
-			{ message: `The parameter 'Dry Run' is '${dryRun}'`, description: expect.any(String) },
+			{
+				error: {
+					message: `The parameter 'Dry Run' is '${dryRun}'`,
+					description: expect.any(String),
+				},
+			},
 		]);
 	});
 

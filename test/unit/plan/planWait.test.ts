@@ -1,7 +1,6 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { image, json, planOf, refusalOf } from './planning';
-import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
@@ -16,7 +15,7 @@ interface Given {
 async function plan({ options, parameters, context = {} }: Given = {}) {
 	const planned = await planOf(image(options, parameters), undefined, { context });
 	const [first] = planned.items;
-	if (first === undefined || first instanceof ItemError) throw new Error('No item was planned');
+	if (first === undefined || first.kind === 'refused') throw new Error('No item was planned');
 	const webhookUrl = first.kind === 'create' ? first.webhookUrl : undefined;
 	return { ...planned, timeoutMs: first.timeoutMs, webhookUrl };
 }
@@ -102,8 +101,17 @@ const refused: Case[] = [
 	["by n8n's engine v2", { context: ENGINE_V2 }, 'engine v2'],
 ];
 const held: Case[] = [
-	['for a Webhook that answers with its last node', { context: WEBHOOK }, "'Webhook' answers"],
+	[
+		'for a Webhook that answers with its last node',
+		{ context: WEBHOOK },
+		"the caller of 'Webhook' waits",
+	],
 	['whose results are split', SPLIT, 'link the items wrongly'],
+	[
+		'in a sub-workflow, whose results are split',
+		{ context: SUB_WORKFLOW, ...SPLIT },
+		'link the items wrongly',
+	],
 	['of which one input item names two tasks', { parameters: TASKS }, 'link the items wrongly'],
 ];
 

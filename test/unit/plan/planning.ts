@@ -3,7 +3,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
-import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
+import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { CREDENTIAL, executeContext, type TestWorkflow } from '../../workflow/engine';
 import { caught } from '../support';
 
@@ -40,7 +40,7 @@ type Given = [parameters: IDataObject, items?: INodeExecutionData[], more?: More
 export async function itemOf(...given: Given): Promise<TaskPlan> {
 	const [item] = (await planOf(...given)).items;
 	if (!item) throw new Error('No item');
-	if (item instanceof ItemError) throw item;
+	if (item.kind === 'refused') throw item.error;
 	return item;
 }
 

@@ -1,4 +1,5 @@
 import { FileTooLargeError } from 'n8n-core';
+import type { IBinaryData } from 'n8n-workflow';
 import nock from '../../nock';
 import { pipeline, Readable } from 'node:stream';
 
@@ -6,7 +7,9 @@ import { Downloader } from '../../../nodes/MediaGeneration/report/download';
 import { listen } from '../../listen';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { turn } from '../../virtualTime';
 import { caught, FakeClock } from '../support';
+import { MINUTE } from '../../durations';
 
 const HOST = 'https://media.example.com';
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
@@ -17,10 +20,23 @@ const context = () => executeContext();
 const downloader = (of = context(), maxBytes?: number, clock = systemClock, tryMs = 1000) =>
 	new Downloader(of, clock, tryMs, maxBytes);
 
+/** The files of a task with these results. */
+async function filesBy(
+	of: Downloader,
+	resultUrls = [`${HOST}/1.png`],
+	taskId = 'task-1',
+	deadline?: number,
+): Promise<IBinaryData[]> {
+	const task = { taskId, state: 'SUCCESS', resultUrls, creditsConsumed: null, record: {} } as const;
+	const output = { download: true, binaryField: 'data', split: false };
+	const [item] = await of.itemsOf(task, {}, { output }, deadline);
+	return Object.values(item?.binary ?? {});
+}
+
 const downloadOf = async (paths: string[], maxBytes?: number) =>
-	await downloader(context(), maxBytes).download(
+	await filesBy(
+		downloader(context(), maxBytes),
 		paths.map((path) => HOST + path),
-		'task-1',
 	);
 
 /** The host answers with this media, whatever is asked for. */
@@ -54,6 +70,13 @@ describe('the name and the type of a file', () => {
 		expect(await downloadOf([path])).toMatchObject([{ fileName, mimeType }]);
 	});
 
+	it('of a result that is a data URI are those that it names', async () => {
+		const url = `data:image/png;base64,${PNG.toString('base64')}`;
+		const [file] = await filesBy(new Downloader(context()), [url]);
+		expect(file).toMatchObject({ fileName: 'task-1.png', mimeType: 'image/png' });
+		expect(Buffer.from(file?.data ?? '', 'base64')).toEqual(PNG);
+	});
+
 	it('of several results differ by their place', async () => {
 		host();
 		host();
@@ -69,7 +92,7 @@ describe('the name and the type of a file', () => {
 		['x\0y?z', 'x_y_z.png'],
 	])('hold nothing that a file system could take amiss of %j', async (taskId, fileName) => {
 		host();
-		const [file] = await new Downloader(context()).download([`${HOST}/1.png`], taskId);
+		const [file] = await filesBy(new Downloader(context()), undefined, taskId);
 		expect(file?.fileName).toBe(fileName);
 	});
 });
@@ -100,7 +123,7 @@ describe('what cannot be downloaded', () => {
 		const { url, close } = await listen((_request, response) => {
 			pipeline(Readable.from(mebibytes()), response, () => {});
 		});
-		const taken = downloader(context(), 2 * 1024 ** 2).download([`${url}/1.png`], 'task-1');
+		const taken = filesBy(downloader(context(), 2 * 1024 ** 2), [`${url}/1.png`]);
 		await expect(taken).rejects.toThrow('larger than 2 MiB');
 		await close();
 		nock.disableNetConnect();
@@ -121,11 +144,11 @@ describe('what cannot be downloaded', () => {
 				sent++;
 				body.push(null);
 			}
-			await new Promise((resolve) => setImmediate(resolve));
+			await turn();
 		};
 		const host = context();
 		host.helpers.httpRequest = async () => ({ statusCode: 200, headers: {}, body });
-		const file = downloader(host, undefined, clock, 30_000).download([`${HOST}/1.png`], 'task-1');
+		const file = filesBy(downloader(host, undefined, clock, 30_000));
 		return { file, body, clock };
 	}
 
@@ -160,7 +183,7 @@ describe('what cannot be downloaded', () => {
 				}
 				throw error;
 			};
-			return downloader(refuser).download([`${HOST}/1.png`], 'task-1');
+			return filesBy(downloader(refuser));
 		};
 
 		const tooLarge = new FileTooLargeError({
@@ -206,7 +229,7 @@ describe('what cannot be downloaded', () => {
 	it.each(['not a url', '', '//media.example.com/1.png', 'file:///etc/passwd'])(
 		'%j is no address of a result',
 		async (url) => {
-			await expect(downloader().download([url], 'task-1')).rejects.toThrow(
+			await expect(filesBy(downloader(), [url])).rejects.toThrow(
 				'The host of the result cannot be reached',
 			);
 		},
@@ -214,8 +237,6 @@ describe('what cannot be downloaded', () => {
 });
 
 describe('what may come later', () => {
-	const MINUTE = 60_000;
-
 	/** A host that answers each request with the next of these; the clock goes on by itself. */
 	function answering(
 		...answers: Array<{ status?: number; headers?: object; body?: Readable } | Error>
@@ -225,7 +246,7 @@ describe('what may come later', () => {
 		clock.sleep = async (ms, signal) => {
 			await sleep.call(clock, ms, signal);
 			// Streams go on meanwhile.
-			for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+			for (let turns = 0; turns < 5; turns++) await turn();
 		};
 		const requests: number[] = [];
 		const host = context();
@@ -239,7 +260,7 @@ describe('what may come later', () => {
 		};
 		const patient = downloader(host, undefined, clock, 10 * MINUTE);
 		const file = async (deadline?: number) =>
-			await patient.download([`${HOST}/1.png`], 'task-1', deadline);
+			await filesBy(patient, undefined, undefined, deadline);
 		return { file, host, clock, requests };
 	}
 
@@ -312,7 +333,7 @@ describe('what may come later', () => {
 			stop.abort();
 			await sleep.call(clock, ms, signal);
 		};
-		const ended = downloader(host, undefined, clock, MINUTE).download([`${HOST}/1.png`], 'task-1');
+		const ended = filesBy(downloader(host, undefined, clock, MINUTE));
 		expect(await caught(async () => await ended)).toBeInstanceOf(Stopped);
 	});
 

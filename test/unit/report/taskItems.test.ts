@@ -19,7 +19,17 @@ const options = (given: IDataObject = {}) =>
 	readOutputOptions(
 		new ItemParameters({ getNodeParameter: () => given } as unknown as IExecuteFunctions, 0),
 	);
-const paired = { item: 4 };
+
+it.each(['downloadResults', 'splitResults'])(
+	'%s is asked for by the text true, too, and no other text is guessed at',
+	(name) => {
+		const field = name === 'splitResults' ? 'split' : 'download';
+		expect(
+			['true', true, 'false', '', undefined].map((value) => options({ [name]: value })[field]),
+		).toEqual([true, true, false, false, false]);
+		expect(() => options({ [name]: 'TRUE' })).toThrow("Results' is 'TRUE'");
+	},
+);
 
 describe('the fields of a task', () => {
 	it('are those of the contract, in its order', () => {
@@ -57,7 +67,7 @@ describe('the items of a task', () => {
 	const json = { taskId: 'task-1' };
 	type Given = [task?: TaskRecord, options?: IDataObject, downloads?: IBinaryData[]];
 	const itemsOf = (...[task = success(), given, downloads]: Given) =>
-		taskItems(task, json, options(given), downloads, paired);
+		taskItems(task, json, { output: options(given), itemIndex: 4 }, downloads);
 	const failed = parseTaskRecord('t', { state: 'FAILURE' });
 	const split = { splitResults: true };
 	const [a, b, c] = files;
@@ -92,20 +102,20 @@ describe('the items of a task', () => {
 		['are one for a failed task', [failed, split], [{ json }]],
 	])('%s', (_what, given, items) => {
 		expect(itemsOf(...given)).toEqual(
-			items.map((item) => ({ ...(item as object), pairedItem: paired })),
+			items.map((item) => ({ ...(item as object), pairedItem: { item: 4 } })),
 		);
 	});
 
 	it.each([true, false])('have the record behind all other fields (split: %s)', (splitResults) => {
 		const given = { ...taskJson(success()), estimatedCostUsd: 0.08 };
-		const items = taskItems(success(), given, options({ splitResults }), undefined, paired);
+		const items = taskItems(success(), given, { output: options({ splitResults }) });
 		expect(items.map((item) => Object.keys(item.json).at(-1))).toEqual(
 			Array(splitResults ? 3 : 1).fill('record'),
 		);
 	});
 
 	it('on the trigger are paired with nothing', () => {
-		const [item] = taskItems(success(), json, options(), undefined, undefined);
+		const [item] = taskItems(success(), json, { output: options() });
 		expect(item).not.toHaveProperty('pairedItem');
 	});
 });

@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { endHints, hint, showHints } from '../../../nodes/MediaGeneration/run/runHints';
-import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import type { CreatePlan, ItemPlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { ItemResult } from '../../../nodes/MediaGeneration/report/failedTask';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { SERVICE } from '../../workflow/engine';
@@ -35,64 +35,58 @@ const forty = Array.from({ length: 40 }, () => create(0.1));
 const FAILED_ALONE = 'Run only the failed items again: a full run would pay for the others twice.';
 const AGAIN = `${FAILED_ALONE} To collect failed items: Settings → On Error → 'Continue (using error output)'.`;
 
-it.each<[expected: string, plans: Array<CreatePlan | ReadPlan | ItemError>, results: ItemResult[]]>(
+it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
+	['2 tasks created. Estimated price: 0.5925 USD.', [create(0.08), create(0.5125)], [done, done]],
+	['1 task created. Estimated price: 0.08 USD.', [create(0.08)], [done]],
+	// One task, into however many items its results are split.
+	['1 task created. Estimated price: 0.08 USD.', [create(0.08)], [twoOfOne]],
+	// It goes on.
+	['1 task not finished in time. Estimated price: 0.08 USD.', [create(0.08)], [late]],
 	[
-		['2 tasks created. Estimated price: 0.5925 USD.', [create(0.08), create(0.5125)], [done, done]],
-		['1 task created. Estimated price: 0.08 USD.', [create(0.08)], [done]],
-		// One task, into however many items its results are split.
-		['1 task created. Estimated price: 0.08 USD.', [create(0.08)], [twoOfOne]],
-		// It goes on.
-		['1 task not finished in time. Estimated price: 0.08 USD.', [create(0.08)], [late]],
-		[
-			`3 of 40 tasks failed: Task task-1 failed. Estimated price: 3.7 USD. ${AGAIN}`,
-			forty,
-			forty.map((_, index) => (index < 3 ? failed : done)),
-		],
-		[
-			// Of a suspended execution, whose item has its reason in `error`.
-			`1 of 2 tasks failed: Held back. Estimated price: 0.08 USD. ${AGAIN}`,
-			two,
-			[items({ taskId: 'task-1', state: 'FAILURE', error: 'Held back' }), done],
-		],
-		[
-			`1 of 2 tasks failed: Held back (prompt: “A blue bird”). Estimated price: 0.08 USD. ${AGAIN}`,
-			two,
-			[held, done],
-		],
-		[
-			`2 of 3 tasks failed: Held back (first prompt: “A blue bird”). Estimated price: 0.08 USD. ${AGAIN}`,
-			[...two, create(0.08)],
-			[held, held, done],
-		],
-		[
-			`1 of 2 items failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${AGAIN}`,
-			[refused, create(0.08)],
-			[refused, done],
-		],
-		[
-			"1 task created. The price of 1 task is not known: set 'Duration (Seconds)'.",
-			[video],
-			[done],
-		],
-		[
-			"2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
-			[create(0.08), create()],
-			[done, done],
-		],
-		[
-			'2 tasks created. Estimated price: 0.16 USD. The service charged 8.3 credits.',
-			two,
-			[billed(8), billed(0.3)],
-		],
-		[
-			'2 tasks created. Estimated price: 0.16 USD. The service charged 8 credits for 1 task.',
-			two,
-			[billed(8), billed(null)],
-		],
-		// No price of tasks that were created before.
-		[`1 of 2 tasks failed: Task task-1 failed. ${AGAIN}`, [wait, wait], [failed, done]],
+		`3 of 40 tasks failed: Task task-1 failed. Estimated price: 3.7 USD. ${AGAIN}`,
+		forty,
+		forty.map((_, index) => (index < 3 ? failed : done)),
 	],
-)('a run is summed up: %s', (expected, plans, results) => {
+	[
+		// Of a suspended execution, whose item has its reason in `error`.
+		`1 of 2 tasks failed: Held back. Estimated price: 0.08 USD. ${AGAIN}`,
+		two,
+		[items({ taskId: 'task-1', state: 'FAILURE', error: 'Held back' }), done],
+	],
+	[
+		`1 of 2 tasks failed: Held back (prompt: “A blue bird”). Estimated price: 0.08 USD. ${AGAIN}`,
+		two,
+		[held, done],
+	],
+	[
+		`2 of 3 tasks failed: Held back (first prompt: “A blue bird”). Estimated price: 0.08 USD. ${AGAIN}`,
+		[...two, create(0.08)],
+		[held, held, done],
+	],
+	[
+		`1 of 2 items failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${AGAIN}`,
+		[{ kind: 'refused', itemIndex: 0, error: refused }, create(0.08)],
+		[refused, done],
+	],
+	["1 task created. The price of 1 task is not known: set 'Duration (Seconds)'.", [video], [done]],
+	[
+		"2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
+		[create(0.08), create()],
+		[done, done],
+	],
+	[
+		'2 tasks created. Estimated price: 0.16 USD. The service charged 8.3 credits.',
+		two,
+		[billed(8), billed(0.3)],
+	],
+	[
+		'2 tasks created. Estimated price: 0.16 USD. The service charged 8 credits for 1 task.',
+		two,
+		[billed(8), billed(null)],
+	],
+	// No price of tasks that were created before.
+	[`1 of 2 tasks failed: Task task-1 failed. ${AGAIN}`, [wait, wait], [failed, done]],
+])('a run is summed up: %s', (expected, plans, results) => {
 	const [hint, ...others] = endHints(plans, results, SERVICE, false);
 	const isWarning = results.some((result) => result instanceof ItemError || result[0]?.json.error);
 	expect(hint?.type).toBe(isWarning ? 'warning' : 'info');

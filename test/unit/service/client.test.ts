@@ -59,7 +59,15 @@ describe('creating a task', () => {
 
 	const request = { prompt: 'A lighthouse "at dusk". '.repeat(100) };
 	const job = { created: '2026-01-01', queue: 'x'.repeat(200), uuid: 'paid-task-7' };
+	const warning =
+		'<br />\n<b>Deprecated</b>: Optional parameter $a before required parameter $b in <b>/srv/queue/jobs/create.php</b> on line <b>112</b><br />\n';
 	it.each([
+		[
+			'JSON behind a warning',
+			{ body: `${warning}{"taskId":"paid-task-7"}` },
+			'not JSON',
+			'paid-task-7',
+		],
 		['no task id', json({ status: 'ok' }), 'named no task id', 'begins: {"status":"ok"}'],
 		['an id where nobody looks', json({ result: { job } }), 'named no task id', 'paid-task-7'],
 		['an id behind a prompt', json({ request, result: { job } }), 'named no', 'paid-task-7'],
@@ -78,6 +86,24 @@ describe('creating a task', () => {
 		expect(description).toContain("'Base URL' of the credential");
 		expect(description).toContain(shown);
 	});
+
+	const lateTrouble = { taskId: 'paid-task-7', error: { message: 'No callback was registered' } };
+	it.each([
+		['HTTP 500', json(lateTrouble, 500), 'The answer names paid-task-7.'],
+		['HTTP 504', json({ data: { task_id: 'paid-task-7' } }, 504), 'The answer names paid-task-7.'],
+		[
+			'HTTP 303',
+			{ statusCode: 303, headers: { location: '/api/generate/paid-task-7' } },
+			'The answer names /api/generate/paid-task-7.',
+		],
+	])(
+		'shows the id that stands in an answer of %s: the task may exist',
+		async (_what, answer, shown) => {
+			const { client } = clientThatGets(answer);
+			const error = await caught(async () => await client.createTask(TASK));
+			expect(visibleText(error)).toContain(shown);
+		},
+	);
 
 	it.each([401, 429, 503, 500])('sends no second request after HTTP %d', async (statusCode) => {
 		const { client, sent } = clientThatGets({ statusCode });
@@ -172,6 +198,14 @@ describe('an answer with an error status', () => {
 		expect(message).toBe(`The service did not accept the request (HTTP 400)${said}`);
 	});
 
+	it('carries how long the service asked to wait by its own clock', async () => {
+		const headers = {
+			date: 'Thu, 01 Jan 2026 12:00:00 GMT',
+			'retry-after': 'Thu, 01 Jan 2026 12:00:30 GMT',
+		};
+		expect((await errorOf({ statusCode: 429, headers })).retryAfterMs).toBe(30_000);
+	});
+
 	it('carries how long the service asked to wait', async () => {
 		const error = await errorOf({ statusCode: 429, headers: { 'retry-after': '7' } });
 		expect(error.retryAfterMs).toBe(7000);
@@ -262,16 +296,17 @@ describe('the header Retry-After', () => {
 		[' 7 ', 7000],
 		['0', 0],
 		['1.5', 1500],
+		['9'.repeat(40), 30 * 86_400_000],
 		['Thu, 01 Jan 2026 12:00:30 GMT', 30_000],
 		['Thu, 01 Jan 2026 11:00:00 GMT', 0],
 	])('%j means %d ms', (header, ms) => {
-		expect(retryAfterMs(header, NOW)).toBe(ms);
+		expect(retryAfterMs({ 'retry-after': header }, NOW)).toBe(ms);
 	});
 
 	it.each(['soon', '', '  ', '-5', 'NaN', undefined, null, ['7'], 7])(
 		'%j means nothing',
 		(header) => {
-			expect(retryAfterMs(header, NOW)).toBeUndefined();
+			expect(retryAfterMs({ 'retry-after': header }, NOW)).toBeUndefined();
 		},
 	);
 });

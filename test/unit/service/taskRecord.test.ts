@@ -75,9 +75,11 @@ describe('a record', () => {
 		['null', null, []],
 		['a single string', URLS[0], [URLS[0]]],
 		['an empty string', '', []],
-		['a list with odd entries', [URLS[0], null, 7, '', { url: 'x' }, URLS[1]], URLS],
+		['a list with odd entries', [URLS[0], null, 7, '', { id: 'x' }, URLS[1]], URLS],
 		['an empty list', [], []],
-		['an object', { url: URLS[0] }, []],
+		['a list of objects', [{ url: URLS[0], width: 1024 }, { url: URLS[1] }], URLS],
+		['an object', { url: URLS[0] }, [URLS[0]]],
+		['an object without a URL', { id: 'x' }, []],
 	])('has its results read from %s', (_shape, resultUrls, expected) => {
 		expect(parse({ state: 'SUCCESS', resultUrls })).toHaveProperty('resultUrls', expected);
 	});

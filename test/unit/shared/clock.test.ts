@@ -1,12 +1,12 @@
 import { sleepUntil, Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { time, virtualTime } from '../../workflow/time';
 
-beforeEach(() => jest.useFakeTimers());
-afterEach(() => jest.useRealTimers());
+virtualTime();
 
 it('sleeps as long as it is told', async () => {
 	const start = systemClock.now();
 	const slept = systemClock.sleep(1500, undefined).then(() => systemClock.now() - start);
-	await jest.advanceTimersByTimeAsync(60_000);
+	await time.pass(60_000);
 	expect(await slept).toBe(1500);
 });
 
@@ -29,7 +29,7 @@ it('many sleeps leave no listener on the signal behind', async () => {
 	const add = jest.spyOn(signal, 'addEventListener');
 	for (let count = 0; count < 5; count++) {
 		const slept = systemClock.sleep(10, signal);
-		await jest.advanceTimersByTimeAsync(10);
+		await time.pass(10);
 		await slept;
 	}
 	expect([add.mock.calls.length, remove.mock.calls.length]).toEqual([5, 5]);
@@ -41,15 +41,15 @@ describe.each([-1, 1])('a date that is changed by %d h meanwhile', (hours) => {
 		const slept = sleepUntil(start + 10_000, systemClock, undefined).then(
 			() => systemClock.now() - start,
 		);
-		await jest.advanceTimersByTimeAsync(4_000);
-		jest.setSystemTime(Date.now() + hours * 3_600_000);
-		await jest.advanceTimersByTimeAsync(6_000);
+		await time.pass(4_000);
+		time.setWall(Date.now() + hours * 3_600_000);
+		await time.pass(6_000);
 		expect(await Promise.race([slept, 'still asleep'])).toBe(10_000);
 	});
 
 	it('leaves moments that were noted before where they were', () => {
 		const noted = systemClock.now();
-		jest.setSystemTime(Date.now() + hours * 3_600_000);
+		time.setWall(Date.now() + hours * 3_600_000);
 		expect(systemClock.now()).toBe(noted);
 	});
 });

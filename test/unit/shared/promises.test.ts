@@ -1,4 +1,5 @@
 import { Semaphore } from '../../../nodes/MediaGeneration/shared/promises';
+import { turn } from '../../virtualTime';
 import { caught } from '../support';
 
 it('does so much at once and no more, in order', async () => {
@@ -11,14 +12,13 @@ it('does so much at once and no more, in order', async () => {
 		return index;
 	};
 	const all = Promise.all([1, 2, 3, 4].map(async (index) => await lane.run(work(index))));
-	const settle = async () => await new Promise<void>((resolve) => setImmediate(resolve));
-	await settle();
+	await turn();
 	expect(begun).toEqual([1, 2]);
 	ends[1]?.();
-	await settle();
+	await turn();
 	expect(begun).toEqual([1, 2, 3]);
 	for (const index of [0, 2]) ends[index]?.();
-	await settle();
+	await turn();
 	ends[3]?.();
 	expect(await all).toEqual([1, 2, 3, 4]);
 });

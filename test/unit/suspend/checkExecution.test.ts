@@ -11,26 +11,41 @@ import {
 	doneItems,
 	type ResultsCheck,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
-import { API_KEY, executeContext, SERVICE, TRIGGER } from '../../workflow/engine';
-import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
-import { caught, FakeClock } from '../support';
-import { delivery, deliveryCheck, item, MINUTE, NOW, PARENT, resultsCheck } from './checks';
-import { type Turn, turnOf } from './executions';
+import { API_KEY, CREDENTIAL, executeContext, SERVICE, TRIGGER } from '../../workflow/engine';
+import { store, useProcessedData } from '../../workflow/processedData';
+import { caught } from '../support';
+import {
+	delivery,
+	deliveryCheck,
+	indexes,
+	item,
+	MINUTE,
+	NOW,
+	PARENT,
+	resultsCheck,
+} from './checks';
+import { type SubExecution, turnOf } from '../../workflow/subExecution';
+import { passTime, virtualTime } from '../../workflow/time';
 
+virtualTime();
 afterEach(() => nock.cleanAll());
 
-const at = async (operation: string, items: INodeExecutionData[], given: Turn = {}) =>
-	await turnOf(operation, items, given, new FakeClock(), () => NOW);
+async function at(operation: string, items: INodeExecutionData[], given: SubExecution = {}) {
+	const { until, ...ran } = await passTime(turnOf(operation, items, given));
+	// Between two reads some milliseconds pass.
+	return { ...ran, until: until && new Date(until.getTime() - (until.getTime() % 1000)) };
+}
 
 /** A turn that checks. */
 async function turn<T extends CheckState>(
 	state: T,
-	stored: Turn['stored'] = { 7: PARENT },
+	stored: SubExecution['stored'] = { 7: PARENT },
 	woken = false,
+	credential = CREDENTIAL,
 ) {
 	const kept: IDataObject = { state: state as unknown as IDataObject, turns: 2 };
 	const items = [woken ? { json: { woken } } : checkItem(state)];
-	const ran = await at('check', items, { stored, kept });
+	const ran = await at('check', items, { stored, kept, credential });
 	return { ...ran, next: ran.kept.state as unknown as T };
 }
 
@@ -44,7 +59,7 @@ it('the first turn leaves an output behind, and the second reads nothing and sle
 	const { until, output, kept } = await at('check', items);
 	expect(until).toBeUndefined();
 	// What n8n tells the supervisor where this one dies after a callback has woken it.
-	expect(output).toEqual(items);
+	expect(output).toMatchObject(items);
 	const second = await at('check', items, { kept });
 	expect(second.until).toEqual(new Date(NOW + MINUTE));
 	expect(second.kept.state).toEqual(resultsCheck({ startedAt: NOW }));
@@ -53,6 +68,29 @@ it('the first turn leaves an output behind, and the second reads nothing and sle
 it('the results of the turn before end the branch', async () => {
 	const { output } = await at('check', doneItems([{ json: { taskId: 'task-0' } }]));
 	expect(output).toBeUndefined();
+});
+
+describe('a check whose credential cannot be used', () => {
+	const check = async (state: CheckState) =>
+		await turn(state, { 7: PARENT }, false, { ...CREDENTIAL, apiKey: '' });
+
+	it('is no end, and is followed by another', async () => {
+		const { until } = await check(resultsCheck());
+		expect(until).toEqual(new Date(NOW + 2.5 * MINUTE));
+	});
+
+	it('says so of each task whose time is up then', async () => {
+		const items = [0, 1, 2, 3, 4].map((index) => item(index, NOW));
+		const { output } = await check(resultsCheck({ items, onError: 'continueErrorOutput' }));
+		const why = expect.stringContaining("the last read failed: The 'API Key'") as string;
+		expect(output?.map(({ json }) => json.error)).toEqual(items.map(() => why));
+	});
+
+	it('says so of each callback that did not arrive in time', async () => {
+		const late = NOW - 10 * MINUTE;
+		const { failure } = await check(deliveryCheck({ deliveries: [delivery(0, late)] }));
+		expect(failure?.description).toContain("task-0: The 'API Key'");
+	});
 });
 
 it.each([
@@ -67,6 +105,23 @@ it.each([
 	expect(read.isDone()).toBe(false);
 	expect(until).toEqual(new Date(NOW + 20 * MINUTE));
 	expect(next).toEqual(state);
+});
+
+it.each([
+	['results', resultsCheck({ items: indexes(7).map((index) => item(index)) })],
+	['lost callbacks', deliveryCheck({ deliveries: indexes(7).map((index) => delivery(index)) })],
+])('a check for %s sends no two reads in the same instant', async (_what, state) => {
+	const readAt: number[] = [];
+	nock(SERVICE)
+		.get(/task-/)
+		.times(7)
+		.reply(404, () => {
+			readAt.push(Date.now());
+			return { message: 'no such task' };
+		});
+	await turn<CheckState>(state);
+	expect(readAt).toHaveLength(7);
+	expect(new Set(readAt).size).toBe(7);
 });
 
 describe('a check for results', () => {
@@ -223,11 +278,7 @@ describe('a check for lost callbacks', () => {
 	});
 
 	describe('to a trigger of this workflow', () => {
-		let ledger: ProcessedData;
-		beforeAll(async () => {
-			ledger = await useProcessedData();
-		});
-		beforeEach(() => ledger.reset());
+		useProcessedData();
 
 		const own = { triggerId: 'trigger', triggerCredentialId: 'credential' };
 
@@ -236,8 +287,8 @@ describe('a check for lost callbacks', () => {
 			const start = { account: accountOf(SERVICE, 'credential'), taskId: 'task-0' };
 			await mayStart(executeContext({ node }), start, 'callback');
 			const { output } = await turn(one(own));
-			expect(output).toEqual([{ json: { delivered: true } }]);
-			expect(ledger.rows.size).toBe(1);
+			expect(output).toMatchObject([{ json: { delivered: true } }]);
+			expect(store.rows.size).toBe(1);
 		});
 	});
 
@@ -253,7 +304,7 @@ describe('a check for lost callbacks', () => {
 			const taken = answers('https://n8n.test', 200);
 			const { output } = await turn(one({ address: '/a/callback?reference=row+7' }));
 			expect(taken.isDone()).toBe(true);
-			expect(output).toEqual([{ json: { delivered: true } }]);
+			expect(output).toMatchObject([{ json: { delivered: true } }]);
 		});
 	});
 
@@ -300,7 +351,8 @@ describe('a check for lost callbacks', () => {
 
 describe('a supervisor', () => {
 	const BEGIN = [checkItem(resultsCheck())];
-	const supervise = async (given: Turn = {}, items = BEGIN) => await at('supervise', items, given);
+	const supervise = async (given: SubExecution = {}, items = BEGIN) =>
+		await at('supervise', items, given);
 	const tasksIn = (state: CheckState | undefined) =>
 		(state as ResultsCheck).items.map(({ json }) => json.taskId);
 
@@ -336,17 +388,6 @@ describe('a supervisor', () => {
 		expect(begun.map(tasksIn)).toEqual([['task-0', 'task-1']]);
 	});
 
-	it('ends with the results', async () => {
-		const { kept } = await supervise();
-		const { output, begun } = await supervise({ kept }, [{ json: { taskId: 'task-0' } }]);
-		expect([output, begun]).toEqual([undefined, []]);
-	});
-
-	it('tries again in a minute where n8n does not start one', async () => {
-		const start = async () => await Promise.reject(new Error('The database is away'));
-		expect((await supervise({ start })).until).toEqual(new Date(NOW + MINUTE));
-	});
-
 	it.each([
 		['an error', [{ json: { error: 'job stalled more than maxStalledCount' } }]],
 		['what it last put out', [{ json: { nextCheck: '2026-01-01', tasks: ['task-0'] } }]],
@@ -355,8 +396,8 @@ describe('a supervisor', () => {
 	});
 
 	it('hands results on as they are', async () => {
-		const items = [{ json: { taskId: 'task-0' }, pairedItem: { item: 0 } }];
-		expect((await at('report', doneItems(items))).output).toEqual(items);
+		const items = [{ json: { taskId: 'task-0' } }];
+		expect((await at('report', doneItems(items))).output).toMatchObject(items);
 	});
 
 	it('fails where the node that waits is to fail', async () => {

@@ -106,8 +106,9 @@ describe('a task that says nothing of the others', () => {
 	it('says with its time what the last read failed with', async () => {
 		const { read } = service({ 'task-0': down() });
 		const after = giveUp(await checkResults(many(1, NOW), read, NOW), NOW);
-		const description = expect.stringContaining('The last read failed: HTTP 500.') as string;
-		expect(after.items[0]).toMatchObject({ json: { timedOut: true }, failure: { description } });
+		const message =
+			'Task task-0 is not finished after 4200 s (last state: not read; the last read failed: HTTP 500)';
+		expect(after.items[0]).toMatchObject({ json: { timedOut: true }, failure: { message } });
 	});
 
 	it('is the error of its item when it is gone in three checks in a row', async () => {

@@ -32,6 +32,13 @@ it('checks at the fixed interval where one is set', () => {
 
 it.each<[string, object, now: number, deadlines: number[], next: number]>([
 	['at a deadline that comes first', {}, 0, [MINUTE / 3, 1.5 * MINUTE], MINUTE / 3],
+	[
+		'once for deadlines that are less than a minute apart',
+		{},
+		0,
+		[MINUTE / 2, MINUTE / 3, MINUTE / 3 + 1],
+		MINUTE / 2,
+	],
 	['regularly after a deadline that is over', {}, 2 * MINUTE, [MINUTE / 3], 3 * MINUTE],
 	['regularly, after two hours', {}, 120 * MINUTE, [], 135 * MINUTE],
 	['in a minute where a callback said more', { woken: true }, 120 * MINUTE, [], 121 * MINUTE],

@@ -1,9 +1,6 @@
 import type { IExecuteFunctions, IRunExecutionData, IWorkflowBase } from 'n8n-workflow';
 
-import {
-	startDeliveryCheck,
-	startResultsCheck,
-} from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
+import { startCheck } from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
 import { FakeClock } from '../support';
 import { contextOf, deliveryCheck, resultsCheck } from './checks';
 
@@ -36,7 +33,7 @@ async function begin(
 }
 
 const leave = async (context: IExecuteFunctions, clock: FakeClock) =>
-	await startDeliveryCheck(context, deliveryCheck(), clock);
+	await startCheck(context, deliveryCheck(), clock);
 
 describe('the error workflow of the workflow', () => {
 	it('hears of a check that nobody waits for', async () => {
@@ -54,10 +51,9 @@ describe('the error workflow of the workflow', () => {
 	);
 
 	it('hears of a suspended run by its own execution, and not twice', async () => {
-		const { settings } = await begin(
-			async (context) => await startResultsCheck(context, resultsCheck()),
-			{ settings: { errorWorkflow: 'w7' } },
-		);
+		const { settings } = await begin(async (context) => await startCheck(context, resultsCheck()), {
+			settings: { errorWorkflow: 'w7' },
+		});
 		expect(settings).not.toHaveProperty('errorWorkflow');
 	});
 });

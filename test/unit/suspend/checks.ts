@@ -10,10 +10,11 @@ import type {
 	ResultsCheck,
 	SuspendedItem,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
+import { MINUTE } from '../../durations';
+import { EPOCH as NOW } from '../../virtualTime';
 import { executeContext, type TestWorkflow } from '../../workflow/engine';
 
-export const MINUTE = 60_000;
-export const NOW = Date.UTC(2026, 0, 1);
+export { MINUTE, NOW };
 
 /** @param more what n8n's context has in place of its own */
 export const contextOf = (test: TestWorkflow = {}, more: object = {}) =>

@@ -1,6 +1,7 @@
 import nock from '../../nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import type { ServiceClient } from '../../../nodes/MediaGeneration/service/client';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { messageOf } from '../../../nodes/MediaGeneration/shared/itemError';
@@ -12,7 +13,7 @@ import {
 import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
 import type { AwaitedDelivery } from '../../../nodes/MediaGeneration/suspend/checkState';
 import { API_KEY, CREDENTIAL } from '../../workflow/engine';
-import { type ProcessedData, useProcessedData } from '../../workflow/processedData';
+import { useProcessedData } from '../../workflow/processedData';
 import { allOf, contextOf, delivery, deliveryCheck, indexes, NOW, service } from './checks';
 
 describe('a check for lost callbacks', () => {
@@ -63,15 +64,12 @@ describe('a delivery', () => {
 	const elsewhere = { ...own, address: `https://other.test${PATH}` };
 	const ofThisWorkflow = { ...own, triggerId: 'trigger' };
 
-	let ledger: ProcessedData;
-	beforeAll(async () => {
-		ledger = await useProcessedData();
-	});
-	beforeEach(() => ledger.reset());
+	useProcessedData();
 
 	const deliver = async (delivery: AwaitedDelivery) => {
-		const { read } = service({ 'task-1': 'SUCCESS' });
-		const work = async () => await deliverTask(contextOf(), delivery, { ...CREDENTIAL, read });
+		const { read: readTask } = service({ 'task-1': 'SUCCESS' });
+		const client = { readTask } as unknown as ServiceClient;
+		const work = async () => await deliverTask(contextOf(), delivery, { ...CREDENTIAL, client });
 		const ended = await settled(work);
 		return 'value' in ended ? ended.value : messageOf(ended.error);
 	};

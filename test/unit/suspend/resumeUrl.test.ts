@@ -1,4 +1,4 @@
-import { resumeUrl } from '../../../nodes/MediaGeneration/suspend/resumeUrl';
+import { resumeUrl } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { contextOf } from './checks';
 
 describe('the address that resumes an execution', () => {

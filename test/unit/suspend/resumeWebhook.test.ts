@@ -4,10 +4,10 @@ import nock from '../../nock';
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { RunProgress } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { API_KEY, SERVICE } from '../../workflow/engine';
+import { callBack } from '../../workflow/subExecution';
 import { outcome } from '../callback/webhook';
 import { FakeClock } from '../support';
 import { allOf, indexes, service } from './checks';
-import { callBack } from './executions';
 
 const OWN = 'http://127.0.0.1:5678';
 const PUBLIC = 'https://n8n.test';

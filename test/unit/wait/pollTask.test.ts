@@ -4,9 +4,7 @@ import { sleepUntil, Stopped } from '../../../nodes/MediaGeneration/shared/clock
 import { SuspendAfter } from '../../../nodes/MediaGeneration/wait/suspendAfter';
 import { pollTask, type WaitOptions } from '../../../nodes/MediaGeneration/wait/pollTask';
 import { FakeClock } from '../support';
-
-const SECOND = 1000;
-const HOUR = 3600 * SECOND;
+import { HOUR, SECOND } from '../../durations';
 
 type Answer = string | ServiceError;
 type Kind = ServiceError['kind'];
@@ -171,19 +169,19 @@ describe('trouble that will not pass ends the wait', () => {
 
 describe('at the deadline', () => {
 	it.each<[string, Answer[], number, object, number[]]>([
-		['the last record', ['PENDING'], 7, { lastError: undefined }, [2, 4, 7]],
+		['the last record', ['PENDING'], 7, { trouble: undefined }, [2, 4, 7]],
 		[
 			'what the last read failed with',
 			['PENDING', trouble()],
 			10,
-			{ lastError: { kind: 'serviceDown' } },
+			{ trouble: 'So it is' },
 			[2, 4, 6, 10],
 		],
 		[
 			'no trouble that an answer has made forgotten',
 			[trouble(), 'PENDING'],
 			10,
-			{ lastError: undefined },
+			{ trouble: undefined },
 			[2, 4, 6, 8, 10],
 		],
 	])(
@@ -191,7 +189,7 @@ describe('at the deadline', () => {
 		async (_what, answers, seconds, expected, at) => {
 			const { result, sentAt, clock } = waiting(answers, { deadline: seconds * SECOND });
 			const last = { state: 'PENDING' };
-			expect(await result).toMatchObject({ state: 'PENDING', last, ...expected });
+			expect(await result).toMatchObject({ last, isHandedOver: false, ...expected });
 			expect(sentAt()).toEqual(at);
 			expect(clock.now()).toBe(seconds * SECOND);
 		},
@@ -254,7 +252,7 @@ it('a wait that nobody needs any more is left before its next read', async () =>
 	const { result, reads } = waiting(['PENDING'], { isAbandoned: () => isAbandoned });
 	while (reads.length < 2) await Promise.resolve();
 	isAbandoned = true;
-	expect(await result).toMatchObject({ state: 'PENDING' });
+	expect(await result).toMatchObject({ isHandedOver: false });
 	expect(reads).toHaveLength(2);
 });
 
@@ -274,7 +272,7 @@ describe('a task whose run is held no longer', () => {
 		expect(await result).toMatchObject({
 			isHandedOver: true,
 			last: { record: { state: 'PENDING' } },
-			lastError: { kind: 'serviceDown' },
+			trouble: 'So it is',
 		});
 	});
 

@@ -1,7 +1,7 @@
 import { SuspendAfter } from '../../../nodes/MediaGeneration/wait/suspendAfter';
 import { FakeClock } from '../support';
+import { MINUTE } from '../../durations';
 
-const MINUTE = 60_000;
 const [FIRST, SECOND] = [{}, {}];
 
 /** A run that is held for so long after its last create. */
