@@ -1,5 +1,3 @@
-const { availableParallelism } = require('node:os');
-
 /** The packed tarball in a real n8n, which is lent to one file after the other unless it needs another environment. */
 module.exports = {
 	rootDir: '../..',
@@ -13,6 +11,6 @@ module.exports = {
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
 	// Most of the time these tests wait.
-	maxWorkers: Math.min(4, Math.max(3, availableParallelism())),
+	maxWorkers: 4,
 	testTimeout: 120_000,
 };

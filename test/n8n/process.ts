@@ -203,6 +203,8 @@ async function environment(
 		// n8n starts its task runner as `node`, which must be the Node.js of the installation.
 		PATH: [dirname(install.nodeBinary), process.env.PATH ?? ''].join(delimiter),
 		NODE_ENV: 'production',
+		// n8n compiles 9,000 files at each start; with this they are compiled once.
+		NODE_COMPILE_CACHE: join(cacheFolder(), 'compiled'),
 		N8N_USER_FOLDER: userFolder,
 		N8N_HOST: HOST,
 		N8N_LISTEN_ADDRESS: HOST,
