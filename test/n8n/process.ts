@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cacheFolder } from './cache';
 import { endWithUs, killGroup, OWN_GROUP } from './children';
 import { disabledModules } from './differences';
 import { type N8nInstall, installN8n } from './install';
