@@ -82,7 +82,7 @@ export class CreateQueue {
 			if (this.signal?.aborted) throw new Stopped();
 			if (this.end && patienceMs <= this.end.patienceMs) {
 				if (!this.end.error) return undefined;
-				throw ItemError.because(this.end.error, 'This item was not sent any more.');
+				throw ItemError.because(this.end.error, 'This item was not sent.');
 			}
 			const now = this.clock.now();
 			if (now > until) return undefined;

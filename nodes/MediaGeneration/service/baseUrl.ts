@@ -30,7 +30,7 @@ export function parseBaseUrl(value: unknown): string {
 		);
 	}
 	if (url.search !== '' || url.hash !== '') {
-		throw refusal(`contains '${url.search || url.hash}'`, 'Remove everything from there on.');
+		throw refusal(`contains '${url.search || url.hash}'`, 'Remove this part and all that follows.');
 	}
 	const path = url.pathname.replace(/(?<!\/)\/+$/, '');
 	const [endpoint] = /\/api\/(generate|credits)$/.exec(path) ?? [];
