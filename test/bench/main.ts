@@ -12,7 +12,6 @@ import { measureCallbacks } from './callback';
 import { drawCharts } from './charts/batches';
 import { measureCluster } from './cluster';
 import { measureLarge } from './large';
-import { measureLedger } from './ledger/ledger';
 import { MONITORED } from './monitor';
 import { type BenchOptions, parseOptions, type Section } from './options';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
@@ -35,7 +34,6 @@ const PARTS: Record<
 	large: async (options, log) =>
 		await withBench(options, log, MONITORED, measureLarge, { credits: 10_000_000 }),
 	cluster: measureCluster,
-	ledger: measureLedger,
 };
 
 const startedAt = performance.now();

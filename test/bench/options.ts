@@ -4,7 +4,7 @@ import { partsOf, readOptions, wholeNumber } from '../commandLine';
 const USUAL = ['batch', 'callback', 'suspended', 'startup', 'limits'] as const;
 
 /** What takes longer, or more of the machine: only where it is asked for by name. */
-const LARGE = ['large', 'ledger', 'cluster', 'soak'] as const;
+const LARGE = ['large', 'cluster', 'soak'] as const;
 
 /** The parts that can be measured one without the other. */
 const SECTIONS = [...USUAL, ...LARGE] as const;
@@ -17,8 +17,6 @@ export interface BenchOptions {
 	runs: number;
 	/** How long the soak takes. */
 	minutes: number;
-	/** The most rows of the ledger. */
-	rows: number;
 	/** Small batches and few calls: to see that it works, not for figures. */
 	quick: boolean;
 	/** Compare the results with the budget, and fail where they exceed it. */
@@ -37,7 +35,6 @@ const USAGE = `Usage: npm run bench -- [options]
                    what is not measured unless it is named: ${LARGE.join(', ')}
   --runs <n>       times that each figure is measured (default 3, 1 with --quick)
   --minutes <n>    for soak: how long it takes (default 45)
-  --rows <n>       for ledger: as many rows at most (default 1000000; 10000000 take 10 GB of the disk for a while)
   --quick          small batches and few calls, written to test/artefacts/bench
   --check          compare the results with test/bench/budget.json: 1 where one is exceeded
   --check-only     the same with the stored results, without measuring
@@ -50,7 +47,6 @@ export function parseOptions(): BenchOptions {
 		only: { type: 'string' },
 		runs: { type: 'string' },
 		minutes: { type: 'string', default: '45' },
-		rows: { type: 'string', default: '1000000' },
 		quick: { type: 'boolean', default: false },
 		check: { type: 'boolean', default: false },
 		'check-only': { type: 'boolean', default: false },
@@ -58,7 +54,6 @@ export function parseOptions(): BenchOptions {
 		output: { type: 'string' },
 	});
 	const runs = wholeNumber('runs', values.runs ?? (values.quick ? '1' : '3'));
-	const rows = wholeNumber('rows', values.rows);
 	const minutes = wholeNumber('minutes', values.minutes);
 	if (values.quick && values.check) {
 		throw new Error('--quick measures too little to be held against the budget with --check.');
@@ -67,7 +62,6 @@ export function parseOptions(): BenchOptions {
 		only: values.only === undefined ? USUAL : partsOf(SECTIONS, values.only),
 		runs,
 		minutes,
-		rows,
 		quick: values.quick,
 		check: values.check || values['check-only'],
 		checkOnly: values['check-only'],

@@ -112,11 +112,6 @@ export class Cluster {
 
 	private firstWebhookPort = 0;
 
-	/** The part of the environment that gives n8n its database, also where it is one process. */
-	get databaseEnv(): Record<string, string> {
-		return Object.fromEntries(Object.entries(this.env).filter(([name]) => name.startsWith('DB_')));
-	}
-
 	/** Starts the further processes, once the main one has set up the database. */
 	async start(userFolder: string, workers: number, webhooks: number): Promise<void> {
 		this.userFolder = userFolder;
