@@ -8,9 +8,13 @@ inEditor('What is found in the editor').describe('before anything has run, in th
 	let editor: Editor;
 	const scene = openEditorScene((opened) => (editor = opened), { width: 1500, height: 1000 });
 
+	beforeAll(async () => await editor.newWorkflow(), 90_000);
+
 	/** Searches for a node. @returns what is found, the best first */
 	async function find(text: string): Promise<string[]> {
-		await editor.newWorkflow();
+		// What the search before has found must be gone.
+		await editor.search('no such node');
+		await editor.entry('Media Generation').waitFor({ state: 'hidden' });
 		await editor.search(text);
 		await editor.entry('Media Generation').waitFor();
 		return await editor.entryTitles();
