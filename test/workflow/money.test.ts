@@ -392,6 +392,18 @@ describe('Retry On Fail', () => {
 			expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
 		});
 
+		it('puts out the reference that the trigger has, too', async () => {
+			jest.restoreAllMocks();
+			const callbackUrl = 'https://n8n.test/webhook/x/callback';
+			const { output } = await on.images(
+				['a', item('b', { createStatus: 400 })],
+				{ reference: '={{ Math.random() }}' },
+				{ ...threeTries, parameters: { completion: 'trigger', callbackUrl } },
+			);
+			const { searchParams } = new URL(on.tasks[0]?.webhookUrl ?? '');
+			expect(output[0]?.json.reference).toBe(searchParams.get('reference'));
+		});
+
 		it('pays for no finished task again where the node goes on', async () => {
 			const { output } = await on.run(changing(keepsGoing), prompts(lost, 'b'));
 			expect(field(output, 'state')).toEqual([undefined, 'SUCCESS']);

@@ -93,7 +93,8 @@ export class CreateItem {
 	): Promise<Output | undefined> {
 		const { item, run } = this;
 		run.paidTasks.note(taskId, 'PENDING');
-		const fields = { ...sent, ...run.known(item, taskId), record };
+		// What was sent comes first, and wins: in a second try an expression may give something else.
+		const fields = { ...sent, ...run.known(item, taskId), ...sent, record };
 		if (!isAwaited(item)) {
 			const { webhookUrl, timeoutMs, itemIndex } = item;
 			void settled(this.freePlace(taskId));
