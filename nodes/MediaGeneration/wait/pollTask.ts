@@ -82,9 +82,8 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 		} else {
 			const { error } = answer;
 			if (!(error instanceof ServiceError)) throw error;
-			if (isUnlucky(error, isOwn) ? ++unlucky >= MAX_UNLUCKY_ANSWERS : !isPassing(error, isOwn)) {
-				throw error;
-			}
+			unlucky = isUnlucky(error, isOwn) ? unlucky + 1 : 0;
+			if (unlucky > 0 ? unlucky >= MAX_UNLUCKY_ANSWERS : !isPassing(error, isOwn)) throw error;
 			trouble = error.message;
 			notBefore = Math.max(notBefore, clock.now() + (error.retryAfterMs ?? 0));
 			const backOff = Math.min(pollIntervalMs * 2 ** failures++, MAX_BACK_OFF_MS);

@@ -128,6 +128,11 @@ describe('a task is found finished', () => {
 			OWN,
 		],
 		[
+			'after answers that do not know it, with other trouble between them',
+			[unknown(), trouble(), unknown(), trouble(), unknown(), 'SUCCESS'],
+			OWN,
+		],
+		[
 			'and not handed over where the hold ends',
 			['PENDING', 'PENDING', 'SUCCESS'],
 			{ heldMs: 5 * SECOND },
