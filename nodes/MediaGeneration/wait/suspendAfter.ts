@@ -1,5 +1,8 @@
 import { type Clock, sleepUntil } from '../shared/clock';
 
+/** The service may ask for a pause of hours before the next read. */
+const LONGEST_SLEEP_MS = 30_000;
+
 /**
  * Says when a held run is to be suspended (option *Suspend After*): so long after its last create, and not while it may
  * still create a task. What is unfinished then is handed over.
@@ -50,15 +53,19 @@ export class SuspendAfter {
 	}
 
 	/**
-	 * Sleeps until a moment of the clock. In a run that is suspended at once nobody sleeps longer than to the last create.
+	 * Sleeps until a moment of the clock, and no longer than the run is held: a run that is suspended at once to the last
+	 * create, another within half a minute.
 	 *
 	 * @param signal aborted when the execution is stopped
 	 * @throws Stopped where the execution was stopped
 	 */
 	async sleepUntil(moment: number, signal: AbortSignal | undefined): Promise<void> {
-		const slept = sleepUntil(moment, this.clock, signal);
-		if (this.afterMs === 0) await Promise.race([slept, this.ended]);
-		if (!this.isOver) await slept;
+		if (this.isOver && this.afterMs > 0) return;
+		do {
+			const next = Math.min(moment, this.clock.now() + LONGEST_SLEEP_MS);
+			const slept = sleepUntil(next, this.clock, signal);
+			await (this.afterMs === 0 ? Promise.race([slept, this.ended]) : slept);
+		} while (!this.isOver && this.clock.now() < moment);
 	}
 
 	/** Whether unfinished tasks are to be handed over. */

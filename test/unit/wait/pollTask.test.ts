@@ -281,6 +281,14 @@ describe('a task whose run is held no longer', () => {
 		});
 	});
 
+	it('is handed over when the hold ends, although the service asked to wait longer', async () => {
+		const given = { heldMs: 300 * SECOND, deadline: 24 * HOUR };
+		const { result, reads, clock } = waiting([trouble(9 * HOUR)], given);
+		expect(await result).toMatchObject({ isHandedOver: true });
+		expect(clock.now()).toBeLessThan(340 * SECOND);
+		expect(reads).toHaveLength(1);
+	});
+
 	it('is given up, and not handed over, where its time is up in the same moment', async () => {
 		const { result } = waiting(['PENDING'], { heldMs: 6 * SECOND, deadline: 6 * SECOND });
 		expect(await result).toMatchObject({ isHandedOver: false });
