@@ -157,7 +157,9 @@ function withAdditionalFields(input: IDataObject, parameters: ItemParameters): I
 		if (entry.type === 'binary') {
 			return withValuesIn(all, name, findFiles(parameters, entry.value, name));
 		}
-		return withField(all, name, typed(name, entry.type, entry.value));
+		// As JSON: a number that is none would be sent as null.
+		const { value } = parameters.jsonObject({ value: typed(name, entry.type, entry.value) }, name);
+		return withField(all, name, value);
 	}, input);
 }
 

@@ -87,6 +87,15 @@ describe('additional fields', () => {
 		expect(message).toBe("The field 'x' is 'NaN' and not a text");
 	});
 
+	it.each([
+		['object', '={{ { width: Number("a") } }}'],
+		['array', '={{ [Number("a")] }}'],
+	])('of type %s are refused with a number in them that is none', async (type, value) => {
+		const { message, description } = await refusalOf(image(fields(['size', type, value])));
+		expect(message).toBe("The parameter 'size' is not valid JSON");
+		expect(description).toContain("is 'NaN' and not a number");
+	});
+
 	it('nest by dots and places of lists, and change nothing of the item before', async () => {
 		const item = { input: { prompt: 'p', style: { ink: true, list: [1, 2] } } };
 		const before = structuredClone(item);
