@@ -3,7 +3,7 @@ import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflo
 import { hasCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import { isRecord, namesIn } from '../shared/json';
-import { describe, type ItemParameters, refused } from '../shared/parameters';
+import { describe, isEmpty, type ItemParameters, refused } from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
 
@@ -33,7 +33,13 @@ export function readCreateBody(parameters: ItemParameters): Pick<CreatePlan, 'mo
 
 /** The input of a task as JSON; the template that nobody has filled in counts as empty. */
 function readRawInput(parameters: ItemParameters): IDataObject {
-	const input = parameters.jsonObject(parameters.value('input'), 'Input');
+	const value = parameters.value('input');
+	if (isEmpty(value) && parameters.isExpression('input')) {
+		const wayOut =
+			'Check that the incoming item has the field. If the options have all fields, enter {}.';
+		throw parameters.empty('Input', wayOut);
+	}
+	const input = parameters.jsonObject(value, 'Input');
 	return input.prompt === '' && Object.keys(input).length === 1 ? {} : input;
 }
 

@@ -132,6 +132,11 @@ describe('additional fields', () => {
 		expect(await inputOf(raw(input, fields(['text', 'string', 'a'])))).toEqual({ text: 'a' });
 	});
 
+	it('are not enough where the expression of the input gives nothing', async () => {
+		const given = raw('={{ $json.none }}', fields(['ratio', 'string', '16:9']));
+		expect((await refusalOf(given)).message).toBe("The parameter 'Input' is empty");
+	});
+
 	it('are offered where the input is empty', async () => {
 		const error = await refusalOf(raw('{"prompt":""}'));
 		expect(error.message).toBe("The parameter 'Input' is empty");
