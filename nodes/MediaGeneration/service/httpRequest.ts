@@ -8,7 +8,7 @@ import type {
 } from 'n8n-workflow';
 
 import { Stopped } from '../shared/clock';
-import { findInChain } from '../shared/itemError';
+import { findInChain, messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
@@ -56,8 +56,14 @@ export async function requestService(
 	const { httpRequestWithAuthentication: call } = context.helpers;
 	const accept = { Accept: 'application/json' };
 	// As text: of an object, n8n's HTTP library leaves out fields such as `prototype`.
+	const written = await settled(async () => JSON.stringify(body));
+	if ('error' in written) {
+		throw new ServiceError('rejected', 'The request is too large to be sent', {
+			description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${messageOf(written.error)}`,
+		});
+	}
 	const json = body && {
-		body: JSON.stringify(body),
+		body: written.value,
 		headers: { ...accept, 'Content-Type': 'application/json' },
 	};
 	const options = { ...request, headers: accept, ...json, timeout: timeoutMs, ...ANY_ANSWER };

@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http';
 import nock from '../../nock';
 
+import { maySendAgain } from '../../../nodes/MediaGeneration/create/maySendAgain';
 import { connect } from '../../../nodes/MediaGeneration/service/connect';
 import { listen } from '../../listen';
 import { API_KEY, executeContext, SERVICE } from '../../workflow/engine';
@@ -43,6 +44,15 @@ describe('a request', () => {
 		expect(await read()).toMatchObject({ state: 'SUCCESS' });
 		expect(await credits()).toEqual({ balance: 42 });
 		expect(await credits(`${SERVICE}/media/v1/`)).toEqual({ balance: 43 });
+	});
+
+	it('that has more characters than JavaScript can hold is refused: it was certainly not sent', async () => {
+		const toJSON = () => {
+			throw new RangeError('Invalid string length');
+		};
+		const error = await caught(async () => await create({ input: { file: { toJSON } } }));
+		expect(error.message).toBe('The request is too large to be sent');
+		expect(maySendAgain(error)).toBe('refused');
 	});
 
 	it('is not sent to a base URL that cannot be used', async () => {
