@@ -182,6 +182,24 @@ describe('an item that fails', () => {
 		expect(output[0]?.json).not.toHaveProperty('resultUrls');
 	});
 
+	it('has neither the id nor the price of another task', async () => {
+		const other = { taskId: 'of-another-node', estimatedCostUsd: 0.08, failedTaskIds: ['x'] };
+		const model = 'other/model';
+		const items = [row(0), refused(1)].map(({ json }) => ({ json: { ...json, ...other } }));
+		const { output } = await on.run(including({}, { parameters: { model } }), items);
+		expect(field(output, 'taskId')).toEqual([on.taskIds[0], undefined]);
+		expect(field(output, 'estimatedCostUsd')).toEqual([undefined, undefined]);
+		expect(field(output, 'failedTaskIds')).toEqual([undefined, undefined]);
+	});
+
+	it('keeps the id of the task to wait for where nobody could read it', async () => {
+		const parameters = { resource: 'task', operation: 'wait', taskId: '={{ $json.taskId }}' };
+		const node = { ...keepsGoing, parameters: { ...parameters, options: { includeInput: true } } };
+		const credential = { ...on.credential, baseUrl: 'nowhere' };
+		const { output } = await on.run(node, [row(0)], { credential });
+		expect(output[0]?.json).toMatchObject({ row: 0, taskId: 'of-another-node' });
+	});
+
 	it('has it where a parameter cannot be meant, or there is no account', async () => {
 		const blank = including({}, { ...keepsGoing, parameters: { prompt: '={{ "" }}' } });
 		const empty = await on.run(blank, [row(0)]);

@@ -36,11 +36,16 @@ export function includedInput(
 	if (isTool(context)) return undefined;
 	if (context.getNodeParameter('options.includeInput', 0, false) !== true) return undefined;
 	const input = context.getInputData()[itemIndex];
-	return input && partOf({ ...input, json: OF_ANOTHER_RUN.reduce(without, input.json) });
+	const creates = ['generate', 'create'].includes(context.getNodeParameter('operation', 0));
+	const others = creates ? [...OF_ANOTHER_RUN, ...OF_ANOTHER_TASK] : OF_ANOTHER_RUN;
+	return input && partOf({ ...input, json: others.reduce(without, input.json) });
 }
 
 /** How the task of another run ended: an item whose own task was refused must not pass for a success. */
 const OF_ANOTHER_RUN = ['timedOut', 'dryRun', 'state', 'resultUrls', 'creditsConsumed'];
+
+/** Where this node creates a task: an item without one must not name another, nor have its price. */
+const OF_ANOTHER_TASK = ['taskId', 'estimatedCostUsd', 'failedTaskIds'];
 
 /** An `error` does not go on: n8n would take it for this node's own. */
 export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
