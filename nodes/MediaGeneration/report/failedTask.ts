@@ -69,7 +69,9 @@ export function timedOut(
 	{ last, trouble }: { last?: TaskRecord | undefined; trouble?: string | undefined },
 	known: IDataObject,
 ): ItemError {
-	const state = typeof last?.record.state === 'string' ? last.record.state : 'not read';
+	// In the service's own word, where it stands at the top of the record.
+	const said = last?.record.state;
+	const state = typeof said === 'string' ? said : (last?.state ?? 'not read');
 	// In the message: where the item leaves, nobody sees the description.
 	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
 	return new ItemError(

@@ -1,4 +1,5 @@
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
 import type { SuspendedItem } from '../../../nodes/MediaGeneration/suspend/checkState';
 import {
@@ -65,6 +66,12 @@ describe('a check for results', () => {
 			json: { taskId: 'task-1', timedOut: true, record: { state: 'PENDING' } },
 			failure: { message: 'Task task-1 is not finished after 4200 s (last state: PENDING)' },
 		});
+	});
+
+	it('names the state of a record that the service has wrapped', async () => {
+		const read = async () => parseTaskRecord('task-0', { data: { state: 'PENDING' } });
+		const after = giveUp(await checkResults(many(1, NOW), read, NOW), NOW);
+		expect(after.items[0]?.failure?.message).toContain('(last state: PENDING)');
 	});
 
 	it('takes a result that comes with the last read', async () => {
