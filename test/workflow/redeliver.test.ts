@@ -5,8 +5,9 @@ import {
 	checkStartAgain,
 	START_AGAIN_HEADER,
 } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { listen } from '../listen';
-import { retryExecution, startWorkflow, type TestNode } from './engine';
+import { agentsContext, retryExecution, startWorkflow, type TestNode } from './engine';
 import { field, IMAGE_MODEL, keepsGoing, MINUTE, stage } from './support';
 import { passTime } from './time';
 
@@ -123,6 +124,16 @@ describe('one run of the node asks under one name', () => {
 	it('and each round of a loop under its own', async () => {
 		const rounds = [[finished()], [finished()]];
 		await passTime(startWorkflow({ ...on.workflow(node(true)), rounds }).result);
+		expect(names()).toBe(2);
+	});
+
+	it("and each call of n8n's Agents, which have no executions, under its own", async () => {
+		const call = async () => {
+			const workflow = on.workflow({ ...node(true), type: 'mediaGenerationTool' }, [finished()]);
+			await passTime(new MediaGeneration().execute.call(agentsContext(workflow)));
+		};
+		await call();
+		await call();
 		expect(names()).toBe(2);
 	});
 });

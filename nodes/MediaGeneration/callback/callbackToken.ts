@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'crypto';
+import { createHmac, randomUUID, timingSafeEqual } from 'crypto';
 import { type IExecuteFunctions, UserError } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
@@ -102,7 +102,8 @@ interface Subject {
  */
 export function startAgainRun(context: IExecuteFunctions): string {
 	const store = nodeContext(context);
-	const execution = (store[KEY] ??= context.getExecutionId());
+	// n8n's Agents have no executions, so each of their calls is a run.
+	const execution = (store[KEY] ??= context.getExecutionId() ?? randomUUID());
 	const { $runIndex } = context.getWorkflowDataProxy(0);
 	return digest([context.getWorkflow().id, context.getNode().id, execution, $runIndex ?? 0]);
 }
