@@ -38,15 +38,15 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 		// Requests that are refused together find the key changed by the first of them.
 		const used = present;
 		const response = await requestService(context, used, request);
-		// Nothing is created any more once the execution was stopped.
-		const isOver = request.method === 'POST' && isStopped(context);
-		if (!REFUSED_KEY.includes(response.statusCode) || isOver) return response;
+		if (!REFUSED_KEY.includes(response.statusCode)) return response;
 		const lookedUp = await settled(async () => {
 			const latest = await lookUp();
 			return { latest, key: parseApiKey(latest.apiKey) };
 		});
+		// Nothing is created any more once the execution was stopped.
+		const isOver = request.method === 'POST' && isStopped(context);
 		// A credential that cannot be used any more is no other trouble than a key that is refused.
-		if ('error' in lookedUp) return response;
+		if ('error' in lookedUp || isOver) return response;
 		const { latest, key } = lookedUp.value;
 		if (latest.apiKey === used.apiKey || latest.baseUrl !== used.baseUrl) return response;
 		if (!keys.includes(key)) keys.push(key);

@@ -94,6 +94,24 @@ describe('a key that was changed while the node runs', () => {
 		expect(all).toEqual([{ balance: 42 }, { balance: 42 }]);
 	});
 
+	it('creates nothing where the execution is stopped while it is looked up', async () => {
+		const stop = new AbortController();
+		const context = executeContext(
+			{ credential: { baseUrl: SERVICE, apiKey: API_KEY } },
+			stop.signal,
+		);
+		const { client } = await connect(context);
+		jest.spyOn(context, 'getCredentials').mockImplementation(async () => {
+			stop.abort();
+			return await Promise.resolve({ baseUrl: SERVICE, apiKey: 'sk-live-new' } as never);
+		});
+		nock(SERVICE).post('/api/generate').reply(401, { error: 'No' });
+		const second = nock(SERVICE).post('/api/generate').reply(200, { taskId: 'task-1' });
+		await expect(client.createTask(TASK)).rejects.toMatchObject({ kind: 'unauthorized' });
+		expect(second.isDone()).toBe(false);
+		nock.cleanAll();
+	});
+
 	it('is cut out of what the service says, as the old one is', async () => {
 		const { client, credential } = await connected();
 		credential.apiKey = 'sk-live-changed-meanwhile';
