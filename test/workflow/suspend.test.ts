@@ -223,6 +223,16 @@ describe('a run that is held for a while', () => {
 		expect(two?.waits?.until).toBeLessThan(startedAt + 24 * 60 * MINUTE + 5 * SECOND);
 	});
 
+	it('is suspended by then also where the service has asked for a longer pause, which the checks keep to', async () => {
+		const pause = { readStatus: { status: 503, retryAfter: 3600 } };
+		const ran = await on.run(held(), prompts(slow('a', pause), slow('b')));
+		expect(ran.isSuspended).toBe(true);
+		expect(on.elapsed).toBeLessThan(MINUTE + 35 * SECOND);
+		expect(checkedIn(ran).map(({ json }) => json.taskId)).toEqual(on.taskIds);
+		const { notBefore = 0 } = readCheck(ran.handed[0] ?? []) ?? {};
+		expect(notBefore - Date.now()).toBeGreaterThan(55 * MINUTE);
+	});
+
 	/** What its items come to when all tasks are finished. */
 	async function checked(ran: Ran) {
 		await time.pass(5 * MINUTE);

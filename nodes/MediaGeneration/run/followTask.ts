@@ -73,7 +73,11 @@ export async function waitForTask(
 		return async () => await run.downloader.itemsOf(task, output, item, deadline);
 	}
 	if (!task.isHandedOver) throw timedOut(taskId, timeoutMs, task, json);
-	const goOn = async () => await waitForTask(run, item, { ...wait, firstReadAt: run.gap.take() });
-	run.handedOver.push({ item, json, last: task.last, deadline, goOn });
+	const { last, notBefore } = task;
+	const goOn = async () => {
+		const firstReadAt = Math.max(run.gap.take(), notBefore);
+		return await waitForTask(run, item, { ...wait, firstReadAt });
+	};
+	run.handedOver.push({ item, json, last, deadline, notBefore, goOn });
 	return undefined;
 }

@@ -8,7 +8,8 @@ import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
 import { ItemError, messageOf } from '../shared/itemError';
 import { startCheck } from './checkSupervisor';
-import { CHECK_VERSION, noteCheck, type SuspendedItem } from './checkState';
+import { afterPause, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
+import { CHECK_VERSION, noteCheck, type ResultsCheck, type SuspendedItem } from './checkState';
 import { failedItem } from './checkForResults';
 import { presentItem } from './resumedOutput';
 
@@ -22,6 +23,8 @@ export interface HandedOver {
 	last: TaskRecord | undefined;
 	/** When the task's time is up, milliseconds of the clock. */
 	deadline: number;
+	/** Until when the service asked to wait, milliseconds of the clock. */
+	notBefore: number;
 }
 
 /**
@@ -47,24 +50,27 @@ export async function suspendRun(
 		const waits = { until: now + Math.max(0, deadline - clockNow), timeoutMs };
 		return { item: itemIndex, json, ...(last && { record: last.record }), waits, output };
 	});
+	const check: ResultsCheck = {
+		version: CHECK_VERSION,
+		purpose: 'results',
+		nodeName: node.name,
+		parentExecutionId: context.getExecutionId(),
+		startedAt: now,
+		intervalMs: checkIntervalMs,
+		onError: node.onError ?? (context.continueOnFail() ? 'continueRegularOutput' : 'stopWorkflow'),
+		ifSomeFail,
+		items: [...results.flatMap(itemOfResult), ...waiting]
+			.sort((one, other) => one.item - other.item)
+			.map((item) => {
+				const input = includedInput(context, item.item);
+				return { ...item, ...(input && { input }) };
+			}),
+	};
+	const pauseMs = Math.max(...handedOver.map(({ notBefore }) => notBefore - clockNow));
+	// The first check comes no sooner than so.
+	const isLong = pauseMs > MIN_CHECK_INTERVAL_MS;
 	const begun = await settled(
-		startCheck(context, {
-			version: CHECK_VERSION,
-			purpose: 'results',
-			nodeName: node.name,
-			parentExecutionId: context.getExecutionId(),
-			startedAt: now,
-			intervalMs: checkIntervalMs,
-			onError:
-				node.onError ?? (context.continueOnFail() ? 'continueRegularOutput' : 'stopWorkflow'),
-			ifSomeFail,
-			items: [...results.flatMap(itemOfResult), ...waiting]
-				.sort((one, other) => one.item - other.item)
-				.map((item) => {
-					const input = includedInput(context, item.item);
-					return { ...item, ...(input && { input }) };
-				}),
-		}),
+		startCheck(context, isLong ? afterPause(check, pauseMs, now) : check),
 	);
 	if ('error' in begun) {
 		const why = messageOf(begun.error);

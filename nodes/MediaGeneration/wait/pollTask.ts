@@ -16,6 +16,8 @@ export interface Unfinished {
 	trouble: string | undefined;
 	/** Whether the wait goes on suspended; otherwise its time was up. */
 	isHandedOver: boolean;
+	/** When it may be read again, milliseconds of the clock. */
+	notBefore: number;
 }
 
 export interface WaitOptions {
@@ -60,7 +62,7 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 	let notBefore = -Infinity;
 	let failures = 0;
 	let unlucky = 0;
-	const unfinished = (isHandedOver: boolean) => ({ last, trouble, isHandedOver });
+	const unfinished = (isHandedOver: boolean) => ({ last, trouble, isHandedOver, notBefore });
 	for (;;) {
 		const readAt = due > deadline - MIN_READ_INTERVAL_MS ? deadline : due;
 		await suspendAfter.sleepUntil(readAt, signal);
