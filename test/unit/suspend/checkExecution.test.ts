@@ -388,6 +388,20 @@ describe('a supervisor', () => {
 		expect(begun.map(tasksIn)).toEqual([['task-0', 'task-1']]);
 	});
 
+	it('lets the items out some time after theirs is up, where n8n starts none any more', async () => {
+		const executeWorkflow = async () => await Promise.reject(new Error('Not allowed'));
+		const items = [0, 1].map((index) => item(index, NOW - 20 * MINUTE));
+		const over = [checkItem(resultsCheck({ items, onError: 'continueRegularOutput' }))];
+		const { until, output = [] } = await supervise({ host: { executeWorkflow } }, over);
+		expect(until).toBeUndefined();
+		expect(output.map(({ json }) => [json.taskId, json.timedOut])).toEqual([
+			['task-0', true],
+			['task-1', true],
+		]);
+		// What leaves where nobody is to check any more, and not what is let out in between.
+		expect(output[0]?.json.error).toContain('task-0 is not finished');
+	});
+
 	it.each([
 		['an error', [{ json: { error: 'job stalled more than maxStalledCount' } }]],
 		['what it last put out', [{ json: { nextCheck: '2026-01-01', tasks: ['task-0'] } }]],
