@@ -21,7 +21,9 @@ import { checkNote, type CheckNote } from './checkState';
  * signature.
  */
 export function resumeUrl(context: Context): string {
-	const url = new URL(String(context.evaluateExpression('{{ $execution.resumeUrl }}', 0)));
+	const given = String(context.evaluateExpression('{{ $execution.resumeUrl }}', 0));
+	if (!URL.canParse(given)) return '';
+	const url = new URL(given);
 	url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/${CALLBACK_PATH}`;
 	return url.href;
 }
@@ -32,7 +34,7 @@ export function resumeCallbackUrl(
 	{ apiKey, baseUrl }: Account,
 ): string | undefined {
 	const url = resumeUrl(context);
-	return isOutOfReach(url, baseUrl) ? undefined : callbackAddress(url, apiKey);
+	return url === '' || isOutOfReach(url, baseUrl) ? undefined : callbackAddress(url, apiKey);
 }
 
 /**

@@ -1,4 +1,5 @@
-import { resumeUrl } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
+import { resumeCallbackUrl, resumeUrl } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
+import { CREDENTIAL } from '../../workflow/engine';
 import { contextOf } from './checks';
 
 describe('the address that resumes an execution', () => {
@@ -11,6 +12,12 @@ describe('the address that resumes an execution', () => {
 		['http://n8n.test/n8n/webhook-waiting/12/', 'http://n8n.test/n8n/webhook-waiting/12/callback'],
 	])('made of %s is %s', (url, expected) => {
 		expect(resumeUrl(contextOf({}, { evaluateExpression: () => url }))).toBe(expected);
+	});
+
+	it('is none where n8n has no public address with https:// or http:// before it', () => {
+		const evaluateExpression = () => 'n8n.test/webhook-waiting/12';
+		expect(resumeUrl(contextOf({}, { evaluateExpression }))).toBe('');
+		expect(resumeCallbackUrl(contextOf({}, { evaluateExpression }), CREDENTIAL)).toBeUndefined();
 	});
 
 	it('is made of what n8n calls its own', () => {
