@@ -30,7 +30,7 @@ export function cutDataUri(text: string): string {
 
 /** Whether a value has a data URI that was cut, however deep it stands: what an output shows of a file is not the file. */
 export function hasCutDataUri(value: unknown): boolean {
-	if (typeof value === 'string') return /^\s*data:[^…]{0,200}… \(.*\)$/is.test(value);
+	if (typeof value === 'string') return /^\s*data:[\w.+-]+\/[^…]{0,200}… \(.*\)$/is.test(value);
 	if (typeof value !== 'object' || value === null || writesItself(value)) return false;
 	return Object.values(value).some(hasCutDataUri);
 }

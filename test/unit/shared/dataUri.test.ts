@@ -1,4 +1,4 @@
-import { cutDataUris } from '../../../nodes/MediaGeneration/shared/dataUri';
+import { cutDataUris, hasCutDataUri } from '../../../nodes/MediaGeneration/shared/dataUri';
 
 const picture = `data:image/png;base64,${'A'.repeat(5000)}`;
 const shown = `${picture.slice(0, 64)}… (5022 characters)`;
@@ -35,4 +35,13 @@ it('bears any depth', () => {
 	let value: unknown = picture;
 	for (let depth = 0; depth < 100_000; depth++) value = [value];
 	expect(() => cutDataUris(value)).not.toThrow();
+});
+
+it.each<[string, boolean]>([
+	[shown, true],
+	['data:text/plain; charset=utf-8;base64,… (a file, 4 bytes)', true],
+	['Data: a chart of the growth… (2020 to 2024)', false],
+	['data:… (see below)', false],
+])('%j is what is left of a file: %p', (text, isCut) => {
+	expect(hasCutDataUri({ input: [text] })).toBe(isCut);
 });
