@@ -4,6 +4,9 @@ const MAX_SHOWN_CHARACTERS = 4096;
 /** How much of a long one is shown. */
 const BEGINNING = 64;
 
+/** How a data URI begins, and no text whose first word is `Data:`. */
+const DATA_URI = /^\s*data:([\w.+-]+\/|[;,])/i;
+
 /** Deeper than any record; what is deeper still goes out as it is. */
 const MAX_DEPTH = 32;
 
@@ -22,7 +25,7 @@ export function cutDataUris<T>(value: T, whole?: string, depth = 0): T {
 
 /** @returns the text as it is, unless it is a long data URI */
 export function cutDataUri(text: string): string {
-	if (text.length <= MAX_SHOWN_CHARACTERS || !/^\s*data:/i.test(text)) return text;
+	if (text.length <= MAX_SHOWN_CHARACTERS || !DATA_URI.test(text)) return text;
 	// By way of a buffer: a part of a text keeps the whole of it in memory.
 	const beginning = Buffer.from(text.slice(0, BEGINNING)).toString();
 	return `${beginning}… (${text.length} characters)`;
@@ -30,7 +33,8 @@ export function cutDataUri(text: string): string {
 
 /** Whether a value has a data URI that was cut, however deep it stands: what an output shows of a file is not the file. */
 export function hasCutDataUri(value: unknown): boolean {
-	if (typeof value === 'string') return /^\s*data:[\w.+-]+\/[^…]{0,200}… \(.*\)$/is.test(value);
+	if (typeof value === 'string')
+		return DATA_URI.test(value) && /^[^…]{0,200}… \(.*\)$/s.test(value);
 	if (typeof value !== 'object' || value === null || writesItself(value)) return false;
 	return Object.values(value).some(hasCutDataUri);
 }

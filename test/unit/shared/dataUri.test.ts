@@ -23,7 +23,7 @@ describe('a long data URI', () => {
 	});
 });
 
-it.each(['data:image/png;base64,AAAA', 'x'.repeat(9000), 'data', ''])(
+it.each(['data:image/png;base64,AAAA', 'x'.repeat(9000), `Data: ${'x'.repeat(9000)}`, 'data', ''])(
 	'leaves others alone',
 	(text) => {
 		const value = { text, list: [text] };
@@ -42,6 +42,7 @@ it.each<[string, boolean]>([
 	['data:text/plain; charset=utf-8;base64,… (a file, 4 bytes)', true],
 	['Data: a chart of the growth… (2020 to 2024)', false],
 	['data:… (see below)', false],
+	['data:;base64,AAAA… (5022 characters)', true],
 ])('%j is what is left of a file: %p', (text, isCut) => {
 	expect(hasCutDataUri({ input: [text] })).toBe(isCut);
 });
