@@ -54,7 +54,9 @@ export function failedInAll(count: number): string {
 export function ofTask(error: unknown, taskId: string, known: IDataObject): unknown {
 	if (error instanceof Stopped) return error;
 	const { message, description, statusCode, task } = ItemError.from(error, known);
-	const text = message.includes(taskId) ? message : `Task ${taskId}: ${message}`;
+	// A short id may stand in any message, as 5 does in `HTTP 500`.
+	const isNamed = message.toLowerCase().includes(`task ${taskId.toLowerCase()}`);
+	const text = isNamed ? message : `Task ${taskId}: ${message}`;
 	return new ItemError(text, { description, statusCode, task });
 }
 
