@@ -74,6 +74,16 @@ const FOUND: Array<[what: string, history: History]> = [
 			requests: [{ on: 'create', nth: 0, what: 'request lost' }],
 		},
 	],
+	[
+		'n8n does not suspend a run after a read was lost: the next read keeps to its interval',
+		{
+			...PLAIN,
+			node: { ...PLAIN.node, suspendAfter: 0.02, items: 1, pollIntervalSeconds: 5 },
+			service: { ...PLAIN.service, longestTaskMs: 1_000 },
+			requests: [{ on: 'read', nth: 0, what: 'answer lost' }],
+			handOvers: [{ afterMs: 0, what: 'not begun' }],
+		},
+	],
 ];
 
 describe('a history that once went wrong', () => {

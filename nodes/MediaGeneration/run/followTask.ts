@@ -73,9 +73,9 @@ export async function waitForTask(
 		return async () => await run.downloader.itemsOf(task, output, item, deadline);
 	}
 	if (!task.isHandedOver) throw timedOut(taskId, timeoutMs, task, json);
-	const { last, notBefore } = task;
+	const { last, notBefore, due } = task;
 	const goOn = async () => {
-		const firstReadAt = Math.max(run.gap.take(), notBefore);
+		const firstReadAt = Math.max(run.gap.take(), due);
 		return await waitForTask(run, item, { ...wait, firstReadAt });
 	};
 	run.handedOver.push({ item, json, last, deadline, notBefore, goOn });

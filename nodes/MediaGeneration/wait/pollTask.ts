@@ -16,8 +16,9 @@ export interface Unfinished {
 	trouble: string | undefined;
 	/** Whether the wait goes on suspended; otherwise its time was up. */
 	isHandedOver: boolean;
-	/** When it may be read again, milliseconds of the clock. */
+	/** When it may be read again, and when it was to be read again; milliseconds of the clock. */
 	notBefore: number;
+	due: number;
 }
 
 export interface WaitOptions {
@@ -62,7 +63,7 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 	let notBefore = -Infinity;
 	let failures = 0;
 	let unlucky = 0;
-	const unfinished = (isHandedOver: boolean) => ({ last, trouble, isHandedOver, notBefore });
+	const unfinished = (isHandedOver: boolean) => ({ last, trouble, isHandedOver, notBefore, due });
 	for (;;) {
 		const readAt = due > deadline - MIN_READ_INTERVAL_MS ? deadline : due;
 		await suspendAfter.sleepUntil(readAt, signal);
