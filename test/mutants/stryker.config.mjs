@@ -8,7 +8,7 @@ export default {
   ignoreStatic: true,
   concurrency: 2,
   dryRunTimeoutMinutes: 60,
-  timeoutMS: 10_000,
+  timeoutMS: 5_000,
   ignorePatterns: [
     '/dist',
     '/release',
