@@ -66,8 +66,11 @@ export async function suspendRun(
 				return { ...item, ...(input && { input }) };
 			}),
 	};
-	const pauseMs = Math.max(...handedOver.map(({ notBefore }) => notBefore - clockNow));
-	// The first check comes no sooner than so.
+	const pauseMs = handedOver.reduce(
+		(longest, { notBefore }) => Math.max(longest, notBefore - clockNow),
+		0,
+	);
+	// The first check comes after a minute: a shorter pause is over by then.
 	const isLong = pauseMs > MIN_CHECK_INTERVAL_MS;
 	const begun = await settled(
 		startCheck(context, isLong ? afterPause(check, pauseMs, now) : check),
