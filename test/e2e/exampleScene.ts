@@ -6,10 +6,12 @@ import type { Execution, StoredCredential, WorkflowDefinition } from '../n8n/cli
 import type { SimulatedTask } from '../service/service';
 import { promptOf, Run, succeeded } from './run';
 import { openScene, type Scene } from './scene';
+import { Stage } from './stage';
 
 /** Opens a scene in which the examples are run, with a stand-in for a language model. */
 export function openExamples(): Examples {
-	const scene = openScene({ clears: false });
+	// Only an n8n with the editor tells its node types.
+	const scene = openScene({ clears: false, open: async () => await Stage.open() });
 	const examples = new Examples(scene);
 	beforeAll(async () => await examples.open());
 	afterAll(async () => await examples.model?.close());

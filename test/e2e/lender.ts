@@ -6,15 +6,21 @@ import { isDeepStrictEqual } from 'node:util';
 import { listen } from '../listen';
 import { packPackage } from '../n8n/package';
 import { type N8nProcess, startN8n } from '../n8n/process';
-import { shortMinute } from '../n8n/settings';
+import { NO_EDITOR, shortMinute } from '../n8n/settings';
 import { makeUserFolder } from '../n8n/userFolder';
 
-/** The environment of an n8n that is lent. */
-export const ENV_OF_LENT: Record<string, string> = {
+const ORDINARY: Record<string, string> = {
 	...shortMinute(),
 	// n8n's own default since 2.0.
 	N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem',
 };
+
+/** The environments of which an n8n is lent. */
+const LENT = [ORDINARY, { ...ORDINARY, ...NO_EDITOR }];
+
+/** @returns the environment of an n8n that can be lent to whoever asks for these values; undefined where none can */
+export const lentWith = (asked: Record<string, string>) =>
+	LENT.find((env) => Object.entries(asked).every(([name, value]) => env[name] === value));
 
 /** The environment variable with the address of a lender, for this process and those that it starts. */
 export const LENDER = 'N8N_LENDER';
@@ -74,17 +80,19 @@ export class Lender {
 		const { pathname, searchParams } = new URL(request.url ?? '', 'http://lender');
 		const deed = pathname.slice(1) as Deed;
 		if (deed === 'greet') return 'hello';
-		if (deed === 'lend') return lentOf(await this.lend());
+		const env = JSON.parse(searchParams.get('env') ?? '{}') as Record<string, string>;
+		if (deed === 'lend') return lentOf(await this.lend(env));
 		const place = this.places.get(Number(searchParams.get('port')));
 		if (place === undefined) throw new Error('Nothing is lent at this port.');
 		switch (deed) {
 			case 'start':
-				place.env = JSON.parse(searchParams.get('env') ?? '{}') as Record<string, string>;
+				place.env = env;
 				place.n8n = await this.start(place.n8n.userFolder, place.env, place.n8n.port);
 				place.isRunning = true;
 				return lentOf(place);
 			case 'giveBack':
-				if (place.isRunning && isDeepStrictEqual(place.env, ENV_OF_LENT)) this.free.push(place);
+				if (place.isRunning && LENT.some((env) => isDeepStrictEqual(place.env, env)))
+					this.free.push(place);
 				else await this.end(place);
 				return undefined;
 			default:
@@ -93,17 +101,18 @@ export class Lender {
 		}
 	}
 
-	private async lend(): Promise<Place> {
+	private async lend(env: Record<string, string>): Promise<Place> {
 		const { hash } = await packPackage();
-		const place = this.free.pop();
+		const index = this.free.findIndex((place) => isDeepStrictEqual(place.env, env));
+		const [place] = index < 0 ? [] : this.free.splice(index, 1);
 		if (place?.hash === hash) {
 			truncateSync(place.n8n.logFile);
 			return place;
 		}
 		// The package has been changed since.
 		if (place) await this.end(place);
-		const n8n = await this.start(await makeUserFolder(), ENV_OF_LENT);
-		const made = { n8n, hash, env: ENV_OF_LENT, isRunning: true };
+		const n8n = await this.start(await makeUserFolder(), env);
+		const made = { n8n, hash, env, isRunning: true };
 		this.places.set(n8n.port, made);
 		return made;
 	}
@@ -129,10 +138,13 @@ function lentOf({ n8n }: Place): Lent {
 export class BorrowedN8n {
 	private constructor(private lent: Lent) {}
 
-	/** @returns undefined where nobody lends */
-	static async borrow(): Promise<BorrowedN8n | undefined> {
+	/**
+	 * @param env one of those that `lentWith` gives
+	 * @returns undefined where nobody lends
+	 */
+	static async borrow(env: Record<string, string>): Promise<BorrowedN8n | undefined> {
 		if (process.env[LENDER] === undefined) return undefined;
-		return new BorrowedN8n((await ask('lend')) as Lent);
+		return new BorrowedN8n((await ask('lend', { env: JSON.stringify(env) })) as Lent);
 	}
 
 	get process(): N8nProcess {

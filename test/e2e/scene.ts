@@ -4,6 +4,7 @@ import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { type Execution, until, type WorkflowDefinition } from '../n8n/client';
+import { NO_EDITOR } from '../n8n/settings';
 import type { LoggedRequest, SimulatedTask } from '../service/service';
 import { Collector } from './collector';
 import { deliver, inARow, itemsNode, lanes, manualTrigger, prompts } from './nodes';
@@ -41,7 +42,7 @@ export interface Published {
 interface SceneOptions {
 	/** Added to n8n's environment. */
 	env?: Record<string, string>;
-	/** Default: opens a stage with that environment. */
+	/** Default: opens a stage with that environment, and without the editor. */
 	open?: () => Promise<Stage>;
 	/** Whether each test finds the service and the collector as if no test had been before; default: yes. */
 	clears?: boolean;
@@ -51,7 +52,7 @@ interface SceneOptions {
 export function openScene({ env, open, clears = true }: SceneOptions = {}): Scene {
 	const scene = new Scene();
 	beforeAll(async () => {
-		scene.stage = await (open?.() ?? Stage.open(env));
+		scene.stage = await (open?.() ?? Stage.open({ ...NO_EDITOR, ...env }));
 		scene.collector = await Collector.open();
 	}, 900_000);
 	afterAll(async () => {

@@ -9,7 +9,7 @@ import { makeUserFolder } from '../n8n/userFolder';
 import { startService } from '../service/service';
 import { Cluster, type Servers } from './cluster';
 import { type Database, PostgresDatabase, SqliteDatabase } from './database';
-import { BorrowedN8n, ENV_OF_LENT } from './lender';
+import { BorrowedN8n, lentWith } from './lender';
 import { node } from './nodes';
 
 export * from './nodes';
@@ -103,11 +103,10 @@ export class Stage {
 		{ env: further = {}, shared, furtherTarballs = [] }: Setting,
 		cluster?: Cluster,
 	): Promise<Stage> {
-		const env = { ...shortMinute(), ...further };
-		const isOrdinary = Object.entries(env).every(([name, value]) => ENV_OF_LENT[name] === value);
-		const borrowed =
-			isOrdinary && furtherTarballs.length === 0 ? await BorrowedN8n.borrow() : undefined;
-		if (borrowed) Object.assign(env, ENV_OF_LENT);
+		const env: Record<string, string> = { ...shortMinute(), ...further };
+		const lent = furtherTarballs.length === 0 ? lentWith(env) : undefined;
+		const borrowed = lent && (await BorrowedN8n.borrow(lent));
+		if (borrowed) Object.assign(env, lent);
 		const withDatabase = env.DB_TYPE === undefined;
 		const n8n =
 			borrowed?.process ??

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionStatus, INodeExecutionData, IRunExecutionData } from 'n8n-workflow';
 
 import { N8nApiError, Session } from './session';
@@ -7,8 +8,13 @@ import { until } from './until';
 /** Statuses of an execution that something still happens to. `waiting` is a suspended one. */
 const UNFINISHED: ExecutionStatus[] = ['new', 'running', 'waiting', 'unknown'];
 
+/** So long a look at the list of executions waits for others who want to look at it. */
+const SHARE_WITHIN_MS = 100;
+
 /** What n8n's list of executions offers. */
 export class Executions extends Session {
+	private nextList: Promise<ExecutionSummary[]> | undefined;
+
 	/** Stops an execution, a suspended one too. */
 	async stopExecution(id: string): Promise<void> {
 		await this.send('POST', `/rest/executions/${id}/stop`);
@@ -104,7 +110,7 @@ export class Executions extends Session {
 	/** An execution's status by the list, which spares n8n loading its data. */
 	private async getStatus(id: string): Promise<ExecutionStatus> {
 		try {
-			const latest = await this.listExecutions();
+			const latest = await this.listSoon();
 			const listed = latest.find((execution) => execution.id === id);
 			return (listed ?? (await this.getExecution(id))).status;
 		} catch (error) {
@@ -112,6 +118,15 @@ export class Executions extends Session {
 			if (error instanceof N8nApiError && error.status === 503) return 'unknown';
 			throw error;
 		}
+	}
+
+	/** The list of executions, asked for once for all who wait for one. It is never older than the question. */
+	private async listSoon(): Promise<ExecutionSummary[]> {
+		this.nextList ??= sleep(SHARE_WITHIN_MS).then(async () => {
+			this.nextList = undefined;
+			return await this.listExecutions();
+		});
+		return await this.nextList;
 	}
 
 	/**

@@ -6,6 +6,7 @@ import { cacheFolder } from './cache';
 import { endWithUs, killGroup, OWN_GROUP } from './children';
 import { disabledModules } from './differences';
 import { type N8nInstall, installN8n } from './install';
+import { NO_EDITOR } from './settings';
 import { assertPortFree, freePort, HOST } from './ports';
 
 const READY_TIMEOUT_MS = 300_000;
@@ -131,13 +132,14 @@ export async function startN8n(options: StartN8nOptions): Promise<N8nProcess> {
 			.slice(-SHOWN_LOG_LINES)
 			.join('\n');
 
+	const isLean = options.env?.N8N_DISABLE_UI === NO_EDITOR.N8N_DISABLE_UI;
 	const child = spawn(
 		install.nodeBinary,
 		[join(__dirname, 'run-n8n.cjs'), install.n8nScript, command],
 		{
 			// n8n reads a .env file of the folder it runs in.
 			cwd: userFolder,
-			env: { ...(await environment(install, userFolder, port)), ...options.env },
+			env: { ...(await environment(install, userFolder, port, isLean)), ...options.env },
 			stdio: ['ignore', logDescriptor, logDescriptor, 'pipe'],
 			...OWN_GROUP,
 		},
@@ -192,6 +194,7 @@ async function environment(
 	install: N8nInstall,
 	userFolder: string,
 	port: number,
+	isLean: boolean,
 ): Promise<Record<string, string>> {
 	const inherited = INHERITED.flatMap((name) => {
 		const value = process.env[name];
@@ -200,7 +203,7 @@ async function environment(
 	return {
 		...Object.fromEntries(inherited),
 		...QUIET,
-		...disabledModules(install),
+		...disabledModules(install, isLean),
 		// n8n starts its task runner as `node`, which must be the Node.js of the installation.
 		PATH: [dirname(install.nodeBinary), process.env.PATH ?? ''].join(delimiter),
 		NODE_ENV: 'production',
@@ -221,6 +224,11 @@ async function environment(
 	};
 }
 
+const READY = '/healthz/readiness';
+
+/** Whoever is not logged in gets 401 here. */
+const LOGIN = '/rest/login';
+
 async function untilReady(
 	url: string,
 	command: N8nCommand,
@@ -230,24 +238,24 @@ async function untilReady(
 	let exit: string | undefined;
 	void exited.then((how) => (exit = how));
 	// The first answers as soon as n8n has its database, the second when its interface is there as well.
-	const pages =
-		command === 'start' ? ['/healthz/readiness', '/rest/settings'] : ['/healthz/readiness'];
+	const pages = [[READY, 200] as const, ...(command === 'start' ? [[LOGIN, 401] as const] : [])];
 	const deadline = performance.now() + timeoutMs;
 	while (performance.now() < deadline) {
 		if (exit !== undefined) throw new Error(`${exit} before it was ready`);
-		if ((await Promise.all(pages.map((page) => answers(url + page)))).every(Boolean)) return;
+		const looks = pages.map(async ([page, status]) => await answers(url + page, status));
+		if ((await Promise.all(looks)).every(Boolean)) return;
 		await sleep(LOOK_EVERY_MS);
 	}
 	throw new Error(`was not ready after ${timeoutMs / 1000} s`);
 }
 
-async function answers(url: string): Promise<boolean> {
+async function answers(url: string, status: number): Promise<boolean> {
 	try {
 		const response = await fetch(url, { signal: AbortSignal.timeout(5_000) });
 		const isJson = response.headers.get('content-type')?.includes('application/json') ?? false;
 		await response.arrayBuffer();
 		// While it starts, n8n answers 200 with a text to everything.
-		return response.ok && isJson;
+		return response.status === status && isJson;
 	} catch {
 		return false;
 	}

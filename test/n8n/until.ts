@@ -1,27 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const LOOK_EVERY_MS = 150;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 1_000;
+
+/** A look at n8n costs it as much as a node that runs, so pauses grow to this part of the time waited. */
+const PART_OF_TIME_WAITED = 10;
 
 /**
- * Waits until a condition holds, and looks often.
+ * Waits until a condition holds, and looks often, at first more often than later.
  *
  * @param what completes "Waited in vain for …"
  * @param timeoutMs how long to wait, in ms
- * @param everyMs between two looks
+ * @param everyMs between two looks, where it is always the same
  * @throws where it does not hold in time
  */
 export async function until(
 	what: string | (() => string),
 	timeoutMs: number,
 	condition: () => boolean | Promise<boolean>,
-	everyMs = LOOK_EVERY_MS,
+	everyMs?: number,
 ): Promise<void> {
-	const deadline = performance.now() + timeoutMs;
+	const start = performance.now();
 	while (!(await condition())) {
-		if (performance.now() > deadline) {
+		const waited = performance.now() - start;
+		if (waited > timeoutMs) {
 			const text = typeof what === 'string' ? what : what();
 			throw new Error(`Waited ${timeoutMs / 1000} s in vain for ${text}.`);
 		}
-		await sleep(everyMs);
+		const growing = Math.max(FIRST_PAUSE_MS, waited / PART_OF_TIME_WAITED);
+		await sleep(everyMs ?? Math.min(LONGEST_PAUSE_MS, growing));
 	}
 }
