@@ -7,8 +7,8 @@ module.exports = {
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
-	// By default jest leaves one processor idle, of two.
-	maxWorkers: '100%',
+	// Some tests wait for a process or a second: then another file goes on.
+	maxWorkers: '150%',
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },

@@ -5,8 +5,10 @@ import type { INodeExecutionData } from 'n8n-workflow';
 
 import { listen } from '../listen';
 import { startWorkflow } from './engine';
+import { passTime, virtualTime } from './time';
 
 jest.setTimeout(120_000);
+virtualTime();
 
 const MB = 1e6;
 const FILE_BYTES = 5 * MB;
@@ -89,7 +91,7 @@ it.each([FEW, MANY])(
 			items: Array.from({ length: count }, () => item),
 			credential: { baseUrl: server.url, apiKey: 'sk-live-x' },
 		});
-		const { output } = await result;
+		const { output } = await passTime(result);
 		expect(output).toHaveLength(count);
 		expect(new Set(output.map(({ json }) => json.state))).toEqual(new Set(['SUCCESS']));
 		const waiting = ((heldWaiting ?? Infinity) - before) / MB;

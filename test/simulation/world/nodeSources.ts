@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 
@@ -66,7 +66,7 @@ export class NodeSources {
 			const module = { exports: {} };
 			modules.set(path, module);
 			const require = (id: string): unknown =>
-				id.startsWith('.') ? open(fileOf(resolve(dirname(path), id))) : this.require(id);
+				id.startsWith('.') ? open(resolve(dirname(path), `${id}.ts`)) : this.require(id);
 			this.translate(path)(require, module.exports, module);
 			return module.exports;
 		};
@@ -102,10 +102,4 @@ export class NodeSources {
 		this.translated.set(path, load);
 		return load;
 	}
-}
-
-function fileOf(path: string): string {
-	const file = [`${path}.ts`, join(path, 'index.ts')].find((candidate) => existsSync(candidate));
-	if (file === undefined) throw new UnexpectedError(`No source ${path}`);
-	return file;
 }
