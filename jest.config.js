@@ -9,6 +9,8 @@ module.exports = {
 	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
 	// Some tests wait for a process or a second: then another file goes on.
 	maxWorkers: '150%',
+	// No test takes a tenth of that, but a machine that does much else makes it wait.
+	testTimeout: 60_000,
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
