@@ -1,3 +1,5 @@
+const { availableParallelism } = require('node:os');
+
 // What n8n logs of refused requests and stopped nodes is what many tests are about.
 process.env.N8N_LOG_LEVEL ??= 'silent';
 
@@ -8,7 +10,7 @@ module.exports = {
 	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
 	// Some tests wait for a process or a second: then another file goes on.
-	maxWorkers: '150%',
+	maxWorkers: Math.ceil(1.5 * availableParallelism()),
 	// No test takes a tenth of that, but a machine that does much else makes it wait.
 	testTimeout: 60_000,
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
