@@ -36,6 +36,7 @@ export class TaskCreator {
 		this.signal = context.getExecutionCancelSignal();
 		this.graceIsOver = graceAfterStop(clock, this.signal);
 		queue.pause(pauseLeft(context));
+		queue.hasCreated = journal.taskIds().length > 0;
 	}
 
 	/**

@@ -56,7 +56,7 @@ function creating(...answers: Answer[]) {
 	return { stop, context, client, creator, creatorOf, account, journal, clock, sent, failures };
 }
 
-const errorOf = async ({ creator }: ReturnType<typeof creating>, item = plan()) =>
+const errorOf = async ({ creator }: { creator: TaskCreator }, item = plan()) =>
 	await caught(async () => await creator.create(item));
 
 it("creates a task with one request, writes it down, and names it in n8n's log at once, for a process that is killed later", async () => {
@@ -266,6 +266,18 @@ describe('what the service did not accept', () => {
 			});
 		}
 		expect(await setup.creator.create(plan({ itemIndex: 6 }))).toMatchObject({ taskId: 'task-1' });
+	});
+
+	it('with 403 is its own also where an earlier try of the node has created a task', async () => {
+		const { journal, creatorOf, sent } = creating({ statusCode: 403 });
+		journal.created(plan(), { taskId: 'task-1', record: {}, sent: {} });
+		const creator = creatorOf();
+		for (let itemIndex = 1; itemIndex <= 4; itemIndex++) {
+			expect(await errorOf({ creator }, plan({ itemIndex }))).toMatchObject({
+				description: expect.stringContaining('has accepted other items with this key') as string,
+			});
+		}
+		expect(sent).toHaveLength(4);
 	});
 
 	it('with 403 is that of the key where the first three are answered so', async () => {
