@@ -8,7 +8,7 @@ import {
 	type IHttpRequestMethods,
 } from 'n8n-workflow';
 
-import { callN8n } from '../service/httpRequest';
+import { callN8n } from '../service/connect';
 import { isRecord, without } from '../shared/json';
 import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';

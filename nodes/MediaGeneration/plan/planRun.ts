@@ -3,9 +3,10 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import type { Account } from '../service/connect';
+import { roundUsd } from '../service/estimateCost';
 import { type Clock, inTurns } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
-import { budgetRefusal } from './budget';
 import { planWait, type WaitPlan } from './canSuspend';
 import { filesIn } from './inputFile';
 import { planItem, type TriggerAddresses } from './planItem';
@@ -76,6 +77,42 @@ export async function planRun(
 		isDry,
 		ifSomeFail: first.option('ifSomeFail') === 'stop' ? 'stop' : 'keep',
 	};
+}
+
+/**
+ * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
+ */
+function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
+	// Where an expression gives the items different limits, none of them may be exceeded.
+	const budget = creates.reduce(
+		(least, { maxCostUsd }) => Math.min(least, maxCostUsd || least),
+		Infinity,
+	);
+	if (budget === Infinity) return undefined;
+	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
+	if (unknown) {
+		return new ItemError(
+			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
+			{
+				description:
+					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. No task was created.",
+			},
+		);
+	}
+	const total = knownCostUsd(creates);
+	if (total > budget) {
+		const batch = creates.length === 1 ? '1 task would cost' : `${creates.length} tasks would cost`;
+		return new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
+			description:
+				"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
+		});
+	}
+	return undefined;
+}
+
+/** @returns US dollars: what the tasks of known price cost together */
+export function knownCostUsd(creates: readonly CreatePlan[]): number {
+	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
 }
 
 /** A body of this size is refused by many servers. */

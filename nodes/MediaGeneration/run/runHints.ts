@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
-import { knownCostUsd } from '../plan/budget';
+import { knownCostUsd } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/failedTask';
 import { quotePrompt, shortened } from '../report/ifSomeFail';

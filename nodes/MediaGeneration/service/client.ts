@@ -3,9 +3,22 @@ import type { IDataObject } from 'n8n-workflow';
 import { cutDataUris } from '../shared/dataUri';
 import { isRecord, parsedJson } from '../shared/json';
 import { SecretRedactor } from './redactSecrets';
-import type { HttpRequest, HttpResponse } from './httpRequest';
 import { explainStatus, findServiceMessage, retryAfterMs, ServiceError } from './serviceError';
 import { findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
+
+export interface HttpRequest {
+	method: 'GET' | 'POST';
+	url: string;
+	body?: IDataObject;
+	/** Milliseconds until the request is given up. */
+	timeoutMs: number;
+}
+
+export interface HttpResponse {
+	statusCode: number;
+	headers: Record<string, unknown>;
+	body: string;
+}
 
 /**
  * Sends one request with the API key and brings the answer, whatever its status. Follows no redirect, so that

@@ -1,9 +1,6 @@
 import { UserError } from 'n8n-workflow';
 
-import {
-	type FailedCreate,
-	maySendAgain,
-} from '../../../nodes/MediaGeneration/create/maySendAgain';
+import { type FailedCreate, maySendAgain } from '../../../nodes/MediaGeneration/create/createTask';
 import {
 	explainStatus,
 	ServiceError,

@@ -3,7 +3,7 @@ import {
 	retryAfterMs,
 	type ServiceError,
 } from '../../../nodes/MediaGeneration/service/serviceError';
-import type { HttpRequest, HttpResponse } from '../../../nodes/MediaGeneration/service/httpRequest';
+import type { HttpRequest, HttpResponse } from '../../../nodes/MediaGeneration/service/client';
 import { caught, visibleText } from '../support';
 
 const BASE_URL = 'https://api.example.com/v1';

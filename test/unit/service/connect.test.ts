@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import nock from '../../nock';
 
-import { maySendAgain } from '../../../nodes/MediaGeneration/create/maySendAgain';
+import { maySendAgain } from '../../../nodes/MediaGeneration/create/createTask';
 import { connect } from '../../../nodes/MediaGeneration/service/connect';
 import { listen } from '../../listen';
 import { API_KEY, executeContext, SERVICE } from '../../workflow/engine';
