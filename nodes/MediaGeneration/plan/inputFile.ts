@@ -90,7 +90,7 @@ function replaceIn(input: IDataObject, replace: (file: InputFile) => unknown): I
 }
 
 /** The files in an input, however deep they stand. */
-export function filesIn(value: unknown): InputFile[] {
+function filesIn(value: unknown): InputFile[] {
 	if (value instanceof InputFile) return [value];
 	return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesIn) : [];
 }

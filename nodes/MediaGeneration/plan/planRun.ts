@@ -8,7 +8,6 @@ import { type Clock, inTurns } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
 import { planWait, type WaitPlan } from './canSuspend';
-import { filesIn } from './inputFile';
 import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type CreatePlan, type ItemPlan } from './planTypes';
 
@@ -68,10 +67,7 @@ export async function planRun(
 			return isCalledBack ? { ...timed, webhookUrl } : timed;
 		}),
 		suspendAfterMs,
-		warnings: [
-			...(refusal ? [`This batch would be refused: ${refusal.message}`] : warnings),
-			...sizeWarning(creates),
-		],
+		warnings: refusal ? [`This batch would be refused: ${refusal.message}`] : warnings,
 		maxInFlight: first.number('maxInFlight'),
 		checkIntervalMs: 60_000 * first.number('checkInterval'),
 		isDry,
@@ -113,25 +109,4 @@ function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
 /** @returns US dollars: what the tasks of known price cost together */
 export function knownCostUsd(creates: readonly CreatePlan[]): number {
 	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
-}
-
-/** A body of this size is refused by many servers. */
-const LARGE_BODY_MIB = 20;
-
-/** Warns of requests that are larger than services usually take. It is not refused: where the limit is, nobody has said. */
-function sizeWarning(creates: readonly CreatePlan[]): string[] {
-	const large = creates.filter((item) => sizeMiB(item) > LARGE_BODY_MIB);
-	const [first] = large;
-	if (first === undefined) return [];
-	const others = large.length > 1 ? ` and ${large.length - 1} more` : '';
-	return [
-		`The request of item ${first.itemIndex + 1}${others} has about ${Math.ceil(sizeMiB(first))} MiB, since a file grows by a third on its way. The service may refuse more than ${LARGE_BODY_MIB} MiB: send smaller files, or the address of the file.`,
-	];
-}
-
-function sizeMiB({ input, sendsLinks }: CreatePlan): number {
-	const files = sendsLinks ? [] : filesIn(input);
-	const bytes = files.reduce((sum, file) => sum + (file.bytes ?? 0), 0);
-	// Base64 makes four characters of three bytes.
-	return ((bytes * 4) / 3 + JSON.stringify(input).length) / 2 ** 20;
 }
