@@ -48,7 +48,7 @@ export class CreateItem {
 	}
 
 	/**
-	 * Takes up or creates the item's task, and creates it anew where it fails, as often as the item allows.
+	 * Takes up or creates the item's task, and follows it.
 	 *
 	 * @returns what makes the output items; undefined where none leaves
 	 * @throws ItemError, ServiceError where the item fails
@@ -57,19 +57,12 @@ export class CreateItem {
 	async output(): Promise<Output | undefined> {
 		const { run, item } = this;
 		const earlier = run.journal.find(item);
-		let task =
-			typeof earlier === 'object'
-				? this.follow(earlier, run.gap.take(), run.clock.now() + item.timeoutMs)
-				: this.create();
-		for (;;) {
-			const ended = await settled(task);
-			if ('error' in ended && ended.error instanceof CreateAgain) {
-				task = this.create(ended.error);
-				continue;
-			}
+		try {
+			if (typeof earlier !== 'object') return await this.create();
+			const firstReadAt = run.gap.take();
+			return await this.follow(earlier, firstReadAt, run.clock.now() + item.timeoutMs);
+		} finally {
 			run.suspendAfter.close(item);
-			if ('error' in ended) throw ended.error;
-			return ended.value;
 		}
 	}
 
@@ -105,7 +98,8 @@ export class CreateItem {
 	}
 
 	/**
-	 * Brings a created task to its end at the service, or to where its item leaves the node, and gives back its place.
+	 * Brings a created task to its end at the service, or to where its item leaves the node, and gives back its place. Where
+	 * the task fails, it is created anew, as often as the item allows.
 	 *
 	 * @param deadline when the task's time is up; milliseconds of the clock, as `firstReadAt`
 	 */
@@ -138,9 +132,11 @@ export class CreateItem {
 		};
 		const wait = { taskId, fields, firstReadAt, deadline, onUnfinished, failureOf };
 		const ended = await settled(waitForTask(run, item, wait));
+		const again = 'error' in ended && ended.error instanceof CreateAgain ? ended.error : undefined;
 		// First, so that no other item gets the place.
-		if ('error' in ended && !(ended.error instanceof CreateAgain)) run.stopCreating();
+		if ('error' in ended && !again) run.stopCreating();
 		run.queue.finished();
+		if (again) return await this.create(again);
 		if ('error' in ended) throw ended.error;
 		return ended.value;
 	}
