@@ -92,8 +92,7 @@ export class TaskCreator {
 
 	private async request(item: CreatePlan, input: IDataObject, shown: IDataObject) {
 		const { model, webhookUrl, itemIndex } = item;
-		const request = { model, input, ...(webhookUrl !== undefined && { webhookUrl }) };
-		const sent = await settled(this.client.createTask(request));
+		const sent = await settled(this.client.createTask({ model, input, webhookUrl }));
 		if ('value' in sent) {
 			const task: SentTask = { ...sent.value, sent: shown };
 			this.journal.created(item, task);

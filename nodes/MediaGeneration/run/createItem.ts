@@ -93,7 +93,7 @@ export class CreateItem {
 	/** Tells `SuspendAfter` where the item creates no further task, whatever becomes of this one. */
 	private closeIfLast(): void {
 		const { item, run } = this;
-		const isLast = run.journal.failedTaskIds(item).length >= (item.retryFailed ?? 0);
+		const isLast = run.journal.failedTaskIds(item).length >= item.retryFailed;
 		if (isLast) run.suspendAfter.close(item);
 	}
 
@@ -180,7 +180,7 @@ export class CreateItem {
  * @see specification, section 7
  */
 export function retryOf(
-	{ retryFailed = 0 }: CreatePlan,
+	{ retryFailed }: CreatePlan,
 	failed: {
 		task: FailedTask;
 		sent: IDataObject;

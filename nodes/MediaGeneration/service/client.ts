@@ -32,7 +32,7 @@ export type Transport = (request: HttpRequest) => Promise<HttpResponse>;
 interface TaskRequest {
 	model: string;
 	input: IDataObject;
-	webhookUrl?: string;
+	webhookUrl?: string | undefined;
 }
 
 export interface CreatedTask {
