@@ -1,7 +1,9 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { cutDataUris } from '../shared/dataUri';
+import { messageOf } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
+import { settled } from '../shared/promises';
 import { SecretRedactor } from './redactSecrets';
 import { explainStatus, findServiceMessage, retryAfterMs, ServiceError } from './serviceError';
 import { findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
@@ -9,7 +11,8 @@ import { findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
 export interface HttpRequest {
 	method: 'GET' | 'POST';
 	url: string;
-	body?: IDataObject;
+	/** JSON. */
+	body?: string;
 	/** Milliseconds until the request is given up. */
 	timeoutMs: number;
 }
@@ -84,15 +87,21 @@ export class ServiceClient {
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
 		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
-		const { parsed: record, body } = await this.send({
-			method: 'POST',
-			path: '/api/generate',
-			body: { model, input, ...(webhookUrl !== undefined && { webhook_url: webhookUrl }) },
-			timeoutMs: CREATE_TIMEOUT_MS + Math.floor(textLength(input) / LEAST_BYTES_PER_MS),
-		});
+		const task = { model, input, webhook_url: webhookUrl };
+		// As text: of an object, n8n's HTTP library leaves out fields such as `prototype`.
+		const written = await settled(async () => JSON.stringify(task));
+		if ('error' in written) {
+			throw new ServiceError('rejected', 'The request is too large to be sent', {
+				description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${messageOf(written.error)}`,
+			});
+		}
+		const body = written.value;
+		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
+		const request = { method: 'POST', path: '/api/generate', body, timeoutMs } as const;
+		const { parsed: record, body: answer } = await this.send(request);
 		const taskId = findTaskId(record);
 		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
-		throw this.unexpected('The service accepted the task but named no task id', body);
+		throw this.unexpected('The service accepted the task but named no task id', answer);
 	}
 
 	/**
@@ -159,11 +168,4 @@ export class ServiceClient {
 			isForeign,
 		});
 	}
-}
-
-/** The characters of all texts in a value: nothing else makes a body long. */
-function textLength(value: unknown): number {
-	if (typeof value === 'string') return value.length;
-	if (typeof value !== 'object' || value === null) return 0;
-	return Object.values(value).reduce((sum: number, entry) => sum + textLength(entry), 0);
 }

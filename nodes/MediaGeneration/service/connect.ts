@@ -7,7 +7,7 @@ import type {
 } from 'n8n-workflow';
 
 import { Stopped } from '../shared/clock';
-import { findInChain, messageOf } from '../shared/itemError';
+import { findInChain } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
@@ -91,15 +91,8 @@ async function requestService(
 ): Promise<HttpResponse> {
 	const { httpRequestWithAuthentication: call } = context.helpers;
 	const accept = { Accept: 'application/json' };
-	// As text: of an object, n8n's HTTP library leaves out fields such as `prototype`.
-	const written = await settled(async () => JSON.stringify(body));
-	if ('error' in written) {
-		throw new ServiceError('rejected', 'The request is too large to be sent', {
-			description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${messageOf(written.error)}`,
-		});
-	}
-	const json = body && {
-		body: written.value,
+	const json = body !== undefined && {
+		body,
 		headers: { ...accept, 'Content-Type': 'application/json' },
 	};
 	const options = { ...request, headers: accept, ...json, timeout: timeoutMs, ...ANY_ANSWER };

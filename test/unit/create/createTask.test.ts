@@ -5,10 +5,13 @@ import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { CreateJournal } from '../../../nodes/MediaGeneration/create/createJournal';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
-import { ServiceClient, type Transport } from '../../../nodes/MediaGeneration/service/client';
+import {
+	type HttpResponse,
+	ServiceClient,
+	type Transport,
+} from '../../../nodes/MediaGeneration/service/client';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
-import type { HttpResponse } from '../../../nodes/MediaGeneration/service/client';
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, SERVICE } from '../../workflow/engine';
