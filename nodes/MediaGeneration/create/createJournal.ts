@@ -156,19 +156,11 @@ export function notePause(context: IExecuteFunctions, lengthMs = 0): void {
 	nodeContext(context)[PAUSE] = [Date.now() + lengthMs, lengthMs] satisfies Pause;
 }
 
-/**
- * @returns the milliseconds that are left of it: none more where the clock was set back, and none where what is stored is
- *   no pause. It saves a refusal and protects no money, so nobody is stopped for it.
- */
+/** @returns the milliseconds that are left of it, and none more where the clock was set back */
 export function pauseLeft(context: IExecuteFunctions): number {
-	const stored: unknown = nodeContext(context)[PAUSE];
-	if (!isPause(stored)) return 0;
-	const [until, lengthMs] = stored;
+	const [until, lengthMs] = (nodeContext(context)[PAUSE] ?? [0, 0]) as Pause;
 	return Math.max(0, Math.min(until - Date.now(), lengthMs));
 }
-
-const isPause = (stored: unknown): stored is Pause =>
-	Array.isArray(stored) && stored.length === 2 && stored.every(Number.isFinite);
 
 /** To be raised where another version of this package could not read what is stored. */
 const VERSION = 1;
