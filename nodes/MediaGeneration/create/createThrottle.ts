@@ -10,9 +10,6 @@ const PAUSE_GROWTH = 3;
 /** A create that came too early for the rate is sent again after this part of the time between two creates. */
 const EARLY = 0.6;
 
-/** How often the rate is taken for the cause where it holds creates back. The number of tasks is, else: no error confirms itself. */
-const RATE_FIRST = 0.85;
-
 /** A shorter `Retry-After`, or a time in the past as a slow clock makes it, would be a storm of requests. */
 const LEAST_RETRY_AFTER_MS = 100;
 
@@ -67,8 +64,8 @@ export class CreateThrottle {
 	private readonly concurrency: ConcurrencyLimit;
 	private readonly rate = new CreatesPerSecond();
 
-	/** @param random for the jitter, from 0 to 1 */
-	constructor(private readonly random: () => number = Math.random) {
+	/** @param random spreads the probes, from 0 to 1 */
+	constructor(random: () => number = Math.random) {
 		this.concurrency = new ConcurrencyLimit(random);
 	}
 
@@ -127,7 +124,7 @@ export class CreateThrottle {
 	}
 
 	private newDoubt(unfinished: number, now: number): Doubt {
-		const isRate = this.rate.holdsBack && this.random() < RATE_FIRST;
+		const isRate = this.rate.holdsBack;
 		const pauseMs = Math.max(FIRST_PAUSE_MS, EARLY * this.rate.intervalMs);
 		const pauseEndsAt = now + pauseMs;
 		const tryAt = isRate ? -1 : unfinished - 1;
