@@ -160,12 +160,7 @@ export class TaskCreator {
 export type FailedCreate = 'sendAgain' | 'refused' | 'unknown';
 
 /** Kinds of error after which the task may exist all the same. */
-const UNCLEAR: Array<ServiceError['kind']> = [
-	'noAnswer',
-	'serviceDown',
-	'unexpectedAnswer',
-	'cancelled',
-];
+const UNCLEAR: Array<ServiceError['kind']> = ['noAnswer', 'serviceDown', 'unexpectedAnswer'];
 
 /**
  * Decides whether a create that failed may be sent a second time: only where the service certainly did not take the

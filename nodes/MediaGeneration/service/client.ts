@@ -27,7 +27,7 @@ export interface HttpResponse {
  * Sends one request with the API key and brings the answer, whatever its status. Follows no redirect, so that
  * the key goes to no other address.
  *
- * @throws ServiceError `unreachable`, `noAnswer` or `cancelled`
+ * @throws ServiceError `unreachable` or `noAnswer`; Stopped where the execution was stopped during a read
  */
 export type Transport = (request: HttpRequest) => Promise<HttpResponse>;
 

@@ -82,7 +82,8 @@ const ANY_ANSWER = {
  * Sends a request to the service by n8n's own HTTP helper: with n8n's proxies and limits, and the key that the credential
  * adds.
  *
- * @throws ServiceError `unreachable`, `noAnswer` or `cancelled`; UserError where n8n's protection refuses the address
+ * @throws ServiceError `unreachable` or `noAnswer`; UserError where n8n's protection refuses the address; Stopped where the
+ *   execution was stopped during a read
  */
 async function requestService(
 	context: Context,
@@ -101,7 +102,8 @@ async function requestService(
 	const called = await settled(sent);
 	if ('value' in called) return asText(called.value);
 	// A create is not broken off by a stop: what ended it is something else.
-	throw explainNoResponse(called.error, request.method === 'GET' && isStopped(context));
+	if (request.method === 'GET' && isStopped(context)) throw new Stopped();
+	throw explainNoResponse(called.error);
 }
 
 /**
@@ -162,15 +164,9 @@ const CERTIFICATE = /^(?!.*ALERT).*(CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY)/;
  * Says what happened where no answer came. Made anew from the error's code alone: the original carries the
  * request with its headers, and so the key.
  */
-function explainNoResponse(error: unknown, stopped: boolean): ServiceError | UserError {
+function explainNoResponse(error: unknown): ServiceError | UserError {
 	const forbidden = forbiddenAddress(error, 'n8n does not let this node call the service');
 	if (forbidden !== undefined) return forbidden;
-	if (stopped) {
-		return new ServiceError('cancelled', 'The execution was stopped', {
-			description:
-				'Tasks that were created go on at the service: fetch them with the operation Task → Wait.',
-		});
-	}
 	const code = findInChain(error, (link) =>
 		isRecord(link) && typeof link.code === 'string' ? link.code : undefined,
 	);

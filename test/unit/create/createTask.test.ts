@@ -193,7 +193,6 @@ describe('what was certainly not taken', () => {
 describe('what may have been taken', () => {
 	const unclear: Array<[string, Answer]> = [
 		['no answer', new ServiceError('noAnswer', 'No answer')],
-		['a stop', new ServiceError('cancelled', 'Stopped')],
 		['HTTP 303, see other', { statusCode: 303 }],
 		['HTTP 408', { statusCode: 408 }],
 		['HTTP 500', { statusCode: 500 }],

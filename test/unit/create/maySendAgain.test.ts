@@ -17,7 +17,6 @@ it.each<[ServiceErrorKind, FailedCreate]>([
 	['unreachable', 'sendAgain'],
 	['noAnswer', 'unknown'],
 	['unexpectedAnswer', 'unknown'],
-	['cancelled', 'unknown'],
 ])('a create that ended with %s: %s', (kind, expected) => {
 	expect(maySendAgain(new ServiceError(kind, 'So it is'))).toBe(expected);
 });
