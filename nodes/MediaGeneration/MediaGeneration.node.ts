@@ -11,9 +11,8 @@ import {
 
 import { CALLBACK_PATH } from './callback/triggerCallbackUrl';
 import { completionFields } from './fields/completion';
-import { imageFields, videoFields } from './fields/media';
 import { optionFields } from './fields/options';
-import { taskFields } from './fields/task';
+import { imageFields, taskFields, videoFields } from './fields/resources';
 import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
 import { runCheckExecution } from './suspend/checkExecution';

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const rooms = 'nodes/MediaGeneration';
 const asked = process.argv.slice(2);
 const parts =
-  asked.length > 0 ? asked : ['callback', 'create', 'suspend', 'wait', 'run/followTask.ts'];
+  asked.length > 0 ? asked : ['callback', 'create', 'suspend', 'wait', 'run/readTask.ts'];
 
 const missing = parts.filter((part) => !existsSync(join(root, rooms, part)));
 if (missing.length > 0) {

@@ -43,13 +43,13 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a create without an answer counts as not taken',
-		file: `${N}create/maySendAgain.ts`,
+		file: `${N}create/createTask.ts`,
 		search: "const isNotReached = kind === 'unreachable';",
 		replacement: "const isNotReached = kind === 'unreachable' || kind === 'noAnswer';",
 	},
 	{
 		name: 'any 503 counts as not taken',
-		file: `${N}create/maySendAgain.ts`,
+		file: `${N}create/createTask.ts`,
 		search: '(statusCode === 503 && retryAfterMs !== undefined)',
 		replacement: 'statusCode === 503',
 	},
@@ -67,7 +67,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'the budget is read and not kept',
-		file: `${N}plan/budget.ts`,
+		file: `${N}plan/planRun.ts`,
 		search: 'if (total > budget) {',
 		replacement: 'if (total > budget * 1000) {',
 	},
@@ -218,13 +218,13 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a failed task is created anew at once',
-		file: `${N}run/retryFailed.ts`,
+		file: `${N}run/createItem.ts`,
 		search: 'const FIRST_PAUSE_MS = 5_000;',
 		replacement: 'const FIRST_PAUSE_MS = 0;',
 	},
 	{
 		name: 'a failed task is created anew without end',
-		file: `${N}run/retryFailed.ts`,
+		file: `${N}run/createItem.ts`,
 		search: 'count > retryFailed) return',
 		replacement: 'retryFailed === 0) return',
 	},

@@ -104,18 +104,6 @@ it('are neither read nor put out where nobody knows whether the task was created
 	});
 });
 
-it('that make a request too large for many servers are warned of, and sent', async () => {
-	const item = (bytes?: number) => ({
-		json: {},
-		binary: { a: { ...binary(''), data: 'AAAA', ...(bytes && { bytes }) } },
-	});
-	const ran = await on.run(node(files(['frame', 'a'])), [item(), item(16 * 2 ** 20)]);
-	expect(ran.output).toHaveLength(2);
-	expect(hintsOf(ran)).toContainEqual(
-		expect.stringContaining('The request of item 2 has about 22 MiB'),
-	);
-});
-
 describe('a dry run', () => {
 	const dry = (options: IDataObject = {}, more: IDataObject = {}) =>
 		node({ ...files(['frame', 'first']), dryRun: true, pricePerTaskUsd: 0.25, ...options }, more);

@@ -4,7 +4,7 @@ import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow'
 
 import { SERVICE, startWorkflow } from './engine';
 import { hostData } from './host';
-import { descriptionOf, filesOption, hintsOf, rawNode, stage } from './support';
+import { descriptionOf, filesOption, rawNode, stage } from './support';
 import { passTime } from './time';
 
 const on = stage();
@@ -118,12 +118,6 @@ describe('files as links', () => {
 		const { output } = await on.run(node({ dryRun: true }), [item]);
 		expect(output[0]?.json).toMatchObject({ input: { first_frame: SHORT }, dryRun: true });
 		expect(on.creates).toHaveLength(0);
-	});
-
-	it('make no request too large', async () => {
-		const large = { ...stored('first'), bytes: 30 * 2 ** 20 };
-		const ran = await on.run(node(), [{ json: {}, binary: { first: large } }]);
-		expect(JSON.stringify(hintsOf(ran))).not.toContain('MiB');
 	});
 });
 

@@ -1,7 +1,7 @@
 import { type IDataObject, type IExecuteFunctions, UserError, type INode } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
-import { CREDENTIAL_TYPE } from '../service/httpRequest';
+import { CREDENTIAL_TYPE } from '../service/connect';
 import { readStored } from '../shared/storedVersion';
 import { StartedTaskRow } from './startedTaskRow';
 

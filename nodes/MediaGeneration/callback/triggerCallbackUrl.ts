@@ -8,7 +8,7 @@ import {
 	type IHttpRequestMethods,
 } from 'n8n-workflow';
 
-import { callN8n } from '../service/httpRequest';
+import { callN8n } from '../service/connect';
 import { isRecord, without } from '../shared/json';
 import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
@@ -86,10 +86,12 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 	return url;
 }
 
-const triggersOf = (context: IExecuteFunctions): INode[] =>
-	Object.values(internalsOf(context).workflow?.nodes ?? {}).filter(
-		({ type }) => type === `${context.getNode().type}Trigger`,
-	);
+function triggersOf(context: IExecuteFunctions): INode[] {
+	// n8n gives the node another type where it is a tool.
+	const type = context.getNode().type.replace(/Tool$/, '');
+	const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
+	return nodes.filter((node) => node.type === `${type}Trigger`);
+}
 
 /** The production URLs of triggers at n8n's present address: the address when they were published may be gone. */
 function urlsOf(context: IExecuteFunctions, triggers: INode[]): string[] {

@@ -1,8 +1,7 @@
 import type { IDataObject, IWebhookFunctions } from 'n8n-workflow';
 
-import { connect, type Connection } from '../service/connect';
 import { findTaskId } from '../service/taskRecord';
-import { type Credential, CREDENTIAL_TYPE } from '../service/httpRequest';
+import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
 import { systemClock } from '../shared/clock';
 import { parsedJson } from '../shared/json';
 import { ExpiringCache } from '../shared/expiringCache';

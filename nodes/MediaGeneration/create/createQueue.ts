@@ -18,7 +18,7 @@ export class CreateQueue {
 	/** How the service has refused a create of this run, if it did. */
 	refusal: ServiceError | undefined;
 
-	/** Whether the service has taken a task of this run: what fails then is passing trouble, or the item's own. */
+	/** Whether the service has taken a task of this run, or of an earlier try: what fails then is passing trouble, or the item's own. */
 	hasCreated = false;
 
 	/** Until when the service asked to wait. */

@@ -1,4 +1,4 @@
-import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
 
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
@@ -10,7 +10,6 @@ import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import type { CreateQueue } from './createQueue';
-import { maySendAgain } from './maySendAgain';
 
 /** So many items may be answered 403 before any is taken: it may be the prompt or the model that is not allowed. */
 const MAX_FORBIDDEN = 3;
@@ -36,6 +35,7 @@ export class TaskCreator {
 		this.signal = context.getExecutionCancelSignal();
 		this.graceIsOver = graceAfterStop(clock, this.signal);
 		queue.pause(pauseLeft(context));
+		queue.hasCreated = journal.taskIds().length > 0;
 	}
 
 	/**
@@ -92,8 +92,7 @@ export class TaskCreator {
 
 	private async request(item: CreatePlan, input: IDataObject, shown: IDataObject) {
 		const { model, webhookUrl, itemIndex } = item;
-		const request = { model, input, ...(webhookUrl !== undefined && { webhookUrl }) };
-		const sent = await settled(this.client.createTask(request));
+		const sent = await settled(this.client.createTask({ model, input, webhookUrl }));
 		if ('value' in sent) {
 			const task: SentTask = { ...sent.value, sent: shown };
 			this.journal.created(item, task);
@@ -152,4 +151,32 @@ export class TaskCreator {
 		const message = `${NOT_KNOWN}. ${cause.message}`;
 		return new ItemError(message, { description, statusCode, task: echo(item) });
 	}
+}
+
+/**
+ * What a create that failed means for its task: the service certainly made none and may make one later (`sendAgain`), or
+ * made none and will make none (`refused`), or may have made one (`unknown`).
+ */
+export type FailedCreate = 'sendAgain' | 'refused' | 'unknown';
+
+/** Kinds of error after which the task may exist all the same. */
+const UNCLEAR: Array<ServiceError['kind']> = ['noAnswer', 'serviceDown', 'unexpectedAnswer'];
+
+/**
+ * Decides whether a create that failed may be sent a second time: only where the service certainly did not take the
+ * first. All else would be paid for twice if it did. (`connect` does the same where the key was changed.)
+ *
+ * @see specification, section 7
+ */
+export function maySendAgain(error: unknown): FailedCreate {
+	// With a UserError n8n itself refuses to send anything.
+	if (!(error instanceof ServiceError)) return error instanceof UserError ? 'refused' : 'unknown';
+	const { kind, statusCode, retryAfterMs } = error;
+	const isNotReached = kind === 'unreachable';
+	const isTooEarly =
+		kind === 'tooManyRequests' || (statusCode === 503 && retryAfterMs !== undefined);
+	if (isNotReached || isTooEarly) return 'sendAgain';
+	// 303 says that the request was done, and where to see what came of it.
+	const isSeeOther = kind === 'redirected' && statusCode === 303;
+	return isSeeOther || UNCLEAR.includes(kind) ? 'unknown' : 'refused';
 }

@@ -4,8 +4,7 @@ const LEAST_WINDOW_MS = 250;
 /** A longer time between two moments at which time alone let in says nothing of a rate that is not known yet. */
 const LONGEST_LESSON_MS = 120_000;
 
-/** A lesson counts twice as much as the lesson before, and makes the rate fall by half at most. */
-const MEMORY = 0.5;
+/** A lesson makes the rate fall by half at most. */
 const LEAST_PART = 0.5;
 
 /** The rate grows by the cube of what it held back, against what the lesson was learnt from, and this many more. */
@@ -25,10 +24,6 @@ export class CreatesPerSecond {
 	/** Creates in a millisecond, where a rate is known: now, and by the last lesson. */
 	private perMs: number | undefined;
 	private learntPerMs = 0;
-
-	/** The creates of the lessons, and their time. */
-	private creates = 0;
-	private ms = 0;
 
 	/** The creates of the last lesson, and the creates in full windows since then. */
 	private learntFrom = 0;
@@ -66,7 +61,7 @@ export class CreatesPerSecond {
 		if (this.perMs === undefined || now >= this.nextWindowAt) return -Infinity;
 		// The first create finds out whether the window has begun at the service, too.
 		const isFirst = this.holdsBack && this.sentInWindow === 1;
-		if (isFirst && underWay > 0 && this.size === this.atOnce) return Infinity;
+		if (isFirst && underWay > 0) return Infinity;
 		return this.sentInWindow < this.size ? -Infinity : this.nextWindowAt;
 	}
 
@@ -103,10 +98,8 @@ export class CreatesPerSecond {
 		this.takenSince = 1;
 		const ms = this.freeAt - (before ?? -Infinity);
 		if (ms > LONGEST_LESSON_MS && this.perMs === undefined) return;
-		if (this.heldBack === 0 && this.freeAt - since > ms / 2) this.atOnce = taken;
-		this.creates = taken + MEMORY * this.creates;
-		this.ms = ms + MEMORY * this.ms;
-		this.learntPerMs = Math.max(this.creates / this.ms, LEAST_PART * (this.perMs ?? 0));
+		if (this.freeAt - since > ms / 2) this.atOnce = taken;
+		this.learntPerMs = Math.max(taken / ms, LEAST_PART * (this.perMs ?? 0));
 		this.perMs = this.learntPerMs;
 		this.learntFrom = taken;
 		this.heldBack = 0;

@@ -90,7 +90,7 @@ function replaceIn(input: IDataObject, replace: (file: InputFile) => unknown): I
 }
 
 /** The files in an input, however deep they stand. */
-export function filesIn(value: unknown): InputFile[] {
+function filesIn(value: unknown): InputFile[] {
 	if (value instanceof InputFile) return [value];
 	return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesIn) : [];
 }
@@ -173,40 +173,31 @@ export function readSendsLinks(
 	if (value !== 'link') {
 		throw refused('Send Files As', describe(value), "Choose 'Data' or 'Links'.");
 	}
-	for (const file of filesIn(input)) {
-		const obstacle = linkObstacle(parameters.context.helpers, file, baseUrl);
-		if (obstacle === undefined) continue;
-		const [why, wayOut] = obstacle;
-		const way = `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`;
-		throw refused('Send Files As', `'Links', but ${why}`, way);
-	}
+	for (const file of filesIn(input)) checkLink(parameters.context.helpers, file, baseUrl);
 	return true;
 }
 
-/** @returns what keeps the service from fetching a file from n8n, and the way out; undefined where nothing does */
-function linkObstacle(
-	helpers: IExecuteFunctions['helpers'],
-	file: InputFile,
-	baseUrl: string,
-): [string, string] | undefined {
-	if (!('createBinarySignedUrl' in helpers)) {
-		return ['this version of n8n makes no links of files', 'Update n8n'];
-	}
+/** @throws ItemError where the service could not fetch a file from n8n */
+function checkLink(helpers: IExecuteFunctions['helpers'], file: InputFile, baseUrl: string): void {
+	const refusal = (why: string, wayOut: string) => {
+		const way = `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`;
+		return refused('Send Files As', `'Links', but ${why}`, way);
+	};
+	if (!('createBinarySignedUrl' in helpers))
+		throw refusal('this version of n8n makes no links of files', 'Update n8n');
 	if (!file.isStored) {
-		return [
-			`n8n keeps the file '${file.name}' in memory`,
-			"Set N8N_DEFAULT_BINARY_DATA_MODE to 'filesystem', 'database' or 's3'",
-		];
+		const wayOut = "Set N8N_DEFAULT_BINARY_DATA_MODE to 'filesystem', 'database' or 's3'";
+		throw refusal(`n8n keeps the file '${file.name}' in memory`, wayOut);
 	}
+	let link: string;
 	try {
-		const link = file.link(helpers, 1);
-		if (URL.canParse(link) && !isOutOfReach(link, baseUrl)) return undefined;
-		return [
-			`the service cannot reach n8n at '${link.split('/').slice(0, 3).join('/')}'`,
-			'Set N8N_EDITOR_BASE_URL to the public address of n8n',
-		];
+		link = file.link(helpers, 1);
 	} catch (error) {
 		const why = `n8n makes no link of the file '${file.name}': ${messageOf(error)}`;
-		return [why, 'Look at the file'];
+		throw refusal(why, 'Look at the file');
 	}
+	if (URL.canParse(link) && !isOutOfReach(link, baseUrl)) return;
+	const origin = link.split('/').slice(0, 3).join('/');
+	const wayOut = 'Set N8N_EDITOR_BASE_URL to the public address of n8n';
+	throw refusal(`the service cannot reach n8n at '${origin}'`, wayOut);
 }

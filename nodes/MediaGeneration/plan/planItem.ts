@@ -86,7 +86,7 @@ async function planCreate(
 		model,
 		input,
 		sendsLinks,
-		isDry: parameters.flag('dryRun', 'Dry Run'),
+		isDry: parameters.isDryRun(),
 		patienceMs: base.timeoutMs || 1000 * patience,
 		retryFailed: completion === 'wait' ? parameters.number('retryFailed') : 0,
 		webhookUrl: isNotified ? await readAddress(parameters, addresses, base) : undefined,

@@ -3,11 +3,11 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import type { Account } from '../service/connect';
+import { roundUsd } from '../service/estimateCost';
 import { type Clock, inTurns } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
 import { ItemParameters } from '../shared/parameters';
-import { budgetRefusal } from './budget';
 import { planWait, type WaitPlan } from './canSuspend';
-import { filesIn } from './inputFile';
 import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type CreatePlan, type ItemPlan } from './planTypes';
 
@@ -67,10 +67,7 @@ export async function planRun(
 			return isCalledBack ? { ...timed, webhookUrl } : timed;
 		}),
 		suspendAfterMs,
-		warnings: [
-			...(refusal ? [`This batch would be refused: ${refusal.message}`] : warnings),
-			...sizeWarning(creates),
-		],
+		warnings: refusal ? [`This batch would be refused: ${refusal.message}`] : warnings,
 		maxInFlight: first.number('maxInFlight'),
 		checkIntervalMs: 60_000 * first.number('checkInterval'),
 		isDry,
@@ -78,23 +75,38 @@ export async function planRun(
 	};
 }
 
-/** A body of this size is refused by many servers. */
-const LARGE_BODY_MIB = 20;
-
-/** Warns of requests that are larger than services usually take. It is not refused: where the limit is, nobody has said. */
-function sizeWarning(creates: readonly CreatePlan[]): string[] {
-	const large = creates.filter((item) => sizeMiB(item) > LARGE_BODY_MIB);
-	const [first] = large;
-	if (first === undefined) return [];
-	const others = large.length > 1 ? ` and ${large.length - 1} more` : '';
-	return [
-		`The request of item ${first.itemIndex + 1}${others} has about ${Math.ceil(sizeMiB(first))} MiB, since a file grows by a third on its way. The service may refuse more than ${LARGE_BODY_MIB} MiB: send smaller files, or the address of the file.`,
-	];
+/**
+ * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
+ */
+function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
+	// Where an expression gives the items different limits, none of them may be exceeded.
+	const budget = creates.reduce(
+		(least, { maxCostUsd }) => Math.min(least, maxCostUsd || least),
+		Infinity,
+	);
+	if (budget === Infinity) return undefined;
+	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
+	if (unknown) {
+		return new ItemError(
+			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
+			{
+				description:
+					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. No task was created.",
+			},
+		);
+	}
+	const total = knownCostUsd(creates);
+	if (total > budget) {
+		const batch = creates.length === 1 ? '1 task would cost' : `${creates.length} tasks would cost`;
+		return new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
+			description:
+				"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
+		});
+	}
+	return undefined;
 }
 
-function sizeMiB({ input, sendsLinks }: CreatePlan): number {
-	const files = sendsLinks ? [] : filesIn(input);
-	const bytes = files.reduce((sum, file) => sum + (file.bytes ?? 0), 0);
-	// Base64 makes four characters of three bytes.
-	return ((bytes * 4) / 3 + JSON.stringify(input).length) / 2 ** 20;
+/** @returns US dollars: what the tasks of known price cost together */
+export function knownCostUsd(creates: readonly CreatePlan[]): number {
+	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
 }

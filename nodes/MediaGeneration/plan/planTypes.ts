@@ -23,19 +23,19 @@ export interface CreatePlan extends PlanBase {
 	/** The input of the task, in which files stand as `InputFile` until the task is created. */
 	input: IDataObject;
 	/** Whether the files are sent as links, and not as data. */
-	sendsLinks?: boolean;
+	sendsLinks: boolean;
 	/** Whether the task is only to be shown, and not created. */
-	isDry?: boolean;
+	isDry: boolean;
 	/** Where the service calls back, token included. */
 	webhookUrl?: string | undefined;
 	/** How long to put up with a service that takes no task, milliseconds. */
 	patienceMs: number;
 	/** How often a task that fails at the service is created anew. */
-	retryFailed?: number;
+	retryFailed: number;
 	/** US dollars; undefined where the price is not known. */
 	estimatedCostUsd: number | undefined;
 	/** US dollars that the tasks of the run may cost together; 0 where there is no limit. */
-	maxCostUsd?: number;
+	maxCostUsd: number;
 }
 
 export interface ReadPlan extends PlanBase {
@@ -46,7 +46,7 @@ export interface ReadPlan extends PlanBase {
 	/** The trigger that gets the task's callback once more, token included. */
 	redeliverTo?: string | undefined;
 	/** Whether the trigger is to start although it has started for the task before. */
-	startAgain?: boolean;
+	startAgain: boolean;
 }
 
 export type TaskPlan = CreatePlan | ReadPlan;

@@ -1,11 +1,11 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { CreateJournal } from '../create/createJournal';
+import { CreateJournal, refuseKilledRetry } from '../create/createJournal';
 import { storeInput, suspendRun } from '../suspend/suspendRun';
 import { suspensionWarnings } from '../plan/canSuspend';
-import { refuseKilledRetry } from '../create/refuseRetryOfKilled';
+import { echo } from '../plan/inputFile';
 import { planRun } from '../plan/planRun';
-import { createsIn, type TaskPlan } from '../plan/planTypes';
+import { createsIn, referenceOf, type TaskPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/failedTask';
 import { PaidTaskList } from '../report/paidTaskList';
 import { describeStop, hasTriesLeft, stoppingItem } from '../report/ifSomeFail';
@@ -16,11 +16,10 @@ import { systemClock, Stopped } from '../shared/clock';
 import { settled } from '../shared/promises';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import { dryRun } from './dryRun';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 import { openRun, type Output, type RunContext } from './runContext';
 import { CreateItem } from './createItem';
-import { readItem } from './readItem';
+import { readItem } from './readTask';
 
 /**
  * One run of the action node: plan, create, wait, output.
@@ -95,6 +94,18 @@ function itemsOf(
 	const origins = inputOf.map((item) => ({ item, input: includedInput(context, item) }));
 	const output = outputItems(context.getNode(), results, origins);
 	return isTool(context) ? output.map(toolAnswer) : output;
+}
+
+/** Lets each item say what it would send. Nothing is sent, and no file is read. */
+function dryRun({ plan, results, isStopping }: RunContext): void {
+	if (isStopping) return;
+	for (const [index, item] of plan.items.entries()) {
+		if (item.kind !== 'create') continue;
+		const { estimatedCostUsd, itemIndex } = item;
+		const cost = estimatedCostUsd !== undefined && { estimatedCostUsd };
+		const json = { ...echo(item), ...referenceOf(item), ...cost, dryRun: true };
+		results[index] = [{ json, pairedItem: { item: itemIndex } }];
+	}
 }
 
 /** @throws Stopped where the execution was stopped */

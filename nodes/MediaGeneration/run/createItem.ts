@@ -1,16 +1,36 @@
+import type { IDataObject } from 'n8n-workflow';
+
 import type { SentTask } from '../create/createJournal';
 import { type CreatePlan, isAwaited } from '../plan/planTypes';
-import { pendingJson } from '../report/failedTask';
+import { failedInAll, failedTask, pendingJson } from '../report/failedTask';
 import type { FailedTask } from '../service/taskRecord';
 import { sleepUntil } from '../shared/clock';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { followTask, waitForTask } from './followTask';
-import { CreateAgain, retryOf } from './retryFailed';
+import { followTask, waitForTask } from './readTask';
 import { type Output, READ_GAP_MS, type RunContext } from './runContext';
 
 /** Between two looks whether the node will stop, milliseconds. */
 const SECOND = 1000;
+
+/** Before a failed task is created anew for the first time: an overloaded model needs a moment. It doubles with each further one. */
+const FIRST_PAUSE_MS = 5_000;
+
+/** The failure of a task in whose place another one is to be created. */
+export class CreateAgain extends ItemError {
+	/**
+	 * @param failure what the item comes to where none is created after all
+	 * @param at not before that moment, milliseconds of the clock
+	 * @param until not after that moment, milliseconds of the clock
+	 */
+	constructor(
+		failure: ItemError,
+		readonly at = -Infinity,
+		readonly until = Infinity,
+	) {
+		super(failure.message, failure);
+	}
+}
 
 /** The way of one item that creates: its task is created or taken up, waited for, and put out. */
 export class CreateItem {
@@ -28,7 +48,7 @@ export class CreateItem {
 	}
 
 	/**
-	 * Takes up or creates the item's task, and creates it anew where it fails, as often as the item allows.
+	 * Takes up or creates the item's task, and follows it.
 	 *
 	 * @returns what makes the output items; undefined where none leaves
 	 * @throws ItemError, ServiceError where the item fails
@@ -37,19 +57,12 @@ export class CreateItem {
 	async output(): Promise<Output | undefined> {
 		const { run, item } = this;
 		const earlier = run.journal.find(item);
-		let task =
-			typeof earlier === 'object'
-				? this.follow(earlier, run.gap.take(), run.clock.now() + item.timeoutMs)
-				: this.create();
-		for (;;) {
-			const ended = await settled(task);
-			if ('error' in ended && ended.error instanceof CreateAgain) {
-				task = this.create(ended.error);
-				continue;
-			}
+		try {
+			if (typeof earlier !== 'object') return await this.create();
+			const firstReadAt = run.gap.take();
+			return await this.follow(earlier, firstReadAt, run.clock.now() + item.timeoutMs);
+		} finally {
 			run.suspendAfter.close(item);
-			if ('error' in ended) throw ended.error;
-			return ended.value;
 		}
 	}
 
@@ -63,8 +76,11 @@ export class CreateItem {
 		if (task === undefined) {
 			// Another item has failed, and the node will stop; or it is too late for another task.
 			if (failed) throw ItemError.from(failed);
-			if (now >= this.deadline) throw this.tooLate();
-			return undefined;
+			if (now < this.deadline) return undefined;
+			// Whoever called the node hangs up now, and would not hear of a task.
+			throw new ItemError(run.queue.refusal?.message ?? 'The service took no task', {
+				description: `No task was created within ${item.timeoutMs / 1000} s. Try again later.`,
+			});
 		}
 		this.createdAt = now;
 		this.deadline = Math.min(this.deadline, now + item.timeoutMs);
@@ -77,12 +93,13 @@ export class CreateItem {
 	/** Tells `SuspendAfter` where the item creates no further task, whatever becomes of this one. */
 	private closeIfLast(): void {
 		const { item, run } = this;
-		const isLast = run.journal.failedTaskIds(item).length >= (item.retryFailed ?? 0);
+		const isLast = run.journal.failedTaskIds(item).length >= item.retryFailed;
 		if (isLast) run.suspendAfter.close(item);
 	}
 
 	/**
-	 * Brings a created task to its end at the service, or to where its item leaves the node, and gives back its place.
+	 * Brings a created task to its end at the service, or to where its item leaves the node, and gives back its place. Where
+	 * the task fails, it is created anew, as often as the item allows.
 	 *
 	 * @param deadline when the task's time is up; milliseconds of the clock, as `firstReadAt`
 	 */
@@ -115,9 +132,11 @@ export class CreateItem {
 		};
 		const wait = { taskId, fields, firstReadAt, deadline, onUnfinished, failureOf };
 		const ended = await settled(waitForTask(run, item, wait));
+		const again = 'error' in ended && ended.error instanceof CreateAgain ? ended.error : undefined;
 		// First, so that no other item gets the place.
-		if ('error' in ended && !(ended.error instanceof CreateAgain)) run.stopCreating();
+		if ('error' in ended && !again) run.stopCreating();
 		run.queue.finished();
+		if (again) return await this.create(again);
 		if ('error' in ended) throw ended.error;
 		return ended.value;
 	}
@@ -147,12 +166,40 @@ export class CreateItem {
 			await sleepUntil(Math.min(until, clock.now() + SECOND), clock, run.signal);
 		}
 	}
+}
 
-	/** Whoever called the node hangs up now, and would not hear of a task. */
-	private tooLate(): ItemError {
-		const { refusal } = this.run.queue;
-		return new ItemError(refusal?.message ?? 'The service took no task', {
-			description: `No task was created within ${this.item.timeoutMs / 1000} s. Try again later.`,
-		});
-	}
+/**
+ * Decides whether the item's task is created anew (option *Retry Failed Tasks*). Each try of n8n creates at least one
+ * anew.
+ *
+ * @param failed.sent the model and the input, as the output shows them
+ * @param failed.count how many tasks of the item have failed, this one included, in earlier tries of n8n as well
+ * @param failed.createdAt milliseconds of the clock, as all times; undefined where an earlier try has created it
+ * @param failed.deadline when the item's time is up
+ * @returns `CreateAgain` where it is; otherwise the failure with the reason why it is not
+ * @see specification, section 7
+ */
+export function retryOf(
+	{ retryFailed }: CreatePlan,
+	failed: {
+		task: FailedTask;
+		sent: IDataObject;
+		count: number;
+		createdAt: number | undefined;
+		failedAt: number;
+		deadline: number;
+	},
+): ItemError {
+	const { task, sent, count, createdAt, failedAt, deadline } = failed;
+	const failure = (why?: string) => failedTask(task, sent, why);
+	if (createdAt !== undefined && count > retryFailed) return failure(failedInAll(count));
+	// A failed task is free. Where the service says otherwise, so may the next one be.
+	if ((task.creditsConsumed ?? 0) > 0) return failure('So it was not created again.');
+	if (createdAt === undefined) return new CreateAgain(failure());
+	const at = failedAt + FIRST_PAUSE_MS * 2 ** (count - 1);
+	// What is given up half way is paid for, and not seen: another one gets as long as this one had.
+	const until = deadline - (failedAt - createdAt);
+	const late = "It was not created again, because too little of 'Timeout' was left.";
+	if (at > until) return failure(late);
+	return new CreateAgain(failure('It was not created again in time.'), at, until);
 }

@@ -86,7 +86,8 @@ const BALANCE_NAMES = [
 	/^balance$/,
 	/^(credits?|available)balance$/,
 	/^(available|remaining)credits$|^credits(available|remaining|left)$/,
-	/^(remaining|available|credits?)$/,
+	/^(remaining|available)$/,
+	/^credits?$/,
 	/^data$/,
 ];
 

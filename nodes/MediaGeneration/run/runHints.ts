@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
-import { knownCostUsd } from '../plan/budget';
+import { knownCostUsd } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/failedTask';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
@@ -122,7 +122,7 @@ function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): 
 /** What the output panel says of a dry run. */
 export function dryRunHint(creates: readonly CreatePlan[]): string {
 	const known = creates.filter(({ estimatedCostUsd }) => estimatedCostUsd !== undefined).length;
-	const retries = creates.reduce((most, { retryFailed = 0 }) => Math.max(most, retryFailed), 0);
+	const retries = creates.reduce((most, { retryFailed }) => Math.max(most, retryFailed), 0);
 	const again = `A failed task would be created again up to ${count(retries, 'time')}. Failed tasks are usually free.`;
 	return [
 		'Nothing was sent.',

@@ -1,17 +1,33 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { cutDataUris } from '../shared/dataUri';
+import { messageOf } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
+import { settled } from '../shared/promises';
 import { SecretRedactor } from './redactSecrets';
-import type { HttpRequest, HttpResponse } from './httpRequest';
 import { explainStatus, findServiceMessage, retryAfterMs, ServiceError } from './serviceError';
 import { findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
+
+export interface HttpRequest {
+	method: 'GET' | 'POST';
+	url: string;
+	/** JSON. */
+	body?: string;
+	/** Milliseconds until the request is given up. */
+	timeoutMs: number;
+}
+
+export interface HttpResponse {
+	statusCode: number;
+	headers: Record<string, unknown>;
+	body: string;
+}
 
 /**
  * Sends one request with the API key and brings the answer, whatever its status. Follows no redirect, so that
  * the key goes to no other address.
  *
- * @throws ServiceError `unreachable`, `noAnswer` or `cancelled`
+ * @throws ServiceError `unreachable` or `noAnswer`; Stopped where the execution was stopped during a read
  */
 export type Transport = (request: HttpRequest) => Promise<HttpResponse>;
 
@@ -19,7 +35,7 @@ export type Transport = (request: HttpRequest) => Promise<HttpResponse>;
 interface TaskRequest {
 	model: string;
 	input: IDataObject;
-	webhookUrl?: string;
+	webhookUrl?: string | undefined;
 }
 
 export interface CreatedTask {
@@ -71,15 +87,21 @@ export class ServiceClient {
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
 		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
-		const { parsed: record, body } = await this.send({
-			method: 'POST',
-			path: '/api/generate',
-			body: { model, input, ...(webhookUrl !== undefined && { webhook_url: webhookUrl }) },
-			timeoutMs: CREATE_TIMEOUT_MS + Math.floor(textLength(input) / LEAST_BYTES_PER_MS),
-		});
+		const task = { model, input, webhook_url: webhookUrl };
+		// As text: of an object, n8n's HTTP library leaves out fields such as `prototype`.
+		const written = await settled(async () => JSON.stringify(task));
+		if ('error' in written) {
+			throw new ServiceError('rejected', 'The request is too large to be sent', {
+				description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${messageOf(written.error)}`,
+			});
+		}
+		const body = written.value;
+		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
+		const request = { method: 'POST', path: '/api/generate', body, timeoutMs } as const;
+		const { parsed: record, body: answer } = await this.send(request);
 		const taskId = findTaskId(record);
 		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
-		throw this.unexpected('The service accepted the task but named no task id', body);
+		throw this.unexpected('The service accepted the task but named no task id', answer);
 	}
 
 	/**
@@ -146,11 +168,4 @@ export class ServiceClient {
 			isForeign,
 		});
 	}
-}
-
-/** The characters of all texts in a value: nothing else makes a body long. */
-function textLength(value: unknown): number {
-	if (typeof value === 'string') return value.length;
-	if (typeof value !== 'object' || value === null) return 0;
-	return Object.values(value).reduce((sum: number, entry) => sum + textLength(entry), 0);
 }

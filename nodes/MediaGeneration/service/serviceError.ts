@@ -24,8 +24,6 @@ const IS_TRANSIENT = {
 	unexpectedAnswer: true,
 	/** JSON came back, but no task record with a state. */
 	unusableRecord: true,
-	/** The execution was stopped while the request was under way. */
-	cancelled: false,
 };
 
 export type ServiceErrorKind = keyof typeof IS_TRANSIENT;

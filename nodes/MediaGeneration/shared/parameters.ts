@@ -130,10 +130,21 @@ export class ItemParameters {
 	 * @throws ItemError where the value is no number of 0 or more, or an expression gives none: that is no limit
 	 */
 	limit(name: 'maxCostUsd' | 'minimumBalance'): number {
-		if (!isEmpty(this.option(name)) || !this.isExpression('options', name))
-			return this.number(name);
-		throw new ItemError(`The expression in '${NUMBERS[name].label}' gives nothing`, {
-			description: 'Check that the incoming item has the field. If you want no limit, enter 0.',
+		this.refuseNothing(name, NUMBERS[name].label, 'If you want no limit, enter 0.');
+		return this.number(name);
+	}
+
+	/** @throws ItemError where an expression gives nothing: the tasks would be paid for */
+	isDryRun(): boolean {
+		this.refuseNothing('dryRun', 'Dry Run', 'To create the tasks, have it give false.');
+		return this.flag('dryRun', 'Dry Run');
+	}
+
+	/** An option that protects money is not off because its expression gives nothing. */
+	private refuseNothing(name: string, label: string, off: string): void {
+		if (!isEmpty(this.option(name)) || !this.isExpression('options', name)) return;
+		throw new ItemError(`The expression in '${label}' gives nothing`, {
+			description: `Check that the incoming item has the field. ${off}`,
 		});
 	}
 

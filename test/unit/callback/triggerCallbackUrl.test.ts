@@ -64,6 +64,14 @@ describe('a published trigger', () => {
 		expect(await found({ staticData, triggers })).toBe(URL_OF_TRIGGER);
 	});
 
+	it('is found by an action node that an AI agent has as a tool, whose type has another name', async () => {
+		const staticData = {};
+		await publish(staticData);
+		const node = { type: 'mediaGenerationTool' };
+		const context = executeContext({ node, triggers: [TRIGGER], staticData });
+		expect(await triggerOfThisWorkflow(context)).toBe(URL_OF_TRIGGER);
+	});
+
 	it('is left alone by a test event, which publishes nothing either', async () => {
 		const staticData = {};
 		const testHook = () =>

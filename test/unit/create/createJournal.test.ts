@@ -280,20 +280,4 @@ describe('a pause that the service asks for', () => {
 		time.setWall(now);
 		expect(pauseLeft(context)).toBe(left);
 	});
-
-	it.each([
-		['nothing', null],
-		['a number', 1_005_000],
-		['a text', '1005000'],
-		['an object', { until: 1_005_000 }],
-		['too few', [1_005_000]],
-		['texts', ['1005000', '5000']],
-		['no numbers', [null, null]],
-	])('stored in another shape (%s) is no pause, and can be replaced', (_what, odd) => {
-		const context = contextOf();
-		context.getContext('node').askedPause = odd;
-		expect(pauseLeft(context)).toBe(0);
-		notePause(context, 5000);
-		expect(pauseLeft(context)).toBe(5000);
-	});
 });

@@ -5,10 +5,13 @@ import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { CreateJournal } from '../../../nodes/MediaGeneration/create/createJournal';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
-import { ServiceClient, type Transport } from '../../../nodes/MediaGeneration/service/client';
+import {
+	type HttpResponse,
+	ServiceClient,
+	type Transport,
+} from '../../../nodes/MediaGeneration/service/client';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
-import type { HttpResponse } from '../../../nodes/MediaGeneration/service/httpRequest';
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, SERVICE } from '../../workflow/engine';
@@ -56,7 +59,7 @@ function creating(...answers: Answer[]) {
 	return { stop, context, client, creator, creatorOf, account, journal, clock, sent, failures };
 }
 
-const errorOf = async ({ creator }: ReturnType<typeof creating>, item = plan()) =>
+const errorOf = async ({ creator }: { creator: TaskCreator }, item = plan()) =>
 	await caught(async () => await creator.create(item));
 
 it("creates a task with one request, writes it down, and names it in n8n's log at once, for a process that is killed later", async () => {
@@ -190,7 +193,6 @@ describe('what was certainly not taken', () => {
 describe('what may have been taken', () => {
 	const unclear: Array<[string, Answer]> = [
 		['no answer', new ServiceError('noAnswer', 'No answer')],
-		['a stop', new ServiceError('cancelled', 'Stopped')],
 		['HTTP 303, see other', { statusCode: 303 }],
 		['HTTP 408', { statusCode: 408 }],
 		['HTTP 500', { statusCode: 500 }],
@@ -266,6 +268,18 @@ describe('what the service did not accept', () => {
 			});
 		}
 		expect(await setup.creator.create(plan({ itemIndex: 6 }))).toMatchObject({ taskId: 'task-1' });
+	});
+
+	it('with 403 is its own also where an earlier try of the node has created a task', async () => {
+		const { journal, creatorOf, sent } = creating({ statusCode: 403 });
+		journal.created(plan(), { taskId: 'task-1', record: {}, sent: {} });
+		const creator = creatorOf();
+		for (let itemIndex = 1; itemIndex <= 4; itemIndex++) {
+			expect(await errorOf({ creator }, plan({ itemIndex }))).toMatchObject({
+				description: expect.stringContaining('has accepted other items with this key') as string,
+			});
+		}
+		expect(sent).toHaveLength(4);
 	});
 
 	it('with 403 is that of the key where the first three are answered so', async () => {

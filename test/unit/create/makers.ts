@@ -15,6 +15,10 @@ export const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 	completion: 'wait',
 	model: 'vendor/model',
 	input: { prompt: 'A lighthouse' },
+	sendsLinks: false,
+	isDry: false,
+	retryFailed: 0,
+	maxCostUsd: 0,
 	estimatedCostUsd: undefined,
 	...more,
 });

@@ -1,9 +1,6 @@
 import { UserError } from 'n8n-workflow';
 
-import {
-	type FailedCreate,
-	maySendAgain,
-} from '../../../nodes/MediaGeneration/create/maySendAgain';
+import { type FailedCreate, maySendAgain } from '../../../nodes/MediaGeneration/create/createTask';
 import {
 	explainStatus,
 	ServiceError,
@@ -20,7 +17,6 @@ it.each<[ServiceErrorKind, FailedCreate]>([
 	['unreachable', 'sendAgain'],
 	['noAnswer', 'unknown'],
 	['unexpectedAnswer', 'unknown'],
-	['cancelled', 'unknown'],
 ])('a create that ended with %s: %s', (kind, expected) => {
 	expect(maySendAgain(new ServiceError(kind, 'So it is'))).toBe(expected);
 });

@@ -331,7 +331,6 @@ describe('a dry run', () => {
 		[false, false],
 		['false', false],
 		['', false],
-		['={{ undefined }}', false],
 	])('is asked for with %j: %s', async (dryRun, isDry) => {
 		expect((await dry(dryRun)).isDry).toBe(isDry);
 	});
@@ -346,6 +345,14 @@ describe('a dry run', () => {
 			},
 		]);
 	});
+
+	it.each([{}, { dry: null }, { dry: '' }])(
+		'is not left out where its expression gives nothing (%j): the tasks would be paid for',
+		async (row) => {
+			const { message } = await refusalOf(image({ dryRun: '={{ $json.dry }}' }), json(row));
+			expect(message).toBe("The expression in 'Dry Run' gives nothing");
+		},
+	);
 
 	it('is the whole run where one item asks for it', async () => {
 		const { isDry } = await dry('={{ $json.dry }}', json({ dry: false }, { dry: true }));

@@ -11,6 +11,7 @@ describe('the balance', () => {
 		['upper case', { CREDITS: 42 }],
 		['credits', { credits: 42, currency: 'credits' }],
 		['the telling name among others', { credits: 7, used: 3, balance: 42 }],
+		['what remains, beside all credits', { credits: 100, used: 58, remaining: 42 }],
 		['a wrapped number', { data: 42 }],
 		['a wrapped object', { data: { balance: 42 } }],
 		['an object named after it', { credits: { remaining: 42, total: 100 } }],

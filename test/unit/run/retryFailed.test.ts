@@ -1,4 +1,4 @@
-import { CreateAgain, retryOf } from '../../../nodes/MediaGeneration/run/retryFailed';
+import { CreateAgain, retryOf } from '../../../nodes/MediaGeneration/run/createItem';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { FailedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { plan as creates } from '../create/makers';

@@ -10,7 +10,13 @@ import { plan } from '../create/makers';
 const output = { download: true, binaryField: 'data', split: false };
 const create = (estimatedCostUsd?: number, webhookUrl?: string) =>
 	plan({ output, estimatedCostUsd, webhookUrl });
-const wait = { ...plan({ output }), kind: 'read', taskId: 'task-1', wait: true } as ReadPlan;
+const wait = {
+	...plan({ output }),
+	kind: 'read',
+	taskId: 'task-1',
+	wait: true,
+	startAgain: false,
+} as ReadPlan;
 
 const items = (...jsons: IDataObject[]): INodeExecutionData[] => jsons.map((json) => ({ json }));
 const done = items({ taskId: 'task-1', state: 'SUCCESS' });

@@ -1,9 +1,12 @@
-import { ServiceClient } from '../../../nodes/MediaGeneration/service/client';
+import {
+	type HttpRequest,
+	type HttpResponse,
+	ServiceClient,
+} from '../../../nodes/MediaGeneration/service/client';
 import {
 	retryAfterMs,
 	type ServiceError,
 } from '../../../nodes/MediaGeneration/service/serviceError';
-import type { HttpRequest, HttpResponse } from '../../../nodes/MediaGeneration/service/httpRequest';
 import { caught, visibleText } from '../support';
 
 const BASE_URL = 'https://api.example.com/v1';
@@ -34,13 +37,14 @@ const errorOf = async (answer: Partial<HttpResponse>, key?: string) =>
 describe('creating a task', () => {
 	it('is one POST with the model, the input, and the callback address where there is one', async () => {
 		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
-		const post = { method: 'POST', url: `${BASE_URL}/api/generate`, timeoutMs: 120_000 };
+		const timeoutMs = expect.closeTo(120_000, -1) as number;
+		const post = { method: 'POST', url: `${BASE_URL}/api/generate`, timeoutMs };
 		const webhookUrl = 'https://n8n.example.com/webhook/x';
 		await client.createTask(TASK);
 		await client.createTask({ ...TASK, webhookUrl });
 		expect(sent).toEqual([
-			{ ...post, body: TASK },
-			{ ...post, body: { ...TASK, webhook_url: webhookUrl } },
+			{ ...post, body: JSON.stringify(TASK) },
+			{ ...post, body: JSON.stringify({ ...TASK, webhook_url: webhookUrl }) },
 		]);
 	});
 

@@ -151,7 +151,7 @@ describe('a task is found finished', () => {
 
 describe('trouble that will not pass ends the wait', () => {
 	type Case = [what: string, answers: Answer[], kind: Kind, given: Given];
-	const FOR_OWN: Kind[] = ['rejected', 'noCredits', 'cancelled'];
+	const FOR_OWN: Kind[] = ['rejected', 'noCredits'];
 	const FOR_ALL: Kind[] = [...FOR_OWN, 'unauthorized', 'notFound', 'redirected'];
 
 	it.each<Case>([
