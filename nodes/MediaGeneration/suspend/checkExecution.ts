@@ -8,7 +8,7 @@ import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
 import { checkDeliveries, deliverTask, NOT_FINISHED } from './missingCallbacks';
 import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
-import { nextCheckAt } from './checkSchedule';
+import { LAST_CHECKS_MS, nextCheckAt } from './checkSchedule';
 import {
 	type AwaitedDelivery,
 	type CheckState,
@@ -23,9 +23,6 @@ import { checkResults, giveUp, isComplete } from './checkForResults';
 import { REPORT, START, SUPERVISE } from './checkWorkflow';
 import { finalResults } from './resumedOutput';
 import { resumeUrl } from './resumeWebhook';
-
-/** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
-const LAST_CHECKS_MS = 10 * 60_000;
 
 /**
  * One turn of the node in a sub-execution.

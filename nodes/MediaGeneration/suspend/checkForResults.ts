@@ -7,7 +7,7 @@ import { settled, inGrowingGroups } from '../shared/promises';
 import { ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import type { ResultsCheck, SuspendedItem } from './checkState';
-import { afterPause, askedPauseMs } from './checkSchedule';
+import { afterPause, askedPauseMs, LAST_CHECKS_MS } from './checkSchedule';
 
 /** So many reads without an answer about their task end a check: the service is in trouble. */
 const MAX_UNANSWERED = 3;
@@ -31,7 +31,7 @@ export async function checkResults(
 	const readOne = async ([index, item]: [number, SuspendedItem]) => {
 		const answer = await settled(read(taskIdOf(item)));
 		if ('value' in answer) {
-			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value);
+			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value, now);
 			if (answer.value.state === 'PENDING') patience = 0;
 			return;
 		}
@@ -51,9 +51,10 @@ export async function checkResults(
 
 const isOfOneTask = (error: unknown) => error instanceof ServiceError && error.isOfOneTask;
 
-function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
+function afterRead(item: SuspendedItem, task: TaskRecord, now: number): SuspendedItem {
 	const { record, state } = task;
-	if (state === 'PENDING') return { ...item, record };
+	if (state === 'PENDING')
+		return isExpired(item, now) ? late({ ...item, record }) : { ...item, record };
 	if (state === 'SUCCESS') return { ...without(item, 'waits'), record };
 	const { json } = item;
 	// An item that creates its task has a model, and its earlier tasks were created before the run was suspended.
@@ -87,21 +88,27 @@ function afterError(item: SuspendedItem, error: unknown, now: number): Suspended
 
 const taskIdOf = ({ json }: SuspendedItem) => String(json.taskId);
 
+/** The item of a task whose time is up. */
+function late({ json, waits, record, trouble, ...item }: SuspendedItem): SuspendedItem {
+	const taskId = String(json.taskId);
+	const last = record && parseTaskRecord(taskId, record);
+	return failedItem(item, timedOut(taskId, waits?.timeoutMs ?? 0, { last, trouble }, json));
+}
+
 const isExpired = ({ waits }: SuspendedItem, now: number) =>
 	waits !== undefined && waits.until <= now;
 
-/** Gives up what is not finished when its time is up. @param now milliseconds since 1970 */
+/**
+ * Gives up what could not be read when its time was up. Only where the service asks to wait there is time for that: behind
+ * a pending task the others have not been read before, and are finished as a rule.
+ *
+ * @param now milliseconds since 1970
+ */
 export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsCheck {
-	return {
-		...state,
-		items: items.map((item) => {
-			const { record, json, waits, trouble } = item;
-			if (waits === undefined || !isExpired(item, now)) return item;
-			const taskId = taskIdOf(item);
-			const last = record && parseTaskRecord(taskId, record);
-			return failedItem(item, timedOut(taskId, waits.timeoutMs, { last, trouble }, json));
-		}),
-	};
+	const readableAt = Math.max(now, state.notBefore ?? Infinity);
+	const isLost = (item: SuspendedItem) =>
+		isExpired(item, now) && isExpired(item, readableAt - LAST_CHECKS_MS);
+	return { ...state, items: items.map((item) => (isLost(item) ? late(item) : item)) };
 }
 
 export const isComplete = ({ items }: ResultsCheck) => !items.some(({ waits }) => waits);
