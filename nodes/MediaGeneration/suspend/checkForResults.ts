@@ -53,8 +53,8 @@ const isOfOneTask = (error: unknown) => error instanceof ServiceError && error.i
 
 function afterRead(item: SuspendedItem, task: TaskRecord, now: number): SuspendedItem {
 	const { record, state } = task;
-	if (state === 'PENDING')
-		return isExpired(item, now) ? late({ ...item, record }) : { ...item, record };
+	if (state === 'PENDING' && isExpired(item, now)) return late({ ...item, record });
+	if (state === 'PENDING') return { ...item, record };
 	if (state === 'SUCCESS') return { ...without(item, 'waits'), record };
 	const { json } = item;
 	// An item that creates its task has a model, and its earlier tasks were created before the run was suspended.
