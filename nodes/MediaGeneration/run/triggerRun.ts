@@ -9,7 +9,6 @@ import { systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { mayStart } from '../callback/startOnce';
 import { settled } from '../shared/promises';
-import { endCheckOf } from '../suspend/expectedCallbacks';
 
 /**
  * Starts the workflow for the tasks that the gate admitted, each once.
@@ -45,7 +44,6 @@ async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionD
 		context.logger.info(
 			`${context.getNode().name}: task ${task.taskId} starts the workflow (execution ${context.getExecutionId()})`,
 		);
-		if (!isTest) void settled(endCheckOf(context, task.taskId));
 		output.push(...(await itemsOf(context, task, json.reference, options)));
 	}
 	return output;

@@ -2,17 +2,14 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { TOKEN_PARAMETER } from '../callback/callbackToken';
 import { triggerAt } from '../callback/triggerCallbackUrl';
-import { connect } from '../service/connect';
 import { Semaphore, settled } from '../shared/promises';
-import { type Clock, systemClock } from '../shared/clock';
-import { ExpiringCache } from '../shared/expiringCache';
+import type { Clock } from '../shared/clock';
 import { webhookBase } from '../shared/n8nInternals';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { startCheck } from './checkSupervisor';
 import { type AwaitedDelivery, CHECK_VERSION } from './checkState';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
-import { wakeCheck } from './resumeWebhook';
 
 /** n8n answers at a test address only while somebody listens. */
 const TEST_ADDRESS = '/webhook-test/';
@@ -99,14 +96,12 @@ export class ExpectedCallbacks {
 		} as const;
 		const left = await settled(startCheck(context, check, clock));
 		if ('value' in left) {
-			const taskIds = deliveries.map(({ taskId }) => taskId);
-			noteCheckOf(taskIds, left.value);
-			const all = [...this.checked, ...taskIds];
-			context.getContext('node')[KEY] = { of: context.getExecutionId(), taskIds: all };
+			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
+			context.getContext('node')[KEY] = { of: context.getExecutionId(), taskIds };
 			return;
 		}
 		// At the end of the run it may go better.
-		this.deliveries.unshift(...deliveries);
+		this.deliveries = [...deliveries, ...this.deliveries];
 		context.logger.warn(
 			`${nodeName}: n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(left.error)} Deliver such tasks with the operation Task → Send Result Again.`,
 		);
@@ -118,35 +113,4 @@ export class ExpectedCallbacks {
 		const isOurs = isRecord(stored) && stored.of === this.context.getExecutionId();
 		return isOurs ? (stored.taskIds as string[]) : [];
 	}
-}
-
-/** For how long a check is remembered, and for how many tasks: what is forgotten ends at the next check. */
-const MAX_AGE_MS = 24 * 3_600_000;
-const MAX_TASKS = 10_000;
-
-/** The checks that this process has left behind, by their tasks, with the tasks that have not started the trigger. */
-const checks = new ExpiringCache<{ url: string; left: Set<string> }>(
-	systemClock,
-	MAX_AGE_MS,
-	MAX_TASKS,
-);
-
-/** @param url where the check is told to check; empty where that is not known */
-export function noteCheckOf(taskIds: readonly string[], url: string): void {
-	if (url === '') return;
-	const check = { url, left: new Set(taskIds) };
-	for (const taskId of taskIds) checks.set(taskId, check);
-}
-
-/**
- * Ends the check of a task that has started its trigger's workflow, where it was the check's last one. The check asks the
- * ledger itself whether all have started, so nothing is lost where n8n is killed now: it checks again at its own time.
- */
-export async function endCheckOf(context: IExecuteFunctions, taskId: string): Promise<void> {
-	const check = checks.get(taskId);
-	checks.delete(taskId);
-	check?.left.delete(taskId);
-	if (check?.left.size !== 0) return;
-	const { apiKey } = await connect(context);
-	await wakeCheck(context, check.url, taskId, apiKey);
 }

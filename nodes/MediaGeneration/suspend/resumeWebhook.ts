@@ -141,9 +141,8 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
  * The socket that this very callback came in at, and then n8n's public address: that one may lead through a tunnel or a
  * proxy that does not let n8n call itself, and the socket may want TLS, or another path than the proxy.
  */
-function* addressesOf(context: Context, url: string): Iterable<string> {
-	const request = 'getRequestObject' in context ? context.getRequestObject() : undefined;
-	const { localAddress, localPort } = request?.socket ?? {};
+function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string> {
+	const { localAddress, localPort } = context.getRequestObject().socket ?? {};
 	if (localAddress !== undefined && localPort !== undefined) {
 		const { pathname, search } = new URL(url);
 		// An IPv4 address may be written as an IPv6 one.
@@ -163,8 +162,8 @@ const N8N_LIMIT_MS = 5_000;
  * @param taskId the task that is said to be finished
  * @returns whether it took the call; where it did not, it checks later, at its own time
  */
-export async function wakeCheck(
-	context: Context,
+async function wakeCheck(
+	context: IWebhookFunctions,
 	url: string,
 	taskId: string,
 	apiKey: string,
