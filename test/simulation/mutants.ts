@@ -200,7 +200,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'who comes second to a row of the ledger starts, too',
-		file: `${N}callback/startedTaskRow.ts`,
+		file: `${N}callback/startOnce.ts`,
 		search: 'if (isSecondRow(recorded.error)) return false;',
 		replacement: 'if (isSecondRow(recorded.error)) return true;',
 	},

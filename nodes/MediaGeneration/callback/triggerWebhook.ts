@@ -6,12 +6,16 @@ import type { Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import type { FinishedTask } from '../service/taskRecord';
 import { settled } from '../shared/promises';
-import { systemClock, withTimeLimit } from '../shared/clock';
-import { ExpiringCache } from '../shared/expiringCache';
+import { systemClock, withTimeLimit, ExpiringCache } from '../shared/clock';
 import { isEngineV2 } from '../shared/n8nInternals';
 import { accountOf, credentialIdOf } from './startOnce';
-import { ANSWER_LIMIT_MS, deciding, tryAgain, type WebhookAnswer } from './webhookAnswer';
-import { verifyCallback } from './verifyCallback';
+import {
+	ANSWER_LIMIT_MS,
+	deciding,
+	tryAgain,
+	type WebhookAnswer,
+	verifyCallback,
+} from './verifyCallback';
 
 /**
  * Senders repeat themselves within minutes. Not longer, because n8n may lose an execution that it has stored: then

@@ -6,7 +6,7 @@ import { suspensionWarnings } from '../plan/canSuspend';
 import { refuseKilledRetry } from '../create/refuseRetryOfKilled';
 import { planRun } from '../plan/planRun';
 import { createsIn, type TaskPlan } from '../plan/planTypes';
-import type { ItemResult } from '../report/failedTask';
+import type { ItemResult } from '../report/taskItems';
 import { PaidTaskList } from '../report/paidTaskList';
 import { describeStop, hasTriesLeft, stoppingItem } from '../report/ifSomeFail';
 import { includedInput, outputItems } from '../report/includeInput';

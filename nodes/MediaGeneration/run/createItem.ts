@@ -1,6 +1,6 @@
 import type { SentTask } from '../create/createJournal';
 import { type CreatePlan, isAwaited } from '../plan/planTypes';
-import { pendingJson } from '../report/failedTask';
+import { pendingJson } from '../report/taskItems';
 import type { FailedTask } from '../service/taskRecord';
 import { sleepUntil } from '../shared/clock';
 import { inTableOrder, ItemError } from '../shared/itemError';

@@ -1,8 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import type { TaskPlan } from '../plan/planTypes';
-import { ofTask, pendingJson, timedOut } from '../report/failedTask';
-import { taskJson } from '../report/taskItems';
+import { ofTask, pendingJson, timedOut, taskJson } from '../report/taskItems';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
 import type { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';

@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import type { CreatePlan } from '../plan/planTypes';
-import { failedInAll, failedTask } from '../report/failedTask';
+import { failedInAll, failedTask } from '../report/taskItems';
 import type { FailedTask } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 

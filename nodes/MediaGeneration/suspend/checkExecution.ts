@@ -19,9 +19,8 @@ import {
 	readDone,
 	type ResultsCheck,
 } from './checkState';
-import { checkResults, giveUp, isComplete } from './checkForResults';
+import { checkResults, giveUp, isComplete, finalResults } from './checkForResults';
 import { REPORT, START, SUPERVISE } from './checkWorkflow';
-import { finalResults } from './resumedOutput';
 import { resumeUrl } from './resumeWebhook';
 
 /**

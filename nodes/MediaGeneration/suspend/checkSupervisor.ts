@@ -14,8 +14,7 @@ import { settingsOf } from '../shared/n8nInternals';
 import { type CheckState, checkItem, parseCheck, readCheck } from './checkState';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 import { CHECK, checkWorkflow, nodeName, SUPERVISE } from './checkWorkflow';
-import { giveUp, isComplete } from './checkForResults';
-import { finalResults, presentItem } from './resumedOutput';
+import { giveUp, isComplete, finalResults, presentItem } from './checkForResults';
 
 /** The items that lead to the next turn; null where the branch ends, and the items before are the output. */
 export type CheckTurn = INodeExecutionData[][] | null;

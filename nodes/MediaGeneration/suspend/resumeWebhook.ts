@@ -1,17 +1,21 @@
 import type { IExecuteFunctions, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { ANSWER_LIMIT_MS, deciding, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
-import { verifyCallback } from '../callback/verifyCallback';
+import {
+	ANSWER_LIMIT_MS,
+	deciding,
+	tryAgain,
+	type WebhookAnswer,
+	verifyCallback,
+} from '../callback/verifyCallback';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import type { Account } from '../service/connect';
 import { isOutOfReach } from '../shared/privateAddress';
 import { callbackAddress } from '../callback/callbackToken';
 import { CALLBACK_PATH } from '../callback/triggerCallbackUrl';
 import { Semaphore, settled, inGrowingGroups } from '../shared/promises';
-import { type Clock, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
+import { type Clock, sleepUntil, systemClock, withTimeLimit, ExpiringCache } from '../shared/clock';
 import type { TaskRecord } from '../service/taskRecord';
 import { callN8n, type Context } from '../service/httpRequest';
-import { ExpiringCache } from '../shared/expiringCache';
 import { ItemError } from '../shared/itemError';
 import { CHECK } from './checkWorkflow';
 import { checkNote, type CheckNote } from './checkState';

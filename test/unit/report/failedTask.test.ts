@@ -1,4 +1,4 @@
-import { ofTask } from '../../../nodes/MediaGeneration/report/failedTask';
+import { ofTask } from '../../../nodes/MediaGeneration/report/taskItems';
 
 it.each([
 	['5', 'The service is not working at the moment (HTTP 500)', 'Task 5: The service is not'],
