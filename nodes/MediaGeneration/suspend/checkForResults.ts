@@ -72,8 +72,7 @@ function afterRead(item: SuspendedItem, task: TaskRecord, now: number): Suspende
 	const { json } = item;
 	// An item that creates its task has a model, and its earlier tasks were created before the run was suspended.
 	const retry = json.model === undefined ? undefined : failedInAll(1 + failedTaskIds(item).length);
-	const fields = { ...json, ...taskJson(task) };
-	return failedItem(item, ItemError.from(failedTask(task, {}, retry), fields));
+	return failedItem(item, ItemError.from(failedTask(task, {}, retry), json));
 }
 
 /** The tasks of an item that failed before the run was suspended. */
@@ -82,10 +81,9 @@ export const failedTaskIds = ({ json }: SuspendedItem): string[] =>
 
 export function failedItem(
 	{ item, input }: Pick<SuspendedItem, 'item' | 'input'>,
-	{ message, description, statusCode, task }: ItemError,
+	{ message, description, task }: ItemError,
 ): SuspendedItem {
-	const failure = { message, description, statusCode };
-	return { item, json: task, ...(input && { input }), failure };
+	return { item, json: task, ...(input && { input }), failure: { message, description } };
 }
 
 /**
@@ -102,11 +100,14 @@ function afterError(item: SuspendedItem, error: unknown, now: number): Suspended
 const taskIdOf = ({ json }: SuspendedItem) => String(json.taskId);
 
 /** The item of a task whose time is up. */
-function late({ json, waits, record, trouble, ...item }: SuspendedItem): SuspendedItem {
-	const taskId = String(json.taskId);
-	const last = record && parseTaskRecord(taskId, record);
-	return failedItem(item, timedOut(taskId, waits?.timeoutMs ?? 0, { last, trouble }, json));
+function late(item: SuspendedItem): SuspendedItem {
+	const { json, waits, trouble } = item;
+	const known = { last: recordOf(item), trouble };
+	return failedItem(item, timedOut(taskIdOf(item), waits?.timeoutMs ?? 0, known, json));
 }
+
+const recordOf = ({ json, record }: SuspendedItem) =>
+	record && parseTaskRecord(String(json.taskId), record);
 
 const isExpired = ({ waits }: SuspendedItem, now: number) =>
 	waits !== undefined && waits.until <= now;
@@ -128,10 +129,11 @@ export const isComplete = ({ items }: ResultsCheck) => !items.some(({ waits }) =
 
 /** An item as far as it is known now: an unfinished task counts as one whose time is up. */
 export function presentItem(suspended: SuspendedItem): INodeExecutionData {
-	const { item, json, binary, record, waits, failure } = suspended;
+	const { item, json, binary, waits, failure } = suspended;
+	const task = recordOf(suspended);
 	const fields = {
 		...json,
-		...(record && taskJson(parseTaskRecord(String(json.taskId), record))),
+		...(task && taskJson(task)),
 		...(waits && { timedOut: true }),
 		...(failure && { error: failure.message }),
 	};
@@ -178,14 +180,11 @@ function paidFor({ items }: ResultsCheck, results: readonly ItemResult[]): strin
 	return created.describe(unanswered.map(({ item }) => item));
 }
 
-async function resultOf(
-	downloader: Downloader,
-	{ item, json, binary, record, output, failure }: SuspendedItem,
-): Promise<ItemResult> {
-	const pairedItem = { item };
+async function resultOf(downloader: Downloader, suspended: SuspendedItem): Promise<ItemResult> {
+	const { item, json, binary, output, failure } = suspended;
 	if (failure) return new ItemError(failure.message, { ...failure, task: json });
-	if (!record || !output) return [{ json, ...(binary && { binary }), pairedItem }];
-	const task = parseTaskRecord(String(json.taskId), record);
+	const task = recordOf(suspended);
+	if (!task || !output) return [{ json, ...(binary && { binary }), pairedItem: { item } }];
 	const fields = { ...json, ...taskJson(task) };
 	const made = await settled(downloader.itemsOf(task, fields, { output, itemIndex: item }));
 	return 'value' in made ? made.value : ItemError.from(made.error);

@@ -43,7 +43,6 @@ interface CheckBase {
 interface StoredFailure {
 	message: string;
 	description?: string | undefined;
-	statusCode?: number | undefined;
 	itemIndex?: number;
 }
 

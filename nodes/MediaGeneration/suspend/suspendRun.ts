@@ -69,10 +69,8 @@ export async function suspendRun(
 		0,
 	);
 	// The first check comes after a minute: a shorter pause is over by then.
-	const isLong = pauseMs > MIN_CHECK_INTERVAL_MS;
-	const begun = await settled(
-		startCheck(context, isLong ? afterPause(check, pauseMs, now) : check),
-	);
+	const longMs = pauseMs > MIN_CHECK_INTERVAL_MS ? pauseMs : 0;
+	const begun = await settled(startCheck(context, afterPause(check, longMs, now)));
 	if ('error' in begun) {
 		const why = messageOf(begun.error);
 		context.logger.warn(

@@ -130,7 +130,7 @@ describe('a task that says nothing of the others', () => {
 		expect(state.items[0]).toEqual({
 			item: 0,
 			json: { taskId: 'task-0' },
-			failure: { message: 'Task task-0: No such task (HTTP 404)', statusCode: 404 },
+			failure: { message: 'Task task-0: No such task (HTTP 404)' },
 		});
 	});
 
