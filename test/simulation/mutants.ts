@@ -115,7 +115,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a run is suspended while it may still create a task',
-		file: `${N}wait/suspendAfter.ts`,
+		file: `${N}wait/pollTask.ts`,
 		search: 'return this.open.size === 0 && ',
 		replacement: 'return ',
 	},
@@ -133,7 +133,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'nobody makes up for a lost callback',
-		file: `${N}suspend/expectedCallbacks.ts`,
+		file: `${N}suspend/missingCallbacks.ts`,
 		search: 'if (deliveries.length === 0) return;',
 		replacement: 'if (deliveries.length >= 0) return;',
 	},

@@ -19,9 +19,9 @@ import { type Clock, ExpiringCache } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { hangsUp, isTool } from '../shared/n8nInternals';
 import { Semaphore } from '../shared/promises';
-import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
+import { ExpectedCallbacks } from '../suspend/missingCallbacks';
 import type { HandedOver } from '../suspend/suspendRun';
-import { SuspendAfter } from '../wait/suspendAfter';
+import { SuspendAfter } from '../wait/pollTask';
 
 /** Between two reads of tasks whose items left: every second request at most is a read, and not a create. */
 export const READ_GAP_MS = 8;
