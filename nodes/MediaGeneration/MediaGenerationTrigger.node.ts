@@ -12,15 +12,7 @@ import {
 import { emitTasks } from './run/triggerRun';
 import { outputOptions } from './fields/options';
 import { handleTriggerWebhook } from './callback/triggerWebhook';
-import {
-	CALLBACK_PATH,
-	isRegistered,
-	refuseEngineV2,
-	register,
-} from './callback/triggerCallbackUrl';
-
-/** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
-const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';
+import { CALLBACK_PATH, refuseEngineV2 } from './callback/triggerCallbackUrl';
 
 /** Starts a workflow once for each task that the media generation service has finished. */
 export class MediaGenerationTrigger implements INodeType {
@@ -133,20 +125,15 @@ export class MediaGenerationTrigger implements INodeType {
 		],
 	};
 
+	/** n8n itself registers the webhook: there is nothing to create at the service. */
 	webhookMethods = {
 		default: {
 			async checkExists(this: IHookFunctions): Promise<boolean> {
 				refuseEngineV2(this);
-				return isTest(this) || isRegistered(this);
-			},
-			async create(this: IHookFunctions): Promise<boolean> {
-				register(this, true);
 				return true;
 			},
-			async delete(this: IHookFunctions): Promise<boolean> {
-				if (!isTest(this)) register(this, false);
-				return true;
-			},
+			create: async () => true,
+			delete: async () => true,
 		},
 	};
 

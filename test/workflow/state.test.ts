@@ -14,11 +14,6 @@ import {
 	checkStartAgain,
 	startAgainHeader,
 } from '../../nodes/MediaGeneration/callback/callbackToken';
-import {
-	isRegistered,
-	register,
-	triggerOfThisWorkflow,
-} from '../../nodes/MediaGeneration/callback/triggerCallbackUrl';
 import { readDone } from '../../nodes/MediaGeneration/suspend/checkState';
 import {
 	CHECK,
@@ -30,7 +25,6 @@ import present from '../fixtures/state/present.json';
 import {
 	API_KEY,
 	executeContext,
-	hookContext,
 	type Ran,
 	retryExecution,
 	SERVICE,
@@ -190,8 +184,6 @@ async function storedToday() {
 	states('SUCCESS', 'SUCCESS');
 	const done = await turn(CHECK, checker.input, { ...clone(checker), others: { 1: PARENT } });
 
-	const staticData = {};
-	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, staticData }).hook, true);
 	const started = executeContext({ node: TRIGGER });
 	await mayStart(started, START, 'callback');
 	return {
@@ -202,7 +194,6 @@ async function storedToday() {
 		delivery,
 		done: clone(done.output ?? []),
 		triggeredRun: { context: clone(started.getContext('node')) },
-		staticData,
 		ledger: Object.fromEntries(store.rows),
 		callbackAddress: callbackAddress(N8N + TRIGGER_PATH, API_KEY, 'row 7'),
 		startAgain: startAgainHeader(SUBJECT, 'f'.repeat(32), NOW),
@@ -254,18 +245,7 @@ describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
 
 describe.each([['the present version', present]])(
 	"a trigger's memory of %s",
-	(_version, { staticData, ledger: rows, callbackAddress: address }) => {
-		it('is found by the action node of its workflow', async () => {
-			const data = clone(staticData);
-			const trigger = { ...TRIGGER, id: 'trigger' };
-			const triggers = [trigger];
-			const context = executeContext({ node: {}, staticData: data, triggers });
-			context.getMode = () => 'manual';
-			expect(await triggerOfThisWorkflow(context)).toBe(N8N + TRIGGER_PATH);
-			const { hook } = hookContext({ node: trigger, staticData: data });
-			expect(isRegistered(hook)).toBe(true);
-		});
-
+	(_version, { ledger: rows, callbackAddress: address }) => {
 		it('takes a callback at the address that the service has', () => {
 			const { pathname, searchParams } = new URL(address);
 			const reference = searchParams.get('reference') ?? undefined;
