@@ -4,7 +4,6 @@ import {
 	type IWebhookData,
 	type IWorkflowExecuteAdditionalData,
 	type Workflow,
-	type WorkflowActivateMode,
 	type WorkflowExecuteMode,
 	UnexpectedError,
 } from 'n8n-workflow';
@@ -56,8 +55,7 @@ export function contextOfHook(
 	name: string,
 	path: string,
 	data: IWorkflowExecuteAdditionalData,
-	activation: WorkflowActivateMode,
 ): HookContext {
 	const { node, webhook } = webhookOf(workflow, name, path, data);
-	return new HookContext(workflow, node, data, 'trigger', activation, webhook);
+	return new HookContext(workflow, node, data, 'trigger', 'activate', webhook);
 }

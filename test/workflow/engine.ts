@@ -9,7 +9,6 @@ import {
 	type ITaskData,
 	type IWorkflowExecuteAdditionalData,
 	type Workflow,
-	type WorkflowActivateMode,
 	type WorkflowExecuteMode,
 	createEmptyRunExecutionData,
 	createRunExecutionData,
@@ -256,9 +255,9 @@ export function webhookContext(
 }
 
 /** A context as n8n makes it to activate and deactivate the trigger. */
-export function hookContext(test: TestWorkflow, activation: WorkflowActivateMode = 'activate') {
+export function hookContext(test: TestWorkflow) {
 	const { workflow, tested } = buildWorkflow(test);
 	const data = additionalData(test.credential);
-	const hook = contextOfHook(workflow, tested.name, TRIGGER_PATH, data, activation);
+	const hook = contextOfHook(workflow, tested.name, TRIGGER_PATH, data);
 	return { hook, workflow };
 }

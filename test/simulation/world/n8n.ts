@@ -1,5 +1,4 @@
 import {
-	type IDataObject,
 	type INodeExecutionData,
 	type INodeTypes,
 	type IWorkflowExecuteAdditionalData,
@@ -64,9 +63,6 @@ export class N8n {
 
 	/** How the user has set the trigger's events. */
 	events: TriggerEvents = 'both';
-
-	/** The workflow's, as JSON. */
-	staticData = '{}';
 
 	/** Whether a run has begun to have itself suspended. */
 	private hasHandedOver = false;
@@ -165,7 +161,6 @@ export class N8n {
 			connections: links,
 			active: this.isActive,
 			nodeTypes: this.nodeTypes(process),
-			staticData: JSON.parse(this.staticData) as IDataObject,
 			settings: { executionOrder: 'v1' },
 		});
 	}
