@@ -170,19 +170,19 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'a callback starts the workflow before its task is finished',
-		file: `${N}callback/triggerWebhook.ts`,
+		file: `${N}callback/trigger.ts`,
 		search: "if (task.state === 'PENDING') return tryAgain('The task is not finished yet');",
 		replacement: "if (task.state === 'PENDING') return task;",
 	},
 	{
 		name: 'a task that could not be read once is held back for ever',
-		file: `${N}callback/triggerWebhook.ts`,
+		file: `${N}callback/trigger.ts`,
 		search: '\trecent.delete(key);\n',
 		replacement: '',
 	},
 	{
 		name: 'failed tasks start no workflow',
-		file: `${N}callback/triggerWebhook.ts`,
+		file: `${N}callback/trigger.ts`,
 		search: 'return events.includes(task.state) ? task : NOT_SELECTED;',
 		replacement: "return task.state === 'SUCCESS' && events ? task : NOT_SELECTED;",
 	},
@@ -194,7 +194,7 @@ export const mutants: Mutant[] = [
 	},
 	{
 		name: 'the ledger is not asked',
-		file: `${N}run/triggerRun.ts`,
+		file: `${N}callback/trigger.ts`,
 		search: 'if (!isTest && !(await isToStart(context, task.taskId, json))) continue;',
 		replacement: 'if (!isTest && !(await isToStart(context, task.taskId, json))) void 0;',
 	},
