@@ -181,10 +181,10 @@ async function wakeCheck(
 		};
 		const forbidden = 'n8n does not let this node call n8n itself';
 		const called = await settled(callN8n(context, request, forbidden));
-		if ('value' in called && called.value?.statusCode === 200) return true;
-		if ('value' in called) continue;
-		const { message, description } = ItemError.from(called.error);
-		context.logger.info(`${message}. ${description}`);
+		if ('error' in called) {
+			const { message, description } = ItemError.from(called.error);
+			context.logger.info(`${message}. ${description}`);
+		} else if (called.value?.statusCode === 200) return true;
 	}
 	return false;
 }
