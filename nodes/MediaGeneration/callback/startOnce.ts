@@ -1,7 +1,7 @@
-import { type IDataObject, type IExecuteFunctions, UserError, type INode } from 'n8n-workflow';
+import { type IDataObject, type IExecuteFunctions, type INode, UserError } from 'n8n-workflow';
 
-import { digest, readStored } from '../shared/json';
 import { CREDENTIAL_TYPE } from '../service/httpRequest';
+import { digest, readStored } from '../shared/json';
 import { settled } from '../shared/promises';
 
 /** @returns the id that n8n gave to the node's credential; empty where it has none */

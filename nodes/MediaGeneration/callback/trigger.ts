@@ -1,32 +1,32 @@
 import { randomUUID } from 'crypto';
 import {
-	type IWebhookFunctions,
-	type IWebhookResponseData,
-	UserError,
 	type IDataObject,
 	type IExecuteFunctions,
 	type INodeExecutionData,
+	type IWebhookFunctions,
+	type IWebhookResponseData,
+	UserError,
 } from 'n8n-workflow';
 
-import { taskJson, type OutputOptions, readOutputOptions } from '../report/taskItems';
+import { Downloader, TRIGGER_TRY_MS } from '../report/download';
+import { type OutputOptions, readOutputOptions, taskJson } from '../report/taskItems';
 import type { Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import { type FinishedTask, parseTaskRecord, type TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/promises';
-import { systemClock, withTimeLimit, ExpiringCache } from '../shared/clock';
+import { ExpiringCache, systemClock, withTimeLimit } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
 import { isEngineV2 } from '../shared/n8nInternals';
+import { ItemParameters } from '../shared/parameters';
+import { settled } from '../shared/promises';
 import { accountOf, credentialIdOf, mayStart } from './startOnce';
 import {
 	ANSWER_LIMIT_MS,
 	deciding,
 	tryAgain,
-	type WebhookAnswer,
 	verifyCallback,
+	type WebhookAnswer,
 } from './verifyCallback';
-import { Downloader, TRIGGER_TRY_MS } from '../report/download';
-import { ItemParameters } from '../shared/parameters';
-import { isRecord } from '../shared/json';
-import { ItemError } from '../shared/itemError';
 
 /**
  * Senders repeat themselves within minutes. Not longer, because n8n may lose an execution that it has stored: then

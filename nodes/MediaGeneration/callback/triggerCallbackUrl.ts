@@ -1,14 +1,14 @@
 import {
 	type IExecuteFunctions,
 	type IHookFunctions,
+	type IHttpRequestMethods,
 	type INode,
 	NodeHelpers,
 	UserError,
-	type IHttpRequestMethods,
 } from 'n8n-workflow';
 
 import { callN8n } from '../service/httpRequest';
-import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
+import { internalsOf, isEngineV2, webhookBase } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
 

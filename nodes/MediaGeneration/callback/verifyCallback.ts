@@ -1,20 +1,20 @@
 import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
 import { connect, type Connection } from '../service/connect';
-import { findTaskId } from '../service/taskRecord';
 import { type Credential, CREDENTIAL_TYPE } from '../service/httpRequest';
-import { systemClock, ExpiringCache } from '../shared/clock';
+import { findTaskId } from '../service/taskRecord';
+import { ExpiringCache, systemClock } from '../shared/clock';
+import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
+import { settled } from '../shared/promises';
 import {
-	isTokenValid,
-	TOKEN_PARAMETER,
-	REFERENCE_PARAMETER,
 	checkStartAgain,
+	isTokenValid,
+	REFERENCE_PARAMETER,
 	START_AGAIN_HEADER,
+	TOKEN_PARAMETER,
 } from './callbackToken';
 import { credentialIdOf } from './startOnce';
-import { messageOf } from '../shared/itemError';
-import { settled } from '../shared/promises';
 
 /** Larger bodies are refused: the record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -1,10 +1,10 @@
 import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import type { TaskRecord, FailedTask } from '../service/taskRecord';
+import type { FailedTask, TaskRecord } from '../service/taskRecord';
+import { Stopped } from '../shared/clock';
 import { cutDataUris } from '../shared/dataUri';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
-import { Stopped } from '../shared/clock';
 
 /** How finished tasks become output items: the same three options on the action node and on the trigger. */
 export interface OutputOptions {

@@ -3,11 +3,10 @@ import { type IExecuteFunctions, type INodeExecutionData, NodeOperationError } f
 import { connect } from '../service/connect';
 import { RequestGap } from '../service/requestGap';
 import { sleepUntil, systemClock } from '../shared/clock';
-import { settled } from '../shared/promises';
 import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
-import { checkDeliveries, deliverTask, NOT_FINISHED } from './missingCallbacks';
-import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
+import { settled } from '../shared/promises';
+import { checkResults, finalResults, giveUp, isComplete } from './checkForResults';
 import { LAST_CHECKS_MS, nextCheckAt } from './checkSchedule';
 import {
 	type AwaitedDelivery,
@@ -19,8 +18,9 @@ import {
 	readDone,
 	type ResultsCheck,
 } from './checkState';
-import { checkResults, giveUp, isComplete, finalResults } from './checkForResults';
+import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
 import { REPORT, START, SUPERVISE } from './checkWorkflow';
+import { checkDeliveries, deliverTask, NOT_FINISHED } from './missingCallbacks';
 import { resumeUrl } from './resumeWebhook';
 
 /**

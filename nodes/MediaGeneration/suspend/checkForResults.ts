@@ -1,26 +1,26 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
+import { Downloader } from '../report/download';
+import { describeStop, stoppingItem } from '../report/ifSomeFail';
+import { outputItems } from '../report/includeInput';
+import { PaidTaskList } from '../report/paidTaskList';
 import {
-	taskJson,
 	failedInAll,
 	failedTask,
-	ofTask,
-	timedOut,
 	type ItemResult,
 	NOT_KNOWN,
+	ofTask,
+	taskJson,
+	timedOut,
 } from '../report/taskItems';
 import { MAX_UNLUCKY_ANSWERS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
-import { settled, inGrowingGroups } from '../shared/promises';
-import { ItemError, messageOf, inTableOrder } from '../shared/itemError';
+import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
-import { type ResultsCheck, type SuspendedItem, doneItems } from './checkState';
+import { inGrowingGroups, settled } from '../shared/promises';
 import { afterPause, askedPauseMs, LAST_CHECKS_MS } from './checkSchedule';
-import { PaidTaskList } from '../report/paidTaskList';
-import { Downloader } from '../report/download';
-import { describeStop, stoppingItem } from '../report/ifSomeFail';
-import { outputItems } from '../report/includeInput';
+import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /** So many reads without an answer about their task end a check: the service is in trouble. */
 const MAX_UNANSWERED = 3;

@@ -7,10 +7,10 @@ import type {
 	OnError,
 } from 'n8n-workflow';
 
-import type { TriggerNode } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import type { InputPart } from '../report/includeInput';
 import type { OutputOptions } from '../report/taskItems';
+import type { TriggerNode } from '../callback/triggerCallbackUrl';
 import { isRecord, readStored } from '../shared/json';
 import { inExpression } from '../shared/n8nInternals';
 

@@ -6,15 +6,15 @@ import {
 } from 'n8n-workflow';
 
 import { withInput } from '../report/includeInput';
-import { settled } from '../shared/promises';
 import { type Clock, systemClock } from '../shared/clock';
-import { digest } from '../shared/json';
 import { messageOf } from '../shared/itemError';
+import { digest } from '../shared/json';
 import { settingsOf } from '../shared/n8nInternals';
-import { type CheckState, checkItem, parseCheck, readCheck } from './checkState';
+import { settled } from '../shared/promises';
+import { finalResults, giveUp, isComplete, presentItem } from './checkForResults';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
+import { checkItem, type CheckState, parseCheck, readCheck } from './checkState';
 import { CHECK, checkWorkflow, nodeName, SUPERVISE } from './checkWorkflow';
-import { giveUp, isComplete, finalResults, presentItem } from './checkForResults';
 
 /** The items that lead to the next turn; null where the branch ends, and the items before are the output. */
 export type CheckTurn = INodeExecutionData[][] | null;

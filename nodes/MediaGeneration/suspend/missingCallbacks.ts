@@ -1,12 +1,15 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import { callbackAddress, TOKEN_PARAMETER } from '../callback/callbackToken';
 import { redeliver } from '../callback/redeliver';
 import { accountOf, hasStarted } from '../callback/startOnce';
-import { callbackAddress, TOKEN_PARAMETER } from '../callback/callbackToken';
+import { triggerAt } from '../callback/triggerCallbackUrl';
 import type { Connection } from '../service/connect';
-import { settled, inGrowingGroups, Semaphore } from '../shared/promises';
+import type { Clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
+import { isRecord } from '../shared/json';
 import { webhookBase } from '../shared/n8nInternals';
+import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
 import {
 	afterPause,
 	askedPauseMs,
@@ -14,9 +17,6 @@ import {
 	MIN_CHECK_INTERVAL_MS,
 } from './checkSchedule';
 import { type AwaitedDelivery, CHECK_VERSION, type DeliveryCheck } from './checkState';
-import { triggerAt } from '../callback/triggerCallbackUrl';
-import type { Clock } from '../shared/clock';
-import { isRecord } from '../shared/json';
 import { startCheck } from './checkSupervisor';
 
 /**

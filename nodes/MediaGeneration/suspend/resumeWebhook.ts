@@ -1,24 +1,24 @@
 import type { IExecuteFunctions, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
+import { callbackAddress } from '../callback/callbackToken';
+import { CALLBACK_PATH } from '../callback/triggerCallbackUrl';
 import {
 	ANSWER_LIMIT_MS,
 	deciding,
 	tryAgain,
-	type WebhookAnswer,
 	verifyCallback,
+	type WebhookAnswer,
 } from '../callback/verifyCallback';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import type { Account } from '../service/connect';
-import { isOutOfReach } from '../shared/privateAddress';
-import { callbackAddress } from '../callback/callbackToken';
-import { CALLBACK_PATH } from '../callback/triggerCallbackUrl';
-import { Semaphore, settled, inGrowingGroups } from '../shared/promises';
-import { type Clock, sleepUntil, systemClock, withTimeLimit, ExpiringCache } from '../shared/clock';
-import type { TaskRecord } from '../service/taskRecord';
 import { callN8n, type Context } from '../service/httpRequest';
+import type { TaskRecord } from '../service/taskRecord';
+import { type Clock, ExpiringCache, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { CHECK } from './checkWorkflow';
+import { isOutOfReach } from '../shared/privateAddress';
+import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
 import { checkNote, type CheckNote } from './checkState';
+import { CHECK } from './checkWorkflow';
 
 /**
  * The URL that resumes a suspended execution: n8n's, with the path of the webhook before the query, where n8n 2 keeps a

@@ -2,14 +2,14 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { includedInput } from '../report/includeInput';
-import type { OutputOptions, ItemResult } from '../report/taskItems';
+import type { ItemResult, OutputOptions } from '../report/taskItems';
 import type { TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/promises';
 import { ItemError, messageOf } from '../shared/itemError';
-import { startCheck } from './checkSupervisor';
+import { settled } from '../shared/promises';
+import { failedItem, presentItem } from './checkForResults';
 import { afterPause, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 import { CHECK_VERSION, noteCheck, type ResultsCheck, type SuspendedItem } from './checkState';
-import { failedItem, presentItem } from './checkForResults';
+import { startCheck } from './checkSupervisor';
 
 /** A task that was held, and is handed over unfinished. */
 export interface HandedOver {

@@ -1,8 +1,8 @@
-import { settled } from '../shared/promises';
 import { MAX_UNLUCKY_ANSWERS, MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { type Clock, sleepUntil } from '../shared/clock';
+import { settled } from '../shared/promises';
 
 /** Longest pause between two reads while the service is in trouble. */
 const MAX_BACK_OFF_MS = 30_000;
