@@ -116,7 +116,7 @@ let fallbackWasLogged = false;
  *
  * Each of its methods throws the database's error.
  */
-export class StartedTaskRow {
+class StartedTaskRow {
 	/**
 	 * @param key names the row
 	 * @param nodeId the trigger whose row it is, where that is another node of this workflow

@@ -76,7 +76,7 @@ function afterRead(item: SuspendedItem, task: TaskRecord, now: number): Suspende
 }
 
 /** The tasks of an item that failed before the run was suspended. */
-export const failedTaskIds = ({ json }: SuspendedItem): string[] =>
+const failedTaskIds = ({ json }: SuspendedItem): string[] =>
 	Array.isArray(json.failedTaskIds) ? json.failedTaskIds.map(String) : [];
 
 export function failedItem(
