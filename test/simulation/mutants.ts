@@ -104,14 +104,14 @@ export const mutants: Mutant[] = [
 	{
 		name: 'the items of a suspended run come out in another order',
 		file: `${N}suspend/suspendRun.ts`,
-		search: '.sort((one, other) => one.item - other.item)',
-		replacement: '.sort((one, other) => other.item - one.item)',
+		search: 'items: items.map(',
+		replacement: 'items: items.reverse().map(',
 	},
 	{
 		name: 'what was finished before the suspension is lost',
 		file: `${N}suspend/suspendRun.ts`,
-		search: '...results.flatMap(itemOfResult), ',
-		replacement: '',
+		search: 'const [{ json, binary } = NOT_BEGUN] = result;',
+		replacement: 'const { json, binary = result[0]?.binary } = NOT_BEGUN;',
 	},
 	{
 		name: 'a run is suspended while it may still create a task',
