@@ -4,6 +4,7 @@ import {
 	type IWebhookData,
 	type IWorkflowExecuteAdditionalData,
 	type Workflow,
+	type WorkflowActivateMode,
 	type WorkflowExecuteMode,
 	UnexpectedError,
 } from 'n8n-workflow';
@@ -55,7 +56,8 @@ export function contextOfHook(
 	name: string,
 	path: string,
 	data: IWorkflowExecuteAdditionalData,
+	activation: WorkflowActivateMode,
 ): HookContext {
 	const { node, webhook } = webhookOf(workflow, name, path, data);
-	return new HookContext(workflow, node, data, 'trigger', 'activate', webhook);
+	return new HookContext(workflow, node, data, 'trigger', activation, webhook);
 }

@@ -9,6 +9,7 @@ import {
 	type ITaskData,
 	type IWorkflowExecuteAdditionalData,
 	type Workflow,
+	type WorkflowActivateMode,
 	type WorkflowExecuteMode,
 	createEmptyRunExecutionData,
 	createRunExecutionData,
@@ -255,9 +256,9 @@ export function webhookContext(
 }
 
 /** A context as n8n makes it to activate and deactivate the trigger. */
-export function hookContext(test: TestWorkflow) {
+export function hookContext(test: TestWorkflow, activation: WorkflowActivateMode = 'activate') {
 	const { workflow, tested } = buildWorkflow(test);
 	const data = additionalData(test.credential);
-	const hook = contextOfHook(workflow, tested.name, TRIGGER_PATH, data);
+	const hook = contextOfHook(workflow, tested.name, TRIGGER_PATH, data, activation);
 	return { hook, workflow };
 }

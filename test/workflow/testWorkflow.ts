@@ -86,6 +86,7 @@ export interface TestWorkflow {
 	rounds?: INodeExecutionData[][];
 	/** `CREDENTIAL` where left out. */
 	credential?: Credential;
+	staticData?: IDataObject;
 	/** Triggers that stand in the workflow beside the node under test. */
 	triggers?: TestNode[];
 	settings?: Workflow['settings'];
@@ -100,6 +101,7 @@ export function buildWorkflow({
 	items = [{ json: {} }],
 	rounds,
 	source: parameters = {},
+	staticData,
 	triggers = [],
 	settings,
 }: TestWorkflow) {
@@ -139,6 +141,7 @@ export function buildWorkflow({
 		connections: { [SOURCE]: to(tested.name), ...(rounds && { [tested.name]: to(SOURCE) }) },
 		active: true,
 		nodeTypes: types,
+		staticData,
 		settings: { executionOrder: 'v1', ...settings },
 	});
 	return { workflow, tested };

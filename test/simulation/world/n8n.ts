@@ -1,4 +1,5 @@
 import {
+	type IDataObject,
 	type INodeExecutionData,
 	type INodeTypes,
 	type IWorkflowExecuteAdditionalData,
@@ -63,6 +64,9 @@ export class N8n {
 
 	/** How the user has set the trigger's events. */
 	events: TriggerEvents = 'both';
+
+	/** The workflow's, as JSON. */
+	staticData = '{}';
 
 	/** Whether a run has begun to have itself suspended. */
 	private hasHandedOver = false;
@@ -161,6 +165,7 @@ export class N8n {
 			connections: links,
 			active: this.isActive,
 			nodeTypes: this.nodeTypes(process),
+			staticData: JSON.parse(this.staticData) as IDataObject,
 			settings: { executionOrder: 'v1' },
 		});
 	}

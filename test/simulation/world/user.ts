@@ -1,5 +1,6 @@
 import type { INodeExecutionData, IRunExecutionData } from 'n8n-workflow';
 
+import { contextOfHook } from '../../workflow/contexts';
 import { dataOfRetry, fromStored, toStored } from '../../workflow/stored';
 import type { Row } from './database';
 import { Part } from './part';
@@ -127,7 +128,15 @@ export class User extends Part {
 		if (!main) return;
 		this.world.trace(`user: switches the workflow ${isActive ? 'on' : 'off'}`);
 		n8n.processes.within(main, 'activation', async () => {
-			await n8n.database.query(() => Object.assign(n8n, { isActive }));
+			const workflow = n8n.workflow(main);
+			const data = n8n.additionalData(main, 'activation', 'trigger');
+			const what = isActive ? 'activate' : 'update';
+			const hook = contextOfHook(workflow, 'Trigger', TRIGGER_PATH, data, what);
+			const methods = main.nodes.mediaGenerationTrigger.webhookMethods?.default;
+			if (isActive) await methods?.create?.call(hook);
+			else await methods?.delete?.call(hook);
+			const staticData = JSON.stringify(workflow.staticData);
+			await n8n.database.query(() => Object.assign(n8n, { staticData, isActive }));
 		});
 	}
 }
