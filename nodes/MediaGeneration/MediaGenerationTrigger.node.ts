@@ -11,7 +11,15 @@ import {
 
 import { emitTasks, handleTriggerWebhook } from './callback/trigger';
 import { outputOptions } from './fields/options';
-import { CALLBACK_PATH, refuseEngineV2 } from './callback/triggerCallbackUrl';
+import {
+	CALLBACK_PATH,
+	isRegistered,
+	refuseEngineV2,
+	register,
+} from './callback/triggerCallbackUrl';
+
+/** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
+const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';
 
 /** Starts a workflow once for each task that the media generation service has finished. */
 export class MediaGenerationTrigger implements INodeType {
@@ -124,15 +132,20 @@ export class MediaGenerationTrigger implements INodeType {
 		],
 	};
 
-	/** n8n itself registers the webhook: there is nothing to create at the service. */
 	webhookMethods = {
 		default: {
 			async checkExists(this: IHookFunctions): Promise<boolean> {
 				refuseEngineV2(this);
+				return isTest(this) || isRegistered(this);
+			},
+			async create(this: IHookFunctions): Promise<boolean> {
+				register(this, true);
 				return true;
 			},
-			create: async () => true,
-			delete: async () => true,
+			async delete(this: IHookFunctions): Promise<boolean> {
+				if (!isTest(this)) register(this, false);
+				return true;
+			},
 		},
 	};
 

@@ -14,6 +14,11 @@ import {
 	checkStartAgain,
 	startAgainHeader,
 } from '../../nodes/MediaGeneration/callback/callbackToken';
+import {
+	isRegistered,
+	register,
+	triggerOfThisWorkflow,
+} from '../../nodes/MediaGeneration/callback/triggerCallbackUrl';
 import { readDone } from '../../nodes/MediaGeneration/suspend/checkState';
 import {
 	CHECK,
@@ -25,6 +30,7 @@ import present from '../fixtures/state/present.json';
 import {
 	API_KEY,
 	executeContext,
+	hookContext,
 	type Ran,
 	retryExecution,
 	SERVICE,
@@ -184,6 +190,8 @@ async function storedToday() {
 	states('SUCCESS', 'SUCCESS');
 	const done = await turn(CHECK, checker.input, { ...clone(checker), others: { 1: PARENT } });
 
+	const staticData = {};
+	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, staticData }).hook, true);
 	const started = executeContext({ node: TRIGGER });
 	await mayStart(started, START, 'callback');
 	return {
@@ -194,6 +202,7 @@ async function storedToday() {
 		delivery,
 		done: clone(done.output ?? []),
 		triggeredRun: { context: clone(started.getContext('node')) },
+		staticData,
 		ledger: Object.fromEntries(store.rows),
 		callbackAddress: callbackAddress(N8N + TRIGGER_PATH, API_KEY, 'row 7'),
 		startAgain: startAgainHeader(SUBJECT, 'f'.repeat(32), NOW),
@@ -245,7 +254,18 @@ describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
 
 describe.each([['the present version', present]])(
 	"a trigger's memory of %s",
-	(_version, { ledger: rows, callbackAddress: address }) => {
+	(_version, { staticData, ledger: rows, callbackAddress: address }) => {
+		it('is found by the action node of its workflow', async () => {
+			const data = clone(staticData);
+			const trigger = { ...TRIGGER, id: 'trigger' };
+			const triggers = [trigger];
+			const context = executeContext({ node: {}, staticData: data, triggers });
+			context.getMode = () => 'manual';
+			expect(await triggerOfThisWorkflow(context)).toBe(N8N + TRIGGER_PATH);
+			const { hook } = hookContext({ node: trigger, staticData: data });
+			expect(isRegistered(hook)).toBe(true);
+		});
+
 		it('takes a callback at the address that the service has', () => {
 			const { pathname, searchParams } = new URL(address);
 			const reference = searchParams.get('reference') ?? undefined;

@@ -1,4 +1,5 @@
 import {
+	type IDataObject,
 	type IExecuteFunctions,
 	type IHookFunctions,
 	type IHttpRequestMethods,
@@ -8,12 +9,28 @@ import {
 } from 'n8n-workflow';
 
 import { callN8n } from '../service/httpRequest';
-import { internalsOf, isEngineV2, webhookBase } from '../shared/n8nInternals';
+import { isRecord, without } from '../shared/json';
+import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
 
 /** The path of the trigger's webhook, and of the one that resumes a suspended execution, as the nodes declare it. */
 export const CALLBACK_PATH = 'callback';
+
+/** The place in the workflow's static data where its published triggers stand. */
+const KEY = 'mediaGenerationTriggers';
+
+/*
+ * Only activation writes here: n8n saves static data that an activation hook wrote, but not what a webhook wrote,
+ * and a run that writes any overwrites the whole of it with its own copy.
+ *
+ * Under the id of each trigger stands the id of its workflow, because an exported or copied workflow takes its static
+ * data along, and nobody has published the copy.
+ */
+function registryOf(context: IHookFunctions | IExecuteFunctions): IDataObject {
+	const stored = (context.getWorkflowStaticData('global') as IDataObject)[KEY];
+	return isRecord(stored) ? stored : {};
+}
 
 /**
  * @throws UserError where n8n's engine v2 runs the trigger's workflow: that one starts it for each callback, without
@@ -26,6 +43,22 @@ export function refuseEngineV2(context: IHookFunctions | IExecuteFunctions): voi
 	);
 }
 
+/** Whether a trigger is published, as far as its workflow's static data tell; the node of the context, if no other. */
+export function isRegistered(
+	context: IHookFunctions | IExecuteFunctions,
+	{ id } = context.getNode(),
+): boolean {
+	return registryOf(context)[id] === context.getWorkflow().id;
+}
+
+/** Tells the action nodes of the same workflow that the trigger is published, or that it is not. */
+export function register(context: IHookFunctions, isPublished: boolean): void {
+	const { id } = context.getNode();
+	const others = without(registryOf(context), id);
+	const data = context.getWorkflowStaticData('global') as IDataObject;
+	data[KEY] = { ...others, ...(isPublished && { [id]: context.getWorkflow().id ?? '' }) };
+}
+
 /**
  * The production URL of the one Media Generation Trigger of this workflow.
  *
@@ -33,7 +66,11 @@ export function refuseEngineV2(context: IHookFunctions | IExecuteFunctions): voi
  */
 export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise<string> {
 	const triggers = triggersOf(context).filter(({ disabled }) => disabled !== true);
-	const urls = await publishedOf(context, urlsOf(context, triggers));
+	const registered = triggers.filter((node) => isRegistered(context, node));
+	const urls =
+		registered.length > 0
+			? urlsOf(context, registered)
+			: await publishedOf(context, urlsOf(context, triggers));
 	const [url] = urls;
 	if (url === undefined) {
 		throw new UserError('No active Media Generation Trigger was found in this workflow', {
@@ -78,7 +115,10 @@ export function triggerAt(context: IExecuteFunctions, address: string): TriggerN
 /** Executions in these modes may run the workflow as it stands in the editor, which may not be published. */
 const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'retry'];
 
-/** Those of the production URLs whose triggers are published: of a workflow that is run from the editor n8n is asked. */
+/**
+ * Those of the production URLs whose triggers are published. A worker of queue mode gets no static data with an execution
+ * (n8n 2.41), so nothing else tells it, and where the workflow is run from the editor n8n has to be asked.
+ */
 async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<string[]> {
 	// A sub-workflow is run as it stands in the editor where the workflow that calls it is.
 	const mode = String(internalsOf(context).additionalData?.rootExecutionMode ?? context.getMode());
@@ -113,6 +153,6 @@ async function isPublished(context: IExecuteFunctions, url: string): Promise<boo
 	if (typeof methods === 'string') return /\bPOST\b/.test(methods);
 	throw new UserError(`It is not known whether the Media Generation Trigger is published: ${url}`, {
 		description:
-			"Let n8n reach the trigger's production URL, or paste this URL into 'Callback URL'. In a run by hand the node asks n8n at this URL, and n8n did not answer.",
+			"Let the worker reach the trigger's production URL, or paste this URL into 'Callback URL'. In a run by hand the worker asks n8n at this URL, and n8n did not answer.",
 	});
 }

@@ -1,4 +1,4 @@
-import type { WorkflowExecuteMode } from 'n8n-workflow';
+import type { IDataObject, WorkflowExecuteMode } from 'n8n-workflow';
 import nock from '../../nock';
 
 import { triggerOfThisWorkflow } from '../../../nodes/MediaGeneration/callback/triggerCallbackUrl';
@@ -9,20 +9,28 @@ import {
 	TRIGGER,
 	TRIGGER_PATH,
 	type TestNode,
+	type TestWorkflow,
 } from '../../workflow/engine';
 import { caught } from '../support';
 
 const URL_OF_TRIGGER = `https://n8n.test${TRIGGER_PATH}`;
 const SECOND: TestNode = { ...TRIGGER, id: 'second', webhookId: 'another' };
 
+const { default: hooks } = new MediaGenerationTrigger().webhookMethods;
+const hookOf = (staticData: IDataObject, node = TRIGGER, more: Partial<TestWorkflow> = {}) =>
+	hookContext({ node: { id: 'trigger-0', ...node }, staticData, ...more }).hook;
+const publish = async (staticData: IDataObject, node?: TestNode) =>
+	await hooks.create.call(hookOf(staticData, node));
+
 interface Given {
 	mode?: WorkflowExecuteMode;
 	triggers?: TestNode[];
+	staticData?: IDataObject;
 	signal?: AbortSignal;
 }
 
-const contextOf = ({ mode = 'manual', triggers = [TRIGGER], signal }: Given = {}) => {
-	const context = executeContext({ triggers }, signal);
+const contextOf = ({ mode = 'manual', triggers = [TRIGGER], staticData, signal }: Given = {}) => {
+	const context = executeContext({ triggers, staticData }, signal);
 	context.getMode = () => mode;
 	return context;
 };
@@ -33,15 +41,49 @@ const found = async (given?: Given) => await triggerOfThisWorkflow(contextOf(giv
 const NONE = 'No active Media Generation Trigger was found in this workflow';
 const SEVERAL = 'This workflow has more than one Media Generation Trigger';
 
-it("a trigger is not published where n8n's engine v2 runs its workflow", async () => {
-	const { default: hooks } = new MediaGenerationTrigger().webhookMethods;
-	const { hook } = hookContext({ node: TRIGGER, settings: { engineType: 'v2' } });
-	await expect(async () => await hooks.checkExists.call(hook)).rejects.toThrow(
-		'does not work with the engine v2',
-	);
+describe('a published trigger', () => {
+	it('is found by the action nodes of its workflow, until it is published no more', async () => {
+		const staticData: IDataObject = { global: { counter: 7 } };
+		expect(await hooks.checkExists.call(hookOf(staticData))).toBe(false);
+		await publish(staticData);
+		expect(await hooks.checkExists.call(hookOf(staticData))).toBe(true);
+		expect(await found({ staticData })).toBe(URL_OF_TRIGGER);
+		await hooks.delete.call(hookOf(staticData));
+		expect(await hooks.checkExists.call(hookOf(staticData))).toBe(false);
+		expect(staticData).toMatchObject({ global: { counter: 7 } });
+	});
+
+	it('is found beside another that is not published, and not beside another that is', async () => {
+		const staticData = {};
+		const triggers = [TRIGGER, SECOND];
+		await publish(staticData);
+		expect(await found({ staticData, triggers })).toBe(URL_OF_TRIGGER);
+		await publish(staticData, SECOND);
+		await expect(found({ staticData, triggers })).rejects.toThrow(SEVERAL);
+		await hooks.delete.call(hookOf(staticData, SECOND));
+		expect(await found({ staticData, triggers })).toBe(URL_OF_TRIGGER);
+	});
+
+	it('is left alone by a test event, which publishes nothing either', async () => {
+		const staticData = {};
+		const testHook = () =>
+			hookContext({ node: { id: 'trigger-0', ...TRIGGER }, staticData }, 'manual').hook;
+		expect(await hooks.checkExists.call(testHook())).toBe(true);
+		expect(staticData).toEqual({});
+		await publish(staticData);
+		await hooks.delete.call(testHook());
+		expect(await found({ staticData })).toBe(URL_OF_TRIGGER);
+	});
+
+	it("is none where n8n's engine v2 runs the workflow", async () => {
+		const hook = hookOf({}, TRIGGER, { settings: { engineType: 'v2' } });
+		await expect(async () => await hooks.checkExists.call(hook)).rejects.toThrow(
+			'does not work with the engine v2',
+		);
+	});
 });
 
-describe('a workflow', () => {
+describe('a workflow whose static data do not tell', () => {
 	/** n8n's answer at the address of a trigger, with the methods that it has a webhook for. */
 	const n8n = (methods: string, path = TRIGGER_PATH) =>
 		nock('https://n8n.test', { reqheaders: { origin: 'https://n8n.test' } })
@@ -53,14 +95,20 @@ describe('a workflow', () => {
 		['none that is switched off', [{ ...TRIGGER, disabled: true }], NONE],
 		['none of two', [TRIGGER, SECOND], SEVERAL],
 		['none where there is none', [], NONE],
-	])('has %s where it was published', async (_what, triggers, result) => {
+	])('has %s where it was published, as a worker runs it', async (_what, triggers, result) => {
 		const came = await found({ mode: 'webhook', triggers }).catch(({ message }: Error) => message);
 		expect(came).toBe(result);
 	});
 
-	it('that is run by hand has the trigger that n8n has a webhook for', async () => {
+	it.each<[string, unknown]>([
+		['nothing', undefined],
+		['something else', 'x'],
+		['the trigger of the workflow it was copied from', { 'trigger-0': 'original' }],
+		['another node', { gone: 'workflow' }],
+	])('but hold %s has the trigger that n8n has a webhook for', async (_what, stored) => {
+		const staticData = { global: { mediaGenerationTriggers: stored } } as IDataObject;
 		n8n('OPTIONS');
-		expect(await caught(found)).toMatchObject({
+		expect(await caught(async () => await found({ staticData }))).toMatchObject({
 			message: NONE,
 			description: expect.stringContaining(
 				"Add a Media Generation Trigger and publish the workflow, or paste the URL of a trigger into 'Callback URL'",
@@ -68,26 +116,26 @@ describe('a workflow', () => {
 		});
 		n8n('OPTIONS, POST');
 		n8n('OPTIONS', '/webhook/another/callback');
-		expect(await found({ triggers: [TRIGGER, SECOND] })).toBe(URL_OF_TRIGGER);
+		expect(await found({ staticData, triggers: [TRIGGER, SECOND] })).toBe(URL_OF_TRIGGER);
 		expect(nock.isDone()).toBe(true);
 	});
 
 	it.each(['manual', 'retry'] as const)(
-		'that is run by hand, or may be (%s), has no trigger that n8n does not know',
+		'and is run by hand, or may be (%s), has no trigger that n8n does not know',
 		async (mode) => {
 			n8n('OPTIONS');
 			await expect(found({ mode })).rejects.toThrow(NONE);
 		},
 	);
 
-	it('that a run by hand calls has no trigger that n8n does not know', async () => {
+	it('and that a run by hand calls has no trigger that n8n does not know', async () => {
 		n8n('OPTIONS');
 		const context = contextOf({ mode: 'integrated' });
 		Object.assign(context.additionalData, { rootExecutionMode: 'manual' });
 		await expect(triggerOfThisWorkflow(context)).rejects.toThrow(NONE);
 	});
 
-	it('that is retried has the trigger where n8n does not answer, since it may be of any run', async () => {
+	it('and is retried has the trigger where n8n does not answer, since it may be of any run', async () => {
 		nock('https://n8n.test').options(TRIGGER_PATH).reply(502);
 		expect(await found({ mode: 'retry' })).toBe(URL_OF_TRIGGER);
 	});
