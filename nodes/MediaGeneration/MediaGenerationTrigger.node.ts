@@ -9,9 +9,8 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { emitTasks } from './run/triggerRun';
+import { emitTasks, handleTriggerWebhook } from './callback/trigger';
 import { outputOptions } from './fields/options';
-import { handleTriggerWebhook } from './callback/triggerWebhook';
 import {
 	CALLBACK_PATH,
 	isRegistered,

@@ -55,22 +55,6 @@ story('the first tasks of a batch, while others are still to be created', async 
 	await run.stop();
 });
 
-story(
-	'the checks end when the last task has started its trigger, long before the next check',
-	async () => {
-		const quick = { latencyMs: 3_000, callbackLost: false };
-		const options = { checkInterval: 60 };
-		const order = scene.image({ completion: 'trigger', callbackUrl, options });
-		const run = await scene.start('Ended', prompts('Ended', [quick, quick]), order);
-		await created(run, 2);
-		for (const taskId of run.taskIds) await scene.arrived(taskId);
-		await until('the checks to end', MINUTE, async () => {
-			const statuses = (await run.others()).map(({ status }) => status);
-			return statuses.join() === 'success,success';
-		});
-	},
-);
-
 story('a task that was given up while another one was waited for is named at the end', async () => {
 	const switches = [{ latencyMs: 3_000_000 }, { latencyMs: 9_000 }];
 	const run = await start('Given up', switches, [5, 600]);

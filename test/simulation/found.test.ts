@@ -21,6 +21,17 @@ const FOUND: Array<[what: string, history: History]> = [
 		},
 	],
 	[
+		'a node that stops is suspended for a task that it has created, then stopped and retried: an item that it had not begun is lost',
+		{
+			...PLAIN,
+			tellsRetried: false,
+			node: { ...PLAIN.node, suspendAfter: 0, items: 3, ifSomeFail: 'stop' },
+			requests: [{ on: 'create', nth: 0, what: 'answer lost' }],
+			callbacks: [{ nth: 0, what: 'lost' }],
+			acts: [{ at: 213, what: 'stop and retry' }],
+		},
+	],
+	[
 		'two workers find no row of a task in the same milliseconds, and the later one never hears what it wrote',
 		{
 			...PLAIN,

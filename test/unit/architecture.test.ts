@@ -21,7 +21,7 @@ const DOORS_OF_SUSPEND: Record<string, string[] | 'all'> = {
 	'suspend/suspendRun': 'all',
 	'suspend/checkExecution': 'all',
 	'suspend/resumeWebhook': 'all',
-	'suspend/expectedCallbacks': 'all',
+	'suspend/missingCallbacks': ['ExpectedCallbacks'],
 	// The operations that no panel offers.
 	'suspend/checkWorkflow': ['CHECK_OPERATIONS'],
 };

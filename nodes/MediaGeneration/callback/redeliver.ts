@@ -1,8 +1,8 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import { callN8n } from '../service/connect';
 import { findServiceMessage } from '../service/serviceError';
 import type { FinishedTask } from '../service/taskRecord';
-import { callN8n } from '../service/connect';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { TOKEN_PARAMETER } from './callbackToken';

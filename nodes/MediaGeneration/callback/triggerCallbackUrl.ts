@@ -2,10 +2,10 @@ import {
 	type IDataObject,
 	type IExecuteFunctions,
 	type IHookFunctions,
+	type IHttpRequestMethods,
 	type INode,
 	NodeHelpers,
 	UserError,
-	type IHttpRequestMethods,
 } from 'n8n-workflow';
 
 import { callN8n } from '../service/connect';

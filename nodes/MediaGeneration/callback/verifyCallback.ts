@@ -1,19 +1,19 @@
-import type { IDataObject, IWebhookFunctions } from 'n8n-workflow';
+import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
 import { findTaskId } from '../service/taskRecord';
 import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
-import { systemClock } from '../shared/clock';
+import { ExpiringCache, systemClock } from '../shared/clock';
+import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
-import { ExpiringCache } from '../shared/expiringCache';
+import { settled } from '../shared/promises';
 import {
-	isTokenValid,
-	TOKEN_PARAMETER,
-	REFERENCE_PARAMETER,
 	checkStartAgain,
+	isTokenValid,
+	REFERENCE_PARAMETER,
 	START_AGAIN_HEADER,
+	TOKEN_PARAMETER,
 } from './callbackToken';
 import { credentialIdOf } from './startOnce';
-import type { WebhookAnswer } from './webhookAnswer';
 
 /** Larger bodies are refused: the record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -123,3 +123,42 @@ function provenPath(
 	const publicPath = URL.canParse(url) ? new URL(url).pathname : '';
 	return isGood(publicPath) ? publicPath : undefined;
 }
+
+/** What may be waited for while a callback is decided: the answer must be out in 10 s. */
+export const ANSWER_LIMIT_MS = 8_000;
+
+export interface WebhookAnswer {
+	status: number;
+	body: Record<string, string | boolean>;
+}
+
+const TRY_AGAIN = 503;
+const RETRY_AFTER_SECONDS = 5;
+
+/** The answer where nothing was decided: the sender is to deliver the callback again. */
+export const tryAgain = (message: string): WebhookAnswer => ({
+	status: TRY_AGAIN,
+	body: { message },
+});
+
+/**
+ * Has a callback decided, and answered here and now, unless it starts or resumes something. Where nothing can be decided
+ * the callback is to come again: of an error n8n would make an answer that ends it, and it resumes a waiting execution
+ * with one empty item.
+ */
+export const deciding =
+	(decide: (context: IWebhookFunctions) => Promise<WebhookAnswer | IWebhookResponseData>) =>
+	async (context: IWebhookFunctions): Promise<IWebhookResponseData> => {
+		const result = await settled(decide(context));
+		if ('error' in result) {
+			const why = messageOf(result.error);
+			context.logger.warn(`${context.getNode().name}: a callback waits. ${why}`);
+		}
+		const undecided = tryAgain('The callback cannot be checked at the moment');
+		const answer = 'value' in result ? result.value : undecided;
+		if (!('status' in answer)) return answer;
+		const response = context.getResponseObject();
+		if (answer.status === TRY_AGAIN) response.set('Retry-After', String(RETRY_AFTER_SECONDS));
+		response.status(answer.status).json(answer.body);
+		return { noWebhookResponse: true };
+	};

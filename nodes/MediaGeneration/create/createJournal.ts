@@ -1,10 +1,9 @@
 import { type IDataObject, type IExecuteFunctions, type ITaskData, UserError } from 'n8n-workflow';
 
 import type { CreatePlan } from '../plan/planTypes';
-import { pendingJson } from '../report/failedTask';
+import { pendingJson } from '../report/taskItems';
 import type { CreatedTask } from '../service/client';
-import { digest } from '../shared/json';
-import { readStored } from '../shared/storedVersion';
+import { digest, readStored } from '../shared/json';
 import { internalsOf, isTool, nodeContext } from '../shared/n8nInternals';
 import { ItemError } from '../shared/itemError';
 

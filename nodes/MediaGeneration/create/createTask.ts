@@ -2,7 +2,7 @@ import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflo
 
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
-import { NOT_KNOWN } from '../report/failedTask';
+import { NOT_KNOWN } from '../report/taskItems';
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type Clock, graceAfterStop, Stopped } from '../shared/clock';

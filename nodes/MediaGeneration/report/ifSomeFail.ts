@@ -3,7 +3,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { isRecord } from '../shared/json';
 import { nodeContext } from '../shared/n8nInternals';
 import { ItemError } from '../shared/itemError';
-import type { ItemResult } from './failedTask';
+import type { ItemResult } from './taskItems';
 
 /** The option *If Some Items Fail*. */
 export type IfSomeFail = 'keep' | 'stop';

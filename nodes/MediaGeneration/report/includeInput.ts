@@ -3,7 +3,7 @@ import type { IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow'
 import { without } from '../shared/json';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import type { ItemResult } from './failedTask';
+import type { ItemResult } from './taskItems';
 
 /** The fields and files of an input item that go on beside what the node puts out for it. */
 export type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;

@@ -8,21 +8,20 @@ import { echo } from '../plan/inputFile';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { Downloader, DOWNLOADS_AT_ONCE } from '../report/download';
-import type { ItemResult } from '../report/failedTask';
+import type { ItemResult } from '../report/taskItems';
 import type { FailureRule } from '../report/ifSomeFail';
 import { PaidTaskList } from '../report/paidTaskList';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import type { Connection } from '../service/connect';
 import { firstReadGapMs, RequestGap } from '../service/requestGap';
 import type { TaskRecord } from '../service/taskRecord';
-import type { Clock } from '../shared/clock';
-import { ExpiringCache } from '../shared/expiringCache';
+import { type Clock, ExpiringCache } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { hangsUp, isTool } from '../shared/n8nInternals';
 import { Semaphore } from '../shared/promises';
-import { ExpectedCallbacks } from '../suspend/expectedCallbacks';
+import { ExpectedCallbacks } from '../suspend/missingCallbacks';
 import type { HandedOver } from '../suspend/suspendRun';
-import { SuspendAfter } from '../wait/suspendAfter';
+import { SuspendAfter } from '../wait/pollTask';
 
 /** Between two reads of tasks whose items left: every second request at most is a read, and not a create. */
 export const READ_GAP_MS = 8;

@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-work
 
 import { knownCostUsd } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
-import type { ItemResult } from '../report/failedTask';
+import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
 import { roundUsd, VIDEO_MODEL } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';

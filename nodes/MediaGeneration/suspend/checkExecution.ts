@@ -3,12 +3,11 @@ import { type IExecuteFunctions, type INodeExecutionData, NodeOperationError } f
 import { connect } from '../service/connect';
 import { RequestGap } from '../service/requestGap';
 import { sleepUntil, systemClock } from '../shared/clock';
-import { settled } from '../shared/promises';
 import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
-import { checkDeliveries, deliverTask, NOT_FINISHED } from './missingCallbacks';
-import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
-import { nextCheckAt } from './checkSchedule';
+import { settled } from '../shared/promises';
+import { checkResults, finalResults, giveUp, isComplete } from './checkForResults';
+import { LAST_CHECKS_MS, nextCheckAt } from './checkSchedule';
 import {
 	type AwaitedDelivery,
 	type CheckState,
@@ -19,13 +18,10 @@ import {
 	readDone,
 	type ResultsCheck,
 } from './checkState';
-import { checkResults, giveUp, isComplete } from './checkForResults';
+import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
 import { REPORT, START, SUPERVISE } from './checkWorkflow';
-import { finalResults } from './resumedOutput';
+import { checkDeliveries, deliverTask, NOT_FINISHED } from './missingCallbacks';
 import { resumeUrl } from './resumeWebhook';
-
-/** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
-const LAST_CHECKS_MS = 10 * 60_000;
 
 /**
  * One turn of the node in a sub-execution.

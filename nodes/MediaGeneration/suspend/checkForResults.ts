@@ -1,13 +1,26 @@
-import { taskJson } from '../report/taskItems';
-import { failedInAll, failedTask, ofTask, timedOut } from '../report/failedTask';
+import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import { Downloader } from '../report/download';
+import { describeStop, stoppingItem } from '../report/ifSomeFail';
+import { outputItems } from '../report/includeInput';
+import { PaidTaskList } from '../report/paidTaskList';
+import {
+	failedInAll,
+	failedTask,
+	type ItemResult,
+	NOT_KNOWN,
+	ofTask,
+	taskJson,
+	timedOut,
+} from '../report/taskItems';
 import { MAX_UNLUCKY_ANSWERS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
-import { settled, inGrowingGroups } from '../shared/promises';
-import { ItemError, messageOf } from '../shared/itemError';
+import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
-import type { ResultsCheck, SuspendedItem } from './checkState';
-import { afterPause, askedPauseMs } from './checkSchedule';
+import { inGrowingGroups, settled } from '../shared/promises';
+import { afterPause, askedPauseMs, LAST_CHECKS_MS } from './checkSchedule';
+import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /** So many reads without an answer about their task end a check: the service is in trouble. */
 const MAX_UNANSWERED = 3;
@@ -31,7 +44,7 @@ export async function checkResults(
 	const readOne = async ([index, item]: [number, SuspendedItem]) => {
 		const answer = await settled(read(taskIdOf(item)));
 		if ('value' in answer) {
-			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value);
+			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value, now);
 			if (answer.value.state === 'PENDING') patience = 0;
 			return;
 		}
@@ -51,27 +64,26 @@ export async function checkResults(
 
 const isOfOneTask = (error: unknown) => error instanceof ServiceError && error.isOfOneTask;
 
-function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
+function afterRead(item: SuspendedItem, task: TaskRecord, now: number): SuspendedItem {
 	const { record, state } = task;
+	if (state === 'PENDING' && isExpired(item, now)) return late({ ...item, record });
 	if (state === 'PENDING') return { ...item, record };
 	if (state === 'SUCCESS') return { ...without(item, 'waits'), record };
 	const { json } = item;
 	// An item that creates its task has a model, and its earlier tasks were created before the run was suspended.
 	const retry = json.model === undefined ? undefined : failedInAll(1 + failedTaskIds(item).length);
-	const fields = { ...json, ...taskJson(task) };
-	return failedItem(item, ItemError.from(failedTask(task, {}, retry), fields));
+	return failedItem(item, ItemError.from(failedTask(task, {}, retry), json));
 }
 
 /** The tasks of an item that failed before the run was suspended. */
-export const failedTaskIds = ({ json }: SuspendedItem): string[] =>
+const failedTaskIds = ({ json }: SuspendedItem): string[] =>
 	Array.isArray(json.failedTaskIds) ? json.failedTaskIds.map(String) : [];
 
 export function failedItem(
 	{ item, input }: Pick<SuspendedItem, 'item' | 'input'>,
-	{ message, description, statusCode, task }: ItemError,
+	{ message, description, task }: ItemError,
 ): SuspendedItem {
-	const failure = { message, description, statusCode };
-	return { item, json: task, ...(input && { input }), failure };
+	return { item, json: task, ...(input && { input }), failure: { message, description } };
 }
 
 /**
@@ -87,21 +99,93 @@ function afterError(item: SuspendedItem, error: unknown, now: number): Suspended
 
 const taskIdOf = ({ json }: SuspendedItem) => String(json.taskId);
 
+/** The item of a task whose time is up. */
+function late(item: SuspendedItem): SuspendedItem {
+	const { json, waits, trouble } = item;
+	const known = { last: recordOf(item), trouble };
+	return failedItem(item, timedOut(taskIdOf(item), waits?.timeoutMs ?? 0, known, json));
+}
+
+const recordOf = ({ json, record }: SuspendedItem) =>
+	record && parseTaskRecord(String(json.taskId), record);
+
 const isExpired = ({ waits }: SuspendedItem, now: number) =>
 	waits !== undefined && waits.until <= now;
 
-/** Gives up what is not finished when its time is up. @param now milliseconds since 1970 */
+/**
+ * Gives up what could not be read when its time was up. Only where the service asks to wait there is time for that: behind
+ * a pending task the others have not been read before, and are finished as a rule.
+ *
+ * @param now milliseconds since 1970
+ */
 export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsCheck {
-	return {
-		...state,
-		items: items.map((item) => {
-			const { record, json, waits, trouble } = item;
-			if (waits === undefined || !isExpired(item, now)) return item;
-			const taskId = taskIdOf(item);
-			const last = record && parseTaskRecord(taskId, record);
-			return failedItem(item, timedOut(taskId, waits.timeoutMs, { last, trouble }, json));
-		}),
-	};
+	const readableAt = Math.max(now, state.notBefore ?? Infinity);
+	const isLost = (item: SuspendedItem) =>
+		isExpired(item, now) && isExpired(item, readableAt - LAST_CHECKS_MS);
+	return { ...state, items: items.map((item) => (isLost(item) ? late(item) : item)) };
 }
 
 export const isComplete = ({ items }: ResultsCheck) => !items.some(({ waits }) => waits);
+
+/** An item as far as it is known now: an unfinished task counts as one whose time is up. */
+export function presentItem(suspended: SuspendedItem): INodeExecutionData {
+	const { item, json, binary, waits, failure } = suspended;
+	const task = recordOf(suspended);
+	const fields = {
+		...json,
+		...(task && taskJson(task)),
+		...(waits && { timedOut: true }),
+		...(failure && { error: failure.message }),
+	};
+	return { json: inTableOrder(fields), ...(binary && { binary }), pairedItem: { item } };
+}
+
+/**
+ * The output of a run that was suspended: one item for each input item, in order, so that n8n links them rightly; or
+ * why the node that waits is to fail.
+ */
+export async function finalResults(
+	context: IExecuteFunctions,
+	state: ResultsCheck,
+): Promise<INodeExecutionData[]> {
+	const results: ItemResult[] = [];
+	// One after the other, so that no download takes another's bandwidth while n8n serves its users.
+	const downloader = new Downloader(context);
+	for (const item of state.items) results.push(await resultOf(downloader, item));
+	// n8n's Retry On Fail does not try a suspended node again.
+	const continues = state.onError !== 'stopWorkflow';
+	const stopping = stoppingItem(results, { ...state, continues, triesLeft: false });
+	if (stopping === undefined) {
+		// The node that waits decides what becomes of failed items, and not the node that checks.
+		const node = { ...context.getNode(), name: state.nodeName, onError: state.onError };
+		// Copies have nothing but what n8n stores: of an `error` beside `json` n8n would make the item.
+		return doneItems(outputItems(node, results, state.items).map((item) => ({ ...item })));
+	}
+	const error = ItemError.from(results[stopping]);
+	const description = describeStop(error, paidFor(state, results));
+	const itemIndex = state.items[stopping]?.item ?? 0;
+	return doneItems([], { message: error.message, description, itemIndex });
+}
+
+/** What is paid for, or may be. */
+function paidFor({ items }: ResultsCheck, results: readonly ItemResult[]): string | undefined {
+	const failed = items.flatMap(failedTaskIds);
+	const created = new PaidTaskList(failed, failed);
+	for (const result of results) {
+		const known = result instanceof ItemError ? result.task : result[0]?.json;
+		if (typeof known?.taskId !== 'string') continue;
+		created.note(known.taskId, String(known.state ?? 'PENDING'), known.creditsConsumed);
+	}
+	const unanswered = items.filter(({ failure }) => failure?.message.startsWith(NOT_KNOWN));
+	return created.describe(unanswered.map(({ item }) => item));
+}
+
+async function resultOf(downloader: Downloader, suspended: SuspendedItem): Promise<ItemResult> {
+	const { item, json, binary, output, failure } = suspended;
+	if (failure) return new ItemError(failure.message, { ...failure, task: json });
+	const task = recordOf(suspended);
+	if (!task || !output) return [{ json, ...(binary && { binary }), pairedItem: { item } }];
+	const fields = { ...json, ...taskJson(task) };
+	const made = await settled(downloader.itemsOf(task, fields, { output, itemIndex: item }));
+	return 'value' in made ? made.value : ItemError.from(made.error);
+}

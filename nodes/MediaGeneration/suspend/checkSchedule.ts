@@ -8,6 +8,9 @@ export const MIN_CHECK_INTERVAL_MS = 60_000;
 /** The longest pause between two checks that the node chooses by itself. */
 export const MAX_CHECK_INTERVAL_MS = 15 * 60_000;
 
+/** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
+export const LAST_CHECKS_MS = 10 * 60_000;
+
 /** The pause grows with the time waited, so that a result is late by a part of the time that it took. */
 const PART_OF_TIME_WAITED = 4;
 
@@ -17,7 +20,7 @@ const PART_OF_TIME_WAITED = 4;
  * @param deadlines when the time of each unfinished task is up
  */
 export function nextCheckAt(
-	{ startedAt, intervalMs, woken = false, notBefore = 0 }: CheckState,
+	{ startedAt, intervalMs, woken = false, notBefore }: CheckState,
 	now: number,
 	deadlines: readonly number[],
 ): number {
@@ -27,9 +30,11 @@ export function nextCheckAt(
 		MAX_CHECK_INTERVAL_MS,
 	);
 	const interval = intervalMs > 0 ? intervalMs : growing;
-	// After a callback the record is about to say that the task is finished.
-	const pause = woken ? Math.min(interval, MIN_CHECK_INTERVAL_MS) : interval;
-	const regular = Math.max(now + pause, notBefore);
+	// After a callback the record is about to say that the task is finished, and a check that the service has cut short
+	// has not read all tasks.
+	const isSoon = woken || notBefore !== undefined;
+	const pause = isSoon ? Math.min(interval, MIN_CHECK_INTERVAL_MS) : interval;
+	const regular = Math.max(now + pause, notBefore ?? 0);
 	const ahead = deadlines.filter((each) => each > now).sort((one, other) => one - other);
 	const [first = Infinity] = ahead;
 	// The tasks of a batch are created one after the other: one check does for all whose time is up within a minute.

@@ -7,13 +7,12 @@ import type {
 	OnError,
 } from 'n8n-workflow';
 
-import type { TriggerNode } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import type { InputPart } from '../report/includeInput';
 import type { OutputOptions } from '../report/taskItems';
-import { isRecord } from '../shared/json';
+import type { TriggerNode } from '../callback/triggerCallbackUrl';
+import { isRecord, readStored } from '../shared/json';
 import { inExpression } from '../shared/n8nInternals';
-import { readStored } from '../shared/storedVersion';
 
 /** Raised when the shape changes: an update of this package may read what the version before it stored. */
 export const CHECK_VERSION = 1;
@@ -44,7 +43,6 @@ interface CheckBase {
 interface StoredFailure {
 	message: string;
 	description?: string | undefined;
-	statusCode?: number | undefined;
 	itemIndex?: number;
 }
 

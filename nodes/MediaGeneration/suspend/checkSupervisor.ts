@@ -6,16 +6,15 @@ import {
 } from 'n8n-workflow';
 
 import { withInput } from '../report/includeInput';
-import { settled } from '../shared/promises';
 import { type Clock, systemClock } from '../shared/clock';
-import { digest } from '../shared/json';
 import { messageOf } from '../shared/itemError';
+import { digest } from '../shared/json';
 import { settingsOf } from '../shared/n8nInternals';
-import { type CheckState, checkItem, parseCheck, readCheck } from './checkState';
+import { settled } from '../shared/promises';
+import { finalResults, giveUp, isComplete, presentItem } from './checkForResults';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
+import { checkItem, type CheckState, parseCheck, readCheck } from './checkState';
 import { CHECK, checkWorkflow, nodeName, SUPERVISE } from './checkWorkflow';
-import { giveUp, isComplete } from './checkForResults';
-import { finalResults, presentItem } from './resumedOutput';
 
 /** The items that lead to the next turn; null where the branch ends, and the items before are the output. */
 export type CheckTurn = INodeExecutionData[][] | null;
@@ -52,7 +51,7 @@ export async function startCheck(
 	const own = isRetry ? await context.getExecutionDataById(context.getExecutionId()) : undefined;
 	const error = own?.resultData.error;
 	const check = { ...state, ...(error && { earlierError: digest(error) }) };
-	return (await start(context, SUPERVISE, check, isAwaited, clock)).resumeUrl;
+	return (await start(context, SUPERVISE, check, clock)).resumeUrl;
 }
 
 /**
@@ -69,7 +68,7 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 	const kept: Kept = context.getContext('node');
 	const present = await stateOf(context, state, kept);
 	const begun = await settled(async () => {
-		Object.assign(kept, await start(context, CHECK, present, true));
+		Object.assign(kept, await start(context, CHECK, present));
 	});
 	if ('error' in begun) {
 		// What keeps n8n from it may pass.
@@ -106,23 +105,22 @@ async function stateOf(context: IExecuteFunctions, atFirst: CheckState, { checke
 	return { ...known, supervisorId, woken: true };
 }
 
-/** The sub-executions of a run sleep long before. */
+/** A sub-execution sleeps long before. */
 const MOST_QUESTIONS = 100;
 const QUESTION_GAP_MS = 50;
 
 /**
  * Starts a sub-execution. It sleeps when this returns: one that died before it slept would never begin again, so whoever
- * started it must not end earlier.
- *
- * @param isAwaited whether n8n suspends this execution until the sub-execution ends
+ * started it must not end earlier. n8n suspends this execution until a checker has ended, and until the supervisor of a
+ * suspended run has.
  */
 async function start(
 	context: IExecuteFunctions,
 	operation: typeof CHECK | typeof SUPERVISE,
 	state: CheckState,
-	isAwaited: boolean,
 	clock: Clock = systemClock,
 ) {
+	const isAwaited = operation === CHECK || state.purpose === 'results';
 	// Where nobody waits for it and it fails, the workflow's own error workflow is to hear of it.
 	const errorWorkflow = isAwaited ? undefined : settingsOf(context).errorWorkflow;
 	const { executionId, waitTill } = await context.executeWorkflow(
@@ -130,7 +128,7 @@ async function start(
 		[checkItem(state)],
 		undefined,
 		{
-			...(!isAwaited && { doNotWaitToFinish: true }),
+			doNotWaitToFinish: !isAwaited,
 			parentExecution: {
 				executionId: context.getExecutionId(),
 				workflowId: context.getWorkflow().id ?? '',
@@ -140,16 +138,16 @@ async function start(
 	);
 	// Nobody would wait for its end: what it was started by would go on at once, and start another.
 	if (isAwaited && !waitTill) throw new UnexpectedError('The execution did not sleep.');
-	let resumeUrl = '';
-	for (let questions = 0; questions < MOST_QUESTIONS; questions++) {
+	for (let questions = 1; ; questions++) {
 		const found = await settled(async () => await context.getExecutionDataById(executionId));
 		const data = 'value' in found ? found.value : undefined;
-		resumeUrl = keptIn(data, operation).resumeUrl ?? '';
 		const isGone = 'value' in found && data === undefined;
-		if (isAwaited || isGone || data?.waitTill || data?.resultData.error) break;
+		const isAsleep = isAwaited || isGone || data?.waitTill || data?.resultData.error;
+		if (isAsleep || questions === MOST_QUESTIONS) {
+			return { checkerId: executionId, resumeUrl: keptIn(data, operation).resumeUrl ?? '' };
+		}
 		await clock.sleep(QUESTION_GAP_MS, undefined);
 	}
-	return { checkerId: executionId, resumeUrl };
 }
 
 /** What the node of a sub-execution has kept: what is not known of it costs a check more. */

@@ -1,19 +1,23 @@
 import type { IExecuteFunctions, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { ANSWER_LIMIT_MS, deciding, tryAgain, type WebhookAnswer } from '../callback/webhookAnswer';
-import { verifyCallback } from '../callback/verifyCallback';
+import {
+	ANSWER_LIMIT_MS,
+	deciding,
+	tryAgain,
+	verifyCallback,
+	type WebhookAnswer,
+} from '../callback/verifyCallback';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { isOutOfReach } from '../shared/privateAddress';
 import { callbackAddress } from '../callback/callbackToken';
 import { CALLBACK_PATH } from '../callback/triggerCallbackUrl';
-import { Semaphore, settled, inGrowingGroups } from '../shared/promises';
-import { type Clock, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
+import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
+import { type Clock, ExpiringCache, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
 import type { TaskRecord } from '../service/taskRecord';
 import { type Account, callN8n, type Context } from '../service/connect';
-import { ExpiringCache } from '../shared/expiringCache';
 import { ItemError } from '../shared/itemError';
-import { CHECK } from './checkWorkflow';
 import { checkNote, type CheckNote } from './checkState';
+import { CHECK } from './checkWorkflow';
 
 /**
  * The URL that resumes a suspended execution: n8n's, with the path of the webhook before the query, where n8n 2 keeps a
@@ -140,9 +144,8 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
  * The socket that this very callback came in at, and then n8n's public address: that one may lead through a tunnel or a
  * proxy that does not let n8n call itself, and the socket may want TLS, or another path than the proxy.
  */
-function* addressesOf(context: Context, url: string): Iterable<string> {
-	const request = 'getRequestObject' in context ? context.getRequestObject() : undefined;
-	const { localAddress, localPort } = request?.socket ?? {};
+function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string> {
+	const { localAddress, localPort } = context.getRequestObject().socket ?? {};
 	if (localAddress !== undefined && localPort !== undefined) {
 		const { pathname, search } = new URL(url);
 		// An IPv4 address may be written as an IPv6 one.
@@ -162,8 +165,8 @@ const N8N_LIMIT_MS = 5_000;
  * @param taskId the task that is said to be finished
  * @returns whether it took the call; where it did not, it checks later, at its own time
  */
-export async function wakeCheck(
-	context: Context,
+async function wakeCheck(
+	context: IWebhookFunctions,
 	url: string,
 	taskId: string,
 	apiKey: string,
@@ -177,10 +180,10 @@ export async function wakeCheck(
 		};
 		const forbidden = 'n8n does not let this node call n8n itself';
 		const called = await settled(callN8n(context, request, forbidden));
-		if ('value' in called && called.value?.statusCode === 200) return true;
-		if ('value' in called) continue;
-		const { message, description } = ItemError.from(called.error);
-		context.logger.info(`${message}. ${description}`);
+		if ('error' in called) {
+			const { message, description } = ItemError.from(called.error);
+			context.logger.info(`${message}. ${description}`);
+		} else if (called.value?.statusCode === 200) return true;
 	}
 	return false;
 }

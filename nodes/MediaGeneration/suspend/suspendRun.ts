@@ -2,16 +2,14 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { includedInput } from '../report/includeInput';
-import type { OutputOptions } from '../report/taskItems';
-import type { ItemResult } from '../report/failedTask';
+import type { ItemResult, OutputOptions } from '../report/taskItems';
 import type { TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/promises';
 import { ItemError, messageOf } from '../shared/itemError';
-import { startCheck } from './checkSupervisor';
+import { settled } from '../shared/promises';
+import { failedItem, presentItem } from './checkForResults';
 import { afterPause, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 import { CHECK_VERSION, noteCheck, type ResultsCheck, type SuspendedItem } from './checkState';
-import { failedItem } from './checkForResults';
-import { presentItem } from './resumedOutput';
+import { startCheck } from './checkSupervisor';
 
 /** A task that was held, and is handed over unfinished. */
 export interface HandedOver {
@@ -38,18 +36,20 @@ export interface HandedOver {
 export async function suspendRun(
 	context: IExecuteFunctions,
 	handedOver: readonly HandedOver[],
-	results: Array<ItemResult | undefined>,
+	results: ItemResult[],
 	{ checkIntervalMs, ifSomeFail }: { checkIntervalMs: number; ifSomeFail: IfSomeFail },
 	clockNow: number,
 ): Promise<boolean> {
 	const node = context.getNode();
 	// The time of day: other processes read what is stored.
 	const now = Date.now();
-	const waiting = handedOver.map(({ item, json, last, deadline }): SuspendedItem => {
+	const items = results.map(itemOfResult);
+	for (const { item, json, last, deadline } of handedOver) {
 		const { itemIndex, timeoutMs, output } = item;
 		const waits = { until: now + Math.max(0, deadline - clockNow), timeoutMs };
-		return { item: itemIndex, json, ...(last && { record: last.record }), waits, output };
-	});
+		const record = last && { record: last.record };
+		items[itemIndex] = { item: itemIndex, json, ...record, waits, output };
+	}
 	const check: ResultsCheck = {
 		version: CHECK_VERSION,
 		purpose: 'results',
@@ -59,22 +59,18 @@ export async function suspendRun(
 		intervalMs: checkIntervalMs,
 		onError: node.onError ?? (context.continueOnFail() ? 'continueRegularOutput' : 'stopWorkflow'),
 		ifSomeFail,
-		items: [...results.flatMap(itemOfResult), ...waiting]
-			.sort((one, other) => one.item - other.item)
-			.map((item) => {
-				const input = includedInput(context, item.item);
-				return { ...item, ...(input && { input }) };
-			}),
+		items: items.map((each) => {
+			const input = includedInput(context, each.item);
+			return { ...each, ...(input && { input }) };
+		}),
 	};
 	const pauseMs = handedOver.reduce(
 		(longest, { notBefore }) => Math.max(longest, notBefore - clockNow),
 		0,
 	);
 	// The first check comes after a minute: a shorter pause is over by then.
-	const isLong = pauseMs > MIN_CHECK_INTERVAL_MS;
-	const begun = await settled(
-		startCheck(context, isLong ? afterPause(check, pauseMs, now) : check),
-	);
+	const longMs = pauseMs > MIN_CHECK_INTERVAL_MS ? pauseMs : 0;
+	const begun = await settled(startCheck(context, afterPause(check, longMs, now)));
 	if ('error' in begun) {
 		const why = messageOf(begun.error);
 		context.logger.warn(
@@ -82,18 +78,29 @@ export async function suspendRun(
 		);
 		return false;
 	}
-	noteCheck(context, { url: begun.value, taskIds: waiting.map(({ json }) => String(json.taskId)) });
-	// `timedOut` is true the moment n8n lets these out instead of the results.
-	for (const each of waiting) results[each.item] = [presentItem(each)];
+	const taskIds = handedOver.map(({ json }) => String(json.taskId));
+	noteCheck(context, { url: begun.value, taskIds });
+	for (const each of items) {
+		// `timedOut` is true the moment n8n lets these out instead of the results.
+		if (!each.failure) results[each.item] = [presentItem(each)];
+	}
 	return true;
 }
 
-/** An item that ended while the run was held leaves as it is when all others have ended. */
-function itemOfResult(result: ItemResult | undefined, item: number): SuspendedItem[] {
-	if (result instanceof ItemError) return [failedItem({ item }, result)];
-	const [only] = result ?? [];
-	return only ? [{ item, json: only.json, ...(only.binary && { binary: only.binary }) }] : [];
+/**
+ * An item that ended while the run was held leaves as it is when all others have ended. A node that stops begins no
+ * further item. In what n8n stores that item has its place all the same: n8n links items by their places, and lets
+ * these out where a stopped execution is retried.
+ */
+function itemOfResult(result: ItemResult, item: number): SuspendedItem {
+	if (result instanceof ItemError) return failedItem({ item }, result);
+	const [{ json, binary } = NOT_BEGUN] = result;
+	return { item, json, ...(binary && { binary }) };
 }
+
+const NOT_BEGUN: INodeExecutionData = {
+	json: { error: 'Nothing was done for this item, because another item has failed' },
+};
 
 /**
  * Replaces what n8n stores as the input of this node. The resuming webhook sees these items. They leave the node where

@@ -1,7 +1,7 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/triggerWebhook';
+import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/trigger';
 import {
 	API_KEY,
 	SERVICE,

@@ -1,9 +1,10 @@
 import type { IBinaryData, IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import {
+	ofTask,
+	readOutputOptions,
 	taskItems,
 	taskJson,
-	readOutputOptions,
 } from '../../../nodes/MediaGeneration/report/taskItems';
 import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
 import {
@@ -128,4 +129,15 @@ describe('the options of the output', () => {
 	it.each(['', '  ', undefined, 7])('the field %j means data', (outputBinaryField) => {
 		expect(options({ outputBinaryField }).binaryField).toBe('data');
 	});
+});
+
+it.each([
+	['5', 'The service is not working at the moment (HTTP 500)', 'Task 5: The service is not'],
+	['a', 'The service gave no complete answer', 'Task a: The service gave'],
+	['5', 'The service knows no task 5 for this account (HTTP 404)', 'The service knows no task 5'],
+	['5', 'Task 5 failed at the service', 'Task 5 failed'],
+])('an error of the task %s names it once: %s', (taskId, message, expected) => {
+	expect((ofTask(new Error(message), taskId, {}) as Error).message).toMatch(
+		new RegExp(`^${expected}`),
+	);
 });

@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { endHints, hint, showHints } from '../../../nodes/MediaGeneration/run/runHints';
 import type { CreatePlan, ItemPlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
-import type { ItemResult } from '../../../nodes/MediaGeneration/report/failedTask';
+import type { ItemResult } from '../../../nodes/MediaGeneration/report/taskItems';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { SERVICE } from '../../workflow/engine';
 import { plan } from '../create/makers';

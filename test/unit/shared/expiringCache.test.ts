@@ -1,4 +1,4 @@
-import { ExpiringCache } from '../../../nodes/MediaGeneration/shared/expiringCache';
+import { ExpiringCache } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';
 
 it('remembers under each key what was said last, until it is deleted', () => {

@@ -198,6 +198,12 @@ describe('a check for results', () => {
 		});
 	});
 
+	it('waits for the end of a pause that is over soon, although the time of its tasks is up', async () => {
+		const { until, next } = await turn(resultsCheck({ ...late, notBefore: NOW + 3 * MINUTE }));
+		expect(until).toEqual(new Date(NOW + 3 * MINUTE));
+		expect(next.items.every(({ waits }) => waits)).toBe(true);
+	});
+
 	it('gives up at its time what the service lets nobody read then', async () => {
 		const read = task('task-0', 'SUCCESS');
 		const { failure } = await turn(resultsCheck({ ...late, notBefore: NOW + 20 * MINUTE }));

@@ -7,7 +7,7 @@ import {
 	giveUp,
 	isComplete,
 } from '../../../nodes/MediaGeneration/suspend/checkForResults';
-import { allOf, indexes, item, NOW, resultsCheck, service } from './checks';
+import { allOf, indexes, item, MINUTE, NOW, resultsCheck, service } from './checks';
 
 const check = (...items: SuspendedItem[]) => resultsCheck({ items });
 const many = (count: number, until?: number) =>
@@ -130,7 +130,7 @@ describe('a task that says nothing of the others', () => {
 		expect(state.items[0]).toEqual({
 			item: 0,
 			json: { taskId: 'task-0' },
-			failure: { message: 'Task task-0: No such task (HTTP 404)', statusCode: 404 },
+			failure: { message: 'Task task-0: No such task (HTTP 404)' },
 		});
 	});
 
@@ -171,6 +171,35 @@ describe('a service that asks to wait', () => {
 		const { read, reads } = service({ ...allOf(100, 'SUCCESS'), 'task-0': later(60_000) });
 		await checkResults(many(100, NOW), read, NOW);
 		expect(reads).toEqual(['task-0']);
+	});
+
+	it('is read again as soon as it allows: a check that it has cut short has not seen all tasks', async () => {
+		const { read } = service({ ...allOf(100, 'SUCCESS'), 'task-9': later(5_000) });
+		const after = { ...(await checkResults(many(100), read, NOW)), startedAt: NOW - 120 * MINUTE };
+		expect(waitingIn(after)).toHaveLength(86);
+		expect(nextCheckAt(after, NOW, [])).toBe(NOW + MINUTE);
+	});
+
+	it('is given time to tell of tasks whose time is up: most of them have not been read before', async () => {
+		const { read } = service({ ...allOf(100, 'SUCCESS'), 'task-9': later(5_000) });
+		const first = giveUp(await checkResults(many(100, NOW), read, NOW), NOW);
+		expect(waitingIn(first)).toHaveLength(86);
+		const next = nextCheckAt(first, NOW, []);
+		const again = service({ ...allOf(100, 'SUCCESS'), 'task-99': 'PENDING' });
+		const second = giveUp(await checkResults(first, again.read, next), next);
+		expect(second.items.filter(({ failure }) => failure).map(({ item }) => item)).toEqual([99]);
+	});
+
+	it('is not waited for longer than ten minutes after the time of a task', async () => {
+		let state = many(1, NOW);
+		const { read } = service({ 'task-0': later(5_000) });
+		for (const minutes of [0, 5, 9]) {
+			const now = NOW + minutes * MINUTE;
+			state = giveUp(await checkResults(state, read, now), now);
+			expect(isComplete(state)).toBe(false);
+		}
+		const end = NOW + 10 * MINUTE;
+		expect(isComplete(giveUp(await checkResults(state, read, end), end))).toBe(true);
 	});
 
 	it('is read as ever in the check after that', async () => {

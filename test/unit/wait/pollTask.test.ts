@@ -1,8 +1,11 @@
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { sleepUntil, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
-import { SuspendAfter } from '../../../nodes/MediaGeneration/wait/suspendAfter';
-import { pollTask, type WaitOptions } from '../../../nodes/MediaGeneration/wait/pollTask';
+import {
+	SuspendAfter,
+	pollTask,
+	type WaitOptions,
+} from '../../../nodes/MediaGeneration/wait/pollTask';
 import { FakeClock } from '../support';
 import { HOUR, SECOND } from '../../durations';
 

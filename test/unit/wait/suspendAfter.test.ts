@@ -1,4 +1,4 @@
-import { SuspendAfter } from '../../../nodes/MediaGeneration/wait/suspendAfter';
+import { SuspendAfter } from '../../../nodes/MediaGeneration/wait/pollTask';
 import { FakeClock } from '../support';
 import { MINUTE } from '../../durations';
 
