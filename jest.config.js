@@ -1,5 +1,3 @@
-const { availableParallelism } = require('node:os');
-
 // What n8n logs of refused requests and stopped nodes is what many tests are about.
 process.env.N8N_LOG_LEVEL ??= 'silent';
 
@@ -9,8 +7,8 @@ module.exports = {
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
-	// Some tests wait for a process or a second: then another file goes on.
-	maxWorkers: Math.ceil(1.5 * availableParallelism()),
+	// By default jest leaves one processor idle, of two.
+	maxWorkers: '100%',
 	// No test takes a tenth of that, but a machine that does much else makes it wait.
 	testTimeout: 60_000,
 	testSequencer: '<rootDir>/test/longestFirst.cjs',

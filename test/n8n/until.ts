@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const FIRST_PAUSE_MS = 100;
+const FIRST_PAUSE_MS = 150;
 const LONGEST_PAUSE_MS = 1_000;
 
 /** A look at n8n costs it as much as a node that runs, so pauses grow to this part of the time waited. */
-const PART_OF_TIME_WAITED = 10;
+const PART_OF_TIME_WAITED = 5;
 
 /**
  * Waits until a condition holds, and looks often, at first more often than later.
