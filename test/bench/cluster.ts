@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 
 import autocannon from 'autocannon';
 
-import { type Cluster, missingForQueueMode } from '../e2e/cluster';
+import { type Cluster, LOOK_EVERY_MS, missingForQueueMode } from '../e2e/cluster';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { node, Stage } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
@@ -26,9 +26,6 @@ const QUICK = { callbacks: 20, suspended: 10 };
 
 const CONNECTIONS = 10;
 const LONGEST_MS = 15 * 60_000;
-
-/** A rate is measured to the last look. */
-const LOOK_EVERY_MS = 150;
 
 const slug = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 

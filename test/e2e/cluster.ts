@@ -14,8 +14,9 @@ export interface Servers {
 
 /** n8n takes up to a minute to find out about a worker that was killed, and 30 s more to believe it. */
 const SETTLE_LIMIT_MS = 180_000;
+
 /** Benchmarks measure a rate to the last look. */
-const LOOK_EVERY_MS = 150;
+export const LOOK_EVERY_MS = 150;
 
 export const OF_THE_MACHINE: Servers = { postgresPort: 5432, redisPort: 6379 };
 

@@ -106,8 +106,8 @@ function late(item: SuspendedItem): SuspendedItem {
 	return failedItem(item, timedOut(taskIdOf(item), waits?.timeoutMs ?? 0, known, json));
 }
 
-const recordOf = ({ json, record }: SuspendedItem) =>
-	record && parseTaskRecord(String(json.taskId), record);
+const recordOf = (item: SuspendedItem) =>
+	item.record && parseTaskRecord(taskIdOf(item), item.record);
 
 const isExpired = ({ waits }: SuspendedItem, now: number) =>
 	waits !== undefined && waits.until <= now;
