@@ -8,12 +8,12 @@ import { needing } from './needs';
 import {
 	call,
 	called,
-	codeNode,
 	inALoop,
 	inARow,
-	itemsNode,
+	itemNodes,
 	linked,
 	manualTrigger,
+	node,
 	prompts,
 	to,
 } from './nodes';
@@ -100,7 +100,7 @@ story('a workflow that is renamed, edited and switched off meanwhile', async () 
 	await run.suspended();
 	await scene.client.updateWorkflow(run.workflowId, {
 		name: 'Renamed',
-		...inARow(manualTrigger(), itemsNode('Other', [{}])),
+		...inARow(manualTrigger(), itemNodes('Other', [{}])),
 	});
 	expect(statesOf(await run.end())).toEqual(['SUCCESS']);
 });
@@ -226,10 +226,10 @@ newStory(
 );
 
 story('results are downloaded, and the node behind has them', async () => {
-	const bytes = codeNode(
-		'Bytes',
-		"const bytes = await this.helpers.getBinaryDataBuffer(0, 'data'); return [{ json: { data: bytes.toString('base64') } }];",
-	);
+	const bytes = node('n8n-nodes-base.moveBinaryData', 'Bytes', {
+		setAllData: false,
+		options: { keepAsBase64: true },
+	});
 	const options = { downloadResults: true };
 	const run = await start('Files', [{ latencyMs: 5_000 }], { options, after: [bytes] });
 	const execution = succeeded(await run.end());

@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import type { IDataObject, INode } from 'n8n-workflow';
+import type { IDataObject } from 'n8n-workflow';
 
 import { describe as tell, type Execution, outputItems, until } from '../n8n/client';
 import { literal } from '../n8n/database';
 import { missingInN8n } from '../n8n/differences';
 import { freePort, HOST } from '../n8n/ports';
+import { LEAN } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
 import { missingPostgres, OF_THE_MACHINE, sql } from './cluster';
 import { unless } from './needs';
-import { deliver, inARow, manualTrigger, prompts } from './nodes';
+import { deliver, inARow, manualTrigger, prompts, type Steps } from './nodes';
 import { itemsOf, statesOf } from './run';
 import { openScene } from './scene';
 import { Stage } from './stage';
@@ -25,6 +26,7 @@ describe("n8n's engine v2", () => {
 			sql(OF_THE_MACHINE, `create database ${database}`);
 			const [port, controlPort] = [await freePort(), await freePort()];
 			return await Stage.open({
+				...LEAN,
 				N8N_ENABLED_MODULES: 'engine-v2',
 				N8N_ENGINE_DATABASE_URL: `postgres://postgres@${HOST}:${OF_THE_MACHINE.postgresPort}/${database}`,
 				N8N_ENGINE_HOST: HOST,
@@ -39,7 +41,7 @@ describe("n8n's engine v2", () => {
 	afterAll(() => sql(OF_THE_MACHINE, `drop database if exists ${database} with (force)`));
 
 	/** Runs nodes in a row by the engine v2, to the end. */
-	async function run(...nodes: INode[]): Promise<Execution> {
+	async function run(...nodes: Steps): Promise<Execution> {
 		const row = inARow(manualTrigger(), ...nodes);
 		const definition = { name: 'Engine v2', ...row, settings: ENGINE_V2 };
 		const execution = await (await scene.startWorkflow(definition)).end();

@@ -1,5 +1,5 @@
 import { needing } from './needs';
-import { codeNode } from './nodes';
+import { itemNodes, withField } from './nodes';
 import { AT_ONCE } from './atOnce';
 import { statesOf, succeeded } from './run';
 import { openScene } from './scene';
@@ -19,11 +19,15 @@ const MUCH = 500_000;
 test('a run that is too large for an expression comes out complete, and is warned of the time limit of n8n', async () => {
 	// One callback: for each, n8n reads all that it has stored of the run.
 	scene.service.configure({ latencyMs: 3_600_000, callbackLost: true });
-	const prompts = codeNode(
-		'Prompts',
-		`return Array.from({ length: ${COUNT} }, (_, index) => ({ json: { prompt: index + ' '.padEnd(${MUCH}, 'x') } }));`,
+	const numbers = Array.from({ length: COUNT }, (_, number) => ({ number }));
+	const prompt = `={{ $json.number + ' '.padEnd(${MUCH}, 'x') }}`;
+	const prompts = withField('Prompts', 'prompt', prompt);
+	const run = await scene.start(
+		'Large',
+		itemNodes('Numbers', numbers),
+		prompts,
+		scene.image({ options: AT_ONCE }),
 	);
-	const run = await scene.start('Large', prompts, scene.image({ options: AT_ONCE }));
 	await run.suspended();
 	const [last = '', ...others] = scene.taskIds;
 	for (const taskId of others) scene.service.complete(taskId);

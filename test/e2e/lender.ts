@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { listen } from '../listen';
 import { packPackage } from '../n8n/package';
 import { type N8nProcess, startN8n } from '../n8n/process';
-import { NO_EDITOR, shortMinute } from '../n8n/settings';
+import { LEAN, shortMinute } from '../n8n/settings';
 import { makeUserFolder } from '../n8n/userFolder';
 
 const ORDINARY: Record<string, string> = {
@@ -16,7 +16,7 @@ const ORDINARY: Record<string, string> = {
 };
 
 /** The environments of which an n8n is lent. */
-const LENT = [ORDINARY, { ...ORDINARY, ...NO_EDITOR }];
+const LENT = [ORDINARY, { ...ORDINARY, ...LEAN }];
 
 /** @returns the environment of an n8n that can be lent to whoever asks for these values; undefined where none can */
 export const lentWith = (asked: Record<string, string>) =>

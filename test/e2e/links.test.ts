@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { describe as tell, outputItems, until } from '../n8n/client';
-import { itemsNode } from './nodes';
+import { itemNodes } from './nodes';
 import { succeeded } from './run';
 import { openScene } from './scene';
 
@@ -98,7 +98,7 @@ test('rows go on beside their results, with their files, also after a power cut 
 	const rows = ['A', 'B'].map((title, row) => ({ row, title, state: 'to do', tags: [title] }));
 	const run = await scene.start(
 		'Rows',
-		itemsNode('Rows', rows),
+		itemNodes('Rows', rows),
 		picture({ includeInput: true, additionalInput: '{ "simulate": { "latencyMs": 100 } }' }),
 		scene.image({
 			prompt: '={{ $json.title }}',

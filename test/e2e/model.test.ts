@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 
-import { shortMinute } from '../n8n/settings';
+import { LEAN, shortMinute } from '../n8n/settings';
 import { hasKill, stories, type Story } from '../simulation/stories';
 import { PAUSE_MS, type StoryTrace, tell } from '../simulation/tellStory';
 import { NodeSources } from '../simulation/world/nodeSources';
@@ -58,7 +58,7 @@ const told = new Map<Story, StoryTrace>();
 async function happen(list: Story[]): Promise<void> {
 	const isKilled = list.some(hasKill);
 	// However long the stories take to begin: n8n checks none before it is killed.
-	const stage = await Stage.open(shortMinute(isKilled ? NO_LOOKS : MINUTE_HERE));
+	const stage = await Stage.open({ ...LEAN, ...shortMinute(isKilled ? NO_LOOKS : MINUTE_HERE) });
 	try {
 		await noteStatuses(stage);
 		const real = list.map((story) => ({ story, run: new RealStory(stage, story) }));

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 
 import { type Execution, outputItems, until } from '../n8n/client';
-import { call, called, codeNode, inARow, itemsNode, manualTrigger } from './nodes';
+import { call, called, inARow, itemNodes, linked, manualTrigger } from './nodes';
 import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
 import { openScene } from './scene';
 
@@ -10,7 +10,7 @@ const scene = openScene();
 
 /** Runs one node of this package over some items. */
 async function run(node: INode, items: IDataObject[] = [{}]): Promise<Execution> {
-	return await scene.run('One node', itemsNode('Items', items), node);
+	return await scene.run('One node', itemNodes('Items', items), node);
 }
 
 const outputOf = async (node: INode, items?: IDataObject[]) =>
@@ -44,15 +44,10 @@ test('split results are linked to the item that asked for them', async () => {
 		prompt,
 		simulate: { resultCount: [1, 3, 2][index], latencyMs: 1500 - 500 * index },
 	}));
-	const asked = codeNode(
-		'Asked',
-		"return { json: { ...$json, asked: $('Items').item.json.prompt } };",
-		{ mode: 'runOnceForEachItem' },
-	);
 	const media = scene.image({ options: { splitResults: true } });
-	const started = await scene.start('Split results', itemsNode('Items', items), media, asked);
-	const split = itemsOf(await started.end(), 'Asked');
-	expect(split.map((item) => [item.asked, promptOf(item), item.resultIndex])).toEqual([
+	const started = await scene.start('Split results', itemNodes('Prompts', items), media, linked());
+	const split = itemsOf(await started.end(), 'Linked');
+	expect(split.map((item) => [item.linked, promptOf(item), item.resultIndex])).toEqual([
 		['one', 'one', 0],
 		['three', 'three', 0],
 		['three', 'three', 1],

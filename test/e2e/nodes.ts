@@ -15,34 +15,39 @@ export function node(type: string, name: string, parameters: IDataObject, typeVe
 
 export const manualTrigger = () => node('n8n-nodes-base.manualTrigger', 'Start', {});
 
-/** A node that runs code, once for all items unless `more` says otherwise. */
-export const codeNode = (name: string, jsCode: string, more: IDataObject = {}) =>
-	node('n8n-nodes-base.code', name, { jsCode, ...more }, 2);
-
-/** A node that puts out one item for each given object. */
-export const itemsNode = (name: string, items: IDataObject[]) =>
-	codeNode(name, `return ${JSON.stringify(items.map((json) => ({ json })))};`);
+/** Two nodes, of which the second puts out one item for each given object; a Code node would need a process of its own. */
+export const itemNodes = (name: string, list: IDataObject[]) => [
+	node(
+		'n8n-nodes-base.set',
+		`List of ${name}`,
+		{ mode: 'raw', jsonOutput: JSON.stringify({ list }), options: {} },
+		3.4,
+	),
+	node('n8n-nodes-base.splitOut', name, { fieldToSplitOut: 'list', options: {} }),
+];
 
 /**
- * A node that puts out an item for each task that a node behind it is to create.
+ * Nodes that put out, as `Prompts`, an item for each task that a node behind them is to create.
  *
  * @param name begins the prompts, and so tells the tasks of one run from those of others
  * @param switches of the simulated service, for one task each
  * @param fields further fields of the items
  */
 export const prompts = (name: string, switches: object[], fields: IDataObject[] = []) =>
-	itemsNode(
+	itemNodes(
 		'Prompts',
 		switches.map((simulate, index) => ({ prompt: `${name} ${index}`, simulate, ...fields[index] })),
 	);
 
-/** Adds to each item, as `linked`, the prompt of the item that it is linked to. */
-export function linked(): INode {
-	const value = "={{ $('Prompts').item.json.prompt }}";
-	const assignments = [{ id: '1', name: 'linked', type: 'string', value }];
+/** Adds a text to each item. */
+export function withField(name: string, field: string, value: string): INode {
+	const assignments = [{ id: '1', name: field, type: 'string', value }];
 	const parameters = { assignments: { assignments }, includeOtherFields: true, options: {} };
-	return node('n8n-nodes-base.set', 'Linked', parameters, 3.4);
+	return node('n8n-nodes-base.set', name, parameters, 3.4);
 }
+
+/** Adds to each item, as `linked`, the prompt of the item that it is linked to. */
+export const linked = () => withField('Linked', 'linked', "={{ $('Prompts').item.json.prompt }}");
 
 /** A webhook that starts a workflow, at `/webhook/<webhookId>`. */
 export function webhook(name: string, parameters: IDataObject = {}): INode {
@@ -62,6 +67,9 @@ export function call(workflowId: string, parameters: IDataObject = {}): INode {
 export const called = () =>
 	node('n8n-nodes-base.executeWorkflowTrigger', 'Called', { inputSource: 'passthrough' }, 1.1);
 
+/** Nodes in a row, of which some are given together. */
+export type Steps = Array<INode | INode[]>;
+
 /** Nodes with their connections. */
 export interface Wired {
 	nodes: INode[];
@@ -74,7 +82,8 @@ export const to = (...names: string[]) => [
 ];
 
 /** Connects nodes in a row: the first output of each to the one after it. */
-export function inARow(...nodes: INode[]): Wired {
+export function inARow(...row: Steps): Wired {
+	const nodes = row.flat();
 	const connections: IConnections = {};
 	for (const [index, { name }] of nodes.slice(1).entries()) {
 		connections[nodes[index]?.name ?? ''] = { main: to(name) };
@@ -83,16 +92,16 @@ export function inARow(...nodes: INode[]): Wired {
 }
 
 /** Several rows in one workflow, of which each starts by itself. */
-export function lanes(...rows: INode[][]): Wired {
+export function lanes(...rows: Steps[]): Wired {
 	const wired = rows.map((row) => inARow(...row));
 	return {
-		nodes: rows.flat(),
+		nodes: wired.flatMap(({ nodes }) => nodes),
 		connections: Object.assign({}, ...wired.map(({ connections }) => connections)) as IConnections,
 	};
 }
 
 /** A loop, started by hand, that hands the items to a node one after the other. */
-export function inALoop(items: INode, body: INode): Wired {
+export function inALoop(items: INode[], body: INode): Wired {
 	const loop = node('n8n-nodes-base.splitInBatches', 'Loop', { options: {} }, 3);
 	const { nodes, connections } = inARow(manualTrigger(), items, loop);
 	connections.Loop = { main: [[], ...to(body.name)] };

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { until } from '../n8n/until';
-import { NO_EDITOR } from '../n8n/settings';
+import { LEAN } from '../n8n/settings';
 import { Lane } from './lane';
 import { needing, unless } from './needs';
 import { openScene } from './scene';
@@ -22,7 +22,7 @@ describe('queue mode, on a PostgreSQL and a Redis of its own', () => {
 			redis = await OwnRedis.make();
 			await Promise.all([postgres.start(), redis.start()]);
 			const servers = { postgresPort: postgres.port, redisPort: redis.port };
-			return await Stage.openInQueueMode({ workers: 1, webhooks: 1, servers, env: NO_EDITOR });
+			return await Stage.openInQueueMode({ workers: 1, webhooks: 1, servers, env: LEAN });
 		},
 	});
 	// After the scene was closed.

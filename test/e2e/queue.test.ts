@@ -3,7 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { type Execution, N8nClient, until } from '../n8n/client';
-import { NO_EDITOR } from '../n8n/settings';
+import { LEAN } from '../n8n/settings';
 import { missingInN8n } from '../n8n/differences';
 import { AT_ONCE } from './atOnce';
 import { missingForQueueMode } from './cluster';
@@ -19,7 +19,7 @@ const times = (count: number, switches: IDataObject) => Array<IDataObject>(count
 
 describe('queue mode: one main, two webhook processors, two workers', () => {
 	const scene = openScene({
-		open: async () => await Stage.openInQueueMode({ workers: 2, webhooks: 2, env: NO_EDITOR }),
+		open: async () => await Stage.openInQueueMode({ workers: 2, webhooks: 2, env: LEAN }),
 	});
 
 	/** Tasks that are under way, and that the service calls back for. */
@@ -198,7 +198,7 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 	);
 
 	describe('two installs with one account', () => {
-		const other = openScene({ open: async () => await Stage.open(NO_EDITOR, scene.service) });
+		const other = openScene({ open: async () => await Stage.open(LEAN, scene.service) });
 
 		test('a task goes to the trigger it was created for, and starts each once', async () => {
 			const lane = await Lane.publish(scene);

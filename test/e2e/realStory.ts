@@ -12,7 +12,7 @@ import {
 	type StoryTrace,
 } from '../simulation/tellStory';
 import { itemOf } from '../simulation/world/service';
-import { node, prompts, to, webhook } from './nodes';
+import { inARow, node, prompts, to, webhook } from './nodes';
 import type { Stage } from './stage';
 
 const MINUTE = 60_000;
@@ -48,14 +48,14 @@ export class RealStory {
 			{ onError, ...(maxTries > 1 && retries) },
 		);
 		const fields = Array<IDataObject>(story.tasks.length).fill({ story: story.title });
-		const items = prompts('ask 1, item', story.tasks, fields);
+		const orders = prompts('ask 1, item', story.tasks, fields);
+		const row = inARow(start, orders, media);
 		const ends = ['Sink', 'Failed', 'Done'].map((name) => node('n8n-nodes-base.noOp', name, {}));
 		const { id } = await client.createWorkflow({
 			name: story.title,
-			nodes: [start, items, media, trigger, ...ends],
+			nodes: [...row.nodes, trigger, ...ends],
 			connections: {
-				Start: { main: to('Prompts') },
-				Prompts: { main: to('Media') },
+				...row.connections,
 				Media: { main: [...to('Sink'), ...to('Failed')] },
 				Trigger: { main: to('Done') },
 			},

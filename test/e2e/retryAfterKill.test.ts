@@ -1,7 +1,7 @@
 import type { IWorkflowSettings } from 'n8n-workflow';
 
 import { until } from '../n8n/client';
-import { inARow, itemsNode, node, prompts, to, type Wired } from './nodes';
+import { inARow, itemNodes, node, prompts, to, type Wired } from './nodes';
 import { errorOf, itemsOf } from './run';
 import { needing } from './needs';
 import { openScene } from './scene';
@@ -100,7 +100,7 @@ test('a run that was killed before the node had begun is ordered by its retry', 
 	const { collector } = scene;
 	let isHeld = false;
 	void collector.untilHeld(1).then(() => (isHeld = true));
-	const before = [itemsNode('Items', [{ taskId: 'none' }]), collector.barrierNode()];
+	const before = [...itemNodes('Items', [{ taskId: 'none' }]), collector.barrierNode()];
 	const nodes = inARow(...before, scene.image({ prompt: 'a' }));
 	const run = await killedWhen(await start('before', nodes), () => isHeld);
 	collector.openBarrier();
@@ -111,7 +111,7 @@ test('a run that was killed before the node had begun is ordered by its retry', 
 test('a run that was killed while it waited for tasks that it did not create goes on with its retry', async () => {
 	const { taskId } = scene.slowTask();
 	const wait = scene.media({ resource: 'task', operation: 'wait', taskId });
-	const workflowId = await start('reads', inARow(itemsNode('Items', [{}]), wait));
+	const workflowId = await start('reads', inARow(itemNodes('Items', [{}]), wait));
 	const run = await killedWhen(workflowId, () => scene.reads.length > 0);
 	scene.service.complete(taskId);
 	expect(itemsOf(await retry(run)).map(({ state }) => state)).toEqual(['SUCCESS']);

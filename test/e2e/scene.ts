@@ -4,10 +4,10 @@ import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { type Execution, until, type WorkflowDefinition } from '../n8n/client';
-import { NO_EDITOR } from '../n8n/settings';
+import { LEAN } from '../n8n/settings';
 import type { LoggedRequest, SimulatedTask } from '../service/service';
 import { Collector } from './collector';
-import { deliver, inARow, itemsNode, lanes, manualTrigger, prompts } from './nodes';
+import { deliver, inARow, itemNodes, lanes, manualTrigger, prompts, type Steps } from './nodes';
 import { itemsOf, Run, succeeded } from './run';
 import { Stage } from './stage';
 
@@ -52,7 +52,7 @@ interface SceneOptions {
 export function openScene({ env, open, clears = true }: SceneOptions = {}): Scene {
 	const scene = new Scene();
 	beforeAll(async () => {
-		scene.stage = await (open?.() ?? Stage.open({ ...NO_EDITOR, ...env }));
+		scene.stage = await (open?.() ?? Stage.open({ ...LEAN, ...env }));
 		scene.collector = await Collector.open();
 	}, 900_000);
 	afterAll(async () => {
@@ -154,12 +154,12 @@ export class Scene {
 	}
 
 	/** Starts nodes in a row by hand. */
-	async start(name: string, ...nodes: INode[]): Promise<Run> {
+	async start(name: string, ...nodes: Steps): Promise<Run> {
 		return await this.startWorkflow({ name, ...inARow(manualTrigger(), ...nodes) });
 	}
 
 	/** Starts nodes in a row by hand. @returns the end of the run */
-	async run(name: string, ...nodes: INode[]): Promise<Execution> {
+	async run(name: string, ...nodes: Steps): Promise<Execution> {
 		return await (await this.start(name, ...nodes)).end();
 	}
 
@@ -187,13 +187,13 @@ export class Scene {
 		more: IDataObject = {},
 		...after: INode[]
 	): Promise<Run> {
-		const items = itemsNode(
+		const tasks = itemNodes(
 			'Tasks',
 			taskIds.map((taskId) => ({ taskId })),
 		);
 		const taskId = '={{ $json.taskId }}';
 		const node = this.media({ resource: 'task', operation, taskId, ...more });
-		return await this.start(`Task: ${operation}`, items, node, ...after);
+		return await this.start(`Task: ${operation}`, tasks, node, ...after);
 	}
 
 	/** `startOnTasks`. @returns the items that leave the node */
@@ -211,7 +211,7 @@ export class Scene {
 	 */
 	async publish(
 		trigger: INode = this.trigger(),
-		more: { before?: INode[]; orders?: INode[]; id?: string } = {},
+		more: { before?: INode[]; orders?: Steps; id?: string } = {},
 	): Promise<Published> {
 		const { client, stage } = this;
 		const { before = [], orders = [] } = more;

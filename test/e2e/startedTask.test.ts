@@ -2,7 +2,7 @@ import type { IDataObject, INode } from 'n8n-workflow';
 
 import { startAgainHeader } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { type Execution, outputItems, until } from '../n8n/client';
-import { deliver, itemsNode } from './nodes';
+import { deliver, itemNodes } from './nodes';
 import { errorOf, itemsOf } from './run';
 import { openScene, type Published } from './scene';
 
@@ -176,11 +176,11 @@ test('a reference comes from the row to the trigger, and an altered one is refus
 		callbackUrl: there.url,
 		options: { reference: '={{ $json.row }}' },
 	});
-	const items = itemsNode(
+	const orders = itemNodes(
 		'Rows',
 		rows.map((row) => ({ row })),
 	);
-	const ordered = itemsOf(await scene.run('Order', items, order));
+	const ordered = itemsOf(await scene.run('Order', orders, order));
 	expect(ordered.map(({ reference }) => reference)).toEqual(rows);
 	await scene.collector.settle(2);
 	const executions = await client.waitForExecutions(there.id, 2);

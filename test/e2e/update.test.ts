@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { IDataObject, INode } from 'n8n-workflow';
+import type { IDataObject } from 'n8n-workflow';
 
 import { N8nClient, TEST_OWNER, until } from '../n8n/client';
 import { installN8n } from '../n8n/install';
@@ -11,7 +11,7 @@ import { type N8nProcess, startN8n } from '../n8n/process';
 import { type SimulatedService, startService } from '../service/service';
 import { Collector } from './collector';
 import { ifAsked } from './needs';
-import { inARow, manualTrigger, node, prompts } from './nodes';
+import { inARow, manualTrigger, node, prompts, type Steps } from './nodes';
 import { promptOf, statesOf, succeeded } from './run';
 
 /**
@@ -98,7 +98,7 @@ describe('an update while executions wait', () => {
 				completion,
 				...more,
 			});
-		const create = async (title: string, ...nodes: INode[]) =>
+		const create = async (title: string, ...nodes: Steps) =>
 			(await client.createWorkflow({ name: title, ...inARow(...nodes) })).id;
 		const trigger = {
 			...ours('mediaGenerationTrigger', 'Trigger', {}),

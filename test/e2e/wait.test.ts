@@ -3,18 +3,7 @@ import type { IDataObject, INode } from 'n8n-workflow';
 import { type Execution, outputItems, until } from '../n8n/client';
 import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
-import {
-	call,
-	called,
-	codeNode,
-	inARow,
-	linked,
-	manualTrigger,
-	node,
-	prompts,
-	to,
-	webhook,
-} from './nodes';
+import { call, called, inARow, linked, manualTrigger, node, prompts, to, webhook } from './nodes';
 import { itemsOf, promptOf, type Run } from './run';
 import { openScene } from './scene';
 
@@ -51,21 +40,6 @@ const BATCH: Array<{ simulate: IDataObject; timeout?: number }> = [
 	{ simulate: { latencyMs: 2_500 } },
 ];
 
-/** Reads each item's files. */
-const bytes = () =>
-	codeNode(
-		'Bytes',
-		`const out = [];
-for (const [index, { binary = {} }] of $('Media').all().entries()) {
-	const files = {};
-	for (const name of Object.keys(binary)) {
-		files[name] = (await this.helpers.getBinaryDataBuffer(index, name)).toString('base64');
-	}
-	out.push({ json: { files } });
-}
-return out;`,
-	);
-
 const startBatch = async (mode: IDataObject, { options, node }: (typeof WAYS)[string]) =>
 	await scene.startImages(
 		BATCH.map(({ simulate }) => simulate),
@@ -79,15 +53,18 @@ const startBatch = async (mode: IDataObject, { options, node }: (typeof WAYS)[st
 				...options,
 			},
 			node,
-			after: [bytes(), linked()],
+			after: [linked()],
 		},
 	);
 
 /** What came out, with the ids, the times and the place of the files made alike, which differ from run to run. */
-function comparable({ status, data }: Execution): unknown {
+async function comparable({ status, data }: Execution): Promise<unknown> {
 	const { error, runData } = data.resultData;
 	const outputs = (name: string) => runData[name]?.at(-1)?.data?.main ?? [];
 	const { description } = (error ?? {}) as { description?: string };
+	const files = outputs('Media').flatMap(
+		(items) => items?.flatMap(({ binary = {} }) => Object.values(binary)) ?? [],
+	);
 	const text = JSON.stringify({
 		status,
 		error: error && { message: error.message, description },
@@ -103,7 +80,7 @@ function comparable({ status, data }: Execution): unknown {
 			})),
 		),
 		linked: outputs('Linked').map((items) => items?.map(({ json }) => json.linked)),
-		bytes: outputs('Bytes').map((items) => items?.map(({ json }) => json)),
+		bytes: await Promise.all(files.map(async ({ id = '' }) => await scene.client.file(id))),
 	});
 	const named = scene.tasks.reduce(
 		(all, { taskId, record }) => all.replaceAll(taskId, `the task of '${promptOf(record)}'`),
@@ -123,7 +100,7 @@ needing('endOfSubExecutions', 'The same batch').test(
 		}
 		const ends = new Map<string, unknown>();
 		for (const { mode, way, run } of runs) {
-			const end = comparable(await run.end(6 * MINUTE));
+			const end = await comparable(await run.end(6 * MINUTE));
 			if (mode === 'held') ends.set(way, end);
 			expect({ mode, way, end }).toEqual({ mode, way, end: ends.get(way) });
 			expect(await run.others()).toHaveLength(mode === 'held' ? 0 : 2);

@@ -6,7 +6,7 @@ import { cacheFolder } from './cache';
 import { endWithUs, killGroup, OWN_GROUP } from './children';
 import { disabledModules } from './differences';
 import { type N8nInstall, installN8n } from './install';
-import { NO_EDITOR } from './settings';
+import { LEAN } from './settings';
 import { assertPortFree, freePort, HOST } from './ports';
 
 const READY_TIMEOUT_MS = 300_000;
@@ -132,7 +132,7 @@ export async function startN8n(options: StartN8nOptions): Promise<N8nProcess> {
 			.slice(-SHOWN_LOG_LINES)
 			.join('\n');
 
-	const isLean = options.env?.N8N_DISABLE_UI === NO_EDITOR.N8N_DISABLE_UI;
+	const isLean = options.env?.N8N_DISABLE_UI === LEAN.N8N_DISABLE_UI;
 	const child = spawn(
 		install.nodeBinary,
 		[join(__dirname, 'run-n8n.cjs'), install.n8nScript, command],

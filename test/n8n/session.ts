@@ -62,6 +62,14 @@ export class Session {
 		return (await this.request<{ data: T }>(method, path, body)).data;
 	}
 
+	/** @returns the content of a file that a run has kept, in Base64 */
+	async file(id: string): Promise<string> {
+		const path = `/rest/binary-data?${new URLSearchParams({ id, action: 'view' }).toString()}`;
+		const response = await this.fetch(path, { method: 'GET', headers: { cookie: this.cookie } });
+		if (!response.ok) throw new N8nApiError('GET', path, response.status, await response.text());
+		return Buffer.from(await response.arrayBuffer()).toString('base64');
+	}
+
 	protected async request<T>(method: string, path: string, body?: unknown): Promise<T> {
 		const options = {
 			method,
