@@ -259,7 +259,7 @@ describe('where items leave at once', () => {
 
 	it("the user's bound of a wait holds back nothing", async () => {
 		await on.images(batch(MINUTE), { maxInFlight: 1 }, returns);
-		expect(on.elapsed).toBeLessThan(10 * SECOND);
+		expect(on.elapsed).toBeLessThan(3 * SECOND);
 		expect(on.taskIds).toHaveLength(40);
 	});
 });

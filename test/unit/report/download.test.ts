@@ -4,6 +4,7 @@ import nock from '../../nock';
 import { pipeline, Readable } from 'node:stream';
 
 import { Downloader } from '../../../nodes/MediaGeneration/report/download';
+import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { listen } from '../../listen';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
@@ -41,9 +42,9 @@ async function download({
 	deadline,
 }: Given = {}): Promise<IBinaryData | undefined> {
 	const downloader = new Downloader(context, clock, tryMs, maxBytes);
-	const record = { taskId, state: 'SUCCESS', resultUrls: [url], creditsConsumed: null } as const;
+	const task = parseTaskRecord(taskId, { state: 'SUCCESS', resultUrls: [url] });
 	const output = { download: true, binaryField: 'data', split: false };
-	const [item] = await downloader.itemsOf({ ...record, record: {} }, {}, { output }, deadline);
+	const [item] = await downloader.itemsOf(task, {}, { output }, deadline);
 	return item?.binary?.data;
 }
 
