@@ -14,7 +14,7 @@ import {
 	stage,
 	threeTries,
 } from './support';
-import { passTime, settle, time } from './time';
+import { passTime } from './time';
 
 const on = stage();
 
@@ -53,13 +53,6 @@ describe('a task that fails', () => {
 		expect(hints(ran)[0]).toBe(
 			'1 task created. 2 failed tasks created again; failed tasks are usually free. Estimated price: 0.08 USD. The service charged 8 credits.',
 		);
-	});
-
-	it('is not created anew where nobody asks for it', async () => {
-		const ran = await on.images([unlucky('a', 1)]);
-		expect(ran.error?.message).toContain(on.taskIds[0]);
-		expect(descriptionOf(ran)).toContain("the option 'Retry Failed Tasks' creates it again");
-		expect(on.creates).toHaveLength(1);
 	});
 
 	it('ends its item where the last one fails, too, with the ids of all', async () => {
@@ -147,16 +140,6 @@ describe('no other task is created', () => {
 		expect(on.creates).toHaveLength(1);
 	});
 
-	it('where it could not be awaited as long as the one that failed', async () => {
-		const item = unlucky('a', 9, { latencyMs: 11 * SECOND });
-		const { output } = await on.images([item], { retryFailed: 5, timeout: 60 }, keepsGoing);
-		// 12 s, 5 s of pause, 12 s, 10 s of pause, 12 s: 51 s.
-		expect(times()).toEqual([0, 17, 39]);
-		expect(output[0]?.json).toMatchObject({ state: 'FAILURE', failedTaskIds: { length: 2 } });
-		const states = on.tasks.map(({ record }) => record.state);
-		expect(states).toEqual(['FAILURE', 'FAILURE', 'FAILURE']);
-	});
-
 	it('where no place comes free in time', async () => {
 		later(3 * SECOND, { concurrencyLimit: 0 });
 		const { output } = await on.images(
@@ -167,16 +150,6 @@ describe('no other task is created', () => {
 		expect(on.taskIds).toHaveLength(1);
 		expect(output[0]?.json).toMatchObject({ taskId: on.taskIds[0], state: 'FAILURE' });
 		expect(Math.max(...times())).toBeLessThan(30);
-	});
-
-	it('where the user stops the execution during the pause', async () => {
-		const workflow = on.workflow(imageNode({ retryFailed: 5 }), prompts(unlucky('a', 9)));
-		const isRead = () => on.requests('GET', '/api/generate').length > 0;
-		const { run } = await on.stopWhen(isRead, workflow);
-		await time.pass(60 * SECOND);
-		await settle();
-		expect(run.status).toBe('canceled');
-		expect(on.creates).toHaveLength(1);
 	});
 
 	it('where another item stops the node during the pause, and nobody waits for its end', async () => {
