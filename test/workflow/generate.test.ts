@@ -1,9 +1,21 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { type TestNode, TRIGGER, TRIGGER_PATH } from './engine';
-import { field, IMAGE_MODEL, imageNode, prompts, SECOND, stage, VIDEO_MODEL } from './support';
+import nock from '../nock';
+import { SERVICE, type TestNode, TRIGGER, TRIGGER_PATH } from './engine';
+import {
+	field,
+	hintsOf,
+	IMAGE_MODEL,
+	imageNode,
+	prompts,
+	SECOND,
+	stage,
+	VIDEO_MODEL,
+} from './support';
 
+// The simulated service.
+beforeAll(() => nock.enableNetConnect('127.0.0.1'));
 const on = stage();
 
 const webhookUrls = () => on.tasks.map(({ webhookUrl }) => webhookUrl);
@@ -215,5 +227,39 @@ describe('a reference', () => {
 		const { error } = await order('trigger', { reference });
 		expect(error?.message).toBe(message);
 		expect(on.creates).toEqual([]);
+	});
+});
+
+describe('the hints above the output', () => {
+	it.each<[string, IDataObject, IDataObject, boolean]>([
+		['say how to see results', {}, {}, true],
+		['do not where results are downloaded', { downloadResults: true }, {}, false],
+		['do not where there are none yet', {}, { completion: 'return' }, false],
+	])('%s', async (_what, options, parameters, isSaid) => {
+		const hints = hintsOf(await on.images(['a'], options, { parameters }));
+		const pins = hints.filter((text) =>
+			text.startsWith('Pin this output before you build the next steps'),
+		);
+		expect(pins).toHaveLength(isSaid ? 1 : 0);
+	});
+
+	it('say where the results will appear that a trigger gets, without the token', async () => {
+		const callbackUrl = 'https://n8n.example.com/webhook/a/callback?token=x';
+		const node = { parameters: { completion: 'trigger', callbackUrl } };
+		const [, where, ...others] = hintsOf(await on.images(['a', 'b'], {}, node));
+		expect(where).toMatch(
+			/stay PENDING.* Trigger at https:\/\/n8n\.example\.com\/webhook\/a\/callback: look in the list of executions/,
+		);
+		expect(others).toEqual([]);
+	});
+
+	it('say what comes in place of callbacks where the service cannot call back, without the token', async () => {
+		nock(SERVICE).post('/api/generate').reply(200, { taskId: 'task-1' });
+		const callbackUrl = 'http://localhost:5678/webhook/a/callback?token=secret';
+		const node = { parameters: { completion: 'trigger', callbackUrl } };
+		const credential = { ...on.credential, baseUrl: SERVICE };
+		const [, said] = hintsOf(await on.images(['a'], {}, node, { credential }));
+		expect(said).toMatch(/api\.example\.com cannot call http:\/\/localhost:5678,.*WEBHOOK_URL/);
+		expect(said).not.toContain('secret');
 	});
 });

@@ -12,6 +12,7 @@ import {
 import {
 	descriptionOf,
 	field,
+	hintsOf,
 	IMAGE_MODEL,
 	imageNode,
 	item,
@@ -346,6 +347,12 @@ describe('Retry On Fail', () => {
 		const { output, error } = await passTime(result);
 		expect(error).toBeUndefined();
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'FAILURE']);
+	});
+
+	it('says above the output what its last try says', async () => {
+		const ran = await on.images([item('a', readFails())], {}, threeTries);
+		const [said] = hintsOf(ran).filter((text) => !text.startsWith('Pin this output'));
+		expect(said).toBe('1 task created. Estimated price: 0.08 USD. The service charged 8 credits.');
 	});
 
 	it('creates a failed task again, which cost nothing', async () => {

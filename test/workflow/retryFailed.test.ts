@@ -140,6 +140,15 @@ describe('no other task is created', () => {
 		expect(on.creates).toHaveLength(1);
 	});
 
+	it('where it could not be awaited as long as the one that failed', async () => {
+		const item = unlucky('a', 9, { latencyMs: 11 * SECOND });
+		await on.images([item], { retryFailed: 5, timeout: 60 }, keepsGoing);
+		// 12 s, 5 s of pause, 12 s, 10 s of pause, 12 s: 51 s.
+		expect(times()).toEqual([0, 17, 39]);
+		const states = on.tasks.map(({ record }) => record.state);
+		expect(states).toEqual(['FAILURE', 'FAILURE', 'FAILURE']);
+	});
+
 	it('where no place comes free in time', async () => {
 		later(3 * SECOND, { concurrencyLimit: 0 });
 		const { output } = await on.images(

@@ -4,7 +4,6 @@ import nock from '../../nock';
 import { pipeline, Readable } from 'node:stream';
 
 import { Downloader } from '../../../nodes/MediaGeneration/report/download';
-import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { listen } from '../../listen';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
@@ -42,7 +41,8 @@ async function download({
 	deadline,
 }: Given = {}): Promise<IBinaryData | undefined> {
 	const downloader = new Downloader(context, clock, tryMs, maxBytes);
-	const task = parseTaskRecord(taskId, { state: 'SUCCESS', resultUrls: [url] });
+	const done = { state: 'SUCCESS', creditsConsumed: null } as const;
+	const task = { ...done, taskId, resultUrls: [url], record: {} };
 	const output = { download: true, binaryField: 'data', split: false };
 	const [item] = await downloader.itemsOf(task, {}, { output }, deadline);
 	return item?.binary?.data;
