@@ -64,13 +64,6 @@ function expectAll(output: INodeExecutionData[], items: Array<{ prompt: string }
 	expect(created).toHaveLength(items.length);
 }
 
-/** Tasks of another user of the account. */
-function others(count: number, latencyMs: number) {
-	for (let index = 0; index < count; index++) {
-		on.service.createTask(IMAGE_MODEL, { prompt: 'Of another user', simulate: { latencyMs } });
-	}
-}
-
 describe('a create that the service certainly did not take', () => {
 	it.each([
 		['seconds', 503, () => 45, [45, 45]],
@@ -160,29 +153,36 @@ describe('an account with a limit', () => {
 		expect(on.elapsed).toBeLessThan(serial * 1.3 + 40 * SECOND);
 	});
 
-	it.each([1, 3, 10])('of %d, all of it held by others for five minutes', async (limit) => {
+	const isHeldByOthers = (limit: number) => {
 		on.service.configure({ concurrencyLimit: limit });
-		others(limit, 5 * MINUTE);
-		const items = batch(5 * SECOND);
-		const { output } = await on.images(items, { maxInFlight: 40 });
-		expectAll(output, items);
-		// Fourteen in the five minutes, and what it takes to find out how many places there are.
-		expect(refusals()).toBeLessThanOrEqual(45);
-	});
-
-	it.each([
-		[10, 3],
-		[10, 1],
-		[3, 10],
-		[1, 10],
-	])('that changes from %d to %d during the run', async (before, after) => {
+		for (let count = 0; count < limit; count++) {
+			const simulate = { latencyMs: 5 * MINUTE };
+			on.service.createTask(IMAGE_MODEL, { prompt: 'Of another user', simulate });
+		}
+	};
+	const changes = (before: number, after: number) => {
 		on.service.configure({ concurrencyLimit: before });
 		setTimeout(() => on.service.configure({ concurrencyLimit: after }), 15 * SECOND);
+	};
+
+	it.each<[string, setUp: () => void, refusals: number]>([
+		// Fourteen in the five minutes, and what it takes to find out how many places there are.
+		...[1, 3, 10].map((limit): [string, () => void, number] => [
+			`of ${limit}, all of it held by others for five minutes`,
+			() => isHeldByOthers(limit),
+			45,
+		]),
+		// Six to find out each limit, one for ten tasks, and eight at most for a minute or two and for places that go.
+		['that changes from 10 to 3 during the run', () => changes(10, 3), 26],
+		['that changes from 10 to 1 during the run', () => changes(10, 1), 26],
+		['that changes from 3 to 10 during the run', () => changes(3, 10), 26],
+		['that changes from 1 to 10 during the run', () => changes(1, 10), 26],
+	])('%s', async (_what, setUp, mostRefusals) => {
+		setUp();
 		const items = batch(5 * SECOND);
 		const { output } = await on.images(items, { maxInFlight: 40 });
 		expectAll(output, items);
-		// Six to find out each limit, one for ten tasks, and eight at most for a minute or two and for places that go.
-		expect(refusals()).toBeLessThanOrEqual(26);
+		expect(refusals()).toBeLessThanOrEqual(mostRefusals);
 	});
 
 	it('does not count the wait for a place against the timeout', async () => {
@@ -462,12 +462,13 @@ describe('Retry of a stored execution', () => {
 	const failing = (...more: Parameters<typeof prompts>) =>
 		prompts('a', item('b', readFails()), ...more);
 
-	it.each<[string, number, INodeExecutionData[], IDataObject?]>([
-		['takes up the tasks of the first execution', 0, failing('c')],
+	it.each<[string, number, INodeExecutionData[], IDataObject]>([
+		['takes up the tasks of the first execution', 0, failing('c'), {}],
 		['creates the items that were never sent', 2, failing('c', 'd'), { maxInFlight: 1 }],
-	])('%s', async (_what, expected, items, ...[options]) => {
-		const workflow = on.workflow(imageNode({ ...stops, ...options }), items);
-		const { retried, creates } = await runTwice(workflow);
+	])('%s', async (_what, expected, items, options) => {
+		const { retried, creates } = await runTwice(
+			on.workflow(imageNode({ ...stops, ...options }), items),
+		);
 		expect(retried.error).toBeUndefined();
 		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
 		expect(creates).toBe(expected);
@@ -512,22 +513,15 @@ describe('a loop', () => {
 		...on.workflow(imageNode(stops)),
 		rounds,
 	});
-	const runsOf = ({ run }: { run: { data: { resultData: { runData: object } } } }) =>
-		(run.data.resultData.runData as Record<string, unknown[]>).Media ?? [];
 
-	it('creates the same prompts anew in each round', async () => {
+	it('creates the same prompts anew in each round, and leaves nothing of them in the context of the node', async () => {
 		const rounds = Array.from({ length: 12 }, () => prompts('a', 'b'));
-		const ran = await passTime(startWorkflow(loop(rounds)).result);
-		expect(ran.run.status).toBe('success');
-		expect(runsOf(ran)).toHaveLength(12);
+		const { run } = await passTime(startWorkflow(loop(rounds)).result);
+		expect(run.status).toBe('success');
+		expect(run.data.resultData.runData.Media).toHaveLength(12);
 		expect(on.taskIds).toHaveLength(24);
-	});
-
-	it('leaves nothing of its rounds in the node’s context', async () => {
-		const ran = await passTime(startWorkflow(loop([prompts('a'), prompts('b')])).result);
-		expect(ran.run.data.executionData?.contextData['node:Media']).toEqual({
-			createdTasks: { version: 1, runs: {} },
-		});
+		const nothing = { createdTasks: { version: 1, runs: {} } };
+		expect(run.data.executionData?.contextData['node:Media']).toEqual(nothing);
 	});
 
 	it('takes up the round that failed, when the execution is retried', async () => {
