@@ -5,7 +5,6 @@ import { retryExecution, startWorkflow } from './engine';
 import {
 	descriptionOf,
 	field,
-	filesOption,
 	hintsOf as hints,
 	imageNode,
 	keepsGoing,
@@ -93,10 +92,8 @@ describe('a task that fails', () => {
 	});
 
 	it('has the same file sent again', async () => {
-		const node = imageNode({
-			retryFailed: 1,
-			...filesOption(['picture', 'data']),
-		});
+		const files = { file: [{ inputField: 'picture', binaryPropertyName: 'data' }] };
+		const node = imageNode({ retryFailed: 1, files });
 		const [item] = prompts(unlucky('a', 1));
 		const data = { data: Buffer.from('a picture').toString('base64'), mimeType: 'image/png' };
 		await on.run(node, [{ json: item?.json ?? {}, binary: { data } }]);
@@ -142,8 +139,8 @@ describe('no other task is created', () => {
 
 	it('where it could not be awaited as long as the one that failed', async () => {
 		const item = unlucky('a', 9, { latencyMs: 11 * SECOND });
-		await on.images([item], { retryFailed: 5, timeout: 60 }, keepsGoing);
-		// 12 s, 5 s of pause, 12 s, 10 s of pause, 12 s: 51 s.
+		await on.images([item], { retryFailed: 5, timeout: 75 }, keepsGoing);
+		// 12 s, 5 s of pause, 12 s, 10 s of pause, 12 s: 51 s. After 20 s of pause, 4 s would be left.
 		expect(times()).toEqual([0, 17, 39]);
 		const states = on.tasks.map(({ record }) => record.state);
 		expect(states).toEqual(['FAILURE', 'FAILURE', 'FAILURE']);
