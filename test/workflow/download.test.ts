@@ -4,8 +4,6 @@ import type { Settings } from '../service/settings';
 import type { TestNode } from './engine';
 import { field, hasErrorOutput, keepsGoing, MINUTE, stage } from './support';
 
-jest.setTimeout(60_000);
-
 const on = stage();
 
 /** An image for each prompt, and its results. */

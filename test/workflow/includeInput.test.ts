@@ -15,8 +15,6 @@ import { passTime, time } from './time';
 import { nextCheck, turnOf } from './subExecution';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 
-jest.setTimeout(60_000);
-
 const on = stage();
 
 const file = (text: string) => ({

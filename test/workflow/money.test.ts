@@ -27,9 +27,6 @@ import { hostData } from './host';
 import { passTime, time } from './time';
 import { turn } from '../virtualTime';
 
-// A batch of 40 is some hundred requests, and the machine may be busy.
-jest.setTimeout(60_000);
-
 const on = stage();
 
 const stops = { ifSomeFail: 'stop' };

@@ -30,8 +30,6 @@ import {
 import { passTime, time } from './time';
 import { nextCheck } from './subExecution';
 
-jest.setTimeout(60_000);
-
 const on = stage();
 
 const PATH = '/webhook-waiting/1/callback';

@@ -14,8 +14,6 @@ import {
 import { hasErrorOutput, stage } from './support';
 import { passTime, time } from './time';
 
-jest.setTimeout(60_000);
-
 const on = stage();
 
 const AGENT = '@n8n/n8n-nodes-langchain.agent';

@@ -6,8 +6,6 @@ import { store, useProcessedData } from './processedData';
 import { field, IMAGE_MODEL, imageNode, keepsGoing, prompts, stage, threeTries } from './support';
 import { passTime } from './time';
 
-jest.setTimeout(60_000);
-
 const on = stage();
 
 useProcessedData();
