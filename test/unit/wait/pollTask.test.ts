@@ -61,12 +61,6 @@ const OWN = { isOwn: true };
 const SUCCESS = { taskId: 'task-1', state: 'SUCCESS' };
 
 describe('the interval', () => {
-	it('lies before the first read too', async () => {
-		const { result, sentAt } = waiting(['SUCCESS']);
-		await result;
-		expect(sentAt()).toEqual([2]);
-	});
-
 	it.each([
 		[2, 0],
 		[2, 1500],
