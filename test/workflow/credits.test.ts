@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { descriptionOf, stage } from './support';
+import { descriptionOf, hasErrorOutput, keepsGoing, stage } from './support';
 
 const on = stage();
 
@@ -8,8 +8,6 @@ const credits = async (options: IDataObject = {}, items?: INodeExecutionData[], 
 	const parameters = { operation: 'getBalance', options };
 	return await on.run({ type: 'mediaGenerationCredits', parameters, ...more }, items);
 };
-const continuing = { onError: 'continueRegularOutput' };
-const splitting = { onError: 'continueErrorOutput' };
 const json = (...items: IDataObject[]) => items.map((item) => ({ json: item }));
 
 const RECORD = { balance: 100_000, reserved: 0 };
@@ -42,18 +40,18 @@ describe('the input', () => {
 	});
 
 	it('goes on beside the reason too, where the node continues', async () => {
-		const { output } = await credits({ minimumBalance: 1e9 }, rows(), continuing);
+		const { output } = await credits({ minimumBalance: 1e9 }, rows(), keepsGoing);
 		expect(output[1]?.json).toMatchObject({ row: 2, balance: 100_000, error: BELOW });
 	});
 
 	it('goes on without an earlier balance, where there is none now', async () => {
 		on.service.configure({ creditsStatus: 500 });
-		const { output } = await credits({}, json({ row: 1, balance: 7 }), continuing);
+		const { output } = await credits({}, json({ row: 1, balance: 7 }), keepsGoing);
 		expect(output[0]?.json).toEqual({ row: 1, error: expect.stringContaining('500') as string });
 	});
 
 	it('is on the error output once, where there is one', async () => {
-		const { errors } = await credits({ minimumBalance: 1e9 }, rows(), splitting);
+		const { errors } = await credits({ minimumBalance: 1e9 }, rows(), hasErrorOutput);
 		expect(errors.map(({ json }) => [json.row, Object.keys(json.details as object)])).toEqual([
 			[1, ['balance', 'record']],
 			[2, ['balance', 'record']],
@@ -69,7 +67,6 @@ describe('the input', () => {
 });
 
 it.each([
-	[{ data: { credits: '$balance' } }, {}, 100_000],
 	[{ wallets: [{ amount: '$balance' }] }, { balanceField: 'wallets.0.amount' }, 100_000],
 	['$balance', {}, 100_000],
 	[{ amounts: { a: '$balance' } }, {}, null],
@@ -111,7 +108,7 @@ describe('the minimum', () => {
 		["={{ $json.minimum ?? $('No such node').item.json.minimum }}", {}],
 	])('%s is checked for each item', async (minimumBalance, second) => {
 		const items = json({ minimum: 1 }, second);
-		const { output, errors } = await credits({ minimumBalance }, items, splitting);
+		const { output, errors } = await credits({ minimumBalance }, items, hasErrorOutput);
 		expect([output.length, errors.length]).toEqual([1, 1]);
 	});
 });

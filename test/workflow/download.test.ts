@@ -4,8 +4,6 @@ import type { Settings } from '../service/settings';
 import type { TestNode } from './engine';
 import { field, hasErrorOutput, keepsGoing, MINUTE, stage } from './support';
 
-jest.setTimeout(60_000);
-
 const on = stage();
 
 /** An image for each prompt, and its results. */
@@ -39,22 +37,21 @@ describe('downloaded results', () => {
 		expect(keys()).toEqual([undefined]);
 	});
 
-	it.each([
-		['in data, data_1, data_2', { resultCount: 3 }, {}, ['data', 'data_1', 'data_2']],
-		['in the field that was chosen', {}, { outputBinaryField: 'picture' }, ['picture']],
-	])('stand %s, beside all fields of the item', async (_where, settings, options, names) => {
-		on.service.configure(settings);
-		const { output } = await download(['a'], options);
-		expect(Object.keys(output[0]?.binary ?? {})).toEqual(names);
-		expect(output[0]?.json.resultUrls).toHaveLength(names.length);
-	});
-
-	it('that are split stand in one item each', async () => {
+	it('that are split stand in one item each, all paired with their input', async () => {
 		on.service.configure({ resultCount: 2 });
-		const { output } = await download(['a'], { splitResults: true });
-		expect(output.map((item) => fileOf([item])?.fileName)).toEqual(
-			[0, 1].map((index) => `${on.taskIds[0]}_${index}.png`),
+		const { output } = await download(['a', 'b'], { splitResults: true });
+		const expected = on.taskIds.flatMap((taskId, item) =>
+			[0, 1].map((resultIndex) => ({
+				json: {
+					resultIndex,
+					resultUrl: expect.stringMatching(new RegExp(`/${taskId}/${resultIndex + 1}\\.png$`)),
+				},
+				binary: { data: { fileName: `${taskId}_${resultIndex}.png` } },
+				pairedItem: { item },
+			})),
 		);
+		expect(output).toHaveLength(4);
+		expect(output).toMatchObject(expected);
 	});
 
 	it('are fetched without the key from the origin of the API too', async () => {

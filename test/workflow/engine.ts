@@ -167,47 +167,37 @@ export async function startTrigger(
 	return await execute(test, { mode, stored, more }).result;
 }
 
-/** A context as n8n makes it for one run of the node under test, for tests of what works on a context. */
-export function executeContext(test: TestWorkflow = {}, abortSignal?: AbortSignal) {
+function nodeContext(
+	test: TestWorkflow,
+	mode: WorkflowExecuteMode,
+	data: IWorkflowExecuteAdditionalData,
+	run: IRunExecutionData,
+	abortSignal?: AbortSignal,
+): ExecuteContext {
 	const { workflow, tested } = buildWorkflow(test);
 	const items = test.items ?? [{ json: {} }];
 	const input = { main: [items] };
 	const executeData: IExecuteData = { data: input, node: tested, source: null };
-	return new ExecuteContext(
-		workflow,
-		tested,
-		additionalData(test.credential),
+	const given = [workflow, tested, data, mode, run, 0, items, input, executeData] as const;
+	return new ExecuteContext(...given, [], abortSignal);
+}
+
+/** A context as n8n makes it for one run of the node under test, for tests of what works on a context. */
+export const executeContext = (test: TestWorkflow = {}, abortSignal?: AbortSignal) =>
+	nodeContext(
+		test,
 		'trigger',
+		additionalData(test.credential),
 		createRunExecutionData(),
-		0,
-		items,
-		input,
-		executeData,
-		[],
 		abortSignal,
 	);
-}
 
 /** A context as n8n's Agents make it for a node that is their tool: there is no execution, and no saved workflow. */
 export function agentsContext(test: TestWorkflow): IExecuteFunctions {
-	const { workflow, tested } = buildWorkflow(test);
-	const items = test.items ?? [{ json: {} }];
-	const input = { main: [items] };
 	const { executionId: _, ...data } = additionalData(test.credential);
-	const executeData: IExecuteData = { data: input, node: tested, source: null };
-	const nothing = createEmptyRunExecutionData();
-	return new ExecuteContext(
-		Object.assign(workflow, { id: undefined }),
-		tested,
-		data,
-		'internal',
-		nothing,
-		0,
-		items,
-		input,
-		executeData,
-		[],
-	);
+	const context = nodeContext(test, 'internal', data, createEmptyRunExecutionData());
+	Object.assign(context.workflow, { id: undefined });
+	return context;
 }
 
 /** A context as n8n makes it for a tool that an agent (before version 3) or an MCP server calls. */

@@ -1,6 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import type { Settings } from '../service/settings';
 import { caught, visibleText } from '../unit/support';
 import { executeContext } from './engine';
 import {
@@ -108,15 +109,6 @@ describe.each([
 });
 
 describe('items of which some fail', () => {
-	it('has the reason near the front, and the record last', async () => {
-		const { output } = await on.images(['a', fails('b')]);
-		const names = output.map(({ json }) => Object.keys(json));
-		expect(names.map((all) => [...all.slice(0, 3), all.at(-1)])).toEqual([
-			['taskId', 'state', 'resultUrls', 'record'],
-			['taskId', 'state', 'error', 'record'],
-		]);
-	});
-
 	it('leaves it to On Error where none succeeded', async () => {
 		const stopped = await on.images([fails('a'), fails('b')]);
 		expect(stopped.error?.message).toContain(on.taskOf('a'));
@@ -179,10 +171,10 @@ describe('bad input in one of five items', () => {
 });
 
 describe('a wrong key', () => {
-	const withKey = (apiKey = 'sk-live-wrong') => ({ credential: { ...on.credential, apiKey } });
+	const wrong = () => ({ credential: { ...on.credential, apiKey: 'sk-live-wrong' } });
 
 	it('is refused once, and no other item is sent', async () => {
-		const ran = await on.images([...'abcde'], {}, {}, withKey());
+		const ran = await on.images([...'abcde'], {}, {}, wrong());
 		expect(on.requests('POST').map(({ status }) => status)).toEqual([401]);
 		expect(ran.error?.message).toContain('The service refused the API key (HTTP 401)');
 		expect(descriptionOf(ran)).toContain('paste the API key of your account again');
@@ -190,14 +182,8 @@ describe('a wrong key', () => {
 
 	it('stands nowhere in what the run leaves behind', async () => {
 		on.service.configure({ createStatus: { status: 401, body: 'No such key: sk-live-wrong' } });
-		const { run } = await on.images(['a'], {}, {}, withKey());
+		const { run } = await on.images(['a'], {}, {}, wrong());
 		expect(visibleText(run.data.resultData)).not.toContain('sk-live-wrong');
-	});
-
-	it('that is empty is told before any request', async () => {
-		const { error } = await on.images(['a'], {}, {}, withKey(''));
-		expect(error?.message).toContain("The 'API Key'");
-		expect(on.service.requests).toEqual([]);
 	});
 });
 
@@ -211,10 +197,10 @@ describe('a create that is refused', () => {
 });
 
 describe('a stop of the execution', () => {
-	it('ends the wait within a second, and names the tasks', async () => {
+	/** Runs the node, and stops it after ten seconds. */
+	async function stopped(items: INodeExecutionData[], options: IDataObject = {}) {
 		const stop = new AbortController();
-		const items = prompts(never('a'), 'b', never('c'));
-		const context = executeContext(on.workflow(imageNode(), items), stop.signal);
+		const context = executeContext(on.workflow(imageNode(options), items), stop.signal);
 		const ended = caught(async () => await new MediaGeneration().execute.call(context));
 		for (let second = 0; second < 10; second++) {
 			await settle();
@@ -223,7 +209,11 @@ describe('a stop of the execution', () => {
 		const stoppedAt = Date.now();
 		stop.abort();
 		const error = await passTime(ended);
-		expect(Date.now() - stoppedAt).toBeLessThanOrEqual(1000);
+		return { error, tookMs: Date.now() - stoppedAt };
+	}
+
+	it('names the tasks, which go on at the service', async () => {
+		const { error } = await stopped(prompts(never('a'), 'b', never('c')));
 		expect(error).toMatchObject({
 			message: 'The execution was stopped',
 			description: expect.stringContaining(
@@ -232,14 +222,19 @@ describe('a stop of the execution', () => {
 		});
 	});
 
-	it('lets no request leave after it', async () => {
-		const workflow = on.workflow(imageNode(), prompts(never('a')));
-		const { run, stoppedAt } = await on.stopWhen(() => on.elapsed >= 5000, workflow);
-		expect(run.status).toBe('canceled');
-		await time.pass(60_000);
+	it.each<[string, Settings, IDataObject]>([
+		['a task is waited for', { latencyMs: 3_600_000 }, {}],
+		['the account lets nobody in', { concurrencyLimit: 0 }, {}],
+		['a failed task is to be created anew', { outcome: 'FAILURE' }, { retryFailed: 5 }],
+	])('while %s ends the run within a second, and no request leaves after it', async (...given) => {
+		const [, settings, options] = given;
+		on.service.configure(settings);
+		const { tookMs } = await stopped(prompts('a'), options);
+		expect(tookMs).toBeLessThanOrEqual(1000);
+		const sent = on.service.requests.length;
+		expect(sent).toBeGreaterThan(0);
+		await time.pass(300_000);
 		await settle();
-		const moments = on.service.requests.map(({ at }) => at);
-		expect(moments.length).toBeGreaterThan(1);
-		expect(moments.filter((at) => at > stoppedAt)).toEqual([]);
+		expect(on.service.requests).toHaveLength(sent);
 	});
 });

@@ -1,16 +1,29 @@
+import { createHmac } from 'node:crypto';
 import { BinaryDataService } from 'n8n-core';
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import {
-	field,
-	filesOption as files,
-	hintsOf,
-	keepsGoing,
-	rawNode as node,
-	stage,
-} from './support';
+import { SERVICE, startWorkflow, type TestNode, type TestWorkflow } from './engine';
+import { hostData } from './host';
+import { descriptionOf, field, hintsOf, keepsGoing, stage, VIDEO_MODEL } from './support';
+import { passTime } from './time';
 
 const on = stage();
+
+/** The option *Files*. */
+const files = (...each: Array<[inputField: string, binaryPropertyName: string]>): IDataObject => ({
+	files: {
+		file: each.map(([inputField, binaryPropertyName]) => ({ inputField, binaryPropertyName })),
+	},
+});
+
+/** A task of any model. */
+const node = (options: IDataObject, more: IDataObject = {}): TestNode => ({
+	parameters: {
+		...{ resource: 'task', operation: 'create', model: 'other/video-model' },
+		...{ input: '{ "prompt": "Waves" }', options },
+		...more,
+	},
+});
 
 const binary = (text: string | Buffer, mimeType = 'image/png', fileName = 'photo.png') => ({
 	data: Buffer.from(text).toString('base64'),
@@ -29,79 +42,96 @@ let reads: jest.SpyInstance;
 beforeEach(() => {
 	reads = jest.spyOn(BinaryDataService.prototype, 'getAsBuffer');
 });
-afterEach(() => reads.mockRestore());
+afterEach(() => jest.restoreAllMocks());
 
-it('reach the service as data URIs, of any type and for any model', async () => {
-	const options = files(['first_frame', 'first'], ['last_frame', 'last'], ['sound', 'sound']);
-	const { output } = await on.run(node(options), [FRAMES]);
-	const input = {
-		prompt: 'Waves',
-		first_frame: uri('first'),
-		last_frame: uri('last'),
-		sound: uri('beep', 'audio/wav'),
-	};
-	expect(on.inputs).toEqual([input]);
-	expect(field(output, 'input')).toEqual([input]);
-});
-
-it('reach the service beside fields of any name', async () => {
-	const fields = { toJSON: 'a', prototype: 'b', style: { constructor: 'c' } };
-	const options = { ...files(['frame', 'first']), additionalInput: JSON.stringify(fields) };
-	await on.run(node(options), [FRAMES]);
-	expect(on.inputs).toEqual([{ prompt: 'Waves', frame: uri('first'), ...fields }]);
-});
-
-it.each(['other', '__proto__', 'constructor'])(
-	'are missed before anything is sent where the item has no field %s',
-	async (name) => {
-		const { error } = await on.run(node(files(['frame', name])), [FRAMES]);
-		expect(error?.message).toContain(`The item has no binary field '${name}'`);
-		expect(on.creates).toEqual([]);
-	},
-);
-
-it('are cut in the output where they are long, as is a data URI that was typed in', async () => {
-	const large = Buffer.alloc(100_000, 7);
-	const typed = uri('y'.repeat(9000), 'text/plain');
-	const item = { json: {}, binary: { a: binary(large), b: binary('small') } };
-	const { output } = await on.run(
-		node({ ...files(['images', 'a,b']), additionalInput: JSON.stringify({ deep: [{ typed }] }) }),
-		[item],
-	);
-	const whole = `data:image/png;base64,${large.toString('base64')}`;
-	expect(on.inputs).toMatchObject([{ images: [whole, uri('small')], deep: [{ typed }] }]);
-	const cut = (text: string) => `${text.slice(0, 64)}… (${text.length} characters)`;
-	expect(field(output, 'input')).toEqual([
-		{ prompt: 'Waves', images: [cut(whole), uri('small')], deep: [{ typed: cut(typed) }] },
-	]);
-});
-
-it('are not sent as what an output shows of them', async () => {
-	const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)), b: binary('small') } };
-	const shown = await on.run(node({ ...files(['frames', 'a,b']) }), [large]);
-	const dry = await on.run(node({ ...files(['frames', 'b']), dryRun: true }), [large]);
-	const twice = { json: {}, binary: { a: binary('small', 'image/png', 'photo (1).png') } };
-	const named = await on.run(node({ ...files(['frames', 'a']), dryRun: true }), [twice]);
-	const input = `{ "frames": " DATA:image/png;base64,${'A'.repeat(5000)}" }`;
-	const typed = await on.run(node({ dryRun: true }, { input }));
-	on.service.clear();
-	for (const { output } of [shown, dry, named, typed]) {
-		const { error } = await on.run(node({}, { input: '={{ $json.input }}' }), output);
-		expect(error?.message).toBe('The input has a file that is cut short, as outputs show files');
-	}
-	expect(on.creates).toEqual([]);
-});
-
-it('are neither read nor put out where nobody knows whether the task was created', async () => {
-	on.service.configure({ createLost: true });
-	const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)) } };
-	const { output } = await on.run({ ...node(files(['frame', 'a'])), ...keepsGoing }, [large]);
-	expect(JSON.stringify(output).length).toBeLessThan(2000);
-	expect(reads).toHaveBeenCalledTimes(1);
-	expect(output[0]?.json).toMatchObject({
-		error: expect.stringContaining('not known'),
-		input: { frame: expect.stringMatching(/^data:image\/png.*characters\)$/) },
+describe('files as data', () => {
+	it('reach the service as data URIs, of any type and for any model', async () => {
+		const options = files(['first_frame', 'first'], ['last_frame', 'last'], ['sound', 'sound']);
+		const { output } = await on.run(node(options), [FRAMES]);
+		const input = {
+			prompt: 'Waves',
+			first_frame: uri('first'),
+			last_frame: uri('last'),
+			sound: uri('beep', 'audio/wav'),
+		};
+		expect(on.inputs).toEqual([input]);
+		expect(field(output, 'input')).toEqual([input]);
 	});
+
+	it('reach the service beside fields of any name', async () => {
+		const fields = { toJSON: 'a', prototype: 'b', style: { constructor: 'c' } };
+		const options = { ...files(['frame', 'first']), additionalInput: JSON.stringify(fields) };
+		await on.run(node(options), [FRAMES]);
+		expect(on.inputs).toEqual([{ prompt: 'Waves', frame: uri('first'), ...fields }]);
+	});
+
+	it.each(['other', '__proto__', 'constructor'])(
+		'are missed before anything is sent where the item has no field %s',
+		async (name) => {
+			const { error } = await on.run(node(files(['frame', name])), [FRAMES]);
+			expect(error?.message).toContain(`The item has no binary field '${name}'`);
+			expect(on.creates).toEqual([]);
+		},
+	);
+
+	it('are cut in the output where they are long, as is a data URI that was typed in', async () => {
+		const large = Buffer.alloc(100_000, 7);
+		const typed = uri('y'.repeat(9000), 'text/plain');
+		const item = { json: {}, binary: { a: binary(large), b: binary('small') } };
+		const { output } = await on.run(
+			node({ ...files(['images', 'a,b']), additionalInput: JSON.stringify({ deep: [{ typed }] }) }),
+			[item],
+		);
+		const whole = `data:image/png;base64,${large.toString('base64')}`;
+		expect(on.inputs).toMatchObject([{ images: [whole, uri('small')], deep: [{ typed }] }]);
+		const cut = (text: string) => `${text.slice(0, 64)}… (${text.length} characters)`;
+		expect(field(output, 'input')).toEqual([
+			{ prompt: 'Waves', images: [cut(whole), uri('small')], deep: [{ typed: cut(typed) }] },
+		]);
+	});
+
+	it('are not sent as what an output shows of them', async () => {
+		const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)), b: binary('small') } };
+		const shown = await on.run(node({ ...files(['frames', 'a,b']) }), [large]);
+		const dry = await on.run(node({ ...files(['frames', 'b']), dryRun: true }), [large]);
+		const twice = { json: {}, binary: { a: binary('small', 'image/png', 'photo (1).png') } };
+		const named = await on.run(node({ ...files(['frames', 'a']), dryRun: true }), [twice]);
+		const input = `{ "frames": " DATA:image/png;base64,${'A'.repeat(5000)}" }`;
+		const typed = await on.run(node({ dryRun: true }, { input }));
+		on.service.clear();
+		for (const { output } of [shown, dry, named, typed]) {
+			const { error } = await on.run(node({}, { input: '={{ $json.input }}' }), output);
+			expect(error?.message).toBe('The input has a file that is cut short, as outputs show files');
+		}
+		expect(on.creates).toEqual([]);
+	});
+
+	it('are neither read nor put out where nobody knows whether the task was created', async () => {
+		on.service.configure({ createLost: true });
+		const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)) } };
+		const { output } = await on.run({ ...node(files(['frame', 'a'])), ...keepsGoing }, [large]);
+		expect(JSON.stringify(output).length).toBeLessThan(2000);
+		expect(reads).toHaveBeenCalledTimes(1);
+		expect(output[0]?.json).toMatchObject({
+			error: expect.stringContaining('not known'),
+			input: { frame: expect.stringMatching(/^data:image\/png.*characters\)$/) },
+		});
+	});
+
+	it.each([undefined, 0])(
+		'are nowhere kept with what waits (suspended after %s minutes), though the service repeats them in its answers',
+		async (suspendAfter) => {
+			on.service.configure({ createShape: 'record', latencyMs: 600_000 });
+			const photo = 'a'.repeat(9000);
+			const items = [{ json: {}, binary: { data: binary(photo) } }];
+			const workflow = on.workflow(node({ ...files(['frame', 'data']), suspendAfter }), items);
+			const { run, handed } = await on.stopWhen(() => on.requests('GET').length > 0, workflow);
+			const { contextData } = run.data.executionData ?? {};
+			const text = JSON.stringify([contextData, handed]);
+			expect(text).toContain('data:image/png;base64,YWFh');
+			expect(text.length).toBeLessThan(4000);
+		},
+	);
 });
 
 describe('a dry run', () => {
@@ -170,17 +200,160 @@ describe('a dry run', () => {
 	});
 });
 
-it.each([undefined, 0])(
-	'are nowhere kept with what waits (suspended after %s minutes), though the service repeats them in its answers',
-	async (suspendAfter) => {
-		on.service.configure({ createShape: 'record', latencyMs: 600_000 });
-		const photo = 'a'.repeat(9000);
-		const items = [{ json: {}, binary: { data: binary(photo) } }];
-		const workflow = on.workflow(node({ ...files(['frame', 'data']), suspendAfter }), items);
-		const { run, handed } = await on.stopWhen(() => on.requests('GET').length > 0, workflow);
-		const { contextData } = run.data.executionData ?? {};
-		const text = JSON.stringify([contextData, handed]);
-		expect(text).toContain('data:image/png;base64,YWFh');
-		expect(text.length).toBeLessThan(4000);
-	},
-);
+const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** A token as n8n makes it. */
+const tokenOf = ({ id }: IBinaryData, expiresIn = 'never') => {
+	const body = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ id, expiresIn })}`;
+	return `${body}.${createHmac('sha256', 'secret').update(body).digest('base64url')}`;
+};
+
+/** A file that n8n keeps outside of memory. */
+const stored = (name: string): IBinaryData => ({
+	id: `filesystem-v2:${name}`,
+	data: 'filesystem-v2',
+	mimeType: 'image/png',
+	fileName: `${name}.png`,
+	bytes: 17,
+});
+const item: INodeExecutionData = {
+	json: {},
+	binary: { first: stored('first'), last: stored('last') },
+};
+const link = (name: string, expiresIn: string) =>
+	`https://n8n.test/rest/binary-data/signed?token=${tokenOf(stored(name), expiresIn)}`;
+const SHORT = 'data:image/png;base64,… (first.png, 17 bytes)';
+
+const links = (options: IDataObject = {}, more?: IDataObject) =>
+	node({ ...files(['first_frame', 'first']), sendFilesAs: 'link', ...options }, more);
+
+let sign: jest.SpyInstance;
+beforeEach(() => {
+	sign = jest.spyOn(BinaryDataService.prototype, 'createSignedToken').mockImplementation(tokenOf);
+});
+
+describe('files as links', () => {
+	it('reach the service as addresses that n8n signs, and none is read', async () => {
+		const { error } = await on.run(links(), [item]);
+		expect(error).toBeUndefined();
+		expect(on.inputs).toEqual([{ prompt: 'Waves', first_frame: link('first', '86400s') }]);
+		expect(reads).not.toHaveBeenCalled();
+	});
+
+	it.each([
+		['with the time of the wait', {}, { timeout: 90 }, '90s'],
+		['with the whole second', {}, { timeout: 1.5 }, '2s'],
+		['after ten minutes with a wait that is held', {}, { splitResults: true }, '600s'],
+		['after a day where nobody waits', { completion: 'return' }, {}, '86400s'],
+	])('end %s', async (_when, more, options, expiresIn) => {
+		await on.run(links(options, more), [item]);
+		expect(on.inputs).toEqual([{ prompt: 'Waves', first_frame: link('first', expiresIn) }]);
+	});
+
+	it('are signed anew for a create that is sent again', async () => {
+		on.service.configure({ createStatus: { status: 429, times: 2, retryAfter: 1 } });
+		await on.run(links(), [item]);
+		// Each time it is sent, and once before, to see whether n8n can.
+		expect(sign).toHaveBeenCalledTimes(4);
+		expect(on.taskIds).toHaveLength(1);
+	});
+
+	it('may be lists, fields of the item, and the reference picture of a video', async () => {
+		const assignments = [{ name: 'last_frame', type: 'binary', value: '={{ $binary.last }}' }];
+		const options = { files: {}, additionalFields: { assignments } };
+		const video = {
+			resource: 'video',
+			operation: 'generate',
+			model: VIDEO_MODEL,
+			prompt: 'Waves',
+			imageSource: 'binary',
+			binaryPropertyName: 'first,last',
+		};
+		await on.run(links(options, video), [item]);
+		const [first, last] = [link('first', '86400s'), link('last', '86400s')];
+		expect(on.inputs).toEqual([{ prompt: 'Waves', image_url: [first, last], last_frame: last }]);
+	});
+
+	it('leave their tokens nowhere, also where the record repeats them', async () => {
+		on.service.configure({ createShape: 'record' });
+		const failed = { outcome: 'FAILURE' as const, failureMessage: link('first', '86400s') };
+		const all = links({ suspendAfter: 0 });
+		const ran = await on.run(all, [item]);
+		on.service.configure({ createStatus: { status: 400, times: 1, body: link('first', '7s') } });
+		const refused = await on.run(links(), [item]);
+		on.service.configure(failed);
+		const unlucky = await on.run(links(), [item]);
+		const [token = ''] = tokenOf(stored('first')).split('.', 1);
+		expect(token).toMatch(/^eyJ/);
+		for (const { run, error } of [ran, refused, unlucky]) {
+			const text = JSON.stringify([run.data, error?.message, error]);
+			expect(text).toContain('first.png');
+			expect(text).not.toContain(token);
+		}
+		expect(JSON.stringify(on.inputs)).toContain(token);
+	});
+
+	it('show in the output as data does: which file it was', async () => {
+		const { output } = await on.run(links(), [item]);
+		expect(output[0]?.json).toMatchObject({
+			input: { prompt: 'Waves', first_frame: SHORT },
+			record: { input: { first_frame: 'https://n8n.test/rest/binary-data/signed?token=***' } },
+		});
+		expect(output[0]?.json.record).not.toHaveProperty('token');
+	});
+
+	it('of a dry run are checked, and not sent', async () => {
+		const { output } = await on.run(links({ dryRun: true }), [item]);
+		expect(output[0]?.json).toMatchObject({ input: { first_frame: SHORT }, dryRun: true });
+		expect(on.creates).toHaveLength(0);
+	});
+});
+
+describe('links are refused before a task is created', () => {
+	const refusal = async (
+		test: Partial<TestWorkflow> = {},
+		options: IDataObject = {},
+		more: Parameters<typeof startWorkflow>[2] = {},
+	) => {
+		const workflow = { ...on.workflow(links(options), [item]), ...test };
+		const ran = await passTime(startWorkflow(workflow, 'trigger', more).result);
+		expect(on.requests('POST')).toEqual([]);
+		expect(descriptionOf(ran)).toMatch(/'Data'/);
+		return `${ran.error?.message} ${descriptionOf(ran)}`;
+	};
+
+	it('where n8n keeps files in memory', async () => {
+		const first = { ...stored('first'), id: undefined, data: 'AAAA' };
+		const text = await refusal({ items: [{ json: {}, binary: { first } }] });
+		expect(text).toContain("'Send Files As' is 'Links', but n8n keeps the file 'first' in memory");
+		expect(text).toContain('N8N_DEFAULT_BINARY_DATA_MODE');
+		expect(text).toContain("or choose 'Data' in 'Send Files As'. No task was created.");
+	});
+
+	it('where the service cannot reach n8n, as far as it shows', async () => {
+		const more = { ...hostData('1', 'trigger'), restApiUrl: 'http://localhost:5678/rest' };
+		const credential = { ...on.credential, baseUrl: SERVICE };
+		const text = await refusal({ credential }, {}, more);
+		expect(text).toContain("the service cannot reach n8n at 'http://localhost:5678'");
+		expect(text).toContain('N8N_EDITOR_BASE_URL');
+		expect(text).not.toContain('eyJ');
+	});
+
+	it('where n8n cannot make them', async () => {
+		sign.mockImplementation(() => {
+			throw new Error('no secret');
+		});
+		expect(await refusal()).toContain("n8n makes no link of the file 'first': no secret");
+	});
+
+	it('where the value is none of the list', async () => {
+		const text = await refusal({}, { sendFilesAs: 'url' });
+		expect(text).toContain("The parameter 'Send Files As' is 'url'");
+	});
+});
+
+it('without files the option asks for nothing', async () => {
+	const { error } = await on.run(links({ files: {} }), [item]);
+	expect(error).toBeUndefined();
+	expect(sign).not.toHaveBeenCalled();
+});

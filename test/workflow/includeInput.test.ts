@@ -11,11 +11,9 @@ import {
 	MINUTE,
 	stage,
 } from './support';
-import { passTime } from './time';
+import { passTime, time } from './time';
 import { nextCheck, turnOf } from './subExecution';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-
-jest.setTimeout(60_000);
 
 const on = stage();
 
@@ -64,13 +62,20 @@ const beside = (id: number) => ({
 	pairedItem: { item: id },
 });
 
+const callbackUrl = 'https://n8n.example.com/webhook/1/callback';
+
+/** There is no account at this address. */
+const nowhere = () => ({ credential: { ...on.credential, baseUrl: 'nowhere' } });
+
 const errors = (items: INodeExecutionData[]) => items.map(({ json }) => 'error' in json);
 
 describe('the fields and files of the input', () => {
-	it("go on beside each result: the node's own fields win, and an error does not go on", async () => {
+	it("go on beside each result: the node's own fields win, and what tells how another run ended does not go on", async () => {
 		const { output } = await on.run(including(), [row(0), row(1)]);
 		expect(output).toMatchObject([beside(0), beside(1)]);
-		expect(errors(output)).toEqual([false, false]);
+		for (const { json } of output) {
+			for (const name of ['error', 'timedOut', 'dryRun']) expect(json).not.toHaveProperty(name);
+		}
 		expect(Object.keys(output[0]?.json ?? {}).at(-1)).toBe('record');
 	});
 
@@ -78,12 +83,6 @@ describe('the fields and files of the input', () => {
 		const item = row(0);
 		item.json.failedTaskIds = ['task-of-another-run'];
 		expect(hintsOf(await on.run(including(), [item]))[0]).toMatch(/^1 task created\. Estimated/);
-	});
-
-	it('do not say of a task what another run has said of another', async () => {
-		const { output } = await on.run(including(), [row(0)]);
-		expect(output[0]?.json).not.toHaveProperty('timedOut');
-		expect(output[0]?.json).not.toHaveProperty('dryRun');
 	});
 
 	it('stay behind where the option is off', async () => {
@@ -94,9 +93,8 @@ describe('the fields and files of the input', () => {
 
 	it('give way to a download of the same name', async () => {
 		const { output } = await on.run(including({ downloadResults: true }), [row(0)]);
-		expect(Object.keys(output[0]?.binary ?? {}).sort()).toEqual(['data', 'note']);
-		expect(output[0]?.binary?.data?.mimeType).toBe('image/png');
-		expect(output[0]?.binary?.note).toMatchObject(file('note-0'));
+		const note = file('note-0');
+		expect(output[0]?.binary).toMatchObject({ data: { mimeType: 'image/png' }, note });
 	});
 
 	it('go on with each of several results', async () => {
@@ -107,41 +105,31 @@ describe('the fields and files of the input', () => {
 		expect(output[1]?.binary?.note).toMatchObject(file('note-0'));
 	});
 
-	it.each([
-		['return', {}],
-		['trigger', { callbackUrl: 'https://n8n.example.com/webhook/1/callback' }],
-	])('go on at once with %s', async (completion, more) => {
-		const node = including({}, { parameters: { completion, ...more } });
-		const { output } = await on.run(node, [row(0)]);
-		expect(output).toMatchObject([
-			{ json: { row: 0, taskId: on.taskIds[0], state: 'PENDING' }, binary: row(0).binary },
-		]);
+	it.each<[string, IDataObject, IDataObject, IDataObject]>([
+		['at once', {}, { completion: 'return' }, { state: 'PENDING' }],
+		['with a callback', {}, { completion: 'trigger', callbackUrl }, { state: 'PENDING' }],
+		['with a dry run', { dryRun: true }, {}, { dryRun: true, model: IMAGE_MODEL }],
+	])('go on %s', async (_how, options, parameters, json) => {
+		const { output } = await on.run(including(options, { parameters }), [row(0)]);
+		const [taskId] = on.taskIds;
+		const expected = { row: 0, ...(taskId !== undefined && { taskId }), ...json };
+		expect(output).toMatchObject([{ json: expected, binary: row(0).binary }]);
 		expect(errors(output)).toEqual([false]);
 	});
 
 	it.each(['get', 'wait'])('go on with Task: %s, one item for each task', async (operation) => {
 		await on.run(imageNode(), [row(0), row(1)]);
-		const node = {
-			parameters: {
-				resource: 'task',
-				operation,
-				taskId: '={{ $json.ids }}',
-				options: { includeInput: true },
-			},
-		};
+		const options = { includeInput: true };
+		const parameters = { resource: 'task', operation, taskId: '={{ $json.ids }}', options };
 		const item = { json: { row: 7, ids: on.taskIds, model: 'mine' }, binary: row(7).binary };
-		const { output } = await on.run(node, [item as INodeExecutionData]);
-		expect(field(output, 'row')).toEqual([7, 7]);
-		expect(field(output, 'taskId')).toEqual(on.taskIds);
-		// This operation puts out none of its own.
-		expect(field(output, 'model')).toEqual(['mine', 'mine']);
-		expect(output[1]?.binary?.note).toMatchObject(file('note-7'));
-	});
-
-	it('go on with a dry run', async () => {
-		const { output } = await on.run(including({ dryRun: true }), [row(0)]);
-		expect(output).toMatchObject([{ json: { row: 0, dryRun: true, model: IMAGE_MODEL } }]);
-		expect(on.creates).toHaveLength(0);
+		const { output } = await on.run({ parameters }, [item as INodeExecutionData]);
+		// This operation puts out no model of its own.
+		expect(output).toMatchObject(
+			on.taskIds.map((taskId) => ({
+				json: { row: 7, taskId, model: 'mine' },
+				binary: { note: file('note-7') },
+			})),
+		);
 	});
 
 	it('do not go to an agent, which gets the few fields that it can use', async () => {
@@ -154,58 +142,48 @@ describe('the fields and files of the input', () => {
 });
 
 describe('an item that fails', () => {
-	const rows = () => [row(0), failing(1), refused(2)];
-	const reasons = [undefined, expect.stringContaining('colour'), expect.stringContaining('400')];
-
 	it.each([{}, keepsGoing])("has its input beside this node's own reason (%j)", async (more) => {
-		const { output } = await on.run(including({}, more), rows());
+		const { output } = await on.run(including({}, more), [row(0), failing(1), refused(2)]);
+		const reasons = ['colour', '400'].map((part) => expect.stringContaining(part) as string);
 		expect(field(output, 'row')).toEqual([0, 1, 2]);
-		expect(field(output, 'error')).toEqual(reasons);
-		expect(output[1]).toMatchObject({
-			json: { taskId: on.taskIds[1], state: 'FAILURE', row: 1 },
-			binary: row(1).binary,
-		});
+		expect(field(output, 'error')).toEqual([undefined, ...reasons]);
+		const json = { taskId: on.taskIds[1], state: 'FAILURE', row: 1 };
+		expect(output[1]).toMatchObject({ json, binary: row(1).binary });
 	});
 
-	it('has no state and no results where no task was created', async () => {
-		const other = {
-			...refused(0).json,
+	it('has nothing of another task where none was created, and no task has the price of another', async () => {
+		const another = {
+			taskId: 'of-another-node',
 			state: 'SUCCESS',
 			resultUrls: ['https://other.test/1.png'],
+			estimatedCostUsd: 0.08,
+			failedTaskIds: ['x'],
 		};
-		const { output } = await on.run(including({}, keepsGoing), [{ json: other }]);
-		expect(output[0]?.json).toMatchObject({
-			row: 0,
-			error: expect.stringContaining('400') as string,
-		});
-		expect(output[0]?.json).not.toHaveProperty('state');
-		expect(output[0]?.json).not.toHaveProperty('resultUrls');
-	});
-
-	it('has neither the id nor the price of another task', async () => {
-		const other = { taskId: 'of-another-node', estimatedCostUsd: 0.08, failedTaskIds: ['x'] };
-		const model = 'other/model';
-		const items = [row(0), refused(1)].map(({ json }) => ({ json: { ...json, ...other } }));
-		const { output } = await on.run(including({}, { parameters: { model } }), items);
-		expect(field(output, 'taskId')).toEqual([on.taskIds[0], undefined]);
-		expect(field(output, 'estimatedCostUsd')).toEqual([undefined, undefined]);
-		expect(field(output, 'failedTaskIds')).toEqual([undefined, undefined]);
+		const items = [row(0), refused(1)].map(({ json }) => ({ json: { ...json, ...another } }));
+		const node = including({}, { parameters: { model: 'other/model' } });
+		const { output } = await on.run(node, items);
+		const ofItems = Object.keys(another).map((name) => field(output, name));
+		expect(ofItems).toEqual([
+			[on.taskIds[0], undefined],
+			['SUCCESS', undefined],
+			[[expect.stringContaining('/media/')], undefined],
+			[undefined, undefined],
+			[undefined, undefined],
+		]);
 	});
 
 	it('keeps the id of the task to wait for where nobody could read it', async () => {
-		const parameters = { resource: 'task', operation: 'wait', taskId: '={{ $json.taskId }}' };
-		const node = { ...keepsGoing, parameters: { ...parameters, options: { includeInput: true } } };
-		const credential = { ...on.credential, baseUrl: 'nowhere' };
-		const { output } = await on.run(node, [row(0)], { credential });
+		const options = { includeInput: true };
+		const taskId = '={{ $json.taskId }}';
+		const parameters = { resource: 'task', operation: 'wait', taskId, options };
+		const { output } = await on.run({ ...keepsGoing, parameters }, [row(0)], nowhere());
 		expect(output[0]?.json).toMatchObject({ row: 0, taskId: 'of-another-node' });
 	});
 
 	it('has it where a parameter cannot be meant, or there is no account', async () => {
 		const blank = including({}, { ...keepsGoing, parameters: { prompt: '={{ "" }}' } });
 		const empty = await on.run(blank, [row(0)]);
-		const other = await on.run(including({}, keepsGoing), [row(0)], {
-			credential: { ...on.credential, baseUrl: 'nowhere' },
-		});
+		const other = await on.run(including({}, keepsGoing), [row(0)], nowhere());
 		for (const { output } of [empty, other]) {
 			expect(output).toMatchObject([{ json: { row: 0 }, binary: row(0).binary }]);
 			expect(output[0]?.json.error).not.toBe('of another node');
@@ -239,7 +217,7 @@ describe('a suspended run', () => {
 
 	/** What the run comes to when all of its tasks are finished. */
 	async function results(handed: INodeExecutionData[]) {
-		await passTime(new Promise((resolve) => setTimeout(resolve, 11 * 60_000)));
+		await time.pass(11 * MINUTE);
 		const { output = [] } = await passTime(nextCheck(handed, on.credential));
 		return output;
 	}

@@ -6,8 +6,6 @@ import { imageNode, prompts, stage } from './support';
 import { passTime, settle, time } from './time';
 import { SECOND } from '../durations';
 
-jest.setTimeout(60_000);
-
 const on = stage();
 
 /** The tasks that each sub-execution checks, and when it was begun. */

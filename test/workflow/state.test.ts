@@ -85,9 +85,8 @@ interface Stored {
 
 const clone = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
-const FIXTURES: Array<[string, { failedRun: Stored; suspendedRun: Stored }]> = [
-	['the present version', clone(present) as never],
-];
+/** Each test has a copy of its own. */
+const stored = () => clone(present) as typeof present & { failedRun: Stored; suspendedRun: Stored };
 
 /** Retries an execution that ended in an error from the list of executions. */
 async function retried(node: TestNode, { context, input }: Stored): Promise<Ran> {
@@ -137,6 +136,9 @@ function triggered(context: IDataObject) {
 	Object.assign(execution.getContext('node'), clone(context));
 	return execution;
 }
+
+/** What became of each item. */
+const endsOf = (items: INodeExecutionData[]) => items.map(({ json }) => [json.taskId, json.state]);
 
 /** What an execution reads of the sub-execution that it has started. */
 const keeping = (operation: string, kept: IDataObject) =>
@@ -221,11 +223,14 @@ it('is written today as its file says: where this fails, raise the version of wh
 	expect(settled(await storedToday())).toEqual(present);
 });
 
-describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
+describe('of the present version', () => {
+	const { failedRun, suspendedRun, supervisor, checker, delivery, done, triggeredRun } = stored();
+	const { staticData, ledger, callbackAddress: address, startAgain } = stored();
+
 	it('a failed run is retried: its task is adopted, nothing is created, and the unanswered create is not sent again', async () => {
 		states('SUCCESS');
 		const { output } = await retried({ ...FAILING, ...keepsGoing }, failedRun);
-		expect(output.map(({ json }) => [json.taskId, json.state])).toEqual([
+		expect(endsOf(output)).toEqual([
 			['task-1', 'SUCCESS'],
 			[undefined, undefined],
 		]);
@@ -235,7 +240,7 @@ describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
 	it('a suspended run that was cancelled is retried: nothing is created', async () => {
 		states('SUCCESS', 'SUCCESS');
 		const { output } = await retried(SUSPENDING, { ...suspendedRun, input: ITEMS });
-		expect(output.map(({ json }) => [json.taskId, json.state])).toEqual([
+		expect(endsOf(output)).toEqual([
 			['task-1', 'SUCCESS'],
 			['task-2', 'SUCCESS'],
 		]);
@@ -250,48 +255,36 @@ describe.each(FIXTURES)('of %s', (_version, { failedRun, suspendedRun }) => {
 		expect([status, body]).toEqual([200, { accepted: true, resumed: true }]);
 		expect(told.isDone()).toBe(true);
 	});
-});
 
-describe.each([['the present version', present]])(
-	"a trigger's memory of %s",
-	(_version, { staticData, ledger: rows, callbackAddress: address }) => {
-		it('is found by the action node of its workflow', async () => {
-			const data = clone(staticData);
-			const trigger = { ...TRIGGER, id: 'trigger' };
-			const triggers = [trigger];
-			const context = executeContext({ node: {}, staticData: data, triggers });
-			context.getMode = () => 'manual';
-			expect(await triggerOfThisWorkflow(context)).toBe(N8N + TRIGGER_PATH);
-			const { hook } = hookContext({ node: trigger, staticData: data });
-			expect(isRegistered(hook)).toBe(true);
-		});
+	it('a trigger is found by the action node of its workflow', async () => {
+		const trigger = { ...TRIGGER, id: 'trigger' };
+		const context = executeContext({ staticData: clone(staticData), triggers: [trigger] });
+		context.getMode = () => 'manual';
+		expect(await triggerOfThisWorkflow(context)).toBe(N8N + TRIGGER_PATH);
+		expect(isRegistered(hookContext({ node: trigger, staticData: clone(staticData) }).hook)).toBe(
+			true,
+		);
+	});
 
-		it('takes a callback at the address that the service has', () => {
-			const { pathname, searchParams } = new URL(address);
-			const reference = searchParams.get('reference') ?? undefined;
-			const token = searchParams.get('token');
-			expect(isTokenValid(token, pathname, API_KEY, reference)).toBe(true);
-		});
+	it('a trigger takes a callback at the address that the service has', () => {
+		const { pathname, searchParams } = new URL(address);
+		const reference = searchParams.get('reference') ?? undefined;
+		expect(isTokenValid(searchParams.get('token'), pathname, API_KEY, reference)).toBe(true);
+	});
 
-		it('lets no task start the workflow again', async () => {
-			for (const [row, entries] of Object.entries(rows)) store.rows.set(row, [...entries]);
-			const record = { taskId: 'task-1', state: 'SUCCESS' };
-			const { output, run } = await passTime(
-				startTrigger({ node: TRIGGER }, [{ json: { ...START, record, callbackId: 'x' } }]),
-			);
-			expect([output, run.status]).toEqual([[], 'success']);
-		});
-	},
-);
-
-describe('of the present version', () => {
-	const { supervisor, checker, delivery, done, triggeredRun, startAgain } = clone(present);
+	it('a ledger lets no task start the workflow again', async () => {
+		for (const [row, entries] of Object.entries(ledger)) store.rows.set(row, [...entries]);
+		const record = { taskId: 'task-1', state: 'SUCCESS' };
+		const { output, run } = await passTime(
+			startTrigger({ node: TRIGGER }, [{ json: { ...START, record, callbackId: 'x' } }]),
+		);
+		expect([output, run.status]).toEqual([[], 'success']);
+	});
 
 	it('a check goes on and finds the results', async () => {
 		states('SUCCESS', 'FAILURE');
 		const { output } = await turn(CHECK, checker.input, { ...checker, others: { 1: PARENT } });
-		const { results = [] } = readDone(output ?? []) ?? {};
-		expect(results.map(({ json }) => [json.taskId, json.state])).toEqual([
+		expect(endsOf(readDone(output ?? [])?.results ?? [])).toEqual([
 			['task-1', 'SUCCESS'],
 			['task-2', 'FAILURE'],
 		]);
@@ -300,13 +293,12 @@ describe('of the present version', () => {
 	it('a supervisor whose checker has died starts another with what that one knew', async () => {
 		const others = { 3: keeping(CHECK, checker.context) };
 		const { begun } = await turn(SUPERVISE, supervisor.input, { ...supervisor, others });
-		expect(begun).toMatchObject([
-			{ purpose: 'results', items: [{ json: { taskId: 'task-1' } }, {}] },
-		]);
+		const items = [{ json: { taskId: 'task-1' } }, {}];
+		expect(begun).toMatchObject([{ purpose: 'results', items }]);
 	});
 
 	it('a supervisor hands on the results', async () => {
-		const { output } = await turn('report', done as INodeExecutionData[]);
+		const { output } = await turn(REPORT, done as INodeExecutionData[]);
 		expect(output?.map(({ json }) => json)).toEqual(done.slice(1).map(({ json }) => json));
 	});
 
@@ -314,9 +306,7 @@ describe('of the present version', () => {
 		states('SUCCESS', 'PENDING');
 		const trigger = nock(N8N)
 			.post(TRIGGER_PATH, { taskId: 'task-1', state: 'SUCCESS' })
-			.query(({ reference, token }) => {
-				return isTokenValid(token, TRIGGER_PATH, API_KEY, reference);
-			})
+			.query(({ reference, token }) => isTokenValid(token, TRIGGER_PATH, API_KEY, reference))
 			.reply(200, { accepted: true });
 		const { context } = await turn(CHECK, delivery.input, delivery);
 		expect(trigger.isDone()).toBe(true);
@@ -335,18 +325,12 @@ describe('of the present version', () => {
 	});
 });
 
-describe('of a newer version is refused, and says what to do', () => {
+/** Checks and supervisors: checkLoop.test.ts. */
+describe('of a newer version is refused', () => {
 	const OTHER = /another version of (this package|n8n-nodes-media-generation)/;
-	const NAMED = /Update n8n-nodes.*Task → Wait\. Its tasks: task-1, task-2/s;
-	const REFUSAL = {
-		message: expect.stringMatching(OTHER) as string,
-		description: expect.stringMatching(NAMED) as string,
-	};
-	const { failedRun, suspendedRun, supervisor, checker, done, triggeredRun, startAgain } = raised(
-		clone(present),
-	);
+	const { failedRun, suspendedRun, triggeredRun, startAgain } = raised(stored());
 
-	it('a failed run: nothing is sent', async () => {
+	it('a failed run: nothing is sent, and what to do is said', async () => {
 		states();
 		const { error } = await retried(FAILING, failedRun);
 		expect(error?.message).toMatch(OTHER);
@@ -356,25 +340,8 @@ describe('of a newer version is refused, and says what to do', () => {
 
 	it('a callback of a suspended run, which is to come again', async () => {
 		const { status, body } = await passTime(resume(suspendedRun, 'task-1'));
-		expect([status, body]).toEqual([
-			503,
-			{ message: expect.stringContaining('cannot be checked') },
-		]);
-	});
-
-	it.each([
-		['a check', CHECK, checker],
-		['what a check has found', 'report', { input: done, context: {} }],
-	])('%s, which ends and names its tasks', async (_what, operation, { input, context }) => {
-		await expect(turn(operation, input as INodeExecutionData[], { context })).rejects.toMatchObject(
-			REFUSAL,
-		);
-	});
-
-	it('a supervisor, whose parent fails and names its tasks', async () => {
-		const { output, begun, until } = await turn(SUPERVISE, supervisor.input, supervisor);
-		expect([begun, until]).toEqual([[], undefined]);
-		await expect(turn(REPORT, output ?? [])).rejects.toMatchObject(REFUSAL);
+		const message = expect.stringContaining('cannot be checked') as string;
+		expect([status, body]).toEqual([503, { message }]);
 	});
 
 	it('what an execution of the trigger has noted', async () => {
@@ -390,7 +357,7 @@ describe('of a newer version is refused, and says what to do', () => {
 });
 
 it('a check that dies of what a newer version has stored is followed by one that begins anew', async () => {
-	const { supervisor, checker } = clone(present);
+	const { supervisor, checker } = stored();
 	const others = { 3: keeping(CHECK, raised(checker.context)) };
 	const { begun, until } = await turn(SUPERVISE, supervisor.input as [], {
 		...supervisor,

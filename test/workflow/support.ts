@@ -168,22 +168,3 @@ export const hintsOf = ({ run }: Ran) =>
 	(run.data.resultData.runData.Media ?? []).flatMap(({ hints = [] }) =>
 		hints.map(({ message }) => message),
 	);
-
-/** The option *Files*. */
-export const filesOption = (...files: Array<[inputField: string, binaryPropertyName: string]>) => ({
-	files: {
-		file: files.map(([inputField, binaryPropertyName]) => ({ inputField, binaryPropertyName })),
-	} as IDataObject,
-});
-
-/** A task of any model. */
-export const rawNode = (options: IDataObject, more: IDataObject = {}): TestNode => ({
-	parameters: {
-		resource: 'task',
-		operation: 'create',
-		model: 'other/video-model',
-		input: '{ "prompt": "Waves" }',
-		options,
-		...more,
-	},
-});

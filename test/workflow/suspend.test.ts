@@ -30,8 +30,6 @@ import {
 import { passTime, time } from './time';
 import { nextCheck } from './subExecution';
 
-jest.setTimeout(60_000);
-
 const on = stage();
 
 const PATH = '/webhook-waiting/1/callback';
@@ -50,17 +48,21 @@ const suspending = (options: IDataObject = {}, more: TestNode = {}) =>
 const webhookUrls = () => [...on.service.tasks.values()].map(({ webhookUrl }) => webhookUrl);
 
 describe('an execution with unfinished tasks', () => {
-	it('stores what leaves the node when the time is up', async () => {
-		const ran = await on.run(suspending(), prompts(slow('a'), done('b')));
-		const [first, second] = on.taskIds;
+	it('stores what leaves the node when the time is up: what is not finished, results, and what has failed already', async () => {
+		const failing = done('c', { outcome: 'FAILURE', failureMessage: 'no such colour' });
+		const ran = await on.run(suspending(), prompts(slow('a'), done('b'), failing));
+		const [first, second, third] = on.taskIds;
 		const unfinished = {
 			...{ taskId: first, state: 'PENDING', timedOut: true, resultUrls: [], creditsConsumed: null },
 			...{ model: IMAGE_MODEL, input: { prompt: 'a' }, estimatedCostUsd: 0.08 },
 			record: { taskId: first, state: 'PENDING' },
 		};
+		const error = expect.stringContaining('no such colour') as string;
+		expect(ran.isSuspended).toBe(true);
 		expect(ran.waiting).toMatchObject([
 			{ json: unfinished, pairedItem: { item: 0 } },
 			{ json: { taskId: second, state: 'SUCCESS' }, pairedItem: { item: 1 } },
+			{ json: { taskId: third, state: 'FAILURE', error }, pairedItem: { item: 2 } },
 		]);
 		expect(ran.waiting[1]?.json).not.toHaveProperty('timedOut');
 		// A callback of any other task is refused.
@@ -81,40 +83,34 @@ describe('an execution with unfinished tasks', () => {
 		expect(field(ran.waiting, 'state')).toEqual(['PENDING', 'SUCCESS']);
 	});
 
-	it('lets a task that has failed already out as an item with the reason', async () => {
-		const failing = done('b', { outcome: 'FAILURE', failureMessage: 'no such colour' });
-		const ran = await on.run(suspending(), prompts(slow('a'), failing));
-		expect(ran.isSuspended).toBe(true);
-		expect(ran.waiting[1]?.json).toMatchObject({
-			state: 'FAILURE',
-			error: expect.stringContaining('no such colour') as string,
-		});
-	});
-
-	it('may have 500 of them, each created and read once', async () => {
+	it('may have 500 of them, each created and read once, with the last create and not after its interval', async () => {
 		const items = prompts(...Array.from({ length: 500 }, (_, index) => slow(`Prompt ${index}`)));
-		const ran = await on.run(suspending({ maxInFlight: 500 }), items);
+		const ran = await on.run(suspending({ maxInFlight: 500, pollInterval: 5 }), items);
 		expect(field(ran.waiting, 'taskId')).toEqual(on.taskIds);
 		expect(on.creates).toHaveLength(500);
 		expect(on.requests('GET')).toHaveLength(500);
+		const lastCreate = Math.max(...on.creates.map(({ at }) => at));
+		expect(Date.now() - lastCreate).toBeLessThan(3 * SECOND);
+	});
+
+	it('says above its output what n8n waits for', async () => {
+		expect(hintsOf(await on.run(suspending(), prompts(slow('a'), slow('b'))))).toEqual([
+			'2 tasks created. Estimated price: 0.16 USD.',
+			'n8n waits for the tasks. You do not need to enter anything. Meanwhile two more executions in the list check the tasks: do not stop them.',
+		]);
 	});
 });
 
-describe('where all tasks are finished at once', () => {
-	it('nothing is suspended', async () => {
-		const ran = await on.run(suspending(), prompts(done('a'), done('b')));
-		expect(ran.isSuspended).toBe(false);
-		expect(field(ran.output, 'taskId')).toEqual(on.taskIds);
-		expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
-		expect(field(ran.output, 'timedOut')).toEqual([undefined, undefined]);
-	});
-
-	it('a failed task is an error of its item', async () => {
-		const items = prompts(done('a'), done('b', { outcome: 'FAILURE' }));
-		const ran = await on.run(suspending({ ifSomeFail: 'stop' }), items);
-		expect(ran.error?.message).toContain('failed at the service');
-		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
-	});
+it.each([
+	['at once', 0, 0],
+	['within the time for which the run is held', 1, 0.9 * MINUTE],
+])('nothing is suspended where all tasks are finished %s', async (_when, suspendAfter, ms) => {
+	const items = prompts(done('a', { latencyMs: ms }), done('b'));
+	const ran = await on.run(suspending({ suspendAfter }), items);
+	expect(ran.isSuspended).toBe(false);
+	expect(field(ran.output, 'taskId')).toEqual(on.taskIds);
+	expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+	expect(field(ran.output, 'timedOut')).toEqual([undefined, undefined]);
 });
 
 describe('a create that fails', () => {
@@ -192,12 +188,6 @@ const MINUTES = (count: number) => ({ latencyMs: count * MINUTE });
 describe('a run that is held for a while', () => {
 	const held = (options: IDataObject = {}, more: TestNode = {}) =>
 		imageNode({ suspendAfter: 1, ...options }, more);
-
-	it('puts its items out where they are finished by then, and is not suspended', async () => {
-		const ran = await on.run(held(), prompts(slow('a', MINUTES(0.9)), done('b')));
-		expect(ran.isSuspended).toBe(false);
-		expect(field(ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
-	});
 
 	it('is suspended with what has ended by then: results, files and errors', async () => {
 		const failing = done('c', { outcome: 'FAILURE', failureMessage: 'no such colour' });
@@ -371,11 +361,4 @@ describe('a run that cannot be suspended is held to its end', () => {
 			expect.stringMatching(/is not suspended, although 'Suspend After' is 0: n8n would link/),
 		);
 	});
-});
-
-it('a run that is suspended at once reads each task with the last create, and not after its interval', async () => {
-	const ran = await on.run(suspending({ pollInterval: 5 }), prompts(slow('a'), slow('b')));
-	expect(ran.isSuspended).toBe(true);
-	expect(on.elapsed).toBeLessThan(2 * SECOND);
-	expect(on.requests('GET')).toHaveLength(2);
 });

@@ -81,11 +81,6 @@ describe('Get', () => {
 		expect(new Set(on.requests('GET').map((request) => request.path))).toEqual(new Set([path]));
 	});
 
-	it('reads many tasks, and puts them out in input order', async () => {
-		const taskIds = several(25, 60 * SECOND);
-		expect(field((await taskRun('get', taskIds)).output, 'taskId')).toEqual(taskIds);
-	});
-
 	it.each(['continueRegularOutput', 'continueErrorOutput'] as const)(
 		'loses none of many ids where one is unknown and one cannot be meant (%s)',
 		async (onError) => {

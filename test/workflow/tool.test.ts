@@ -3,11 +3,16 @@ import { type IDataObject, NodeHelpers } from 'n8n-workflow';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
 import { caught } from '../unit/support';
-import { agentsContext, buildWorkflow, executeContext, toolContext } from './engine';
-import { stage } from './support';
+import {
+	agentsContext,
+	buildWorkflow,
+	executeContext,
+	type TestNode,
+	type TestWorkflow,
+	toolContext,
+} from './engine';
+import { hasErrorOutput, stage } from './support';
 import { passTime, time } from './time';
-
-jest.setTimeout(60_000);
 
 const on = stage();
 
@@ -15,20 +20,14 @@ const AGENT = '@n8n/n8n-nodes-langchain.agent';
 const MCP = '@n8n/n8n-nodes-langchain.mcpTrigger';
 
 /** The tool with a prompt that the agent has written. */
-const tool = (simulate: IDataObject = {}, more: IDataObject = {}, options: IDataObject = {}) => ({
-	...on.workflow({
-		type: 'mediaGenerationTool',
-		parameters: {
-			prompt: 'A cat',
-			options: { additionalInput: JSON.stringify({ simulate }), ...options },
-			...more,
-		},
-	}),
-	items: [{ json: {} }],
-});
+const tool = (simulate: IDataObject = {}, more: IDataObject = {}, options: IDataObject = {}) => {
+	const all = { additionalInput: JSON.stringify({ simulate }), ...options };
+	const parameters = { prompt: 'A cat', options: all, ...more };
+	return on.workflow({ type: 'mediaGenerationTool', parameters });
+};
 
 /** What the caller gets, by the ways on which n8n runs a tool: supplied to its caller, or as a node. */
-const ways: Array<[string, (test: ReturnType<typeof tool>) => Promise<unknown>]> = [
+const ways: Array<[string, (test: TestWorkflow) => Promise<unknown>]> = [
 	['supplied', async (test) => await answerOf(toolContext(test, AGENT))],
 	['as a node', async (test) => await answerOf(executeContext(test))],
 	["by n8n's Agents, without an execution", async (test) => await answerOf(agentsContext(test))],
@@ -39,9 +38,13 @@ async function answerOf(context: ReturnType<typeof toolContext>): Promise<unknow
 	return outputs?.[0]?.map(({ json }) => json);
 }
 
-describe.each(ways)('a tool that is run %s', (_way, call) => {
-	const text = (part: string) => expect.stringContaining(part) as string;
+const text = (part: string) => expect.stringContaining(part) as string;
 
+/** A task that takes too long, and what an agent is told of it. */
+const LATE: Parameters<typeof tool> = [{ latencyMs: 3_600_000 }, {}, { timeout: 30 }];
+const late = { state: 'PENDING', timedOut: true, next: text('Do not order it again') };
+
+describe.each(ways)('a tool that is run %s', (_way, call) => {
 	it('answers with the few fields that an agent can use', async () => {
 		expect(await call(tool())).toEqual([
 			{
@@ -54,31 +57,28 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 		]);
 	});
 
-	it('answers also where its node is to be tried again', async () => {
-		const { node, ...test } = tool();
-		expect(await call({ ...test, node: { ...node, retryOnFail: true } as typeof node })).toEqual([
-			expect.objectContaining({ taskId: on.taskIds[0], state: 'SUCCESS' }),
-		]);
-	});
-
-	it('answers a dry run with the cost, and says that nothing was ordered', async () => {
-		expect(await call(tool({}, {}, { dryRun: true }))).toEqual([
+	it.each<[string, Parameters<typeof tool>, tasks: number, IDataObject]>([
+		[
+			'a dry run with the cost, and says that nothing was ordered',
+			[{}, {}, { dryRun: true }],
+			0,
 			{ estimatedCostUsd: 0.08, dryRun: true, next: text('Nothing was ordered') },
-		]);
-		expect(on.creates).toEqual([]);
-	});
-
-	it('says not to order again what may have been taken, though its answer was lost', async () => {
-		expect(await call(tool({ createLost: true }))).toEqual([
+		],
+		[
+			'what may have been taken, though its answer was lost, with not to order it again',
+			[{ createLost: true }],
+			1,
 			{
 				error: text('It is not known whether the task was created'),
 				next: text('Do not order it again'),
 			},
-		]);
-		expect(on.creates).toHaveLength(1);
+		],
+	])('answers %s', async (_what, given, tasks, answer) => {
+		expect(await call(tool(...given))).toEqual([answer]);
+		expect(on.creates).toHaveLength(tasks);
 	});
 
-	it.each<[string, Parameters<typeof tool>, object]>([
+	it.each<[string, Parameters<typeof tool>, object, TestNode?]>([
 		[
 			'with the reason of a failed task, and does not end the agent',
 			[{ outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' }],
@@ -89,11 +89,8 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 			[{ outcome: 'FAILURE', extraFields: { creditsConsumed: 8 } }],
 			{ state: 'FAILURE', next: text('do not try again') },
 		],
-		[
-			'with the id of a task that takes too long, and says not to order it again',
-			[{ latencyMs: 3_600_000 }, {}, { timeout: 30 }],
-			{ state: 'PENDING', timedOut: true, next: text('Do not order it again') },
-		],
+		['with the id of a task that takes too long, and says not to order it again', LATE, late],
+		['so, too, where failed items have an output of their own', LATE, late, hasErrorOutput],
 		[
 			'at once where it is to return immediately',
 			[{ latencyMs: 60_000 }, { completion: 'return' }],
@@ -104,18 +101,12 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 			[{ latencyMs: 300_000 }, {}, { suspendAfter: 1 }],
 			{ state: 'SUCCESS' },
 		],
-	])('answers %s', async (_what, given, answer) => {
-		const answers = await call(tool(...given));
+		['also where its node is to be tried again', [], { state: 'SUCCESS' }, { retryOnFail: true }],
+	])('answers %s', async (_what, given, answer, ...[more]) => {
+		const test = tool(...given);
+		const answers = await call({ ...test, node: { ...test.node, ...more } });
 		expect(answers).toMatchObject([{ taskId: on.taskIds[0], ...answer }]);
 		expect(answers).not.toHaveProperty('0.record');
-	});
-
-	it('names the task also where failed items have an output of their own', async () => {
-		const late = tool({ latencyMs: 3_600_000 }, {}, { timeout: 30 });
-		late.node = { ...late.node, onError: 'continueErrorOutput' };
-		expect(await call(late)).toMatchObject([
-			{ taskId: on.taskIds[0], timedOut: true, next: text('Do not order it again') },
-		]);
 	});
 
 	it.each<[string, Parameters<typeof tool>, string]>([

@@ -3,10 +3,8 @@ import type { IDataObject, INodeExecutionData, WorkflowExecuteMode } from 'n8n-w
 import { deliver } from '../unit/callback/webhook';
 import { executeContext, retryExecution, startTrigger, TRIGGER, type TestNode } from './engine';
 import { store, useProcessedData } from './processedData';
-import { field, IMAGE_MODEL, imageNode, prompts, stage } from './support';
+import { field, IMAGE_MODEL, imageNode, keepsGoing, prompts, stage, threeTries } from './support';
 import { passTime } from './time';
-
-jest.setTimeout(60_000);
 
 const on = stage();
 
@@ -45,7 +43,6 @@ const counts = async (...starts: Array<[INodeExecutionData, Started?]>) => {
 
 const downloading = { downloadResults: true };
 const BUSY = new Error('SQLITE_BUSY: database is locked');
-const TRIES = { retryOnFail: true, maxTries: 2, waitBetweenTries: 0 };
 
 describe('the output of the trigger', () => {
 	it('has exactly the fields of the contract, the reference that came with the callback among them', async () => {
@@ -113,15 +110,14 @@ describe('one task', () => {
 		expect(output).toEqual([]);
 	});
 
-	it.each(['continueRegularOutput', 'continueErrorOutput'] as const)(
-		'starts nothing where the database fails, also with On Error: %s',
-		async (onError) => {
-			store.nextError = BUSY;
-			const node = { onError };
-			const task = finished();
-			expect(await counts([task, { node }], [task, { node }])).toEqual([0, 1]);
-		},
-	);
+	it.each<[string, TestNode]>([
+		['On Error: Continue', { onError: 'continueRegularOutput' }],
+		['On Error: Continue (using error output)', { onError: 'continueErrorOutput' }],
+	])('starts nothing where the database fails, also with %s', async (_setting, node) => {
+		store.nextError = BUSY;
+		const task = finished();
+		expect(await counts([task, { node }], [task, { node }])).toEqual([0, 1]);
+	});
 
 	it("starts the workflow once with n8n's Always Output Data, too", async () => {
 		const node = { alwaysOutputData: true };
@@ -160,7 +156,7 @@ describe('a host of results', () => {
 		const stopped = await start(finished(), { options });
 		expect(stopped.error?.message).toMatch(/could not be downloaded \(HTTP 404\): http.*\/1\.png/);
 		const task = finished();
-		const { output } = await start(task, { options, node: { onError: 'continueRegularOutput' } });
+		const { output } = await start(task, { options, node: keepsGoing });
 		expect(output[0]?.json).toMatchObject({
 			taskId: task.json.taskId,
 			resultUrls: [expect.stringContaining('/media/')],
@@ -177,30 +173,29 @@ describe('a second try of the execution that a task has started', () => {
 	it('by Retry On Fail goes on with the task', async () => {
 		onceMissing();
 		const task = finished();
-		expect(await counts([task, { options: downloading, node: TRIES }], [task])).toEqual([1, 0]);
+		expect(await counts([task, { options: downloading, node: threeTries }], [task])).toEqual([
+			1, 0,
+		]);
 		expect(store.rows.size).toBe(1);
 	});
-
-	/** The execution fails, and is retried from the list. */
-	const retried = async (
-		task: INodeExecutionData,
-		options: IDataObject = {},
-		meanwhile = async () => {},
-	) => {
-		const trigger = on.workflow({ ...TRIGGER, parameters: { options } });
-		const failed = await passTime(startTrigger(trigger, [task]));
-		expect(failed.run.status).toBe('error');
-		await meanwhile();
-		return (await passTime(retryExecution(trigger, failed))).output.length;
-	};
 
 	it('from the list goes on after a download that went wrong', async () => {
 		onceMissing();
 		const task = finished();
-		expect([await retried(task, downloading), store.rows.size]).toEqual([1, 1]);
+		const trigger = on.workflow({ ...TRIGGER, parameters: { options: downloading } });
+		const failed = await passTime(startTrigger(trigger, [task]));
+		expect(failed.run.status).toBe('error');
+		const { output } = await passTime(retryExecution(trigger, failed));
+		expect([output.length, store.rows.size]).toEqual([1, 1]);
 		expect(await counts([task])).toEqual([0]);
 	});
 });
+
+/** The task of a callback, as the gate admits it. */
+async function admitted(callback: Parameters<typeof deliver>[0]) {
+	const { workflowData } = await deliver({ ...on.credential, ...callback }).result;
+	return workflowData?.[0]?.[0] ?? { json: {} };
+}
 
 it('the address that the action node gives out is one that the trigger admits', async () => {
 	const node = imageNode({}, { parameters: { completion: 'trigger' } });
@@ -208,10 +203,8 @@ it('the address that the action node gives out is one that the trigger admits', 
 	const [task] = on.service.tasks.values();
 	const { pathname: path, searchParams } = new URL(task?.webhookUrl ?? '');
 	on.service.complete(task?.taskId ?? '');
-	const token = searchParams.get('token');
-	const callback = deliver({ ...on.credential, body: task?.record, path, token });
-	const [[admitted = { json: {} }] = []] = (await callback.result).workflowData ?? [];
-	const { output } = await start(admitted);
+	const callback = { body: task?.record, path, token: searchParams.get('token') };
+	const { output } = await start(await admitted(callback));
 	expect(output[0]?.json).toMatchObject({ taskId: task?.taskId, state: 'SUCCESS' });
 });
 
@@ -220,9 +213,7 @@ it('puts out a long result whole that is a data URI, and cuts it in the record',
 	on.service.complete(taskId);
 	const uri = `data:image/png;base64,${'A'.repeat(6000)}`;
 	record.resultUrls = [uri];
-	const callback = deliver({ ...on.credential, body: { taskId } });
-	const [[admitted = { json: {} }] = []] = (await callback.result).workflowData ?? [];
-	const { output } = await start(admitted);
+	const { output } = await start(await admitted({ body: { taskId } }));
 	expect(output[0]?.json.resultUrls).toEqual([uri]);
 	expect(JSON.stringify(output[0]?.json.record)).toContain('… (6022 characters)');
 });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type INode, type INodeParameters, type INodeProperties, NodeHelpers } from 'n8n-workflow';
 
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
+import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 
 const { description } = new MediaGeneration();
 const [collection] = description.properties.filter(({ name }) => name === 'options');
@@ -146,5 +147,27 @@ describe('what a beginner is told before the first run', () => {
 			expect(notice).toMatch(/'Download Results'.* are options of (the trigger|'Task → Wait')\.$/);
 			expect(labels).toEqual(expect.arrayContaining(['Download Results', 'Split Results']));
 		}
+	});
+});
+
+describe('the trigger', () => {
+	const { description } = new MediaGenerationTrigger();
+	const notices = description.properties.filter(
+		({ type, name }) => type === 'notice' && name !== 'notice',
+	);
+
+	it.each([
+		[['SUCCESS'], [/^Failed tasks do not start this workflow\. .* add 'Task Failed'/]],
+		[['FAILURE'], [/^Succeeded tasks do not start this workflow\. .* add 'Task Succeeded'/]],
+		[['SUCCESS', 'FAILURE'], []],
+		[['FAILURE', 'SUCCESS'], []],
+		[[], []],
+	])('with the events %j says what it leaves out: %j', (events, expected) => {
+		const parameters = { events, options: {} };
+		const node = { typeVersion: 1, parameters } as unknown as INode;
+		const texts = notices
+			.filter((each) => NodeHelpers.displayParameter(parameters, each, node, description))
+			.map(({ displayName }) => displayName);
+		expect(texts).toEqual(expected.map((text) => expect.stringMatching(text) as string));
 	});
 });

@@ -1,70 +1,134 @@
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import {
 	describeStop,
 	type FailureRule,
+	hasTriesLeft,
 	stoppingItem,
 } from '../../../nodes/MediaGeneration/report/ifSomeFail';
+import { PaidTaskList } from '../../../nodes/MediaGeneration/report/paidTaskList';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 
-const items = (json: IDataObject): INodeExecutionData[] => [{ json }];
-const done = items({ state: 'SUCCESS' });
-const failed = new ItemError('Failed');
-/** As an execution that is suspended lets it out. */
-const failedItem = items({ state: 'FAILURE', error: 'Failed' });
-
-const rule = (more: Partial<FailureRule> = {}): FailureRule => ({
-	ifSomeFail: 'keep',
-	continues: false,
-	triesLeft: false,
-	...more,
-});
-
 describe('the item that stops the node', () => {
-	it.each([
-		['none, where none failed', [done, done], rule(), undefined],
-		['none, where some succeeded', [failed, done], rule(), undefined],
-		['the first failed one, where none succeeded', [failed, failed], rule(), 0],
-		['the first failed one, where what leaves failed as well', [failedItem, failed], rule(), 1],
-		['the first failed one, where what leaves is nothing', [[], failed], rule(), 1],
-		['the first failed one, with stop', [done, failed], rule({ ifSomeFail: 'stop' }), 1],
-		['the first failed one, where n8n tries again', [done, failed], rule({ triesLeft: true }), 1],
-		['none, where On Error lets it out', [failed], rule({ continues: true }), undefined],
+	const items = (json: IDataObject): INodeExecutionData[] => [{ json }];
+	const done = items({ state: 'SUCCESS' });
+	const failed = new ItemError('Failed');
+	/** As an execution that is suspended lets it out. */
+	const failedItem = items({ state: 'FAILURE', error: 'Failed' });
+	const stop = { ifSomeFail: 'stop' } as const;
+
+	it.each<[string, number | undefined, Array<typeof done | ItemError>, Partial<FailureRule>]>([
+		['none, where none failed', undefined, [done, done], {}],
+		['none, where some succeeded', undefined, [failed, done], {}],
+		['the first failed one, where none succeeded', 0, [failed, failed], {}],
+		['the first failed one, where what leaves failed as well', 1, [failedItem, failed], {}],
+		['the first failed one, where what leaves is nothing', 1, [[], failed], {}],
+		['the first failed one, with stop', 1, [done, failed], stop],
+		['the first failed one, where n8n tries again', 1, [done, failed], { triesLeft: true }],
+		['none, where On Error lets it out', undefined, [failed], { continues: true }],
 		[
 			'none, where On Error lets it out in spite of stop',
-			[done, failed],
-			rule({ continues: true, ifSomeFail: 'stop', triesLeft: true }),
 			undefined,
+			[done, failed],
+			{ continues: true, triesLeft: true, ...stop },
 		],
-	])('is %s', (_what, results, given, expected) => {
+	])('is %s', (_what, expected, results, rule) => {
+		const given = { ifSomeFail: 'keep', continues: false, triesLeft: false, ...rule } as const;
 		expect(stoppingItem(results, given)).toBe(expected);
 	});
 });
 
 describe('the description of a stop', () => {
-	const error = (input?: IDataObject) =>
-		new ItemError('Failed', { description: 'Change it.', task: input ? { input } : {} });
+	const described = (input?: unknown, paid?: string) => {
+		const task = (input ? { input } : {}) as IDataObject;
+		return describeStop(new ItemError('Failed', { description: 'Change it.', task }), paid);
+	};
 
 	it('says which prompt it was, what to change, and what is paid for, in this order', () => {
-		expect(describeStop(error({ prompt: 'A cat' }), '1 task succeeded.')).toBe(
+		expect(described({ prompt: 'A cat' }, '1 task succeeded.')).toBe(
 			'The prompt of this item: “A cat”.\n\nChange it.\n\n1 task succeeded.',
 		);
 	});
 
-	it('quotes no more than the beginning of a long prompt', () => {
-		const description = describeStop(error({ prompt: 'x'.repeat(5000) }), undefined) ?? '';
-		expect(description).toContain(`“${'x'.repeat(200)}…”`);
-		expect(description.length).toBeLessThan(300);
+	it.each<[string, unknown, string]>([
+		['the beginning of a long prompt', { prompt: 'x'.repeat(5000) }, `“${'x'.repeat(200)}…”.\n\n`],
+		['nothing where there is no input', undefined, ''],
+		['nothing of no prompt', {}, ''],
+		['nothing of an empty prompt', { prompt: '' }, ''],
+		['nothing of a list', { prompt: ['A', 'B'] }, ''],
+	])('quotes %s', (_what, input, quoted) => {
+		const before = quoted && `The prompt of this item: ${quoted}`;
+		expect(described(input)).toBe(`${before}Change it.`);
 	});
-
-	it.each([[undefined], [{}], [{ prompt: '' }], [{ prompt: ['A', 'B'] }]])(
-		'quotes nothing of %j',
-		(input) => {
-			expect(describeStop(error(input), undefined)).toBe('Change it.');
-		},
-	);
 
 	it('is none where there is nothing to say', () => {
 		expect(describeStop(new ItemError('Failed'), undefined)).toBeUndefined();
+	});
+});
+
+describe('the list of created tasks', () => {
+	it('names every task by what it means for the money, paid ones first', () => {
+		const list = new PaidTaskList(['earlier']);
+		for (const id of ['a', 'b', 'c', 'd']) list.note(id, 'PENDING');
+		list.note('b', 'SUCCESS');
+		list.note('d', 'FAILURE');
+		const wait = 'Task → Wait fetches the results without paying again';
+		expect(list.describe()).toBe(
+			[
+				'1 task succeeded and is paid for. Task → Get fetches the results without paying again: b.',
+				`2 tasks are not finished, and are billed if they succeed. ${wait}: a, c.`,
+				`1 task was created in an earlier try. ${wait}: earlier.`,
+				'1 task failed, which is usually free: d.',
+			].join(' '),
+		);
+	});
+
+	it('is nothing where no task was created', () => {
+		expect(new PaidTaskList([]).describe()).toBeUndefined();
+	});
+
+	it('names 200,000 tasks in a time that grows with their number alone', () => {
+		const list = new PaidTaskList(Array.from({ length: 200_000 }, (_, index) => `task-${index}`));
+		const start = performance.now();
+		expect(list.describe()?.length).toBeGreaterThan(2_000_000);
+		// In the square of it, it would be minutes.
+		expect(performance.now() - start).toBeLessThan(10_000);
+	});
+});
+
+describe('the tries that are left', () => {
+	/** The tries of one node: its context is stored with the execution, and a retry of the execution sees it too. */
+	const tries =
+		(node: IDataObject, store: IDataObject = {}) =>
+		(count: number, executionId = '1', $runIndex = 0) =>
+			Array.from({ length: count }, () =>
+				hasTriesLeft({
+					getNode: () => node,
+					getContext: () => store,
+					getExecutionId: () => executionId,
+					getWorkflowDataProxy: () => ({ $runIndex }),
+				} as unknown as IExecuteFunctions),
+			);
+
+	it.each([
+		[{}, [false]],
+		[{ retryOnFail: false, maxTries: 3 }, [false]],
+		[{ retryOnFail: true }, [true, true, false]],
+		[{ retryOnFail: true, maxTries: 2 }, [true, false]],
+		[{ retryOnFail: true, maxTries: 1 }, [true, false]],
+		[{ retryOnFail: true, maxTries: 99 }, [true, true, true, true, false]],
+	])('are as many as n8n makes of %j', (node, expected) => {
+		expect(tries(node)(expected.length)).toEqual(expected);
+	});
+
+	it('begin anew in each round of a loop, and in a retry of the execution', () => {
+		const next = tries({ retryOnFail: true, maxTries: 2 });
+		expect([next(2), next(2, '1', 1), next(2, '2', 1)]).toEqual(Array(3).fill([true, false]));
+	});
+
+	it('leave nothing in the context where nothing is tried again', () => {
+		const store = {};
+		tries({}, store)(1);
+		expect(store).toEqual({});
 	});
 });

@@ -32,36 +32,13 @@ it.each(['downloadResults', 'splitResults'])(
 	},
 );
 
-describe('the fields of a task', () => {
-	it('are those of the contract, in its order', () => {
-		const task = success();
-		expect(Object.entries(taskJson(task, { model: 'a/b', input: { prompt: 'x' } }))).toEqual([
-			['taskId', 'task-1'],
-			['state', 'SUCCESS'],
-			['resultUrls', URLS],
-			['creditsConsumed', 24],
-			['model', 'a/b'],
-			['input', { prompt: 'x' }],
-			['record', task.record],
-		]);
-	});
-
-	it('have a picture that comes back in the record cut short, and results whole', () => {
-		const picture = `data:image/png;base64,${'A'.repeat(100_000)}`;
-		const record = { state: 'SUCCESS', resultUrls: [picture], input: { image_url: picture } };
-		const json = taskJson(parseTaskRecord('t', record));
-		expect(json.resultUrls).toEqual([picture]);
-		expect(JSON.stringify(json.record).length).toBeLessThan(400);
-		expect(record.input.image_url).toBe(picture);
-	});
-
-	it.each(['PENDING', 'FAILURE'])('have an empty list of results for %s', (state) => {
-		expect(taskJson(parseTaskRecord('t', { state }))).toMatchObject({
-			state,
-			resultUrls: [],
-			creditsConsumed: null,
-		});
-	});
+it('the fields of a task have a picture that comes back in the record cut short, and results whole', () => {
+	const picture = `data:image/png;base64,${'A'.repeat(100_000)}`;
+	const record = { state: 'SUCCESS', resultUrls: [picture], input: { image_url: picture } };
+	const json = taskJson(parseTaskRecord('t', record));
+	expect(json.resultUrls).toEqual([picture]);
+	expect(JSON.stringify(json.record).length).toBeLessThan(400);
+	expect(record.input.image_url).toBe(picture);
 });
 
 describe('the items of a task', () => {
@@ -107,12 +84,9 @@ describe('the items of a task', () => {
 		);
 	});
 
-	it.each([true, false])('have the record behind all other fields (split: %s)', (splitResults) => {
-		const given = { ...taskJson(success()), estimatedCostUsd: 0.08 };
-		const items = taskItems(success(), given, { output: options({ splitResults }) });
-		expect(items.map((item) => Object.keys(item.json).at(-1))).toEqual(
-			Array(splitResults ? 3 : 1).fill('record'),
-		);
+	it('that are split have the record behind all other fields', () => {
+		const items = taskItems(success(), taskJson(success()), { output: options(split) });
+		expect(items.map((item) => Object.keys(item.json).at(-1))).toEqual(Array(3).fill('record'));
 	});
 
 	it('on the trigger are paired with nothing', () => {
@@ -121,15 +95,12 @@ describe('the items of a task', () => {
 	});
 });
 
-describe('the options of the output', () => {
-	it('are off by default, and the field is data', () => {
-		expect(options()).toEqual({ download: false, binaryField: 'data', split: false });
-	});
-
-	it.each(['', '  ', undefined, 7])('the field %j means data', (outputBinaryField) => {
-		expect(options({ outputBinaryField }).binaryField).toBe('data');
-	});
-});
+it.each([{}, ...['', '  ', 7].map((outputBinaryField) => ({ outputBinaryField }))])(
+	'the options of the output are off by default, and the field is data (%j)',
+	(given) => {
+		expect(options(given)).toEqual({ download: false, binaryField: 'data', split: false });
+	},
+);
 
 it.each([
 	['5', 'The service is not working at the moment (HTTP 500)', 'Task 5: The service is not'],

@@ -1,7 +1,75 @@
-import { readCredits } from '../../../nodes/MediaGeneration/run/creditsRun';
+import { balanceAt, findBalance, readCredits } from '../../../nodes/MediaGeneration/run/creditsRun';
 import nock from '../../nock';
 import { executeContext, SERVICE } from '../../workflow/engine';
 import { BusyClock } from '../support';
+
+describe('the balance', () => {
+	it.each([
+		['a field of that name', { balance: 42 }],
+		['a numeric string', { balance: '42' }],
+		['a bare number', 42],
+		['a bare numeric string', '42'],
+		['snake case', { credit_balance: 42 }],
+		['camel case', { availableCredits: 42 }],
+		['upper case', { CREDITS: 42 }],
+		['credits', { credits: 42, currency: 'credits' }],
+		['the telling name among others', { credits: 7, used: 3, balance: 42 }],
+		['what remains, beside all credits', { credits: 100, used: 58, remaining: 42 }],
+		['a wrapped number', { data: 42 }],
+		['a wrapped object', { data: { balance: 42 } }],
+		['an object named after it', { credits: { remaining: 42, total: 100 } }],
+		['an envelope with a code', { code: 200, message: 'ok', data: { credits: 42 } }],
+		['three levels', { data: { account: { balance: 42 } } }],
+		['the shallowest place', { balance: 42, data: { balance: 7 } }],
+	])('is found in %s', (_shape, body) => {
+		expect(findBalance(body)).toBe(42);
+	});
+
+	it.each([0, -3.5])('may be %d', (balance) => {
+		expect(findBalance({ balance })).toBe(balance);
+	});
+
+	it.each([
+		['nothing', undefined],
+		['null', null],
+		['an empty object', {}],
+		['other numbers', { total: 100, used: 58 }],
+		['a text', 'plenty'],
+		['a text field', { balance: 'plenty' }],
+		['a boolean', { balance: true }],
+		['a code without a balance', { code: 200, message: 'ok' }],
+		['two wallets that both name one', { image: { balance: 1 }, video: { balance: 2 } }],
+		['a list', [{ balance: 42 }]],
+		['four levels', { a: { b: { c: { balance: 42 } } } }],
+	])('is null rather than wrong in %s', (_shape, body) => {
+		expect(findBalance(body)).toBeNull();
+	});
+});
+
+describe('the balance at a place that the user named', () => {
+	const body = { data: { wallet: { amount: '42', name: 'main' } }, list: [{ credits: 7 }] };
+
+	it.each([
+		['data.wallet.amount', 42],
+		['list.0.credits', 7],
+	])('%s is the number there', (path, balance) => {
+		expect(balanceAt(body, path)).toBe(balance);
+	});
+
+	it.each([
+		'data.wallet.name',
+		'data.wallet',
+		'data.none.amount',
+		'list.1.credits',
+		'list.credits',
+		'',
+		'data.wallet.amount.more',
+		'constructor.length',
+		'list.length',
+	])('%j is null, since no number stands there', (path) => {
+		expect(balanceAt(body, path)).toBeNull();
+	});
+});
 
 it('leaves the thread to the rest of n8n every 25 ms, however many items come in', async () => {
 	nock(SERVICE).get('/api/credits').reply(200, { balance: 5 });

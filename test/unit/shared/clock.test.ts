@@ -1,5 +1,12 @@
-import { sleepUntil, Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import {
+	ExpiringCache,
+	sleepUntil,
+	Stopped,
+	systemClock,
+} from '../../../nodes/MediaGeneration/shared/clock';
 import { time, virtualTime } from '../../workflow/time';
+import { HOUR } from '../../durations';
+import { FakeClock } from '../support';
 
 virtualTime();
 
@@ -51,5 +58,55 @@ describe.each([-1, 1])('a date that is changed by %d h meanwhile', (hours) => {
 		const noted = systemClock.now();
 		time.setWall(Date.now() + hours * 3_600_000);
 		expect(systemClock.now()).toBe(noted);
+	});
+});
+
+describe('sleeping until a moment', () => {
+	it('goes on where a timer went off a little early', async () => {
+		const clock = new FakeClock();
+		clock.sleep = async () => clock.pass(40);
+		await sleepUntil(100, clock, undefined);
+		expect(clock.now()).toBe(120);
+	});
+
+	it('comes in pieces that a timer can hold, where the moment is months away', async () => {
+		const clock = new FakeClock();
+		await sleepUntil(90 * 24 * HOUR, clock, undefined);
+		expect(clock.now()).toBe(90 * 24 * HOUR);
+		expect(Math.max(...clock.sleeps)).toBeLessThan(2 ** 31);
+	});
+
+	it('takes no time for a moment that has passed', async () => {
+		const clock = new FakeClock(500);
+		await sleepUntil(100, clock, undefined);
+		expect(clock.sleeps).toEqual([]);
+	});
+});
+
+describe('a memory that expires', () => {
+	it('remembers under each key what was said last, until it is deleted', () => {
+		const memory = new ExpiringCache<number>(new FakeClock(), 1000, 10);
+		memory.set('a', 1);
+		memory.set('a', 2);
+		expect([memory.get('a'), memory.get('b')]).toEqual([2, undefined]);
+		memory.delete('a');
+		expect(memory.get('a')).toBeUndefined();
+	});
+
+	it('forgets what is old, and counts its age from the last time that it was said', () => {
+		const clock = new FakeClock();
+		const memory = new ExpiringCache<number>(clock, 1000, 10);
+		memory.set('a', 1);
+		memory.set('b', 1);
+		clock.pass(999);
+		memory.set('a', 1);
+		clock.pass(1);
+		expect([memory.get('a'), memory.get('b')]).toEqual([1, undefined]);
+	});
+
+	it('forgets the oldest first where there are too many', () => {
+		const memory = new ExpiringCache<number>(new FakeClock(), 1000, 2);
+		for (const key of ['a', 'b', 'a', 'c']) memory.set(key, 1);
+		expect(['a', 'b', 'c'].map((key) => memory.get(key))).toEqual([1, undefined, 1]);
 	});
 });

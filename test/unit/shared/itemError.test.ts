@@ -38,14 +38,14 @@ describe('made from whatever was thrown', () => {
 });
 
 describe('as an item that goes out', () => {
-	const task = { taskId: 'task-1', resultUrls: ['https://m/1.png'] };
+	const task = { taskId: 'task-1', resultUrls: ['https://m/1.png'], record: {} };
 	const error = new ItemError('So it is', { task });
 
-	it('has what is known of the task beside the error', () => {
-		expect(error.toItem(NODE, { item: 2 })).toEqual({
-			json: { ...task, error: 'So it is' },
-			pairedItem: { item: 2 },
-		});
+	it('has what is known of the task beside the error, and the record last', () => {
+		const { json, pairedItem } = error.toItem(NODE, { item: 2 });
+		expect(json).toEqual({ ...task, error: 'So it is' });
+		expect(Object.keys(json)).toEqual(['taskId', 'error', 'resultUrls', 'record']);
+		expect(pairedItem).toEqual({ item: 2 });
 	});
 
 	it('has it under details on the error output, and an error that a copy of older n8n leaves out', () => {

@@ -1,13 +1,13 @@
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
-import { sleepUntil, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
+import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import {
 	SuspendAfter,
 	pollTask,
 	type WaitOptions,
 } from '../../../nodes/MediaGeneration/wait/pollTask';
 import { FakeClock } from '../support';
-import { HOUR, SECOND } from '../../durations';
+import { HOUR, MINUTE, SECOND } from '../../durations';
 
 type Answer = string | ServiceError;
 type Kind = ServiceError['kind'];
@@ -61,12 +61,6 @@ const OWN = { isOwn: true };
 const SUCCESS = { taskId: 'task-1', state: 'SUCCESS' };
 
 describe('the interval', () => {
-	it('lies before the first read too', async () => {
-		const { result, sentAt } = waiting(['SUCCESS']);
-		await result;
-		expect(sentAt()).toEqual([2]);
-	});
-
 	it.each([
 		[2, 0],
 		[2, 1500],
@@ -304,24 +298,79 @@ it('a stop before the first read lets no read happen', async () => {
 	expect(reads).toEqual([]);
 });
 
-describe('sleeping until a moment', () => {
-	it('goes on where a timer went off a little early', async () => {
-		const clock = new FakeClock();
-		clock.sleep = async () => clock.pass(40);
-		await sleepUntil(100, clock, undefined);
-		expect(clock.now()).toBe(120);
+describe('a run', () => {
+	const [ONE, OTHER] = [{}, {}];
+
+	/** A run that is held for so long after its last create. */
+	function held(afterMs: number, ...creates: object[]) {
+		const clock = new FakeClock(7 * MINUTE);
+		const suspendAfter = new SuspendAfter(clock, afterMs, creates);
+		const isOverAfter = (ms: number) => {
+			clock.pass(ms);
+			return suspendAfter.isOver;
+		};
+		/** The item creates its last task. */
+		const created = (item: object) => {
+			suspendAfter.created();
+			suspendAfter.close(item);
+		};
+		return { suspendAfter, isOverAfter, created };
+	}
+
+	it('that creates nothing is held from its beginning on', () => {
+		const { isOverAfter } = held(MINUTE);
+		expect([isOverAfter(MINUTE - 1), isOverAfter(1)]).toEqual([false, true]);
 	});
 
-	it('comes in pieces that a timer can hold, where the moment is months away', async () => {
-		const clock = new FakeClock();
-		await sleepUntil(90 * 24 * HOUR, clock, undefined);
-		expect(clock.now()).toBe(90 * 24 * HOUR);
-		expect(Math.max(...clock.sleeps)).toBeLessThan(2 ** 31);
+	it('is held until so long after its last create', () => {
+		const { isOverAfter, created } = held(MINUTE, ONE, OTHER);
+		created(ONE);
+		expect(isOverAfter(10 * MINUTE)).toBe(false);
+		created(OTHER);
+		expect([isOverAfter(MINUTE - 1), isOverAfter(1)]).toEqual([false, true]);
 	});
 
-	it('takes no time for a moment that has passed', async () => {
-		const clock = new FakeClock(500);
-		await sleepUntil(100, clock, undefined);
-		expect(clock.sleeps).toEqual([]);
+	it('is held while an item has not created its task, however long that takes', () => {
+		const { isOverAfter, created } = held(0, ONE, OTHER);
+		created(ONE);
+		expect(isOverAfter(60 * MINUTE)).toBe(false);
+		created(OTHER);
+		expect(isOverAfter(0)).toBe(true);
+	});
+
+	it('is held while an item may create its task anew', () => {
+		const { suspendAfter, isOverAfter, created } = held(MINUTE, ONE);
+		suspendAfter.created();
+		expect(isOverAfter(60 * MINUTE)).toBe(false);
+		// The task that it was created anew as is the last one.
+		created(ONE);
+		expect([isOverAfter(0), isOverAfter(MINUTE)]).toEqual([false, true]);
+	});
+
+	it('is held no longer for an item that has come to its end', () => {
+		const { suspendAfter, isOverAfter } = held(MINUTE, ONE, OTHER);
+		suspendAfter.created();
+		suspendAfter.close(ONE);
+		expect(isOverAfter(MINUTE)).toBe(false);
+		// One that was refused created no task at all.
+		suspendAfter.close(OTHER);
+		expect(isOverAfter(0)).toBe(true);
+	});
+
+	it('that stops creating is held for none of its items', () => {
+		const { suspendAfter } = held(0, ONE, OTHER);
+		suspendAfter.closeAll();
+		expect(suspendAfter.isOver).toBe(true);
+	});
+
+	it('that n8n does not suspend is held to its end', () => {
+		const { suspendAfter, isOverAfter } = held(0);
+		expect(suspendAfter.isOver).toBe(true);
+		suspendAfter.switchOff();
+		expect(isOverAfter(1e12)).toBe(false);
+	});
+
+	it('that cannot be suspended is held for ever', () => {
+		expect(held(Infinity).isOverAfter(1e12)).toBe(false);
 	});
 });
