@@ -82,10 +82,12 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 	const service = reach(context, state);
 	const read =
 		service && (async (taskId: string) => await (await service()).client.readTask(taskId));
-	const checked = read ? await checkResults(state, read, Date.now()) : state;
-	// Whatever kept the node from checking, a time that is up is up.
-	const after = giveUp(checked, Date.now());
-	if (!isComplete(after)) return await sleepUntilNextCheck(context, after);
+	const now = Date.now();
+	const checked = read ? await checkResults(state, read, now) : state;
+	// Whatever kept the node from checking, a time that was up is up. Tasks whose time came while others were read are
+	// read in the next check.
+	const after = giveUp(checked, now);
+	if (!isComplete(after)) return await sleepUntilNextCheck(context, after, now);
 	const ended = await finalResults(context, after);
 	// Downloads take their time. n8n would hand the results to whatever node the execution waits at now.
 	return (await isAwaited(context, state)) ? ended : abandoned(after);
@@ -110,13 +112,14 @@ async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryChe
 	const attempt =
 		service &&
 		(async (delivery: AwaitedDelivery) => await deliverTask(context, delivery, await service()));
-	const after = attempt ? await checkDeliveries(state, attempt, Date.now()) : state;
+	const now = Date.now();
+	const after = attempt ? await checkDeliveries(state, attempt) : state;
 	const { deliveries } = after;
 	if (deliveries.length === 0) return doneItems([{ json: { delivered: true } }]);
 	const isLost = ({ until, last }: AwaitedDelivery) =>
-		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= Date.now();
+		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= now;
 	// While one task is waited for, the others are tried as well, and none is forgotten before the message.
-	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(context, after);
+	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(context, after, now);
 	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
 	return doneItems([], {
 		message: `${deliveries.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
@@ -142,12 +145,17 @@ function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
 	};
 }
 
-async function sleepUntilNextCheck(context: IExecuteFunctions, state: CheckState) {
+/** @param checkedAt when this check began, milliseconds since 1970 */
+async function sleepUntilNextCheck(
+	context: IExecuteFunctions,
+	state: CheckState,
+	checkedAt = Date.now(),
+) {
 	const waiting =
 		state.purpose === 'delivery'
 			? state.deliveries
 			: state.items.flatMap(({ json: { taskId }, waits }) => (waits ? { ...waits, taskId } : []));
-	const deadlines = waiting.map(({ until }) => until);
+	const deadlines = waiting.map(({ until }) => until).filter((until) => until > checkedAt);
 	const nextCheck = new Date(nextCheckAt(state, Date.now(), deadlines));
 	const kept: Kept = context.getContext('node');
 	kept.state = without(state, 'woken');

@@ -29,7 +29,7 @@ const MAX_UNANSWERED = 3;
  * One check for the results of a suspended run. The run goes on only when all tasks are finished, so an unfinished task
  * ends the check: most checks cost one read, and every task is read about once after it is finished.
  *
- * @param now milliseconds since 1970
+ * @param now when it begins, milliseconds since 1970
  * @returns the state after the check; what could not be read is as it was, be its time up or not
  * @see specification, section 4.2
  */
@@ -59,7 +59,7 @@ export async function checkResults(
 	await inGrowingGroups(expired, readOne, () => pauseMs > 0);
 	patience = MAX_UNANSWERED;
 	await inGrowingGroups(others, readOne, () => patience <= 0 || pauseMs > 0);
-	return afterPause({ ...state, items }, pauseMs, now);
+	return afterPause({ ...state, items }, pauseMs);
 }
 
 const isOfOneTask = (error: unknown) => error instanceof ServiceError && error.isOfOneTask;

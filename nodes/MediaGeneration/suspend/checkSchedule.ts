@@ -17,7 +17,7 @@ const PART_OF_TIME_WAITED = 4;
 /**
  * When to check next. All times are milliseconds since 1970.
  *
- * @param deadlines when the time of each unfinished task is up
+ * @param deadlines when the time of each unfinished task is up, where no check has begun since
  */
 export function nextCheckAt(
 	{ startedAt, intervalMs, woken = false, notBefore }: CheckState,
@@ -35,7 +35,7 @@ export function nextCheckAt(
 	const isSoon = woken || notBefore !== undefined;
 	const pause = isSoon ? Math.min(interval, MIN_CHECK_INTERVAL_MS) : interval;
 	const regular = Math.max(now + pause, notBefore ?? 0);
-	const ahead = deadlines.filter((each) => each > now).sort((one, other) => one - other);
+	const ahead = deadlines.toSorted((one, other) => one - other);
 	const [first = Infinity] = ahead;
 	// The tasks of a batch are created one after the other: one check does for all whose time is up within a minute.
 	return Math.min(
@@ -50,8 +50,8 @@ export function askedPauseMs(error: unknown): number {
 	return error.retryAfterMs ?? (error.kind === 'tooManyRequests' ? MIN_CHECK_INTERVAL_MS : 0);
 }
 
-/** The state after a check in which the service asked for a pause, if it did; milliseconds. */
-export const afterPause = <T extends CheckState>(state: T, pauseMs: number, now: number): T => ({
+/** The state after a check in which the service asked for a pause, if it did; milliseconds from now on. */
+export const afterPause = <T extends CheckState>(state: T, pauseMs: number): T => ({
 	...without(state, 'notBefore'),
-	...(pauseMs > 0 && { notBefore: now + pauseMs }),
+	...(pauseMs > 0 && { notBefore: Date.now() + pauseMs }),
 });

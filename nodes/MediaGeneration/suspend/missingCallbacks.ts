@@ -23,14 +23,12 @@ import { startCheck } from './checkSupervisor';
  * One check for tasks whose callback has not been seen to arrive. The check ends where the service asks to wait.
  *
  * @param attempt comes to nothing where the trigger has the task now, else to why it has not
- * @param now milliseconds since 1970
  * @returns the state after the check, with the deliveries that are left
  * @see specification, section 6: keep polling as a fallback
  */
 export async function checkDeliveries(
 	state: DeliveryCheck,
 	attempt: (delivery: AwaitedDelivery) => Promise<string | undefined>,
-	now: number,
 ): Promise<DeliveryCheck> {
 	const left: Array<AwaitedDelivery | undefined> = [...state.deliveries];
 	let pauseMs = 0;
@@ -41,11 +39,7 @@ export async function checkDeliveries(
 		left[index] = last === undefined ? undefined : { ...delivery, last };
 	};
 	await inGrowingGroups([...state.deliveries.entries()], tryOne, () => pauseMs > 0);
-	return afterPause(
-		{ ...state, deliveries: left.filter((each) => each !== undefined) },
-		pauseMs,
-		now,
-	);
+	return afterPause({ ...state, deliveries: left.filter((each) => each !== undefined) }, pauseMs);
 }
 
 /** What is said of a task that the service has not finished. */

@@ -70,7 +70,7 @@ export async function suspendRun(
 	);
 	// The first check comes after a minute: a shorter pause is over by then.
 	const longMs = pauseMs > MIN_CHECK_INTERVAL_MS ? pauseMs : 0;
-	const begun = await settled(startCheck(context, afterPause(check, longMs, now)));
+	const begun = await settled(startCheck(context, afterPause(check, longMs)));
 	if ('error' in begun) {
 		const why = messageOf(begun.error);
 		context.logger.warn(

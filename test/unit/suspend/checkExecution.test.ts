@@ -25,7 +25,7 @@ import {
 	resultsCheck,
 } from './checks';
 import { type SubExecution, turnOf } from '../../workflow/subExecution';
-import { passTime, virtualTime } from '../../workflow/time';
+import { passTime, time, virtualTime } from '../../workflow/time';
 
 virtualTime();
 afterEach(() => nock.cleanAll());
@@ -239,6 +239,30 @@ describe('a check for results', () => {
 		expect(until).toBeUndefined();
 		expect(output).toHaveLength(1);
 		expect(output?.[0]?.json.taskIds).toEqual(['task-0', 'task-1']);
+	});
+
+	it('gives up no task whose time comes while another is read: most of them have not been read before', async () => {
+		nock(SERVICE)
+			.get('/api/generate/task-0')
+			.reply(200, () => {
+				time.jump(20_000);
+				return { taskId: 'task-0', state: 'PENDING' };
+			});
+		const soon = NOW + 10_000;
+		const { next, until } = await turn(resultsCheck({ items: [item(0, soon), item(1, soon)] }));
+		expect(next.items.every(({ waits }) => waits)).toBe(true);
+		expect(until).toEqual(new Date(soon));
+	});
+
+	it('keeps to a pause that is asked for late in it', async () => {
+		nock(SERVICE)
+			.get('/api/generate/task-0')
+			.reply(() => {
+				time.jump(20_000);
+				return [429, {}, { 'Retry-After': '300' }];
+			});
+		const { until } = await turn(resultsCheck());
+		expect(until).toEqual(new Date(NOW + 320_000));
 	});
 
 	it('hands no results to an execution that went on while they were fetched', async () => {

@@ -7,7 +7,10 @@ import {
 	giveUp,
 	isComplete,
 } from '../../../nodes/MediaGeneration/suspend/checkForResults';
+import { virtualTime } from '../../workflow/time';
 import { allOf, indexes, item, MINUTE, NOW, resultsCheck, service } from './checks';
+
+virtualTime();
 
 const check = (...items: SuspendedItem[]) => resultsCheck({ items });
 const many = (count: number, until?: number) =>

@@ -39,7 +39,6 @@ it.each<[string, object, now: number, deadlines: number[], next: number]>([
 		[MINUTE / 2, MINUTE / 3, MINUTE / 3 + 1],
 		MINUTE / 2,
 	],
-	['regularly after a deadline that is over', {}, 2 * MINUTE, [MINUTE / 3], 3 * MINUTE],
 	['regularly, after two hours', {}, 120 * MINUTE, [], 135 * MINUTE],
 	['in a minute where a callback said more', { woken: true }, 120 * MINUTE, [], 121 * MINUTE],
 	[

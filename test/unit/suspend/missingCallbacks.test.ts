@@ -14,7 +14,10 @@ import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedul
 import type { AwaitedDelivery } from '../../../nodes/MediaGeneration/suspend/checkState';
 import { API_KEY, CREDENTIAL } from '../../workflow/engine';
 import { useProcessedData } from '../../workflow/processedData';
+import { virtualTime } from '../../workflow/time';
 import { allOf, contextOf, delivery, deliveryCheck, indexes, NOW, service } from './checks';
+
+virtualTime();
 
 describe('a check for lost callbacks', () => {
 	const check = (count: number) =>
@@ -28,7 +31,7 @@ describe('a check for lost callbacks', () => {
 
 	it('delivers what is finished, and keeps what is not, what cannot be read, and what the trigger did not take', async () => {
 		const at = service({ 'task-0': 'SUCCESS', 'task-1': 'PENDING', 'task-2': 'FAILURE' });
-		const after = await checkDeliveries(check(4), attempt(at, { 'task-2': 'HTTP 404' }), NOW);
+		const after = await checkDeliveries(check(4), attempt(at, { 'task-2': 'HTTP 404' }));
 		expect(after.deliveries).toEqual([
 			{ ...delivery(1), last: 'not finished' },
 			{ ...delivery(2), last: 'HTTP 404' },
@@ -39,7 +42,7 @@ describe('a check for lost callbacks', () => {
 	it('ends where the service asks to wait, and is followed by none before that time', async () => {
 		const busy = new ServiceError('tooManyRequests', 'HTTP 429', { retryAfterMs: 1_200_000 });
 		const at = service({ ...allOf(2000, 'SUCCESS'), 'task-3': busy });
-		const after = await checkDeliveries(check(2000), attempt(at), NOW);
+		const after = await checkDeliveries(check(2000), attempt(at));
 		expect(at.reads).toHaveLength(7);
 		// The one that was refused, and all that were not read.
 		expect(after.deliveries).toHaveLength(1 + 2000 - 7);
@@ -48,7 +51,7 @@ describe('a check for lost callbacks', () => {
 
 	it('is as ever after a service has asked to wait', async () => {
 		const before = { ...check(1), notBefore: NOW };
-		const after = await checkDeliveries(before, attempt(service({ 'task-0': 'PENDING' })), NOW);
+		const after = await checkDeliveries(before, attempt(service({ 'task-0': 'PENDING' })));
 		expect(after).not.toHaveProperty('notBefore');
 	});
 });
