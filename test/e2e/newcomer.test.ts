@@ -6,7 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import { N8nClient } from '../n8n/client';
 import { freePort } from '../n8n/ports';
 import { startN8n } from '../n8n/process';
-import { isLikeN8n3, LEAN, N8N_3 } from '../n8n/settings';
+import { isLikeN8n3, N8N_3, NO_RUNNER } from '../n8n/settings';
 
 const ROOT = resolve(__dirname, '../..');
 
@@ -57,7 +57,8 @@ test("the README's commands bring the package into an n8n that is there already"
 	expect(there).not.toBe(install);
 	run(there, folder);
 
-	const n8n = await startN8n({ userFolder: home, env: { ...LEAN, ...(isLikeN8n3() && N8N_3) } });
+	const env = { ...NO_RUNNER, ...(isLikeN8n3() && N8N_3) };
+	const n8n = await startN8n({ userFolder: home, env });
 	try {
 		const client = new N8nClient(n8n.url);
 		await client.setUp();

@@ -37,16 +37,14 @@ export const shortMinute = (ms = SHORT_MINUTE_MS): Record<string, string> => ({
 	SHORT_MINUTE_MS: String(ms),
 });
 
-/**
- * For an n8n that only runs workflows, without Code nodes, and that nobody opens in a browser: it starts in half the CPU
- * time.
- */
-export const LEAN = {
-	N8N_DISABLE_UI: 'true',
-	// n8n starts no task runner of its own then.
+/** For an n8n that runs no Code node: it starts no task runner of its own. */
+export const NO_RUNNER = {
 	N8N_RUNNERS_MODE: 'external',
 	N8N_RUNNERS_AUTH_TOKEN: 'unused',
 };
+
+/** For an n8n without Code nodes that nobody opens in a browser: it starts in half the CPU time, and knows no node types. */
+export const LEAN = { ...NO_RUNNER, N8N_DISABLE_UI: 'true' };
 
 /** Put over the environment of an n8n whose minutes are those on the clock. */
 export const WHOLE_MINUTE = { NODE_OPTIONS: '' };
