@@ -27,6 +27,7 @@ import {
 	stage,
 	threeTries,
 } from './support';
+import { EPOCH } from '../virtualTime';
 import { passTime, time } from './time';
 import { nextCheck } from './subExecution';
 
@@ -296,6 +297,22 @@ describe('a run that is held for a while', () => {
 		const { output } = await run(node, prompts(slow('a')), refuse);
 		const error = expect.stringContaining('120 s') as string;
 		expect(output).toMatchObject([{ json: { taskId: on.taskIds[0], timedOut: true, error } }]);
+	});
+
+	it('reads no more tasks at once than it may where n8n does not suspend it', async () => {
+		on.service.configure({ latencyMs: MINUTE });
+		const ids = ['a', 'b', 'c', 'd', 'e', 'f'].map(
+			(prompt) => on.service.createTask(IMAGE_MODEL, { prompt }).taskId,
+		);
+		const options = { suspendAfter: 0, maxInFlight: 2 };
+		const parameters = { resource: 'task', operation: 'wait', taskId: '={{ $json.id }}', options };
+		const items = ids.map((id) => ({ json: { id } }));
+		const { output } = await run({ parameters }, items, refuse);
+		expect(field(output, 'taskId')).toEqual(ids);
+		expect(field(output, 'state')).toEqual(ids.map(() => 'SUCCESS'));
+		const later = on.requests('GET').filter(({ at }) => at - EPOCH < 30 * SECOND);
+		const [, ...again] = new Set(later.slice(ids.length).map(({ path }) => path));
+		expect(again).toHaveLength(1);
 	});
 
 	it('is not suspended while n8n tries it again: the next try takes up its tasks', async () => {

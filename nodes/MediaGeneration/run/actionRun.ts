@@ -153,7 +153,9 @@ async function suspend(run: RunContext): Promise<boolean> {
 	if (await suspendRun(context, handedOver, results, plan, clock.now())) return true;
 	run.suspendAfter.switchOff();
 	await Promise.all(
-		handedOver.map(async ({ item, goOn }) => await putOut(run, item, item.itemIndex, goOn)),
+		handedOver.map(async ({ item, goOn }) => {
+			await putOut(run, item, item.itemIndex, async () => await run.places.run(goOn));
+		}),
 	);
 	return false;
 }
