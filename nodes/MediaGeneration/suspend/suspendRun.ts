@@ -78,7 +78,7 @@ export async function suspendRun(
 		);
 		return false;
 	}
-	const taskIds = items.flatMap(({ json, waits }) => (waits ? String(json.taskId) : []));
+	const taskIds = handedOver.map(({ json }) => String(json.taskId));
 	noteCheck(context, { url: begun.value, taskIds });
 	for (const each of items) {
 		// `timedOut` is true the moment n8n lets these out instead of the results.

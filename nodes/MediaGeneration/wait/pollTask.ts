@@ -112,9 +112,6 @@ function isUnlucky({ kind, isForeign, isOfOneTask }: ServiceError, isOwn: boolea
 /** The service may ask for a pause of hours before the next read. */
 const LONGEST_SLEEP_MS = 30_000;
 
-/** The same in a run that is suspended at once. */
-const SHORT_SLEEP_MS = 1_000;
-
 /**
  * Says when a held run is to be suspended (option *Suspend After*): so long after its last create, and not while it may
  * still create a task. What is unfinished then is handed over.
@@ -125,6 +122,12 @@ export class SuspendAfter {
 
 	/** When the last task was created, or the run began; milliseconds of the clock. */
 	private lastCreateAt: number;
+
+	private end: () => void = () => undefined;
+
+	private readonly ended = new Promise<void>((resolve) => {
+		this.end = resolve;
+	});
 
 	/**
 	 * @param afterMs milliseconds from the last create to the suspension; Infinity where the run is held to its end
@@ -146,10 +149,11 @@ export class SuspendAfter {
 	/** The item creates nothing more. */
 	close(item: object): void {
 		this.open.delete(item);
+		if (this.isOver) this.end();
 	}
 
 	closeAll(): void {
-		this.open.clear();
+		for (const item of this.open) this.close(item);
 	}
 
 	/** Holds the run to its end: n8n did not suspend it. */
@@ -158,18 +162,19 @@ export class SuspendAfter {
 	}
 
 	/**
-	 * Sleeps until a moment of the clock. Ends soon after the hold: within a second where the run is suspended at once,
-	 * otherwise within half a minute.
+	 * Sleeps until a moment of the clock, and no longer than the run is held: a run that is suspended at once to the last
+	 * create, another within half a minute.
 	 *
 	 * @param signal aborted when the execution is stopped
 	 * @throws Stopped where the execution was stopped
 	 */
 	async sleepUntil(moment: number, signal: AbortSignal | undefined): Promise<void> {
-		const { clock } = this;
-		const longestMs = this.afterMs === 0 ? SHORT_SLEEP_MS : LONGEST_SLEEP_MS;
-		while (!this.isOver && clock.now() < moment) {
-			await sleepUntil(Math.min(moment, clock.now() + longestMs), clock, signal);
-		}
+		if (this.isOver && this.afterMs > 0) return;
+		do {
+			const next = Math.min(moment, this.clock.now() + LONGEST_SLEEP_MS);
+			const slept = sleepUntil(next, this.clock, signal);
+			await (this.afterMs === 0 ? Promise.race([slept, this.ended]) : slept);
+		} while (!this.isOver && this.clock.now() < moment);
 	}
 
 	/** Whether unfinished tasks are to be handed over. */
