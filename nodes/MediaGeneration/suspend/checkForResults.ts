@@ -41,8 +41,15 @@ export async function checkResults(
 	const items = [...state.items];
 	let pauseMs = 0;
 	let patience = MAX_UNANSWERED;
+	// Several items may name one task.
+	const answers = new Map<string, Promise<TaskRecord>>();
+	const readOnce = async (taskId: string) => {
+		const answer = answers.get(taskId) ?? read(taskId);
+		answers.set(taskId, answer);
+		return await answer;
+	};
 	const readOne = async ([index, item]: [number, SuspendedItem]) => {
-		const answer = await settled(read(taskIdOf(item)));
+		const answer = await settled(readOnce(taskIdOf(item)));
 		if ('value' in answer) {
 			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value, now);
 			if (answer.value.state === 'PENDING') patience = 0;

@@ -30,16 +30,19 @@ export async function checkDeliveries(
 	state: DeliveryCheck,
 	attempt: (delivery: AwaitedDelivery) => Promise<string | undefined>,
 ): Promise<DeliveryCheck> {
-	const left: Array<AwaitedDelivery | undefined> = [...state.deliveries];
+	const untried = new Set(state.deliveries);
+	const left: AwaitedDelivery[] = [];
 	let pauseMs = 0;
-	const tryOne = async ([index, delivery]: [number, AwaitedDelivery]) => {
+	const tryOne = async (delivery: AwaitedDelivery) => {
+		untried.delete(delivery);
 		const tried = await settled(attempt(delivery));
 		if ('error' in tried) pauseMs = Math.max(pauseMs, askedPauseMs(tried.error));
 		const last = 'value' in tried ? tried.value : messageOf(tried.error);
-		left[index] = last === undefined ? undefined : { ...delivery, last };
+		if (last !== undefined) left.push({ ...delivery, last });
 	};
-	await inGrowingGroups([...state.deliveries.entries()], tryOne, () => pauseMs > 0);
-	return afterPause({ ...state, deliveries: left.filter((each) => each !== undefined) }, pauseMs);
+	await inGrowingGroups(state.deliveries, tryOne, () => pauseMs > 0);
+	// The next check begins with what was not tried: it may be cut short, too.
+	return afterPause({ ...state, deliveries: [...untried, ...left] }, pauseMs);
 }
 
 /** What is said of a task that the service has not finished. */

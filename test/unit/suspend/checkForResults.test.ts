@@ -35,6 +35,13 @@ describe('a check for results', () => {
 		expect(JSON.stringify(before)).toBe(text);
 	});
 
+	it('reads a task once that several items name, and takes the answer for each of them', async () => {
+		const { read, reads } = service({ 'task-0': 'SUCCESS' });
+		const items = indexes(50).map((index) => ({ ...item(0), item: index }));
+		expect(isComplete(await checkResults(check(...items), read, NOW))).toBe(true);
+		expect(reads).toEqual(['task-0']);
+	});
+
 	it('reads nothing again that it found finished before', async () => {
 		const states = { ...allOf(3, 'SUCCESS'), 'task-2': 'PENDING' };
 		const first = await checkResults(many(3), service(states).read, NOW);

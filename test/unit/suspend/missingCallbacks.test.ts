@@ -49,6 +49,15 @@ describe('a check for lost callbacks', () => {
 		expect(nextCheckAt(after, NOW, [])).toBe(NOW + 1_200_000);
 	});
 
+	it('goes on where the one before ended: those behind tasks that take long are read, too', async () => {
+		const busy = new ServiceError('tooManyRequests', 'HTTP 429');
+		const states: Record<string, string | Error> = { ...allOf(10, 'PENDING'), 'task-3': busy };
+		const after = await checkDeliveries(check(10), attempt(service(states)));
+		const next = service({ ...allOf(10, 'PENDING'), 'task-7': busy });
+		await checkDeliveries(after, attempt(next));
+		expect(next.reads).toEqual(['task-7']);
+	});
+
 	it('is as ever after a service has asked to wait', async () => {
 		const before = { ...check(1), notBefore: NOW };
 		const after = await checkDeliveries(before, attempt(service({ 'task-0': 'PENDING' })));
