@@ -60,6 +60,8 @@ export async function checkResults(
 		if (!isOfOneTask(answer.error)) patience--;
 	};
 	const waiting = [...items.entries()].filter(([, { waits }]) => waits);
+	// Last those that could not be read: the trouble may be that of one task.
+	waiting.sort(([, one], [, other]) => Number('trouble' in one) - Number('trouble' in other));
 	const expired = waiting.filter(([, item]) => isExpired(item, now));
 	const others = waiting.filter(([, item]) => !isExpired(item, now));
 	// Their time is up, so each is read once more, whatever the others do.

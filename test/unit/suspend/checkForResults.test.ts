@@ -190,6 +190,18 @@ describe('a service that asks to wait', () => {
 		expect(nextCheckAt(after, NOW, [])).toBe(NOW + MINUTE);
 	});
 
+	it.each([
+		['before', NOW + 60 * MINUTE],
+		['at', NOW],
+	])('whenever one task is read, has the others read %s their time', async (_when, until) => {
+		let state = many(50, until);
+		for (const now of [NOW, NOW + MINUTE]) {
+			const { read } = service({ ...allOf(50, 'SUCCESS'), 'task-0': later(5_000) });
+			state = giveUp(await checkResults(state, read, now), now);
+		}
+		expect(waitingIn(state)).toEqual(['task-0']);
+	});
+
 	it('is given time to tell of tasks whose time is up: most of them have not been read before', async () => {
 		const { read } = service({ ...allOf(100, 'SUCCESS'), 'task-9': later(5_000) });
 		const first = giveUp(await checkResults(many(100, NOW), read, NOW), NOW);
