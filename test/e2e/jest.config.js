@@ -10,7 +10,7 @@ module.exports = {
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
-	// Most of the time these tests wait.
-	maxWorkers: 4,
+	// A third of the time these tests wait.
+	maxWorkers: 5,
 	testTimeout: 120_000,
 };
