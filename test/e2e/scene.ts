@@ -241,6 +241,14 @@ export class Scene {
 	/** Waits for tasks to come to the collector: these and no others, each once, in whatever order. */
 	async expectArrived(taskIds: readonly string[], timeoutMs?: number): Promise<void> {
 		await this.collector.settle(taskIds.length, timeoutMs);
+		const isMissing = (taskId: string) => !this.collector.seen.includes(taskId);
+		const missing = taskIds.filter(isMissing);
+		if (missing.length > 0) {
+			const lines = this.log.split('\n');
+			const told = lines.filter((line) => missing.some((taskId) => line.includes(taskId)));
+			console.log([`n8n's log of ${missing.length} tasks that are missing:`, ...told].join('\n'));
+			console.log(['The last lines of the log:', ...lines.slice(-40)].join('\n'));
+		}
 		expect([...this.collector.seen].sort()).toEqual([...taskIds].sort());
 	}
 
