@@ -6,10 +6,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { listen } from '../listen';
 import { packPackage } from '../n8n/package';
 import { type N8nProcess, startN8n } from '../n8n/process';
-import { LEAN, shortMinute } from '../n8n/settings';
+import { LEAN, NO_RUNNER, shortMinute } from '../n8n/settings';
 import { makeUserFolder } from '../n8n/userFolder';
 
 const ORDINARY: Record<string, string> = {
+	...NO_RUNNER,
 	...shortMinute(),
 	// n8n's own default since 2.0.
 	N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem',
