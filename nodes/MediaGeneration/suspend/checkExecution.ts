@@ -87,10 +87,7 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 	// Whatever kept the node from checking, a time that was up is up. Tasks whose time came while others were read are
 	// read in the next check.
 	const after = giveUp(checked, now);
-	if (!isComplete(after)) {
-		const isUp = after.items.some(({ waits }) => waits?.upAt !== undefined);
-		return await sleepUntilNextCheck(context, isUp ? { ...after, woken: true } : after, now);
-	}
+	if (!isComplete(after)) return await sleepUntilNextCheck(context, after, now);
 	const ended = await finalResults(context, after);
 	// Downloads take their time. n8n would hand the results to whatever node the execution waits at now.
 	return (await isAwaited(context, state)) ? ended : abandoned(after);

@@ -38,7 +38,7 @@ export async function checkResults(
 	read: (taskId: string) => Promise<TaskRecord>,
 	now: number,
 ): Promise<ResultsCheck> {
-	const items = state.items.map((item) => withTimeUp(item, now));
+	const items = [...state.items];
 	let pauseMs = 0;
 	let patience = MAX_UNANSWERED;
 	// Several items may name one task.
@@ -118,25 +118,19 @@ function late(item: SuspendedItem): SuspendedItem {
 const recordOf = (item: SuspendedItem) =>
 	item.record && parseTaskRecord(taskIdOf(item), item.record);
 
-/** Notes when a check first finds that the time of a task is up: n8n may have been down until then. */
-const withTimeUp = (item: SuspendedItem, now: number): SuspendedItem =>
-	item.waits && isExpired(item, now) ? { ...item, waits: { upAt: now, ...item.waits } } : item;
-
 const isExpired = ({ waits }: SuspendedItem, now: number) =>
 	waits !== undefined && waits.until <= now;
 
 /**
- * Gives up what could not be read when its time was up, nor for some minutes after that: behind a pending task the others
- * have not been read before, and are finished as a rule.
+ * Gives up what could not be read when its time was up. Only where the service asks to wait there is time for that: behind
+ * a pending task the others have not been read before, and are finished as a rule.
  *
  * @param now milliseconds since 1970
  */
 export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsCheck {
-	const readableAt = Math.max(now, state.notBefore ?? now);
-	const isLost = (item: SuspendedItem) => {
-		const { until = Infinity, upAt = until } = item.waits ?? {};
-		return isExpired(item, now) && upAt <= readableAt - LAST_CHECKS_MS;
-	};
+	const readableAt = Math.max(now, state.notBefore ?? Infinity);
+	const isLost = (item: SuspendedItem) =>
+		isExpired(item, now) && isExpired(item, readableAt - LAST_CHECKS_MS);
 	return { ...state, items: items.map((item) => (isLost(item) ? late(item) : item)) };
 }
 

@@ -33,7 +33,7 @@ interface CheckBase {
 	intervalMs: number;
 	/** The sub-execution that starts this one again; none at its own first turn. */
 	supervisorId?: string;
-	/** Whether the next check is due sooner: a callback asked for it, the checking execution died, or a time is up. */
+	/** Whether the next check is due sooner: a callback asked for it, or the checking execution died. */
 	woken?: boolean;
 	/** Until when the service asked to wait. */
 	notBefore?: number;
@@ -56,11 +56,8 @@ export interface SuspendedItem {
 	binary?: IBinaryKeyData;
 	/** What of the input item goes on beside the result. */
 	input?: InputPart;
-	/**
-	 * Until when its task is waited for, how long in all, and when a check first found that this time was up; undefined
-	 * where nothing is to come.
-	 */
-	waits?: { until: number; timeoutMs: number; upAt?: number };
+	/** Until when its task is waited for, and how long in all; undefined where nothing is to come. */
+	waits?: { until: number; timeoutMs: number };
 	/** How its results leave; undefined where the item was finished before the run was suspended. */
 	output?: OutputOptions;
 	/** The last record read of the task while it was checked, as received. */

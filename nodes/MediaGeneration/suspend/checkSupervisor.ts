@@ -12,7 +12,7 @@ import { digest } from '../shared/json';
 import { settingsOf } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
 import { finalResults, giveUp, isComplete, presentItem } from './checkForResults';
-import { MIN_CHECK_INTERVAL_MS } from './checkSchedule';
+import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 import { checkItem, type CheckState, parseCheck, readCheck } from './checkState';
 import { CHECK, checkWorkflow, nodeName, SUPERVISE } from './checkWorkflow';
 
@@ -72,7 +72,8 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 	});
 	if ('error' in begun) {
 		// What keeps n8n from it may pass.
-		const left = present.purpose === 'results' && giveUp(present, Date.now());
+		const upSince = Date.now() - MAX_CHECK_INTERVAL_MS;
+		const left = present.purpose === 'results' && giveUp(present, upSince);
 		if (left && isComplete(left)) return [await finalResults(context, left)];
 		context.logger.warn(
 			`${state.nodeName}: n8n did not start the check of its tasks; again in a minute. ${messageOf(begun.error)}`,
