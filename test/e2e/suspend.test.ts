@@ -100,7 +100,9 @@ test('200 tasks in one suspended execution: few reads of the service', async () 
 	expect(scene.tasks).toHaveLength(200);
 	const reads = scene.reads.length - before;
 	console.log(`200 suspended tasks: ${reads} reads since the suspension`);
-	expect(reads).toBeLessThan(300);
+	// Each task is read by the last check, and once before at most: where its callback is late, and another task's callback
+	// has n8n look for unfinished tasks. A task that is found unfinished ends such a look, and the next comes two seconds later.
+	expect(reads).toBeLessThan(500);
 }, 300_000);
 
 test('past the timeout an item fails with what is known of it, and the others leave', async () => {

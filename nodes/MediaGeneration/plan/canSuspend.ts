@@ -14,13 +14,16 @@ import {
 } from '../shared/n8nInternals';
 import type { ItemParameters } from '../shared/parameters';
 import { resumeCallbackUrl } from '../suspend/resumeWebhook';
-import { isAwaited, type ItemPlan } from './planTypes';
+import { createsIn, isAwaited, type ItemPlan } from './planTypes';
 
 const MINUTE_MS = 60_000;
 
 /** How long a task is waited for where the user leaves it to the node: a suspended wait holds no memory. */
 export const DAY_SECONDS = 86_400;
 const HELD_SECONDS = 600;
+
+/** For each callback n8n reads the whole execution anew: for 2,000 tasks that is minutes of its time, for the checks seconds. */
+const MOST_CALLED_BACK = 1_000;
 
 /** As long as n8n's and most other MCP clients wait for the answer of a tool, less some seconds to answer in. */
 const MCP_PATIENCE_SECONDS = 50;
@@ -64,7 +67,9 @@ export function planWait(
 	if (!isAtOnce) return wait;
 	const told = `This execution is suspended, since 'Suspend After' is 0. But ${obstacle?.why}.`;
 	const warnings = [...(obstacle ? [told] : []), ...suspensionWarnings(context)];
-	return { ...wait, webhookUrl: resumeCallbackUrl(context, account), warnings };
+	const isCalledBack = createsIn(items).length <= MOST_CALLED_BACK;
+	const webhookUrl = isCalledBack ? resumeCallbackUrl(context, account) : undefined;
+	return { ...wait, webhookUrl, warnings };
 }
 
 /** n8n links what comes out of a suspended node by its place, so there must be one item for each input item. */

@@ -16,7 +16,13 @@ export interface NumberBounds {
 
 /** Every number that a user may enter. The poll interval has the specification's bounds (section 4.2). */
 export const NUMBERS = {
-	checkInterval: { label: 'Check Interval', min: 1, unit: 'minutes; 0 leaves it to the node' },
+	checkInterval: {
+		label: 'Check Interval',
+		min: 1,
+		// Thirty days. A date that is far enough away is none.
+		max: 43_200,
+		unit: 'minutes; 0 leaves it to the node',
+	},
 	durationSeconds: { label: 'Duration', unit: 'seconds; 0 leaves the choice to the model' },
 	maxCostUsd: { label: 'Max Cost (USD)' },
 	maxInFlight: { label: 'Max Tasks at the Same Time', fallback: 10, min: 1, whole: true },

@@ -86,7 +86,7 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 	const checked = read ? await checkResults(state, read, now) : state;
 	// Whatever kept the node from checking, a time that was up is up. Tasks whose time came while others were read are
 	// read in the next check.
-	const after = giveUp(checked, now);
+	const after = giveUp(checked, now, Date.now() - systemClock.now());
 	if (!isComplete(after)) return await sleepUntilNextCheck(context, after, now);
 	const ended = await finalResults(context, after);
 	// Downloads take their time. n8n would hand the results to whatever node the execution waits at now.

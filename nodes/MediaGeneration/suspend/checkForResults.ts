@@ -19,7 +19,7 @@ import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import { inGrowingGroups, settled } from '../shared/promises';
-import { afterPause, askedPauseMs, LAST_CHECKS_MS } from './checkSchedule';
+import { afterPause, askedPauseMs, LAST_CHECKS_MS, pauseInTrouble } from './checkSchedule';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /** So many reads without an answer about their task end a check: the service is in trouble. */
@@ -56,7 +56,12 @@ export async function checkResults(
 			return;
 		}
 		items[index] = afterError(item, answer.error, now);
-		pauseMs = Math.max(pauseMs, askedPauseMs(answer.error));
+		const isLast = isExpired(item, now);
+		pauseMs = Math.max(
+			pauseMs,
+			askedPauseMs(answer.error),
+			isLast ? pauseInTrouble(answer.error) : 0,
+		);
 		if (!isOfOneTask(answer.error)) patience--;
 	};
 	const waiting = [...items.entries()].filter(([, { waits }]) => waits);
@@ -122,15 +127,20 @@ const isExpired = ({ waits }: SuspendedItem, now: number) =>
 	waits !== undefined && waits.until <= now;
 
 /**
- * Gives up what could not be read when its time was up. Only where the service asks to wait there is time for that: behind
- * a pending task the others have not been read before, and are finished as a rule.
+ * Gives up what could not be read when its time was up. Only where the service may be read a little later there is time for
+ * that: behind a pending task the others have not been read before, and are finished as a rule.
  *
  * @param now milliseconds since 1970
+ * @param upSince when n8n began: it may have been down when the time was up, and have begun before its network
  */
-export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsCheck {
-	const readableAt = Math.max(now, state.notBefore ?? Infinity);
+export function giveUp(
+	{ items, ...state }: ResultsCheck,
+	now: number,
+	upSince = -Infinity,
+): ResultsCheck {
+	const lostAt = Math.max(now, state.notBefore ?? Infinity) - LAST_CHECKS_MS;
 	const isLost = (item: SuspendedItem) =>
-		isExpired(item, now) && isExpired(item, readableAt - LAST_CHECKS_MS);
+		isExpired(item, now) && isExpired(item, lostAt) && upSince <= lostAt;
 	return { ...state, items: items.map((item) => (isLost(item) ? late(item) : item)) };
 }
 

@@ -50,6 +50,10 @@ export function askedPauseMs(error: unknown): number {
 	return error.retryAfterMs ?? (error.kind === 'tooManyRequests' ? MIN_CHECK_INTERVAL_MS : 0);
 }
 
+/** @returns for how long a service is left alone whose trouble may pass, milliseconds; 0 where the trouble is another */
+export const pauseInTrouble = (error: unknown): number =>
+	error instanceof ServiceError && error.isTransient ? MIN_CHECK_INTERVAL_MS : 0;
+
 /** The state after a check in which the service asked for a pause, if it did; milliseconds from now on. */
 export const afterPause = <T extends CheckState>(state: T, pauseMs: number): T => ({
 	...without(state, 'notBefore'),

@@ -109,8 +109,11 @@ function isUnlucky({ kind, isForeign, isOfOneTask }: ServiceError, isOwn: boolea
 	return isOfOneTask || (kind === 'unauthorized' && !isForeign);
 }
 
-/** The service may ask for a pause of hours before the next read. */
-const LONGEST_SLEEP_MS = 30_000;
+/** So often it is asked whether the run is held still: the service may ask for a pause of hours before the next read. */
+const LOOK_MS = 30_000;
+
+/** The same where the run is suspended at once. */
+const LOOK_SOON_MS = 1_000;
 
 /**
  * Says when a held run is to be suspended (option *Suspend After*): so long after its last create, and not while it may
@@ -122,12 +125,6 @@ export class SuspendAfter {
 
 	/** When the last task was created, or the run began; milliseconds of the clock. */
 	private lastCreateAt: number;
-
-	private end: () => void = () => undefined;
-
-	private readonly ended = new Promise<void>((resolve) => {
-		this.end = resolve;
-	});
 
 	/**
 	 * @param afterMs milliseconds from the last create to the suspension; Infinity where the run is held to its end
@@ -149,11 +146,10 @@ export class SuspendAfter {
 	/** The item creates nothing more. */
 	close(item: object): void {
 		this.open.delete(item);
-		if (this.isOver) this.end();
 	}
 
 	closeAll(): void {
-		for (const item of this.open) this.close(item);
+		this.open.clear();
 	}
 
 	/** Holds the run to its end: n8n did not suspend it. */
@@ -162,19 +158,17 @@ export class SuspendAfter {
 	}
 
 	/**
-	 * Sleeps until a moment of the clock, and no longer than the run is held: a run that is suspended at once to the last
-	 * create, another within half a minute.
+	 * Sleeps until a moment of the clock, and no longer than the run is held: it ends within a second where the run is
+	 * suspended at once, else within half a minute.
 	 *
 	 * @param signal aborted when the execution is stopped
 	 * @throws Stopped where the execution was stopped
 	 */
 	async sleepUntil(moment: number, signal: AbortSignal | undefined): Promise<void> {
-		if (this.isOver && this.afterMs > 0) return;
-		do {
-			const next = Math.min(moment, this.clock.now() + LONGEST_SLEEP_MS);
-			const slept = sleepUntil(next, this.clock, signal);
-			await (this.afterMs === 0 ? Promise.race([slept, this.ended]) : slept);
-		} while (!this.isOver && this.clock.now() < moment);
+		const lookMs = this.afterMs > 0 ? LOOK_MS : LOOK_SOON_MS;
+		while (!this.isOver && this.clock.now() < moment) {
+			await sleepUntil(Math.min(moment, this.clock.now() + lookMs), this.clock, signal);
+		}
 	}
 
 	/** Whether unfinished tasks are to be handed over. */

@@ -177,7 +177,7 @@ describe('what cannot be meant', () => {
 		...options('Poll Interval', 'pollInterval', [1, 6, 'a'], /2 to 5.*sec/),
 		...options('Timeout', 'timeout', [-5, 'long'], /0 or more.*seconds/),
 		...options('Suspend After', 'suspendAfter', [-1, 'soon'], /0 or more/),
-		...options('Check Interval', 'checkInterval', [0.5], /1 or more/),
+		...options('Check Interval', 'checkInterval', [0.5, 43_201], /from 1 to 43200 \(minutes/),
 		...options('Max Cost (USD)', 'maxCostUsd', [-1, 'cheap'], /0 or more/),
 		...options('Price per Task (USD)', 'pricePerTaskUsd', [-1, 'cheap'], /0 or more/),
 		...options('Max Tasks at the Same Time', 'maxInFlight', [0, -1, 1.5, 'many'], /of 1 or more/),

@@ -141,6 +141,16 @@ describe('a run that is to be suspended at once', () => {
 		});
 	});
 
+	it.each([
+		[1_000, 'a callback', expect.stringContaining('/webhook-waiting/1/') as string],
+		[1_001, 'checks alone, since n8n reads all of it anew for each callback', undefined],
+	])('of %i tasks has %s', async (tasks, _what, webhookUrl) => {
+		const { items } = await planOf(image(AT_ONCE), json(...Array<IDataObject>(tasks).fill({})));
+		expect(items.map((item) => item.kind === 'create' && item.webhookUrl)).toEqual(
+			Array(tasks).fill(webhookUrl),
+		);
+	});
+
 	it.each(held)('is held %s, with a word on why', async (_what, given, why) => {
 		const planned = await plan({ ...given, options: { ...given.options, ...AT_ONCE } });
 		expect(planned).toMatchObject({ suspendAfterMs: Infinity, webhookUrl: undefined });

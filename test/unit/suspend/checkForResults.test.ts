@@ -97,6 +97,7 @@ describe('a task that says nothing of the others', () => {
 	const fromProxy = () => new ServiceError('notFound', 'Not of the service', { isForeign: true });
 	const down = () => new ServiceError('serviceDown', 'HTTP 500', { statusCode: 500 });
 	const noRecord = () => new ServiceError('unusableRecord', 'No state');
+	const keyRefused = () => new ServiceError('unauthorized', 'HTTP 401', { statusCode: 401 });
 
 	it.each([
 		['the service has forgotten', gone],
@@ -121,10 +122,10 @@ describe('a task that says nothing of the others', () => {
 	);
 
 	it('says with its time what the last read failed with', async () => {
-		const { read } = service({ 'task-0': down() });
+		const { read } = service({ 'task-0': keyRefused() });
 		const after = giveUp(await checkResults(many(1, NOW), read, NOW), NOW);
 		const message =
-			'Task task-0 is not finished after 4200 s (last state: not read; the last read failed: HTTP 500)';
+			'Task task-0 is not finished after 4200 s (last state: not read; the last read failed: HTTP 401)';
 		expect(after.items[0]).toMatchObject({ json: { timedOut: true }, failure: { message } });
 	});
 
@@ -222,6 +223,33 @@ describe('a service that asks to wait', () => {
 		}
 		const end = NOW + 10 * MINUTE;
 		expect(isComplete(giveUp(await checkResults(state, read, end), end))).toBe(true);
+	});
+
+	describe.each(['unreachable', 'noAnswer', 'serviceDown'] as const)('or is %s', (kind) => {
+		const { read } = service({ 'task-0': new ServiceError(kind, 'No') });
+
+		it('at the time of a task is asked each minute for ten minutes more', async () => {
+			let state = many(1, NOW);
+			for (const minutes of [0, 1, 9]) {
+				const now = NOW + minutes * MINUTE;
+				state = giveUp(await checkResults(state, read, now), now);
+				expect(isComplete(state)).toBe(false);
+				expect(nextCheckAt({ ...state, startedAt: NOW - 600 * MINUTE }, NOW, [])).toBe(
+					NOW + MINUTE,
+				);
+			}
+			const end = NOW + 10 * MINUTE;
+			expect(isComplete(giveUp(await checkResults(state, read, end), end))).toBe(true);
+		});
+
+		it('where n8n was down at that time, counts from its start', async () => {
+			const upSince = NOW - MINUTE;
+			const until = NOW - 600 * MINUTE;
+			const state = giveUp(await checkResults(many(1, until), read, NOW), NOW, upSince);
+			expect(isComplete(state)).toBe(false);
+			const end = upSince + 10 * MINUTE;
+			expect(isComplete(giveUp(await checkResults(state, read, end), end, upSince))).toBe(true);
+		});
 	});
 
 	it('is read as ever in the check after that', async () => {
