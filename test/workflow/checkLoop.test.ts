@@ -131,7 +131,7 @@ describe('a supervisor whose state a newer version wrote ends, and names its tas
 		const { error, pausedMs, turns } = await run(given);
 		expect(pausedMs).toBeUndefined();
 		expect(error).toContain('another version of this package');
-		expect(error).toMatch(/Update n8n-nodes.*Task → Wait\. Its tasks: task-0, task-1/s);
+		expect(error).toMatch(/Its tasks: task-0, task-1.*Update n8n-nodes.*Task → Wait/s);
 		for (const id of TASKS) expect(error).toContain(id);
 		expect(turns.length).toBeLessThanOrEqual(3);
 	});

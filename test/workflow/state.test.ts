@@ -335,7 +335,7 @@ describe('of a newer version is refused', () => {
 		const { error } = await retried(FAILING, failedRun);
 		expect(error?.message).toMatch(OTHER);
 		expect(error?.description).toContain('Nothing was sent. Update n8n-nodes-media-generation');
-		expect(error?.description).toContain('task-1');
+		expect(error?.message).toContain('task-1');
 	});
 
 	it('a callback of a suspended run, which is to come again', async () => {

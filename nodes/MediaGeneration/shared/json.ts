@@ -59,8 +59,10 @@ export function readStored<T>(stored: unknown, version: number): T {
 	if (isRecord(stored) && stored.version === version) return stored as T;
 	const text = JSON.stringify(stored) ?? '';
 	const ids = new Set([...text.matchAll(/"taskId":"([^"]+)"/g)].map(([, taskId]) => taskId));
-	const tasks = ids.size > 0 ? ` Its tasks: ${[...ids].join(', ')}` : '';
-	throw new UserError('This execution was started with another version of this package', {
-		description: `Nothing was sent. Update n8n-nodes-media-generation and retry the execution, or fetch its tasks with the operation Task → Wait.${tasks}`,
+	// In the message: where the item leaves, nobody sees the description.
+	const tasks = ids.size > 0 ? `. Its tasks: ${[...ids].join(', ')}` : '';
+	throw new UserError(`This execution was started with another version of this package${tasks}`, {
+		description:
+			'Nothing was sent. Update n8n-nodes-media-generation and retry the execution, or fetch its tasks with the operation Task → Wait.',
 	});
 }

@@ -145,6 +145,9 @@ function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
 	};
 }
 
+/** So many tasks are named for whoever looks at a sleeping check. */
+const MOST_TOLD = 20;
+
 /** @param checkedAt when this check began, milliseconds since 1970 */
 async function sleepUntilNextCheck(
 	context: IExecuteFunctions,
@@ -160,8 +163,10 @@ async function sleepUntilNextCheck(
 	const kept: Kept = context.getContext('node');
 	kept.state = without(state, 'woken');
 	await context.putExecutionToWait(nextCheck);
-	const tasks = waiting.map(({ taskId }) => String(taskId));
-	return [{ json: { nextCheck: nextCheck.toISOString(), tasks } }];
+	// n8n stores this once more at each check.
+	const tasks = waiting.slice(0, MOST_TOLD).map(({ taskId }) => String(taskId));
+	const unfinished = waiting.length;
+	return [{ json: { nextCheck: nextCheck.toISOString(), unfinished, tasks } }];
 }
 
 /** What is left to say where nobody waits for the results any more. */

@@ -123,14 +123,17 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	}
 	runs.set(place, run);
 	const read = async (id: string) => await connection.client.readTask(id, ANSWER_LIMIT_MS);
-	const told = await settled(
+	const asked = await settled(
 		withTimeLimit(run.isComplete(taskId, read), ANSWER_LIMIT_MS, systemClock),
 	);
-	const isComplete = 'value' in told ? told.value : undefined;
+	const isComplete = 'value' in asked ? asked.value : undefined;
 	if (isComplete === undefined) return tryAgain('A task could not be read');
 	const { url } = run.note;
 	const canWake = isComplete && url !== '';
-	const isWoken = canWake && (await wakeCheck(context, url, taskId, connection.apiKey));
+	const told = canWake ? await wakeCheck(context, url, taskId, connection.apiKey) : undefined;
+	// That check may have missed what the callback tells.
+	if (told === 'checking') return tryAgain('The tasks are being checked at the moment');
+	const isWoken = told === 'woken';
 	if (isWoken) runs.delete(place);
 	else if (canWake) {
 		context.logger.info(
@@ -158,19 +161,23 @@ function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string>
 /** n8n stores the execution before it answers. */
 const N8N_LIMIT_MS = 5_000;
 
+/** What n8n says of an execution that does not sleep. */
+const DOES_NOT_SLEEP = /running already|already being resumed/;
+
 /**
  * Has a checking execution check at once.
  *
  * @param url its resume URL
  * @param taskId the task that is said to be finished
- * @returns whether it took the call; where it did not, it checks later, at its own time
+ * @returns `woken` where it took the call, `checking` where it checks at this moment; where nobody could tell it, it checks
+ *   at its own time
  */
 async function wakeCheck(
 	context: IWebhookFunctions,
 	url: string,
 	taskId: string,
 	apiKey: string,
-): Promise<boolean> {
+): Promise<'woken' | 'checking' | undefined> {
 	for (const address of addressesOf(context, url)) {
 		const request = {
 			method: 'POST' as const,
@@ -183,7 +190,11 @@ async function wakeCheck(
 		if ('error' in called) {
 			const { message, description } = ItemError.from(called.error);
 			context.logger.info(`${message}. ${description}`);
-		} else if (called.value?.statusCode === 200) return true;
+			continue;
+		}
+		const { statusCode, body = '' } = called.value ?? {};
+		if (statusCode === 200) return 'woken';
+		if (DOES_NOT_SLEEP.test(body)) return 'checking';
 	}
-	return false;
+	return undefined;
 }

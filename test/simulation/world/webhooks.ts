@@ -89,7 +89,7 @@ export class Webhooks extends Part {
 			return void response.status(401).json({ error: 'Invalid token' });
 		}
 		if (row.status !== 'waiting') {
-			return void response.status(409).json({ message: `The execution is ${row.status}` });
+			return void response.status(409).json({ message: `The execution is ${row.status} already` });
 		}
 		const [entry] = data.executionData?.nodeExecutionStack ?? [];
 		const name = data.resultData.lastNodeExecuted ?? '';

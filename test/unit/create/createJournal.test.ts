@@ -249,15 +249,15 @@ describe('what n8n stores', () => {
 		[{ version: 2, runs: {} }, 'Update'],
 		[{ version: '1', runs: {} }, 'Update'],
 		[{ version: 2, tasks: ['task-1'] }, 'Nothing was sent. Update'],
-		[{ version: 2, runs: named }, 'task-1'],
+		[{ version: 2, runs: named }, 'Update', '. Its tasks: task-1'],
 	])(
 		'by another version, or that nobody can read (%j), is refused, and left as it is: it may name paid tasks',
-		(odd, description) => {
+		(odd, description, tasks = '') => {
 			const context = contextOf();
 			context.getContext('node').createdTasks = odd;
 			expect(() => new CreateJournal(context)).toThrow(
 				expect.objectContaining({
-					message: expect.stringContaining('another version of this package') as string,
+					message: `This execution was started with another version of this package${tasks}`,
 					description: expect.stringContaining(description) as string,
 				}),
 			);

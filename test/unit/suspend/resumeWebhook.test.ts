@@ -79,6 +79,22 @@ describe('a callback to a suspended run', () => {
 		expect(await outcome(resume())).toMatchObject(answered(false));
 	});
 
+	it.each([
+		[409, 'The execution "13" is running already.'],
+		[500, 'Execution is already being resumed by another process'],
+	])('is to come again where the sub-execution is checking (%i)', async (status, message) => {
+		checkerAt(OWN).reply(status, { message });
+		const expected = { status: 503, retryAfter: '5' };
+		expect(await outcome(resume())).toMatchObject(expected);
+	});
+
+	it('is not to come again where the sub-execution has ended', async () => {
+		for (const origin of [OWN, PUBLIC]) {
+			checkerAt(origin).reply(409, { message: 'The execution "13" has finished already.' });
+		}
+		expect(await outcome(resume())).toMatchObject(answered(false));
+	});
+
 	it('tells nobody where the address of the sub-execution is not known', async () => {
 		const check = { version: 1, url: '', taskIds: ['task-0'] };
 		expect(await outcome(resume({ check }))).toMatchObject(answered(false));
