@@ -92,7 +92,6 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 			due = Math.max(notBefore, clock.now() + backOff);
 		}
 		options.onUnfinished?.();
-		if (suspendAfter.isOver && clock.now() < deadline) return unfinished(true);
 	}
 }
 

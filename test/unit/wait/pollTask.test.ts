@@ -292,6 +292,12 @@ describe('a task whose run is held no longer', () => {
 	});
 });
 
+it('what is no trouble of the service ends the wait at once', async () => {
+	const { result, reads } = waiting([new Error('Odd') as ServiceError]);
+	await expect(result).rejects.toThrow('Odd');
+	expect(reads).toHaveLength(1);
+});
+
 it('a stop before the first read lets no read happen', async () => {
 	const { result, reads } = waiting(['SUCCESS'], { signal: AbortSignal.abort() });
 	await expect(result).rejects.toBeInstanceOf(Stopped);
@@ -361,6 +367,21 @@ describe('a run', () => {
 		const { suspendAfter } = held(0, ONE, OTHER);
 		suspendAfter.closeAll();
 		expect(suspendAfter.isOver).toBe(true);
+	});
+
+	it.each([
+		[0, 5],
+		[1, 30],
+	])('of %d ms is noticed to be held no longer after %d s', async (afterMs, seconds) => {
+		const clock = new FakeClock();
+		const suspendAfter = new SuspendAfter(clock, afterMs, [ONE]);
+		const sleep = clock.sleep.bind(clock);
+		clock.sleep = async (ms, signal) => {
+			await sleep(ms, signal);
+			if (clock.now() >= 5 * SECOND) suspendAfter.close(ONE);
+		};
+		await suspendAfter.sleepUntil(10 * MINUTE, undefined);
+		expect(clock.now()).toBe(seconds * SECOND);
 	});
 
 	it('that n8n does not suspend is held to its end', () => {
