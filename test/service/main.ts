@@ -1,28 +1,18 @@
-import { parseArgs } from 'node:util';
-
+import { readOptions, wholeNumber } from '../commandLine';
 import { startService } from './service';
 
-/** The port of the command line. The media are on the one after it. */
-function readPort(): number {
-	const { values } = parseArgs({ options: { port: { type: 'string', default: '4010' } } });
-	const port = Number(values.port);
-	if (!Number.isInteger(port) || port < 1 || port > 65534) {
-		throw new Error(
-			`--port takes a number from 1 to 65534, not "${values.port}"; the media are on the port after it.`,
-		);
-	}
-	return port;
-}
+const USAGE = `Usage: npm run service [-- --port <n>]
+
+  --port <n>   port of the API (default 4010); the media are on the next one`;
 
 async function main(): Promise<void> {
-	const port = readPort();
+	const options = readOptions(USAGE, { port: { type: 'string', default: '4010' } });
+	const port = wholeNumber('port', options.port);
 	const service = await startService({ port, mediaPort: port + 1 });
-	const page = new URL('/', service.url).href;
 	console.log(`The simulated media generation service is running.
 
   Base URL   ${service.url}
   API key    ${service.apiKey}
-  Page       ${page}   (shows every task and its media as they come in)
 
 Create a first task:
 

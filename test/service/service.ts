@@ -15,7 +15,6 @@ import { Results } from './media/results';
 import { mediaRoutes } from './media/routes';
 import { Studio } from './media/studio';
 import { ServiceModel } from './model';
-import { pageRoutes } from './page/routes';
 import { post } from './post';
 import type { Outcome, Settings } from './settings';
 import type { SimulatedTask } from './tasks';
@@ -106,7 +105,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Simula
 	const api = createServer(log, 'api');
 	api.register(async (scope) => apiRoutes(scope, model, log, closing.signal), { prefix });
 	controlRoutes(api, switches);
-	pageRoutes(api, model, () => `${origin}${prefix}`);
 	const media = createServer(log, 'media');
 	const mediaContext = { store, results, switches, log, closing: closing.signal };
 	let origin = '';

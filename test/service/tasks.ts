@@ -54,8 +54,6 @@ const BY_THE_SECOND = { kind: 'bucket', windowSeconds: 1 } as const;
 /** The tasks of the account, their life cycle (section 3) and its credits (sections 1 and 2). */
 export class TaskStore {
 	readonly tasks = new Map<string, SimulatedTask>();
-	/** The same tasks, oldest first, to show the latest without walking through all. */
-	readonly inOrder: SimulatedTask[] = [];
 	/** Cancels the end of each unfinished task. */
 	private readonly ends = new Map<string, () => void>();
 	private available: number;
@@ -120,7 +118,6 @@ export class TaskStore {
 			resultCount,
 		};
 		this.tasks.set(taskId, task);
-		this.inOrder.push(task);
 		const latencyMs = draw(settings.latencyMs, DEFAULT_LATENCY);
 		this.ends.set(
 			taskId,
@@ -193,7 +190,6 @@ export class TaskStore {
 		for (const cancel of this.ends.values()) cancel();
 		this.ends.clear();
 		this.tasks.clear();
-		this.inOrder.length = 0;
 		this.available = this.credits;
 		this.held = 0;
 		this.limits = new AccountLimits();
