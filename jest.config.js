@@ -12,6 +12,7 @@ module.exports = {
 	// No test takes a tenth of that, but a machine that does much else makes it wait.
 	testTimeout: 60_000,
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
+	setupFiles: ['<rootDir>/test/unrefTimers.cjs'],
 	testMatch: ['**/*.test.ts'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
 };
