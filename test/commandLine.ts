@@ -44,28 +44,25 @@ export function readOptions<T extends Options>(usage: string, options: T): Value
 	return values as Values<T>;
 }
 
-/** Runs a command to its end: what is still open, such as a connection that was kept alive, must not hold it up. */
-export function runCommand(main: () => Promise<void> | void): void {
+/** @returns the time since a moment, for a person */
+export function elapsed(start: number): string {
+	const seconds = Math.round((Date.now() - start) / 1000);
+	return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/**
+ * Runs a command to its end: what is still open, such as a connection that was kept alive, must not hold it up.
+ *
+ * @param main returns false where it checked something that is not well
+ */
+export function runCommand(main: () => Promise<boolean | void> | void): void {
 	Promise.resolve()
 		.then(main)
 		.then(
-			() => process.exit(),
+			(isWell) => process.exit(isWell === false ? 1 : undefined),
 			(error: unknown) => {
 				console.error(`\n${error instanceof Error ? error.message : String(error)}`);
 				process.exit(1);
 			},
 		);
-}
-
-/** Runs a command that checks something. Its exit code says whether all is well. */
-export function runChecks(main: () => Promise<boolean>): void {
-	main().then(
-		(passed) => {
-			process.exitCode = passed ? 0 : 1;
-		},
-		(error: unknown) => {
-			console.error(error instanceof Error ? error.message : error);
-			process.exitCode = 1;
-		},
-	);
 }

@@ -5,10 +5,9 @@ import { max } from 'simple-statistics';
 import { type Collector, withCollector } from '../e2e/collector';
 import { inARow, node } from '../e2e/stage';
 import type { Bench } from './bench';
-import { bestPossible, largestBurst } from './batchFigures';
 import { loopFor, MAX_IN_FLIGHT, oursFor, report, startWith } from './batchWorkflows';
 import { OpenAiStandIn } from './openAi';
-import { limitOf, peerOf, type Row, rowsBeside, rowsOf } from './results';
+import { type Row, rowOf } from './results';
 
 const SIZES = [1, 8, 50, 200, 1000];
 const QUICK_SIZES = [1, 8, 50];
@@ -24,11 +23,7 @@ const LONGEST_BATCH_MS = 20 * 60_000;
 /** What one run of a batch took. */
 interface Measured {
 	seconds: number;
-	requestsEach: number;
 	cpuMsEach: number;
-	/** Most requests in 100 ms. */
-	burst: number;
-	memoryMiB: number;
 }
 
 /** How long the tasks of a batch take, in milliseconds; the same in every run. */
@@ -52,8 +47,8 @@ export async function measureBatches(bench: Bench): Promise<Row[]> {
 async function measureSize(bench: Bench, collector: Collector, size: number): Promise<Row[]> {
 	const { stage, options, log } = bench;
 	const latencies = latenciesOf(size);
-	const ours = await stage.client.createWorkflow(oursFor(bench, collector, latencies));
-	const loop = await stage.client.createWorkflow(await loopFor(bench, collector, latencies));
+	const ours = await stage.client.createWorkflow(oursFor(stage, collector, latencies));
+	const loop = await stage.client.createWorkflow(await loopFor(stage, collector, latencies));
 	const measured: { ours: Measured[]; loop: Measured[] } = { ours: [], loop: [] };
 	for (let run = 1; run <= options.runs; run++) {
 		for (const [name, { id }] of Object.entries({ ours, loop })) {
@@ -66,69 +61,63 @@ async function measureSize(bench: Bench, collector: Collector, size: number): Pr
 	}
 
 	const name = size === 1 ? 'One task' : `Batch of ${size.toLocaleString('en')}`;
-	const rowOf = rowsOf(`batch-${size}`, name);
-	const row = rowsBeside(rowOf, measured.ours, 'loop built by hand', measured.loop);
-	const limit = limitOf(
-		size > MAX_IN_FLIGHT ? `${MAX_IN_FLIGHT} at a time` : 'the slowest task',
-		bestPossible(latencies, MAX_IN_FLIGHT) / 1000,
-	);
-	const time = row('time', 'until all are done', 's', ({ seconds }) => seconds, limit);
-	const fewest = limitOf('a create and a read', 2);
-	return [
-		time,
-		...(size === COMPARED_SIZE ? [await openAiRow(bench, collector, latencies, time)] : []),
-		row('requests', 'requests a task', '', ({ requestsEach }) => requestsEach, fewest),
-		row('cpu', "n8n's CPU a task", 'ms', ({ cpuMsEach }) => cpuMsEach),
-		row('burst', 'most requests in 100 ms', '', ({ burst }) => burst),
-		row('memory', "n8n's memory, above before", 'MiB', ({ memoryMiB }) => memoryMiB),
-	];
+	const limit = {
+		name: size > MAX_IN_FLIGHT ? `${MAX_IN_FLIGHT} at a time` : 'the slowest task',
+		value: bestPossible(latencies, MAX_IN_FLIGHT) / 1000,
+	};
+	const of = (key: keyof Measured) => measured.ours.map((each) => each[key]);
+	const peer = (key: keyof Measured) => ({
+		name: 'loop built by hand',
+		values: measured.loop.map((each) => each[key]),
+	});
+	const id = `batch-${size}`;
+	const what = `${name}: until all are done`;
+	const rows = [rowOf(`${id}-time`, what, 's', of('seconds'), { peer: peer('seconds'), limit })];
+	if (size === COMPARED_SIZE) {
+		const values = await timeOpenAi(bench, collector, latencies);
+		const video = { name: "n8n's OpenAI video node", values };
+		rows.push(rowOf(`${id}-time-openai`, what, 's', of('seconds'), { peer: video, limit }));
+	}
+	const cpu = `${name}: n8n's CPU a task`;
+	return [...rows, rowOf(`${id}-cpu`, cpu, 'ms', of('cpuMsEach'), { peer: peer('cpuMsEach') })];
+}
+
+/**
+ * @param latencies how long each task takes, in the order in which they are begun
+ * @param inFlight how many may be unfinished at once
+ * @returns when the last one is finished, where each one is begun the moment there is a place for it
+ */
+function bestPossible(latencies: readonly number[], inFlight: number): number {
+	const places = Array.from({ length: Math.min(inFlight, latencies.length) }, () => 0);
+	for (const latency of latencies) {
+		const first = places.indexOf(Math.min(...places));
+		places[first] = (places[first] ?? 0) + latency;
+	}
+	return Math.max(...places);
 }
 
 async function measureRun(
-	bench: Bench,
+	{ stage: { service, client }, usage }: Bench,
 	collector: Collector,
 	workflowId: string,
 	size: number,
 ): Promise<Measured> {
-	const { service } = bench.stage;
-	const { seconds, cpuMs, memoryMiB } = await timeRun(bench, collector, workflowId);
-	const finished = [...service.tasks.values()].filter(
-		({ record }) => record.state === 'SUCCESS',
-	).length;
-	if (service.tasks.size !== size || finished !== size) {
-		throw new Error(
-			`Of ${size} tasks ${service.tasks.size} were created and ${finished} finished.`,
-		);
-	}
-	const times = service.requests.filter(({ host }) => host === 'api').map(({ at }) => at);
-	return {
-		seconds,
-		requestsEach: times.length / size,
-		cpuMsEach: cpuMs / size,
-		burst: largestBurst(times),
-		memoryMiB,
-	};
-}
-
-/** Runs a workflow that reports to the collector at its end. @returns what it took of n8n, above before */
-export async function timeRun(
-	{ stage: { service, client }, usage }: Bench,
-	collector: Collector,
-	workflowId: string,
-): Promise<{ seconds: number; cpuMs: number; memoryMiB: number }> {
 	service.clear();
 	collector.reset();
 	await usage.quiet();
-	usage.forgetPeak();
-	const memory = usage.residentMiB();
 	const cpu = usage.cpuMs();
 	const startedAt = Date.now();
 	await finish(client, workflowId, [await client.run(workflowId)]);
 	await usage.quiet();
+	const { size: created } = service.tasks;
+	const states = [...service.tasks.values()].map(({ record }) => record.state);
+	const finished = states.filter((state) => state === 'SUCCESS').length;
+	if (created !== size || finished !== size) {
+		throw new Error(`Of ${size} tasks ${created} were created and ${finished} finished.`);
+	}
 	return {
 		seconds: (max([...collector.times]) - startedAt) / 1000,
-		cpuMs: usage.cpuMs() - cpu,
-		memoryMiB: usage.peakMiB() - memory,
+		cpuMsEach: (usage.cpuMs() - cpu) / size,
 	};
 }
 
@@ -154,12 +143,11 @@ export async function finish(
 }
 
 /** n8n's own OpenAI video node, against a stand-in of its interface with the same latencies. */
-async function openAiRow(
+async function timeOpenAi(
 	{ stage: { client }, usage, log }: Bench,
 	collector: Collector,
 	latencies: number[],
-	{ ours, limit }: Row,
-): Promise<Row> {
+): Promise<number[]> {
 	log(`batch of ${latencies.length}: n8n's OpenAI video node takes about three minutes …`);
 	const standIn = await OpenAiStandIn.open();
 	try {
@@ -200,16 +188,7 @@ async function openAiRow(
 			await sleep(LOOK_EVERY_MS);
 		}
 		await finish(client, workflow.id, ids);
-		const seconds = startedAt.map((at, run) => ((collector.times[run] ?? NaN) - at) / 1000);
-		log(`batch of ${latencies.length}, n8n's OpenAI video node: ${seconds[0]?.toFixed(1)} s`);
-		return {
-			id: `batch-${latencies.length}-time-openai`,
-			what: `Batch of ${latencies.length}: until all are done`,
-			unit: 's',
-			ours,
-			...peerOf("n8n's OpenAI video node", seconds),
-			...(limit && { limit }),
-		};
+		return startedAt.map((at, run) => ((collector.times[run] ?? NaN) - at) / 1000);
 	} finally {
 		await standIn.close();
 	}

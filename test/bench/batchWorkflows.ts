@@ -2,11 +2,10 @@ import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
 import type { Collector } from '../e2e/collector';
-import { inARow, manualTrigger, node } from '../e2e/stage';
+import { inARow, manualTrigger, node, type Stage } from '../e2e/stage';
 import type { WorkflowDefinition } from '../n8n/client';
-import type { Bench } from './bench';
 
-/** Of our node, unless a part says otherwise. */
+/** Of our node. */
 export const MAX_IN_FLIGHT = 200;
 
 /** Between two reads of the loop that users build: the Wait node's own default. */
@@ -28,26 +27,22 @@ export const report = (collector: Collector): INode => ({
 });
 
 export function oursFor(
-	{ stage }: Bench,
+	stage: Stage,
 	collector: Collector,
 	latencies: number[],
-	{
-		maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT),
-		completion = 'wait',
-		before,
-	}: { maxInFlight?: number; completion?: 'wait' | 'return'; before?: INode } = {},
 ): WorkflowDefinition {
 	const { start, pinData } = startWith(latencies);
-	const generate = stage.image({ completion, options: { maxInFlight } }, { name: 'Generate' });
-	return {
-		name: `Ours: ${latencies.length}`,
-		...inARow(start, generate, ...(before ? [before] : []), report(collector)),
-		pinData,
-	};
+	const maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT);
+	const generate = stage.image(
+		{ completion: 'wait', options: { maxInFlight } },
+		{ name: 'Generate' },
+	);
+	const row = inARow(start, generate, report(collector));
+	return { name: `Ours: ${latencies.length}`, ...row, pinData };
 }
 
 /** n8n's HTTP Request nodes with the service's key, as users set them up by hand. */
-export async function requestsWithKey({ service, client }: Bench['stage']) {
+export async function requestsWithKey({ service, client }: Stage) {
 	const { id, name: title } = await client.createCredential('Key', 'httpHeaderAuth', {
 		name: 'Authorization',
 		value: `Bearer ${service.apiKey}`,
@@ -77,7 +72,7 @@ export async function requestsWithKey({ service, client }: Bench['stage']) {
 
 /** All items at once: create, wait, read, and wait again for those that are not finished. */
 export async function loopFor(
-	{ stage }: Bench,
+	stage: Stage,
 	collector: Collector,
 	latencies: number[],
 ): Promise<WorkflowDefinition> {

@@ -1,180 +1,122 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { INode } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 import { median } from 'simple-statistics';
 
-import { node } from '../e2e/stage';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
-import type { Bench } from './bench';
-import {
-	callAndStart,
-	callAtOnce,
-	callOnce,
-	callOneByOne,
-	finishedTasks,
-	PAUSE_MS,
-	type Series,
-} from './calls';
-import { type Entrance, openEntrance, openOurs, openWebhook } from './entrances';
-import { remember } from './remembered';
-import { limitOf, peerOf, type Row, rowsOf } from './results';
+import { node, type Stage, webhook } from '../e2e/stage';
+import { outputItems } from '../n8n/client';
+import { type Bench, call, publish } from './bench';
+import { type Row, rowOf } from './results';
 
-const REMEMBERED = [0, 10_000, 100_000];
-const QUICK_REMEMBERED = [0, 1_000];
+const CALLS = 30;
+const QUICK_CALLS = 8;
 
-const ONE_BY_ONE = 30;
-/** n8n lists no more executions at once. */
-const AT_ONCE = 100;
+/** Lets n8n finish what the call started, before the next call. */
+const PAUSE_MS = 150;
 
-interface Entrances {
-	ours: Entrance;
-	least: Entrance;
-	webhook: Entrance;
-	/** Where calls are refused: ours by its token, the least one because it is asked to. */
-	refused: { ours: string; least: string };
+/** A published workflow that calls start, with a node behind its trigger that does nothing. */
+interface Entrance {
+	name: string;
+	workflowId: string;
+	url: string;
 }
 
-type Kind = 'accepted' | 'duplicate' | 'refused';
-
-/** Figures of one run, by what was measured. */
-type Figures = Map<string, number[]>;
+/** What one series of calls took. */
+interface Series {
+	/** Median, until the answer. */
+	answerMs: number;
+	/** Median, until the node behind the trigger starts. */
+	startMs: number;
+	/** n8n's CPU for one call and what it started. */
+	cpuMs: number;
+}
 
 /** Callbacks to the trigger, beside the least third-party trigger and n8n's own Webhook node. */
 export async function measureCallbacks(bench: Bench): Promise<Row[]> {
-	const { options, stage, log } = bench;
-	const sizes = options.quick ? QUICK_REMEMBERED : REMEMBERED;
-	const entrances = await openEntrances(bench);
-	const figures: Figures = new Map();
+	const { stage, options, log } = bench;
+	const least = { ...node('n8n-nodes-least-trigger.leastTrigger', 'Least', {}) };
+	const trigger = webhook('Webhook');
+	const entrances = {
+		ours: await openOurs(stage),
+		least: await open(stage, { ...least, webhookId: crypto.randomUUID() }, 'least'),
+		webhook: await open(stage, trigger),
+	};
+	const names = Object.keys(entrances) as Array<keyof typeof entrances>;
+	const series: Record<keyof typeof entrances, Series[]> = { ours: [], least: [], webhook: [] };
 	// The first calls are slower than all later ones.
-	await measureOnce(bench, entrances, new Map(), 0, 5);
+	for (const name of names) await measureSeries(bench, entrances[name], 5);
 	for (let run = 1; run <= options.runs; run++) {
-		// There and back: what n8n has stored grows from series to series.
-		for (const size of run % 2 === 1 ? sizes : sizes.toReversed()) {
-			const { trigger, workflowId } = entrances.ours;
-			await remember(stage.n8n, workflowId, trigger.id, size);
-			log(`callbacks, run ${run}, ${size} tasks remembered`);
-			await measureOnce(bench, entrances, figures, size, options.quick ? 8 : ONE_BY_ONE, run);
-			await remember(stage.n8n, workflowId, trigger.id, 0);
+		// There and back: whoever is always last would gain or lose by what goes on meanwhile.
+		for (const name of run % 2 === 1 ? names : names.toReversed()) {
+			const one = await measureSeries(bench, entrances[name], options.quick ? QUICK_CALLS : CALLS);
+			series[name].push(one);
+			log(`callbacks, run ${run}, ${name}: ${JSON.stringify(one)}`);
 		}
 	}
-	return sizes.flatMap((size) => tableOf(figures, size));
-}
-
-/** One workflow for each trigger, with a node behind it that does nothing. */
-async function openEntrances({ stage }: Bench): Promise<Entrances> {
-	const ours = await openOurs(stage);
-	const least: INode = {
-		...node('n8n-nodes-least-trigger.leastTrigger', 'Least', {}),
-		webhookId: crypto.randomUUID(),
-	};
-	const leastEntrance = await openEntrance(stage, least, stage.client.webhookPath(least, 'least'));
-	return {
-		ours: { ...ours, url: callbackAddress(ours.url, stage.service.apiKey) },
-		least: leastEntrance,
-		webhook: await openWebhook(stage, 'Webhook'),
-		refused: {
-			ours: `${ours.url}?token=${'0'.repeat(64)}`,
-			least: `${leastEntrance.url}?refuse=1`,
-		},
-	};
-}
-
-async function measureOnce(
-	bench: Bench,
-	{ ours, least, webhook, refused }: Entrances,
-	figures: Figures,
-	remembered: number,
-	oneByOne: number,
-	run = 0,
-): Promise<void> {
-	const { options } = bench;
-	const atOnce = options.quick ? 40 : AT_ONCE;
-	const note = (who: string, kind: Kind, { answerMs, cpuMs, startMs }: Series) => {
-		add(figures, key(remembered, who, kind, 'answer'), answerMs);
-		add(figures, key(remembered, who, kind, 'cpu'), cpuMs);
-		if (startMs !== undefined) add(figures, key(remembered, who, kind, 'start'), startMs);
-	};
-	const noteRate = (who: string, kind: Kind, perSecond: number) =>
-		add(figures, key(remembered, who, kind, 'rate'), perSecond);
-
-	bench.stage.service.clear();
-	const [first = ''] = finishedTasks(bench, 1);
-	await callOneByOne(bench, ours.url, [first], 200);
-	const again = (count: number) => Array.from({ length: count }, () => first);
-	// Whoever is always last would gain or lose by what goes on meanwhile.
-	const inTurn = [ours, least, webhook];
-	if (run % 2 === 0) inTurn.reverse();
-	for (const entrance of inTurn) {
-		const tasks = finishedTasks(bench, oneByOne);
-		note(entrance.name, 'accepted', await callAndStart(bench, entrance, tasks));
-	}
-	const nothingStarted: Array<{ who: string; kind: Kind; url: string; status: number }> = [
-		{ who: 'Ours', kind: 'duplicate', url: ours.url, status: 200 },
-		{ who: 'Ours', kind: 'refused', url: refused.ours, status: 401 },
-		{ who: 'Least', kind: 'refused', url: refused.least, status: 401 },
-	];
-	// In turn: a machine that is slower for a while is slower for all of them.
-	const answers: Figures = new Map();
-	for (let call = 0; call < oneByOne; call++) {
-		for (const { who, kind, url, status } of nothingStarted) {
-			// n8n prepares an expression engine for the next call, whoever's that is.
-			await sleep(PAUSE_MS);
-			add(answers, key(remembered, who, kind, 'answer'), await callOnce(url, first, status));
-		}
-	}
-	for (const [name, ms] of answers) add(figures, name, median(ms));
-	for (const { name, url, workflowId } of inTurn) {
-		const tasks = finishedTasks(bench, atOnce);
-		const { perSecond } = await callAtOnce(bench, url, tasks, 200, workflowId);
-		noteRate(name, 'accepted', perSecond);
-	}
-	for (const { who, kind, url, status } of nothingStarted) {
-		const { perSecond, cpuMs } = await callAtOnce(bench, url, again(atOnce), status);
-		noteRate(who, kind, perSecond);
-		add(figures, key(remembered, who, kind, 'cpu'), cpuMs);
-	}
-}
-
-const key = (...parts: Array<string | number>) => parts.join(' ');
-
-function add(figures: Figures, name: string, value: number): void {
-	figures.set(name, [...(figures.get(name) ?? []), value]);
-}
-
-function tableOf(figures: Figures, remembered: number): Row[] {
-	const values = (who: string, kind: Kind, what: string, size = remembered) =>
-		figures.get(key(size, who, kind, what)) ?? [];
-	const behind = remembered === 0 ? '' : `, ${remembered.toLocaleString('en')} tasks remembered`;
-	const rowOf = rowsOf('callback');
-	const against =
-		(name: string, who: string, whose: Kind, suffix = '') =>
-		(kind: Kind, what: string, text: string, unit: string): Row => {
-			const nothing = () => median(values('Ours', kind, what, 0));
-			return rowOf(
-				`${kind}-${what}-${remembered}${suffix}`,
-				text + behind,
-				unit,
-				values('Ours', kind, what),
-				{
-					...peerOf(name, values(who, whose, what)),
-					...(remembered > 0 && limitOf('ours, nothing remembered', nothing())),
+	const row = (id: string, what: string, key: keyof Series, peer: keyof typeof series) =>
+		rowOf(
+			`callback-accepted-${id}`,
+			what,
+			'ms',
+			series.ours.map((one) => one[key]),
+			{
+				peer: {
+					name: peer === 'least' ? 'least third-party trigger' : "n8n's Webhook node",
+					values: series[peer].map((one) => one[key]),
 				},
-			);
-		};
-	const least = against('least third-party trigger', 'Least', 'accepted');
-	const webhook = against("n8n's Webhook node", 'Webhook', 'accepted', '-webhook');
-	const refusal = against('least refusal', 'Least', 'refused');
+			},
+		);
 	return [
-		...[least, webhook].map((row) => row('accepted', 'answer', 'Callback until its answer', 'ms')),
-		...[least, webhook].map((row) =>
-			row('accepted', 'start', 'Callback until the workflow goes on', 'ms'),
-		),
-		...[least, webhook].map((row) => row('accepted', 'rate', 'Callbacks a second', '/s')),
-		least('accepted', 'cpu', "n8n's CPU a callback", 'ms'),
-		refusal('duplicate', 'answer', 'Duplicate until its answer', 'ms'),
-		refusal('duplicate', 'rate', 'Duplicates a second', '/s'),
-		refusal('duplicate', 'cpu', "n8n's CPU a duplicate", 'ms'),
-		refusal('refused', 'answer', 'Refusal until its answer', 'ms'),
-		refusal('refused', 'rate', 'Refusals a second', '/s'),
-		refusal('refused', 'cpu', "n8n's CPU a refusal", 'ms'),
+		row('answer-0', 'Callback until its answer', 'answerMs', 'least'),
+		row('answer-0-webhook', 'Callback until its answer', 'answerMs', 'webhook'),
+		row('start-0', 'Callback until the workflow goes on', 'startMs', 'least'),
+		row('cpu-0', "n8n's CPU a callback", 'cpuMs', 'least'),
 	];
+}
+
+/** A workflow that starts with our trigger. */
+export async function openOurs(stage: Stage): Promise<Entrance> {
+	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Ours', {});
+	const entrance = await open(stage, trigger, 'callback');
+	return { ...entrance, url: callbackAddress(entrance.url, stage.service.apiKey) };
+}
+
+async function open(stage: Stage, trigger: INode, path?: string): Promise<Entrance> {
+	const address =
+		path === undefined ? `/webhook/${trigger.webhookId}` : stage.client.webhookPath(trigger, path);
+	const behind = node('n8n-nodes-base.noOp', 'After', {});
+	const workflowId = await publish(stage, trigger, address, [behind]);
+	return { name: trigger.name, workflowId, url: stage.webhookUrl + address };
+}
+
+/** Calls one after the other, each when n8n has nothing else to do. */
+async function measureSeries(
+	{ stage, usage }: Bench,
+	{ name, workflowId, url }: Entrance,
+	count: number,
+): Promise<Series> {
+	const { client, service } = stage;
+	service.clear();
+	const taskIds = stage.finishedTasks(count);
+	const sentAt = new Map<string, number>();
+	await usage.quiet();
+	const cpu = usage.cpuMs();
+	const answers: number[] = [];
+	for (const taskId of taskIds) {
+		sentAt.set(taskId, Date.now());
+		answers.push(await call(url, taskId));
+		await sleep(PAUSE_MS);
+	}
+	await usage.quiet();
+	const cpuMs = (usage.cpuMs() - cpu) / count;
+	const started: number[] = [];
+	for (const { id } of (await client.listExecutions({ workflowId })).slice(0, count)) {
+		const execution = await client.getExecution(id);
+		const [item] = outputItems(execution, 'After');
+		const json = name === 'Webhook' ? (item?.json.body as IDataObject | undefined) : item?.json;
+		const ranAt = execution.data.resultData.runData.After?.[0]?.startTime;
+		// A workflow that no call has started makes the median no number.
+		started.push((ranAt ?? NaN) - (sentAt.get(String(json?.taskId)) ?? NaN));
+	}
+	return { answerMs: median(answers), startMs: median(started), cpuMs };
 }

@@ -1,183 +1,103 @@
 import { execFileSync } from 'node:child_process';
 
-import autocannon from 'autocannon';
-
-import { type Cluster, LOOK_EVERY_MS, missingForQueueMode } from '../e2e/cluster';
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { node, Stage } from '../e2e/stage';
+import { LOOK_EVERY_MS, missingForQueueMode } from '../e2e/cluster';
+import { node, Stage, webhook } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
 import { WHOLE_MINUTE } from '../n8n/settings';
 import { until } from '../n8n/until';
-import { type Bench, FOREVER_MS } from './bench';
-import { callbacksAtOnce, postOften } from './calls';
-import { openOurs, openWebhook } from './entrances';
-import type { BenchOptions } from './options';
-import { type Row, rowsOf } from './results';
+import { type BenchOptions, callOften, FOREVER_MS, type Log, publish } from './bench';
+import { openOurs } from './callback';
+import { type Row, rowOf } from './results';
 import { suspendingNode } from './suspended';
 import { Usage } from './usage';
 
-/** Workers, and as many webhook processors. */
-const SIZES = [1, 2, 4];
-const QUICK_SIZES = [1];
-
-const CALLBACKS = 200;
-const SUSPENDED = 100;
-const QUICK = { callbacks: 20, suspended: 10 };
-
-const CONNECTIONS = 10;
 const LONGEST_MS = 15 * 60_000;
 
-const slug = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
-
-/** CPU time by process, milliseconds. */
-type Cpu = Record<string, number>;
-
 /**
- * Queue mode with more and more processes: what a callback and a suspended execution cost each of them and the
- * database, with n8n's own Webhook node as the measure. CPU times add up on larger machines; where this one's cores
- * end, nothing more is to be learned of the time.
+ * Queue mode with more and more processes: what a callback and a suspended execution cost all of them and the database.
+ * CPU times add up on larger machines; where this one's cores end, nothing more is to be learned of the time.
  */
-export async function measureCluster(options: BenchOptions, log: Bench['log']): Promise<Row[]> {
+export async function measureCluster({ quick }: BenchOptions, log: Log): Promise<Row[]> {
 	const missing = missingForQueueMode();
 	if (missing !== undefined) throw new Error(`A cluster cannot be measured: ${missing}.`);
 	const rows: Row[] = [];
-	for (const size of options.quick ? QUICK_SIZES : SIZES) {
-		rows.push(...(await measureSize(size, options, log)));
+	// Workers, and as many webhook processors.
+	for (const size of quick ? [1] : [1, 2, 4]) {
+		const stage = await Stage.openInQueueMode({
+			env: WHOLE_MINUTE,
+			workers: size,
+			webhooks: size,
+		});
+		try {
+			const works = [
+				{ id: 'callback', what: 'a callback', work: await callbacks(stage), count: 200 },
+				{ id: 'suspended', what: 'a suspended run', work: await suspendedRuns(stage), count: 100 },
+			];
+			for (const { id, what, work, count } of works) {
+				// The first ones of each process are slower than all later ones.
+				await work(5 * size);
+				const before = cpuOf(stage);
+				const measured = quick ? count / 10 : count;
+				await work(measured);
+				const each = (cpuOf(stage) - before) / measured;
+				log(`${size} + ${size}, ${what}: ${each.toFixed(0)} ms`);
+				rows.push(
+					rowOf(`cluster-${size}-${id}`, `${size} + ${size}: CPU of all, ${what}`, 'ms', [each]),
+				);
+			}
+		} finally {
+			await stage.close();
+		}
 	}
 	return rows;
 }
 
-async function measureSize(
-	size: number,
-	{ quick }: BenchOptions,
-	log: Bench['log'],
-): Promise<Row[]> {
-	const stage = await Stage.openInQueueMode({
-		env: WHOLE_MINUTE,
-		workers: size,
-		webhooks: size,
-	});
-	try {
-		const { cluster } = stage;
-		const calls = quick ? QUICK.callbacks : CALLBACKS;
-		const runs = quick ? QUICK.suspended : SUSPENDED;
-		const cpu = () => cpuOf(stage, cluster);
-		const rows: Row[] = [];
-		const note = (
-			column: string,
-			what: string,
-			each: number,
-			before: Cpu,
-			after: Cpu,
-			perSecond: number,
-		) => {
-			const names = Object.keys(after);
-			const used = (name: string) => ((after[name] ?? 0) - (before[name] ?? 0)) / each;
-			const shares = names.map((name) => `${name} ${used(name).toFixed(0)} ms`).join(', ');
-			log(`${size} + ${size}, ${column}, ${what}: ${perSecond.toFixed(1)}/s, ${shares}`);
-			const row = rowsOf(slug(`cluster-${size}-${what}-${column}`), `${size} + ${size}, ${column}`);
-			const all = names.reduce((sum, name) => sum + used(name), 0);
-			rows.push(
-				...names.map((name) => row(slug(name), `${what}, CPU of ${name}`, 'ms', used(name))),
-				row('all', `${what}, CPU of all`, 'ms', all),
-				row('rate', `${what}, a second`, '/s', perSecond),
-			);
-		};
-
-		const ours = await openOurs(stage);
-		const entrances = {
-			ours,
-			"n8n's Webhook node": await openWebhook(stage, 'Webhook'),
-		};
-		for (const [name, { workflowId, path, trigger }] of Object.entries(entrances)) {
-			const urls = cluster.webhooks.map(({ url }) =>
-				trigger === ours.trigger ? callbackAddress(url + path, stage.service.apiKey) : url + path,
-			);
-			const call = async (count: number) => {
-				const startedAt = performance.now();
-				const tasks = stage.finishedTasks(count);
-				await Promise.all(
-					urls.map(async (url, index) => {
-						const own = tasks.filter((_, at) => at % urls.length === index);
-						await deliverAll(url, own);
-					}),
-				);
-				await cluster.settle(workflowId);
-				return count / ((performance.now() - startedAt) / 1000);
-			};
-			// The first calls of each process are slower than all later ones.
-			await call(5 * size);
-			const before = cpu();
-			const perSecond = await call(calls);
-			note(name, 'A callback', calls, before, cpu(), perSecond);
-		}
-
-		const suspended = await openSuspended(stage);
-		await runSuspended(stage, cluster, suspended, 2 * size);
-		const before = cpu();
-		const perSecond = await runSuspended(stage, cluster, suspended, runs);
-		note('ours', 'A suspended run', runs, before, cpu(), perSecond);
-		const row = rowsOf(`cluster-${size}`, `${size} + ${size}, ours`);
-		const what = 'An execution of a callback in the database';
-		rows.push(row('execution-bytes', what, 'bytes', storedBytes(cluster)));
-		return rows;
-	} finally {
-		await stage.close();
-	}
+/** @returns what delivers so many callbacks, an equal part to each webhook processor, and waits for their executions */
+async function callbacks(stage: Stage): Promise<(count: number) => Promise<void>> {
+	const { webhooks } = stage.cluster;
+	const { workflowId, url } = await openOurs(stage);
+	const urls = webhooks.map((processor) => url.replace(stage.webhookUrl, processor.url));
+	return async (count) => {
+		const tasks = stage.finishedTasks(count);
+		const partOf = (index: number) => tasks.filter((_, at) => at % urls.length === index);
+		await Promise.all(urls.map(async (each, index) => await callOften(each, partOf(index))));
+		await stage.cluster.settle(workflowId);
+	};
 }
 
-const openSuspended = async (stage: Stage) =>
-	await openWebhook(stage, 'Suspended', [
-		suspendingNode(stage),
-		node('n8n-nodes-base.noOp', 'After', {}),
-	]);
-
-/** @returns executions a second, from the first start to the end of the last one */
-async function runSuspended(
-	{ service }: Stage,
-	cluster: Cluster,
-	{ workflowId, path }: { workflowId: string; path: string },
-	count: number,
-): Promise<number> {
-	service.clear();
-	service.configure({ latencyMs: FOREVER_MS });
-	const ended = cluster.executions(workflowId).success ?? 0;
-	const startedAt = performance.now();
-	const url = `${cluster.webhooks[0]?.url}${path}`;
-	await postOften(url, count, CONNECTIONS);
-	const suspended = () => (cluster.executions(workflowId).waiting ?? 0) >= count;
-	const areAll = () => service.tasks.size >= count && suspended();
-	await until(`${count} runs to be suspended`, LONGEST_MS, areAll, LOOK_EVERY_MS);
-	for (const taskId of service.tasks.keys()) service.complete(taskId);
-	const haveEnded = () => (cluster.executions(workflowId).success ?? 0) >= ended + count;
-	await until(`${count} runs to end`, LONGEST_MS, haveEnded, LOOK_EVERY_MS);
-	service.resetSettings();
-	return count / ((performance.now() - startedAt) / 1000);
+/** @returns what starts so many runs, ends their tasks when all are suspended, and waits for the end of the runs */
+async function suspendedRuns(stage: Stage): Promise<(count: number) => Promise<void>> {
+	const { service, cluster } = stage;
+	const start = webhook('Suspended');
+	const path = `/webhook/${start.webhookId}`;
+	const after = node('n8n-nodes-base.noOp', 'After', {});
+	const workflowId = await publish(stage, start, path, [suspendingNode(stage), after]);
+	return async (count) => {
+		service.clear();
+		service.configure({ latencyMs: FOREVER_MS });
+		const executions = (status: string) => cluster.executions(workflowId)[status] ?? 0;
+		const ended = executions('success');
+		await callOften(stage.webhookUrl + path, Array<undefined>(count).fill(undefined));
+		const areSuspended = () => service.tasks.size >= count && executions('waiting') >= count;
+		await until(`${count} runs to be suspended`, LONGEST_MS, areSuspended, LOOK_EVERY_MS);
+		for (const taskId of service.tasks.keys()) service.complete(taskId);
+		const haveEnded = () => executions('success') >= ended + count;
+		await until(`${count} runs to end`, LONGEST_MS, haveEnded, LOOK_EVERY_MS);
+		service.resetSettings();
+	};
 }
 
-async function deliverAll(url: string, taskIds: string[]): Promise<void> {
-	const { statusCodeStats } = await autocannon(callbacksAtOnce(url, taskIds));
-	const answered = statusCodeStats?.['200']?.count ?? 0;
-	if (answered !== taskIds.length) {
-		throw new Error(`Of ${taskIds.length} calls ${answered} were answered 200.`);
-	}
-}
-
-function cpuOf({ n8n }: Stage, cluster: Cluster): Cpu {
-	const of = (pids: number[]) => pids.reduce((sum, pid) => sum + cpuMs(pid), 0);
+/** CPU time of n8n's processes, of PostgreSQL and of Redis so far, milliseconds. */
+function cpuOf({ n8n, cluster }: Stage): number {
 	const backends = cluster.query(
 		'select pid from pg_stat_activity where datname = current_database()',
 	);
-	const redis = /process_id:(\d+)/.exec(
-		execFileSync('redis-cli', ['-h', HOST, 'info', 'server']).toString(),
-	)?.[1];
-	return {
-		'the main process': of([n8n.pid]),
-		'the webhook processors': of(cluster.webhooks.map(({ pid }) => pid)),
-		'the workers': of(cluster.workers.map(({ pid }) => pid)),
-		PostgreSQL: of(backends.map(Number)),
-		Redis: of([Number(redis)]),
-	};
+	const redis = execFileSync('redis-cli', ['-h', HOST, 'info', 'server'], { encoding: 'utf8' });
+	const pids = [n8n, ...cluster.workers, ...cluster.webhooks].map(({ pid }) => pid);
+	return [...pids, ...backends, /process_id:(\d+)/.exec(redis)?.[1]].reduce(
+		(sum: number, pid) => sum + cpuMs(Number(pid)),
+		0,
+	);
 }
 
 /** 0 for a process that has ended meanwhile, such as the connection that asked. */
@@ -187,12 +107,4 @@ function cpuMs(pid: number): number {
 	} catch {
 		return 0;
 	}
-}
-
-/** What one stored execution takes with its indexes; those of callbacks are by far the most. */
-function storedBytes(cluster: Cluster): number {
-	const [size = ''] = cluster.query(
-		"select (pg_total_relation_size('execution_entity') + pg_total_relation_size('execution_data'))::float8 / greatest(1, (select count(*) from execution_entity))",
-	);
-	return Number(size);
 }

@@ -1,104 +1,85 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-import { runCommand } from '../commandLine';
+import { elapsed, partsOf, readOptions, runCommand, wholeNumber } from '../commandLine';
 import { measureLimits } from '../limits/main';
 import { installN8n } from '../n8n/install';
 import { measureBatches } from './batch';
-import { type Bench, withBench } from './bench';
-import { type BudgetEntry, checkBudget, describeVerdict } from './budget';
+import { type BenchOptions, type Log, withBench } from './bench';
+import { holdsBudget } from './budget';
 import { measureCallbacks } from './callback';
-import { drawCharts } from './charts/batches';
+import { drawBatches } from './chart';
 import { measureCluster } from './cluster';
-import { measureLarge } from './large';
-import { MONITORED } from './monitor';
-import { type BenchOptions, parseOptions, type Section } from './options';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
 import { measureSoak } from './soak';
 import { measureStartup } from './startup';
 import { measureSuspended } from './suspended';
-import { printTable, writePage } from './table';
-import { Usage } from './usage';
+import { tableOf, writePage } from './table';
 
 const ROOT = resolve(__dirname, '../..');
+const DOCS = join(ROOT, 'docs/bench');
 
-const PARTS: Record<
-	Exclude<Section, 'limits' | 'soak'>,
-	(options: BenchOptions, log: Bench['log']) => Promise<Row[]>
-> = {
-	batch: async (options, log) => await withBench(options, log, {}, measureBatches),
-	callback: async (options, log) => await withBench(options, log, {}, measureCallbacks),
-	suspended: async (options, log) => await withBench(options, log, {}, measureSuspended),
+/** What is measured where nothing else is asked for; `limits` needs no n8n. */
+const USUAL = ['batch', 'callback', 'suspended', 'startup', 'limits'] as const;
+
+/** What takes longer, or more of the machine: only where it is asked for by name. */
+const NAMED = ['cluster', 'soak'] as const;
+
+const PARTS: Record<string, (options: BenchOptions, log: Log) => Promise<Row[]>> = {
+	batch: async (options, log) => await withBench(options, log, measureBatches),
+	callback: async (options, log) => await withBench(options, log, measureCallbacks),
+	suspended: async (options, log) => await withBench(options, log, measureSuspended),
 	startup: measureStartup,
-	large: async (options, log) =>
-		await withBench(options, log, MONITORED, measureLarge, { credits: 10_000_000 }),
 	cluster: measureCluster,
+	soak: measureSoak,
 };
 
-const startedAt = performance.now();
+const USAGE = `Usage: npm run bench -- [options]
 
-function log(line: string): void {
-	const seconds = Math.round((performance.now() - startedAt) / 1000);
-	console.log(
-		`${String(Math.floor(seconds / 60)).padStart(2)}:${String(seconds % 60).padStart(2, '0')}  ${line}`,
-	);
+  --only <names>   measure only these, with commas between: ${USUAL.join(', ')}; and
+                   what is not measured unless it is named: ${NAMED.join(', ')}
+  --minutes <n>    for soak: how long it takes (default 45)
+  --quick          small batches and few calls, once, written to test/artefacts/bench
+  --check          compare the results with the budget: 1 where one is exceeded`;
+
+const startedAt = Date.now();
+const log: Log = (line) => console.log(`${elapsed(startedAt)}: ${line}`);
+
+async function main(): Promise<boolean> {
+	const { only, minutes, quick, check } = readOptions(USAGE, {
+		only: { type: 'string', default: USUAL.join() },
+		minutes: { type: 'string', default: '45' },
+		quick: { type: 'boolean', default: false },
+		check: { type: 'boolean', default: false },
+	});
+	if (process.platform !== 'linux') throw new Error('The benchmark reads /proc: it needs Linux.');
+	const options = { quick, runs: quick ? 1 : 3, minutes: wholeNumber('minutes', minutes) };
+	const folder = quick ? join(ROOT, 'test/artefacts/bench') : DOCS;
+	const results = readResults(folder);
+	for (const part of partsOf([...USUAL, ...NAMED], only)) {
+		log(`Measuring: ${part}`);
+		if (part === 'limits') measureLimits();
+		else await measure(part, options, folder, results);
+	}
+	console.log(tableOf(results));
+	await drawBatches(folder, results);
+	if (folder === DOCS) writePage(join(ROOT, 'docs/benchmarks.md'), results);
+	return !check || holdsBudget(results);
 }
 
-async function main(): Promise<void> {
-	const options = parseOptions();
-	if (options.only.includes('limits') && !options.checkOnly && !options.drawOnly) {
-		log('Measuring: limits');
-		measureLimits();
-		if (options.only.length === 1) return;
-	}
-	const folder =
-		options.output ?? join(ROOT, options.quick ? 'test/artefacts/bench' : 'docs/bench');
-	const results = await resultsOf(options, folder);
-	printTable(results);
-	await drawCharts(folder, results);
-	if (folder === join(ROOT, 'docs/bench')) writePage(join(ROOT, 'docs/benchmarks.md'), results);
-	if (options.check && !holdsBudget(results)) process.exitCode = 1;
-}
-
-/** Measures what was asked for, over what is stored already. */
-async function resultsOf(options: BenchOptions, folder: string): Promise<Results> {
-	const stored = readResults(folder);
-	if (options.checkOnly || options.drawOnly) {
-		if (stored === undefined) throw new Error(`There are no results in ${folder} yet.`);
-		return stored;
-	}
-	if (!Usage.isAvailable) {
-		throw new Error('CPU time and memory are read from /proc: the benchmark needs Linux.');
-	}
+/** Measures one part, and stores it over what is stored already. */
+async function measure(
+	part: string,
+	options: BenchOptions,
+	folder: string,
+	results: Results,
+): Promise<void> {
 	const { version, nodeBinary } = await installN8n({ log });
-	const nodeVersion = execFileSync(nodeBinary, ['--version'], { encoding: 'utf8' }).trim();
-	const results: Results = {
-		measured: {},
-		rows: {},
-		...stored,
-		machine: describeMachine(nodeVersion, version),
-	};
-	for (const section of options.only) {
-		if (section === 'limits') continue;
-		log(`Measuring: ${section}`);
-		if (section === 'soak') {
-			const { rows, minutes } = await measureSoak(options, log);
-			results.rows.soak = rows;
-			results.soak = minutes;
-		} else results.rows[section] = await PARTS[section](options, log);
-		results.measured[section] = { at: new Date().toISOString(), runs: options.runs };
-		writeResults(folder, results);
-	}
-	return results;
-}
-
-function holdsBudget(results: Results): boolean {
-	const path = join(__dirname, 'budget.json');
-	if (!existsSync(path)) throw new Error(`${path} is missing.`);
-	const verdicts = checkBudget(results, JSON.parse(readFileSync(path, 'utf8')) as BudgetEntry[]);
-	for (const verdict of verdicts) console.log(describeVerdict(verdict));
-	return verdicts.every(({ isKept }) => isKept);
+	const node = execFileSync(nodeBinary, ['--version'], { encoding: 'utf8' }).trim();
+	results.machine = describeMachine(node, version);
+	results.rows[part] = (await PARTS[part]?.(options, log)) ?? [];
+	results.measured[part] = { at: new Date().toISOString(), runs: options.runs };
+	writeResults(folder, results);
 }
 
 runCommand(main);

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Clock ticks a second in /proc, the same on every Linux that Node.js runs on. */
@@ -7,16 +7,10 @@ const TICK_MS = 10;
 const QUIET_LOOK_MS = 300;
 const QUIET_CPU_MS = 20;
 
-/**
- * What an n8n takes of the machine, as Linux counts it. Elsewhere nothing can be read, and `isAvailable` says so.
- */
+/** What an n8n takes of the machine, as Linux counts it; elsewhere nothing can be read. */
 export class Usage {
 	/** @param pid n8n's main process */
 	constructor(private readonly pid: number) {}
-
-	static get isAvailable(): boolean {
-		return process.platform === 'linux';
-	}
 
 	/**
 	 * CPU time of n8n's main process with all its threads so far, milliseconds; its task runner is not in it.
@@ -33,16 +27,8 @@ export class Usage {
 
 	/** Memory at this moment, MiB. */
 	residentMiB(): number {
-		return this.status('VmRSS');
-	}
-
-	/** The most memory since `forgetPeak`, MiB. */
-	peakMiB(): number {
-		return this.status('VmHWM');
-	}
-
-	forgetPeak(): void {
-		writeFileSync(`/proc/${this.pid}/clear_refs`, '5');
+		const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
+		return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
 	}
 
 	/** Waits until n8n has nothing left to do. */
@@ -54,11 +40,5 @@ export class Usage {
 			calm = now - last <= QUIET_CPU_MS ? calm + 1 : 0;
 			last = now;
 		}
-	}
-
-	private status(field: string): number {
-		const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
-		const kib = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
-		return kib === undefined ? NaN : Number(kib) / 1024;
 	}
 }

@@ -1,4 +1,4 @@
-import { AMBER, BLUE, drawChart, frameOf, GREEN, PURPLE, RED } from '../bench/charts/draw';
+import { AMBER, BLUE, drawChart, frameOf, GREEN, PURPLE, RED } from '../bench/chart';
 import { pointsOf } from './memory';
 import type { Results } from './results';
 

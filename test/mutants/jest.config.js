@@ -8,7 +8,7 @@ module.exports = {
 	testPathIgnorePatterns: [
 		'/node_modules/',
 		'<rootDir>/test/unit/[^/]+\\.test\\.ts$',
-		'<rootDir>/test/unit/(bench|n8n|release)/',
+		'<rootDir>/test/unit/(n8n|release)/',
 	],
 	testSequencer: '<rootDir>/test/mutants/coveringFirst.cjs',
 };

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { cp, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { elapsed } from '../commandLine';
 import { assertDiskSpace, cacheFolder } from './cache';
 import { makeOnce } from './lock';
 import { runNpm } from './npm';
@@ -75,9 +76,4 @@ async function install(
 		clearInterval(progress);
 	}
 	log(`Installed ${title} in ${elapsed(start)}.`);
-}
-
-function elapsed(start: number): string {
-	const seconds = Math.round((Date.now() - start) / 1000);
-	return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }

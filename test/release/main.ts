@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { runChecks } from '../commandLine';
+import { runCommand } from '../commandLine';
 import {
 	type Finding,
 	checkChangelog,
@@ -64,4 +64,4 @@ async function main(): Promise<boolean> {
 	return findings.every(({ wrong }) => wrong.length === 0) && !(isRelease && open.length > 0);
 }
 
-runChecks(main);
+runCommand(main);

@@ -11,7 +11,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 
-import { runChecks } from '../commandLine';
+import { runCommand } from '../commandLine';
 import { installOnce } from '../n8n/installOnce';
 import { packPackage } from '../n8n/package';
 import { tryNodeCli } from './nodeCli';
@@ -96,4 +96,4 @@ async function main(): Promise<boolean> {
 	}
 }
 
-runChecks(main);
+runCommand(main);
