@@ -19,7 +19,13 @@ import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import { inGrowingGroups, settled } from '../shared/promises';
-import { afterPause, askedPauseMs, LAST_CHECKS_MS, pauseInTrouble } from './checkSchedule';
+import {
+	afterPause,
+	askedPauseMs,
+	LAST_CHECKS_MS,
+	LONGEST_LAST_CHECKS_MS,
+	pauseInTrouble,
+} from './checkSchedule';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /** So many reads without an answer about their task end a check: the service is in trouble. */
@@ -131,7 +137,7 @@ const isExpired = ({ waits }: SuspendedItem, now: number) =>
  * that: behind a pending task the others have not been read before, and are finished as a rule.
  *
  * @param now milliseconds since 1970
- * @param upSince when n8n began: it may have been down when the time was up, and have begun before its network
+ * @param upSince when this process of n8n began: n8n may have been down when the time was up, and begin before its network
  */
 export function giveUp(
 	{ items, ...state }: ResultsCheck,
@@ -139,8 +145,11 @@ export function giveUp(
 	upSince = -Infinity,
 ): ResultsCheck {
 	const lostAt = Math.max(now, state.notBefore ?? Infinity) - LAST_CHECKS_MS;
+	// A worker may never live for ten minutes.
+	const isGiven = (item: SuspendedItem) =>
+		upSince > lostAt && !isExpired(item, now - LONGEST_LAST_CHECKS_MS);
 	const isLost = (item: SuspendedItem) =>
-		isExpired(item, now) && isExpired(item, lostAt) && upSince <= lostAt;
+		isExpired(item, now) && isExpired(item, lostAt) && !isGiven(item);
 	return { ...state, items: items.map((item) => (isLost(item) ? late(item) : item)) };
 }
 

@@ -11,6 +11,9 @@ export const MAX_CHECK_INTERVAL_MS = 15 * 60_000;
 /** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
 export const LAST_CHECKS_MS = 10 * 60_000;
 
+/** The same where n8n has begun since: from its start on, and no longer than that after the time was up. */
+export const LONGEST_LAST_CHECKS_MS = 24 * 60 * 60_000;
+
 /** The pause grows with the time waited, so that a result is late by a part of the time that it took. */
 const PART_OF_TIME_WAITED = 4;
 

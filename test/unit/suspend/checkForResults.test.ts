@@ -250,6 +250,12 @@ describe('a service that asks to wait', () => {
 			const end = upSince + 10 * MINUTE;
 			expect(isComplete(giveUp(await checkResults(state, read, end), end, upSince))).toBe(true);
 		});
+
+		it('for a day is given up, however young the process is that checks', async () => {
+			const until = NOW - 24 * 60 * MINUTE;
+			const state = await checkResults(many(1, until), read, NOW);
+			expect(isComplete(giveUp(state, NOW, NOW - MINUTE))).toBe(true);
+		});
 	});
 
 	it('is read as ever in the check after that', async () => {
