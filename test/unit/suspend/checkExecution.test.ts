@@ -79,6 +79,13 @@ describe('a check whose credential cannot be used', () => {
 		expect(until).toEqual(new Date(NOW + 2.5 * MINUTE));
 	});
 
+	it('names twenty of the unfinished tasks, and counts all: n8n stores that anew at each check', async () => {
+		const items = indexes(30).map((index) => item(index));
+		const { output } = await check(resultsCheck({ items }));
+		const tasks = indexes(20).map((index) => `task-${index}`);
+		expect(output?.[0]?.json).toMatchObject({ unfinished: 30, tasks });
+	});
+
 	it('says so of each task whose time is up then', async () => {
 		const items = [0, 1, 2, 3, 4].map((index) => item(index, NOW));
 		const { output } = await check(resultsCheck({ items, onError: 'continueErrorOutput' }));
@@ -91,6 +98,13 @@ describe('a check whose credential cannot be used', () => {
 		const { failure } = await check(deliveryCheck({ deliveries: [delivery(0, late)] }));
 		expect(failure?.description).toContain("task-0: The 'API Key'");
 	});
+});
+
+it('a check soon after the start of n8n gives up no task that a service in trouble says nothing of', async () => {
+	nock(SERVICE).get('/api/generate/task-0').reply(503, {});
+	const state = resultsCheck({ items: [item(0, NOW - 60 * MINUTE)] });
+	const { until } = await turn(state, { 7: PARENT });
+	expect(until).toEqual(new Date(NOW + MINUTE));
 });
 
 it.each([
