@@ -19,13 +19,7 @@ import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import { inGrowingGroups, settled } from '../shared/promises';
-import {
-	afterPause,
-	askedPauseMs,
-	LAST_CHECKS_MS,
-	LONGEST_LAST_CHECKS_MS,
-	pauseInTrouble,
-} from './checkSchedule';
+import { afterPause, LAST_CHECKS_MS, LATEST_LAST_CHECKS_MS, pauseAfter } from './checkSchedule';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /** So many reads without an answer about their task end a check: the service is in trouble. */
@@ -62,12 +56,7 @@ export async function checkResults(
 			return;
 		}
 		items[index] = afterError(item, answer.error, now);
-		const isLast = isExpired(item, now);
-		pauseMs = Math.max(
-			pauseMs,
-			askedPauseMs(answer.error),
-			isLast ? pauseInTrouble(answer.error) : 0,
-		);
+		pauseMs = Math.max(pauseMs, pauseAfter(answer.error, isExpired(item, now)));
 		if (!isOfOneTask(answer.error)) patience--;
 	};
 	const waiting = [...items.entries()].filter(([, { waits }]) => waits);
@@ -145,11 +134,11 @@ export function giveUp(
 	upSince = -Infinity,
 ): ResultsCheck {
 	const lostAt = Math.max(now, state.notBefore ?? Infinity) - LAST_CHECKS_MS;
-	// A worker may never live for ten minutes.
-	const isGiven = (item: SuspendedItem) =>
-		upSince > lostAt && !isExpired(item, now - LONGEST_LAST_CHECKS_MS);
-	const isLost = (item: SuspendedItem) =>
-		isExpired(item, now) && isExpired(item, lostAt) && !isGiven(item);
+	// A worker may never live for ten minutes, so its start counts for a day only.
+	const lastChecksFrom = (until: number) =>
+		Math.max(until, Math.min(upSince, until + LATEST_LAST_CHECKS_MS));
+	const isLost = ({ waits }: SuspendedItem) =>
+		waits !== undefined && waits.until <= now && lastChecksFrom(waits.until) <= lostAt;
 	return { ...state, items: items.map((item) => (isLost(item) ? late(item) : item)) };
 }
 

@@ -11,8 +11,8 @@ export const MAX_CHECK_INTERVAL_MS = 15 * 60_000;
 /** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
 export const LAST_CHECKS_MS = 10 * 60_000;
 
-/** The same where n8n has begun since: from its start on, and no longer than that after the time was up. */
-export const LONGEST_LAST_CHECKS_MS = 24 * 60 * 60_000;
+/** Where n8n was down when the time was up, they begin with its start, and after so long at the latest. */
+export const LATEST_LAST_CHECKS_MS = 24 * 60 * 60_000;
 
 /** The pause grows with the time waited, so that a result is late by a part of the time that it took. */
 const PART_OF_TIME_WAITED = 4;
@@ -47,15 +47,15 @@ export function nextCheckAt(
 	);
 }
 
-/** @returns for how long the service wants no further read after this error, milliseconds; 0 where it asks for no pause */
-export function askedPauseMs(error: unknown): number {
+/**
+ * @param isLast whether the time of the task is up: a service in trouble is left alone before the task is read again
+ * @returns for how long no further read is to follow this error, milliseconds; 0 where one may
+ */
+export function pauseAfter(error: unknown, isLast = false): number {
 	if (!(error instanceof ServiceError)) return 0;
-	return error.retryAfterMs ?? (error.kind === 'tooManyRequests' ? MIN_CHECK_INTERVAL_MS : 0);
+	const pauses = error.kind === 'tooManyRequests' || (isLast && error.isTransient);
+	return error.retryAfterMs || (pauses ? MIN_CHECK_INTERVAL_MS : 0);
 }
-
-/** @returns for how long a service is left alone whose trouble may pass, milliseconds; 0 where the trouble is another */
-export const pauseInTrouble = (error: unknown): number =>
-	error instanceof ServiceError && error.isTransient ? MIN_CHECK_INTERVAL_MS : 0;
 
 /** The state after a check in which the service asked for a pause, if it did; milliseconds from now on. */
 export const afterPause = <T extends CheckState>(state: T, pauseMs: number): T => ({

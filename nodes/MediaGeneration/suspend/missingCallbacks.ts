@@ -12,7 +12,7 @@ import { webhookBase } from '../shared/n8nInternals';
 import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
 import {
 	afterPause,
-	askedPauseMs,
+	pauseAfter,
 	MAX_CHECK_INTERVAL_MS,
 	MIN_CHECK_INTERVAL_MS,
 } from './checkSchedule';
@@ -36,7 +36,7 @@ export async function checkDeliveries(
 	const tryOne = async (delivery: AwaitedDelivery) => {
 		untried.delete(delivery);
 		const tried = await settled(attempt(delivery));
-		if ('error' in tried) pauseMs = Math.max(pauseMs, askedPauseMs(tried.error));
+		if ('error' in tried) pauseMs = Math.max(pauseMs, pauseAfter(tried.error));
 		const last = 'value' in tried ? tried.value : messageOf(tried.error);
 		if (last !== undefined) left.push({ ...delivery, last });
 	};
