@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { outputItems } from '../n8n/client';
+import { outputItems, until } from '../n8n/client';
 import { shortMinute } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
@@ -58,6 +58,18 @@ test('callbacks that are lost, come twice or together: the last one that comes r
 	expect(statesOf(await run.end())).toEqual(Array(4).fill('SUCCESS'));
 	await scene.collector.settle(4);
 	expect(scene.collector.seen).toHaveLength(4);
+});
+
+test('a last callback that comes during a check is to come again, and then resumes the execution', async () => {
+	// The check is answered after the callback, and finds the task unfinished all the same.
+	const slow = { readDelayMs: 5_000, endLagMs: 8_000, callbackBackoffMs: 4_000 };
+	const run = await (await start([{ ...LATER, ...slow }])).suspended();
+	const reads = scene.reads.length;
+	await until('the check', 60_000, () => scene.reads.length > reads);
+	scene.service.complete(scene.taskIds[0] ?? '');
+	expect(statesOf(await run.end())).toEqual(['SUCCESS']);
+	// It is sent at once, 4 s after that, and 8 s after that: then nobody checks.
+	expect(scene.service.callbacks.map(({ status }) => status)).toEqual([503, 503, 200]);
 });
 
 test('Retry On Fail does not run a suspended node again', async () => {
