@@ -207,8 +207,8 @@ export const mutants: Mutant[] = [
 	{
 		name: 'the next try of an execution does not go on with the task that it has begun',
 		file: `${N}callback/startOnce.ts`,
-		search: "if (note === 'recorded') return true;",
-		replacement: "if (note === 'recorded') return false;",
+		search: '\t\tlogStart(context, start);\n\t\treturn true;',
+		replacement: '\t\treturn false;',
 	},
 	{
 		name: 'a row that was written without an answer counts as that of another',

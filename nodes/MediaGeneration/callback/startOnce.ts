@@ -45,7 +45,7 @@ const keyOf = ({ account, taskId, startAgain }: Start) =>
 	JSON.stringify([account, taskId, ...(startAgain === undefined ? [] : [startAgain])]);
 
 /**
- * Whether this execution is the one that a task starts: the first that comes with it, in all its tries, be it by
+ * Whether this execution is the one that a task starts, as n8n's log says from then on: the first that comes with it, in all its tries, be it by
  * *Retry On Fail* (n8n offers it on triggers) or from the list of executions. What it knows of its own tries it notes
  * in the node's context; the row in the database is for all the others, and for what the notes do not say: whether a
  * write took place whose answer was lost, and what an execution did that was killed.
@@ -66,13 +66,18 @@ export async function mayStart(
 	const { tasks: notes } = readStored<{ tasks: IDataObject }>(stored, VERSION);
 	const key = keyOf(start);
 	const note = notes[key];
-	if (note === 'recorded') return true;
+	if (note === 'recorded') {
+		logStart(context, start);
+		return true;
+	}
 	const asked = typeof note === 'number' ? note : 0;
 	const row = new StartedTaskRow(context, key);
 	const size = await row.size();
 	const isWritten = size > 0;
 	if (isWritten && asked === 0 && context.getMode() !== 'retry') return false;
 	notes[key] = asked + 1;
+	// Before the row says so: where the process is killed from here on, n8n keeps nothing that names the task.
+	logStart(context, start);
 	const signature = (question: number) => `${key} by ${callbackId}, ${question}`;
 	const isOurs = isWritten
 		? await row.held(signature(Math.min(asked, QUESTIONS.length - 1)))
@@ -88,6 +93,11 @@ export async function mayStart(
 	else delete notes[key];
 	return isOurs;
 }
+
+const logStart = (context: IExecuteFunctions, { taskId }: Start): void =>
+	context.logger.info(
+		`${context.getNode().name}: task ${taskId} starts the workflow (execution ${context.getExecutionId()})`,
+	);
 
 /** Whether a trigger of this workflow has started for a task. @throws the database's error */
 export const hasStarted = async (

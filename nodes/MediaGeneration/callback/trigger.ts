@@ -177,10 +177,6 @@ async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionD
 		if (typeof json.taskId !== 'string' || !isRecord(json.record)) continue;
 		const task = parseTaskRecord(json.taskId, json.record);
 		if (!isTest && !(await isToStart(context, task.taskId, json))) continue;
-		// Where the process is killed from here on, n8n keeps nothing of the execution that names the task.
-		context.logger.info(
-			`${context.getNode().name}: task ${task.taskId} starts the workflow (execution ${context.getExecutionId()})`,
-		);
 		output.push(...(await itemsOf(context, task, json.reference, options)));
 	}
 	return output;

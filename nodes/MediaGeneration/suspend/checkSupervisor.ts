@@ -71,9 +71,9 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 		Object.assign(kept, await start(context, CHECK, present));
 	});
 	if ('error' in begun) {
-		// What keeps n8n from it may pass.
-		const upSince = Date.now() - MAX_CHECK_INTERVAL_MS;
-		const left = present.purpose === 'results' && giveUp(present, upSince);
+		// What keeps n8n from it may pass within a quarter of an hour.
+		const lately = Date.now() - MAX_CHECK_INTERVAL_MS;
+		const left = present.purpose === 'results' && giveUp(present, lately);
 		if (left && isComplete(left)) return [await finalResults(context, left)];
 		context.logger.warn(
 			`${state.nodeName}: n8n did not start the check of its tasks; again in a minute. ${messageOf(begun.error)}`,

@@ -48,6 +48,16 @@ describe('a task', () => {
 		expect((await Promise.all(all)).filter(Boolean)).toHaveLength(1);
 	});
 
+	it("is named in n8n's log before its row is there: a process may be killed in between", async () => {
+		const context = execution();
+		const rows: number[] = [];
+		const info = jest.spyOn(context.logger, 'info');
+		info.mockImplementation(() => void rows.push(store.rows.size));
+		expect([await mayStart('task-1', context), await mayStart('task-1')]).toEqual([true, false]);
+		info.mockRestore();
+		expect(rows).toEqual([0]);
+	});
+
 	it('has a row of its own, so that the table key decides', async () => {
 		const context = execution();
 		const tasks = ['a', 'b', 'c'];
