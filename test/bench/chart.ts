@@ -14,15 +14,12 @@ const INK: Record<Theme, { text: string; faint: string; grid: string }> = {
 	dark: { text: '#f0f6fc', faint: '#9198a1', grid: '#3d444d' },
 };
 
-export const GREEN = '#2da44e';
+const GREEN = '#2da44e';
 const GREY = '#8c959f';
-export const AMBER = '#bf8700';
-export const BLUE = '#54aeff';
-export const PURPLE = '#8250df';
-export const RED = '#cf222e';
+const BLUE = '#54aeff';
 
 /** What all charts have in common: their head, the room around them, how they are written. */
-export function frameOf(title: string, subtitle: string, theme: Theme) {
+function frameOf(title: string, subtitle: string, theme: Theme) {
 	const { text, faint, grid } = INK[theme];
 	return {
 		$schema: 'https://vega.github.io/schema/vega-lite/v6.json',
@@ -47,7 +44,7 @@ export function frameOf(title: string, subtitle: string, theme: Theme) {
 }
 
 /** Draws one chart, for a light and a dark page. */
-export async function drawChart(
+async function drawChart(
 	folder: string,
 	name: string,
 	specOfTheme: (theme: Theme) => TopLevelSpec,

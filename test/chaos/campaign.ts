@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { type Collector, withCollector } from '../e2e/collector';
+import { withCollector } from '../e2e/collector';
 import { type Account, Accounting } from './account';
 import { Load, type RunPlan } from './load';
-import { type Life, MemoryLog } from './memory';
 import { type Place, untilSuspended } from './place';
 
 /** What is started in an n8n and what is done to it meanwhile. */
@@ -26,7 +25,6 @@ export interface CampaignResult {
 	faults: Record<string, number>;
 	/** From the start to the last end, in minutes. */
 	minutes: number;
-	memory: Life[];
 }
 
 export type Log = (line: string) => void;
@@ -37,9 +35,8 @@ export async function runCampaign(
 	plan: CampaignPlan,
 	log: Log,
 ): Promise<CampaignResult> {
-	const memory = new MemoryLog(place);
 	const faults: Record<string, number> = {};
-	const happen = async (collector: Collector): Promise<CampaignResult> => {
+	return await withCollector(async (collector) => {
 		const load = await Load.publish(place, collector, plan.wait);
 		const startedAt = Date.now();
 		const starting = startAll(load, plan.runs, startedAt);
@@ -62,9 +59,8 @@ export async function runCampaign(
 		// What was to come only once has the time to come twice.
 		await sleep(15_000);
 		const minutes = (Date.now() - startedAt) / 60_000;
-		return { account: await accounting.account(), faults, minutes, memory: memory.lives };
-	};
-	return await withCollector(happen).finally(() => memory.stop());
+		return { account: await accounting.account(), faults, minutes };
+	});
 }
 
 /** @throws where n8n does not take one */

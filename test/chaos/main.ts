@@ -3,12 +3,9 @@ import { join, resolve } from 'node:path';
 
 import { runCommand } from '../commandLine';
 import type { Log } from './campaign';
-import { drawMemory } from './chart';
 import { type ChaosOptions, parseOptions, type PartName } from './options';
 import { writePage } from './page';
 import { runChaos, runHeld, runLost, runQueue, runSilent } from './parts';
-import { measureHour } from './hour';
-import { measureLatency } from './latency';
 import { readResults, type Results, writeResults } from './results';
 
 const ROOT = resolve(__dirname, '../..');
@@ -19,8 +16,6 @@ const PARTS: { [Name in PartName]: (options: ChaosOptions, log: Log) => Promise<
 	held: runHeld,
 	queue: runQueue,
 	lost: runLost,
-	latency: measureLatency,
-	hour: measureHour,
 	chaos: runChaos,
 };
 
@@ -31,9 +26,7 @@ async function main(): Promise<void> {
 	if (!options.drawOnly) {
 		for (const name of options.only) await runPart(name, options, folder);
 	}
-	const results = readResults(folder);
-	await drawMemory(folder, results);
-	await writePage(folder, results);
+	await writePage(folder, readResults(folder));
 }
 
 async function runPart(name: PartName, options: ChaosOptions, folder: string): Promise<void> {
@@ -44,7 +37,7 @@ async function runPart(name: PartName, options: ChaosOptions, folder: string): P
 	};
 	log(`seed ${options.seed}`);
 	const result = await PARTS[name](options, log);
-	log(JSON.stringify(result, (key, value: unknown) => (key === 'memory' ? undefined : value), 1));
+	log(JSON.stringify(result, undefined, 1));
 	// Another part may have been stored meanwhile.
 	await writeResults(folder, {
 		...readResults(folder),

@@ -1,7 +1,7 @@
 import { partsOf, readOptions } from '../commandLine';
 
 /** The parts that can be run one without the other. */
-const PARTS = ['silent', 'kills', 'held', 'queue', 'lost', 'latency', 'hour', 'chaos'] as const;
+const PARTS = ['silent', 'kills', 'held', 'queue', 'lost', 'chaos'] as const;
 export type PartName = (typeof PARTS)[number];
 
 /** What the command line says. */
@@ -13,7 +13,7 @@ export interface ChaosOptions {
 	seed: number;
 	/** Small figures: to see that it works. They are written to test/artefacts/chaos. */
 	quick: boolean;
-	/** Write the page and the chart from the stored results, and run nothing. */
+	/** Write the page from the stored results, and run nothing. */
 	drawOnly: boolean;
 }
 
@@ -24,7 +24,7 @@ const USAGE = `Usage: npm run chaos -- [options]
   --only <names>  these parts, with commas between (default chaos): ${PARTS.join(', ')}
   --all           every part
   --quick         small figures, written to test/artefacts/chaos
-  --draw-only     write the page and the chart from the stored results`;
+  --draw-only     write the page from the stored results`;
 
 /** @throws where an argument is not understood */
 export function parseOptions(): ChaosOptions {

@@ -5,13 +5,11 @@ import { format } from 'prettier';
 import { markdownTable } from '../page';
 import type { Account } from './account';
 import type { CampaignResult } from './campaign';
-import { MEMORY_CHART } from './chart';
-import { growthOf } from './memory';
 import type { Results, Stored } from './results';
 
 /** Writes what was measured so far into a page. */
 export async function writePage(folder: string, results: Results): Promise<void> {
-	const { silent, kills, held, queue, lost, chaos, latency, hour } = results;
+	const { silent, kills, held, queue, lost, chaos } = results;
 	const campaigns: Array<[string, Stored<CampaignResult> | undefined]> = [
 		['No callback ever', silent],
 		['No callback ever, n8n killed', kills],
@@ -29,8 +27,6 @@ export async function writePage(folder: string, results: Results): Promise<void>
 		...(results.tests ? ['## At length, and in a storm', testTable(results.tests)] : []),
 		...remarks(campaigns),
 		...exceptions(campaigns),
-		...(chaos ? ['## Memory', memoryText(chaos)] : []),
-		...(latency || hour ? ['## What it costs', costTable(results)] : []),
 	];
 	const text = await format(sections.join('\n\n'), { parser: 'markdown', useTabs: false });
 	writeFileSync(join(folder, 'durable.md'), text);
@@ -111,51 +107,4 @@ function exceptions(campaigns: Array<[string, Stored<CampaignResult> | undefined
 		(result?.account.stories ?? []).map((story) => `- ${name}: ${story}`),
 	);
 	return lines.length === 0 ? [] : ['## What did not', lines.join('\n')];
-}
-
-function memoryText({ memory, minutes }: CampaignResult): string {
-	const picture = [
-		'<picture>',
-		`  <source media="(prefers-color-scheme: dark)" srcset="${MEMORY_CHART}.dark.svg">`,
-		`  <img src="${MEMORY_CHART}.light.svg" alt="Memory of each process of n8n over ${minutes.toFixed(0)} minutes">`,
-		'</picture>',
-	].join('\n');
-	const rows = growthOf(memory).map(({ name, processes, mostMib, mibPerMinute }) => [
-		name,
-		String(processes),
-		String(mostMib),
-		mibPerMinute === undefined ? 'none lived long enough' : mibPerMinute.toFixed(1),
-	]);
-	const head = ['Process', 'Lives', 'Most, MiB', 'Growth after its first minute, MiB a minute'];
-	return [picture, markdownTable(head, rows)].join('\n\n');
-}
-
-function costTable({ latency, hour }: Results): string {
-	const rows: string[][] = [];
-	if (latency) {
-		const { oneProcess, queueMode, runs } = latency;
-		const line = (name: string, { median, most }: typeof oneProcess) =>
-			rows.push([
-				`End of a task until the node behind, by callback, ${name}`,
-				`median ${median.toFixed(0)} ms, most ${most.toFixed(0)} ms (${runs} runs)`,
-			]);
-		line('one process', oneProcess);
-		line('queue mode', queueMode);
-	}
-	if (hour) {
-		const count = hour.runs.toLocaleString('en');
-		rows.push(
-			[
-				`${count} suspended runs: n8n's memory above before`,
-				`${hour.memoryMiB.toFixed(0)} MiB, after ${hour.minutes} min of checks ${hour.memoryAfterChecksMiB.toFixed(0)} MiB`,
-			],
-			["n8n's CPU for one check", `${hour.cpuMsACheck.toFixed(0)} ms (${hour.checks} checks)`],
-			["n8n's CPU from a callback to the end of its run", `${hour.cpuMsAResume.toFixed(0)} ms`],
-			[
-				`${count} runs suspended for an hour: n8n's CPU, calculated from these`,
-				`${hour.percentOfACore.toFixed(0)} % of a core (${hour.checksAnHour} checks a run)`,
-			],
-		);
-	}
-	return markdownTable(['What', 'Measured'], rows);
 }

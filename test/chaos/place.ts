@@ -27,8 +27,6 @@ export interface Place {
 	stage: Stage;
 	/** Where executions can be started from outside. */
 	urls: () => string[];
-	/** The processes of n8n, each under a name that it keeps over restarts. */
-	processes: () => Array<{ name: string; pid: number }>;
 	logFiles: () => string[];
 	faults: Fault[];
 	/** Runs one statement on n8n's database and returns its rows, the columns joined by `|`. */
@@ -71,7 +69,6 @@ export async function oneProcess(isReachable: boolean): Promise<Place> {
 	return {
 		stage,
 		urls: () => [stage.n8n.url],
-		processes: () => [{ name: 'n8n', pid: stage.n8n.pid }],
 		logFiles: () => [stage.n8n.logFile],
 		faults: [
 			{
@@ -105,12 +102,10 @@ export async function queueMode(workers: number, webhooks: number): Promise<Plac
 	const stage = await Stage.open(cluster.env);
 	await cluster.start(stage.userFolder, workers, webhooks);
 	const logFiles = new Set<string>();
-	const running = () => [
-		{ name: 'main', n8n: stage.n8n },
-		...cluster.workers.map((n8n, index) => ({ name: `worker ${index + 1}`, n8n })),
-		...cluster.webhooks.map((n8n, index) => ({ name: `webhook processor ${index + 1}`, n8n })),
-	];
-	const noteLogs = () => running().forEach(({ n8n }) => logFiles.add(n8n.logFile));
+	const noteLogs = () =>
+		[stage.n8n, ...cluster.workers, ...cluster.webhooks].forEach((n8n) =>
+			logFiles.add(n8n.logFile),
+		);
 	const restart = async (server: OwnPostgres | OwnRedis, signal: NodeJS.Signals) => {
 		await server.stop(signal);
 		await sleep(DOWN_MS);
@@ -120,7 +115,6 @@ export async function queueMode(workers: number, webhooks: number): Promise<Plac
 	return {
 		stage,
 		urls: () => cluster.webhooks.map(({ url }) => url),
-		processes: () => running().map(({ name, n8n: { pid } }) => ({ name, pid })),
 		logFiles: () => {
 			noteLogs();
 			return [...logFiles];

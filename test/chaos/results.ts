@@ -4,8 +4,6 @@ import { format } from 'prettier';
 import { max, mean, median } from 'simple-statistics';
 
 import type { CampaignResult } from './campaign';
-import type { HourResult } from './hour';
-import type { LatencyResult } from './latency';
 import type { PartName } from './options';
 
 /** What several measurements of one thing gave. */
@@ -30,8 +28,6 @@ export interface Results extends Partial<Record<PartName, unknown>> {
 	held?: Stored<CampaignResult>;
 	queue?: Stored<CampaignResult>;
 	lost?: Stored<CampaignResult>;
-	latency?: Stored<LatencyResult>;
-	hour?: Stored<HourResult>;
 	chaos?: Stored<CampaignResult>;
 	/** What end-to-end tests have measured of the same thing; whoever ran them enters it. */
 	tests?: Array<{ what: string; came: string; on: string }>;
