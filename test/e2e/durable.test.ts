@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems, until } from '../n8n/client';
+import { missingInN8n } from '../n8n/differences';
 import { shortMinute } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
@@ -116,10 +117,12 @@ story('a credential that is deleted meanwhile: the tasks are named at the timeou
 	await run.suspended();
 	await client.deleteCredential(own.id);
 	const execution = await run.end();
-	expect(execution.status).toBe('error');
-	expect(errorOf(execution)?.message).toContain(
-		`Task ${run.taskIds[0]} is not finished after 20 s (last state: PENDING; the last read failed: Credential`,
-	);
+	const [taskId] = run.taskIds;
+	const failed = `Task ${taskId} is not finished after 20 s (last state: PENDING; the last read failed: Credential`;
+	// An older n8n lets no suspended node fail.
+	if (missingInN8n('endOfSubExecutions') === undefined) {
+		expect(errorOf(execution)?.message).toContain(failed);
+	} else expect(itemsOf(execution)[0]?.error).toContain(`the wait for task ${taskId} early`);
 });
 
 const SETTINGS: Array<[string, IDataObject]> = [

@@ -1,10 +1,11 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems, until } from '../n8n/client';
+import { missingInN8n } from '../n8n/differences';
 import { shortMinute } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
-import { itemsOf, promptOf, statesOf, succeeded } from './run';
+import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
 import { openScene } from './scene';
 
 // Callbacks come before n8n looks by itself.
@@ -58,6 +59,18 @@ test('callbacks that are lost, come twice or together: the last one that comes r
 	expect(statesOf(await run.end())).toEqual(Array(4).fill('SUCCESS'));
 	await scene.collector.settle(4);
 	expect(scene.collector.seen).toHaveLength(4);
+});
+
+test('where no task succeeds the node fails; an older n8n, which lets no suspended node fail, says that the wait ended', async () => {
+	const failing = { ...LATER, outcome: 'FAILURE', failureMessage: 'no such colour' };
+	const run = await (await start([failing, failing])).suspended();
+	for (const taskId of scene.taskIds) scene.service.complete(taskId);
+	const execution = await run.end();
+	const [taskId] = scene.taskIds;
+	const isOld = missingInN8n('endOfSubExecutions') !== undefined;
+	const told = isOld ? itemsOf(execution)[0]?.error : errorOf(execution)?.message;
+	const why = isOld ? `the wait for task ${taskId} early` : `Task ${taskId} failed at the service`;
+	expect(told).toContain(why);
 });
 
 test('a last callback that comes during a check is to come again, and then resumes the execution', async () => {

@@ -229,7 +229,8 @@ describe('a suspended run', () => {
 			json: { taskId: on.taskIds[0], state: 'PENDING', timedOut: true },
 			binary: row(0).binary,
 		});
-		expect(errors(stored)).toEqual([false, true, false]);
+		expect(errors(stored)).toEqual([true, true, true]);
+		expect(stored[0]?.json.error).toContain(`the wait for task ${on.taskIds[0]} early`);
 	});
 
 	it('comes out as one that was held', async () => {

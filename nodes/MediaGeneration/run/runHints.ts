@@ -58,12 +58,13 @@ const COLLECT_FAILED =
 function endOf(plan: ItemPlan, result: ItemResult): End {
 	const isError = result instanceof ItemError;
 	const json = isError ? { ...result.task, error: result.message } : (result[0]?.json ?? {});
-	const isLate = isError && json.timedOut === true;
+	const isTimedOut = json.timedOut === true;
 	return {
 		plan,
 		json,
-		isFailed: !isLate && json.error !== undefined,
-		isLate,
+		isFailed: !isTimedOut && json.error !== undefined,
+		// The others are suspended.
+		isLate: isError && isTimedOut,
 		isCreated: plan.kind === 'create' && json.taskId !== undefined && json.state !== 'FAILURE',
 	};
 }

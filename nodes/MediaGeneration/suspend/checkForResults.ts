@@ -144,14 +144,18 @@ export function giveUp(
 
 export const isComplete = ({ items }: ResultsCheck) => !items.some(({ waits }) => waits);
 
-/** An item as far as it is known now: an unfinished task counts as one whose time is up. */
+/**
+ * An item as far as it is known now. n8n lets it out where it does not hand on the results: after some kills, and older
+ * versions also where the node is to fail.
+ */
 export function presentItem(suspended: SuspendedItem): INodeExecutionData {
 	const { item, json, binary, waits, failure } = suspended;
 	const task = recordOf(suspended);
+	const error = `n8n ended the wait for task ${taskIdOf(suspended)} early. Fetch the result with Task → Wait`;
 	const fields = {
 		...json,
 		...(task && taskJson(task)),
-		...(waits && { timedOut: true }),
+		...(waits && { timedOut: true, error }),
 		...(failure && { error: failure.message }),
 	};
 	return { json: inTableOrder(fields), ...(binary && { binary }), pairedItem: { item } };
