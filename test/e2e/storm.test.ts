@@ -172,6 +172,7 @@ test('no task starts twice; what had not begun comes back by itself or by its na
 	// A task that the log names may have been killed before the ledger had it: that task has started now.
 	const stillMissing = missing([...own, ...foreign]);
 	expect(stillMissing.filter((taskId) => !died.includes(taskId))).toEqual([]);
+	console.log(`Send Result Again started ${died.length + left.length - stillMissing.length}`);
 	await redeliver(stillMissing, { startAgain: true });
 	await collector.settle(OWN + FOREIGN, MINUTE);
 	expect(missing([...own, ...foreign])).toEqual([]);

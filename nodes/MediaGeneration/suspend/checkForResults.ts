@@ -19,11 +19,14 @@ import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import { inGrowingGroups, settled } from '../shared/promises';
-import { afterPause, LAST_CHECKS_MS, LATEST_LAST_CHECKS_MS, pauseAfter } from './checkSchedule';
+import {
+	afterPause,
+	LAST_CHECKS_MS,
+	LATEST_LAST_CHECKS_MS,
+	MAX_UNANSWERED,
+	pauseAfter,
+} from './checkSchedule';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
-
-/** So many reads without an answer about their task end a check: the service is in trouble. */
-const MAX_UNANSWERED = 3;
 
 /**
  * One check for the results of a suspended run. The run goes on only when all tasks are finished, so an unfinished task
@@ -51,7 +54,7 @@ export async function checkResults(
 	const readOne = async ([index, item]: [number, SuspendedItem]) => {
 		const answer = await settled(readOnce(taskIdOf(item)));
 		if ('value' in answer) {
-			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value, now);
+			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value);
 			if (answer.value.state === 'PENDING') patience = 0;
 			return;
 		}
@@ -73,9 +76,8 @@ export async function checkResults(
 
 const isOfOneTask = (error: unknown) => error instanceof ServiceError && error.isOfOneTask;
 
-function afterRead(item: SuspendedItem, task: TaskRecord, now: number): SuspendedItem {
+function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
 	const { record, state } = task;
-	if (state === 'PENDING' && isExpired(item, now)) return late({ ...item, record });
 	if (state === 'PENDING') return { ...item, record };
 	if (state === 'SUCCESS') return { ...without(item, 'waits'), record };
 	const { json } = item;

@@ -47,6 +47,9 @@ export function nextCheckAt(
 	);
 }
 
+/** So many reads without an answer about their task end a check: the service is in trouble. */
+export const MAX_UNANSWERED = 3;
+
 /**
  * @param isLast whether the time of the task is up: a service in trouble is left alone before the task is read again
  * @returns for how long no further read is to follow this error, milliseconds; 0 where one may

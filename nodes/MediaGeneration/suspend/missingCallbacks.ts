@@ -5,6 +5,7 @@ import { redeliver } from '../callback/redeliver';
 import { accountOf, hasStarted } from '../callback/startOnce';
 import { triggerAt } from '../callback/triggerCallbackUrl';
 import type { Connection } from '../service/connect';
+import { ServiceError } from '../service/serviceError';
 import type { Clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -12,15 +13,17 @@ import { webhookBase } from '../shared/n8nInternals';
 import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
 import {
 	afterPause,
-	pauseAfter,
 	MAX_CHECK_INTERVAL_MS,
+	MAX_UNANSWERED,
 	MIN_CHECK_INTERVAL_MS,
+	pauseAfter,
 } from './checkSchedule';
 import { type AwaitedDelivery, CHECK_VERSION, type DeliveryCheck } from './checkState';
 import { startCheck } from './checkSupervisor';
 
 /**
- * One check for tasks whose callback has not been seen to arrive. The check ends where the service asks to wait.
+ * One check for tasks whose callback has not been seen to arrive. The check ends where the service asks to
+ * wait, or is in trouble.
  *
  * @param attempt comes to nothing where the trigger has the task now, else to why it has not
  * @returns the state after the check, with the deliveries that are left
@@ -33,14 +36,17 @@ export async function checkDeliveries(
 	const untried = new Set(state.deliveries);
 	const left: AwaitedDelivery[] = [];
 	let pauseMs = 0;
+	let patience = MAX_UNANSWERED;
 	const tryOne = async (delivery: AwaitedDelivery) => {
 		untried.delete(delivery);
 		const tried = await settled(attempt(delivery));
-		if ('error' in tried) pauseMs = Math.max(pauseMs, pauseAfter(tried.error));
+		const error = 'error' in tried && tried.error;
+		pauseMs = Math.max(pauseMs, pauseAfter(error));
+		if (error instanceof ServiceError && !error.isOfOneTask) patience--;
 		const last = 'value' in tried ? tried.value : messageOf(tried.error);
 		if (last !== undefined) left.push({ ...delivery, last });
 	};
-	await inGrowingGroups(state.deliveries, tryOne, () => pauseMs > 0);
+	await inGrowingGroups(state.deliveries, tryOne, () => patience <= 0 || pauseMs > 0);
 	// The next check begins with what was not tried: it may be cut short, too.
 	return afterPause({ ...state, deliveries: [...untried, ...left] }, pauseMs);
 }

@@ -61,7 +61,7 @@ export const deliveryCheck = (more: Partial<DeliveryCheck> = {}): DeliveryCheck 
 	...more,
 });
 
-export const allOf = (count: number, state: string): Record<string, string> =>
+export const allOf = <T extends string | Error>(count: number, state: T): Record<string, T> =>
 	Object.fromEntries(indexes(count).map((index) => [`task-${index}`, state]));
 
 /** A service with these states or errors, which notes what is read; a task that is not in it cannot be read. */

@@ -49,6 +49,14 @@ describe('a check for lost callbacks', () => {
 		expect(nextCheckAt(after, NOW, [])).toBe(NOW + 1_200_000);
 	});
 
+	it('ends where a few reads get no answer: the next begins with the others', async () => {
+		const at = service(allOf(3, new ServiceError('noAnswer', 'No answer')));
+		const after = await checkDeliveries(check(500), attempt(at));
+		expect(at.reads).toHaveLength(3);
+		expect(after.deliveries).toHaveLength(500);
+		expect(after.deliveries[0]).toEqual(delivery(3));
+	});
+
 	it('goes on where the one before ended: those behind tasks that take long are read, too', async () => {
 		const busy = new ServiceError('tooManyRequests', 'HTTP 429');
 		const states: Record<string, string | Error> = { ...allOf(10, 'PENDING'), 'task-3': busy };
