@@ -1,4 +1,5 @@
 import { ARTIFICIAL_ITEM } from './world/crash';
+import type { Row } from './world/database';
 import type { ServiceTask } from './world/service';
 import type { World } from './world/world';
 
@@ -10,9 +11,8 @@ import type { World } from './world/world';
 export function isN8nsDoing(world: World, execution: string): boolean {
 	const { n8n, exceptions } = world;
 	if (!wasSuspended(world, execution)) return false;
-	const row = n8n.rows.get(execution);
-	const stopped = n8n.rows.get(row?.retryOf ?? '');
-	if (stopped && stopped.status === 'canceled' && stopped.waits > 0) {
+	const [, ...retried] = withRetried(world, execution);
+	if (retried.some(({ status, waits }) => status === 'canceled' && waits > 0)) {
 		exceptions.add('a suspended run was stopped and retried: its items leave as they were');
 		return true;
 	}
@@ -57,11 +57,15 @@ export const supervisorsKilledAtWork = ({ rows }: World['n8n'], execution: strin
 export const setForwardMs = (world: World, execution: string) =>
 	wasSuspended(world, execution) ? world.setForwardMs : 0;
 
-/** Whether an execution was suspended, or is a retry of one that was. */
-export function wasSuspended({ n8n }: World, execution: string): boolean {
-	const row = n8n.rows.get(execution);
-	return row !== undefined && (row.waits > 0 || (n8n.rows.get(row.retryOf ?? '')?.waits ?? 0) > 0);
+/** An execution, and back along its retries to the first. */
+function withRetried(world: World, execution: string): Row[] {
+	const row = world.n8n.rows.get(execution);
+	return row ? [row, ...withRetried(world, row.retryOf ?? '')] : [];
 }
+
+/** Whether an execution was suspended, or goes back by retries to one that was. */
+export const wasSuspended = (world: World, execution: string): boolean =>
+	withRetried(world, execution).some(({ waits }) => waits > 0);
 
 /** n8n runs no resumed execution again, so that nobody looks any more where the supervisor is killed at work. */
 export function isUnwatched({ n8n, exceptions }: World, { by }: ServiceTask): boolean {
