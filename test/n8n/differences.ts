@@ -53,7 +53,7 @@ const FIRST = {
 		before: 'it runs what a killed worker was running once more, unless it is told not to',
 	},
 	workersAfterRedisLost: {
-		in: '2.0.3',
+		in: '2.41.1',
 		before: 'its worker takes no more jobs when Redis has lost all',
 	},
 	endOfSubExecutions: {
