@@ -5,6 +5,7 @@ import type { Account } from '../service/connect';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import {
+	handsOnResults,
 	hangsUp,
 	inExpression,
 	internalsOf,
@@ -86,9 +87,6 @@ const refused = ({ why }: Obstacle) =>
 export const heldSeconds = (context: IExecuteFunctions): number =>
 	hangsUp(context) ? MCP_PATIENCE_SECONDS : HELD_SECONDS;
 
-/** Part of n8n 2, and not of n8n 1, which may resume a suspended execution more than once. */
-const SINCE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';
-
 /** Part of the versions that look for executions whose sub-execution has ended: 2.41, and the last of 2.39. */
 const SINCE_N8N_SWEEPS = 'WAIT_FOR_SUB_EXECUTION';
 
@@ -110,7 +108,7 @@ export function obstacleOf(context: IExecuteFunctions, isOneToOne: boolean): Obs
 	const obstacle = (ifChosen: Obstacle['ifChosen'], why: string): Obstacle => ({ ifChosen, why });
 	if (isTool(context))
 		return obstacle('refuse', 'an AI agent needs the answer of its tool at once');
-	if (!(SINCE_N8N_2 in n8nWorkflow)) return obstacle('refuse', 'that needs n8n 2 or later');
+	if (!handsOnResults) return obstacle('refuse', 'that needs n8n 2 or later');
 	if (isEngineV2(context)) return obstacle('refuse', "n8n's engine v2 resumes no execution");
 	if (!isOneToOne) {
 		const why = 'n8n would link the items wrongly where an input item has several output items';

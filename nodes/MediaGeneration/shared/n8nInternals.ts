@@ -1,3 +1,4 @@
+import * as n8nWorkflow from 'n8n-workflow';
 import type { FunctionsBase, IDataObject, IExecuteFunctions, INode } from 'n8n-workflow';
 
 /** What every context of n8n holds, although no interface of n8n says so. */
@@ -14,6 +15,12 @@ interface N8nInternals {
 		hooks?: { retryOf?: unknown };
 	};
 }
+
+/**
+ * Whether n8n resumes an execution when its sub-execution has ended, and with the results. n8n 1 resumes it each time that
+ * the sub-execution sleeps, and with nothing. The name is part of n8n 2, and not of n8n 1.
+ */
+export const handsOnResults = 'validateWorkflowHasTriggerLikeNode' in n8nWorkflow;
 
 export const internalsOf = (context: object): N8nInternals => context;
 

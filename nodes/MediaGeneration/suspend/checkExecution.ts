@@ -121,10 +121,12 @@ async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryChe
 	// While one task is waited for, the others are tried as well, and none is forgotten before the message.
 	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(context, after, now);
 	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
-	return doneItems([], {
+	const failure = {
 		message: `${deliveries.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
 		description: `Deliver them with the operation Task → Send Result Again. ${lists.join('; ')}`,
-	});
+	};
+	if (state.supervisorId !== undefined) return doneItems([], failure);
+	throw new NodeOperationError(context.getNode(), failure.message, failure);
 }
 
 /**

@@ -9,7 +9,7 @@ import { withInput } from '../report/includeInput';
 import { type Clock, systemClock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { digest } from '../shared/json';
-import { settingsOf } from '../shared/n8nInternals';
+import { handsOnResults, settingsOf } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
 import { finalResults, giveUp, isComplete, presentItem } from './checkForResults';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
@@ -51,7 +51,9 @@ export async function startCheck(
 	const own = isRetry ? await context.getExecutionDataById(context.getExecutionId()) : undefined;
 	const error = own?.resultData.error;
 	const check = { ...state, ...(error && { earlierError: digest(error) }) };
-	return (await start(context, SUPERVISE, check, clock)).resumeUrl;
+	// n8n 1 would have a supervisor start one checker after the other. There a checker that dies is lost.
+	const first = handsOnResults ? SUPERVISE : CHECK;
+	return (await start(context, first, check, isAwaited, clock)).resumeUrl;
 }
 
 /**
@@ -68,7 +70,7 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 	const kept: Kept = context.getContext('node');
 	const present = await stateOf(context, state, kept);
 	const begun = await settled(async () => {
-		Object.assign(kept, await start(context, CHECK, present));
+		Object.assign(kept, await start(context, CHECK, present, true));
 	});
 	if ('error' in begun) {
 		// What keeps n8n from it may pass within a quarter of an hour.
@@ -111,16 +113,17 @@ const QUESTION_GAP_MS = 50;
 
 /**
  * Starts a sub-execution. It sleeps when this returns: one that died before it slept would never begin again, so whoever
- * started it must not end earlier. n8n suspends this execution until a checker has ended, and until the supervisor of a
- * suspended run has.
+ * started it must not end earlier.
+ *
+ * @param isAwaited whether n8n suspends this execution until that one has ended
  */
 async function start(
 	context: IExecuteFunctions,
 	operation: typeof CHECK | typeof SUPERVISE,
 	state: CheckState,
+	isAwaited: boolean,
 	clock: Clock = systemClock,
 ) {
-	const isAwaited = operation === CHECK || state.purpose === 'results';
 	// Where nobody waits for it and it fails, the workflow's own error workflow is to hear of it.
 	const errorWorkflow = isAwaited ? undefined : settingsOf(context).errorWorkflow;
 	const { executionId, waitTill } = await context.executeWorkflow(

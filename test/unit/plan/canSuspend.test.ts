@@ -2,30 +2,17 @@ import type * as CanSuspend from '../../../nodes/MediaGeneration/plan/canSuspend
 import { obstacleOf, suspensionWarnings } from '../../../nodes/MediaGeneration/plan/canSuspend';
 import { resumeCallbackUrl } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { CREDENTIAL } from '../../workflow/engine';
+import { BEFORE_2_41, BEFORE_N8N_2, onOlderN8n } from '../olderN8n';
 import { contextOf } from '../suspend/checks';
 
 const contextWith = (settings: object = {}, more: object = {}) =>
 	contextOf({}, { getWorkflowSettings: () => settings, ...more });
 
-/** @param missing what the `n8n-workflow` of an older n8n does not have */
-function without(missing: string): typeof CanSuspend {
-	const loaded: Array<typeof CanSuspend> = [];
-	jest.isolateModules(() => {
-		jest.doMock('n8n-workflow', () => {
-			const { [missing]: _, ...older } =
-				jest.requireActual<Record<string, unknown>>('n8n-workflow');
-			return older;
-		});
-		loaded.push(jest.requireActual('../../../nodes/MediaGeneration/plan/canSuspend'));
-		jest.dontMock('n8n-workflow');
-	});
-	const [module] = loaded;
-	if (!module) throw new Error('Not loaded');
-	return module;
-}
+const without = (missing: string) =>
+	onOlderN8n(missing, () =>
+		jest.requireActual<typeof CanSuspend>('../../../nodes/MediaGeneration/plan/canSuspend'),
+	);
 
-const BEFORE_N8N_2 = 'validateWorkflowHasTriggerLikeNode';
-const BEFORE_2_41 = 'WAIT_FOR_SUB_EXECUTION';
 const CHAT = { type: '@n8n/n8n-nodes-langchain.chatTrigger' };
 
 /** A context of an execution that a trigger above the node has started. */

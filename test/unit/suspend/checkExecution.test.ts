@@ -98,6 +98,12 @@ describe('a check whose credential cannot be used', () => {
 		const { failure } = await check(deliveryCheck({ deliveries: [delivery(0, late)] }));
 		expect(failure?.description).toContain("task-0: The 'API Key'");
 	});
+
+	it('fails with that where nobody supervises it, as on n8n 1', async () => {
+		const deliveries = [delivery(0, NOW - 10 * MINUTE)];
+		const alone = deliveryCheck({ deliveries, supervisorId: undefined as never });
+		await expect(check(alone)).rejects.toThrow('did not reach their trigger in time');
+	});
 });
 
 it('a check soon after the start of n8n gives up no task that a service in trouble says nothing of', async () => {

@@ -1,6 +1,13 @@
-import type { IExecuteFunctions, IRunExecutionData, IWorkflowBase } from 'n8n-workflow';
+import type {
+	ExecuteWorkflowOptions,
+	IExecuteFunctions,
+	IRunExecutionData,
+	IWorkflowBase,
+} from 'n8n-workflow';
 
 import { startCheck } from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
+import type * as CheckSupervisor from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
+import { BEFORE_N8N_2, onOlderN8n } from '../olderN8n';
 import { FakeClock } from '../support';
 import { contextOf, deliveryCheck, resultsCheck } from './checks';
 
@@ -14,12 +21,19 @@ async function begin(
 	{ states = [ASLEEP], settings }: { states?: unknown[]; settings?: object | undefined } = {},
 ) {
 	let code: IWorkflowBase | undefined;
+	let how: ExecuteWorkflowOptions | undefined;
 	let questions = 0;
 	const context = contextOf(
 		{},
 		{
-			executeWorkflow: async (info: { code: IWorkflowBase }) => {
+			executeWorkflow: async (
+				info: { code: IWorkflowBase },
+				_items: unknown,
+				_callbacks: unknown,
+				options: ExecuteWorkflowOptions,
+			) => {
 				({ code } = info);
+				how = options;
 				return await Promise.resolve({ executionId: '9', data: [null], waitTill: new Date(0) });
 			},
 			getExecutionDataById: async () =>
@@ -29,11 +43,34 @@ async function begin(
 	);
 	const clock = new FakeClock();
 	await work(context, clock);
-	return { questions, clock, settings: code?.settings };
+	const operations = code?.nodes.flatMap(({ parameters }) => parameters.operation ?? []);
+	return { questions, clock, settings: code?.settings, operations, how };
 }
 
 const leave = async (context: IExecuteFunctions, clock: FakeClock) =>
 	await startCheck(context, deliveryCheck(), clock);
+
+describe('what is left behind', () => {
+	it('is a supervisor, which starts the checker', async () => {
+		expect((await begin(leave)).operations).toEqual(['supervise', 'report']);
+	});
+
+	it('is the checker alone on n8n 1, which would wake a supervisor whenever the checker falls asleep', async () => {
+		const { startCheck: older } = onOlderN8n(BEFORE_N8N_2, () =>
+			jest.requireActual<typeof CheckSupervisor>(
+				'../../../nodes/MediaGeneration/suspend/checkSupervisor',
+			),
+		);
+		const { operations, how } = await begin(
+			async (context, clock) => await older(context, deliveryCheck(), clock),
+		);
+		expect(operations).toEqual(['check']);
+		expect(how).toMatchObject({
+			doNotWaitToFinish: true,
+			parentExecution: { shouldResume: false },
+		});
+	});
+});
 
 describe('the error workflow of the workflow', () => {
 	it('hears of a check that nobody waits for', async () => {
