@@ -1,7 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { until } from '../n8n/client';
-import { needing } from './needs';
 import { prompts } from './nodes';
 import { atTheSameTime, errorOf, itemsOf, type Run } from './run';
 import { openScene } from './scene';
@@ -18,7 +17,7 @@ beforeAll(async () => {
 	({ url: callbackUrl } = await scene.publish());
 });
 
-const story = atTheSameTime(needing('endOfSubExecutions', 'Lost callbacks').test, 500);
+const story = atTheSameTime(test, 500);
 
 const MINUTE = 60_000;
 
