@@ -11,8 +11,8 @@ export const MAX_CHECK_INTERVAL_MS = 15 * 60_000;
 /** For so long after its time was up a task is tried again that could not be read or delivered: that may pass. */
 export const LAST_CHECKS_MS = 10 * 60_000;
 
-/** Where n8n was down when the time was up, they begin with its start, and after so long at the latest. */
-export const LATEST_LAST_CHECKS_MS = 24 * 60 * 60_000;
+/** Where n8n was down when the time was up, they begin with its start, so long after at the latest: they end in a day. */
+export const LATEST_LAST_CHECKS_MS = 24 * 60 * 60_000 - LAST_CHECKS_MS;
 
 /** The pause grows with the time waited, so that a result is late by a part of the time that it took. */
 const PART_OF_TIME_WAITED = 4;
