@@ -121,6 +121,7 @@ story('a credential that is deleted meanwhile: the tasks are named at the timeou
 	const failed = `Task ${taskId} is not finished after 20 s (last state: PENDING; the last read failed: Credential`;
 	// An older n8n lets no suspended node fail.
 	if (missingInN8n('endOfSubExecutions') === undefined) {
+		expect(execution.status).toBe('error');
 		expect(errorOf(execution)?.message).toContain(failed);
 	} else expect(itemsOf(execution)[0]?.error).toContain(`the wait for task ${taskId} early`);
 });

@@ -45,7 +45,7 @@ const keyOf = ({ account, taskId, startAgain }: Start) =>
 	JSON.stringify([account, taskId, ...(startAgain === undefined ? [] : [startAgain])]);
 
 /**
- * Whether this execution is the one that a task starts, as n8n's log says from then on: the first that comes with it, in all its tries, be it by
+ * Whether this execution is the one that a task starts: the first that comes with it, in all its tries, be it by
  * *Retry On Fail* (n8n offers it on triggers) or from the list of executions. What it knows of its own tries it notes
  * in the node's context; the row in the database is for all the others, and for what the notes do not say: whether a
  * write took place whose answer was lost, and what an execution did that was killed.

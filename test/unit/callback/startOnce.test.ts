@@ -58,6 +58,16 @@ describe('a task', () => {
 		expect(rows).toEqual([0]);
 	});
 
+	it("is named in n8n's log by each try of the execution that it has started", async () => {
+		const context = execution();
+		const info = jest.spyOn(context.logger, 'info').mockImplementation(() => undefined);
+		for (let attempt = 0; attempt < 2; attempt++) await mayStart('task-1', context);
+		const named = info.mock.calls.map(([text]) => text);
+		info.mockRestore();
+		const line = `task task-1 starts the workflow (execution ${context.getExecutionId()})`;
+		expect(named).toEqual(Array(2).fill(expect.stringContaining(line)));
+	});
+
 	it('has a row of its own, so that the table key decides', async () => {
 		const context = execution();
 		const tasks = ['a', 'b', 'c'];
