@@ -7,16 +7,16 @@ import { nodeContext } from '../shared/n8nInternals';
 /** The query parameter of a callback address that carries the token. */
 export const TOKEN_PARAMETER = 'token';
 
-/** The query parameter of a callback address that carries what the user wants to get back with the result. */
+/** The query parameter of a callback address that carries the user's reference, which comes back with the result. */
 export const REFERENCE_PARAMETER = 'reference';
 
 /**
  * The address to give to the service as `webhook_url`.
  *
  * @param url the URL of a Media Generation Trigger, with or without a token
- * @param reference comes back with the callback, under the token; where left out, the URL keeps what it has
+ * @param reference comes back with the callback, and is signed by the token; if left out, the URL keeps its reference
  * @returns the URL with its token
- * @throws UserError where it is no http or https address
+ * @throws UserError if the URL is not an http or https address
  */
 export function callbackAddress(url: string, apiKey: string, reference?: string): string {
 	if (!/^https?:/i.test(url.trim()) || !URL.canParse(url.trim())) {
@@ -31,31 +31,29 @@ export function callbackAddress(url: string, apiKey: string, reference?: string)
 	const address = new URL(url.trim());
 	const { pathname, searchParams } = address;
 	const kept = reference ?? searchParams.get(REFERENCE_PARAMETER) ?? undefined;
-	// Half of a character cannot travel.
+	// A URL cannot hold half of a surrogate pair.
 	const carried = kept?.toWellFormed();
 	searchParams.delete(REFERENCE_PARAMETER);
 	searchParams.set(TOKEN_PARAMETER, callbackToken(pathname, apiKey, carried));
-	// Last: where somebody shows the address decoded, nobody sees where the reference ends, and the token must be found.
+	// The reference comes last: in a decoded address nobody can tell where the reference ends, and the token must be
+	// found.
 	if (carried !== undefined) searchParams.set(REFERENCE_PARAMETER, carried);
 	return address.href;
 }
 
 /**
- * The token that proves that a callback address was given out by somebody who has the API key. The specification
- * shows no signature on callbacks (section 6), so the address itself carries the proof.
+ * The token that proves that the holder of the API key gave out this callback address. The specification shows no
+ * signature on callbacks (section 6), so the address itself carries the proof.
  *
  * @param path the path of the callback URL, e.g. `/webhook/…/callback`
- * @param reference the address's reference, if it carries one. A line break sets it apart: a path has none.
- * @returns hex HMAC-SHA-256 of the path, and of the reference behind it, keyed with the API key
+ * @param reference the reference in the address, if any. A line break separates path and reference: a path has none.
+ * @returns hex HMAC-SHA-256 of the path and the reference, keyed with the API key
  */
 export function callbackToken(path: string, apiKey: string, reference?: string): string {
 	return sign(reference === undefined ? path : `${path}\n${reference}`, apiKey);
 }
 
-/**
- * Whether a callback came to an address that was given out with its token. n8n parses a query parameter to a list where
- * it is there more than once.
- */
+/** Whether a callback came to an address with a valid token. n8n parses a repeated query parameter to a list. */
 export function isTokenValid(
 	token: unknown,
 	path: string,
@@ -73,23 +71,23 @@ function sign(text: string, apiKey: string): string {
 function isSame(sent: unknown, expected: string): boolean {
 	if (typeof sent !== 'string') return false;
 	const [given, right] = [Buffer.from(sent), Buffer.from(expected)];
-	// Constant time, so that a signature cannot be guessed byte by byte.
+	// The comparison takes constant time, so that nobody guesses a signature byte by byte.
 	return given.length === right.length && timingSafeEqual(given, right);
 }
 
-/** The header with which a request asks a trigger to start for a task although it has started for it before. */
+/** The header that asks a trigger to start its workflow again for a task that has started the workflow before. */
 export const START_AGAIN_HEADER = 'x-media-generation-start-again';
 
-/** Raised when what is signed changes: the two sides may be of different versions of this package. */
+/** To be raised when the signed text changes: sender and receiver may run different versions of this package. */
 const VERSION = 1;
 
-/** For how long a request is good, and how far the clocks of two hosts may be apart. */
+/** How old a request may be; the clocks of two hosts may differ by as much. */
 const MAX_AGE_MS = 5 * 60_000;
 
 /** The place in the node's context that n8n stores with the execution. */
 const KEY = 'startAgainExecution';
 
-/** What is to start again: the path of the trigger's URL, and the task. */
+/** Names what is to start again: the path of the trigger's URL, and the task. */
 interface Subject {
 	path: string;
 	taskId: string;
@@ -97,24 +95,23 @@ interface Subject {
 }
 
 /**
- * Names the run of a node that asks to start again: each starts a task once. A second try of the same run has the
- * same name, by *Retry On Fail* or from the list of executions; and there is one name for all items of a run.
+ * Names the run of the node that asks to start again. Each run starts the workflow once for a task. The name is the
+ * same for all items of the run, and for its second try by *Retry On Fail* or from the list of executions.
  */
 export function startAgainRun(context: IExecuteFunctions): string {
 	const store = nodeContext(context);
-	// n8n's Agents have no executions, so each of their calls is a run.
+	// n8n's Agents have no executions, so each call of an Agent is a run.
 	const execution = (store[KEY] ??= context.getExecutionId() ?? randomUUID());
 	const { $runIndex } = context.getWorkflowDataProxy(0);
 	return digest([context.getWorkflow().id, context.getNode().id, execution, $runIndex ?? 0]);
 }
 
 /**
- * The header that makes a trigger start again. It is signed with the API key, over more than a callback address
- * holds, so that whoever got hold of an address cannot do it; and it is good for minutes, so that it is of no use in
- * a log.
+ * The header that makes a trigger start again. The signature covers more than a callback address holds, so the
+ * address alone does not allow to start again. The header is valid for minutes, so it is of no use in a log.
  *
- * @param run names who asks: `startAgainRun`
- * @param now milliseconds since 1970, by the clock on the wall, since another host compares it with its own
+ * @param run `startAgainRun`
+ * @param now the time of day, milliseconds since 1970: the receiver compares it with its own clock
  */
 export function startAgainHeader(
 	subject: Subject,
@@ -124,7 +121,7 @@ export function startAgainHeader(
 	return { [START_AGAIN_HEADER]: `${VERSION}.${now}.${run}.${signature(subject, now, run)}` };
 }
 
-/** @returns who asks, or undefined where the header is not good for the task, the path and the moment */
+/** @returns the run that asks; undefined if the header is not valid for the task, the path and the time */
 export function checkStartAgain(
 	header: unknown,
 	subject: Subject,
@@ -139,7 +136,7 @@ export function checkStartAgain(
 	return isGood ? run : undefined;
 }
 
-/** A path begins with a slash, so this is nobody's callback token. */
+/** A path begins with a slash, so this signature is never a callback token. */
 function signature({ path, taskId, apiKey }: Subject, at: number, run: string): string {
 	return sign(['start again', path, at, run, taskId].join('\n'), apiKey);
 }

@@ -7,23 +7,23 @@ import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { TOKEN_PARAMETER } from './callbackToken';
 
-/** Longer than a trigger takes to answer whatever the service does (10 s), with room for a busy n8n. */
+/** A trigger answers within 10 s, whatever the service does. The rest is for a busy n8n. */
 const LIMIT_MS = 30_000;
 
 /**
- * What a trigger that answered 200 makes of a callback: `accepted` where n8n has stored an execution for it, which goes
- * on unless the task has started the workflow before.
+ * What a trigger made of a callback that it answered with 200. `accepted`: n8n has stored an execution for the task,
+ * which goes on unless the task has started the workflow before.
  */
 type Delivery = 'accepted' | 'duplicate' | 'notSelected';
 
 /**
- * Sends a finished task's callback to a trigger once more, as the service would have. It carries the token and no
- * API key, and of the task only what the trigger reads: the id.
+ * Sends the callback of a finished task to a trigger once more, as the service would send it. The request carries the
+ * token and no API key. Its body has the task id, because the trigger reads nothing else.
  *
  * @param address the trigger's URL with its token
- * @returns undefined where something else than a trigger of this package took the callback
- * @throws ItemError, UserError where the trigger did not take it, without the token
- * @throws Stopped where the execution was stopped
+ * @returns undefined if the answer is not that of a trigger of this package
+ * @throws ItemError, UserError if the trigger did not take the callback; the message does not contain the token
+ * @throws Stopped if the execution was stopped
  * @see specification, section 6
  */
 export async function redeliver(
@@ -54,7 +54,7 @@ export async function redeliver(
 				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
 		});
 	}
-	// Whatever stands at the address may repeat it.
+	// The answer may repeat the token.
 	const token = String(searchParams.get(TOKEN_PARAMETER));
 	const said = findServiceMessage(body)?.replaceAll(token, '***');
 	throw new ItemError(
@@ -63,14 +63,14 @@ export async function redeliver(
 	);
 }
 
-/** What the trigger's gate says. @returns undefined where something else speaks: many things answer 200 */
+/** @returns undefined if the answer is not that of a trigger: many servers answer 200 */
 function deliveryOf(body: unknown): Delivery | undefined {
 	if (!isRecord(body) || typeof body.accepted !== 'boolean') return undefined;
 	if (body.accepted) return 'accepted';
 	return body.reason === 'duplicate' ? 'duplicate' : 'notSelected';
 }
 
-/** What to do next, by the status of the answer. */
+/** The advice for each HTTP status. */
 const NEXT: Record<number | 'other', string> = {
 	401: "The trigger must use a credential with the same API key as this node. With 'Start Again', the clocks of both n8n must be right, too.",
 	404: "Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",

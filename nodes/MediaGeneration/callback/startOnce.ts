@@ -9,53 +9,53 @@ export const credentialIdOf = ({ credentials }: INode): string =>
 	credentials?.[CREDENTIAL_TYPE]?.id ?? '';
 
 /**
- * Names the account that a task belongs to: two accounts may use the same task ids. A service is told by its address,
- * and an account of the service by its credential in n8n. The API key has no part in the name, because a key is replaced
- * from time to time: the account stays the same, and none of its tasks may start a workflow again.
+ * Names the account of a task: two accounts may use the same task ids. The base URL identifies the service, and the
+ * n8n credential identifies the account. The API key is not part of the name: people replace keys, and a task must
+ * not start its workflow again then.
  */
 export const accountOf = (baseUrl: string, credentialId: string): string =>
 	digest([baseUrl, credentialId]);
 
-/** The place in the node's context, which outlives a try of the node. */
+/** The key in the node's context, which lasts from one try of the node to the next. */
 const KEY = 'startedTasks';
 
-/** Raised when the shape of what is noted there changes. */
+/** To be raised when the stored shape changes. */
 const VERSION = 1;
 
-/** So often an execution may ask whether a row is its own: only a question whose answer was lost is followed by another. */
+/** An execution may ask this often whether a row is its own. It asks again only if an answer was lost. */
 const QUESTIONS = [0, 1, 2];
 
 /**
- * So many entries has a row at least that two have meant to write first: where both find no row in the same milliseconds,
- * n8n adds what the later one writes to the row of the first.
+ * The least size of a row that two executions tried to insert. If both find no row in the same milliseconds, n8n adds
+ * the entries of the second execution to the row of the first.
  */
 const ROW_OF_TWO = 1 + 2 * QUESTIONS.length;
 
-/** What starts the workflow once. */
+/** The start of a workflow that may happen once. */
 export interface Start {
-	/** Names the account of the task: `accountOf`. */
+	/** `accountOf` the task. */
 	account: string;
 	taskId: string;
-	/** Who asks to start again for the task: each who asks starts the workflow once. */
+	/** `startAgainRun` of the run that asks to start again. Each run starts the workflow once. */
 	startAgain?: string;
 }
 
-/** Names the row of a start, and what the execution notes of it. */
+/** The name of the row of a start, and of the note in the node's context. */
 const keyOf = ({ account, taskId, startAgain }: Start) =>
 	JSON.stringify([account, taskId, ...(startAgain === undefined ? [] : [startAgain])]);
 
 /**
- * Whether this execution is the one that a task starts: the first that comes with it, in all its tries, be it by
- * *Retry On Fail* (n8n offers it on triggers) or from the list of executions. What it knows of its own tries it notes
- * in the node's context; the row in the database is for all the others, and for what the notes do not say: whether a
- * write took place whose answer was lost, and what an execution did that was killed.
+ * Whether this execution is the one that starts the workflow for a task: the first execution that asks, in all its
+ * tries. A second try comes by *Retry On Fail* (n8n offers it on triggers) or from the list of executions. The node's
+ * context holds what the execution knows of its own tries. The row in the database holds the rest: what other
+ * executions did, whether a write took place if its answer was lost, and what an execution did before it was killed.
  *
- * So a row names who wrote it, and whoever finds one leaves it as it is, unless it may be their own. To ask that is
- * to write into it (n8n knows no other way), and a question whose answer is lost must not look like a signature the
- * next time: a row is signed once for each question.
+ * A row names the execution that wrote it. Other executions leave the row as it is. An execution that may have
+ * written the row itself asks for its own signature, and n8n's only way to ask also writes the signature. So that a
+ * lost question does not look like the signature later, the row has one signature for each question.
  *
  * @param callbackId names the callback that began this execution, in all its tries
- * @throws the database's error, where nobody knows what it did; UserError where nobody will ever know
+ * @throws the database's error if it is not known whether the row was written; UserError if it will never be known
  */
 export async function mayStart(
 	context: IExecuteFunctions,
@@ -76,14 +76,14 @@ export async function mayStart(
 	const isWritten = size > 0;
 	if (isWritten && asked === 0 && context.getMode() !== 'retry') return false;
 	notes[key] = asked + 1;
-	// Before the row says so: where the process is killed from here on, n8n keeps nothing that names the task.
+	// The log comes before the row: if the process is killed in between, n8n keeps nothing that names the task.
 	logStart(context, start);
 	const signature = (question: number) => `${key} by ${callbackId}, ${question}`;
 	const isOurs = isWritten
 		? await row.held(signature(Math.min(asked, QUESTIONS.length - 1)))
 		: await row.insert(QUESTIONS.map(signature));
 	if (isWritten && isOurs && size >= ROW_OF_TWO) {
-		// To start the workflow twice cannot be taken back; to start it again can be asked for.
+		// A second start cannot be taken back. A missing start can be made up for.
 		const message = `It is not known whether another execution has started for the task ${start.taskId}`;
 		throw new UserError(message, {
 			description: `Two callbacks of the task came at the same moment, and an answer of the database was lost. Look in the list of executions: has another execution started for this task? If not, use the operation Task → Send Result Again with 'Start Again' (execution ${context.getExecutionId()}).`,
@@ -106,7 +106,7 @@ export const hasStarted = async (
 	start: Start,
 ): Promise<boolean> => (await new StartedTaskRow(context, keyOf(start), triggerId).size()) > 0;
 
-/** Entries of the one row that is used where a row for each task cannot be had. */
+/** The entries that n8n keeps if all tasks share one row. */
 const FALLBACK_ENTRIES = 100_000;
 
 let fallbackWasLogged = false;
@@ -114,22 +114,22 @@ let fallbackWasLogged = false;
 /**
  * The row of one task in n8n's own de-duplication store.
  *
- * n8n keeps one row for each workflow and node, which is read and then rewritten: two processes lose each other's
- * entries. So each task gets a row of its own, and the database's primary key decides, atomically, on every process
- * and across restarts. The cost does not grow with the number of tasks; rows stay until n8n's store is cleared or
- * the workflow is deleted.
+ * n8n keeps one row for each workflow and node. To add an entry n8n reads the row and writes it anew, so two
+ * processes lose each other's entries. So each task gets a row of its own, and the primary key of the database
+ * decides: atomically, for all processes, across restarts. The cost does not grow with the number of tasks. Rows stay
+ * until n8n's store is cleared or the workflow is deleted.
  *
- * This leans on an inside of n8n (1.123 to 2.41): the helper takes the row's name from the `id` of the node object
- * that `getExecuteData()` returns, synchronously, while it is called. For just that call the `id` is extended by a
- * digest of the key. Where n8n does not look at it then, the helper has used the node's own row, which is what
- * n8n documents, and that is said once in the log.
+ * This relies on an internal of n8n (1.123 to 2.41): the helper takes the name of the row from the `id` of the node
+ * object that `getExecuteData()` returns, synchronously, during the call. During that call the `id` has a digest of
+ * the key behind it. If a version of n8n does not read the `id` then, the helper uses the row of the node, as n8n
+ * documents, and the log says so once.
  *
- * Each of its methods throws the database's error.
+ * Each method throws the database's error.
  */
 class StartedTaskRow {
 	/**
 	 * @param key names the row
-	 * @param nodeId the trigger whose row it is, where that is another node of this workflow
+	 * @param nodeId the trigger that owns the row, if that is another node of this workflow
 	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
@@ -137,10 +137,7 @@ class StartedTaskRow {
 		private readonly nodeId = context.getNode().id,
 	) {}
 
-	/**
-	 * How many entries it holds: none where nobody has written it. The node's own row, where it has to serve, says
-	 * nothing of one task.
-	 */
+	/** The number of entries; 0 if nobody has written the row, or if all tasks share one row. */
 	async size(): Promise<number> {
 		const { answer, isOwnRow } = await this.named(
 			async (helpers) => await helpers.getProcessedDataCount('node', { mode: 'entries' }),
@@ -148,7 +145,7 @@ class StartedTaskRow {
 		return isOwnRow ? answer : 0;
 	}
 
-	/** Writes it, with entries beside the key, unless somebody else has. @returns whether it was this call that wrote it */
+	/** Writes the row, unless somebody else has. @returns whether this call wrote it */
 	async insert(entries: readonly string[]): Promise<boolean> {
 		const recorded = await settled(this.record([this.key, ...entries]));
 		if ('value' in recorded) return recorded.value.new.includes(this.key);
@@ -156,7 +153,9 @@ class StartedTaskRow {
 		throw recorded.error;
 	}
 
-	/** Whether it has held an entry until now. From now on it does: n8n has no question that leaves nothing behind. */
+	/**
+	 * Whether the row held an entry before this call. The call adds the entry: n8n has no question that writes nothing.
+	 */
 	async held(entry: string): Promise<boolean> {
 		return (await this.record([entry])).processed.includes(entry);
 	}
@@ -169,7 +168,7 @@ class StartedTaskRow {
 		return answer;
 	}
 
-	/** Calls a helper of n8n's while the node bears the name of the row. */
+	/** Calls a helper of n8n while the node's id is the name of the row. */
 	private async named<T>(call: (helpers: IExecuteFunctions['helpers']) => Promise<T>) {
 		const { node } = this.context.getExecuteData();
 		const { id } = node;
@@ -196,7 +195,7 @@ class StartedTaskRow {
 	}
 }
 
-/** Whether the database refused a second row of the same name: PostgreSQL, MySQL, SQLite. */
+/** Whether the database refused a second row of the same name (PostgreSQL, MySQL, SQLite). */
 const isSecondRow = (error: unknown): boolean =>
 	error instanceof Error &&
 	(('code' in error && ['23505', 'ER_DUP_ENTRY'].includes(String(error.code))) ||

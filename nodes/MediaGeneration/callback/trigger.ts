@@ -29,19 +29,23 @@ import {
 } from './verifyCallback';
 
 /**
- * Senders repeat themselves within minutes. Not longer, because n8n may lose an execution that it has stored: then
- * another callback must be able to start the workflow, and whether it has run is the ledger's to say.
+ * Senders repeat a callback within minutes. A longer time would do harm: n8n may lose an execution that it has
+ * stored, and then another callback must be able to start the workflow. Whether the workflow has run is the ledger's
+ * to say.
  */
 const MAX_AGE_MS = 10 * 60_000;
 
 const MAX_REMEMBERED = 10_000;
 
-/** What became of a callback: its answer, as far as it goes for others of the same task; or n8n did not store it. */
+/**
+ * The answer to a callback, as far as it holds for other callbacks of the same task; or n8n did not store the
+ * execution.
+ */
 type Outcome = WebhookAnswer | 'notStored';
 
 /**
- * What this process knows of the tasks whose callbacks have just come. Of callbacks that come together the first reads
- * the task, and the others wait for what becomes of it. This spares work only: the ledger decides.
+ * What became of the latest callbacks of this process. If several callbacks of a task come together, the first one
+ * reads the task, and the others wait for its outcome. This only saves work: the ledger decides.
  */
 const recent = new ExpiringCache<Promise<Outcome>>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
 
@@ -55,10 +59,10 @@ const DUPLICATE = notAccepted('duplicate');
 const NOT_SELECTED = notAccepted('event not selected');
 
 /**
- * Admits a callback, or answers it. Cheap checks come first, and nothing is asked of the service for a callback
- * without a valid token. The body is a hint: only the task id is read from it, the record is read from the service.
+ * Admits a callback, or answers it. The cheap checks come first, and a callback without a valid token causes no
+ * request to the service. Only the task id is taken from the body: the record is read from the service.
  *
- * @returns an item with the task's record for n8n to start the workflow with; nothing where the callback was answered
+ * @returns an item with the task's record, with which n8n starts the workflow; nothing if the callback was answered
  * @see specification, section 6 and its handler rules
  */
 export const handleTriggerWebhook = deciding(decide);
@@ -69,7 +73,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		context.getNodeWebhookUrl('default'),
 	);
 	if ('status' in checked) return checked;
-	// It would start the workflow without asking the ledger.
+	// Engine v2 would start the workflow without asking the ledger.
 	if (isEngineV2(context)) return tryAgain("The trigger does not work with n8n's engine v2");
 	const events: unknown[] = [context.getNodeParameter('events', EVENTS)].flat();
 	if (events.length === 0 || !events.every((event) => EVENTS.includes(String(event)))) {
@@ -79,7 +83,8 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const node = context.getNode();
 	const account = accountOf(connection.baseUrl, credentialIdOf(node));
 	const giveUpAt = systemClock.now() + ANSWER_LIMIT_MS;
-	// A test run shows every event, also one that was seen before. Who asks to start again is held back by himself alone.
+	// A test run shows every event, also an event that was seen before. Each run that asks to start again counts by
+	// itself.
 	const isTest = context.getMode() === 'manual';
 	const key = JSON.stringify([context.getWorkflow().id, node.id, account, taskId, startAgain]);
 	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
@@ -91,14 +96,14 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	if (!isTest) recent.set(key, outcomeOf(key, reading, context.getResponseObject()));
 	const task = await reading;
 	if ('status' in task) return task;
-	// n8n stores an execution now, answers, and begins the execution. Where it is killed in between, nothing else names
-	// the task, and the sender that was answered does not come again.
+	// n8n now stores an execution, answers, and begins the execution. If n8n is killed in between, nothing else names
+	// the task, and the sender does not come again.
 	if (!isTest) context.logger.info(`${node.name}: task ${taskId} is to start the workflow`);
 	const json = {
 		...taskJson(task, reference === undefined ? {} : { reference }),
-		// As it was read: the execution reads it anew, and results that are data URIs are whole only here.
+		// The whole record: the execution parses it again, and only here are results that are data URIs complete.
 		record: task.record,
-		// n8n stores both with the execution, so that the ledger knows it again however often it is tried.
+		// n8n stores both fields with the execution, so the ledger recognises the execution in each of its tries.
 		callbackId: randomUUID(),
 		account,
 		...(startAgain !== undefined && { startAgain }),
@@ -106,14 +111,14 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
 }
 
-/** Throws nothing: whoever comes with the same task waits for it. */
+/** Never rejects: other callbacks of the task wait for it. */
 async function readFinished(
 	{ client }: Connection,
 	taskId: string,
 	events: unknown[],
 	giveUpAt: number,
 ): Promise<FinishedTask | WebhookAnswer> {
-	// What is left of the time where it was spent on waiting for another callback.
+	// The wait for another callback may have used a part of the time.
 	const limitMs = Math.max(1, giveUpAt - systemClock.now());
 	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs, systemClock));
 	if ('error' in read) {
@@ -129,8 +134,8 @@ async function readFinished(
 }
 
 /**
- * What becomes of a callback. n8n answers an admitted callback once the execution is stored: from then on another
- * callback of the task is a duplicate.
+ * What becomes of a callback. n8n answers an admitted callback when the execution is stored. From then on other
+ * callbacks of the task are duplicates.
  */
 async function outcomeOf(
 	key: string,
@@ -139,7 +144,7 @@ async function outcomeOf(
 ): Promise<Outcome> {
 	const task = await reading;
 	if (!('status' in task)) {
-		// The sender may have given up meanwhile: then nothing more is heard of this answer.
+		// If the sender has hung up, the response never closes again.
 		if (!response.destroyed) await new Promise((resolve) => response.once('close', resolve));
 		if (response.writableFinished && response.statusCode < 300) return DUPLICATE;
 	}
@@ -148,21 +153,21 @@ async function outcomeOf(
 }
 
 /**
- * Starts the workflow for the tasks that the gate admitted, each once.
- *
- * A test run is meant by whoever starts it, so it neither asks the ledger nor leaves anything there.
+ * Starts the workflow for the tasks that the gate admitted, once for each task. A test run always starts, and neither
+ * asks the ledger nor writes to it.
  *
  * @returns the items to go on with: none for a task that another execution has started with
- * @throws NodeOperationError where a result cannot be downloaded, unless the node's *On Error* lets it out; the database's
- *   error, whatever *On Error* says
+ * @throws NodeOperationError if a result cannot be downloaded, unless the node's *On Error* lets the error out; the
+ *   database's error, whatever *On Error* says
  */
 export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
 	const { node } = context.getExecuteData();
-	// n8n would start the workflow with an empty item for a task that has started it before.
+	// Otherwise n8n would start the workflow with an empty item for a task that has started it before.
 	node.alwaysOutputData = false;
 	const emitted = await settled(itemsToStart(context));
 	if ('value' in emitted) return emitted.value;
-	// n8n would start the workflow with the callback as it came, though nobody knows whether the task has started it.
+	// Otherwise n8n would start the workflow with the callback as it came, and nobody knows whether the task has started
+	// it.
 	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
 	throw emitted.error;
 }
@@ -170,7 +175,7 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
 	const isTest = context.getMode() === 'manual';
 	const parameters = new ItemParameters(context, 0);
-	// Read before the ledger is asked: from then on the task counts as started.
+	// The options come first: an error in them must not leave the task marked as started.
 	const options = readOutputOptions(parameters);
 	const output: INodeExecutionData[] = [];
 	for (const { json } of context.getInputData()) {
@@ -182,7 +187,7 @@ async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionD
 	return output;
 }
 
-/** @param json as the gate admitted it */
+/** @param json the item that the gate admitted */
 async function isToStart(
 	context: IExecuteFunctions,
 	taskId: string,
@@ -190,7 +195,7 @@ async function isToStart(
 ): Promise<boolean> {
 	const start = { account: String(account), taskId };
 	const isFirst = await mayStart(context, start, String(callbackId));
-	// By now there is a row either way, so that the task's callback, should it come at last, starts nothing.
+	// There is a row now in any case, so the task's own callback starts nothing if it comes at last.
 	if (typeof startAgain !== 'string') return isFirst;
 	return await mayStart(context, { ...start, startAgain }, String(callbackId));
 }

@@ -14,18 +14,20 @@ import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
 
-/** The path of the trigger's webhook, and of the one that resumes a suspended execution, as the nodes declare it. */
+/**
+ * The path of the trigger's webhook, and of the webhook that resumes a suspended execution, as the nodes declare it.
+ */
 export const CALLBACK_PATH = 'callback';
 
-/** The place in the workflow's static data where its published triggers stand. */
+/** The key in the workflow's static data of its published triggers. */
 const KEY = 'mediaGenerationTriggers';
 
 /*
- * Only activation writes here: n8n saves static data that an activation hook wrote, but not what a webhook wrote,
- * and a run that writes any overwrites the whole of it with its own copy.
+ * Only activation writes here. n8n saves the static data that an activation hook wrote, but not what a webhook wrote,
+ * and a run that writes any static data overwrites all of it with its own copy.
  *
- * Under the id of each trigger stands the id of its workflow, because an exported or copied workflow takes its static
- * data along, and nobody has published the copy.
+ * The key of an entry is the id of a trigger, and the value is the id of its workflow: a copied or exported workflow
+ * takes its static data along, and nobody has published the copy.
  */
 function registryOf(context: IHookFunctions | IExecuteFunctions): IDataObject {
 	const stored = (context.getWorkflowStaticData('global') as IDataObject)[KEY];
@@ -33,8 +35,8 @@ function registryOf(context: IHookFunctions | IExecuteFunctions): IDataObject {
 }
 
 /**
- * @throws UserError where n8n's engine v2 runs the trigger's workflow: that one starts it for each callback, without
- *   asking the trigger whether the task has started it before
+ * @throws UserError if n8n's engine v2 runs the trigger's workflow: engine v2 starts the workflow for each callback,
+ *   and does not ask the trigger whether the task has started the workflow before
  */
 export function refuseEngineV2(context: IHookFunctions | IExecuteFunctions): void {
 	if (!isEngineV2(context)) return;
@@ -43,7 +45,7 @@ export function refuseEngineV2(context: IHookFunctions | IExecuteFunctions): voi
 	);
 }
 
-/** Whether a trigger is published, as far as its workflow's static data tell; the node of the context, if no other. */
+/** Whether the workflow's static data name a trigger as published. The default is the node of the context. */
 export function isRegistered(
 	context: IHookFunctions | IExecuteFunctions,
 	{ id } = context.getNode(),
@@ -51,7 +53,7 @@ export function isRegistered(
 	return registryOf(context)[id] === context.getWorkflow().id;
 }
 
-/** Tells the action nodes of the same workflow that the trigger is published, or that it is not. */
+/** Tells the action nodes of the same workflow whether the trigger is published. */
 export function register(context: IHookFunctions, isPublished: boolean): void {
 	const { id } = context.getNode();
 	const others = without(registryOf(context), id);
@@ -60,9 +62,9 @@ export function register(context: IHookFunctions, isPublished: boolean): void {
 }
 
 /**
- * The production URL of the one Media Generation Trigger of this workflow.
+ * The production URL of the only Media Generation Trigger of this workflow.
  *
- * @throws UserError where there is none that is active, or more than one, or n8n does not let itself be asked
+ * @throws UserError if there is no active trigger, or more than one, or if n8n cannot be asked
  */
 export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise<string> {
 	const triggers = triggersOf(context).filter(({ disabled }) => disabled !== true);
@@ -87,13 +89,13 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 }
 
 function triggersOf(context: IExecuteFunctions): INode[] {
-	// n8n gives the node another type where it is a tool.
+	// n8n adds `Tool` to the type of a node that is a tool.
 	const type = context.getNode().type.replace(/Tool$/, '');
 	const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
 	return nodes.filter((node) => node.type === `${type}Trigger`);
 }
 
-/** The production URLs of triggers at n8n's present address: the address when they were published may be gone. */
+/** The production URLs of triggers at n8n's present address, which may have changed since they were published. */
 function urlsOf(context: IExecuteFunctions, triggers: INode[]): string[] {
 	const base = webhookBase(context);
 	if (base === undefined) return [];
@@ -101,13 +103,13 @@ function urlsOf(context: IExecuteFunctions, triggers: INode[]): string[] {
 	return triggers.map((node) => NodeHelpers.getNodeWebhookUrl(base, id, node, CALLBACK_PATH));
 }
 
-/** The node of a trigger, and its credential's id, by which its ledger is asked. */
+/** A trigger by its node and its credential, which name its rows in the ledger. */
 export interface TriggerNode {
 	triggerId: string;
 	triggerCredentialId: string;
 }
 
-/** @returns the trigger of this workflow that is at an address; undefined where it is none of this workflow */
+/** @returns the trigger of this workflow at an address; undefined if there is none */
 export function triggerAt(context: IExecuteFunctions, address: string): TriggerNode | undefined {
 	const [url] = address.split('?', 1);
 	const node = triggersOf(context).find((each) => urlsOf(context, [each])[0] === url);
@@ -118,8 +120,8 @@ export function triggerAt(context: IExecuteFunctions, address: string): TriggerN
 const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'retry'];
 
 /**
- * Those of the production URLs whose triggers are published. A worker of queue mode gets no static data with an execution
- * (n8n 2.41), so nothing else tells it, and where the workflow is run from the editor n8n has to be asked.
+ * Selects the URLs whose triggers are published. A worker of queue mode gets no static data with an execution (n8n
+ * 2.41), so only the mode of the execution tells. In a run from the editor n8n has to be asked.
  */
 async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<string[]> {
 	// A sub-workflow is run as it stands in the editor where the workflow that calls it is.
@@ -140,13 +142,13 @@ async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<
 const LIMIT_MS = 10_000;
 
 /**
- * Asks n8n whether it has a webhook for POST requests at a production URL, as a browser does before it sends one (a CORS
- * preflight): that starts nothing.
+ * Asks n8n whether it has a webhook for POST requests at a production URL. The request is a CORS preflight, as a
+ * browser sends it, and starts nothing.
  *
- * @throws UserError where the answer is not n8n's, or there is none; Stopped where the execution was stopped
+ * @throws UserError if n8n does not answer; Stopped if the execution was stopped
  */
 async function isPublished(context: IExecuteFunctions, url: string): Promise<boolean> {
-	// n8n's request helper sends it, although its type does not have it.
+	// n8n's request helper sends OPTIONS, although its type does not name it.
 	const method = 'OPTIONS' as IHttpRequestMethods;
 	const request = { method, url, headers: { Origin: new URL(url).origin }, timeout: LIMIT_MS };
 	const forbidden = `n8n does not let this node ask for the trigger: ${url}`;

@@ -15,43 +15,44 @@ import {
 } from './callbackToken';
 import { credentialIdOf } from './startOnce';
 
-/** Larger bodies are refused: the record is read from the service anyway. */
+/** Larger bodies are refused. The record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** How long a changed base URL may go unnoticed. A changed key is noticed by the first token that is made with it. */
+/** A changed base URL may go unnoticed for this long. A changed key is noticed with the first token made with it. */
 const MAX_AGE_MS = 60_000;
 
-/** Between two look-ups because of wrong tokens: whoever sends wrong tokens must not be able to keep n8n busy. */
+/** The least time between two look-ups caused by wrong tokens: a sender of wrong tokens must not keep n8n busy. */
 const MIN_REFRESH_MS = 2_000;
 
 const MAX_REMEMBERED = 1_000;
 
 /**
- * The credentials of the nodes of this process that callbacks come to. A look-up costs n8n more CPU time than all else
- * that a callback needs, so it is not repeated for each one. Promises, so that callbacks that come together share one.
+ * The credentials of the nodes of this process that callbacks come to. A look-up costs n8n more CPU time than the
+ * rest of a callback, so callbacks share one. The values are promises, so that callbacks that come together share
+ * one, too.
  */
 const credentials = new ExpiringCache<Promise<Credential>>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
 
-/** The look-ups because of wrong tokens. */
+/** The latest look-ups caused by wrong tokens. */
 const refreshes = new ExpiringCache<true>(systemClock, MIN_REFRESH_MS, MAX_REMEMBERED);
 
-/** A callback that may be believed: of the body nothing but the task id, and what its address carries under its token. */
+/** What a valid callback tells: the task id in its body, and what its address carries under the token. */
 interface VerifiedCallback {
 	connection: Connection;
 	taskId: string;
 	reference?: string;
-	/** Who asks, with a signature of its own, to start for the task although it has started before. */
+	/** The run that asks to start again, with a signature of its own. */
 	startAgain?: string;
 }
 
 /**
- * The checks that need no request: the address and its token, size, task id.
+ * Makes the checks that need no request: the address and its token, the size, the task id.
  *
- * @param publicUrl the address that was given out; asked for where the path of this request does not do, since it may
- *   take n8n an evaluation
- * @param isInDoubt whether the credential that this process remembers has refused the callback
- * @returns what may be believed of the callback; or the answer that refuses it
- * @throws UserError where the credential cannot be used; whatever n8n's look-up throws
+ * @param publicUrl gives the address that was given out. It is asked only if the path of this request does not match,
+ *   because it may cost n8n an evaluation.
+ * @param isInDoubt whether the remembered credential has refused the callback
+ * @returns the verified callback; or the answer that refuses it
+ * @throws UserError if the credential cannot be used; the error of n8n's look-up
  * @see specification, section 6
  */
 export async function verifyCallback(
@@ -62,7 +63,7 @@ export async function verifyCallback(
 ): Promise<WebhookAnswer | VerifiedCallback> {
 	const connection = await connect(context, await credentialOf(context, isInDoubt));
 	const refuse = async (message: string): Promise<WebhookAnswer | VerifiedCallback> => {
-		// The key may have been changed.
+		// The remembered key may be out of date.
 		if (!isInDoubt) return await verifyCallback(context, requireToken, publicUrl, true);
 		return { status: 401, body: { message } };
 	};
@@ -71,7 +72,7 @@ export async function verifyCallback(
 	const { [START_AGAIN_HEADER]: header } = headers;
 	const query = context.getQueryData() as IDataObject;
 	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = query;
-	// What is not the task id is believed under a token alone.
+	// Only the task id is taken from a callback without a token.
 	const isFree = !requireToken && reference === undefined && header === undefined;
 	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
 	const path = isFree ? '' : provenPath(isGood, originalUrl, publicUrl);
@@ -80,7 +81,7 @@ export async function verifyCallback(
 	if ((rawBody?.length ?? Number(headers['content-length'] ?? 0)) > MAX_BODY_BYTES) {
 		return { status: 413, body: { message: 'The callback is larger than 1 MiB' } };
 	}
-	// n8n parses JSON of the plain type alone, and not application/cloudevents+json or JSON without a type.
+	// n8n parses `application/json` only, and not `application/cloudevents+json` or JSON without a type.
 	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(rawBody)));
 	if (taskId === undefined) {
 		return { status: 400, body: { message: 'The callback names no task id' } };
@@ -95,7 +96,7 @@ export async function verifyCallback(
 }
 
 async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Promise<Credential> {
-	// By node as well, so that no workflow gets by with what another one was allowed to use.
+	// The node is part of the key, so that no workflow uses a credential that only another workflow may use.
 	const node = context.getNode();
 	const key = `${context.getWorkflow().id}/${node.id}/${credentialIdOf(node)}`;
 	const isRefresh = isInDoubt && !refreshes.get(key);
@@ -109,8 +110,8 @@ async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Pro
 }
 
 /**
- * The path that the token is good for: that of this request, or the public one (they differ behind a proxy that cuts a
- * part off, and for a test URL).
+ * The path that the token is valid for: that of this request, or the public path. The two differ behind a proxy that
+ * removes a prefix, and for a test URL.
  */
 function provenPath(
 	isGood: (path: string) => boolean,
@@ -124,7 +125,7 @@ function provenPath(
 	return isGood(publicPath) ? publicPath : undefined;
 }
 
-/** What may be waited for while a callback is decided: the answer must be out in 10 s. */
+/** How long the decision about a callback may take: the service waits 10 s for the answer. */
 export const ANSWER_LIMIT_MS = 8_000;
 
 export interface WebhookAnswer {
@@ -135,16 +136,16 @@ export interface WebhookAnswer {
 const TRY_AGAIN = 503;
 const RETRY_AFTER_SECONDS = 5;
 
-/** The answer where nothing was decided: the sender is to deliver the callback again. */
+/** The answer if nothing was decided: the sender is to deliver the callback again. */
 export const tryAgain = (message: string): WebhookAnswer => ({
 	status: TRY_AGAIN,
 	body: { message },
 });
 
 /**
- * Has a callback decided, and answered here and now, unless it starts or resumes something. Where nothing can be decided
- * the callback is to come again: of an error n8n would make an answer that ends it, and it resumes a waiting execution
- * with one empty item.
+ * Has a callback decided, and answers it at once unless it starts or resumes something. An error is answered with a
+ * request to send the callback again: n8n's own answer to an error would end the callback, and would resume a waiting
+ * execution with one empty item.
  */
 export const deciding =
 	(decide: (context: IWebhookFunctions) => Promise<WebhookAnswer | IWebhookResponseData>) =>

@@ -5,51 +5,57 @@ import { type Clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateThrottle, Ticket } from './createThrottle';
 
-/** So long a run puts up with what is no such service, or cannot be reached, where nothing shows that there is one. */
+/** How long a run tries an address that does not answer as the service does, if the service has never answered. */
 const NO_SERVICE_PATIENCE_MS = 5_000;
 
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * The creates of one run wait here for their turn, in the order of the items, until the throttle lets one go. All
- * times are milliseconds of the clock; an item's patience is the longest pause that it puts up with, milliseconds.
+ * The queue of the creates of a run, in the order of the items. A create leaves the queue when the throttle admits
+ * it. All times are milliseconds of the clock. An item's patience is the longest pause that the item accepts,
+ * milliseconds.
  */
 export class CreateQueue {
-	/** How the service has refused a create of this run, if it did. */
+	/** The last refusal of a create of this run. */
 	refusal: ServiceError | undefined;
 
-	/** Whether the service has taken a task of this run, or of an earlier try: what fails then is passing trouble, or the item's own. */
+	/**
+	 * Whether the service has taken a task of this run, or of an earlier try. From then on an error is a passing one, or
+	 * concerns one item.
+	 */
 	hasCreated = false;
 
-	/** Until when the service asked to wait. */
+	/** The end of the pause that the service asked for. */
 	private askedUntil = -Infinity;
 
-	/** Creates in a row without a connection, or whose outcome nobody knows. Those that were under way together count once. */
+	/**
+	 * The creates in a row that had no connection, or whose outcome nobody knows. Creates under way together count once.
+	 */
 	private inVain = 0;
 	private inVainAt = -Infinity;
 
-	/** Since when nobody is let in and nothing finishes. */
+	/** Since when no create is admitted and no task finishes. */
 	private quietSince: number | undefined;
 
-	/** Nothing more is sent for whoever has no more patience than that; with Infinity for good. */
+	/** Items with at most this patience create nothing more. Infinity is for all items, for good. */
 	private end: { patienceMs: number; error: ServiceError | undefined } | undefined;
 
-	/** One after the other, so that the tasks are created in the order of the items. */
+	/** The creates take turns, so that the tasks are created in the order of the items. */
 	private readonly turns = new Semaphore(1);
 
-	/** Has the create whose turn it is look again: when something happens, and at the alarm. */
+	/** Makes the create at the head of the queue look again: when something happens, and at the alarm. */
 	private wake: () => void = () => undefined;
 	private alarmAt = Infinity;
 
 	private reachLimit: () => void = () => undefined;
 
-	/** Comes true when the service refuses a create of this run for the first time. */
+	/** Resolves when the service refuses a create of this run for the first time. */
 	readonly limited = new Promise<void>((resolve) => {
 		this.reachLimit = resolve;
 	});
 
 	/**
-	 * @param gap keeps all requests of the run at some distance
+	 * @param gap the least time between two requests of the run
 	 * @param random for the jitter, from 0 to 1
 	 * @param most how many tasks of the run may be unfinished at once
 	 */
@@ -68,10 +74,10 @@ export class CreateQueue {
 	 * Waits for a place.
 	 *
 	 * @param until when it is too late
-	 * @returns a ticket for exactly one create, to be handed to `accepted`, `refused` or `doubtful`, or else `ended`
-	 *   called; undefined where the run creates nothing more, or where it is too late
-	 * @throws Error where the service asks for a longer pause, or to send on is no use
-	 * @throws Stopped where the execution was stopped
+	 * @returns a ticket for exactly one create, to be handed to `accepted`, `refused` or `doubtful`, unless `ended` is
+	 *   called; undefined if the run creates nothing more, or if it is too late
+	 * @throws Error if the service asks for a longer pause, or if there is no use in sending
+	 * @throws Stopped if the execution was stopped
 	 */
 	async enter(patienceMs: number, until = Infinity): Promise<Ticket | undefined> {
 		return await this.turns.run(async () => await this.place(patienceMs, until));
@@ -113,7 +119,7 @@ export class CreateQueue {
 		return isFull ? Infinity : Math.max(this.throttle.nextAt(now), this.gap.nextAt);
 	}
 
-	/** One alarm is enough: whoever is woken looks when to look next. */
+	/** One alarm is enough: the create that wakes up sets the next alarm. */
 	private setAlarm(at: number): void {
 		if (at >= this.alarmAt) return;
 		this.alarmAt = at;
@@ -124,7 +130,7 @@ export class CreateQueue {
 		void sleepUntil(at, this.clock, this.signal).then(ring, ring);
 	}
 
-	/** The service took the task, which is unfinished from now on, until `finished` is called. */
+	/** The service took the task, which is unfinished until `finished` is called. */
 	accepted(ticket: Ticket): void {
 		this.throttle.accepted(ticket, this.clock.now());
 		this.hasCreated = true;
@@ -132,13 +138,13 @@ export class CreateQueue {
 		this.goOn();
 	}
 
-	/** An accepted task has ended at the service, or is not followed any more. */
+	/** An accepted task has ended at the service, or nobody follows it any more. */
 	finished(): void {
 		this.throttle.finished();
 		this.goOn();
 	}
 
-	/** A create ended in a way that says nothing of the account. */
+	/** A create ended without telling anything about the account's limits. */
 	ended(): void {
 		this.throttle.ended();
 		this.wake();
@@ -147,7 +153,7 @@ export class CreateQueue {
 	/**
 	 * The service certainly did not take the task.
 	 *
-	 * @returns whether to send on is no use
+	 * @returns whether there is no use in sending on
 	 */
 	refused(ticket: Ticket, error: ServiceError, patienceMs: number): boolean {
 		if (error.kind === 'unreachable') return this.doubtful(ticket, error, patienceMs);
@@ -161,10 +167,10 @@ export class CreateQueue {
 	}
 
 	/**
-	 * Nobody knows whether the service took the task, or no connection came about. Of a service that is down there would be
-	 * such doubts about a whole batch, so until it accepts a task, creates go one at a time, after ever longer pauses.
+	 * Nobody knows whether the service took the task, or there was no connection. If the service is down, a whole batch
+	 * would end like this. So until the service accepts a task, creates go out one at a time, after growing pauses.
 	 *
-	 * @returns whether to send on is no use
+	 * @returns whether there is no use in sending on
 	 */
 	doubtful({ sentAt }: Ticket, error: ServiceError, patienceMs: number): boolean {
 		const now = this.clock.now();
@@ -177,7 +183,11 @@ export class CreateQueue {
 		return this.giveUpWhereHopeless(error, patienceMs);
 	}
 
-	/** Goes on with a pause that the service asked for in an earlier try. */
+	/**
+	 * Observes the rest of a pause that the service asked for in an earlier try.
+	 *
+	 * @param ms milliseconds
+	 */
 	pause(ms: number): void {
 		if (ms === 0) return;
 		this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
@@ -185,16 +195,16 @@ export class CreateQueue {
 		this.throttle.pause(this.askedUntil);
 	}
 
-	/** Whether something is left to create, as far as it is known. */
+	/** Whether something is left to create, as far as known. */
 	get isCreating(): boolean {
 		return !this.isOver && (this.turns.isBusy || this.throttle.underWay > 0);
 	}
 
 	/**
-	 * Lets nobody in any more.
+	 * Admits no further create.
 	 *
-	 * @param error why; undefined where the run creates nothing more
-	 * @param patienceMs for whoever has no more patience than that, until a task is let in or finishes after all
+	 * @param error why; undefined if the run creates nothing more
+	 * @param patienceMs for items with at most this patience, until a task is admitted or finishes after all
 	 */
 	close(error?: ServiceError, patienceMs = Infinity): void {
 		if (!this.isOver) this.end = { patienceMs, error };
@@ -212,10 +222,11 @@ export class CreateQueue {
 	}
 
 	/**
-	 * Where to send on is no use, that is so for all who have no more patience: nobody waits for the same answer again.
+	 * Gives up for all items with at most this patience if there is no use in sending on: no item waits for an answer
+	 * that another item has waited for already.
 	 *
-	 * @returns whether it is: nobody was let in and nothing finished for the whole patience, which is short while nothing
-	 *   shows that the service is there
+	 * @returns whether there is no use: nothing was admitted and nothing finished during the whole patience, which is
+	 *   short while the service has never answered
 	 */
 	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
 		const now = this.clock.now();
