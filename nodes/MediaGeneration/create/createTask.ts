@@ -11,10 +11,10 @@ import { settled } from '../shared/promises';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import type { CreateQueue } from './createQueue';
 
-/** So many items may be answered 403 before any is taken: it may be the prompt or the model that is not allowed. */
+/** This many items may be answered 403 before any task is taken: 403 may concern the prompt or the model of one item. */
 const MAX_FORBIDDEN = 3;
 
-/** Creates the tasks of one run: each at most once, unless the service certainly did not take it. */
+/** Creates the tasks of one run. A create is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
 	/** How many items were answered 403. */
 	private forbidden = 0;
@@ -23,7 +23,7 @@ export class TaskCreator {
 
 	private readonly graceIsOver: Promise<undefined>;
 
-	/** @param onFailure called when an item fails, before the next one can be let in */
+	/** @param onFailure called when an item fails, before the next create is admitted */
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly client: ServiceClient,
@@ -39,19 +39,19 @@ export class TaskCreator {
 	}
 
 	/**
-	 * Creates an item's task. It is in the journal before this returns.
+	 * Creates an item's task. The task is in the journal before this returns.
 	 *
 	 * @param until when it is too late, milliseconds of the clock
-	 * @returns the task, counted as unfinished by the account; undefined where the run creates nothing more, or where it
-	 *   is too late
-	 * @throws ItemError where there is none, or nobody knows whether there is one
-	 * @throws Stopped where the execution was stopped
+	 * @returns the task, counted as unfinished by the throttle; undefined if the run creates nothing more, or if it is too
+	 *   late
+	 * @throws ItemError if there is no task, or nobody knows whether there is a task
+	 * @throws Stopped if the execution was stopped
 	 * @see specification, section 4.1
 	 */
 	async create(item: CreatePlan, until = Infinity): Promise<SentTask | undefined> {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		for (;;) {
-			// While a task of this run is unfinished, its end is waited for.
+			// While a task of this run is unfinished, the run waits for its end.
 			const longestMs = this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0;
 			const patienceMs = Math.min(Math.max(item.patienceMs, longestMs), until - this.clock.now());
 			const ticket = await this.queue.enter(patienceMs, until);
@@ -66,7 +66,7 @@ export class TaskCreator {
 			if (failed !== 'sendAgain' || !(error instanceof ServiceError)) {
 				this.onFailure();
 				const isDoubtful = failed === 'unknown' && error instanceof ServiceError;
-				// The service may be in trouble that other creates would run into as well.
+				// Other creates may meet the same trouble.
 				if (isDoubtful) this.queue.doubtful(ticket, error, patienceMs);
 				else this.queue.ended();
 				throw this.explain(item, error);
@@ -77,8 +77,8 @@ export class TaskCreator {
 	}
 
 	/**
-	 * Sends one request, and writes down before and after it what is known of the task. A stop of the execution does
-	 * not break it off: its answer is written down whenever it comes.
+	 * Sends one request. The journal has an entry before the request leaves, and another when the answer is there. If the
+	 * execution is stopped, the request goes on, so that its answer is stored whenever it comes.
 	 */
 	private async send(item: CreatePlan): Promise<SentTask> {
 		const input = await sentInput(this.context, item);
@@ -96,7 +96,7 @@ export class TaskCreator {
 		if ('value' in sent) {
 			const task: SentTask = { ...sent.value, sent: shown };
 			this.journal.created(item, task);
-			// n8n stores the journal when the node has ended: of a process that was killed only the log is left.
+			// n8n stores the journal when the node has ended. If the process is killed, only the log is left.
 			this.log(`created task ${task.taskId}`, itemIndex);
 			return task;
 		}
@@ -107,7 +107,7 @@ export class TaskCreator {
 			const outcome = isUnknown
 				? 'sent, and it is not known whether a task was created'
 				: 'created no task';
-			// The answer may name the task where nobody looks for its id.
+			// The answer may name the task in a field that is not searched for an id.
 			const { message, description = '' } = ItemError.from(error);
 			this.log(`${outcome}: ${message}. ${description}`, itemIndex);
 		}
@@ -126,7 +126,7 @@ export class TaskCreator {
 		if (!(error instanceof ServiceError)) return error;
 		if (this.isKeyRefused(error)) this.queue.close(error);
 		else if (error.statusCode === 403 && this.queue.hasCreated) {
-			// The key is right, whatever 403 says as a rule.
+			// The key has created tasks, so this 403 is not about the key.
 			return new ItemError(error.message, {
 				description:
 					'The service has accepted other items with this key, so the model or the prompt of this item may not be allowed. Change them, and run this item again.',
@@ -136,13 +136,16 @@ export class TaskCreator {
 		return maySendAgain(error) === 'unknown' ? this.unknown(item, error) : error;
 	}
 
-	/** Whether no item will be taken: 401 means the key, and 403 this one request as well, such as a prompt that is not allowed. */
+	/**
+	 * Whether the service will take no item: 401 concerns the key. 403 may concern one request, such as a prompt that is
+	 * not allowed.
+	 */
 	private isKeyRefused({ kind, isForeign, statusCode }: ServiceError): boolean {
 		if (kind !== 'unauthorized' || isForeign) return false;
 		return statusCode === 401 || (!this.queue.hasCreated && ++this.forbidden >= MAX_FORBIDDEN);
 	}
 
-	/** Never sent a second time: the first may have been taken, and would be paid for twice. */
+	/** The create is never sent again: if the service took the first one, the second would be paid for, too. */
 	private unknown(item: CreatePlan, error: ServiceError | undefined): ItemError {
 		const cause = error ?? new Error('Its answer was lost in an earlier try');
 		const why =
@@ -154,29 +157,29 @@ export class TaskCreator {
 }
 
 /**
- * What a create that failed means for its task: the service certainly made none and may make one later (`sendAgain`), or
- * made none and will make none (`refused`), or may have made one (`unknown`).
+ * What a failed create means for its task. `sendAgain`: there is no task, and a second create may succeed. `refused`:
+ * there is no task, and a second create would be refused as well. `unknown`: there may be a task.
  */
 export type FailedCreate = 'sendAgain' | 'refused' | 'unknown';
 
-/** Kinds of error after which the task may exist all the same. */
+/** After these kinds of error the task may exist. */
 const UNCLEAR: Array<ServiceError['kind']> = ['noAnswer', 'serviceDown', 'unexpectedAnswer'];
 
 /**
- * Decides whether a create that failed may be sent a second time: only where the service certainly did not take the
- * first. All else would be paid for twice if it did. (`connect` does the same where the key was changed.)
+ * Decides whether a failed create may be sent again: only if the service certainly did not take the task. Otherwise both
+ * creates may be paid for. (`connect` sends a create again by the same rule if the key was changed.)
  *
  * @see specification, section 7
  */
 export function maySendAgain(error: unknown): FailedCreate {
-	// With a UserError n8n itself refuses to send anything.
+	// n8n throws a UserError if n8n itself refuses to send the request.
 	if (!(error instanceof ServiceError)) return error instanceof UserError ? 'refused' : 'unknown';
 	const { kind, statusCode, retryAfterMs } = error;
 	const isNotReached = kind === 'unreachable';
 	const isTooEarly =
 		kind === 'tooManyRequests' || (statusCode === 503 && retryAfterMs !== undefined);
 	if (isNotReached || isTooEarly) return 'sendAgain';
-	// 303 says that the request was done, and where to see what came of it.
+	// 303 means that the request was processed, and where its result is.
 	const isSeeOther = kind === 'redirected' && statusCode === 303;
 	return isSeeOther || UNCLEAR.includes(kind) ? 'unknown' : 'refused';
 }

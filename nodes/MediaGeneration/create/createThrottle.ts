@@ -1,66 +1,70 @@
 import { CreatesPerSecond } from './createsPerSecond';
 
-/** The pauses between two attempts while nothing is let in. */
+/** The pauses between two attempts while nothing is admitted. */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_BESIDE_TASKS_MS = 120_000;
 const PAUSE_GROWTH = 3;
 
-/** A create that came too early for the rate is sent again after this part of the time between two creates. */
+/**
+ * After a create that came too early for the rate, the next attempt follows after this part of the time between two
+ * creates.
+ */
 const EARLY = 0.6;
 
-/** The pauses between two probes for a place more. */
+/** The pauses between two probes for one more place. */
 const FIRST_PROBE_MS = 5000;
 const LONGEST_PROBE_MS = 120_000;
 
-/** A limit that differs by so much from the limit before has moved. */
+/** A limit has changed if it differs from the limit before by this part. */
 const MOVED = 0.25;
 
-/** A shorter `Retry-After`, or a time in the past as a slow clock makes it, would be a storm of requests. */
+/** A shorter `Retry-After` (or a time in the past, from a slow clock) would cause a storm of requests. */
 const LEAST_RETRY_AFTER_MS = 100;
 
-/** One create may be under way, and one more for so many that were let in since a refusal; two at first. */
+/** After a refusal two creates may be under way, and one more for each 12 that were admitted since. */
 const LET_IN_FOR_ONE_MORE = 12;
 
 /** A place for one create. */
 export interface Ticket {
-	/** The refusals before the create. What was under way at a refusal says nothing new. */
+	/** The number of refusals before the create. A refusal of creates that were under way together tells nothing new. */
 	readonly refusals: number;
-	/** Unfinished tasks when the create was sent. */
+	/** The unfinished tasks when the create was sent. */
 	readonly unfinished: number;
 	/** Whether the create asks for more places than are known. */
 	readonly isProbe: boolean;
 	readonly sentAt: number;
 }
 
-/** Refusals that are not understood yet. */
+/** Refusals whose cause is not known yet. */
 interface Doubt {
-	/** When the first create was refused, and when the last was. */
+	/** When the first and the last create was refused. */
 	readonly since: number;
 	refusedAt: number;
-	/** Unfinished tasks at the last refusal. */
+	/** The unfinished tasks at the last refusal. */
 	unfinished: number;
-	/** With so few unfinished tasks a create is sent before the pause is over. */
+	/** If only this many tasks are unfinished, a create is sent before the pause is over. */
 	tryAt: number;
 	pauseEndsAt: number;
 	pauseMs: number;
-	/** Whether the rate is taken for the cause, and so time will end the refusals. */
+	/** Whether the rate is assumed to be the cause, so that time will end the refusals. */
 	isRate: boolean;
 }
 
 /**
- * When to send the next create. The service publishes neither how many tasks an account may have unfinished nor how
- * often it may ask (specification, section 8). Both are learnt from refusals: if the end of a task lets in again, the
- * places were used up; if time alone lets in again, the rate was. Until then one create at a time is sent: when tasks
- * end, and after ever longer pauses.
+ * Decides when to send the next create. The service publishes neither how many tasks an account may have unfinished nor
+ * how often it may create (specification, section 8). Both are learnt from refusals. If a create is admitted after the
+ * end of a task, the places were used up. If a create is admitted after a pause alone, the rate was too high. Until the
+ * cause is known, one create at a time is sent: when a task ends, and after growing pauses.
  *
- * The law only decides: time and chance are handed in, and nothing is awaited. All times are milliseconds of the clock.
+ * The class only decides: it gets the time and the random numbers, and waits for nothing. All times are milliseconds of
+ * the clock.
  */
 export class CreateThrottle {
 	/** Creates that are not answered yet. */
 	underWay = 0;
 
-	/** Tasks of this run that have not ended, as far as it is known. */
+	/** The unfinished tasks of this run, as far as known. */
 	unfinished = 0;
 
 	private refusals = 0;
@@ -75,12 +79,15 @@ export class CreateThrottle {
 		this.concurrency = new ConcurrencyLimit(random);
 	}
 
-	/** Sends nothing before a moment. */
+	/** No create is sent before a moment. */
 	pause(until: number): void {
 		this.pausedUntil = Math.max(this.pausedUntil, until);
 	}
 
-	/** @returns when the next create may be sent, or earlier; Infinity: not before something happens */
+	/**
+	 * @returns when to ask again, at the latest when the next create may be sent; Infinity: only something that happens can
+	 *   help
+	 */
 	nextAt(now: number): number {
 		const { underWay, unfinished, concurrency, rate, pausedUntil, doubt } = this;
 		const most = doubt ? 1 : 1 + this.takenSinceRefusal / LET_IN_FOR_ONE_MORE;
@@ -100,7 +107,7 @@ export class CreateThrottle {
 		return { refusals, unfinished, isProbe, sentAt: now };
 	}
 
-	/** The service took the task, which is unfinished from now on. */
+	/** The service took the task, which is unfinished until `finished` is called. */
 	accepted(ticket: Ticket, now: number): void {
 		this.underWay--;
 		this.unfinished++;
@@ -115,7 +122,7 @@ export class CreateThrottle {
 		else this.rate.learn(doubt.since, doubt.refusedAt, now);
 	}
 
-	/** The service certainly did not take the task, and says so. */
+	/** The service certainly did not take the task. */
 	refused(ticket: Ticket, now: number, retryAfterMs = 0): void {
 		this.underWay--;
 		if (retryAfterMs >= LEAST_RETRY_AFTER_MS) this.pause(now + retryAfterMs);
@@ -141,7 +148,7 @@ export class CreateThrottle {
 		doubt.isRate = false;
 		doubt.refusedAt = now;
 		doubt.unfinished = unfinished;
-		// Many places may have gone at once: each attempt waits for half of the tasks to end.
+		// The account may have lost many places at once, so each attempt waits until half of the tasks have ended.
 		doubt.tryAt = Math.ceil(unfinished / 2) - 1;
 		if (sentAt < doubt.pauseEndsAt) return;
 		// While a task is unfinished, its end is the next occasion.
@@ -150,52 +157,52 @@ export class CreateThrottle {
 		doubt.pauseEndsAt = now + doubt.pauseMs;
 	}
 
-	/** A create ended in a way that says nothing of the account. */
+	/** A create ended without telling anything about the account's limits. */
 	ended(): void {
 		this.underWay--;
 	}
 
-	/** Takes on a task of an earlier try, which may be unfinished still. */
+	/** Counts a task of an earlier try, which may be unfinished. */
 	adopt(): void {
 		this.unfinished++;
 	}
 
-	/** A task has ended at the service, or is not followed any more. */
+	/** A task has ended at the service, or nobody follows it any more. */
 	finished(): void {
 		this.unfinished--;
 	}
 }
 
 /**
- * How many tasks the account lets be unfinished at once: a window that grows by addition, as TCP's does. A probe asks
- * for one place more. A probe that is refused is repeated after twice the time; a probe that is let in is followed by
- * more at once, in doubling steps. All times are milliseconds of the clock.
+ * How many tasks the account may have unfinished: a window with additive increase, as in TCP. A probe asks for one more
+ * place. After a refused probe the pause before the next probe doubles. After an admitted probe the next probe follows
+ * at once, in doubling steps. All times are milliseconds of the clock.
  */
 class ConcurrencyLimit {
-	/** How many places the account has, as far as it is known: now, and before the probes that were let in. */
+	/** The places of the account, as far as known: now, and before the probes that were admitted. */
 	private known = Infinity;
 	private before = Infinity;
 
-	/** The places that the end of a task has shown last. */
+	/** The places that the end of a task has proved last. */
 	private shown = -Infinity;
 
 	private probeMs = FIRST_PROBE_MS;
 	private probeAt = Infinity;
 
-	/** @param random spreads the probes, from 0 to 1: without it a probe may meet the end of a task each time */
+	/** @param random from 0 to 1, spreads the probes, which might meet the end of a task each time otherwise */
 	constructor(private readonly random: () => number) {}
 
-	/** Whether the last probes were let in. */
+	/** Whether the last probes were admitted. */
 	get isClimbing(): boolean {
 		return this.known > this.before;
 	}
 
-	/** @returns whether a create beside so many tasks and creates under way asks for more places than are known */
+	/** @returns whether a create asks for more places than are known */
 	isProbe(inFlight: number): boolean {
 		return inFlight >= this.known;
 	}
 
-	/** @returns when a create may be sent beside so many unfinished tasks and creates under way */
+	/** @returns when a create may be sent */
 	nextAt(unfinished: number, underWay: number): number {
 		const inFlight = unfinished + underWay;
 		if (inFlight < this.known) return -Infinity;
@@ -203,7 +210,7 @@ class ConcurrencyLimit {
 		return underWay > 0 ? Infinity : this.probeAt;
 	}
 
-	/** The service let in the last of so many unfinished tasks. */
+	/** The service admitted a create, with which this many tasks are unfinished. */
 	accepted(unfinished: number): void {
 		if (unfinished <= this.known) return;
 		if (!this.isClimbing) this.before = this.known;
@@ -216,7 +223,9 @@ class ConcurrencyLimit {
 		this.planProbe(now);
 	}
 
-	/** The service refused a create beside so many unfinished tasks, and let in when one of the tasks had ended. */
+	/**
+	 * The service refused a create while this many tasks were unfinished, and admitted a create when one of them had ended.
+	 */
 	set(unfinished: number, now: number): void {
 		const hasMoved = Math.abs(unfinished - this.shown) > 1 + MOVED * this.shown;
 		this.known = Math.max(1, unfinished);

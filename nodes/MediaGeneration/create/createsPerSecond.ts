@@ -1,27 +1,27 @@
-/** A window is not shorter: within it, what a timer delays is made up for. */
+/** The shortest window: within a window, creates that a timer delayed are made up for. */
 const LEAST_WINDOW_MS = 250;
 
-/** A longer time between two moments at which time alone let in says nothing of a rate that is not known yet. */
+/** If the first two lessons are further apart than this, they tell nothing about the rate. */
 const LONGEST_LESSON_MS = 120_000;
 
-/** A lesson makes the rate fall by half at most. */
+/** One lesson lowers the rate by half at most. */
 const LEAST_PART = 0.5;
 
-/** The rate grows by the cube of what it held back, against what the lesson was learnt from, and this many more. */
+/** The rate grows by the cube of (creates held back since the lesson) / (creates of the lesson + this number). */
 const CAUTION = 10;
 const GROWTH = 0.15;
 
 /**
- * How many creates the account lets in in a time: so many in a window, and no more before the next window begins. A
- * bucket that fills evenly comes out as a small window. The rate is learnt from what was let in between two moments at
- * which time alone let in again. From there it grows, hardly at first and then ever faster, as TCP Cubic does. All times
- * are milliseconds of the clock.
+ * How many creates the account admits per time: a number for each window, and none more before the next window begins. A
+ * token bucket that fills evenly appears as a small window. The rate is learnt from the creates that were admitted
+ * between two moments at which a pause alone let a create in. From there the rate grows, slowly at first and then ever
+ * faster, as in TCP Cubic. All times are milliseconds of the clock.
  */
 export class CreatesPerSecond {
-	/** Whether the creates of this window had to wait for it. */
+	/** Whether a create of this window had to wait for the window. */
 	holdsBack = false;
 
-	/** Creates in a millisecond, where a rate is known: now, and by the last lesson. */
+	/** Creates per millisecond, if a rate is known: now, and after the last lesson. */
 	private perMs: number | undefined;
 	private learntPerMs = 0;
 
@@ -29,17 +29,17 @@ export class CreatesPerSecond {
 	private learntFrom = 0;
 	private heldBack = 0;
 
-	/** So many were let in at once. */
+	/** The creates that were admitted at once. */
 	private atOnce = 1;
 
 	private windowAt = 0;
 	private sentInWindow = 0;
 
-	/** When time alone let in for the last time, and the creates that were let in since then. */
+	/** When a pause alone let a create in for the last time, and the creates that were admitted since then. */
 	private freeAt: number | undefined;
 	private takenSince = 0;
 
-	/** From one create to the next. */
+	/** The time from one create to the next. */
 	get intervalMs(): number {
 		return this.perMs === undefined ? 0 : 1 / this.perMs;
 	}
@@ -59,7 +59,7 @@ export class CreatesPerSecond {
 	 */
 	nextAt(now: number, underWay: number): number {
 		if (this.perMs === undefined || now >= this.nextWindowAt) return -Infinity;
-		// The first create finds out whether the window has begun at the service, too.
+		// The first create shows whether the window has begun at the service, too.
 		const isFirst = this.holdsBack && this.sentInWindow === 1;
 		if (isFirst && underWay > 0) return Infinity;
 		return this.sentInWindow < this.size ? -Infinity : this.nextWindowAt;
@@ -85,13 +85,14 @@ export class CreatesPerSecond {
 	}
 
 	/**
-	 * Time alone has ended refusals: at some moment of the last pause, which is taken for the begin of its last third.
+	 * A pause alone has ended refusals, at some moment of the last pause. The begin of its last third is taken for that
+	 * moment.
 	 *
 	 * @param since when the refusals began
 	 * @param refusedAt when the last create was refused
 	 */
 	learn(since: number, refusedAt: number, now: number): void {
-		// The create that has just been let in came after that moment.
+		// The create that was just admitted came after that moment.
 		const taken = this.takenSince - 1;
 		const before = this.freeAt;
 		this.freeAt = now - (now - refusedAt) / 3;

@@ -36,15 +36,15 @@ export async function runCheckExecution(
 	if (operation !== SUPERVISE) return await check(context);
 	const supervised = await settled(supervise(context));
 	if ('value' in supervised) return supervised.value;
-	// An error of this node's own is an end: as an item it would lead straight back to this node, for ever.
+	// An error of this node ends the sub-execution: as an item it would lead back to this node, for ever.
 	const { message, description } = ItemError.from(supervised.error);
 	return [doneItems([], { message, description })];
 }
 
 /**
- * Judges what the checker came to. Where it died, what the wait began with leads back to the supervisor.
+ * Judges how the checker ended. If the checker died, the item that the wait began with leads back to the supervisor.
  *
- * @throws NodeOperationError where the node that waits is to fail
+ * @throws NodeOperationError if the node that waits is to fail
  */
 function report(context: IExecuteFunctions): INodeExecutionData[][] {
 	const done = readDone(context.getInputData());
@@ -84,16 +84,16 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 		service && (async (taskId: string) => await (await service()).client.readTask(taskId));
 	const now = Date.now();
 	const checked = read ? await checkResults(state, read, now) : state;
-	// Whatever kept the node from checking, a time that was up is up. Tasks whose time came while others were read are
-	// read in the next check.
+	// The timeout counts even if no task could be read. A task whose time came while others were read is read in the next
+	// check.
 	const after = giveUp(checked, now, Date.now() - systemClock.now());
 	if (!isComplete(after)) return await sleepUntilNextCheck(context, after, now);
 	const ended = await finalResults(context, after);
-	// Downloads take their time. n8n would hand the results to whatever node the execution waits at now.
+	// The parent may have gone on during the downloads: n8n would hand the results to the node at which it waits now.
 	return (await isAwaited(context, state)) ? ended : abandoned(after);
 }
 
-/** Whether the execution still waits for its supervisor. It may have been stopped, deleted, or killed before that. */
+/** Whether the parent still waits for this supervisor: somebody may have stopped or deleted it, or it was killed. */
 async function isAwaited(
 	context: IExecuteFunctions,
 	{ parentExecutionId, supervisorId = '', earlierError }: ResultsCheck,
@@ -103,7 +103,7 @@ async function isAwaited(
 	if (error !== undefined && digest(error) !== earlierError) return false;
 	const [waiting] = data?.executionData?.nodeExecutionStack ?? [];
 	const children = waiting?.metadata?.waitingChildExecutionIds;
-	// Older n8n does not name them.
+	// Older versions of n8n do not name the children.
 	return Array.isArray(children) ? children.includes(supervisorId) : data?.waitTill !== undefined;
 }
 
@@ -118,7 +118,7 @@ async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryChe
 	if (deliveries.length === 0) return doneItems([{ json: { delivered: true } }]);
 	const isLost = ({ until, last }: AwaitedDelivery) =>
 		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= now;
-	// While one task is waited for, the others are tried as well, and none is forgotten before the message.
+	// While one task is awaited, the others are tried as well, and the message at the end names all.
 	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(context, after, now);
 	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
 	const failure = {
@@ -130,8 +130,8 @@ async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryChe
 }
 
 /**
- * @returns what hands the service to one request after the other, at some distance, and rejects where the credential
- *   cannot be used at present; undefined where the service asked to wait
+ * @returns a function that gives the connection to one request after the other, with a gap between them, and rejects if
+ *   the credential cannot be used; undefined if the service asked to wait
  */
 function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
 	if (Date.now() < notBefore) return undefined;
@@ -147,7 +147,7 @@ function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
 	};
 }
 
-/** So many tasks are named for whoever looks at a sleeping check. */
+/** A sleeping check shows this many tasks. */
 const MOST_TOLD = 20;
 
 /** @param checkedAt when this check began, milliseconds since 1970 */
@@ -165,13 +165,13 @@ async function sleepUntilNextCheck(
 	const kept: Kept = context.getContext('node');
 	kept.state = without(state, 'woken');
 	await context.putExecutionToWait(nextCheck);
-	// n8n stores this once more at each check.
+	// n8n stores this output again with each check.
 	const tasks = waiting.slice(0, MOST_TOLD).map(({ taskId }) => String(taskId));
 	const unfinished = waiting.length;
 	return [{ json: { nextCheck: nextCheck.toISOString(), unfinished, tasks } }];
 }
 
-/** What is left to say where nobody waits for the results any more. */
+/** The output if nobody waits for the results any more. */
 function abandoned({ items, nodeName }: ResultsCheck): INodeExecutionData[] {
 	const taskIds = items.flatMap(({ json }) => json.taskId ?? []);
 	const message = `The execution that waited for these tasks of '${nodeName}' has ended, or was deleted. Fetch them with the operation Task → Wait.`;

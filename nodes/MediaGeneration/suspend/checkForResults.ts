@@ -29,11 +29,11 @@ import {
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /**
- * One check for the results of a suspended run. The run goes on only when all tasks are finished, so an unfinished task
- * ends the check: most checks cost one read, and every task is read about once after it is finished.
+ * One check for the results of a suspended run. The run goes on when all tasks are finished, so an unfinished task ends
+ * the check: most checks cost one read, and each task is read about once after it is finished.
  *
- * @param now when it begins, milliseconds since 1970
- * @returns the state after the check; what could not be read is as it was, be its time up or not
+ * @param now when the check begins, milliseconds since 1970
+ * @returns the state after the check. An item that could not be read stays as it is, even if its time is up
  * @see specification, section 4.2
  */
 export async function checkResults(
@@ -63,11 +63,11 @@ export async function checkResults(
 		if (!isOfOneTask(answer.error)) patience--;
 	};
 	const waiting = [...items.entries()].filter(([, { waits }]) => waits);
-	// Last those that could not be read: the trouble may be that of one task.
+	// Tasks that could not be read come last: the trouble may be that of one task.
 	waiting.sort(([, one], [, other]) => Number('trouble' in one) - Number('trouble' in other));
 	const expired = waiting.filter(([, item]) => isExpired(item, now));
 	const others = waiting.filter(([, item]) => !isExpired(item, now));
-	// Their time is up, so each is read once more, whatever the others do.
+	// The time of these tasks is up, so each is read once more, even if another is unfinished.
 	await inGrowingGroups(expired, readOne, () => pauseMs > 0);
 	patience = MAX_UNANSWERED;
 	await inGrowingGroups(others, readOne, () => patience <= 0 || pauseMs > 0);
@@ -81,7 +81,7 @@ function afterRead(item: SuspendedItem, task: TaskRecord): SuspendedItem {
 	if (state === 'PENDING') return { ...item, record };
 	if (state === 'SUCCESS') return { ...without(item, 'waits'), record };
 	const { json } = item;
-	// An item that creates its task has a model, and its earlier tasks were created before the run was suspended.
+	// Only an item that creates its task has a model. Its failed tasks were created before the run was suspended.
 	const retry = json.model === undefined ? undefined : failedInAll(1 + failedTaskIds(item).length);
 	return failedItem(item, ItemError.from(failedTask(task, {}, retry), json));
 }
@@ -98,8 +98,8 @@ export function failedItem(
 }
 
 /**
- * A task that the service has forgotten must not hold the others back until its time is up. Behind a pending task it is
- * read for the first time then, and no other read follows. Other errors may pass: a key can be entered anew.
+ * A task that the service no longer knows must not delay the others until its time is up. A task whose time is up has no
+ * other read to come. Any other error may pass: somebody may enter the right key.
  */
 function afterError(item: SuspendedItem, error: unknown, now: number): SuspendedItem {
 	if (!isOfOneTask(error)) return { ...without(item, 'missed'), trouble: messageOf(error) };
@@ -124,11 +124,12 @@ const isExpired = ({ waits }: SuspendedItem, now: number) =>
 	waits !== undefined && waits.until <= now;
 
 /**
- * Gives up what could not be read when its time was up. Only where the service may be read a little later there is time for
- * that: behind a pending task the others have not been read before, and are finished as a rule.
+ * Gives up the tasks that could not be read since their time was up, when the last checks are over. Before that a task
+ * may still be read: tasks behind a pending task have not been read before, and are finished as a rule.
  *
  * @param now milliseconds since 1970
- * @param upSince when this process of n8n began: n8n may have been down when the time was up, and begin before its network
+ * @param upSince when this process of n8n began, milliseconds since 1970. n8n may have been down when the time was up,
+ *   and may begin before its network
  */
 export function giveUp(
 	{ items, ...state }: ResultsCheck,
@@ -136,7 +137,7 @@ export function giveUp(
 	upSince = -Infinity,
 ): ResultsCheck {
 	const lostAt = Math.max(now, state.notBefore ?? Infinity) - LAST_CHECKS_MS;
-	// A worker may never live for ten minutes, so its start counts for a day only.
+	// A worker may restart every few minutes, so its start counts for a day only.
 	const lastChecksFrom = (until: number) =>
 		Math.max(until, Math.min(upSince, until + LATEST_LAST_CHECKS_MS));
 	const isLost = ({ waits }: SuspendedItem) =>
@@ -147,8 +148,8 @@ export function giveUp(
 export const isComplete = ({ items }: ResultsCheck) => !items.some(({ waits }) => waits);
 
 /**
- * An item as far as it is known now. n8n lets it out where it does not hand on the results: after some kills, and older
- * versions also where the node is to fail.
+ * An item as far as known now. n8n puts it out if n8n does not hand on the results: after some kills, and in older
+ * versions also if the node is to fail.
  */
 export function presentItem(suspended: SuspendedItem): INodeExecutionData {
 	const { item, json, binary, waits, failure } = suspended;

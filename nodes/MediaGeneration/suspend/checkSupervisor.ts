@@ -16,28 +16,28 @@ import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 import { checkItem, type CheckState, parseCheck, readCheck } from './checkState';
 import { CHECK, checkWorkflow, nodeName, SUPERVISE } from './checkWorkflow';
 
-/** The items that lead to the next turn; null where the branch ends, and the items before are the output. */
+/** The items that lead to the next turn. With null the branch ends, and the items before are the output. */
 export type CheckTurn = INodeExecutionData[][] | null;
 
-/** What the node of a sub-execution keeps from one turn to the next, in its context. */
+/** What the node of a sub-execution keeps in its context, from one turn to the next. */
 export interface Kept {
 	/** Of a checker: the state of the checks, and how many turns there were. */
 	state?: unknown;
 	turns?: number;
-	/** The address that has the checker check at once. */
+	/** The resume URL, which makes the checker check at once. */
 	resumeUrl?: string;
 	/** Of a supervisor: the present checker. */
 	checkerId?: string;
 }
 
 /**
- * Has tasks checked until they are finished. Two sub-executions see to it. The checker reads the tasks, and may die with
- * its process in the middle of a check. n8n tells the supervisor of the end of the checker, however it ended, and the
- * supervisor starts another checker where the first one died. For results n8n suspends this execution, and resumes it
- * with the supervisor's last output when the supervisor ends. For deliveries nobody waits.
+ * Starts the checks of tasks, which go on until the tasks are finished. They need two sub-executions. The checker reads
+ * the tasks, and may die with its process during a check. n8n tells the supervisor when the checker has ended, and the
+ * supervisor starts another checker if the first one died. For results n8n suspends this execution, and resumes it with
+ * the last output of the supervisor. For deliveries nobody waits.
  *
- * @returns the resume URL of the checker, empty where it is not known
- * @throws UnexpectedError where n8n did not suspend this execution; whatever n8n throws where it starts no sub-execution
+ * @returns the resume URL of the checker; empty if it is not known
+ * @throws UnexpectedError if n8n did not suspend this execution; n8n's error if n8n starts no sub-execution
  */
 export async function startCheck(
 	context: IExecuteFunctions,
@@ -45,27 +45,26 @@ export async function startCheck(
 	clock: Clock = systemClock,
 ): Promise<string> {
 	const isAwaited = state.purpose === 'results';
-	// n8n hands a stopped execution to its retry with the error in it, unless it has stored which node ran last: so an
-	// error alone does not say that the retry has ended.
+	// The retry of a stopped execution begins with the error of that execution in its data, unless n8n has stored which
+	// node ran last. So an error alone does not mean that the retry has ended.
 	const isRetry = isAwaited && context.getMode() === 'retry';
 	const own = isRetry ? await context.getExecutionDataById(context.getExecutionId()) : undefined;
 	const error = own?.resultData.error;
 	const check = { ...state, ...(error && { earlierError: digest(error) }) };
-	// n8n 1 would have a supervisor start one checker after the other. There a checker that dies is lost.
+	// On n8n 1 a supervisor would start checkers without end. There a checker that dies is lost.
 	const first = handsOnResults ? SUPERVISE : CHECK;
 	return (await start(context, first, check, isAwaited, clock)).resumeUrl;
 }
 
 /**
- * One turn of the supervisor: has a sub-execution check the tasks, and another sub-execution where that one died, which
- * goes on with what that one knew.
+ * One turn of the supervisor: starts a checker, which goes on with what a checker that died has stored.
  *
- * @returns what n8n takes for the output where this execution dies: the results are not known, and the tasks are named
- * @throws UserError where another version of this package wrote what the wait began with
+ * @returns what n8n takes for the output if this execution dies: the results are not known, and the items name the tasks
+ * @throws UserError if another version of this package wrote the state
  */
 export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> {
 	const state = readCheck(context.getInputData());
-	// The turn before reported the results: this branch ends here, and they are what this execution came to.
+	// The turn before reported the results: the branch ends here, and the results are the output of this execution.
 	if (state === undefined) return null;
 	const kept: Kept = context.getContext('node');
 	const present = await stateOf(context, state, kept);
@@ -73,7 +72,7 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 		Object.assign(kept, await start(context, CHECK, present, true));
 	});
 	if ('error' in begun) {
-		// What keeps n8n from it may pass within a quarter of an hour.
+		// n8n may be able to start a checker again within a quarter of an hour.
 		const lately = Date.now() - MAX_CHECK_INTERVAL_MS;
 		const left = present.purpose === 'results' && giveUp(present, lately);
 		if (left && isComplete(left)) return [await finalResults(context, left)];
@@ -83,7 +82,7 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 		await context.putExecutionToWait(new Date(Date.now() + MIN_CHECK_INTERVAL_MS));
 	}
 	if (state.purpose !== 'results') return [[{ json: {} }]];
-	// Without the files of the input: n8n makes copies of them whenever this execution is suspended.
+	// The files of the input are left out: n8n copies them whenever this execution is suspended.
 	return [
 		state.items.map((item) =>
 			withInput(presentItem(item), item.input && { json: item.input.json }),
@@ -101,21 +100,21 @@ async function stateOf(context: IExecuteFunctions, atFirst: CheckState, { checke
 	const read = await settled(async () =>
 		parseCheck(keptIn(await context.getExecutionDataById(checkerId), CHECK).state),
 	);
-	// Gone or of another version: what the wait began with can be read, and only costs more reads.
+	// If the checker's data are gone, or of another version, the first state serves, and costs more reads.
 	const known = 'value' in read ? read.value : atFirst;
-	// A checker dies in the middle of a check as a rule, so what it would have found is there already.
+	// A checker usually dies during a check, so its results are ready now.
 	return { ...known, supervisorId, woken: true };
 }
 
-/** A sub-execution sleeps long before. */
+/** The limit for an n8n that never answers: a sub-execution sleeps long before. */
 const MOST_QUESTIONS = 100;
 const QUESTION_GAP_MS = 50;
 
 /**
- * Starts a sub-execution. It sleeps when this returns: one that died before it slept would never begin again, so whoever
- * started it must not end earlier.
+ * Starts a sub-execution, and returns when the sub-execution sleeps. A sub-execution that dies before it sleeps never
+ * begins again, so this execution must not end earlier.
  *
- * @param isAwaited whether n8n suspends this execution until that one has ended
+ * @param isAwaited whether n8n suspends this execution until the sub-execution has ended
  */
 async function start(
 	context: IExecuteFunctions,
@@ -124,7 +123,7 @@ async function start(
 	isAwaited: boolean,
 	clock: Clock = systemClock,
 ) {
-	// Where nobody waits for it and it fails, the workflow's own error workflow is to hear of it.
+	// If nobody waits for the sub-execution, its failure is to start the error workflow of the workflow.
 	const errorWorkflow = isAwaited ? undefined : settingsOf(context).errorWorkflow;
 	const { executionId, waitTill } = await context.executeWorkflow(
 		{ code: checkWorkflow(context, operation, errorWorkflow) },
@@ -139,7 +138,7 @@ async function start(
 			},
 		},
 	);
-	// Nobody would wait for its end: what it was started by would go on at once, and start another.
+	// The sub-execution has ended already: n8n would resume this execution at once, which would start another.
 	if (isAwaited && !waitTill) throw new UnexpectedError('The execution did not sleep.');
 	for (let questions = 1; ; questions++) {
 		const found = await settled(async () => await context.getExecutionDataById(executionId));
@@ -153,6 +152,6 @@ async function start(
 	}
 }
 
-/** What the node of a sub-execution has kept: what is not known of it costs a check more. */
+/** What the node of a sub-execution has kept; an empty object if that is not known. */
 const keptIn = (data: IRunExecutionData | undefined, operation: string): Kept =>
 	data?.executionData?.contextData?.[`node:${nodeName(operation)}`] ?? {};

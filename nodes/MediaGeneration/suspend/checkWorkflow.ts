@@ -5,7 +5,7 @@ export const CHECK = 'check';
 export const SUPERVISE = 'supervise';
 export const REPORT = 'report';
 
-/** The names of their nodes, as a person sees them who opens the sub-execution. */
+/** The names of their nodes, for a person who opens the sub-execution. */
 const NAMES: Record<string, string> = {
 	[CHECK]: 'Checks the tasks',
 	[SUPERVISE]: 'Starts the check again if n8n was killed',
@@ -16,7 +16,7 @@ export const CHECK_OPERATIONS = Object.keys(NAMES);
 
 export const nodeName = (operation: string): string => NAMES[operation] ?? operation;
 
-/** The first node of a sub-execution: its output stays stored, and is what the wait began with. */
+/** The first node of a sub-execution. Its stored output is the state that the wait began with. */
 export const START = 'Starts by itself';
 
 /** Tells whoever opens the sub-execution what it is. */
@@ -24,12 +24,12 @@ const NOTE =
 	'## n8n made this execution by itself\nA Media Generation node has tasks that are not finished. This execution checks them, and ends by itself soon after the last one.\n\n**Do not stop or delete it:** the results may not arrive. Files of the results are stored with it.';
 
 /**
- * A workflow that is in no list, made of this very node. Its nodes are in a circle: when the time of a suspended node is
- * up, n8n passes the stored item through it, and so runs the next node, as often as it takes.
+ * The workflow of a sub-execution, which is in no list. Its node is this very node. The nodes form a circle: when the
+ * time of a suspended node is up, n8n passes the stored item through the node, and so runs the next node.
  *
- * @param first the checker's operation, or the supervisor's, whose end is judged: results are the end, and the checker's
- *   death leads back
- * @param errorWorkflow the id of the workflow that n8n starts where this one fails
+ * @param first the checker's operation; or the supervisor's, which another node follows: that node puts out the results,
+ *   or leads back to the supervisor if the checker died
+ * @param errorWorkflow the id of the workflow that n8n starts if this workflow fails
  */
 export function checkWorkflow(
 	context: IExecuteFunctions,
@@ -45,7 +45,7 @@ export function checkWorkflow(
 		return [each, { main: [[{ node, type: 'main', index: 0 }]] }];
 	});
 	return {
-		// The workflow itself: this execution stands in its list of executions.
+		// The id of the workflow itself, so that its list of executions shows this execution.
 		id: context.getWorkflow().id ?? '',
 		name: `${name}: waiting for its tasks`,
 		active: false,
@@ -78,17 +78,17 @@ export function checkWorkflow(
 				position: [280 * (index + 1), 0],
 				parameters: { resource: 'task', operation },
 				...(credentials && { credentials }),
-				// The death of the checker comes in as an item.
+				// n8n reports the death of the checker as an error, which is to come in as an item.
 				...(operation === SUPERVISE && { onError: 'continueRegularOutput' }),
 			})),
 		],
 		connections: Object.fromEntries(connections),
 		settings: {
 			executionOrder: 'v1',
-			// The workflow's own policy may refuse all callers, and its time limit is not meant for this wait.
+			// The workflow's own policy may refuse all callers, and its own time limit is not meant for this wait.
 			callerPolicy: 'workflowsFromSameOwner',
 			executionTimeout: -1,
-			// n8n finds the execution that waits by the entry of the sub-execution that has ended.
+			// n8n finds the waiting execution by the stored entry of the sub-execution.
 			saveDataSuccessExecution: 'all',
 			saveDataErrorExecution: 'all',
 			saveManualExecutions: true,

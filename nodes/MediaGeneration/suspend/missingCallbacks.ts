@@ -22,10 +22,10 @@ import { type AwaitedDelivery, CHECK_VERSION, type DeliveryCheck } from './check
 import { startCheck } from './checkSupervisor';
 
 /**
- * One check for tasks whose callback has not been seen to arrive. The check ends where the service asks to
- * wait, or is in trouble.
+ * One check for tasks whose callback has not been seen to arrive. The check ends if the service asks to wait, or is in
+ * trouble.
  *
- * @param attempt comes to nothing where the trigger has the task now, else to why it has not
+ * @param attempt resolves to undefined if the trigger has the task, else to the reason why not
  * @returns the state after the check, with the deliveries that are left
  * @see specification, section 6: keep polling as a fallback
  */
@@ -47,25 +47,25 @@ export async function checkDeliveries(
 		if (last !== undefined) left.push({ ...delivery, last });
 	};
 	await inGrowingGroups(state.deliveries, tryOne, () => patience <= 0 || pauseMs > 0);
-	// The next check begins with what was not tried: it may be cut short, too.
+	// The next check begins with the deliveries that were not tried: that check may be cut short, too.
 	return afterPause({ ...state, deliveries: [...untried, ...left] }, pauseMs);
 }
 
 /** What is said of a task that the service has not finished. */
 export const NOT_FINISHED = 'not finished';
 
-/** Where the trigger has stored an execution: n8n may be killed before the execution begins. */
+/** The trigger has stored an execution. n8n may be killed before the execution begins. */
 const STORED = 'delivered, and has not started the workflow yet';
 
 /**
- * Delivers a task to its trigger, where it is finished and its callback has not been seen to arrive. The ledger of a
- * trigger of the same workflow is asked first: n8n may not reach its own address, and the trigger's process knows what
- * was stored, and not what has begun. So it says at the next check whether the delivery has arrived. If the trigger takes
- * the task twice, that counts, too: its process forgets a task that was stored after ten minutes.
+ * Delivers a finished task to its trigger if its callback has not been seen to arrive. For a trigger of the same
+ * workflow the ledger is asked first: n8n may not reach its own address. The answer of the trigger only says that n8n
+ * has stored an execution, and the next check asks the ledger whether the execution has begun. If the trigger accepts
+ * the task twice, the task counts as delivered, too: the trigger's process forgets a stored task after ten minutes.
  *
- * @param service its API key signs the address anew, with the key of now
- * @returns undefined where the trigger has it, else why it has not
- * @throws ServiceError; as `redeliver` does; the database's error
+ * @param service its API key signs the address anew, because the key may have been replaced
+ * @returns undefined if the trigger has the task, else the reason why not
+ * @throws ServiceError; the errors of `redeliver`; the database's error
  */
 export async function deliverTask(
 	context: IExecuteFunctions,
@@ -78,8 +78,8 @@ export async function deliverTask(
 	}
 	const task = await client.readTask(taskId);
 	if (task.state === 'PENDING') return NOT_FINISHED;
-	// A trigger of this very n8n is called at n8n's present address, and at no other: whoever has the former one now
-	// would get the token.
+	// A trigger of this n8n is called at n8n's present address only: if somebody else has the former address now, the token
+	// must not go there.
 	const url = address.startsWith('/') ? `${webhookBase(context)}${address}` : address;
 	const answer = await redeliver(context, task, callbackAddress(url, apiKey));
 	if (answer === undefined) return 'something else answers in place of the trigger';
@@ -87,24 +87,24 @@ export async function deliverTask(
 	return answer === 'accepted' && last === STORED ? undefined : STORED;
 }
 
-/** n8n answers at a test address only while somebody listens. */
+/** n8n answers at a test address only while somebody listens in the editor. */
 const TEST_ADDRESS = '/webhook-test/';
 
-/** How long the end of a run may go unnoticed, milliseconds. */
+/** The end of a run may go unnoticed for this long, milliseconds. */
 const SECOND = 1000;
 
-/** The place in the node's context of the tasks that a check was left behind for. */
+/** The key in the node's context of the tasks for which a check was started. */
 const KEY = 'checkedCallbacks';
 
 /**
- * The created tasks of a run whose callbacks a trigger waits for. A check for callbacks that do not come is left behind
- * at the end of the run, and now and then before, since to create a large batch may take hours.
+ * The created tasks of a run whose callbacks a trigger waits for. A check for missing callbacks is started at the end of
+ * the run. It is also started now and then before the end, since a large batch may take hours.
  */
 export class ExpectedCallbacks {
 	/** The tasks that nobody checks yet. */
 	private deliveries: AwaitedDelivery[] = [];
 
-	/** The checks are begun one after the other. */
+	/** Only one check is started at a time. */
 	private readonly turns = new Semaphore(1);
 
 	private early: Promise<unknown> | undefined;
@@ -118,14 +118,14 @@ export class ExpectedCallbacks {
 	) {}
 
 	/**
-	 * @param webhookUrl the address that the service calls, token included
-	 * @param timeoutMs how long the callback is waited for, milliseconds
+	 * @param webhookUrl the address that the service calls, with its token
+	 * @param timeoutMs how long to wait for the callback, milliseconds
 	 */
 	add(taskId: string, webhookUrl: string, timeoutMs: number): void {
 		const address = new URL(webhookUrl);
-		// *Retry On Fail* continues with the tasks of the try before, which has left a check behind for them.
+		// A second try by *Retry On Fail* takes up the tasks of the first try, for which a check was started.
 		if (address.pathname.includes(TEST_ADDRESS) || this.checked.includes(taskId)) return;
-		// Each check makes the token anew, with the key of then.
+		// Each check makes the token anew, with the key of that time.
 		address.searchParams.delete(TOKEN_PARAMETER);
 		const { href } = address;
 		const base = webhookBase(this.context);
@@ -140,7 +140,7 @@ export class ExpectedCallbacks {
 		this.early ??= settled(this.leaveEarly());
 	}
 
-	/** At the end of the run, however it ended: the tasks that were created go on in any case. */
+	/** To be called at the end of the run, however it ended: the created tasks go on in any case. */
 	async leave(): Promise<void> {
 		this.isOver = true;
 		await this.turns.run(this.leaveBehind);
@@ -176,14 +176,14 @@ export class ExpectedCallbacks {
 			context.getContext('node')[KEY] = { of: context.getExecutionId(), taskIds };
 			return;
 		}
-		// At the end of the run it may go better.
+		// n8n may be able to start the check at the end of the run.
 		this.deliveries = [...deliveries, ...this.deliveries];
 		context.logger.warn(
 			`${nodeName}: n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(left.error)} Deliver such tasks with the operation Task → Send Result Again.`,
 		);
 	};
 
-	/** The tasks that this execution has left a check behind for. A retry from the list is another execution. */
+	/** The tasks for which this execution has started a check. A retry from the list is another execution. */
 	private get checked(): string[] {
 		const stored = this.context.getContext('node')[KEY];
 		const isOurs = isRecord(stored) && stored.of === this.context.getExecutionId();

@@ -20,8 +20,8 @@ import { checkNote, type CheckNote } from './checkState';
 import { CHECK } from './checkWorkflow';
 
 /**
- * The URL that resumes a suspended execution: n8n's, with the path of the webhook before the query, where n8n 2 keeps a
- * signature.
+ * The URL that resumes a suspended execution, with the path of the webhook before the query: n8n 2 keeps a signature in
+ * the query.
  */
 export function resumeUrl(context: Context): string {
 	const given = String(context.evaluateExpression('{{ $execution.resumeUrl }}', 0));
@@ -31,7 +31,10 @@ export function resumeUrl(context: Context): string {
 	return url.href;
 }
 
-/** Where the service calls a suspended execution back, if it can: without a callback the checks find the results. */
+/**
+ * The URL for callbacks to a suspended execution, if the service can reach it. Without callbacks the checks find the
+ * results.
+ */
 export function resumeCallbackUrl(
 	context: IExecuteFunctions,
 	{ apiKey, baseUrl }: Account,
@@ -41,8 +44,8 @@ export function resumeCallbackUrl(
 }
 
 /**
- * What this process has heard of the tasks of one suspended run. It only spares checks that would find nothing: what this
- * process does not know or has forgotten costs reads.
+ * What this process knows about the tasks of a suspended run. It only saves checks that would find nothing: if the
+ * process has forgotten a task, the task is read once more.
  */
 export class RunProgress {
 	private readonly unfinished: Set<string>;
@@ -51,7 +54,7 @@ export class RunProgress {
 	/** The check that has not begun yet. */
 	private next: Promise<boolean> | undefined;
 
-	/** When a task was found pending, on the clock's time. */
+	/** When a task was last found pending, milliseconds of the clock. */
 	private pendingAt = -Infinity;
 
 	constructor(
@@ -62,16 +65,16 @@ export class RunProgress {
 	}
 
 	/**
-	 * Whether all tasks of the run are finished, as far as can be told. A single pending task proves that they are not, so
-	 * a check costs one read as a rule.
+	 * Whether all tasks of the run are finished, as far as known. One pending task proves that they are not, so most checks
+	 * cost one read.
 	 *
 	 * @param told the task whose callback has come
-	 * @throws whatever a read throws
+	 * @throws the error of a read
 	 */
 	async isComplete(told: string, read: (taskId: string) => Promise<TaskRecord>): Promise<boolean> {
 		this.unfinished.delete(told);
 		if (this.unfinished.size === 0) return true;
-		// A callback joins no check that is under way: that check may have missed what the callback tells.
+		// A callback does not join a check that has begun: that check may have read the task too early.
 		this.next ??= this.turns.run(async () => {
 			await sleepUntil(this.pendingAt + MIN_READ_INTERVAL_MS, this.clock, undefined);
 			this.next = undefined;
@@ -88,7 +91,10 @@ export class RunProgress {
 	}
 }
 
-/** For how long after its last callback a run is remembered, and how many runs: each may have thousands of tasks. */
+/**
+ * A run is remembered for this long after its last callback, and at most this many runs: each may have thousands of
+ * tasks.
+ */
 const MAX_AGE_MS = 3_600_000;
 const MAX_RUNS = 100;
 
@@ -96,10 +102,10 @@ const MAX_RUNS = 100;
 const runs = new ExpiringCache<RunProgress>(systemClock, MAX_AGE_MS, MAX_RUNS);
 
 /**
- * Decides about a callback that came to a suspended execution. Only the end of the sub-execution that checks its tasks
- * resumes the execution: when the last callback has come, the sub-execution is made to check at once.
+ * Decides about a callback to a suspended execution. Only the end of the supervisor resumes the execution: when the last
+ * callback has come, the checker is made to check at once.
  *
- * @returns nothing where the callback was answered; where it came to the sub-execution itself, the item it checks with
+ * @returns nothing if the callback was answered; for a callback to the checker itself, the item that it checks with
  * @see specification, section 6 and its handler rules
  */
 export const handleResumeWebhook = deciding(decide);
@@ -110,7 +116,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const { taskId, connection } = checked;
 	const place = `${context.getExecutionId()}/${context.getNode().id}`;
 	let run = runs.get(place);
-	// In a loop there is one run after the other at the same place. To ask n8n for what it has stored takes long.
+	// A loop has several runs at the same place. To ask n8n for a stored note takes long.
 	if (!run?.note.taskIds.includes(taskId)) {
 		const note = checkNote(context);
 		if (note === undefined && context.getNode().parameters.operation === CHECK) {
@@ -131,7 +137,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const { url } = run.note;
 	const canWake = isComplete && url !== '';
 	const told = canWake ? await wakeCheck(context, url, taskId, connection.apiKey) : undefined;
-	// That check may have missed what the callback tells.
+	// The check under way may have read the task too early.
 	if (told === 'checking') return tryAgain('The tasks are being checked at the moment');
 	const isWoken = told === 'woken';
 	if (isWoken) runs.delete(place);
@@ -144,8 +150,8 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 }
 
 /**
- * The socket that this very callback came in at, and then n8n's public address: that one may lead through a tunnel or a
- * proxy that does not let n8n call itself, and the socket may want TLS, or another path than the proxy.
+ * The addresses at which n8n may call itself: first the socket that received this callback, then n8n's public address.
+ * The public address may belong to a tunnel or a proxy that n8n cannot use. The socket may need TLS, or another path.
  */
 function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string> {
 	const { localAddress, localPort } = context.getRequestObject().socket ?? {};
@@ -165,12 +171,12 @@ const N8N_LIMIT_MS = 5_000;
 const DOES_NOT_SLEEP = /running already|already being resumed/;
 
 /**
- * Has a checking execution check at once.
+ * Makes the checker check at once.
  *
- * @param url its resume URL
- * @param taskId the task that is said to be finished
- * @returns `woken` where it took the call, `checking` where it checks at this moment; where nobody could tell it, it checks
- *   at its own time
+ * @param url the resume URL of the checker
+ * @param taskId the task of the callback
+ * @returns `woken` if the checker took the call; `checking` if it checks at this moment; undefined if it could not be
+ *   called, and checks at its own time
  */
 async function wakeCheck(
 	context: IWebhookFunctions,

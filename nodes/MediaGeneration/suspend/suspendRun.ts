@@ -11,9 +11,9 @@ import { afterPause, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
 import { CHECK_VERSION, noteCheck, type ResultsCheck, type SuspendedItem } from './checkState';
 import { startCheck } from './checkSupervisor';
 
-/** A task that was held, and is handed over unfinished. */
+/** An unfinished task that a held run hands over to the checks. */
 export interface HandedOver {
-	/** The input item, and how long its task is waited for in all, milliseconds. */
+	/** The input item, and its whole timeout in milliseconds. */
 	item: { itemIndex: number; timeoutMs: number; output: OutputOptions };
 	/** The fields of the item that do not come from the task's record, its `taskId` among them. */
 	json: IDataObject;
@@ -21,17 +21,17 @@ export interface HandedOver {
 	last: TaskRecord | undefined;
 	/** When the task's time is up, milliseconds of the clock. */
 	deadline: number;
-	/** Until when the service asked to wait, milliseconds of the clock. */
+	/** The end of the pause that the service asked for, milliseconds of the clock. */
 	notBefore: number;
 }
 
 /**
- * Suspends the execution until the tasks that were handed over are finished. From then on n8n checks on them, and
- * resumes the execution with the results of all items.
+ * Suspends the execution until the tasks that were handed over are finished. From then on sub-executions check the
+ * tasks, and n8n resumes the execution with the results of all items.
  *
- * @param results what became of each item while the run was held; takes the items that n8n shows and stores meanwhile
+ * @param results the result of each item while the run was held; receives the items that n8n shows and stores meanwhile
  * @param clockNow milliseconds of the clock
- * @returns whether n8n suspended it
+ * @returns whether n8n suspended the execution
  */
 export async function suspendRun(
 	context: IExecuteFunctions,
@@ -68,7 +68,7 @@ export async function suspendRun(
 		(longest, { notBefore }) => Math.max(longest, notBefore - clockNow),
 		0,
 	);
-	// The first check comes after a minute: a shorter pause is over by then.
+	// The first check comes after a minute, when a shorter pause is over.
 	const longMs = pauseMs > MIN_CHECK_INTERVAL_MS ? pauseMs : 0;
 	const begun = await settled(startCheck(context, afterPause(check, longMs)));
 	if ('error' in begun) {
@@ -81,16 +81,16 @@ export async function suspendRun(
 	const taskIds = handedOver.map(({ json }) => String(json.taskId));
 	noteCheck(context, { url: begun.value, taskIds });
 	for (const each of items) {
-		// `timedOut` is true the moment n8n lets these out instead of the results.
+		// If n8n puts these items out instead of the results, `timedOut` is true.
 		if (!each.failure) results[each.item] = [presentItem(each)];
 	}
 	return true;
 }
 
 /**
- * An item that ended while the run was held leaves as it is when all others have ended. A node that stops begins no
- * further item. In what n8n stores that item has its place all the same: n8n links items by their places, and lets
- * these out where a stopped execution is retried.
+ * An item that ended while the run was held leaves unchanged with the others. A node that stops begins no further item,
+ * and such an item still gets a place here: n8n links items by their places, and puts these items out if a stopped
+ * execution is retried.
  */
 function itemOfResult(result: ItemResult, item: number): SuspendedItem {
 	if (result instanceof ItemError) return failedItem({ item }, result);
@@ -103,11 +103,11 @@ const NOT_BEGUN: INodeExecutionData = {
 };
 
 /**
- * Replaces what n8n stores as the input of this node. The resuming webhook sees these items. They leave the node where
- * n8n resumes the execution by time.
+ * Replaces the input of this node in the stored execution. The resuming webhook sees these items, and they are the
+ * node's output if n8n resumes the execution by time.
  */
 export function storeInput(context: IExecuteFunctions, items: INodeExecutionData[]): void {
 	const execution = context.getExecuteData();
-	// A copy: with an error output n8n takes the items out of the list that the node returns.
+	// A copy, because n8n removes items with an error from the returned list if the node has an error output.
 	execution.data = { ...execution.data, main: [[...items]] };
 }

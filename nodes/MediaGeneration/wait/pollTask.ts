@@ -4,18 +4,18 @@ import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { type Clock, sleepUntil } from '../shared/clock';
 import { settled } from '../shared/promises';
 
-/** Longest pause between two reads while the service is in trouble. */
+/** The longest pause between two reads while the service is in trouble. */
 const MAX_BACK_OFF_MS = 30_000;
 
 /** What is known of a task whose wait ended before the task did. */
 export interface Unfinished {
 	/** The last record read, if any read brought one. */
 	last: TaskRecord | undefined;
-	/** What the last read failed with, if it did. */
+	/** The error message of the last read, if it failed. */
 	trouble: string | undefined;
 	/** Whether the wait goes on suspended; otherwise its time was up. */
 	isHandedOver: boolean;
-	/** When it may be read again, and when it was to be read again; milliseconds of the clock. */
+	/** When the task may be read again, and when its next read was due; milliseconds of the clock. */
 	notBefore: number;
 	due: number;
 }
@@ -30,28 +30,29 @@ export interface WaitOptions {
 	pollIntervalMs: number;
 	/** Aborted when the execution is stopped. */
 	signal: AbortSignal | undefined;
-	/** Whether the task is known to exist, because this node has created it. */
+	/** Whether this node has created the task, so that the task certainly exists. */
 	isOwn: boolean;
-	/** Asked before each read: whether nobody needs the answer any more. */
+	/** Whether nobody needs the result any more; called before each read. */
 	isAbandoned?: () => boolean;
-	/** Told after each read that does not find the task finished. */
+	/** Called after each read that does not find the task finished. */
 	onUnfinished?: () => void;
-	/** Says when the unfinished task is handed over: after a read as a rule. */
+	/** Says when to hand over the unfinished task, normally after a read. */
 	suspendAfter: Pick<SuspendAfter, 'isOver' | 'sleepUntil'>;
-	/** When a read that was not planned may be sent, milliseconds of the clock. */
+	/** When an unplanned read may be sent, milliseconds of the clock. */
 	nextSlot: () => number;
 }
 
 /**
- * Reads a task until it is finished. A read that fails for a passing reason is repeated, ever more slowly, until
- * the deadline; the interval runs from one answer to the next read, so that no task is read sooner than it says.
+ * Reads a task until it is finished. A read that fails for a passing reason is repeated until the deadline, after
+ * growing pauses. The interval counts from one answer to the next read, so that no task is read sooner than the interval
+ * says.
  *
- * The last read is made at the deadline itself, and so there is one at least: a task that ended shortly before it is
- * not reported as unfinished.
+ * The last read comes at the deadline itself, so a task is read at least once, and a task that ended shortly before the
+ * deadline is not reported as unfinished.
  *
- * @returns the finished task; or what is known of it at the deadline, or where it is handed over
- * @throws ServiceError where reading on is no use: the key was refused, there is no such task
- * @throws Stopped where the execution was stopped
+ * @returns the finished task; or what is known of the task at the deadline or at its hand-over
+ * @throws ServiceError if there is no use in reading on: the key was refused, there is no such task
+ * @throws Stopped if the execution was stopped
  * @see specification, sections 4.2 and 8
  */
 export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
@@ -67,7 +68,7 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 		const readAt = due > deadline - MIN_READ_INTERVAL_MS ? deadline : due;
 		await suspendAfter.sleepUntil(readAt, signal);
 		if (clock.now() < readAt) {
-			// What was read a moment ago needs no further read.
+			// A task that was read a moment ago needs no further read.
 			if (notBefore > clock.now()) return unfinished(true);
 			await sleepUntil(Math.min(readAt, options.nextSlot()), clock, signal);
 		}
@@ -95,28 +96,31 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 	}
 }
 
-/** Whether it may be another answer later on: also a redirect, where the service took the task at the same address. */
+/**
+ * Whether a later answer may differ. For an own task that includes a redirect: the service took the task at this
+ * address.
+ */
 const isPassing = ({ isTransient, kind }: ServiceError, isOwn: boolean) =>
 	isTransient || (isOwn && kind === 'redirected');
 
 /**
- * Whether an answer that is final as a rule may be a passing one: a record without a state; for a task that exists,
- * that it is not known (by a replica that lags behind) or not for this key (by a gateway).
+ * Whether a normally final answer may be a passing one: a record without a state. For an own task also an answer that
+ * there is no such task (from a replica that lags behind), or that the key is wrong (from a gateway).
  */
 function isUnlucky({ kind, isForeign, isOfOneTask }: ServiceError, isOwn: boolean): boolean {
 	if (!isOwn) return kind === 'unusableRecord';
 	return isOfOneTask || (kind === 'unauthorized' && !isForeign);
 }
 
-/** So often it is asked whether the run is held still: the service may ask for a pause of hours before the next read. */
+/** How often to check whether the run is still held: the service may ask for a pause of hours before the next read. */
 const LOOK_MS = 30_000;
 
-/** The same where the run is suspended at once. */
+/** The same if the run is suspended at once. */
 const LOOK_SOON_MS = 1_000;
 
 /**
- * Says when a held run is to be suspended (option *Suspend After*): so long after its last create, and not while it may
- * still create a task. What is unfinished then is handed over.
+ * Says when to suspend a held run: the time of the option *Suspend After* after its last create, and only when no item
+ * can create a task any more. Unfinished tasks are handed over then.
  */
 export class SuspendAfter {
 	/** The items that may still create a task. */
@@ -126,7 +130,7 @@ export class SuspendAfter {
 	private lastCreateAt: number;
 
 	/**
-	 * @param afterMs milliseconds from the last create to the suspension; Infinity where the run is held to its end
+	 * @param afterMs milliseconds from the last create to the suspension; Infinity if the run is held to its end
 	 * @param creates the items that create a task
 	 */
 	constructor(
@@ -151,17 +155,17 @@ export class SuspendAfter {
 		this.open.clear();
 	}
 
-	/** Holds the run to its end: n8n did not suspend it. */
+	/** Holds the run to its end, because n8n did not suspend it. */
 	switchOff(): void {
 		this.afterMs = Infinity;
 	}
 
 	/**
-	 * Sleeps until a moment of the clock, and no longer than the run is held: it ends within a second where the run is
-	 * suspended at once, else within half a minute.
+	 * Sleeps until a moment of the clock, or until the run is to be suspended. The sleep may end late: by a second if the
+	 * run is suspended at once, else by half a minute.
 	 *
 	 * @param signal aborted when the execution is stopped
-	 * @throws Stopped where the execution was stopped
+	 * @throws Stopped if the execution was stopped
 	 */
 	async sleepUntil(moment: number, signal: AbortSignal | undefined): Promise<void> {
 		const lookMs = this.afterMs > 0 ? LOOK_MS : LOOK_SOON_MS;
