@@ -9,29 +9,29 @@ import { forbiddenAddress } from '../shared/privateAddress';
 import { type Destination, taskItems } from './taskItems';
 import { describeFile } from './fileName';
 
-/** Items whose results are downloaded at once: a slow media host takes no places of tasks. */
+/** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 export const DOWNLOADS_AT_ONCE = 10;
 
-/** Far above any picture or clip, and below what fills a disk overnight. */
+/** Far above any image or clip, and less than what fills a disk overnight. */
 const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
 
-/** How long a run goes on while no file comes at all, milliseconds. */
+/** How long a run goes on while no file arrives, milliseconds. */
 const TRY_MS = 10 * 60_000;
 
-/** The same on the trigger: no callback starts the workflow again for the task. */
+/** The same on the trigger: no further callback starts the workflow for the task. */
 export const TRIGGER_TRY_MS = 60 * 60_000;
 
-/** Until the media host begins its answer, and until it goes on with it; the transfer as a whole may take longer. */
+/** How long to wait for the begin of an answer, and for its next bytes. The whole transfer may take longer. */
 const HOST_TIMEOUT_MS = 60_000;
 
 /** The pause after a first failure; each further pause is twice as long, up to the longest. */
 const FIRST_PAUSE_MS = 2_000;
 const MAX_PAUSE_MS = 60_000;
 
-/** With these a host says that it has the file and cannot send it at the moment. */
+/** With these statuses a host says that it cannot send the file at the moment. */
 const PASSING = [408, 425, 429, 500, 502, 503, 504];
 
-/** The part of a Node.js stream that is used here; n8n forbids importing the module itself. */
+/** The used part of a Node.js stream; n8n forbids importing the module itself. */
 interface ByteStream {
 	map(
 		each: (chunk: Uint8Array) => Uint8Array,
@@ -46,23 +46,23 @@ interface StreamResponse {
 	body: ByteStream;
 }
 
-/** What one try brings: the file, or why it may come with the next try. */
+/** The result of one try: the file, or why the next try may bring it. */
 type Try = { file: IBinaryData } | { trouble: ItemError; retryAfterMs?: number | undefined };
 
 /**
- * Downloads the results of one run's tasks as n8n's binary data, streamed: with n8n's file-system or S3 storage nothing
- * is held in memory. The media hosts get no API key.
+ * Downloads the results of a run's tasks as n8n's binary data. The data are streamed: with n8n's file-system or S3
+ * storage memory holds no file. The media hosts get no API key.
  *
- * The tasks are paid for, so a file that does not come is tried again from its beginning, ever more slowly and no sooner
- * than the host says: after answers that pass, resets, timeouts, and transfers that break off or stand still.
+ * The tasks are paid for, so a download is repeated from its beginning after a passing trouble: a passing status, a
+ * reset, a timeout, a transfer that breaks off or stands still. The pauses grow, and observe `Retry-After`.
  */
 export class Downloader {
-	/** When the first try failed after which none has brought a file; milliseconds of the clock. */
+	/** Since when no try has brought a file, milliseconds of the clock. */
 	private failingSince: number | undefined;
 
 	/**
-	 * @param tryMs how long one file is tried, and how long the run goes on while no file comes at all, milliseconds
-	 * @param maxBytes the largest result that is taken
+	 * @param tryMs how long to try a file, and how long a run goes on while no file arrives, milliseconds
+	 * @param maxBytes the size of the largest result that is accepted
 	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
@@ -72,13 +72,13 @@ export class Downloader {
 	) {}
 
 	/**
-	 * The output items of a task, with its results as binary data where that is asked for.
+	 * The output items of a task, with its results as binary data if the options ask for them.
 	 *
-	 * @param json the fields that every item of the task has
-	 * @param deadline from then on nothing is tried again, milliseconds of the clock
-	 * @throws ItemError with these fields where a host is down, stands still, answers with something else, or a result is
+	 * @param json the fields that each item of the task has
+	 * @param deadline no try begins after this moment, milliseconds of the clock
+	 * @throws ItemError with these fields if a host is down, stands still or answers with something else, or if a result is
 	 *   too large
-	 * @throws Stopped where the execution was stopped
+	 * @throws Stopped if the execution was stopped
 	 */
 	async itemsOf(
 		task: TaskRecord,
@@ -91,7 +91,7 @@ export class Downloader {
 		}
 		const { taskId, resultUrls } = task;
 		const downloads: IBinaryData[] = [];
-		// One after the other: the tasks of a batch are already parallel.
+		// The files of a task come one after the other: the tasks of a batch are parallel already.
 		for (const [index, url] of resultUrls.entries()) {
 			const name = resultUrls.length === 1 ? taskId : `${taskId}_${index}`;
 			const file = await settled(this.untilItComes(url, name, deadline));
@@ -180,16 +180,16 @@ export class Downloader {
 	}
 }
 
-/** n8n's setting for how large a file in its database may be: 512 MiB unless set otherwise, 1024 at most. */
+/** n8n's setting for the largest file in its database: 512 MiB by default, 1024 MiB at most. */
 const DATABASE_LIMIT = 'N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE';
 
-/** Codes of a disk that takes no more. */
+/** The error codes of a full disk. */
 const isStorageFull = (error: unknown) =>
 	error instanceof Error &&
 	'code' in error &&
 	['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES'].includes(String(error.code));
 
-/** What to do where the file came as a whole and n8n's own storage refused it. */
+/** The advice if the file arrived and n8n's own storage refused it. */
 function explainStorage(error: unknown): string {
 	const said = messageOf(error);
 	const next = said.includes(DATABASE_LIMIT)
@@ -199,9 +199,9 @@ function explainStorage(error: unknown): string {
 }
 
 /**
- * Opens a result's stream. Redirects are followed: they carry no key either.
+ * Opens the stream of a result. Redirects are followed, because the request has no key.
  *
- * @throws ItemError, UserError where no other try can bring the file
+ * @throws ItemError, UserError if no other try can bring the file
  */
 async function open(
 	context: IExecuteFunctions,

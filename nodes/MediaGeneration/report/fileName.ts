@@ -1,4 +1,4 @@
-/** Types of media that services hand out, with the ending that their files get. */
+/** The media types of results, with the file ending for each. */
 const ENDINGS: Record<string, string> = {
 	'image/png': 'png',
 	'image/jpeg': 'jpg',
@@ -10,14 +10,14 @@ const ENDINGS: Record<string, string> = {
 	'video/quicktime': 'mov',
 };
 
-/** Types that a host names when it does not know any better. */
+/** The types that a host sends if it does not know the type. */
 const UNTYPED = new Set(['', 'application/octet-stream', 'binary/octet-stream']);
 
 /**
- * Names and types a file. The URL tells the type only where the host does not.
+ * Gives a file its name and its type. The URL tells the type only if the host does not.
  *
- * @param type the media type that the host named, lower case, without parameters
- * @param stem what the file is named after: its task
+ * @param type the media type from the host, in lower case, without parameters
+ * @param stem the beginning of the name: the task id
  */
 export function describeFile(url: string, type: string, stem: string) {
 	const ending = /\.([a-z0-9]{2,5})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase();
@@ -25,7 +25,7 @@ export function describeFile(url: string, type: string, stem: string) {
 	const typeOfUrl = /^\s*data:([^;,]+)/i.exec(url)?.[1]?.toLowerCase() ?? typeOfEnding;
 	const mimeType = UNTYPED.has(type) ? (typeOfUrl ?? 'application/octet-stream') : type;
 	const shownEnding = ENDINGS[mimeType] ?? ending;
-	// Without what a file system could take amiss.
+	// Without characters that a file system may refuse.
 	const name = stem
 		.replace(/[\p{Cc}"*/:<>?\\|]/gu, '_')
 		.replace(/^\.+/, '')

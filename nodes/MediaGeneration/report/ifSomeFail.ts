@@ -8,23 +8,23 @@ import type { ItemResult } from './taskItems';
 /** The option *If Some Items Fail*. */
 export type IfSomeFail = 'keep' | 'stop';
 
-/** What the user wants to become of failed items. */
+/** The user's choice for failed items. */
 export interface FailureRule {
 	ifSomeFail: IfSomeFail;
-	/** Whether failed items leave in any case, as n8n's *On Error* lets them, on either output. */
+	/** Whether failed items leave in any case, by n8n's *On Error*, on either output. */
 	continues: boolean;
-	/** Whether n8n tries the node again where it stops (*Retry On Fail*). */
+	/** Whether n8n tries the node again if it stops (*Retry On Fail*). */
 	triesLeft: boolean;
 }
 
 /**
- * Decides what becomes of a run with failed items, once it is known what became of each.
+ * Decides what becomes of a run with failed items, when all results are known.
  *
- * With `keep` failed items leave beside those that succeeded. But while n8n has tries left, the node stops: n8n by
- * itself would try again only where the very first item has an `error`. The next try takes up what this one created.
+ * With `keep` failed items leave beside the others. But while n8n has tries left, the node stops: otherwise n8n would
+ * try again only if the very first item has an `error`. The next try takes up the tasks of this try.
  *
- * @param results what became of each input item; no items where nothing was begun
- * @returns the index of the item whose error stops the node; undefined where all items leave
+ * @param results the result of each input item; no output items if the item was not begun
+ * @returns the index of the item whose error stops the node; undefined if all items leave
  */
 export function stoppingItem(
 	results: readonly ItemResult[],
@@ -39,10 +39,10 @@ const isSuccess = (result: ItemResult) =>
 	!(result instanceof ItemError) && result.some(({ json }) => json.error === undefined);
 
 /**
- * The description of the error that stops the node: which item it was, then what to do, then what is paid for and how to
- * get it without paying again.
+ * The description of the error that stops the node: which item it was, what to do, which tasks are paid for, and how to
+ * get their results without paying again.
  *
- * @param paid the tasks that were created, as `PaidTaskList` describes them
+ * @param paid the created tasks, as `PaidTaskList` describes them
  */
 export function describeStop(error: ItemError, paid: string | undefined): string | undefined {
 	const prompt = quotePrompt(error.task, 200);
@@ -50,7 +50,10 @@ export function describeStop(error: ItemError, paid: string | undefined): string
 	return parts.filter(Boolean).join('\n\n') || undefined;
 }
 
-/** @returns the beginning of an item's prompt, of so many characters, in quotation marks; undefined where it has none */
+/**
+ * @returns the beginning of an item's prompt in quotation marks, at most this many characters; undefined without a
+ *   prompt
+ */
 export function quotePrompt({ input }: IDataObject, most: number): string | undefined {
 	const prompt = isRecord(input) ? input.prompt : undefined;
 	return typeof prompt === 'string' && prompt !== '' ? `“${shortened(prompt, most)}”` : undefined;
@@ -59,10 +62,10 @@ export function quotePrompt({ input }: IDataObject, most: number): string | unde
 export const shortened = (text: string, most: number): string =>
 	text.length > most ? `${text.slice(0, most)}…` : text;
 
-/** The place in the node's context, which is kept from one try of *Retry On Fail* to the next. */
+/** The key in the node's context, which lasts from one try of *Retry On Fail* to the next. */
 const KEY = 'tries';
 
-/** What n8n makes of *Max. Tries*. */
+/** n8n's default for *Max. Tries*. */
 const DEFAULT_TRIES = 3;
 const MIN_TRIES = 2;
 const MAX_TRIES = 5;
@@ -76,7 +79,7 @@ export function hasTriesLeft(context: IExecuteFunctions): boolean {
 	const { retryOnFail, maxTries } = context.getNode();
 	if (retryOnFail !== true) return false;
 	const store = nodeContext(context);
-	// A loop runs the node many times, and a retry from the list of executions sees what the first one wrote.
+	// A loop runs the node many times, and a retry from the list of executions gets the context of the first execution.
 	const run = `${context.getExecutionId()}:${String(context.getWorkflowDataProxy(0).$runIndex ?? 0)}`;
 	const stored = store[KEY];
 	const before = isRecord(stored) && stored.run === run ? Number(stored.count) : 0;

@@ -5,10 +5,10 @@ import { inTableOrder, ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import type { ItemResult } from './taskItems';
 
-/** The fields and files of an input item that go on beside what the node puts out for it. */
+/** The fields and files of an input item that go on beside the node's output. */
 export type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;
 
-/** The output items of a run. @param origins the input item of each result, and what of it goes on */
+/** The output items of a run. @param origins the input item of each result, and the part of it that goes on */
 export const outputItems = (
 	node: INode,
 	results: readonly ItemResult[],
@@ -25,14 +25,14 @@ export const outputItems = (
 	});
 
 /**
- * @param itemIndex of the input item
- * @returns what of the item goes on; undefined where the option *Include Input* is off
+ * @param itemIndex the index of the input item
+ * @returns the part of the item that goes on; undefined if the option *Include Input* is off
  */
 export function includedInput(
 	context: IExecuteFunctions,
 	itemIndex: number,
 ): InputPart | undefined {
-	// An agent gets the few fields that it can use.
+	// An agent gets only the fields that it can use.
 	if (isTool(context)) return undefined;
 	if (context.getNodeParameter('options.includeInput', 0, false) !== true) return undefined;
 	const input = context.getInputData()[itemIndex];
@@ -41,22 +41,22 @@ export function includedInput(
 	return input && partOf({ ...input, json: others.reduce(without, input.json) });
 }
 
-/** How the task of another run ended: an item whose own task was refused must not pass for a success. */
+/** Fields that tell how the task of an earlier node ended: an item that was refused now must not look like a success. */
 const OF_ANOTHER_RUN = ['timedOut', 'dryRun', 'state', 'resultUrls', 'creditsConsumed'];
 
-/** Where this node creates a task: an item without one must not name another, nor have its price. */
+/** Left out if this node creates a task: an item without a task must not name another task, nor its price. */
 const OF_ANOTHER_TASK = ['taskId', 'estimatedCostUsd', 'failedTaskIds'];
 
-/** An `error` does not go on: n8n would take it for this node's own. */
+/** An `error` does not go on: n8n would take it for an error of this node. */
 export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
 	json: without(json, 'error'),
 	...(binary && { binary }),
 });
 
 /**
- * The item with the fields and files of its input. The item's own win.
+ * Adds the fields and files of the input to an item. The item's own fields win.
  *
- * @param onError what the node does where items fail: on its error output n8n adds the fields of the input by itself
+ * @param onError the node's *On Error*: on the error output n8n itself adds the fields of the input
  */
 export function withInput(
 	item: INodeExecutionData,
@@ -65,7 +65,7 @@ export function withInput(
 ): INodeExecutionData {
 	if (input === undefined) return item;
 	const isOnErrorOutput = onError === 'continueErrorOutput' && item.json.error !== undefined;
-	// In place: what n8n tells its error output by would not be in a copy.
+	// The item is changed in place: a copy would not have the hidden property by which n8n sorts it to the error output.
 	return Object.assign(item, {
 		...(!isOnErrorOutput && { json: inTableOrder({ ...input.json, ...item.json }) }),
 		...((input.binary ?? item.binary) && { binary: { ...input.binary, ...item.binary } }),

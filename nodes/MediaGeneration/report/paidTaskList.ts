@@ -1,6 +1,6 @@
 const FETCH = '. Task → Wait fetches the results without paying again';
 
-/** What is said of the tasks of one state: what it means for the money, and the way to the results. */
+/** What the message says about the tasks of a state: what they cost, and how to get the results. */
 const MEANINGS: Array<[state: string, one: string, many: string, next?: string]> = [
 	[
 		'SUCCESS',
@@ -28,13 +28,13 @@ const MEANINGS: Array<[state: string, one: string, many: string, next?: string]>
 	['FAILURE', 'task failed, which is usually free', 'tasks failed, which is usually free'],
 ];
 
-/** The tasks that one run has created, in the order of creation: whatever ends the run names them. */
+/** The tasks that a run has created, in the order of creation. Whatever ends the run, its message names them. */
 export class PaidTaskList {
 	private readonly states = new Map<string, string>();
 
 	/**
-	 * @param earlier the ids of tasks that earlier tries of this run created
-	 * @param failed those of them that failed
+	 * @param earlier the ids of the tasks that earlier tries of this run created
+	 * @param failed the ids of those tasks that failed
 	 */
 	constructor(earlier: readonly string[], failed: readonly string[] = []) {
 		for (const taskId of earlier) this.states.set(taskId, 'not read again');
@@ -45,15 +45,15 @@ export class PaidTaskList {
 		return this.states.has(taskId);
 	}
 
-	/** Notes what became of a created task. @param credits what the service says that it charged */
+	/** Notes the state of a created task. @param credits the credits that the service says it charged */
 	note(taskId: string, state: string, credits?: unknown): void {
 		this.states.set(taskId, state === 'FAILURE' && Number(credits) > 0 ? 'CHARGED' : state);
 	}
 
 	/**
 	 * @param unanswered the input items whose create was sent, and whose answer was lost
-	 * @returns every id by what it means for the money, paid tasks first, and how to fetch them, and then what may be
-	 *   paid for; undefined where there is none of either
+	 * @returns all ids by what they cost, paid tasks first, and how to fetch them; then what may have to be paid; undefined
+	 *   if there is neither
 	 */
 	describe(unanswered: readonly number[] = []): string | undefined {
 		const tasks = [...this.states];

@@ -6,7 +6,7 @@ import { cutDataUris } from '../shared/dataUri';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
 
-/** How finished tasks become output items: the same three options on the action node and on the trigger. */
+/** How finished tasks become output items: three options that the action node and the trigger share. */
 export interface OutputOptions {
 	/** Attach each result as binary data. */
 	download: boolean;
@@ -19,7 +19,7 @@ export interface OutputOptions {
 /** Where the results of a task go. */
 export interface Destination {
 	output: OutputOptions;
-	/** The input item that the task belongs to; undefined on the trigger. */
+	/** The index of the task's input item; undefined on the trigger. */
 	itemIndex?: number;
 }
 
@@ -30,9 +30,9 @@ export const readOutputOptions = (parameters: ItemParameters): OutputOptions => 
 });
 
 /**
- * The fields of the contract that a task's record fills.
+ * The output fields that come from a task's record.
  *
- * @param sent `model` and `input` as they were sent, where this node created the task
+ * @param sent `model` and `input` as they were sent, if this node created the task
  */
 export function taskJson(task: TaskRecord, sent: IDataObject = {}): IDataObject {
 	return {
@@ -46,12 +46,11 @@ export function taskJson(task: TaskRecord, sent: IDataObject = {}): IDataObject 
 }
 
 /**
- * Makes the output items of one task: one, or with `split` one for each result.
+ * Makes the output items of a task: one item, or with `split` one item for each result. A success without results is one
+ * item, so that no task is lost.
  *
- * A success without results is one item all the same, so that no task is lost on the way.
- *
- * @param json the fields that every item of the task has
- * @param downloads the results as binary data, where they were asked for: one for each result URL
+ * @param json the fields that each item of the task has
+ * @param downloads the results as binary data if the options ask for them: one for each result URL
  */
 export function taskItems(
 	task: TaskRecord,
@@ -78,20 +77,20 @@ export function taskItems(
 	return [toItem(json, named && Object.fromEntries(named))];
 }
 
-/** What becomes of an input item: its output items, or why there are none. */
+/** The result of an input item: its output items, or the error. */
 export type ItemResult = INodeExecutionData[] | ItemError;
 
-/** How the message begins of a create that may have made a task, of which no id is known. */
+/** The beginning of the message for a create that may have made a task whose id is not known. */
 export const NOT_KNOWN = 'It is not known whether the task was created';
 
-/** What is known of a task before it is read. */
+/** The output fields of a task before its first read. */
 export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
 	return { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null, ...sent };
 }
 
 /**
- * @param sent the model and the input, where this run sent them
- * @param retry a sentence on why it was not created anew
+ * @param sent the model and the input, if this run sent them
+ * @param retry a sentence that says why the task was not created again
  */
 export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: string): ItemError {
 	const { taskId, reason, creditsConsumed } = task;
@@ -108,7 +107,7 @@ export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: str
 }
 
 /**
- * What is said of creating anew where the last task of an item has failed.
+ * The sentence about tasks that were created again and failed.
  *
  * @param count how many tasks of the item have failed
  */
@@ -119,23 +118,23 @@ export function failedInAll(count: number): string {
 }
 
 /**
- * An error of an item that has a task: it names the task, which is paid for, and which nobody finds in a batch else.
+ * Adds the task id to the error of an item. The task is paid for, and nobody finds it in a batch otherwise.
  *
- * @param known the fields of the item, as far as they are known
+ * @param known the known fields of the item
  */
 export function ofTask(error: unknown, taskId: string, known: IDataObject): unknown {
 	if (error instanceof Stopped) return error;
 	const { message, description, statusCode, task } = ItemError.from(error, known);
-	// A short id may stand in any message, as 5 does in `HTTP 500`.
+	// A short id may be part of any message, as `5` is part of `HTTP 500`.
 	const isNamed = message.toLowerCase().includes(`task ${taskId.toLowerCase()}`);
 	const text = isNamed ? message : `Task ${taskId}: ${message}`;
 	return new ItemError(text, { description, statusCode, task });
 }
 
 /**
- * @param read.last the last record read, if any read brought one
- * @param read.trouble what the last read failed with, if it did
- * @param known the fields of the item, as far as they are known
+ * @param read.last the last record read, if any
+ * @param read.trouble the error message of the last read, if it failed
+ * @param known the known fields of the item
  */
 export function timedOut(
 	taskId: string,
@@ -143,10 +142,10 @@ export function timedOut(
 	{ last, trouble }: { last?: TaskRecord | undefined; trouble?: string | undefined },
 	known: IDataObject,
 ): ItemError {
-	// In the service's own word, where it stands at the top of the record.
+	// The service's own word, if the record has it at the top.
 	const said = last?.record.state;
 	const state = typeof said === 'string' ? said : (last?.state ?? 'not read');
-	// In the message: where the item leaves, nobody sees the description.
+	// This belongs to the message: an item that leaves does not show the description.
 	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
 	return new ItemError(
 		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state}${failed})`,

@@ -17,12 +17,12 @@ const MAY_EXIST =
 const DRY_RUN =
 	'Nothing was ordered and nothing is paid for: this tool only says what a task would cost.';
 
-/** These would only fill its memory. */
+/** An agent does not need these fields, which would fill its memory. */
 const NOT_FOR_AGENTS = ['record', 'model', 'input'];
 
-/** An item as an agent is to read it: what it can use, and what to do next. */
+/** The item for an agent: the fields that it can use, and what to do next. */
 export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutionData {
-	// What leaves by an error output says there what is known of the task.
+	// On the error output `details` holds what is known of the task.
 	const { details, ...left } = json;
 	const answer = NOT_FOR_AGENTS.reduce(without, { ...(isRecord(details) && details), ...left });
 	const next = nextStep(answer);

@@ -31,13 +31,13 @@ import { readItem } from './readTask';
 export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
 	let run: RunContext;
 	let journal: CreateJournal | undefined;
-	// A try that is refused counts, too.
+	// A refused try counts, too.
 	const triesLeft = hasTriesLeft(context);
 	try {
 		journal = new CreateJournal(context);
 		const connection = await connect(context);
 		const plan = await planRun(context, connection, systemClock);
-		// What creates nothing is not paid for twice.
+		// A run that creates nothing cannot pay twice.
 		if (createsIn(plan.items).length > 0 && !plan.isDry) await refuseKilledRetry(context);
 		run = openRun(context, connection, plan, journal, systemClock, triesLeft);
 	} catch (error) {
@@ -60,15 +60,15 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	showHints(context, ...hints);
 	if (!isSuspended) return output;
 	storeInput(context, output);
-	// What is stored leaves the node later. An `error` in what is returned now would have n8n's Retry On Fail run
-	// the suspended node again.
+	// The stored items leave the node later. An `error` in the returned items would make n8n's Retry On Fail run the
+	// suspended node again.
 	return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
 }
 
 /**
- * The items of a run that is refused as a whole.
+ * The output of a run that is refused as a whole.
  *
- * @throws NodeOperationError unless the node's *On Error* lets them out
+ * @throws NodeOperationError unless the node's *On Error* lets the items out
  */
 function refuse(
 	context: IExecuteFunctions,
@@ -85,7 +85,7 @@ function refuse(
 	return itemsOf(context, results, inputs);
 }
 
-/** @param inputOf the input item of each result */
+/** @param inputOf the index of the input item of each result */
 function itemsOf(
 	context: IExecuteFunctions,
 	results: readonly ItemResult[],
@@ -96,7 +96,7 @@ function itemsOf(
 	return isTool(context) ? output.map(toolAnswer) : output;
 }
 
-/** Lets each item say what it would send. Nothing is sent, and no file is read. */
+/** Makes items that show what would be sent. Nothing is sent, and no file is read. */
 function dryRun({ plan, results, isStopping }: RunContext): void {
 	if (isStopping) return;
 	for (const [index, item] of plan.items.entries()) {
@@ -114,7 +114,7 @@ async function bringItems(run: RunContext): Promise<void> {
 	const earlier = new Set<TaskPlan>(
 		createsIn(plan.items).filter((item) => typeof journal.find(item) === 'object'),
 	);
-	// What earlier tries have created may be unfinished: it is counted before another task is created, and is read at once.
+	// Tasks of earlier tries may be unfinished. They are counted before another task is created, and are read at once.
 	earlier.forEach(() => queue.throttle.adopt());
 	const ways = plan.items.map(async (item, index) => {
 		if (item.kind === 'refused') return;
@@ -137,11 +137,11 @@ async function begin(run: RunContext, item: TaskPlan): Promise<Output | undefine
 }
 
 /**
- * Suspends the execution where tasks were handed over. A node that n8n tries again is not suspended: the next try takes
- * up its tasks. Where n8n does not suspend, the tasks are waited for to their end.
+ * Suspends the execution if tasks were handed over. A node that n8n tries again is not suspended: the next try takes up
+ * its tasks. If n8n does not suspend the execution, the node waits for the tasks to their end.
  *
- * @returns whether it is suspended
- * @throws Stopped where the execution was stopped
+ * @returns whether the execution is suspended
+ * @throws Stopped if the execution was stopped
  */
 async function suspend(run: RunContext): Promise<boolean> {
 	const { plan, rule, context, handedOver, results, clock } = run;
@@ -160,7 +160,7 @@ async function suspend(run: RunContext): Promise<boolean> {
 	return false;
 }
 
-/** @throws Stopped alone: any other trouble is the item's result */
+/** @throws Stopped only: any other error becomes the item's result */
 async function putOut(
 	run: RunContext,
 	item: TaskPlan,
@@ -182,10 +182,10 @@ async function putOut(
 }
 
 /**
- * The output items of a run that came to its end, or was suspended.
+ * The output items of a run that has ended, or was suspended.
  *
- * @throws NodeApiError, NodeOperationError for the item that stops the node. Of a suspended run it is decided when all is
- *   known.
+ * @throws NodeApiError, NodeOperationError for the item that stops the node; never for a suspended run, whose results
+ *   are not known yet
  */
 function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
 	const { context, journal, results, rule, plan } = run;
@@ -195,19 +195,19 @@ function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
 		const error = ItemError.from(results[stopping]);
 		throw error.toNodeError(context.getNode(), inputOf[stopping], describeStop(error, run.paid()));
 	}
-	// n8n's Retry On Fail may try on where an item went out with an error, a suspended execution may be cancelled and
-	// retried, and so may one that was only tried out: then the journal is still needed.
+	// The journal is needed as long as n8n may run the node again: Retry On Fail after an item with an error, and a retry
+	// of a suspended execution that was cancelled, or of a dry run.
 	const hasFailed = results.some((result) => result instanceof ItemError);
 	if (!isSuspended && !hasFailed && !plan.isDry) journal.close();
 	return itemsOf(context, results, inputOf);
 }
 
-/** Why the run ended before its items did: it was stopped, as a rule. */
+/** Explains why the run ended before its items: somebody stopped it, as a rule. */
 function explainEnd({ context, paid }: RunContext, reason: unknown): Error {
 	const node = context.getNode();
 	const error = ItemError.from(reason);
 	const list = paid();
-	// n8n does not keep the error of a node that was stopped, so its log is where the ids can be found.
+	// n8n does not keep the error of a stopped node, so the ids are written to the log.
 	if (list !== undefined) context.logger.warn(`${node.name}: ${error.message}. ${list}`);
 	return error.toNodeError(node, undefined, list);
 }

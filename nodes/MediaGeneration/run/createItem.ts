@@ -10,18 +10,18 @@ import { settled } from '../shared/promises';
 import { followTask, waitForTask } from './readTask';
 import { type Output, READ_GAP_MS, type RunContext } from './runContext';
 
-/** Between two looks whether the node will stop, milliseconds. */
+/** How often to check whether the node will stop, milliseconds. */
 const SECOND = 1000;
 
-/** Before a failed task is created anew for the first time: an overloaded model needs a moment. It doubles with each further one. */
+/** The pause before a failed task is created again, since an overloaded model needs a moment. It doubles each time. */
 const FIRST_PAUSE_MS = 5_000;
 
-/** The failure of a task in whose place another one is to be created. */
+/** The failure of a task that is to be created again. */
 export class CreateAgain extends ItemError {
 	/**
-	 * @param failure what the item comes to where none is created after all
-	 * @param at not before that moment, milliseconds of the clock
-	 * @param until not after that moment, milliseconds of the clock
+	 * @param failure the error of the item if the task is not created again after all
+	 * @param at not before this moment, milliseconds of the clock
+	 * @param until not after this moment, milliseconds of the clock
 	 */
 	constructor(
 		failure: ItemError,
@@ -32,12 +32,12 @@ export class CreateAgain extends ItemError {
 	}
 }
 
-/** The way of one item that creates: its task is created or taken up, waited for, and put out. */
+/** An item that creates a task: the task is created or taken up, awaited, and put out. */
 export class CreateItem {
-	/** When it is too late for a task, milliseconds of the clock. */
+	/** When it is too late to create a task, milliseconds of the clock. */
 	private deadline: number;
 
-	/** When the present task was created, milliseconds of the clock; undefined where an earlier try of n8n has done so. */
+	/** When the present task was created, milliseconds of the clock; undefined if an earlier try of n8n created it. */
 	private createdAt: number | undefined;
 
 	constructor(
@@ -50,9 +50,9 @@ export class CreateItem {
 	/**
 	 * Takes up or creates the item's task, and follows it.
 	 *
-	 * @returns what makes the output items; undefined where none leaves
-	 * @throws ItemError, ServiceError where the item fails
-	 * @throws Stopped where the execution was stopped
+	 * @returns what makes the output items; undefined if none leaves
+	 * @throws ItemError, ServiceError if the item fails
+	 * @throws Stopped if the execution was stopped
 	 */
 	async output(): Promise<Output | undefined> {
 		const { run, item } = this;
@@ -77,7 +77,7 @@ export class CreateItem {
 			// Another item has failed, and the node will stop; or it is too late for another task.
 			if (failed) throw ItemError.from(failed);
 			if (now < this.deadline) return undefined;
-			// Whoever called the node hangs up now, and would not hear of a task.
+			// The caller hangs up now, and would not hear of a task.
 			throw new ItemError(run.queue.refusal?.message ?? 'The service took no task', {
 				description: `No task was created within ${item.timeoutMs / 1000} s. Try again later.`,
 			});
@@ -90,7 +90,7 @@ export class CreateItem {
 		return await this.follow(task, firstReadAt, this.deadline);
 	}
 
-	/** Tells `SuspendAfter` where the item creates no further task, whatever becomes of this one. */
+	/** Tells `SuspendAfter` if the item creates no further task, however this task ends. */
 	private closeIfLast(): void {
 		const { item, run } = this;
 		const isLast = run.journal.failedTaskIds(item).length >= item.retryFailed;
@@ -98,8 +98,8 @@ export class CreateItem {
 	}
 
 	/**
-	 * Brings a created task to its end at the service, or to where its item leaves the node, and gives back its place. Where
-	 * the task fails, it is created anew, as often as the item allows.
+	 * Follows a created task until it ends at the service, or until its item leaves the node, and gives back its place. If
+	 * the task fails, it is created again as often as the item allows.
 	 *
 	 * @param deadline when the task's time is up; milliseconds of the clock, as `firstReadAt`
 	 */
@@ -110,7 +110,7 @@ export class CreateItem {
 	): Promise<Output | undefined> {
 		const { item, run } = this;
 		run.paidTasks.note(taskId, 'PENDING');
-		// What was sent comes first, and wins: in a second try an expression may give something else.
+		// The fields that were sent win: in a second try an expression may give another value.
 		const fields = { ...sent, ...run.known(item, taskId), ...sent, record };
 		if (!isAwaited(item)) {
 			const { webhookUrl, timeoutMs, itemIndex } = item;
@@ -120,7 +120,7 @@ export class CreateItem {
 			return async () => [{ json, pairedItem: { item: itemIndex } }];
 		}
 		const onUnfinished = () => {
-			// From now on it is a task like those of this try.
+			// From now on the task counts as a task of this try.
 			this.createdAt ??= firstReadAt;
 			this.closeIfLast();
 		};
@@ -133,7 +133,7 @@ export class CreateItem {
 		const wait = { taskId, fields, firstReadAt, deadline, onUnfinished, failureOf };
 		const ended = await settled(waitForTask(run, item, wait));
 		const again = 'error' in ended && ended.error instanceof CreateAgain ? ended.error : undefined;
-		// First, so that no other item gets the place.
+		// This comes first, so that no other item gets the place.
 		if ('error' in ended && !again) run.stopCreating();
 		run.queue.finished();
 		if (again) return await this.create(again);
@@ -143,7 +143,7 @@ export class CreateItem {
 
 	/**
 	 * Reads a task whose item has left, so that the end of the task frees its place at the account for the next create.
-	 * Nothing is read before the service has refused a create, nor when nothing is left to create.
+	 * Nothing is read before the service has refused a create, or when nothing is left to create.
 	 */
 	private async freePlace(taskId: string): Promise<void> {
 		const { item, run } = this;
@@ -158,7 +158,7 @@ export class CreateItem {
 		queue.finished();
 	}
 
-	/** Waits until a moment of the clock; a node that stops waits no longer. */
+	/** Waits until a moment of the clock, or until the node will stop. */
 	private async pause(until: number): Promise<void> {
 		const { run } = this;
 		const { clock } = run;
@@ -169,14 +169,14 @@ export class CreateItem {
 }
 
 /**
- * Decides whether the item's task is created anew (option *Retry Failed Tasks*). Each try of n8n creates at least one
- * anew.
+ * Decides whether the item's failed task is created again (option *Retry Failed Tasks*). Each try of n8n creates at
+ * least one task again.
  *
  * @param failed.sent the model and the input, as the output shows them
- * @param failed.count how many tasks of the item have failed, this one included, in earlier tries of n8n as well
- * @param failed.createdAt milliseconds of the clock, as all times; undefined where an earlier try has created it
+ * @param failed.count how many tasks of the item have failed, in earlier tries of n8n as well, with this task
+ * @param failed.createdAt milliseconds of the clock, as all times; undefined if an earlier try created the task
  * @param failed.deadline when the item's time is up
- * @returns `CreateAgain` where it is; otherwise the failure with the reason why it is not
+ * @returns `CreateAgain`, or the failure with the reason why the task is not created again
  * @see specification, section 7
  */
 export function retryOf(
@@ -193,11 +193,11 @@ export function retryOf(
 	const { task, sent, count, createdAt, failedAt, deadline } = failed;
 	const failure = (why?: string) => failedTask(task, sent, why);
 	if (createdAt !== undefined && count > retryFailed) return failure(failedInAll(count));
-	// A failed task is free. Where the service says otherwise, so may the next one be.
+	// A failed task is free. If the service charged for it, it may charge for the next one, too.
 	if ((task.creditsConsumed ?? 0) > 0) return failure('So it was not created again.');
 	if (createdAt === undefined) return new CreateAgain(failure());
 	const at = failedAt + FIRST_PAUSE_MS * 2 ** (count - 1);
-	// What is given up half way is paid for, and not seen: another one gets as long as this one had.
+	// A task that is given up before its end is paid for in vain, so the next task needs as much time as this one took.
 	const until = deadline - (failedAt - createdAt);
 	const late = "It was not created again, because too little of 'Timeout' was left.";
 	if (at > until) return failure(late);

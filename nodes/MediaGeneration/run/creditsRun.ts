@@ -46,11 +46,11 @@ export async function readCredits(
 	return output;
 }
 
-/** An earlier balance must not pass for one that could not be read now. */
+/** If the balance cannot be read now, an earlier balance in the input must not pass for it. */
 const inputPart = ({ json, ...input }: INodeExecutionData) =>
 	partOf({ ...input, json: without(json, 'balance') });
 
-/** What an AI agent can use. */
+/** The fields that an AI agent can use. */
 function toolAnswer({ record, ...answer }: IDataObject): IDataObject {
 	return answer.balance === null ? { ...answer, record } : answer;
 }
@@ -91,17 +91,17 @@ const BALANCE_NAMES = [
 	/^data$/,
 ];
 
-/** How many objects deep a balance is looked for: `{ data: { account: { balance } } }` is three. */
+/** How deep to look for a balance: `{ data: { account: { balance } } }` is three objects deep. */
 const MAX_DEPTH = 3;
 
 /**
  * Finds the credit balance in an answer whose shape the specification does not show (section 4.3).
  *
- * The shallowest object with a field of a usual name decides; within it the most telling name. A number and a
- * numeric string both count. A bare number is the balance itself.
+ * The shallowest object with a usual name decides; within the object the most telling name. A number and a numeric
+ * string both count. A bare number is the balance itself.
  *
  * @param body the parsed JSON body
- * @returns the balance, or null where no field can be told to be it
+ * @returns the balance, or null if no field is known to be the balance
  */
 export function findBalance(body: unknown): number | null {
 	const bare = toNumber(body);
@@ -109,7 +109,7 @@ export function findBalance(body: unknown): number | null {
 	let level = [body];
 	for (let depth = 0; depth < MAX_DEPTH; depth++) {
 		const found = level.map(balanceOf).filter((balance) => balance !== null);
-		// Two objects of one depth that both name a balance: no telling which is meant.
+		// Two objects at the same depth name a balance: nobody knows which is meant.
 		if (found.length > 0) return found.length === 1 ? (found[0] ?? null) : null;
 		level = level.filter(isRecord).flatMap((entry) => Object.values(entry).filter(isRecord));
 	}
@@ -124,11 +124,11 @@ function balanceOf(entry: unknown): number | null {
 }
 
 /**
- * Reads the balance at a place that the user named.
+ * Reads the balance at a path that the user entered.
  *
  * @param body the parsed JSON body
  * @param path field names joined by dots, e.g. `data.wallet.amount`; a number picks an entry of a list
- * @returns the balance, or null where there is no number at that place
+ * @returns the balance, or null if there is no number at that path
  */
 export function balanceAt(body: unknown, path: string): number | null {
 	return toNumber(valueAt(body, path.split('.')));

@@ -12,11 +12,11 @@ import { pollTask, type Unfinished, type WaitOptions } from '../wait/pollTask';
 import type { Output, RunContext } from './runContext';
 
 /**
- * The way of an item that names a task which exists already: the task is read, or waited for, and put out.
+ * An item that names an existing task: the task is read, or awaited, and put out.
  *
- * @returns what makes the output items; undefined where none leaves
- * @throws ItemError, ServiceError where the item fails
- * @throws Stopped where the execution was stopped
+ * @returns what makes the output items; undefined if none leaves
+ * @throws ItemError, ServiceError if the item fails
+ * @throws Stopped if the execution was stopped
  */
 export async function readItem(run: RunContext, item: ReadPlan): Promise<Output | undefined> {
 	const { taskId } = item;
@@ -40,11 +40,11 @@ export async function readItem(run: RunContext, item: ReadPlan): Promise<Output 
 }
 
 /**
- * Sends a task's callback to its trigger once more, where that is asked for and the task is finished.
+ * Sends the callback of a finished task to its trigger once more, if the user asked for it.
  *
  * @returns the fields `delivered` and `delivery`
- * @throws ItemError where the trigger does not take it
- * @throws Stopped where the execution was stopped
+ * @throws ItemError if the trigger does not take the callback
+ * @throws Stopped if the execution was stopped
  */
 async function redeliverTask(
 	{ context, apiKey }: RunContext,
@@ -62,16 +62,16 @@ async function redeliverTask(
 
 type Hooks = Pick<WaitOptions, 'firstReadAt' | 'deadline' | 'isAbandoned' | 'onUnfinished'>;
 
-/** How a task is waited for, whose item leaves when it has ended. */
+/** How to wait for a task whose item leaves when the task has ended. */
 interface Wait extends Hooks {
 	taskId: string;
-	/** The fields of the item beside those of the task. */
+	/** The fields of the item that do not come from the task's record. */
 	fields: IDataObject;
-	/** What a task comes to that ends in `FAILURE`. */
+	/** The error of the item if the task ends in `FAILURE`. */
 	failureOf: (task: FailedTask) => ItemError;
 }
 
-/** @throws ServiceError where the read brings nothing */
+/** @throws ServiceError if the read fails */
 async function readTask({ reads, client }: RunContext, taskId: string): Promise<TaskRecord> {
 	const known = reads.get(taskId);
 	if (known) return await known;
@@ -101,9 +101,9 @@ export async function followTask(
 /**
  * Waits until a task is finished, or hands it over.
  *
- * @returns what makes the output items; undefined where none leaves
- * @throws ItemError where the task fails, is not finished in time, or cannot be read
- * @throws Stopped where the execution was stopped
+ * @returns what makes the output items; undefined if none leaves
+ * @throws ItemError if the task fails, is not finished in time, or cannot be read
+ * @throws Stopped if the execution was stopped
  */
 export async function waitForTask(
 	run: RunContext,
@@ -113,7 +113,7 @@ export async function waitForTask(
 	const { taskId, fields, deadline } = wait;
 	const { pollIntervalMs, timeoutMs } = item;
 	const followed = await settled(followTask(run, taskId, { ...wait, pollIntervalMs }));
-	// What was not waited for to its end is no reason why the node stops: the other item is.
+	// The node stops because of another item, so this item has no error.
 	if (wait.isAbandoned?.()) return undefined;
 	const json = pendingJson(taskId, fields);
 	if ('error' in followed) throw ofTask(followed.error, taskId, json);

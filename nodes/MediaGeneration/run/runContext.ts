@@ -23,28 +23,31 @@ import { ExpectedCallbacks } from '../suspend/missingCallbacks';
 import type { HandedOver } from '../suspend/suspendRun';
 import { SuspendAfter } from '../wait/pollTask';
 
-/** Between two reads of tasks whose items left: every second request at most is a read, and not a create. */
+/**
+ * Between two reads of tasks whose items have left, milliseconds for each unfinished task: at most every second request
+ * is such a read.
+ */
 export const READ_GAP_MS = 8;
 
-/** So many reads are known at once. */
+/** The most reads that are remembered at once. */
 const MOST_READS = 10_000;
 
-/** Makes the output items, downloads included: the task itself is finished, and holds no place any more. */
+/** Makes the output items, with the downloads. The task is finished by then, and holds no place. */
 export type Output = () => Promise<INodeExecutionData[]>;
 
-/** A task that the run holds no longer. */
+/** A task that the run no longer holds. */
 interface HandedOverTask extends HandedOver {
 	item: TaskPlan;
-	/** Waits for the task where n8n does not suspend. */
+	/** Goes on waiting for the task if n8n does not suspend the execution. */
 	goOn: () => Promise<Output | undefined>;
 }
 
 export type RunContext = ReturnType<typeof openRun>;
 
 /**
- * What the items of one run of the action node share, and what became of each.
+ * What the items of a run of the action node share, and the result of each item.
  *
- * @param triesLeft whether n8n tries this run again where it stops
+ * @param triesLeft whether n8n tries this run again if it stops
  */
 export function openRun(
 	context: IExecuteFunctions,
@@ -57,8 +60,8 @@ export function openRun(
 	const { items, suspendAfterMs, checkIntervalMs } = plan;
 	const creates = createsIn(items);
 	const signal = context.getExecutionCancelSignal();
-	// The user bounds how many tasks that are waited for are unfinished at once. A task whose item left is not followed,
-	// so it would hold its place for ever.
+	// *Max Tasks in Parallel* bounds the unfinished tasks of a wait. If an item leaves at once, nobody follows its task,
+	// which would hold its place for ever.
 	const isBounded = creates.every(isAwaited);
 	const most = isBounded ? plan.maxInFlight : Infinity;
 	const leastMs = creates.reduce((ms, item) => Math.min(ms, item.pollIntervalMs), Infinity);
@@ -72,7 +75,7 @@ export function openRun(
 	const isRefused = results.some((result) => result instanceof ItemError);
 	const rule: FailureRule = {
 		ifSomeFail: plan.ifSomeFail,
-		// What becomes of the task of an AI agent is an answer, and no error.
+		// For an AI agent the failure of its task is an answer, and not an error.
 		continues: context.continueOnFail() || (isTool(context) && !isRefused),
 		triesLeft,
 	};
@@ -82,13 +85,13 @@ export function openRun(
 		...connection,
 		...{ context, plan, rule, journal, clock, signal, gap, queue, suspendAfter },
 
-		/** When a caller began to wait who hangs up, milliseconds of the clock; Infinity where there is none. */
+		/** When a caller that hangs up began to wait, milliseconds of the clock; Infinity if there is none. */
 		calledAt: hangsUp(context) ? clock.now() : Infinity,
 
-		/** Keeps the first reads of created tasks at some distance. */
+		/** Spreads the first reads of created tasks. */
 		firstReads: new RequestGap(clock, firstReadGapMs(leastMs, readAtOnce)),
 
-		/** Several items may name one task: what one of them has just read is good for all. */
+		/** Several items may name one task, and share a read of a moment ago. */
 		reads: new ExpiringCache<Promise<TaskRecord>>(clock, MIN_READ_INTERVAL_MS, MOST_READS),
 
 		creator: new TaskCreator(context, connection.client, queue, journal, stopCreating, clock),
@@ -97,21 +100,24 @@ export function openRun(
 		downloader: new Downloader(context, clock),
 		downloads: new Semaphore(DOWNLOADS_AT_ONCE),
 
-		/** The items that are under way at once. */
+		/** Bounds the items that are under way at once. */
 		places: new Semaphore(most),
 
 		/** The tasks whose items leave later. */
 		handedOver,
 
-		/** What became of each item. */
+		/** The result of each item. */
 		results,
 
-		/** Whether an item has failed, and the node will stop: nothing is paid for a batch that cannot come out whole. */
+		/**
+		 * Whether an item has failed, so that the node will stop: nothing more is paid for a batch that cannot succeed as a
+		 * whole.
+		 */
 		isStopping: isRefused && !rule.continues,
 
 		stopCreating,
 
-		/** The fields of an item's error, or of its output, that neither the request nor the record of its task has. */
+		/** The fields of an item's error or output that neither the request nor the task's record has. */
 		known(item: TaskPlan, taskId: unknown): IDataObject {
 			if (item.kind === 'read') return referenceOf(item);
 			const { estimatedCostUsd } = item;
@@ -120,16 +126,16 @@ export function openRun(
 				...referenceOf(item),
 				...(taskId !== undefined && estimatedCostUsd !== undefined && { estimatedCostUsd }),
 				...(failedTaskIds.length > 0 && { failedTaskIds }),
-				// Where there is no task, what was to be sent tells which item it was.
+				// Without a task the request shows which item it was.
 				...(taskId === undefined && echo(item)),
 			};
 		},
 
-		/** What is paid for, for the message of whatever ends the run. */
+		/** The tasks that are paid for, for the message that ends the run. */
 		paid: () => paidTasks.describe(journal.unanswered()),
 	};
 
-	/** Called where an item fails: a node that stops creates nothing more. */
+	/** Called when an item fails: a node that will stop creates nothing more. */
 	function stopCreating(): void {
 		if (rule.continues || rule.ifSomeFail === 'keep') return;
 		run.isStopping = true;

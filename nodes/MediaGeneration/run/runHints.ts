@@ -8,23 +8,23 @@ import { roundUsd, VIDEO_MODEL } from '../service/estimateCost';
 import { ItemError } from '../shared/itemError';
 import { isOutOfReach } from '../shared/privateAddress';
 
-/** An item, and what became of it. */
+/** An item with its result. */
 interface End {
 	plan: ItemPlan;
-	/** The fields of its first output item; none where nothing leaves. */
+	/** The fields of the first output item; empty if nothing leaves. */
 	json: IDataObject;
 	isFailed: boolean;
 	/** Whether the wait for the task ended before the task. */
 	isLate: boolean;
-	/** Whether there is a task of this run that is or may yet be billed. */
+	/** Whether the item has a task of this run that costs credits, or may cost credits. */
 	isCreated: boolean;
 }
 
 /**
- * What the output panel says at the end of a run.
+ * The hints of the output panel at the end of a run.
  *
- * @param results what became of each item, in the order of the plans
- * @param hasErrorOutput whether failed items leave by the error output already
+ * @param results the result of each item, in the order of the plans
+ * @param hasErrorOutput whether failed items leave by the error output
  */
 export function endHints(
 	plans: readonly ItemPlan[],
@@ -46,7 +46,7 @@ export function endHints(
 const WAITING =
 	'n8n waits for the tasks. You do not need to enter anything. Meanwhile two more executions in the list check the tasks: do not stop them.';
 
-/** Before somebody orders again what was only not downloaded. */
+/** Advice for a download that failed: nobody is to order the task again. */
 const HOW_TO_SEE =
 	"Pin this output before you build the next steps: then nothing is paid twice. To see a result, open its URL, or use Task → Get with its 'taskId' and 'Download Results'.";
 
@@ -69,7 +69,9 @@ function endOf(plan: ItemPlan, result: ItemResult): End {
 	};
 }
 
-/** What failed, and what the tasks cost by the published prices; nothing where nothing was created and nothing failed. */
+/**
+ * The failures, and the cost of the tasks by the published prices; undefined if nothing was created and nothing failed.
+ */
 function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHint[] {
 	const failed = ends.filter(({ isFailed }) => isFailed);
 	const late = ends.filter(({ isLate }) => isLate);
@@ -90,10 +92,10 @@ function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHi
 	return [hint(sentences.filter(Boolean).join(' '), isTrouble ? 'warning' : 'info')];
 }
 
-/** What the first words of a message say that is not why: the id stands with the item. */
+/** The first words of a message, which are not the reason: the item shows the id. */
 const BEFORE_REASON = /^Task \S+ failed at the service: /;
 
-/** How many failed, and why the first of them did, which its prompt names. */
+/** How many items failed, and why the first one failed, with its prompt. */
 function failures(items: number, failed: readonly End[]): string {
 	const [first] = failed;
 	if (first === undefined) return '';
@@ -105,7 +107,7 @@ function failures(items: number, failed: readonly End[]): string {
 }
 
 /**
- * What tasks cost, as far as it is known, and which field makes a price known.
+ * The known cost of tasks, and the field that makes an unknown price known.
  *
  * @param say makes a sentence of US dollars
  */
@@ -120,7 +122,7 @@ function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): 
 	];
 }
 
-/** What the output panel says of a dry run. */
+/** The hint of the output panel after a dry run. */
 export function dryRunHint(creates: readonly CreatePlan[]): string {
 	const known = creates.filter(({ estimatedCostUsd }) => estimatedCostUsd !== undefined).length;
 	const retries = creates.reduce((most, { retryFailed }) => Math.max(most, retryFailed), 0);
@@ -132,7 +134,7 @@ export function dryRunHint(creates: readonly CreatePlan[]): string {
 	].join(' ');
 }
 
-/** What the service says that it has charged: at the end of a task, and of some services never. */
+/** The credits that the service says it has charged; some services never say so. */
 function charged(created: readonly End[]): string {
 	const credits = created.flatMap(({ json }) =>
 		typeof json.creditsConsumed === 'number' ? json.creditsConsumed : [],
@@ -150,7 +152,7 @@ const isUnseen = ({ plan, json, isFailed, isCreated }: End) =>
 	!plan.output.download &&
 	json.state === 'SUCCESS';
 
-/** Says where callbacks cannot arrive, and what comes in their place. */
+/** Says which callbacks cannot arrive, and what the node does instead. */
 function unreached(creates: readonly CreatePlan[], baseUrl: string): string | undefined {
 	const addresses = creates.flatMap(({ webhookUrl }) => webhookUrl ?? []);
 	const address = addresses.find((url) => isOutOfReach(url, baseUrl));
@@ -160,7 +162,7 @@ function unreached(creates: readonly CreatePlan[], baseUrl: string): string | un
 	);
 }
 
-/** Says where the results of tasks appear that leave this node while they are pending. */
+/** Says where the results appear if the items leave while their tasks are pending. */
 function triggersOf(ends: readonly End[]): string | undefined {
 	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
 	const triggers = left.flatMap(({ completion, webhookUrl }) => {
@@ -173,7 +175,7 @@ function triggersOf(ends: readonly End[]): string | undefined {
 	return `The tasks stay PENDING here. Each result starts the workflow of the Media Generation Trigger at ${[...new Set(triggers)].join(' and ')}: look in the list of executions of that workflow.`;
 }
 
-/** Says something in the log, and in the output panel of the run. */
+/** Shows warnings in the log and in the output panel. */
 export function showWarnings(context: IExecuteFunctions, messages: readonly string[]): void {
 	for (const message of messages) {
 		context.logger.warn(`${context.getNode().name}: ${message}`);
@@ -182,7 +184,7 @@ export function showWarnings(context: IExecuteFunctions, messages: readonly stri
 }
 
 export function showHints(context: IExecuteFunctions, ...hints: NodeExecutionHint[]): void {
-	// Some versions of n8n lack it.
+	// Some versions of n8n do not have `addExecutionHints`.
 	if (typeof context.addExecutionHints === 'function') context.addExecutionHints(...hints);
 }
 
