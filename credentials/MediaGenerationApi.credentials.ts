@@ -14,17 +14,15 @@ import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/base
 import { ItemError } from '../nodes/MediaGeneration/shared/itemError';
 import { settled } from '../nodes/MediaGeneration/shared/promises';
 
-/** A request as n8n's HTTP Request node hands it over, page for page: it names the address `uri`. */
+/** n8n's HTTP Request node calls the address `uri`, also in the requests for further pages. */
 type Request = IHttpRequestOptions & { uri?: string };
 
 /**
- * Adds the API key to a request to the service, and refuses to add it to any other.
+ * Adds the API key to a request to the service, and refuses to add it to any other request. It is a function and not a
+ * template, because the HTTP Request node offers this credential, too, and must not send the key to another host.
  *
- * A function and no template, so that the HTTP Request node, which offers this credential too, cannot be led
- * into sending the key to another host.
- *
- * @returns the request with the key. It follows no redirect, and a create outlives a stop of the execution.
- * @throws UserError where the credential cannot be used, or the request goes elsewhere
+ * @returns the request with the key. It follows no redirect, and a stop of the execution does not cancel a create.
+ * @throws UserError if the credential cannot be used, or the request goes to another address
  * @see specification, section 5
  */
 async function authenticate(
@@ -36,7 +34,7 @@ async function authenticate(
 		apiKey: parseApiKey(credentials.apiKey),
 	}));
 	if ('error' in read) {
-		// The credential's dialog shows the message alone, so it tells the next step, too.
+		// The credential's dialog shows the message only, so the message includes the next step.
 		const { message, description } = ItemError.from(read.error);
 		throw new UserError(`${message}. ${description}`);
 	}
@@ -49,7 +47,7 @@ async function authenticate(
 			`The API key of this credential is sent to ${baseUrl} only, not to ${url.origin}. Use a credential of that service instead`,
 		);
 	}
-	// n8n's cancel signal would break off a create that the service may have taken: nobody would learn its task.
+	// n8n's cancel signal would cancel a create that the service may have taken: nobody would learn its task id.
 	const isCreate = request.method === 'POST' && target === `${baseUrl}/api/generate`;
 	const isAuthorization = (name: string) => name.toLowerCase() === 'authorization';
 	const headers = Object.entries(request.headers ?? {}).filter(([name]) => !isAuthorization(name));
@@ -58,7 +56,7 @@ async function authenticate(
 		url: url.href,
 		...(abortSignal && !isCreate && { abortSignal }),
 		disableFollowRedirect: true,
-		// What that is called on the older way that the HTTP Request node takes.
+		// The older interface, which the HTTP Request node uses, has other names for this.
 		...{ followRedirect: false, followAllRedirects: false },
 		headers: { ...Object.fromEntries(headers), Authorization: `Bearer ${apiKey}` },
 	};
@@ -67,7 +65,7 @@ async function authenticate(
 const NOT_THE_SERVICE =
 	"No media generation service answers at this 'Base URL'. Enter its address up to but not including /api/generate";
 
-/** What the credential's panel says, by the status that the service answered with. */
+/** The messages of the credential's panel by the status of the answer. */
 const MESSAGES: Array<[statuses: number[], message: string]> = [
 	[
 		[301, 302, 303, 307, 308],
@@ -88,7 +86,7 @@ const MESSAGES: Array<[statuses: number[], message: string]> = [
 	],
 ];
 
-/** n8n reads rules of both kinds in one list, which its type does not know. */
+/** n8n accepts both kinds of rules in one list, which its type does not allow. */
 const testRules: Array<IAuthenticateRuleResponseCode | IAuthenticateRuleResponseSuccessBody> = [
 	...MESSAGES.flatMap(([statuses, message]) =>
 		statuses.map((value): IAuthenticateRuleResponseCode => ({
@@ -96,7 +94,7 @@ const testRules: Array<IAuthenticateRuleResponseCode | IAuthenticateRuleResponse
 			properties: { value, message },
 		})),
 	),
-	// A web page with status 200, which many sites have at every address, would pass for the service.
+	// Many sites answer any address with a web page and status 200, which would pass for the service.
 	{
 		type: 'responseSuccessBody',
 		properties: { key: 'constructor.name', value: 'String', message: NOT_THE_SERVICE },

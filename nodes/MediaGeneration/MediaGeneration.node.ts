@@ -19,7 +19,7 @@ import { runCheckExecution } from './suspend/checkExecution';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
 import { handleResumeWebhook } from './suspend/resumeWebhook';
 
-/** What the output panel says before a run, where it is the parameters that tell. */
+/** Hints of the output panel before a run, which depend on the parameters. */
 const panelHints: NodeHint[] = [
 	{
 		message:
@@ -33,7 +33,7 @@ const panelHints: NodeHint[] = [
 		message:
 			"'Additional Fields': take each name from the model's documentation, e.g. aspect_ratio with 16:9. For line breaks in a value, switch the value to Expression.",
 		location: 'outputPane',
-		// n8n shows no hint at a list of fields, and somebody may add one after the first run.
+		// n8n shows no hint at a list of fields, and the user may add a field after the first run.
 		whenToDisplay: 'always',
 		displayCondition:
 			'={{ !!$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalFields"]["assignments"]?.[0]?.name }}',
@@ -48,7 +48,7 @@ export class MediaGeneration implements INodeType {
 		icon: { light: 'file:mediaGeneration.svg', dark: 'file:mediaGeneration.dark.svg' },
 		group: ['transform'],
 		version: 1,
-		// A model that is not one of the defaults follows, without its provider.
+		// Shows a model that is not a default, without its provider.
 		subtitle:
 			'={{ $parameter["resource"] + ": " + $parameter["operation"] + (["", "imagevendor/image-model-2-text-to-image", "videovendor/video-model-2-mini"].includes($parameter["model"] || "") ? "" : " · " + String($parameter["model"]).split("/").pop()) }}',
 		description:
@@ -69,7 +69,7 @@ export class MediaGeneration implements INodeType {
 				responseMode: 'onReceived',
 				responseData: '',
 				path: CALLBACK_PATH,
-				// Not registered anywhere: it is reached through the URL that resumes a suspended execution.
+				// Not registered: the URL that resumes a suspended execution leads here.
 				restartWebhook: true,
 			},
 		],
@@ -96,7 +96,7 @@ export class MediaGeneration implements INodeType {
 		],
 	};
 
-	/** Nothing is registered: n8n gives each suspended execution an address of its own. */
+	/** Nothing to register: n8n gives each suspended execution an address of its own. */
 	webhookMethods = {
 		default: { checkExists: async () => true, create: async () => true, delete: async () => true },
 	};
@@ -107,7 +107,7 @@ export class MediaGeneration implements INodeType {
 	}
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][] | null> {
-		// No panel offers it: the sub-execution of a wait is this same node.
+		// No panel offers these operations: the sub-executions of a wait run this node.
 		const { operation } = this.getNode().parameters;
 		if (CHECK_OPERATIONS.includes(String(operation)))
 			return await runCheckExecution(this, operation);

@@ -18,7 +18,7 @@ import {
 	register,
 } from './callback/triggerCallbackUrl';
 
-/** A test run's hooks must leave the production URL alone, which an active version of the workflow may be using. */
+/** The hooks of a test run must leave the production URL alone, which the published workflow may be using. */
 const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';
 
 /** Starts a workflow once for each task that the media generation service has finished. */
@@ -31,7 +31,7 @@ export class MediaGenerationTrigger implements INodeType {
 		version: 1,
 		subtitle:
 			'={{ $parameter["events"].map((event) => event === "SUCCESS" ? "task succeeded" : "task failed").join(", ") }}',
-		// n8n lists the action node and this trigger as one entry, and shows this text for both.
+		// n8n lists the action node and this trigger as one entry, with this text for both.
 		description: 'Generate images and videos, and start a workflow when a task is finished',
 		eventTriggerDescription: 'Waiting for a task to finish',
 		activationMessage:
@@ -60,7 +60,7 @@ export class MediaGenerationTrigger implements INodeType {
 				name: 'default',
 				httpMethod: 'POST',
 				responseMode: 'onReceived',
-				// Empty, so that n8n answers with what `webhook` hands it.
+				// Empty, so that n8n answers with the data from `webhook`.
 				responseData: '',
 				path: CALLBACK_PATH,
 			},

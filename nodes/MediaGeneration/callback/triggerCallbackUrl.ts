@@ -116,23 +116,26 @@ export function triggerAt(context: IExecuteFunctions, address: string): TriggerN
 	return node && { triggerId: node.id, triggerCredentialId: credentialIdOf(node) };
 }
 
-/** Executions in these modes may run the workflow as it stands in the editor, which may not be published. */
-const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'retry'];
+/** Executions in these modes run the workflow as it stands in the editor, which may not be published. */
+const OF_THE_EDITOR = ['manual', 'chat', 'evaluation'];
+
+/** Executions in these modes may do so: n8n does not tell of which execution a retry is, nor who called a workflow (n8n 1). */
+const MAYBE_OF_THE_EDITOR = ['retry', 'integrated'];
 
 /**
  * Selects the URLs whose triggers are published. A worker of queue mode gets no static data with an execution (n8n
  * 2.41), so only the mode of the execution tells. In a run from the editor n8n has to be asked.
  */
 async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<string[]> {
-	// A sub-workflow is run as it stands in the editor where the workflow that calls it is.
+	// A run from the editor runs the workflows that it calls as they stand in the editor, too.
 	const mode = String(internalsOf(context).additionalData?.rootExecutionMode ?? context.getMode());
-	if (!OF_THE_EDITOR.includes(mode)) return urls;
+	const isUnclear = MAYBE_OF_THE_EDITOR.includes(mode);
+	if (!isUnclear && !OF_THE_EDITOR.includes(mode)) return urls;
 	const published = await Promise.all(
 		urls.map(async (url) => {
 			const asked = await settled(isPublished(context, url));
 			if ('value' in asked) return asked.value;
-			// Whether the execution that is retried was one of the editor is not told.
-			if (mode !== 'retry') throw asked.error;
+			if (!isUnclear) throw asked.error;
 			return true;
 		}),
 	);

@@ -3,7 +3,7 @@ import type { INodeProperties } from 'n8n-workflow';
 /** The operations that create a task. */
 export const CREATES = ['generate', 'create'];
 
-/** An AI agent needs the answer of the call itself. */
+/** An AI agent needs the result as the answer of the call. */
 const NOT_IN_TOOLS = { hide: { '@tool': [true] } };
 
 const completion: INodeProperties = {

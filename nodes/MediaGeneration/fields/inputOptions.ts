@@ -72,7 +72,7 @@ export const inputOptions: INodeProperties[] = [
 	},
 ];
 
-/** Those of a video alone. */
+/** The options for videos only. */
 export const videoOptions: INodeProperties[] = [
 	{
 		displayName: 'Duration Field',

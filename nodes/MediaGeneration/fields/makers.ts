@@ -17,7 +17,7 @@ export const operationField = (
 	options,
 });
 
-/** A number with its bounds, and what it is where nobody enters it. */
+/** A number field with its bounds and its default. */
 export function numberField(displayName: string, name: keyof typeof NUMBERS): INodeProperties {
 	const { min = 0, max, fallback = 0 }: NumberBounds = NUMBERS[name];
 	return {
@@ -29,7 +29,7 @@ export function numberField(displayName: string, name: keyof typeof NUMBERS): IN
 	};
 }
 
-/** @param content what is in the file */
+/** @param content what the file contains */
 export const fileField = (content: string): INodeProperties => ({
 	displayName: 'Input Data Field Name',
 	name: 'binaryPropertyName',
@@ -40,7 +40,7 @@ export const fileField = (content: string): INodeProperties => ({
 	description: `Name of the binary field with the ${content}. Several names: put commas between them. For a file of an earlier node, use an expression.`,
 });
 
-/** The same fields under each of the conditions: one of them holds at a time. */
+/** The same fields for each condition. Only one condition holds at a time. */
 export const shownWhen = (
 	conditions: Array<IDisplayOptions['show']>,
 	properties: INodeProperties[],

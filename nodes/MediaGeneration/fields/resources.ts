@@ -8,14 +8,14 @@ import {
 } from '../service/estimateCost';
 import { fileField, numberField, operationField } from './makers';
 
-/** What an image and a video have in common. */
+/** The fields that images and videos share. */
 function mediaFields(
 	resource: 'image' | 'video',
 	media: {
 		/** What the operation does. */
 		description: string;
 		model: string;
-		/** What the model costs. */
+		/** The price of the model. */
 		price: string;
 		prompt: Pick<INodeProperties, 'placeholder' | 'description'>;
 	},

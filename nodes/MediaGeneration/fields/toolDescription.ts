@@ -2,7 +2,7 @@ import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
 import { IMAGE_PRICE_USD, VIDEO_PRICE_USD_PER_SECOND } from '../service/estimateCost';
 
-/** The text by which a language model decides when to use the tool, and what to hand it. n8n shows it in tools only. */
+/** The text that tells a language model when to use the tool, and what to pass. n8n shows the field in tools only. */
 const toolDescription = (text: string, show: IDisplayOptions['show'] = {}): INodeProperties => ({
 	displayName: 'Tool Description',
 	name: 'toolDescription',

@@ -19,33 +19,36 @@ import { createsIn, isAwaited, type ItemPlan } from './planTypes';
 
 const MINUTE_MS = 60_000;
 
-/** How long a task is waited for where the user leaves it to the node: a suspended wait holds no memory. */
+/** The default of *Timeout* for a run that may be suspended: a suspended wait holds no memory. */
 export const DAY_SECONDS = 86_400;
 const HELD_SECONDS = 600;
 
-/** For each callback n8n reads the whole execution anew: for 2,000 tasks that is minutes of its time, for the checks seconds. */
+/**
+ * For each callback n8n reads the whole execution anew. For 2,000 tasks that costs n8n minutes, and the checks cost
+ * seconds.
+ */
 const MOST_CALLED_BACK = 1_000;
 
-/** As long as n8n's and most other MCP clients wait for the answer of a tool, less some seconds to answer in. */
+/** n8n's and most other MCP clients wait a minute for a tool. The rest is for the answer. */
 const MCP_PATIENCE_SECONDS = 50;
 
 export interface WaitPlan {
-	/** How long a task is waited for where the user leaves it to the node, seconds. */
+	/** The default of *Timeout*, seconds. */
 	seconds: number;
-	/** Milliseconds from the last create to the suspension; Infinity where the run is held to its end. */
+	/** Milliseconds from the last create to the suspension; Infinity if the run is held to its end. */
 	suspendAfterMs: number;
-	/** Where the service calls a run back that is suspended at once. */
+	/** The callback URL of a run that is suspended at once. */
 	webhookUrl?: string | undefined;
-	/** What the user is to know of the wait. */
+	/** Warnings about the wait for the user. */
 	warnings: string[];
 }
 
 /**
- * Decides whether a run may be suspended, and when.
+ * Decides whether and when a run is suspended.
  *
- * @param inputs how many input items there are
- * @param first the parameters that hold for the whole run
- * @throws ItemError where the user chose to suspend at once, and n8n cannot resume the execution
+ * @param inputs the number of input items
+ * @param first the parameters of the first item, which hold for the whole run
+ * @throws ItemError if the user chose to suspend at once, and n8n cannot resume the execution
  */
 export function planWait(
 	items: readonly ItemPlan[],
@@ -73,7 +76,7 @@ export function planWait(
 	return { ...wait, webhookUrl, warnings };
 }
 
-/** n8n links what comes out of a suspended node by its place, so there must be one item for each input item. */
+/** n8n links the output of a suspended node to the input by position, so each input item must have one output item. */
 const isOneToOne = (items: readonly ItemPlan[], inputs: number) =>
 	items.length === inputs && items.every((item) => item.kind === 'refused' || !item.output.split);
 
@@ -83,26 +86,29 @@ const refused = ({ why }: Obstacle) =>
 			"Remove the option 'Suspend After', so that the node waits without suspending. No task was created.",
 	});
 
-/** How long a task is waited for in a run that can only be held. */
+/** The default of *Timeout* for a run that can only be held, seconds. */
 export const heldSeconds = (context: IExecuteFunctions): number =>
 	hangsUp(context) ? MCP_PATIENCE_SECONDS : HELD_SECONDS;
 
-/** Part of the versions that look for executions whose sub-execution has ended: 2.41, and the last of 2.39. */
+/**
+ * Only n8n versions that resume executions after a lost end of a sub-execution have this name: 2.41, and the last of
+ * 2.39.
+ */
 const SINCE_N8N_SWEEPS = 'WAIT_FOR_SUB_EXECUTION';
 
 /** Why a run is held to its end. */
 interface Obstacle {
 	/** As the end of a sentence: "This execution cannot be suspended: …". */
 	why: string;
-	/** What to do where the user chose to suspend at once: refuse, suspend all the same, or hold. */
+	/** What to do if the user chose to suspend at once: refuse, suspend anyway, or hold. */
 	ifChosen: 'refuse' | 'suspend' | 'hold';
 }
 
 /**
- * Whether something keeps this execution from being suspended.
+ * Whether something prevents the suspension of this execution.
  *
  * @param isOneToOne whether each input item has one output item
- * @returns the obstacle, one that is final before one that the user may ignore; undefined where there is none
+ * @returns the obstacle, a final one before one that the user may ignore; undefined if there is none
  */
 export function obstacleOf(context: IExecuteFunctions, isOneToOne: boolean): Obstacle | undefined {
 	const obstacle = (ifChosen: Obstacle['ifChosen'], why: string): Obstacle => ({ ifChosen, why });
@@ -133,7 +139,7 @@ export function obstacleOf(context: IExecuteFunctions, isOneToOne: boolean): Obs
 	return undefined;
 }
 
-/** @returns the trigger of this execution, if its caller waits: n8n answers, or ends the stream, at the suspension */
+/** @returns the trigger of this execution if its caller waits: n8n answers, or ends the stream, at the suspension */
 function waitingCaller(context: IExecuteFunctions): string | undefined {
 	const callers = context.getParentNodes(context.getNode().name, { includeNodeParameters: true });
 	const hasRun = ({ name }: { name: string }) =>
@@ -147,7 +153,7 @@ function waitingCaller(context: IExecuteFunctions): string | undefined {
 	return callers.find((caller) => !caller.disabled && isWaiting(caller) && hasRun(caller))?.name;
 }
 
-/** A Webhook and a Form have the choice among their parameters. A chat has it among its options, and a default. */
+/** In a Webhook and a Form the mode is a parameter. In a chat it is an option, and has a default. */
 function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
 	const mode = (place: unknown) => (isRecord(place) ? place.responseMode : undefined);
 	const fallback = type.endsWith('.chatTrigger') ? 'lastNode' : undefined;
@@ -155,7 +161,7 @@ function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
 }
 
 /**
- * What may go wrong with a suspended execution on this n8n.
+ * The risks of a suspended execution on this n8n.
  *
  * @returns sentences for the log and the output panel
  */
@@ -171,9 +177,9 @@ export function suspensionWarnings(context: IExecuteFunctions): string[] {
 }
 
 /**
- * n8n's own limit holds for a workflow without one, and n8n may have a largest one for those that have.
+ * n8n's own limit holds for a workflow without a limit, and may bound the limits of workflows.
  *
- * @returns seconds; Infinity where there is none, or some versions of n8n do not tell
+ * @returns seconds; Infinity if there is no limit, or n8n does not tell
  */
 function timeLimitOf(context: IExecuteFunctions): number {
 	const ofWorkflow = Number(settingsOf(context).executionTimeout ?? 0);

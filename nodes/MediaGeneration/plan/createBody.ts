@@ -7,15 +7,16 @@ import { describe, isEmpty, type ItemParameters, refused } from '../shared/param
 import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
 
-/** The field of the model's input that takes a video's duration. */
+/** The name of the input field for a video's duration. */
 export function durationField(parameters: ItemParameters): string {
 	return parameters.optionText('durationField', 'duration');
 }
 
 /**
- * What a create sends for an item: the model, and the input, which is the fields and over them what the options add.
+ * What a create sends for an item: the model, and the input. The input has the values of the fields, and the options win
+ * over them.
  *
- * @throws ItemError where there is nothing to send, or something cannot be meant
+ * @throws ItemError if there is nothing to send, or a value cannot be meant
  */
 export function readCreateBody(parameters: ItemParameters): Pick<CreatePlan, 'model' | 'input'> {
 	const wayOut = 'Enter a model identifier such as imagevendor/image-model-2-text-to-image.';
@@ -31,7 +32,7 @@ export function readCreateBody(parameters: ItemParameters): Pick<CreatePlan, 'mo
 	return { model, input };
 }
 
-/** The input of a task as JSON; the template that nobody has filled in counts as empty. */
+/** The input of a task as JSON. The unchanged template counts as empty. */
 function readRawInput(parameters: ItemParameters): IDataObject {
 	const value = parameters.value('input');
 	if (isEmpty(value) && parameters.isExpression('input')) {
@@ -43,7 +44,7 @@ function readRawInput(parameters: ItemParameters): IDataObject {
 	return input.prompt === '' && Object.keys(input).length === 1 ? {} : input;
 }
 
-/** @throws ItemError where there is nothing to send, or a file that only an output's sketch is left of */
+/** @throws ItemError if there is nothing to send, or if a file was cut in the output of another node */
 function checkInput(input: IDataObject): void {
 	if (hasCutDataUri(input)) {
 		throw new ItemError('The input has a file that is cut short, as outputs show files', {
@@ -101,7 +102,7 @@ function readPrompt(parameters: ItemParameters): string {
 	});
 }
 
-/** What becomes of an object within a text. */
+/** The text that JavaScript makes of an object. */
 const OBJECT_IN_TEXT = '[object Object]';
 
 function readImageUrl(parameters: ItemParameters): string {
@@ -133,7 +134,7 @@ const TYPES: Record<string, string> = {
 /**
  * Puts files, or their addresses, into a field of the input.
  *
- * @param field its name; with `[]` at its end it is a list also with one file
+ * @param field the name of the field; with `[]` at the end the value is always a list
  */
 function withValuesIn(
 	input: IDataObject,
@@ -158,18 +159,18 @@ function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject 
 function withAdditionalFields(input: IDataObject, parameters: ItemParameters): IDataObject {
 	return entriesOf(parameters, 'additionalFields', 'assignments').reduce((all, entry) => {
 		const name = nameOf(entry.name, 'Name', 'Additional Fields');
-		// A value that the item does not have is not sent.
+		// A value that the item does not have is left out.
 		if (entry.value === undefined) return all;
 		if (entry.type === 'binary') {
 			return withValuesIn(all, name, findFiles(parameters, entry.value, name));
 		}
-		// As JSON: a number that is none would be sent as null.
+		// Checked as JSON, which would write null for NaN.
 		const { value } = parameters.jsonObject({ value: typed(name, entry.type, entry.value) }, name);
 		return withField(all, name, value);
 	}, input);
 }
 
-/** The rows of an option that is a list of them. */
+/** The rows of an option that holds a list. */
 function entriesOf(parameters: ItemParameters, option: string, list: string): IDataObject[] {
 	const value = parameters.option(option);
 	const rows = isRecord(value) ? value[list] : [];
@@ -183,7 +184,7 @@ function nameOf(value: unknown, label: string, option: string): string {
 	});
 }
 
-/** The value as its type says, in the way of n8n's own Edit Fields, but never a text made of a list or an object. */
+/** Converts a value to its type as n8n's own Edit Fields does, but never turns a list or an object into text. */
 function typed(name: string, type: unknown, value: unknown): unknown {
 	if (value === null || type === undefined) return value;
 	const converted = convert(name, String(type), value);
@@ -213,13 +214,14 @@ function convert(name: string, type: string, value: unknown): unknown {
 	return result.valid ? result.newValue : undefined;
 }
 
-/** A list's place in a name. Larger numbers are names: nobody means a list with so many empty places. */
+/** An index in a name. Larger numbers are names: nobody means a list with that many empty places. */
 const PLACE = /^\d{1,2}$/;
 
 /**
- * Puts a value into an object, as n8n's own Edit Fields does: dots in the name lead into objects, and [0] into lists.
+ * Puts a value into an object as n8n's own Edit Fields does: a dot in the name leads into an object, and [0] into a
+ * list.
  *
- * @returns the object with the value; nothing of the given one is changed, which may be another node's output
+ * @returns a copy of the object with the value; the original may be another node's output
  */
 function withField(object: IDataObject, name: string, value: unknown): IDataObject {
 	const changed = put(object, namesIn(name), value);
@@ -232,7 +234,7 @@ function put(target: unknown, [key, ...rest]: string[], value: unknown): unknown
 	if (PLACE.test(key) && !isObject) {
 		const list: unknown[] = Array.isArray(target) ? [...(target as unknown[])] : [];
 		list[Number(key)] = put(list[Number(key)], rest, value);
-		// JSON knows no empty places.
+		// JSON has no empty places.
 		return Array.from(list, (entry) => entry ?? null);
 	}
 	const object: IDataObject = isObject ? target : {};

@@ -8,16 +8,16 @@ import { isOutOfReach } from '../shared/privateAddress';
 import type { CreatePlan } from './planTypes';
 
 /**
- * A file of the item, as it stands in the input of a task until that is sent: only then it is read, and becomes a data
- * URI, or n8n makes a link of it. Whoever writes the input as JSON before gets which file it is, and not what is in it.
+ * A file in the input of a task. It is read when the task is sent, and becomes a data URI, or a link that n8n signs.
+ * Until then its JSON form names the file and does not contain it.
  */
 export class InputFile {
 	readonly mimeType: string;
 
-	/** The size in bytes, as far as n8n says it. */
+	/** The size in bytes, if n8n tells. */
 	readonly bytes: number | undefined;
 
-	/** What the output shows of it: known in full when it has been read. */
+	/** What the output shows; complete after the file was read. */
 	shown: string;
 
 	/** @param source the binary field of the item, or the binary object that an expression gave */
@@ -31,12 +31,12 @@ export class InputFile {
 		this.shown = `${this.uriStart}… (${[data.fileName ?? 'a file', ...size].join(', ')})`;
 	}
 
-	/** How messages name it. */
+	/** The name in messages. */
 	get name(): string {
 		return typeof this.source === 'string' ? this.source : (this.data.fileName ?? 'file');
 	}
 
-	/** The data URI up to its content. */
+	/** The data URI without its content. */
 	get uriStart(): string {
 		return `data:${this.mimeType};base64,`;
 	}
@@ -46,7 +46,7 @@ export class InputFile {
 		return this.data.id !== undefined;
 	}
 
-	/** An address of n8n that gives the file to whoever has it. @param seconds until the link ends */
+	/** A link to the file at n8n, for whoever has the link. @param seconds until the link ends */
 	link({ createBinarySignedUrl }: IExecuteFunctions['helpers'], seconds: number): string {
 		return createBinarySignedUrl(this.data, `${seconds}s`);
 	}
@@ -59,8 +59,8 @@ export class InputFile {
 }
 
 /**
- * The input as it is sent: the files are read at this moment, so that those of one item at a time are in memory. Links
- * are made at this moment, too, and end with the task's time.
+ * The input as it is sent. The files are read now, so that memory holds only the files under way. Links are made now,
+ * too, and end with the task's time.
  */
 export async function sentInput(
 	{ helpers }: IExecuteFunctions,
@@ -78,7 +78,7 @@ export async function sentInput(
 	return uris.size === 0 ? input : replaceIn(input, (file) => uris.get(file));
 }
 
-/** The fields `model` and `input` of an output item, long data URIs cut. Nothing is read for it. */
+/** The fields `model` and `input` of an output item, with long data URIs cut. No file is read. */
 export function echo({ model, input }: Pick<CreatePlan, 'model' | 'input'>): IDataObject {
 	return { model, input: cutDataUris(replaceIn(input, ({ shown }) => shown)) as IDataObject };
 }
@@ -89,18 +89,19 @@ function replaceIn(input: IDataObject, replace: (file: InputFile) => unknown): I
 	return visit(input) as IDataObject;
 }
 
-/** The files in an input, however deep they stand. */
+/** The files at any depth of an input. */
 function filesIn(value: unknown): InputFile[] {
 	if (value instanceof InputFile) return [value];
 	return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesIn) : [];
 }
 
 /**
- * Finds files of the item, without reading them.
+ * Finds files of the item without reading them.
  *
- * @param value a binary field's name, several with commas, or a binary object from an expression, or a list of these
- * @param label of the parameter that holds the value
- * @throws ItemError where there is none, or one is missing or empty
+ * @param value the name of a binary field, several names with commas, a binary object from an expression, or a list of
+ *   these
+ * @param label the label of the parameter with the value
+ * @throws ItemError if there is no file, or a file is missing or empty
  */
 export function findFiles(parameters: ItemParameters, value: unknown, label: string): InputFile[] {
 	const { context, itemIndex } = parameters;
@@ -108,7 +109,7 @@ export function findFiles(parameters: ItemParameters, value: unknown, label: str
 		if (typeof source !== 'string') return new InputFile(source, source);
 		try {
 			const data: unknown = context.helpers.assertBinaryData(itemIndex, source);
-			// For a name such as 'constructor' n8n gives what every object has.
+			// For a name such as 'constructor' n8n returns an inherited property.
 			if (isStored(data)) return new InputFile(source, data);
 			throw new ItemError(`The item has no binary field '${source}'`, {
 				description: `Enter the name of a binary field of the item in '${label}'.`,
@@ -128,7 +129,7 @@ function sourcesIn(value: unknown): Array<string | IBinaryData> {
 	if (Array.isArray(value)) return value.flatMap(sourcesIn);
 	if (typeof value === 'string') return textsIn(value, ',');
 	if (!isRecord(value)) return [];
-	// What `$binary` gives is an object of files.
+	// `$binary` is an object of files.
 	return isFile(value) ? [value] : Object.values(value).filter(isFile);
 }
 
@@ -152,7 +153,7 @@ function checkFile({ source, bytes, name }: InputFile, label: string): void {
 }
 
 function sizeOf({ bytes, id, data }: IBinaryData): number | undefined {
-	// Without an id the content itself stands there, in base64.
+	// Without an id `data` is the content in base64.
 	const isInMemory = id === undefined && data;
 	return bytes ?? (isInMemory ? Buffer.byteLength(data, 'base64') : undefined);
 }
@@ -160,8 +161,8 @@ function sizeOf({ bytes, id, data }: IBinaryData): number | undefined {
 /**
  * Whether the files of an input are sent as links that n8n signs, and not as data.
  *
- * @param baseUrl the address of the service, which is to fetch them
- * @throws ItemError where n8n makes no link of a file, or the service could not open it
+ * @param baseUrl the address of the service, which is to fetch the files
+ * @throws ItemError if n8n makes no link of a file, or the service could not open the link
  */
 export function readSendsLinks(
 	parameters: ItemParameters,
@@ -177,7 +178,7 @@ export function readSendsLinks(
 	return true;
 }
 
-/** @throws ItemError where the service could not fetch a file from n8n */
+/** @throws ItemError if the service could not fetch a file from n8n */
 function checkLink(helpers: IExecuteFunctions['helpers'], file: InputFile, baseUrl: string): void {
 	const refusal = (why: string, wayOut: string) => {
 		const way = `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`;

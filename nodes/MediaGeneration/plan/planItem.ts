@@ -14,9 +14,9 @@ import { durationField, readCreateBody } from './createBody';
 import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, ItemPlan, PlanBase, ReadPlan } from './planTypes';
 
-/** The account, whose key signs the address of a trigger. */
+/** The account, whose key signs the trigger's address. */
 export interface TriggerAddresses extends Account {
-	/** The URL of the one trigger of this workflow; rejects with a UserError where there is none. */
+	/** The URL of the only trigger of this workflow; rejects with a UserError if there is none. */
 	ownTrigger: () => Promise<string>;
 }
 
@@ -24,9 +24,9 @@ export interface TriggerAddresses extends Account {
 const READS = ['get', 'wait', 'redeliver'];
 
 /**
- * Reads and checks every parameter of one input item.
+ * Reads and checks all parameters of an input item.
  *
- * @returns one plan for each task that it names
+ * @returns one plan for each task that the item names
  */
 export async function planItem(
 	context: IExecuteFunctions,
@@ -77,7 +77,7 @@ async function planCreate(
 	const sendsLinks = readSendsLinks(parameters, input, addresses.baseUrl);
 	const price = parameters.number('pricePerTaskUsd');
 	const isNotified = completion === 'trigger';
-	// Nobody waits where a trigger is notified, so the node may take its time to create the tasks.
+	// With a trigger nobody waits, so the node may take long to create the tasks.
 	const patience = isNotified ? DAY_SECONDS : heldSeconds(parameters.context);
 	return {
 		...base,
@@ -95,7 +95,7 @@ async function planCreate(
 	};
 }
 
-/** @throws ItemError where the value is not in the list, or not for a tool */
+/** @throws ItemError if the value is not in the list, or not for a tool */
 function readCompletion(parameters: ItemParameters): Completion {
 	const value = parameters.value('completion');
 	if (value === '' || value === 'wait') return 'wait';
@@ -105,20 +105,20 @@ function readCompletion(parameters: ItemParameters): Completion {
 		throw refused('When to Continue', describe(value), wayOut);
 	}
 	if (!isTool(parameters.context)) return value;
-	// An agent needs the answer of the call itself: nothing of it would come back later.
+	// An agent needs the result as the answer of the call: a later result would not reach the agent.
 	throw new ItemError('A tool of an AI agent cannot notify a trigger', {
 		description: "Choose 'Wait for Results' or 'Return Immediately' in 'When to Continue'.",
 	});
 }
 
-/** The longest reference, in UTF-16 units: it travels in an address, where a character takes up to nine. */
+/** The longest reference, in UTF-16 units: in an address a character takes up to nine. */
 const MAX_REFERENCE = 500;
 
 /**
- * What the user wants to get back with the task.
+ * The reference, which the user gets back with the task.
  *
- * @returns undefined where there is none
- * @throws ItemError where it is no text, or too long for an address
+ * @returns undefined if there is none
+ * @throws ItemError if the reference is not a text, or too long for an address
  */
 function readReference(parameters: ItemParameters): string | undefined {
 	const value = parameters.option('reference') ?? '';
@@ -136,10 +136,10 @@ function readReference(parameters: ItemParameters): string | undefined {
 }
 
 /**
- * The address of the trigger to notify: the one that is entered, or that of this workflow.
+ * The address of the trigger to notify: the entered one, or that of this workflow's trigger.
  *
- * @throws ItemError where what is entered is no text
- * @throws UserError where there is none, or n8n's engine v2 runs the workflow, whose own trigger does not work
+ * @throws ItemError if the entered address is not a text
+ * @throws UserError if there is no address, or if n8n's engine v2 runs the workflow, where its trigger does not work
  */
 async function readAddress(
 	parameters: ItemParameters,
@@ -164,7 +164,7 @@ const noTaskId = (entry: unknown) =>
 		description: WAY_OUT,
 	});
 
-/** What stands where task ids are expected. */
+/** The entries of a parameter that takes task ids. */
 function entriesOf(value: unknown): unknown[] {
 	if (Array.isArray(value)) return value.flatMap(entriesOf);
 	if (typeof value === 'string') return textsIn(value, /[,\r\n]/);

@@ -12,7 +12,7 @@ import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type CreatePlan, type ItemPlan } from './planTypes';
 
 export interface RunPlan extends Pick<WaitPlan, 'suspendAfterMs' | 'warnings'> {
-	/** Milliseconds between two checks of tasks that no run holds; 0 lets the pause grow with the time waited. */
+	/** Milliseconds between two checks of a suspended run; with 0 the pause grows with the time waited. */
 	checkIntervalMs: number;
 	/** In the order of the input items. */
 	items: ItemPlan[];
@@ -23,11 +23,11 @@ export interface RunPlan extends Pick<WaitPlan, 'suspendAfterMs' | 'warnings'> {
 }
 
 /**
- * Reads and checks every parameter of every input item, before the first request.
+ * Reads and checks all parameters of all input items, before the first request.
  *
- * @param service the account: its key signs the callback addresses
- * @throws ItemError where the run as a whole is refused: its price is above the budget
- * @throws Stopped where the execution was stopped meanwhile
+ * @param service the account, whose key signs the callback addresses
+ * @throws ItemError if the whole run is refused, because its price is above the budget
+ * @throws Stopped if the execution was stopped
  */
 export async function planRun(
 	context: IExecuteFunctions,
@@ -46,7 +46,7 @@ export async function planRun(
 		await nextTurn();
 		for (const item of await planItem(context, itemIndex, addresses)) items.push(item);
 	}
-	// What holds for the whole run is read from the first item whose parameters can be read.
+	// The settings of the whole run come from the first item whose parameters can be read.
 	const readable = items.find(({ kind }) => kind !== 'refused');
 	if (readable === undefined) {
 		const nothing = { maxInFlight: 1, checkIntervalMs: 0, suspendAfterMs: Infinity, warnings: [] };
@@ -54,7 +54,7 @@ export async function planRun(
 	}
 	const first = new ItemParameters(context, readable.itemIndex);
 	const creates = createsIn(items);
-	// Where an expression says so of one item alone, nothing is sent either: the bill could not be taken back.
+	// If an expression makes only one item a dry run, nothing is sent either: a bill could not be taken back.
 	const isDry = creates.some((item) => item.isDry);
 	const refusal = budgetRefusal(creates);
 	if (refusal && !isDry) throw refusal;
@@ -76,10 +76,11 @@ export async function planRun(
 }
 
 /**
- * @returns why the batch is refused: its known price is above the budget, or cannot be known; undefined where it is not
+ * @returns why the batch is refused: its known price is above the budget, or a price is not known; undefined if it is
+ *   not refused
  */
 function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
-	// Where an expression gives the items different limits, none of them may be exceeded.
+	// If an expression gives the items different limits, the lowest limit counts.
 	const budget = creates.reduce(
 		(least, { maxCostUsd }) => Math.min(least, maxCostUsd || least),
 		Infinity,
@@ -106,7 +107,7 @@ function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
 	return undefined;
 }
 
-/** @returns US dollars: what the tasks of known price cost together */
+/** @returns the cost of the tasks whose price is known, US dollars */
 export function knownCostUsd(creates: readonly CreatePlan[]): number {
 	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
 }

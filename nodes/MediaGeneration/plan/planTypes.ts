@@ -3,16 +3,16 @@ import type { IDataObject } from 'n8n-workflow';
 import type { Destination } from '../report/taskItems';
 import type { ItemError } from '../shared/itemError';
 
-/** Who goes on with the results: this workflow, the workflow of a trigger, or nobody now. */
+/** Where the results go: on in this workflow, to the workflow of a trigger, or nowhere yet. */
 export type Completion = 'wait' | 'trigger' | 'return';
 
 export interface PlanBase extends Destination {
-	/** The input item. It may name many tasks to read, but only ever creates one. */
+	/** The index of the input item. An item may name many tasks to read, but creates at most one. */
 	itemIndex: number;
 	pollIntervalMs: number;
 	/** Milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
-	/** Comes out with the task: what the user tells it by. */
+	/** The user's reference, which is part of the output. */
 	reference?: string | undefined;
 }
 
@@ -20,21 +20,21 @@ export interface CreatePlan extends PlanBase {
 	kind: 'create';
 	completion: Completion;
 	model: string;
-	/** The input of the task, in which files stand as `InputFile` until the task is created. */
+	/** The input of the task. Files are `InputFile`s until the task is created. */
 	input: IDataObject;
 	/** Whether the files are sent as links, and not as data. */
 	sendsLinks: boolean;
-	/** Whether the task is only to be shown, and not created. */
+	/** Whether the task is only shown, and not created. */
 	isDry: boolean;
-	/** Where the service calls back, token included. */
+	/** The callback URL with its token. */
 	webhookUrl?: string | undefined;
-	/** How long to put up with a service that takes no task, milliseconds. */
+	/** How long to go on if the service takes no task, milliseconds. */
 	patienceMs: number;
-	/** How often a task that fails at the service is created anew. */
+	/** How often to create a task again that failed at the service. */
 	retryFailed: number;
-	/** US dollars; undefined where the price is not known. */
+	/** US dollars; undefined if the price is not known. */
 	estimatedCostUsd: number | undefined;
-	/** US dollars that the tasks of the run may cost together; 0 where there is no limit. */
+	/** The budget of the run, US dollars; 0 for no limit. */
 	maxCostUsd: number;
 }
 
@@ -43,25 +43,25 @@ export interface ReadPlan extends PlanBase {
 	taskId: string;
 	/** Whether to wait until the task is finished. */
 	wait: boolean;
-	/** The trigger that gets the task's callback once more, token included. */
+	/** The address of the trigger that gets the task's callback once more, with its token. */
 	redeliverTo?: string | undefined;
-	/** Whether the trigger is to start although it has started for the task before. */
+	/** Whether the trigger is to start the workflow again for the task. */
 	startAgain: boolean;
 }
 
 export type TaskPlan = CreatePlan | ReadPlan;
 
-/** An item whose parameters cannot be meant. */
+/** An item whose parameters are wrong. */
 interface RefusedPlan {
 	kind: 'refused';
 	itemIndex: number;
 	error: ItemError;
 }
 
-/** What is to be done with an item, or why it cannot be done. */
+/** The plan for an item, or why there is none. */
 export type ItemPlan = TaskPlan | RefusedPlan;
 
-/** What the user tells the task by, as a field of its item. */
+/** The user's reference as a field of the output. */
 export function referenceOf({ reference }: TaskPlan): IDataObject {
 	return reference === undefined ? {} : { reference };
 }
@@ -69,6 +69,6 @@ export function referenceOf({ reference }: TaskPlan): IDataObject {
 export const createsIn = (items: readonly ItemPlan[]): CreatePlan[] =>
 	items.filter((item) => item.kind === 'create');
 
-/** Whether the item leaves only when its task has ended. */
+/** Whether the item leaves when its task has ended. */
 export const isAwaited = (item: ItemPlan): boolean =>
 	(item.kind === 'create' && item.completion === 'wait') || (item.kind === 'read' && item.wait);

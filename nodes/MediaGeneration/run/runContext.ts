@@ -60,7 +60,7 @@ export function openRun(
 	const { items, suspendAfterMs, checkIntervalMs } = plan;
 	const creates = createsIn(items);
 	const signal = context.getExecutionCancelSignal();
-	// *Max Tasks in Parallel* bounds the unfinished tasks of a wait. If an item leaves at once, nobody follows its task,
+	// *Max Tasks at the Same Time* bounds the unfinished tasks of a wait. If an item leaves at once, nobody follows its task,
 	// which would hold its place for ever.
 	const isBounded = creates.every(isAwaited);
 	const most = isBounded ? plan.maxInFlight : Infinity;

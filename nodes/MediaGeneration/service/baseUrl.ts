@@ -15,7 +15,7 @@ export function parseBaseUrl(value: unknown): string {
 	if (text === '') {
 		throw refusal('is empty', 'Enter the address of the service, e.g. https://api.example.com.');
 	}
-	// Without the look at its beginning `localhost:8080` would pass for a URL whose scheme is `localhost`.
+	// Without this test `localhost:8080` would be a URL whose scheme is `localhost`.
 	if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
 		throw refusal(
 			'is not an address with https:// or http:// before it',
@@ -41,8 +41,8 @@ export function parseBaseUrl(value: unknown): string {
 /**
  * Reads the API key that a user pasted into the credential.
  *
- * @returns the key without the white space that copying often brings along
- * @throws UserError where it is empty or cannot be sent in a header; the message never holds the key
+ * @returns the key without white space around it
+ * @throws UserError if the key is empty or cannot be sent in a header; the message never contains the key
  * @see specification, section 5
  */
 export function parseApiKey(value: unknown): string {

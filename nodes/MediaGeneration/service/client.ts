@@ -13,7 +13,7 @@ export interface HttpRequest {
 	url: string;
 	/** JSON. */
 	body?: string;
-	/** Milliseconds until the request is given up. */
+	/** Milliseconds until the request fails with `noAnswer`. */
 	timeoutMs: number;
 }
 
@@ -24,10 +24,10 @@ export interface HttpResponse {
 }
 
 /**
- * Sends one request with the API key and brings the answer, whatever its status. Follows no redirect, so that
- * the key goes to no other address.
+ * Sends one request with the API key, and returns the answer, whatever its status. Follows no redirect, so that the key
+ * goes to no other address.
  *
- * @throws ServiceError `unreachable` or `noAnswer`; Stopped where the execution was stopped during a read
+ * @throws ServiceError `unreachable` or `noAnswer`; Stopped if the execution was stopped during a read
  */
 export type Transport = (request: HttpRequest) => Promise<HttpResponse>;
 
@@ -44,19 +44,19 @@ export interface CreatedTask {
 	record: IDataObject;
 }
 
-/** Long, since a lost answer may be a paid task. */
+/** Long, because a lost answer may mean a paid task. */
 const CREATE_TIMEOUT_MS = 120_000;
-/** A file that travels in the body gets its time besides, also on a slow line: the timeout counts the sending, too. */
+/** A file in the body gets this much time more, because the timeout includes the upload; also for a slow line. */
 const LEAST_BYTES_PER_MS = 100;
 const READ_TIMEOUT_MS = 30_000;
 
-/** Nearer to each other than this no two reads of one task may be (specification, sections 4.2 and 8). */
+/** The least time between two reads of a task (specification, sections 4.2 and 8). */
 export const MIN_READ_INTERVAL_MS = 2_000;
 
-/** One unlucky answer about a task must not end a paid task: only so many in a row do, held or suspended. */
+/** One unlucky answer must not end the wait for a paid task: only this many in a row do. */
 export const MAX_UNLUCKY_ANSWERS = 3;
 
-/** In an answer: a prompt that comes back would push the id out of an excerpt. No id has so many characters as a rule. */
+/** A long text in an answer, such as the prompt, would push the id out of the excerpt. Ids are shorter as a rule. */
 const LONG_TEXT = /"[^"]{200,}"/g;
 
 const FOREIGN =
@@ -68,8 +68,8 @@ export class ServiceClient {
 
 	/**
 	 * @param baseUrl the address of the service, as `parseBaseUrl` returns it
-	 * @param keys the API keys, which are cut out of whatever the service says before anybody reads it. The transport
-	 *   adds the new key where the key was changed meanwhile.
+	 * @param keys the API keys, which are removed from whatever the service says. If the key was changed, the transport
+	 *   adds the new key.
 	 */
 	constructor(
 		private readonly transport: Transport,
@@ -80,7 +80,7 @@ export class ServiceClient {
 	}
 
 	/**
-	 * Creates a task. Sends exactly one request: whether a second may follow is the caller's to decide.
+	 * Creates a task. Sends exactly one request: the caller decides whether a second request may follow.
 	 *
 	 * @throws ServiceError
 	 * @see specification, section 4.1
@@ -88,7 +88,7 @@ export class ServiceClient {
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
 		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
 		const task = { model, input, webhook_url: webhookUrl };
-		// As text: of an object, n8n's HTTP library leaves out fields such as `prototype`.
+		// Text and not an object, because n8n's HTTP library leaves out fields such as `prototype`.
 		const written = await settled(async () => JSON.stringify(task));
 		if ('error' in written) {
 			throw new ServiceError('rejected', 'The request is too large to be sent', {
@@ -105,8 +105,8 @@ export class ServiceClient {
 	}
 
 	/**
-	 * @param taskId as `asTaskId` lets it through, so that it reaches no other endpoint
-	 * @param timeoutMs milliseconds until the read is given up
+	 * @param taskId an id from `asTaskId`, so that the URL leads to no other endpoint
+	 * @param timeoutMs milliseconds until the read fails
 	 * @throws ServiceError
 	 * @see specification, section 4.2
 	 */
@@ -139,7 +139,7 @@ export class ServiceClient {
 	}
 
 	private unexpected(message: string, body: string): ServiceError {
-		// The id of a task that is paid for may stand where nobody looks for it, and is the only way to it.
+		// The excerpt may contain the id of a paid task, in a field that is not searched for an id.
 		const said = this.secrets
 			.hide(body)
 			.replace(/\\["\\]/g, "'")
@@ -156,7 +156,7 @@ export class ServiceClient {
 		const spoken = parsedJson(text);
 		const said = findServiceMessage(spoken ?? (/^\s*</.test(text) ? undefined : text));
 		const isForeign = statusCode >= 400 && spoken === undefined && text.trim() !== '';
-		// Of a create that may have made a task: there is no other way to it.
+		// An id or a location in the answer is the only way to a task that this create may have made.
 		const named = findTaskId(spoken) ?? this.secrets.hide(String(headers.location ?? ''));
 		const mayExist = kind === 'serviceDown' || kind === 'redirected';
 		const isToName = mayExist && taskId === undefined && named !== '';

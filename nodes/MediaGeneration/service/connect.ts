@@ -20,7 +20,7 @@ export const CREDENTIAL_TYPE = 'mediaGenerationApi';
 export type Context = IExecuteFunctions | IWebhookFunctions;
 export type Credential = ICredentialDataDecryptedObject;
 
-/** The service as one credential sees it. */
+/** The service with one credential. */
 export interface Connection {
 	client: ServiceClient;
 	/** The API key, for signing callback addresses. It must reach no output, log or error. */
@@ -29,15 +29,15 @@ export interface Connection {
 	baseUrl: string;
 }
 
-/** The account that tasks are for. */
+/** The account of tasks. */
 export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
 
 /**
- * Connects a node's context with the service, by the node's credential. Looking a credential up costs n8n more than
- * a request, so it is done once, and again where the service refuses the key: it may have been changed meanwhile.
+ * Connects a node with the service by the node's credential. To look up a credential costs n8n more than a request. So
+ * it is looked up once, and again if the service refuses the key, which may have been changed.
  *
- * @param known the credential, where it was looked up before
- * @throws UserError where the credential's base URL or key cannot be used
+ * @param known the credential, if it was looked up before
+ * @throws UserError if the credential's base URL or key cannot be used
  */
 export async function connect(context: Context, known?: Credential): Promise<Connection> {
 	const lookUp = async () => await context.getCredentials<Credential>(CREDENTIAL_TYPE);
@@ -46,7 +46,7 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 	const apiKey = parseApiKey(present.apiKey);
 	const keys = [apiKey];
 	const transport: Transport = async (request) => {
-		// Requests that are refused together find the key changed by the first of them.
+		// Several requests may be refused together. The first one finds the changed key for all.
 		const used = present;
 		const response = await requestService(context, used, request);
 		if (!REFUSED_KEY.includes(response.statusCode)) return response;
@@ -54,9 +54,9 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 			const latest = await lookUp();
 			return { latest, key: parseApiKey(latest.apiKey) };
 		});
-		// Nothing is created any more once the execution was stopped.
+		// After a stop of the execution nothing is created.
 		const isOver = request.method === 'POST' && isStopped(context);
-		// A credential that cannot be used any more is no other trouble than a key that is refused.
+		// A credential that cannot be used counts as a refused key.
 		if ('error' in lookedUp || isOver) return response;
 		const { latest, key } = lookedUp.value;
 		if (latest.apiKey === used.apiKey || latest.baseUrl !== used.baseUrl) return response;
@@ -69,9 +69,9 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 
 const REFUSED_KEY = [401, 403];
 
-/** What brings an answer of any status, and from no other address than the one that was called. */
+/** Returns an answer of any status, and only from the called address. */
 const ANY_ANSWER = {
-	// Text, so that an answer that is not JSON can be told and shown.
+	// Text, so that the body of an answer that is not JSON is known.
 	encoding: 'text',
 	returnFullResponse: true,
 	ignoreHttpStatusErrors: true,
@@ -79,10 +79,10 @@ const ANY_ANSWER = {
 } as const;
 
 /**
- * Sends a request to the service by n8n's own HTTP helper: with n8n's proxies and limits, and the key that the credential
- * adds.
+ * Sends a request to the service with n8n's HTTP helper, which applies n8n's proxies and limits. The credential adds the
+ * key.
  *
- * @throws ServiceError `unreachable` or `noAnswer`; UserError where n8n's protection refuses the address; Stopped where the
+ * @throws ServiceError `unreachable` or `noAnswer`; UserError if n8n's protection refuses the address; Stopped if the
  *   execution was stopped during a read
  */
 async function requestService(
@@ -101,17 +101,17 @@ async function requestService(
 	const sent = call.call(context, CREDENTIAL_TYPE, options, { credentialsDecrypted });
 	const called = await settled(sent);
 	if ('value' in called) return asText(called.value);
-	// A create is not broken off by a stop: what ended it is something else.
+	// A stop does not cancel a create, so something else ended it.
 	if (request.method === 'GET' && isStopped(context)) throw new Stopped();
 	throw explainNoResponse(called.error);
 }
 
 /**
- * Sends a request to an n8n, this one as a rule. It carries no API key.
+ * Sends a request to an n8n, normally this n8n. The request has no API key.
  *
- * @param forbidden what to tell the user where n8n's own protection refuses the address
- * @returns the answer, whatever its status; undefined where there was none
- * @throws UserError where the protection refuses the address; Stopped where the execution was stopped
+ * @param forbidden the message if n8n's own protection refuses the address
+ * @returns the answer, whatever its status; undefined if there was none
+ * @throws UserError if the protection refuses the address; Stopped if the execution was stopped
  */
 export async function callN8n(
 	context: Context,
@@ -128,7 +128,7 @@ export async function callN8n(
 	return undefined;
 }
 
-/** An answer of n8n's request helper, with its body as it was sent. */
+/** The answer of n8n's request helper, with its body as it was sent. */
 function asText(answer: unknown): HttpResponse {
 	const { body, ...head } = answer as Omit<HttpResponse, 'body'> & { body: unknown };
 	if (typeof body === 'string') return { ...head, body };
@@ -140,15 +140,18 @@ const stopSignal = (context: Context) =>
 
 const isStopped = (context: Context): boolean => stopSignal(context)?.aborted === true;
 
-/** Only where one of these failed did no connection come about, and can the request not have reached the service. */
+/** The system calls that connect. Only if one of them failed, the request certainly did not reach the service. */
 const CONNECTING = ['connect', 'getaddrinfo'];
 
-/** Whether it could not connect. A code alone does not tell: a route may be lost while the answer is awaited. */
+/**
+ * Whether there was no connection. The error code alone does not tell: a route may be lost during the wait for an
+ * answer.
+ */
 function isNotConnected(error: unknown): boolean {
 	const found = findInChain(error, (link) => {
 		if (!isRecord(link)) return undefined;
 		const { syscall, errors } = link;
-		// A host with several addresses: one error for each of them.
+		// A host with several addresses has one error for each address.
 		const calls = Array.isArray(errors)
 			? errors.map((each) => isRecord(each) && each.syscall)
 			: [syscall];
@@ -157,12 +160,12 @@ function isNotConnected(error: unknown): boolean {
 	return found?.every((call) => CONNECTING.includes(String(call))) ?? false;
 }
 
-/** What n8n finds wrong with the service's certificate, before it sends anything; an alert comes from the service. */
+/** The certificate errors that n8n finds before it sends anything. An alert comes from the service. */
 const CERTIFICATE = /^(?!.*ALERT).*(CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY)/;
 
 /**
- * Says what happened where no answer came. Made anew from the error's code alone: the original carries the
- * request with its headers, and so the key.
+ * Explains a missing answer. The new error contains only the code of the original error, which contains the request with
+ * its headers, and so the key.
  */
 function explainNoResponse(error: unknown): ServiceError | UserError {
 	const forbidden = forbiddenAddress(error, 'n8n does not let this node call the service');

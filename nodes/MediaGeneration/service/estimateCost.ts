@@ -11,10 +11,10 @@ export const IMAGE_PRICE_USD = 0.08;
 export const VIDEO_PRICE_USD_PER_SECOND = 0.1025;
 
 /**
- * What a task will cost if it succeeds, by the published prices.
+ * The cost of a task that succeeds, by the published prices.
  *
- * @param durationField the field of `input` that carries a video's duration in seconds
- * @returns US dollars, or undefined where the model or the duration is not known
+ * @param durationField the field of `input` with a video's duration in seconds
+ * @returns US dollars, or undefined if the model or the duration is not known
  * @see specification, section 1
  */
 export function estimateCostUsd(
@@ -30,5 +30,5 @@ export function estimateCostUsd(
 		: roundUsd(seconds * VIDEO_PRICE_USD_PER_SECOND);
 }
 
-/** Cuts off what binary fractions add: 0.1 + 0.2 dollars are 0.3. */
+/** Removes the error of binary fractions: 0.1 + 0.2 dollars are 0.3. */
 export const roundUsd = (amount: number): number => Math.round(amount * 1e6) / 1e6;

@@ -1,24 +1,24 @@
-/** From this length on a key stands nowhere by chance. */
+/** A key of at least this length is never in a text by chance. */
 const MIN_TELLING_KEY = 12;
 
-/** The query parameters with which a callback proves itself: this package's token, and n8n's signature. */
+/** The query parameters that prove a callback: this package's token, and n8n's signature. */
 const PARAMETERS = ['token', 'signature'];
 
-/** A token or a signature, 64 hex digits each, or n8n's token for a file, behind the name of its parameter. */
+/** A token or a signature (64 hex digits each), or n8n's token for a file, after the name of its parameter. */
 const SECRET =
 	/((?:token|signature)(?:=|\\+u003d|%(?:25)?3D))(?:[0-9a-f]{64}|eyJ[\w-]+\.[\w-]+\.[\w-]+)/gi;
 
-/** With the encoded sign that may stand before it, whose digits could be taken for its own. */
+/** Includes a percent-encoded character before the digits, whose own digits could be taken for the token's. */
 const ANY_HEX = /(%(?:25)?[0-9a-f]{2})?([0-9a-f]{64})/gi;
 
 /**
- * Our addresses in a JSON text, each up to where its text ends, or another address begins: as they are, also with
- * escapes, or encoded within another address, once or twice. An address is ours that has the path of n8n's webhooks or
- * files, or that ends as the addresses of this package do.
+ * Our addresses in a JSON text: plain, with escapes, or encoded once or twice within another address. An address is ours
+ * if it has the path of n8n's webhooks or files, or ends as the addresses of this package do. Each match ends where the
+ * text ends, or another address begins.
  *
- * Each begins with a sign and not with a run of signs, so that the time grows with the length of the text, whatever the
- * text is: the service repeats what anybody wrote into a prompt. Each has an end, because a search without an end takes
- * more memory than JavaScript gives it. An address with the longest reference, encoded twice, has half that length.
+ * Each pattern begins with a single character and not with a repetition, so that the time grows linearly with the text:
+ * the service repeats what anybody wrote into a prompt. Each pattern has a largest length, because a search without an
+ * end takes more memory than JavaScript gives. Our longest address, encoded twice, has half that length.
  */
 const ADDRESSES = [
 	/\/(?:webhook(?:-test|-waiting)?\\*\/|callback\?|binary-data\\*\/signed\?)(?:(?!:\\*\/\\*\/)(?:[^\s"'<>`\\]|\\+(?:\/|u00[0-9a-f]{2}))){0,16384}/gi,
@@ -27,24 +27,26 @@ const ADDRESSES = [
 ];
 
 /**
- * Takes the API keys, and the tokens of callback addresses and of links to files, out of what the service says. A service
- * may repeat the address that it was given, and whoever reads it there could call back, or open the file. Other addresses
- * keep their tokens: a result without its signature cannot be fetched.
+ * Removes the API keys, and the tokens of callback addresses and of links to files, from what the service says. The
+ * service may repeat an address that it was given, and a reader could call back or open the file. Other addresses keep
+ * their tokens: without its signature a result cannot be downloaded.
  */
 export class SecretRedactor {
-	/** Tokens that were given out: they are found wherever they stand. */
+	/** The tokens that were given out, which are found anywhere in a text. */
 	private readonly known = new Set<string | null>();
 
 	/** @param keys the API keys; others may be added to the list later */
 	constructor(private readonly keys: readonly string[]) {}
 
-	/** @param url an address that the service is given */
+	/** @param url an address that is sent to the service */
 	add(url: string): void {
 		const { searchParams } = new URL(url);
 		for (const name of PARAMETERS) this.known.add(searchParams.get(name));
 	}
 
-	/** The same for a record: a short key, as test accounts have, may stand in a result URL by chance, and is left there. */
+	/**
+	 * The same for a record. A short key, as test accounts have, may be part of a result URL by chance, and is left there.
+	 */
 	hideInRecord(text: string): string {
 		return this.hide(
 			text,
@@ -52,7 +54,7 @@ export class SecretRedactor {
 		);
 	}
 
-	/** @returns the text, with `***` in place of each key, also as JSON writes it, and of each token */
+	/** @returns the text with `***` in place of each key (also as JSON writes it) and each token */
 	hide(text: string, keys = this.keys): string {
 		const written = keys.flatMap((key) => {
 			const json = JSON.stringify(key).slice(1, -1);

@@ -1,11 +1,11 @@
 import type { Clock } from '../shared/clock';
 
-/** Between two requests that could all go at once: 200 creates would be 200 connections in the same instant. */
+/** The least time between two requests: 200 creates at once would open 200 connections. */
 const REQUEST_GAP_MS = 4;
 
-/** Keeps requests of one run that would go together at some distance from each other. */
+/** Spreads the requests of a run that would go out together. */
 export class RequestGap {
-	/** When the next request may be sent, or earlier; milliseconds of the clock. */
+	/** When the next request may be sent at the earliest, milliseconds of the clock. */
 	nextAt = -Infinity;
 
 	constructor(
@@ -13,7 +13,7 @@ export class RequestGap {
 		private readonly gapMs = REQUEST_GAP_MS,
 	) {}
 
-	/** @returns when the next request may be sent, milliseconds of the clock; the one after it waits for its turn */
+	/** @returns when the request may be sent, milliseconds of the clock; the request after it gets a later time */
 	take(notBefore = this.clock.now()): number {
 		const at = Math.max(notBefore, this.nextAt);
 		this.nextAt = at + this.gapMs;
@@ -21,12 +21,12 @@ export class RequestGap {
 	}
 }
 
-/** Wide enough to tell reads apart, narrow enough that a small batch does not wait for it. */
+/** Wide enough to spread the reads, narrow enough for a small batch. */
 const MAX_READ_GAP_MS = 50;
 
 /**
- * The distance between the first reads of created tasks: all of them fit into one interval, so that the last task waits
- * no longer than that. Each further read follows the answer before by the interval, and so keeps the distance.
+ * The time between the first reads of created tasks. All of them fit into one poll interval, so that the last task waits
+ * no longer. Later reads keep the distance, since each follows the answer before by the interval.
  *
  * @param inFlight how many tasks are read at once at most
  * @returns milliseconds

@@ -1,6 +1,6 @@
 import { isRecord, plainFields } from '../shared/json';
 
-/** What may go wrong between this package and the service, and whether the same read may well succeed a little later. */
+/** What may go wrong at the service, and whether the same read may succeed a little later. */
 const IS_TRANSIENT = {
 	/** The service refused the API key (401, 403). */
 	unauthorized: false,
@@ -8,7 +8,7 @@ const IS_TRANSIENT = {
 	noCredits: false,
 	/** The service knows no such task for this account (404, 410). */
 	notFound: false,
-	/** The account has too much under way, or asks too often (429). */
+	/** The account has too many unfinished tasks, or asks too often (429). */
 	tooManyRequests: true,
 	/** The service did not accept the request as it is (other 4xx). */
 	rejected: false,
@@ -16,31 +16,28 @@ const IS_TRANSIENT = {
 	redirected: false,
 	/** The service, or a gateway before it, answered with a 5xx. */
 	serviceDown: true,
-	/** It could not connect: the request certainly did not reach the service. */
+	/** There was no connection, so the request certainly did not reach the service. */
 	unreachable: true,
 	/** The request left, and no complete answer came back. */
 	noAnswer: true,
-	/** Something answered that does not speak as the specification says: a gateway's page, or a body cut short. */
+	/** The answer is not as the specification says: a page of a gateway, or a body that was cut off. */
 	unexpectedAnswer: true,
-	/** JSON came back, but no task record with a state. */
+	/** The answer is JSON, but no task record with a state. */
 	unusableRecord: true,
 };
 
 export type ServiceErrorKind = keyof typeof IS_TRANSIENT;
 
-/**
- * A request that did not bring what it was sent for. `message` says what happened, `description` what to do about it.
- * Neither holds the API key.
- */
+/** A request that failed. `message` says what happened, `description` says what to do. Neither contains the API key. */
 export class ServiceError extends Error {
 	override readonly name = 'ServiceError';
 	readonly description?: string;
 	readonly statusCode?: number;
 
-	/** How long the service asked to wait before the next request, in milliseconds. */
+	/** How long the service asked to wait before the next request, milliseconds. */
 	readonly retryAfterMs?: number | undefined;
 
-	/** Whether the answer is none of the API's, but of something before it: a firewall, a gateway, a login page. */
+	/** Whether the answer comes from something in front of the API: a firewall, a gateway, a login page. */
 	readonly isForeign: boolean = false;
 
 	constructor(
@@ -59,7 +56,7 @@ export class ServiceError extends Error {
 		return this.isForeign || IS_TRANSIENT[this.kind];
 	}
 
-	/** Whether it tells of the one task that was read, and nothing of the service: others can be read all the same. */
+	/** Whether the error concerns the task that was read, and not the service: other tasks can be read. */
 	get isOfOneTask(): boolean {
 		return this.kind === 'unusableRecord' || (this.kind === 'notFound' && !this.isForeign);
 	}
@@ -67,7 +64,7 @@ export class ServiceError extends Error {
 
 type Explanation = [kind: ServiceErrorKind, what: string, next: string];
 
-/** Status codes are not shown in the specification (section 7): these are what HTTP says of them. */
+/** The specification does not show status codes (section 7). These are the meanings in HTTP. */
 export function explainStatus(statusCode: number, taskId: string | undefined): Explanation {
 	if (statusCode >= 300 && statusCode < 400) {
 		return [
@@ -126,14 +123,14 @@ export function explainStatus(statusCode: number, taskId: string | undefined): E
 	}
 }
 
-/** Longer than any task is waited for; what is longer still may be no date. */
+/** Longer than any wait for a task. A longer time may not be a valid date. */
 const LONGEST_PAUSE_MS = 30 * 86_400_000;
 
 /**
- * Reads a `Retry-After` header: seconds, or a date by the clock of the sender, which its `Date` header tells.
+ * Reads a `Retry-After` header: seconds, or a date by the sender's clock, which the `Date` header tells.
  *
  * @param now milliseconds since 1970
- * @returns milliseconds to wait, or undefined where the header is absent or makes no sense
+ * @returns milliseconds to wait, or undefined if the header is missing or makes no sense
  */
 export function retryAfterMs(
 	{ 'retry-after': header, date: sentAt }: Record<string, unknown>,
@@ -141,26 +138,32 @@ export function retryAfterMs(
 ): number | undefined {
 	if (typeof header !== 'string' || header.trim() === '') return undefined;
 	const isNumber = /^\s*\d+(\.\d+)?\s*$/.test(header);
-	// Every date in a header names its day or month; `-5` would pass for a date too.
+	// A date in a header names its day or month; `-5` would pass for a date otherwise.
 	const date = /[a-z]{3}/i.test(header) ? Date.parse(header) : NaN;
 	const ms = isNumber ? Number(header) * 1000 : date - (Date.parse(String(sentAt)) || now);
 	return Number.isNaN(ms) ? undefined : Math.min(LONGEST_PAUSE_MS, Math.max(0, ms));
 }
 
-/** Where a failed task's record says why, as `plainFields` writes names. The specification does not show it. */
+/**
+ * The fields of a failed task's record that may hold the reason, as `plainFields` writes them. The specification does
+ * not show them.
+ */
 export const WHY_FIELDS = ['message', 'error', 'errormessage', 'detail', 'reason', 'failurereason'];
 
-/** Where other answers say more. What the user sent, and a record repeats, may have such fields, too. */
+/**
+ * The fields of other answers that may hold a reason. A task record is not searched for them: it repeats what the user
+ * sent.
+ */
 const FURTHER_FIELDS = ['details', 'description', 'title', 'errors', 'data'];
 
 const MAX_DEPTH = 4;
 const MAX_LENGTH = 500;
 
 /**
- * Finds the message that a service put into an answer whose shape is not known.
+ * Finds the message in an answer whose shape is not known.
  *
- * @param fields where it is looked for in an object, as `plainFields` writes names
- * @returns one line of at most 500 characters, or undefined where there is none
+ * @param fields the fields of an object to look in, as `plainFields` writes them
+ * @returns one line of at most 500 characters, or undefined if there is no message
  */
 export function findServiceMessage(
 	body: unknown,

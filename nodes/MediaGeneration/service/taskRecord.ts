@@ -6,15 +6,15 @@ import { findServiceMessage, WHY_FIELDS, ServiceError } from './serviceError';
 
 interface RecordBase {
 	taskId: string;
-	/** Credits charged, or null where the service did not say. */
+	/** The credits charged, or null if the service did not say. */
 	creditsConsumed: number | null;
-	/** The service's record as received, with whatever else it says; long data URIs are cut but for the results. */
+	/** The service's record as received, with all fields. Long data URIs are cut, except for the results. */
 	record: IDataObject;
 }
 
 export interface FailedTask extends RecordBase {
 	state: 'FAILURE';
-	/** The service's own reason, where the record holds one. */
+	/** The service's own reason, if the record has one. */
 	reason: string | undefined;
 }
 
@@ -23,14 +23,14 @@ export type FinishedTask = FailedTask | (RecordBase & { state: 'SUCCESS'; result
 /** A task as the service reports it, parsed once (specification, section 2). */
 export type TaskRecord = FinishedTask | (RecordBase & { state: 'PENDING' });
 
-/** Longer than any id a service hands out, and short enough for a path. */
+/** Longer than any id of a service, and short enough for a URL. */
 const MAX_TASK_ID_LENGTH = 512;
 
 /**
- * Reads a task id where it stands by itself: a JSON value or a parameter.
+ * Reads a task id from a JSON value or a parameter.
  *
- * @returns the id, or undefined where the value cannot be one. `.` and `..` cannot: as a path segment they
- *   would lead to another endpoint, encoded or not.
+ * @returns the id, or undefined if the value cannot be an id. `.` and `..` cannot: in a URL path they lead to another
+ *   endpoint, encoded or not.
  */
 export function asTaskId(value: unknown): string | undefined {
 	const id = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
@@ -41,10 +41,9 @@ export function asTaskId(value: unknown): string | undefined {
 }
 
 /**
- * Finds the task id in a create response or a callback body: `taskId` at the top or inside `data` or `task`; where
- * there is none, `task_id` there; and only then `id`. What stands around the task, an event or an answer, often has
- * an `id` of its own, so that one comes last of all. The body of a callback is not shown in the specification
- * (section 6).
+ * Finds the task id in a create response or a callback body: first `taskId`, at the top or inside `data` or `task`; then
+ * `task_id`; then `id`. `id` comes last, because an event or an answer around the task often has an `id` of its own. The
+ * specification does not show the body of a callback (section 6).
  */
 export function findTaskId(body: unknown): string | undefined {
 	if (!isRecord(body)) return undefined;
@@ -59,7 +58,7 @@ export function findTaskId(body: unknown): string | undefined {
 		.find((id) => typeof id === 'string');
 }
 
-/** Many services put a result into an object, with its `url` beside its size or type. */
+/** Many services make a result an object, with its `url` beside its size or type. */
 function readUrls(value: unknown): string[] {
 	if (Array.isArray(value)) return value.flatMap(readUrls);
 	const url = isRecord(value) ? value.url : value;
@@ -67,19 +66,17 @@ function readUrls(value: unknown): string[] {
 }
 
 /**
- * Parses a task record.
+ * Parses a task record. A state in lower case counts as in upper case. A state that the specification does not name
+ * counts as `PENDING`, because the service may show intermediate states (section 3). A success without `resultUrls` has
+ * no results.
  *
- * A state in lower case is read as if in upper case. A state that the specification does not name counts as
- * `PENDING`, since it may show intermediate states that it does not list (section 3). A success without
- * `resultUrls` is a success with none.
- *
- * @param taskId the id the record was asked for
+ * @param taskId the id of the task that was read
  * @param body the parsed JSON body of the answer
- * @throws ServiceError `unusableRecord` where there is no usable `state`
+ * @throws ServiceError `unusableRecord` if there is no usable `state`
  * @see specification, sections 2 and 4.2
  */
 export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
-	// The record is the body itself, or what a service wrapped in `data` or `task`.
+	// The record is the body itself, or inside `data` or `task`.
 	const places = isRecord(body) ? [body, body.data, body.task].filter(isRecord) : [];
 	const source = places.find(({ state }) => typeof state === 'string' && state.trim() !== '');
 	if (!isRecord(body) || source === undefined) {
@@ -88,7 +85,8 @@ export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
 				"The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
 		});
 	}
-	// At once: what was sent along would be held for as long as the task is waited for, and stored with what waits.
+	// The record is cut at once: files in it would stay in memory during the wait, and would be stored with a suspended
+	// run.
 	const record = cutDataUris(body, 'resultUrls');
 	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record };
 	switch (String(source.state).trim().toUpperCase()) {

@@ -1,13 +1,13 @@
 import { sleep } from 'n8n-workflow';
 
-/** Time as a parameter, so that tests cover hours in no time. */
+/** Time as a parameter, so that tests of hours take no time. */
 export interface Clock {
 	/**
-	 * Milliseconds since some moment. They only run forward, whatever becomes of the computer's date: a date comes
-	 * from `Date`, and a wait from here.
+	 * Milliseconds since some moment. They never go back, even if the computer's date is changed. For a date use `Date`,
+	 * for a wait this clock.
 	 */
 	now(): number;
-	/** Waits so many milliseconds. @throws Stopped at once when the signal is aborted */
+	/** Waits `ms` milliseconds. @throws Stopped at once when the signal is aborted */
 	sleep(ms: number, signal: AbortSignal | undefined): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export const systemClock: Clock = {
 		await new Promise<void>((resolve, reject) => {
 			const onAbort = () => reject(new Stopped());
 			signal?.addEventListener('abort', onAbort, { once: true });
-			// n8n's `sleep` cannot be cut short: on a stop its timer runs out unheard, within one poll interval.
+			// n8n's `sleep` cannot be cancelled: after a stop its timer ends without effect.
 			void sleep(ms).then(() => {
 				signal?.removeEventListener('abort', onAbort);
 				resolve();
@@ -34,10 +34,10 @@ export const systemClock: Clock = {
 	},
 };
 
-/** A timer that is set to more goes off at once. */
+/** A timer with a longer time goes off at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Sleeps until the clock has really reached a moment: a timer may go off a little early. */
+/** Sleeps until the clock has reached a moment: a timer may go off a little early. */
 export async function sleepUntil(
 	moment: number,
 	clock: Clock,
@@ -49,14 +49,14 @@ export async function sleepUntil(
 	}
 }
 
-/** How long a run may keep its process to itself: n8n does all its other work in the same thread. Milliseconds. */
+/** How long a run may block its process, milliseconds: n8n does all other work in the same thread. */
 const LONGEST_TURN_MS = 25;
 
 /**
- * Lets the rest of n8n in while something is done for each of many items.
+ * Lets n8n do other work during a loop over many items.
  *
- * @returns what is to be awaited between two items: it is over at once, where the turn is not over yet
- * @throws Stopped from there where the execution was stopped meanwhile
+ * @returns a function to await between two items, which returns at once until the time for a turn is over
+ * @throws Stopped from that function if the execution was stopped
  */
 export function inTurns(clock: Clock, signal: AbortSignal | undefined): () => Promise<void> {
 	let since = clock.now();
@@ -67,7 +67,7 @@ export function inTurns(clock: Clock, signal: AbortSignal | undefined): () => Pr
 	};
 }
 
-/** @returns what the promise brings, or undefined where that takes longer than `ms` milliseconds */
+/** @returns the value of the promise, or undefined if it takes longer than `ms` milliseconds */
 export async function withTimeLimit<T>(
 	promise: Promise<T>,
 	ms: number,
@@ -77,16 +77,16 @@ export async function withTimeLimit<T>(
 	return await Promise.race([promise, late]);
 }
 
-/** Between two checks whether a transfer goes on, milliseconds. */
+/** Between two checks of a transfer, milliseconds. */
 const STALL_CHECK_MS = 5_000;
 
 /**
- * Waits for a transfer, unless it stands still: n8n's timeout ends with the header of the answer, so nobody else would
- * ever give it up, and with it a run whose tasks are all paid for.
+ * Waits for a transfer unless it stands still. n8n's timeout ends with the header of the answer, so nothing else would
+ * end a transfer that stands still, and the run with its paid tasks would never end.
  *
- * @param progress how much has come; undefined where all has
- * @param stillMs for so long nothing may come, milliseconds
- * @returns what the transfer brings; undefined where it stands still
+ * @param progress how much has arrived; undefined when all has arrived
+ * @param stillMs how long nothing may arrive, milliseconds
+ * @returns the value of the transfer; undefined if it stands still
  */
 export async function unlessStalled<T extends object>(
 	transfer: Promise<T>,
@@ -104,10 +104,10 @@ export async function unlessStalled<T extends object>(
 	return undefined;
 }
 
-/** So long after a stop a create under way is waited for. n8n shows the execution as stopped meanwhile. */
+/** How long to wait for a create under way after a stop. n8n shows the execution as stopped meanwhile. */
 const GRACE_MS = 10_000;
 
-/** Ends when the execution was stopped, and what was under way then has had a little time to come to its end. */
+/** Resolves when the execution was stopped and the time for creates under way is over. */
 export const graceAfterStop = async (
 	clock: Clock,
 	signal: AbortSignal | undefined,
@@ -118,7 +118,7 @@ export const graceAfterStop = async (
 		else signal?.addEventListener('abort', begin, { once: true });
 	});
 
-/** What a process remembers for a while, under keys. Of more than it may hold the oldest goes. */
+/** Entries that a process remembers for a while. When there are too many, the oldest is dropped. */
 export class ExpiringCache<T> {
 	/** The oldest first. */
 	private readonly entries = new Map<string, { value: T; at: number }>();
@@ -134,7 +134,7 @@ export class ExpiringCache<T> {
 		return entry && this.clock.now() - entry.at < this.maxAgeMs ? entry.value : undefined;
 	}
 
-	/** Its age counts from now, also where it was there before. */
+	/** The age of the entry counts from now, even if the key was there before. */
 	set(key: string, value: T): void {
 		const now = this.clock.now();
 		this.entries.delete(key);

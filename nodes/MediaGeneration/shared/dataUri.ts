@@ -1,17 +1,17 @@
-/** Longer data URIs are cut in the output: a batch of pictures would swell the execution's data by all of them. */
+/** Longer data URIs are cut in the output: the images of a batch would swell the data of the execution. */
 const MAX_SHOWN_CHARACTERS = 4096;
 
-/** How much of a long one is shown. */
+/** How many characters of a long data URI are shown. */
 const BEGINNING = 64;
 
-/** How a data URI begins, and no text whose first word is `Data:`. */
+/** Matches a data URI, and not a text whose first word is `Data:`. */
 const DATA_URI = /^\s*data:([\w.+-]+\/|[;,])/i;
 
-/** Deeper than any record; what is deeper still goes out as it is. */
+/** Deeper than any record; anything deeper is left as it is. */
 const MAX_DEPTH = 32;
 
 /**
- * A copy with long data URIs cut, wherever they stand: pictures that were sent along come back in the service's records.
+ * A copy with all long data URIs cut: the service's records repeat the images that were sent.
  *
  * @param whole the name of a field that is left as it is
  */
@@ -23,15 +23,15 @@ export function cutDataUris<T>(value: T, whole?: string, depth = 0): T {
 	) as T;
 }
 
-/** @returns the text as it is, unless it is a long data URI */
+/** @returns the text, cut if it is a long data URI */
 export function cutDataUri(text: string): string {
 	if (text.length <= MAX_SHOWN_CHARACTERS || !DATA_URI.test(text)) return text;
-	// By way of a buffer: a part of a text keeps the whole of it in memory.
+	// The buffer makes a copy: a slice keeps the whole text in memory.
 	const beginning = Buffer.from(text.slice(0, BEGINNING)).toString();
 	return `${beginning}… (${text.length} characters)`;
 }
 
-/** Whether a value has a data URI that was cut, however deep it stands: what an output shows of a file is not the file. */
+/** Whether a value contains a cut data URI at any depth: what an output shows of a file is not the file. */
 export function hasCutDataUri(value: unknown): boolean {
 	if (typeof value === 'string')
 		return DATA_URI.test(value) && /^[^…]{0,200}… \(.*\)$/s.test(value);
@@ -41,7 +41,7 @@ export function hasCutDataUri(value: unknown): boolean {
 
 const writesItself = (value: object) => 'toJSON' in value && typeof value.toJSON === 'function';
 
-/** A copy of a list or an object with each entry replaced. Anything else, and what says itself how it is written, stays. */
+/** A copy of a list or an object with each entry replaced. Other values, and objects with `toJSON`, stay as they are. */
 export function mapEntries(
 	value: unknown,
 	replace: (entry: unknown, name?: string) => unknown,

@@ -10,17 +10,17 @@ import {
 interface ItemErrorDetails {
 	/** The next step for the user. */
 	description?: string | undefined;
-	/** The status with which the service answered, where it did. */
+	/** The HTTP status of the service's answer, if there was one. */
 	statusCode?: number | undefined;
-	/** What is known of the item's task: it goes out with the item under *On Error: Continue*. */
+	/** The known fields of the item's task, which leave with the item under *On Error: Continue*. */
 	task?: IDataObject;
 }
 
-/** What an error says, whatever was thrown. */
+/** The message of an error of any type. */
 export const messageOf = (error: unknown): string =>
 	error instanceof Error ? error.message : String(error);
 
-/** Looks for something along an error's causes, through the wrappers that n8n puts around it. */
+/** Looks through an error and its causes: n8n wraps errors. */
 export function findInChain<T>(
 	error: unknown,
 	pick: (link: unknown) => T | undefined,
@@ -36,7 +36,7 @@ export function findInChain<T>(
 	return undefined;
 }
 
-/** What went wrong with one item: `message` says what happened, `description` what to do. */
+/** The error of an item: `message` says what happened, `description` says what to do. */
 export class ItemError extends Error {
 	readonly description: string | undefined;
 	readonly statusCode: number | undefined;
@@ -50,12 +50,12 @@ export class ItemError extends Error {
 	}
 
 	/**
-	 * @param error whatever was thrown
-	 * @param task what is known of the item's task
+	 * @param error the error of any type
+	 * @param task the known fields of the item's task
 	 */
 	static from(error: unknown, task: IDataObject = {}): ItemError {
 		if (error instanceof ItemError) {
-			// What the error knows itself comes first, and wins.
+			// The error's own fields come first, and win.
 			const known = { ...error.task, ...task, ...error.task };
 			return new ItemError(error.message, { ...error, task: known });
 		}
@@ -74,8 +74,8 @@ export class ItemError extends Error {
 	}
 
 	/**
-	 * The item that goes out in place of a result, for *On Error: Continue*. Its `json` names the task: the id and the
-	 * result URLs of a task that was paid for must not be lost. n8n adds the fields of the input item on the error output.
+	 * The output item of a failed item under *On Error: Continue*. Its `json` names the task, so that the id and the
+	 * results of a paid task are not lost. On the error output n8n adds the fields of the input item.
 	 */
 	toItem(node: INode, pairedItem?: INodeExecutionData['pairedItem']): INodeExecutionData {
 		const { message: error, task } = this;
@@ -84,26 +84,25 @@ export class ItemError extends Error {
 		if (!isForErrorOutput) return { json: inTableOrder({ ...task, error }), ...paired };
 		const isKnown = Object.keys(task).length > 0;
 		const item = { json: { error, ...(isKnown && { details: task }) }, ...paired };
-		// n8n 2.41 tells by the names `error` and `details` alone what belongs on the error output, and older versions
-		// by the item's own `error`, for which they would leave nothing but the message in `json`. Not enumerable it is
-		// looked at, but not in the copy that n8n makes of a paired item to add the fields of its input.
+		// n8n 2.41 sorts an item to the error output if `json` has only the names `error` and `details`; older versions if the
+		// item itself has an `error`, and would keep only its message in `json`. A property that is not enumerable is seen,
+		// and is missing in the copy to which n8n adds the fields of the input.
 		if (pairedItem === undefined) return item;
 		return Object.defineProperty(item, 'error', { value: this.toNodeError(node, undefined) });
 	}
 
-	/** The same as an error of n8n's, which its editor shows with message, description and item. */
+	/** Converts the error to n8n's, which the editor shows with message, description and item. */
 	toNodeError(node: INode, itemIndex: number | undefined, description = this.description): Error {
 		const shown = { message: this.message, description, itemIndex };
 		if (this.statusCode === undefined) return new NodeOperationError(node, this.message, shown);
-		// A bare object and never the original error: that one carries the request and so the API key.
+		// A new object and never the original error, which contains the request, and so the API key.
 		const response: JsonObject = { message: this.message };
 		return new NodeApiError(node, response, { ...shown, httpCode: String(this.statusCode) });
 	}
 }
 
 /**
- * The fields in the order of n8n's table: what became of the task first, and `record` last, since it is long and would
- * push the others out of sight.
+ * The fields in the order of n8n's table: the result first, and `record` last, which is long and would hide the others.
  */
 export function inTableOrder(fields: IDataObject): IDataObject {
 	const { taskId, state, timedOut, error, record, ...others } = fields;

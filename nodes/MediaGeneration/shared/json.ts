@@ -5,7 +5,7 @@ import { createHash } from 'crypto';
 export const isRecord = (value: unknown): value is IDataObject =>
 	typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** @returns undefined where the text is no JSON */
+/** @returns the value, or undefined if the text is not JSON */
 export function parsedJson(text: string): unknown {
 	try {
 		return JSON.parse(text) as unknown;
@@ -14,23 +14,23 @@ export function parsedJson(text: string): unknown {
 	}
 }
 
-/** The number that a JSON value stands for: a finite number or a string that holds one; null otherwise. */
+/** The number of a JSON value: a finite number, or a string that holds one; null otherwise. */
 export function toNumber(value: unknown): number | null {
 	if (typeof value === 'number') return Number.isFinite(value) ? value : null;
 	if (typeof value !== 'string' || !/^\s*[-+]?\d+(\.\d+)?\s*$/.test(value)) return null;
 	return Number(value);
 }
 
-/** @returns the fields of an object by their names in small letters alone: `credit_balance` and `creditBalance` are one */
+/** @returns the fields by their names in lower-case letters only: `credit_balance` and `creditBalance` are the same */
 export function plainFields(object: IDataObject): Map<string, unknown> {
 	const plain = (name: string) => name.replace(/[^a-z]/gi, '').toLowerCase();
 	return new Map(Object.entries(object).map(([name, value]) => [plain(name), value]));
 }
 
-/** The names in a path: dots lead into objects, and [0] into lists. */
+/** The names in a path such as `a.b[0]`. */
 export const namesIn = (path: string): string[] => path.match(/[^.[\]]+/g) ?? [];
 
-/** @returns what stands in a value behind these names, of which a number picks an entry of a list; undefined where nothing does */
+/** @returns the value at a path of names, of which a number picks an entry of a list; undefined if there is none */
 export function valueAt(value: unknown, names: readonly string[]): unknown {
 	return names.reduce((found, name) => {
 		if (Array.isArray(found)) return found[Number(name)] as unknown;
@@ -38,28 +38,28 @@ export function valueAt(value: unknown, names: readonly string[]): unknown {
 	}, value);
 }
 
-/** @returns a copy of an object without one of its fields, which need not be there */
+/** @returns a copy of an object without a field */
 export const without = <T extends object>(object: T, field: string): T =>
 	Object.fromEntries(Object.entries(object).filter(([name]) => name !== field)) as T;
 
-/** A short name, 32 hex digits of SHA-256: two JSON values have the same one only if they are written the same. */
+/** A short name for a JSON value: 32 hex digits of SHA-256. Values with the same JSON text have the same name. */
 export const digest = (value: unknown): string =>
 	createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
 
 /**
- * Reads what outlives a process. A task that is paid for hangs on it, so what another version wrote is refused in words,
- * and never guessed.
+ * Reads data that n8n stored. A paid task depends on the data, so data of another version are refused, and never
+ * guessed.
  *
  * @param stored an object with its `version`
- * @returns the very object
- * @throws UserError where another version of this package wrote it; the error names the tasks in it
+ * @returns the same object
+ * @throws UserError if another version of this package wrote the data; the error names the tasks in them
  * @see docs/state.md
  */
 export function readStored<T>(stored: unknown, version: number): T {
 	if (isRecord(stored) && stored.version === version) return stored as T;
 	const text = JSON.stringify(stored) ?? '';
 	const ids = new Set([...text.matchAll(/"taskId":"([^"]+)"/g)].map(([, taskId]) => taskId));
-	// In the message: where the item leaves, nobody sees the description.
+	// The ids belong to the message: an item that leaves does not show the description.
 	const tasks = ids.size > 0 ? `. Its tasks: ${[...ids].join(', ')}` : '';
 	throw new UserError(`This execution was started with another version of this package${tasks}`, {
 		description:

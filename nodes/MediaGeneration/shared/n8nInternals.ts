@@ -1,72 +1,73 @@
 import * as n8nWorkflow from 'n8n-workflow';
 import type { FunctionsBase, IDataObject, IExecuteFunctions, INode } from 'n8n-workflow';
 
-/** What every context of n8n holds, although no interface of n8n says so. */
+/** Properties that each context of n8n has, although no interface of n8n names them. */
 interface N8nInternals {
 	workflow?: { nodes?: Record<string, INode> };
 	additionalData?: {
 		/** n8n's public address with the path of production webhooks. */
 		webhookBaseUrl?: unknown;
-		/** The mode of the execution that a sub-execution was begun by, at first. */
+		/** The mode of the execution at the root of a sub-execution. */
 		rootExecutionMode?: unknown;
 		/** When n8n's time limit ends the execution, milliseconds since 1970. */
 		executionTimeoutTimestamp?: unknown;
-		/** The execution that *Retry execution* repeats here. */
+		/** The execution that *Retry execution* repeats. */
 		hooks?: { retryOf?: unknown };
 	};
 }
 
 /**
- * Whether n8n resumes an execution when its sub-execution has ended, and with the results. n8n 1 resumes it each time that
- * the sub-execution sleeps, and with nothing. The name is part of n8n 2, and not of n8n 1.
+ * Whether n8n resumes an execution at the end of its sub-execution, and with its results. n8n 1 resumes it each time
+ * that the sub-execution sleeps, and without results. This name exists in n8n 2, and not in n8n 1.
  */
 export const handsOnResults = 'validateWorkflowHasTriggerLikeNode' in n8nWorkflow;
 
 export const internalsOf = (context: object): N8nInternals => context;
 
 /**
- * What n8n keeps of the node with the execution. n8n's Agents run a tool without an execution: nothing outlives that call.
+ * The data of the node that n8n stores with the execution. n8n's Agents run a tool without an execution, so nothing is
+ * kept after the call.
  */
 export const nodeContext = (context: IExecuteFunctions): IDataObject =>
 	context.getExecutionId() === undefined ? {} : context.getContext('node');
 
-/** A text as it stands in an expression, which for n8n ends at the first pair of braces. */
+/** A text as an expression contains it. For n8n an expression ends at the first pair of braces. */
 export const inExpression = (text: string): string =>
 	JSON.stringify(text).replace(/[{}\u2028\u2029]/g, (sign) => {
 		return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 	});
 
-/** Where n8n serves production webhooks, as its settings say now; undefined where n8n does not tell. */
+/** The address of n8n's production webhooks by its present settings; undefined if n8n does not tell. */
 export function webhookBase(context: object): string | undefined {
 	const base = internalsOf(context).additionalData?.webhookBaseUrl;
 	return typeof base === 'string' && URL.canParse(base) ? new URL(base).href : undefined;
 }
 
-/** The settings of the workflow, as far as n8n tells: some versions do not. */
+/** The settings of the workflow; empty in versions of n8n that do not tell. */
 export const settingsOf = (context: FunctionsBase): Record<string, unknown> =>
 	typeof context.getWorkflowSettings === 'function' ? { ...context.getWorkflowSettings() } : {};
 
 /**
- * Whether n8n runs this workflow with its engine v2, which keeps nothing of a node from one run to the next, resumes
- * no execution, and runs a trigger's `webhook` without its `execute`. A running node is not told the settings of its
- * workflow there, so there the id of the execution tells.
+ * Whether n8n runs this workflow with engine v2. That engine keeps no data of a node between runs, resumes no execution,
+ * and runs a trigger's `webhook` without its `execute`. It does not tell a running node the settings of the workflow, so
+ * the id of the execution has to tell.
  */
 export function isEngineV2(context: FunctionsBase): boolean {
 	if (settingsOf(context).engineType === 'v2') return true;
-	// A UUID; the engine of today counts its executions.
+	// In engine v2 the id is a UUID; in engine v1 it is a number.
 	return 'getExecutionId' in context && String(context.getExecutionId()).includes('-');
 }
 
 /** Whether the node runs as a tool of an AI agent or of an MCP server. */
 export function isTool(context: IExecuteFunctions): boolean {
-	// Some versions of n8n lack it. Agents from version 3 on run the tool as a node, which only its type tells.
+	// Some versions of n8n have no `isToolExecution`. From version 3 on, Agents run a tool as a node: only its type tells.
 	const isSupplied = typeof context.isToolExecution === 'function' && context.isToolExecution();
 	return isSupplied || context.getNode().type.endsWith('Tool');
 }
 
-/** Whether whoever called the node hangs up after a while: who orders again then pays twice. */
+/** Whether the caller of the node hangs up after a while. A caller that orders again then pays twice. */
 export function hangsUp(context: IExecuteFunctions): boolean {
-	// Who called a tool is not among what n8n documents; where it cannot be told, nobody hangs up.
+	// n8n does not document who called a tool. If it cannot be told, nobody hangs up.
 	const { parentNode } = context as { parentNode?: INode };
 	return /\.mcpTrigger$/.test(parentNode?.type ?? '');
 }

@@ -5,21 +5,21 @@ import { ItemError, messageOf } from './itemError';
 
 export interface NumberBounds {
 	label: string;
-	/** Where nothing is entered; 0 unless it says otherwise. It may be entered, too. */
+	/** The value of an empty field, which may be entered, too; 0 if left out. */
 	fallback?: number;
-	/** 0 unless it says otherwise. */
+	/** The smallest value; 0 if left out. */
 	min?: number;
 	max?: number;
 	whole?: true;
 	unit?: string;
 }
 
-/** Every number that a user may enter. The poll interval has the specification's bounds (section 4.2). */
+/** All numbers that a user may enter. The poll interval has the specification's bounds (section 4.2). */
 export const NUMBERS = {
 	checkInterval: {
 		label: 'Check Interval',
 		min: 1,
-		// Thirty days. A date that is far enough away is none.
+		// Thirty days. A time that is too far away is not a valid date.
 		max: 43_200,
 		unit: 'minutes; 0 leaves it to the node',
 	},
@@ -44,8 +44,8 @@ export const refused = (label: string, what: string, wayOut: string) =>
 	new ItemError(`The parameter '${label}' is ${what}`, { description: wayOut });
 
 /**
- * Reads the parameters of one item and refuses what cannot be meant, before anything is paid for. Every message
- * names the parameter by its label.
+ * Reads the parameters of an item, and refuses wrong values before anything is paid for. Each message names the
+ * parameter by its label.
  */
 export class ItemParameters {
 	private readonly options: IDataObject;
@@ -66,7 +66,7 @@ export class ItemParameters {
 		return this.options[name];
 	}
 
-	/** @throws ItemError where the text is empty or no text at all, a number included that is none */
+	/** @throws ItemError if the value is empty or not a text; a number counts as a text, but not NaN */
 	requiredText(name: string, label: string, wayOut: string): string {
 		const text = this.single(this.value(name), label);
 		if (isEmpty(text)) throw this.empty(label, wayOut);
@@ -76,12 +76,12 @@ export class ItemParameters {
 		return String(text);
 	}
 
-	/** Why a parameter without a value has none, and what to do. */
+	/** The error of an empty parameter: why it is empty, and what to do. */
 	empty(label: string, wayOut: string): ItemError {
 		return this.unfinished(label) ?? refused(label, 'empty', wayOut);
 	}
 
-	/** @returns why a parameter has no value, where the incoming item is a task without results */
+	/** @returns the error of a parameter that is empty because the incoming item is a task without results */
 	unfinished(label: string): ItemError | undefined {
 		const { taskId, state } = this.context.getInputData()[this.itemIndex]?.json ?? {};
 		if (typeof taskId !== 'string' || (state !== 'FAILURE' && state !== 'PENDING'))
@@ -97,7 +97,7 @@ export class ItemParameters {
 		);
 	}
 
-	/** The one value: a list of one entry is that entry. */
+	/** A single value: a list of one entry counts as its entry. */
 	private single(value: unknown, label: string): unknown {
 		if (!Array.isArray(value)) return value;
 		if (value.length <= 1) return this.single(value[0], label);
@@ -110,13 +110,13 @@ export class ItemParameters {
 		);
 	}
 
-	/** An option that holds a text, with what to use where it is left empty. */
+	/** An option with a text, and the value for an empty option. */
 	optionText(name: string, fallback: string): string {
 		const value = this.options[name];
 		return (typeof value === 'string' && value.trim()) || fallback;
 	}
 
-	/** @throws ItemError where the value, which is that of the option unless given, is no number or out of bounds */
+	/** @throws ItemError if the value (by default that of the option) is not a number or out of bounds */
 	number(name: keyof typeof NUMBERS, value = this.option(name)): number {
 		const bounds: NumberBounds = NUMBERS[name];
 		const { label, fallback = 0, min = 0, max = Number.MAX_SAFE_INTEGER, whole, unit } = bounds;
@@ -131,22 +131,22 @@ export class ItemParameters {
 	}
 
 	/**
-	 * An option that limits what may be spent; 0 where there is none.
+	 * An option that limits what may be spent; 0 for no limit.
 	 *
-	 * @throws ItemError where the value is no number of 0 or more, or an expression gives none: that is no limit
+	 * @throws ItemError if the value is not a number of 0 or more, or if its expression gives nothing: that is no limit
 	 */
 	limit(name: 'maxCostUsd' | 'minimumBalance'): number {
 		this.refuseNothing(name, NUMBERS[name].label, 'If you want no limit, enter 0.');
 		return this.number(name);
 	}
 
-	/** @throws ItemError where an expression gives nothing: the tasks would be paid for */
+	/** @throws ItemError if an expression gives nothing: the tasks would be paid for */
 	isDryRun(): boolean {
 		this.refuseNothing('dryRun', 'Dry Run', 'To create the tasks, have it give false.');
 		return this.flag('dryRun', 'Dry Run');
 	}
 
-	/** An option that protects money is not off because its expression gives nothing. */
+	/** Refuses an option that protects money if its expression gives nothing: the option would be off. */
 	private refuseNothing(name: string, label: string, off: string): void {
 		if (!isEmpty(this.option(name)) || !this.isExpression('options', name)) return;
 		throw new ItemError(`The expression in '${label}' gives nothing`, {
@@ -154,7 +154,7 @@ export class ItemParameters {
 		});
 	}
 
-	/** Whether a parameter, or an entry of one that is a collection, was written as an expression. */
+	/** Whether a parameter, or an entry of a collection, is an expression. */
 	isExpression(name: string, entry?: string): boolean {
 		const raw = { rawExpressions: true };
 		const written: unknown = this.context.getNodeParameter(name, this.itemIndex, '', raw);
@@ -162,7 +162,7 @@ export class ItemParameters {
 		return typeof value === 'string' && value.startsWith('=');
 	}
 
-	/** @throws ItemError where the option is neither true nor false: nobody is to pay for a guess */
+	/** @throws ItemError if the option is neither true nor false: nobody is to pay for a guess */
 	flag(name: string, label: string): boolean {
 		const value = this.options[name];
 		if (value === true || value === 'true') return true;
@@ -171,12 +171,12 @@ export class ItemParameters {
 		throw refused(label, describe(value), wayOut);
 	}
 
-	/** @throws ItemError where the value is no JSON object */
+	/** @throws ItemError if the value is not a JSON object */
 	jsonObject(value: unknown, label: string): IDataObject {
 		if (isEmpty(value)) return {};
 		let parsed: unknown;
 		try {
-			// What an expression gives is taken as it will be written: a date is a text there.
+			// The value of an expression is used as JSON writes it: a date becomes a text.
 			const text = typeof value === 'string' ? value : JSON.stringify(value, finite);
 			parsed = JSON.parse(text);
 		} catch (error) {
@@ -190,7 +190,7 @@ export class ItemParameters {
 	}
 }
 
-/** @throws ItemError where JSON would write null for a number that is none */
+/** @throws ItemError if JSON would write null for a number such as NaN */
 function finite(name: string, value: unknown): unknown {
 	if (typeof value !== 'number' || Number.isFinite(value)) return value;
 	throw new ItemError(`The field '${name}' is '${value}' and not a number`);
@@ -199,11 +199,11 @@ function finite(name: string, value: unknown): unknown {
 export const isEmpty = (value: unknown): boolean =>
 	value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
-/** The texts between separators, without white space around them, and without empty ones. */
+/** The texts between separators, trimmed, without empty texts. */
 export const textsIn = (text: string, separator: string | RegExp): string[] =>
 	text.split(separator).flatMap((part) => part.trim() || []);
 
-/** A value as it reads in a message. */
+/** A value as a message shows it. */
 export function describe(value: unknown): string {
 	if (Array.isArray(value)) return 'a list';
 	if (typeof value === 'object' && value !== null) return 'an object';

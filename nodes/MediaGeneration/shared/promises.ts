@@ -1,4 +1,4 @@
-/** Does pieces of work in the order in which they come, at most so many at once. */
+/** Does pieces of work in order, at most a given number at once. */
 export class Semaphore {
 	private running = 0;
 	private readonly waiting: Array<() => void> = [];
@@ -22,12 +22,12 @@ export class Semaphore {
 	}
 }
 
-/** What a piece of work came to: its value, or what it threw. */
+/** The outcome of a piece of work: its value, or what it threw. */
 type Settled<T> = { value: T } | { error: unknown };
 
 /**
- * Hands on what a piece of work throws as a value, where what follows depends on the kind of error.
- * n8n's rules forbid rethrowing inside a `catch`, since that loses context; nothing is lost here.
+ * Returns the error of a piece of work as a value, for code that depends on the kind of error. n8n's rules forbid
+ * rethrowing in a `catch`, because that loses context; nothing is lost here.
  */
 export async function settled<T>(work: Promise<T> | (() => Promise<T>)): Promise<Settled<T>> {
 	try {
@@ -39,7 +39,7 @@ export async function settled<T>(work: Promise<T> | (() => Promise<T>)): Promise
 
 const MOST_AT_ONCE = 25;
 
-/** Works on one entry, then on two at once, on four and so on: as a rule the first ones tell enough. */
+/** Works on one entry, then on two at once, on four and so on: the first entries usually tell enough. */
 export async function inGrowingGroups<T>(
 	entries: readonly T[],
 	work: (entry: T) => Promise<unknown>,

@@ -128,7 +128,7 @@ describe('a workflow whose static data do not tell', () => {
 		expect(nock.isDone()).toBe(true);
 	});
 
-	it.each(['manual', 'retry'] as const)(
+	it.each(['manual', 'retry', 'integrated'] as const)(
 		'and is run by hand, or may be (%s), has no trigger that n8n does not know',
 		async (mode) => {
 			n8n('OPTIONS');
@@ -143,9 +143,18 @@ describe('a workflow whose static data do not tell', () => {
 		await expect(triggerOfThisWorkflow(context)).rejects.toThrow(NONE);
 	});
 
-	it('and is retried has the trigger where n8n does not answer, since it may be of any run', async () => {
-		nock('https://n8n.test').options(TRIGGER_PATH).reply(502);
-		expect(await found({ mode: 'retry' })).toBe(URL_OF_TRIGGER);
+	it.each(['retry', 'integrated'] as const)(
+		'and may be run by hand (%s) has the trigger where n8n does not answer',
+		async (mode) => {
+			nock('https://n8n.test').options(TRIGGER_PATH).reply(502);
+			expect(await found({ mode })).toBe(URL_OF_TRIGGER);
+		},
+	);
+
+	it('and is called by a run of the published workflow asks nothing', async () => {
+		const context = contextOf({ mode: 'integrated' });
+		Object.assign(context.additionalData, { rootExecutionMode: 'trigger' });
+		expect(await triggerOfThisWorkflow(context)).toBe(URL_OF_TRIGGER);
 	});
 
 	it.each<[string, (options: nock.Interceptor) => void]>([
