@@ -42,7 +42,7 @@ async function authenticate(
 	const { baseURL, uri = '', url: address = uri, abortSignal, ...options } = request;
 	const url = new URL(baseURL === undefined ? address : baseUrl + address);
 	const target = url.origin + url.pathname;
-	if (!target.startsWith(`${baseUrl}/`)) {
+	if (!`${target}/`.startsWith(`${baseUrl}/`)) {
 		throw new UserError(
 			`The API key of this credential is sent to ${baseUrl} only, not to ${url.origin}. Use a credential of that service instead`,
 		);

@@ -45,7 +45,9 @@ export async function redeliver(
 				"Check that the workflow of the trigger is published, and that this n8n can reach the address in 'Callback URL'.",
 		});
 	}
-	const { statusCode, body: text } = answer;
+	const { statusCode } = answer;
+	// The answer may repeat the token.
+	const text = answer.body.replaceAll(String(searchParams.get(TOKEN_PARAMETER)), '***');
 	const body = parsedJson(text) ?? text;
 	if (statusCode === 200) {
 		if (!/^\s*</.test(text)) return deliveryOf(body);
@@ -54,9 +56,7 @@ export async function redeliver(
 				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
 		});
 	}
-	// The answer may repeat the token.
-	const token = String(searchParams.get(TOKEN_PARAMETER));
-	const said = findServiceMessage(body)?.replaceAll(token, '***');
+	const said = findServiceMessage(body);
 	throw new ItemError(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
 		{ description: NEXT[statusCode] ?? NEXT.other },

@@ -22,14 +22,8 @@ const KEY = 'startedTasks';
 /** To be raised when the stored shape changes. */
 const VERSION = 1;
 
-/** An execution may ask this often whether a row is its own. It asks again only if an answer was lost. */
+/** The signatures of an execution in the row that it writes: one for each question whether it wrote the row. */
 const QUESTIONS = [0, 1, 2];
-
-/**
- * The least size of a row that two executions tried to insert. If both find no row in the same milliseconds, n8n adds
- * the entries of the second execution to the row of the first.
- */
-const ROW_OF_TWO = 1 + 2 * QUESTIONS.length;
 
 /** The start of a workflow that may happen once. */
 export interface Start {
@@ -51,8 +45,7 @@ const keyOf = ({ account, taskId, startAgain }: Start) =>
  * executions did, whether a write took place if its answer was lost, and what an execution did before it was killed.
  *
  * A row names the execution that wrote it. Other executions leave the row as it is. An execution that may have
- * written the row itself asks for its own signature, and n8n's only way to ask also writes the signature. So that a
- * lost question does not look like the signature later, the row has one signature for each question.
+ * written the row itself asks for its own signatures, see `StartedTaskRow.isSigned`.
  *
  * @param callbackId names the callback that began this execution, in all its tries
  * @throws the database's error if it is not known whether the row was written; UserError if it will never be known
@@ -70,19 +63,15 @@ export async function mayStart(
 		logStart(context, start);
 		return true;
 	}
-	const asked = typeof note === 'number' ? note : 0;
 	const row = new StartedTaskRow(context, key);
-	const size = await row.size();
-	const isWritten = size > 0;
-	if (isWritten && asked === 0 && context.getMode() !== 'retry') return false;
-	notes[key] = asked + 1;
+	const isWritten = (await row.size()) > 0;
+	if (isWritten && note === undefined && context.getMode() !== 'retry') return false;
+	notes[key] = 'asked';
 	// The log comes before the row: if the process is killed in between, n8n keeps nothing that names the task.
 	logStart(context, start);
-	const signature = (question: number) => `${key} by ${callbackId}, ${question}`;
-	const isOurs = isWritten
-		? await row.held(signature(Math.min(asked, QUESTIONS.length - 1)))
-		: await row.insert(QUESTIONS.map(signature));
-	if (isWritten && isOurs && size >= ROW_OF_TWO) {
+	const signatures = QUESTIONS.map((question) => `${key} by ${callbackId}, ${question}`);
+	const isOurs = isWritten ? await row.isSigned(signatures) : await row.insert(signatures);
+	if (isOurs === undefined) {
 		// A second start cannot be taken back. A missing start can be made up for.
 		const message = `It is not known whether another execution has started for the task ${start.taskId}`;
 		throw new UserError(message, {
@@ -90,7 +79,6 @@ export async function mayStart(
 		});
 	}
 	if (isOurs) notes[key] = 'recorded';
-	else delete notes[key];
 	return isOurs;
 }
 
@@ -154,10 +142,19 @@ class StartedTaskRow {
 	}
 
 	/**
-	 * Whether the row held an entry before this call. The call adds the entry: n8n has no question that writes nothing.
+	 * Whether an execution wrote the row with these signatures. n8n's only way to ask for a signature also writes the
+	 * signature. So of the signatures in the row at most as many come from questions as the row has grown by entries.
+	 *
+	 * @returns undefined if the row has grown by more entries than there are signatures: by many questions, or by another
+	 *   execution that found no row in the same milliseconds, whose entries n8n adds to this row
 	 */
-	async held(entry: string): Promise<boolean> {
-		return (await this.record([entry])).processed.includes(entry);
+	async isSigned(signatures: readonly string[]): Promise<boolean | undefined> {
+		for (const [earlier, signature] of signatures.entries()) {
+			if (!(await this.record([signature])).processed.includes(signature)) return false;
+			const grown = (await this.size()) - 1 - signatures.length;
+			if (earlier >= grown) return true;
+		}
+		return undefined;
 	}
 
 	private async record(entries: string[]) {

@@ -2,6 +2,7 @@ import { randomUUID } from 'crypto';
 import {
 	type IDataObject,
 	type IExecuteFunctions,
+	type INode,
 	type INodeExecutionData,
 	type IWebhookFunctions,
 	type IWebhookResponseData,
@@ -152,6 +153,9 @@ async function outcomeOf(
 	return 'status' in task ? task : 'notStored';
 }
 
+/** The settings of each trigger whose last try failed, for its next try by *Retry On Fail*. */
+const asChosen = new WeakMap<INode, INode>();
+
 /**
  * Starts the workflow for the tasks that the gate admitted, once for each task. A test run always starts, and neither
  * asks the ledger nor writes to it.
@@ -163,11 +167,12 @@ async function outcomeOf(
 export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
 	const { node } = context.getExecuteData();
 	// Otherwise n8n would start the workflow with an empty item for a task that has started it before.
-	node.alwaysOutputData = false;
+	Object.assign(node, asChosen.get(node), { alwaysOutputData: false });
 	const emitted = await settled(itemsToStart(context));
 	if ('value' in emitted) return emitted.value;
 	// Otherwise n8n would start the workflow with the callback as it came, and nobody knows whether the task has started
 	// it.
+	asChosen.set(node, { ...node });
 	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
 	throw emitted.error;
 }

@@ -117,7 +117,7 @@ export function triggerAt(context: IExecuteFunctions, address: string): TriggerN
 }
 
 /** Executions in these modes run the workflow as it stands in the editor, which may not be published. */
-const OF_THE_EDITOR = ['manual', 'chat', 'evaluation'];
+const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'cli'];
 
 /** Executions in these modes may do so: n8n does not tell of which execution a retry is, nor who called a workflow (n8n 1). */
 const MAYBE_OF_THE_EDITOR = ['retry', 'integrated'];

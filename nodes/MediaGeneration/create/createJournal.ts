@@ -1,6 +1,7 @@
 import { type IDataObject, type IExecuteFunctions, type ITaskData, UserError } from 'n8n-workflow';
 
 import type { CreatePlan } from '../plan/planTypes';
+import { NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import type { CreatedTask } from '../service/client';
 import { digest, readStored } from '../shared/json';
@@ -27,7 +28,7 @@ export class CreateJournal {
 
 	private readonly execution: string;
 
-	/** The calls of an agent's tool share one run and item, so there the request is compared as well. */
+	/** An agent's calls of a tool at the same time may share one run and item, so there the request is compared as well. */
 	private readonly isTool: boolean;
 
 	/** @throws UserError where another version of this package wrote the journal */
@@ -38,6 +39,9 @@ export class CreateJournal {
 		this.run = String(context.getWorkflowDataProxy(0).$runIndex ?? 0);
 		this.execution = String(context.getExecutionId());
 		this.isTool = isTool(context);
+		// n8n does not go back to an earlier run. An agent's calls of a tool may be runs at the same time.
+		const earlier = Object.keys(this.runs).filter((run) => Number(run) < Number(this.run));
+		if (!this.isTool) for (const run of earlier) delete this.runs[run];
 	}
 
 	/**
@@ -52,12 +56,13 @@ export class CreateJournal {
 	}
 
 	/**
-	 * Adds the task that this execution has created for an item to the item's error, where the item cannot be planned
-	 * now.
+	 * Adds what is known of the create that this execution has sent for an item to the item's error, where the item cannot
+	 * be planned now.
 	 */
 	withTask(error: ItemError, itemIndex: number): ItemError {
 		const creates = this.isTool ? [] : (this.items[itemIndex] ?? []);
 		const create = creates.find(({ execution }) => execution === this.execution);
+		if (create?.state === 'sent') return new ItemError(`${NOT_KNOWN}. ${error.message}`, error);
 		const task = create && taskIn(create);
 		return task ? ItemError.from(error, pendingJson(task.taskId, task.sent)) : error;
 	}
@@ -103,9 +108,9 @@ export class CreateJournal {
 		this.write(item, { state: 'free' });
 	}
 
-	/** Forgets this run, which has ended: n8n does not try it again. */
-	close(): void {
-		delete this.runs[this.run];
+	/** To be called when all creates have ended well. If an agent orders the same once more, the agent means another task. */
+	close(creates: readonly CreatePlan[]): void {
+		if (this.isTool) for (const item of creates) this.forget(item);
 	}
 
 	private write(item: CreatePlan, known: Pick<StoredCreate, 'state'> & Partial<StoredCreate>) {
@@ -214,8 +219,7 @@ export async function refuseKilledRetry(context: IExecuteFunctions): Promise<voi
 
 async function wasKilledHere(context: IExecuteFunctions): Promise<boolean> {
 	const retryOf = internalsOf(context).additionalData?.hooks?.retryOf;
-	if (typeof retryOf !== 'string' || typeof context.getExecutionDataById !== 'function')
-		return false;
+	if (typeof retryOf !== 'string') return false;
 	const { resultData, executionData } = (await context.getExecutionDataById(retryOf)) ?? {};
 	if (resultData === undefined) return false;
 	const { runData, error } = resultData;

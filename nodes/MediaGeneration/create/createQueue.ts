@@ -40,10 +40,10 @@ export class CreateQueue {
 	/** Items with at most this patience create nothing more. Infinity is for all items, for good. */
 	private end: { patienceMs: number; error: ServiceError | undefined } | undefined;
 
-	/** The creates take turns, so that the tasks are created in the order of the items. */
-	private readonly turns = new Semaphore(1);
+	/** One create at a time, so that the tasks are created in the order of the items. */
+	private readonly oneAtATime = new Semaphore(1);
 
-	/** Makes the create at the head of the queue look again: when something happens, and at the alarm. */
+	/** Makes the create at the head of the queue check again: when something happens, and at the alarm. */
 	private wake: () => void = () => undefined;
 	private alarmAt = Infinity;
 
@@ -80,7 +80,7 @@ export class CreateQueue {
 	 * @throws Stopped if the execution was stopped
 	 */
 	async enter(patienceMs: number, until = Infinity): Promise<Ticket | undefined> {
-		return await this.turns.run(async () => await this.place(patienceMs, until));
+		return await this.oneAtATime.run(async () => await this.place(patienceMs, until));
 	}
 
 	private async place(patienceMs: number, until: number): Promise<Ticket | undefined> {
@@ -197,7 +197,7 @@ export class CreateQueue {
 
 	/** Whether something is left to create, as far as known. */
 	get isCreating(): boolean {
-		return !this.isOver && (this.turns.isBusy || this.throttle.underWay > 0);
+		return !this.isOver && (this.oneAtATime.isBusy || this.throttle.underWay > 0);
 	}
 
 	/**

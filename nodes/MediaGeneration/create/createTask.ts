@@ -2,7 +2,7 @@ import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflo
 
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
-import { NOT_KNOWN } from '../report/taskItems';
+import { NOT_KNOWN } from '../report/taskErrors';
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type Clock, graceAfterStop, Stopped } from '../shared/clock';
@@ -83,18 +83,18 @@ export class TaskCreator {
 	private async send(item: CreatePlan): Promise<SentTask> {
 		const input = await sentInput(this.context, item);
 		if (this.signal?.aborted) throw new Stopped();
-		const shown = { ...echo(item), ...referenceOf(item) };
+		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
-		const sent = await Promise.race([this.request(item, input, shown), this.graceIsOver]);
+		const sent = await Promise.race([this.request(item, input, fields), this.graceIsOver]);
 		if (sent === undefined) throw new Stopped();
 		return sent;
 	}
 
-	private async request(item: CreatePlan, input: IDataObject, shown: IDataObject) {
+	private async request(item: CreatePlan, input: IDataObject, fields: IDataObject) {
 		const { model, webhookUrl, itemIndex } = item;
 		const sent = await settled(this.client.createTask({ model, input, webhookUrl }));
 		if ('value' in sent) {
-			const task: SentTask = { ...sent.value, sent: shown };
+			const task: SentTask = { ...sent.value, sent: fields };
 			this.journal.created(item, task);
 			// n8n stores the journal when the node has ended. If the process is killed, only the log is left.
 			this.log(`created task ${task.taskId}`, itemIndex);

@@ -162,11 +162,6 @@ export class CreateThrottle {
 		this.underWay--;
 	}
 
-	/** Counts a task of an earlier try, which may be unfinished. */
-	adopt(): void {
-		this.unfinished++;
-	}
-
 	/** A task has ended at the service, or nobody follows it any more. */
 	finished(): void {
 		this.unfinished--;
@@ -184,7 +179,7 @@ class ConcurrencyLimit {
 	private before = Infinity;
 
 	/** The places that the end of a task has proved last. */
-	private shown = -Infinity;
+	private proven = -Infinity;
 
 	private probeMs = FIRST_PROBE_MS;
 	private probeAt = Infinity;
@@ -227,10 +222,10 @@ class ConcurrencyLimit {
 	 * The service refused a create while this many tasks were unfinished, and admitted a create when one of them had ended.
 	 */
 	set(unfinished: number, now: number): void {
-		const hasMoved = Math.abs(unfinished - this.shown) > 1 + MOVED * this.shown;
+		const hasMoved = Math.abs(unfinished - this.proven) > 1 + MOVED * this.proven;
 		this.known = Math.max(1, unfinished);
 		this.before = this.known;
-		this.shown = this.known;
+		this.proven = this.known;
 		this.probeMs = hasMoved ? FIRST_PROBE_MS : Math.min(LONGEST_PROBE_MS, 2 * this.probeMs);
 		this.planProbe(now);
 	}

@@ -7,6 +7,9 @@ const LONGEST_LESSON_MS = 120_000;
 /** One lesson lowers the rate by half at most. */
 const LEAST_PART = 0.5;
 
+/** Slower lessons come from places that other runs took: after such a lesson the rate would hardly ever grow again. */
+const LEAST_PER_MS = 1 / 10_000;
+
 /** The rate grows by the cube of (creates held back since the lesson) / (creates of the lesson + this number). */
 const CAUTION = 10;
 const GROWTH = 0.15;
@@ -67,17 +70,15 @@ export class CreatesPerSecond {
 
 	sent(now: number): void {
 		if (this.perMs === undefined) return;
-		if (now >= this.nextWindowAt) this.beginWindow(now);
+		if (now >= this.nextWindowAt) {
+			this.holdsBack = this.sentInWindow >= this.size;
+			if (this.holdsBack) this.heldBack += this.sentInWindow;
+			this.windowAt = now;
+			this.sentInWindow = 0;
+			const cycles = this.heldBack / (this.learntFrom + CAUTION);
+			this.perMs = this.learntPerMs * (1 + GROWTH * cycles ** 3);
+		}
 		this.sentInWindow++;
-	}
-
-	private beginWindow(now: number): void {
-		this.holdsBack = this.sentInWindow >= this.size;
-		if (this.holdsBack) this.heldBack += this.sentInWindow;
-		this.windowAt = now;
-		this.sentInWindow = 0;
-		const cycles = this.heldBack / (this.learntFrom + CAUTION);
-		this.perMs = this.learntPerMs * (1 + GROWTH * cycles ** 3);
 	}
 
 	accepted(): void {
@@ -100,7 +101,7 @@ export class CreatesPerSecond {
 		const ms = this.freeAt - (before ?? -Infinity);
 		if (ms > LONGEST_LESSON_MS && this.perMs === undefined) return;
 		if (this.freeAt - since > ms / 2) this.atOnce = taken;
-		this.learntPerMs = Math.max(taken / ms, LEAST_PART * (this.perMs ?? 0));
+		this.learntPerMs = Math.max(taken / ms, LEAST_PART * (this.perMs ?? 0), LEAST_PER_MS);
 		this.perMs = this.learntPerMs;
 		this.learntFrom = taken;
 		this.heldBack = 0;

@@ -5,7 +5,7 @@ import {
 	IMAGE_PRICE_USD,
 	VIDEO_MODEL,
 	VIDEO_PRICE_USD_PER_SECOND,
-} from '../service/estimateCost';
+} from '../service/prices';
 import { fileField, numberField, operationField } from './makers';
 
 /** The fields that images and videos share. */

@@ -1,6 +1,6 @@
 import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
-import { IMAGE_PRICE_USD, VIDEO_PRICE_USD_PER_SECOND } from '../service/estimateCost';
+import { IMAGE_PRICE_USD, VIDEO_PRICE_USD_PER_SECOND } from '../service/prices';
 
 /** The text that tells a language model when to use the tool, and what to pass. n8n shows the field in tools only. */
 const toolDescription = (text: string, show: IDisplayOptions['show'] = {}): INodeProperties => ({

@@ -1,15 +1,28 @@
 import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflow';
 
-import { hasCutDataUri } from '../shared/dataUri';
+import { hasText, isCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import { isRecord, namesIn } from '../shared/json';
-import { describe, isEmpty, type ItemParameters, refused } from '../shared/parameters';
+import { choice, describe, isEmpty, type ItemParameters, refused } from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
 
 /** The name of the input field for a video's duration. */
 export function durationField(parameters: ItemParameters): string {
-	return parameters.optionText('durationField', 'duration');
+	return fieldName(parameters, 'durationField', 'Duration Field', 'duration');
+}
+
+/** @throws ItemError if the option is not the name of an input field */
+function fieldName(
+	parameters: ItemParameters,
+	option: string,
+	label: string,
+	fallback: string,
+): string {
+	const value = parameters.option(option);
+	if (isEmpty(value)) return fallback;
+	if (isName(value)) return value.trim();
+	throw refused(label, describe(value), `Enter a name such as ${fallback}.`);
 }
 
 /**
@@ -28,7 +41,7 @@ export function readCreateBody(parameters: ItemParameters): Pick<CreatePlan, 'mo
 		...withAdditionalFields(withFiles(fields, parameters), parameters),
 		...parameters.jsonObject(json, 'Additional Input (JSON)'),
 	};
-	checkInput(input);
+	checkInput(input, parameters);
 	return { model, input };
 }
 
@@ -44,9 +57,20 @@ function readRawInput(parameters: ItemParameters): IDataObject {
 	return input.prompt === '' && Object.keys(input).length === 1 ? {} : input;
 }
 
-/** @throws ItemError if there is nothing to send, or if a file was cut in the output of another node */
-function checkInput(input: IDataObject): void {
-	if (hasCutDataUri(input)) {
+/** The text that JavaScript makes of an object. */
+const OBJECT_IN_TEXT = '[object Object]';
+
+/** @throws ItemError if there is nothing to send, or if a value cannot be what the user means */
+function checkInput(input: IDataObject, { context }: ItemParameters): void {
+	const isOfObject = (text: string) => text.includes(OBJECT_IN_TEXT);
+	const field = Object.keys(input).find((name) => hasText(input[name], isOfObject));
+	if (field !== undefined && !hasText(context.getNode().parameters, isOfObject)) {
+		throw new ItemError(`The field '${field}' has an object in its text: '${OBJECT_IN_TEXT}'`, {
+			description:
+				'An expression gives an object or a list. Take one field of it, e.g. {{ $json.product.name }}.',
+		});
+	}
+	if (hasText(input, isCutDataUri)) {
 		throw new ItemError('The input has a file that is cut short, as outputs show files', {
 			description:
 				"Use the option 'Files' with the binary field of the item, and not the 'input' that an earlier node has put out.",
@@ -59,22 +83,18 @@ function checkInput(input: IDataObject): void {
 }
 
 function readMediaInput(parameters: ItemParameters): IDataObject {
-	let input: IDataObject = { prompt: readPrompt(parameters) };
+	const wayOut =
+		'Describe what is to be generated. If the prompt is an expression, check that the incoming item has that field.';
+	let input: IDataObject = { prompt: parameters.requiredText('prompt', 'Prompt', wayOut) };
 	if (parameters.value('resource') !== 'video') return input;
 
 	const seconds = parameters.number('durationSeconds', parameters.value('durationSeconds'));
 	if (seconds > 0) input = withField(input, durationField(parameters), seconds);
 
-	const source = parameters.value('imageSource');
+	const sources = { none: 'None', url: 'From URL', binary: 'From Binary Data' };
+	const source = choice('Reference Image', parameters.value('imageSource'), sources);
 	if (source === 'none') return input;
-	const imageField = parameters.optionText('imageField', 'image_url');
-	if (source !== 'binary' && source !== 'url') {
-		throw refused(
-			'Reference Image',
-			describe(source),
-			'Let its expression give none, url or binary.',
-		);
-	}
+	const imageField = fieldName(parameters, 'imageField', 'Image Field', 'image_url');
 	const images = source === 'binary' ? findImages(parameters) : [readImageUrl(parameters)];
 	return withValuesIn(input, imageField, images);
 }
@@ -88,22 +108,6 @@ function findImages(parameters: ItemParameters): InputFile[] {
 		description: `Choose a field with a picture in '${label}'.`,
 	});
 }
-
-function readPrompt(parameters: ItemParameters): string {
-	const prompt = parameters.requiredText(
-		'prompt',
-		'Prompt',
-		'Describe what is to be generated. If the prompt is an expression, check that the incoming item has that field.',
-	);
-	if (!prompt.includes(OBJECT_IN_TEXT) || !parameters.isExpression('prompt')) return prompt;
-	throw new ItemError(`The parameter 'Prompt' has an object in its text: '${OBJECT_IN_TEXT}'`, {
-		description:
-			'The expression gives an object or a list. Take one field of it, e.g. {{ $json.product.name }}.',
-	});
-}
-
-/** The text that JavaScript makes of an object. */
-const OBJECT_IN_TEXT = '[object Object]';
 
 function readImageUrl(parameters: ItemParameters): string {
 	const wayOut =
@@ -177,8 +181,12 @@ function entriesOf(parameters: ItemParameters, option: string, list: string): ID
 	return Array.isArray(rows) ? rows.filter(isRecord) : [];
 }
 
+/** Whether a value names a field: dots and brackets alone do not. */
+const isName = (value: unknown): value is string =>
+	typeof value === 'string' && /[^.[\]\s]/.test(value);
+
 function nameOf(value: unknown, label: string, option: string): string {
-	if (typeof value === 'string' && /[^.[\]\s]/.test(value)) return value.trim();
+	if (isName(value)) return value.trim();
 	throw new ItemError(`One of the '${option}' has no name`, {
 		description: `Fill in '${label}' with the field of the model's input, e.g. seed, or delete the row.`,
 	});

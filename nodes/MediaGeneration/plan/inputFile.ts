@@ -3,7 +3,7 @@ import type { IBinaryData, IExecuteFunctions, IDataObject } from 'n8n-workflow';
 import { ItemError, messageOf } from '../shared/itemError';
 import { cutDataUri, cutDataUris, mapEntries } from '../shared/dataUri';
 import { isRecord } from '../shared/json';
-import { type ItemParameters, describe, refused, textsIn } from '../shared/parameters';
+import { choice, type ItemParameters, refused, textsIn } from '../shared/parameters';
 import { isOutOfReach } from '../shared/privateAddress';
 import type { CreatePlan } from './planTypes';
 
@@ -18,7 +18,7 @@ export class InputFile {
 	readonly bytes: number | undefined;
 
 	/** What the output shows; complete after the file was read. */
-	shown: string;
+	preview: string;
 
 	/** @param source the binary field of the item, or the binary object that an expression gave */
 	constructor(
@@ -28,7 +28,7 @@ export class InputFile {
 		this.mimeType = data.mimeType || 'application/octet-stream';
 		this.bytes = sizeOf(data);
 		const size = this.bytes === undefined ? [] : [`${this.bytes} bytes`];
-		this.shown = `${this.uriStart}… (${[data.fileName ?? 'a file', ...size].join(', ')})`;
+		this.preview = `${this.uriStart}… (${[data.fileName ?? 'a file', ...size].join(', ')})`;
 	}
 
 	/** The name in messages. */
@@ -72,7 +72,7 @@ export async function sentInput(
 	for (const file of filesIn(input)) {
 		const buffer = await helpers.getBinaryDataBuffer(itemIndex, file.source);
 		const uri = file.uriStart + buffer.toString('base64');
-		file.shown = cutDataUri(uri);
+		file.preview = cutDataUri(uri);
 		uris.set(file, uri);
 	}
 	return uris.size === 0 ? input : replaceIn(input, (file) => uris.get(file));
@@ -80,7 +80,7 @@ export async function sentInput(
 
 /** The fields `model` and `input` of an output item, with long data URIs cut. No file is read. */
 export function echo({ model, input }: Pick<CreatePlan, 'model' | 'input'>): IDataObject {
-	return { model, input: cutDataUris(replaceIn(input, ({ shown }) => shown)) as IDataObject };
+	return { model, input: cutDataUris(replaceIn(input, ({ preview }) => preview)) as IDataObject };
 }
 
 function replaceIn(input: IDataObject, replace: (file: InputFile) => unknown): IDataObject {
@@ -170,10 +170,7 @@ export function readSendsLinks(
 	baseUrl: string,
 ): boolean {
 	const value = parameters.option('sendFilesAs') ?? 'data';
-	if (value === 'data') return false;
-	if (value !== 'link') {
-		throw refused('Send Files As', describe(value), "Choose 'Data' or 'Links'.");
-	}
+	if (choice('Send Files As', value, { data: 'Data', link: 'Links' }) === 'data') return false;
 	for (const file of filesIn(input)) checkLink(parameters.context.helpers, file, baseUrl);
 	return true;
 }
@@ -184,8 +181,6 @@ function checkLink(helpers: IExecuteFunctions['helpers'], file: InputFile, baseU
 		const way = `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`;
 		return refused('Send Files As', `'Links', but ${why}`, way);
 	};
-	if (!('createBinarySignedUrl' in helpers))
-		throw refusal('this version of n8n makes no links of files', 'Update n8n');
 	if (!file.isStored) {
 		const wayOut = "Set N8N_DEFAULT_BINARY_DATA_MODE to 'filesystem', 'database' or 's3'";
 		throw refusal(`n8n keeps the file '${file.name}' in memory`, wayOut);

@@ -4,11 +4,11 @@ import { callbackAddress } from '../callback/callbackToken';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
 import type { Account } from '../service/connect';
-import { estimateCostUsd } from '../service/estimateCost';
+import { estimateCostUsd } from '../service/prices';
 import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
-import { ItemParameters, describe, isEmpty, refused, textsIn } from '../shared/parameters';
+import { choice, ItemParameters, describe, isEmpty, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './canSuspend';
 import { durationField, readCreateBody } from './createBody';
 import { readSendsLinks } from './inputFile';
@@ -33,13 +33,16 @@ export async function planItem(
 	itemIndex: number,
 	addresses: TriggerAddresses,
 ): Promise<ItemPlan[]> {
+	let isDry = false;
 	const refusal = (error: unknown): ItemPlan => {
-		return { kind: 'refused', itemIndex, error: ItemError.from(error) };
+		return { kind: 'refused', itemIndex, error: ItemError.from(error), isDry };
 	};
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
 		const operation = String(parameters.value('operation'));
 		const isRead = parameters.value('resource') === 'task' && READS.includes(operation);
+		// This comes first: it holds for the whole run, even if the item is refused.
+		isDry = parameters.isDryRun();
 		const base: PlanBase = {
 			itemIndex,
 			pollIntervalMs: 1000 * parameters.number('pollInterval'),
@@ -47,7 +50,7 @@ export async function planItem(
 			output: readOutputOptions(parameters),
 			reference: readReference(parameters),
 		};
-		if (!isRead) return [await planCreate(parameters, base, addresses)];
+		if (!isRead) return [{ ...(await planCreate(parameters, base, addresses)), isDry }];
 		const entries = entriesOf(parameters.value('taskId'));
 		if (entries.length === 0) throw parameters.empty('Task ID', WAY_OUT);
 		const isRedelivery = operation === 'redeliver';
@@ -71,7 +74,7 @@ async function planCreate(
 	parameters: ItemParameters,
 	base: PlanBase,
 	addresses: TriggerAddresses,
-): Promise<CreatePlan> {
+): Promise<Omit<CreatePlan, 'isDry'>> {
 	const completion = readCompletion(parameters);
 	const { model, input } = readCreateBody(parameters);
 	const sendsLinks = readSendsLinks(parameters, input, addresses.baseUrl);
@@ -86,7 +89,6 @@ async function planCreate(
 		model,
 		input,
 		sendsLinks,
-		isDry: parameters.isDryRun(),
 		patienceMs: base.timeoutMs || 1000 * patience,
 		retryFailed: completion === 'wait' ? parameters.number('retryFailed') : 0,
 		webhookUrl: isNotified ? await readAddress(parameters, addresses, base) : undefined,
@@ -98,13 +100,12 @@ async function planCreate(
 /** @throws ItemError if the value is not in the list, or not for a tool */
 function readCompletion(parameters: ItemParameters): Completion {
 	const value = parameters.value('completion');
-	if (value === '' || value === 'wait') return 'wait';
-	if (value === 'return') return value;
-	if (value !== 'trigger') {
-		const wayOut = "Choose 'Wait for Results', 'Notify a Trigger' or 'Return Immediately'.";
-		throw refused('When to Continue', describe(value), wayOut);
-	}
-	if (!isTool(parameters.context)) return value;
+	const completion = choice('When to Continue', value === '' ? 'wait' : value, {
+		wait: 'Wait for Results',
+		trigger: 'Notify a Trigger',
+		return: 'Return Immediately',
+	});
+	if (completion !== 'trigger' || !isTool(parameters.context)) return completion;
 	// An agent needs the result as the answer of the call: a later result would not reach the agent.
 	throw new ItemError('A tool of an AI agent cannot notify a trigger', {
 		description: "Choose 'Wait for Results' or 'Return Immediately' in 'When to Continue'.",

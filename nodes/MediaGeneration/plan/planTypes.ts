@@ -56,6 +56,7 @@ interface RefusedPlan {
 	kind: 'refused';
 	itemIndex: number;
 	error: ItemError;
+	isDry: boolean;
 }
 
 /** The plan for an item, or why there is none. */

@@ -4,6 +4,7 @@ import { retryAfterMs } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
 import { settled } from '../shared/promises';
 import { type Clock, sleepUntil, Stopped, systemClock, unlessStalled } from '../shared/clock';
+import { cutDataUri } from '../shared/dataUri';
 import { ItemError, messageOf } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { type Destination, taskItems } from './taskItems';
@@ -127,7 +128,7 @@ export class Downloader {
 		const { statusCode, headers, body } = opened;
 		const because = (what: string, next: string): ItemError => {
 			body.destroy();
-			return new ItemError(`${what}: ${url}`, { description: next });
+			return new ItemError(`${what}: ${cutDataUri(url)}`, { description: next });
 		};
 		if (statusCode < 200 || statusCode >= 300) {
 			const trouble = because(
@@ -220,10 +221,10 @@ async function open(
 	if ('value' in response) return response.value;
 	const forbidden = forbiddenAddress(
 		response.error,
-		`n8n does not let this node fetch the result: ${url}`,
+		`n8n does not let this node fetch the result: ${cutDataUri(url)}`,
 	);
 	if (forbidden !== undefined) throw forbidden;
-	const trouble = new ItemError(`The host of the result cannot be reached: ${url}`, {
+	const trouble = new ItemError(`The host of the result cannot be reached: ${cutDataUri(url)}`, {
 		description:
 			'The task is done and its result URLs are in the output. Download them later, or read the task again with the operation Task → Get.',
 	});

@@ -1,5 +1,5 @@
-/** The media types of results, with the file ending for each. */
-const ENDINGS: Record<string, string> = {
+/** The media types of results, with the file extension for each. */
+const EXTENSIONS: Record<string, string> = {
 	'image/png': 'png',
 	'image/jpeg': 'jpg',
 	'image/webp': 'webp',
@@ -20,15 +20,15 @@ const UNTYPED = new Set(['', 'application/octet-stream', 'binary/octet-stream'])
  * @param stem the beginning of the name: the task id
  */
 export function describeFile(url: string, type: string, stem: string) {
-	const ending = /\.([a-z0-9]{2,5})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase();
-	const typeOfEnding = Object.keys(ENDINGS).find((mime) => ENDINGS[mime] === ending);
-	const typeOfUrl = /^\s*data:([^;,]+)/i.exec(url)?.[1]?.toLowerCase() ?? typeOfEnding;
+	const extension = /\.([a-z0-9]{2,5})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase();
+	const typeOfExtension = Object.keys(EXTENSIONS).find((mime) => EXTENSIONS[mime] === extension);
+	const typeOfUrl = /^\s*data:([^;,]+)/i.exec(url)?.[1]?.toLowerCase() ?? typeOfExtension;
 	const mimeType = UNTYPED.has(type) ? (typeOfUrl ?? 'application/octet-stream') : type;
-	const shownEnding = ENDINGS[mimeType] ?? ending;
+	const usedExtension = EXTENSIONS[mimeType] ?? extension;
 	// Without characters that a file system may refuse.
 	const name = stem
 		.replace(/[\p{Cc}"*/:<>?\\|]/gu, '_')
 		.replace(/^\.+/, '')
 		.slice(-120);
-	return { name: shownEnding === undefined ? name : `${name}.${shownEnding}`, mimeType };
+	return { name: usedExtension === undefined ? name : `${name}.${usedExtension}`, mimeType };
 }

@@ -1,7 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { isRecord, without } from '../shared/json';
-import { NOT_KNOWN } from './taskItems';
+import { NOT_KNOWN } from './taskErrors';
 
 const NOT_FINISHED =
 	"The task goes on at the service and is paid for once if it succeeds. Do not order it again. Give the user the taskId; the results can be read with it later, by a tool with the operation 'Get' or 'Wait'.";

@@ -115,7 +115,7 @@ async function bringItems(run: RunContext): Promise<void> {
 		createsIn(plan.items).filter((item) => typeof journal.find(item) === 'object'),
 	);
 	// Tasks of earlier tries may be unfinished. They are counted before another task is created, and are read at once.
-	earlier.forEach(() => queue.throttle.adopt());
+	queue.throttle.unfinished += earlier.size;
 	const ways = plan.items.map(async (item, index) => {
 		if (item.kind === 'refused') return;
 		const work = async () => await begin(run, item);
@@ -195,10 +195,8 @@ function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
 		const error = ItemError.from(results[stopping]);
 		throw error.toNodeError(context.getNode(), inputOf[stopping], describeStop(error, run.paid()));
 	}
-	// The journal is needed as long as n8n may run the node again: Retry On Fail after an item with an error, and a retry
-	// of a suspended execution that was cancelled, or of a dry run.
 	const hasFailed = results.some((result) => result instanceof ItemError);
-	if (!isSuspended && !hasFailed && !plan.isDry) journal.close();
+	if (!hasFailed && !plan.isDry && !rule.triesLeft) journal.close(createsIn(plan.items));
 	return itemsOf(context, results, inputOf);
 }
 

@@ -2,7 +2,8 @@ import type { IDataObject } from 'n8n-workflow';
 
 import type { SentTask } from '../create/createJournal';
 import { type CreatePlan, isAwaited } from '../plan/planTypes';
-import { failedInAll, failedTask, pendingJson } from '../report/taskItems';
+import { failedInAll, failedTask } from '../report/taskErrors';
+import { pendingJson } from '../report/taskItems';
 import type { FailedTask } from '../service/taskRecord';
 import { sleepUntil } from '../shared/clock';
 import { inTableOrder, ItemError } from '../shared/itemError';

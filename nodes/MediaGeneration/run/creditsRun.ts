@@ -2,11 +2,12 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { partOf, withInput } from '../report/includeInput';
 import { connect } from '../service/connect';
+import { balanceAt, findBalance } from '../service/creditBalance';
 import { type Clock, inTurns, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { ItemParameters } from '../shared/parameters';
-import { toNumber, isRecord, plainFields, valueAt, without } from '../shared/json';
+import { without } from '../shared/json';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
@@ -79,57 +80,4 @@ function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 		});
 	}
 	return json;
-}
-
-/** The usual names of a balance, most telling first, as `plainFields` writes them. */
-const BALANCE_NAMES = [
-	/^balance$/,
-	/^(credits?|available)balance$/,
-	/^(available|remaining)credits$|^credits(available|remaining|left)$/,
-	/^(remaining|available)$/,
-	/^credits?$/,
-	/^data$/,
-];
-
-/** How deep to look for a balance: `{ data: { account: { balance } } }` is three objects deep. */
-const MAX_DEPTH = 3;
-
-/**
- * Finds the credit balance in an answer whose shape the specification does not show (section 4.3).
- *
- * The shallowest object with a usual name decides; within the object the most telling name. A number and a numeric
- * string both count. A bare number is the balance itself.
- *
- * @param body the parsed JSON body
- * @returns the balance, or null if no field is known to be the balance
- */
-export function findBalance(body: unknown): number | null {
-	const bare = toNumber(body);
-	if (bare !== null) return bare;
-	let level = [body];
-	for (let depth = 0; depth < MAX_DEPTH; depth++) {
-		const found = level.map(balanceOf).filter((balance) => balance !== null);
-		// Two objects at the same depth name a balance: nobody knows which is meant.
-		if (found.length > 0) return found.length === 1 ? (found[0] ?? null) : null;
-		level = level.filter(isRecord).flatMap((entry) => Object.values(entry).filter(isRecord));
-	}
-	return null;
-}
-
-function balanceOf(entry: unknown): number | null {
-	if (!isRecord(entry)) return null;
-	const fields = [...plainFields(entry)];
-	const named = BALANCE_NAMES.flatMap((usual) => fields.filter(([name]) => usual.test(name)));
-	return named.map(([, value]) => toNumber(value)).find((balance) => balance !== null) ?? null;
-}
-
-/**
- * Reads the balance at a path that the user entered.
- *
- * @param body the parsed JSON body
- * @param path field names joined by dots, e.g. `data.wallet.amount`; a number picks an entry of a list
- * @returns the balance, or null if there is no number at that path
- */
-export function balanceAt(body: unknown, path: string): number | null {
-	return toNumber(valueAt(body, path.split('.')));
 }

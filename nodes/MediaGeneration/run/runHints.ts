@@ -1,10 +1,10 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
-import { knownCostUsd } from '../plan/planRun';
+import { knownCostUsd } from '../plan/budget';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
-import { roundUsd, VIDEO_MODEL } from '../service/estimateCost';
+import { roundUsd, VIDEO_MODEL } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import { isOutOfReach } from '../shared/privateAddress';
 

@@ -30,7 +30,9 @@ export function parseBaseUrl(value: unknown): string {
 		);
 	}
 	if (url.search !== '' || url.hash !== '') {
-		throw refusal(`contains '${url.search || url.hash}'`, 'Remove this part and all that follows.');
+		// The rest may be a key.
+		const [sign] = url.search || url.hash;
+		throw refusal(`contains '${sign}'`, 'Remove this character and all that follows.');
 	}
 	const path = url.pathname.replace(/(?<!\/)\/+$/, '');
 	const [endpoint] = /\/api\/(generate|credits)$/.exec(path) ?? [];

@@ -98,10 +98,10 @@ export class ServiceClient {
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
 		const request = { method: 'POST', path: '/api/generate', body, timeoutMs } as const;
-		const { parsed: record, body: answer } = await this.send(request);
+		const { parsed: record, response } = await this.send(request);
 		const taskId = findTaskId(record);
 		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
-		throw this.unexpected('The service accepted the task but named no task id', answer);
+		throw this.unexpected('The service accepted the task but named no task id', response);
 	}
 
 	/**
@@ -129,25 +129,33 @@ export class ServiceClient {
 	private async send(
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
 		taskId?: string,
-	): Promise<{ parsed: unknown; body: string }> {
+	): Promise<{ parsed: unknown; response: HttpResponse }> {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const { statusCode, body } = response;
 		if (statusCode < 200 || statusCode >= 300) throw this.refusal(response, taskId);
 		const parsed = parsedJson(this.secrets.hideInRecord(body));
-		if (parsed !== undefined) return { parsed, body };
-		throw this.unexpected('The service answered with something that is not JSON', body);
+		if (parsed !== undefined) return { parsed, response };
+		throw this.unexpected('The service answered with something that is not JSON', response);
 	}
 
-	private unexpected(message: string, body: string): ServiceError {
+	private unexpected(message: string, { headers, body }: HttpResponse): ServiceError {
 		// The excerpt may contain the id of a paid task, in a field that is not searched for an id.
 		const said = this.secrets
 			.hide(body)
 			.replace(/\\["\\]/g, "'")
 			.replace(LONG_TEXT, '"…"');
 		const excerpt = findServiceMessage(said);
-		return new ServiceError('unexpectedAnswer', message, {
-			description: `Check that the 'Base URL' of the credential is the address of the media generation service, and that no login page or proxy stands before it. The answer ${excerpt === undefined ? 'was empty' : `begins: ${excerpt}`}`,
-		});
+		const check =
+			"Check that the 'Base URL' of the credential is the address of the media generation service, and that no login page or proxy stands before it.";
+		const answer =
+			excerpt === undefined ? 'The answer was empty.' : `The answer begins: ${excerpt}`;
+		const description = [check, this.nameOf(headers.location), answer].filter(Boolean).join(' ');
+		return new ServiceError('unexpectedAnswer', message, { description });
+	}
+
+	/** @param named the id or the address of a task that may exist, as the service wrote it */
+	private nameOf(named: unknown): string | undefined {
+		return named ? `The answer names ${this.secrets.hide(String(named))}.` : undefined;
 	}
 
 	private refusal({ statusCode, headers, body }: HttpResponse, taskId?: string): ServiceError {
@@ -157,10 +165,9 @@ export class ServiceClient {
 		const said = findServiceMessage(spoken ?? (/^\s*</.test(text) ? undefined : text));
 		const isForeign = statusCode >= 400 && spoken === undefined && text.trim() !== '';
 		// An id or a location in the answer is the only way to a task that this create may have made.
-		const named = findTaskId(spoken) ?? this.secrets.hide(String(headers.location ?? ''));
-		const mayExist = kind === 'serviceDown' || kind === 'redirected';
-		const isToName = mayExist && taskId === undefined && named !== '';
-		const hints = [next, isForeign && FOREIGN, isToName && `The answer names ${named}.`];
+		const mayExist = taskId === undefined && (kind === 'serviceDown' || kind === 'redirected');
+		const named = mayExist && this.nameOf(findTaskId(spoken) ?? headers.location);
+		const hints = [next, isForeign && FOREIGN, named];
 		return new ServiceError(kind, said === undefined ? what : `${what}: ${said}`, {
 			description: hints.filter(Boolean).join(' '),
 			statusCode,

@@ -98,9 +98,11 @@ async function requestService(
 	};
 	const options = { ...request, headers: accept, ...json, timeout: timeoutMs, ...ANY_ANSWER };
 	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
-	const sent = call.call(context, CREDENTIAL_TYPE, options, { credentialsDecrypted });
+	const sent: Promise<HttpResponse> = call.call(context, CREDENTIAL_TYPE, options, {
+		credentialsDecrypted,
+	});
 	const called = await settled(sent);
-	if ('value' in called) return asText(called.value);
+	if ('value' in called) return called.value;
 	// A stop does not cancel a create, so something else ended it.
 	if (request.method === 'GET' && isStopped(context)) throw new Stopped();
 	throw explainNoResponse(called.error);
@@ -120,19 +122,13 @@ export async function callN8n(
 ): Promise<HttpResponse | undefined> {
 	const abortSignal = stopSignal(context);
 	const options = { ...request, ...ANY_ANSWER, ...(abortSignal && { abortSignal }) };
-	const called = await settled(async () => asText(await context.helpers.httpRequest(options)));
+	const sent: Promise<HttpResponse> = context.helpers.httpRequest(options);
+	const called = await settled(sent);
 	if ('value' in called) return called.value;
 	if (abortSignal?.aborted) throw new Stopped();
 	const refused = forbiddenAddress(called.error, forbidden);
 	if (refused) throw refused;
 	return undefined;
-}
-
-/** The answer of n8n's request helper, with its body as it was sent. */
-function asText(answer: unknown): HttpResponse {
-	const { body, ...head } = answer as Omit<HttpResponse, 'body'> & { body: unknown };
-	if (typeof body === 'string') return { ...head, body };
-	return { ...head, body: body === undefined || body === null ? '' : JSON.stringify(body) };
 }
 
 const stopSignal = (context: Context) =>

@@ -31,12 +31,15 @@ export function cutDataUri(text: string): string {
 	return `${beginning}… (${text.length} characters)`;
 }
 
-/** Whether a value contains a cut data URI at any depth: what an output shows of a file is not the file. */
-export function hasCutDataUri(value: unknown): boolean {
-	if (typeof value === 'string')
-		return DATA_URI.test(value) && /^[^…]{0,200}… \(.*\)$/s.test(value);
+/** Whether a text is a cut data URI: what an output shows of a file is not the file. */
+export const isCutDataUri = (text: string): boolean =>
+	DATA_URI.test(text) && /^[^…]{0,200}… \(.*\)$/s.test(text);
+
+/** Whether a value contains such a text at any depth. */
+export function hasText(value: unknown, isSuch: (text: string) => boolean): boolean {
+	if (typeof value === 'string') return isSuch(value);
 	if (typeof value !== 'object' || value === null || writesItself(value)) return false;
-	return Object.values(value).some(hasCutDataUri);
+	return Object.values(value).some((entry) => hasText(entry, isSuch));
 }
 
 const writesItself = (value: object) => 'toJSON' in value && typeof value.toJSON === 'function';

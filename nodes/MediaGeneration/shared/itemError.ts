@@ -93,11 +93,11 @@ export class ItemError extends Error {
 
 	/** Converts the error to n8n's, which the editor shows with message, description and item. */
 	toNodeError(node: INode, itemIndex: number | undefined, description = this.description): Error {
-		const shown = { message: this.message, description, itemIndex };
-		if (this.statusCode === undefined) return new NodeOperationError(node, this.message, shown);
+		const options = { message: this.message, description, itemIndex };
+		if (this.statusCode === undefined) return new NodeOperationError(node, this.message, options);
 		// A new object and never the original error, which contains the request, and so the API key.
 		const response: JsonObject = { message: this.message };
-		return new NodeApiError(node, response, { ...shown, httpCode: String(this.statusCode) });
+		return new NodeApiError(node, response, { ...options, httpCode: String(this.statusCode) });
 	}
 }
 

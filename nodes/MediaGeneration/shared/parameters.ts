@@ -199,6 +199,24 @@ function finite(name: string, value: unknown): unknown {
 export const isEmpty = (value: unknown): boolean =>
 	value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
+/**
+ * @param choices the values, with their names in the panel
+ * @throws ItemError if a value is none of the choices
+ */
+export function choice<T extends string>(
+	label: string,
+	value: unknown,
+	choices: Record<T, string>,
+): T {
+	const values = Object.keys(choices) as T[];
+	const chosen = values.find((each) => each === value);
+	if (chosen !== undefined) return chosen;
+	const list = (texts: string[]) => `${texts.slice(0, -1).join(', ')} or ${texts.at(-1)}`;
+	const names = values.map((each) => `'${choices[each]}'`);
+	const wayOut = `Choose ${list(names)}. An expression must give ${list(values)}.`;
+	throw refused(label, describe(value), wayOut);
+}
+
 /** The texts between separators, trimmed, without empty texts. */
 export const textsIn = (text: string, separator: string | RegExp): string[] =>
 	text.split(separator).flatMap((part) => part.trim() || []);

@@ -7,7 +7,7 @@ import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
 import { settled } from '../shared/promises';
 import { checkResults, finalResults, giveUp, isComplete } from './checkForResults';
-import { LAST_CHECKS_MS, nextCheckAt } from './checkSchedule';
+import { nextCheckAt, undelivered } from './checkSchedule';
 import {
 	type AwaitedDelivery,
 	type CheckState,
@@ -20,7 +20,7 @@ import {
 } from './checkState';
 import { type CheckTurn, type Kept, supervise } from './checkSupervisor';
 import { REPORT, START, SUPERVISE } from './checkWorkflow';
-import { checkDeliveries, deliverTask, NOT_FINISHED } from './missingCallbacks';
+import { checkDeliveries, deliverTask } from './missingCallbacks';
 import { resumeUrl } from './resumeWebhook';
 
 /**
@@ -65,12 +65,12 @@ async function check(context: IExecuteFunctions): Promise<CheckTurn> {
 	const kept: Kept = context.getContext('node');
 	kept.state ??= readCheck(input);
 	kept.resumeUrl ??= resumeUrl(context);
-	kept.turns = (kept.turns ?? 0) + 1;
+	kept.runs = (kept.runs ?? 0) + 1;
 	// A callback discards the output of the turn that sleeps. If n8n dies then, and there is no other turn, the parent
 	// waits for ever. So a turn of its own goes to sleep.
-	if (kept.turns === 1) return [input];
+	if (kept.runs === 1) return [input];
 	const stored = parseCheck(kept.state);
-	if (kept.turns === 2) return [await sleepUntilNextCheck(context, stored)];
+	if (kept.runs === 2) return [await sleepUntilNextCheck(context, stored)];
 	const state = { ...stored, woken: input[0]?.json.woken === true };
 	return state.purpose === 'results'
 		? [await checkForResults(context, state)]
@@ -109,22 +109,14 @@ async function isAwaited(
 
 async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryCheck) {
 	const service = reach(context, state);
-	const attempt =
+	const deliver =
 		service &&
 		(async (delivery: AwaitedDelivery) => await deliverTask(context, delivery, await service()));
 	const now = Date.now();
-	const after = attempt ? await checkDeliveries(state, attempt) : state;
-	const { deliveries } = after;
-	if (deliveries.length === 0) return doneItems([{ json: { delivered: true } }]);
-	const isLost = ({ until, last }: AwaitedDelivery) =>
-		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= now;
-	// While one task is awaited, the others are tried as well, and the message at the end names all.
-	if (!deliveries.every(isLost)) return await sleepUntilNextCheck(context, after, now);
-	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
-	const failure = {
-		message: `${deliveries.length} of the tasks of '${state.nodeName}' did not reach their trigger in time`,
-		description: `Deliver them with the operation Task → Send Result Again. ${lists.join('; ')}`,
-	};
+	const after = deliver ? await checkDeliveries(state, deliver) : state;
+	if (after.deliveries.length === 0) return doneItems([{ json: { delivered: true } }]);
+	const failure = undelivered(after, now);
+	if (failure === undefined) return await sleepUntilNextCheck(context, after, now);
 	if (state.supervisorId !== undefined) return doneItems([], failure);
 	throw new NodeOperationError(context.getNode(), failure.message, failure);
 }

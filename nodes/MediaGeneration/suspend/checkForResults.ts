@@ -4,15 +4,8 @@ import { Downloader } from '../report/download';
 import { describeStop, stoppingItem } from '../report/ifSomeFail';
 import { outputItems } from '../report/includeInput';
 import { PaidTaskList } from '../report/paidTaskList';
-import {
-	failedInAll,
-	failedTask,
-	type ItemResult,
-	NOT_KNOWN,
-	ofTask,
-	taskJson,
-	timedOut,
-} from '../report/taskItems';
+import { failedInAll, failedTask, NOT_KNOWN, ofTask, timedOut } from '../report/taskErrors';
+import { type ItemResult, taskJson } from '../report/taskItems';
 import { MAX_UNLUCKY_ANSWERS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';

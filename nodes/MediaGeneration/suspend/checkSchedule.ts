@@ -1,6 +1,6 @@
 import { ServiceError } from '../service/serviceError';
 import { without } from '../shared/json';
-import type { CheckState } from './checkState';
+import type { AwaitedDelivery, CheckState, DeliveryCheck, StoredFailure } from './checkState';
 
 /** n8n resumes executions by time once a minute. */
 export const MIN_CHECK_INTERVAL_MS = 60_000;
@@ -30,9 +30,8 @@ export function nextCheckAt(
 	now: number,
 	deadlines: readonly number[],
 ): number {
-	const waited = Math.max(0, now - startedAt);
 	const growing = Math.min(
-		Math.max(waited / PART_OF_TIME_WAITED, MIN_CHECK_INTERVAL_MS),
+		Math.max((now - startedAt) / PART_OF_TIME_WAITED, MIN_CHECK_INTERVAL_MS),
 		MAX_CHECK_INTERVAL_MS,
 	);
 	const interval = intervalMs > 0 ? intervalMs : growing;
@@ -59,7 +58,7 @@ export const MAX_UNANSWERED = 3;
  */
 export function pauseAfter(error: unknown, isLast = false): number {
 	if (!(error instanceof ServiceError)) return 0;
-	const pauses = error.kind === 'tooManyRequests' || (isLast && error.isTransient);
+	const pauses = error.kind === 'tooManyRequests' || (isLast && !error.isOfOneTask);
 	return error.retryAfterMs || (pauses ? MIN_CHECK_INTERVAL_MS : 0);
 }
 
@@ -68,3 +67,26 @@ export const afterPause = <T extends CheckState>(state: T, pauseMs: number): T =
 	...without(state, 'notBefore'),
 	...(pauseMs > 0 && { notBefore: Date.now() + pauseMs }),
 });
+
+/** What is said of a task that the service has not finished. */
+export const NOT_FINISHED = 'not finished';
+
+/**
+ * Why tasks have not reached their trigger. While one task is awaited, the others are tried as well.
+ *
+ * @param now milliseconds since 1970
+ * @returns a failure that names all tasks; undefined if one is awaited
+ */
+export function undelivered(
+	{ deliveries, nodeName }: DeliveryCheck,
+	now: number,
+): StoredFailure | undefined {
+	const isLost = ({ until, last }: AwaitedDelivery) =>
+		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= now;
+	if (!deliveries.every(isLost)) return undefined;
+	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
+	return {
+		message: `${deliveries.length} of the tasks of '${nodeName}' did not reach their trigger in time`,
+		description: `Deliver them with the operation Task → Send Result Again. ${lists.join('; ')}`,
+	};
+}

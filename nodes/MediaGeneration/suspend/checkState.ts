@@ -40,7 +40,7 @@ interface CheckBase {
 }
 
 /** Why an item, or the node that waits, has no result. */
-interface StoredFailure {
+export interface StoredFailure {
 	message: string;
 	description?: string | undefined;
 	itemIndex?: number;

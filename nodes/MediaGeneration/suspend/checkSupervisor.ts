@@ -12,8 +12,8 @@ import { digest } from '../shared/json';
 import { handsOnResults, settingsOf } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
 import { finalResults, giveUp, isComplete, presentItem } from './checkForResults';
-import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS } from './checkSchedule';
-import { checkItem, type CheckState, parseCheck, readCheck } from './checkState';
+import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS, undelivered } from './checkSchedule';
+import { checkItem, type CheckState, doneItems, parseCheck, readCheck } from './checkState';
 import { CHECK, checkWorkflow, nodeName, SUPERVISE } from './checkWorkflow';
 
 /** The items that lead to the next turn. With null the branch ends, and the items before are the output. */
@@ -21,9 +21,9 @@ export type CheckTurn = INodeExecutionData[][] | null;
 
 /** What the node of a sub-execution keeps in its context, from one turn to the next. */
 export interface Kept {
-	/** Of a checker: the state of the checks, and how many turns there were. */
+	/** Of a checker: the state of the checks, and how often the node has run. */
 	state?: unknown;
-	turns?: number;
+	runs?: number;
 	/** The resume URL, which makes the checker check at once. */
 	resumeUrl?: string;
 	/** Of a supervisor: the present checker. */
@@ -74,8 +74,8 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 	if ('error' in begun) {
 		// n8n may be able to start a checker again within a quarter of an hour.
 		const lately = Date.now() - MAX_CHECK_INTERVAL_MS;
-		const left = present.purpose === 'results' && giveUp(present, lately);
-		if (left && isComplete(left)) return [await finalResults(context, left)];
+		const end = await endOf(context, present, lately);
+		if (end !== undefined) return [end];
 		context.logger.warn(
 			`${state.nodeName}: n8n did not start the check of its tasks; again in a minute. ${messageOf(begun.error)}`,
 		);
@@ -88,6 +88,16 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 			withInput(presentItem(item), item.input && { json: item.input.json }),
 		),
 	];
+}
+
+/** @returns the items that the checks end with, if the time of all tasks is up */
+async function endOf(context: IExecuteFunctions, state: CheckState, now: number) {
+	if (state.purpose === 'results') {
+		const left = giveUp(state, now);
+		return isComplete(left) ? await finalResults(context, left) : undefined;
+	}
+	const failure = undelivered(state, now);
+	return failure && doneItems([], failure);
 }
 
 /** What the next checker begins with. */

@@ -16,6 +16,7 @@ import {
 	MAX_CHECK_INTERVAL_MS,
 	MAX_UNANSWERED,
 	MIN_CHECK_INTERVAL_MS,
+	NOT_FINISHED,
 	pauseAfter,
 } from './checkSchedule';
 import { type AwaitedDelivery, CHECK_VERSION, type DeliveryCheck } from './checkState';
@@ -25,13 +26,13 @@ import { startCheck } from './checkSupervisor';
  * One check for tasks whose callback has not been seen to arrive. The check ends if the service asks to wait, or is in
  * trouble.
  *
- * @param attempt resolves to undefined if the trigger has the task, else to the reason why not
+ * @param deliver resolves to undefined if the trigger has the task, else to the reason why not
  * @returns the state after the check, with the deliveries that are left
  * @see specification, section 6: keep polling as a fallback
  */
 export async function checkDeliveries(
 	state: DeliveryCheck,
-	attempt: (delivery: AwaitedDelivery) => Promise<string | undefined>,
+	deliver: (delivery: AwaitedDelivery) => Promise<string | undefined>,
 ): Promise<DeliveryCheck> {
 	const untried = new Set(state.deliveries);
 	const left: AwaitedDelivery[] = [];
@@ -39,7 +40,7 @@ export async function checkDeliveries(
 	let patience = MAX_UNANSWERED;
 	const tryOne = async (delivery: AwaitedDelivery) => {
 		untried.delete(delivery);
-		const tried = await settled(attempt(delivery));
+		const tried = await settled(deliver(delivery));
 		const error = 'error' in tried && tried.error;
 		pauseMs = Math.max(pauseMs, pauseAfter(error));
 		if (error instanceof ServiceError && !error.isOfOneTask) patience--;
@@ -50,9 +51,6 @@ export async function checkDeliveries(
 	// The next check begins with the deliveries that were not tried: that check may be cut short, too.
 	return afterPause({ ...state, deliveries: [...untried, ...left] }, pauseMs);
 }
-
-/** What is said of a task that the service has not finished. */
-export const NOT_FINISHED = 'not finished';
 
 /** The trigger has stored an execution. n8n may be killed before the execution begins. */
 const STORED = 'delivered, and has not started the workflow yet';
@@ -105,7 +103,7 @@ export class ExpectedCallbacks {
 	private deliveries: AwaitedDelivery[] = [];
 
 	/** Only one check is started at a time. */
-	private readonly turns = new Semaphore(1);
+	private readonly oneAtATime = new Semaphore(1);
 
 	private early: Promise<unknown> | undefined;
 	private isOver = false;
@@ -143,7 +141,7 @@ export class ExpectedCallbacks {
 	/** To be called at the end of the run, however it ended: the created tasks go on in any case. */
 	async leave(): Promise<void> {
 		this.isOver = true;
-		await this.turns.run(this.leaveBehind);
+		await this.oneAtATime.run(this.leaveBehind);
 	}
 
 	private async leaveEarly(): Promise<void> {
@@ -151,7 +149,7 @@ export class ExpectedCallbacks {
 		let pauseMs = MIN_CHECK_INTERVAL_MS;
 		for (let dueAt = clock.now() + pauseMs; !this.isOver; await clock.sleep(SECOND, undefined)) {
 			if (clock.now() < dueAt) continue;
-			await this.turns.run(this.leaveBehind);
+			await this.oneAtATime.run(this.leaveBehind);
 			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS);
 			dueAt = clock.now() + pauseMs;
 		}

@@ -49,7 +49,7 @@ export function resumeCallbackUrl(
  */
 export class RunProgress {
 	private readonly unfinished: Set<string>;
-	private readonly turns = new Semaphore(1);
+	private readonly oneAtATime = new Semaphore(1);
 
 	/** The check that has not begun yet. */
 	private next: Promise<boolean> | undefined;
@@ -75,7 +75,7 @@ export class RunProgress {
 		this.unfinished.delete(told);
 		if (this.unfinished.size === 0) return true;
 		// A callback does not join a check that has begun: that check may have read the task too early.
-		this.next ??= this.turns.run(async () => {
+		this.next ??= this.oneAtATime.run(async () => {
 			await sleepUntil(this.pendingAt + MIN_READ_INTERVAL_MS, this.clock, undefined);
 			this.next = undefined;
 			let isPending = false;
@@ -185,14 +185,12 @@ async function wakeCheck(
 	apiKey: string,
 ): Promise<'woken' | 'checking' | undefined> {
 	for (const address of addressesOf(context, url)) {
-		const request = {
-			method: 'POST' as const,
-			url: callbackAddress(address, apiKey),
-			body: { taskId },
-			timeout: N8N_LIMIT_MS,
-		};
-		const forbidden = 'n8n does not let this node call n8n itself';
-		const called = await settled(callN8n(context, request, forbidden));
+		const called = await settled(async () => {
+			// Not every address of a socket can stand in a URL.
+			const to = callbackAddress(address, apiKey);
+			const request = { method: 'POST', url: to, body: { taskId }, timeout: N8N_LIMIT_MS } as const;
+			return await callN8n(context, request, 'n8n does not let this node call n8n itself');
+		});
 		if ('error' in called) {
 			const { message, description } = ItemError.from(called.error);
 			context.logger.info(`${message}. ${description}`);

@@ -113,10 +113,10 @@ function isUnlucky({ kind, isForeign, isOfOneTask }: ServiceError, isOwn: boolea
 }
 
 /** How often to check whether the run is still held: the service may ask for a pause of hours before the next read. */
-const LOOK_MS = 30_000;
+const HOLD_CHECK_MS = 30_000;
 
 /** The same if the run is suspended at once. */
-const LOOK_SOON_MS = 1_000;
+const HOLD_CHECK_SOON_MS = 1_000;
 
 /**
  * Says when to suspend a held run: the time of the option *Suspend After* after its last create, and only when no item
@@ -168,9 +168,9 @@ export class SuspendAfter {
 	 * @throws Stopped if the execution was stopped
 	 */
 	async sleepUntil(moment: number, signal: AbortSignal | undefined): Promise<void> {
-		const lookMs = this.afterMs > 0 ? LOOK_MS : LOOK_SOON_MS;
+		const checkMs = this.afterMs > 0 ? HOLD_CHECK_MS : HOLD_CHECK_SOON_MS;
 		while (!this.isOver && this.clock.now() < moment) {
-			await sleepUntil(Math.min(moment, this.clock.now() + lookMs), this.clock, signal);
+			await sleepUntil(Math.min(moment, this.clock.now() + checkMs), this.clock, signal);
 		}
 	}
 

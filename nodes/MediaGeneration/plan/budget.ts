@@ -1,0 +1,40 @@
+import { roundUsd } from '../service/prices';
+import { ItemError } from '../shared/itemError';
+import type { CreatePlan } from './planTypes';
+
+/**
+ * @returns why the batch is refused: its known price is above the budget, or a price is not known; undefined if it is
+ *   not refused
+ */
+export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
+	// If an expression gives the items different limits, the lowest limit counts.
+	const budget = creates.reduce(
+		(least, { maxCostUsd }) => Math.min(least, maxCostUsd || least),
+		Infinity,
+	);
+	if (budget === Infinity) return undefined;
+	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
+	if (unknown) {
+		return new ItemError(
+			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
+			{
+				description:
+					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. No task was created.",
+			},
+		);
+	}
+	const total = knownCostUsd(creates);
+	if (total > budget) {
+		const batch = creates.length === 1 ? '1 task would cost' : `${creates.length} tasks would cost`;
+		return new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
+			description:
+				"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
+		});
+	}
+	return undefined;
+}
+
+/** @returns the cost of the tasks whose price is known, US dollars */
+export function knownCostUsd(creates: readonly CreatePlan[]): number {
+	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
+}

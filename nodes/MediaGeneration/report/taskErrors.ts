@@ -1,0 +1,79 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import type { FailedTask, TaskRecord } from '../service/taskRecord';
+import { Stopped } from '../shared/clock';
+import { cutDataUris } from '../shared/dataUri';
+import { ItemError } from '../shared/itemError';
+import { taskJson } from './taskItems';
+
+/** The beginning of the message for a create that may have made a task whose id is not known. */
+export const NOT_KNOWN = 'It is not known whether the task was created';
+
+/**
+ * @param sent the model and the input, if this run sent them
+ * @param retry a sentence that says why the task was not created again
+ */
+export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: string): ItemError {
+	const { taskId, reason, creditsConsumed } = task;
+	const next =
+		'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
+	const charged =
+		(creditsConsumed ?? 0) > 0 &&
+		`Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`;
+	const why = reason === undefined ? '' : `: ${reason}`;
+	return new ItemError(`Task ${taskId} failed at the service${why}`, {
+		description: [next, charged, retry].filter(Boolean).join(' '),
+		task: taskJson(task, sent),
+	});
+}
+
+/**
+ * The sentence about tasks that were created again and failed.
+ *
+ * @param count how many tasks of the item have failed
+ */
+export function failedInAll(count: number): string {
+	return count > 1
+		? `${count} tasks of this item have failed.`
+		: "If it fails by chance, the option 'Retry Failed Tasks' creates it again.";
+}
+
+/**
+ * Adds the task id to the error of an item. The task is paid for, and nobody finds it in a batch otherwise.
+ *
+ * @param known the known fields of the item
+ */
+export function ofTask(error: unknown, taskId: string, known: IDataObject): unknown {
+	if (error instanceof Stopped) return error;
+	const { message, description, statusCode, task } = ItemError.from(error, known);
+	// A short id may be part of any message, as `5` is part of `HTTP 500`.
+	const isNamed = message.toLowerCase().includes(`task ${taskId.toLowerCase()}`);
+	const text = isNamed ? message : `Task ${taskId}: ${message}`;
+	return new ItemError(text, { description, statusCode, task });
+}
+
+/**
+ * @param read.last the last record read, if any
+ * @param read.trouble the error message of the last read, if it failed
+ * @param known the known fields of the item
+ */
+export function timedOut(
+	taskId: string,
+	timeoutMs: number,
+	{ last, trouble }: { last?: TaskRecord | undefined; trouble?: string | undefined },
+	known: IDataObject,
+): ItemError {
+	// The service's own word, if the record has it at the top.
+	const said = last?.record.state;
+	const state = typeof said === 'string' ? said : (last?.state ?? 'not read');
+	// This belongs to the message: an item that leaves does not show the description.
+	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
+	return new ItemError(
+		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state}${failed})`,
+		{
+			description:
+				"The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. Raise 'Timeout' for the next run.",
+			task: { ...known, timedOut: true, ...(last && { record: cutDataUris(last.record) }) },
+		},
+	);
+}
