@@ -1,30 +1,20 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-type Cells = readonly string[];
-
 /**
- * A table of a page, as Prettier writes it.
+ * A table of a page.
  *
- * @param right which columns have figures: they stand at the right
+ * @param isFigure which columns have figures: they stand at the right
  */
-export function markdownTable(
-	head: Cells,
-	rows: readonly Cells[],
-	right: (column: number) => boolean = () => false,
-): string {
-	const lines = [head, ...rows];
-	const widths = head.map((_, column) =>
-		Math.max(3, ...lines.map((cells) => [...(cells[column] ?? '')].length)),
-	);
-	const pad = (cell: string, column: number) => {
-		const missing = ' '.repeat(Math.max(0, (widths[column] ?? 0) - [...cell].length));
-		return right(column) ? missing + cell : cell + missing;
-	};
-	const line = (cells: Cells) => `| ${cells.map(pad).join(' | ')} |`;
-	const rule = widths.map((width, column) =>
-		right(column) ? `${'-'.repeat(width - 1)}:` : '-'.repeat(width),
-	);
-	return [line(head), `| ${rule.join(' | ')} |`, ...rows.map(line)].join('\n');
+export async function markdownTable(
+	head: readonly string[],
+	rows: ReadonlyArray<readonly string[]>,
+	isFigure: (column: number) => boolean = () => false,
+): Promise<string> {
+	const rule = head.map((_, column) => (isFigure(column) ? '--:' : '---'));
+	// Loaded where it is needed: while Prettier loads, it draws from `Math.random`, which a simulated history counts on.
+	const { format } = await import('prettier');
+	const lines = [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`);
+	return (await format(lines.join('\n'), { parser: 'markdown' })).trimEnd();
 }
 
 /**

@@ -3,15 +3,6 @@ import { install } from '@sinonjs/fake-timers';
 /** When virtual time begins: 1 January 2026. */
 export const EPOCH = Date.UTC(2026, 0, 1);
 
-const REPLACED = [
-	'setTimeout',
-	'clearTimeout',
-	'setInterval',
-	'clearInterval',
-	'Date',
-	'performance',
-] as const;
-
 /** Lets everything happen that needs no time to pass, but for requests. */
 export const turn = async () => await new Promise<void>((resolve) => void setImmediate(resolve));
 
@@ -23,7 +14,8 @@ export class VirtualTime {
 	protected readonly clock: ReturnType<typeof install>;
 
 	constructor(now = EPOCH) {
-		this.clock = install({ now, toFake: [...REPLACED] });
+		const timers = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const;
+		this.clock = install({ now, toFake: [...timers, 'Date', 'performance'] });
 	}
 
 	/** The wall clock: milliseconds since 1970. */

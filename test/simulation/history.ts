@@ -1,8 +1,40 @@
 import fc from 'fast-check';
 import type { IDataObject, INode } from 'n8n-workflow';
 
+/** Troubles happen within this time; then the faults stop. */
+export const TROUBLED_MS = 90_000;
+
+const word = <const T extends string>(...values: T[]) => fc.constantFrom(...values);
+const number = (...values: number[]) => fc.constantFrom(...values);
+
+/** Most executions are short, so that what is to meet them must come early. */
+const at = fc.oneof(fc.nat({ max: 15_000 }), fc.nat({ max: 1_000 }), fc.nat({ max: TROUBLED_MS }));
+
+/** @param weight how often there are any, against `none`: 2 of 5 histories have none where it is 3 */
+const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number, weight = 3, none = 2) =>
+	fc.oneof(
+		{ withCrossShrink: true },
+		{ weight: none, arbitrary: fc.constant([] as T[]) },
+		{ weight, arbitrary: fc.array(arbitrary, { minLength: 1, maxLength, size: 'max' }) },
+	);
+
+/** Of the last two processes, which take callbacks, nothing is heard but for a moment; the first three do the rest. */
+const PROCESSES = { anything: [0, 1, 2, 3, 3, 4, 4], callbacks: [0, 1, 1, 1, 2, 2, 2, 3, 4] };
+
+/** A process dies after so many effects since its start: of any kind, or of callbacks and what they start. */
+const kill = (of: keyof typeof PROCESSES) =>
+	fc.record({
+		process: number(...PROCESSES[of]),
+		of: fc.constant(of),
+		// A callback and the execution that it starts are a dozen effects.
+		afterEffects: fc.oneof(fc.nat({ max: of === 'anything' ? 30 : 12 }), fc.nat({ max: 8 })),
+		// Whether the last effect takes place.
+		isSeen: fc.boolean(),
+		downMs: number(1_000, 30_000),
+	});
+
 /** What happens to one request or its answer. */
-export const REQUEST_TROUBLES = [
+const REQUEST_TROUBLES = [
 	'answer lost',
 	'request lost',
 	'answer late',
@@ -12,21 +44,26 @@ export const REQUEST_TROUBLES = [
 	'sent twice by the network',
 	'connection refused',
 	'no route, after it was sent',
-	'429',
-	'429 with Retry-After',
-	'503',
-	'503 with Retry-After',
-	'500',
-	"a firewall's 403",
-	'404',
-	'401',
 ] as const;
-export type RequestTrouble = (typeof REQUEST_TROUBLES)[number];
 
-export const CALLBACK_TROUBLES = ['lost', 'doubled', 'early', 'late'] as const;
-export type CallbackTrouble = (typeof CALLBACK_TROUBLES)[number];
+const PAGE = { body: '<html><h1>Forbidden</h1></html>', contentType: 'text/html' };
 
-export const ACTS = [
+/** Those that are answers of the service, or of what stands before it. */
+export const REFUSALS = [
+	['429', { status: 429 }],
+	['429 with Retry-After', { status: 429, retryAfter: 7 }],
+	['503', { status: 503 }],
+	['503 with Retry-After', { status: 503, retryAfter: 7 }],
+	['500', { status: 500 }],
+	["a firewall's 403", { status: 403, ...PAGE }],
+	['404', { status: 404 }],
+	['401', { status: 401 }],
+] as const;
+export type RequestTrouble =
+	(typeof REQUEST_TROUBLES)[number] | (typeof REFUSALS)[number][0] | '303';
+
+/** What users and strangers do. */
+const ACTS = [
 	'stop',
 	'retry',
 	'stop and retry',
@@ -39,242 +76,173 @@ export const ACTS = [
 ] as const;
 export type Act = (typeof ACTS)[number];
 
+/** `tasks end`: all of them, and their callbacks come. `not begun`: n8n begins no sub-execution, at once. */
 export const HAND_OVER_TROUBLES = [
 	'stop',
 	'kill',
-	/** All tasks end, and their callbacks come. */
 	'tasks end',
 	'clock set back',
 	'clock set forward',
-	/** n8n begins no sub-execution, at once. */
 	'not begun',
 ] as const;
 export type HandOverTrouble = (typeof HAND_OVER_TROUBLES)[number];
 
 /** All that one history is made of: nothing else is left to chance. Times are milliseconds since its beginning. */
-export interface History {
+const PARTS = {
 	/** Decides of latencies, durations and of the order of what happens at the same time. */
-	salt: number;
-	n8n: 'one process' | 'queue mode';
-	/** Whether n8n tells which execution is retried; before 2.41 it does not. */
-	tellsRetried: boolean;
-	/** How long n8n's database takes for a query at most. A slow one gives its races room. */
-	slowestQueryMs: number;
-	node: {
-		completion: 'wait' | 'return' | 'trigger';
-		/** So long after its last create a run that waits is suspended, minutes. */
-		suspendAfter: number;
-		items: number;
-		onError: 'stopWorkflow' | 'continueRegularOutput' | 'continueErrorOutput';
-		ifSomeFail: 'keep' | 'stop';
-		/** Of n8n's *Retry On Fail*; 1 without. */
-		maxTries: number;
-		timeoutSeconds: number;
-		pollIntervalSeconds: number;
-		maxInFlight: number;
-		/** How many items the budget covers; 0 without a budget. */
-		budgetItems: number;
-		/** Whether an expression gives something else each time. */
-		isChanging: boolean;
-		downloads: boolean;
-		/** How often a failed task is created anew. */
-		retryFailed: number;
-		/** Options beside these. */
-		more?: IDataObject;
-		/** The node's settings in n8n beside these. */
-		settings?: Partial<INode>;
-	};
-	trigger: {
-		maxTries: number;
-		downloads: boolean;
-	};
-	service: {
-		slowestAnswerMs: number;
-		longestTaskMs: number;
-		/** Of the tasks, counted from the first one created: those that fail. */
-		failing: number[];
-		/** Of the tasks, counted in the same way: those that never end. */
-		hanging: number[];
-		/** Tasks that may be unfinished at once; 0 without a limit. */
-		maxUnfinished: number;
-		/** Creates that are let in within a second; 0 without a limit. */
-		maxPerSecond: number;
-		saysRetryAfter: boolean;
-		/** For how long a new task is not known to the endpoint that reads it. */
-		lagMs: number;
-		/** Whether its records repeat the callback address and the key. */
-		isTalkative: boolean;
-		/** Whether it sends every callback twice, to be sure. */
-		sendsTwice: boolean;
-	};
-	requests: Array<{ on: 'create' | 'read' | 'download'; nth: number; what: RequestTrouble }>;
-	callbacks: Array<{ nth: number; what: CallbackTrouble }>;
-	limits: Array<{ at: number; maxUnfinished: number; maxPerSecond: number }>;
-	keyChanges: Array<{ at: number; noticedAfterMs: number }>;
-	clockJumps: Array<{ at: number; byMs: number }>;
-	/** A process dies after so many effects since its start: of any kind, or of callbacks and what they start. */
-	kills: Array<{
-		process: number;
-		of: 'anything' | 'callbacks';
-		afterEffects: number;
-		isSeen: boolean;
-		downMs: number;
-	}>;
-	/** Writes to the store of processed data that fail, counted from the first. */
-	ledgerTroubles: Array<{ nth: number; isWritten: boolean }>;
-	acts: Array<{ at: number; what: Act }>;
-	/** What happens so long after a run has begun to hand its tasks over to be suspended. */
-	handOvers: Array<{ afterMs: number; what: HandOverTrouble }>;
-}
-
-/** One item, and nothing goes wrong. */
-export const PLAIN: History = {
-	salt: 0,
-	n8n: 'one process',
-	tellsRetried: true,
-	slowestQueryMs: 5,
-	node: {
-		completion: 'wait',
-		suspendAfter: 5,
-		items: 1,
-		onError: 'stopWorkflow',
-		ifSomeFail: 'keep',
-		maxTries: 1,
-		timeoutSeconds: 60,
-		pollIntervalSeconds: 2,
-		maxInFlight: 10,
-		budgetItems: 0,
-		isChanging: false,
-		downloads: false,
-		retryFailed: 0,
-	},
-	trigger: { maxTries: 1, downloads: false },
-	service: {
-		slowestAnswerMs: 50,
-		longestTaskMs: 1_000,
-		failing: [],
-		hanging: [],
-		maxUnfinished: 0,
-		maxPerSecond: 0,
-		saysRetryAfter: false,
-		lagMs: 0,
-		isTalkative: false,
-		sendsTwice: false,
-	},
-	requests: [],
-	callbacks: [],
-	limits: [],
-	keyChanges: [],
-	clockJumps: [],
-	kills: [],
-	ledgerTroubles: [],
-	acts: [],
-	handOvers: [],
-};
-
-/** Troubles happen within this time; then the faults stop. */
-export const TROUBLED_MS = 90_000;
-
-/** Most executions are short, so that what is to meet them must come early. */
-const at = fc.oneof(fc.nat({ max: 15_000 }), fc.nat({ max: 1_000 }), fc.nat({ max: TROUBLED_MS }));
-
-/** @param weight how often there are any: 2 of 5 histories have none where it is 3 */
-const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number, weight = 3) =>
-	fc.oneof(
-		{ withCrossShrink: true },
-		{ weight: 2, arbitrary: fc.constant([] as T[]) },
-		{ weight, arbitrary: fc.array(arbitrary, { minLength: 1, maxLength, size: 'max' }) },
-	);
-
-/** Of the last two processes, which take callbacks, nothing is heard but for a moment; the first three do the rest. */
-const kill = (of: 'anything' | 'callbacks') =>
-	fc.record({
-		process: fc.constantFrom(
-			...(of === 'anything' ? [0, 1, 2, 3, 3, 4, 4] : [0, 1, 1, 1, 2, 2, 2, 3, 4]),
-		),
-		of: fc.constant(of),
-		// A callback and the execution that it starts are a dozen effects.
-		afterEffects: fc.oneof(fc.nat({ max: of === 'anything' ? 30 : 12 }), fc.nat({ max: 8 })),
-		isSeen: fc.boolean(),
-		downMs: fc.constantFrom(1_000, 30_000),
-	});
-
-/** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
-export const histories: fc.Arbitrary<History> = fc.record({
 	salt: fc.nat({ max: 0xffff }),
-	n8n: fc.constantFrom('one process', 'queue mode', 'queue mode'),
+	n8n: word('one process', 'queue mode', 'queue mode'),
+	/** Whether n8n tells which execution is retried; before 2.41 it does not. */
 	tellsRetried: fc.boolean(),
-	slowestQueryMs: fc.constantFrom(5, 60, 60, 60),
+	/** How long n8n's database takes for a query at most. A slow one gives its races room. */
+	slowestQueryMs: number(5, 60, 60, 60),
 	node: fc.record({
 		completion: fc.oneof(
-			{ weight: 6, arbitrary: fc.constant('wait' as const) },
-			{ weight: 1, arbitrary: fc.constant('return' as const) },
-			{ weight: 6, arbitrary: fc.constant('trigger' as const) },
+			{ withCrossShrink: true },
+			{ weight: 6, arbitrary: word('wait') },
+			{ weight: 1, arbitrary: word('return') },
+			{ weight: 6, arbitrary: word('trigger') },
 		),
 		// Of a minute's parts most runs see the end while some of their tasks are finished and others are not.
-		suspendAfter: fc.constantFrom(5, 0, 0, 0.02, 0.1, 0.3),
+		suspendAfter: number(5, 0, 0, 0.02, 0.1, 0.3),
 		items: fc.integer({ min: 1, max: 8 }),
-		onError: fc.constantFrom('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
-		ifSomeFail: fc.constantFrom('keep', 'keep', 'keep', 'stop'),
-		maxTries: fc.constantFrom(1, 2, 3),
-		timeoutSeconds: fc.constantFrom(60, 20, 120),
-		pollIntervalSeconds: fc.constantFrom(2, 5),
-		maxInFlight: fc.constantFrom(10, 3, 1),
-		budgetItems: fc.constantFrom(0, 0, 0, 0, 2, 8),
+		onError: word('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
+		ifSomeFail: word('keep', 'keep', 'keep', 'stop'),
+		/** Of n8n's *Retry On Fail*; 1 without. */
+		maxTries: number(1, 2, 3),
+		timeoutSeconds: number(60, 20, 120),
+		pollIntervalSeconds: number(2, 5),
+		maxInFlight: number(10, 3, 1),
+		/** How many items the budget covers; 0 without a budget. */
+		budgetItems: number(0, 0, 0, 0, 2, 8),
+		/** Whether an expression gives something else each time. */
 		isChanging: fc.boolean(),
 		downloads: fc.constantFrom(false, false, false, true),
-		retryFailed: fc.constantFrom(0, 0, 1, 3),
+		retryFailed: number(0, 0, 1, 3),
 	}),
-	trigger: fc.record({
-		maxTries: fc.constantFrom(1, 2),
-		downloads: fc.boolean(),
-	}),
+	trigger: fc.record({ maxTries: number(1, 2), downloads: fc.boolean() }),
 	service: fc.record({
-		slowestAnswerMs: fc.constantFrom(50, 50, 1_000),
-		longestTaskMs: fc.constantFrom(1_000, 10_000, 40_000),
+		slowestAnswerMs: number(50, 50, 1_000),
+		longestTaskMs: number(1_000, 10_000, 40_000),
+		/** Of the tasks, counted from the first one created: those that fail, and those that never end. */
 		failing: few(fc.nat({ max: 7 }), 6),
 		hanging: few(fc.nat({ max: 7 }), 1, 1),
-		maxUnfinished: fc.constantFrom(0, 0, 0, 1, 3),
-		maxPerSecond: fc.constantFrom(0, 0, 0, 1, 5),
+		/** Tasks that may be unfinished at once, and creates that are let in within a second; 0 without a limit. */
+		maxUnfinished: number(0, 0, 0, 1, 3),
+		maxPerSecond: number(0, 0, 0, 1, 5),
 		saysRetryAfter: fc.boolean(),
-		lagMs: fc.constantFrom(0, 0, 0, 3_000),
+		/** For how long a new task is not known to the endpoint that reads it. */
+		lagMs: number(0, 0, 0, 3_000),
+		/** Whether its records repeat the callback address and the key. */
 		isTalkative: fc.boolean(),
+		/** Whether it sends every callback twice, to be sure. */
 		sendsTwice: fc.constantFrom(false, true, true),
 	}),
 	requests: few(
 		fc.record({
-			on: fc.constantFrom('create', 'create', 'create', 'read', 'read', 'read', 'download'),
-			nth: fc.constantFrom(0, 0, 1, 1, 2, 3),
-			what: fc.constantFrom(...REQUEST_TROUBLES),
+			on: word('create', 'create', 'create', 'read', 'read', 'read', 'download'),
+			nth: number(0, 0, 1, 1, 2, 3),
+			what: word(...REQUEST_TROUBLES, ...REFUSALS.map(([name]) => name)),
 		}),
 		8,
 		6,
 	),
 	callbacks: few(
-		fc.record({
-			nth: fc.nat({ max: 4 }),
-			what: fc.constantFrom(...CALLBACK_TROUBLES, 'early'),
-		}),
+		fc.record({ nth: fc.nat({ max: 4 }), what: word('lost', 'doubled', 'early', 'late', 'early') }),
 		4,
 		4,
 	),
-	limits: few(
-		fc.record({ at, maxUnfinished: fc.constantFrom(0, 1, 3), maxPerSecond: fc.constantFrom(0, 1) }),
-		2,
-		2,
-	),
-	keyChanges: few(fc.record({ at, noticedAfterMs: fc.constantFrom(0, 20_000) }), 1, 1),
-	clockJumps: few(fc.record({ at, byMs: fc.constantFrom(-3_600_000, 3_600_000) }), 1, 1),
+	limits: few(fc.record({ at, maxUnfinished: number(0, 1, 3), maxPerSecond: number(0, 1) }), 2, 2),
+	keyChanges: few(fc.record({ at, noticedAfterMs: number(0, 20_000) }), 1, 1),
+	clockJumps: few(fc.record({ at, byMs: number(-3_600_000, 3_600_000) }), 1, 1),
 	kills: few(fc.oneof(kill('anything'), { weight: 2, arbitrary: kill('callbacks') }), 3, 8),
+	/** Writes to the store of processed data that fail, counted from the first. */
 	ledgerTroubles: few(fc.record({ nth: fc.nat({ max: 3 }), isWritten: fc.boolean() }), 2, 4),
-	acts: few(fc.record({ at, what: fc.constantFrom(...ACTS, 'forge') }), 3, 4),
+	acts: few(fc.record({ at, what: word(...ACTS, 'forge') }), 3, 4),
+	/** What happens so long after a run has begun to hand its tasks over to be suspended. */
 	handOvers: few(
 		fc.record({
 			// To store three executions takes a dozen queries.
 			afterMs: fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: 1_000 })),
-			what: fc.constantFrom(...HAND_OVER_TROUBLES, 'kill', 'stop'),
+			what: word(...HAND_OVER_TROUBLES, 'kill', 'stop'),
 		}),
 		2,
 		2,
 	),
+	// What is added here at the end leaves the other parts of each seed as they are.
+	hasReferences: fc.boolean(),
+	/** Of the failing tasks, those that cost something all the same. */
+	charged: few(fc.nat({ max: 7 }), 6, 1),
+	/** Creates that are taken, and answered 303, counted from the first one sent. */
+	seeOther: few(number(0, 0, 1, 1, 2, 3), 2, 1),
+	/** A batch that takes many minutes to be created, whose callbacks are lost, and how its run ends. */
+	largeBatch: few(
+		fc.record({
+			items: number(20, 40, 60),
+			maxUnfinished: number(1, 2, 3),
+			endsBy: word('itself', 'itself', 'stop', 'kill'),
+			endsAt: fc.integer({ min: 60_000, max: 500_000 }),
+		}),
+		1,
+		1,
+		15,
+	),
+};
+
+type Parts = {
+	[Name in keyof typeof PARTS]: (typeof PARTS)[Name] extends fc.Arbitrary<infer T> ? T : never;
+};
+
+export interface History extends Omit<Parts, 'node'> {
+	node: Parts['node'] & {
+		/** Options beside these. */
+		more?: IDataObject;
+		/** The node's settings in n8n beside these. */
+		settings?: Partial<INode>;
+	};
+}
+
+export type CallbackTrouble = History['callbacks'][number]['what'];
+
+/** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
+export const histories: fc.Arbitrary<History> = fc.record(PARTS).map(enlarge);
+
+/** A large batch is for the trigger. Nothing ends its run early but what is meant to. */
+function enlarge(history: History): History {
+	const [batch] = history.largeBatch;
+	if (!batch) return history;
+	const { items, maxUnfinished } = batch;
+	const large = { completion: 'trigger', items, timeoutSeconds: 3_600, budgetItems: 0 } as const;
+	const slow = { maxUnfinished, longestTaskMs: 40_000, hanging: [] };
+	return {
+		...history,
+		node: { ...history.node, ...large },
+		service: { ...history.service, ...slow },
+		requests: history.requests.filter(({ on }) => on === 'read'),
+		acts: history.acts.filter(({ what }) => !what.startsWith('stop')),
+		...{ limits: [], keyChanges: [], clockJumps: [], kills: [], seeOther: [] },
+	};
+}
+
+const [smallest] = fc.check(
+	fc.property(histories, () => false),
+	{ numRuns: 1, seed: 1 },
+).counterexample as [History];
+
+/** One item, and nothing goes wrong: what every history shrinks to, on a present n8n. */
+export const PLAIN: History = { ...smallest, tellsRetried: true };
+
+export type PartlyHistory = {
+	[Name in keyof History]?: History[Name] extends unknown[]
+		? History[Name]
+		: Partial<History[Name]>;
+};
+
+/** The plain history, but for what is said here. */
+export const plainBut = ({ node, trigger, service, ...parts }: PartlyHistory): History => ({
+	...PLAIN,
+	...parts,
+	node: { ...PLAIN.node, ...node },
+	trigger: { ...PLAIN.trigger, ...trigger },
+	service: { ...PLAIN.service, ...service },
 });

@@ -1,9 +1,9 @@
+import { inspect } from 'node:util';
 import fc from 'fast-check';
 
-import { histories, type History } from './history';
+import { histories, type History, PLAIN } from './history';
 import type { Violation } from './sentences';
-import { settingOf } from './setting';
-import { type Outcome, simulate } from './simulate';
+import { simulate } from './simulate';
 import type { NodeSources } from './world/nodeSources';
 
 /** Small histories are no more worth than others: it is the faults that count. */
@@ -16,33 +16,27 @@ export function historyOf(seed: number): History {
 	return history;
 }
 
+/** What some histories came to. */
 export interface Found {
 	violations: Array<Violation & { seed: number }>;
-	/** How many histories had which fault. */
-	faults: Record<string, number>;
-	/** How many histories had which exception that n8n makes unavoidable. */
-	exceptions: Record<string, number>;
+	/** Of each history the faults that it had, and the exceptions that n8n makes unavoidable. */
+	faults: string[];
+	exceptions: string[];
 }
 
-/** Adds one to the count of each name. */
-export function count(names: readonly string[], counts: Record<string, number>): void {
-	for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+/** Adds what others came to. */
+export function add(found: Found, other: Found): void {
+	found.violations.push(...other.violations);
+	found.faults.push(...other.faults);
+	found.exceptions.push(...other.exceptions);
 }
 
 /** Lets a number of histories happen, one for each seed. */
-export async function search(
-	from: number,
-	histories: number,
-	sources: NodeSources,
-	isEnough: (found: Found) => boolean = () => false,
-): Promise<Found> {
-	const found: Found = { violations: [], faults: {}, exceptions: {} };
-	for (let seed = from; seed < from + histories; seed++) {
-		const { violations, faults, exceptions } = await simulate(historyOf(seed), sources);
-		count(faults, found.faults);
-		count(exceptions, found.exceptions);
-		found.violations.push(...violations.map((violation) => ({ ...violation, seed })));
-		if (isEnough(found)) break;
+export async function search(from: number, count: number, sources?: NodeSources): Promise<Found> {
+	const found: Found = { violations: [], faults: [], exceptions: [] };
+	for (let seed = from; seed < from + count; seed++) {
+		const { violations, ...outcome } = await simulate(historyOf(seed), sources);
+		add(found, { ...outcome, violations: violations.map((each) => ({ ...each, seed })) });
 	}
 	return found;
 }
@@ -53,43 +47,43 @@ export async function search(
  */
 export async function replay(
 	seed: number,
-	sources: NodeSources,
+	sources?: NodeSources,
 ): Promise<{ isGreen: boolean; text: string }> {
-	const first = await simulate(historyOf(seed), sources);
-	const [violation] = first.violations;
-	if (!violation) {
-		return {
-			isGreen: true,
-			text: [
-				...settingOf(historyOf(seed)),
-				'',
-				...first.trace,
-				'',
-				`seed ${seed}: every sentence holds`,
-			].join('\n'),
-		};
+	let history = historyOf(seed);
+	let outcome = await simulate(history, sources);
+	const [violation] = outcome.violations;
+	if (violation) {
+		const property = fc.asyncProperty(histories, async (shorter) => {
+			const again = await simulate(shorter, sources);
+			if (!again.violations.some(({ sentence }) => sentence === violation.sentence)) return;
+			[history, outcome] = [shorter, again];
+			throw new Error(violation.sentence);
+		});
+		await fc.check(property, { ...ONE, seed });
 	}
-	let shortest = { history: historyOf(seed), outcome: first };
-	const property = fc.asyncProperty(histories, async (history) => {
-		const outcome = await simulate(history, sources);
-		if (!outcome.violations.some(({ sentence }) => sentence === violation.sentence)) return;
-		shortest = { history, outcome };
-		throw new Error(violation.sentence);
-	});
-	await fc.check(property, { ...ONE, seed });
-	return { isGreen: false, text: describe(seed, shortest.history, shortest.outcome) };
-}
-
-function describe(seed: number, history: History, { trace, violations }: Outcome): string {
-	return [
-		'The shortest history that goes wrong in the same way:',
-		'',
-		...settingOf(history),
+	const { violations, trace } = outcome;
+	const lines = [
+		`${violation ? 'The shortest history that goes wrong in the same way, b' : 'B'}eside PLAIN:`,
+		inspect(unlike(structuredClone(history), PLAIN), { depth: null, breakLength: 120 }),
 		'',
 		...trace,
 		'',
-		`As data, for a test: ${JSON.stringify(history)}`,
-		'',
 		...violations.map(({ sentence, what }) => `seed ${seed}: not so: ${sentence}: ${what}`),
-	].join('\n');
+		...(violation ? [] : [`seed ${seed}: every sentence holds`]),
+	];
+	return { isGreen: violation === undefined, text: lines.join('\n') };
+}
+
+/** What of a history, or of a part of it, is not as in the plain one. */
+function unlike(value: object, plain: object): object {
+	const changed = Object.entries(value).filter(
+		([name, each]) => JSON.stringify(each) !== JSON.stringify(plain[name as never]),
+	);
+	return Object.fromEntries(
+		changed.map(([name, each]) =>
+			typeof each === 'object' && !Array.isArray(each)
+				? [name, unlike(each as object, plain[name as never])]
+				: [name, each],
+		),
+	);
 }

@@ -1,121 +1,82 @@
+import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+
 import { BinaryDataService, DataDeduplicationService, ErrorReporter } from 'n8n-core';
 import { Logger } from '@n8n/backend-common';
 import { OutboundHttp } from '@n8n/backend-network';
 import { Container } from '@n8n/di';
-import type { IDataDeduplicator } from 'n8n-workflow';
+import type { IDataDeduplicator, INodeExecutionData } from 'n8n-workflow';
 
-import { isUnwatched } from './exceptions';
-import { type History, PLAIN, TROUBLED_MS } from './history';
+import { SECOND } from '../durations';
+import type { Settings } from '../service/settings';
+import {
+	type Act,
+	type History,
+	type PartlyHistory,
+	PLAIN,
+	plainBut,
+	TROUBLED_MS,
+} from './history';
+import { missingTasks } from './missing';
 import { sentences, type Violation } from './sentences';
 import type { Row } from './world/database';
-import type { NodeSources } from './world/nodeSources';
+import { NodeSources } from './world/nodeSources';
 import { Randomness } from './world/randomness';
 import type { Request } from './world/network';
-import type { ServiceTask } from './world/service';
+import { forge } from './world/stranger';
 import { HistoryTime } from './world/time';
-import { TRIGGER_PATH } from './world/workflow';
 import { World } from './world/world';
 
-/** What a history came to. */
-export interface Outcome {
-	violations: Violation[];
-	/** The faults that really happened. */
-	faults: string[];
-	/** What was not as the contract wants it, since n8n allows no better. */
-	exceptions: string[];
-	/** What happened, line by line. */
-	trace: string[];
-}
-
 /** After the last fault everything has come to an end within this time, and an hour more where the clock was set back. */
-export const CALM_MS = 30 * 60_000;
+const CALM_MS = 30 * 60_000;
 
+/** A run that has shared its account with another one creates slowly for a long time. */
+const LARGE_BATCH_MS = 2 * 3_600_000;
+
+const OWN = new NodeSources();
+
+const UNLIMITED = { maxUnfinished: 0, maxPerSecond: 0 };
+
+/** The world of the history that is under way. */
 let world: World | undefined;
-
-function present(): World {
-	if (!world) throw new Error('No history is under way');
-	return world;
-}
 
 let isPrepared = false;
 
 /** Puts the present world in the place of what n8n's engine reaches out to: HTTP, the log, the ledger. */
-async function prepare(sources: NodeSources): Promise<void> {
+async function prepare(): Promise<void> {
 	if (isPrepared) return;
 	isPrepared = true;
-	const log =
-		(level: string) =>
-		(text: string): void =>
-			world?.log(level, text);
-	const logger = {
-		info: log('info'),
-		warn: log('warn'),
-		error: log('error'),
-		debug: () => undefined,
-		scoped: () => logger,
-	};
+	const log = (text: string) => world?.log(text);
+	const logger = { info: log, warn: log, error: log, debug: () => {}, scoped: () => logger };
 	Container.set(Logger, logger as never);
 	Container.set(ErrorReporter, { error: () => undefined } as never);
 	Container.set(BinaryDataService, {
-		async store(_place: unknown, content: AsyncIterable<Buffer>, data: object) {
-			const chunks: Buffer[] = [];
-			for await (const chunk of content) chunks.push(chunk);
-			const file = Buffer.concat(chunks);
+		async store(_place: unknown, content: Readable, data: object) {
+			const file = await buffer(content);
 			return { ...data, data: file.toString('base64'), fileSize: `${file.length} B` };
 		},
 	} as never);
-	const request = async (options: Request) => await present().network.request(options);
+	const request = async (options: Request) => await world?.network.request(options);
 	Container.set(OutboundHttp, { requests: () => ({ request }) } as never);
 	const ledger = new Proxy({} as IDataDeduplicator, {
-		get: (_, name) => {
-			const target = present().n8n.ledger;
-			return (...args: unknown[]) =>
-				(target[name as keyof IDataDeduplicator] as (...args: unknown[]) => unknown)(...args);
-		},
+		get: (_, name: keyof IDataDeduplicator) => world?.n8n.ledger[name].bind(world.n8n.ledger),
 	});
 	await DataDeduplicationService.init(ledger);
 	// What n8n's engine makes when it is first used, timers among it, is not to be part of the first history alone.
-	await happen(PLAIN, sources);
-}
-
-/** Does something in a world of its own, in its time. What the history has in store, limits and acts, is left out. */
-export async function enact(
-	history: History,
-	sources: NodeSources,
-	work: (here: World) => Promise<void>,
-): Promise<World> {
-	await prepare(sources);
-	return await inWorld(history, sources, work);
+	await enact(PLAIN);
 }
 
 /**
- * Lets one history happen, and checks every sentence of the contract afterwards.
+ * Does something in a world of its own, in its time.
  *
- * @param sources the nodes that run in it
+ * @param work default: all that the history has in store
  */
-export async function simulate(history: History, sources: NodeSources): Promise<Outcome> {
-	await prepare(sources);
-	const here = await happen(history, sources);
-	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
-		check(here).map((what): Violation => ({ sentence, what })),
-	);
-	const [faults, exceptions] = [here.faults, here.exceptions].map((set) => [...set].sort());
-	return { violations, faults, exceptions, trace: here.lines } as Outcome;
-}
-
-async function happen(history: History, sources: NodeSources): Promise<World> {
-	return await inWorld(history, sources, async (here) => {
-		plan(here);
-		await here.time.run(TROUBLED_MS);
-		await calmDown(here);
-	});
-}
-
-async function inWorld(
+async function enact(
 	history: History,
-	sources: NodeSources,
-	work: (here: World) => Promise<void>,
+	work: (here: World) => Promise<void> = happen,
+	sources = OWN,
 ): Promise<World> {
+	await prepare();
 	const random = new Randomness(history.salt);
 	try {
 		return await HistoryTime.rule(random.stream(), async (time) => {
@@ -128,99 +89,131 @@ async function inWorld(
 	}
 }
 
+/**
+ * Lets the user start the workflow in a plain history, but for some of its parts.
+ *
+ * @param taskOf the switches of the tasks of each item
+ * @param items what the items have beside their prompts
+ * @param goOn what happens from then on
+ */
+export async function enactRun(
+	parts: PartlyHistory,
+	taskOf: (index: number, attempt: number) => Settings,
+	items: Array<Partial<INodeExecutionData>>,
+	goOn: (here: World) => Promise<void>,
+	sources = OWN,
+): Promise<World> {
+	const work = async (here: World) => {
+		const { time, user, service } = here;
+		service.script = (item, attempt) => taskOf(Number(item.split(' ').pop()), attempt);
+		user.activate(true);
+		await time.run(SECOND);
+		user.start(items);
+		await goOn(here);
+	};
+	return await enact(plainBut(parts), work, sources);
+}
+
+/**
+ * Lets one history happen, and checks every sentence of the contract afterwards.
+ *
+ * @param sources the nodes that run in it
+ */
+export async function simulate(history: History, sources = OWN) {
+	const here = await enact(history, happen, sources);
+	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
+		check(here).map((what): Violation => ({ sentence, what })),
+	);
+	const [faults = [], exceptions = []] = [here.faults, here.exceptions].map((set) =>
+		[...set].sort(),
+	);
+	return { violations, faults, exceptions, trace: here.lines };
+}
+
+async function happen(here: World): Promise<void> {
+	plan(here);
+	await here.time.run(TROUBLED_MS);
+	await calmDown(here);
+}
+
 /** Enters what is to happen at its time. */
 function plan(here: World): void {
 	const { history, time, n8n, user, service } = here;
+	const planAll = <T extends { at: number }>(list: T[], run: (each: T) => unknown) => {
+		for (const each of list) time.later(each.at, () => run(each));
+	};
 	user.activate(true);
 	time.later(100, () => user.start());
-	for (const { at, maxUnfinished, maxPerSecond } of history.limits) {
-		time.later(at, () => {
-			here.note('limits move');
-			here.trace(
-				`service: now lets ${maxUnfinished || 'any number of'} tasks be unfinished, and takes ${maxPerSecond || 'any number of'} creates a second`,
-			);
-			Object.assign(service, { maxUnfinished, maxPerSecond });
+	planAll(history.limits, ({ maxUnfinished, maxPerSecond }) => {
+		here.note('limits move');
+		here.trace(
+			`service: now lets ${maxUnfinished || 'any number of'} tasks be unfinished, and takes ${maxPerSecond || 'any number of'} creates a second`,
+		);
+		service.limits = { maxUnfinished, maxPerSecond };
+	});
+	planAll(history.keyChanges, ({ noticedAfterMs }) => {
+		here.note('key changed');
+		here.trace('service: has a new key for this account');
+		service.changeKey();
+		time.later(noticedAfterMs, () => {
+			here.trace('user: enters the new key');
+			n8n.credential = { ...n8n.credential, apiKey: service.key };
+		});
+	});
+	for (const { endsBy, endsAt } of history.largeBatch) {
+		time.later(endsAt, () => {
+			const row = n8n.rows.find(({ start }) => start === 'Start');
+			if (row?.status !== 'running') return;
+			here.note(endsBy === 'itself' ? 'large batch' : `${endsBy} while a large batch is created`);
+			here.endRun(row, endsBy);
 		});
 	}
-	for (const { at, noticedAfterMs } of history.keyChanges) {
-		time.later(at, () => {
-			here.note('key changed');
-			here.trace('service: has a new key for this account');
-			service.changeKey();
-			time.later(noticedAfterMs, () => {
-				here.trace('user: enters the new key');
-				n8n.credential = { ...n8n.credential, apiKey: service.key };
+	planAll(history.clockJumps, ({ byMs }) => here.setClock(byMs));
+	const acts: Record<Act, () => unknown> = {
+		stop: () => user.stop(),
+		retry: () => user.retry(),
+		'stop and retry': () => {
+			user.stop();
+			time.later(1_000, () => user.retry());
+		},
+		start: () => {
+			here.note('started again by the user');
+			user.start();
+		},
+		redeliver: () => user.redeliver(),
+		'start again': () => user.redeliver(true),
+		'switch off': () => {
+			here.note('workflow switched off');
+			user.activate(false);
+			time.later(20_000, () => user.activate(true));
+		},
+		forge: () => forge(here),
+		edit: () => {
+			here.note('trigger edited');
+			here.trace('user: breaks an expression of the trigger');
+			n8n.isTriggerBroken = true;
+			time.later(10_000, () => {
+				here.trace('user: mends the expression');
+				n8n.isTriggerBroken = false;
 			});
-		});
-	}
-	for (const { at, byMs } of history.clockJumps) {
-		time.later(at, () => here.setClock(byMs));
-	}
-	for (const { at, what } of history.acts) {
-		time.later(at, () => {
-			switch (what) {
-				case 'stop':
-					return user.stop();
-				case 'retry':
-					return void user.retry();
-				case 'stop and retry':
-					user.stop();
-					return time.later(1_000, () => user.retry());
-				case 'start':
-					here.note('started again by the user');
-					return user.start();
-				case 'redeliver':
-					return user.redeliver();
-				case 'start again':
-					return user.redeliver(true);
-				case 'switch off':
-					here.note('workflow switched off');
-					user.activate(false);
-					return time.later(20_000, () => user.activate(true));
-				case 'forge':
-					return service.forge();
-				case 'edit':
-					here.note('trigger edited');
-					here.trace('user: breaks an expression of the trigger');
-					n8n.events = 'broken';
-					return time.later(10_000, () => {
-						here.trace('user: mends the expression');
-						n8n.events = 'both';
-					});
-			}
-		});
-	}
-}
-
-/** Whether nothing but its lost callback kept a task from starting the workflow of the trigger. */
-function isMissing(here: World, task: ServiceTask): boolean {
-	const { history, n8n } = here;
-	const { id, webhookUrl, endsAt, createdAt, by } = task;
-	const row = n8n.rows.get(by.replace('execution ', ''));
-	return (
-		webhookUrl?.includes(TRIGGER_PATH) === true &&
-		n8n.starts(id) === 0 &&
-		row?.status === 'success' &&
-		row.data.includes(id) &&
-		endsAt < createdAt + history.node.timeoutSeconds * 1000 - 5_000 &&
-		!n8n.hasBroken(id) &&
-		// n8n keeps the moment of the next check by the wall clock.
-		here.setBackMs + here.setForwardMs === 0
-	);
+		},
+	};
+	planAll(history.acts, ({ what }) => acts[what]());
 }
 
 /** The faults have stopped: n8n goes on by itself, and then the user does what the documentation tells her to. */
 async function calmDown(here: World): Promise<void> {
-	const { time, n8n, user, service } = here;
-	Object.assign(service, { maxUnfinished: 0, maxPerSecond: 0 });
+	const { history, time, n8n, user, service } = here;
+	// A large batch is still to be under way when the user comes to look.
+	if (history.largeBatch.length === 0) service.limits = UNLIMITED;
 	n8n.credential = { ...n8n.credential, apiKey: service.key };
-	n8n.events = 'both';
+	n8n.isTriggerBroken = false;
 	here.trace('world: the faults stop');
 	await time.run(TROUBLED_MS + 60_000);
 	if (!n8n.isActive) user.activate(true);
 	await time.run(TROUBLED_MS + CALM_MS / 3);
-	const missing = service.tasks.filter((task) => isMissing(here, task));
-	here.notMadeUpFor = missing.filter((task) => !isUnwatched(here, task)).map(({ id }) => id);
+	here.notMadeUpFor = missingTasks(here).map(({ id }) => id);
+	service.limits = UNLIMITED;
 	// A retry starts in any case, so the user looks first whether the task has started meanwhile.
 	const isFailedStart = ({ start, status, begin }: Row) =>
 		start === 'Trigger' &&
@@ -233,7 +226,7 @@ async function calmDown(here: World): Promise<void> {
 	await time.run(time.now + 120_000);
 	user.redeliver(true);
 	// n8n keeps the moment that an execution waits for by the wall clock.
-	const end = TROUBLED_MS + CALM_MS + here.setBackMs;
+	const end = TROUBLED_MS + CALM_MS + here.setBackMs + LARGE_BATCH_MS * history.largeBatch.length;
 	await time.run(Math.min(end, time.now + 60_000));
 	while (time.now < end && n8n.isBusy) await time.run(Math.min(end, time.now + 60_000));
 }

@@ -1,9 +1,8 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { type History, PLAIN } from './history';
-import { enact } from './simulate';
+import { enactRun } from './simulate';
 import type { Condition, Deed, Story } from './stories';
-import type { Row } from './world/database';
+import { isTerminal, type Row } from './world/database';
 import type { NodeSources } from './world/nodeSources';
 import { itemOf } from './world/service';
 import { SUB } from './world/subExecution';
@@ -11,8 +10,8 @@ import type { World } from './world/world';
 
 /** What happened, as far as it can be told of n8n from outside: times and ids left out. */
 export interface StoryTrace {
-	/** How many tasks the service has made for each item. */
-	creates: Record<string, number>;
+	/** The item of each task that the service has made. */
+	creates: string[];
 	/** In no particular order: those of triggered tasks begin as their tasks end. */
 	executions: ExecutionTrace[];
 }
@@ -25,14 +24,6 @@ export interface ExecutionTrace {
 	out: Record<string, string[]>;
 }
 
-/** The history of a story, for the model: what happens in it happens by its steps. */
-export function historyOf({ completion, tasks, node }: Story): History {
-	return {
-		...PLAIN,
-		node: { ...PLAIN.node, timeoutSeconds: 600, ...node, completion, items: tasks.length },
-	};
-}
-
 /** So long passes before a retry and a kill, in which n8n writes down what it is at. */
 export const PAUSE_MS = 1_000;
 
@@ -41,73 +32,57 @@ const END_MS = 15 * 60_000;
 
 /** Lets a story happen in the model. */
 export async function tell(story: Story, sources: NodeSources): Promise<StoryTrace> {
-	const { tasks, steps = [] } = story;
-	const world = await enact(historyOf(story), sources, async (here) => {
-		const { time, user, service } = here;
-		service.script = (item) => tasks[Number(item.split(' ').pop())] ?? {};
-		user.activate(true);
-		await time.run(1_000);
-		user.start();
+	const { completion, tasks, steps = [] } = story;
+	const node = { timeoutSeconds: 600, ...story.node, completion, items: tasks.length };
+	const goOn = async (here: World) => {
+		const { time } = here;
 		for (const [when, what] of steps) {
 			while (!holds(when, here) && time.now < END_MS) await time.run(time.now + 20);
 			if (what === 'retry' || what === 'kill') await time.run(time.now + PAUSE_MS);
 			perform(what, here);
 		}
 		await time.run(END_MS);
-	});
-	return traceOf(world);
+	};
+	return traceOf(await enactRun({ node }, (index) => tasks[index] ?? {}, [], goOn, sources));
 }
 
-const ofUser = ({ start }: Row) => start === 'Start';
+const ofUser = (row: Row | undefined) => row?.start === 'Start';
+const isTriggered = ({ start }: Row) => start === 'Trigger';
 
 function holds(condition: Condition, { n8n, service }: World): boolean {
-	const rows = [...n8n.rows.values()];
-	const hasEnded = ({ status }: Row) => !['new', 'running', 'waiting'].includes(status);
-	const [what, count = ''] = condition.split(' ');
-	switch (what) {
-		case 'created':
-			return service.tasks.length >= Number(count);
-		case 'started':
-			return rows.filter((row) => row.start === 'Trigger' && hasEnded(row)).length >= Number(count);
-		case 'suspended':
-			return rows.findLast(ofUser)?.status === 'waiting';
-		case 'asleep':
-			return rows.filter(({ start, status }) => start === SUB && status === 'waiting').length === 2;
-		default:
-			return rows.filter(ofUser).every(hasEnded);
-	}
+	const { rows } = n8n;
+	const hasEnded = ({ status }: Row) => isTerminal(status);
+	const isAsleep = ({ start, status }: Row) => start === SUB && status === 'waiting';
+	const [what = '', count = ''] = condition.split(' ');
+	const conditions: Record<string, () => boolean> = {
+		created: () => service.tasks.length >= Number(count),
+		started: () => rows.filter(isTriggered).filter(hasEnded).length >= Number(count),
+		suspended: () => rows.findLast(ofUser)?.status === 'waiting',
+		asleep: () => rows.filter(isAsleep).length === 2,
+		ended: () => rows.filter(ofUser).every(hasEnded),
+	};
+	return conditions[what]!();
 }
 
 function perform(deed: Deed, { n8n, user }: World): void {
-	const isSupervisor = ({ start, parent }: Row) =>
-		start === SUB && n8n.rows.get(parent ?? '')?.start === 'Start';
-	const isChecker = (row: Row) => row.start === SUB && !isSupervisor(row);
-	switch (deed) {
-		case 'stop':
-			return user.stop();
-		case 'retry':
-			return void user.retry();
-		case 'stop checker':
-			return user.stop(isChecker);
-		case 'stop supervisor':
-			return user.stop(isSupervisor);
-		case 'kill':
-			return n8n.processes.kill();
-	}
+	const isSupervisor = ({ start, parent }: Row) => start === SUB && ofUser(n8n.row(parent));
+	const deeds: Record<Deed, () => unknown> = {
+		stop: () => user.stop(),
+		retry: () => user.retry(),
+		'stop checker': () => user.stop((row) => row.start === SUB && !isSupervisor(row)),
+		'stop supervisor': () => user.stop(isSupervisor),
+		kill: () => n8n.processes.living('main')[0]?.die(),
+	};
+	deeds[deed]();
 }
 
 function traceOf({ n8n, service }: World): StoryTrace {
-	const itemOfTask = (taskId: string) => service.task(taskId)?.item ?? '';
-	const executions = [...n8n.rows.values()].map(({ id, mode, start, statuses }) => ({
-		kind: kindOf(mode, start),
-		statuses,
-		out: outOf(
-			n8n.sunk.flatMap(({ execution, node, items }) =>
-				execution === id ? [[node, items] as const] : [],
-			),
-			itemOfTask,
-		),
-	}));
+	const executions = n8n.rows.map(({ id, mode, start, statuses }) => {
+		const sunk = n8n.sunk.filter(({ execution }) => execution === id);
+		const reached = sunk.map(({ node, items }) => [node, items] as const);
+		const out = outOf(reached, (taskId) => service.task(taskId)?.item ?? '');
+		return { kind: kindOf(mode, start), statuses, out };
+	});
 	return makeTrace(
 		service.tasks.map(({ item }) => item),
 		executions,
@@ -121,15 +96,10 @@ export function kindOf(mode: string, start: string): ExecutionTrace['kind'] {
 	return start === 'Trigger' ? 'triggered' : 'run';
 }
 
-/** @param items the item of each task that the service has made */
-export function makeTrace(items: string[], executions: ExecutionTrace[]): StoryTrace {
-	const creates: StoryTrace['creates'] = {};
-	for (const item of items.sort()) creates[item] = (creates[item] ?? 0) + 1;
+export function makeTrace(creates: string[], executions: ExecutionTrace[]): StoryTrace {
 	const key = (execution: ExecutionTrace) => JSON.stringify(execution);
-	return {
-		creates,
-		executions: executions.sort((one, other) => key(one).localeCompare(key(other))),
-	};
+	executions.sort((one, other) => key(one).localeCompare(key(other)));
+	return { creates: creates.sort(), executions };
 }
 
 /**

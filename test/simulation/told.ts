@@ -1,3 +1,5 @@
+import type { INodeExecutionData } from 'n8n-workflow';
+
 import { fromStored } from '../workflow/stored';
 import type { Row } from './world/database';
 import type { SeenRequest } from './world/network';
@@ -6,7 +8,7 @@ import type { World } from './world/world';
 
 /** One that was retried after it had been stopped ends with the error of the first, wherever its items have gone. */
 export const runsThatWentOn = ({ n8n: { rows, sunk } }: World) =>
-	[...rows.values()].filter(
+	rows.filter(
 		({ id, start, status, retryOf }) =>
 			start === 'Start' &&
 			(status === 'success' ||
@@ -14,9 +16,6 @@ export const runsThatWentOn = ({ n8n: { rows, sunk } }: World) =>
 					retryOf !== undefined &&
 					sunk.some(({ execution }) => execution === id))),
 	);
-
-/** n8n's own answers speak of the webhook or the execution. */
-export const isOfTrigger = (said: unknown) => JSON.stringify(said ?? '').includes('task');
 
 /** The time of a task that was created anew is counted from the first one. */
 export const firstOf = ({ service }: World, task: ServiceTask): ServiceTask =>
@@ -35,13 +34,9 @@ export function waitBegan(world: World, task: ServiceTask): number {
  * Whether a task was waited for no more at a moment, since the service had refused the key for it. Another try of n8n's
  * takes it up again.
  */
-export function isGivenUp(
-	{ network, history }: World,
-	{ id, by }: ServiceTask,
-	at: number,
-): boolean {
+export function isGivenUp({ network, history }: World, task: ServiceTask, at: number): boolean {
 	const reads = network.seen.filter(
-		({ kind, taskId, by: who }) => kind === 'read' && taskId === id && who === by,
+		({ kind, taskId, by }) => kind === 'read' && taskId === task.id && by === task.by,
 	);
 	const last = reads.findLast((read) => read.at <= at);
 	const next = reads.find((read) => read.at > at);
@@ -53,36 +48,61 @@ export function isGivenUp(
 	);
 }
 
-export const waits = ({ history }: World) => history.node.completion === 'wait';
-
 /** All that a user can find of what happened: outputs and errors of executions, and the log. */
-export function everythingSaid(world: World): string {
-	const stored = [...world.n8n.rows.values()].map(({ data }) =>
-		JSON.stringify(fromStored(data).resultData),
-	);
-	return [...stored, ...world.logs.map(({ text }) => text)].join('\n');
+export const everythingSaid = ({ n8n, logs }: World): string =>
+	[...n8n.rows.map(({ data }) => JSON.stringify(fromStored(data).resultData)), ...logs].join('\n');
+
+export const isKeyRefused = (status: number): boolean => status === 401 || status === 403;
+
+/** Why an execution failed. */
+export const errorOf = ({ data }: Row) => fromStored(data).resultData.error;
+
+const linkOf = (item: INodeExecutionData | undefined): number =>
+	typeof item?.pairedItem === 'object' && 'item' in item.pairedItem ? item.pairedItem.item : -1;
+
+/** What the node was given in an execution, when it ran last. */
+function inputsOf({ data }: Row): INodeExecutionData[] {
+	const { Media, Start } = fromStored(data).resultData.runData;
+	// A retry of an execution that was killed may have run the node before once more.
+	const before = Media?.at(-1)?.source[0]?.previousNodeRun ?? 0;
+	return Start?.[before]?.data?.main?.[0] ?? [];
 }
 
-export function outputOf(world: World, row: Row): string[] {
-	const { items, onError } = world.history.node;
-	const data = fromStored(row.data);
-	const run = data.resultData.runData.Media?.at(-1);
+/** A task that an item should name and does not: the node has learnt its id. */
+export function unsaidOf(
+	{ n8n, service }: World,
+	execution: string,
+	item: INodeExecutionData,
+): ServiceTask | undefined {
+	const row = n8n.row(execution);
+	const name = itemOf(item.json) || itemOf(row && inputsOf(row)[linkOf(item)]?.json);
+	const said = JSON.stringify(item.json);
+	return service.tasks.find(
+		(task) =>
+			task.by === `execution ${execution}` &&
+			task.item === name &&
+			task.outcome === 'SUCCESS' &&
+			task.toldTo !== undefined &&
+			!said.includes(task.id),
+	);
+}
+
+/** What is wrong with the order and the links of the node's output. */
+export function outputOf({ history }: World, row: Row): string[] {
+	const { items, onError } = history.node;
+	const run = fromStored(row.data).resultData.runData.Media?.at(-1);
 	if (!run) return [];
-	const [first = [], errors = []] = run.data?.main ?? [];
-	const output = [...(first ?? []), ...(errors ?? [])];
-	if (output.length !== items) return [`execution ${row.id} puts out ${output.length} of ${items}`];
-	// A retry of an execution that was killed may have run the node before once more.
-	const before = run.source[0]?.previousNodeRun ?? 0;
-	const inputs = data.resultData.runData.Start?.[before]?.data?.main?.[0] ?? [];
+	const [first, errors] = [0, 1].map((output) => run.data?.main?.[output] ?? []);
+	const all = [...(first ?? []), ...(errors ?? [])];
+	if (all.length !== items) return [`execution ${row.id} puts out ${all.length} of ${items}`];
 	// Of a node that failed as a whole n8n puts out what came in.
 	if (run.error) return [];
-	const lists = onError === 'continueErrorOutput' ? [first ?? [], errors ?? []] : [output];
+	const inputs = inputsOf(row);
+	const lists = onError === 'continueErrorOutput' ? [first ?? [], errors ?? []] : [all];
 	return lists.flatMap((list) =>
-		list.flatMap(({ json, pairedItem }, position) => {
-			const index = typeof pairedItem === 'object' && 'item' in pairedItem ? pairedItem.item : -1;
-			const before = list[position - 1]?.pairedItem;
-			const earlier = typeof before === 'object' && 'item' in before ? before.item : -1;
-			const name = itemOf(json);
+		list.flatMap((item, position) => {
+			const [earlier, index] = [linkOf(list[position - 1]), linkOf(item)];
+			const name = itemOf(item.json);
 			if (name !== '' && name !== itemOf(inputs[index]?.json)) {
 				return [`execution ${row.id} links ${name} to item ${index}`];
 			}
@@ -100,14 +120,15 @@ export function isFollowUp(
 	read: SeenRequest,
 	before: SeenRequest | undefined,
 ): boolean {
-	const task = world.service.task(read.taskId ?? '');
+	const { service, history, n8n } = world;
+	const task = service.task(read.taskId ?? '');
 	if (!task || !before) return true;
-	const isWoken = world.n8n.webhooks.woken.some(
+	const isWoken = n8n.webhooks.woken.some(
 		({ at, execution }) => read.by === `execution ${execution}` && before.at <= at && at <= read.at,
 	);
 	if (isWoken) return true;
 	const age = read.at - firstOf(world, task).createdAt;
-	const { timeoutSeconds, maxTries, suspendAfter } = world.history.node;
+	const { timeoutSeconds, maxTries, suspendAfter } = history.node;
 	// With the last create every task is read once more, and handed over.
 	const isHandedOver = suspendAfter === 0 && read.at - before.at >= MIN_INTERVAL_MS;
 	return maxTries > 1 || isHandedOver || age >= timeoutSeconds * 1000;

@@ -1,56 +1,56 @@
-import type { WorkflowExecuteMode } from 'n8n-workflow';
+import type { ExecutionStatus, WorkflowExecuteMode } from 'n8n-workflow';
 
 import type { Process } from './process';
 import type { Definition } from './subExecution';
 import type { World } from './world';
 
-export type Status = 'new' | 'running' | 'waiting' | 'success' | 'error' | 'canceled' | 'crashed';
-
-export const isTerminal = (status: Status): boolean =>
+export const isTerminal = (status: ExecutionStatus): boolean =>
 	['success', 'error', 'canceled', 'crashed'].includes(status);
 
-/** An execution as n8n's database keeps it. */
-export interface Row {
-	id: string;
+interface NewRow {
 	mode: WorkflowExecuteMode;
-	/** The node that it starts at. */
 	start: string;
-	status: Status;
-	/** All that it has had, in order. */
-	readonly statuses: Status[];
 	data: string;
-	/** What it began with. */
-	readonly begin: string;
-	retryOf: string | undefined;
+	retryOf?: string | undefined;
 	/** The execution whose node has started it, if one has. */
-	parent: string | undefined;
-	/** How often it has gone on after a wait. */
-	resumes: number;
-	/** How often it was suspended. */
-	waits: number;
-	/** Whether its process died while it ran. */
-	isKilled: boolean;
-	retriedBy: string | undefined;
-	/** Where it runs, or ran last. */
-	process: Process | undefined;
-	/** The nodes that have begun, and whether they have ended, as n8n's log of events has it. */
-	readonly events: Map<string, 'started' | 'finished'>;
-	/** Whether it was given to a worker as a job of its own. */
-	hasJob: boolean;
+	parent?: string | undefined;
 	/** The workflow of a sub-execution; undefined for the one that the user has made. */
-	definition: Definition | undefined;
-	/** Until when it waits, by the wall clock. */
-	waitTill: number | undefined;
-	/** Called once where it ends, in the processes that wait for that. */
-	onEnd: Array<{ process: Process; run: () => Promise<unknown> }>;
+	definition?: Definition | undefined;
+	/** Where it runs, or ran last. */
+	process?: Process | undefined;
 }
 
-/** What a new execution is stored with. */
-type NewRow = Pick<Row, 'mode' | 'start' | 'data'> & Partial<Row>;
+const rowOf = (id: string, given: NewRow) => ({
+	id,
+	status: 'new' as ExecutionStatus,
+	/** All that it has had, in order. */
+	statuses: ['new'] as ExecutionStatus[],
+	begin: given.data,
+	/** How often it was suspended, and how often it has gone on after that. */
+	waits: 0,
+	resumes: 0,
+	/** Whether its process died while it ran. */
+	isKilled: false,
+	/** When it came to its end, milliseconds since the history began. */
+	endedAt: undefined as number | undefined,
+	retriedBy: undefined as string | undefined,
+	/** The nodes that have begun, and whether they have ended, as n8n's log of events has it. */
+	events: new Map<string, 'started' | 'finished'>(),
+	/** Whether it was given to a worker as a job of its own. */
+	hasJob: false,
+	/** Until when it waits, by the wall clock. */
+	waitTill: undefined as number | undefined,
+	/** Called once where it ends, in the processes that wait for that. */
+	onEnd: [] as Array<{ process: Process; run: () => Promise<unknown> }>,
+	...given,
+});
+
+/** An execution as n8n's database keeps it. */
+export type Row = ReturnType<typeof rowOf>;
 
 /** n8n's database: its table of executions, and the time that queries take. */
 export class Database {
-	readonly rows = new Map<string, Row>();
+	readonly rows: Row[] = [];
 
 	constructor(private readonly world: World) {}
 
@@ -74,37 +74,13 @@ export class Database {
 	}
 
 	insert(given: NewRow): Row {
-		const row: Row = {
-			id: String(this.rows.size + 1),
-			status: 'new',
-			statuses: ['new'],
-			begin: given.data,
-			retryOf: undefined,
-			parent: undefined,
-			resumes: 0,
-			waits: 0,
-			isKilled: false,
-			retriedBy: undefined,
-			process: undefined,
-			events: new Map(),
-			hasJob: false,
-			definition: undefined,
-			waitTill: undefined,
-			onEnd: [],
-			...given,
-		};
-		this.rows.set(row.id, row);
+		const row = rowOf(String(this.rows.length + 1), given);
+		this.rows.push(row);
 		return row;
-	}
-
-	/** @returns the latest execution that fits */
-	findLast(fits: (row: Row) => boolean): Row | undefined {
-		return [...this.rows.values()].findLast(fits);
 	}
 }
 
-/** Gives an execution another status. */
-export function enter(row: Row, status: Status): void {
+export function enter(row: Row, status: ExecutionStatus): void {
 	if (row.status !== status) row.statuses.push(status);
 	row.status = status;
 }

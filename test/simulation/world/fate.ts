@@ -1,5 +1,6 @@
 import type { Settings } from '../../service/settings';
-import { type CallbackTrouble, TROUBLED_MS } from '../history';
+import { TROUBLED_MS } from '../history';
+import type { CallbackTrouble } from '../history';
 import type { World } from './world';
 
 /** Longer than any history. */
@@ -17,6 +18,8 @@ const withCallback = ({ service }: World) =>
 export function fateOf(world: World, item: string, isCalledBack: boolean): Settings {
 	const { random, service, history, network } = world;
 	const { saysRetryAfter, hanging, failing, longestTaskMs } = history.service;
+	const isCharged = history.charged.includes(service.tasks.length);
+	const { maxUnfinished, maxPerSecond } = service.limits;
 	const number = service.tasks.length;
 	const retryAfter = saysRetryAfter && random.between(1, 8, 'retry-after', network.seen.length);
 	const limited = (limit: number) => ({ limit, ...(retryAfter && { retryAfter }) });
@@ -25,10 +28,13 @@ export function fateOf(world: World, item: string, isCalledBack: boolean): Setti
 		: random.between(200, longestTaskMs, 'duration', number);
 	const attempt = service.tasks.filter((task) => task.item === item).length + 1;
 	return {
-		...(service.maxUnfinished > 0 && { concurrencyLimit: limited(service.maxUnfinished) }),
-		...(service.maxPerSecond > 0 && { createsPerSecond: limited(service.maxPerSecond) }),
+		...(maxUnfinished > 0 && { concurrencyLimit: limited(maxUnfinished) }),
+		...(maxPerSecond > 0 && { createsPerSecond: limited(maxPerSecond) }),
 		latencyMs,
-		...(failing.includes(number) && { outcome: 'FAILURE' as const }),
+		...(failing.includes(number) && {
+			outcome: 'FAILURE' as const,
+			...(isCharged && { extraFields: { creditsConsumed: 8 } }),
+		}),
 		// The specification does not show a callback's fields.
 		...(random.between(0, 9, 'shape', number) === 0 && { callbackShape: 'event' as const }),
 		callbackDelayMs: random.between(1, 300, 'callback', withCallback(world)),
@@ -43,23 +49,20 @@ export function fateOf(world: World, item: string, isCalledBack: boolean): Setti
  * @param latencyMs until the task ends
  */
 export function callbackTroubleOf(world: World, latencyMs: number): CallbackTrouble | undefined {
-	const { time, history, service } = world;
+	const { time, history, service, random } = world;
+	const nth = withCallback(world);
+	const isOfLargeBatch = history.largeBatch.length > 0;
+	if (isOfLargeBatch) return random.between(0, 3, 'large batch', nth) > 0 ? 'lost' : undefined;
 	if (service.script || time.now + latencyMs > TROUBLED_MS) return undefined;
-	return history.callbacks.find(({ nth }) => nth === withCallback(world))?.what;
+	return history.callbacks.find((each) => each.nth === nth)?.what;
 }
 
 /** The switches that make something happen to a callback. */
-export function callbackSwitches(what: CallbackTrouble | undefined): Settings {
-	switch (what) {
-		case 'lost':
-			return { callbackLost: true };
-		case 'doubled':
-			return { callbackCopies: 2, callbackDelayMs: 5 };
-		case 'early':
-			return { endLagMs: 4_000 };
-		case 'late':
-			return { callbackDelayMs: 30_000, callbackCopies: 1 };
-		case undefined:
-			return {};
-	}
-}
+const SWITCHES: Record<CallbackTrouble, Settings> = {
+	lost: { callbackLost: true },
+	doubled: { callbackCopies: 2, callbackDelayMs: 5 },
+	early: { endLagMs: 4_000 },
+	late: { callbackDelayMs: 30_000, callbackCopies: 1 },
+};
+export const callbackSwitches = (what: CallbackTrouble | undefined): Settings =>
+	what === undefined ? {} : SWITCHES[what];

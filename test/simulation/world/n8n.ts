@@ -8,6 +8,7 @@ import {
 	type WorkflowExecuteMode,
 } from 'n8n-workflow';
 
+import { HOUR } from '../../durations';
 import { credentialsHelper } from '../../workflow/credentials';
 import { hostData } from '../../workflow/host';
 import { fromStored } from '../../workflow/stored';
@@ -22,39 +23,25 @@ import { BASE_URL } from './service';
 import type { Definition } from './subExecution';
 import { WaitTracker } from './waitTracker';
 import { Webhooks } from './webhooks';
-import { connections, helperNodes, nodesOf, type TriggerEvents, WORKFLOW_ID } from './workflow';
+import { connections, helperNodes, nodesOf, WORKFLOW_ID } from './workflow';
 import type { World } from './world';
 
 /** What the rest of a workflow was started with. */
-export interface Sunk {
+interface Sunk {
 	at: number;
 	execution: string;
-	mode: WorkflowExecuteMode;
 	node: string;
 	items: INodeExecutionData[];
 }
 
-/** What stands before the nodes that are the rest of a workflow. */
-const PLACES: Record<string, string> = {
-	Sink: 'the node',
-	Failed: "the node's error output",
-	Done: 'the trigger',
-};
-
 /** The model of n8n around its real engine: what it stores, and what it hands to the engine. */
 export class N8n {
 	readonly database: Database;
-
 	readonly processes: Processes;
-
 	readonly runner: Runner;
-
 	readonly waitTracker: WaitTracker;
-
 	readonly webhooks: Webhooks;
-
 	readonly ledger: ProcessedData;
-
 	readonly sunk: Sunk[] = [];
 
 	/** The credential as users have entered it. */
@@ -62,8 +49,8 @@ export class N8n {
 
 	isActive = false;
 
-	/** How the user has set the trigger's events. */
-	events: TriggerEvents = 'both';
+	/** Whether an expression of the trigger throws. */
+	isTriggerBroken = false;
 
 	/** The workflow's, as JSON. */
 	staticData = '{}';
@@ -84,13 +71,18 @@ export class N8n {
 		this.credential = { baseUrl: BASE_URL, apiKey: world.service.key };
 	}
 
-	get rows(): ReadonlyMap<string, Row> {
+	/** All executions, oldest first. */
+	get rows(): readonly Row[] {
 		return this.database.rows;
+	}
+
+	row(id: string | undefined): Row | undefined {
+		return this.rows.find((row) => row.id === id);
 	}
 
 	/** Whether an execution has not come to its end. */
 	get isBusy(): boolean {
-		return [...this.rows.values()].some(({ status }) => !isTerminal(status));
+		return this.rows.some(({ status }) => !isTerminal(status));
 	}
 
 	/** How often each task has started the workflow of the trigger. */
@@ -102,7 +94,7 @@ export class N8n {
 
 	/** Whether an execution that a task's callback began has not come to its end, and none is under way. */
 	hasBroken(taskId: string): boolean {
-		const begun = [...this.rows.values()].filter(
+		const begun = this.rows.filter(
 			({ start, begin }) => start === 'Trigger' && begin.includes(taskId),
 		);
 		return (
@@ -117,35 +109,27 @@ export class N8n {
 	 * @throws where n8n is to begin no sub-execution
 	 */
 	noteHandOver(parentId: string): void {
-		const { history, time } = this.world;
-		const row = this.rows.get(parentId);
+		const { world } = this;
+		const row = this.row(parentId);
 		if (row?.start !== 'Start' || this.hasHandedOver) return;
 		this.hasHandedOver = true;
-		for (const { afterMs, what } of history.handOvers) {
-			time.later(afterMs, () => {
-				if (!this.world.isTroubled) return;
-				this.world.note(`${what} while a run is suspended`);
+		const { handOvers } = world.history;
+		for (const { afterMs, what } of handOvers) {
+			world.time.later(afterMs, () => {
+				if (!world.isTroubled) return;
+				world.note(`${what} while a run is suspended`);
 				this.inHandOver(what, row);
 			});
 		}
-		if (!this.world.isTroubled || !history.handOvers.some(({ what }) => what === 'not begun'))
-			return;
-		throw new UnexpectedError('The database is locked');
+		const isRefused = handOvers.some(({ what }) => what === 'not begun');
+		if (world.isTroubled && isRefused) throw new UnexpectedError('The database is locked');
 	}
 
 	private inHandOver(what: HandOverTrouble, row: Row): void {
-		switch (what) {
-			case 'stop':
-				return this.world.user.stop((one) => one === row);
-			case 'kill':
-				return row.process?.die();
-			case 'tasks end':
-				return this.world.service.endAll();
-			case 'not begun':
-				return;
-			default:
-				return this.world.setClock(what === 'clock set back' ? -3_600_000 : 3_600_000);
-		}
+		const { world } = this;
+		if (what === 'tasks end') world.service.endAll();
+		else if (what.startsWith('clock')) world.setClock(what === 'clock set back' ? -HOUR : HOUR);
+		else world.endRun(row, what);
 	}
 
 	/**
@@ -155,7 +139,7 @@ export class N8n {
 	 */
 	workflow(process: Process, definition?: Definition): Workflow {
 		const { nodes, connections: links } = definition ?? {
-			nodes: nodesOf(this.world.history, this.events),
+			nodes: nodesOf(this.world.history, this.isTriggerBroken),
 			connections,
 		};
 		return new Workflow({
@@ -178,19 +162,11 @@ export class N8n {
 	}
 
 	/** The rest of a workflow begins: something is posted, a customer gets a mail. */
-	private sink(
-		node: string,
-		execution: string,
-		mode: WorkflowExecuteMode,
-		items: INodeExecutionData[],
-	): void {
+	private sink(node: string, execution: string, items: INodeExecutionData[]): void {
 		const { activity, now } = this.world.time;
 		if (activity.process && !activity.process.effect()) return;
-		this.sunk.push({ at: now, execution, mode, node, items });
-		const count = `${items.length} item${items.length === 1 ? '' : 's'}`;
-		this.world.trace(
-			`n8n: execution ${execution} goes on behind ${PLACES[node] ?? node} with ${count}`,
-		);
+		this.sunk.push({ at: now, execution, node, items });
+		this.world.trace(`n8n: execution ${execution} comes to ${node} with ${items.length} items`);
 	}
 
 	/** What n8n tells its engine of an execution in a process. */
@@ -201,7 +177,7 @@ export class N8n {
 	): IWorkflowExecuteAdditionalData {
 		const { database, runner } = this;
 		const { tellsRetried } = this.world.history;
-		const retryOf = tellsRetried ? this.rows.get(executionId)?.retryOf : undefined;
+		const retryOf = tellsRetried ? this.row(executionId)?.retryOf : undefined;
 		return {
 			...hostData(executionId, mode, this.isActive, retryOf),
 			credentialsHelper: credentialsHelper(
@@ -210,7 +186,7 @@ export class N8n {
 			),
 			getRunExecutionData: async (id) =>
 				await database.query(() => {
-					const row = this.rows.get(id);
+					const row = this.row(id);
 					return row && fromStored(row.data);
 				}),
 			executeWorkflow: async (info, _, options) =>

@@ -2,6 +2,14 @@ import type { LoadedNodes } from './nodeSources';
 
 export type Role = 'main' | 'worker' | 'webhook';
 
+interface Death {
+	/** It dies after so many effects. The last of them still takes place, or does not. */
+	afterEffects: number;
+	isSeen: boolean;
+	/** Whether what happens at present is such an effect. */
+	counts: () => boolean;
+}
+
 /**
  * One process of n8n, from its start to its end: modules of its own, so that what the nodes keep in memory is gone
  * with it.
@@ -9,10 +17,10 @@ export type Role = 'main' | 'worker' | 'webhook';
 export class Process {
 	isDead = false;
 
-	/** In which event of the history it died. */
+	/** In which event of the history it died, and when, milliseconds since the history began. */
 	diedIn = Infinity;
+	diedAt = Infinity;
 
-	/** How many effects it has had. */
 	private effects = 0;
 
 	/** The executions that run in it, and how to stop them. */
@@ -21,23 +29,13 @@ export class Process {
 	/** Waiting executions for which a timer of this process is set. */
 	readonly timers = new Set<string>();
 
-	/** Whether it may still die: at the end of a history it may not. */
-	isMortal: () => boolean = () => true;
-
-	/** Whether what happens at present counts as an effect after which it dies. */
-	counts: () => boolean = () => true;
-
-	/**
-	 * @param nodes the package's node types, loaded for this process alone
-	 * @param death after how many effects it dies, and whether the last of them still takes place
-	 * @param onDeath called in the moment of its death; returns the number of the present event
-	 */
+	/** @param nodes the package's node types, loaded for this process alone */
 	constructor(
 		readonly name: string,
 		readonly role: Role,
 		readonly nodes: LoadedNodes,
-		private readonly death: { afterEffects: number; isSeen: boolean } | undefined,
-		private readonly onDeath: (process: Process) => number,
+		private readonly death: Death | undefined,
+		private readonly onDeath: (process: Process) => void,
 	) {}
 
 	/**
@@ -47,8 +45,7 @@ export class Process {
 	 */
 	effect(): boolean {
 		if (this.isDead) return false;
-		if (this.death === undefined || !this.isMortal() || !this.counts()) return true;
-		if (this.effects++ < this.death.afterEffects) return true;
+		if (!this.death?.counts() || this.effects++ < this.death.afterEffects) return true;
 		this.die();
 		return this.death.isSeen;
 	}
@@ -57,6 +54,6 @@ export class Process {
 	die(): void {
 		if (this.isDead) return;
 		this.isDead = true;
-		this.diedIn = this.onDeath(this);
+		this.onDeath(this);
 	}
 }

@@ -5,19 +5,13 @@ import { amendCrashed } from './crash';
 import type { Row } from './database';
 import type { NodeSources } from './nodeSources';
 import { Process, type Role } from './process';
-import type { Activity } from './time';
 import { nodesOf } from './workflow';
 import type { World } from './world';
 
-const ONE_PROCESS: Array<[string, Role]> = [['main', 'main']];
-
-const QUEUE_MODE: Array<[string, Role]> = [
-	['main', 'main'],
-	['worker-1', 'worker'],
-	['worker-2', 'worker'],
-	['webhook-1', 'webhook'],
-	['webhook-2', 'webhook'],
-];
+const NAMES = {
+	'one process': ['main'],
+	'queue mode': ['main', 'worker-1', 'worker-2', 'webhook-1', 'webhook-2'],
+};
 
 /** So long after the death of a worker n8n notices what it was at. */
 const STALLED_MS = 60_000;
@@ -25,8 +19,6 @@ const STALLED_MS = 60_000;
 /** n8n's processes: their deaths and starts, and what n8n makes of the executions that ran in a dead one. */
 export class Processes {
 	private readonly all = new Map<string, Process>();
-
-	/** How often each process was started. */
 	private readonly boots = new Map<string, number>();
 
 	/** @param onMain called with each main process when it has started */
@@ -36,12 +28,8 @@ export class Processes {
 		private readonly onMain: (main: Process) => void,
 	) {}
 
-	private get names(): Array<[string, Role]> {
-		return this.world.history.n8n === 'one process' ? ONE_PROCESS : QUEUE_MODE;
-	}
-
 	start(): void {
-		for (const [index, [name, role]] of this.names.entries()) this.boot(name, role, index);
+		for (const name of NAMES[this.world.history.n8n]) this.boot(name);
 	}
 
 	living(role: Role): Process[] {
@@ -50,62 +38,46 @@ export class Processes {
 
 	/** Does something in a process, as an activity of its own. */
 	within(process: Process, name: string, work: () => Promise<unknown>): void {
-		const activity: Activity = { process, name };
-		this.world.time.begin(activity, async () => {
-			try {
-				await work();
-			} catch (error) {
-				this.world.trace(`${process.name}: ${name}: ${String(error)}`);
-			}
-		});
-	}
-
-	/** A power cut, by which n8n's main process dies. */
-	kill(): void {
-		for (const process of this.living('main')) process.die();
+		const fail = (error: unknown) => this.world.trace(`${process.name}: ${name}: ${String(error)}`);
+		this.world.time.schedule(0, () => void work().catch(fail), { process, name });
 	}
 
 	/** Starts a process, which dies where the history says so. */
-	private boot(name: string, role: Role, index: number): void {
+	private boot(name: string): void {
 		const { history, time, isTroubled } = this.world;
-		const count = this.names.length;
-		const deaths = history.kills.filter(({ process }) => process % count === index);
+		const names = NAMES[history.n8n];
+		const role = name.split('-', 1)[0] as Role;
+		const deaths = history.kills.filter(({ process }) => names[process % names.length] === name);
 		const boots = this.boots.get(name) ?? 0;
 		this.boots.set(name, boots + 1);
 		const kill = isTroubled ? deaths[boots] : undefined;
+		const counts = () =>
+			this.world.isTroubled && (kill?.of !== 'callbacks' || this.isOfCallback(time.activity.name));
 		const onDeath = (dead: Process) => {
+			Object.assign(dead, { diedAt: time.now, diedIn: time.count });
 			this.world.note(`${role === 'main' ? 'main process' : role} killed`);
 			this.world.trace(`${name}: dies`);
 			time.later(kill?.downMs ?? 1_000, () => {
 				this.recover(dead);
-				this.boot(name, role, index);
+				this.boot(name);
 				this.world.trace(`${name}: starts again`);
 			});
-			return time.count;
 		};
-		const process = new Process(name, role, this.sources.load(), kill, onDeath);
-		process.isMortal = () => this.world.isTroubled;
-		process.counts = () => kill?.of !== 'callbacks' || this.isOfCallback(time.activity.name);
+		const death = kill && { ...kill, counts };
+		const process = new Process(name, role, this.sources.load(), death, onDeath);
 		this.all.set(name, process);
 		if (role === 'main') this.onMain(process);
-		if (history.n8n === 'one process' && boots > 0) this.takeForCrashed();
-	}
-
-	private get rows(): Row[] {
-		return [...this.world.n8n.rows.values()];
-	}
-
-	/** While it starts n8n takes what waits for crashed, since its log has no end of it, and then looks closer. */
-	private takeForCrashed(): void {
-		for (const row of this.rows) {
-			if (row.status === 'waiting') row.statuses.push('crashed', 'waiting');
+		if (history.n8n === 'queue mode' || boots === 0) return;
+		// While it starts n8n takes what waits for crashed, since its log has no end of it, and then looks closer.
+		for (const { status, statuses } of this.world.n8n.rows) {
+			if (status === 'waiting') statuses.push('crashed', 'waiting');
 		}
 	}
 
 	/** Whether an activity is a callback, or the execution that one has started. */
 	private isOfCallback(activity: string): boolean {
 		const [kind, id = ''] = activity.split(' ');
-		return kind === 'webhook' || this.world.n8n.rows.get(id)?.start === 'Trigger';
+		return kind === 'webhook' || this.world.n8n.row(id)?.start === 'Trigger';
 	}
 
 	/**
@@ -114,7 +86,7 @@ export class Processes {
 	 * job of its own, a sub-execution that had not waited yet, is marked as crashed some time later.
 	 */
 	private recover(dead: Process): void {
-		for (const row of this.rows) {
+		for (const row of this.world.n8n.rows) {
 			if (row.process !== dead || row.status !== 'running') continue;
 			row.isKilled = true;
 			if (dead.role !== 'worker') this.crash(row);
@@ -126,7 +98,7 @@ export class Processes {
 	private crash(row: Row): void {
 		if (row.status !== 'running') return;
 		const { history, n8n } = this.world;
-		const nodes = row.definition?.nodes ?? nodesOf(history, n8n.events);
+		const nodes = row.definition?.nodes ?? nodesOf(history, n8n.isTriggerBroken);
 		row.data = toStored(amendCrashed(fromStored(row.data), nodes, row.events));
 		n8n.runner.end(row, 'crashed');
 	}

@@ -2,6 +2,7 @@ import { WorkflowExecute } from 'n8n-core';
 import {
 	type ExecuteWorkflowData,
 	type ExecuteWorkflowOptions,
+	type ExecutionStatus,
 	type IExecuteData,
 	type IExecuteWorkflowInfo,
 	type INodeExecutionData,
@@ -11,7 +12,7 @@ import {
 } from 'n8n-workflow';
 
 import { beginning, fromStored, toStored } from '../../workflow/stored';
-import { enter, isTerminal, type Row, type Status } from './database';
+import { enter, isTerminal, type Row } from './database';
 import { Part } from './part';
 import type { Process } from './process';
 import { outputOfSub, SUB } from './subExecution';
@@ -23,7 +24,9 @@ export class Runner extends Part {
 	/** Stores an execution that begins at a node, and has it run. */
 	begin(given: Pick<Row, 'mode' | 'start'> & { items: INodeExecutionData[] }, home?: Process): Row {
 		const { mode, start, items } = given;
-		const node = nodesOf(this.world.history, this.n8n.events).find(({ name }) => name === start);
+		const node = nodesOf(this.world.history, this.n8n.isTriggerBroken).find(
+			({ name }) => name === start,
+		);
 		if (!node) throw new UnexpectedError(`No node ${start}`);
 		const data = this.startData({ node, data: { main: [items] }, source: null });
 		return this.store({ mode, start, data: toStored(data) }, home);
@@ -47,7 +50,7 @@ export class Runner extends Part {
 	newToken(): string {
 		const { random, service } = this.world;
 		const part = (name: string) =>
-			random.between(0, 0xffffffff, 'token', name, this.n8n.rows.size).toString(16);
+			random.between(0, 0xffffffff, 'token', name, this.n8n.rows.length).toString(16);
 		// As long as n8n's own, and of the same signs.
 		const token = `${part('a')}${part('b')}`.padStart(64, 'e');
 		service.secrets.add(token);
@@ -81,28 +84,15 @@ export class Runner extends Part {
 
 	private async execute(process: Process, row: Row): Promise<void> {
 		const data = fromStored(await this.n8n.database.query(() => row.data));
-		const how = row.resumes > 0 ? 'goes on with' : 'begins';
-		this.world.trace(`${process.name}: ${how} execution ${row.id}, ${this.whatIs(row)}`);
+		this.noteBegin(process, row);
 		await this.runHere(process, row, data);
 	}
 
-	/** In words, for the trace. */
-	private whatIs({ start, retryOf, parent }: Row): string {
-		if (retryOf !== undefined) return `a retry of execution ${retryOf}`;
-		switch (start) {
-			case 'Start':
-				return 'a run of the workflow';
-			case 'Trigger':
-				return 'which a callback has started';
-			case SUB: {
-				const isOfSub = this.n8n.rows.get(parent ?? '')?.start === SUB;
-				return isOfSub
-					? `which checks the tasks on behalf of execution ${parent}`
-					: `which waits on behalf of execution ${parent}, and has another one check`;
-			}
-			default:
-				return 'which redelivers callbacks';
-		}
+	private noteBegin({ name }: Process, { id, mode, start, retryOf, parent, resumes }: Row): void {
+		const of = retryOf ?? parent;
+		const how = resumes > 0 ? 'goes on with' : 'begins';
+		const what = `${mode}, at ${start}${of === undefined ? '' : `, of execution ${of}`}`;
+		this.world.trace(`${name}: ${how} execution ${id} (${what})`);
 	}
 
 	private async runHere(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
@@ -132,14 +122,14 @@ export class Runner extends Part {
 			if (row.status !== 'running') return;
 			const { error } = run.data.resultData;
 			// Also where the error is that of an execution before, which was stopped and retried.
-			this.end(row, error && run.status === 'success' ? 'error' : (run.status as Status));
+			this.end(row, error && run.status === 'success' ? 'error' : run.status);
 			row.waitTill = waitTill;
 			if (error) this.world.trace(`n8n: execution ${row.id} says "${error.message}"`);
 		});
 	}
 
 	/** An execution runs no more, be it only for a while. */
-	end(row: Row, status: Status): void {
+	end(row: Row, status: ExecutionStatus): void {
 		enter(row, status);
 		row.waitTill = undefined;
 		if (status === 'waiting') row.waits++;
@@ -148,6 +138,7 @@ export class Runner extends Part {
 		// Whoever resumed it waits until it stops, be it only to wait again.
 		row.onEnd = [];
 		if (!isTerminal(status)) return;
+		row.endedAt = this.world.time.now;
 		for (const { process, run } of onEnd) {
 			this.n8n.processes.within(process, `parent of ${row.id}`, run);
 		}
@@ -181,7 +172,7 @@ export class Runner extends Part {
 			enter(stored, 'running');
 			return stored;
 		});
-		this.world.trace(`${process.name}: begins execution ${row.id}, ${this.whatIs(row)}`);
+		this.noteBegin(process, row);
 		const running = this.runHere(process, row, data);
 		if (doNotWaitToFinish) return { executionId: row.id, data: [null] };
 		const run = await running;

@@ -2,9 +2,10 @@ import { ServiceError } from '../../service/errors';
 import { answerOfError, answerOfRefusal, type Answer, ServiceModel } from '../../service/model';
 import type { Settings } from '../../service/settings';
 import type { SimulatedTask } from '../../service/tasks';
-import type { CallbackTrouble, History } from '../history';
+import type { History } from '../history';
+import type { CallbackTrouble } from '../history';
 import { callbackTroubleOf, fateOf, NEVER_MS } from './fate';
-import type { Process } from './process';
+import type { Told } from './network';
 import type { World } from './world';
 
 export const BASE_URL = 'https://service.test';
@@ -27,9 +28,10 @@ export interface ServiceTask {
 	/** The activity that created it, e.g. `execution 3`. */
 	by: string;
 	/** Whether the network made two requests of one. */
-	isTwin: boolean;
-	/** The process that was told its id, and in which event. */
-	toldTo: { process: Process | undefined; event: number } | undefined;
+	isTwin?: boolean;
+	toldTo?: Told;
+	/** Whether it cost something although it failed. */
+	isCharged: boolean;
 }
 
 /** What is asked of the service's API. */
@@ -49,35 +51,28 @@ export class Service {
 	/** All keys that there have been, and the tokens of all callback addresses. */
 	readonly secrets = new Set<string>([this.key]);
 
-	/** How its callbacks were answered. */
 	readonly answered: Array<{ at: number; taskId: string; status: number; said: unknown }> = [];
 
-	/** How forged callbacks were answered. */
+	/** The answers to forged callbacks. */
 	readonly forged: number[] = [];
 
-	/** Tasks that may be unfinished at once; 0 without a limit. */
-	maxUnfinished: number;
-
-	/** Creates that are let in within a second; 0 without a limit. */
-	maxPerSecond: number;
+	/** Tasks that may be unfinished at once, and creates that are let in within a second; 0 without a limit. */
+	limits: Pick<History['service'], 'maxUnfinished' | 'maxPerSecond'>;
 
 	/** The switches of an item's nth task, where they are told and not left to the history. */
 	script: ((item: string, attempt: number) => Settings) | undefined;
 
 	private readonly model: ServiceModel;
 
-	/** When the latest of the tasks had ended whose callback was sent. */
+	/** When the latest of the tasks had ended whose callback was sent, and how many were sent. */
 	private lastCalledBack = 0;
-
-	/** Callbacks that were sent. */
 	private posts = 0;
 
 	private readonly history: History['service'];
 
 	constructor(private readonly world: World) {
 		this.history = world.history.service;
-		this.maxUnfinished = this.history.maxUnfinished;
-		this.maxPerSecond = this.history.maxPerSecond;
+		this.limits = this.history;
 		const { time, random } = world;
 		this.model = new ServiceModel(
 			{
@@ -138,15 +133,14 @@ export class Service {
 		});
 	}
 
-	/**
-	 * A request arrives.
-	 *
-	 * @param by the activity that has sent it
-	 */
+	/** @param by the activity that has sent the request */
 	answer(call: Call, by: string): Answer {
 		try {
 			this.model.authenticate(call.authorization);
-			return call.kind === 'create' ? this.create(call, by) : this.read(call.taskId ?? '', by);
+			const answer =
+				call.kind === 'create' ? this.create(call, by) : this.read(call.taskId ?? '', by);
+			if (this.history.isTalkative) this.world.note('record repeats key and address');
+			return answer;
 		} catch (error) {
 			if (!(error instanceof ServiceError)) throw error;
 			this.noteRefusal(error, call, by);
@@ -180,16 +174,14 @@ export class Service {
 			callback:
 				webhookUrl === undefined ? undefined : callbackTroubleOf(this.world, Number(own.latencyMs)),
 			webhookUrl,
+			isCharged: own.outcome === 'FAILURE' && own.extraFields?.creditsConsumed !== undefined,
 			by,
-			isTwin: false,
-			toldTo: undefined,
 		};
 		this.tasks.push(task);
 		if (own.latencyMs === NEVER_MS) this.world.note('task hangs');
 		const token = URL.parse(webhookUrl ?? '')?.searchParams.get('token');
 		if (token) this.secrets.add(token);
 		this.world.trace(`service: makes ${task.id} for ${task.item} (${by})`);
-		this.noteTalk();
 		return answer();
 	}
 
@@ -197,7 +189,6 @@ export class Service {
 		const answer = this.model.read(taskId).answer();
 		const { state } = JSON.parse(answer.body) as { state: string };
 		if (state !== 'PENDING') this.world.trace(`service: tells ${by} that ${taskId} is ${state}`);
-		this.noteTalk();
 		return answer;
 	}
 
@@ -209,22 +200,18 @@ export class Service {
 		return { status, headers: {}, type: 'image/png', body: `picture at ${url}` };
 	}
 
-	private noteTalk(): void {
-		if (this.history.isTalkative) this.world.note('record repeats key and address');
-	}
-
 	private noteEnd({ taskId, record, webhookUrl }: SimulatedTask): void {
 		const { world } = this;
 		world.trace(`service: ${taskId} ends with ${record.state}`);
 		if (record.state === 'FAILURE') world.note('task failed');
+		const { isCharged, callback } = this.task(taskId) ?? {};
+		if (isCharged) world.note('failed task charged');
 		if (webhookUrl === undefined) return;
-		const callback = this.task(taskId)?.callback;
 		if (callback) world.note(`callback ${callback}`);
 		if (callback === 'lost') world.trace(`service: the callback of ${taskId} is lost`);
 		else if (this.history.sendsTwice) world.note('callback doubled');
 	}
 
-	/** Delivers a callback. */
 	private async post(url: string, body: unknown): Promise<number> {
 		const { world } = this;
 		const { time } = world;
@@ -247,22 +234,6 @@ export class Service {
 			time.later(world.random.between(0, 3, 'post', this.posts++), () => {
 				world.n8n.webhooks.receive(new URL(url), body, end);
 			});
-		});
-	}
-
-	/** Somebody who has seen a callback address, but not all of its token, makes a callback up. */
-	forge(): void {
-		const task = this.tasks.findLast(({ webhookUrl }) => webhookUrl !== undefined);
-		if (!task) return;
-		this.world.note('forged callback');
-		const url = new URL(task.webhookUrl ?? '');
-		const token = url.searchParams.get('token') ?? '';
-		const length = this.world.random.between(0, token.length - 1, 'forged', task.id);
-		url.searchParams.set('token', token.slice(0, length));
-		this.world.trace(`stranger: sends a callback of ${task.id} with a wrong token`);
-		this.world.n8n.webhooks.receive(url, { taskId: task.id, state: 'SUCCESS' }, (status) => {
-			this.world.trace(`n8n: answers the stranger ${status}`);
-			this.forged.push(status);
 		});
 	}
 }

@@ -17,7 +17,6 @@ const NOBODY: Activity = { process: undefined, name: 'world' };
 export class HistoryTime extends VirtualTime {
 	activity: Activity = NOBODY;
 
-	/** Events that have happened. */
 	count = 0;
 
 	/** What a user or a time server has changed the wall clock by, milliseconds. */
@@ -28,7 +27,6 @@ export class HistoryTime extends VirtualTime {
 		return this.wall - EPOCH - this.wallOffset;
 	}
 
-	/** A user or a time server changes the wall clock. */
 	moveWall(byMs: number): void {
 		this.wallOffset += byMs;
 		this.setWall(this.wall + byMs);
@@ -50,16 +48,7 @@ export class HistoryTime extends VirtualTime {
 		return this.schedule(delay, run, NOBODY);
 	}
 
-	/** Does something in a process, as an activity of its own. */
-	begin(activity: Activity, work: () => Promise<unknown>): void {
-		this.schedule(0, () => void work(), activity);
-	}
-
-	/**
-	 * Lets time pass.
-	 *
-	 * @param until milliseconds since the history began
-	 */
+	/** @param until milliseconds since the history began */
 	async run(until: number): Promise<void> {
 		let isOver = false;
 		this.later(until - this.now, () => (isOver = true));

@@ -5,7 +5,7 @@ import { dataOfRetry, fromStored, toStored } from '../../workflow/stored';
 import type { Row } from './database';
 import { Part } from './part';
 import { itemOf } from './service';
-import { TRIGGER_PATH } from './workflow';
+import { referenceOf, TRIGGER_PATH } from './workflow';
 
 const isOfUser = ({ start }: Row) => start === 'Start';
 
@@ -16,11 +16,7 @@ export class User extends Part {
 
 	private asked = 0;
 
-	/**
-	 * Starts the workflow by hand or by a form, with items of her own.
-	 *
-	 * @param more what the items have beside their prompts
-	 */
+	/** @param more what the items have beside their prompts */
 	start(more: Array<Partial<INodeExecutionData>> = []): void {
 		const ask = ++this.asked;
 		const items = Array.from({ length: this.world.history.node.items }, (_, index) => {
@@ -42,7 +38,10 @@ export class User extends Part {
 		const items = world.service.tasks
 			.filter(({ webhookUrl }) => webhookUrl?.includes(TRIGGER_PATH))
 			.filter(({ id }) => !startAgain || (n8n.starts(id) === 0 && n8n.hasBroken(id)))
-			.map(({ id }) => ({ json: { taskId: id, startAgain } }));
+			.map(({ id, item }) => {
+				const reference = world.history.hasReferences ? referenceOf(item) : '';
+				return { json: { taskId: id, startAgain, reference } };
+			});
 		if (items.length === 0) return;
 		world.note(startAgain ? 'told to start again' : 'redelivered by the user');
 		const how = startAgain ? ', which are to start again' : '';
@@ -50,12 +49,11 @@ export class User extends Part {
 		n8n.runner.begin({ mode: 'trigger', start: 'Again', items });
 	}
 
-	/** Stops what runs, or waits. */
 	stop(match = isOfUser): void {
 		const { world } = this;
 		const { database, processes, runner } = this.n8n;
 		const isGoingOn = ({ status }: Row) => status === 'running' || status === 'waiting';
-		const row = database.findLast((candidate) => isGoingOn(candidate) && match(candidate));
+		const row = this.n8n.rows.findLast((candidate) => isGoingOn(candidate) && match(candidate));
 		const [main] = processes.living('main');
 		if (!row || !main) return;
 		world.note('stopped by the user');
@@ -70,11 +68,9 @@ export class User extends Part {
 				});
 			}
 			const data = fromStored(stored);
-			data.resultData.error = {
-				message: 'The execution was cancelled manually',
-				timestamp: world.time.wall,
-				extra: { executionId: row.id },
-			} as never;
+			const extra = { executionId: row.id };
+			const error = { message: 'The execution was cancelled manually', extra };
+			data.resultData.error = { ...error, timestamp: world.time.wall } as never;
 			await database.query(() => {
 				row.data = toStored(data);
 				runner.end(row, 'canceled');
@@ -84,8 +80,8 @@ export class User extends Part {
 
 	/** Retries the execution that failed last. */
 	retry(match = isOfUser): boolean {
-		const { database, processes, runner } = this.n8n;
-		const row = database.findLast(
+		const { processes, runner } = this.n8n;
+		const row = this.n8n.rows.findLast(
 			(candidate) =>
 				['error', 'canceled', 'crashed'].includes(candidate.status) &&
 				candidate.retriedBy === undefined &&
@@ -121,7 +117,6 @@ export class User extends Part {
 		}
 	}
 
-	/** Switches the workflow on or off. */
 	activate(isActive: boolean): void {
 		const { n8n } = this;
 		const [main] = n8n.processes.living('main');

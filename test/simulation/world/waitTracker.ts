@@ -18,7 +18,7 @@ export class WaitTracker extends Part {
 		const { time } = this.world;
 		const { processes, database, rows } = this.n8n;
 		const waiting = (isDue: (waitTill: number) => boolean) => () =>
-			[...rows.values()].filter(
+			rows.filter(
 				({ status, waitTill }) => status === 'waiting' && waitTill !== undefined && isDue(waitTill),
 			);
 		processes.within(main, 'clock', async () => {
@@ -65,8 +65,8 @@ export class WaitTracker extends Part {
 
 	/** A sub-execution has ended: the execution that waits for it goes on with what it put out. */
 	private async resumeParent(by: Process, child: Row, parentId: string): Promise<void> {
-		const { database, rows } = this.n8n;
-		const parent = rows.get(parentId);
+		const { database } = this.n8n;
+		const parent = this.n8n.row(parentId);
 		if (!parent) return;
 		const ended = fromStored(await database.query(() => child.data));
 		const data = fromStored(await database.query(() => parent.data));
@@ -78,13 +78,13 @@ export class WaitTracker extends Part {
 	}
 
 	private async resumeIfChildFinished(by: Process, parent: Row): Promise<void> {
-		const { database, rows } = this.n8n;
+		const { database } = this.n8n;
 		const data = fromStored(await database.query(() => parent.data));
 		const [waiting] = data.executionData?.nodeExecutionStack ?? [];
 		const children = waiting?.metadata?.waitingChildExecutionIds;
 		if (!Array.isArray(children)) return;
 		const ended = children
-			.map((id) => rows.get(String(id)))
+			.map((id) => this.n8n.row(String(id)))
 			.find((child) => child && isTerminal(child.status));
 		if (ended) await this.resumeParent(by, ended, parent.id);
 	}

@@ -1,6 +1,3 @@
-import type { IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
-import type { WebhookContext } from 'n8n-core';
-
 import { contextOfWebhook } from '../../workflow/contexts';
 import { type Express, expressOf, FakeResponse } from '../../workflow/express';
 import { fromStored } from '../../workflow/stored';
@@ -8,18 +5,13 @@ import { Part } from './part';
 import type { Process } from './process';
 import { TRIGGER_PATH } from './workflow';
 
-type Call = (this: WebhookContext) => Promise<IWebhookResponseData>;
-
 /** n8n's addresses that are called from outside: the trigger's, and those that resume a waiting execution. */
 export class Webhooks extends Part {
 	/** Waiting executions that a request to their address has had go on. */
 	readonly woken: Array<{ at: number; execution: string }> = [];
 
-	/** How many requests there have been. */
 	private received = 0;
-
-	/** How many of them were taken. */
-	private calls = 0;
+	private taken = 0;
 
 	/**
 	 * A request comes in.
@@ -46,25 +38,29 @@ export class Webhooks extends Part {
 			time.later(1, () => answer(404, { message: 'The requested webhook is not registered' }));
 			return;
 		}
-		processes.within(process, `webhook call ${++this.calls}`, async () => {
+		processes.within(process, `webhook call ${++this.taken}`, async () => {
 			const response = new FakeResponse(({ statusCode, body: said }) => {
 				if (!process.effect()) return;
 				time.later(1, () => answer(statusCode, said));
 				time.schedule(1, () => response.end());
 			});
 			const express = expressOf(requestOf(url, body, headers), response);
-			if (isResume) await this.admitResume(process, url, express, response);
-			else await this.admit(process, express, response);
+			try {
+				if (isResume) await this.admitResume(process, url, express, response);
+				else await this.admit(process, express, response);
+			} catch (error) {
+				this.world.trace(`${process.name}: the webhook fails: ${String(error)}`);
+				response.status(500).json({ message: 'Error in workflow' });
+			}
 		});
 	}
 
 	/** A call of the trigger's address. */
 	private async admit(process: Process, express: Express, response: FakeResponse): Promise<void> {
 		const workflow = this.n8n.workflow(process);
-		const data = this.dataOf(process, 'none', 'webhook', express);
+		const data = { ...this.n8n.additionalData(process, 'none', 'webhook'), ...express };
 		const context = contextOfWebhook(workflow, 'Trigger', TRIGGER_PATH, data, 'webhook');
-		const { webhook } = process.nodes.mediaGenerationTrigger;
-		const result = await this.call(process, webhook, context, response);
+		const result = await process.nodes.mediaGenerationTrigger.webhook?.call(context);
 		const items = result?.workflowData?.[0];
 		if (!items) return;
 		await this.n8n.database.query(() =>
@@ -80,9 +76,9 @@ export class Webhooks extends Part {
 		express: Express,
 		response: FakeResponse,
 	): Promise<void> {
-		const { database, rows, waitTracker } = this.n8n;
+		const { database, waitTracker } = this.n8n;
 		const [, , id = '', suffix = ''] = url.pathname.split('/');
-		const row = rows.get(id);
+		const row = this.n8n.row(id);
 		if (!row) return void response.status(404).json({ message: 'No such execution' });
 		const data = fromStored(await database.query(() => row.data));
 		if (data.resumeToken !== url.searchParams.get('signature')) {
@@ -100,10 +96,9 @@ export class Webhooks extends Part {
 		entry.node.disabled = true;
 		delete data.waitTill;
 		data.resultData.runData[name]?.pop();
-		const additional = this.dataOf(process, id, row.mode, express);
+		const additional = { ...this.n8n.additionalData(process, id, row.mode), ...express };
 		const context = contextOfWebhook(workflow, name, suffix, additional, row.mode, data);
-		const { webhook } = process.nodes.mediaGeneration;
-		const result = await this.call(process, webhook, context, response);
+		const result = await process.nodes.mediaGeneration.webhook?.call(context);
 		if (!result?.workflowData) return;
 		entry.data.main = result.workflowData;
 		try {
@@ -113,26 +108,6 @@ export class Webhooks extends Part {
 		}
 		this.woken.push({ at: this.world.time.now, execution: id });
 		response.status(200).json(result.webhookResponse);
-	}
-
-	private dataOf(process: Process, id: string, mode: WorkflowExecuteMode, express: Express) {
-		return { ...this.n8n.additionalData(process, id, mode), ...express };
-	}
-
-	/** Calls the node's method. An error of it is n8n's answer. */
-	private async call(
-		process: Process,
-		webhook: Call | undefined,
-		context: WebhookContext,
-		response: FakeResponse,
-	): Promise<IWebhookResponseData | undefined> {
-		try {
-			return await webhook?.call(context);
-		} catch (error) {
-			this.world.trace(`${process.name}: the webhook fails: ${String(error)}`);
-			response.status(500).json({ message: 'Error in workflow' });
-			return undefined;
-		}
 	}
 }
 

@@ -5,7 +5,6 @@ import {
 	type INodeExecutionData,
 	type INodeType,
 	type NodeParameterValueType,
-	type WorkflowExecuteMode,
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 import type { History } from '../history';
@@ -15,8 +14,11 @@ export const WORKFLOW_ID = 'workflow';
 /** The path of the trigger's production URL. */
 export const TRIGGER_PATH = '/webhook/3f1c2a/callback';
 
-/** How a user has set the trigger's *Events*: as it should be, or by an expression that throws. */
-export type TriggerEvents = 'both' | 'broken';
+/** An address must bring these signs as they are. */
+const REFERENCE = ' & 100 %, für+=#?';
+
+/** *Your Reference* of a task, where the history has references. */
+export const referenceOf = (item: string): string => item + REFERENCE;
 
 const PRICE_USD = 0.08;
 
@@ -37,8 +39,12 @@ function node(name: string, type: string, parameters: IDataObject = {}, more: Pa
 const retryOnFail = (maxTries: number): Partial<INode> =>
 	maxTries > 1 ? { retryOnFail: true, maxTries, waitBetweenTries: 1000 } : {};
 
-/** The nodes of the one workflow that all histories run, with every parameter as n8n stores it. */
-export function nodesOf(history: History, events: TriggerEvents): INode[] {
+/**
+ * The nodes of the one workflow that all histories run, with every parameter as n8n stores it.
+ *
+ * @param isBroken whether the trigger's *Events* are an expression that throws
+ */
+export function nodesOf(history: History, isBroken: boolean): INode[] {
 	const { node: media, trigger } = history;
 	return [
 		node('Start', 'start'),
@@ -64,6 +70,7 @@ export function nodesOf(history: History, events: TriggerEvents): INode[] {
 					}),
 					...(media.downloads && { downloadResults: true }),
 					...(media.retryFailed > 0 && { retryFailed: media.retryFailed }),
+					...(history.hasReferences && { reference: `={{ $json.prompt + '${REFERENCE}' }}` }),
 					...media.more,
 				},
 			},
@@ -80,7 +87,7 @@ export function nodesOf(history: History, events: TriggerEvents): INode[] {
 			'Trigger',
 			'mediaGenerationTrigger',
 			{
-				events: events === 'both' ? ['SUCCESS', 'FAILURE'] : '={{ $json.nothing.at.all }}',
+				events: isBroken ? '={{ $json.nothing.at.all }}' : ['SUCCESS', 'FAILURE'],
 				options: { ...(trigger.downloads && { downloadResults: true }) },
 			},
 			{ credentials, webhookId: '3f1c2a', ...retryOnFail(trigger.maxTries) },
@@ -95,7 +102,10 @@ export function nodesOf(history: History, events: TriggerEvents): INode[] {
 				operation: 'redeliver',
 				taskId: '={{ $json.taskId }}',
 				callbackUrl: '',
-				options: { startAgain: '={{ $json.startAgain }}' },
+				options: {
+					startAgain: '={{ $json.startAgain }}',
+					reference: '={{ $json.reference }}',
+				},
 			},
 			{ credentials, onError: 'continueRegularOutput' },
 		),
@@ -111,45 +121,29 @@ export const connections: IConnections = {
 	Again: { main: [to('Redeliver')] },
 };
 
-type OnSink = (
-	node: string,
-	execution: string,
-	mode: WorkflowExecuteMode,
-	items: INodeExecutionData[],
-) => void;
+type OnSink = (node: string, execution: string, items: INodeExecutionData[]) => void;
 
-/** The nodes around ours: one that puts out what the user entered, and one that is the rest of the workflow. */
-export function helperNodes(onSink: OnSink): Record<'start' | 'sink', INodeType> {
-	const description = {
-		displayName: 'Start',
-		name: 'start',
-		group: ['transform' as const],
+const helperNode = (name: string, onItems?: OnSink): INodeType => ({
+	description: {
+		displayName: name,
+		name,
+		group: ['transform'],
 		version: 1,
 		description: 'Part of the simulation',
-		defaults: { name: 'Start' },
+		defaults: { name },
 		inputs: [NodeConnectionTypes.Main],
 		outputs: [NodeConnectionTypes.Main],
 		properties: [],
-	};
-	return {
-		start: {
-			description,
-			async execute() {
-				return [this.getInputData()];
-			},
-		},
-		sink: {
-			description: {
-				...description,
-				displayName: 'Sink',
-				name: 'sink',
-				defaults: { name: 'Sink' },
-			},
-			async execute() {
-				const items = this.getInputData();
-				onSink(this.getNode().name, this.getExecutionId(), this.getMode(), items);
-				return [items];
-			},
-		},
-	};
-}
+	},
+	async execute() {
+		const items = this.getInputData();
+		onItems?.(this.getNode().name, this.getExecutionId(), items);
+		return [items];
+	},
+});
+
+/** The nodes around ours: one that puts out what the user entered, and one that is the rest of the workflow. */
+export const helperNodes = (onSink: OnSink) => ({
+	start: helperNode('start'),
+	sink: helperNode('sink', onSink),
+});

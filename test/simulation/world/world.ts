@@ -1,4 +1,5 @@
 import { type History, TROUBLED_MS } from '../history';
+import type { Row } from './database';
 import { N8n } from './n8n';
 import type { NodeSources } from './nodeSources';
 import { Network } from './network';
@@ -7,21 +8,11 @@ import { Service } from './service';
 import type { HistoryTime } from './time';
 import { User } from './user';
 
-/** A line of n8n's log. */
-export interface LogLine {
-	at: number;
-	by: string;
-	text: string;
-}
-
 /** Everything that one history happens in. */
 export class World {
 	readonly service: Service;
-
 	readonly network: Network;
-
 	readonly n8n: N8n;
-
 	readonly user: User;
 
 	/** Which faults have really happened. */
@@ -30,14 +21,14 @@ export class World {
 	/** What was not as the contract wants it, since n8n allows no better. */
 	readonly exceptions = new Set<string>();
 
+	/** What happened, for whoever replays the history. */
 	readonly lines: string[] = [];
 
-	readonly logs: LogLine[] = [];
+	/** n8n's log. */
+	readonly logs: string[] = [];
 
-	/** By how much the wall clock was set forward in all, milliseconds. */
+	/** By how much the wall clock was set forward, and set back, in all, milliseconds. */
 	setForwardMs = 0;
-
-	/** By how much it was set back in all, milliseconds. */
 	setBackMs = 0;
 
 	/** Tasks that had not started the workflow of the trigger by themselves when the user came to look. */
@@ -56,12 +47,10 @@ export class World {
 		this.n8n.processes.start();
 	}
 
-	/** Whether faults still happen. */
 	get isTroubled(): boolean {
 		return this.time.now <= TROUBLED_MS;
 	}
 
-	/** Somebody sets the wall clock. */
 	setClock(byMs: number): void {
 		this.note(`clock set ${byMs < 0 ? 'back' : 'forward'}`);
 		this.trace(`clock: is set by ${byMs / 1000} s`);
@@ -70,22 +59,31 @@ export class World {
 		else this.setForwardMs += byMs;
 	}
 
-	/** Notes that a fault has happened. */
+	/** An execution ends, if it does not end by itself. */
+	endRun(row: Row, by: string): void {
+		if (by === 'stop') this.user.stop((one) => one === row);
+		else if (by === 'kill') row.process?.die();
+	}
+
+	/** Notes what is not as the contract wants it, since n8n allows no better. */
+	except(what: string): true {
+		this.exceptions.add(what);
+		return true;
+	}
+
 	note(fault: string): void {
 		this.faults.add(fault);
 	}
 
-	/** Writes down what happens, for whoever replays the history. */
 	trace(line: string): void {
 		const seconds = (this.time.now / 1000).toFixed(3);
 		this.lines.push(`${seconds.padStart(9)}  ${line}`);
 	}
 
-	log(level: string, text: string): void {
-		const { process, name } = this.time.activity;
+	log(text: string): void {
+		const { process } = this.time.activity;
 		if (process && !process.effect()) return;
-		if (level === 'debug') return;
-		this.logs.push({ at: this.time.now, by: name, text });
+		this.logs.push(text);
 		this.trace(`${process?.name ?? 'n8n'}: logs "${text}"`);
 	}
 }
