@@ -9,6 +9,56 @@ const nodesBase = (preset, overrides = {}) => ({
   rules: { ...n8nNodesBase.configs[preset].rules, ...overrides },
 });
 
+const HOUSE = 'nodes/MediaGeneration';
+
+/** What happens to a task, from the ground up: a room imports its own files and those of the rooms before it. */
+const ROOMS = [
+  'shared',
+  'service',
+  'report',
+  'callback',
+  'suspend',
+  'plan',
+  'create',
+  'wait',
+  'run',
+];
+
+/** What a room imports; a folder that is no room here imports nothing of another. */
+const IMPORTED = {
+  ...Object.fromEntries(ROOMS.map((room, index) => [room, ROOMS.slice(0, index)])),
+  // The panel shows prices, limits and the names of files.
+  fields: ['service', 'shared'],
+};
+
+/** What the rest of the package may use of suspended runs: all else may change without a look elsewhere. */
+const SUSPEND = '^\\.{1,2}/suspend/';
+const DOORS_OF_SUSPEND = [
+  {
+    regex: `${SUSPEND}(?!(suspendRun|checkExecution|resumeWebhook|missingCallbacks|checkWorkflow)$)`,
+  },
+  { regex: `${SUSPEND}missingCallbacks$`, allowImportNames: ['ExpectedCallbacks'] },
+  // The operations that no panel offers.
+  { regex: `${SUSPEND}checkWorkflow$`, allowImportNames: ['CHECK_OPERATIONS'] },
+];
+
+/** The files of a folder import only what is allowed there. */
+const imports = (folder, regex) => ({
+  files: [`${HOUSE}/${folder}*.ts`],
+  rules: { 'no-restricted-imports': ['error', { patterns: [{ regex }, ...DOORS_OF_SUSPEND] }] },
+});
+
+/** The rooms of the node: in which order they use one another, and how long their files are. */
+const architecture = [
+  { files: [`${HOUSE}/**/*.ts`], rules: { 'max-lines': ['error', 250] } },
+  // No node imports another node.
+  imports('', '^\\./[^/]+$|^\\.\\./'),
+  imports('*/**/', '^\\.\\./'),
+  ...Object.entries(IMPORTED).map(([room, others]) =>
+    imports(`${room}/**/`, `^\\.\\./(?!(${others.join('|')})/)`),
+  ),
+];
+
 export default tseslint.config(
   { ignores: ['dist', 'node_modules', 'coverage', 'release', 'test/artefacts'] },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
@@ -31,6 +81,7 @@ export default tseslint.config(
       ],
     },
   },
+  ...architecture,
   // What ships is held to n8n's own rules, without exception.
   {
     files: ['nodes/**/*.ts', 'credentials/**/*.ts', 'package.json'],

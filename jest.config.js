@@ -14,5 +14,6 @@ module.exports = {
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
 	setupFiles: ['<rootDir>/test/unrefTimers.cjs'],
 	testMatch: ['**/*.test.ts'],
+	setupFilesAfterEnv: ['<rootDir>/test/listLengths.cjs'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
 };

@@ -1,9 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 
-/**
- * @param name of the option, for the message
- * @throws where the text is no whole number of at least 1
- */
+/** @throws where the text of this option is no whole number of at least 1 */
 export function wholeNumber(name: string, text: string): number {
 	const value = Number(text);
 	if (!Number.isInteger(value) || value < 1) {
@@ -12,10 +9,7 @@ export function wholeNumber(name: string, text: string): number {
 	return value;
 }
 
-/**
- * @param text names of parts, with commas between
- * @throws where one of them is not known
- */
+/** Reads names of parts, with commas between. @throws where one of them is not known */
 export function partsOf<T extends string>(known: readonly T[], text: string): T[] {
 	return text.split(',').map((name) => {
 		const found = known.find((each) => each === name.trim());
@@ -29,19 +23,13 @@ export function partsOf<T extends string>(known: readonly T[], text: string): T[
 type Options = NonNullable<ParseArgsConfig['options']>;
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T }>>['values'];
 
-/**
- * Reads the options of a command. `--help` prints the usage and ends the process.
- *
- * @throws where an argument is not understood
- */
+/** Reads the options of a command. `--help` prints the usage and ends the process. @throws for unknown ones */
 export function readOptions<T extends Options>(usage: string, options: T): Values<T> {
 	const help = { type: 'boolean', short: 'h', default: false } as const;
 	const { values } = parseArgs({ options: { ...options, help } });
-	if ((values as { help?: boolean }).help) {
-		console.log(usage);
-		process.exit();
-	}
-	return values as Values<T>;
+	if (!(values as { help?: boolean }).help) return values as Values<T>;
+	console.log(usage);
+	process.exit();
 }
 
 /** @returns the time since a moment, for a person */

@@ -1,9 +1,8 @@
-import type { IConnections, IDataObject, INode } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import type { Collector } from '../e2e/collector';
-import { inARow, manualTrigger, node, type Stage } from '../e2e/stage';
-import type { WorkflowDefinition } from '../n8n/client';
+import { inARow, manualTrigger, node, type Stage, to } from '../e2e/stage';
 
 /** Of our node. */
 export const MAX_IN_FLIGHT = 200;
@@ -26,34 +25,25 @@ export const report = (collector: Collector): INode => ({
 	executeOnce: true,
 });
 
-export function oursFor(
-	stage: Stage,
-	collector: Collector,
-	latencies: number[],
-): WorkflowDefinition {
+export function oursFor(stage: Stage, collector: Collector, latencies: number[]) {
 	const { start, pinData } = startWith(latencies);
 	const maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT);
-	const generate = stage.image(
-		{ completion: 'wait', options: { maxInFlight } },
-		{ name: 'Generate' },
-	);
+	const generate = stage.image({ completion: 'wait', options: { maxInFlight } });
 	const row = inARow(start, generate, report(collector));
 	return { name: `Ours: ${latencies.length}`, ...row, pinData };
 }
 
 /** n8n's HTTP Request nodes with the service's key, as users set them up by hand. */
 export async function requestsWithKey({ service, client }: Stage) {
-	const { id, name: title } = await client.createCredential('Key', 'httpHeaderAuth', {
-		name: 'Authorization',
-		value: `Bearer ${service.apiKey}`,
-	});
+	const genericAuthType = 'httpHeaderAuth';
+	const header = { name: 'Authorization', value: `Bearer ${service.apiKey}` };
+	const { id, name: title } = await client.createCredential('Key', genericAuthType, header);
 	const send = (name: string, more: IDataObject): INode => {
 		const authentication = 'genericCredentialType';
-		const genericAuthType = 'httpHeaderAuth';
 		const parameters = { authentication, genericAuthType, options: {}, ...more };
 		return {
 			...node('n8n-nodes-base.httpRequest', name, parameters, 4.2),
-			credentials: { httpHeaderAuth: { id, name: title } },
+			credentials: { [genericAuthType]: { id, name: title } },
 		};
 	};
 	return {
@@ -71,11 +61,7 @@ export async function requestsWithKey({ service, client }: Stage) {
 }
 
 /** All items at once: create, wait, read, and wait again for those that are not finished. */
-export async function loopFor(
-	stage: Stage,
-	collector: Collector,
-	latencies: number[],
-): Promise<WorkflowDefinition> {
+export async function loopFor(stage: Stage, collector: Collector, latencies: number[]) {
 	const request = await requestsWithKey(stage);
 	const { start, pinData } = startWith(latencies);
 	const create = request.create(
@@ -86,36 +72,17 @@ export async function loopFor(
 		webhookId: crypto.randomUUID(),
 	};
 	const read = request.read();
-	const isFinished = node(
-		'n8n-nodes-base.if',
-		'Finished?',
-		{
-			conditions: {
-				options: { caseSensitive: true, leftValue: '', typeValidation: 'strict', version: 2 },
-				combinator: 'and',
-				conditions: [
-					{
-						id: crypto.randomUUID(),
-						leftValue: '={{ $json.state }}',
-						rightValue: 'PENDING',
-						operator: { type: 'string', operation: 'notEquals' },
-					},
-				],
-			},
-			options: {},
-		},
-		2.2,
-	);
+	const condition = {
+		id: crypto.randomUUID(),
+		leftValue: '={{ $json.state }}',
+		rightValue: 'PENDING',
+		operator: { type: 'string', operation: 'notEquals' },
+	};
+	const options = { caseSensitive: true, leftValue: '', typeValidation: 'strict', version: 2 };
+	const conditions = { options, combinator: 'and', conditions: [condition] };
+	const isFinished = node('n8n-nodes-base.if', 'Finished?', { conditions, options: {} }, 2.2);
 	const done = report(collector);
 	const { nodes, connections } = inARow(start, create, wait, read, isFinished, done);
-	const loop: IConnections = {
-		...connections,
-		[isFinished.name]: {
-			main: [
-				[{ node: done.name, type: 'main', index: 0 }],
-				[{ node: wait.name, type: 'main', index: 0 }],
-			],
-		},
-	};
-	return { name: `Loop: ${latencies.length}`, nodes, connections: loop, pinData };
+	connections[isFinished.name] = { main: [...to(done.name), ...to(wait.name)] };
+	return { name: `Loop: ${latencies.length}`, nodes, connections, pinData };
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { INode } from 'n8n-workflow';
 
-import { inARow, Stage } from '../e2e/stage';
+import { deliver, inARow, Stage } from '../e2e/stage';
 import { runNpm } from '../n8n/npm';
 import { WHOLE_MINUTE } from '../n8n/settings';
 import { Usage } from './usage';
@@ -40,55 +40,49 @@ export async function withBench<T>(
 	work: (bench: Bench) => Promise<T>,
 ): Promise<T> {
 	const packed = mkdtempSync(join(tmpdir(), 'media-generation-bench-'));
+	await runNpm(['pack', '--pack-destination', packed], join(__dirname, 'least-trigger'));
+	const tarballs = readdirSync(packed).map((name) => join(packed, name));
+	const stage = await Stage.open(WHOLE_MINUTE, undefined, tarballs).finally(() =>
+		rmSync(packed, { recursive: true, force: true }),
+	);
 	try {
-		await runNpm(['pack', '--pack-destination', packed], join(__dirname, 'least-trigger'));
-		const tarballs = readdirSync(packed).map((name) => join(packed, name));
-		const stage = await Stage.open(WHOLE_MINUTE, undefined, tarballs);
-		try {
-			return await work({ stage, usage: new Usage(stage.n8n.pid), options, log });
-		} finally {
-			await stage.close();
-		}
+		return await work({ stage, usage: new Usage(stage.n8n.pid), options, log });
 	} finally {
-		rmSync(packed, { recursive: true, force: true });
+		await stage.close();
 	}
 }
 
 /**
  * Publishes a workflow that calls start.
  *
- * @param path of its trigger's address
- * @param behind the nodes behind the trigger
- * @returns its id
+ * @param path of the webhook, where the trigger has one beside its id
+ * @returns its id, and where it is called
  */
 export async function publish(
-	{ client }: Stage,
+	{ client, webhookUrl }: Stage,
 	trigger: INode,
-	path: string,
 	behind: INode[],
-): Promise<string> {
-	const { name } = trigger;
-	const { id } = await client.createWorkflow({ name, ...inARow(trigger, ...behind) });
-	await client.publish(id, [path]);
-	return id;
+	path?: string,
+) {
+	const address = path ? client.webhookPath(trigger, path) : `/webhook/${trigger.webhookId}`;
+	const workflow = { name: trigger.name, ...inARow(trigger, ...behind) };
+	const { id: workflowId } = await client.createWorkflow(workflow);
+	await client.publish(workflowId, [address]);
+	return { workflowId, url: webhookUrl + address };
 }
 
 /** @returns milliseconds until the answer @throws where it is not 200 */
 export async function call(url: string, taskId?: string): Promise<number> {
 	const startedAt = performance.now();
-	const response = await fetch(url, {
-		method: 'POST',
-		headers: { 'content-type': 'application/json' },
-		body: JSON.stringify({ taskId }),
-	});
+	const response = await deliver(url, { taskId });
 	await response.arrayBuffer();
 	if (response.status !== 200) throw new Error(`${url} answered ${response.status}.`);
 	return performance.now() - startedAt;
 }
 
-/** Calls an address so often, at most ten calls at once. */
-export async function callOften(url: string, taskIds: Array<string | undefined>): Promise<void> {
-	const queue = taskIds.values();
+/** Calls an address for each of some tasks, or so many times; at most ten calls at once. */
+export async function callOften(url: string, tasks: string[] | number): Promise<void> {
+	const queue = Array.from(typeof tasks === 'number' ? { length: tasks } : tasks).values();
 	const callInTurn = async () => {
 		for (const taskId of queue) await call(url, taskId);
 	};

@@ -14,13 +14,6 @@ const QUICK_CALLS = 8;
 /** Lets n8n finish what the call started, before the next call. */
 const PAUSE_MS = 150;
 
-/** A published workflow that calls start, with a node behind its trigger that does nothing. */
-interface Entrance {
-	name: string;
-	workflowId: string;
-	url: string;
-}
-
 /** What one series of calls took. */
 interface Series {
 	/** Median, until the answer. */
@@ -31,15 +24,25 @@ interface Series {
 	cpuMs: number;
 }
 
+/** A published workflow that starts with a trigger. */
+const open = async (stage: Stage, trigger: INode, path?: string) =>
+	await publish(stage, trigger, [node('n8n-nodes-base.noOp', 'After', {})], path);
+
+/** A workflow that starts with our trigger. */
+export async function openOurs(stage: Stage) {
+	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Ours', {});
+	const { workflowId, url } = await open(stage, trigger, 'callback');
+	return { workflowId, url: callbackAddress(url, stage.service.apiKey) };
+}
+
 /** Callbacks to the trigger, beside the least third-party trigger and n8n's own Webhook node. */
 export async function measureCallbacks(bench: Bench): Promise<Row[]> {
 	const { stage, options, log } = bench;
-	const least = { ...node('n8n-nodes-least-trigger.leastTrigger', 'Least', {}) };
-	const trigger = webhook('Webhook');
+	const least = node('n8n-nodes-least-trigger.leastTrigger', 'Least', {});
 	const entrances = {
 		ours: await openOurs(stage),
 		least: await open(stage, { ...least, webhookId: crypto.randomUUID() }, 'least'),
-		webhook: await open(stage, trigger),
+		webhook: await open(stage, webhook('Webhook')),
 	};
 	const names = Object.keys(entrances) as Array<keyof typeof entrances>;
 	const series: Record<keyof typeof entrances, Series[]> = { ours: [], least: [], webhook: [] };
@@ -53,19 +56,12 @@ export async function measureCallbacks(bench: Bench): Promise<Row[]> {
 			log(`callbacks, run ${run}, ${name}: ${JSON.stringify(one)}`);
 		}
 	}
-	const row = (id: string, what: string, key: keyof Series, peer: keyof typeof series) =>
-		rowOf(
-			`callback-accepted-${id}`,
-			what,
-			'ms',
-			series.ours.map((one) => one[key]),
-			{
-				peer: {
-					name: peer === 'least' ? 'least third-party trigger' : "n8n's Webhook node",
-					values: series[peer].map((one) => one[key]),
-				},
-			},
-		);
+	const row = (id: string, what: string, key: keyof Series, peer: 'least' | 'webhook') => {
+		const name = peer === 'least' ? 'least third-party trigger' : "n8n's Webhook node";
+		const valuesOf = (who: keyof typeof series) => series[who].map((one) => one[key]);
+		const more = { peer: { name, values: valuesOf(peer) } };
+		return rowOf(`callback-accepted-${id}`, what, 'ms', valuesOf('ours'), more);
+	};
 	return [
 		row('answer-0', 'Callback until its answer', 'answerMs', 'least'),
 		row('answer-0-webhook', 'Callback until its answer', 'answerMs', 'webhook'),
@@ -74,29 +70,13 @@ export async function measureCallbacks(bench: Bench): Promise<Row[]> {
 	];
 }
 
-/** A workflow that starts with our trigger. */
-export async function openOurs(stage: Stage): Promise<Entrance> {
-	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Ours', {});
-	const entrance = await open(stage, trigger, 'callback');
-	return { ...entrance, url: callbackAddress(entrance.url, stage.service.apiKey) };
-}
-
-async function open(stage: Stage, trigger: INode, path?: string): Promise<Entrance> {
-	const address =
-		path === undefined ? `/webhook/${trigger.webhookId}` : stage.client.webhookPath(trigger, path);
-	const behind = node('n8n-nodes-base.noOp', 'After', {});
-	const workflowId = await publish(stage, trigger, address, [behind]);
-	return { name: trigger.name, workflowId, url: stage.webhookUrl + address };
-}
-
 /** Calls one after the other, each when n8n has nothing else to do. */
 async function measureSeries(
 	{ stage, usage }: Bench,
-	{ name, workflowId, url }: Entrance,
+	{ workflowId, url }: Awaited<ReturnType<typeof open>>,
 	count: number,
 ): Promise<Series> {
-	const { client, service } = stage;
-	service.clear();
+	stage.service.clear();
 	const taskIds = stage.finishedTasks(count);
 	const sentAt = new Map<string, number>();
 	await usage.quiet();
@@ -110,13 +90,14 @@ async function measureSeries(
 	await usage.quiet();
 	const cpuMs = (usage.cpuMs() - cpu) / count;
 	const started: number[] = [];
-	for (const { id } of (await client.listExecutions({ workflowId })).slice(0, count)) {
-		const execution = await client.getExecution(id);
-		const [item] = outputItems(execution, 'After');
-		const json = name === 'Webhook' ? (item?.json.body as IDataObject | undefined) : item?.json;
+	for (const { id } of (await stage.client.listExecutions({ workflowId })).slice(0, count)) {
+		const execution = await stage.client.getExecution(id);
+		const [{ json } = { json: undefined }] = outputItems(execution, 'After');
+		// n8n's own node puts the body into a field.
+		const { taskId } = (json?.body ?? json ?? {}) as IDataObject;
 		const ranAt = execution.data.resultData.runData.After?.[0]?.startTime;
 		// A workflow that no call has started makes the median no number.
-		started.push((ranAt ?? NaN) - (sentAt.get(String(json?.taskId)) ?? NaN));
+		started.push((ranAt ?? NaN) - (sentAt.get(String(taskId)) ?? NaN));
 	}
 	return { answerMs: median(answers), startMs: median(started), cpuMs };
 }

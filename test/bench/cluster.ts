@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 
-import { LOOK_EVERY_MS, missingForQueueMode } from '../e2e/cluster';
+import { LOOK_EVERY_MS } from '../e2e/cluster';
 import { node, Stage, webhook } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
 import { WHOLE_MINUTE } from '../n8n/settings';
@@ -18,16 +18,10 @@ const LONGEST_MS = 15 * 60_000;
  * CPU times add up on larger machines; where this one's cores end, nothing more is to be learned of the time.
  */
 export async function measureCluster({ quick }: BenchOptions, log: Log): Promise<Row[]> {
-	const missing = missingForQueueMode();
-	if (missing !== undefined) throw new Error(`A cluster cannot be measured: ${missing}.`);
 	const rows: Row[] = [];
 	// Workers, and as many webhook processors.
 	for (const size of quick ? [1] : [1, 2, 4]) {
-		const stage = await Stage.openInQueueMode({
-			env: WHOLE_MINUTE,
-			workers: size,
-			webhooks: size,
-		});
+		const stage = await Stage.openInQueueMode({ env: WHOLE_MINUTE, workers: size, webhooks: size });
 		try {
 			const works = [
 				{ id: 'callback', what: 'a callback', work: await callbacks(stage), count: 200 },
@@ -68,16 +62,15 @@ async function callbacks(stage: Stage): Promise<(count: number) => Promise<void>
 /** @returns what starts so many runs, ends their tasks when all are suspended, and waits for the end of the runs */
 async function suspendedRuns(stage: Stage): Promise<(count: number) => Promise<void>> {
 	const { service, cluster } = stage;
-	const start = webhook('Suspended');
-	const path = `/webhook/${start.webhookId}`;
 	const after = node('n8n-nodes-base.noOp', 'After', {});
-	const workflowId = await publish(stage, start, path, [suspendingNode(stage), after]);
+	const row = [suspendingNode(stage), after];
+	const { workflowId, url } = await publish(stage, webhook('Suspended'), row);
 	return async (count) => {
 		service.clear();
 		service.configure({ latencyMs: FOREVER_MS });
 		const executions = (status: string) => cluster.executions(workflowId)[status] ?? 0;
 		const ended = executions('success');
-		await callOften(stage.webhookUrl + path, Array<undefined>(count).fill(undefined));
+		await callOften(url, count);
 		const areSuspended = () => service.tasks.size >= count && executions('waiting') >= count;
 		await until(`${count} runs to be suspended`, LONGEST_MS, areSuspended, LOOK_EVERY_MS);
 		for (const taskId of service.tasks.keys()) service.complete(taskId);

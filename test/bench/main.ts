@@ -17,7 +17,6 @@ import { measureSuspended } from './suspended';
 import { tableOf, writePage } from './table';
 
 const ROOT = resolve(__dirname, '../..');
-const DOCS = join(ROOT, 'docs/bench');
 
 /** What is measured where nothing else is asked for; `limits` needs no n8n. */
 const USUAL = ['batch', 'callback', 'suspended', 'startup', 'limits'] as const;
@@ -40,32 +39,30 @@ const USAGE = `Usage: npm run bench -- [options]
                    what is not measured unless it is named: ${NAMED.join(', ')}
   --minutes <n>    for soak: how long it takes (default 45)
   --quick          small batches and few calls, once, written to test/artefacts/bench
-  --check          compare the results with the budget: 1 where one is exceeded
-  --output <path>  write to another folder than docs/bench`;
+  --check          compare the results with the budget: 1 where one is exceeded`;
 
 const startedAt = Date.now();
 const log: Log = (line) => console.log(`${elapsed(startedAt)}: ${line}`);
 
 async function main(): Promise<boolean> {
-	const { only, minutes, quick, check, output } = readOptions(USAGE, {
+	const { only, minutes, quick, check } = readOptions(USAGE, {
 		only: { type: 'string', default: USUAL.join() },
 		minutes: { type: 'string', default: '45' },
 		quick: { type: 'boolean', default: false },
 		check: { type: 'boolean', default: false },
-		output: { type: 'string' },
 	});
 	if (process.platform !== 'linux') throw new Error('The benchmark reads /proc: it needs Linux.');
 	const options = { quick, runs: quick ? 1 : 3, minutes: wholeNumber('minutes', minutes) };
-	const folder = output ?? (quick ? join(ROOT, 'test/artefacts/bench') : DOCS);
+	const folder = join(ROOT, quick ? 'test/artefacts/bench' : 'docs/bench');
 	const results = readResults(folder);
 	for (const part of partsOf([...USUAL, ...NAMED], only)) {
 		log(`Measuring: ${part}`);
-		if (part === 'limits') measureLimits();
+		if (part === 'limits') await measureLimits();
 		else await measure(part, options, folder, results);
 	}
-	console.log(tableOf(results));
-	await drawBatches(folder, results);
-	if (folder === DOCS) writePage(join(ROOT, 'docs/benchmarks.md'), results);
+	console.log(await tableOf(results));
+	await drawBatches(join(folder, 'batches.svg'), results.rows.batch ?? []);
+	if (!quick) await writePage(join(ROOT, 'docs/benchmarks.md'), results);
 	return !check || holdsBudget(results);
 }
 
@@ -76,7 +73,7 @@ async function measure(
 	folder: string,
 	results: Results,
 ): Promise<void> {
-	const { version, nodeBinary } = await installN8n({ log });
+	const { version, nodeBinary } = await installN8n();
 	const node = execFileSync(nodeBinary, ['--version'], { encoding: 'utf8' }).trim();
 	results.machine = describeMachine(node, version);
 	results.rows[part] = (await PARTS[part]?.(options, log)) ?? [];

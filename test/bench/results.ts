@@ -41,13 +41,7 @@ function sampleOf(values: number[]): Sample {
 	return { median: median(values), least: min(values), most: max(values), count: values.length };
 }
 
-/**
- * Makes one line of the table.
- *
- * @param ours what was measured, at least one value in the unit of the row
- * @param more.peer what others need for the same
- * @param more.limit what nobody can do better
- */
+/** Makes one line of the table of what was measured: at least one value, in the unit of the row. */
 export function rowOf(
 	id: string,
 	what: string,
@@ -82,10 +76,8 @@ export function readResults(folder: string): Results {
 /** Stores what has been measured so far, so that an interrupted run keeps its finished parts. */
 export function writeResults(folder: string, results: Results): void {
 	mkdirSync(folder, { recursive: true });
+	// More digits than any figure here is good for.
+	const rounded = (_key: string, value: unknown) =>
+		typeof value === 'number' ? Number(value.toPrecision(6)) : value;
 	writeFileSync(join(folder, FILE), `${JSON.stringify(results, rounded, 2)}\n`);
-}
-
-/** Six digits are more than any figure here is good for. */
-function rounded(_key: string, value: unknown): unknown {
-	return typeof value === 'number' ? Number(value.toPrecision(6)) : value;
 }

@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { linearRegression, median } from 'simple-statistics';
 
-import { missingForQueueMode } from '../e2e/cluster';
 import { withCollector } from '../e2e/collector';
 import { Stage } from '../e2e/stage';
 import { finish } from './batch';
@@ -41,8 +40,6 @@ interface SoakMinute {
 
 /** The same load minute by minute in queue mode: what grows, and whether anything becomes slower. */
 export async function measureSoak({ minutes: count }: BenchOptions, log: Log): Promise<Row[]> {
-	const missing = missingForQueueMode();
-	if (missing !== undefined) throw new Error(`The soak is in queue mode: ${missing}.`);
 	if (count < WARM_MINUTES + 3) {
 		throw new Error(`The soak takes ${WARM_MINUTES + 3} minutes at least.`);
 	}
@@ -64,7 +61,7 @@ export async function measureSoak({ minutes: count }: BenchOptions, log: Log): P
 				await finish(stage.client, batch.id, [running]);
 				await stage.cluster.settle(workflowId);
 				const [rows] = stage.cluster.query('select count(*) from processed_data');
-				const used: SoakMinute['used'] = {
+				const used = {
 					'main process': await usedMiB(stage.n8n.pid),
 					'webhook processor': await usedMiB(stage.receiver.pid),
 					worker: await usedMiB(stage.runner.pid),

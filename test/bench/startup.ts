@@ -10,17 +10,14 @@ import { Usage } from './usage';
 
 /** What the package adds to n8n's start. */
 export async function measureStartup({ runs }: BenchOptions, log: Log): Promise<Row[]> {
-	const { tarball } = await packPackage({ log });
+	const { tarball } = await packPackage();
 	const newFolder = () => mkdtempSync(join(tmpdir(), 'media-generation-start-'));
 	const folders = { with: newFolder(), without: newFolder() };
 	try {
 		await installPackage(folders.with, tarball);
 		// The first start in a folder makes the database.
 		for (const folder of Object.values(folders)) await start(folder);
-		const starts: Record<keyof typeof folders, Array<Awaited<ReturnType<typeof start>>>> = {
-			with: [],
-			without: [],
-		};
+		const starts = { with: [] as Start[], without: [] as Start[] };
 		for (let run = 1; run <= runs; run++) {
 			for (const which of ['without', 'with'] as const) {
 				const one = await start(folders[which]);
@@ -29,12 +26,9 @@ export async function measureStartup({ runs }: BenchOptions, log: Log): Promise<
 			}
 		}
 		const row = (id: string, what: string, unit: string, key: 'seconds' | 'memoryMiB') => {
-			const peer = {
-				name: 'n8n without the package',
-				values: starts.without.map((one) => one[key]),
-			};
-			const ours = starts.with.map((one) => one[key]);
-			return rowOf(`startup-${id}`, what, unit, ours, { peer });
+			const valuesOf = (all: Start[]) => all.map((one) => one[key]);
+			const peer = { name: 'n8n without the package', values: valuesOf(starts.without) };
+			return rowOf(`startup-${id}`, what, unit, valuesOf(starts.with), { peer });
 		};
 		return [
 			row('time', 'Start of n8n', 's', 'seconds'),
@@ -44,6 +38,8 @@ export async function measureStartup({ runs }: BenchOptions, log: Log): Promise<
 		for (const folder of Object.values(folders)) rmSync(folder, { recursive: true, force: true });
 	}
 }
+
+type Start = Awaited<ReturnType<typeof start>>;
 
 async function start(userFolder: string) {
 	const n8n = await startN8n({ userFolder });

@@ -1,7 +1,7 @@
 import type { INode } from 'n8n-workflow';
 import { median } from 'simple-statistics';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { type Collector, withCollector } from '../e2e/collector';
 import { node, type Stage, webhook } from '../e2e/stage';
 import { until } from '../n8n/until';
@@ -71,9 +71,8 @@ async function measure(
 ): Promise<{ resumeMs: number[]; cpuMsEach: number[] }> {
 	const { service } = stage;
 	const name = between.at(-1)?.name ?? '';
-	const start = webhook(`Start: ${name}`);
-	const path = `/webhook/${start.webhookId}`;
-	await publish(stage, start, path, [...between, collector.node('After')]);
+	const behind = [...between, collector.node('After')];
+	const { url } = await publish(stage, webhook(`Start: ${name}`), behind);
 
 	service.clear();
 	service.configure({ latencyMs: FOREVER_MS });
@@ -81,18 +80,15 @@ async function measure(
 	await usage.quiet();
 	const cpu = usage.cpuMs();
 	log(`suspending ${count} executions, ${name} …`);
-	await callOften(stage.webhookUrl + path, Array<undefined>(count).fill(undefined));
+	await callOften(url, count);
 	await until(`${count} tasks`, LONGEST_MS, () => service.tasks.size === count);
 	await usage.quiet();
 
 	const { times } = collector;
-	const untilResumed = async (least: number) =>
-		await until(
-			`${least} executions to be resumed`,
-			LONGEST_MS,
-			() => times.length >= least,
-			LOOK_EVERY_MS,
-		);
+	const untilResumed = async (least: number) => {
+		const areResumed = () => times.length >= least;
+		await until(`${least} executions to be resumed`, LONGEST_MS, areResumed, LOOK_EVERY_MS);
+	};
 	const alone = Math.min(ONE_BY_ONE, count / 2);
 	const resumeMs: number[] = [];
 	for (const [index, taskId] of [...service.tasks.keys()].entries()) {

@@ -1,48 +1,76 @@
-import { mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 
-import { runCommand } from '../commandLine';
-import type { Log } from './campaign';
-import { type ChaosOptions, parseOptions, type PartName } from './options';
-import { writePage } from './page';
-import { runChaos, runHeld, runLost, runQueue, runSilent } from './parts';
-import { readResults, type Results, writeResults } from './results';
+import { elapsed, partsOf, readOptions, runCommand, wholeNumber } from '../commandLine';
+import { markdownTable, writeSection } from '../page';
+import type { Log, Outcome } from './campaign';
+import { runChaos, runHeld, runKills } from './parts';
 
-const ROOT = resolve(__dirname, '../..');
+const BENCH = resolve(__dirname, '../../docs/bench');
 
-const PARTS: { [Name in PartName]: (options: ChaosOptions, log: Log) => Promise<Results[Name]> } = {
-	silent: async (options, log) => await runSilent(options, log, 0),
-	kills: async (options, log) => await runSilent(options, log, 5),
-	held: runHeld,
-	queue: runQueue,
-	lost: runLost,
-	chaos: runChaos,
+/** What each part came to when it was run last. */
+const STORED = resolve(BENCH, 'durable.json');
+
+/** In the order and under the names of the page. */
+const PARTS = {
+	kills: { title: 'No callback ever, n8n killed', run: runKills },
+	held: { title: 'Suspended after a minute, n8n killed', run: runHeld },
+	chaos: { title: 'Queue mode, random kills', run: runChaos },
 };
+const NAMES = Object.keys(PARTS) as Array<keyof typeof PARTS>;
+
+const USAGE = `Usage: npm run chaos -- [options]
+
+  --minutes <n>   how long processes are killed at random (default 30)
+  --seed <n>      what is started, what goes wrong, and when (default 1)
+  --only <names>  these parts, with commas between (default chaos): ${NAMES.join(', ')}
+  --quick         small figures: to see that it works; nothing is written`;
 
 async function main(): Promise<void> {
-	const options = parseOptions();
-	const folder = join(ROOT, options.quick ? 'test/artefacts/chaos' : 'docs/bench');
-	mkdirSync(folder, { recursive: true });
-	if (!options.drawOnly) {
-		for (const name of options.only) await runPart(name, options, folder);
+	const values = readOptions(USAGE, {
+		minutes: { type: 'string', default: '30' },
+		seed: { type: 'string', default: '1' },
+		only: { type: 'string', default: 'chaos' },
+		quick: { type: 'boolean', default: false },
+	});
+	const { quick } = values;
+	const minutes = wholeNumber('minutes', values.minutes);
+	const seed = wholeNumber('seed', values.seed);
+	for (const name of partsOf(NAMES, values.only)) {
+		const startedAt = Date.now();
+		const log: Log = (line) => console.log(`${name}, ${elapsed(startedAt)}: ${line}`);
+		log(`seed ${seed}`);
+		const { cells, exceptions } = await PARTS[name].run({ minutes, seed, quick }, log);
+		const on = new Date().toISOString().slice(0, 10);
+		const outcome = { cells: { 'Measured on': on, Seed: seed, ...cells }, exceptions };
+		log(JSON.stringify(outcome, undefined, 1));
+		if (quick) continue;
+		// Another part may have been stored meanwhile.
+		writeFileSync(STORED, `${JSON.stringify({ ...stored(), [name]: outcome }, undefined, 2)}\n`);
+		await writePage();
 	}
-	await writePage(folder, readResults(folder));
 }
 
-async function runPart(name: PartName, options: ChaosOptions, folder: string): Promise<void> {
-	const startedAt = Date.now();
-	const log: Log = (line) => {
-		const seconds = Math.round((Date.now() - startedAt) / 1000);
-		console.log(`${name}, ${seconds} s: ${line}`);
-	};
-	log(`seed ${options.seed}`);
-	const result = await PARTS[name](options, log);
-	log(JSON.stringify(result, undefined, 1));
-	// Another part may have been stored meanwhile.
-	await writeResults(folder, {
-		...readResults(folder),
-		[name]: { ...result, seed: options.seed, on: new Date().toISOString().slice(0, 10) },
+const stored = (): Partial<Record<keyof typeof PARTS, Outcome>> =>
+	existsSync(STORED) ? (JSON.parse(readFileSync(STORED, 'utf8')) as Record<string, Outcome>) : {};
+
+/** Writes what is stored into the page. */
+async function writePage(): Promise<void> {
+	const all = stored();
+	const columns = NAMES.flatMap((name) => {
+		const outcome = all[name];
+		return outcome ? [{ title: PARTS[name].title, ...outcome }] : [];
 	});
+	const rows = Object.keys(columns[0]?.cells ?? {}).map((row) => [
+		row,
+		...columns.map(({ cells }) => String(cells[row])),
+	]);
+	const table = await markdownTable(['', ...columns.map(({ title }) => title)], rows);
+	const lines = columns.flatMap(({ title, exceptions }) =>
+		exceptions.map((line) => `- ${title}: ${line}`),
+	);
+	writeSection(resolve(BENCH, 'durable.md'), 'campaigns', table);
+	writeSection(resolve(BENCH, 'durable.md'), 'exceptions', lines.join('\n') || 'Nothing.');
 }
 
 runCommand(main);

@@ -2,39 +2,34 @@ import { copyFileSync, mkdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { MINUTE, SECOND } from '../durations';
 import { Cluster } from '../e2e/cluster';
+import { type Database, PostgresDatabase } from '../e2e/database';
 import { OwnPostgres, OwnRedis } from '../e2e/servers';
 import { Stage } from '../e2e/stage';
-import { until } from '../n8n/client';
-import { querySqlite } from '../n8n/database';
-import { N8nStartError } from '../n8n/process';
+import { type N8nProcess, N8nStartError } from '../n8n/process';
 import { WHOLE_MINUTE } from '../n8n/settings';
-
-/** Shorter than the ten seconds after which n8n ends itself where it has no Redis. */
-const DOWN_MS = 3_000;
-
-/** Longer than the pause before a check of a short wait: at n8n's next start all of them are due. */
-const LONG_DOWN_MS = 120_000;
-
-/** Something that can be done to a running n8n. */
-export interface Fault {
-	name: string;
-	strike: () => Promise<void>;
-}
 
 /** A real n8n that things are done to. */
 export interface Place {
 	stage: Stage;
+	database: Database;
+	/** The processes of n8n that run now. */
+	processes: () => N8nProcess[];
+	/** Of processes that were seen so far. */
+	logs: Set<string>;
 	/** Where executions can be started from outside. */
 	urls: () => string[];
-	logFiles: () => string[];
-	faults: Fault[];
-	/** Runs one statement on n8n's database and returns its rows, the columns joined by `|`. */
-	query: (sql: string) => Promise<string[]>;
+	/** What can be done to this n8n. */
+	faults: Record<string, () => Promise<void>>;
 	close: () => Promise<void>;
 }
 
-const LOGS = resolve(__dirname, '../artefacts/chaos');
+/** @returns where all processes of n8n have logged that ran now, or when this was asked before */
+export function logsOf({ processes, logs }: Place): string[] {
+	for (const { logFile } of processes()) logs.add(logFile);
+	return [...logs];
+}
 
 /** Does something with an n8n of its own, and keeps what it has logged in test/artefacts/chaos. */
 export async function at<T>(place: Promise<Place>, work: (place: Place) => Promise<T>): Promise<T> {
@@ -43,14 +38,12 @@ export async function at<T>(place: Promise<Place>, work: (place: Place) => Promi
 		return await work(made);
 	} finally {
 		// What n8n said, for whoever looks into a run that did not come out.
-		mkdirSync(LOGS, { recursive: true });
-		for (const path of made.logFiles()) copyFileSync(path, join(LOGS, basename(path)));
+		const folder = resolve(__dirname, '../artefacts/chaos');
+		mkdirSync(folder, { recursive: true });
+		for (const path of logsOf(made)) copyFileSync(path, join(folder, basename(path)));
 		await made.close();
 	}
 }
-
-/** An address at which no service reaches this n8n. */
-const UNREACHABLE = { WEBHOOK_URL: 'http://n8n.invalid/' };
 
 /** A machine that is busy may start an n8n too late for whoever waits for it. */
 async function patiently(start: () => Promise<void>): Promise<void> {
@@ -65,27 +58,23 @@ async function patiently(start: () => Promise<void>): Promise<void> {
 
 /** One process on SQLite. */
 export async function oneProcess(isReachable: boolean): Promise<Place> {
-	const stage = await Stage.open({ ...WHOLE_MINUTE, ...(isReachable ? {} : UNREACHABLE) });
+	const unreachable = { WEBHOOK_URL: 'http://n8n.invalid/' };
+	const stage = await Stage.open({ ...WHOLE_MINUTE, ...(!isReachable && unreachable) });
 	return {
 		stage,
+		database: stage.database,
+		processes: () => [stage.n8n],
+		logs: new Set(),
 		urls: () => [stage.n8n.url],
-		logFiles: () => [stage.n8n.logFile],
-		faults: [
-			{
-				name: 'n8n',
-				strike: async () => await patiently(async () => await stage.killAndRestart()),
+		faults: {
+			n8n: async () => await patiently(async () => await stage.killAndRestart()),
+			'n8n, for two minutes': async () => {
+				await stage.kill();
+				// Longer than the pause before a check of a short wait: at n8n's next start all of them are due.
+				await sleep(2 * MINUTE);
+				await patiently(async () => await stage.restart());
 			},
-			{
-				name: 'n8n, for two minutes',
-				strike: async () => {
-					await stage.kill();
-					await sleep(LONG_DOWN_MS);
-					await patiently(async () => await stage.restart());
-				},
-			},
-		],
-		query: async (sql) =>
-			(await querySqlite(stage.n8n, sql)).map((row) => Object.values(row).join('|')),
+		},
 		close: async () => await stage.close(),
 	};
 }
@@ -95,56 +84,39 @@ export async function queueMode(workers: number, webhooks: number): Promise<Plac
 	const postgres = await OwnPostgres.make();
 	const redis = await OwnRedis.make();
 	await Promise.all([postgres.start(), redis.start()]);
-	const cluster = await Cluster.prepare(
-		{ postgresPort: postgres.port, redisPort: redis.port },
-		WHOLE_MINUTE,
-	);
+	const servers = { postgresPort: postgres.port, redisPort: redis.port };
+	const cluster = await Cluster.prepare(servers, WHOLE_MINUTE);
+	// Without a cluster of its own: its main process is killed alone.
 	const stage = await Stage.open(cluster.env);
 	await cluster.start(stage.userFolder, workers, webhooks);
-	const logFiles = new Set<string>();
-	const noteLogs = () =>
-		[stage.n8n, ...cluster.workers, ...cluster.webhooks].forEach((n8n) =>
-			logFiles.add(n8n.logFile),
-		);
 	const restart = async (server: OwnPostgres | OwnRedis, signal: NodeJS.Signals) => {
 		await server.stop(signal);
-		await sleep(DOWN_MS);
+		// Shorter than the ten seconds after which n8n ends itself where it has no Redis.
+		await sleep(3 * SECOND);
 		await server.start();
 	};
 	let struck = 0;
 	return {
 		stage,
+		database: new PostgresDatabase((statements) => cluster.query(statements)),
+		processes: () => [stage.n8n, ...cluster.workers, ...cluster.webhooks],
+		logs: new Set(),
 		urls: () => cluster.webhooks.map(({ url }) => url),
-		logFiles: () => {
-			noteLogs();
-			return [...logFiles];
+		faults: {
+			worker: async () => {
+				const [worker] = cluster.workers;
+				if (worker !== undefined) await cluster.kill(worker);
+				await patiently(async () => await cluster.addWorker());
+			},
+			'webhook processor': async () => {
+				const index = struck++ % cluster.webhooks.length;
+				await cluster.webhooks[index]?.kill();
+				await patiently(async () => await cluster.restartWebhook(index));
+			},
+			main: async () => await patiently(async () => await stage.killAndRestart()),
+			Redis: async () => await restart(redis, 'SIGTERM'),
+			PostgreSQL: async () => await restart(postgres, 'SIGINT'),
 		},
-		faults: [
-			{
-				name: 'worker',
-				strike: async () => {
-					noteLogs();
-					const [worker] = cluster.workers;
-					if (worker !== undefined) await cluster.kill(worker);
-					await patiently(async () => await cluster.addWorker());
-				},
-			},
-			{
-				name: 'webhook processor',
-				strike: async () => {
-					const index = struck++ % cluster.webhooks.length;
-					await cluster.webhooks[index]?.kill();
-					await patiently(async () => await cluster.restartWebhook(index));
-				},
-			},
-			{
-				name: 'main',
-				strike: async () => await patiently(async () => await stage.killAndRestart()),
-			},
-			{ name: 'Redis', strike: async () => await restart(redis, 'SIGTERM') },
-			{ name: 'PostgreSQL', strike: async () => await restart(postgres, 'SIGINT') },
-		],
-		query: async (sql) => await Promise.resolve(cluster.query(sql)),
 		close: async () => {
 			await cluster.close();
 			await stage.close();
@@ -152,22 +124,4 @@ export async function queueMode(workers: number, webhooks: number): Promise<Plac
 			await postgres.close();
 		},
 	};
-}
-
-const PATIENCE_MS = 600_000;
-
-/**
- * Waits until nothing runs any more: what is not finished is suspended.
- *
- * @param tasks how many the runs create
- */
-export async function untilSuspended({ stage, query }: Place, tasks: number): Promise<void> {
-	const areCreated = () => stage.service.tasks.size >= tasks;
-	await until(`${tasks} tasks to be created`, PATIENCE_MS, areCreated);
-	await until('all executions to be suspended', PATIENCE_MS, async () => {
-		const [active] = await query(
-			"select count(*) from execution_entity where status in ('new', 'running')",
-		);
-		return active === '0';
-	});
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { ICredentialDataDecryptedObject, INode } from 'n8n-workflow';
 import {
 	type N8nClient,
@@ -11,8 +11,6 @@ import {
 } from '../n8n/client';
 const FOLDER = resolve(__dirname, '../../examples');
 const PACKAGE = 'n8n-nodes-media-generation';
-const TRIGGER = `${PACKAGE}.mediaGenerationTrigger`;
-const CHAT_MODEL = '@n8n/n8n-nodes-langchain.lmChatOpenAi';
 
 /** A prompt of an example that the simulated service fails, so that both of its ends are seen. */
 const FAILING_PROMPTS: Record<string, string> = {
@@ -24,65 +22,52 @@ const FAILURE = {
 	failureMessage: 'The picture was held back by the content filter.',
 };
 
-/** Where the service is, as the credential says it. */
-export interface ServiceAccess {
-	baseUrl: string;
-	apiKey: string;
+/** @returns the names of the files in `examples/`, without their extension */
+export const listExamples = (): string[] =>
+	readdirSync(FOLDER)
+		.flatMap((file) => /^(.*)\.json$/.exec(file)?.[1] ?? [])
+		.sort();
+
+/** The node with the list of prompts, and the list. */
+function listOf({ name, nodes }: WorkflowDefinition) {
+	const node = nodes.find((each) => each.name === 'Prompts');
+	if (!node) throw new Error(`The example ${name} has no node Prompts.`);
+	const list = JSON.parse(String(node.parameters.jsonOutput)) as {
+		prompts: Array<{ prompt: string; additionalInput?: object }>;
+	};
+	return { node, list };
 }
 
-/** @returns the names of the files in `examples/`, without their extension */
-export function listExamples(): string[] {
-	return readdirSync(FOLDER)
-		.filter((file) => file.endsWith('.json'))
-		.map((file) => basename(file, '.json'))
-		.sort();
-}
+/** @returns the list in the node *Prompts*; a prompt that is told to fail has further input */
+export const promptsOf = (workflow: WorkflowDefinition) => listOf(workflow).list.prompts;
 
 /**
  * @returns the workflow in `examples/<name>.json`, as a user would import it; one prompt of some tells the
  * simulated service to fail it
  */
 export function readExample(name: string): WorkflowDefinition {
-	const definition: WorkflowDefinition = JSON.parse(
-		readFileSync(join(FOLDER, `${name}.json`), 'utf8'),
-	);
-	const failing = FAILING_PROMPTS[name];
-	if (failing !== undefined) failPrompt(definition, failing);
+	const text = readFileSync(join(FOLDER, `${name}.json`), 'utf8');
+	const definition = JSON.parse(text) as WorkflowDefinition;
+	const refused = FAILING_PROMPTS[name];
+	if (refused === undefined) return definition;
+	const { node, list } = listOf(definition);
+	const failing = list.prompts.find(({ prompt }) => prompt === refused);
+	if (!failing) throw new Error(`The example ${name} has no "${refused}".`);
+	failing.additionalInput = { simulate: FAILURE };
+	node.parameters.jsonOutput = JSON.stringify(list, null, 2);
 	return definition;
 }
 
-function failPrompt({ name, nodes }: WorkflowDefinition, text: string): void {
-	const node = nodes.find((other) => other.name === 'Prompts');
-	const list = JSON.parse(String(node?.parameters.jsonOutput)) as {
-		prompts: Array<{ prompt: string; additionalInput?: object }>;
-	};
-	const failing = list.prompts.find(({ prompt }) => prompt === text);
-	if (!node || !failing) throw new Error(`The example ${name} has no "${text}".`);
-	failing.additionalInput = { simulate: FAILURE };
-	node.parameters.jsonOutput = JSON.stringify(list, null, 2);
-}
-
 /** Creates the demo's credential for the service, or brings it up to date. */
-export async function saveCredential(
+export const saveCredential = async (
 	client: N8nClient,
-	{ baseUrl, apiKey }: ServiceAccess,
-): Promise<StoredCredential> {
-	return await save(client, 'Simulated service', 'mediaGenerationApi', { baseUrl, apiKey });
-}
+	data: { baseUrl: string; apiKey: string },
+): Promise<StoredCredential> => await save(client, 'Simulated service', 'mediaGenerationApi', data);
 
-/**
- * Creates the demo's credential for a language model, or brings it up to date.
- *
- * @param url where the model is, as the credential's *Base URL* says it
- */
-export async function saveModelCredential(
-	client: N8nClient,
-	url: string,
-): Promise<StoredCredential> {
-	return await save(client, 'Stand-in for a language model', 'openAiApi', {
-		apiKey: 'none is needed',
-		url,
-	});
+/** Creates the demo's credential for a language model at this *Base URL*, or brings it up to date. */
+export async function saveModelCredential(client: N8nClient, url: string) {
+	const data = { apiKey: 'none is needed', url };
+	return await save(client, 'Stand-in for a language model', 'openAiApi', data);
 }
 
 async function save(
@@ -91,9 +76,8 @@ async function save(
 	type: string,
 	data: ICredentialDataDecryptedObject,
 ): Promise<StoredCredential> {
-	const existing = (await client.listCredentials()).find(
-		(credential) => credential.name === name && credential.type === type,
-	);
+	const all = await client.listCredentials();
+	const existing = all.find((each) => each.name === name && each.type === type);
 	return existing
 		? await client.updateCredential(existing, data)
 		: await client.createCredential(name, type, data);
@@ -113,7 +97,9 @@ export async function saveExamples(
 	const stored = new Map<string, StoredWorkflow>();
 	for (const name of listExamples()) {
 		const definition = prepare(readExample(name), credentials);
-		const workflow = await saveWorkflow(client, workflowId(name), definition);
+		// An id in n8n's own form that is the same at every start, so that links to an example stay good.
+		const id = createHash('sha256').update(`demo/${name}`).digest('hex').slice(0, 16);
+		const workflow = await saveWorkflow(client, id, definition);
 		await publishTriggers(client, workflow.id, definition);
 		stored.set(name, workflow);
 	}
@@ -125,11 +111,11 @@ export async function publishTriggers(
 	client: N8nClient,
 	id: string,
 	{ nodes }: WorkflowDefinition,
-): Promise<void> {
-	const triggers = nodes.filter(({ type }) => type === TRIGGER);
-	if (triggers.length === 0) return;
-	const webhooks = triggers.map((node) => client.webhookPath(node, 'callback'));
-	await client.publish(id, webhooks);
+) {
+	const webhooks = nodes
+		.filter(({ type }) => type === `${PACKAGE}.mediaGenerationTrigger`)
+		.map((node) => client.webhookPath(node, 'callback'));
+	if (webhooks.length > 0) await client.publish(id, webhooks);
 }
 
 /**
@@ -142,13 +128,11 @@ export function prepare(
 ): WorkflowDefinition {
 	const nodes = definition.nodes.map((node): INode => {
 		const type = credentialType(node);
-		const credential = credentials.find((other) => other.type === type);
+		const found = credentials.find((other) => other.type === type);
 		return {
 			...node,
-			...(credential && {
-				credentials: { [credential.type]: { id: credential.id, name: credential.name } },
-			}),
-			...(HAS_WEBHOOK.test(node.type) ? { webhookId: node.id } : {}),
+			...(found && { credentials: { [found.type]: { id: found.id, name: found.name } } }),
+			...(HAS_WEBHOOK.test(node.type) && { webhookId: node.id }),
 		};
 	});
 	return { ...definition, nodes };
@@ -159,30 +143,15 @@ const HAS_WEBHOOK = /\.(mediaGenerationTrigger|chatTrigger|wait)$/;
 
 function credentialType({ type }: INode): string | undefined {
 	if (type.startsWith(`${PACKAGE}.`)) return 'mediaGenerationApi';
-	return type === CHAT_MODEL ? 'openAiApi' : undefined;
+	return type === '@n8n/n8n-nodes-langchain.lmChatOpenAi' ? 'openAiApi' : undefined;
 }
 
-async function saveWorkflow(
-	client: N8nClient,
-	id: string,
-	definition: WorkflowDefinition,
-): Promise<StoredWorkflow> {
-	const existing = await findWorkflow(client, id);
+async function saveWorkflow(client: N8nClient, id: string, definition: WorkflowDefinition) {
+	const existing = await client.getWorkflow(id).catch((error: unknown) => {
+		if (error instanceof N8nApiError && error.status === 404) return undefined;
+		throw error;
+	});
 	if (existing && !existing.isArchived) return await client.updateWorkflow(id, definition);
 	if (existing) await client.deleteWorkflow(id);
 	return await client.createWorkflow({ ...definition, id });
-}
-
-async function findWorkflow(client: N8nClient, id: string): Promise<StoredWorkflow | undefined> {
-	try {
-		return await client.getWorkflow(id);
-	} catch (error) {
-		if (error instanceof N8nApiError && error.status === 404) return undefined;
-		throw error;
-	}
-}
-
-/** An id in n8n's own form that is the same at every start, so that links to an example stay good. */
-function workflowId(name: string): string {
-	return createHash('sha256').update(`demo/${name}`).digest('hex').slice(0, 16);
 }

@@ -1,14 +1,18 @@
+import { readOptions, wholeNumber } from '../commandLine';
 import { installN8n } from '../n8n/install';
 import { packPackage } from '../n8n/package';
 import { assertPortFree } from '../n8n/ports';
 import { startService } from '../service/service';
-import { differences, expectedTasks, runBatch } from './batch';
+import { runBatch } from './batch';
 import { DEMO_OWNER, startEditor } from './editor';
-import { readExample, saveCredential, saveExamples, saveModelCredential } from './examples';
+import { saveCredential, saveExamples, saveModelCredential } from './examples';
 import { startLanguageModel } from './languageModel';
-import { type DemoOptions, parseOptions } from './options';
-import { Progress } from './progress';
-import { renderTable } from './table';
+
+const USAGE = `Usage: npm start -- [options]
+
+  --once                exit after the batch: 0 if every task ended as expected, else 1
+  --port <n>            port of n8n (default 5678)
+  --service-port <n>    port of the simulated service (default 4010); its media are on the next one`;
 
 const BATCH = 'batch-of-prompts';
 /** Long enough to watch, with tasks that overtake each other. */
@@ -20,32 +24,24 @@ const running: Array<() => Promise<void>> = [];
 let isUp = false;
 let stopping = false;
 
-async function stopAll(): Promise<void> {
-	for (const stop of running.splice(0).reverse()) await stop();
-}
-
 /** @returns whether every task of the batch ended as expected */
-async function demo(options: DemoOptions): Promise<boolean> {
-	await assertPortFree(options.port, 'n8n (--port)');
-	await assertPortFree(options.servicePort, 'the simulated service (--service-port)');
-	await assertPortFree(options.servicePort + 1, "the simulated service's media (--service-port)");
+async function demo(port: number, servicePort: number, once: boolean): Promise<boolean> {
+	await assertPortFree(port, 'n8n (--port)');
+	await assertPortFree(servicePort, 'the simulated service (--service-port)');
+	await assertPortFree(servicePort + 1, "the simulated service's media (--service-port)");
 
 	const install = await installN8n();
 	const { tarball, sizeBytes } = await packPackage();
 	console.log(`The package is ${(sizeBytes / 1024).toFixed(0)} kB: ${tarball}`);
 
-	const service = await startService({
-		port: options.servicePort,
-		mediaPort: options.servicePort + 1,
-		settings: { latencyMs: LATENCY_MS },
-	});
+	const settings = { latencyMs: LATENCY_MS };
+	const service = await startService({ port: servicePort, mediaPort: servicePort + 1, settings });
 	running.push(() => service.close());
-
 	const model = await startLanguageModel();
 	running.push(() => model.close());
 
 	console.log(`Starting n8n ${install.version} with the package installed …`);
-	const { n8n, client } = await startEditor(install, options.port, tarball);
+	const { n8n, client } = await startEditor(install, port, tarball);
 	// An orderly stop waits for what n8n is executing; an interrupted batch is not worth it.
 	running.push(() => (isUp ? n8n.stop() : n8n.kill()));
 	void n8n.exited.then(async (how) => {
@@ -54,37 +50,19 @@ async function demo(options: DemoOptions): Promise<boolean> {
 		await stop(1);
 	});
 
-	const credential = await saveCredential(client, {
-		baseUrl: service.url,
-		apiKey: service.apiKey,
-	});
-	const modelCredential = await saveModelCredential(client, model.url);
-	const workflows = await saveExamples(client, [credential, modelCredential]);
+	const workflows = await saveExamples(client, [
+		await saveCredential(client, { baseUrl: service.url, apiKey: service.apiKey }),
+		await saveModelCredential(client, model.url),
+	]);
 	const batch = workflows.get(BATCH);
 	if (batch === undefined) throw new Error(`examples/${BATCH}.json is missing.`);
+	const isAsExpected = await runBatch(client, batch, service);
 
-	const expected = expectedTasks(readExample(BATCH));
-	console.log(`\nRunning "${batch.name}" in n8n: ${expected.length} prompts`);
-	const progress = new Progress(expected.length);
-	const results = await runBatch(client, batch, expected, service, (finished) =>
-		progress.update(finished),
-	);
-	progress.done();
-	console.log(renderTable(results));
-
-	const differing = differences(expected, results);
-	const failures = expected.filter(({ state }) => state === 'FAILURE').length;
-	console.log(
-		differing.length === 0
-			? `As expected: ${expected.length - failures} succeeded and ${failures} failed on purpose.`
-			: `Not as expected:\n${differing.map((line) => `  - ${line}`).join('\n')}`,
-	);
-
-	if (!options.once) {
+	if (!once) {
 		console.log(`
   Editor    ${n8n.url}/home/workflows
   Login     ${DEMO_OWNER.email}   ${DEMO_OWNER.password}
-  Service   ${new URL('/', service.url).href}
+  Service   ${service.url}
 
 The example workflows are in the editor:
 ${[...workflows.values()].map(({ id, name }) => `  ${n8n.url}/workflow/${id}   ${name}`).join('\n')}
@@ -92,14 +70,14 @@ They are restored at every start; keep changes in a copy.
 
 Ctrl-C stops everything.`);
 	}
-	return differing.length === 0;
+	return isAsExpected;
 }
 
 /** Stops all that was started and ends; a second signal does not wait for it. */
 async function stop(exitCode: number): Promise<void> {
 	if (stopping) process.exit(exitCode || 1);
 	stopping = true;
-	await stopAll();
+	for (const end of running.splice(0).reverse()) await end();
 	process.exit(exitCode);
 }
 
@@ -124,10 +102,16 @@ async function main(): Promise<void> {
 		console.log('\nStopping …');
 		void stop(isUp ? 0 : 130);
 	});
-	const options = parseOptions();
-	const asExpected = await demo(options);
+	const options = readOptions(USAGE, {
+		once: { type: 'boolean', default: false },
+		port: { type: 'string', default: '5678' },
+		'service-port': { type: 'string', default: '4010' },
+	});
+	const port = wholeNumber('port', options.port);
+	const servicePort = wholeNumber('service-port', options['service-port']);
+	const isAsExpected = await demo(port, servicePort, options.once);
 	isUp = true;
-	if (options.once) await stop(asExpected ? 0 : 1);
+	if (options.once) await stop(isAsExpected ? 0 : 1);
 }
 
 main().catch(async (error: unknown) => {

@@ -1,4 +1,4 @@
-import { TEST_OWNER, until } from '../n8n/client';
+import { until } from '../n8n/client';
 import { needing } from './needs';
 import { prompts } from './nodes';
 import { openScene } from './scene';
@@ -11,7 +11,6 @@ const { test } = needing('deadAddress', 'An address that cannot be reached');
 
 beforeAll(() => scene.service.configure({ callbackLost: true, latencyMs: 5_000 }));
 
-/** Two lanes: one that orders a picture, and one that a finished one starts. */
 const publish = async () =>
 	await scene.publish(scene.trigger(), {
 		orders: [prompts('Prompt', [{}]), scene.image({ completion: 'trigger' })],
@@ -52,7 +51,7 @@ test('a new public address holds after a restart of n8n, also for tasks that wer
 
 	await stage.stop();
 	await stage.restart({ WEBHOOK_URL: `${stage.webhookUrl}/` });
-	await client.login(TEST_OWNER);
+	await client.login();
 	await client.waitForWebhook(path);
 	const after = await order(id);
 	expect(after.url).toBe(stage.webhookUrl + path);

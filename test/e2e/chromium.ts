@@ -1,8 +1,5 @@
 import { spawnSync } from 'node:child_process';
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
-const INSTALL_TIMEOUT_MS = 10 * 60_000;
-
 /** Where Chromium is, or why there is none. */
 export type Chromium = { path: string; missing?: never } | { path?: never; missing: string };
 
@@ -12,40 +9,21 @@ export type Chromium = { path: string; missing?: never } | { path?: never; missi
  * It works synchronously, because jest wants to know while it reads a file which of its tests to skip.
  */
 export function findChromium(): Chromium {
-	const found = which();
-	if (found) return { path: found };
-	if (process.platform !== 'linux' || process.getuid?.() !== 0 || !run('apt-get', ['--version'])) {
-		return { missing: 'Chromium is not installed, and only root on Debian can install it here.' };
+	const which = 'command -v chromium || command -v chromium-browser || command -v google-chrome';
+	const find = () => run(which).stdout?.trim();
+	let path = find();
+	if (!path && process.getuid?.() === 0 && run('command -v apt-get').status === 0) {
+		console.log('Installing Chromium (once, about a minute) …');
+		run('apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium');
+		path = find();
 	}
-	console.log('Installing Chromium (once, about a minute) …');
-	const isInstalled =
-		run('apt-get', ['update', '-qq']) &&
-		run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'chromium']);
-	const path = which();
-	return path
-		? { path }
-		: {
-				missing: `Chromium is missing, and apt-get ${isInstalled ? 'has' : 'could install'} none.`,
-			};
+	if (path) return { path };
+	return { missing: 'Chromium is not installed, and only root on Debian can install it here.' };
 }
 
-function which(): string | undefined {
-	const { stdout } = spawnSync(
-		'sh',
-		['-c', NAMES.map((name) => `command -v ${name}`).join(' || ')],
-		{
-			encoding: 'utf8',
-		},
-	);
-	return stdout?.trim() || undefined;
-}
-
-/** @returns whether the command succeeded */
-function run(command: string, args: string[]): boolean {
-	const { status } = spawnSync(command, args, {
+const run = (command: string) =>
+	spawnSync('sh', ['-c', command], {
 		env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-		stdio: 'ignore',
-		timeout: INSTALL_TIMEOUT_MS,
+		encoding: 'utf8',
+		timeout: 10 * 60_000,
 	});
-	return status === 0;
-}

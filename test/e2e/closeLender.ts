@@ -1,4 +1,3 @@
-/** After all end-to-end tests. */
 export default async function closeLender(): Promise<void> {
 	const { closeLender: close } = globalThis as { closeLender?: () => Promise<void> };
 	await close?.();

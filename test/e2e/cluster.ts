@@ -22,10 +22,7 @@ export const OF_THE_MACHINE: Servers = { postgresPort: 5432, redisPort: 6379 };
 
 /** @returns the lines that a client program prints */
 function linesOf(program: string, ...parameters: string[]): string[] {
-	const output = execFileSync(program, parameters, {
-		stdio: ['ignore', 'pipe', 'pipe'],
-		timeout: 20_000,
-	});
+	const output = execFileSync(program, parameters, { stdio: 'pipe', timeout: 20_000 });
 	return output.toString().split('\n').filter(Boolean);
 }
 
@@ -38,32 +35,26 @@ export function sql({ postgresPort }: Servers, statement: string, database = 'po
 const redis = ({ redisPort }: Servers, ...command: string[]): string[] =>
 	linesOf('redis-cli', '-h', HOST, '-p', String(redisPort), ...command);
 
-/** Why nothing can be tested with PostgreSQL on this machine, in one line; undefined where it can. */
-export function missingPostgres(): string | undefined {
+function unlessItAnswers(name: string, port: number, ask: () => unknown): string | undefined {
 	try {
-		sql(OF_THE_MACHINE, 'select 1');
+		ask();
 		return undefined;
 	} catch {
-		return `no PostgreSQL on ${HOST}:${OF_THE_MACHINE.postgresPort}`;
+		return `no ${name} on ${HOST}:${port}`;
 	}
 }
 
+/** Why nothing can be tested with PostgreSQL on this machine, in one line; undefined where it can. */
+export const missingPostgres = (servers = OF_THE_MACHINE) =>
+	unlessItAnswers('PostgreSQL', servers.postgresPort, () => sql(servers, 'select 1'));
+
 /** Why queue mode cannot be tested on this machine, in one line; undefined where it can. */
-export function missingForQueueMode(): string | undefined {
-	const missing = missingPostgres();
-	if (missing !== undefined) return missing;
-	try {
-		redis(OF_THE_MACHINE, 'ping');
-		return undefined;
-	} catch {
-		return `no Redis on ${HOST}:${OF_THE_MACHINE.redisPort}`;
-	}
-}
+export const missingForQueueMode = (servers = OF_THE_MACHINE) =>
+	missingPostgres(servers) ??
+	unlessItAnswers('Redis', servers.redisPort, () => redis(servers, 'ping'));
 
 /** The workers and webhook processors of an n8n in queue mode, with a database and a key prefix of their own. */
 export class Cluster {
-	private readonly name = `media_generation_e2e_${randomBytes(4).toString('hex')}`;
-
 	workers: N8nProcess[] = [];
 
 	webhooks: N8nProcess[] = [];
@@ -72,24 +63,25 @@ export class Cluster {
 
 	private constructor(
 		private readonly servers: Servers,
+		private readonly name: string,
+		private readonly firstWebhookPort: number,
 		readonly env: Record<string, string>,
 	) {}
 
 	/**
-	 * Makes the database, and says with which environment the main process is to be started.
+	 * Makes the database.
 	 *
-	 * @param servers default: those of the machine
 	 * @param env added to the environment of all processes
+	 * @throws where PostgreSQL or Redis is missing
 	 */
-	static async prepare(
-		servers = OF_THE_MACHINE,
-		env: Record<string, string> = {},
-	): Promise<Cluster> {
-		const cluster = new Cluster(servers, {});
-		const { name } = cluster;
+	static async prepare(servers = OF_THE_MACHINE, env: Record<string, string> = {}) {
+		const missing = missingForQueueMode(servers);
+		if (missing !== undefined) throw new Error(`n8n cannot run in queue mode: ${missing}.`);
+		const name = `media_generation_e2e_${randomBytes(4).toString('hex')}`;
+		sql(servers, `create database ${name}`);
 		// Callbacks go to the first webhook processor, as a load balancer would send them.
-		cluster.firstWebhookPort = await freePort();
-		Object.assign(cluster.env, {
+		const firstWebhookPort = await freePort();
+		return new Cluster(servers, name, firstWebhookPort, {
 			EXECUTIONS_MODE: 'queue',
 			OFFLOAD_MANUAL_EXECUTIONS_TO_WORKERS: 'true',
 			N8N_ENCRYPTION_KEY: name,
@@ -102,18 +94,14 @@ export class Cluster {
 			QUEUE_BULL_REDIS_PORT: String(servers.redisPort),
 			QUEUE_BULL_PREFIX: name,
 			N8N_REDIS_KEY_PREFIX: name,
-			WEBHOOK_URL: `http://${HOST}:${cluster.firstWebhookPort}/`,
+			WEBHOOK_URL: `http://${HOST}:${firstWebhookPort}/`,
 			// A killed worker is noticed when its lock has run out: in a minute and a half by default.
 			QUEUE_WORKER_LOCK_DURATION: '20000',
 			QUEUE_WORKER_LOCK_RENEW_TIME: '4000',
 			QUEUE_WORKER_STALLED_INTERVAL: '4000',
 			...env,
 		});
-		sql(servers, `create database ${name}`);
-		return cluster;
 	}
-
-	private firstWebhookPort = 0;
 
 	/** Starts the further processes, once the main one has set up the database. */
 	async start(userFolder: string, workers: number, webhooks: number): Promise<void> {
@@ -130,47 +118,33 @@ export class Cluster {
 		this.webhooks.sort((a) => (a.port === this.firstWebhookPort ? -1 : 1));
 	}
 
-	/** Kills a process, and not in order; its place is free then. */
 	async kill(n8n: N8nProcess): Promise<void> {
 		await n8n.kill();
 		this.workers = this.workers.filter((other) => other !== n8n);
 	}
 
-	/** Starts a worker in place of one that was killed. */
 	async addWorker(): Promise<void> {
 		this.workers.push(await this.startProcess('worker'));
 	}
 
-	/** Starts a killed webhook processor again. */
 	async restartWebhook(index: number): Promise<void> {
 		this.webhooks[index] = await this.startProcess('webhook', this.webhooks[index]?.port);
 	}
 
-	/** Kills all of them at once, and not in order; `restart` brings them back. */
-	async killAll(): Promise<void> {
-		await Promise.all([...this.workers, ...this.webhooks].map(async (n8n) => await n8n.kill()));
+	/** Kills all of them, or shuts them down in order; `restart` brings them back. */
+	async endAll(how: 'kill' | 'stop'): Promise<void> {
+		await Promise.all([...this.workers, ...this.webhooks].map(async (n8n) => await n8n[how]()));
 	}
 
-	/** Shuts all of them down in order; `restart` brings them back. */
-	async stopAll(): Promise<void> {
-		await Promise.all([...this.workers, ...this.webhooks].map(async (n8n) => await n8n.stop()));
-	}
-
-	/**
-	 * Starts all of them again, on the same ports.
-	 *
-	 * @param env put over the environment of before
-	 */
+	/** Starts all of them again, on the same ports. @param env put over the environment of before */
 	async restart(env: Record<string, string> = {}): Promise<void> {
 		Object.assign(this.env, env);
+		const startAgain = async (command: 'worker' | 'webhook', ended: N8nProcess[]) =>
+			await Promise.all(ended.map(async ({ port }) => await this.startProcess(command, port)));
 		[this.workers, this.webhooks] = await Promise.all([
-			this.startAgain('worker', this.workers),
-			this.startAgain('webhook', this.webhooks),
+			startAgain('worker', this.workers),
+			startAgain('webhook', this.webhooks),
 		]);
-	}
-
-	private async startAgain(command: 'worker' | 'webhook', ended: N8nProcess[]) {
-		return await Promise.all(ended.map(async ({ port }) => await this.startProcess(command, port)));
 	}
 
 	private async startProcess(command: 'worker' | 'webhook', port?: number): Promise<N8nProcess> {
@@ -183,9 +157,7 @@ export class Cluster {
 		const line = `Worker started execution ${executionId} `;
 		const found = () =>
 			this.workers.find(({ logFile }) => readFileSync(logFile, 'utf8').includes(line));
-		await until(`a worker to run execution ${executionId}`, SETTLE_LIMIT_MS, () =>
-			Boolean(found()),
-		);
+		await until('a worker to run the execution', SETTLE_LIMIT_MS, () => Boolean(found()));
 		return found() as N8nProcess;
 	}
 
@@ -203,7 +175,6 @@ export class Cluster {
 		return Object.fromEntries(columns.map(([status, count]) => [status, Number(count)]));
 	}
 
-	/** The ids of a workflow's executions that ended with a status, or have it. */
 	executionIds(workflowId: string, status: string): string[] {
 		return this.query(
 			`select id from execution_entity where "workflowId" = '${workflowId}' and status = '${status}'`,
@@ -214,7 +185,6 @@ export class Cluster {
 	 * Waits until nothing is queued and nothing of a workflow runs.
 	 *
 	 * @param options.mayHang not to wait for those that n8n says are running: it may never learn what became of them
-	 * @returns what `executions` does
 	 */
 	async settle(workflowId: string, { mayHang = false } = {}): Promise<Record<string, number>> {
 		let queued: string[] = [];
@@ -226,17 +196,15 @@ export class Cluster {
 				redis(this.servers, 'llen', `${this.name}:jobs:${list}`),
 			);
 			executions = this.executions(workflowId);
-			return (
-				queued.every((count) => count === '0') && (mayHang || executions.running === undefined)
-			);
+			const runs = !mayHang && executions.running !== undefined;
+			return !runs && queued.every((count) => count === '0');
 		};
 		await until(what, SETTLE_LIMIT_MS, isSettled, LOOK_EVERY_MS);
 		return executions;
 	}
 
-	/** Ends the processes and removes what they left. */
 	async close(): Promise<void> {
-		await this.killAll();
+		await this.endAll('kill');
 		sql(this.servers, `drop database if exists ${this.name} with (force)`);
 		const keys = redis(this.servers, '--scan', '--pattern', `*${this.name}*`);
 		if (keys.length > 0) redis(this.servers, 'del', ...keys);

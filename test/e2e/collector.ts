@@ -12,7 +12,7 @@ const REPORT = '/report';
 export interface Report {
 	/** Milliseconds since 1970. */
 	at: number;
-	/** What left our node for each item; the prompt tells the place of the item. */
+	/** What left our node; the prompt tells the place of the item. */
 	items: Array<{ taskId?: string; state?: string; timedOut?: boolean; prompt?: string }>;
 }
 
@@ -38,71 +38,55 @@ export class Collector {
 
 	private server!: Listening;
 
-	private constructor() {}
-
 	static async open(): Promise<Collector> {
 		const collector = new Collector();
 		collector.server = await listen((request, response) => {
 			const url = request.url ?? '';
+			const answer = (value: unknown) =>
+				response.setHeader('content-type', 'application/json').end(JSON.stringify(value));
 			if (url === REPORT) {
 				void json(request).then((items) => {
 					collector.reports.push({ at: Date.now(), items: items as Report['items'] });
-					response.setHeader('content-type', 'application/json').end('{}');
+					answer({});
 				});
-				return;
-			}
-			if (url.startsWith(BARRIER)) {
-				const taskId = decodeURIComponent(url.slice(BARRIER.length));
-				const letGo = () => {
-					response.setHeader('content-type', 'application/json').end(JSON.stringify({ taskId }));
-				};
+			} else if (url.startsWith(BARRIER)) {
+				const letGo = () => answer({ taskId: decodeURIComponent(url.slice(BARRIER.length)) });
 				if (collector.isOpen) letGo();
 				else collector.held.push(letGo);
-				return;
-			}
-			if (collector.failures > 0) {
+			} else if (collector.failures > 0) {
 				collector.failures--;
-				response.statusCode = 500;
+				response.writeHead(500).end('{}');
 			} else {
 				collector.times.push(Date.now());
 				collector.seen.push(decodeURIComponent(url.slice(1)));
+				response.end('{}');
 			}
-			response.end('{}');
 		});
 		return collector;
 	}
 
 	/** A node that reports each item's task id here. */
 	node(name = 'After') {
-		return this.poster(name, '/');
+		return this.poster(name, `=${this.server.url}/{{ $json.taskId }}`);
 	}
 
 	/** A node that reports all items of its input at once, as `reports` has them. */
 	reportNode() {
-		const parameters = {
-			method: 'POST',
-			url: `${this.server.url}${REPORT}`,
-			sendBody: true,
-			specifyBody: 'json',
-			jsonBody: `={{ JSON.stringify(${REPORTED}) }}`,
-			options: {},
-		};
-		const report = node('n8n-nodes-base.httpRequest', 'Report', parameters, 4.2);
-		return { ...report, executeOnce: true };
+		const jsonBody = `={{ JSON.stringify(${REPORTED}) }}`;
+		const body = { sendBody: true, specifyBody: 'json', jsonBody };
+		return { ...this.poster('Report', this.server.url + REPORT, body), executeOnce: true };
 	}
 
 	/** A node that holds up each execution until the barrier is opened, and passes its item's task id on. */
-	barrierNode(name = 'Barrier') {
-		return this.poster(name, BARRIER);
+	barrierNode() {
+		return this.poster('Barrier', `=${this.server.url}${BARRIER}{{ $json.taskId }}`);
 	}
 
-	private poster(name: string, path: string) {
-		const url = `=${this.server.url}${path}{{ $json.taskId }}`;
-		const parameters = { method: 'POST', url, options: {} };
+	private poster(name: string, url: string, more: object = {}) {
+		const parameters = { method: 'POST', url, options: {}, ...more };
 		return node('n8n-nodes-base.httpRequest', name, parameters, 4.2);
 	}
 
-	/** As if nothing had been here before. */
 	reset(): void {
 		this.seen.length = 0;
 		this.times.length = 0;
@@ -110,7 +94,6 @@ export class Collector {
 		this.isOpen = false;
 	}
 
-	/** Waits until so many executions stand before the barrier. */
 	async untilHeld(count: number, timeoutMs = 60_000): Promise<void> {
 		const what = () => `${count} executions to be held, not ${this.held.length}`;
 		await until(what, timeoutMs, () => this.held.length >= count);

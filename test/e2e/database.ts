@@ -6,34 +6,22 @@ export abstract class Database {
 	/** The type of a column that numbers rows as they are written. */
 	abstract readonly numbering: string;
 
-	/** The rows that a query brings. */
 	abstract rows(query: string): Promise<Row[]>;
 
-	/**
-	 * Runs statements, as one transaction.
-	 *
-	 * @throws where one of them is refused; then none has had an effect
-	 */
+	/** Runs statements, as one transaction: where one of them is refused, none has had an effect. */
 	abstract execute(...statements: string[]): Promise<void>;
 
 	/**
-	 * From now on the database does something at a write.
+	 * From now on the database does something at an event such as `after insert on execution_entity`, where a condition on
+	 * `old` and `new` holds.
 	 *
 	 * @param name by which `forget` ends it
-	 * @param event e.g. `after insert on execution_entity`
-	 * @param when a condition on `old` and `new`
-	 * @param statement what it does
 	 */
 	abstract at(name: string, event: string, when: string, statement: string): Promise<void>;
 
-	/**
-	 * From now on the database refuses a write: `at` with nothing but an error.
-	 *
-	 * @param message what whoever writes is told
-	 */
+	/** From now on the database refuses a write: `at` with nothing but an error. */
 	abstract refuse(name: string, event: string, when: string, message: string): Promise<void>;
 
-	/** Ends what `at` or `refuse` began. */
 	abstract forget(...names: string[]): Promise<void>;
 }
 
@@ -41,7 +29,7 @@ export class SqliteDatabase extends Database {
 	readonly numbering = 'integer primary key';
 
 	/** @param n8n it may have ended */
-	constructor(private readonly n8n: () => Pick<N8nProcess, 'install' | 'userFolder'>) {
+	constructor(private readonly n8n: () => N8nProcess) {
 		super();
 	}
 

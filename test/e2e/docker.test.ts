@@ -6,7 +6,7 @@ import { installN8n } from '../n8n/install';
 import { DEFAULT_VERSION } from '../n8n/version';
 
 test('every variable of the Docker example is one that n8n reads', async () => {
-	const { folder } = await installN8n({ version: DEFAULT_VERSION });
+	const { folder } = await installN8n(DEFAULT_VERSION);
 	const modules = join(folder, 'node_modules');
 	const known = new Set(
 		[join(modules, 'n8n/dist'), join(modules, 'n8n-core/dist'), join(modules, '@n8n/config/dist')]

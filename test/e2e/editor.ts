@@ -1,7 +1,6 @@
-import type { Locator } from 'playwright-core';
+import type { Locator, ViewportSize } from 'playwright-core';
 
-import { CredentialDialog } from './credentialDialog';
-import { EditorPage, openBrowser, type WindowSize } from './editorPage';
+import { EditorPage, openBrowser } from './editorPage';
 
 const CHOICES = 5;
 const CHOICE_TIMEOUT_MS = 8_000;
@@ -23,15 +22,9 @@ export async function choose(opener: Locator, entry: Locator): Promise<void> {
 
 /** n8n's editor in a browser, steered as a user does: by what is to be seen there. */
 export class Editor extends EditorPage {
-	/**
-	 * Opens a browser; nobody is logged in.
-	 *
-	 * @param executablePath of Chromium
-	 * @param url of n8n
-	 */
-	static async open(executablePath: string, url: string, size: WindowSize = {}): Promise<Editor> {
-		const { browser, page } = await openBrowser(executablePath, url, size);
-		return new Editor(browser, page, url);
+	/** Opens a browser; nobody is logged in. @param executablePath of Chromium */
+	static async open(executablePath: string, url: string, size: ViewportSize): Promise<Editor> {
+		return new Editor(await openBrowser(executablePath, url, size), url);
 	}
 
 	/** Searches in the node creator: for the first step on an empty canvas, else for the next one. */
@@ -44,20 +37,15 @@ export class Editor extends EditorPage {
 		await bar.fill(text);
 	}
 
-	/** Entries of the node creator, as they stand there: nodes, or the actions of one. */
-	get entries(): Locator {
-		return this.get('item-iterator-item');
-	}
-
-	/** The entry of the node creator with this title. */
+	/** The entry of the node creator with this title: a node, or an action of one. */
 	entry(title: string): Locator {
-		return this.entries.filter({
-			has: this.page.getByTestId('node-creator-item-name').getByText(title, { exact: true }),
-		});
+		const name = this.get('node-creator-item-name').getByText(title, { exact: true });
+		return this.get('item-iterator-item').filter({ has: name });
 	}
 
 	async entryTitles(): Promise<string[]> {
-		return await this.entries.getByTestId('node-creator-item-name').allInnerTexts();
+		const entries = this.get('item-iterator-item');
+		return await entries.getByTestId('node-creator-item-name').allInnerTexts();
 	}
 
 	/** Folds a section of a node's actions in or out, e.g. "Actions". */
@@ -66,8 +54,8 @@ export class Editor extends EditorPage {
 	}
 
 	/** Searches for a node, chooses one of its actions, and leaves with the node's panel open. */
-	async add(node: string, action: string): Promise<void> {
-		await this.search(node);
+	async add(node: string, action: string, text = node): Promise<void> {
+		await this.search(text);
 		await this.entry(node).click();
 		await this.get('node-creator-category-item').first().waitFor();
 		if (!(await this.entry(action).isVisible())) await this.toggle('Actions');
@@ -75,24 +63,14 @@ export class Editor extends EditorPage {
 		await this.panel.waitFor();
 	}
 
-	/** Leaves the panel with the keyboard. */
-	async escapePanel(): Promise<void> {
-		await this.page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
-		await this.page.keyboard.press('Escape');
-		await this.panel.waitFor({ state: 'hidden' });
-	}
-
-	/** The open panel of a node. */
 	get panel(): Locator {
 		return this.get('ndv');
 	}
 
-	/** The side of the panel with what the node has put out. */
 	get output(): Locator {
 		return this.get('output-panel');
 	}
 
-	/** A node on the canvas. */
 	node(name: string): Locator {
 		return this.page.locator(`[data-test-id="canvas-node"][data-node-name="${name}"]`);
 	}
@@ -107,7 +85,6 @@ export class Editor extends EditorPage {
 		await this.panel.waitFor({ state: 'hidden' });
 	}
 
-	/** The input of a parameter. */
 	parameter(name: string): Locator {
 		return this.get(`parameter-input-${name}`);
 	}
@@ -124,23 +101,19 @@ export class Editor extends EditorPage {
 		return (await this.inputOf(parameter).inputValue()) === text;
 	}
 
-	/** Puts what was copied into a parameter. */
 	async paste(parameter: string): Promise<void> {
 		await this.inputOf(parameter).focus();
 		await this.page.keyboard.press('ControlOrMeta+V');
 	}
 
-	private inputOf(parameter: string): Locator {
-		return this.parameter(parameter).locator('input, textarea').first();
+	inputOf(parameter: string, place = 0): Locator {
+		return this.parameter(parameter).nth(place).locator('input, textarea').first();
 	}
 
-	/** Chooses from a list. */
-	async choose(parameter: string, option: string): Promise<void> {
-		await this.parameter(parameter).click();
-		await this.page
-			.locator('.el-select-dropdown:visible')
-			.getByText(option, { exact: true })
-			.click();
+	/** Chooses from a list. @param place which of the parameters of this name */
+	async choose(parameter: string, option: string, place = 0): Promise<void> {
+		const list = this.page.locator('.el-select-dropdown:visible');
+		await choose(this.parameter(parameter).nth(place), list.getByText(option, { exact: true }));
 	}
 
 	async addOption(label: string): Promise<void> {
@@ -148,43 +121,26 @@ export class Editor extends EditorPage {
 		await choose(this.get('collection-parameter-add'), option);
 	}
 
-	/** Copies the production URL of the trigger whose panel is open. */
-	async copyProductionUrl(): Promise<string> {
-		await this.panel.getByText('Webhook URLs').click();
-		await this.panel.getByText('Production URL', { exact: true }).click();
-		await this.panel.getByText(/webhook\/[\w-]+\/callback/).click();
-		await this.toast.getByText('URL copied').waitFor();
-		return await this.page.evaluate(async () => await navigator.clipboard.readText());
-	}
-
-	/** Publishes the workflow on the canvas. */
-	async publish(): Promise<void> {
-		await this.get('workflow-open-publish-modal-button').click();
-		await this.get('workflow-publish-button').click();
-		await this.get('workflow-active-version-indicator').waitFor();
-		await this.page.getByRole('button', { name: 'Got it' }).click();
-	}
-
-	/** Runs the node of the open panel. */
 	async execute(): Promise<void> {
 		await this.get('node-execute-button').click();
 	}
 
-	/** Opens the dialog of a new credential from a node's panel. */
-	async newCredential(): Promise<CredentialDialog> {
-		const first = this.panel.getByText('Connect to Media Generation');
-		await first.or(this.get('node-credentials-select')).waitFor();
-		if (await first.isVisible()) {
-			await first.click();
-		} else {
-			await this.get('node-credentials-select').click();
-			await this.get('node-credentials-select-item-new').locator('visible=true').click();
-		}
-		await this.dialog.named();
-		return this.dialog;
+	/** Decodes an image. @returns its width, px; 0 where there is none */
+	async widthOf(image: Locator): Promise<number> {
+		await image.waitFor();
+		return await image.evaluate(async (element: HTMLImageElement) => {
+			await element.decode();
+			return element.naturalWidth;
+		});
 	}
 
-	/** Opens the dialog of the credential that the open panel has chosen. */
+	/** Opens the dialog of a new credential from a node's panel, where n8n has no credential of the type. */
+	async firstCredential(): Promise<void> {
+		await this.panel.getByText('Connect to Media Generation').click();
+		// Without the name that n8n gives it, it cannot be saved.
+		await this.dialog.locator('[data-test-id="credential-name"][title]:not([title=""])').waitFor();
+	}
+
 	async editCredential(): Promise<void> {
 		await this.get('credential-edit-button').click();
 	}
@@ -195,13 +151,35 @@ export class Editor extends EditorPage {
 		await this.output.getByText(as, { exact: true }).click();
 	}
 
-	/** Waits until the output panel shows a text. */
 	async outputHas(text: string | RegExp): Promise<void> {
 		await this.output.getByText(text).first().waitFor();
 	}
 
-	/** The dialog of a credential. */
-	get dialog(): CredentialDialog {
-		return new CredentialDialog(this);
+	/** In which a credential is created and tested. */
+	get dialog(): Locator {
+		return this.get('editCredential-modal');
+	}
+
+	/** Saves the credential, which n8n tests then. */
+	async saveCredential(baseUrl: string, apiKey: string): Promise<void> {
+		do {
+			await this.fill('baseUrl', baseUrl);
+			await this.fill('apiKey', apiKey);
+		} while (!(await this.holds('baseUrl', baseUrl)));
+		await this.get('credential-save-button').click();
+	}
+
+	/** Waits until the credential's test has succeeded. The dialog of a new one closes by itself then. */
+	async credentialWorks(): Promise<void> {
+		await this.get('credentials-config-container-test-success').waitFor();
+	}
+
+	/** Waits until the dialog says why the test did not succeed. */
+	async credentialFails(text: string): Promise<void> {
+		const message = this.dialog.getByText(text);
+		const details = this.dialog.getByText('More details');
+		await message.or(details).first().waitFor();
+		if (!(await message.isVisible())) await details.click();
+		await message.waitFor();
 	}
 }

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { type Browser, chromium, type Locator, type Page, selectors } from 'playwright-core';
+import { chromium, type Locator, type Page, selectors, type ViewportSize } from 'playwright-core';
 
 import { TEST_OWNER, until } from '../n8n/client';
 
@@ -13,23 +13,8 @@ const SETTLE_MS = 1_500;
 /** Pictures of what the tests saw, for whoever wants to know why one did not pass. */
 const ARTEFACTS = resolve(__dirname, '../artefacts/editor');
 
-/** The size of the window, px. */
-export interface WindowSize {
-	width?: number;
-	height?: number;
-}
-
-/**
- * Opens a browser whose clipboard may be read; nobody is logged in.
- *
- * @param executablePath of Chromium
- * @param url of n8n
- */
-export async function openBrowser(
-	executablePath: string,
-	url: string,
-	{ width = 1280, height = 800 }: WindowSize,
-): Promise<{ browser: Browser; page: Page }> {
+/** Opens a browser whose clipboard may be read. */
+export async function openBrowser(executablePath: string, url: string, viewport: ViewportSize) {
 	const browser = await chromium.launch({
 		executablePath,
 		args: [
@@ -42,10 +27,10 @@ export async function openBrowser(
 			'--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
 		],
 	});
-	const page = await browser.newPage({ viewport: { width, height }, reducedMotion: 'reduce' });
+	const page = await browser.newPage({ viewport, reducedMotion: 'reduce' });
 	page.setDefaultTimeout(TIMEOUT_MS);
 	await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url });
-	return { browser, page };
+	return page;
 }
 
 /** n8n in a browser: its pages, and what is to be seen on each of them. */
@@ -54,7 +39,6 @@ export class EditorPage {
 	readonly errors: string[] = [];
 
 	protected constructor(
-		private readonly browser: Browser,
 		readonly page: Page,
 		private readonly url: string,
 	) {
@@ -68,19 +52,17 @@ export class EditorPage {
 	}
 
 	async close(): Promise<void> {
-		await this.browser.close();
+		await this.page.context().browser()?.close();
 	}
 
 	get(testId: string): Locator {
 		return this.page.getByTestId(testId);
 	}
 
-	/** A message at the bottom right. */
 	get toast(): Locator {
 		return this.page.locator('.el-notification');
 	}
 
-	/** Fills in the login page. */
 	async logIn(): Promise<void> {
 		await this.page.goto(`${this.url}/signin`);
 		await this.page.locator('input[autocomplete="email"]').fill(TEST_OWNER.email);
@@ -89,7 +71,6 @@ export class EditorPage {
 		await this.page.waitForURL(/\/(home|workflow)/);
 	}
 
-	/** Opens an empty canvas. */
 	async newWorkflow(): Promise<void> {
 		await this.page.goto(`${this.url}/workflow/new`);
 		await this.get('canvas-add-button').waitFor();
@@ -100,20 +81,12 @@ export class EditorPage {
 		await this.get('canvas-node').first().waitFor();
 	}
 
-	/** Waits until the list of a workflow's executions shows one that has succeeded. */
-	async showSucceededExecution(workflowUrl: string): Promise<void> {
-		await this.page.goto(workflowUrl);
-		await this.get('radio-button-executions').click();
-		await this.get('current-executions-list').getByText('Succeeded').first().waitFor();
-	}
-
 	/** Waits until a text is to be seen, also in a frame, where n8n shows an execution. */
 	async shows(text: string | RegExp): Promise<void> {
-		const places = async () =>
-			await Promise.all(this.page.frames().map((frame) => frame.getByText(text).count()));
-		await until(`'${String(text)}' to be seen`, TIMEOUT_MS, async () =>
-			(await places()).some((count) => count > 0),
-		);
+		await until(`'${String(text)}' to be seen`, TIMEOUT_MS, async () => {
+			const counts = this.page.frames().map((frame) => frame.getByText(text).count());
+			return (await Promise.all(counts)).some((count) => count > 0);
+		});
 	}
 
 	/** Waits until the editor has drawn what it knows now. */

@@ -11,11 +11,10 @@ import { Stage } from './stage';
 /** Opens a scene in which the examples are run, with a stand-in for a language model. */
 export function openExamples(): Examples {
 	// Only an n8n with the editor tells its node types.
-	const scene = openScene({ clears: false, open: async () => await Stage.open() });
+	const scene = openScene({ open: async () => await Stage.open() });
 	const examples = new Examples(scene);
 	beforeAll(async () => await examples.open());
 	afterAll(async () => await examples.model?.close());
-	beforeEach(() => scene.service.resetSettings());
 	return examples;
 }
 
@@ -36,11 +35,7 @@ export class Examples {
 		];
 	}
 
-	/**
-	 * Imports an example.
-	 *
-	 * @param changes parameters of some of its nodes, put over those in the file
-	 */
+	/** Imports an example. @param changes parameters of some of its nodes, put over those in the file */
 	async import(name: string, changes: Record<string, IDataObject> = {}) {
 		const definition = prepare(readExample(name), this.credentials);
 		for (const [node, parameters] of Object.entries(changes)) {
@@ -49,30 +44,15 @@ export class Examples {
 		return { ...definition, id: (await this.scene.client.createWorkflow(definition)).id };
 	}
 
-	/** Starts an imported example as the editor's button does. */
 	async start({ id, name }: { id: string; name: string }): Promise<Run> {
 		return new Run(this.scene, await this.scene.client.run(id), id, name);
 	}
 
-	/** Imports an example, runs it, and waits for its end. */
 	async run(name: string): Promise<Execution> {
 		return succeeded(await (await this.start(await this.import(name))).end());
 	}
-
-	/** `run`. @returns the tasks that were created, and the end of the run */
-	async order(name: string): Promise<[SimulatedTask[], Execution]> {
-		return await this.creating(async () => await this.run(name));
-	}
-
-	/** @returns the tasks that were created meanwhile, and what it came to */
-	async creating<T>(action: () => Promise<T>): Promise<[SimulatedTask[], T]> {
-		const before = new Set(this.scene.taskIds);
-		const result = await action();
-		return [this.scene.tasks.filter(({ taskId }) => !before.has(taskId)), result];
-	}
 }
 
-/** @throws where an example has no such node */
 export function nodeOf({ nodes }: WorkflowDefinition, name: string): INode {
 	const node = nodes.find((other) => other.name === name);
 	if (!node) throw new Error(`There is no node "${name}".`);

@@ -1,7 +1,6 @@
 import { listExamples, readExample } from '../demo/examples';
 import { type Execution, outputItems, until } from '../n8n/client';
 import type { Need } from '../n8n/differences';
-import type { SimulatedTask } from '../service/service';
 import { listed, openExamples, promptsOf } from './exampleScene';
 import { needing } from './needs';
 import { itemsOf, statesOf, succeeded } from './run';
@@ -17,14 +16,18 @@ const needOf = (name: string): Need => {
 	return name === 'overnight-batch' ? 'suspending' : 'any';
 };
 
+/** What n8n knows, each type with its version. */
+let known: string[];
+beforeAll(async () => {
+	const types = await scene.client.nodeTypes();
+	known = types.flatMap(({ name, version }) => [version].flat().map((each) => `${name} ${each}`));
+});
+
 describe.each(listExamples())('%s', (name) => {
 	needing(needOf(name), name).test(
 		'can be imported by hand: n8n knows every node, and nothing points at what is not in the file',
-		async () => {
+		() => {
 			const { nodes, connections } = readExample(name);
-			const known = (await scene.client.nodeTypes()).flatMap(({ name: type, version }) =>
-				[version].flat().map((each) => `${type} ${each}`),
-			);
 			expect(known).toEqual(
 				expect.arrayContaining(nodes.map(({ type, typeVersion }) => `${type} ${typeVersion}`)),
 			);
@@ -38,10 +41,9 @@ describe.each(listExamples())('%s', (name) => {
 	);
 
 	test('says on the canvas what to set and what it costs', () => {
-		const notes = readExample(name)
-			.nodes.filter(({ type }) => type === 'n8n-nodes-base.stickyNote')
-			.map(({ parameters }) => String(parameters.content))
-			.join('\n');
+		const { nodes } = readExample(name);
+		const all = nodes.filter(({ type }) => type === 'n8n-nodes-base.stickyNote');
+		const notes = all.map(({ parameters }) => String(parameters.content)).join('\n');
 		expect(notes).toMatch(/\*\*Set:\*\* .*credential/);
 		expect(notes).toContain('**Costs:**');
 		expect(notes).toContain('**Go on from here:**');
@@ -56,21 +58,17 @@ needing('suspending', 'overnight-batch').test(
 		const two = { 'Loop Over Items': { batchSize: 2 } };
 		const run = await examples.start(await examples.import('overnight-batch', two));
 		const prompts = listed('overnight-batch');
-		const before = scene.tasks.length;
-		const [tasks] = await examples.creating(async () => {
-			for (let ordered = 2; ordered <= prompts.length; ordered += 2) {
-				const count = before + ordered;
-				await until(`${ordered} orders`, 2 * MINUTE, () => scene.tasks.length === count);
-				await run.suspended();
-				if (ordered === 4) await stage.killAndRestart();
-				const [one, other] = scene.taskIds.slice(-2);
-				service.complete(one ?? '', ordered === 2 ? 'FAILURE' : 'SUCCESS');
-				service.complete(other ?? '');
-			}
-		});
+		for (let ordered = 2; ordered <= prompts.length; ordered += 2) {
+			await until(`${ordered} orders`, 2 * MINUTE, () => scene.tasks.length === ordered);
+			await run.suspended();
+			if (ordered === 4) await stage.killAndRestart();
+			const [one, other] = scene.taskIds.slice(-2);
+			service.complete(one ?? '', ordered === 2 ? 'FAILURE' : 'SUCCESS');
+			service.complete(other ?? '');
+		}
 		const night = succeeded(await run.end());
-		expect(promptsOf(tasks)).toEqual(prompts);
-		const [failed, ...finished] = tasks.map(({ taskId }) => taskId);
+		expect(promptsOf(scene.tasks)).toEqual(prompts);
+		const [failed, ...finished] = scene.taskIds;
 		expect(itemsOf(night, 'Videos').map(({ taskId }) => taskId)).toEqual(finished);
 		expect(itemsOf(night, 'To look into')).toEqual([
 			expect.objectContaining({ taskId: failed, error: expect.any(String) }),
@@ -80,9 +78,9 @@ needing('suspending', 'overnight-batch').test(
 );
 
 test('batch-of-prompts: a picture for each prompt, and the one that fails is sorted out', async () => {
-	const [tasks, execution] = await examples.order('batch-of-prompts');
+	const execution = await examples.run('batch-of-prompts');
 	const prompts = listed('batch-of-prompts');
-	expect(promptsOf(tasks)).toEqual(prompts);
+	expect(promptsOf(scene.tasks)).toEqual(prompts);
 	expect(itemsOf(execution, 'Pictures').map(({ resultUrls }) => resultUrls)).toEqual(
 		Array(prompts.length - 1).fill([expect.stringMatching(/^http.*png$/)]),
 	);
@@ -95,7 +93,7 @@ describe('approve-before-you-pay', () => {
 	const NAME = 'approve-before-you-pay';
 
 	/** Runs it until it asks; answers as its form does. */
-	async function order(decision: string): Promise<[SimulatedTask[], Execution]> {
+	async function order(decision: string): Promise<Execution> {
 		const run = await (await examples.start(await examples.import(NAME))).suspended();
 		const [asked = {}] = itemsOf(await run.now(), 'Write the message');
 		expect([asked.count, asked.costUsd]).toEqual([3, 0.24]);
@@ -104,41 +102,35 @@ describe('approve-before-you-pay', () => {
 		const { pathname, search } = new URL(String(asked.formUrl));
 		const address = new URL(pathname + search, scene.stage.webhookUrl);
 		expect(await (await fetch(address)).text()).toContain('3 pictures for 0.24 USD');
-		return await examples.creating(async () => {
-			const form = new FormData();
-			form.set('field-0', decision);
-			expect((await fetch(address, { method: 'POST', body: form })).status).toBe(200);
-			return succeeded(await run.end());
-		});
+		expect(scene.tasks).toEqual([]);
+		const form = new FormData();
+		form.set('field-0', decision);
+		expect((await fetch(address, { method: 'POST', body: form })).status).toBe(200);
+		return succeeded(await run.end());
 	}
 
-	test('creates nothing before the answer, and after it what was shown', async () => {
-		const before = scene.tasks.length;
-		const [tasks, execution] = await order('Order them');
-		expect(scene.tasks).toHaveLength(before + 3);
-		expect(promptsOf(tasks)).toEqual(listed(NAME));
+	test('creates nothing before the answer nor where it is no, and after a yes what was shown', async () => {
+		const refused = await order('Order nothing');
+		expect(scene.tasks).toEqual([]);
+		expect(itemsOf(refused, 'Not ordered')).toHaveLength(1);
+
+		const execution = await order('Order them');
+		expect(promptsOf(scene.tasks)).toEqual(listed(NAME));
 		expect(itemsOf(execution, 'Dry run').every(({ dryRun }) => dryRun === true)).toBe(true);
 		expect(statesOf(execution, 'Pictures')).toEqual(Array(3).fill('SUCCESS'));
-	});
-
-	test('creates nothing where the answer is no', async () => {
-		const [tasks, execution] = await order('Order nothing');
-		expect(tasks).toEqual([]);
-		expect(itemsOf(execution, 'Not ordered')).toHaveLength(1);
 	});
 });
 
 test('image-to-video: each scene becomes a picture, and the picture a video file', async () => {
-	const [tasks, execution] = await examples.order('image-to-video');
+	const execution = await examples.run('image-to-video');
 	const texts = ['scene', 'motion'].flatMap((field) =>
 		listed('image-to-video', { node: 'Scenes', list: 'scenes', field }),
 	);
-	expect(promptsOf(tasks)).toEqual(texts.sort());
+	expect(promptsOf(scene.tasks)).toEqual(texts.sort());
 	const pictures = itemsOf(execution, 'Generate picture').map(({ resultUrls }) => resultUrls);
 	const videos = outputItems(execution, 'Videos');
-	expect(videos.map(({ json }) => [(json.input as { image_url?: string }).image_url])).toEqual(
-		pictures,
-	);
+	const inputs = videos.map(({ json }) => json.input as { image_url?: string });
+	expect(inputs.map(({ image_url }) => [image_url])).toEqual(pictures);
 	expect(videos.map(({ binary }) => binary?.data?.mimeType)).toEqual(['video/mp4', 'video/mp4']);
 });
 
@@ -149,17 +141,17 @@ describe('rewrite-refused-prompts', () => {
 		async () => {
 			const prompts = listed(NAME);
 			const refused = prompts.find((prompt) => prompt.startsWith('A dragon')) ?? '';
-			const [tasks, execution] = await examples.order(NAME);
-			expect(promptsOf(tasks)).toEqual([...prompts, `${refused}, for children`].sort());
-			const states = ['Generate images', 'Order once more'].flatMap((node) =>
-				statesOf(execution, node),
-			);
+			const execution = await examples.run(NAME);
+			expect(promptsOf(scene.tasks)).toEqual([...prompts, `${refused}, for children`].sort());
+			const nodes = ['Generate images', 'Order once more'];
+			const states = nodes.flatMap((node) => statesOf(execution, node));
 			expect(states).toEqual(prompts.map(() => 'SUCCESS'));
 			expect(itemsOf(execution, 'To look into')).toEqual([]);
 
+			scene.clear();
 			scene.service.configure({ outcome: 'FAILURE' });
-			const [failing, end] = await examples.order(NAME);
-			expect(failing).toHaveLength(2 * prompts.length);
+			const end = await examples.run(NAME);
+			expect(scene.tasks).toHaveLength(2 * prompts.length);
 			expect(itemsOf(end, 'Pictures')).toEqual([]);
 			expect(itemsOf(end, 'To look into')).toHaveLength(prompts.length);
 		},
@@ -167,8 +159,8 @@ describe('rewrite-refused-prompts', () => {
 
 	test('rewrite-refused-prompts: an order whose answer was lost is not sent again', async () => {
 		scene.service.configure({ createStatus: 500 });
-		const [tasks, execution] = await examples.order(NAME);
-		expect(tasks).toEqual([]);
+		const execution = await examples.run(NAME);
+		expect(scene.tasks).toEqual([]);
 		expect(itemsOf(execution, 'Rewrite the prompt')).toEqual([]);
 		expect(itemsOf(execution, 'To look into').map(({ error }) => error)).toEqual(
 			Array(3).fill(expect.stringMatching(/^It is not known whether the task was created/)),
@@ -197,22 +189,17 @@ needing('agents', 'ai-agent-tool').test(
 	async () => {
 		const { id } = await examples.import('ai-agent-tool');
 		const say = async (text: string) =>
-			await examples.creating(
-				async () => await scene.client.chat(id, 'When chat message received', text),
-			);
+			await scene.client.chat(id, 'When chat message received', text);
 
-		const [tasks, answer] = await say('A picture of a red fox, please');
-		expect(promptsOf(tasks)).toEqual(['A picture of a red fox, please']);
-		const [address] = tasks[0]?.record.resultUrls ?? [];
+		const answer = await say('A picture of a red fox, please');
+		const [address] = scene.tasks[0]?.record.resultUrls ?? [];
 		expect(answer).toEqual({ output: `Here it is: ${address}` });
 
-		const [none, credits] = await say('How many credits are left?');
-		expect(none).toEqual([]);
+		const credits = await say('How many credits are left?');
+		expect(promptsOf(scene.tasks)).toEqual(['A picture of a red fox, please']);
 		expect(credits.output).toContain(String(scene.service.balance));
-		const offered = examples.model.requests
-			.find(({ tools }) => tools)
-			?.tools?.map((tool) => tool.function.name)
-			.sort();
-		expect(offered).toEqual(['Generate_picture', 'Read_credits']);
+		const { tools = [] } = examples.model.requests.find(({ tools }) => tools) ?? {};
+		const offered = tools.map((tool) => tool.function.name);
+		expect(offered.sort()).toEqual(['Generate_picture', 'Read_credits']);
 	},
 );

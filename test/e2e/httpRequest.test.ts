@@ -15,18 +15,15 @@ let credential: { id: string; name: string };
 /** Another host, and the headers of every request that came to it. */
 const visits: Array<string | undefined> = [];
 let elsewhere: Listening;
-const elsewhereUrl = () => elsewhere.url;
-
 beforeAll(async () => {
 	elsewhere = await listen((request, response) => {
 		visits.push(request.headers.authorization);
 		response.setHeader('content-type', 'application/json').end('{}');
 	});
 	service = await startService({ pathPrefix: '/v1' });
-	credential = await scene.client.createCredential('Prefixed', 'mediaGenerationApi', {
-		baseUrl: `${service.url}/`,
-		apiKey: service.apiKey,
-	});
+	const data = { baseUrl: `${service.url}/`, apiKey: service.apiKey };
+	const { id, name } = await scene.client.createCredential('Prefixed', 'mediaGenerationApi', data);
+	credential = { id, name };
 }, 900_000);
 afterAll(async () => {
 	await service?.close();
@@ -40,35 +37,23 @@ beforeEach(() => {
 
 /** Sends a request with n8n's HTTP Request node and this package's credential. */
 async function request(url: string, parameters: IDataObject = {}, typeVersion = 4.2) {
-	const { id, name } = credential;
-	const http = node(
-		'n8n-nodes-base.httpRequest',
-		'Request',
-		{
-			url,
-			authentication: 'predefinedCredentialType',
-			nodeCredentialType: 'mediaGenerationApi',
-			options: {},
-			...parameters,
-		},
-		typeVersion,
-	);
-	const withKey = { ...http, credentials: { mediaGenerationApi: { id, name } } };
+	const type = {
+		authentication: 'predefinedCredentialType',
+		nodeCredentialType: 'mediaGenerationApi',
+	};
+	const all = { url, ...type, options: {}, ...parameters };
+	const http = node('n8n-nodes-base.httpRequest', 'Request', all, typeVersion);
+	const withKey = { ...http, credentials: { mediaGenerationApi: credential } };
 	const execution = await scene.run(`HTTP Request ${typeVersion}`, withKey);
 	const { error } = execution.data.resultData;
-	const text = JSON.stringify(execution.data);
-	expect(text).not.toContain(service.apiKey);
-	return {
-		error,
-		shown: `${error?.message} ${error?.description}`,
-		items: outputItems(execution, 'Request'),
-	};
+	expect(JSON.stringify(execution.data)).not.toContain(service.apiKey);
+	const shown = `${error?.message} ${error?.description}`;
+	return { error, shown, items: outputItems(execution, 'Request') };
 }
 
 const asked = () =>
 	service.requests.map(({ method, path, status }) => `${method} ${path} ${status}`);
 
-/** Of the node, as far as the chosen n8n has them. */
 const isThere = (version: number) =>
 	version < 4.4 || missingInN8n('latestHttpRequest') === undefined;
 
@@ -83,7 +68,7 @@ test.each([4, 4.1, 4.2, 4.3, 4.4].filter(isThere))(
 );
 
 test.each([
-	['another host', () => `${elsewhereUrl()}/v1/api/credits`],
+	['another host', () => `${elsewhere.url}/v1/api/credits`],
 	['a path beside the prefix', () => service.url.replace(/v1$/, 'v2/api/credits')],
 	['a path that climbs out of the prefix', () => `${service.url}/../api/credits`],
 ])('a request to %s is refused, and the message says where the key goes', async (_what, url) => {
@@ -92,82 +77,62 @@ test.each([
 	expect([asked(), visits]).toEqual([[], []]);
 });
 
+const maxRedirects = { redirect: { followRedirects: true, maxRedirects: 5 } };
+
 test.each([4, 4.2, 4.4].filter(isThere))(
-	'version %d follows no redirect with the key',
+	'version %d follows no redirect with the key, whatever its options say',
 	async (version) => {
-		service.configure({
-			creditsStatus: { status: 302, headers: { location: `${elsewhereUrl()}/caught` } },
-		});
-		for (const options of [
-			{},
-			{ redirect: { redirect: { followRedirects: true, maxRedirects: 5 } } },
-		]) {
-			const { error } = await request(`${service.url}/api/credits`, { options }, version);
-			expect(error).toBeDefined();
+		const headers = { location: `${elsewhere.url}/caught` };
+		service.configure({ creditsStatus: { status: 302, headers } });
+		service.configure({ createStatus: { status: 307, headers } });
+		const task = '{ "model": "vendor/model", "input": { "prompt": "A lighthouse" } }';
+		const body = { method: 'POST', sendBody: true, specifyBody: 'json', jsonBody: task };
+		const credits = `${service.url}/api/credits`;
+		for (const options of [{}, { redirect: maxRedirects }]) {
+			expect((await request(credits, { options }, version)).error).toBeDefined();
 		}
+		expect((await request(`${service.url}/api/generate`, body, version)).error).toBeDefined();
 		expect(visits).toEqual([]);
-		expect(asked()).toEqual(Array(2).fill('GET /v1/api/credits 302'));
+		const paths = [
+			'GET /v1/api/credits 302',
+			'GET /v1/api/credits 302',
+			'POST /v1/api/generate 307',
+		];
+		expect(asked()).toEqual(paths);
 	},
 );
 
-test('a redirect of a POST is not followed either', async () => {
-	service.configure({
-		createStatus: { status: 307, headers: { location: `${elsewhereUrl()}/caught` } },
-	});
-	const { error } = await request(`${service.url}/api/generate`, {
-		method: 'POST',
-		sendBody: true,
-		specifyBody: 'json',
-		jsonBody: '{ "model": "vendor/model", "input": { "prompt": "A lighthouse" } }',
-	});
-	expect(error).toBeDefined();
-	expect(visits).toEqual([]);
-});
-
 test('query parameters of the panel arrive beside those of the address', async () => {
-	const { error } = await request(`${service.url}/api/credits?a=1`, {
-		sendQuery: true,
-		queryParameters: { parameters: [{ name: 'b', value: 'two & more' }] },
-	});
+	const queryParameters = { parameters: [{ name: 'b', value: 'two & more' }] };
+	const url = `${service.url}/api/credits?a=1`;
+	const { error } = await request(url, { sendQuery: true, queryParameters });
 	expect(error).toBeUndefined();
 	const [first = ''] = asked();
 	const { searchParams } = new URL(first.split(' ')[1] ?? '', service.url);
 	expect(Object.fromEntries(searchParams)).toEqual({ a: '1', b: 'two & more' });
 });
 
-describe('pagination', () => {
-	const pages = (nextUrl: string) => ({
-		options: {
-			pagination: {
-				pagination: {
-					paginationMode: 'responseContainsNextURL',
-					nextURL: nextUrl,
-					paginationCompleteWhen: 'other',
-					completeExpression: '={{ $response.body.none }}',
-					limitPagesFetched: true,
-					maxRequests: 3,
-				},
-			},
-		},
-	});
+test('pagination adds the key to each page, and does not take it along to another host', async () => {
+	const credits = `${service.url}/api/credits`;
+	const pages = async (nextURL: string) => {
+		const pagination = {
+			paginationMode: 'responseContainsNextURL',
+			nextURL,
+			paginationCompleteWhen: 'other',
+			completeExpression: '={{ $response.body.none }}',
+			limitPagesFetched: true,
+			maxRequests: 3,
+		};
+		return await request(credits, { options: { pagination: { pagination } } });
+	};
+	const { error, items } = await pages(`={{ "${credits}?page=" + $pageCount }}`);
+	expect(error).toBeUndefined();
+	expect(items).toHaveLength(3);
+	expect(service.requests.map(({ status }) => status)).toEqual([200, 200, 200]);
 
-	test('adds the key to each page', async () => {
-		const { error, items } = await request(
-			`${service.url}/api/credits`,
-			pages(`={{ "${service.url}/api/credits?page=" + $pageCount }}`),
-		);
-		expect(error).toBeUndefined();
-		expect(items).toHaveLength(3);
-		expect(service.requests.map(({ status }) => status)).toEqual([200, 200, 200]);
-	});
-
-	test('does not take the key along to another host', async () => {
-		const { shown } = await request(
-			`${service.url}/api/credits`,
-			pages(`={{ $pageCount === 0 ? "${service.url}/api/credits" : "${elsewhereUrl()}/page" }}`),
-		);
-		expect(shown).toContain(`is sent to ${service.url} only`);
-		expect(visits).toEqual([]);
-		expect(asked()).toHaveLength(1);
-	});
+	service.clear();
+	const next = `={{ $pageCount === 0 ? "${credits}" : "${elsewhere.url}/page" }}`;
+	expect((await pages(next)).shown).toContain(`is sent to ${service.url} only`);
+	expect(visits).toEqual([]);
+	expect(asked()).toHaveLength(1);
 });

@@ -9,8 +9,10 @@ module.exports = {
 	globalTeardown: '<rootDir>/test/e2e/closeLender.ts',
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
 	testMatch: ['**/*.test.ts'],
+	setupFilesAfterEnv: ['<rootDir>/test/listLengths.cjs'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
-	// A third of the time these tests wait.
-	maxWorkers: 5,
-	testTimeout: 120_000,
+	// These tests wait a third of the time. On a slow machine more of them at once make n8n lose its database.
+	maxWorkers: 3,
+	// On such a machine a test takes three times as long.
+	testTimeout: 300_000,
 };

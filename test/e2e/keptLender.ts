@@ -6,12 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { cacheFolder } from '../n8n/cache';
 import { OWN_GROUP } from '../n8n/children';
 import { chooseN8nVersion } from '../n8n/version';
-import { isLending, Lender, LENDER } from './lender';
+import { greetLender, Lender, LENDER } from './lender';
 
 /** So long nobody borrowed anything. */
 const IDLE_MS = 60 * 60_000;
-
-const LOOK_EVERY_MS = 100;
 
 /** Where a kept lender says how it is reached. */
 const place = () => join(cacheFolder(), `lender-${chooseN8nVersion().version}`);
@@ -24,13 +22,14 @@ export async function openKeptLender(): Promise<void> {
 		stdio: 'ignore',
 		...OWN_GROUP,
 	}).unref();
-	while (!(await findKept())) await sleep(LOOK_EVERY_MS);
+	while (!(await findKept())) await sleep(100);
 }
 
 async function findKept(): Promise<boolean> {
 	try {
 		process.env[LENDER] = readFileSync(place(), 'utf8');
-		return await isLending();
+		await greetLender();
+		return true;
 	} catch {
 		delete process.env[LENDER];
 		return false;

@@ -1,19 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import type { INodeTypeDescription } from 'n8n-workflow';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { installN8n, type N8nInstall } from '../n8n/install';
+import { installN8n } from '../n8n/install';
 import { DEFAULT_VERSION } from '../n8n/version';
 
 const ROOT = resolve(__dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
-const pages = [
-	'README.md',
-	...readdirSync(join(ROOT, 'docs'))
-		.filter((name) => name.endsWith('.md'))
-		.map((name) => `docs/${name}`),
-];
+const docs = readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`);
+const pages = ['README.md', ...docs.filter((name) => name.endsWith('.md'))];
 
 /** What is bold because it matters, and no label; whole sentences need not be named. */
 const EMPHASIS = [
@@ -25,37 +22,33 @@ const EMPHASIS = [
 	/^(not all alike|Do not retry those)$/,
 ];
 
+/** Where n8n has the labels of some fields of every credential. */
+const RESTRICTIONS = /credential-domain-restrictions\.js$/;
+
 /** Labels of GitHub and of npm's site. */
 const ELSEWHERE = ['Trusted Publisher', 'Required reviewers', '⋯'];
 
-/** Names of examples. */
 const examples = readdirSync(join(ROOT, 'examples'))
 	.filter((name) => name.endsWith('.json'))
 	.map((name) => (JSON.parse(read(`examples/${name}`)) as { name: string }).name);
 
 /** The labels that a page names: `**Settings → On Error**` is two of them. */
-const labelsOf = (page: string) =>
-	[
-		...read(page)
-			.replace(/^```.*?^```/gms, '')
-			.matchAll(/\*\*([^*\n]+)\*\*/g),
-	]
-		.map(([, text = '']) => text)
-		.filter((text) => !EMPHASIS.some((pattern) => pattern.test(text)) || text.includes(' → '))
-		.flatMap((text) => text.split(/ → |: /));
+function labelsOf(page: string): string[] {
+	const text = read(page).replace(/^```.*?^```/gms, '');
+	return [...text.matchAll(/\*\*([^*\n]+)\*\*/g)]
+		.map(([, bold = '']) => bold)
+		.filter((bold) => !EMPHASIS.some((pattern) => pattern.test(bold)) || bold.includes(' → '))
+		.flatMap((bold) => bold.split(/ → |: /));
+}
 
 /** Every text between quotation marks in the files of a folder. */
 function textsIn(folder: string, ending: RegExp, pattern: RegExp): Set<string> {
-	const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-	return new Set(
-		files
-			.filter((file) => ending.test(file))
-			.flatMap((file) => [...readFileSync(join(folder, file), 'utf8').matchAll(pattern)])
-			.map(([, text = '']) => text),
-	);
+	const all = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+	const files = all.filter((file) => ending.test(file)).map((file) => join(folder, file));
+	const found = files.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(pattern)]);
+	return new Set(found.map(([, text = '']) => text));
 }
 
-let install: N8nInstall;
 /** What n8n's editor and its own nodes are labelled with. */
 let theirs: Set<string>;
 const ours = new Set([
@@ -70,31 +63,21 @@ JSON.stringify(new MediaGeneration().description, (_name, value: unknown) => {
 });
 
 beforeAll(async () => {
-	install = await installN8n({ version: DEFAULT_VERSION });
-	const modules = join(install.folder, 'node_modules');
-	const nodes = JSON.parse(
-		readFileSync(join(modules, 'n8n-nodes-base/dist/types/nodes.json'), 'utf8'),
-	) as Array<{ displayName: string; properties: Array<{ displayName: string }> }>;
+	const { folder } = await installN8n(DEFAULT_VERSION);
+	const modules = join(folder, 'node_modules');
+	const file = join(modules, 'n8n-nodes-base/dist/types/nodes.json');
+	const nodes = JSON.parse(readFileSync(file, 'utf8')) as INodeTypeDescription[];
 	theirs = new Set([
 		...textsIn(join(modules, 'n8n-editor-ui/dist/assets'), /^src-.*\.js$/, /":`([^`\n]+)`/g),
-		...textsIn(
-			join(modules, 'n8n-workflow/dist/cjs'),
-			/credential-domain-restrictions\.js$/,
-			/displayName: '([^'\n]+)'/g,
-		),
+		...textsIn(join(modules, 'n8n-workflow/dist/cjs'), RESTRICTIONS, /displayName: '([^'\n]+)'/g),
 		...nodes.map(({ displayName }) => displayName.replace(/ \(.*\)$/, '')),
 		...nodes.flatMap(({ properties }) => properties.map(({ displayName }) => displayName)),
 	]);
 }, 900_000);
 
-it('n8n has thousands of labels', () => {
+it.each(pages)('%s names labels as n8n and the nodes show them', (page) => {
 	expect(theirs.size).toBeGreaterThan(3_000);
-});
-
-describe.each(pages)('%s', (page) => {
-	it('names labels as n8n and the nodes show them', () => {
-		const known = (label: string) =>
-			ours.has(label) || theirs.has(label) || ELSEWHERE.includes(label) || examples.includes(label);
-		expect(labelsOf(page).filter((label) => !known(label))).toEqual([]);
-	});
+	const known = (label: string) =>
+		ours.has(label) || theirs.has(label) || ELSEWHERE.includes(label) || examples.includes(label);
+	expect(labelsOf(page).filter((label) => !known(label))).toEqual([]);
 });

@@ -5,9 +5,11 @@ import type { INode } from 'n8n-workflow';
 
 import { until } from '../n8n/client';
 import { SqliteDatabase } from './database';
+import { itemNodes } from './nodes';
+import { errorOf, itemsOf } from './run';
 import { openScene, type Published } from './scene';
 
-/** What becomes of the trigger's memory when a workflow is retried, changed, copied, switched off or deleted. */
+/** The trigger's memory of its tasks, also where a workflow is retried, changed, copied, switched off or deleted. */
 
 const scene = openScene({ clears: false });
 beforeEach(() => {
@@ -16,7 +18,6 @@ beforeEach(() => {
 	scene.collector.reset();
 });
 
-/** What was delivered so far. */
 const delivered: Array<{ target: Published; taskId: string }> = [];
 
 /** Delivers the callback of each task, one after the other, and waits until n8n is through with them. */
@@ -36,47 +37,70 @@ const untilAnswer = async (status: number, { address }: Published, taskId: strin
 		return false;
 	});
 
-/** The executions of a workflow, the latest first. */
 const executionsOf = async ({ id: workflowId }: Published) =>
 	await scene.client.listExecutions({ workflowId });
-
-async function expectRetried(target: Published): Promise<void> {
-	const { client } = scene;
-	const [{ id = '' } = {}] = await executionsOf(target);
-	expect((await client.waitForExecution(id)).status).toBe('error');
-	const retried = await client.waitForExecution(await client.retryExecution(id));
-	expect(retried.status).toBe('success');
-}
 
 const rowsOf = async ({ id }: Published) =>
 	await scene.stage.database.rows(
 		`select context, value from processed_data where "workflowId" = '${id}'`,
 	);
 
-test('a workflow that failed behind the trigger runs again when it is retried, and the callback starts nothing more', async () => {
-	const { collector } = scene;
+const INSERT = 'before insert on processed_data';
+
+/** What fails in the first run of a task, how it fails, and how that ends. */
+const FAILURES: Array<[string, () => unknown, () => unknown]> = [
+	['a workflow that failed behind the trigger', () => (scene.collector.failures = 1), () => {}],
+	[
+		'a trigger that could not download the results',
+		() => scene.service.configure({ mediaStatus: 404 }),
+		() => scene.service.resetSettings(),
+	],
+	[
+		'a trigger that could not write its row',
+		async () => await scene.stage.database.refuse('no_rows', INSERT, '1 = 1', 'The disk is full'),
+		async () => await scene.stage.database.forget('no_rows'),
+	],
+];
+
+test.each(FAILURES)(
+	'%s runs again when it is retried, and the callback starts nothing more',
+	async (what, fail, mend) => {
+		const { client, collector } = scene;
+		const target = await scene.publish(scene.trigger({ options: { downloadResults: true } }));
+		const [taskId = ''] = scene.stage.finishedTasks(1);
+		await fail();
+		await deliverAll(target, [taskId]);
+		expect(collector.seen).toEqual([]);
+		await mend();
+
+		const [{ id = '' } = {}] = await executionsOf(target);
+		const failed = await client.waitForExecution(id);
+		expect(failed.status).toBe('error');
+		const isOurs = what.endsWith('row');
+		expect(JSON.stringify(errorOf(failed)).includes('The disk is full')).toBe(isOurs);
+		const retried = await client.waitForExecution(await client.retryExecution(id));
+		expect(retried.status).toBe('success');
+		expect(collector.seen).toEqual([taskId]);
+		await deliverAll(target, [taskId]);
+		expect(collector.seen).toEqual([taskId]);
+	},
+);
+
+test('an execution that could not write its row starts nothing, however often it is retried, when another has started the task', async () => {
+	const { client, collector, stage } = scene;
 	const target = await scene.publish();
-	const [taskId = ''] = scene.stage.finishedTasks(1);
-	collector.failures = 1;
+	const [taskId = ''] = stage.finishedTasks(1);
+	await stage.database.refuse('no_rows', INSERT, '1 = 1', 'The disk is full');
 	await deliverAll(target, [taskId]);
-	expect(collector.seen).toEqual([]);
-
-	await expectRetried(target);
+	await stage.database.forget('no_rows');
+	const [{ id } = { id: '' }] = await executionsOf(target);
+	// This process of n8n would answer that it has accepted the callback before.
+	await stage.killAndRestart();
+	await deliverAll(target, [taskId]);
 	expect(collector.seen).toEqual([taskId]);
-	await deliverAll(target, [taskId]);
-	expect(collector.seen).toEqual([taskId]);
-});
-
-test('a trigger that could not download the results runs again when it is retried', async () => {
-	const { collector, service } = scene;
-	const target = await scene.publish(scene.trigger({ options: { downloadResults: true } }));
-	const [taskId = ''] = scene.stage.finishedTasks(1);
-	service.configure({ mediaStatus: 404 });
-	await deliverAll(target, [taskId]);
-	expect(collector.seen).toEqual([]);
-
-	service.resetSettings();
-	await expectRetried(target);
+	for (let retries = 0; retries < 3; retries++) {
+		await client.waitForExecution(await client.retryExecution(id));
+	}
 	expect(collector.seen).toEqual([taskId]);
 });
 
@@ -154,4 +178,57 @@ test('each task is one row, which goes when the workflow is deleted', async () =
 	);
 	await scene.client.deleteWorkflow(target.id);
 	expect(await rowsOf(target)).toEqual([]);
+});
+
+test('Start Again is done once for each run of the node that asks for it, and is no first start', async () => {
+	const { collector } = scene;
+	const target = await scene.publish();
+	const { url: callbackUrl } = target;
+	const [started = '', fresh = ''] = scene.stage.finishedTasks(2);
+	await deliverAll(target, [started]);
+	await scene.powerCut(target);
+
+	const plain = await scene.onTasks('redeliver', [started], { callbackUrl });
+	expect(plain[0]).toMatchObject({ delivered: true, delivery: 'accepted' });
+	await collector.settle(2, 3000);
+	expect(collector.seen).toEqual([started]);
+
+	// One of them twice in one run.
+	const options = { startAgain: true };
+	const asked = [started, fresh, started];
+	const again = await scene.onTasks('redeliver', asked, { callbackUrl, options });
+	const deliveries = again.map(({ delivery }) => delivery).sort();
+	expect(deliveries).toEqual(['accepted', 'accepted', 'duplicate']);
+	await scene.expectArrived([started, started, fresh]);
+
+	await scene.powerCut(target);
+	await deliverAll(target, [started, fresh]);
+	expect(collector.seen).toHaveLength(3);
+}, 300_000);
+
+test('a reference comes from the row to the trigger, and an altered one is refused', async () => {
+	const { client, service } = scene;
+	service.configure({ latencyMs: 1000 });
+	const target = await scene.publish();
+	const rows = ['row 7', 'ü & "quoted"'];
+	const order = scene.image({
+		prompt: 'A lighthouse',
+		completion: 'trigger',
+		callbackUrl: target.url,
+		options: { reference: '={{ $json.row }}' },
+	});
+	const items = rows.map((row) => ({ row }));
+	const ordered = itemsOf(await scene.run('Order', itemNodes('Rows', items), order));
+	expect(ordered.map(({ reference }) => reference)).toEqual(rows);
+	const executions = await client.waitForExecutions(target.id, 2);
+	const all = await Promise.all(executions.map(async ({ id }) => await client.getExecution(id)));
+	const finished = all.flatMap((execution) => itemsOf(execution, 'Finished'));
+	const byTask = new Map(finished.map(({ taskId, reference }) => [taskId, reference]));
+	expect(ordered.map(({ taskId }) => byTask.get(taskId))).toEqual(rows);
+
+	const { taskId = '', webhookUrl = '' } = service.tasks.get(String(ordered[0]?.taskId)) ?? {};
+	const altered = webhookUrl.replace('row+7', 'row+8');
+	expect(altered).not.toBe(webhookUrl);
+	expect(await scene.deliver(altered, taskId)).toBe(401);
+	expect(await scene.deliver(webhookUrl, taskId)).toBe(200);
 });

@@ -5,11 +5,13 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { listen } from '../listen';
 import { packPackage } from '../n8n/package';
-import { type N8nProcess, startN8n } from '../n8n/process';
+import { type N8nProcess, startN8n, tailOf } from '../n8n/process';
 import { LEAN, NO_RUNNER, shortMinute } from '../n8n/settings';
 import { makeUserFolder } from '../n8n/userFolder';
 
-const ORDINARY: Record<string, string> = {
+type Env = Record<string, string>;
+
+const ORDINARY: Env = {
 	...NO_RUNNER,
 	...shortMinute(),
 	// n8n's own default since 2.0.
@@ -19,24 +21,14 @@ const ORDINARY: Record<string, string> = {
 /** The environments of which an n8n is lent. */
 const LENT = [ORDINARY, { ...ORDINARY, ...LEAN }];
 
-/** @returns the environment of an n8n that can be lent to whoever asks for these values; undefined where none can */
-export const lentWith = (asked: Record<string, string>) =>
-	LENT.find((env) => Object.entries(asked).every(([name, value]) => env[name] === value));
-
 /** The environment variable with the address of a lender, for this process and those that it starts. */
 export const LENDER = 'N8N_LENDER';
-
-/** What a borrower is told of an n8n. */
-type Lent = Pick<
-	N8nProcess,
-	'url' | 'port' | 'pid' | 'install' | 'userFolder' | 'logFile' | 'startedInMs'
->;
 
 interface Place {
 	n8n: N8nProcess;
 	/** Of the package in it. */
 	hash: string;
-	env: Record<string, string>;
+	env: Env;
 	isRunning: boolean;
 }
 
@@ -52,20 +44,14 @@ export class Lender {
 
 	private readonly free: Place[] = [];
 
-	/**
-	 * @param onUse called at each request
-	 * @returns how to end it, with all that it has started
-	 */
+	/** @returns how to end it, with all that it has started */
 	static async open(onUse: () => void = () => {}): Promise<() => Promise<void>> {
 		const lender = new Lender();
 		const server = await listen((request, response) => {
 			onUse();
-			void lender.answer(request).then(
+			void lender.answer(new URL(request.url ?? '', 'http://lender')).then(
 				(answer) => response.end(JSON.stringify(answer ?? null)),
-				(error: unknown) => {
-					response.statusCode = 500;
-					response.end(error instanceof Error ? error.message : String(error));
-				},
+				(error: unknown) => response.writeHead(500).end(String(error)),
 			);
 		});
 		process.env[LENDER] = server.url;
@@ -75,34 +61,27 @@ export class Lender {
 		};
 	}
 
-	private constructor() {}
-
-	private async answer(request: IncomingMessage): Promise<unknown> {
-		const { pathname, searchParams } = new URL(request.url ?? '', 'http://lender');
+	private async answer({ pathname, searchParams }: URL): Promise<unknown> {
 		const deed = pathname.slice(1) as Deed;
 		if (deed === 'greet') return 'hello';
-		const env = JSON.parse(searchParams.get('env') ?? '{}') as Record<string, string>;
-		if (deed === 'lend') return lentOf(await this.lend(env));
+		const env = JSON.parse(searchParams.get('env') ?? '{}') as Env;
+		if (deed === 'lend') return (await this.lend(env)).n8n;
 		const place = this.places.get(Number(searchParams.get('port')));
 		if (place === undefined) throw new Error('Nothing is lent at this port.');
-		switch (deed) {
-			case 'start':
-				place.env = env;
-				place.n8n = await this.start(place.n8n.userFolder, place.env, place.n8n.port);
-				place.isRunning = true;
-				return lentOf(place);
-			case 'giveBack':
-				if (place.isRunning && LENT.some((env) => isDeepStrictEqual(place.env, env)))
-					this.free.push(place);
-				else await this.end(place);
-				return undefined;
-			default:
-				place.isRunning = false;
-				return await place.n8n[deed]();
+		const { n8n, isRunning } = place;
+		if (deed === 'giveBack') {
+			const isAsItWas = LENT.some((lent) => isDeepStrictEqual(place.env, lent));
+			return isRunning && isAsItWas ? void this.free.push(place) : await this.end(place);
 		}
+		place.isRunning = false;
+		if (deed !== 'start') return await n8n[deed]();
+		place.env = env;
+		place.n8n = await startN8n({ userFolder: n8n.userFolder, env, port: n8n.port });
+		place.isRunning = true;
+		return place.n8n;
 	}
 
-	private async lend(env: Record<string, string>): Promise<Place> {
+	private async lend(env: Env): Promise<Place> {
 		const { hash } = await packPackage();
 		const index = this.free.findIndex((place) => isDeepStrictEqual(place.env, env));
 		const [place] = index < 0 ? [] : this.free.splice(index, 1);
@@ -112,67 +91,55 @@ export class Lender {
 		}
 		// The package has been changed since.
 		if (place) await this.end(place);
-		const n8n = await this.start(await makeUserFolder(), env);
+		const n8n = await startN8n({ userFolder: await makeUserFolder(), env });
 		const made = { n8n, hash, env, isRunning: true };
 		this.places.set(n8n.port, made);
 		return made;
 	}
 
-	private async start(userFolder: string, env: Record<string, string>, port?: number) {
-		return await startN8n({ userFolder, env, ...(port !== undefined && { port }) });
-	}
-
-	private async end(place: Place): Promise<void> {
-		const { n8n } = place;
+	private async end({ n8n }: Place): Promise<void> {
 		this.places.delete(n8n.port);
 		await n8n.kill();
 		rmSync(n8n.userFolder, { recursive: true, force: true });
 	}
 }
 
-function lentOf({ n8n }: Place): Lent {
-	const { url, port, pid, install, userFolder, logFile, startedInMs } = n8n;
-	return { url, port, pid, install, userFolder, logFile, startedInMs };
+/** An n8n that this process has borrowed. */
+export type BorrowedN8n = NonNullable<Awaited<ReturnType<typeof borrowN8n>>>;
+
+/**
+ * @param asked what its environment is to have, beside what it has anyway
+ * @returns undefined where nobody lends such an n8n
+ */
+export async function borrowN8n(asked: Env) {
+	const env = LENT.find((lent) =>
+		Object.entries(asked).every(([name, value]) => lent[name] === value),
+	);
+	if (env === undefined || process.env[LENDER] === undefined) return undefined;
+	const borrowed = processOf(await ask('lend', { env: JSON.stringify(env) }));
+	const port = String(borrowed.port);
+	return {
+		process: borrowed,
+		env,
+		/** Starts it again, once it was stopped or killed. */
+		start: async (changed: Env) =>
+			processOf(await ask('start', { port, env: JSON.stringify(changed) })),
+		/** Whoever borrows it next is to find nothing of this one. */
+		giveBack: async () => await ask('giveBack', { port }),
+	};
 }
 
-/** An n8n that this process has borrowed. */
-export class BorrowedN8n {
-	private constructor(private lent: Lent) {}
-
-	/**
-	 * @param env one of those that `lentWith` gives
-	 * @returns undefined where nobody lends
-	 */
-	static async borrow(env: Record<string, string>): Promise<BorrowedN8n | undefined> {
-		if (process.env[LENDER] === undefined) return undefined;
-		return new BorrowedN8n((await ask('lend', { env: JSON.stringify(env) })) as Lent);
-	}
-
-	get process(): N8nProcess {
-		const { lent } = this;
-		return {
-			...lent,
-			exited: new Promise(() => undefined),
-			logTail: () => readFileSync(lent.logFile, 'utf8').trimEnd().split('\n').slice(-25).join('\n'),
-			stop: async () => void (await this.ask('stop')),
-			kill: async () => void (await this.ask('kill')),
-		};
-	}
-
-	/** Starts it again, once it was stopped or killed. */
-	async start(env: Record<string, string>): Promise<N8nProcess> {
-		this.lent = (await this.ask('start', { env: JSON.stringify(env) })) as Lent;
-		return this.process;
-	}
-
-	/** Whoever borrows it next is to find nothing of this one. */
-	async giveBack(): Promise<void> {
-		await this.ask('giveBack');
-	}
-
-	private async ask(deed: Deed, more: Record<string, string> = {}): Promise<unknown> {
-		return await ask(deed, { port: String(this.lent.port), ...more });
-	}
+/** @param told what goes over the wire of a process */
+function processOf(told: unknown): N8nProcess {
+	const n8n = told as N8nProcess;
+	const port = String(n8n.port);
+	return {
+		...n8n,
+		exited: new Promise(() => undefined),
+		logTail: () => tailOf(readFileSync(n8n.logFile)),
+		stop: async () => void (await ask('stop', { port })),
+		kill: async () => void (await ask('kill', { port })),
+	};
 }
 
 /**
@@ -189,7 +156,5 @@ async function ask(deed: Deed, parameters: Record<string, string> = {}): Promise
 	return JSON.parse(answer);
 }
 
-/** @returns whether there is a lender at the address in the environment */
-export async function isLending(): Promise<boolean> {
-	return (await ask('greet')) === 'hello';
-}
+/** @throws where there is no lender at the address in the environment */
+export const greetLender = async () => await ask('greet');

@@ -21,14 +21,10 @@ const LATENCIES_MS = [12 * MINUTE, 12 * MINUTE - 5 * SECOND, 12 * MINUTE - 10 * 
 
 const missing = missingForQueueMode();
 const oneProcess = openScene({ env: WHOLE_MINUTE, clears: false });
+const openQueueMode = async () =>
+	await Stage.openInQueueMode({ workers: 1, webhooks: 1, env: WHOLE_MINUTE });
 const queueMode =
-	missing === undefined
-		? openScene({
-				open: async () =>
-					await Stage.openInQueueMode({ workers: 1, webhooks: 1, env: WHOLE_MINUTE }),
-				clears: false,
-			})
-		: undefined;
+	missing === undefined ? openScene({ open: openQueueMode, clears: false }) : undefined;
 const story = atTheSameTime(ifAsked('The wait at its length').test, 0, 30 * MINUTE);
 
 /** @param kill ends a process of n8n with SIGKILL, and starts it again */

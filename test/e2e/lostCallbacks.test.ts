@@ -1,14 +1,11 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { until } from '../n8n/client';
+import { hasEnded, until } from '../n8n/client';
 import { prompts } from './nodes';
 import { atTheSameTime, errorOf, itemsOf, type Run } from './run';
 import { openScene } from './scene';
 
-/**
- * What is made up for by itself where callbacks are lost and the run that notifies a trigger does not simply end, all
- * of it at the same time, on an n8n whose minutes are short.
- */
+/** What is made up for where callbacks are lost and the run that notifies a trigger does not simply end. */
 
 const scene = openScene({ clears: false });
 let callbackUrl: string;
@@ -61,7 +58,7 @@ story('a task that was given up while another one was waited for is named at the
 	const [givenUp, late] = run.taskIds;
 	await scene.arrived(late);
 	await until('the looks to end', 2 * MINUTE, async () =>
-		(await run.others()).every(({ status }) => status !== 'waiting' && status !== 'running'),
+		(await run.others()).every(({ status }) => hasEnded(status)),
 	);
 	const errors = (await run.others()).filter(({ status }) => status === 'error');
 	expect(errors).toHaveLength(1);

@@ -13,16 +13,14 @@ export function node(type: string, name: string, parameters: IDataObject, typeVe
 	};
 }
 
+const set = (name: string, parameters: IDataObject) =>
+	node('n8n-nodes-base.set', name, { options: {}, ...parameters }, 3.4);
+
 export const manualTrigger = () => node('n8n-nodes-base.manualTrigger', 'Start', {});
 
 /** Two nodes, of which the second puts out one item for each given object; a Code node would need a process of its own. */
 export const itemNodes = (name: string, list: IDataObject[]) => [
-	node(
-		'n8n-nodes-base.set',
-		`List of ${name}`,
-		{ mode: 'raw', jsonOutput: JSON.stringify({ list }), options: {} },
-		3.4,
-	),
+	set(`List of ${name}`, { mode: 'raw', jsonOutput: JSON.stringify({ list }) }),
 	node('n8n-nodes-base.splitOut', name, { fieldToSplitOut: 'list', options: {} }),
 ];
 
@@ -39,11 +37,9 @@ export const prompts = (name: string, switches: object[], fields: IDataObject[] 
 		switches.map((simulate, index) => ({ prompt: `${name} ${index}`, simulate, ...fields[index] })),
 	);
 
-/** Adds a text to each item. */
 export function withField(name: string, field: string, value: string): INode {
 	const assignments = [{ id: '1', name: field, type: 'string', value }];
-	const parameters = { assignments: { assignments }, includeOtherFields: true, options: {} };
-	return node('n8n-nodes-base.set', name, parameters, 3.4);
+	return set(name, { assignments: { assignments }, includeOtherFields: true });
 }
 
 /** Adds to each item, as `linked`, the prompt of the item that it is linked to. */
@@ -56,7 +52,6 @@ export function webhook(name: string, parameters: IDataObject = {}): INode {
 	return { ...node('n8n-nodes-base.webhook', name, all, 2), webhookId: path };
 }
 
-/** Calls a sub-workflow. */
 export function call(workflowId: string, parameters: IDataObject = {}): INode {
 	const value = { __rl: true, mode: 'id', value: workflowId };
 	const all = { workflowId: value, options: {}, ...parameters };
@@ -70,7 +65,6 @@ export const called = () =>
 /** Nodes in a row, of which some are given together. */
 export type Steps = Array<INode | INode[]>;
 
-/** Nodes with their connections. */
 export interface Wired {
 	nodes: INode[];
 	connections: IConnections;
@@ -100,10 +94,10 @@ export function lanes(...rows: Steps[]): Wired {
 	};
 }
 
-/** A loop, started by hand, that hands the items to a node one after the other. */
-export function inALoop(items: INode[], body: INode): Wired {
+/** A loop that hands the items to a node one after the other. */
+export function inALoop(items: INode[], body: INode, start = manualTrigger()): Wired {
 	const loop = node('n8n-nodes-base.splitInBatches', 'Loop', { options: {} }, 3);
-	const { nodes, connections } = inARow(manualTrigger(), items, loop);
+	const { nodes, connections } = inARow(start, items, loop);
 	connections.Loop = { main: [[], ...to(body.name)] };
 	connections[body.name] = { main: to('Loop') };
 	return { nodes: [...nodes, body], connections };

@@ -27,13 +27,10 @@ test('500 rows overnight, with five kills: each row has one task, and comes out 
 	const rows = Array.from({ length: ROWS }, (_, row) => `Row ${row}`);
 	const rowOf = (taskId: string) => promptOf(service.tasks.get(taskId)?.record ?? {});
 	const order = async (prompts: string[]) => {
-		const definition = prepare(readExample('overnight-batch'), [
-			{ ...stage.credential, type: 'mediaGenerationApi' },
-		]);
-		const list = prompts.map((prompt) => ({
-			prompt,
-			imageUrl: 'https://example.com/first-frame.png',
-		}));
+		const credential = { ...stage.credential, type: 'mediaGenerationApi' };
+		const definition = prepare(readExample('overnight-batch'), [credential]);
+		const imageUrl = 'https://example.com/first-frame.png';
+		const list = prompts.map((prompt) => ({ prompt, imageUrl }));
 		const nodes = definition.nodes.map((node) => {
 			if (node.name === 'Prompts') node.parameters.jsonOutput = JSON.stringify({ prompts: list });
 			return node.name === 'Write the results'

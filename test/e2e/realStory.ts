@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { type ExecutionSummary, until } from '../n8n/client';
+import { type ExecutionSummary, hasEnded, until } from '../n8n/client';
 import type { Condition, Deed, Story } from '../simulation/stories';
 import {
 	type ExecutionTrace,
@@ -29,10 +29,8 @@ export class RealStory {
 	/** Makes the workflow of the model, of n8n's own nodes but for ours, and starts it. */
 	async start(): Promise<void> {
 		const { stage, story } = this;
-		const { client } = stage;
 		const { onError = 'stopWorkflow', maxTries = 1, suspendAfter } = story.node ?? {};
 		const retries = { retryOnFail: true, maxTries, waitBetweenTries: 1_000 };
-		const start = webhook('Start');
 		const trigger = stage.mediaNode('mediaGenerationTrigger', 'Trigger', {
 			events: ['SUCCESS', 'FAILURE'],
 		});
@@ -49,11 +47,12 @@ export class RealStory {
 		);
 		const fields = Array<IDataObject>(story.tasks.length).fill({ story: story.title });
 		const orders = prompts('ask 1, item', story.tasks, fields);
-		const row = inARow(start, orders, media);
+		const row = inARow(webhook('Start'), orders, media);
 		const ends = ['Sink', 'Failed', 'Done'].map((name) => node('n8n-nodes-base.noOp', name, {}));
-		const { id } = await client.createWorkflow({
+		const { id, response } = await stage.callWebhook({
 			name: story.title,
-			nodes: [...row.nodes, trigger, ...ends],
+			// n8n registers the webhooks in this order.
+			nodes: [trigger, ...row.nodes, ...ends],
 			connections: {
 				...row.connections,
 				Media: { main: [...to('Sink'), ...to('Failed')] },
@@ -61,10 +60,7 @@ export class RealStory {
 			},
 		});
 		this.workflowId = id;
-		const path = `/webhook/${start.webhookId}`;
-		await client.publish(id, [path, client.webhookPath(trigger, 'callback')]);
-		const answer = await fetch(stage.webhookUrl + path, { method: 'POST' });
-		expect(answer.status).toBe(200);
+		expect(response.status).toBe(200);
 	}
 
 	/** Lets the steps happen that are left, up to one that is a kill. */
@@ -95,17 +91,19 @@ export class RealStory {
 
 	private async holds(condition: Condition): Promise<boolean> {
 		const [what, count = ''] = condition.split(' ');
-		if (what === 'created') return this.tasks().length >= Number(count);
 		const all = await this.executions();
+		const runs = await this.runs();
 		switch (what) {
+			case 'created':
+				return this.tasks().length >= Number(count);
 			case 'started':
-				return all.slice(1).filter(isTriggered).filter(hasEnded).length >= Number(count);
+				return all.slice(1).filter(isTriggered).filter(isOver).length >= Number(count);
 			case 'suspended':
-				return (await this.runs()).at(-1)?.status === 'waiting';
+				return runs.at(-1)?.status === 'waiting';
 			case 'asleep':
 				return all.filter(isSub).filter(({ status }) => status === 'waiting').length === 2;
 			default:
-				return all.length > 0 && (await this.runs()).every(hasEnded);
+				return runs.length > 0 && runs.every(isOver);
 		}
 	}
 
@@ -132,10 +130,7 @@ export class RealStory {
 		}
 	}
 
-	/**
-	 * @param log the statuses of all executions
-	 * @returns what has happened up to now
-	 */
+	/** @returns what has happened up to now. @param log the statuses of all executions */
 	async trace(log: Map<number, string[]>): Promise<StoryTrace> {
 		const itemOfTask = (taskId: string) => itemOf(this.stage.service.tasks.get(taskId)?.record);
 		const all = await this.executions();
@@ -156,13 +151,11 @@ export class RealStory {
 				};
 			}),
 		);
-		return makeTrace(
-			this.tasks().map(({ record }) => itemOf(record)),
-			executions,
-		);
+		const tasks = this.tasks().map(({ record }) => itemOf(record));
+		return makeTrace(tasks, executions);
 	}
 }
 
 const isSub = ({ mode }: ExecutionSummary) => mode === 'integrated';
 const isTriggered = ({ mode }: ExecutionSummary) => mode === 'webhook';
-const hasEnded = ({ status }: ExecutionSummary) => !['new', 'running', 'waiting'].includes(status);
+const isOver = ({ status }: ExecutionSummary) => hasEnded(status);

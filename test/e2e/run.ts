@@ -22,12 +22,10 @@ export class Run {
 		private readonly name: string,
 	) {}
 
-	/** Waits for the end, whatever it is. */
 	async end(timeoutMs = 4 * MINUTE): Promise<Execution> {
 		return await this.scene.client.waitForExecution(this.id, timeoutMs);
 	}
 
-	/** Waits until the run is suspended. */
 	async suspended(): Promise<this> {
 		await this.scene.client.waitForSuspension(this.id);
 		return this;
@@ -37,14 +35,12 @@ export class Run {
 		await this.scene.client.stopExecution(this.id);
 	}
 
-	/** Retries the run from the list of executions. @returns the end of the retry */
-	async retry(withSavedWorkflow = false): Promise<Execution> {
+	async retry(): Promise<Execution> {
 		const { client } = this.scene;
-		const id = await client.retryExecution(this.id, withSavedWorkflow);
+		const id = await client.retryExecution(this.id);
 		return await client.waitForExecution(id, 4 * MINUTE);
 	}
 
-	/** How it is now. */
 	async now(): Promise<Execution> {
 		return await this.scene.client.getExecution(this.id);
 	}
@@ -96,9 +92,7 @@ export function succeeded(execution: Execution): Execution {
 /**
  * For stories that happen at the same time: all of them begin before the first test, and each test waits for its own.
  *
- * @param declare declares a test
  * @param pauseMs between the beginnings of two of them
- * @param limitMs how long each may take
  * @returns declares a story
  */
 export function atTheSameTime(declare: jest.It, pauseMs: number, limitMs = 8 * MINUTE) {

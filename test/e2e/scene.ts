@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { type Execution, until, type WorkflowDefinition } from '../n8n/client';
 import { LEAN } from '../n8n/settings';
@@ -12,10 +12,9 @@ import { itemsOf, Run, succeeded } from './run';
 import { Stage } from './stage';
 
 /** How images are ordered. */
-interface Order {
+export interface Order {
 	/** Begins the prompts, and so tells the tasks of this run from those of others. */
 	name?: string;
-	/** The node's options. */
 	options?: IDataObject;
 	/** The node's other parameters. */
 	parameters?: IDataObject;
@@ -95,17 +94,17 @@ export class Scene {
 		return [...this.service.tasks.keys()];
 	}
 
-	/** The requests for tasks that the service has got. */
 	get creates(): LoggedRequest[] {
-		return this.requests('POST');
+		return this.requests('api', 'POST');
 	}
 
 	get reads(): LoggedRequest[] {
-		return this.requests('GET');
+		return this.requests('api', 'GET');
 	}
 
-	private requests(wanted: string): LoggedRequest[] {
-		return this.service.requests.filter(({ host, method }) => host === 'api' && method === wanted);
+	/** The requests that the service, or the host of the results, has got. */
+	requests(wanted: LoggedRequest['host'], by: string): LoggedRequest[] {
+		return this.service.requests.filter(({ host, method }) => host === wanted && method === by);
 	}
 
 	/** A task that was created elsewhere and takes an hour. */
@@ -119,7 +118,6 @@ export class Scene {
 		return readFileSync(this.stage.runner.logFile, 'utf8');
 	}
 
-	/** Waits until the log has a text. */
 	async logged(text: string): Promise<void> {
 		await until(`the log to say '${text}'`, 60_000, () => this.log.includes(text));
 	}
@@ -135,10 +133,7 @@ export class Scene {
 		return this.stage.mediaNode('mediaGeneration', name, parameters, more);
 	}
 
-	/** `Stage.image`. */
-	image(...given: Parameters<Stage['image']>): INode {
-		return this.stage.image(...given);
-	}
+	image: Stage['image'] = (...given) => this.stage.image(...given);
 
 	trigger(
 		parameters: IDataObject = {},
@@ -147,27 +142,21 @@ export class Scene {
 		return this.stage.mediaNode('mediaGenerationTrigger', name, parameters, more);
 	}
 
-	/** Starts a workflow by hand. */
 	async startWorkflow(definition: WorkflowDefinition): Promise<Run> {
 		const { id } = await this.client.createWorkflow(definition);
 		return new Run(this, await this.client.run(id), id, definition.name);
 	}
 
-	/** Starts nodes in a row by hand. */
+	/** Starts nodes in a row. */
 	async start(name: string, ...nodes: Steps): Promise<Run> {
 		return await this.startWorkflow({ name, ...inARow(manualTrigger(), ...nodes) });
 	}
 
-	/** Starts nodes in a row by hand. @returns the end of the run */
 	async run(name: string, ...nodes: Steps): Promise<Execution> {
 		return await (await this.start(name, ...nodes)).end();
 	}
 
-	/**
-	 * Starts a workflow by hand that generates an image for each of some items.
-	 *
-	 * @param switches of the simulated service, for the task of one item each
-	 */
+	/** Starts a workflow that generates images. @param switches of the simulated service, for one item each */
 	async startImages(switches: IDataObject[], order: Order = {}): Promise<Run> {
 		const { name = 'Prompt', options = {}, fields, after = [], settings } = order;
 		const image = this.image({ ...order.parameters, options }, order.node);
@@ -175,25 +164,21 @@ export class Scene {
 		return await this.startWorkflow({ name, ...inARow(...nodes), settings });
 	}
 
-	/** `startImages`. @returns the end of the run */
 	async runImages(switches: IDataObject[], order?: Order): Promise<Execution> {
 		return await (await this.startImages(switches, order)).end();
 	}
 
-	/** Starts a run of an operation on tasks that exist, with further parameters and with nodes behind it. */
+	/** Starts a run of an operation on tasks that exist. */
 	async startOnTasks(
 		operation: string,
 		taskIds: string[],
 		more: IDataObject = {},
 		...after: INode[]
 	): Promise<Run> {
-		const tasks = itemNodes(
-			'Tasks',
-			taskIds.map((taskId) => ({ taskId })),
-		);
+		const items = taskIds.map((taskId) => ({ taskId }));
 		const taskId = '={{ $json.taskId }}';
 		const node = this.media({ resource: 'task', operation, taskId, ...more });
-		return await this.start(`Task: ${operation}`, tasks, node, ...after);
+		return await this.start(`Task: ${operation}`, itemNodes('Tasks', items), node, ...after);
 	}
 
 	/** `startOnTasks`. @returns the items that leave the node */
@@ -232,7 +217,6 @@ export class Scene {
 		return (await deliver(address, { taskId })).status;
 	}
 
-	/** Waits until a task has come to the collector. */
 	async arrived(taskId: string | undefined, timeoutMs = 240_000): Promise<void> {
 		const { seen } = this.collector;
 		await until(`task ${taskId} to arrive`, timeoutMs, () => seen.includes(taskId ?? ''));
@@ -241,14 +225,6 @@ export class Scene {
 	/** Waits for tasks to come to the collector: these and no others, each once, in whatever order. */
 	async expectArrived(taskIds: readonly string[], timeoutMs?: number): Promise<void> {
 		await this.collector.settle(taskIds.length, timeoutMs);
-		const isMissing = (taskId: string) => !this.collector.seen.includes(taskId);
-		const missing = taskIds.filter(isMissing);
-		if (missing.length > 0) {
-			const lines = this.log.split('\n');
-			const told = lines.filter((line) => missing.some((taskId) => line.includes(taskId)));
-			console.log([`n8n's log of ${missing.length} tasks that are missing:`, ...told].join('\n'));
-			console.log(['The last lines of the log:', ...lines.slice(-40)].join('\n'));
-		}
 		expect([...this.collector.seen].sort()).toEqual([...taskIds].sort());
 	}
 

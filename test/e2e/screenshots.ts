@@ -30,14 +30,7 @@ const AROUND = { width: 160, height: 240 };
 /** A node with its label. */
 const NODE = { width: 96, height: 140 };
 
-const SUSPENSION_TIMEOUT_MS = 60_000;
-
-/**
- * Takes a picture, and writes down what it shows.
- *
- * @param name of the file in `docs/images/`, without its extension
- * @throws where it is too large for a page that shows it
- */
+/** Takes a picture, and writes down what it shows. @param name of the file, without its extension */
 async function save(
 	name: string,
 	what: { screenshot(options: PageScreenshotOptions): Promise<Buffer> },
@@ -64,33 +57,13 @@ async function tidy(editor: Editor): Promise<void> {
 async function saveCanvas(name: string, editor: Editor): Promise<void> {
 	const margin = 24;
 	const nodes = await editor.page.locator('.vue-flow__node').all();
-	const boxes = (await Promise.all(nodes.map((node) => node.boundingBox()))).filter(
-		(box) => box !== null,
-	);
+	const all = await Promise.all(nodes.map((node) => node.boundingBox()));
+	const boxes = all.filter((box) => box !== null);
 	const x = Math.min(...boxes.map((box) => box.x)) - margin;
 	const y = Math.min(...boxes.map((box) => box.y)) - margin;
 	const right = Math.max(...boxes.map((box) => box.x + box.width)) + margin;
 	const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + margin;
 	await save(name, editor.page, { x, y, width: right - x, height: bottom - y });
-}
-
-/** The panel of a node, with no field in focus. */
-async function savePanel(name: string, editor: Editor): Promise<void> {
-	await editor.panel.evaluate(() => {
-		if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-	});
-	await editor.page.mouse.move(0, 0);
-	await editor.settle();
-	await save(name, editor.panel);
-}
-
-/** Shows an address as a reader has one, in the place of this machine's. */
-async function hidePort({ page }: Editor): Promise<void> {
-	await page.evaluate(() => {
-		for (const input of document.querySelectorAll('input')) {
-			if (input.value.startsWith('http://127.0.0.1')) input.value = 'https://api.example.com';
-		}
-	});
 }
 
 /** Our credential, and the panel of a node. */
@@ -99,14 +72,18 @@ async function savePanels(editor: Editor): Promise<void> {
 		await editor.newWorkflow();
 		await tidy(editor);
 	};
-
 	await start();
 	await editor.add('Media Generation', 'Generate image');
 	await editor.editCredential();
-	await editor.dialog.success.waitFor();
-	await hidePort(editor);
+	await editor.credentialWorks();
+	// An address as a reader has one, in the place of this machine's.
+	await editor.page.evaluate(() => {
+		for (const input of document.querySelectorAll('input')) {
+			if (input.value.startsWith('http://127.0.0.1')) input.value = 'https://api.example.com';
+		}
+	});
 	await editor.settle();
-	await save('credential', editor.dialog.root);
+	await save('credential', editor.dialog);
 
 	await start();
 	await editor.add('Media Generation Credits', 'Get credit balance');
@@ -115,11 +92,16 @@ async function savePanels(editor: Editor): Promise<void> {
 	await editor.execute();
 	await editor.showOutput('JSON');
 	await editor.outputHas('balance');
-	await savePanel('credits-node', editor);
+	await editor.panel.evaluate(() => {
+		if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+	});
+	await editor.page.mouse.move(0, 0);
+	await editor.settle();
+	await save('credits-node', editor.panel);
 }
 
 /** @returns the size of a window in which n8n shows the workflow at about `ZOOM` */
-function windowFor({ nodes }: WorkflowDefinition): { width: number; height: number } {
+function windowFor({ nodes }: WorkflowDefinition) {
 	const extent = (axis: 0 | 1, side: 'width' | 'height') => {
 		const ends = nodes.map(
 			({ position, parameters }) => position[axis] + Number(parameters[side] ?? NODE[side]),
@@ -131,14 +113,9 @@ function windowFor({ nodes }: WorkflowDefinition): { width: number; height: numb
 }
 
 /** The form by which a person approves the order. */
-async function saveForm(
-	{ client, n8n }: Stage,
-	{ page }: Editor,
-	workflowId: string,
-): Promise<void> {
-	const executionId = await client.run(workflowId);
-	await client.waitForSuspension(executionId, SUSPENSION_TIMEOUT_MS);
-	const [message] = outputItems(await client.getExecution(executionId), 'Write the message');
+async function saveForm({ client, n8n }: Stage, { page }: Editor, id: string): Promise<void> {
+	const execution = await client.waitForSuspension(await client.run(id));
+	const [message] = outputItems(execution, 'Write the message');
 	const { pathname, search } = new URL(String(message?.json.formUrl));
 	await page.setViewportSize({ width: 720, height: 640 });
 	await page.goto(new URL(pathname + search, n8n.url).href);

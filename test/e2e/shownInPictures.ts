@@ -19,7 +19,8 @@ function panelOf(file: string, name: string): unknown {
 	return 'description' in panel ? panel.description : panel.properties;
 }
 
-const nodePanel = (name: string) => panelOf(`nodes/MediaGeneration/${name}.node.ts`, name);
+/** The description of a node of this package. */
+export const nodePanel = (name: string) => panelOf(`nodes/MediaGeneration/${name}.node.ts`, name);
 
 const workflow = (name: string): unknown =>
 	JSON.parse(readFileSync(join(ROOT, `examples/${name}.json`), 'utf8'));
@@ -31,12 +32,7 @@ const SHOWN: Record<string, () => unknown> = {
 	'examples/approval-form': () => workflow('approve-before-you-pay'),
 };
 
-/**
- * A digest of what a picture shows: the workflow, or the panel.
- *
- * @param name of the file in `docs/images/`, without its extension
- * @throws where nobody says what the picture shows
- */
+/** A digest of what a picture shows: the workflow, or the panel. @param name of the file, without its extension */
 export function digestOf(name: string): string {
 	const example = basename(name);
 	const isExample = existsSync(join(ROOT, `examples/${example}.json`));

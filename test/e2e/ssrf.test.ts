@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
-import type { IDataObject, INode } from 'n8n-workflow';
+import type { INode } from 'n8n-workflow';
 
-import { describe as tell, type Execution, until } from '../n8n/client';
+import { describe as tell, until } from '../n8n/client';
 import { chooseN8nVersion } from '../n8n/version';
 import { AT_ONCE } from './atOnce';
 import { unless } from './needs';
 import { statesOf } from './run';
-import { openScene } from './scene';
+import { openScene, type Order } from './scene';
 
 /**
  * n8n's protection against requests to private addresses, with nothing allowed but one name: what the user reads where
@@ -39,19 +39,16 @@ describe("n8n's protection against requests to private addresses", () => {
 		allowed = { credentials: { mediaGenerationApi: { id, name } } };
 	});
 
-	/** Makes one image, as the parameters say. */
-	async function run(parameters: IDataObject, node: Partial<INode> = {}): Promise<Execution> {
-		const { options, ...others } = parameters as { options?: IDataObject };
-		return await scene.runImages([{}], { parameters: others, options, node });
-	}
+	/** What becomes of a run for one item. */
+	const told = async (order?: Order) => tell(await scene.runImages([{}], order));
 
 	const RANGE =
 		"refused '127.0.0.1'. On every process of n8n, add the name to N8N_SSRF_ALLOWED_HOSTNAMES";
 
 	test('the service is refused: nothing is sent, and the message says what to allow', async () => {
-		const execution = await run({});
-		expect(tell(execution)).toContain('error: n8n does not let this node call the service');
-		expect(tell(execution)).toContain(RANGE);
+		const text = await told();
+		expect(text).toContain('error: n8n does not let this node call the service');
+		expect(text).toContain(RANGE);
 		expect(scene.service.requests).toEqual([]);
 	});
 
@@ -66,36 +63,31 @@ describe("n8n's protection against requests to private addresses", () => {
 	});
 
 	test('the host of a result is refused: the task is named, and what to allow', async () => {
-		const execution = await run({ options: { downloadResults: true } }, allowed);
-		expect(tell(execution)).toContain('n8n does not let this node fetch the result: http://127');
-		expect(tell(execution)).toContain(RANGE);
-		expect(tell(execution)).toContain(scene.taskIds[0]);
+		const text = await told({ options: { downloadResults: true }, node: allowed });
+		expect(text).toContain('n8n does not let this node fetch the result: http://127');
+		expect(text).toContain(RANGE);
+		expect(text).toContain(scene.taskIds[0]);
 		// Without the download the same goes.
-		expect(tell(await run({}, allowed))).toBe('success');
+		expect(await told({ node: allowed })).toBe('success');
 	});
 
 	test("n8n's own address is refused to Task: Redeliver", async () => {
 		const [taskId = ''] = scene.stage.finishedTasks(1);
 		const callbackUrl = `${scene.stage.webhookUrl}/webhook/any/callback`;
-		const task = { resource: 'task', operation: 'redeliver', taskId, callbackUrl };
-		const execution = await run(task, allowed);
-		expect(tell(execution)).toContain('n8n does not let this node call the trigger: http://127');
-		expect(tell(execution)).toContain(RANGE);
+		const parameters = { resource: 'task', operation: 'redeliver', taskId, callbackUrl };
+		const text = await told({ parameters, node: allowed });
+		expect(text).toContain('n8n does not let this node call the trigger: http://127');
+		expect(text).toContain(RANGE);
 	});
 
 	test("n8n's own address is refused to a suspended run, which goes on at its next look, and says why in the log", async () => {
 		const log = () => readFileSync(scene.stage.receiver.logFile, 'utf8');
-		const started = await scene.startImages([{ latencyMs: 5_000 }], {
-			options: AT_ONCE,
-			node: allowed,
-			after: [scene.collector.node()],
-		});
+		const order = { options: AT_ONCE, node: allowed };
+		const started = await scene.startImages([{ latencyMs: 5_000 }], order);
 		await started.suspended();
-		await until('the log to say why', 60_000, () =>
-			log().includes(
-				'n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check',
-			),
-		);
+		const why =
+			'n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check';
+		await until('the log to say why', 60_000, () => log().includes(why));
 		expect(statesOf(await started.end())).toEqual(['SUCCESS']);
 		expect(log()).toContain(RANGE);
 	}, 240_000);

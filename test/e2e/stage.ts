@@ -1,15 +1,16 @@
 import { rmSync } from 'node:fs';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/estimateCost';
-import { N8nClient } from '../n8n/client';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { N8nClient, type WorkflowDefinition } from '../n8n/client';
+import type { N8nInstall } from '../n8n/install';
 import { type N8nProcess, startN8n } from '../n8n/process';
-import { isLikeN8n3, N8N_3, shortMinute } from '../n8n/settings';
+import { isLikeN8n3, N8N_3, shortMinute, WHOLE_MINUTE } from '../n8n/settings';
 import { makeUserFolder } from '../n8n/userFolder';
-import { startService } from '../service/service';
+import { type SimulatedService, startService } from '../service/service';
 import { Cluster, type Servers } from './cluster';
 import { type Database, PostgresDatabase, SqliteDatabase } from './database';
-import { BorrowedN8n, lentWith } from './lender';
+import { type BorrowedN8n, borrowN8n } from './lender';
 import { node } from './nodes';
 
 export * from './nodes';
@@ -27,9 +28,11 @@ interface Setting {
 	/** Added to n8n's environment. */
 	env?: Record<string, string>;
 	/** The service of another stage, where both are to use one account. */
-	shared?: Stage['service'];
+	shared?: SimulatedService;
 	/** Packages to install beside ours. */
 	furtherTarballs?: string[];
+	/** Default: the chosen n8n, with a database that is there already. */
+	install?: N8nInstall;
 }
 
 /** How many processes n8n has in queue mode, beside the main one. */
@@ -45,41 +48,33 @@ interface QueueMode extends Setting {
  * `N8N_SETTINGS=n8n3` that n8n is in queue mode, and has what n8n 3 will set.
  */
 export class Stage {
-	/** The key that n8n's credential holds, whatever the service takes for right. */
-	readonly credentialKey: string;
-
 	private constructor(
-		readonly service: Awaited<ReturnType<typeof startService>>,
+		readonly service: SimulatedService,
 		public n8n: N8nProcess,
 		readonly client: N8nClient,
 		readonly credential: { id: string; name: string },
-		readonly userFolder: string,
 		private readonly env: Record<string, string>,
 		private readonly ownsService: boolean,
 		private readonly ownCluster: Cluster | undefined,
 		private readonly borrowed: BorrowedN8n | undefined,
-	) {
-		this.credentialKey = service.apiKey;
-	}
+	) {}
 
-	/**
-	 * @param env added to n8n's environment
-	 * @param shared the service of another stage, where both are to use one account
-	 * @param furtherTarballs packages to install beside ours
-	 */
+	/** The parameters are those of a `Setting`. */
 	static async open(
 		env: Record<string, string> = {},
-		shared?: Stage['service'],
+		shared?: SimulatedService,
 		furtherTarballs: string[] = [],
 	): Promise<Stage> {
 		const setting = { env, shared, furtherTarballs };
-		return isLikeN8n3() ? await Stage.openLikeN8n3(setting) : await Stage.make(setting);
+		if (!isLikeN8n3()) return await Stage.make(setting);
+		// One worker, which runs everything, and one webhook processor.
+		const patient = { ...setting, env: { ...PATIENT, ...env } };
+		return await Stage.openInQueueMode({ ...patient, workers: 1, webhooks: 1 });
 	}
 
-	/** As n8n 3 will be: with one worker, which runs everything, and one webhook processor. */
-	static async openLikeN8n3(setting: Setting = {}): Promise<Stage> {
-		const env = { ...N8N_3, ...PATIENT, ...setting.env };
-		return await Stage.openInQueueMode({ ...setting, env, workers: 1, webhooks: 1 });
+	/** An n8n that makes its database. */
+	static async openOn(install: N8nInstall): Promise<Stage> {
+		return await Stage.make({ install, env: WHOLE_MINUTE });
 	}
 
 	/** @throws where PostgreSQL or Redis is missing */
@@ -100,20 +95,18 @@ export class Stage {
 	}
 
 	private static async make(
-		{ env: further = {}, shared, furtherTarballs = [] }: Setting,
+		{ env: further = {}, shared, furtherTarballs = [], install }: Setting,
 		cluster?: Cluster,
 	): Promise<Stage> {
 		const env: Record<string, string> = { ...shortMinute(), ...further };
-		const lent = furtherTarballs.length === 0 ? lentWith(env) : undefined;
-		const borrowed = lent && (await BorrowedN8n.borrow(lent));
-		if (borrowed) Object.assign(env, lent);
-		const withDatabase = env.DB_TYPE === undefined;
-		const n8n =
-			borrowed?.process ??
-			(await startN8n({
-				userFolder: await makeUserFolder({ furtherTarballs, withDatabase }),
-				env,
-			}));
+		const borrowed = furtherTarballs.length === 0 ? await borrowN8n(env) : undefined;
+		Object.assign(env, borrowed?.env);
+		const withDatabase = env.DB_TYPE === undefined && install === undefined;
+		const start = async () => {
+			const userFolder = await makeUserFolder({ furtherTarballs, withDatabase });
+			return await startN8n({ userFolder, env, install });
+		};
+		const n8n = borrowed?.process ?? (await start());
 		const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
 		const client = new N8nClient(n8n.url);
 		await client.setUp();
@@ -121,17 +114,8 @@ export class Stage {
 			baseUrl: service.url,
 			apiKey: service.apiKey,
 		});
-		return new Stage(
-			service,
-			n8n,
-			client,
-			{ id, name },
-			n8n.userFolder,
-			env,
-			shared === undefined,
-			cluster,
-			borrowed,
-		);
+		const own = [shared === undefined, cluster, borrowed] as const;
+		return new Stage(service, n8n, client, { id, name }, env, ...own);
 	}
 
 	/** The further processes of an n8n in queue mode. @throws where there are none */
@@ -140,17 +124,20 @@ export class Stage {
 		return this.ownCluster;
 	}
 
-	/** The process that runs executions, of the first worker in queue mode. */
+	get userFolder(): string {
+		return this.n8n.userFolder;
+	}
+
+	/** The process that runs executions. */
 	get runner(): N8nProcess {
 		return this.ownCluster?.workers[0] ?? this.n8n;
 	}
 
-	/** The process that takes production webhooks, the first webhook processor in queue mode. */
+	/** The process that takes production webhooks. */
 	get receiver(): N8nProcess {
 		return this.ownCluster?.webhooks[0] ?? this.n8n;
 	}
 
-	/** Where production webhooks are called, e.g. `http://127.0.0.1:5678`. */
 	get webhookUrl(): string {
 		return this.receiver.url;
 	}
@@ -158,36 +145,31 @@ export class Stage {
 	/** n8n's database; it is there also while n8n is not. */
 	get database(): Database {
 		const { ownCluster } = this;
-		return ownCluster === undefined
-			? new SqliteDatabase(() => this.n8n)
-			: new PostgresDatabase((statements) => ownCluster.query(statements));
+		if (ownCluster === undefined) return new SqliteDatabase(() => this.n8n);
+		return new PostgresDatabase((statements) => ownCluster.query(statements));
 	}
 
 	/** Kills n8n, all of its processes, as a power cut would. */
 	async kill(): Promise<void> {
-		await Promise.all([this.n8n.kill(), this.ownCluster?.killAll()]);
+		await Promise.all([this.n8n.kill(), this.ownCluster?.endAll('kill')]);
 	}
 
 	/** Shuts n8n down in order, all of its processes. */
 	async stop(): Promise<void> {
-		await Promise.all([this.n8n.stop(), this.ownCluster?.stopAll()]);
+		await Promise.all([this.n8n.stop(), this.ownCluster?.endAll('stop')]);
 	}
 
-	/**
-	 * Starts n8n again on the same data and ports.
-	 *
-	 * @param env put over the environment of before
-	 */
-	async restart(env: Record<string, string> = {}): Promise<void> {
-		Object.assign(this.env, env);
-		const { userFolder, n8n, borrowed } = this;
+	/** Starts n8n again on the same data and ports. @param changes put over the environment of before */
+	async restart(changes: Record<string, string> = {}, install = this.n8n.install): Promise<void> {
+		Object.assign(this.env, changes);
+		const { env, borrowed } = this;
+		const { userFolder, port } = this.n8n;
 		[this.n8n] = await Promise.all([
-			borrowed?.start(this.env) ?? startN8n({ userFolder, env: this.env, port: n8n.port }),
-			this.ownCluster?.restart(env),
+			borrowed?.start(env) ?? startN8n({ userFolder, env, port, install }),
+			this.ownCluster?.restart(changes),
 		]);
 	}
 
-	/** A power cut, and n8n's next start. */
 	async killAndRestart(): Promise<void> {
 		await this.kill();
 		await this.restart();
@@ -216,7 +198,17 @@ export class Stage {
 		for (const { id } of unfinished) await client.stopExecution(id).catch(() => undefined);
 		for (const { id } of await client.listWorkflows()) await client.deleteWorkflow(id);
 		for (const { id } of await client.listCredentials()) await client.deleteCredential(id);
-		await client.deleteDataTables();
+		const { path, tables } = await client.dataTables();
+		for (const { id } of tables) await client.send('DELETE', `${path}/${id}`);
+	}
+
+	/** Publishes a workflow with a webhook, and calls that. @returns the workflow's id, and the answer */
+	async callWebhook(definition: WorkflowDefinition): Promise<{ id: string; response: Response }> {
+		const { id } = await this.client.createWorkflow(definition);
+		const start = definition.nodes.find(({ type }) => type === 'n8n-nodes-base.webhook');
+		const path = `/webhook/${start?.webhookId}`;
+		await this.client.publish(id, [path]);
+		return { id, response: await fetch(this.webhookUrl + path, { method: 'POST' }) };
 	}
 
 	/** As many finished tasks, created elsewhere, whose callbacks nobody has delivered yet. */

@@ -1,7 +1,7 @@
 import { CreateThrottle } from '../../nodes/MediaGeneration/create/createThrottle';
 import type { Rules } from './account';
 import { Oracle } from './oracle';
-import { simulate, type TaskMs } from './simulate';
+import { type Learns, type Policy, simulate, type TaskMs } from './simulate';
 
 /** How long the tasks of a batch take. */
 export interface Tasks {
@@ -37,31 +37,20 @@ export function chance(): () => number {
 
 export function run(cell: Cell): Result {
 	const { rules, tasks, items, leaves = false } = cell;
-	const batch = { items, taskMs: tasks.ms };
-	const oracle = {
-		...batch,
-		policy: new Oracle(rules),
-		learns: leaves ? 'atOnce' : 'polling',
-	} as const;
-	const law = {
-		...batch,
-		policy: new CreateThrottle(chance()),
-		learns: leaves ? 'afterRefusal' : 'polling',
-	} as const;
-	return { ...cell, ...simulate(rules, [law]), oracleMs: simulate(rules, [oracle]).ms };
+	const simulated = <T>(policy: Policy<T>, learns: Learns) =>
+		simulate(rules, [{ items, taskMs: tasks.ms, policy, learns: leaves ? learns : 'polling' }]);
+	const { ms: oracleMs } = simulated(new Oracle(rules), 'atOnce');
+	return { ...cell, ...simulated(new CreateThrottle(chance()), 'afterRefusal'), oracleMs };
 }
 
-/** Times the oracle's time, at most. */
-export const MOST_TIME = 1.25;
-
 /** Six refusals to find out, one for ten tasks, and one a minute. */
-export const mostRefusals = ({ items, rules, oracleMs }: Result) =>
+const mostRefusals = ({ items, rules, oracleMs }: Result) =>
 	6 + items / 10 + oracleMs / 60_000 + (rules.accidents?.nth.length ?? 0);
 
 /** Creates alone take tenths of a second where nobody waits for the tasks: there it may be so much more. */
 const LEAVING_MORE_MS = 2000;
-export const mostMs = ({ oracleMs, leaves = false }: Result) =>
-	MOST_TIME * oracleMs + (leaves ? LEAVING_MORE_MS : 0);
+const mostMs = ({ oracleMs, leaves = false }: Result) =>
+	1.25 * oracleMs + (leaves ? LEAVING_MORE_MS : 0);
 
 export const isInTime = (result: Result) => result.ms <= mostMs(result);
 export const isQuiet = (result: Result) => result.refusals <= mostRefusals(result);

@@ -15,23 +15,12 @@ export interface Dip {
 	runs: readonly number[];
 }
 
-export interface DipResult extends Dip {
-	ms: number;
-	bestMs: number;
-	refusals: number;
-	refusalsInMinute: number;
+/** @param begins when each run begins, minutes */
+function dip(what: string, places: Steps, items: number, seconds: number, begins = [0]): Dip {
+	const runs = begins.map((minute) => minute * MINUTE);
+	const tasks = `${runs.length > 1 ? `${runs.length} × ` : ''}${items} × ${seconds} s`;
+	return { name: `${what} (${tasks})`, places, items, taskMs: seconds * SECOND, runs };
 }
-
-const tasks = ({ items, taskMs, runs }: Omit<Dip, 'name'>) =>
-	`${runs.length > 1 ? `${runs.length} × ` : ''}${items} × ${taskMs / SECOND} s`;
-
-const dip = (
-	what: string,
-	rest: Omit<Dip, 'name' | 'runs'> & { runs?: readonly number[] },
-): Dip => {
-	const all = { runs: [0], ...rest };
-	return { ...all, name: `${what} (${tasks(all)})` };
-};
 
 /** Places that are fewer for some minutes, from a minute on: once, or several times with as long a time between. */
 const fewer = (places: number, least: number, from: number, minutes: number, times = 1): Steps => [
@@ -50,73 +39,37 @@ const inTurn = (one: number, other: number, minutes: number): Steps =>
 	]);
 
 export const DIPS: readonly Dip[] = [
-	dip('5 places, 1 for 5 min, 5 again', { places: fewer(5, 1, 2, 5), items: 60, taskMs: MINUTE }),
-	dip('10 places, 1 for 3 min, 10 again', {
-		places: fewer(10, 1, 1, 3),
-		items: 100,
-		taskMs: 30 * SECOND,
-	}),
-	dip('10 places and 1 in turn, every 10 min', {
-		places: inTurn(10, 1, 10),
-		items: 300,
-		taskMs: MINUTE,
-	}),
-	dip('20 places and 2 in turn, every 3 min', {
-		places: inTurn(20, 2, 3),
-		items: 1000,
-		taskMs: 30 * SECOND,
-	}),
+	dip('5 places, 1 for 5 min, 5 again', fewer(5, 1, 2, 5), 60, 60),
+	dip('10 places, 1 for 3 min, 10 again', fewer(10, 1, 1, 3), 100, 30),
+	dip('10 places and 1 in turn, every 10 min', inTurn(10, 1, 10), 300, 60),
+	dip('20 places and 2 in turn, every 3 min', inTurn(20, 2, 3), 1000, 30),
 	...[7, 5, 3, 2, 1, 0].map((least) =>
-		dip(`10 places, ${least} for 5 min, 10 again`, {
-			places: fewer(10, least, 3, 5),
-			items: 300,
-			taskMs: 40 * SECOND,
-		}),
+		dip(`10 places, ${least} for 5 min, 10 again`, fewer(10, least, 3, 5), 300, 40),
 	),
 	...[5, 1, 0].map((least) =>
-		dip(`10 places, ${least} for 4 min, twice`, {
-			places: fewer(10, least, 3, 4, 2),
-			items: 400,
-			taskMs: 40 * SECOND,
-		}),
+		dip(`10 places, ${least} for 4 min, twice`, fewer(10, least, 3, 4, 2), 400, 40),
 	),
-	dip('40 places, 3 for 6 min, 40 again', {
-		places: fewer(40, 3, 2, 6),
-		items: 1000,
-		taskMs: 20 * SECOND,
-	}),
-	dip('3 places, none for 10 min, 3 again', {
-		places: fewer(3, 0, 3, 10),
-		items: 100,
-		taskMs: 30 * SECOND,
-	}),
+	dip('40 places, 3 for 6 min, 40 again', fewer(40, 3, 2, 6), 1000, 20),
+	dip('3 places, none for 10 min, 3 again', fewer(3, 0, 3, 10), 100, 30),
 	...[3, 10, 40].map((places) =>
-		dip(`${places} places that two of our runs share`, {
-			places: [[0, places]],
-			items: 20 * places,
-			taskMs: 30 * SECOND,
-			runs: [0, MINUTE],
-		}),
+		dip(`${places} places that two of our runs share`, [[0, places]], 20 * places, 30, [0, 1]),
 	),
-	dip('10 places that two of our runs share, of unlike lengths of life', {
-		places: fewer(10, 4, 4, 4),
-		items: 100,
-		taskMs: MINUTE,
-		runs: [0, 5 * MINUTE],
-	}),
+	dip(
+		'10 places that two of our runs share, of unlike lengths of life',
+		fewer(10, 4, 4, 4),
+		100,
+		60,
+		[0, 5],
+	),
 ];
 
-export function runDip(each: Dip): DipResult {
-	const { places, items, taskMs, runs } = each;
+/** @returns what the runs come to, and what an oracle needs for all their tasks as one batch: nobody could share the places better */
+export function runDip({ places, items, taskMs, runs }: Dip) {
 	const rules: Rules = { concurrency: places };
 	const policies = runs.map((startsAt) => ({
-		items,
-		taskMs,
-		startsAt,
+		...{ items, taskMs, startsAt },
 		policy: new CreateThrottle(chance()),
 	}));
-	const { ms, refusals, refusalsInMinute } = simulate(rules, policies);
-	// All tasks of the runs as one batch: nobody could share the places better.
 	const best = simulate(rules, [{ items: items * runs.length, taskMs, policy: new Oracle(rules) }]);
-	return { ...each, ms, bestMs: best.ms, refusals, refusalsInMinute };
+	return { ...simulate(rules, policies), bestMs: best.ms };
 }

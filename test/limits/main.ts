@@ -2,8 +2,8 @@ import { join } from 'node:path';
 
 import { markdownTable, writeSection } from '../page';
 import { changes, isInTime, isQuiet, type Result, run } from './cell';
-import { DIPS, type DipResult, runDip } from './dips';
-import { CELLS, heldOut } from './grid';
+import { type Dip, DIPS, runDip } from './dips';
+import { grid as first, heldOut } from './grid';
 
 const PAGE = join(__dirname, '../../docs/bench/limits.md');
 
@@ -24,27 +24,24 @@ function shares(name: string, results: readonly Result[]): string[][] {
 
 const minutes = (ms: number) => (ms / 60_000).toFixed(1);
 
-const dipRow = ({ name, ms, bestMs, refusals, refusalsInMinute }: DipResult) => [
-	name,
-	minutes(ms),
-	minutes(bestMs),
-	(ms / bestMs).toFixed(2),
-	String(refusals),
-	String(refusalsInMinute),
-];
+function dipRow(dip: Dip): string[] {
+	const { ms, bestMs, refusals, refusalsInMinute } = runDip(dip);
+	const figures = [minutes(ms), minutes(bestMs), (ms / bestMs).toFixed(2)];
+	return [dip.name, ...figures, String(refusals), String(refusalsInMinute)];
+}
 
 const isFigure = (column: number) => column > 0;
 
 /** Runs all cases in virtual time, and writes the tables. */
-export function measureLimits(): void {
-	const grid = markdownTable(
+export async function measureLimits(): Promise<void> {
+	const grid = await markdownTable(
 		['Grid: cases', 'Number', 'In time', 'Few refusals'],
-		[...shares('First', CELLS.map(run)), ...shares('Second', heldOut().map(run))],
+		[...shares('First', first().map(run)), ...shares('Second', heldOut().map(run))],
 		isFigure,
 	);
-	const dips = markdownTable(
+	const dips = await markdownTable(
 		['Places (tasks)', 'Minutes', 'Best', 'Ratio', 'Refusals', 'In a minute'],
-		DIPS.map((dip) => dipRow(runDip(dip))),
+		DIPS.map(dipRow),
 		isFigure,
 	);
 	console.log(`${grid}\n\n${dips}`);

@@ -30,56 +30,40 @@ export interface Policy<Ticket> {
 	readonly wakes?: readonly number[];
 }
 
-/** A batch of one run. */
 export interface Batch<Ticket> {
 	items: number;
 	taskMs: TaskMs;
 	policy: Policy<Ticket>;
 	learns?: Learns;
-	/** When the batch begins, milliseconds. */
+	/** Milliseconds. */
 	startsAt?: number;
 }
 
-export interface Outcome {
+interface Outcome {
 	/** Until all is done, milliseconds. */
 	ms: number;
 	refusals: number;
 	/** The refusals within one minute, at most. */
 	refusalsInMinute: number;
-	/** Tasks that were unfinished at once. */
-	most: number;
 }
 
-interface Happening {
-	at: number;
-	work: () => void;
-}
+/** What the batches share: the account, and what happens when, in the order of time. */
+class World {
+	now = 0;
+	readonly refusedAt: number[] = [];
+	readonly agenda: Array<{ at: number; work: () => void }> = [];
 
-/** What happens when, in the order of time. */
-class Agenda {
-	private readonly list: Happening[] = [];
+	constructor(readonly account: SimulatedAccount) {}
 
 	add(at: number, work: () => void): void {
 		let place = 0;
-		for (let end = this.list.length; place < end;) {
+		for (let end = this.agenda.length; place < end;) {
 			const middle = (place + end) >> 1;
-			if ((this.list[middle]?.at ?? Infinity) <= at) place = middle + 1;
+			if ((this.agenda[middle]?.at ?? Infinity) <= at) place = middle + 1;
 			else end = middle;
 		}
-		this.list.splice(place, 0, { at, work });
+		this.agenda.splice(place, 0, { at, work });
 	}
-
-	take(): Happening | undefined {
-		return this.list.shift();
-	}
-}
-
-/** What the batches share. */
-interface World {
-	now: number;
-	readonly agenda: Agenda;
-	readonly account: SimulatedAccount;
-	readonly refusedAt: number[];
 }
 
 /** One batch in virtual time. */
@@ -102,17 +86,17 @@ class Running<Ticket> {
 		this.learns = batch.learns ?? 'polling';
 		this.isReading = this.learns !== 'afterRefusal';
 		const { policy, startsAt = 0 } = batch;
-		for (const at of [startsAt, ...(policy.wakes ?? [])]) world.agenda.add(at, () => this.wake());
+		for (const at of [startsAt, ...(policy.wakes ?? [])]) world.add(at, () => this.wake());
 	}
 
 	private wake(): void {
-		if (this.wakeAt <= this.world.now) this.wakeAt = Infinity;
 		const { policy } = this.batch;
-		const { now, agenda } = this.world;
+		const { now } = this.world;
+		if (this.wakeAt <= now) this.wakeAt = Infinity;
 		while (this.left > 0) {
 			const next = Math.max(policy.nextAt(now), this.lastSentAt + GAP_MS);
 			if (next > now + 1e-6) {
-				if (next < this.wakeAt) agenda.add((this.wakeAt = next), () => this.wake());
+				if (next < this.wakeAt) this.world.add((this.wakeAt = next), () => this.wake());
 				return;
 			}
 			this.send();
@@ -120,22 +104,22 @@ class Running<Ticket> {
 	}
 
 	private send(): void {
-		const { agenda, account, refusedAt } = this.world;
+		const { world } = this;
 		const { policy, taskMs } = this.batch;
 		this.left--;
-		this.lastSentAt = this.world.now;
-		const ticket = policy.send(this.world.now);
-		agenda.add(this.world.now + CREATE_MS / 2, () => {
-			const arrivedAt = this.world.now;
+		this.lastSentAt = world.now;
+		const ticket = policy.send(world.now);
+		world.add(world.now + CREATE_MS / 2, () => {
+			const { now: arrivedAt, account } = world;
 			const endsAt = arrivedAt + (typeof taskMs === 'number' ? taskMs : taskMs(account.taken));
 			const answer = account.create(arrivedAt, endsAt);
-			agenda.add(arrivedAt + CREATE_MS / 2, () => {
-				const { now } = this.world;
+			world.add(arrivedAt + CREATE_MS / 2, () => {
+				const { now } = world;
 				if (answer.taken) {
 					policy.accepted(ticket, now);
 					this.follow(endsAt);
 				} else {
-					refusedAt.push(now);
+					world.refusedAt.push(now);
 					this.left++;
 					policy.refused(ticket, now, answer.retryAfterMs);
 					this.startReading();
@@ -146,14 +130,13 @@ class Running<Ticket> {
 	}
 
 	private follow(endsAt: number): void {
-		const { now, agenda } = this.world;
-		if (this.learns !== 'polling') {
-			this.finished++;
-			this.doneAt = now;
-		}
+		const { now } = this.world;
+		if (this.learns !== 'polling') this.count();
 		if (!this.isReading) this.unread.push({ endsAt, takenAt: now });
-		else if (this.learns === 'atOnce') agenda.add(endsAt, () => this.end(now));
-		else agenda.add(knownAt(endsAt, now + POLL_MS), () => this.end(now));
+		else {
+			const at = this.learns === 'atOnce' ? endsAt : knownAt(endsAt, now + POLL_MS);
+			this.world.add(at, () => this.end(now));
+		}
 	}
 
 	private startReading(): void {
@@ -161,16 +144,18 @@ class Running<Ticket> {
 		this.isReading = true;
 		for (const [index, { endsAt, takenAt }] of this.unread.entries()) {
 			const firstReadAt = this.world.now + READ_GAP_MS * (index + 1);
-			this.world.agenda.add(knownAt(endsAt, firstReadAt), () => this.end(takenAt));
+			this.world.add(knownAt(endsAt, firstReadAt), () => this.end(takenAt));
 		}
 		this.unread = [];
 	}
 
+	private count(): void {
+		this.finished++;
+		this.doneAt = this.world.now;
+	}
+
 	private end(takenAt: number): void {
-		if (this.learns === 'polling') {
-			this.finished++;
-			this.doneAt = this.world.now;
-		}
+		if (this.learns === 'polling') this.count();
 		this.batch.policy.finished(this.world.now, takenAt);
 		this.wake();
 	}
@@ -194,28 +179,26 @@ export function simulate<Ticket>(
 	batches: ReadonlyArray<Batch<Ticket>>,
 	mostMs = Infinity,
 ): Outcome {
-	const account = new SimulatedAccount(rules);
-	const world: World = { now: 0, agenda: new Agenda(), account, refusedAt: [] };
+	const world = new World(new SimulatedAccount(rules));
+	const { refusedAt } = world;
 	const running = batches.map((batch) => new Running(world, batch));
 	const isDone = () => running.every(({ finished }, index) => finished === batches[index]?.items);
 	for (let events = 0; !isDone(); events++) {
-		const event = world.agenda.take();
+		const event = world.agenda.shift();
 		if (!event || events > MAX_EVENTS) {
 			const finished = running.map((batch) => batch.finished).join(', ');
 			throw new Error(
-				`${finished} tasks finished after ${world.now} ms and ${world.refusedAt.length} refusals`,
+				`${finished} tasks finished after ${world.now} ms and ${refusedAt.length} refusals`,
 			);
 		}
 		if (event.at > mostMs) break;
 		world.now = event.at;
 		event.work();
 	}
-	const { refusedAt } = world;
 	return {
 		ms: Math.max(...running.map(({ doneAt }) => doneAt)),
 		refusals: refusedAt.length,
 		refusalsInMinute: mostWithin(60_000, refusedAt),
-		most: account.most,
 	};
 }
 

@@ -10,5 +10,6 @@ module.exports = {
 		'<rootDir>/test/unit/[^/]+\\.test\\.ts$',
 		'<rootDir>/test/unit/(n8n|release)/',
 	],
+	setupFilesAfterEnv: [...every.setupFilesAfterEnv, '<rootDir>/test/mutants/loadProduct.cjs'],
 	testSequencer: '<rootDir>/test/mutants/coveringFirst.cjs',
 };

@@ -22,7 +22,6 @@ if (missing.length > 0) {
 
 process.chdir(root);
 
-const isCounted = ({ status }) => status !== 'Ignored' && status !== 'CompileError';
 const isNoticed = ({ status }) => status === 'Killed' || status === 'Timeout';
 const placeOf = ({ start, end }) =>
   `${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
@@ -38,9 +37,15 @@ for (const tests of ['unit', 'workflow']) {
   const { files } = JSON.parse(readFileSync('test/artefacts/mutants.json', 'utf8'));
   const left = new Set();
   for (const [file, { mutants }] of Object.entries(files)) {
-    for (const change of mutants.filter(isCounted)) {
+    for (const change of mutants) {
       const place = `${file}:${placeOf(change.location)}`;
       const name = `${place} ${change.mutatorName} ${change.replacement}`;
+      if (change.status === 'CompileError') continue;
+      // Computed when the file is loaded. The unit tests may not tell, where one of them loads the file anew.
+      if (change.status === 'Ignored') {
+        changes.delete(name);
+        continue;
+      }
       const noticed = isNoticed(change) || changes.get(name)?.noticed === true;
       changes.set(name, { file, noticed });
       if (!noticed) left.add(place);

@@ -7,6 +7,8 @@ export default {
   // What is computed once, when a file is loaded, would need all tests for each change.
   ignoreStatic: true,
   concurrency: 2,
+  // A process that has run many tests keeps what they loaded, and then collects garbage most of its time.
+  maxTestRunnerReuse: 25,
   dryRunTimeoutMinutes: 60,
   timeoutMS: 5_000,
   ignorePatterns: [

@@ -11,7 +11,7 @@ import { N8nApiError } from './session';
 import type { StoredCredential, StoredWorkflow, WorkflowDefinition } from './types';
 import { until } from './until';
 
-export { describe, outputItems } from './executions';
+export { describe, hasEnded, outputItems } from './executions';
 export { N8nApiError } from './session';
 export * from './types';
 export { until } from './until';
@@ -46,37 +46,28 @@ export class N8nClient extends Executions {
 		await this.send('DELETE', `/rest/credentials/${id}`);
 	}
 
-	/**
-	 * Tests a stored credential as the editor's panel does.
-	 *
-	 * @param data the stored data, or other data to try with it
-	 * @returns n8n's verdict with its message
-	 */
+	/** Tests a stored credential with these data as the editor's panel does. */
 	async testCredential(
-		{ id, name, type }: StoredCredential,
+		credential: StoredCredential,
 		data: ICredentialDataDecryptedObject,
 	): Promise<{ status: 'OK' | 'Error'; message: string }> {
-		return await this.send('POST', '/rest/credentials/test', {
-			credentials: { id, name, type, data },
-		});
+		const credentials = { ...credential, data };
+		return await this.send('POST', '/rest/credentials/test', { credentials });
 	}
 
 	/** @param definition with an `id`, where the workflow should get that one */
 	async createWorkflow(definition: WorkflowDefinition & { id?: string }): Promise<StoredWorkflow> {
 		// n8n refuses a workflow without settings, and n8n 1.x one that does not say whether it is active.
-		return await this.send('POST', '/rest/workflows', {
-			settings: {},
-			active: false,
-			...definition,
-		});
+		const required = { settings: {}, active: false };
+		return await this.send('POST', '/rest/workflows', { ...required, ...definition });
 	}
 
 	async getWorkflow(id: string): Promise<StoredWorkflow> {
 		return await this.get(`/rest/workflows/${id}`);
 	}
 
-	/** @returns all workflows that are not archived, without their nodes */
-	async listWorkflows(): Promise<Array<Pick<StoredWorkflow, 'id' | 'name' | 'active'>>> {
+	/** @returns all workflows that are not archived */
+	async listWorkflows(): Promise<Array<{ id: string }>> {
 		const filter = encodeURIComponent(JSON.stringify({ isArchived: false }));
 		return await this.get(`/rest/workflows?take=250&filter=${filter}`);
 	}
@@ -92,101 +83,72 @@ export class N8nClient extends Executions {
 		if (active) await this.unpublish(id);
 		if (!isArchived) await this.send('POST', `/rest/workflows/${id}/archive`, {});
 		await until(`workflow ${id} to be deleted`, 30_000, async () => {
-			const deleting = this.send('DELETE', `/rest/workflows/${id}`);
-			return await deleting.then(
-				() => true,
-				(error: unknown) => {
-					if (error instanceof N8nApiError && error.status === 409) return false;
-					throw error;
-				},
-			);
+			try {
+				await this.send('DELETE', `/rest/workflows/${id}`);
+				return true;
+			} catch (error) {
+				if (error instanceof N8nApiError && error.status === 409) return false;
+				throw error;
+			}
 		});
 	}
 
-	/** Deletes all data tables of the owner; there are none before n8n 2. */
-	async deleteDataTables(): Promise<void> {
-		const { id: project } = await this.get<{ id: string }>('/rest/projects/personal');
-		const path = `/rest/projects/${project}/data-tables`;
-		const list = this.get<{ data: Array<{ id: string }> }>(path);
-		const { data } = await list.catch(() => ({ data: [] }));
-		for (const { id } of data) await this.send('DELETE', `${path}/${id}`);
+	/** @returns where the data tables of the owner are, and which there are: none before n8n 2 */
+	async dataTables() {
+		const { id } = await this.get<{ id: string }>('/rest/projects/personal');
+		const path = `/rest/projects/${id}/data-tables`;
+		const list = this.get<{ data: Array<{ id: string; name: string }> }>(path);
+		return { path, tables: (await list.catch(() => ({ data: [] }))).data };
 	}
 
 	/**
-	 * Publishes ("activates") the saved version of a workflow and waits until the production webhooks of
-	 * its nodes are registered, which n8n does some time after it has answered.
+	 * Publishes ("activates") the saved version of a workflow.
 	 *
-	 * @param webhooks paths to wait for, as `webhookPath` gives them
+	 * @param webhooks paths to wait for, as `webhookPath` gives them: n8n registers them after its answer
 	 */
-	async publish(id: string, webhooks: string[] = []): Promise<StoredWorkflow> {
+	async publish(id: string, webhooks: string[] = []): Promise<void> {
 		const { versionId } = await this.getWorkflow(id);
-		const published = await this.send<StoredWorkflow>('POST', `/rest/workflows/${id}/activate`, {
-			versionId,
-		});
+		await this.send('POST', `/rest/workflows/${id}/activate`, { versionId });
 		for (const path of webhooks) await this.waitForWebhook(path);
-		return published;
 	}
 
-	/** Takes a published workflow out of production. */
-	async unpublish(id: string): Promise<StoredWorkflow> {
-		return await this.send('POST', `/rest/workflows/${id}/deactivate`, {});
+	async unpublish(id: string): Promise<void> {
+		await this.send('POST', `/rest/workflows/${id}/deactivate`, {});
 	}
 
-	/**
-	 * @param node a node with a webhook, as stored
-	 * @param path the webhook's own path, as the node type declares it
-	 * @returns the production path, e.g. `/webhook/<webhook id>/callback`; the one of the test is the same
-	 * with `/webhook-test/`
-	 */
+	/** @returns the production path of a node's webhook, e.g. `/webhook/<webhook id>/callback` */
 	webhookPath(node: Pick<INode, 'name' | 'webhookId'>, path: string): string {
 		if (!node.webhookId) throw new Error(`The node "${node.name}" has no webhookId.`);
 		return `/webhook/${node.webhookId}/${path}`;
 	}
 
-	/**
-	 * Waits until n8n has registered a production webhook. It asks by CORS preflights, which start nothing.
-	 *
-	 * @param path e.g. what `webhookPath` gives
-	 * @param method HTTP method it is registered for
-	 * @param timeoutMs how long to wait, in ms
-	 * @throws where it is not there in time
-	 */
-	async waitForWebhook(path: string, method = 'POST', timeoutMs = 30_000): Promise<void> {
-		await until(`the webhook ${method} ${path} to be registered`, timeoutMs, async () => {
-			const response = await this.fetch(path, {
-				method: 'OPTIONS',
-				headers: { origin: this.url, 'access-control-request-method': method },
-			});
+	/** Waits until n8n has registered a production webhook. It asks by CORS preflights, which start nothing. */
+	async waitForWebhook(path: string): Promise<void> {
+		await until(`the webhook ${path} to be registered`, 30_000, async () => {
+			const headers = { origin: this.url, 'access-control-request-method': 'POST' };
+			const response = await this.fetch(path, { method: 'OPTIONS', headers });
 			await response.arrayBuffer();
 			const allowed = response.headers.get('access-control-allow-methods') ?? '';
-			return allowed.split(', ').includes(method);
+			return allowed.split(', ').includes('POST');
 		});
 	}
 
 	/**
 	 * Runs the saved version of a workflow as the editor's button does.
 	 *
-	 * @param id the workflow
-	 * @param options.trigger name of the trigger node to start from; default: the first trigger without a
-	 * webhook
-	 * @param options.destination name of the node to stop after; default: run everything
+	 * @param options.trigger name of the node to start from; default: the manual trigger
+	 * @param options.destination name of the node to stop after
 	 * @returns the execution's id, as soon as it has started
-	 * @throws where the trigger is one that waits for an event: see `listenForTestEvent`
 	 */
 	async run(id: string, options: { trigger?: string; destination?: string } = {}): Promise<string> {
 		const workflow = await this.getWorkflow(id);
 		const trigger = options.trigger ?? findManualTrigger(workflow);
-		const answer = await this.startManually(workflow, trigger, options.destination);
-		if (answer.executionId === undefined) {
-			throw new Error(`"${trigger}" waits for an event; use listenForTestEvent().`);
-		}
-		return answer.executionId;
+		const { executionId } = await this.startManually(workflow, trigger, options.destination);
+		if (executionId === undefined) throw new Error(`"${trigger}" waits for an event.`);
+		return executionId;
 	}
 
-	/**
-	 * Has a webhook trigger listen for one test event, as "Listen for test event" does. n8n ends it after
-	 * two minutes.
-	 */
+	/** Has a trigger listen for one test event, for two minutes. */
 	async listenForTestEvent(id: string, trigger: string): Promise<void> {
 		const answer = await this.startManually(await this.getWorkflow(id), trigger);
 		if (answer.waitingForWebhook !== true) {
@@ -203,17 +165,13 @@ export class N8nClient extends Executions {
 			// Older versions of n8n run this; later ones overlook it and run what is saved, which is the same.
 			workflowData: workflow,
 			triggerToStartFrom: { name: trigger },
-			...(destination === undefined
-				? {}
-				: { destinationNode: { nodeName: destination, mode: 'inclusive' } }),
+			...(destination && { destinationNode: { nodeName: destination, mode: 'inclusive' } }),
 		});
 	}
 
 	/**
 	 * Says something to the chat trigger of a workflow that is not published, as the editor's chat does.
 	 *
-	 * @param trigger name of the chat trigger
-	 * @param text what is said
 	 * @returns what the last node put out, when the workflow has ended
 	 */
 	async chat(id: string, trigger: string, text: string): Promise<IDataObject> {

@@ -20,23 +20,15 @@ const SCRIPT = `
 	console.log(JSON.stringify(rows.at(-1) ?? []));
 `;
 
-/**
- * Runs statements on the SQLite database of an n8n.
- *
- * @returns the rows that the last one brings
- * @throws where one of them is refused; then none has had an effect
- */
+/** Runs statements on the SQLite database of an n8n, as one transaction. @returns the rows that the last one brings */
 export async function querySqlite(
 	{ install, userFolder }: Pick<N8nProcess, 'install' | 'userFolder'>,
 	...statements: string[]
 ): Promise<Row[]> {
 	const file = join(userFolder, '.n8n', 'database.sqlite');
 	// n8n's own Node.js has SQLite built in; the one that runs this may not have it.
-	const { stdout } = await run(install.nodeBinary, [
-		'-e',
-		SCRIPT,
-		JSON.stringify({ file, statements }),
-	]);
+	const parameters = ['-e', SCRIPT, JSON.stringify({ file, statements })];
+	const { stdout } = await run(install.nodeBinary, parameters);
 	return JSON.parse(stdout) as Row[];
 }
 

@@ -5,8 +5,9 @@ import { N8nApiError, Session } from './session';
 import type { Execution, ExecutionSummary } from './types';
 import { until } from './until';
 
-/** Statuses of an execution that something still happens to. `waiting` is a suspended one. */
-const UNFINISHED: ExecutionStatus[] = ['new', 'running', 'waiting', 'unknown'];
+/** @returns whether nothing happens any more to an execution of this status; `waiting` is a suspended one */
+export const hasEnded = (status: ExecutionStatus) =>
+	!['new', 'running', 'waiting', 'unknown'].includes(status);
 
 /** So long a look at the list of executions waits for others who want to look at it. */
 const SHARE_WITHIN_MS = 100;
@@ -15,30 +16,18 @@ const SHARE_WITHIN_MS = 100;
 export class Executions extends Session {
 	private nextList: Promise<ExecutionSummary[]> | undefined;
 
-	/** Stops an execution, a suspended one too. */
 	async stopExecution(id: string): Promise<void> {
 		await this.send('POST', `/rest/executions/${id}/stop`);
 	}
 
-	/** Deletes an execution, a suspended one too. */
 	async deleteExecution(id: string): Promise<void> {
 		await this.send('POST', '/rest/executions/delete', { ids: [id] });
 	}
 
-	/**
-	 * Retries an execution that ended in an error and waits for its end.
-	 *
-	 * @param id the execution to repeat
-	 * @param useSavedWorkflow with the workflow as it is saved now, rather than as it was then
-	 * @returns the id of the new execution
-	 */
-	async retryExecution(id: string, useSavedWorkflow = false): Promise<string> {
-		const { id: retried } = await this.send<{ id: string }>(
-			'POST',
-			`/rest/executions/${id}/retry`,
-			{ loadWorkflow: useSavedWorkflow },
-		);
-		return retried;
+	/** Retries an execution with the workflow as it was then, to its end. @returns the id of the new execution */
+	async retryExecution(id: string): Promise<string> {
+		const path = `/rest/executions/${id}/retry`;
+		return (await this.send<{ id: string }>('POST', path, { loadWorkflow: false })).id;
 	}
 
 	/** @returns the latest executions, running and suspended ones among them, newest first; at most 100 */
@@ -52,40 +41,24 @@ export class Executions extends Session {
 		return results;
 	}
 
-	/** @returns an execution with the data of its nodes */
 	async getExecution(id: string): Promise<Execution> {
 		// n8n sends run data as flatted JSON; the library has types for ES modules only.
 		const { parse } = await import('flatted');
-		const execution = await this.get<(Omit<Execution, 'data'> & { data: string }) | undefined>(
-			`/rest/executions/${id}`,
-		);
+		const path = `/rest/executions/${id}`;
+		const execution = await this.get<(ExecutionSummary & { data: string }) | undefined>(path);
 		if (execution === undefined) throw new Error(`n8n has no execution ${id}.`);
-		const { data, ...rest } = execution;
-		return { ...rest, data: parse(data) as IRunExecutionData };
+		return { ...execution, data: parse(execution.data) as IRunExecutionData };
 	}
 
-	/**
-	 * Waits until an execution has come to its end, however it ended.
-	 *
-	 * @param timeoutMs how long to wait, in ms
-	 * @throws where it has not ended in time
-	 */
+	/** Waits until an execution has come to its end, however it ended. */
 	async waitForExecution(id: string, timeoutMs = 60_000): Promise<Execution> {
-		return await this.waitForStatus(id, (status) => !UNFINISHED.includes(status), timeoutMs);
+		return await this.waitForStatus(id, hasEnded, timeoutMs);
 	}
 
-	/**
-	 * Waits until an execution is suspended.
-	 *
-	 * @param timeoutMs how long to wait, in ms
-	 * @throws where it ends instead, or is not suspended in time
-	 */
+	/** @throws where it ends instead of being suspended, or is not suspended in time */
 	async waitForSuspension(id: string, timeoutMs = 60_000): Promise<Execution> {
-		const execution = await this.waitForStatus(
-			id,
-			(status) => status === 'waiting' || !UNFINISHED.includes(status),
-			timeoutMs,
-		);
+		const isWanted = (status: ExecutionStatus) => status === 'waiting' || hasEnded(status);
+		const execution = await this.waitForStatus(id, isWanted, timeoutMs);
 		if (execution.status === 'waiting') return execution;
 		throw new Error(`Execution ${id} was not suspended; it ended with ${describe(execution)}.`);
 	}
@@ -129,13 +102,7 @@ export class Executions extends Session {
 		return await this.nextList;
 	}
 
-	/**
-	 * Waits until a workflow has a number of finished executions, e.g. of its trigger.
-	 *
-	 * @param timeoutMs how long to wait, in ms
-	 * @returns all executions of the workflow, newest first
-	 * @throws where there are fewer in time
-	 */
+	/** Waits until a workflow has so many finished executions. @returns all of its executions, newest first */
 	async waitForExecutions(
 		workflowId: string,
 		count: number,
@@ -148,26 +115,16 @@ export class Executions extends Session {
 			timeoutMs,
 			async () => {
 				executions = await this.listExecutions({ workflowId });
-				return executions.filter(({ status }) => !UNFINISHED.includes(status)).length >= count;
+				return executions.filter(({ status }) => hasEnded(status)).length >= count;
 			},
 		);
 		return executions;
 	}
 }
 
-/**
- * @param node name of a node
- * @param output index of its output
- * @param run which of its runs, in a loop; default: the last
- * @returns the items that left the node; none where it did not run
- */
-export function outputItems(
-	execution: Execution,
-	node: string,
-	output = 0,
-	run = -1,
-): INodeExecutionData[] {
-	return execution.data.resultData.runData[node]?.at(run)?.data?.main?.[output] ?? [];
+/** @returns the items that left a node in its last run; none where it did not run */
+export function outputItems(execution: Execution, node: string, output = 0): INodeExecutionData[] {
+	return execution.data.resultData.runData[node]?.at(-1)?.data?.main?.[output] ?? [];
 }
 
 /** @returns status, and message of the error where there is one, for an error's or a test's text */

@@ -1,65 +1,39 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { lock } from 'proper-lockfile';
 
-/** A holder that has not touched its lock for this long is gone, in ms. */
-const STALE_MS = 15_000;
-const LOOK_AGAIN_MS = 500;
-
 /**
- * Does something that only one process on this machine may do at a time. A process that died while it
- * held the lock delays the next one by a quarter of a minute, and never blocks it.
+ * Does something that only one process on this machine may do at a time.
  *
  * @param path what is being worked on; the lock is the folder `<path>.lock` beside it
- * @param work done while the lock is held; it must leave the event loop free, which keeps the lock fresh
- * @param onWait called once where another process holds the lock
- * @returns what `work` returned
+ * @param work it must leave the event loop free, which keeps the lock fresh
  */
-export async function withLock<T>(
-	path: string,
-	work: () => Promise<T>,
-	onWait: () => void = () => {},
-): Promise<T> {
-	const release = await acquire(path, onWait);
+export async function withLock(path: string, work: () => Promise<void>): Promise<void> {
+	const retries = { forever: true, minTimeout: 500, maxTimeout: 500 };
+	const release = await lock(path, { realpath: false, stale: 15_000, retries });
 	try {
-		return await work();
+		await work();
 	} finally {
 		await release();
 	}
 }
 
-async function acquire(path: string, onWait: () => void): Promise<() => Promise<void>> {
-	for (let attempt = 0; ; attempt++) {
-		try {
-			return await lock(path, { realpath: false, stale: STALE_MS });
-		} catch (error) {
-			if (!(error instanceof Error && 'code' in error && error.code === 'ELOCKED')) throw error;
-			if (attempt === 0) onWait();
-			await sleep(LOOK_AGAIN_MS);
-		}
-	}
-}
-
-/**
- * Makes a folder once on a machine. A half-made one is never seen by anybody: it is made beside its place and renamed
- * when it is complete.
- *
- * @param make fills the folder that it is given
- * @param onWait called once where another process is making it
- */
+/** Makes a folder once on a machine: beside its place, and renamed when it is complete. */
 export async function makeOnce(
 	path: string,
 	make: (folder: string) => Promise<void>,
-	onWait?: () => void,
 ): Promise<string> {
 	if (existsSync(path)) return path;
-	const work = async () => {
+	await withLock(path, async () => {
 		// Whoever held the lock before may have done the work.
 		if (existsSync(path)) return;
-		await removeRemains(path);
+		// What is there was left behind by processes that were killed: this one holds the lock.
+		for (const name of await readdir(dirname(path))) {
+			const isRemains = name.startsWith(`${basename(path)}.`) && name.endsWith('.partial');
+			if (isRemains) await rm(join(dirname(path), name), { recursive: true, force: true });
+		}
 		const making = `${path}.${process.pid}.partial`;
 		try {
 			await mkdir(making);
@@ -68,16 +42,6 @@ export async function makeOnce(
 		} finally {
 			await rm(making, { recursive: true, force: true });
 		}
-	};
-	await withLock(path, work, onWait);
+	});
 	return path;
-}
-
-/** Removes what was left behind by processes that were killed; the caller holds the lock, so none is alive. */
-async function removeRemains(path: string): Promise<void> {
-	for (const name of await readdir(dirname(path))) {
-		if (name.startsWith(`${basename(path)}.`) && name.endsWith('.partial')) {
-			await rm(join(dirname(path), name), { recursive: true, force: true });
-		}
-	}
 }

@@ -3,7 +3,7 @@
  * `package.json`, with a lock file made now. A version whose packages are not all there yet is passed over.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runCommand } from '../commandLine';
 import { runNpm } from './npm';
@@ -19,40 +19,27 @@ export function newestFirst(published: string[]): string[] {
 		.sort((one, other) => other.localeCompare(one, undefined, { numeric: true }));
 }
 
-/** Writes `versions/<version>/` with its lock file. */
-async function prepare(version: string): Promise<void> {
-	const folder = join(VERSIONS, version);
-	const manifest = JSON.parse(
-		readFileSync(join(VERSIONS, DEFAULT_VERSION, 'package.json'), 'utf8'),
-	) as { dependencies: Record<string, string> };
+/** Writes a folder with a version's `package.json` and lock file. */
+async function prepare(folder: string, version: string): Promise<void> {
+	const text = readFileSync(join(VERSIONS, DEFAULT_VERSION, 'package.json'), 'utf8');
+	const manifest = JSON.parse(text) as { dependencies: Record<string, string> };
 	manifest.dependencies.n8n = version;
-	mkdirSync(folder, { recursive: true });
+	mkdirSync(folder);
 	writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
-	await runNpm(
-		[
-			'install',
-			'--package-lock-only',
-			'--ignore-scripts',
-			'--legacy-peer-deps',
-			'--omit-lockfile-registry-resolved',
-		],
-		folder,
-	);
+	const lockOnly = ['--package-lock-only', '--omit-lockfile-registry-resolved'];
+	await runNpm(['install', ...lockOnly, '--ignore-scripts', '--legacy-peer-deps'], folder);
 }
 
 async function main(): Promise<void> {
-	const published = execFileSync('npm', ['view', 'n8n', 'versions', '--json'], {
-		encoding: 'utf8',
-		stdio: ['ignore', 'pipe', 'inherit'],
-	});
+	const published = execFileSync('npm', ['view', 'n8n', 'versions', '--json']).toString();
 	for (const version of newestFirst(JSON.parse(published) as string[]).slice(0, MAX_TRIES)) {
-		if (version === DEFAULT_VERSION) return console.log(version);
+		const folder = join(VERSIONS, version);
 		try {
-			await prepare(version);
+			if (!existsSync(folder)) await prepare(folder, version);
 			return console.log(version);
 		} catch (error) {
 			console.error(`n8n ${version} cannot be installed: ${String(error)}`);
-			rmSync(join(VERSIONS, version), { recursive: true, force: true });
+			rmSync(folder, { recursive: true, force: true });
 		}
 	}
 	throw new Error(`None of the ${MAX_TRIES} newest versions of n8n can be installed.`);

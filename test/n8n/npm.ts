@@ -1,17 +1,13 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { endWithUs, OWN_GROUP } from './children';
-
-/** How many of npm's lines an error shows, from the start (the reason) and from the end (the log's place). */
-const FIRST_LINES = 15;
-const LAST_LINES = 5;
 
 /**
  * Runs npm and waits for it. It ends with this process.
  *
- * @param args npm's arguments
- * @param cwd folder to run it in
  * @param settings npm settings, over those of the machine
- * @throws with npm's own words where npm cannot be started or does not succeed
+ * @throws with npm's own words where it does not succeed
  */
 export async function runNpm(
 	args: string[],
@@ -27,18 +23,14 @@ export async function runNpm(
 		...OWN_GROUP,
 	});
 	endWithUs(child);
-	let output = '';
-	for (const stream of [child.stdout, child.stderr]) {
-		stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-	}
-	const exit = await new Promise<string | null>((resolve, reject) => {
-		child.once('error', reject);
-		child.once('close', (code, signal) =>
-			resolve(code === 0 ? null : signal ? `was ended by ${signal}` : `exited with ${code}`),
-		);
-	});
-	if (exit === null) return;
-	throw new Error(`"npm ${args.join(' ')}" in ${cwd} ${exit}:\n${shorten(output)}`);
+	const [output, errors, [code, signal]] = await Promise.all([
+		text(child.stdout),
+		text(child.stderr),
+		once(child, 'close'),
+	]);
+	if (code === 0) return;
+	const end = signal ? `was ended by ${signal}` : `exited with ${code}`;
+	throw new Error(`"npm ${args.join(' ')}" in ${cwd} ${end}:\n${errors}${output}`);
 }
 
 /**
@@ -48,10 +40,4 @@ export async function runNpm(
 function ownEnvironment(): NodeJS.ProcessEnv {
 	const outer = /^npm_(package_|lifecycle_|config_(ignore_scripts|local_prefix)$)/i;
 	return Object.fromEntries(Object.entries(process.env).filter(([name]) => !outer.test(name)));
-}
-
-function shorten(output: string): string {
-	const lines = output.trim().split('\n');
-	if (lines.length <= FIRST_LINES + LAST_LINES) return lines.join('\n');
-	return [...lines.slice(0, FIRST_LINES), '…', ...lines.slice(-LAST_LINES)].join('\n');
 }

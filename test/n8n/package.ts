@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { cacheFolder } from './cache';
 import { QUIET } from './installOnce';
 import { withLock } from './lock';
@@ -23,32 +21,11 @@ const SOURCES = [
 	'LICENSE.md',
 ];
 
-/** As `docs/installation.md` has it. */
-export const INSTALL = ['install', '--legacy-peer-deps'];
-
 /** Every n8n installs the tarball: it has no more than that. */
 export const MAX_TARBALL_KIB = 70;
 
-/** The package as npm would publish it. */
-export interface PackedPackage {
-	/** Path of the tarball, in the cache folder. */
-	tarball: string;
-	/** Digest of the sources it was made from. */
-	hash: string;
-	sizeBytes: number;
-}
-
-/**
- * Builds this repository's package and packs it as npm would for publishing. Unchanged sources are built
- * only once: the tarball is kept in the cache folder.
- *
- * @param options.log takes a line where there is something to build
- * @throws with the compiler's own words where the sources do not build
- */
-export async function packPackage(
-	options: { log?: (line: string) => void } = {},
-): Promise<PackedPackage> {
-	const log = options.log ?? console.log;
+/** Builds this package and packs it as for publishing; the tarball of unchanged sources is kept in the cache folder. */
+export async function packPackage() {
 	const folder = join(cacheFolder(), 'packages');
 	await mkdir(folder, { recursive: true });
 	for (;;) {
@@ -58,15 +35,12 @@ export async function packPackage(
 		// Builds share `dist/`, so only one may run.
 		await withLock(folder, async () => {
 			if (existsSync(tarball)) return;
-			log('Building and packing the package …');
+			console.log('Building and packing the package …');
 			const packing = await mkdtemp(join(folder, 'packing-'));
 			try {
-				await runNpm(['run', 'build'], ROOT);
-				await runNpm(['pack', '--ignore-scripts', '--pack-destination', packing], ROOT);
-				const [name] = await readdir(packing);
-				if (name === undefined) throw new Error('npm pack made no tarball.');
+				const made = await buildAndPack(ROOT, packing);
 				// Where somebody edited a source meanwhile, this is the build of neither state.
-				if ((await hashOfSources()) === hash) await rename(join(packing, name), tarball);
+				if ((await hashOfSources()) === hash) await rename(made, tarball);
 			} finally {
 				await rm(packing, { recursive: true, force: true });
 			}
@@ -74,12 +48,25 @@ export async function packPackage(
 	}
 }
 
+/**
+ * @param packing an empty folder for the tarball
+ * @param settings npm settings for this build
+ */
+export async function buildAndPack(
+	root: string,
+	packing: string,
+	settings: Record<string, string> = {},
+): Promise<string> {
+	await runNpm(['run', 'build'], root, settings);
+	await runNpm(['pack', '--ignore-scripts', '--pack-destination', packing], root, settings);
+	const [name = ''] = await readdir(packing);
+	return join(packing, name);
+}
+
 async function hashOfSources(): Promise<string> {
 	const hash = createHash('sha256');
 	for (const source of SOURCES) {
-		const path = join(ROOT, source);
-		if (!existsSync(path)) continue;
-		for (const file of await filesOf(path)) {
+		for (const file of await filesOf(join(ROOT, source))) {
 			const content = await readFile(file);
 			hash.update(`${file.slice(ROOT.length)}\0${content.length}\0`).update(content);
 		}
@@ -93,28 +80,9 @@ async function filesOf(path: string): Promise<string[]> {
 	return (await Promise.all(inside)).flat();
 }
 
-/** A package as it lies in a user folder. */
-export interface InstalledPackage {
-	name: string;
-	version: string;
-}
-
-/**
- * Installs a packed community package into a user folder, by the command that the documentation tells users. An
- * earlier version is replaced. n8n loads it at its next start.
- *
- * @param userFolder n8n's user folder; may not exist yet
- * @param tarball path of the packed package
- * @throws with npm's own words where it cannot be installed
- */
-export async function installPackage(
-	userFolder: string,
-	tarball: string,
-): Promise<InstalledPackage> {
+/** Installs a packed community package into n8n's user folder, by the command that the documentation tells users. */
+export async function installPackage(userFolder: string, tarball: string): Promise<void> {
 	const nodesFolder = join(userFolder, '.n8n', 'nodes');
 	await mkdir(nodesFolder, { recursive: true });
-	await runNpm([...INSTALL, ...QUIET, tarball], nodesFolder);
-	const { stdout } = await promisify(execFile)('tar', ['-xzOf', tarball, 'package/package.json']);
-	const { name, version } = JSON.parse(stdout) as InstalledPackage;
-	return { name, version };
+	await runNpm(['install', '--legacy-peer-deps', ...QUIET, tarball], nodesFolder);
 }

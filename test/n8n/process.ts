@@ -1,19 +1,17 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { cacheFolder } from './cache';
 import { endWithUs, killGroup, OWN_GROUP } from './children';
 import { disabledModules } from './differences';
 import { type N8nInstall, installN8n } from './install';
 import { LEAN } from './settings';
 import { assertPortFree, freePort, HOST } from './ports';
+import { until } from './until';
 
 const READY_TIMEOUT_MS = 300_000;
-const LOOK_EVERY_MS = 100;
-/** How long n8n may take to shut down in order, in ms. */
+/** How long n8n may take to shut down in order. */
 const STOP_GRACE_MS = 10_000;
-const SHOWN_LOG_LINES = 25;
 
 /** All that n8n inherits of this process's environment: nothing may steer it but what is written here. */
 const INHERITED = [
@@ -45,73 +43,32 @@ const QUIET = {
 	npm_config_fetch_retries: '0',
 };
 
-/** `start` is the whole n8n; the other two are queue mode's further processes. */
-export type N8nCommand = 'start' | 'worker' | 'webhook';
-
-export interface StartN8nOptions {
-	/** n8n's user folder; its data are in `.n8n` inside. Made where it is missing, kept when n8n stops. */
+interface StartN8nOptions {
+	/** Its data are in `.n8n` inside. */
 	userFolder: string;
-	/** Port on 127.0.0.1; default: a free one. */
+	/** Default: a free one. */
 	port?: number;
-	command?: N8nCommand;
+	/** `start` is the whole n8n; the other two are queue mode's further processes. */
+	command?: 'start' | 'worker' | 'webhook';
 	/** Added to n8n's environment, over everything that is set here. */
 	env?: Record<string, string>;
 	/** Default: what `installN8n()` gives. */
 	install?: N8nInstall;
-	/** Takes progress lines of an installation, where one is needed. */
-	log?: (line: string) => void;
-	/** Default: five minutes, in ms. */
-	readyTimeoutMs?: number;
 }
 
 /** n8n ended before it was ready, or was not ready in time. */
-export class N8nStartError extends Error {
-	/**
-	 * @param reason in one sentence
-	 * @param log n8n's last lines, and where the rest is
-	 */
-	constructor(
-		readonly reason: string,
-		log: string,
-	) {
-		super(`${reason} ${log}`);
-		this.name = 'N8nStartError';
-	}
-}
+export class N8nStartError extends Error {}
 
-/** A running n8n. */
-export interface N8nProcess {
-	/** e.g. `http://127.0.0.1:5678`, without a slash at the end. */
-	url: string;
-	port: number;
-	pid: number;
-	install: N8nInstall;
-	userFolder: string;
-	/** What n8n printed, of this start and of earlier ones in the same folder. */
-	logFile: string;
-	/** From the call of `startN8n` to ready, without the installation, in ms. */
-	startedInMs: number;
-	/** Settles when the process has ended, for whatever reason, with a short account of how. */
-	exited: Promise<string>;
-	/** @returns n8n's last lines of this start */
-	logTail(): string;
-	/** Shuts n8n down in order; after a grace of 10 s it is killed. */
-	stop(): Promise<void>;
-	/** Kills n8n and all that it started, at once, as a power cut would. */
-	kill(): Promise<void>;
-}
+export type N8nProcess = Awaited<ReturnType<typeof startN8n>>;
 
 /**
- * Starts the real n8n, on SQLite unless `env` says otherwise, and waits until it answers. Several can run
- * side by side: each has its own user folder and its own ports. It ends with this process, even when that
- * is killed. To restart, stop it and start it again with the same `userFolder` and `port`.
+ * Starts the real n8n, and waits until it answers. It ends with this process, even when that is killed.
  *
- * @throws where the port is in use; an `N8nStartError` with n8n's last lines where n8n ends or is not ready
- * in time; nothing is left running then
+ * @throws an `N8nStartError` with n8n's last lines where it ends or is not ready in time
  */
-export async function startN8n(options: StartN8nOptions): Promise<N8nProcess> {
+export async function startN8n(options: StartN8nOptions) {
 	const { userFolder, command = 'start' } = options;
-	const install = options.install ?? (await installN8n({ log: options.log }));
+	const install = options.install ?? (await installN8n());
 	const start = performance.now();
 	const port = options.port ?? (await freePort());
 	await assertPortFree(port, 'n8n');
@@ -123,27 +80,17 @@ export async function startN8n(options: StartN8nOptions): Promise<N8nProcess> {
 	const logFile = join(userFolder, command === 'start' ? 'n8n.log' : `n8n-${command}-${port}.log`);
 	const logDescriptor = openSync(logFile, 'a');
 	const logStart = statSync(logFile).size;
-	const logTail = () =>
-		readFileSync(logFile)
-			.subarray(logStart)
-			.toString('utf8')
-			.trimEnd()
-			.split('\n')
-			.slice(-SHOWN_LOG_LINES)
-			.join('\n');
+	const logTail = () => tailOf(readFileSync(logFile).subarray(logStart));
 
 	const isLean = options.env?.N8N_DISABLE_UI === LEAN.N8N_DISABLE_UI;
-	const child = spawn(
-		install.nodeBinary,
-		[join(__dirname, 'run-n8n.cjs'), install.n8nScript, command],
-		{
-			// n8n reads a .env file of the folder it runs in.
-			cwd: userFolder,
-			env: { ...(await environment(install, userFolder, port, isLean)), ...options.env },
-			stdio: ['ignore', logDescriptor, logDescriptor, 'pipe'],
-			...OWN_GROUP,
-		},
-	);
+	const script = [join(__dirname, 'run-n8n.cjs'), install.n8nScript, command];
+	const child = spawn(install.nodeBinary, script, {
+		// n8n reads a .env file of the folder it runs in.
+		cwd: userFolder,
+		env: { ...(await environment(install, userFolder, port, isLean)), ...options.env },
+		stdio: ['ignore', logDescriptor, logDescriptor, 'pipe'],
+		...OWN_GROUP,
+	});
 	closeSync(logDescriptor);
 	// run-n8n.cjs notices the end of this process, too, but not while n8n keeps it busy.
 	endWithUs(child);
@@ -160,35 +107,41 @@ export async function startN8n(options: StartN8nOptions): Promise<N8nProcess> {
 	};
 
 	try {
-		await untilReady(url, command, exited, options.readyTimeoutMs ?? READY_TIMEOUT_MS);
+		await untilReady(url, command, exited);
 	} catch (error) {
 		await kill();
-		const reason = error instanceof Error ? error.message : String(error);
 		throw new N8nStartError(
-			`n8n ${install.version} ${reason}.`,
-			`Its log is ${logFile} and ends with:\n${logTail()}`,
+			`n8n ${install.version} did not start. ${String(error)} Its log is ${logFile} and ends with:\n${logTail()}`,
 		);
 	}
 	return {
+		/** Without a slash at the end. */
 		url,
 		port,
 		// Always there after a start that succeeded.
 		pid: child.pid ?? 0,
 		install,
 		userFolder,
+		/** What n8n printed, of this start and of earlier ones in the same folder. */
 		logFile,
 		startedInMs: Math.round(performance.now() - start),
+		/** Settles when the process has ended, for whatever reason, with a short account of how. */
 		exited,
 		logTail,
+		/** Shuts n8n down in order. */
 		stop: async () => {
 			child.kill('SIGTERM');
 			const timer = setTimeout(() => killGroup(child), STOP_GRACE_MS);
 			await exited;
 			clearTimeout(timer);
 		},
+		/** Kills n8n and all that it started, at once, as a power cut would. */
 		kill,
 	};
 }
+
+/** @returns the last lines of a log */
+export const tailOf = (log: Buffer) => log.toString().trimEnd().split('\n').slice(-25).join('\n');
 
 async function environment(
 	install: N8nInstall,
@@ -196,12 +149,9 @@ async function environment(
 	port: number,
 	isLean: boolean,
 ): Promise<Record<string, string>> {
-	const inherited = INHERITED.flatMap((name) => {
-		const value = process.env[name];
-		return value === undefined ? [] : [[name, value]];
-	});
+	const inherited = Object.entries(process.env).filter(([name]) => INHERITED.includes(name));
 	return {
-		...Object.fromEntries(inherited),
+		...(Object.fromEntries(inherited) as Record<string, string>),
 		...QUIET,
 		...disabledModules(install, isLean),
 		// n8n starts its task runner as `node`, which must be the Node.js of the installation.
@@ -224,29 +174,19 @@ async function environment(
 	};
 }
 
-const READY = '/healthz/readiness';
-
-/** Whoever is not logged in gets 401 here. */
-const LOGIN = '/rest/login';
-
-async function untilReady(
-	url: string,
-	command: N8nCommand,
-	exited: Promise<string>,
-	timeoutMs: number,
-): Promise<void> {
+async function untilReady(url: string, command: string, exited: Promise<string>): Promise<void> {
 	let exit: string | undefined;
 	void exited.then((how) => (exit = how));
-	// The first answers as soon as n8n has its database, the second when its interface is there as well.
-	const pages = [[READY, 200] as const, ...(command === 'start' ? [[LOGIN, 401] as const] : [])];
-	const deadline = performance.now() + timeoutMs;
-	while (performance.now() < deadline) {
-		if (exit !== undefined) throw new Error(`${exit} before it was ready`);
+	// The first answers as soon as n8n has its database. The second, which answers 401 to whoever is not logged in, does so
+	// when its interface is there as well.
+	const pages: Array<[string, number]> = [['/healthz/readiness', 200]];
+	if (command === 'start') pages.push(['/rest/login', 401]);
+	const isReady = async () => {
+		if (exit !== undefined) throw new Error(`It ${exit} before it was ready.`);
 		const looks = pages.map(async ([page, status]) => await answers(url + page, status));
-		if ((await Promise.all(looks)).every(Boolean)) return;
-		await sleep(LOOK_EVERY_MS);
-	}
-	throw new Error(`was not ready after ${timeoutMs / 1000} s`);
+		return (await Promise.all(looks)).every(Boolean);
+	};
+	await until('it to be ready', READY_TIMEOUT_MS, isReady, 100);
 }
 
 async function answers(url: string, status: number): Promise<boolean> {

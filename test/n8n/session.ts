@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type Owner, TEST_OWNER } from './types';
+import { TEST_OWNER } from './types';
 
 const REQUEST_TIMEOUT_MS = 60_000;
 
@@ -11,20 +11,16 @@ const NO_DATABASE = 'Database is not ready!';
 /** n8n refused a request, or answered it with an error. */
 export class N8nApiError extends Error {
 	constructor(
-		readonly method: string,
-		readonly path: string,
+		method: string,
+		path: string,
 		readonly status: number,
-		readonly body: string,
+		body: string,
 	) {
 		super(`n8n answered ${method} ${path} with ${status}: ${body.slice(0, 2_000)}`);
-		this.name = 'N8nApiError';
 	}
 }
 
-/**
- * Speaks to a running n8n over the internal REST interface, as its owner. Every method throws an `N8nApiError` where n8n
- * refuses.
- */
+/** Speaks to a running n8n over the internal REST interface, as its owner. */
 export class Session {
 	private cookie = '';
 
@@ -36,7 +32,7 @@ export class Session {
 	 *
 	 * @throws where the instance has an owner with another e-mail or password
 	 */
-	async setUp(owner: Owner = TEST_OWNER): Promise<void> {
+	async setUp(owner = TEST_OWNER): Promise<void> {
 		try {
 			await this.login(owner);
 		} catch (error) {
@@ -46,18 +42,16 @@ export class Session {
 		}
 	}
 
-	/** Logs in; the session is kept for all later calls. */
-	async login({ email, password }: Pick<Owner, 'email' | 'password'>): Promise<void> {
+	async login({ email, password } = TEST_OWNER): Promise<void> {
 		// The field's name in n8n 1.x is `email`.
 		await this.send('POST', '/rest/login', { emailOrLdapLoginId: email, email, password });
 	}
 
-	/** A GET whose answer n8n wraps in `data`. */
 	async get<T>(path: string): Promise<T> {
 		return await this.send('GET', path);
 	}
 
-	/** A request whose answer n8n wraps in `data`, for what this class has no method for. */
+	/** A request whose answer n8n wraps in `data`. */
 	async send<T = unknown>(method: string, path: string, body?: unknown): Promise<T> {
 		return (await this.request<{ data: T }>(method, path, body)).data;
 	}
@@ -71,14 +65,11 @@ export class Session {
 	}
 
 	protected async request<T>(method: string, path: string, body?: unknown): Promise<T> {
-		const options = {
-			method,
-			headers: {
-				...(body === undefined ? {} : { 'content-type': 'application/json' }),
-				...(this.cookie ? { cookie: this.cookie } : {}),
-			},
-			body: body === undefined ? undefined : JSON.stringify(body),
+		const headers = {
+			...(body !== undefined && { 'content-type': 'application/json' }),
+			...(this.cookie && { cookie: this.cookie }),
 		};
+		const options = { method, headers, body: JSON.stringify(body) };
 		const giveUp = Date.now() + DATABASE_BACK_WITHIN_MS;
 		let response = await this.fetch(path, options);
 		let text = await response.text();

@@ -1,11 +1,7 @@
 /**
- * Loaded into each process of n8n, so that executions that wait for minutes wait for seconds.
- *
- * n8n looks for executions that are due once a minute, and this package never asks to wait for less than a minute but
- * for a deadline. Here both are shorter: n8n looks every SHORT_MINUTE_MS, and a minute that a node asks n8n to wait for
- * lasts as long. What a node reads from the clock, the deadlines of tasks and all other timers are as they are. So
- * whatever n8n and the nodes do at the end of such a minute is done as always, in the same order, only earlier; and a
- * test that is about minutes on the clock, such as how often tasks are read in an hour, needs an n8n without this file.
+ * Loaded into each process of n8n, so that executions that wait for minutes wait for seconds: n8n looks for those that
+ * are due every SHORT_MINUTE_MS, and a minute that a node asks n8n to wait for lasts as long. The clock, the deadlines of
+ * tasks and all other timers are as they are. A test that is about minutes on the clock needs an n8n without this file.
  *
  * A wait that was to be shorter than SHORT_MINUTE_MS is not shortened, so that a deadline is still met by one wait.
  * Dates that only stand for "until something happens" are a thousand years away, and stay as they are.

@@ -1,24 +1,12 @@
 import type {
 	ExecutionStatus,
-	IConnections,
-	INode,
-	IPinData,
 	IRunExecutionData,
-	IWorkflowSettings,
+	IWorkflowBase,
 	WorkflowExecuteMode,
 } from 'n8n-workflow';
 
-/** Who the instance belongs to. */
-export interface Owner {
-	email: string;
-	/** 8 to 64 characters, with a digit and an upper-case letter: n8n's own rule. */
-	password: string;
-	firstName: string;
-	lastName: string;
-}
-
 /** The owner of every instance that only tests see. */
-export const TEST_OWNER: Owner = {
+export const TEST_OWNER = {
 	email: 'owner@example.com',
 	password: 'Media-generation-1',
 	firstName: 'Olive',
@@ -26,22 +14,14 @@ export const TEST_OWNER: Owner = {
 };
 
 /** A workflow as n8n exports it to a file. */
-export interface WorkflowDefinition {
-	name: string;
-	nodes: INode[];
-	connections: IConnections;
-	settings?: IWorkflowSettings;
-	pinData?: IPinData;
-}
+export type WorkflowDefinition = Pick<
+	IWorkflowBase,
+	'name' | 'nodes' | 'connections' | 'settings' | 'pinData'
+>;
 
 /** A workflow as n8n stores it. */
-export interface StoredWorkflow extends WorkflowDefinition {
-	id: string;
-	active: boolean;
-	/** The version that is edited. */
-	versionId: string;
-	isArchived: boolean;
-}
+export type StoredWorkflow = WorkflowDefinition &
+	Required<Pick<IWorkflowBase, 'id' | 'active' | 'isArchived' | 'versionId'>>;
 
 export interface StoredCredential {
 	id: string;

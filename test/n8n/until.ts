@@ -9,10 +9,8 @@ const PART_OF_TIME_WAITED = 5;
 /**
  * Waits until a condition holds, and looks often, at first more often than later.
  *
- * @param what completes "Waited in vain for …"
- * @param timeoutMs how long to wait, in ms
+ * @param what completes "Waited … in vain for …"
  * @param everyMs between two looks, where it is always the same
- * @throws where it does not hold in time
  */
 export async function until(
 	what: string | (() => string),

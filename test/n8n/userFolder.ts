@@ -9,25 +9,16 @@ import { makeOnce } from './lock';
 import { installPackage, packPackage } from './package';
 import { startN8n } from './process';
 
-/** What a user folder is made with. */
-export interface UserFolderOptions {
-	/** Packages to install beside ours. */
-	furtherTarballs?: string[];
-	/** Whether the database is SQLite, which is in there; default: true. */
-	withDatabase?: boolean;
-}
-
 /**
- * Makes a user folder in the temporary folder that has this package installed, and a database with the owner of all
- * tests. What takes long is done once on a machine and copied from then on.
+ * Makes a user folder with this package installed, and a SQLite database with the owner of all tests. What takes long
+ * is done once on a machine and copied from then on.
  *
- * @returns its path
- * @throws where the package cannot be built or installed, or n8n does not start
+ * @param options.furtherTarballs packages to install beside ours
  */
 export async function makeUserFolder({
-	furtherTarballs = [],
+	furtherTarballs = [] as string[],
 	withDatabase = true,
-}: UserFolderOptions = {}): Promise<string> {
+} = {}): Promise<string> {
 	const userFolder = await mkdtemp(join(tmpdir(), 'media-generation-e2e-'));
 	if (withDatabase) await cp(await emptyDatabase(), userFolder, { recursive: true });
 	await cp(await installedPackage(), userFolder, { recursive: true });
@@ -43,7 +34,7 @@ async function installedPackage(): Promise<string> {
 	});
 }
 
-/** @returns a user folder with nothing but the database of the chosen n8n, in which no workflow is */
+/** @returns a user folder with nothing but an empty database of the chosen n8n */
 async function emptyDatabase(): Promise<string> {
 	const install = await installN8n();
 	return await makeOnce(`${install.folder}.database`, async (folder) => {

@@ -6,20 +6,8 @@ export const DEFAULT_VERSION = '2.41.1';
 
 const versionsFolder = join(__dirname, 'versions');
 
-/** One version of n8n that this repository knows how to install. */
-export interface N8nVersion {
-	version: string;
-	/** Folder with the pinned `package.json` and its lock file. */
-	manifestFolder: string;
-}
-
-/**
- * Chooses the n8n to run: a folder of `test/n8n/versions/`.
- *
- * @param version e.g. `2.41.1`; the environment variable `N8N_VERSION`, else the default, when left out
- * @throws where there is no such folder; the message names those that there are
- */
-export function chooseN8nVersion(version = process.env.N8N_VERSION || DEFAULT_VERSION): N8nVersion {
+/** @returns the n8n to run, with its folder of `versions/` */
+export function chooseN8nVersion(version = process.env.N8N_VERSION || DEFAULT_VERSION) {
 	const manifestFolder = join(versionsFolder, version);
 	if (!existsSync(join(manifestFolder, 'package-lock.json'))) {
 		const known = readdirSync(versionsFolder).join(', ');

@@ -6,13 +6,12 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 const TITLE = 'The weekly end-to-end tests';
 
-/** The part of what jest writes with `--json` that is read here. */
+/** What jest writes with `--json`. */
 export interface JestResults {
-	numPassedTests: number;
 	testResults: Array<{
 		name: string;
 		status: string;
@@ -21,12 +20,12 @@ export interface JestResults {
 }
 
 /** @returns the names of the tests that failed; a file that did not get as far as its tests counts as one */
-export function failingTests({ testResults }: JestResults): string[] {
+function failingTests({ testResults }: JestResults): string[] {
 	return testResults.flatMap(({ name, status, assertionResults }) => {
 		const failed = assertionResults.filter((test) => test.status === 'failed');
-		const file = name.split('/').pop() ?? name;
-		if (status === 'failed' && failed.length === 0) return [`${file}: did not run`];
-		return failed.map(({ fullName }) => `${file}: ${fullName}`);
+		const isBroken = status === 'failed' && failed.length === 0;
+		const names = isBroken ? ['did not run'] : failed.map(({ fullName }) => fullName);
+		return names.map((each) => `${basename(name)}: ${each}`);
 	});
 }
 
@@ -36,12 +35,11 @@ export function failingTests({ testResults }: JestResults): string[] {
  */
 export function report(results: Record<string, JestResults | undefined>): string | undefined {
 	const parts = Object.entries(results).flatMap(([version, result]) => {
-		if (result === undefined) return [`### n8n ${version}\n\n- left no results`];
-		const failing = failingTests(result);
-		if (failing.length === 0) return [];
-		return [`### n8n ${version}\n\n${failing.map((name) => `- ${name}`).join('\n')}`];
+		const failing = result ? failingTests(result) : ['left no results'];
+		const list = failing.map((name) => `- ${name}`).join('\n');
+		return list === '' ? [] : [`### n8n ${version}\n\n${list}`];
 	});
-	return parts.length === 0 ? undefined : parts.join('\n\n');
+	return parts.join('\n\n') || undefined;
 }
 
 function readResults(folder: string, version: string): JestResults | undefined {
@@ -53,20 +51,17 @@ function readResults(folder: string, version: string): JestResults | undefined {
 const gh = (...args: string[]) => execFileSync('gh', args, { encoding: 'utf8' });
 
 function main([folder = '', ...versions]: string[]): void {
-	const body = report(
-		Object.fromEntries(versions.map((version) => [version, readResults(folder, version)])),
-	);
-	const [open] = (
-		JSON.parse(
-			gh('issue', 'list', '--search', `"${TITLE}" in:title`, '--json', 'number,title,body'),
-		) as Array<{ number: number; title: string; body: string }>
-	).filter(({ title }) => title === TITLE);
+	const results = versions.map((version) => [version, readResults(folder, version)]);
+	const body = report(Object.fromEntries(results));
+	const search = ['--search', `"${TITLE}" in:title`, '--json', 'number,title,body'];
+	const list = gh('issue', 'list', ...search);
+	const issues = JSON.parse(list) as Array<{ number: number; title: string; body: string }>;
+	const open = issues.find(({ title }) => title === TITLE);
+	const number = String(open?.number);
 	if (body === undefined) {
-		if (open) gh('issue', 'close', String(open.number), '--comment', 'All tests pass again.');
-		return;
-	}
-	if (!open) gh('issue', 'create', '--title', TITLE, '--body', body);
-	else if (open.body.trim() !== body) gh('issue', 'edit', String(open.number), '--body', body);
+		if (open) gh('issue', 'close', number, '--comment', 'All tests pass again.');
+	} else if (!open) gh('issue', 'create', '--title', TITLE, '--body', body);
+	else if (open.body.trim() !== body) gh('issue', 'edit', number, '--body', body);
 }
 
 if (require.main === module) main(process.argv.slice(2));

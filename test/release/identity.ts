@@ -1,5 +1,9 @@
+/**
+ * `npm run identity`: the owner sets `repository.url` and `author` in `package.json`, and this writes the addresses
+ * that follow from them into the credential, the codex files and the rest of `package.json`.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 
 /**
  * Stands for a home that nobody has chosen yet. The ending is reserved (RFC 2606): no such host can ever exist, so no
@@ -10,113 +14,86 @@ export const UNSET_HOST = 'repository.invalid';
 /** What a user of any community node is told: a link to it is never dead. */
 const PAGES_OF_N8N = 'https://docs.n8n.io/integrations/community-nodes/installation/gui-install/';
 
-interface Manifest {
-	author: { name: string; email: string };
-	repository: { url: string };
-}
+/** How many addresses that follow from `repository.url` of `package.json`, where it is chosen, are in each file. */
+const ADDRESSES: Record<string, number> = {
+	'package.json': 2,
+	'README.md': 1,
+	'credentials/MediaGenerationApi.credentials.ts': 1,
+	'nodes/MediaGeneration/MediaGeneration.node.json': 2,
+	'nodes/MediaGeneration/MediaGenerationTrigger.node.json': 2,
+	'nodes/MediaGeneration/MediaGenerationCredits.node.json': 2,
+};
 
-/** A file, and where in it an address stands that follows from the repository. */
-interface Place {
-	file: string;
-	/** What stands before the address, up to the quotation mark. */
-	before: RegExp;
-	/** What follows the repository's address. */
-	suffix: string;
-	/** Whether n8n shows it as a link: until there is a repository, it then leads to n8n's own pages. */
-	isInPanel?: boolean;
-}
+/** Such an address, and what follows the repository's own address in it. */
+const ADDRESS = /https:[^\s"']+?(#credential|#readme|\/issues|\/raw\/HEAD\/[^\s"']+)(?=["'])/g;
 
-const NODES = 'nodes/MediaGeneration';
+/** What n8n shows as links: until there is a repository, they lead to n8n's own pages. */
+const isInPanel = (file: string) => /^(credentials|nodes)\//.test(file);
 
-/** Every address that follows from `repository.url` of `package.json`, the one place where it is chosen. */
-const PLACES: Place[] = [
-	{ file: 'package.json', before: /"homepage": "/, suffix: '#readme' },
-	{ file: 'package.json', before: /"bugs": \{\s*"url": "/, suffix: '/issues' },
-	{
-		file: 'README.md',
-		before: /<img src="/,
-		suffix: '/raw/HEAD/docs/images/examples/image-to-video.png',
-	},
-	{
-		file: 'credentials/MediaGenerationApi.credentials.ts',
-		before: /documentationUrl =\s*'/,
-		suffix: '#credential',
-		isInPanel: true,
-	},
-	...['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCredits'].flatMap(
-		(node): Place[] => [
-			{
-				file: `${NODES}/${node}.node.json`,
-				before: /"credentialDocumentation": \[\s*\{\s*"url": "/,
-				suffix: '#credential',
-				isInPanel: true,
-			},
-			{
-				file: `${NODES}/${node}.node.json`,
-				before: /"primaryDocumentation": \[\s*\{\s*"url": "/,
-				suffix: '#readme',
-				isInPanel: true,
-			},
-		],
-	),
-];
-
-function readManifest(root: string): Manifest {
-	return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
-}
+const readManifest = (root: string) =>
+	JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+		author: { email: string };
+		repository: { url: string };
+	};
 
 /** @returns the repository's address for a browser, e.g. `https://github.com/owner/name` */
-export function repositoryUrl(root: string): string {
-	return readManifest(root)
-		.repository.url.replace(/^git\+/, '')
-		.replace(/\.git$/, '');
-}
+export const repositoryUrl = (root: string): string =>
+	readManifest(root).repository.url.replace(/^git\+|\.git$/g, '');
 
 const isUnset = (address: string) => address.endsWith('.invalid') || address.includes('.invalid/');
 
+/** Each text whose condition holds. */
+export const said = (...texts: Array<[holds: boolean, text: string]>) =>
+	texts.flatMap(([holds, text]) => (holds ? [text] : []));
+
 /** @returns what the owner has not chosen yet, in words; empty where all is set */
 export function missingIdentity(root: string): string[] {
-	const { author } = readManifest(root);
 	const url = repositoryUrl(root);
-	return [
-		...(isUnset(url) ? ['package.json: "repository.url" is not set'] : []),
-		...(!isUnset(url) && !/^https:\/\/github\.com\/[\w-]+\/[\w.-]+$/.test(url)
-			? [`package.json: "repository.url" is no GitHub repository: ${url}`]
-			: []),
-		...(isUnset(author.email) ? ['package.json: "author.email" is not set'] : []),
-	];
+	const isOnGitHub = /^https:\/\/github\.com\/[\w-]+\/[\w.-]+$/.test(url);
+	return said(
+		[isUnset(url), 'package.json: "repository.url" is not set'],
+		[
+			!isUnset(url) && !isOnGitHub,
+			`package.json: "repository.url" is no GitHub repository: ${url}`,
+		],
+		[isUnset(readManifest(root).author.email), 'package.json: "author.email" is not set'],
+	);
 }
 
 /**
  * Looks for addresses that do not follow from the repository. Writes nothing.
  *
- * @param root the repository's folder
  * @returns the files that have another address, each with its right text
- * @throws where a place is no more
+ * @throws where a file has fewer or more of them
  */
 export function outdatedAddresses(root: string): Map<string, string> {
 	const url = repositoryUrl(root);
 	const outdated = new Map<string, string>();
-	for (const { file, before, suffix, isInPanel } of PLACES) {
-		const home = isInPanel && isUnset(url) ? PAGES_OF_N8N : url;
-		const text = outdated.get(file) ?? readFileSync(join(root, file), 'utf8');
-		const found = new RegExp(`(${before.source})[^"']*`).exec(text);
-		if (!found) throw new Error(`${file} has no place for an address after ${before.source}`);
-		const filled = text.replace(found[0], () => `${found[1] ?? ''}${home}${suffix}`);
+	for (const [file, count] of Object.entries(ADDRESSES)) {
+		const home = isInPanel(file) && isUnset(url) ? PAGES_OF_N8N : url;
+		const text = readFileSync(join(root, file), 'utf8');
+		const found = text.match(ADDRESS)?.length ?? 0;
+		if (found !== count) throw new Error(`${file} has ${found} addresses in place of ${count}`);
+		const filled = text.replace(ADDRESS, (_address, suffix: string) => home + suffix);
 		if (filled !== text) outdated.set(file, filled);
 	}
 	return outdated;
 }
 
-/**
- * Writes the addresses that follow from the repository into all places.
- *
- * @param root the repository's folder
- * @returns the files that had another address
- * @throws where a place is no more
- */
+/** Writes the addresses that follow from the repository into all places. @returns the files that had another address */
 export function fillIdentity(root: string): string[] {
 	const outdated = outdatedAddresses(root);
 	for (const [file, text] of outdated) writeFileSync(join(root, file), text);
 	return [...outdated.keys()];
 }
+
+function main(root: string): void {
+	for (const file of fillIdentity(root)) console.log(`${file}: ${repositoryUrl(root)}`);
+	const missing = missingIdentity(root);
+	for (const what of missing) console.error(what);
+	if (missing.length === 0) return;
+	console.error('Set them in package.json, then run this again. Nothing can be published before.');
+	process.exitCode = 1;
+}
+
+if (require.main === module) main(resolve(__dirname, '../..'));

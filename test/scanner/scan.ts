@@ -4,29 +4,45 @@
  * Then `n8n-node lint` and `n8n-node build`, as if the package had been made with n8n's tool.
  * What n8n's scanner looks up on the internet, the provenance of a published version, is left out.
  */
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
 
+import { n8n } from '../../package.json';
 import { runCommand } from '../commandLine';
 import { installOnce } from '../n8n/installOnce';
 import { packPackage } from '../n8n/package';
-import { tryNodeCli } from './nodeCli';
 
 const ROOT = resolve(__dirname, '../..');
 const SCANNER = 'node_modules/@n8n/scan-community-package/scanner/scanner.mjs';
-const NEEDED_BYTES = 8e8;
+const CLI = 'node_modules/@n8n/node-cli';
 
 /** What the scanner itself looks at in a tarball. */
 const TARBALL_PATTERNS = ['**/*.js', 'package.json'];
 
+/** What a package that was made with n8n's tool has, too. */
+const SOURCES = [
+	'nodes',
+	'credentials',
+	'package.json',
+	'tsconfig.json',
+	'README.md',
+	'LICENSE.md',
+];
+
+/** A package that n8n refuses. */
+const OFFENCE = {
+	'package.json':
+		'{ "name": "n8n-nodes-offence", "version": "0.1.0", "n8n": { "nodes": ["dist/Offence.node.js"] } }',
+	'Offence.node.js': '/* eslint-disable */ require("fs").readFileSync(process.env.HOME);',
+	'nodes/Offence.node.ts': 'export const home = process.env.HOME;',
+};
+
 interface Verdict {
 	passed: boolean;
-	/** Why it did not pass. */
-	message?: string;
 	/** The findings, by file and line. */
 	details?: string;
 }
@@ -36,59 +52,68 @@ interface Scanner {
 	analyzePackage(folder: string, patterns: string[]): Promise<Verdict>;
 }
 
-async function installTools(): Promise<string> {
-	return await installOnce({
-		name: 'scanner',
-		title: "n8n's scanner and n8n-node",
-		manifestFolder: __dirname,
-		neededBytes: NEEDED_BYTES,
-		duration: 'about a minute',
-	});
-}
-
-async function loadScanner(folder: string): Promise<Scanner> {
-	return (await import(pathToFileURL(join(folder, SCANNER)).href)) as Scanner;
-}
-
-/**
- * A scanner whose rules have not been loaded finds nothing anywhere.
- *
- * @throws where it lets pass what n8n refuses
- */
-async function assertThatItFindsOffences(scanner: Scanner, folder: string): Promise<void> {
-	await mkdir(folder);
-	await writeFile(join(folder, 'package.json'), '{ "name": "n8n-nodes-offence" }');
-	await writeFile(
-		join(folder, 'Offence.node.js'),
-		'/* eslint-disable */ require("fs").readFileSync(process.env.HOME);',
+/** Runs n8n's tool in a folder, as if the tool had made the package there, its strict configuration included. */
+async function nodeCli(tools: string, folder: string, command: string): Promise<Verdict> {
+	const config = 'dist/template/templates/shared/default/eslint.config.mjs';
+	await cp(join(tools, CLI, config), join(folder, 'eslint.config.mjs'));
+	await symlink(join(tools, 'node_modules'), join(folder, 'node_modules'), 'junction').catch(
+		() => undefined, // It is there.
 	);
-	const { details = '' } = await scanner.analyzePackage(folder, TARBALL_PATTERNS);
-	for (const expected of ['package.json', 'Offence.node.js']) {
-		if (!details.includes(expected)) {
-			throw new Error(`The scanner finds nothing in ${expected} of a package that n8n refuses.`);
-		}
-	}
+	const { status, stdout, stderr } = spawnSync(
+		process.execPath,
+		[join(folder, CLI, 'bin/n8n-node.mjs'), command],
+		{ cwd: folder, env: { ...process.env, CI: 'true' }, encoding: 'utf8' },
+	);
+	return { passed: status === 0, details: stdout + stderr };
+}
+
+/** @throws where a tool lets pass what n8n refuses: whose rules have not been loaded finds nothing anywhere */
+async function assertThatOffencesAreFound(scanner: Scanner, tools: string, folder: string) {
+	await mkdir(join(folder, 'nodes'), { recursive: true });
+	for (const [file, text] of Object.entries(OFFENCE)) await writeFile(join(folder, file), text);
+	const scan = await scanner.analyzePackage(folder, TARBALL_PATTERNS);
+	const lint = await nodeCli(tools, folder, 'lint');
+	const areFound =
+		scan.details?.includes('package.json') &&
+		scan.details.includes('Offence.node.js') &&
+		lint.details?.includes('Offence.node.ts');
+	if (!areFound || lint.passed) throw new Error('Nothing is found in a package that n8n refuses.');
+}
+
+/** `n8n-node build` on the sources: it leaves what n8n loads. */
+async function build(tools: string, folder: string): Promise<Verdict> {
+	const built = await nodeCli(tools, folder, 'build');
+	if (!built.passed) return built;
+	const missing = [...n8n.nodes, ...n8n.credentials].filter(
+		(file) => !existsSync(join(folder, file)),
+	);
+	return { passed: missing.length === 0, details: `There is no ${missing.join(', ')}` };
 }
 
 async function main(): Promise<boolean> {
-	const tools = await installTools();
-	const scanner = await loadScanner(tools);
+	const tools = await installOnce({
+		name: 'scanner',
+		title: "n8n's scanner and n8n-node",
+		manifestFolder: __dirname,
+		duration: 'about a minute',
+	});
+	const scanner = (await import(pathToFileURL(join(tools, SCANNER)).href)) as Scanner;
 	const { tarball } = await packPackage();
 	const folder = await mkdtemp(join(tmpdir(), 'media-generation-scan-'));
 	try {
-		await assertThatItFindsOffences(scanner, join(folder, 'offence'));
-		await promisify(execFile)('tar', ['-xzf', tarball, '-C', folder]);
+		await assertThatOffencesAreFound(scanner, tools, join(folder, 'offence'));
+		execFileSync('tar', ['-xzf', tarball, '-C', folder]);
+		const sources = join(folder, 'sources');
+		for (const name of SOURCES)
+			await cp(join(ROOT, name), join(sources, name), { recursive: true });
 		const verdicts: Record<string, Verdict> = {
 			sources: await scanner.analyzePackage(ROOT, scanner.SOURCE_FILE_PATTERNS),
 			tarball: await scanner.analyzePackage(join(folder, 'package'), TARBALL_PATTERNS),
+			'n8n-node lint': await nodeCli(tools, sources, 'lint'),
+			'n8n-node build': await build(tools, sources),
 		};
-		const cli = await tryNodeCli(tools, folder);
-		for (const [command, verdict] of Object.entries(cli)) {
-			verdicts[`n8n-node ${command}`] = { ...verdict, message: 'did not pass' };
-		}
-		for (const [part, { passed, message, details }] of Object.entries(verdicts)) {
-			console.log(`${part}: ${passed ? 'passed' : message}`);
-			if (details && !passed) console.log(details);
+		for (const [part, { passed, details = '' }] of Object.entries(verdicts)) {
+			console.log(`${part}: ${passed ? 'passed' : `did not pass\n${details}`}`);
 		}
 		return Object.values(verdicts).every(({ passed }) => passed);
 	} finally {

@@ -2,21 +2,19 @@ import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { ServiceError } from './errors';
-import type { Answer } from './model';
+import { type Answer, answerOfError } from './model';
 import { type Milliseconds, draw } from './settings';
 
 /** Answers every error of a server, its own and fastify's, in one shape. */
 export function answerErrors(app: FastifyInstance): void {
 	app.setErrorHandler((error: FastifyError | ServiceError, _request, reply) => {
-		if (error instanceof ServiceError) {
-			return reply.code(error.status).headers(error.headers).send(error.body);
-		}
-		const status = error.statusCode ?? 500;
-		return reply.code(status).send(new ServiceError(status, error.code, error.message).body);
+		const { statusCode: status = 500, code, message } = error as FastifyError;
+		const known = error instanceof ServiceError ? error : new ServiceError(status, code, message);
+		return sendAnswer(reply, answerOfError(known));
 	});
-	app.setNotFoundHandler((request, reply) => {
+	app.setNotFoundHandler((request) => {
 		const message = `There is nothing at ${request.method} ${request.url}.`;
-		return reply.code(404).send(new ServiceError(404, 'not_found', message).body);
+		throw new ServiceError(404, 'not_found', message);
 	});
 }
 
@@ -24,10 +22,7 @@ export function answerErrors(app: FastifyInstance): void {
 export function sendAnswer(reply: FastifyReply, answer: Answer): FastifyReply {
 	const { status, headers, type, body, fate } = answer;
 	if (fate === 'dropped') return drop(reply);
-	if (fate === 'cut short') {
-		const whole = Buffer.from(body);
-		return cutShort(reply, type, whole.subarray(0, Math.floor(whole.length / 2)), whole.length);
-	}
+	if (fate === 'cut short') return sendHalf(reply, type, Buffer.from(body));
 	return reply
 		.code(status)
 		.headers(headers)
@@ -43,31 +38,11 @@ export function drop(reply: FastifyReply): FastifyReply {
 	return reply;
 }
 
-/** Announces `length` bytes, sends fewer, and ends the connection. */
-export function cutShort(
-	reply: FastifyReply,
-	type: string,
-	body: Buffer,
-	length: number,
-): FastifyReply {
-	reply.hijack();
-	reply.raw.writeHead(200, { 'content-type': type, 'content-length': length });
-	reply.raw.write(body, () => reply.raw.destroy());
-	return reply;
-}
-
-/** Announces `length` bytes, sends fewer, and leaves the connection open until the service closes. */
-export function stall(
-	reply: FastifyReply,
-	type: string,
-	body: Buffer,
-	length: number,
-	closing: AbortSignal,
-): FastifyReply {
-	reply.hijack();
-	reply.raw.writeHead(200, { 'content-type': type, 'content-length': length });
-	reply.raw.write(body);
-	closing.addEventListener('abort', () => reply.raw.destroy(), { once: true });
+/** Announces a whole body, sends half of it, and ends the connection, unless it stays open for ever. */
+export function sendHalf(reply: FastifyReply, type: string, whole: Buffer, staysOpen = false) {
+	const { raw } = reply.hijack();
+	raw.writeHead(200, { 'content-type': type, 'content-length': whole.length });
+	raw.write(whole.subarray(0, Math.floor(whole.length / 2)), () => staysOpen || raw.destroy());
 	return reply;
 }
 
@@ -76,7 +51,7 @@ export async function holdBack(
 	value: Milliseconds | undefined,
 	closing: AbortSignal,
 ): Promise<boolean> {
-	const delay = draw(value, 0);
+	const delay = draw(value);
 	if (delay > 0) await pause(delay, undefined, { signal: closing }).catch(() => {});
 	return !closing.aborted;
 }

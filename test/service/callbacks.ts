@@ -1,17 +1,14 @@
 import type { Effects } from './effects';
 import { type Settings, draw } from './settings';
 
-const DEFAULT_RETRIES = 3;
+const RETRIES = 3;
 const DEFAULT_BACKOFF_MS = 500;
 
-/** One delivery of a callback, with the answer it got or the reason why it got none. */
+/** One delivery of a callback, with the status of the answer, where there was one. */
 export interface LoggedCallback {
-	/** Milliseconds since the epoch. */
-	readonly at: number;
 	readonly taskId: string;
 	readonly url: string;
 	status?: number;
-	error?: string;
 }
 
 export interface Callback {
@@ -20,8 +17,7 @@ export interface Callback {
 	readonly body: unknown;
 }
 
-const isAccepted = ({ status }: LoggedCallback) =>
-	status !== undefined && status >= 200 && status < 300;
+const isAccepted = ({ status = 0 }: LoggedCallback) => status >= 200 && status < 300;
 
 /** Delivers task-completion callbacks (section 6). */
 export class CallbackSender {
@@ -34,7 +30,7 @@ export class CallbackSender {
 	/** Delivers a callback as the switches say: late, in copies, again when refused, or never. */
 	send(callback: Callback, settings: Settings): void {
 		if (settings.callbackLost) return;
-		this.after(draw(settings.callbackDelayMs, 0), () => {
+		this.after(draw(settings.callbackDelayMs), () => {
 			const copies = settings.callbackCopies ?? 1;
 			for (let copy = 0; copy < copies; copy++) void this.persist(callback, settings, 0);
 		});
@@ -42,11 +38,11 @@ export class CallbackSender {
 
 	/** Delivers a callback once, whatever the answer. */
 	async deliver({ taskId, url, body }: Callback): Promise<LoggedCallback> {
-		const entry: LoggedCallback = { at: this.effects.now(), taskId, url };
+		const entry: LoggedCallback = { taskId, url };
 		this.entries.push(entry);
 		return await this.effects.post(url, body).then(
 			(status) => Object.assign(entry, { status }),
-			(error: Error) => Object.assign(entry, { error: error.message }),
+			() => entry,
 		);
 	}
 
@@ -58,11 +54,10 @@ export class CallbackSender {
 	}
 
 	private async persist(callback: Callback, settings: Settings, retry: number): Promise<void> {
-		const { callbackRetries = DEFAULT_RETRIES, callbackBackoffMs = DEFAULT_BACKOFF_MS } = settings;
 		const entry = await this.deliver(callback);
 		// A delivery that was forgotten meanwhile is not made again.
-		if (isAccepted(entry) || retry >= callbackRetries || !this.entries.includes(entry)) return;
-		this.after(callbackBackoffMs * 2 ** retry, () => {
+		if (isAccepted(entry) || retry >= RETRIES || !this.entries.includes(entry)) return;
+		this.after((settings.callbackBackoffMs ?? DEFAULT_BACKOFF_MS) * 2 ** retry, () => {
 			void this.persist(callback, settings, retry + 1);
 		});
 	}

@@ -1,6 +1,8 @@
 import { ServiceError } from './errors';
-import { KNOWN_MODELS } from './prices';
-import { mergeSettings, parseSettings, type Settings } from './settings';
+import { isObject, parseSettings, type Settings } from './settings';
+
+/** The two models of section 1. Others exist behind the same endpoint; their name tells their kind. */
+const KNOWN_MODELS = ['imagevendor/image-model-2-text-to-image', 'videovendor/video-model-2-mini'];
 
 /** A request to create a task (section 4.1), checked. */
 export interface CreateRequest {
@@ -9,9 +11,6 @@ export interface CreateRequest {
 	webhookUrl?: string;
 	own: Settings;
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-	typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const isHttpUrl = (value: unknown): value is string =>
 	typeof value === 'string' && URL.canParse(value) && /^https?:/i.test(value);
@@ -32,6 +31,6 @@ export function parseCreate(body: unknown): CreateRequest {
 	if (webhookUrl !== undefined && !isHttpUrl(webhookUrl)) {
 		throw invalid('"webhook_url" must be an http or https address.');
 	}
-	const own = isObject(input.simulate) ? mergeSettings({}, parseSettings(input.simulate)) : {};
+	const own = isObject(input.simulate) ? parseSettings(input.simulate) : {};
 	return { model, input, webhookUrl, own };
 }

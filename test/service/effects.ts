@@ -2,20 +2,11 @@
 export interface Effects {
 	/** @returns milliseconds since the epoch */
 	now(): number;
-	/**
-	 * Does something so many milliseconds later.
-	 *
-	 * @returns cancels it
-	 */
+	/** Does something so many milliseconds later. @returns cancels it */
 	later(ms: number, run: () => void): () => void;
 	/** @returns an id that no other task has */
 	newTaskId(): string;
-	/**
-	 * Delivers a callback.
-	 *
-	 * @returns the status of the answer
-	 * @throws where there is no answer
-	 */
+	/** Delivers a callback. @returns the status of the answer @throws where there is none */
 	post(url: string, body: unknown): Promise<number>;
 }
 

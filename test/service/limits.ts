@@ -53,7 +53,7 @@ export class RateLimiter {
 }
 
 /** What an account allows at one moment: tasks that are unfinished at once, and creates in a time. */
-export interface Allowance {
+interface Allowance {
 	places: number | undefined;
 	rate: Rate | undefined;
 }

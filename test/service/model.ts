@@ -6,8 +6,7 @@ import type { Refusal, Settings } from './settings';
 import { Switches } from './switches';
 import { type SimulatedTask, TaskStore } from './tasks';
 
-const DEFAULT_KEY = 'sk-live-simulated-service-key';
-const DEFAULT_CREDITS = 100_000;
+const FIRST_KEY = 'sk-live-simulated-service-key';
 
 const JSON_TYPE = 'application/json';
 
@@ -23,7 +22,7 @@ export interface Answer {
 
 /** A request that has been taken: what it was to do is done. */
 export interface Taken {
-	/** The task that it was about. */
+	/** The task that it has created. */
 	taskId?: string;
 	/** For how long the answer is held back, milliseconds or a range. */
 	delayMs?: Settings['createDelayMs'];
@@ -57,41 +56,22 @@ export const answerOfError = ({ status, headers, body }: ServiceError): Answer =
 	headers,
 });
 
-type CreateShape = NonNullable<Settings['createShape']>;
-
 /** Answers to a create, from the one of section 4.1 to those that a client must get along with. */
-const CREATE_ANSWERS: Readonly<
-	Record<CreateShape, (task: SimulatedTask, record: () => unknown) => Answer>
+const CREATE_ANSWERS: Record<
+	NonNullable<Settings['createShape']>,
+	(task: SimulatedTask, record: () => unknown) => Answer
 > = {
 	flat: ({ taskId }) => json({ taskId }),
-	wrapped: ({ taskId }) => json({ code: 200, message: 'success', data: { taskId } }),
-	task: ({ taskId }) => json({ task: { taskId } }),
 	record: (_task, record) => json(record()),
-	snake: ({ taskId }) => json({ task_id: taskId }),
-	id: ({ taskId }) => json({ id: taskId }),
 	missing: () => json({}),
 	array: ({ taskId }) => json([taskId]),
-	text: () => json('accepted', 'text/plain'),
 	html: () =>
 		json('<!doctype html><title>Accepted</title><p>Your task was accepted.</p>', 'text/html'),
 };
 
-/** Puts the balance in the place of `$balance`, at any depth. */
-function withBalance(shape: unknown, balance: number): unknown {
-	if (shape === '$balance') return balance;
-	if (Array.isArray(shape)) return shape.map((item) => withBalance(item, balance));
-	if (typeof shape !== 'object' || shape === null) return shape;
-	return Object.fromEntries(
-		Object.entries(shape).map(([name, value]) => [name, withBalance(value, balance)]),
-	);
-}
-
-export interface ModelOptions {
-	apiKey?: string;
-	/** Credits of the account at the beginning. */
-	credits?: number;
+interface ModelOptions {
 	settings?: Settings;
-	mediaUrl?: () => string;
+	mediaUrl: () => string;
 	/** The switches of a task, where its input does not say them. */
 	fate?: (create: CreateRequest) => Settings;
 	/** Called when a task has ended, before its callback. */
@@ -106,23 +86,15 @@ export class ServiceModel {
 	readonly switches: Switches;
 	readonly store: TaskStore;
 	readonly sender: CallbackSender;
-	apiKey: string;
+	apiKey = FIRST_KEY;
 
 	constructor(
 		effects: Effects,
-		private readonly options: ModelOptions = {},
+		private readonly options: ModelOptions,
 	) {
-		const { settings, credits = DEFAULT_CREDITS, apiKey = DEFAULT_KEY } = options;
-		this.apiKey = apiKey;
-		this.switches = new Switches(settings);
+		this.switches = new Switches(options.settings);
 		this.sender = new CallbackSender(effects);
-		this.store = new TaskStore(
-			credits,
-			this.switches,
-			options.mediaUrl ?? (() => ''),
-			effects,
-			(task) => this.end(task),
-		);
+		this.store = new TaskStore(this.switches, options.mediaUrl, effects, (task) => this.end(task));
 	}
 
 	/** Section 5. @throws ServiceError 401 where the key is missing or wrong */
@@ -160,9 +132,8 @@ export class ServiceModel {
 		const own = store.tasks.get(taskId)?.own;
 		const scope = () => taskId;
 		const refusal = switches.refusal('readStatus', own, scope);
-		if (refusal) return { taskId, answer: () => answerOfRefusal(refusal) };
+		if (refusal) return { answer: () => answerOfRefusal(refusal) };
 		return {
-			taskId,
 			delayMs: switches.for(own).readDelayMs,
 			answer: () => {
 				if (switches.accident('readDropped', own, scope)) return { ...json(''), fate: 'dropped' };
@@ -178,8 +149,9 @@ export class ServiceModel {
 		const refusal = this.switches.refusal('creditsStatus');
 		if (refusal) return { answer: () => answerOfRefusal(refusal) };
 		const { balance, reserved } = this.store;
-		const { creditsShape = { balance: '$balance', reserved } } = this.switches.all;
-		return { answer: () => json(JSON.stringify(withBalance(creditsShape, balance))) };
+		const { creditsShape = { balance: '$balance', reserved } } = this.switches.for();
+		const body = JSON.stringify(creditsShape).replaceAll('"$balance"', String(balance));
+		return { answer: () => json(body) };
 	}
 
 	/** What a callback of a task says (section 6). */

@@ -9,19 +9,11 @@ const DEFAULT_VIDEO_SECONDS = 5;
 
 export type MediaKind = 'image' | 'video';
 
-/** The two models of section 1. Others exist behind the same endpoint; their name tells their kind. */
-export const KNOWN_MODELS: readonly string[] = [
-	'imagevendor/image-model-2-text-to-image',
-	'videovendor/video-model-2-mini',
-];
-
 export const kindOf = (model: string): MediaKind => (/video/i.test(model) ? 'video' : 'image');
 
 /** The length of the video that an input asks for (the specification does not show the field). */
-export function videoSeconds(input: Readonly<Record<string, unknown>>): number {
-	const asked = Number(input.duration ?? DEFAULT_VIDEO_SECONDS);
-	return Number.isFinite(asked) && asked > 0 ? asked : DEFAULT_VIDEO_SECONDS;
-}
+export const videoSeconds = ({ duration }: Readonly<Record<string, unknown>>): number =>
+	Number(duration) > 0 ? Number(duration) : DEFAULT_VIDEO_SECONDS;
 
 /** Credits as shown: sums of decimal fractions, without the rounding errors of binary ones. */
 export const roundCredits = (credits: number): number => Math.round(credits * 1e4) / 1e4;

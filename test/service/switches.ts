@@ -1,9 +1,7 @@
-import { mergeSettings, parseSettings, type Refusal, type Settings } from './settings';
+import { parseSettings, type Refusal, type Settings } from './settings';
 
-/** The switches that stand for an error answer. */
-export type RefusalSwitch = 'createStatus' | 'readStatus' | 'creditsStatus' | 'mediaStatus';
-/** The switches that stand for an accident, of the connection or of a model. */
-export type AccidentSwitch = 'createLost' | 'readDropped' | 'readCutShort' | 'taskFails';
+type RefusalSwitch = 'createStatus' | 'readStatus' | 'creditsStatus' | 'mediaStatus';
+type AccidentSwitch = 'createLost' | 'readDropped' | 'readCutShort' | 'taskFails';
 
 /** The settings of the service, and how often the limited ones were used. */
 export class Switches {
@@ -11,21 +9,17 @@ export class Switches {
 	private readonly used = new Map<string, number>();
 
 	constructor(private readonly initial: Settings = {}) {
-		this.current = mergeSettings({}, parseSettings(initial));
-	}
-
-	get all(): Settings {
-		return this.current;
+		this.current = parseSettings(initial);
 	}
 
 	/** Merges settings into the present ones; a limited switch that is set again starts over. */
 	configure(changes: Settings): void {
-		this.current = mergeSettings(this.current, parseSettings(changes));
+		this.current = { ...this.current, ...parseSettings(changes) };
 		for (const name of Object.keys(changes)) this.used.delete(name);
 	}
 
 	reset(): void {
-		this.current = mergeSettings({}, this.initial);
+		this.current = this.initial;
 		this.used.clear();
 	}
 
@@ -45,7 +39,7 @@ export class Switches {
 		return this.use(name, due.times, own, scope) ? due : undefined;
 	}
 
-	/** Whether an accident is due now; counted as in {@link refusal}. */
+	/** Whether an accident, of the connection or of a model, is due now; counted as in {@link refusal}. */
 	accident(name: AccidentSwitch, own?: Settings, scope?: () => string): boolean {
 		const value = this.for(own)[name];
 		if (!value) return false;

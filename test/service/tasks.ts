@@ -6,11 +6,12 @@ import { kindOf, priceInCredits, roundCredits } from './prices';
 import { type Limit, type Outcome, type Settings, draw } from './settings';
 import type { Switches } from './switches';
 
+const CREDITS = 100_000;
 const DEFAULT_LATENCY = [1000, 3000] as const;
 const DEFAULT_FAILURE = 'The generation failed upstream.';
 
 /** The task record (section 2). */
-export interface TaskRecord {
+interface TaskRecord {
 	taskId: string;
 	state: 'PENDING' | Outcome;
 	/** Set when the task has succeeded. */
@@ -39,8 +40,8 @@ export interface SimulatedTask {
 	readonly reserved: number;
 	/** The switches of this task alone. */
 	readonly own: Settings;
-	/** How many results it makes. */
-	readonly resultCount: number;
+	/** The addresses of what it makes, where it succeeds. */
+	readonly results: string[];
 }
 
 const notFound = (taskId: string) =>
@@ -56,19 +57,16 @@ export class TaskStore {
 	readonly tasks = new Map<string, SimulatedTask>();
 	/** Cancels the end of each unfinished task. */
 	private readonly ends = new Map<string, () => void>();
-	private available: number;
+	private available = CREDITS;
 	private held = 0;
 	private limits = new AccountLimits();
 
 	constructor(
-		private readonly credits: number,
 		private readonly switches: Switches,
 		private readonly mediaUrl: () => string,
 		private readonly effects: Effects,
 		private readonly onTerminal: (task: SimulatedTask) => void,
-	) {
-		this.available = credits;
-	}
+	) {}
 
 	/** Credits that can be spent: what unfinished tasks will take is held back from it. */
 	get balance(): number {
@@ -79,10 +77,6 @@ export class TaskStore {
 		return roundCredits(this.held);
 	}
 
-	get unfinished(): number {
-		return this.ends.size;
-	}
-
 	/** Creates a task, unless the account's limit (section 8) or its credits do not allow it. */
 	create({ model, input, webhookUrl, own }: CreateRequest): SimulatedTask {
 		const settings = this.switches.for(own);
@@ -90,39 +84,26 @@ export class TaskStore {
 		const resultCount = Math.floor(settings.resultCount ?? 1);
 		const reserved = priceInCredits(model, input, resultCount);
 		if (reserved > this.balance) {
-			throw new ServiceError(
-				402,
-				'insufficient_credits',
-				`The task costs ${reserved} credits, and the balance is ${this.balance}.`,
-			);
+			const message = `The task costs ${reserved} credits, and the balance is ${this.balance}.`;
+			throw new ServiceError(402, 'insufficient_credits', message);
 		}
 		this.available -= reserved;
 		this.held += reserved;
 
 		const createdAt = this.effects.now();
 		const taskId = this.effects.newTaskId();
-		const task: SimulatedTask = {
-			taskId,
-			record: {
-				taskId,
-				state: 'PENDING',
-				model,
-				input,
-				createdAt: new Date(createdAt).toISOString(),
-			},
-			webhookUrl,
-			createdAt,
-			reads: 0,
-			reserved,
-			own,
-			resultCount,
-		};
-		this.tasks.set(taskId, task);
-		const latencyMs = draw(settings.latencyMs, DEFAULT_LATENCY);
-		this.ends.set(
-			taskId,
-			this.effects.later(latencyMs, () => this.complete(taskId)),
+		const created = new Date(createdAt).toISOString();
+		const record: TaskRecord = { taskId, state: 'PENDING', model, input, createdAt: created };
+		const extension = kindOf(model) === 'image' ? 'png' : 'mp4';
+		const results = Array.from(
+			{ length: resultCount },
+			(_, index) => `${this.mediaUrl()}/media/${taskId}/${index + 1}.${extension}`,
 		);
+		const task = { taskId, record, webhookUrl, createdAt, reads: 0, reserved, own, results };
+		this.tasks.set(taskId, task);
+		const latencyMs = draw(settings.latencyMs ?? DEFAULT_LATENCY);
+		const cancel = this.effects.later(latencyMs, () => this.complete(taskId));
+		this.ends.set(taskId, cancel);
 		return task;
 	}
 
@@ -162,7 +143,7 @@ export class TaskStore {
 		record.completedAt = new Date(task.completedAt).toISOString();
 		this.held -= task.reserved;
 		if (record.state === 'SUCCESS') {
-			record.resultUrls = this.resultUrls(task);
+			record.resultUrls = task.results;
 			record.creditsConsumed = task.reserved;
 		} else {
 			this.available += task.reserved;
@@ -174,15 +155,8 @@ export class TaskStore {
 
 	/** The record as the service writes it out: with the switches that make it unusual. */
 	present({ record, own, webhookUrl }: SimulatedTask): Record<string, unknown> {
-		const { stateCase, omitResultUrls, repeatWebhookUrl, extraFields } = this.switches.for(own);
-		const { resultUrls, state, ...rest } = record;
-		return {
-			...rest,
-			state: stateCase === 'lower' ? state.toLowerCase() : state,
-			...(resultUrls && !omitResultUrls && { resultUrls }),
-			...(repeatWebhookUrl && { webhook_url: webhookUrl }),
-			...extraFields,
-		};
+		const { repeatWebhookUrl, extraFields } = this.switches.for(own);
+		return { ...record, ...(repeatWebhookUrl && { webhook_url: webhookUrl }), ...extraFields };
 	}
 
 	/** Forgets every task, and gives the account its first balance back. */
@@ -190,22 +164,14 @@ export class TaskStore {
 		for (const cancel of this.ends.values()) cancel();
 		this.ends.clear();
 		this.tasks.clear();
-		this.available = this.credits;
+		this.available = CREDITS;
 		this.held = 0;
 		this.limits = new AccountLimits();
 	}
 
-	private resultUrls({ taskId, record, resultCount }: SimulatedTask): string[] {
-		const extension = kindOf(record.model) === 'image' ? 'png' : 'mp4';
-		return Array.from(
-			{ length: resultCount },
-			(_, index) => `${this.mediaUrl()}/media/${taskId}/${index + 1}.${extension}`,
-		);
-	}
-
 	private checkLimits({ createsPerSecond, concurrencyLimit }: Settings): void {
 		const [rate, places] = [limitOf(createsPerSecond), limitOf(concurrencyLimit)];
-		const over = this.limits.admit(this.effects.now(), this.unfinished, {
+		const over = this.limits.admit(this.effects.now(), this.ends.size, {
 			places: places?.limit,
 			rate: rate && { ...BY_THE_SECOND, perSecond: rate.limit },
 		});

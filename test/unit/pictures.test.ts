@@ -10,12 +10,9 @@ it('every picture has a digest of what it showed when it was taken', () => {
 	expect(Object.keys(storedDigests()).sort()).toEqual(pictures);
 });
 
-it.each(pictures)(
-	'%s shows what there is today; otherwise take it again: npm run screenshots',
-	(name) => {
-		expect(digestOf(name)).toBe(storedDigests()[name]);
-	},
-);
+it.each(pictures)('%s is up to date; otherwise take it again: npm run screenshots', (name) => {
+	expect(digestOf(name)).toBe(storedDigests()[name]);
+});
 
 it('a picture of which nobody says what it shows cannot be taken', () => {
 	expect(() => digestOf('something-else')).toThrow('Nobody says what something-else.png shows');

@@ -34,10 +34,10 @@ export function visitSource(path: string, visit: (node: ts.Node, source: ts.Sour
 	all(source);
 }
 
-export const NODE_CLASSES = [MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits];
-
 /** The descriptions of the nodes. */
-export const nodes = NODE_CLASSES.map((Node) => new Node().description);
+export const nodes = [MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits].map(
+	(Node) => new Node().description,
+);
 
 const flatten = (all: INodeProperties[]): INodeProperties[] =>
 	all.flatMap((property) => [
@@ -48,8 +48,8 @@ const flatten = (all: INodeProperties[]): INodeProperties[] =>
 			: []),
 	]);
 
-/** All parameters and options of the credential and the nodes, also those within collections. */
-export const properties = [
-	new MediaGenerationApi().properties,
-	...nodes.map((node) => node.properties),
-].flatMap(flatten);
+/** All parameters and options of the nodes, also those within collections. */
+export const parameters = nodes.flatMap((node) => flatten(node.properties));
+
+/** The same, with those of the credential. */
+export const properties = [...flatten(new MediaGenerationApi().properties), ...parameters];

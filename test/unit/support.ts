@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+
 import { type Clock, Stopped } from '../../nodes/MediaGeneration/shared/clock';
 
 /** What a piece of work throws; the test fails where it throws nothing. */
@@ -12,24 +14,16 @@ export async function caught(work: () => unknown): Promise<Error> {
 }
 
 /** Everything of an error that may come before somebody's eyes, causes included, as one text. */
-export function visibleText(error: unknown): string {
-	const seen = new Set<unknown>();
-	const texts: string[] = [];
-	const visit = (value: unknown) => {
-		if (typeof value !== 'object' || value === null) {
-			texts.push(String(value));
-			return;
-		}
-		if (seen.has(value)) return;
-		seen.add(value);
-		for (const name of Object.getOwnPropertyNames(value)) {
-			texts.push(name);
-			visit((value as Record<string, unknown>)[name]);
-		}
-	};
-	visit(error);
-	return [...texts, JSON.stringify(error)].join('\n');
-}
+export const visibleText = (error: unknown): string =>
+	inspect(error, {
+		depth: Infinity,
+		showHidden: true,
+		getters: true,
+		customInspect: false,
+		maxStringLength: null,
+		maxArrayLength: null,
+		breakLength: Infinity,
+	}) + JSON.stringify(error);
 
 /** So often no work of a test sleeps: a day has 43,200 poll intervals. */
 const MOST_SLEEPS = 100_000;

@@ -1,10 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import type { INodeType } from 'n8n-workflow';
+/** Writes all texts of the package on one page, for somebody who reads them in one go: `npm run words`. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { INodeTypeDescription } from 'n8n-workflow';
 import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
+import { nodePanel } from '../e2e/shownInPictures';
+
+const PAGE = 'test/artefacts/words.md';
 
 /** The fields of a description that somebody reads, a person or a language model. */
 const READ = new Set([
@@ -49,27 +52,15 @@ function textsOf(value: unknown, path: readonly string[] = []): Text[] {
 	});
 }
 
-function once(texts: readonly Text[]): Text[] {
-	const byKey = new Map(texts.map((text) => [`${text.place}\n${text.text}`, text]));
-	return [...byKey.values()];
-}
-
-const load = createRequire(__filename);
-
-/** By its full name: without the ending, the codex file beside it (`.node.json`) would be found first. */
-function nodeType(name: string): INodeType {
-	const file = `../../nodes/MediaGeneration/${name}.node.ts`;
-	const classes = load(file) as Record<string, new () => INodeType>;
-	const NodeType = classes[name];
-	if (!NodeType) throw new Error(`${file} has no class ${name}`);
-	return new NodeType();
-}
+const once = (texts: readonly Text[]): Text[] => [
+	...new Map(texts.map((text) => [`${text.place}\n${text.text}`, text])).values(),
+];
 
 /** The texts of the credential and of the three nodes, as n8n gets them. */
 export function panels(): Array<{ name: string; texts: Text[] }> {
 	const { displayName, properties } = new MediaGenerationApi();
 	const nodes = ['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCredits'].map(
-		(name) => nodeType(name).description,
+		(name) => nodePanel(name) as INodeTypeDescription,
 	);
 	return [
 		{ name: displayName, texts: once(textsOf(properties)) },
@@ -105,3 +96,21 @@ export function messagesByFile(root: string): Array<{ file: string; messages: st
 		.map((file) => ({ file, messages: messagesIn(join(root, file)) }))
 		.filter(({ messages }) => messages.length > 0);
 }
+
+function main(root: string): void {
+	const lines = ['# All texts of the package', '', '## What the panels show'];
+	for (const { name, texts } of panels()) {
+		lines.push('', `### ${name}`, '');
+		for (const { place, text } of texts) lines.push(`- ${place}: ${text}`);
+	}
+	lines.push('', '## What the code says', '', '`…` stands for what differs from case to case.');
+	for (const { file, messages } of messagesByFile(root)) {
+		lines.push('', `### ${file}`, '', ...messages.map((message) => `- ${message}`));
+	}
+
+	mkdirSync(join(root, 'test/artefacts'), { recursive: true });
+	writeFileSync(join(root, PAGE), `${lines.join('\n')}\n`);
+	console.log(`${PAGE}: ${lines.filter((line) => line.startsWith('- ')).length} texts`);
+}
+
+if (require.main === module) main(resolve(__dirname, '../..'));

@@ -1,56 +1,33 @@
-import {
-	type ICredentialDataDecryptedObject,
-	type ICredentialType,
-	type IHttpRequestOptions,
+import type {
+	ICredentialDataDecryptedObject,
 	ICredentialsHelper,
-	UnexpectedError,
+	ICredentialType,
+	IHttpRequestOptions,
 } from 'n8n-workflow';
-
-/** The credential as n8n handles it: looked up for each use, and the type's own `authenticate` on every request. */
-class CredentialsHelper extends ICredentialsHelper {
-	constructor(
-		private readonly type: ICredentialType,
-		private readonly lookUp: () => Promise<ICredentialDataDecryptedObject>,
-	) {
-		super();
-	}
-
-	async getDecrypted(): Promise<ICredentialDataDecryptedObject> {
-		return await this.lookUp();
-	}
-
-	async authenticate(
-		credentials: ICredentialDataDecryptedObject,
-		_type: string,
-		options: IHttpRequestOptions,
-	): Promise<IHttpRequestOptions> {
-		const { authenticate } = this.type;
-		if (typeof authenticate !== 'function') throw new UnexpectedError('No authenticate function');
-		return await authenticate(credentials, options);
-	}
-
-	getParentTypes = () => [];
-
-	isCredentialUsableByNode = () => true;
-
-	preAuthentication = async () => undefined;
-
-	runPreAuthentication = async () => undefined;
-
-	getCredentialsProperties = () => this.type.properties;
-
-	getCredentials = async () => await Promise.reject(new UnexpectedError('Not part of a run'));
-
-	updateCredentials = async () => {};
-
-	updateCredentialsOauthTokenData = async () => {};
-}
+import { UnexpectedError } from 'n8n-workflow';
 
 /**
+ * The credential as n8n handles it: looked up for each use, and the type's own `authenticate` on every request.
+ *
  * @param type the credential type, as the present process has loaded it
  * @param lookUp reads the credential from n8n's database
  */
-export const credentialsHelper = (
-	type: ICredentialType,
+export function credentialsHelper(
+	{ authenticate, properties }: ICredentialType,
 	lookUp: () => Promise<ICredentialDataDecryptedObject>,
-): ICredentialsHelper => new CredentialsHelper(type, lookUp);
+): ICredentialsHelper {
+	if (typeof authenticate !== 'function') throw new UnexpectedError('No authenticate function');
+	return {
+		getDecrypted: lookUp,
+		authenticate: async (credentials, _type, options) =>
+			await authenticate(credentials, options as IHttpRequestOptions),
+		getParentTypes: () => [],
+		isCredentialUsableByNode: () => true,
+		preAuthentication: async () => undefined,
+		runPreAuthentication: async () => undefined,
+		getCredentialsProperties: () => properties,
+		getCredentials: async () => await Promise.reject(new UnexpectedError('Not part of a run')),
+		updateCredentials: async () => {},
+		updateCredentialsOauthTokenData: async () => {},
+	};
+}

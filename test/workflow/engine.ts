@@ -6,7 +6,6 @@ import {
 	type INodeExecutionData,
 	type IRun,
 	type IRunExecutionData,
-	type ITaskData,
 	type IWorkflowExecuteAdditionalData,
 	type Workflow,
 	type WorkflowActivateMode,
@@ -31,7 +30,6 @@ import {
 	type TestWorkflow,
 } from './testWorkflow';
 
-export type { Express } from './express';
 export {
 	API_KEY,
 	buildWorkflow,
@@ -53,32 +51,6 @@ export function additionalData(
 		// Each sub-execution is suspended at once, and stays so.
 		executeWorkflow: async () => ({ executionId: '2', data: [null], waitTill: new Date() }),
 	};
-}
-
-/** What one run of the node under test came to. */
-export interface Ran {
-	run: IRun;
-	/** Items of the first output. */
-	output: INodeExecutionData[];
-	/** Items of the error output. */
-	errors: INodeExecutionData[];
-	/** The error that stopped the node. */
-	error: ITaskData['error'] | undefined;
-	/** Whether n8n waits for a sub-execution of the node. */
-	isSuspended: boolean;
-	/** What n8n stores as the input of the node that waits: it lets it out when the time is up. */
-	waiting: INodeExecutionData[];
-	/** What each sub-execution was given, as n8n stores it. */
-	handed: INodeExecutionData[][];
-}
-
-/** How an execution is run. */
-interface Way {
-	mode: WorkflowExecuteMode;
-	/** What is stored of the execution; it begins at the node before the tested one where left out. */
-	stored?: (tested: INode, workflow: Workflow) => IRunExecutionData;
-	/** What n8n does otherwise than the tests need as a rule. */
-	more?: Partial<IWorkflowExecuteAdditionalData>;
 }
 
 /**
@@ -110,61 +82,75 @@ export function launch(
 	return { execution, finished, handed };
 }
 
-/** Runs an execution of the tests' workflow. */
-function execute(test: TestWorkflow, { mode, stored, more }: Way) {
+/**
+ * Starts an execution of the tests' workflow. `execution.cancel()` is the stop button.
+ *
+ * @param stored what is stored of the execution; it begins at the node before the tested one where left out
+ */
+export function startWorkflow(
+	test: TestWorkflow,
+	stored?: (tested: INode, workflow: Workflow) => IRunExecutionData,
+) {
+	const { mode = 'trigger', host, credential } = test;
 	const { workflow, tested } = buildWorkflow(test);
-	const data = { ...additionalData(test.credential, mode), ...more };
+	const data = { ...additionalData(credential, mode), ...host };
 	const { execution, finished, handed } = launch(workflow, mode, data, stored?.(tested, workflow));
-	const result = finished.then((run): Ran => {
-		const [task] = run.data.resultData.runData[tested.name] ?? [];
-		const [output, errors] = task?.data?.main ?? [];
-		const error = task?.error ?? run.data.resultData.error;
+	const result = finished.then((run) => {
+		const runs = run.data.resultData.runData[tested.name] ?? [];
+		const [task] = runs;
+		const [output = [], errors = []] = task?.data?.main ?? [];
 		const [next] = run.data.executionData?.nodeExecutionStack ?? [];
-		const isSuspended = run.status === 'waiting' || run.waitTill instanceof Date;
-		const waiting = next?.node.name === tested.name ? (next.data.main?.[0] ?? []) : [];
-		return { run, output: output ?? [], errors: errors ?? [], error, isSuspended, waiting, handed };
+		const error = task?.error ?? run.data.resultData.error;
+		return {
+			run,
+			/** Items of the first output. */
+			output: output ?? [],
+			/** Items of the error output. */
+			errors: errors ?? [],
+			/** The error that stopped the node. */
+			error,
+			/** The description of that error, where n8n shows what to do next. */
+			description: String((error && 'description' in error && error.description) ?? ''),
+			/** What n8n shows above the output of the node. */
+			hints: runs.flatMap(({ hints = [] }) => hints.map(({ message }) => message)),
+			/** Whether n8n waits for a sub-execution of the node. */
+			isSuspended: run.status === 'waiting' || run.waitTill instanceof Date,
+			/** What n8n stores as the input of the node that waits: it lets it out when the time is up. */
+			waiting: next?.node.name === tested.name ? (next.data.main?.[0] ?? []) : [],
+			/** What each sub-execution was given, as n8n stores it. */
+			handed,
+		};
 	});
 	return { execution, result };
 }
 
-/**
- * Starts the workflow. `execution.cancel()` is the stop button.
- *
- * @param more what n8n does otherwise than the tests need as a rule
- */
-export const startWorkflow = (
-	test: TestWorkflow,
-	mode: WorkflowExecuteMode = 'trigger',
-	more: Partial<IWorkflowExecuteAdditionalData> = {},
-) => execute(test, { mode, more });
+/** What one run of the node under test came to. */
+export type Ran = Awaited<ReturnType<typeof startWorkflow>['result']>;
 
 /**
  * *Retry execution* of n8n's list of executions: a new execution that begins at the node that failed, with all that
  * was stored of the first one.
  */
 export async function retryExecution(test: TestWorkflow, { run }: Pick<Ran, 'run'>): Promise<Ran> {
-	const stored = (_: INode, workflow: Workflow) => {
+	const retry = { ...test, mode: 'retry', host: { executionId: '2' } } as const;
+	return await startWorkflow(retry, (_, workflow) => {
 		const data = dataOfRetry(toStored(run.data));
 		for (const entry of data.executionData?.nodeExecutionStack ?? []) {
 			entry.node = workflow.getNode(entry.node.name) ?? entry.node;
 		}
 		return data;
-	};
-	return await execute(test, { mode: 'retry', stored, more: { executionId: '2' } }).result;
+	}).result;
 }
 
 /** Executions that a trigger has started. */
 let triggered = 0;
 
 /** Starts the workflow at its trigger with what `webhook()` returned, as n8n does after it has stored the execution. */
-export async function startTrigger(
-	test: TestWorkflow,
-	items: INodeExecutionData[],
-	mode: WorkflowExecuteMode = 'webhook',
-): Promise<Ran> {
-	const stored = (node: INode) => beginning({ node, data: { main: [items] }, source: null });
-	const more = { executionId: `t${++triggered}` };
-	return await execute(test, { mode, stored, more }).result;
+export async function startTrigger(test: TestWorkflow, items: INodeExecutionData[]): Promise<Ran> {
+	const host = { executionId: `t${++triggered}` };
+	return await startWorkflow({ mode: 'webhook', ...test, host }, (node) =>
+		beginning({ node, data: { main: [items] }, source: null }),
+	).result;
 }
 
 function nodeContext(

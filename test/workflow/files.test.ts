@@ -2,10 +2,8 @@ import { createHmac } from 'node:crypto';
 import { BinaryDataService } from 'n8n-core';
 import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { SERVICE, startWorkflow, type TestNode, type TestWorkflow } from './engine';
-import { hostData } from './host';
-import { descriptionOf, field, hintsOf, keepsGoing, stage, VIDEO_MODEL } from './support';
-import { passTime } from './time';
+import { API_KEY, SERVICE, type TestNode, type TestWorkflow } from './engine';
+import { field, jsonOf, keepsGoing, stage, text, VIDEO_MODEL } from './support';
 
 const on = stage();
 
@@ -25,13 +23,13 @@ const node = (options: IDataObject, more: IDataObject = {}): TestNode => ({
 	},
 });
 
-const binary = (text: string | Buffer, mimeType = 'image/png', fileName = 'photo.png') => ({
-	data: Buffer.from(text).toString('base64'),
+const binary = (content: string | Buffer, mimeType = 'image/png', fileName = 'photo.png') => ({
+	data: Buffer.from(content).toString('base64'),
 	mimeType,
 	fileName,
 });
-const uri = (text: string, mimeType = 'image/png') =>
-	`data:${mimeType};base64,${Buffer.from(text).toString('base64')}`;
+const uri = (content: string, mimeType = 'image/png') =>
+	`data:${mimeType};base64,${Buffer.from(content).toString('base64')}`;
 
 const FRAMES: INodeExecutionData = {
 	json: {},
@@ -45,24 +43,15 @@ beforeEach(() => {
 afterEach(() => jest.restoreAllMocks());
 
 describe('files as data', () => {
-	it('reach the service as data URIs, of any type and for any model', async () => {
-		const options = files(['first_frame', 'first'], ['last_frame', 'last'], ['sound', 'sound']);
-		const { output } = await on.run(node(options), [FRAMES]);
-		const input = {
-			prompt: 'Waves',
-			first_frame: uri('first'),
-			last_frame: uri('last'),
-			sound: uri('beep', 'audio/wav'),
-		};
-		expect(on.inputs).toEqual([input]);
-		expect(field(output, 'input')).toEqual([input]);
-	});
-
-	it('reach the service beside fields of any name', async () => {
+	it('reach the service as data URIs, of any type and for any model, beside fields of any name', async () => {
 		const fields = { toJSON: 'a', prototype: 'b', style: { constructor: 'c' } };
-		const options = { ...files(['frame', 'first']), additionalInput: JSON.stringify(fields) };
-		await on.run(node(options), [FRAMES]);
-		expect(on.inputs).toEqual([{ prompt: 'Waves', frame: uri('first'), ...fields }]);
+		const frames = files(['first_frame', 'first'], ['last_frame', 'last'], ['sound', 'sound']);
+		const options = { ...frames, additionalInput: JSON.stringify(fields) };
+		const { output } = await on.run(node(options), [FRAMES]);
+		const sound = uri('beep', 'audio/wav');
+		const sent = { first_frame: uri('first'), last_frame: uri('last'), sound };
+		expect(on.inputs).toEqual([{ prompt: 'Waves', ...sent, ...fields }]);
+		expect(field(output, 'input')).toEqual(on.inputs);
 	});
 
 	it.each(['other', '__proto__', 'constructor'])(
@@ -84,7 +73,7 @@ describe('files as data', () => {
 		);
 		const whole = `data:image/png;base64,${large.toString('base64')}`;
 		expect(on.inputs).toMatchObject([{ images: [whole, uri('small')], deep: [{ typed }] }]);
-		const cut = (text: string) => `${text.slice(0, 64)}… (${text.length} characters)`;
+		const cut = (whole: string) => `${whole.slice(0, 64)}… (${whole.length} characters)`;
 		expect(field(output, 'input')).toEqual([
 			{ prompt: 'Waves', images: [cut(whole), uri('small')], deep: [{ typed: cut(typed) }] },
 		]);
@@ -112,10 +101,8 @@ describe('files as data', () => {
 		const { output } = await on.run({ ...node(files(['frame', 'a'])), ...keepsGoing }, [large]);
 		expect(JSON.stringify(output).length).toBeLessThan(2000);
 		expect(reads).toHaveBeenCalledTimes(1);
-		expect(output[0]?.json).toMatchObject({
-			error: expect.stringContaining('not known'),
-			input: { frame: expect.stringMatching(/^data:image\/png.*characters\)$/) },
-		});
+		const frame = expect.stringMatching(/^data:image\/png.*characters\)$/) as string;
+		expect(jsonOf(output)).toMatchObject([{ error: text('not known'), input: { frame } }]);
 	});
 
 	it.each([undefined, 0])(
@@ -138,26 +125,24 @@ describe('a dry run', () => {
 	const dry = (options: IDataObject = {}, more: IDataObject = {}) =>
 		node({ ...files(['frame', 'first']), dryRun: true, pricePerTaskUsd: 0.25, ...options }, more);
 
-	it('shows what each item would send and cost, sends nothing and reads no file', async () => {
+	it('shows what each item would send and cost, sends nothing, reads no file and notes nothing', async () => {
 		const ran = await on.run(dry(), [FRAMES, FRAMES]);
-		const item = {
-			model: 'other/video-model',
-			input: { prompt: 'Waves', frame: 'data:image/png;base64,… (photo.png, 5 bytes)' },
-			estimatedCostUsd: 0.25,
-			dryRun: true,
-		};
-		expect(ran.output).toEqual(
-			[0, 1].map((index) => ({ json: item, pairedItem: { item: index } })),
-		);
+		const frame = 'data:image/png;base64,… (photo.png, 5 bytes)';
+		const sent = { model: 'other/video-model', input: { prompt: 'Waves', frame } };
+		const json = { ...sent, estimatedCostUsd: 0.25, dryRun: true };
+		expect(ran.output).toEqual([0, 1].map((item) => ({ json, pairedItem: { item } })));
 		expect(on.service.requests).toEqual([]);
 		expect(reads).not.toHaveBeenCalled();
-		expect(hintsOf(ran)).toEqual(['Nothing was sent. 2 tasks would cost 0.5 USD.']);
+		expect(ran.hints).toEqual(['Nothing was sent. 2 tasks would cost 0.5 USD.']);
+		// Nothing is in the journal.
+		expect(JSON.stringify(ran.run.data.executionData?.contextData ?? {})).not.toContain('digest');
 	});
 
 	it('says of how many tasks the price is not known', async () => {
 		const items = [{ json: { price: 0.1 } }, { json: { price: 0 } }];
 		const options = { dryRun: true, pricePerTaskUsd: '={{ $json.price }}' };
-		expect(hintsOf(await on.run(node(options), items))).toEqual([
+		const { hints } = await on.run(node(options), items);
+		expect(hints).toEqual([
 			"Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
 		]);
 	});
@@ -177,8 +162,7 @@ describe('a dry run', () => {
 	it('refuses what a real run would refuse, and says that the budget would', async () => {
 		const tooDear = await on.run(dry({ maxCostUsd: 0.4 }), [FRAMES, FRAMES]);
 		expect(field(tooDear.output, 'dryRun')).toEqual([true, true]);
-		const [warning] = hintsOf(tooDear);
-		expect(warning).toContain('This batch would be refused: 2 tasks would cost 0.5 USD');
+		expect(tooDear.hints[0]).toContain('This batch would be refused: 2 tasks would cost 0.5 USD');
 		const noFile = await on.run(dry(), [FRAMES, { json: {} }]);
 		expect(noFile.error?.message).toContain('first');
 		const noTrigger = await on.run(dry({}, { completion: 'trigger' }), [FRAMES]);
@@ -188,15 +172,7 @@ describe('a dry run', () => {
 
 	it('lets an item that would be refused out, where the node continues', async () => {
 		const { output } = await on.run({ ...dry(), ...keepsGoing }, [FRAMES, { json: {} }]);
-		expect(output).toMatchObject([
-			{ json: { dryRun: true }, pairedItem: { item: 0 } },
-			{ json: { error: expect.stringContaining('first') }, pairedItem: { item: 1 } },
-		]);
-	});
-
-	it('puts nothing into the journal', async () => {
-		const { run } = await on.run(dry(), [FRAMES]);
-		expect(JSON.stringify(run.data.executionData?.contextData ?? {})).not.toContain('digest');
+		expect(jsonOf(output)).toMatchObject([{ dryRun: true }, { error: text('first') }]);
 	});
 });
 
@@ -204,6 +180,7 @@ const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('ba
 
 /** A token as n8n makes it. */
 const tokenOf = ({ id }: IBinaryData, expiresIn = 'never') => {
+	if (id === 'filesystem-v2:unsigned') throw new Error('no secret');
 	const body = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ id, expiresIn })}`;
 	return `${body}.${createHmac('sha256', 'secret').update(body).digest('base64url')}`;
 };
@@ -262,12 +239,8 @@ describe('files as links', () => {
 		const assignments = [{ name: 'last_frame', type: 'binary', value: '={{ $binary.last }}' }];
 		const options = { files: {}, additionalFields: { assignments } };
 		const video = {
-			resource: 'video',
-			operation: 'generate',
-			model: VIDEO_MODEL,
-			prompt: 'Waves',
-			imageSource: 'binary',
-			binaryPropertyName: 'first,last',
+			...{ resource: 'video', operation: 'generate', model: VIDEO_MODEL, prompt: 'Waves' },
+			...{ imageSource: 'binary', binaryPropertyName: 'first,last' },
 		};
 		await on.run(links(options, video), [item]);
 		const [first, last] = [link('first', '86400s'), link('last', '86400s')];
@@ -276,12 +249,10 @@ describe('files as links', () => {
 
 	it('leave their tokens nowhere, also where the record repeats them', async () => {
 		on.service.configure({ createShape: 'record' });
-		const failed = { outcome: 'FAILURE' as const, failureMessage: link('first', '86400s') };
-		const all = links({ suspendAfter: 0 });
-		const ran = await on.run(all, [item]);
+		const ran = await on.run(links({ suspendAfter: 0 }), [item]);
 		on.service.configure({ createStatus: { status: 400, times: 1, body: link('first', '7s') } });
 		const refused = await on.run(links(), [item]);
-		on.service.configure(failed);
+		on.service.configure({ outcome: 'FAILURE', failureMessage: link('first', '86400s') });
 		const unlucky = await on.run(links(), [item]);
 		const [token = ''] = tokenOf(stored('first')).split('.', 1);
 		expect(token).toMatch(/^eyJ/);
@@ -295,62 +266,52 @@ describe('files as links', () => {
 
 	it('show in the output as data does: which file it was', async () => {
 		const { output } = await on.run(links(), [item]);
-		expect(output[0]?.json).toMatchObject({
-			input: { prompt: 'Waves', first_frame: SHORT },
-			record: { input: { first_frame: 'https://n8n.test/rest/binary-data/signed?token=***' } },
-		});
+		const first_frame = 'https://n8n.test/rest/binary-data/signed?token=***';
+		const shown = { prompt: 'Waves', first_frame: SHORT };
+		expect(jsonOf(output)).toMatchObject([{ input: shown, record: { input: { first_frame } } }]);
 		expect(output[0]?.json.record).not.toHaveProperty('token');
 	});
 
 	it('of a dry run are checked, and not sent', async () => {
 		const { output } = await on.run(links({ dryRun: true }), [item]);
-		expect(output[0]?.json).toMatchObject({ input: { first_frame: SHORT }, dryRun: true });
+		expect(jsonOf(output)).toMatchObject([{ input: { first_frame: SHORT }, dryRun: true }]);
 		expect(on.creates).toHaveLength(0);
 	});
 });
 
-describe('links are refused before a task is created', () => {
-	const refusal = async (
-		test: Partial<TestWorkflow> = {},
-		options: IDataObject = {},
-		more: Parameters<typeof startWorkflow>[2] = {},
-	) => {
-		const workflow = { ...on.workflow(links(options), [item]), ...test };
-		const ran = await passTime(startWorkflow(workflow, 'trigger', more).result);
+const of = (first: IBinaryData) => ({ items: [{ json: {}, binary: { first } }] });
+const unreached = {
+	credential: { baseUrl: SERVICE, apiKey: API_KEY },
+	host: { restApiUrl: 'http://localhost:5678/rest' },
+};
+
+it.each<[string, Partial<TestWorkflow>, says: string[], IDataObject?]>([
+	[
+		'n8n keeps files in memory',
+		of({ ...stored('first'), id: undefined, data: 'AAAA' }),
+		[
+			"'Send Files As' is 'Links', but n8n keeps the file 'first' in memory",
+			'N8N_DEFAULT_BINARY_DATA_MODE',
+			"or choose 'Data' in 'Send Files As'. No task was created.",
+		],
+	],
+	[
+		'the service cannot reach n8n, as far as it shows',
+		unreached,
+		["the service cannot reach n8n at 'http://localhost:5678'", 'N8N_EDITOR_BASE_URL'],
+	],
+	['n8n cannot make them', of(stored('unsigned')), ["no link of the file 'first': no secret"]],
+	['the value is none of the list', {}, ["'Send Files As' is 'url'"], { sendFilesAs: 'url' }],
+])(
+	'links are refused before a task is created where %s',
+	async (_where, more, says, ...[options]) => {
+		const ran = await on.run(links(options), [item], more);
 		expect(on.requests('POST')).toEqual([]);
-		expect(descriptionOf(ran)).toMatch(/'Data'/);
-		return `${ran.error?.message} ${descriptionOf(ran)}`;
-	};
-
-	it('where n8n keeps files in memory', async () => {
-		const first = { ...stored('first'), id: undefined, data: 'AAAA' };
-		const text = await refusal({ items: [{ json: {}, binary: { first } }] });
-		expect(text).toContain("'Send Files As' is 'Links', but n8n keeps the file 'first' in memory");
-		expect(text).toContain('N8N_DEFAULT_BINARY_DATA_MODE');
-		expect(text).toContain("or choose 'Data' in 'Send Files As'. No task was created.");
-	});
-
-	it('where the service cannot reach n8n, as far as it shows', async () => {
-		const more = { ...hostData('1', 'trigger'), restApiUrl: 'http://localhost:5678/rest' };
-		const credential = { ...on.credential, baseUrl: SERVICE };
-		const text = await refusal({ credential }, {}, more);
-		expect(text).toContain("the service cannot reach n8n at 'http://localhost:5678'");
-		expect(text).toContain('N8N_EDITOR_BASE_URL');
-		expect(text).not.toContain('eyJ');
-	});
-
-	it('where n8n cannot make them', async () => {
-		sign.mockImplementation(() => {
-			throw new Error('no secret');
-		});
-		expect(await refusal()).toContain("n8n makes no link of the file 'first': no secret");
-	});
-
-	it('where the value is none of the list', async () => {
-		const text = await refusal({}, { sendFilesAs: 'url' });
-		expect(text).toContain("The parameter 'Send Files As' is 'url'");
-	});
-});
+		const said = `${ran.error?.message} ${ran.description}`;
+		for (const part of ["'Data'", ...says]) expect(said).toContain(part);
+		expect(said).not.toContain('eyJ');
+	},
+);
 
 it('without files the option asks for nothing', async () => {
 	const { error } = await on.run(links({ files: {} }), [item]);

@@ -1,8 +1,9 @@
-import type { IDataObject, IWorkflowExecuteAdditionalData } from 'n8n-workflow';
+import type { IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
 import { type DeliveryCheck, readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
+import type { Settings } from '../service/settings';
 import { startWorkflow, type TestNode, TRIGGER_PATH } from './engine';
-import { imageNode, prompts, stage } from './support';
+import { imageNode, item, prompts, stage, threeTries } from './support';
 import { passTime, settle, time } from './time';
 import { SECOND } from '../durations';
 
@@ -28,11 +29,11 @@ const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async
 };
 
 /** Creates a task for each of these settings of the service, one after the other. */
-function notify(simulate: IDataObject[], more: TestNode = {}, path = TRIGGER_PATH) {
+function notify(simulate: Settings[], more: TestNode = {}, path = TRIGGER_PATH) {
 	const parameters = { completion: 'trigger', callbackUrl: `https://n8n.test${path}` };
 	const node = imageNode({ maxInFlight: 1 }, { ...more, parameters });
-	const items = simulate.map((each, index) => ({ prompt: `Prompt ${index}`, simulate: each }));
-	return startWorkflow(on.workflow(node, prompts(...items)), 'trigger', { executeWorkflow });
+	const items = simulate.map((each, index) => item(`Prompt ${index}`, each));
+	return startWorkflow({ ...on.workflow(node, prompts(...items)), host: { executeWorkflow } });
 }
 const checked = () => checks.map(({ taskIds }) => taskIds);
 
@@ -77,10 +78,8 @@ it('what was created before a stop is checked', async () => {
 });
 
 it('tries of Retry On Fail leave one check for each task, however many there are', async () => {
-	const tries = { retryOnFail: true, maxTries: 3, waitBetweenTries: 0 };
-	const { run } = await passTime(
-		notify([{}, { createStatus: { status: 400, times: 2 } }], tries).result,
-	);
+	const refused = { createStatus: { status: 400, times: 2 } };
+	const { run } = await passTime(notify([{}, refused], threeTries).result);
 	expect(run.status).toBe('success');
 	expect(on.taskIds).toHaveLength(2);
 	expect(checked().flat()).toEqual(on.taskIds);

@@ -1,18 +1,24 @@
-import { createRunExecutionData, type IDataObject, type INodeExecutionData } from 'n8n-workflow';
+import { Container } from '@n8n/di';
+import { BinaryDataConfig } from 'n8n-core';
+import {
+	createRunExecutionData,
+	type IDataObject,
+	type INodeExecutionData,
+	type IRunData,
+	type ITaskData,
+} from 'n8n-workflow';
 
 import {
 	additionalData,
 	executeContext,
 	type Ran,
-	retryExecution,
 	startWorkflow,
 	type TestNode,
 	type TestWorkflow,
 } from './engine';
 import {
-	descriptionOf,
+	fails,
 	field,
-	hintsOf,
 	IMAGE_MODEL,
 	imageNode,
 	item,
@@ -21,8 +27,10 @@ import {
 	prompts,
 	SECOND,
 	stage,
+	text,
 	threeTries,
 } from './support';
+import type { Settings } from '../service/settings';
 import { hostData } from './host';
 import { passTime, time } from './time';
 import { turn } from '../virtualTime';
@@ -31,13 +39,11 @@ const on = stage();
 
 const stops = { ifSomeFail: 'stop' };
 
-const fails = (prompt: string) => item(prompt, { outcome: 'FAILURE' });
-
 /** So often that the first try gives the task up. */
 const readFails = (times = 3) => ({ readStatus: { status: 404, times } });
 
 const refusals = () => on.creates.filter(({ status }) => status !== 200).length;
-const statuses = () => on.creates.map(({ status }) => status);
+const callbackUrl = 'https://n8n.test/webhook/x/callback';
 
 /** 40 items whose tasks take the given times in turn. */
 const batch = (...latencies: number[]) =>
@@ -55,27 +61,16 @@ function expectAll(output: INodeExecutionData[], items: Array<{ prompt: string }
 	expect(created).toHaveLength(items.length);
 }
 
-it('a create that the service did not take is sent again when it says, and holds back the other items too', async () => {
-	const simulate = { createStatus: { status: 429, retryAfter: 30, times: 1 } };
-	await on.images([item('a', simulate), 'b', 'c']);
-	const [first = 0, ...others] = on.creates.map(({ at }) => at);
-	expect(on.creates).toHaveLength(1 + 3);
-	expect(others[0]).toBe(first + 30 * SECOND);
-});
-
 describe('a create that the service may have taken', () => {
 	const expectDoubt = (ran: Ran) => {
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
-		expect(descriptionOf(ran)).toContain('The task may exist and may be billed once.');
-		expect(descriptionOf(ran)).toContain('was not sent again');
+		expect(ran.description).toContain('The task may exist and may be billed once.');
+		expect(ran.description).toContain('was not sent again');
 		expect(on.creates).toHaveLength(1);
 	};
 
-	it.each([
+	it.each<[string, Settings]>([
 		['lost on the way', { createLost: true }],
-		['HTTP 500', { createStatus: 500 }],
-		['a Retry-After that means nothing', { createStatus: { status: 503, retryAfter: 'soon' } }],
-		['a web page', { createShape: 'html' }],
 		['an answer without an id', { createShape: 'missing' }],
 	])('(%s) is sent once in all tries, and may be billed once', async (_what, simulate) => {
 		expectDoubt(await on.images([item('a', simulate)], {}, threeTries));
@@ -111,11 +106,10 @@ describe('an account with a limit', () => {
 		['ten seconds each', [10 * SECOND]],
 		['very different times', [SECOND, 20 * SECOND, 3 * SECOND, 7 * SECOND, 500]],
 	];
-	const cases = [1, 3, 10].flatMap((limit) =>
-		latencies.map(([what, times]) => ({ limit, what, times })),
-	);
+	const LIMITS = [1, 3, 10];
+	const cases = LIMITS.flatMap((limit) => latencies.map((latency) => [limit, ...latency] as const));
 
-	it.each(cases)('of $limit lets 40 tasks through that take $what', async ({ limit, times }) => {
+	it.each(cases)('of %d lets 40 tasks through that take %s', async (limit, _what, times) => {
 		on.service.configure({ concurrencyLimit: limit });
 		const items = batch(...times);
 		const { output } = await on.images(items, { maxInFlight: 40 });
@@ -131,31 +125,26 @@ describe('an account with a limit', () => {
 		expect(on.elapsed).toBeLessThan(serial * 1.3 + 40 * SECOND);
 	});
 
+	/** All of the account is held by others for five minutes. */
 	const isHeldByOthers = (limit: number) => {
-		on.service.configure({ concurrencyLimit: limit });
 		for (let count = 0; count < limit; count++) {
 			const simulate = { latencyMs: 5 * MINUTE };
 			on.service.createTask(IMAGE_MODEL, { prompt: 'Of another user', simulate });
 		}
 	};
-	const changes = (before: number, after: number) => {
-		on.service.configure({ concurrencyLimit: before });
-		setTimeout(() => on.service.configure({ concurrencyLimit: after }), 15 * SECOND);
-	};
+	const becomes = (concurrencyLimit: number) =>
+		setTimeout(() => on.service.configure({ concurrencyLimit }), 15 * SECOND);
 
-	it.each<[string, setUp: () => void, refusals: number]>([
+	type Account = [limit: number, string, setUp: () => unknown, refusals: number];
+
+	it.each<Account>([
 		// Fourteen in the five minutes, and what it takes to find out how many places there are.
-		...[1, 3, 10].map((limit): [string, () => void, number] => [
-			`of ${limit}, all of it held by others for five minutes`,
-			() => isHeldByOthers(limit),
-			45,
-		]),
+		...LIMITS.map((limit): Account => [limit, 'held by others', () => isHeldByOthers(limit), 45]),
 		// Six to find out each limit, one for ten tasks, and eight at most for a minute or two and for places that go.
-		['that changes from 10 to 3 during the run', () => changes(10, 3), 26],
-		['that changes from 10 to 1 during the run', () => changes(10, 1), 26],
-		['that changes from 3 to 10 during the run', () => changes(3, 10), 26],
-		['that changes from 1 to 10 during the run', () => changes(1, 10), 26],
-	])('%s', async (_what, setUp, mostRefusals) => {
+		...[3, 1].map((limit): Account => [10, `that becomes ${limit}`, () => becomes(limit), 26]),
+		...[3, 1].map((limit): Account => [limit, 'that becomes 10', () => becomes(10), 26]),
+	])('of %d, %s', async (concurrencyLimit, _what, setUp, mostRefusals) => {
+		on.service.configure({ concurrencyLimit });
 		setUp();
 		const items = batch(5 * SECOND);
 		const { output } = await on.images(items, { maxInFlight: 40 });
@@ -175,19 +164,17 @@ describe('an account with a limit', () => {
 describe('a batch takes little longer than it must', () => {
 	const spread = Array.from({ length: 200 }, (_, index) => 1000 + ((index * 7919) % 7001));
 
-	it.each([
+	const same = (count: number, latencyMs: number) => Array<number>(count).fill(latencyMs);
+	const onceRefused = { createStatus: { status: 503, retryAfter: 1, times: 1 } };
+
+	it.each<[string, Settings, number[], number]>([
 		['of 200 whose slowest task takes 8 s', {}, spread, 11],
-		[
-			'of 60 whose first create is refused once',
-			{ createStatus: { status: 503, retryAfter: 1, times: 1 } },
-			Array<number>(60).fill(6000),
-			10,
-		],
+		['of 60 whose first create is refused once', onceRefused, same(60, 6000), 10],
 		// 19 s for the creates, 10 s for the last task, and a read.
 		[
 			'of 100 in an account that may create 5 a second',
 			{ createsPerSecond: 5 },
-			Array<number>(100).fill(10_000),
+			same(100, 10_000),
 			33,
 		],
 	])('%s', async (_what, settings, latencies, seconds) => {
@@ -216,12 +203,6 @@ describe('where items leave at once', () => {
 		expect(refusals()).toBeLessThanOrEqual(6 + 2 + minutes + 6);
 	});
 
-	it('no task is read where the service refuses nothing', async () => {
-		await on.images(batch(10 * SECOND), {}, returns);
-		await time.pass(MINUTE);
-		expect(reads()).toEqual([]);
-	});
-
 	it('no task is read once the last one is created, nor more often than the interval says', async () => {
 		on.service.configure({ concurrencyLimit: 3 });
 		await on.images(batch(30 * SECOND).slice(0, 9), {}, returns);
@@ -236,10 +217,12 @@ describe('where items leave at once', () => {
 		}
 	});
 
-	it("the user's bound of a wait holds back nothing", async () => {
+	it("the user's bound of a wait holds back nothing, and no task is read where the service refuses nothing", async () => {
 		await on.images(batch(MINUTE), { maxInFlight: 1 }, returns);
 		expect(on.elapsed).toBeLessThan(3 * SECOND);
 		expect(on.taskIds).toHaveLength(40);
+		await time.pass(MINUTE);
+		expect(reads()).toEqual([]);
 	});
 });
 
@@ -255,8 +238,8 @@ it('has never more tasks unfinished than the user lets a wait have', async () =>
 describe('a failure, where the node stops', () => {
 	it('gives the place of the failed task to no other', async () => {
 		on.service.configure({ concurrencyLimit: 1 });
-		const fails = item('a', { outcome: 'FAILURE', latencyMs: 5 * SECOND });
-		const { error } = await on.images([fails, 'b', 'c', 'd'], { ...stops, maxInFlight: 5 });
+		const first = fails('a', { latencyMs: 5 * SECOND });
+		const { error } = await on.images([first, 'b', 'c', 'd'], { ...stops, maxInFlight: 5 });
 		expect(error?.message).toContain('failed at the service');
 		expect(on.taskIds).toHaveLength(1);
 	});
@@ -271,24 +254,20 @@ describe('a failure, where the node stops', () => {
 });
 
 describe('Retry On Fail', () => {
+	const goesOn = { ...threeTries, ...keepsGoing };
+
+	const three = ['a', item('b', readFails()), item('c', { latencyMs: 30 * SECOND })];
+	const late = [item('a', { latencyMs: 50 * SECOND })];
+	const first = [item('a', readFails()), 'b', 'c'];
+
 	it.each<[string, Parameters<typeof prompts>, IDataObject, TestNode]>([
-		[
-			'takes up finished and running tasks, and pays for none again',
-			['a', item('b', readFails()), item('c', { latencyMs: 30 * SECOND })],
-			{},
-			threeTries,
-		],
-		[
-			'waits for a task that had timed out',
-			[item('a', { latencyMs: 50 * SECOND })],
-			{ timeout: 30 },
-			threeTries,
-		],
+		['takes up finished and running tasks, and pays for none again', three, {}, threeTries],
+		['waits for a task that had timed out', late, { timeout: 30 }, threeTries],
 		[
 			'pays for nothing again where the node goes on and its first item had failed',
-			[item('a', readFails()), 'b', 'c'],
+			first,
 			{},
-			{ ...threeTries, ...keepsGoing },
+			goesOn,
 		],
 	])('%s', async (_what, items, options, node) => {
 		const { output, error } = await on.images(items, options, node);
@@ -312,48 +291,35 @@ describe('Retry On Fail', () => {
 	});
 
 	it('keeps what succeeded in its last try, also where an earlier try was refused before it began', async () => {
-		const workflow = on.workflow(
-			imageNode({}, { ...threeTries, maxTries: 2 }),
-			prompts('a', fails('b')),
-		);
 		const getDecrypted = jest
 			.fn(async () => ({ ...on.credential }))
 			.mockRejectedValueOnce(new Error('The database is away'));
 		const { credentialsHelper } = additionalData(on.credential);
 		Object.assign(credentialsHelper, { getDecrypted });
-		const { result } = startWorkflow(workflow, 'trigger', { credentialsHelper });
-		const { output, error } = await passTime(result);
+		const { output, error } = await on.images(
+			['a', fails('b')],
+			{},
+			{ ...threeTries, maxTries: 2 },
+			{ host: { credentialsHelper } },
+		);
 		expect(error).toBeUndefined();
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'FAILURE']);
 	});
 
 	it('says above the output what its last try says', async () => {
 		const ran = await on.images([item('a', readFails())], {}, threeTries);
-		const [said] = hintsOf(ran).filter((text) => !text.startsWith('Pin this output'));
+		const [said] = ran.hints.filter((text) => !text.startsWith('Pin this output'));
 		expect(said).toBe('1 task created. Estimated price: 0.08 USD. The service charged 8 credits.');
 	});
 
 	describe('where the expressions give something else each time', () => {
-		const changing = (more: Parameters<typeof imageNode>[1] = {}) =>
-			imageNode(
-				{
-					...stops,
-					additionalInput:
-						'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}',
-				},
-				{ ...threeTries, ...more },
-			);
-		const lost = item('a', { createLost: { times: 1 } });
-
-		it('sends nothing again whose answer was lost, and nothing that is under way or done', async () => {
-			const ran = await on.run(changing(), prompts(lost, 'b', 'c'));
-			expect(ran.error?.message).toContain('It is not known whether the task was created');
-			expect(descriptionOf(ran)).toContain('Sent, but the answer was lost: item 1.');
-			expect(on.creates.length).toBeLessThanOrEqual(3);
-		});
+		const additionalInput =
+			'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}';
 
 		it('puts out what was sent for the tasks of the first try', async () => {
-			const { output } = await on.run(changing(), prompts('a', item('b', readFails())));
+			jest.restoreAllMocks();
+			const items = ['a', item('b', readFails())];
+			const { output } = await on.images(items, { ...stops, additionalInput }, threeTries);
 			expect(field(output, 'taskId')).toEqual(on.taskIds);
 			const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
 			expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
@@ -361,20 +327,12 @@ describe('Retry On Fail', () => {
 
 		it('puts out the reference that the trigger has, too', async () => {
 			jest.restoreAllMocks();
-			const callbackUrl = 'https://n8n.test/webhook/x/callback';
-			const { output } = await on.images(
-				['a', item('b', { createStatus: 400 })],
-				{ reference: '={{ Math.random() }}' },
-				{ ...threeTries, parameters: { completion: 'trigger', callbackUrl } },
-			);
+			const parameters = { completion: 'trigger', callbackUrl };
+			const items = ['a', item('b', { createStatus: 400 })];
+			const reference = '={{ Math.random() }}';
+			const { output } = await on.images(items, { reference }, { ...threeTries, parameters });
 			const { searchParams } = new URL(on.tasks[0]?.webhookUrl ?? '');
 			expect(output[0]?.json.reference).toBe(searchParams.get('reference'));
-		});
-
-		it('pays for no finished task again where the node goes on', async () => {
-			const { output } = await on.run(changing(keepsGoing), prompts(lost, 'b'));
-			expect(field(output, 'state')).toEqual([undefined, 'SUCCESS']);
-			expect(on.creates).toHaveLength(2);
 		});
 
 		it('and cannot be read any more names the task all the same', async () => {
@@ -386,37 +344,27 @@ describe('Retry On Fail', () => {
 			const input = JSON.stringify({ simulate: { latencyMs: MINUTE } });
 			const { output } = await on.run(node, [{ json: { prompt: 'a', input } }]);
 			jest.restoreAllMocks();
-			expect(output[0]?.json).toMatchObject({
-				taskId: on.taskIds[0],
-				error: expect.stringContaining('is not valid JSON') as string,
-			});
+			const json = { taskId: on.taskIds[0], error: text('is not valid JSON') };
+			expect(output).toMatchObject([{ json }]);
 			expect(on.creates).toHaveLength(1);
 		});
 	});
 
 	it('names every created task on the last try too', async () => {
-		const ran = await on.images(
-			['a', item('b', readFails(99)), 'c'],
-			{ ...stops, maxInFlight: 1 },
-			threeTries,
-		);
-		for (const taskId of on.taskIds) expect(descriptionOf(ran)).toContain(taskId);
+		const items = ['a', item('b', readFails(99)), 'c'];
+		const ran = await on.images(items, { ...stops, maxInFlight: 1 }, threeTries);
+		for (const taskId of on.taskIds) expect(ran.description).toContain(taskId);
 		expect(on.creates).toHaveLength(2);
 	});
 
 	it.each(['return', 'trigger'])(
 		'takes up tasks whose items left at once (%s)',
 		async (completion) => {
-			const { output } = await on.images(
-				['a', item('b', { createStatus: { status: 400, times: 1 } })],
-				{},
-				{
-					...threeTries,
-					parameters: { completion, callbackUrl: 'https://n8n.test/webhook/x/callback' },
-				},
-			);
+			const items = ['a', item('b', { createStatus: { status: 400, times: 1 } })];
+			const node = { ...threeTries, parameters: { completion, callbackUrl } };
+			const { output } = await on.images(items, {}, node);
 			expect(field(output, 'taskId')).toEqual(on.taskIds);
-			expect(statuses()).toEqual([200, 400, 200]);
+			expect(on.creates.map(({ status }) => status)).toEqual([200, 400, 200]);
 		},
 	);
 });
@@ -427,8 +375,8 @@ describe('Retry of a stored execution', () => {
 		const failed = await passTime(startWorkflow(first).result);
 		expect(failed.run.status).toBe('error');
 		const creates = on.creates.length;
-		const retried = await passTime(retryExecution(second, failed));
-		return { failed, retried, creates: on.creates.length - creates };
+		const retried = await on.retry(second, failed);
+		return { retried, creates: on.creates.length - creates };
 	}
 	const failing = (...more: Parameters<typeof prompts>) =>
 		prompts('a', item('b', readFails()), ...more);
@@ -437,9 +385,8 @@ describe('Retry of a stored execution', () => {
 		['takes up the tasks of the first execution', 0, failing('c'), {}],
 		['creates the items that were never sent', 2, failing('c', 'd'), { maxInFlight: 1 }],
 	])('%s', async (_what, expected, items, options) => {
-		const { retried, creates } = await runTwice(
-			on.workflow(imageNode({ ...stops, ...options }), items),
-		);
+		const node = imageNode({ ...stops, ...options });
+		const { retried, creates } = await runTwice(on.workflow(node, items));
 		expect(retried.error).toBeUndefined();
 		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
 		expect(creates).toBe(expected);
@@ -450,32 +397,12 @@ describe('Retry of a stored execution', () => {
 		expect((await runTwice(on.workflow(imageNode(stops), items))).creates).toBe(1);
 	});
 
-	it.each<[string, IDataObject]>([
-		['wait', { suspendAfter: 0 }],
-		['trigger', {}],
-		['return', {}],
-	])(
-		'takes up tasks that took too long where it was changed to %s %j for the retry',
-		async (completion, options) => {
-			const late = item('a', { latencyMs: 3 * MINUTE });
-			const callbackUrl = 'https://n8n.test/webhook/x/callback';
-			const { retried, creates } = await runTwice(
-				on.workflow(imageNode({ timeout: 60 }), prompts(late)),
-				on.workflow(imageNode(options, { parameters: { completion, callbackUrl } }), prompts(late)),
-			);
-			expect(retried.run.status).not.toBe('error');
-			expect(creates).toBe(0);
-		},
-	);
-
 	it('names the tasks of the first execution where nothing can be started', async () => {
 		const first = on.workflow(imageNode(stops), failing());
-		const { retried } = await runTwice(first, {
-			...first,
-			credential: { ...on.credential, apiKey: '' },
-		});
+		const credential = { ...on.credential, apiKey: '' };
+		const { retried } = await runTwice(first, { ...first, credential });
 		expect(retried.error?.message).toContain("The 'API Key'");
-		for (const taskId of on.taskIds) expect(descriptionOf(retried)).toContain(taskId);
+		for (const taskId of on.taskIds) expect(retried.description).toContain(taskId);
 	});
 });
 
@@ -485,42 +412,110 @@ describe('a loop', () => {
 		rounds,
 	});
 
-	it('creates the same prompts anew in each round, and leaves nothing of them in the context of the node', async () => {
+	it('creates the same prompts anew in each round, and keeps the last round alone in the context of the node', async () => {
 		const rounds = Array.from({ length: 12 }, () => prompts('a', 'b'));
 		const { run } = await passTime(startWorkflow(loop(rounds)).result);
 		expect(run.status).toBe('success');
 		expect(run.data.resultData.runData.Media).toHaveLength(12);
 		expect(on.taskIds).toHaveLength(24);
-		const nothing = { createdTasks: { version: 1, runs: {} } };
-		expect(run.data.executionData?.contextData['node:Media']).toEqual(nothing);
+		const kept = run.data.executionData?.contextData['node:Media']?.createdTasks as IDataObject;
+		expect(Object.keys(kept.runs as IDataObject)).toEqual(['11']);
 	});
 
 	it('takes up the round that failed, when the execution is retried', async () => {
-		const fails = item('a', { readStatus: { status: 404, times: 3 } });
-		const workflow = loop([prompts('a', 'b'), prompts(fails, 'b'), prompts('a', 'b')]);
+		const rounds = [prompts('a', 'b'), prompts(item('a', readFails()), 'b'), prompts('a', 'b')];
+		const workflow = loop(rounds);
 		const failed = await passTime(startWorkflow(workflow).result);
 		expect(failed.run.status).toBe('error');
 		expect(on.taskIds).toHaveLength(4);
-		const retried = await passTime(retryExecution(workflow, failed));
+		const retried = await on.retry(workflow, failed);
 		expect(retried.run.status).toBe('success');
 		expect(on.taskIds).toHaveLength(6);
 	});
 });
 
-it.each([
-	['this node', 'Media', 0],
-	['this node, which was renamed then', 'Former name', 0],
-	['another node', 'Items', 1],
-])('an execution was killed in %s (%s): its retry creates %d tasks', async (_, name, creates) => {
-	const crashed = { startTime: 0, executionTime: 0, executionIndex: 0, source: [] };
-	const killed = createRunExecutionData({
-		resultData: { runData: { [name]: [{ ...crashed, executionStatus: 'crashed' }] } },
-	});
-	const more = {
-		hooks: hostData('2', 'retry', true, '1').hooks,
-		getRunExecutionData: async () => await Promise.resolve(killed),
-	};
-	const test = on.workflow(imageNode(), prompts('a'));
-	await passTime(startWorkflow(test, 'retry', more).result);
+const RUN = { startTime: 0, executionTime: 0, executionIndex: 0, source: [] };
+const CRASHED: ITaskData = { ...RUN, executionStatus: 'crashed' };
+const rebuilt = { json: { isArtificialRecoveredEventItem: true } };
+/** What n8n adds for a node that had begun, where its log has the end of the node. */
+const REBUILT: ITaskData = { ...RUN, executionStatus: 'success', data: { main: [[rebuilt]] } };
+const ENDED: ITaskData = { ...REBUILT, data: { main: [[{ json: {} }]] } };
+
+it.each<[string, creates: number, IRunData]>([
+	['this node', 0, { Media: [CRASHED] }],
+	['a later run of this node', 0, { Media: [ENDED, CRASHED] }],
+	['this node, of which n8n knows the end alone', 0, { Media: [REBUILT] }],
+	['this node, which was renamed then', 0, { 'Former name': [CRASHED] }],
+	['a node that n8n has no log of', 0, {}],
+	['another node', 1, { Items: [CRASHED] }],
+	['another node, after this one', 1, { Media: [ENDED], Items: [CRASHED] }],
+])('an execution was killed in %s: its retry creates %d tasks', async (...given) => {
+	const [, creates, runData] = given;
+	const killed = createRunExecutionData({ resultData: { runData } });
+	const { hooks } = hostData('2', 'retry', true, '1');
+	const host = { hooks, getRunExecutionData: async () => await Promise.resolve(killed) };
+	await on.images(['a'], {}, {}, { mode: 'retry', host });
 	expect(on.creates).toHaveLength(creates);
+});
+
+it.each<[string, what: string, getsKeyTwice: boolean, options: IDataObject]>([
+	['no key can be looked up any more', 'The database is away', false, {}],
+	[
+		'its parameters cannot be read any more',
+		'is not valid JSON',
+		true,
+		{ additionalInput: '={{ Math.random() < 0.5 ? $json.input : "oops" }}' },
+	],
+])(
+	'an item whose create may have been taken says so, also where in the next try %s',
+	async (_what, reason, getsKeyTwice, options) => {
+		jest.spyOn(Math, 'random').mockImplementation(() => (on.creates.length > 0 ? 0.9 : 0.1));
+		const node = imageNode(options, { ...threeTries, maxTries: 2, ...keepsGoing });
+		const lost = { simulate: { createLost: true } };
+		const workflow = on.workflow(node, [
+			{ json: { prompt: 'a', ...lost, input: JSON.stringify(lost) } },
+		]);
+		const getDecrypted = jest.fn(async () => ({ ...on.credential }));
+		if (!getsKeyTwice) {
+			getDecrypted.mockImplementationOnce(async () => ({ ...on.credential }));
+			getDecrypted.mockRejectedValue(new Error('The database is away'));
+		}
+		const { credentialsHelper } = additionalData(on.credential);
+		Object.assign(credentialsHelper, { getDecrypted });
+		const { result } = startWorkflow({ ...workflow, host: { credentialsHelper } });
+		const { output } = await passTime(result);
+		const said = String(output[0]?.json.error);
+		expect(said).toMatch(/^It is not known whether the task was created\. /);
+		expect(said).toContain(reason);
+		expect(on.creates).toHaveLength(1);
+	},
+);
+
+describe('where n8n itself refuses the output', () => {
+	const config = Container.get(BinaryDataConfig);
+	const { mode } = config;
+	beforeEach(() => (config.mode = 'filesystem'));
+	afterEach(() => (config.mode = mode));
+
+	// n8n adds files to this field, and can add none to a text.
+	const [row] = prompts('a').map(({ json }) => ({ json: { ...json, _files: 'a.png' } }));
+	const refused = (more: TestNode = {}): TestWorkflow => ({
+		...on.workflow(imageNode({ includeInput: true, downloadResults: true }, more), row && [row]),
+		settings: { binaryMode: 'combined' },
+	});
+
+	it('Retry On Fail pays for nothing again', async () => {
+		const { error } = await passTime(startWorkflow(refused(threeTries)).result);
+		expect(error?.message).toContain('Binary data could not be converted');
+		expect(on.creates).toHaveLength(1);
+	});
+
+	it('a retry from the list of executions pays for nothing again', async () => {
+		const failed = await passTime(startWorkflow(refused()).result);
+		expect(failed.error?.message).toContain('Binary data could not be converted');
+		const { error, output } = await on.retry({ ...refused(), settings: {} }, failed);
+		expect(error).toBeUndefined();
+		expect(field(output, 'taskId')).toEqual(on.taskIds);
+		expect(on.creates).toHaveLength(1);
+	});
 });

@@ -37,6 +37,9 @@ export interface WriteTrouble {
 // n8n reads the node's id while it is called, and not later.
 const keyOf = ({ workflow, node }: ICheckProcessedContextData) => `${workflow.id}/${node?.id}`;
 
+const notNeeded = async () =>
+	await Promise.reject<never>(new UnexpectedError('Not needed by this package'));
+
 /**
  * n8n's de-duplication store as it works on its database, with the database's races: a row for each workflow and node,
  * found first and then inserted or rewritten. Two who come together both find none, and the table's key refuses the
@@ -83,15 +86,11 @@ export abstract class ProcessedDataTable implements IDataDeduplicator {
 		return await this.query(() => this.rows.get(key)?.length ?? 0);
 	}
 
-	checkProcessedItemsAndRecord = async () => await this.notNeeded();
+	checkProcessedItemsAndRecord = notNeeded;
 
-	removeProcessed = async () => await this.notNeeded();
+	removeProcessed = notNeeded;
 
-	clearAllProcessedItems = async () => await this.notNeeded();
-
-	private async notNeeded(): Promise<never> {
-		return await Promise.reject(new UnexpectedError('Not needed by this package'));
-	}
+	clearAllProcessedItems = notNeeded;
 }
 
 /** The store of the tests, which say what fails next. */

@@ -173,9 +173,9 @@ async function storedToday() {
 
 	time.setWall(NOW);
 	const run = async (parameters: IDataObject) => {
-		const test = { node: node(parameters), items: ITEMS };
-		const getRunExecutionData = async () => keeping(SUPERVISE, WITH_RESUME_URL);
-		const ran = await passTime(startWorkflow(test, 'trigger', { getRunExecutionData }).result);
+		const host = { getRunExecutionData: async () => keeping(SUPERVISE, WITH_RESUME_URL) };
+		const test = { node: node(parameters), items: ITEMS, host };
+		const ran = await passTime(startWorkflow(test).result);
 		return { ...ran, given: ran.handed[0] ?? [] };
 	};
 	const suspended = await run({ options: { suspendAfter: 0 } });
@@ -328,7 +328,7 @@ describe('of the present version', () => {
 /** Checks and supervisors: checkLoop.test.ts. */
 describe('of a newer version is refused', () => {
 	const OTHER = /another version of (this package|n8n-nodes-media-generation)/;
-	const { failedRun, suspendedRun, triggeredRun, startAgain } = raised(stored());
+	const { failedRun, triggeredRun, startAgain } = raised(stored());
 
 	it('a failed run: nothing is sent, and what to do is said', async () => {
 		states();
@@ -336,12 +336,6 @@ describe('of a newer version is refused', () => {
 		expect(error?.message).toMatch(OTHER);
 		expect(error?.description).toContain('Nothing was sent. Update n8n-nodes-media-generation');
 		expect(error?.message).toContain('task-1');
-	});
-
-	it('a callback of a suspended run, which is to come again', async () => {
-		const { status, body } = await passTime(resume(suspendedRun, 'task-1'));
-		const message = expect.stringContaining('cannot be checked') as string;
-		expect([status, body]).toEqual([503, { message }]);
 	});
 
 	it('what an execution of the trigger has noted', async () => {

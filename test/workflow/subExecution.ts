@@ -138,7 +138,7 @@ export async function turnOf(...[operation, items, sub]: Parameters<typeof runSu
 
 /** The check of a suspended run that comes next, with what the run has handed to its sub-execution. */
 export async function nextCheck(handed: INodeExecutionData[], credential: Credential) {
-	const kept = { state: { ...readCheck(handed), supervisorId: '8' } as never, turns: 2 };
+	const kept = { state: { ...readCheck(handed), supervisorId: '8' } as never, runs: 2 };
 	return await turnOf('check', handed, { kept, stored: { 1: PARENT }, credential });
 }
 

@@ -1,10 +1,12 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { type LoggedRequest, type SimulatedService, startService } from '../service/service';
+import type { Settings } from '../service/settings';
 import { EPOCH } from '../virtualTime';
 import {
 	type Credential,
 	type Ran,
+	retryExecution,
 	startWorkflow,
 	type TestNode,
 	type TestWorkflow,
@@ -45,17 +47,21 @@ export class Stage {
 		return await passTime(startWorkflow({ ...this.workflow(node, items), ...more }).result);
 	}
 
+	/** *Retry execution* of n8n's list of executions. */
+	async retry(test: TestWorkflow, failed: Ran): Promise<Ran> {
+		return await passTime(retryExecution(test, failed));
+	}
+
 	/** Runs a workflow until a condition holds, and stops the execution then. */
-	async stopWhen(condition: () => boolean, ...given: Parameters<typeof startWorkflow>) {
-		const { execution, result } = startWorkflow(...given);
+	async stopWhen(condition: () => boolean, test: TestWorkflow): Promise<Ran> {
+		const { execution, result } = startWorkflow(test);
 		while (!condition()) {
 			await settle();
 			await time.next();
 		}
 		await settle();
-		const stoppedAt = Date.now();
 		execution.cancel();
-		return { ...(await passTime(result)), stoppedAt };
+		return await passTime(result);
 	}
 
 	/** What was asked of the service's API, oldest first. */
@@ -129,17 +135,19 @@ export function stage(): Stage {
 	return shared;
 }
 
-/** Items with a prompt each; `simulate` sets the switches of that task alone. */
-export const prompts = (...items: Array<string | { prompt: string; simulate: IDataObject }>) =>
-	items.map((item): INodeExecutionData => ({
-		json: typeof item === 'string' ? { prompt: item, simulate: {} } : { ...item },
-	}));
+/** A prompt, and the switches of its task alone. */
+export const item = (prompt: string, simulate: Settings) => ({ prompt, simulate });
 
-/** A prompt whose task does as the switches say. */
-export const item = (prompt: string, simulate: object) => ({
-	prompt,
-	simulate: simulate as IDataObject,
-});
+/** A prompt whose task fails. */
+export const fails = (prompt: string, more: Settings = {}) =>
+	item(prompt, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.', ...more });
+
+/** Items with a prompt each. */
+export const prompts = (...items: Array<string | ReturnType<typeof item>>) =>
+	items.map((each): INodeExecutionData => {
+		const json = typeof each === 'string' ? item(each, {}) : each;
+		return { json: { ...json } as IDataObject };
+	});
 
 /** An image for each item of `prompts`. */
 export const imageNode = (options: IDataObject = {}, more: TestNode = {}): TestNode => ({
@@ -154,17 +162,11 @@ export const imageNode = (options: IDataObject = {}, more: TestNode = {}): TestN
 	},
 });
 
+export const jsonOf = (items: INodeExecutionData[]) => items.map(({ json }) => json);
+
 /** One field of every item. */
 export const field = (items: INodeExecutionData[], name: string) =>
-	items.map(({ json }) => json[name]);
+	jsonOf(items).map((json) => json[name]);
 
-/** The description of an error, where n8n shows what to do next. */
-export function descriptionOf({ error }: Ran): string {
-	return error && 'description' in error ? String(error.description) : '';
-}
-
-/** What n8n shows above the output of the node. */
-export const hintsOf = ({ run }: Ran) =>
-	(run.data.resultData.runData.Media ?? []).flatMap(({ hints = [] }) =>
-		hints.map(({ message }) => message),
-	);
+/** Any text with this in it. */
+export const text = (part: string) => expect.stringContaining(part) as string;

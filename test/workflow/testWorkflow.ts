@@ -4,9 +4,11 @@ import {
 	type INodeExecutionData,
 	type INodeType,
 	type INodeTypes,
+	type IWorkflowExecuteAdditionalData,
 	NodeConnectionTypes,
 	UnexpectedError,
 	Workflow,
+	type WorkflowExecuteMode,
 } from 'n8n-workflow';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
@@ -90,6 +92,10 @@ export interface TestWorkflow {
 	/** Triggers that stand in the workflow beside the node under test. */
 	triggers?: TestNode[];
 	settings?: Workflow['settings'];
+	/** How the workflow is started; by a trigger where left out. */
+	mode?: WorkflowExecuteMode;
+	/** What n8n does otherwise than the tests need as a rule. */
+	host?: Partial<IWorkflowExecuteAdditionalData>;
 }
 
 /** The node before the tested one. */

@@ -11,7 +11,7 @@ import {
 	type TestWorkflow,
 	toolContext,
 } from './engine';
-import { hasErrorOutput, stage } from './support';
+import { hasErrorOutput, jsonOf, stage, text } from './support';
 import { passTime, time } from './time';
 
 const on = stage();
@@ -35,14 +35,26 @@ const ways: Array<[string, (test: TestWorkflow) => Promise<unknown>]> = [
 
 async function answerOf(context: ReturnType<typeof toolContext>): Promise<unknown> {
 	const outputs = await passTime(new MediaGeneration().execute.call(context));
-	return outputs?.[0]?.map(({ json }) => json);
+	return jsonOf(outputs?.[0] ?? []);
 }
 
-const text = (part: string) => expect.stringContaining(part) as string;
-
 /** A task that takes too long, and what an agent is told of it. */
-const LATE: Parameters<typeof tool> = [{ latencyMs: 3_600_000 }, {}, { timeout: 30 }];
+const HOURS = { latencyMs: 3_600_000 };
+const LATE: Parameters<typeof tool> = [HOURS, {}, { timeout: 30 }];
 const late = { state: 'PENDING', timedOut: true, next: text('Do not order it again') };
+
+const FAILED = { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' };
+const failed = { state: 'FAILURE', error: text('Unsafe prompt.'), next: text('Change the prompt') };
+const CHARGED = { outcome: 'FAILURE', extraFields: { creditsConsumed: 8 } };
+const charged = { state: 'FAILURE', next: text('do not try again') };
+const FIVE_MINUTES = { latencyMs: 300_000 };
+const pending = { state: 'PENDING', next: text('') };
+const done = { state: 'SUCCESS' };
+const DRY = { estimatedCostUsd: 0.08, dryRun: true, next: text('Nothing was ordered') };
+const LOST = {
+	error: text('It is not known whether the task was created'),
+	next: text('Do not order it again'),
+};
 
 describe.each(ways)('a tool that is run %s', (_way, call) => {
 	it('answers with the few fields that an agent can use', async () => {
@@ -58,50 +70,25 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 	});
 
 	it.each<[string, Parameters<typeof tool>, tasks: number, IDataObject]>([
-		[
-			'a dry run with the cost, and says that nothing was ordered',
-			[{}, {}, { dryRun: true }],
-			0,
-			{ estimatedCostUsd: 0.08, dryRun: true, next: text('Nothing was ordered') },
-		],
-		[
-			'what may have been taken, though its answer was lost, with not to order it again',
-			[{ createLost: true }],
-			1,
-			{
-				error: text('It is not known whether the task was created'),
-				next: text('Do not order it again'),
-			},
-		],
+		['a dry run with the cost, and that nothing was ordered', [{}, {}, { dryRun: true }], 0, DRY],
+		['what may have been taken with not to order it again', [{ createLost: true }], 1, LOST],
 	])('answers %s', async (_what, given, tasks, answer) => {
 		expect(await call(tool(...given))).toEqual([answer]);
 		expect(on.creates).toHaveLength(tasks);
 	});
 
 	it.each<[string, Parameters<typeof tool>, object, TestNode?]>([
-		[
-			'with the reason of a failed task, and does not end the agent',
-			[{ outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' }],
-			{ state: 'FAILURE', error: text('Unsafe prompt.'), next: text('Change the prompt') },
-		],
-		[
-			'so that a failed task is not tried again that the service has charged for',
-			[{ outcome: 'FAILURE', extraFields: { creditsConsumed: 8 } }],
-			{ state: 'FAILURE', next: text('do not try again') },
-		],
+		['with the reason of a failed task, and does not end the agent', [FAILED], failed],
+		['so that a failed task that is paid for is not tried again', [CHARGED], charged],
 		['with the id of a task that takes too long, and says not to order it again', LATE, late],
 		['so, too, where failed items have an output of their own', LATE, late, hasErrorOutput],
+		['at once where it is to return immediately', [HOURS, { completion: 'return' }], pending],
 		[
-			'at once where it is to return immediately',
-			[{ latencyMs: 60_000 }, { completion: 'return' }],
-			{ state: 'PENDING', next: text('') },
+			'when it has held where a run is suspended as a rule',
+			[FIVE_MINUTES, {}, { suspendAfter: 1 }],
+			done,
 		],
-		[
-			'when it has held where the wait would be suspended as a rule',
-			[{ latencyMs: 300_000 }, {}, { suspendAfter: 1 }],
-			{ state: 'SUCCESS' },
-		],
-		['also where its node is to be tried again', [], { state: 'SUCCESS' }, { retryOnFail: true }],
+		['also where its node is to be tried again', [], done, { retryOnFail: true }],
 	])('answers %s', async (_what, given, answer, ...[more]) => {
 		const test = tool(...given);
 		const answers = await call({ ...test, node: { ...test.node, ...more } });
@@ -109,30 +96,20 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 		expect(answers).not.toHaveProperty('0.record');
 	});
 
-	it.each<[string, Parameters<typeof tool>, string]>([
-		[
-			'to notify a trigger',
-			[{}, { completion: 'trigger', callbackUrl: 'https://n8n.test/webhook/x/callback' }],
-			'A tool of an AI agent cannot notify a trigger',
-		],
-		[
-			'to be suspended at once',
-			[{}, {}, { suspendAfter: 0 }],
-			'cannot be suspended at once: an AI agent needs',
-		],
-		['an empty prompt', [{}, { prompt: '' }], "The parameter 'Prompt' is empty"],
-	])('refuses %s before a task is created', async (_what, given, message) => {
-		const error = await caught(async () => await call(tool(...given)));
-		expect(error.message).toContain(message);
+	it('refuses to notify a trigger before a task is created', async () => {
+		const callbackUrl = 'https://n8n.test/webhook/x/callback';
+		const notifying = tool({}, { completion: 'trigger', callbackUrl });
+		const { message } = await caught(async () => await call(notifying));
+		expect(message).toContain('A tool of an AI agent cannot notify a trigger');
 		expect(on.creates).toEqual([]);
 	});
 });
 
 describe('the patience of whoever calls a tool', () => {
 	const waited = async (caller: string, options: IDataObject = {}) => {
-		const startedAt = Date.now();
-		await answerOf(toolContext(tool({ latencyMs: 3_600_000 }, {}, options), caller));
-		return Math.round((Date.now() - startedAt) / 1000);
+		const startedAt = on.elapsed;
+		await answerOf(toolContext(tool(HOURS, {}, options), caller));
+		return Math.round((on.elapsed - startedAt) / 1000);
 	};
 
 	it('is below the minute that MCP clients wait', async () => {
@@ -149,12 +126,11 @@ describe('the patience of whoever calls a tool', () => {
 	it('sees nothing created after its end, and hears why', async () => {
 		on.service.configure({ concurrencyLimit: 0 });
 		setTimeout(() => on.service.configure({ concurrencyLimit: 9 }), 52_000);
-		const startedAt = Date.now();
 		const answer = await answerOf(toolContext(tool(), MCP));
-		expect(Date.now() - startedAt).toBeLessThan(60_000);
+		expect(on.elapsed).toBeLessThan(60_000);
 		await time.pass(600_000);
 		expect(on.taskIds).toEqual([]);
-		expect(answer).toEqual([{ error: expect.stringContaining('HTTP 429') as string }]);
+		expect(answer).toEqual([{ error: text('HTTP 429') }]);
 	});
 
 	it('is the timeout of the node for an agent, and what was chosen for both', async () => {

@@ -1,4 +1,4 @@
-/** Hands the body of a call on, or refuses it: nothing that a third-party trigger does can cost n8n less. */
+/** Hands the body of a call on: nothing that a third-party trigger does can cost n8n less. */
 class LeastTrigger {
 	description = {
 		displayName: 'Least Trigger',
@@ -22,14 +22,10 @@ class LeastTrigger {
 	};
 
 	async webhook() {
-		if (this.getQueryData().refuse === undefined) {
-			return {
-				workflowData: [[{ json: this.getBodyData() }]],
-				webhookResponse: { accepted: true },
-			};
-		}
-		this.getResponseObject().status(401).json({ message: 'Refused' });
-		return { noWebhookResponse: true };
+		return {
+			workflowData: [[{ json: this.getBodyData() }]],
+			webhookResponse: { accepted: true },
+		};
 	}
 }
 

@@ -1,30 +1,15 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { Readable } from 'node:stream';
 
-import { cutShort, drop, holdBack, sendAnswer, stall } from '../answers';
-import { ServiceError } from '../errors';
-import type { RequestLog } from '../log';
-import { answerOfRefusal } from '../model';
+import { drop, holdBack, sendAnswer, sendHalf } from '../answers';
+import { answerOfRefusal, type ServiceModel } from '../model';
 import { kindOf, type MediaKind } from '../prices';
-import type { Switches } from '../switches';
-import type { TaskStore } from '../tasks';
-import type { Results } from './results';
+import { drawResult } from './results';
 
-export interface MediaContext {
-	readonly store: TaskStore;
-	readonly results: Results;
-	readonly switches: Switches;
-	readonly log: RequestLog;
-	/** Aborted when the service closes. */
-	readonly closing: AbortSignal;
-}
-
-const TYPES: Readonly<Record<MediaKind, string>> = { image: 'image/png', video: 'video/mp4' };
-
-/** The first bytes by which the kind of a file is told. */
-const SIGNATURES: Readonly<Record<MediaKind, Buffer>> = {
-	image: Buffer.from('89504e470d0a1a0a', 'hex'),
-	video: Buffer.from('000000186674797069736f6d', 'hex'),
+/** With the first bytes by which the kind of a file is told. */
+const FORMATS: Readonly<Record<MediaKind, { type: string; signature: Buffer }>> = {
+	image: { type: 'image/png', signature: Buffer.from('89504e470d0a1a0a', 'hex') },
+	video: { type: 'video/mp4', signature: Buffer.from('000000186674797069736f6d', 'hex') },
 };
 
 const CHUNK = Buffer.alloc(64 * 1024);
@@ -40,65 +25,38 @@ function* bytes(signature: Buffer, length: number): Generator<Buffer> {
 	}
 }
 
-/** Answers with a file, or with the part of it that a player asks for. */
-function sendFile(request: FastifyRequest, reply: FastifyReply, file: Buffer): FastifyReply {
-	reply.header('accept-ranges', 'bytes');
-	const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
-	if (first === undefined) return reply.send(file);
-	const start = Number(first);
-	const end = Math.min(last ? Number(last) : Infinity, file.length - 1);
-	if (start > end) {
-		return reply.code(416).header('content-range', `bytes */${file.length}`).send();
-	}
-	return reply
-		.code(206)
-		.header('content-range', `bytes ${start}-${end}/${file.length}`)
-		.send(file.subarray(start, end + 1));
-}
-
 /**
  * The media that result URLs point at (section 2), open to everyone who has the address.
  * @param redirectTo the origin that `mediaRedirect` leads to, on the server that redirects
  */
 export function mediaRoutes(
 	app: FastifyInstance,
-	{ store, results, switches, log, closing }: MediaContext,
+	{ store, switches }: ServiceModel,
+	closing: AbortSignal,
 	redirectTo?: () => string,
 ): void {
 	type Params = { taskId: string; file: string };
-	app.get<{ Params: Params }>('/media/:taskId/:file', async (request, reply) => {
-		const { taskId, file } = request.params;
-		log.concerns(request, taskId);
+	app.get<{ Params: Params }>('/media/:taskId/:file', async ({ params, url }, reply) => {
+		const { taskId, file } = params;
 		const task = store.get(taskId);
-		const number = Number.parseInt(file, 10);
-		if (!results.has(task, number)) {
-			throw new ServiceError(404, 'not_found', `The task ${taskId} has no result ${file}.`);
-		}
 		const settings = switches.for(task.own);
-		const kind = kindOf(task.record.model);
 
 		const refusal = switches.refusal('mediaStatus', task.own, () => taskId);
 		if (refusal) return sendAnswer(reply, answerOfRefusal(refusal));
 		if (!(await holdBack(settings.mediaDelayMs, closing))) return drop(reply);
-		if (settings.mediaRedirect && redirectTo) {
-			const { mediaRedirect } = settings;
-			return reply.redirect(
-				typeof mediaRedirect === 'string' ? mediaRedirect : `${redirectTo()}${request.url}`,
-			);
-		}
+		if (settings.mediaRedirect && redirectTo) return reply.redirect(redirectTo() + url);
 		if (settings.mediaHtml) return reply.type('text/html; charset=utf-8').send(PAGE);
 
-		const type = settings.mediaType ?? TYPES[kind];
+		const format = FORMATS[kindOf(task.record.model)];
+		const { mediaType: type = format.type, mediaBytes, mediaTruncated, mediaStalls } = settings;
 		reply.type(type);
 		if (settings.mediaEmpty) return reply.send(Buffer.alloc(0));
-		if (settings.mediaBytes !== undefined) {
-			reply.header('content-length', settings.mediaBytes);
-			return reply.send(Readable.from(bytes(SIGNATURES[kind], settings.mediaBytes)));
+		if (mediaBytes !== undefined) {
+			reply.header('content-length', mediaBytes);
+			return reply.send(Readable.from(bytes(format.signature, mediaBytes)));
 		}
-		const content = await results.file(task, number);
-		const half = content.subarray(0, Math.floor(content.length / 2));
-		if (settings.mediaStalls) return stall(reply, type, half, content.length, closing);
-		if (!settings.mediaTruncated) return sendFile(request, reply, content);
-		return cutShort(reply, type, half, content.length);
+		const content = await drawResult(task, Number.parseInt(file, 10), store);
+		if (!mediaTruncated && !mediaStalls) return reply.send(content);
+		return sendHalf(reply, type, content, mediaStalls);
 	});
 }

@@ -48,6 +48,9 @@ it.each([
 	['a queue', 'OK', undefined],
 	['a proxy', '', undefined],
 	['another API', { ok: true }, undefined],
+	['n8n, for a workflow without this trigger', { message: 'Workflow was started' }, undefined],
+	['what looks like it', { accepted: 'true' }, undefined],
+	['a list', [{ accepted: true }], undefined],
 ])('is taken by %s with 200 and %j: %s', async (_who, answer, delivery) => {
 	called().reply(200, answer);
 	expect(await send()).toBe(delivery);
@@ -59,29 +62,24 @@ it('is not taken by a web page that answers in place of the trigger', async () =
 	expect(message).toBe(`A web page answers in place of the trigger: ${HOST}${PATH}`);
 });
 
+const PRODUCTION = "Check that 'Callback URL' is the production URL";
 it.each([
-	[400, "Check that 'Callback URL' is the production URL"],
+	...[400, 413, 500, 204, 302].map((statusCode): [number, string] => [statusCode, PRODUCTION]),
 	[401, 'a credential with the same API key'],
 	[404, 'Check that the workflow of the trigger is published'],
-	[413, "Check that 'Callback URL' is the production URL"],
-	[500, "Check that 'Callback URL' is the production URL"],
 	[503, 'Try again later'],
-	[204, "Check that 'Callback URL' is the production URL"],
-	[302, "Check that 'Callback URL' is the production URL"],
-])(
-	'that is answered HTTP %d is an error with the next step, and without the token',
-	async (statusCode, next) => {
-		const said = statusCode === 204 ? '' : `Cannot POST ${PATH}?token=${TOKEN}`;
-		called().reply(statusCode, statusCode === 503 ? { message: said } : said);
-		const error = await refusal();
-		const what = `The trigger did not take the callback of task task-1 (HTTP ${statusCode})`;
-		expect(error).toMatchObject({
-			message: said === '' ? what : `${what}: ${said.replace(TOKEN, '***')}`,
-			description: expect.stringContaining(next) as string,
-		});
-		expect(visibleText(error)).not.toContain(TOKEN);
-	},
-);
+])('that is answered HTTP %d is an error with the next step, and no token', async (...given) => {
+	const [statusCode, next] = given;
+	const said = statusCode === 204 ? '' : `Cannot POST ${PATH}?token=${TOKEN}`;
+	called().reply(statusCode, statusCode === 503 ? { message: said } : said);
+	const error = await refusal();
+	const what = `The trigger did not take the callback of task task-1 (HTTP ${statusCode})`;
+	expect(error).toMatchObject({
+		message: said === '' ? what : `${what}: ${said.replace(TOKEN, '***')}`,
+		description: expect.stringContaining(next) as string,
+	});
+	expect(visibleText(error)).not.toContain(TOKEN);
+});
 
 it('that nobody answers is an error with the address, and without the token', async () => {
 	called().replyWithError(Object.assign(new Error('No'), { code: 'ECONNREFUSED' }));
@@ -100,4 +98,14 @@ it('ends with a stop of the execution', async () => {
 		return await new Promise<never>(() => {});
 	});
 	expect(await caught(async () => await send(stop.signal))).toBeInstanceOf(Stopped);
+});
+
+describe('what a trigger has said', () => {
+	it('shows no part of the token, also where the answer is cut', async () => {
+		const said = `${'x'.repeat(460)} ?token=${TOKEN}`;
+		called().reply(404, said);
+		const { message } = await refusal();
+		expect(message).toContain('x'.repeat(460));
+		expect(message).not.toContain(TOKEN.slice(0, 8));
+	});
 });

@@ -48,22 +48,20 @@ describe('a task', () => {
 		expect((await Promise.all(all)).filter(Boolean)).toHaveLength(1);
 	});
 
-	it("is named in n8n's log before its row is there: a process may be killed in between", async () => {
+	it("is named in n8n's log before its row is there, and by each try of the execution", async () => {
 		const context = execution();
 		const rows: number[] = [];
 		const info = jest.spyOn(context.logger, 'info');
+		// A process may be killed in between.
 		info.mockImplementation(() => void rows.push(store.rows.size));
-		expect([await mayStart('task-1', context), await mayStart('task-1')]).toEqual([true, false]);
-		info.mockRestore();
-		expect(rows).toEqual([0]);
-	});
-
-	it("is named in n8n's log by each try of the execution that it has started", async () => {
-		const context = execution();
-		const info = jest.spyOn(context.logger, 'info').mockImplementation(() => undefined);
-		for (let attempt = 0; attempt < 2; attempt++) await mayStart('task-1', context);
+		const tries = [await mayStart('task-1', context), await mayStart('task-1')];
+		tries.push(await mayStart('task-1', context));
 		const named = info.mock.calls.map(([text]) => text);
 		info.mockRestore();
+		expect([tries, rows]).toEqual([
+			[true, false, true],
+			[0, 1],
+		]);
 		const line = `task task-1 starts the workflow (execution ${context.getExecutionId()})`;
 		expect(named).toEqual(Array(2).fill(expect.stringContaining(line)));
 	});
@@ -91,12 +89,9 @@ describe('a task', () => {
 
 	it('of another account is not taken for one that has started, where the ledger is asked', async () => {
 		await mayStart('17');
+		const context = execution('webhook', 'another node');
 		const asked = [ACCOUNT, ...OTHERS].map(
-			async (account) =>
-				await hasStarted(execution('webhook', 'another node'), 'trigger', {
-					account,
-					taskId: '17',
-				}),
+			async (account) => await hasStarted(context, 'trigger', { account, taskId: '17' }),
 		);
 		expect(await Promise.all(asked)).toEqual([true, false, false]);
 	});
@@ -210,7 +205,7 @@ describe('an execution that was killed and is retried from the list', () => {
 
 it.each(Object.entries(SECOND_ROW))(
 	'the refusal of a second row by %s means that the task was recorded',
-	async (_database, error) => {
+	async (_by, error) => {
 		store.nextError = error;
 		expect(await mayStart('task-1')).toBe(false);
 	},
@@ -218,9 +213,9 @@ it.each(Object.entries(SECOND_ROW))(
 
 it.each(['SQLITE_BUSY: database is locked', LOST])(
 	'another trouble of the database is no answer: %s',
-	async (message) => {
-		store.nextError = new Error(message);
-		await expect(mayStart('task-1')).rejects.toThrow(message);
+	async (said) => {
+		store.nextError = new Error(said);
+		await expect(mayStart('task-1')).rejects.toThrow(said);
 	},
 );
 
@@ -251,5 +246,16 @@ describe("the node's own id", () => {
 		}
 		expect(warn.mock.calls).toEqual([[expect.stringContaining('in one row')]]);
 		warn.mockRestore();
+	});
+});
+
+describe('a retry of an execution that has not started the task', () => {
+	const retry = async (callbackId: string) =>
+		await mayStart('task-1', execution('retry'), { callbackId });
+
+	it.each([2, 4])('starts nothing, also when it is retried %d times', async (times) => {
+		expect(await mayStart('task-1')).toBe(true);
+		for (let count = 1; count < times; count++) expect(await retry('1')).toBe(false);
+		expect(await retry('1').catch(() => 'not known')).not.toBe(true);
 	});
 });

@@ -147,14 +147,12 @@ describe('a retry from the list of executions', () => {
 		expect(new CreateJournal(later).find(plan(harbour))).toMatchObject(task());
 	});
 
-	it.each([...ANOTHER_REQUEST, ['another item', { itemIndex: 1 }] as const])(
-		'takes %s for another task',
-		(_what, change) => {
-			const journal = new CreateJournal(retried(created(withPicture)));
-			expect(journal.find(plan({ ...withPicture, ...change }))).toBeUndefined();
-			expect(named(journal)).toEqual({});
-		},
-	);
+	const ANOTHER_TASK = [...ANOTHER_REQUEST, ['another item', { itemIndex: 1 }] as const];
+	it.each(ANOTHER_TASK)('takes %s for another task', (_what, change) => {
+		const journal = new CreateJournal(retried(created(withPicture)));
+		expect(journal.find(plan({ ...withPicture, ...change }))).toBeUndefined();
+		expect(named(journal)).toEqual({});
+	});
 
 	it('does not mix up items that changed their order', () => {
 		const context = created();
@@ -193,8 +191,9 @@ it.each([
 	['supplied', () => Object.assign(contextOf(), { isToolExecution: () => true })],
 	['as a node', () => contextOf({ type: 'mediaGenerationTool' })],
 ])(
-	"an agent's tool that is run %s is called many times: only the same request is the same task",
-	(_way, make) => {
+	"an agent's tool (%s) is called many times: only the same request is the same task",
+	(...given) => {
+		const [, make] = given;
 		const journal = new CreateJournal(created({}, make()));
 		expect(journal.find(plan())).toMatchObject(task());
 		expect(journal.find(plan(harbour))).toBeUndefined();
@@ -206,20 +205,19 @@ describe('the runs of a loop', () => {
 	it('know nothing of one another, not even run 1 of run 11', () => {
 		const context = contextOf();
 		inRun(context, 1).created(plan(), task());
-		for (const run of [0, 2, 11]) {
+		const known = (run: number) => {
 			const journal = inRun(context, run);
-			expect([journal.find(plan()), journal.taskIds()]).toEqual([undefined, []]);
-		}
-		expect(inRun(context, 1).find(plan())).toMatchObject(task());
+			return [journal.find(plan()), journal.taskIds()];
+		};
+		expect(known(0)).toEqual([undefined, []]);
+		expect(known(1)).toMatchObject([task(), ['task-1']]);
+		for (const run of [2, 11]) expect(known(run)).toEqual([undefined, []]);
 	});
 
-	it('are forgotten one by one', () => {
+	it('are stored no longer than n8n may try them again: until the next run', () => {
 		const context = contextOf();
-		const [first, eleventh] = [inRun(context, 1), inRun(context, 11)];
-		first.created(plan(), task());
-		eleventh.created(plan(), task('task-2'));
-		first.close();
-		expect([first.taskIds(), eleventh.taskIds()]).toEqual([[], ['task-2']]);
+		for (const run of [0, 1, 2]) inRun(context, run).created(plan(), task(`task-${run}`));
+		expect(Object.keys(stored(context).runs as IDataObject)).toEqual(['2']);
 	});
 });
 
@@ -230,37 +228,30 @@ describe('what n8n stores', () => {
 		expect(JSON.stringify(stored(context))).not.toMatch(/secret|n8n\.example/);
 	});
 
-	it('is nothing but its version once the run has come to its end', () => {
+	it('stays when all has ended well: n8n may fail with the output, and run the node again', () => {
 		const context = created();
-		const journal = new CreateJournal(context);
-		journal.sending(plan({ itemIndex: 1 }));
-		journal.close();
-		expect(stored(context)).toEqual({ version: 1, runs: {} });
+		new CreateJournal(context).close([plan()]);
+		expect(new CreateJournal(context).find(plan())).toMatchObject(task());
 	});
 
-	const named = { 0: { 0: [{ taskId: 'task-1', state: 'finished' }] } };
-	it.each([
-		[[], 'Update'],
-		['x', 'Update'],
-		[{ '0:0:abc': 7 }, 'Update'],
-		[{ '0:0:not-hex': 'sent' }, 'Update'],
-		[{}, 'Update'],
-		[{ runs: {} }, 'Update'],
-		[{ version: 2, runs: {} }, 'Update'],
-		[{ version: '1', runs: {} }, 'Update'],
+	const ofTask = { 0: { 0: [{ taskId: 'task-1', state: 'finished' }] } };
+	const UNREADABLE = [[], 'x', { '0:0:abc': 7 }, { '0:0:not-hex': 'sent' }, {}, { runs: {} }];
+	it.each<[unknown, description: string, tasks?: string]>([
+		...[...UNREADABLE, { version: 2, runs: {} }, { version: '1', runs: {} }].map(
+			(odd): [unknown, string] => [odd, 'Update'],
+		),
 		[{ version: 2, tasks: ['task-1'] }, 'Nothing was sent. Update'],
-		[{ version: 2, runs: named }, 'Update', '. Its tasks: task-1'],
+		[{ version: 2, runs: ofTask }, 'Update', '. Its tasks: task-1'],
 	])(
-		'by another version, or that nobody can read (%j), is refused, and left as it is: it may name paid tasks',
-		(odd, description, tasks = '') => {
+		'that cannot be read (%j) is refused, and left as it is: it may name paid tasks',
+		(...given) => {
+			const [odd, says, tasks = ''] = given;
 			const context = contextOf();
-			context.getContext('node').createdTasks = odd;
-			expect(() => new CreateJournal(context)).toThrow(
-				expect.objectContaining({
-					message: `This execution was started with another version of this package${tasks}`,
-					description: expect.stringContaining(description) as string,
-				}),
-			);
+			Object.assign(context.getContext('node'), { createdTasks: odd });
+			const message = `This execution was started with another version of this package${tasks}`;
+			const description = expect.stringContaining(says) as string;
+			const refused = expect.objectContaining({ message, description }) as Error;
+			expect(() => new CreateJournal(context)).toThrow(refused);
 			expect(stored(context)).toBe(odd);
 		},
 	);
@@ -280,4 +271,15 @@ describe('a pause that the service asks for', () => {
 		time.setWall(now);
 		expect(pauseLeft(context)).toBe(left);
 	});
+});
+
+it("a call of an agent's tool that ends forgets nothing of a call beside it", () => {
+	const context = contextOf({ type: 'mediaGenerationTool' });
+	const [first, second] = [new CreateJournal(context), new CreateJournal(context)];
+	first.created(plan(), task());
+	second.created(plan(harbour), task('task-2'));
+	second.close([plan(harbour)]);
+	const journal = new CreateJournal(context);
+	expect(journal.find(plan())).toMatchObject(task());
+	expect(journal.find(plan(harbour))).toBeUndefined();
 });

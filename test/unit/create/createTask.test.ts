@@ -22,6 +22,8 @@ import { time, virtualTime } from '../../workflow/time';
 import { MINUTE } from '../../durations';
 
 type Answer = Partial<HttpResponse> | Error;
+/** An answer, or what makes one for the nth request. */
+type Service = Answer | ((nth: number, now: number) => Answer | Promise<Answer>);
 
 const accepted: Answer = { body: '{"taskId":"task-1"}' };
 const refused: Answer = { statusCode: 429 };
@@ -32,7 +34,7 @@ const asksFor = (seconds: number): Answer => ({
 const asksForAMinute = asksFor(60);
 
 /** A creator whose nth request is answered by the nth answer, and by the last one from then on. */
-function creating(...answers: Answer[]) {
+function creating(...answers: Service[]) {
 	const clock = new FakeClock();
 	const stop = new AbortController();
 	const context = contextOf();
@@ -40,8 +42,9 @@ function creating(...answers: Answer[]) {
 	/** When each request was sent, and what the journal knew at that moment. */
 	const sent: Array<{ at: number; known: unknown }> = [];
 	const transport: Transport = async () => {
-		const answer = answers[Math.min(sent.length, answers.length - 1)] ?? accepted;
+		const next = answers[Math.min(sent.length, answers.length - 1)] ?? accepted;
 		sent.push({ at: clock.now(), known: journal.find(plan()) });
+		const answer = typeof next === 'function' ? await next(sent.length, clock.now()) : next;
 		if (answer instanceof Error) throw answer;
 		return { statusCode: 200, headers: {}, body: '', ...answer };
 	};
@@ -50,13 +53,13 @@ function creating(...answers: Answer[]) {
 	const account = new CreateQueue(clock, throttle, new RequestGap(clock), undefined, () => 1);
 	const failures: string[] = [];
 	/** A creator beside the same queue and journal. */
-	const creatorOf = (inContext = context, by = client) => {
+	const creatorOf = (inContext = context) => {
 		const onFailure = () => failures.push('failed');
 		inContext.getExecutionCancelSignal = () => stop.signal;
-		return new TaskCreator(inContext, by, account, journal, onFailure, clock);
+		return new TaskCreator(inContext, client, account, journal, onFailure, clock);
 	};
 	const creator = creatorOf();
-	return { stop, context, client, creator, creatorOf, account, journal, clock, sent, failures };
+	return { stop, context, creator, creatorOf, account, journal, clock, sent, failures };
 }
 
 const errorOf = async ({ creator }: { creator: TaskCreator }, item = plan()) =>
@@ -137,7 +140,8 @@ describe('a pause of a minute that the service asked for', () => {
 describe('what was certainly not taken', () => {
 	it.each<[string, Answer]>([
 		['no connection', new ServiceError('unreachable', 'No connection')],
-		['HTTP 429', { statusCode: 429 }],
+		['HTTP 429', refused],
+		['HTTP 429 with Retry-After', asksFor(1)],
 		['HTTP 503 with Retry-After', { statusCode: 503, headers: { 'retry-after': '5' } }],
 	])('(%s) is sent again', async (_what, answer) => {
 		const { creator, sent } = creating(answer, answer, accepted);
@@ -145,21 +149,18 @@ describe('what was certainly not taken', () => {
 		expect(sent).toHaveLength(3);
 	});
 
-	it.each([1, 1000])(
-		'is given up for all items at once when nobody was let in for the timeout (%d items)',
-		async (count) => {
-			const setup = creating(refused);
-			const items = Array.from({ length: count }, (_, itemIndex) => plan({ itemIndex }));
-			const errors = await Promise.all(items.map(async (item) => await errorOf(setup, item)));
-			expect(errors).toContainEqual(expect.objectContaining({ kind: 'tooManyRequests' }));
-			expect(setup.clock.now()).toBeGreaterThan(10 * MINUTE);
-			expect(setup.clock.now()).toBeLessThan(10.6 * MINUTE);
-			expect(setup.sent.length).toBeLessThan(40);
-			expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
-			const notSent = errors.filter((error) => JSON.stringify(error).includes('was not sent'));
-			expect(notSent).toHaveLength(count - 1);
-		},
-	);
+	it.each([1, 1000])('is given up after the timeout, for all %d items at once', async (count) => {
+		const setup = creating(refused);
+		const items = Array.from({ length: count }, (_, itemIndex) => plan({ itemIndex }));
+		const errors = await Promise.all(items.map(async (item) => await errorOf(setup, item)));
+		expect(errors).toContainEqual(expect.objectContaining({ kind: 'tooManyRequests' }));
+		expect(setup.clock.now()).toBeGreaterThan(10 * MINUTE);
+		expect(setup.clock.now()).toBeLessThan(10.6 * MINUTE);
+		expect(setup.sent.length).toBeLessThan(40);
+		expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
+		const notSent = errors.filter((error) => JSON.stringify(error).includes('was not sent'));
+		expect(notSent).toHaveLength(count - 1);
+	});
 
 	it('is not given up while other items are let in', async () => {
 		const answers = Array.from({ length: 200 }, () => refused);
@@ -167,7 +168,7 @@ describe('what was certainly not taken', () => {
 		setup.clock.sleep = async (ms) => {
 			setup.clock.pass(ms);
 			// A task of another item has finished.
-			setup.account.throttle.adopt();
+			setup.account.throttle.unfinished++;
 			setup.account.finished();
 		};
 		expect(await setup.creator.create(plan())).toMatchObject({ taskId: 'task-1' });
@@ -191,7 +192,7 @@ describe('what was certainly not taken', () => {
 });
 
 describe('what may have been taken', () => {
-	const unclear: Array<[string, Answer]> = [
+	it.each<[string, Answer]>([
 		['no answer', new ServiceError('noAnswer', 'No answer')],
 		['HTTP 303, see other', { statusCode: 303 }],
 		['HTTP 408', { statusCode: 408 }],
@@ -203,38 +204,35 @@ describe('what may have been taken', () => {
 		['a web page', { body: '<html>' }],
 		['a body cut short', { body: '{"taskId": "ta' }],
 		['no task id', { body: '{}' }],
-	];
+	])('(%s) is sent once, never again, and gives its place back', async (_what, answer) => {
+		const setup = creating(answer, accepted);
+		const known = {
+			message: expect.stringContaining('not known whether the task was created') as string,
+			description: expect.stringContaining('may be billed once') as string,
+		};
+		const task = { model: 'vendor/model', input: { prompt: 'A lighthouse' } };
+		expect(await errorOf(setup)).toMatchObject({ ...known, task });
+		expect(setup.journal.find(plan())).toBe('sent');
+		expect(await errorOf(setup)).toMatchObject(known);
+		expect(setup.sent).toHaveLength(1);
+		expect(await setup.creator.create(plan({ itemIndex: 1 }))).toBeDefined();
+	});
 
-	it.each(unclear)(
-		'(%s) is sent once, and never again, and gives its place back',
-		async (_what, answer) => {
-			const setup = creating(answer, accepted);
-			const known = {
-				message: expect.stringContaining('not known whether the task was created') as string,
-				description: expect.stringContaining('may be billed once') as string,
-			};
-			expect(await errorOf(setup)).toMatchObject({
-				...known,
-				task: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
-			});
-			expect(setup.journal.find(plan())).toBe('sent');
-			expect(await errorOf(setup)).toMatchObject(known);
-			expect(setup.sent).toHaveLength(1);
-			expect(await setup.creator.create(plan({ itemIndex: 1 }))).toBeDefined();
-		},
-	);
+	it('is what ends with an error that nobody has foreseen, too', async () => {
+		const setup = creating(new Error('What'), accepted);
+		expect(await errorOf(setup)).toMatchObject({ message: 'What' });
+		expect([setup.sent.length, setup.journal.find(plan())]).toEqual([1, 'sent']);
+	});
 });
 
 describe('what the service did not accept', () => {
-	it.each([302, 400, 401, 402, 403, 404, 413, 422])(
-		'(HTTP %d) is an error that leaves no doubt behind',
-		async (statusCode) => {
-			const setup = creating({ statusCode });
-			expect(await errorOf(setup)).toMatchObject({ name: 'ServiceError', statusCode });
-			expect(setup.sent).toHaveLength(1);
-			expect(setup.journal.find(plan())).toBeUndefined();
-		},
-	);
+	const STATUSES = [302, 400, 401, 402, 403, 404, 413, 422];
+	it.each(STATUSES)('(HTTP %d) is an error that leaves no doubt behind', async (statusCode) => {
+		const setup = creating({ statusCode });
+		expect(await errorOf(setup)).toMatchObject({ name: 'ServiceError', statusCode });
+		expect(setup.sent).toHaveLength(1);
+		expect(setup.journal.find(plan())).toBeUndefined();
+	});
 
 	it('is told before another item can be let in', async () => {
 		const setup = creating({ statusCode: 400 });
@@ -305,23 +303,15 @@ describe('what the service did not accept', () => {
 
 describe('a service in trouble', () => {
 	/** Items one after the other; the service is in trouble for so many seconds after its first task. */
-	async function outage(seconds: number, trouble: Answer, items = 200) {
-		const setup = creating(accepted);
-		let requests = 0;
-		const send: Transport = async () => {
-			const isDown = requests++ > 0 && setup.clock.now() < seconds * 1000;
-			const answer = isDown ? trouble : accepted;
-			if (answer instanceof Error) throw answer;
-			return { statusCode: 200, headers: {}, body: '', ...answer };
-		};
-		Object.assign(setup.client, { transport: send });
+	async function outage(seconds: number, trouble: Answer) {
+		const setup = creating((nth, now) => (nth > 1 && now < seconds * 1000 ? trouble : accepted));
 		const ends: string[] = [];
-		for (let itemIndex = 0; itemIndex < items; itemIndex++) {
+		for (let itemIndex = 0; itemIndex < 200; itemIndex++) {
 			const end = await settled(async () => await setup.creator.create(plan({ itemIndex })));
 			if ('value' in end) setup.account.finished();
 			ends.push('value' in end ? 'created' : String(end.error));
 		}
-		return { requests, ends, clock: setup.clock };
+		return { requests: setup.sent.length, ends, clock: setup.clock };
 	}
 
 	it('for half a minute leaves doubts about few items, and the others are created', async () => {
@@ -387,24 +377,17 @@ it('reads the reference picture once, and shows it cut short', async () => {
 });
 
 describe('a stop of the execution while a create is under way', () => {
-	/** A create whose answer comes when it is told to, stopped before that. */
-	function stopped() {
-		let answer: (response: HttpResponse | Error) => void = () => undefined;
-		const setup = creating(accepted);
-		const { context, creatorOf, clock } = setup;
-		const transport: Transport = async () =>
-			await new Promise((resolve, reject) => {
-				answer = (response) => (response instanceof Error ? reject(response) : resolve(response));
-			});
+	/** A create that is stopped on its way; `answer` answers it. */
+	async function stopped() {
+		let answer: (answer: Answer) => void = () => undefined;
+		const setup = creating(async () => await new Promise<Answer>((resolve) => (answer = resolve)));
+		const { context, creator, clock, stop } = setup;
 		/** Ends the time after the stop. */
 		let graceIsOver: () => void = () => undefined;
 		clock.sleep = async (ms) => {
 			clock.sleeps.push(ms);
-			await new Promise<void>((resolve) => {
-				graceIsOver = resolve;
-			});
+			await new Promise<void>((resolve) => (graceIsOver = resolve));
 		};
-		const creator = creatorOf(context, new ServiceClient(transport, SERVICE, [API_KEY]));
 		const logged: string[] = [];
 		for (const level of ['info', 'warn'] as const) {
 			jest.spyOn(context.logger, level).mockImplementation((...[line]) => {
@@ -412,22 +395,15 @@ describe('a stop of the execution while a create is under way', () => {
 			});
 		}
 		const outcome = settled(async () => await creator.create(plan({ itemIndex: 4 })));
-		return {
-			...setup,
-			outcome,
-			logged,
-			answer: (body: string | Error) =>
-				answer(body instanceof Error ? body : { statusCode: 200, headers: {}, body }),
-			graceIsOver: () => graceIsOver(),
-		};
+		await turn();
+		stop.abort();
+		return { ...setup, outcome, logged, answer, graceIsOver };
 	}
 
 	it('waits for its answer, writes it down and names it in the log', async () => {
-		const { stop, outcome, answer, journal, logged, clock } = stopped();
+		const { outcome, answer, journal, logged, clock } = await stopped();
 		await turn();
-		stop.abort();
-		await turn();
-		answer('{"taskId":"task-1"}');
+		answer(accepted);
 		expect(await outcome).toMatchObject({ value: { taskId: 'task-1' } });
 		expect(journal.taskIds()).toEqual(['task-1']);
 		expect(logged).toEqual([
@@ -438,33 +414,27 @@ describe('a stop of the execution while a create is under way', () => {
 		expect(new Set(clock.sleeps)).toEqual(new Set([10_000]));
 	});
 
-	it('that outlasts the time after a stop ends the item, and is named when its answer comes', async () => {
-		const { stop, outcome, answer, journal, logged, graceIsOver } = stopped();
-		await turn();
-		stop.abort();
-		graceIsOver();
-		expect(await outcome).toMatchObject({ error: expect.any(Stopped) as Stopped });
-		expect([journal.unanswered(), journal.taskIds(), logged]).toEqual([[4], [], []]);
-		answer('{"taskId":"task-1"}');
-		await turn();
-		expect([journal.unanswered(), journal.taskIds()]).toEqual([[], ['task-1']]);
-		expect(logged).toEqual([expect.stringContaining('created task task-1') as string]);
-	});
-
-	it.each([
-		['noAnswer', 'sent, and it is not known whether a task was created: No answer', [4]],
-		['unreachable', 'created no task: No answer', []],
-	] as const)('and ends in %s after that says so in the log', async (kind, text, unanswered) => {
-		const { stop, outcome, answer, journal, logged, graceIsOver } = stopped();
-		await turn();
-		stop.abort();
-		graceIsOver();
-		await outcome;
-		answer(new ServiceError(kind, 'No answer'));
-		await turn();
-		expect(logged).toEqual([expect.stringContaining(text) as string]);
-		expect(journal.unanswered()).toEqual(unanswered);
-	});
+	const [noAnswer, unreachable] = (['noAnswer', 'unreachable'] as const).map(
+		(kind) => new ServiceError(kind, 'No answer'),
+	);
+	const open = 'sent, and it is not known whether a task was created: No answer';
+	it.each<[string, Answer, string, number[], string[]]>([
+		['is named when its answer comes', accepted, 'created task task-1', [], ['task-1']],
+		['may have created a task, says so in the log', noAnswer!, open, [4], []],
+		['has created none, says so in the log', unreachable!, 'created no task: No answer', [], []],
+	])(
+		'that outlasts the time after a stop ends the item, and where it %s',
+		async (_what, answered, text, unanswered, created) => {
+			const { outcome, answer, journal, logged, graceIsOver } = await stopped();
+			graceIsOver();
+			expect(await outcome).toMatchObject({ error: expect.any(Stopped) as Stopped });
+			expect([journal.unanswered(), journal.taskIds(), logged]).toEqual([[4], [], []]);
+			answer(answered);
+			await turn();
+			expect([journal.unanswered(), journal.taskIds()]).toEqual([unanswered, created]);
+			expect(logged).toEqual([expect.stringContaining(text) as string]);
+		},
+	);
 });
 
 it('sends nothing where the execution is stopped while a picture is read', async () => {

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type INode, type INodeParameters, type INodeProperties, NodeHelpers } from 'n8n-workflow';
 
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { read } from '../repository';
 
 const { description } = new MediaGeneration();
 const [collection] = description.properties.filter(({ name }) => name === 'options');
@@ -53,53 +52,33 @@ describe('the options', () => {
 
 	it('are offered where they do something, each once', () => {
 		const image = { resource: 'image', operation: 'generate' };
-		expect(offered({ ...image, completion: 'wait' })).toEqual([
-			'Additional Fields',
-			'Additional Input (JSON)',
+		const task = { resource: 'task', operation: 'wait' };
+		const ofReads = [
 			'Check Interval (Minutes)',
-			'Download Results',
-			'Dry Run',
-			'Files',
 			'If Some Items Fail',
 			'Include Input',
-			'Max Cost (USD)',
+			'Timeout (Seconds)',
+		];
+		const ofHeld = [
 			'Max Tasks at the Same Time',
 			'Poll Interval (Seconds)',
-			'Price per Task (USD)',
-			'Retry Failed Tasks',
-			'Send Files As',
-			'Split Results',
 			'Suspend After (Minutes)',
-			'Timeout (Seconds)',
-			'Your Reference',
-		]);
-		expect(offered({ resource: 'task', operation: 'wait' })).toEqual([
-			'Check Interval (Minutes)',
-			'Download Results',
-			'If Some Items Fail',
-			'Include Input',
-			'Max Tasks at the Same Time',
-			'Poll Interval (Seconds)',
-			'Split Results',
-			'Suspend After (Minutes)',
-			'Timeout (Seconds)',
-		]);
+		];
+		const ofResults = ['Download Results', 'Split Results'];
+		const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
+		const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Price per Task (USD)', 'Your Reference'];
+		const ofWaits = [...ofReads, ...ofHeld, ...ofResults];
+		const all = [...ofWaits, ...ofInput, ...ofPrice, 'Retry Failed Tasks'];
+		expect(offered({ ...image, completion: 'wait' })).toEqual(all.sort());
+		expect(offered(task)).toEqual(ofWaits.sort());
 		const ofTrigger = offered({ ...image, completion: 'trigger' });
 		expect(ofTrigger).toEqual(
 			expect.arrayContaining(['Check Interval (Minutes)', 'Timeout (Seconds)']),
 		);
 		for (const completion of ['trigger', 'return']) {
 			const labels = offered({ ...image, completion });
-			for (const label of [
-				'Suspend After (Minutes)',
-				'Max Tasks at the Same Time',
-				'Poll Interval (Seconds)',
-				'Retry Failed Tasks',
-				'Split Results',
-				'Download Results',
-			]) {
-				expect(labels).not.toContain(label);
-			}
+			const waited = [...ofHeld, ...ofResults, 'Retry Failed Tasks'];
+			expect(labels.filter((label) => waited.includes(label))).toEqual([]);
 		}
 		for (const completion of ['wait', 'trigger', 'return']) {
 			for (const resource of ['image', 'video']) {
@@ -109,17 +88,14 @@ describe('the options', () => {
 		}
 	});
 
-	it.each(options.map((option) => [option.displayName, option.description ?? '']))(
-		'%s says in a line when to use it',
-		(_label, text) => {
-			expect(text.length).toBeGreaterThan(40);
-			expect(text.length).toBeLessThanOrEqual(LONGEST);
-			expect(text).not.toContain('\n');
-		},
-	);
+	it.each(options)('$displayName says in a line when to use it', ({ description: text = '' }) => {
+		expect(text.length).toBeGreaterThan(40);
+		expect(text.length).toBeLessThanOrEqual(LONGEST);
+		expect(text).not.toContain('\n');
+	});
 
 	it('have a line each in the reference, in the same order', () => {
-		const page = readFileSync(join(__dirname, '../../../docs/reference.md'), 'utf8');
+		const page = read('docs/reference.md');
 		const [, table = ''] = page.split('**Options**, each shown only where it applies:');
 		const [rows = ''] = table.trim().split('\n\n', 1);
 		const labels = [...rows.matchAll(/^\| \*\*(.+?)\*\*/gm)].map(([, label]) => label);

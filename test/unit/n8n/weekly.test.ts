@@ -1,7 +1,6 @@
 import { newestFirst } from '../../n8n/newest';
 import { type JestResults, report } from '../../n8n/weekly';
 const results = (...tests: Array<[name: string, status: string]>): JestResults => ({
-	numPassedTests: 1,
 	testResults: [
 		{
 			name: '/home/runner/work/test/e2e/money.test.ts',

@@ -176,7 +176,7 @@ describe('files', () => {
 		return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, named(entry)]));
 	};
 
-	it.each<[string, IDataObject, unknown]>([
+	it.each<[string, IDataObject, object]>([
 		[
 			'go into the fields that they are for, of any type',
 			image(files(['first_frame', 'data'], ['last_frame', 'last'], ['audio.track', 'sound'])),
@@ -203,38 +203,29 @@ describe('files', () => {
 			image({ ...files(['prompt', 'data'], ['x', 'data']), ...fields(['x', 'number', 1]) }),
 			{ prompt: 'data', x: 1 },
 		],
-		[
-			'may be additional fields, of the type binary',
-			image(fields(['frame', 'binary', 'last'])),
-			{ frame: 'last' },
-		],
+		['may be additional fields', image(fields(['frame', 'binary', 'last'])), { frame: 'last' }],
 	])('%s', async (_what, parameters, input) => {
-		expect(named(await inputOf(parameters, [item]))).toEqual({
-			prompt: 'A lighthouse',
-			...(input as object),
-		});
+		expect(named(await inputOf(parameters, [item]))).toEqual({ prompt: 'A lighthouse', ...input });
 	});
 
 	const withData = (data: IBinaryData) => ({ json: {}, binary: { data } });
+	const nothing = withData(stored('none', { bytes: 0 }));
+	const inMemory = withData({ data: 'iVBORw==', mimeType: 'image/png' });
+	const FIELD_NAME = "The parameter 'Input Data Field Name' is empty";
+	const noName = (what: string) => `One of the '${what}' has no name`;
 
 	it.each<[says: string, options: IDataObject, wayOut?: string, item?: INodeExecutionData]>([
 		['photo', files(['x', 'photo'])],
-		["The parameter 'Input Data Field Name' is empty", files(['x', ' ']), "e.g. 'data'"],
-		["The parameter 'Input Data Field Name' is empty", files(['x', 7])],
-		["One of the 'Files' has no name", files(['', 'data']), 'Input Field'],
-		["One of the 'Additional Fields' has no name", fields([' ', 'string', 'a']), "'Name'"],
+		[FIELD_NAME, files(['x', ' ']), "e.g. 'data'"],
+		[FIELD_NAME, files(['x', 7])],
+		[noName('Files'), files(['', 'data']), 'Input Field'],
+		[noName('Additional Fields'), fields([' ', 'string', 'a']), "'Name'"],
+		["The file 'data' is empty (0 bytes)", files(['x', 'data']), '', nothing],
 		[
-			"The file 'data' is empty (0 bytes)",
-			files(['x', 'data']),
-			'',
-			withData(stored('none', { bytes: 0 })),
-		],
-		[
-			// n8n keeps it in memory.
 			"The content of the file 'file' cannot be reached by this expression",
 			files(['x', '={{ $binary.data }}']),
 			"'Input Data Field Name'",
-			withData({ data: 'iVBORw==', mimeType: 'image/png' }),
+			inMemory,
 		],
 	])('are refused before anything is sent: %s', async (says, options, wayOut = '', of = item) => {
 		const { message, description } = await refusalOf(image(options), [of]);

@@ -54,52 +54,53 @@ describe('an image', () => {
 });
 
 describe('the input', () => {
+	const five = { ...fromUrl, durationSeconds: 5 };
+	const OBJECT = 'A mug that says [object Object]';
+	const nested = '{ "prompt": "a", "deep": { "list": [1, null] } }';
+	const extra = (additionalInput: string) => image({ additionalInput });
+	const [waves, lighthouse] = [{ prompt: 'Waves' }, { prompt: 'A lighthouse' }];
+
 	it.each<[string, IDataObject, IDataObject]>([
 		['has the prompt to the letter', { prompt: ' a\n b ' }, { prompt: ' a\n b ' }],
 		[
 			'may have [object Object] in a prompt that was written so',
-			{ prompt: 'A mug that says [object Object]' },
-			{ prompt: 'A mug that says [object Object]' },
+			{ prompt: OBJECT },
+			{ prompt: OBJECT },
 		],
 		[
 			'has the address of the image where a file would be: in a list',
 			video(fromUrl, { imageField: 'image_urls[]' }),
-			{ prompt: 'Waves', image_urls: [PICTURE] },
+			{ ...waves, image_urls: [PICTURE] },
 		],
 		[
 			'has the address of the image where a file would be: in an object',
 			video(fromUrl, { imageField: 'frames[0].url' }),
-			{ prompt: 'Waves', frames: [{ url: PICTURE }] },
+			{ ...waves, frames: [{ url: PICTURE }] },
 		],
 		[
 			'has the duration and the image in the fields that the options name',
-			video(
-				{ ...fromUrl, durationSeconds: 5 },
-				{ imageField: 'first_frame', durationField: 'seconds' },
-			),
-			{ prompt: 'Waves', seconds: 5, first_frame: PICTURE },
+			video(five, { imageField: 'first_frame', durationField: 'seconds' }),
+			{ ...waves, seconds: 5, first_frame: PICTURE },
 		],
 		[
 			'uses image_url and duration where the options name none',
-			video({ ...fromUrl, durationSeconds: 5 }),
-			{ prompt: 'Waves', duration: 5, image_url: PICTURE },
+			video(five),
+			{ ...waves, duration: 5, image_url: PICTURE },
 		],
-		['leaves a duration of 0 out', video({ durationSeconds: 0 }), { prompt: 'Waves' }],
+		['leaves a duration of 0 out', video({ durationSeconds: 0 }), waves],
 		[
 			'of any model is sent as it is',
-			task('create', { model: 'a/b', input: '{ "prompt": "a", "deep": { "list": [1, null] } }' }),
+			task('create', { model: 'a/b', input: nested }),
 			{ prompt: 'a', deep: { list: [1, null] } },
 		],
 		[
 			'has additional input over the fields above it',
-			image({ additionalInput: '{ "prompt": "other", "seed": 7 }' }),
+			extra('{ "prompt": "other", "seed": 7 }'),
 			{ prompt: 'other', seed: 7 },
 		],
-		...['', '{}', '  '].map((additionalInput): [string, IDataObject, IDataObject] => [
-			`is the same with the additional input '${additionalInput}'`,
-			image({ additionalInput }),
-			{ prompt: 'A lighthouse' },
-		]),
+		['is the same with the additional input nothing', extra(''), lighthouse],
+		['is the same with the additional input {}', extra('{}'), lighthouse],
+		['is the same with the additional input of blanks', extra('  '), lighthouse],
 	])('%s', async (_what, parameters, input) => {
 		expect(await inputOf(parameters)).toEqual(input);
 	});
@@ -166,9 +167,12 @@ describe('what cannot be meant', () => {
 	const options = (label: string, name: string, values: Array<string | number>, wayOut: RegExp) =>
 		values.map((value): Case => [`'${label}' is '${value}'`, image({ [name]: value }), wayOut]);
 	const generic = (input: string) => task('create', { model: 'a/b', input });
-	const [from, url] = [{ imageSource: 'binary' }, { imageSource: 'url' }];
+	const url = (imageUrl: string) => video({ imageSource: 'url', imageUrl });
+	const added = (additionalInput: string) => image({ additionalInput });
+	const file = { imageSource: 'binary', binaryPropertyName: '' };
 	const address = 'm.example.com/1.png';
-	const extra = 'Additional Input (JSON)';
+	const extra = "'Additional Input (JSON)'";
+	const toNowhere = image({}, { completion: 'trigger', callbackUrl: 'here' });
 
 	it.each<Case>([
 		["'Prompt' is empty", image({}, { prompt: '' }), /Describe/],
@@ -183,42 +187,22 @@ describe('what cannot be meant', () => {
 		...options('Max Tasks at the Same Time', 'maxInFlight', [0, -1, 1.5, 'many'], /of 1 or more/),
 		...options('Retry Failed Tasks', 'retryFailed', [6, -1, 1.5, 'often'], /from 0 to 5/),
 		["'Duration' is '-1'", video({ durationSeconds: -1 }), /0 or more/],
-		[
-			`'${extra}' is not valid JSON`,
-			image({ additionalInput: '{ a: 7 }' }),
-			/"seed": 7.*parser says/,
-		],
-		[`'${extra}' is a list`, image({ additionalInput: '[1]' }), /object/],
-		[`'${extra}' is '7'`, image({ additionalInput: '7' }), /object/],
-		[
-			`'${extra}' is not valid JSON`,
-			image({ additionalInput: '={{ ({ seed: NaN }) }}' }),
-			/'seed' is 'NaN'/,
-		],
-		[`'${extra}' is '1970-01-01T`, image({ additionalInput: '={{ new Date(0) }}' }), /object/],
+		[`${extra} is not valid JSON`, added('{ a: 7 }'), /"seed": 7.*parser says/],
+		[`${extra} is a list`, added('[1]'), /object/],
+		[`${extra} is '7'`, added('7'), /object/],
+		[`${extra} is not valid JSON`, added('={{ ({ seed: NaN }) }}'), /'seed' is 'NaN'/],
+		[`${extra} is '1970-01-01T`, added('={{ new Date(0) }}'), /object/],
 		["'Input' is '20", generic('={{ $now }}'), /object/],
-		["'Image URL' is empty", video(url), /Reference Image/],
+		["'Image URL' is empty", video({ imageSource: 'url' }), /Reference Image/],
 		["'Reference Image' is 'None'", video({ imageSource: '={{ "None" }}' }), /none, url or binary/],
-		[
-			`'Image URL' is not a valid address: '${address}'`,
-			video({ ...url, imageUrl: address }),
-			/https:/,
-		],
-		[
-			"'Image URL' starts with 'file:'",
-			video({ ...url, imageUrl: 'file:///etc/passwd' }),
-			/https:/,
-		],
-		["'Input Data Field Name' is empty", video({ ...from, binaryPropertyName: '' }), /data/],
+		[`'Image URL' is not a valid address: '${address}'`, url(address), /https:/],
+		["'Image URL' starts with 'file:'", url('file:///etc/passwd'), /https:/],
+		["'Input Data Field Name' is empty", video(file), /data/],
 		["'Input' is empty", generic('{}'), /prompt/],
 		["'Input' is a list", generic('[]'), /object/],
 		["'Task ID' is empty", task('get', { taskId: '' }), /taskId/],
 		["'Task ID' cannot be a task id: '..'", task('wait', { taskId: '..' }), /taskId/],
-		[
-			"'Callback URL' is not a valid address: 'here'",
-			image({}, { completion: 'trigger', callbackUrl: 'here' }),
-			/production URL/,
-		],
+		["'Callback URL' is not a valid address: 'here'", toNowhere, /production URL/],
 		// Completions that this version does not know.
 		...['later', 'poll', 'suspend', null, false, 0].map((completion): Case => [
 			`'When to Continue' is '${completion}'`,
@@ -232,25 +216,14 @@ describe('what cannot be meant', () => {
 		expect(error.description).toMatch(wayOut);
 	});
 
-	it.each<[string, IDataObject, IDataObject, string]>([
-		['NaN', { prompt: '={{ $json.a }}' }, { a: NaN }, "'Prompt' is not a text but 'NaN'"],
-		[
-			'Infinity',
-			{ prompt: '={{ $json.a }}' },
-			{ a: Infinity },
-			"'Prompt' is not a text but 'Infinity'",
-		],
-		['an object', { prompt: '={{ $json }}' }, { a: 1 }, "'Prompt' is not a text but an object"],
-		[
-			'an object in a text',
-			{ prompt: '=Draw {{ $json.a }}' },
-			{ a: { name: 'a mug' } },
-			"'Prompt' has an object in its text: '[object Object]'",
-		],
-		['an empty list', { prompt: '={{ $json.a }}' }, { a: [] }, "'Prompt' is empty"],
-	])('(%s from the item) is refused', async (_what, parameters, item, message) => {
-		const refused = await refusalOf(parameters, json(item));
-		expect(refused.message).toBe(`The parameter ${message}`);
+	it.each<[string, prompt: string, IDataObject, string]>([
+		['NaN', '={{ $json.a }}', { a: NaN }, "is not a text but 'NaN'"],
+		['Infinity', '={{ $json.a }}', { a: Infinity }, "is not a text but 'Infinity'"],
+		['an object', '={{ $json }}', { a: 1 }, 'is not a text but an object'],
+		['an empty list', '={{ $json.a }}', { a: [] }, 'is empty'],
+	])('(%s from the item) is refused', async (_what, prompt, item, why) => {
+		const refused = await refusalOf({ prompt }, json(item));
+		expect(refused.message).toBe(`The parameter 'Prompt' ${why}`);
 	});
 
 	it('a list is taken where it has one entry, and else says how to make items of it', async () => {
@@ -290,6 +263,9 @@ describe('what cannot be meant', () => {
 	});
 });
 
+/** So many empty items. */
+const empty = (count: number) => json(...Array.from({ length: count }, () => ({})));
+
 it.each([
 	[{}, 10],
 	[{ maxInFlight: 1 }, 1],
@@ -299,6 +275,7 @@ it.each([
 });
 
 describe('the price of a task', () => {
+	const five = { durationSeconds: 5 };
 	const other = (pricePerTaskUsd: number) => image({ pricePerTaskUsd }, { model: 'other/model' });
 
 	it.each<[string, IDataObject, number | undefined]>([
@@ -306,18 +283,24 @@ describe('the price of a task', () => {
 		['that the user names is above the price list', image({ pricePerTaskUsd: 0.25 }), 0.25],
 		['of 0 is that of the price list', image({ pricePerTaskUsd: 0 }), 0.08],
 		['of 0 is none where there is none', other(0), undefined],
-		[
-			'is that of the duration',
-			video({ ...fromUrl, durationSeconds: 5 }, { durationField: 'seconds' }),
-			0.5125,
-		],
+		['is that of the duration', video(five, { durationField: 'seconds' }), 0.5125],
 		[
 			'counts what additional input says',
-			video({ durationSeconds: 5 }, { additionalInput: '{ "duration": 10 }' }),
+			video(five, { additionalInput: '{ "duration": 10 }' }),
 			1.025,
 		],
 	])('%s', async (_what, parameters, price) => {
 		expect((await createOf(parameters)).estimatedCostUsd).toBe(price);
+	});
+});
+
+describe.each([
+	['Dry Run', 'dryRun'],
+	['Max Cost (USD)', 'maxCostUsd'],
+])('%s: the tasks might be paid for, so it', (label, name) => {
+	it.each([{}, { a: null }, { a: '' }])('is not off where nothing comes (%j)', async (row) => {
+		const { message } = await refusalOf(image({ [name]: '={{ $json.a }}' }), json(row));
+		expect(message).toBe(`The expression in '${label}' gives nothing`);
 	});
 });
 
@@ -346,14 +329,6 @@ describe('a dry run', () => {
 		]);
 	});
 
-	it.each([{}, { dry: null }, { dry: '' }])(
-		'is not left out where its expression gives nothing (%j): the tasks would be paid for',
-		async (row) => {
-			const { message } = await refusalOf(image({ dryRun: '={{ $json.dry }}' }), json(row));
-			expect(message).toBe("The expression in 'Dry Run' gives nothing");
-		},
-	);
-
 	it('is the whole run where one item asks for it', async () => {
 		const { isDry } = await dry('={{ $json.dry }}', json({ dry: false }, { dry: true }));
 		expect(isDry).toBe(true);
@@ -361,8 +336,6 @@ describe('a dry run', () => {
 });
 
 describe('the budget', () => {
-	const batch = json(...Array.from({ length: 10 }, () => ({})));
-
 	it('is the lowest, where an expression gives several', async () => {
 		const rows = json({ limit: 0 }, { limit: 9 }, { limit: 0.1 });
 		const { message } = await refusalOf(image({ maxCostUsd: '={{ $json.limit }}' }), rows);
@@ -370,16 +343,16 @@ describe('the budget', () => {
 	});
 
 	it.each([0, 0.8, 1])('of %d USD admits ten images of 0.08', async (maxCostUsd) => {
-		expect((await planOf(image({ maxCostUsd }), batch)).items).toHaveLength(10);
+		expect((await planOf(image({ maxCostUsd }), empty(10))).items).toHaveLength(10);
 	});
 
 	it('below the price refuses the whole batch, naming both figures', async () => {
-		expect(await refusalOf(image({ maxCostUsd: 0.79 }), batch)).toMatchObject({
+		expect(await refusalOf(image({ maxCostUsd: 0.79 }), empty(10))).toMatchObject({
 			message: '10 tasks would cost 0.8 USD, which is above the limit of 0.79 USD',
 			description: expect.stringContaining("'Max Cost (USD)'") as string,
 		});
 		const named = image({ pricePerTaskUsd: 0.25, maxCostUsd: 0.7 }, { model: 'other/model' });
-		const { message } = await refusalOf(named, batch.slice(7));
+		const { message } = await refusalOf(named, empty(3));
 		expect(message).toBe('3 tasks would cost 0.75 USD, which is above the limit of 0.7 USD');
 	});
 
@@ -388,14 +361,6 @@ describe('the budget', () => {
 		expect(message).toContain("so 'Max Cost (USD)' of 5 cannot be kept (item 1)");
 		expect(description).toMatch(/'Price per Task \(USD\)'.*'Duration'.*No task was created/);
 	});
-
-	it.each([{}, { limit: null }, { limit: '' }])(
-		'is not unlimited where its expression gives nothing (%j)',
-		async (row) => {
-			const { message } = await refusalOf(image({ maxCostUsd: '={{ $json.limit }}' }), json(row));
-			expect(message).toBe("The expression in 'Max Cost (USD)' gives nothing");
-		},
-	);
 
 	it('does not count tasks that are only read', async () => {
 		const parameters = task('get', { taskId: 'task-1', options: { maxCostUsd: 0.01 } });
@@ -420,20 +385,15 @@ describe('the callback address', () => {
 		expect(await addressOf(notifies(` ${url} `))).toBe(signed);
 	});
 
-	it.each([[[url]], url])(
-		'is that of an expression, also where it gives a list of one (%j)',
-		async (given) => {
-			expect(await addressOf(notifies('={{ $json.url }}'), json({ url: given }))).toBe(signed);
-		},
-	);
+	const asGiven = notifies('={{ $json.url }}');
+	it.each([[[url]], url])('is that of an expression, or of a list of one (%j)', async (given) => {
+		expect(await addressOf(asGiven, json({ url: given }))).toBe(signed);
+	});
 
-	it.each([7, true, { url }, ['a', 'b']])(
-		'is not that of this workflow where an expression gives something else (%j)',
-		async (given) => {
-			const refused = await refusalOf(notifies('={{ $json.url }}'), json({ url: given }), own);
-			expect(refused.message).toContain("'Callback URL'");
-		},
-	);
+	it.each([7, true, { url }, ['a', 'b']])('is not guessed from others (%j)', async (given) => {
+		const refused = await refusalOf(asGiven, json({ url: given }), own);
+		expect(refused.message).toContain("'Callback URL'");
+	});
 
 	it("is to be that of another workflow where n8n's engine v2 runs this one", async () => {
 		const more = { ...own, settings: { engineType: 'v2' } as const };
@@ -447,20 +407,10 @@ describe('the callback address', () => {
 		expect(plan.webhookUrl).toBeUndefined();
 	});
 
-	it.each([
-		['no trigger', [], 'No active Media Generation Trigger'],
-		['two triggers', [TRIGGER, TRIGGER], 'more than one'],
-	])('cannot be told with %s in the workflow', async (_what, triggers, complaint) => {
-		const { message, description } = await refusalOf(notifies(), undefined, { triggers });
-		expect(message).toContain(complaint);
-		expect(description).toContain("'Callback URL'");
-	});
-
 	it('of a suspended run is evaluated once, however many items there are', async () => {
 		const evaluateExpression = jest.fn(() => 'https://n8n.test/webhook-waiting/1');
-		const batch = json(...Array.from({ length: 500 }, () => ({})));
 		const context = { evaluateExpression: evaluateExpression as never, getParentNodes: () => [] };
-		const { items } = await planOf(image({ suspendAfter: 0 }), batch, { context });
+		const { items } = await planOf(image({ suspendAfter: 0 }), empty(500), { context });
 		expect(evaluateExpression).toHaveBeenCalledTimes(1);
 		const addresses = items.map((item) => 'webhookUrl' in item && item.webhookUrl);
 		expect(new Set(addresses)).toEqual(new Set([expect.stringContaining('/callback?') as string]));
@@ -471,7 +421,7 @@ describe('a large batch', () => {
 	const plan = async (clock: FakeClock, signal?: AbortSignal) =>
 		await planOf(
 			image(),
-			json(...Array.from({ length: 200 }, () => ({}))),
+			empty(200),
 			{ context: { getExecutionCancelSignal: () => signal } },
 			clock,
 		);
@@ -492,5 +442,74 @@ describe('a large batch', () => {
 	it('is given up while it is planned, where the execution is stopped', async () => {
 		const planned = async () => await plan(new BusyClock(), AbortSignal.abort());
 		expect(await caught(planned)).toBeInstanceOf(Stopped);
+	});
+});
+
+describe('the name of an input field in the options', () => {
+	const named = (option: string, name: unknown) =>
+		video({ ...fromUrl, durationSeconds: 5 }, { [option]: name as string });
+
+	it.each([
+		['Image Field', 'imageField', '[]', '[]'],
+		['Image Field', 'imageField', ' . ', ' . '],
+		['Image Field', 'imageField', '={{ 7 }}', '7'],
+		['Duration Field', 'durationField', '.', '.'],
+		['Duration Field', 'durationField', '[ ]', '[ ]'],
+	])('that names nothing is refused: %s (%s) is %j', async (label, option, name, shown) => {
+		const { message, description } = await refusalOf(named(option, name));
+		expect(message).toBe(`The parameter '${label}' is '${shown}'`);
+		expect(description).toMatch(/Enter a name such as (image_url|duration)/);
+	});
+
+	it('that is no text is refused, and one that is empty is the default', async () => {
+		const list = await refusalOf(named('imageField', '={{ ["a"] }}'));
+		expect(list.message).toBe("The parameter 'Image Field' is a list");
+		const empty = await inputOf(named('imageField', '={{ $json.none }}'));
+		expect(empty).toEqual({ prompt: 'Waves', duration: 5, image_url: PICTURE });
+	});
+});
+
+it('a dry run is the whole run also where the item that asks for it is refused', async () => {
+	const rows = json({ text: '', dry: true }, { text: 'b', dry: false });
+	const parameters = { prompt: '={{ $json.text }}', options: { dryRun: '={{ $json.dry }}' } };
+	expect(await planOf(parameters, rows)).toMatchObject({
+		isDry: true,
+		items: [{ kind: 'refused' }, { kind: 'create' }],
+	});
+});
+
+it.each(['Stop', 'continue', 7])(
+	"the option 'If Some Items Fail' is not guessed at from %j",
+	async (ifSomeFail) => {
+		const { message, description } = await refusalOf(image({ ifSomeFail }));
+		expect(message).toBe(`The parameter 'If Some Items Fail' is '${ifSomeFail}'`);
+		expect(description).toContain("'Keep What Succeeded' or 'Stop with an Error'");
+	},
+);
+
+describe('an object in a text of the input', () => {
+	const item = json({ a: { name: 'a mug' }, said: 'A mug that says [object Object]' });
+	const raw = (input: string) => task('create', { model: 'a/b', input });
+	const field = (value: string) => ({
+		assignments: [{ id: '1', name: 'style', type: 'string', value }],
+	});
+
+	it.each<[string, string, IDataObject]>([
+		['Prompt', 'prompt', { prompt: '=Draw {{ $json.a }}' }],
+		['Input', 'prompt', raw('={ "prompt": "Draw {{ $json.a }}" }')],
+		['Input, deep in it', 'shots', raw('={ "shots": [{ "text": "Draw {{ $json.a }}" }] }')],
+		['Additional Fields', 'style', image({ additionalFields: field('=Draw {{ $json.a }}') })],
+		['Additional Input', 'style', image({ additionalInput: '={ "style": "{{ $json.a }}" }' })],
+	])('is refused, and not paid for: %s', async (_where, name, parameters) => {
+		const { message, description } = await refusalOf(parameters, item);
+		expect(message).toBe(`The field '${name}' has an object in its text: '[object Object]'`);
+		expect(description).toContain('Take one field of it');
+	});
+
+	it.each<[string, IDataObject]>([
+		['Input', raw('{ "prompt": "A mug that says [object Object]" }')],
+		['Additional Fields', image({ additionalFields: field('It says [object Object]') })],
+	])('may stand there if it was written so: %s', async (_where, parameters) => {
+		expect(JSON.stringify(await inputOf(parameters, item))).toContain('[object Object]');
 	});
 });

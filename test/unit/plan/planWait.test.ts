@@ -26,14 +26,10 @@ const TOOL = { isToolExecution: () => true };
 const ENGINE_V2 = { getWorkflowSettings: () => ({ engineType: 'v2' }) as never };
 const SUB_WORKFLOW = { getMode: () => 'integrated' as const };
 const TIME_LIMIT = { getWorkflowSettings: () => ({ executionTimeout: 60 }) as never };
+const responseMode = 'lastNode';
+const TRIGGER = { name: 'Webhook', type: 'n8n-nodes-base.webhook', parameters: { responseMode } };
 const WEBHOOK: Partial<IExecuteFunctions> = {
-	getParentNodes: () => [
-		{
-			name: 'Webhook',
-			type: 'n8n-nodes-base.webhook',
-			parameters: { responseMode: 'lastNode' },
-		} as never,
-	],
+	getParentNodes: () => [TRIGGER as never],
 	evaluateExpression: () => true as never,
 };
 const LOCAL: Partial<IExecuteFunctions> = {
@@ -82,15 +78,13 @@ describe('a run', () => {
 		expect(await plan(given)).toMatchObject(wait);
 	});
 
+	const callbackUrl = 'https://n8n.test/webhook/a/callback';
 	it.each(['trigger', 'return'])(
 		'of which nobody waits (%s) reads no Suspend After',
-		async (completion) => {
-			const parameters = { completion, callbackUrl: 'https://n8n.test/webhook/a/callback' };
-			expect(await plan({ options: AT_ONCE, parameters, context: ENGINE_V2 })).toMatchObject({
-				suspendAfterMs: Infinity,
-				timeoutMs: DAY_MS,
-				warnings: [],
-			});
+		async (way) => {
+			const parameters = { completion: way, callbackUrl };
+			const wait = { suspendAfterMs: Infinity, timeoutMs: DAY_MS, warnings: [] };
+			expect(await plan({ options: AT_ONCE, parameters, context: ENGINE_V2 })).toMatchObject(wait);
 		},
 	);
 });
@@ -100,19 +94,12 @@ const refused: Case[] = [
 	['as a tool', { context: TOOL }, 'an AI agent needs'],
 	["by n8n's engine v2", { context: ENGINE_V2 }, 'engine v2'],
 ];
+const [forCaller, linking] = ["the caller of 'Webhook' waits", 'link the items wrongly'];
 const held: Case[] = [
-	[
-		'for a Webhook that answers with its last node',
-		{ context: WEBHOOK },
-		"the caller of 'Webhook' waits",
-	],
-	['whose results are split', SPLIT, 'link the items wrongly'],
-	[
-		'in a sub-workflow, whose results are split',
-		{ context: SUB_WORKFLOW, ...SPLIT },
-		'link the items wrongly',
-	],
-	['of which one input item names two tasks', { parameters: TASKS }, 'link the items wrongly'],
+	['for a Webhook that answers with its last node', { context: WEBHOOK }, forCaller],
+	['whose results are split', SPLIT, linking],
+	['in a sub-workflow, whose results are split', { context: SUB_WORKFLOW, ...SPLIT }, linking],
+	['of which one input item names two tasks', { parameters: TASKS }, linking],
 ];
 
 it.each<Case>([...refused, ...held, ['in a sub-workflow', { context: SUB_WORKFLOW }, '']])(
@@ -159,17 +146,11 @@ describe('a run that is to be suspended at once', () => {
 	});
 });
 
+const eachOne = { ...TASKS, taskId: '={{ $json.id }}' };
+const prompt = { prompt: '={{ $json.prompt }}' };
 it.each<[string, IDataObject, IDataObject[]]>([
-	[
-		'names one task for each of several input items',
-		{ ...TASKS, taskId: '={{ $json.id }}' },
-		[{ id: 'task-1' }, { id: 'task-2' }],
-	],
-	[
-		'has an item whose parameters cannot be meant',
-		{ prompt: '={{ $json.prompt }}' },
-		[{ prompt: 'a' }, {}],
-	],
+	['names a task for each of several input items', eachOne, [{ id: 'task-1' }, { id: 'task-2' }]],
+	['has an item whose parameters cannot be meant', prompt, [{ prompt: 'a' }, {}]],
 ])('a run that %s can be suspended', async (_what, parameters, items) => {
 	const { suspendAfterMs } = await planOf(parameters, json(...items));
 	expect(suspendAfterMs).toBe(5 * MINUTE_MS);

@@ -1,6 +1,6 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 
 import {
 	fillIdentity,
@@ -9,8 +9,7 @@ import {
 	repositoryUrl,
 	UNSET_HOST,
 } from '../../release/identity';
-
-const ROOT = resolve(__dirname, '../../..');
+import { filesIn, read as readPage, ROOT } from '../repository';
 
 describe('the identity of the package', () => {
 	/** A copy of all that has an address in it. */
@@ -24,6 +23,10 @@ describe('the identity of the package', () => {
 	afterEach(() => rmSync(copy, { recursive: true, force: true }));
 
 	const read = (file: string) => readFileSync(join(copy, file), 'utf8');
+	const sources = () =>
+		['credentials', 'nodes']
+			.flatMap((folder) => filesIn(folder))
+			.filter((file) => /\.(ts|json)$/.test(file));
 	const change = (file: string, from: string | RegExp, to: string) => {
 		expect(read(file)).toMatch(from);
 		writeFileSync(join(copy, file), read(file).replace(from, to));
@@ -40,14 +43,9 @@ describe('the identity of the package', () => {
 	test('no link that n8n shows leads to a repository that does not exist yet', () => {
 		choose(`https://${UNSET_HOST}/unset`);
 		fillIdentity(copy);
-		const links = ['credentials', 'nodes']
-			.flatMap((folder) =>
-				readdirSync(join(copy, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
-					join(folder, name),
-				),
-			)
-			.filter((file) => /\.(ts|json)$/.test(file))
-			.flatMap((file) => read(file).match(/https:\/\/[^'"`\s]+#(credential|readme)/g) ?? []);
+		const links = sources().flatMap(
+			(file) => read(file).match(/https:\/\/[^'"`\s]+#(credential|readme)/g) ?? [],
+		);
 		expect(links).toHaveLength(7);
 		expect(links.filter((link) => !link.startsWith('https://docs.n8n.io/'))).toEqual([]);
 	});
@@ -77,9 +75,7 @@ describe('the identity of the package', () => {
 			homepage: 'https://github.com/somebody/media#readme',
 			bugs: { url: 'https://github.com/somebody/media/issues' },
 		});
-		const texts = readdirSync(copy, { recursive: true, encoding: 'utf8' })
-			.filter((file) => /\.(ts|json)$/.test(file))
-			.map(read);
+		const texts = ['package.json', ...sources()].map(read);
 		expect(texts.filter((text) => text.includes(before))).toEqual([]);
 		expect(fillIdentity(copy)).toEqual([]);
 	});
@@ -95,8 +91,8 @@ describe('the identity of the package', () => {
 	});
 
 	test('a place that was renamed is not passed over', () => {
-		change('credentials/MediaGenerationApi.credentials.ts', 'documentationUrl', 'documentation');
-		expect(() => fillIdentity(copy)).toThrow('has no place for an address');
+		change('credentials/MediaGenerationApi.credentials.ts', '#credential', '#credentials');
+		expect(() => fillIdentity(copy)).toThrow('has 0 addresses in place of 1');
 	});
 });
 
@@ -106,7 +102,7 @@ describe('the pages', () => {
 		.filter((path) => /\.(md|yml|json)$/.test(path) && !path.startsWith('package'));
 
 	it.each(pages)('%s names no home of its own and no mailbox', (page) => {
-		const text = readFileSync(join(ROOT, page), 'utf8');
+		const text = readPage(page);
 		expect(text.match(/github\.com\/n8n-nodes-[^\s)]*/g) ?? []).toEqual([]);
 		expect(text.match(/[\w.+-]+@[a-z][\w-]*\.[a-z]{2,}\b/gi) ?? []).toEqual([]);
 	});

@@ -8,7 +8,7 @@ import { listen } from '../../listen';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { turn } from '../../virtualTime';
-import { FakeClock } from '../support';
+import { caught, FakeClock } from '../support';
 import { MINUTE } from '../../durations';
 
 const HOST = 'https://media.example.com';
@@ -88,6 +88,13 @@ describe('the name and the type of a file', () => {
 });
 
 describe('a file', () => {
+	it('that is a data URI is cut in the message of a download that fails', async () => {
+		const url = `data:image/png;base64,${'A'.repeat(2 * MiB)}`;
+		const { message } = await caught(async () => await download({ url, maxBytes: MiB }));
+		expect(message).toMatch(/^The result is larger than 1 MiB: data:image/);
+		expect(message.length).toBeLessThan(200);
+	});
+
 	it('of exactly the limit is taken', async () => {
 		hostSends(Buffer.alloc(MiB, 7));
 		expect(bytesOf(await download({ maxBytes: MiB }))).toHaveLength(MiB);
@@ -118,13 +125,11 @@ describe('a file', () => {
 		expect(pulled).toBeLessThan(100);
 	});
 
-	it.each(['not a url', '', '//media.example.com/1.png', 'file:///etc/passwd'])(
-		'is not looked for at %j',
-		async (url) => {
-			const message = 'The host of the result cannot be reached';
-			await expect(download({ url })).rejects.toThrow(message);
-		},
-	);
+	const NOWHERE = ['not a url', '', '//media.example.com/1.png', 'file:///etc/passwd'];
+	it.each(NOWHERE)('is not looked for at %j', async (url) => {
+		const message = 'The host of the result cannot be reached';
+		await expect(download({ url })).rejects.toThrow(message);
+	});
 });
 
 describe('a transfer', () => {
@@ -165,12 +170,8 @@ describe('a transfer', () => {
 });
 
 describe('where n8n does not keep a file', () => {
-	const tooLarge = new FileTooLargeError({
-		fileSizeMb: 3,
-		maxFileSizeMb: 2,
-		fileId: 'file-1',
-		fileName: '1.png',
-	});
+	const sizes = { fileSizeMb: 3, maxFileSizeMb: 2 };
+	const tooLarge = new FileTooLargeError({ ...sizes, fileId: 'file-1', fileName: '1.png' });
 	const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
 	const notKept = `n8n could not keep the result of 3 MiB: ${URL}`;
 	const brokeOff = 'The download broke off after';
@@ -230,17 +231,14 @@ describe('what may come later', () => {
 			})(),
 		);
 
-	const codes = ['ECONNRESET', 'ETIMEDOUT', 'ECONNABORTED', 'ECONNREFUSED', 'EAI_AGAIN', 'EPIPE'];
-
-	it.each([...codes, 408, 425, 429, 500, 502, 503, 504])(
-		'is tried again after %s',
-		async (what) => {
-			const lost = Object.assign(new Error('No'), { code: what });
-			const { file, requests } = answering(typeof what === 'number' ? { status: what } : lost, {});
-			expect(await file()).toBeDefined();
-			expect(requests).toHaveLength(2);
-		},
-	);
+	const CODES = ['ECONNRESET', 'ETIMEDOUT', 'ECONNABORTED', 'ECONNREFUSED', 'EAI_AGAIN', 'EPIPE'];
+	const PASSING = [...CODES, 408, 425, 429, 500, 502, 503, 504];
+	it.each(PASSING)('is tried again after %s', async (what) => {
+		const lost = Object.assign(new Error('No'), { code: what });
+		const { file, requests } = answering(typeof what === 'number' ? { status: what } : lost, {});
+		expect(await file()).toBeDefined();
+		expect(requests).toHaveLength(2);
+	});
 
 	it('is tried again from its beginning after a transfer that broke off', async () => {
 		const { file, requests } = answering({ body: broken() }, { body: broken() }, {});

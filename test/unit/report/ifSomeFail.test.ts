@@ -16,6 +16,7 @@ describe('the item that stops the node', () => {
 	/** As an execution that is suspended lets it out. */
 	const failedItem = items({ state: 'FAILURE', error: 'Failed' });
 	const stop = { ifSomeFail: 'stop' } as const;
+	const inSpite = { continues: true, triesLeft: true, ...stop };
 
 	it.each<[string, number | undefined, Array<typeof done | ItemError>, Partial<FailureRule>]>([
 		['none, where none failed', undefined, [done, done], {}],
@@ -26,12 +27,7 @@ describe('the item that stops the node', () => {
 		['the first failed one, with stop', 1, [done, failed], stop],
 		['the first failed one, where n8n tries again', 1, [done, failed], { triesLeft: true }],
 		['none, where On Error lets it out', undefined, [failed], { continues: true }],
-		[
-			'none, where On Error lets it out in spite of stop',
-			undefined,
-			[done, failed],
-			{ continues: true, triesLeft: true, ...stop },
-		],
+		['none, where On Error lets it out in spite of stop', undefined, [done, failed], inSpite],
 	])('is %s', (_what, expected, results, rule) => {
 		const given = { ifSomeFail: 'keep', continues: false, triesLeft: false, ...rule } as const;
 		expect(stoppingItem(results, given)).toBe(expected);

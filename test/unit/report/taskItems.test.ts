@@ -1,7 +1,7 @@
 import type { IBinaryData, IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
+import { ofTask } from '../../../nodes/MediaGeneration/report/taskErrors';
 import {
-	ofTask,
 	readOutputOptions,
 	taskItems,
 	taskJson,
@@ -21,13 +21,15 @@ const options = (given: IDataObject = {}) =>
 		new ItemParameters({ getNodeParameter: () => given } as unknown as IExecuteFunctions, 0),
 	);
 
-it.each(['downloadResults', 'splitResults'])(
-	'%s is asked for by the text true, too, and no other text is guessed at',
-	(name) => {
-		const field = name === 'splitResults' ? 'split' : 'download';
-		expect(
-			['true', true, 'false', '', undefined].map((value) => options({ [name]: value })[field]),
-		).toEqual([true, true, false, false, false]);
+it.each([
+	['downloadResults', 'download'],
+	['splitResults', 'split'],
+] as const)(
+	'%s is asked for by the text true, too, and nothing else is guessed at',
+	(name, field) => {
+		const given = ['true', true, 'false', '', undefined];
+		const asked = given.map((value) => options({ [name]: value })[field]);
+		expect(asked).toEqual([true, true, false, false, false]);
 		expect(() => options({ [name]: 'TRUE' })).toThrow("Results' is 'TRUE'");
 	},
 );
@@ -95,12 +97,10 @@ describe('the items of a task', () => {
 	});
 });
 
-it.each([{}, ...['', '  ', 7].map((outputBinaryField) => ({ outputBinaryField }))])(
-	'the options of the output are off by default, and the field is data (%j)',
-	(given) => {
-		expect(options(given)).toEqual({ download: false, binaryField: 'data', split: false });
-	},
-);
+const NO_FIELD = ['', '  ', 7].map((outputBinaryField) => ({ outputBinaryField }));
+it.each([{}, ...NO_FIELD])('the output is off by default, and its field is data (%j)', (given) => {
+	expect(options(given)).toEqual({ download: false, binaryField: 'data', split: false });
+});
 
 it.each([
 	['5', 'The service is not working at the moment (HTTP 500)', 'Task 5: The service is not'],

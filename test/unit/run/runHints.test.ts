@@ -10,28 +10,21 @@ import { plan } from '../create/makers';
 const output = { download: true, binaryField: 'data', split: false };
 const create = (estimatedCostUsd?: number, webhookUrl?: string) =>
 	plan({ output, estimatedCostUsd, webhookUrl });
-const wait = {
-	...plan({ output }),
-	kind: 'read',
-	taskId: 'task-1',
-	wait: true,
-	startAgain: false,
-} as ReadPlan;
+const read = { kind: 'read', taskId: 'task-1', wait: true, startAgain: false } as const;
+const wait: ReadPlan = { ...plan({ output }), ...read };
 
 const items = (...jsons: IDataObject[]): INodeExecutionData[] => jsons.map((json) => ({ json }));
 const done = items({ taskId: 'task-1', state: 'SUCCESS' });
 const billed = (creditsConsumed: number | null) =>
 	items({ taskId: 'task-1', state: 'SUCCESS', creditsConsumed });
-const failed = new ItemError('Task task-1 failed', {
-	task: { taskId: 'task-1', state: 'FAILURE' },
-});
-const late = new ItemError('Not finished', {
-	task: { taskId: 'task-1', state: 'PENDING', timedOut: true },
-});
+const state = 'FAILURE';
+const failed = new ItemError('Task task-1 failed', { task: { taskId: 'task-1', state } });
+const pending = { taskId: 'task-1', state: 'PENDING', timedOut: true };
+const late = new ItemError('Not finished', { task: pending });
 const refused = new ItemError("The parameter 'Prompt' is empty");
 
 const held = new ItemError('Task task-1 failed at the service: Held back.', {
-	task: { taskId: 'task-1', state: 'FAILURE', input: { prompt: 'A blue bird' } },
+	task: { taskId: 'task-1', state, input: { prompt: 'A blue bird' } },
 });
 const twoOfOne = items(...[0, 1].map((resultIndex) => ({ taskId: 'task-1', resultIndex })));
 const video = { ...create(), model: 'videovendor/video-model-2-mini' };
@@ -71,7 +64,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	],
 	[
 		`1 of 2 items failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${AGAIN}`,
-		[{ kind: 'refused', itemIndex: 0, error: refused }, create(0.08)],
+		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
 	],
 	["1 task created. The price of 1 task is not known: set 'Duration (Seconds)'.", [video], [done]],

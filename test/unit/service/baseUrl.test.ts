@@ -1,5 +1,8 @@
 import { parseApiKey, parseBaseUrl } from '../../../nodes/MediaGeneration/service/baseUrl';
-import { caught } from '../support';
+import { caught, visibleText } from '../support';
+
+const NO_SCHEME = ['api.example.com', 'localhost:8080', '//api.example.com'];
+const NO_ADDRESS = [...NO_SCHEME, 'ftp://api.example.com', 'https://', 'https://exa mple.com'];
 
 describe('the base URL', () => {
 	it.each([
@@ -17,18 +20,16 @@ describe('the base URL', () => {
 		expect(parseBaseUrl(entered)).toBe(read);
 	});
 
-	it.each([
+	it.each<[string | undefined, string]>([
 		['', 'is empty'],
 		['   ', 'is empty'],
 		[undefined, 'is empty'],
-		['api.example.com', 'is not an address with https:// or http:// before it'],
-		['localhost:8080', 'is not an address with https:// or http:// before it'],
-		['//api.example.com', 'is not an address with https:// or http:// before it'],
-		['ftp://api.example.com', 'is not an address with https:// or http:// before it'],
-		['https://', 'is not an address with https:// or http:// before it'],
-		['https://exa mple.com', 'is not an address with https:// or http:// before it'],
-		['https://api.example.com?key=1', "contains '?key=1'"],
-		['https://api.example.com/#top', "contains '#top'"],
+		...NO_ADDRESS.map((text): [string, string] => [
+			text,
+			'is not an address with https:// or http:// before it',
+		]),
+		['https://api.example.com?key=1', "contains '?'"],
+		['https://api.example.com/#top', "contains '#'"],
 		['https://user:secret@api.example.com', 'contains a user name or password'],
 		['https://user@api.example.com', 'contains a user name or password'],
 		['https://api.example.com/api/generate', "ends in '/api/generate'"],
@@ -63,12 +64,19 @@ describe('the API key', () => {
 		);
 	});
 
-	it.each(['sk-live-a b', 'sk-live-a\nX-Other: 1', 'sk-live-ä', 'sk-live-\u0000'])(
-		'is refused where it cannot stand in a header: %j',
-		async (key) => {
-			const { message } = await caught(() => parseApiKey(key));
-			expect(message).toContain('white space or characters that no key has');
-			expect(message).not.toContain(key);
-		},
-	);
+	const BROKEN = ['sk-live-a b', 'sk-live-a\nX-Other: 1', 'sk-live-ä', 'sk-live-\u0000'];
+	it.each(BROKEN)('is refused where it cannot stand in a header: %j', async (key) => {
+		const { message } = await caught(() => parseApiKey(key));
+		expect(message).toContain('white space or characters that no key has');
+		expect(message).not.toContain(key);
+	});
 });
+
+it.each(['?api_key=sk-live-abc123', '/v1?sk-live-abc123', '#sk-live-abc123', '/?a#sk-live-abc123'])(
+	'a key that was pasted into the base URL (%j) is in no message',
+	async (end) => {
+		const error = await caught(() => parseBaseUrl(`https://api.example.com${end}`));
+		expect(error.message).toMatch(/ contains '[?#]'$/);
+		expect(visibleText(error)).not.toContain('sk-live-abc123');
+	},
+);

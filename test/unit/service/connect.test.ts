@@ -97,10 +97,7 @@ describe('a key that was changed while the node runs', () => {
 
 	it('creates nothing where the execution is stopped while it is looked up', async () => {
 		const stop = new AbortController();
-		const context = executeContext(
-			{ credential: { baseUrl: SERVICE, apiKey: API_KEY } },
-			stop.signal,
-		);
+		const context = executeContext({}, stop.signal);
 		const { client } = await connect(context);
 		jest.spyOn(context, 'getCredentials').mockImplementation(async () => {
 			stop.abort();
@@ -140,31 +137,28 @@ describe('a key that was changed while the node runs', () => {
 });
 
 describe('an answer', () => {
-	it.each([400, 401, 402, 403, 404, 410, 422, 429, 500, 502, 503, 504])(
-		'with HTTP %d is an error with that status and the words of the service',
+	const STATUSES = [400, 401, 402, 403, 404, 410, 422, 429, 500, 502, 503, 504];
+	it.each(STATUSES)(
+		'with HTTP %d is an error with the words of the service',
 		async (statusCode) => {
-			nock(SERVICE)
-				.get(READ)
-				.reply(statusCode, { error: { message: 'So it is' } });
+			const said = { error: { message: 'So it is' } };
+			nock(SERVICE).get(READ).reply(statusCode, said);
 			const message = expect.stringContaining('So it is') as string;
 			await expect(read()).rejects.toMatchObject({ name: 'ServiceError', statusCode, message });
 		},
 	);
 
-	it.each([301, 302, 303, 307, 308])(
-		'that redirects (HTTP %d) is not followed, and the key goes nowhere else',
-		async (statusCode) => {
-			const elsewhere = nock('https://evil.example.com').get(/.*/).reply(200, { state: 'SUCCESS' });
-			const again = nock(SERVICE).post('/v2/api/generate').reply(200, { taskId: 'task-1' });
-			nock(SERVICE).get(READ).reply(statusCode, '', { location: 'https://evil.example.com/' });
-			nock(SERVICE)
-				.post('/api/generate')
-				.reply(statusCode, '', { location: `${SERVICE}/v2/api/generate` });
-			await expect(read()).rejects.toMatchObject({ statusCode });
-			await expect(create()).rejects.toMatchObject({ statusCode });
-			expect([elsewhere.isDone(), again.isDone()]).toEqual([false, false]);
-		},
-	);
+	it.each([301, 302, 303, 307, 308])('that redirects (%d) is not followed', async (statusCode) => {
+		const evil = 'https://evil.example.com/';
+		const location = `${SERVICE}/v2/api/generate`;
+		const elsewhere = nock(evil).get(/.*/).reply(200, { state: 'SUCCESS' });
+		const again = nock(location).post('').reply(200, { taskId: 'task-1' });
+		nock(SERVICE).get(READ).reply(statusCode, '', { location: evil });
+		nock(SERVICE).post('/api/generate').reply(statusCode, '', { location });
+		await expect(read()).rejects.toMatchObject({ statusCode });
+		await expect(create()).rejects.toMatchObject({ statusCode });
+		expect([elsewhere.isDone(), again.isDone()]).toEqual([false, false]);
+	});
 
 	it.each([
 		['a web page', '<html><body>Log in</body></html>', { 'content-type': 'text/html' }],
@@ -234,14 +228,16 @@ describe('where no answer comes', () => {
 		await expect(read()).rejects.toMatchObject({ kind });
 	});
 
-	it.each(['CERT_HAS_EXPIRED', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'ERR_TLS_CERT_ALTNAME_INVALID'])(
-		'%s says that the certificate is not trusted',
-		async (code) => {
-			failing(code);
-			const message = expect.stringContaining('certificate is not trusted') as string;
-			await expect(read()).rejects.toMatchObject({ kind: 'unreachable', message });
-		},
-	);
+	const UNTRUSTED = [
+		'CERT_HAS_EXPIRED',
+		'DEPTH_ZERO_SELF_SIGNED_CERT',
+		'ERR_TLS_CERT_ALTNAME_INVALID',
+	];
+	it.each(UNTRUSTED)('%s says that the certificate is not trusted', async (code) => {
+		failing(code);
+		const message = expect.stringContaining('certificate is not trusted') as string;
+		await expect(read()).rejects.toMatchObject({ kind: 'unreachable', message });
+	});
 });
 
 describe('the API key', () => {

@@ -105,17 +105,15 @@ it.each([
 	}
 });
 
-it.each([`${HOST}/v1`, `${HOST}/v1/`, ` ${HOST}/v1/ `])(
-	'sends the test of the credential to the credits, with %j as the base URL',
-	async (baseUrl) => {
-		const { baseURL, url = '' } = type.test.request;
-		expect([baseURL, url]).toEqual(['={{$credentials.baseUrl}}', '/api/credits']);
-		// n8n resolves the expression and hands both over.
-		const sent = await authenticate({ baseURL: baseUrl, url }, { baseUrl });
-		expect(sent).toMatchObject({ url: CREDITS, headers: { Authorization } });
-		expect(sent).not.toHaveProperty('baseURL');
-	},
-);
+const BASE_URLS = [`${HOST}/v1`, `${HOST}/v1/`, ` ${HOST}/v1/ `];
+it.each(BASE_URLS)('sends its test to the credits, with %j as the base URL', async (baseUrl) => {
+	const { baseURL, url = '' } = type.test.request;
+	expect([baseURL, url]).toEqual(['={{$credentials.baseUrl}}', '/api/credits']);
+	// n8n resolves the expression and hands both over.
+	const sent = await authenticate({ baseURL: baseUrl, url }, { baseUrl });
+	expect(sent).toMatchObject({ url: CREDITS, headers: { Authorization } });
+	expect(sent).not.toHaveProperty('baseURL');
+});
 
 it('refuses a test whose base URL cannot be used, and says why and what to enter', async () => {
 	const request = { baseURL: 'api.example.com', url: '/api/credits' };
@@ -130,3 +128,10 @@ it('shows the key as a password, and asks for both fields', () => {
 		{ name: 'apiKey', type: 'string', required: true, typeOptions: { password: true } },
 	]);
 });
+
+it.each([`${HOST}/v1`, `${HOST}/v1/`, `${HOST}/v1?page=2`])(
+	'adds the key to a request to the base URL itself: %s',
+	async (url) => {
+		expect(await authenticate({ uri: url })).toMatchObject({ url, headers: { Authorization } });
+	},
+);

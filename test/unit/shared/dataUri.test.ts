@@ -1,19 +1,12 @@
-import { cutDataUris, hasCutDataUri } from '../../../nodes/MediaGeneration/shared/dataUri';
+import { cutDataUris, hasText, isCutDataUri } from '../../../nodes/MediaGeneration/shared/dataUri';
 
 const picture = `data:image/png;base64,${'A'.repeat(5000)}`;
 const shown = `${picture.slice(0, 64)}… (5022 characters)`;
 
 describe('a long data URI', () => {
 	it('is cut, however deep it stands, and says how long it was', () => {
-		expect(cutDataUris({ a: [picture, { b: picture }], c: 7, d: null })).toEqual({
-			a: [shown, { b: shown }],
-			c: 7,
-			d: null,
-		});
-	});
-
-	it('keeps a list a list', () => {
-		expect(cutDataUris([picture])).toEqual([shown]);
+		const given = [{ a: [picture, { b: picture }], c: 7, d: null }];
+		expect(cutDataUris(given)).toEqual([{ a: [shown, { b: shown }], c: 7, d: null }]);
 	});
 
 	it('is left as it is in what was given', () => {
@@ -23,13 +16,17 @@ describe('a long data URI', () => {
 	});
 });
 
-it.each(['data:image/png;base64,AAAA', 'x'.repeat(9000), `Data: ${'x'.repeat(9000)}`, 'data', ''])(
-	'leaves others alone',
-	(text) => {
-		const value = { text, list: [text] };
-		expect(cutDataUris(value)).toEqual(value);
-	},
-);
+const OTHERS = [
+	'data:image/png;base64,AAAA',
+	'x'.repeat(9000),
+	`Data: ${'x'.repeat(9000)}`,
+	'data',
+	'',
+];
+it.each(OTHERS)('leaves others alone', (text) => {
+	const value = { text, list: [text] };
+	expect(cutDataUris(value)).toEqual(value);
+});
 
 it('bears any depth', () => {
 	let value: unknown = picture;
@@ -44,5 +41,5 @@ it.each<[string, boolean]>([
 	['data:… (see below)', false],
 	['data:;base64,AAAA… (5022 characters)', true],
 ])('%j is what is left of a file: %p', (text, isCut) => {
-	expect(hasCutDataUri({ input: [text] })).toBe(isCut);
+	expect(hasText({ input: [text] }, isCutDataUri)).toBe(isCut);
 });

@@ -16,12 +16,10 @@ const KEY = 'sk-live-secret';
 describe('made from whatever was thrown', () => {
 	const told = { description: 'Do this' };
 
+	const rejected = new ServiceError('rejected', 'So it is', { ...told, statusCode: 400 });
+
 	it.each([
-		[
-			'an error of the service',
-			new ServiceError('rejected', 'So it is', { ...told, statusCode: 400 }),
-			{ ...told, statusCode: 400 },
-		],
+		['an error of the service', rejected, { ...told, statusCode: 400 }],
 		['a UserError', new UserError('So it is', { ...told }), told],
 		['a plain error', new Error('So it is'), { description: undefined }],
 		['a text', 'So it is', { description: undefined }],
@@ -51,10 +49,8 @@ describe('as an item that goes out', () => {
 	it('has it under details on the error output, and an error that a copy of older n8n leaves out', () => {
 		const item = error.toItem({ ...NODE, onError: 'continueErrorOutput' }, { item: 2 });
 		expect(item.error).toMatchObject({ message: 'So it is' });
-		expect({ ...item }).toEqual({
-			json: { error: 'So it is', details: task },
-			pairedItem: { item: 2 },
-		});
+		const json = { error: 'So it is', details: task };
+		expect({ ...item }).toEqual({ json, pairedItem: { item: 2 } });
 	});
 
 	it('has the error alone where nothing is known', () => {
@@ -66,14 +62,15 @@ describe('as an item that goes out', () => {
 });
 
 describe('as an error of n8n', () => {
-	it('with a status is a NodeApiError that shows message, description, status and item', () => {
-		const error = new ItemError('It was refused', { description: 'Do this', statusCode: 400 });
+	const STATUSES = [400, 401, 402, 403, 404, 429, 500, 503];
+	it.each(STATUSES)('with HTTP %d is a NodeApiError that shows all, in our words', (statusCode) => {
+		const error = new ItemError('It was refused', { description: 'Do this', statusCode });
 		const shown = error.toNodeError(NODE, 3);
 		expect(shown).toBeInstanceOf(NodeApiError);
 		expect(shown).toMatchObject({
 			message: 'It was refused',
 			description: 'Do this',
-			httpCode: '400',
+			httpCode: String(statusCode),
 			context: { itemIndex: 3 },
 		});
 	});
@@ -82,11 +79,6 @@ describe('as an error of n8n', () => {
 		const shown = new ItemError('So it is', { description: 'Do this' }).toNodeError(NODE, 0);
 		expect(shown).toBeInstanceOf(NodeOperationError);
 		expect(shown).toMatchObject({ message: 'So it is', description: 'Do this' });
-	});
-
-	it.each([401, 402, 403, 404, 429, 500, 503])('with HTTP %d keeps our message', (statusCode) => {
-		const shown = new ItemError('What happened', { statusCode }).toNodeError(NODE, 0);
-		expect(shown.message).toBe('What happened');
 	});
 
 	it('holds nothing of the request that was refused, and so not the key', () => {

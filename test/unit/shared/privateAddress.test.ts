@@ -5,6 +5,8 @@ import {
 	isOutOfReach,
 } from '../../../nodes/MediaGeneration/shared/privateAddress';
 
+const WHAT = 'n8n does not let this node call the service';
+
 /** As n8n's protection throws it, and its request helper wraps it. */
 function refusal(name: string, fields: object): Error {
 	const error = Object.assign(new UserError('The request was blocked'), fields);
@@ -17,58 +19,36 @@ it.each([
 	['SsrfBlockedIpError', { ip: '10.0.0.7', hostname: 'media.lan' }, 'media.lan'],
 	['SsrfBlockedHostnameError', { hostname: 'media.lan' }, 'media.lan'],
 ])('says what was refused and what to allow after %s with %j', (name, fields, host) => {
-	const told = forbiddenAddress(
-		refusal(name, fields),
-		'n8n does not let this node call the service',
-	);
-	expect(told?.message).toBe('n8n does not let this node call the service');
+	const told = forbiddenAddress(refusal(name, fields), WHAT);
+	expect(told?.message).toBe(WHAT);
 	expect(told?.description).toContain(`refused '${host}'`);
 	expect(told?.description).toContain('N8N_SSRF_ALLOWED_HOSTNAMES');
 });
 
-it.each([new Error('socket hang up'), refusal('UserError', { ip: '10.0.0.7' }), undefined])(
-	'says nothing where it was something else (%p)',
-	(error) => {
-		expect(forbiddenAddress(error, 'n8n does not let this node call the service')).toBeUndefined();
-	},
-);
+const OTHERS = [new Error('socket hang up'), refusal('UserError', { ip: '10.0.0.7' }), undefined];
+it.each(OTHERS)('says nothing where it was something else (%p)', (error) => {
+	expect(forbiddenAddress(error, WHAT)).toBeUndefined();
+});
 
 const PATH = '/webhook/3f1c2a/callback';
 
 describe('a service on the internet', () => {
-	it.each([
-		'localhost:5678',
-		'n8n.localhost',
-		'127.0.0.1:5678',
-		'0.0.0.0:5678',
-		'[::1]:5678',
-		'[fd12:3456::1]',
-		'10.1.2.3',
-		'172.16.0.1',
-		'172.31.255.1',
-		'192.168.1.20:5678',
-		'169.254.1.1',
-		'n8n:5678',
-		'nas.local',
-	])('cannot reach %s', (host) => {
-		expect(isOutOfReach(`http://${host}${PATH}`, 'https://api.example.com/v1')).toBe(true);
-	});
+	const LOOPS = ['localhost:5678', 'n8n.localhost', '127.0.0.1:5678', '0.0.0.0:5678', '[::1]:5678'];
+	const RANGES = ['10.1.2.3', '172.16.0.1', '172.31.255.1', '192.168.1.20:5678', '169.254.1.1'];
+	it.each([...LOOPS, ...RANGES, '[fd12:3456::1]', 'n8n:5678', 'nas.local'])(
+		'cannot reach %s',
+		(host) => {
+			expect(isOutOfReach(`http://${host}${PATH}`, 'https://api.example.com/v1')).toBe(true);
+		},
+	);
 
-	it.each([
-		'n8n.example.com',
-		'localhost.example.com',
-		'10.example.com',
-		'172.32.0.1',
-		'11.0.0.1',
-		'[2001:db8::1]',
-	])('can reach %s', (host) => {
+	const NAMES = ['n8n.example.com', 'localhost.example.com', '10.example.com'];
+	it.each([...NAMES, '172.32.0.1', '11.0.0.1', '[2001:db8::1]'])('can reach %s', (host) => {
 		expect(isOutOfReach(`https://${host}${PATH}`, 'https://api.example.com/v1')).toBe(false);
 	});
 });
 
-it.each(['http://localhost:4010', 'http://127.0.0.1:4010', 'http://service:4010/v1'])(
-	'a service at %s, in the same machine or network, can reach localhost',
-	(baseUrl) => {
-		expect(isOutOfReach(`http://localhost:5678${PATH}`, baseUrl)).toBe(false);
-	},
-);
+const NEAR = ['http://localhost:4010', 'http://127.0.0.1:4010', 'http://service:4010/v1'];
+it.each(NEAR)('a service at %s, in the same machine or network, can reach localhost', (baseUrl) => {
+	expect(isOutOfReach(`http://localhost:5678${PATH}`, baseUrl)).toBe(false);
+});

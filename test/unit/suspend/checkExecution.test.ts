@@ -4,7 +4,6 @@ import nock from '../../nock';
 import { accountOf, mayStart } from '../../../nodes/MediaGeneration/callback/startOnce';
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import {
-	type AwaitedDelivery,
 	checkItem,
 	type CheckState,
 	type DeliveryCheck,
@@ -43,16 +42,15 @@ async function turn<T extends CheckState>(
 	woken = false,
 	credential = CREDENTIAL,
 ) {
-	const kept: IDataObject = { state: state as unknown as IDataObject, turns: 2 };
+	const kept: IDataObject = { state: state as unknown as IDataObject, runs: 2 };
 	const items = [woken ? { json: { woken } } : checkItem(state)];
 	const ran = await at('check', items, { stored, kept, credential });
 	return { ...ran, next: ran.kept.state as unknown as T };
 }
 
+const asked = (taskId: string) => nock(SERVICE).get(`/api/generate/${taskId}`);
 const task = (taskId: string, state: string, more: IDataObject = {}) =>
-	nock(SERVICE)
-		.get(`/api/generate/${taskId}`)
-		.reply(200, { taskId, state, ...more });
+	asked(taskId).reply(200, { taskId, state, ...more });
 
 it('the first turn leaves an output behind, and the second reads nothing and sleeps for a minute', async () => {
 	const items = [checkItem(resultsCheck({ startedAt: NOW }))];
@@ -107,9 +105,8 @@ describe('a check whose credential cannot be used', () => {
 });
 
 it('a check soon after the start of n8n gives up no task that a service in trouble says nothing of', async () => {
-	nock(SERVICE).get('/api/generate/task-0').reply(503, {});
-	const state = resultsCheck({ items: [item(0, NOW - 60 * MINUTE)] });
-	const { until } = await turn(state, { 7: PARENT });
+	asked('task-0').reply(503, {});
+	const { until } = await turn(resultsCheck({ items: [item(0, NOW - 60 * MINUTE)] }));
 	expect(until).toEqual(new Date(NOW + MINUTE));
 });
 
@@ -132,19 +129,20 @@ it.each([
 	['lost callbacks', deliveryCheck({ deliveries: indexes(7).map((index) => delivery(index)) })],
 ])('a check for %s sends no two reads in the same instant', async (_what, state) => {
 	const readAt: number[] = [];
-	nock(SERVICE)
-		.get(/task-/)
-		.times(7)
-		.reply(404, () => {
-			readAt.push(Date.now());
-			return { message: 'no such task' };
-		});
+	const reads = nock(SERVICE).get(/task-/).times(7);
+	reads.reply(404, () => {
+		readAt.push(Date.now());
+		return { message: 'no such task' };
+	});
 	await turn<CheckState>(state);
 	expect(readAt).toHaveLength(7);
 	expect(new Set(readAt).size).toBe(7);
 });
 
 describe('a check for results', () => {
+	/** The execution, where it waits for something else. */
+	const executionData = { nodeExecutionStack: [{ metadata: {} }] };
+	const ELSEWHERE = { ...PARENT, executionData, waitTill: undefined };
 	const late = { items: [item(0, NOW), item(1, NOW)] };
 
 	it('sleeps on while a task is not finished, and remembers what it found', async () => {
@@ -162,11 +160,9 @@ describe('a check for results', () => {
 		const { until, output } = await turn(resultsCheck());
 		const error = 'Task task-1 failed at the service: no such colour';
 		expect(until).toBeUndefined();
+		const first = { taskId: 'task-0', state: 'SUCCESS', resultUrls: ['https://m/1'] };
 		expect(output).toMatchObject([
-			{
-				json: { taskId: 'task-0', state: 'SUCCESS', resultUrls: ['https://m/1'] },
-				pairedItem: { item: 0 },
-			},
+			{ json: first, pairedItem: { item: 0 } },
 			{ json: { taskId: 'task-1', state: 'FAILURE', error }, pairedItem: { item: 1 } },
 		]);
 	});
@@ -250,10 +246,7 @@ describe('a check for results', () => {
 		['was deleted', undefined],
 		['was stopped', { ...PARENT, resultData: { error: { message: 'stopped' } } }],
 		['died before it was suspended', { resultData: {}, executionData: {} }],
-		[
-			'waits for something else now',
-			{ ...PARENT, executionData: { nodeExecutionStack: [{ metadata: {} }] }, waitTill: undefined },
-		],
+		['waits for something else now', ELSEWHERE],
 	])('reads nothing where the execution %s', async (_what, parent) => {
 		const { until, output } = await turn(resultsCheck(), { 7: parent });
 		expect(until).toBeUndefined();
@@ -262,12 +255,10 @@ describe('a check for results', () => {
 	});
 
 	it('gives up no task whose time comes while another is read: most of them have not been read before', async () => {
-		nock(SERVICE)
-			.get('/api/generate/task-0')
-			.reply(200, () => {
-				time.jump(20_000);
-				return { taskId: 'task-0', state: 'PENDING' };
-			});
+		asked('task-0').reply(200, () => {
+			time.jump(20_000);
+			return { taskId: 'task-0', state: 'PENDING' };
+		});
 		const soon = NOW + 10_000;
 		const { next, until } = await turn(resultsCheck({ items: [item(0, soon), item(1, soon)] }));
 		expect(next.items.every(({ waits }) => waits)).toBe(true);
@@ -275,35 +266,29 @@ describe('a check for results', () => {
 	});
 
 	it('keeps to a pause that is asked for late in it', async () => {
-		nock(SERVICE)
-			.get('/api/generate/task-0')
-			.reply(() => {
-				time.jump(20_000);
-				return [429, {}, { 'Retry-After': '300' }];
-			});
+		asked('task-0').reply(() => {
+			time.jump(20_000);
+			return [429, {}, { 'Retry-After': '300' }];
+		});
 		const { until } = await turn(resultsCheck());
 		expect(until).toEqual(new Date(NOW + 320_000));
 	});
 
 	it('hands no results to an execution that went on while they were fetched', async () => {
 		const stored: Record<string, unknown> = { 7: PARENT };
-		const gone = { state: 'SUCCESS', resultUrls: [] };
-		nock(SERVICE)
-			.get('/api/generate/task-0')
-			.reply(200, { taskId: 'task-0', ...gone });
-		nock(SERVICE)
-			.get('/api/generate/task-1')
-			.reply(200, () => {
-				stored[7] = { ...PARENT, executionData: { nodeExecutionStack: [{ metadata: {} }] } };
-				delete (stored[7] as IDataObject).waitTill;
-				return { taskId: 'task-1', ...gone };
-			});
+		task('task-0', 'SUCCESS');
+		asked('task-1').reply(200, () => {
+			stored[7] = ELSEWHERE;
+			return { taskId: 'task-1', state: 'SUCCESS' };
+		});
 		const { output } = await turn(resultsCheck(), stored);
 		expect(output?.[0]?.json.taskIds).toEqual(['task-0', 'task-1']);
 	});
 });
 
 describe('a check for lost callbacks', () => {
+	useProcessedData();
+
 	const PATH = '/webhook/a/callback';
 	const token = callbackToken(PATH, API_KEY);
 	const trigger = (status: number, body: object = { accepted: true }, taskId = 'task-0') =>
@@ -313,8 +298,6 @@ describe('a check for lost callbacks', () => {
 			.reply(status, body);
 	const until0 = (first: number, second: number) =>
 		deliveryCheck({ deliveries: [delivery(0, first), delivery(1, second)] });
-	const one = (more: Partial<AwaitedDelivery> = {}) =>
-		deliveryCheck({ deliveries: [{ ...delivery(0), ...more }] });
 	const leftIn = ({ deliveries }: DeliveryCheck) => deliveries.map(({ taskId }) => taskId);
 
 	it('delivers what is finished under the token, and sleeps on for the rest', async () => {
@@ -327,40 +310,19 @@ describe('a check for lost callbacks', () => {
 		expect(leftIn(next)).toEqual(['task-1']);
 	});
 
-	describe('to a trigger of this workflow', () => {
-		useProcessedData();
-
-		const own = { triggerId: 'trigger', triggerCredentialId: 'credential' };
-
-		it('asks neither the service nor the trigger where that has started for the task', async () => {
-			const node = { ...TRIGGER, id: 'trigger' };
-			const start = { account: accountOf(SERVICE, 'credential'), taskId: 'task-0' };
-			await mayStart(executeContext({ node }), start, 'callback');
-			const { output } = await turn(one(own));
-			expect(output).toMatchObject([{ json: { delivered: true } }]);
-			expect(store.rows.size).toBe(1);
-		});
-	});
-
-	describe('to a trigger of this n8n, whose public address has changed', () => {
-		const answers = (origin: string, status: number) =>
-			nock(origin)
-				.post(PATH, { taskId: 'task-0', state: 'SUCCESS' })
-				.query({ token: callbackToken(PATH, API_KEY, 'row 7'), reference: 'row 7' })
-				.reply(status, { accepted: true });
-
-		it('goes to the present one, with the reference', async () => {
-			task('task-0', 'SUCCESS');
-			const taken = answers('https://n8n.test', 200);
-			const { output } = await turn(one({ address: '/a/callback?reference=row+7' }));
-			expect(taken.isDone()).toBe(true);
-			expect(output).toMatchObject([{ json: { delivered: true } }]);
-		});
+	it('asks neither the service nor a trigger of this workflow that has started for the task', async () => {
+		const node = { ...TRIGGER, id: 'trigger' };
+		const start = { account: accountOf(SERVICE, 'credential'), taskId: 'task-0' };
+		await mayStart(executeContext({ node }), start, 'callback');
+		const own = { ...delivery(0), triggerId: 'trigger', triggerCredentialId: 'credential' };
+		const { output } = await turn(deliveryCheck({ deliveries: [own] }));
+		expect(output).toMatchObject([{ json: { delivered: true } }]);
+		expect(store.rows.size).toBe(1);
 	});
 
 	it('checks again after the timeout for what could not be delivered just then', async () => {
 		task('task-0', 'SUCCESS');
-		nock(SERVICE).get('/api/generate/task-1').reply(500);
+		asked('task-1').reply(500);
 		trigger(502);
 		const { next, until } = await turn(until0(NOW, NOW));
 		expect(until).toBeInstanceOf(Date);
@@ -406,13 +368,17 @@ describe('a supervisor', () => {
 	const tasksIn = (state: CheckState | undefined) =>
 		(state as ResultsCheck).items.map(({ json }) => json.taskId);
 
+	const letOut = (output: INodeExecutionData[] = []) =>
+		output.map(({ json }) => [json.taskId, json.timedOut]);
+	const BOTH = [
+		['task-0', true],
+		['task-1', true],
+	];
+
 	it('starts one that checks, and names the tasks in case it dies itself', async () => {
 		const { begun, output } = await supervise();
 		expect(begun).toMatchObject([{ purpose: 'results', supervisorId: '1' }]);
-		expect(output?.map(({ json }) => [json.taskId, json.timedOut])).toEqual([
-			['task-0', true],
-			['task-1', true],
-		]);
+		expect(letOut(output)).toEqual(BOTH);
 	});
 
 	it('starts another where that one died, which goes on with what it knew', async () => {
@@ -444,19 +410,16 @@ describe('a supervisor', () => {
 		const over = [checkItem(resultsCheck({ items, onError: 'continueRegularOutput' }))];
 		const { until, output = [] } = await supervise({ host: { executeWorkflow } }, over);
 		expect(until).toBeUndefined();
-		expect(output.map(({ json }) => [json.taskId, json.timedOut])).toEqual([
-			['task-0', true],
-			['task-1', true],
-		]);
+		expect(letOut(output)).toEqual(BOTH);
 		// What leaves where nobody is to check any more, and not what is let out in between.
 		expect(output[0]?.json.error).toContain('task-0 is not finished');
 	});
 
-	it.each([
-		['an error', [{ json: { error: 'job stalled more than maxStalledCount' } }]],
-		['what it last put out', [{ json: { nextCheck: '2026-01-01', tasks: ['task-0'] } }]],
-	])('takes %s of the one that checks for its death, and begins anew', async (_what, items) => {
-		expect((await at('report', items, { begin: BEGIN })).output).toEqual(BEGIN);
+	it.each<[string, IDataObject]>([
+		['an error', { error: 'job stalled more than maxStalledCount' }],
+		['what it last put out', { nextCheck: '2026-01-01', tasks: ['task-0'] }],
+	])('takes %s of the one that checks for its death, and begins anew', async (_what, json) => {
+		expect((await at('report', [{ json }], { begin: BEGIN })).output).toEqual(BEGIN);
 	});
 
 	it('hands results on as they are', async () => {
@@ -468,5 +431,25 @@ describe('a supervisor', () => {
 		const failed = doneItems([], { message: 'Task task-0 failed', description: 'Tasks: task-0' });
 		const { message } = await caught(async () => await at('report', failed));
 		expect(message).toBe('Task task-0 failed');
+	});
+});
+
+describe('what makes up for lost callbacks, where n8n starts no check any more,', () => {
+	const executeWorkflow = async () => await Promise.reject(new Error('Not allowed'));
+	const supervised = async (minutesAgo: number) => {
+		const deliveries = [delivery(0, NOW - minutesAgo * MINUTE)];
+		const items = [checkItem(deliveryCheck({ deliveries }))];
+		return await at('supervise', items, { host: { executeWorkflow } });
+	};
+
+	it('ends some time after that of its tasks is up, and names them', async () => {
+		const { until, failure } = await supervised(30);
+		expect(until).toBeUndefined();
+		expect(failure?.description).toContain('task-0');
+	});
+
+	it('tries again in a minute before that', async () => {
+		const { until, failure } = await supervised(10);
+		expect([until, failure]).toEqual([new Date(NOW + MINUTE), undefined]);
 	});
 });

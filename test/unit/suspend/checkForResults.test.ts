@@ -121,9 +121,10 @@ describe('a task that says nothing of the others', () => {
 		},
 	);
 
-	it('says with its time what the last read failed with', async () => {
+	it('says ten minutes after its time what the last read failed with', async () => {
 		const { read } = service({ 'task-0': keyRefused() });
-		const after = giveUp(await checkResults(many(1, NOW), read, NOW), NOW);
+		const end = NOW + 10 * MINUTE;
+		const after = giveUp(await checkResults(many(1, NOW), read, end), end);
 		const message =
 			'Task task-0 is not finished after 4200 s (last state: not read; the last read failed: HTTP 401)';
 		expect(after.items[0]).toMatchObject({ json: { timedOut: true }, failure: { message } });
@@ -262,5 +263,30 @@ describe('a service that asks to wait', () => {
 		const before = { ...many(1), notBefore: NOW };
 		const after = await checkResults(before, service({ 'task-0': 'PENDING' }).read, NOW);
 		expect(after).not.toHaveProperty('notBefore');
+	});
+});
+
+describe.each([
+	['refuses the key', 'unauthorized'],
+	['redirects', 'redirected'],
+] as const)('a service that %s at the time of the tasks', (_what, kind) => {
+	const error = new ServiceError(kind, 'No');
+
+	it('is asked each minute for ten minutes: most of them have not been read before', async () => {
+		const { read, reads } = service(allOf(100, error));
+		const first = giveUp(await checkResults(many(100, NOW), read, NOW), NOW);
+		expect([reads.length, waitingIn(first).length]).toEqual([1, 100]);
+		const next = nextCheckAt(first, NOW, []);
+		expect(next).toBe(NOW + MINUTE);
+		const again = service(allOf(100, 'SUCCESS'));
+		expect(isComplete(await checkResults(first, again.read, next))).toBe(true);
+	});
+
+	it('is asked no more then', async () => {
+		const end = NOW + 10 * MINUTE;
+		const { read } = service(allOf(3, error));
+		const after = giveUp(await checkResults(many(3, NOW), read, end), end);
+		expect(isComplete(after)).toBe(true);
+		expect(after.items[0]?.failure?.message).toContain('the last read failed: No');
 	});
 });

@@ -30,24 +30,14 @@ it('checks at the fixed interval where one is set', () => {
 	expect(checksUntil(10 * MINUTE, check({ intervalMs: 3 * MINUTE }))).toEqual([3, 6, 9]);
 });
 
+const HALF = MINUTE / 2;
+const LATER = { startedAt: 90 * MINUTE };
 it.each<[string, object, now: number, deadlines: number[], next: number]>([
 	['at a deadline that comes first', {}, 0, [MINUTE / 3, 1.5 * MINUTE], MINUTE / 3],
-	[
-		'once for deadlines that are less than a minute apart',
-		{},
-		0,
-		[MINUTE / 2, MINUTE / 3, MINUTE / 3 + 1],
-		MINUTE / 2,
-	],
+	['once for deadlines less than a minute apart', {}, 0, [HALF, MINUTE / 3, MINUTE / 3 + 1], HALF],
 	['regularly, after two hours', {}, 120 * MINUTE, [], 135 * MINUTE],
 	['in a minute where a callback said more', { woken: true }, 120 * MINUTE, [], 121 * MINUTE],
-	[
-		'no sooner where the clock was set back',
-		{ startedAt: 90 * MINUTE },
-		30 * MINUTE,
-		[],
-		31 * MINUTE,
-	],
+	['no sooner where the clock was set back', LATER, 30 * MINUTE, [], 31 * MINUTE],
 ])('checks %s', (_what, more, now, deadlines, next) => {
 	expect(nextCheckAt(check(more), now, deadlines)).toBe(next);
 });

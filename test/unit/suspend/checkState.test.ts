@@ -41,12 +41,10 @@ it('what is stored in place of the input stays, although n8n empties the list th
 	expect(execution.getExecuteData().data.main?.[0]).toHaveLength(1);
 });
 
-it.each(['Media', 'a "name"', '{{ $json.x }}', 'two\u2028lines', 'back\\slash'])(
-	'what a suspended run has noted is found under the name of its node: %s',
-	(name) => {
-		const context = executeContext({ node: { name }, credential: { baseUrl: '', apiKey: '' } });
-		const note = { url: 'https://n8n.test', taskIds: ['task-1'] };
-		noteCheck(context, note);
-		expect(checkNote(context as unknown as IWebhookFunctions)).toMatchObject(note);
-	},
-);
+const NAMES = ['Media', 'a "name"', '{{ $json.x }}', 'two\u2028lines', 'back\\slash'];
+it.each(NAMES)('what a suspended run has noted is found by the name of its node: %s', (name) => {
+	const context = executeContext({ node: { name }, credential: { baseUrl: '', apiKey: '' } });
+	const note = { url: 'https://n8n.test', taskIds: ['task-1'] };
+	noteCheck(context, note);
+	expect(checkNote(context as unknown as IWebhookFunctions)).toMatchObject(note);
+});

@@ -1,9 +1,4 @@
-import type {
-	ExecuteWorkflowOptions,
-	IExecuteFunctions,
-	IRunExecutionData,
-	IWorkflowBase,
-} from 'n8n-workflow';
+import type { IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
 
 import { startCheck } from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
 import type * as CheckSupervisor from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
@@ -20,20 +15,13 @@ async function begin(
 	work: (context: IExecuteFunctions, clock: FakeClock) => Promise<unknown>,
 	{ states = [ASLEEP], settings }: { states?: unknown[]; settings?: object | undefined } = {},
 ) {
-	let code: IWorkflowBase | undefined;
-	let how: ExecuteWorkflowOptions | undefined;
+	let started: Parameters<IExecuteFunctions['executeWorkflow']> | undefined;
 	let questions = 0;
 	const context = contextOf(
 		{},
 		{
-			executeWorkflow: async (
-				info: { code: IWorkflowBase },
-				_items: unknown,
-				_callbacks: unknown,
-				options: ExecuteWorkflowOptions,
-			) => {
-				({ code } = info);
-				how = options;
+			executeWorkflow: async (...given: NonNullable<typeof started>) => {
+				started = given;
 				return await Promise.resolve({ executionId: '9', data: [null], waitTill: new Date(0) });
 			},
 			getExecutionDataById: async () =>
@@ -43,6 +31,7 @@ async function begin(
 	);
 	const clock = new FakeClock();
 	await work(context, clock);
+	const [{ code } = {}, , , how] = started ?? [];
 	const operations = code?.nodes.flatMap(({ parameters }) => parameters.operation ?? []);
 	return { questions, clock, settings: code?.settings, operations, how };
 }
@@ -65,10 +54,8 @@ describe('what is left behind', () => {
 			async (context, clock) => await older(context, deliveryCheck(), clock),
 		);
 		expect(operations).toEqual(['check']);
-		expect(how).toMatchObject({
-			doNotWaitToFinish: true,
-			parentExecution: { shouldResume: false },
-		});
+		const parentExecution = { shouldResume: false };
+		expect(how).toMatchObject({ doNotWaitToFinish: true, parentExecution });
 	});
 });
 
@@ -78,14 +65,11 @@ describe('the error workflow of the workflow', () => {
 		expect(settings).toMatchObject({ errorWorkflow: 'w7' });
 	});
 
-	it.each([{}, { errorWorkflow: undefined }, undefined])(
-		'is none where n8n names none (%j)',
-		async (given) => {
-			expect((await begin(leave, { settings: given })).settings).not.toHaveProperty(
-				'errorWorkflow',
-			);
-		},
-	);
+	const NONE = [{}, { errorWorkflow: undefined }, undefined];
+	it.each(NONE)('is none where n8n names none (%j)', async (given) => {
+		const { settings } = await begin(leave, { settings: given });
+		expect(settings).not.toHaveProperty('errorWorkflow');
+	});
 
 	it('hears of a suspended run by its own execution, and not twice', async () => {
 		const { settings } = await begin(async (context) => await startCheck(context, resultsCheck()), {
@@ -99,11 +83,8 @@ describe('a check that is left behind', () => {
 	const failed = stored({ resultData: { runData: {}, error: { message: 'No' } } });
 
 	it.each<[string, unknown[], number]>([
-		[
-			'sleeps when the run goes on: one that dies before would never begin',
-			[stored(), stored(), ASLEEP],
-			3,
-		],
+		// One that dies before would never begin.
+		['sleeps when the run goes on', [stored(), stored(), ASLEEP], 3],
 		['is not waited for where it has failed', [failed], 1],
 		['is not waited for where it is gone', [undefined], 1],
 	])('%s', async (_what, states, expected) => {

@@ -2,12 +2,16 @@ import type { IDataObject } from 'n8n-workflow';
 import nock from '../../nock';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { RunProgress } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
-import { API_KEY, SERVICE } from '../../workflow/engine';
+import {
+	resumeCallbackUrl,
+	resumeUrl,
+	RunProgress,
+} from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
+import { API_KEY, CREDENTIAL, SERVICE } from '../../workflow/engine';
 import { callBack } from '../../workflow/subExecution';
 import { outcome } from '../callback/webhook';
 import { FakeClock } from '../support';
-import { allOf, indexes, service } from './checks';
+import { allOf, contextOf, indexes, service } from './checks';
 
 const OWN = 'http://127.0.0.1:5678';
 const PUBLIC = 'https://n8n.test';
@@ -59,40 +63,25 @@ const checkerAt = (origin: string) =>
 
 describe('a callback to a suspended run', () => {
 	const answered = (resumed: boolean) => ({ status: 200, body: { accepted: true, resumed } });
+	const COME_AGAIN = { status: 503, retryAfter: '5' };
+	const running = { message: 'The execution "13" is running already.' };
+	const resuming = { message: 'Execution is already being resumed by another process' };
+	const ended = { message: 'The execution "13" has finished already.' };
+	type Reply = [status: number, body?: object];
 
-	it('has the sub-execution check at once, by the socket that it came in at, and resumes nothing', async () => {
-		const told = checkerAt(OWN).reply(200, {});
-		expect(await outcome(resume())).toMatchObject(answered(true));
-		expect(told.isDone()).toBe(true);
-	});
-
-	it('goes by the public address where the socket does not take it', async () => {
-		checkerAt(OWN).replyWithError('wrong version number');
-		const told = checkerAt(PUBLIC).reply(200, {});
-		expect(await outcome(resume())).toMatchObject(answered(true));
-		expect(told.isDone()).toBe(true);
-	});
-
-	it('costs a while and not the result where the sub-execution cannot be told', async () => {
-		checkerAt(OWN).reply(409, {});
-		checkerAt(PUBLIC).reply(404, {});
-		expect(await outcome(resume())).toMatchObject(answered(false));
-	});
-
-	it.each([
-		[409, 'The execution "13" is running already.'],
-		[500, 'Execution is already being resumed by another process'],
-	])('is to come again where the sub-execution is checking (%i)', async (status, message) => {
-		checkerAt(OWN).reply(status, { message });
-		const expected = { status: 503, retryAfter: '5' };
+	it.each<[string, own: Reply | 'lost', byAddress: Reply | undefined, object]>([
+		['has the sub-execution check at once, by its socket', [200], undefined, answered(true)],
+		['goes by the public address where the socket is none', 'lost', [200], answered(true)],
+		['costs a while where the sub-execution cannot be told', [409], [404], answered(false)],
+		['is not to come again where that has ended', [409, ended], [409, ended], answered(false)],
+		['is to come again where that is checking', [409, running], undefined, COME_AGAIN],
+		['is to come again where that is being resumed', [500, resuming], undefined, COME_AGAIN],
+	])('%s', async (_what, own, byAddress, expected) => {
+		if (own === 'lost') checkerAt(OWN).replyWithError('wrong version number');
+		else checkerAt(OWN).reply(own[0], own[1] ?? {});
+		if (byAddress) checkerAt(PUBLIC).reply(byAddress[0], byAddress[1] ?? {});
 		expect(await outcome(resume())).toMatchObject(expected);
-	});
-
-	it('is not to come again where the sub-execution has ended', async () => {
-		for (const origin of [OWN, PUBLIC]) {
-			checkerAt(origin).reply(409, { message: 'The execution "13" has finished already.' });
-		}
-		expect(await outcome(resume())).toMatchObject(answered(false));
+		expect(nock.isDone()).toBe(true);
 	});
 
 	it('tells nobody where the address of the sub-execution is not known', async () => {
@@ -118,16 +107,14 @@ describe('a callback to a suspended run', () => {
 	});
 
 	it('is to come again where n8n cannot tell what is stored: what is thrown would resume the run with nothing', async () => {
-		const expected = { status: 503, retryAfter: '5' };
-		expect(await outcome(resume({ isUnreadable: true }))).toMatchObject(expected);
+		expect(await outcome(resume({ isUnreadable: true }))).toMatchObject(COME_AGAIN);
 	});
 
 	it('is to come again where a newer version of this package suspended the run', async () => {
 		const call = resume({ check: { version: 2, url: '', taskIds: ['task-0'] } });
-		expect(await outcome(call)).toMatchObject({ status: 503, retryAfter: '5' });
-		expect(call.warned).toHaveBeenCalledWith(
-			expect.stringContaining('another version of this package'),
-		);
+		expect(await outcome(call)).toMatchObject(COME_AGAIN);
+		const warning = expect.stringContaining('another version of this package');
+		expect(call.warned).toHaveBeenCalledWith(warning);
 	});
 
 	it.each<[string, Given, number]>([
@@ -214,5 +201,49 @@ describe('what a process hears of a run', () => {
 
 	it('is the trouble of whoever asks where a read does not work', async () => {
 		await expect(progress(2).isComplete('task-0', service({}).read)).rejects.toThrow('down');
+	});
+});
+
+it('a callback goes by the public address where the socket has an address that no URL can have', async () => {
+	const token = callbackToken('/webhook-waiting/12/callback', API_KEY);
+	const kept = { check: { version: 1, url: URL_OF_CHECKER, taskIds: ['task-0'] } };
+	const path = '/webhook-waiting/12/callback?signature=of-n8n&token=…';
+	const { context, response, admit } = callBack(path, { token }, 'task-0', {
+		kept,
+		executionId: '12',
+	});
+	const socket = { localAddress: 'fe80::1%eth0', localPort: 5678 };
+	Object.assign(context.getRequestObject(), { socket });
+	const told = checkerAt(PUBLIC).reply(200, {});
+	expect(await outcome({ result: admit(), response })).toMatchObject({ status: 200 });
+	expect(told.isDone()).toBe(true);
+});
+
+describe('the address that resumes an execution', () => {
+	const at = (url: string) => contextOf({}, { evaluateExpression: () => url });
+	const OF_12 = `${PUBLIC}/webhook-waiting/12`;
+
+	it.each([
+		[OF_12, `${OF_12}/callback`],
+		[`${OF_12}?signature=a%2Fb`, `${OF_12}/callback?signature=a%2Fb`],
+		['http://n8n.test/n8n/webhook-waiting/12/', 'http://n8n.test/n8n/webhook-waiting/12/callback'],
+	])('made of %s is %s', (url, expected) => {
+		expect(resumeUrl(at(url))).toBe(expected);
+	});
+
+	it('is made of what n8n calls its own, and has a token for the service', () => {
+		const { origin, pathname, searchParams } = new URL(
+			resumeCallbackUrl(contextOf(), CREDENTIAL) ?? '',
+		);
+		expect(origin + pathname).toBe(`${PUBLIC}/webhook-waiting/1/callback`);
+		expect(searchParams.get('token')).toMatch(/^[0-9a-f]{64}$/);
+	});
+
+	it('is none where n8n has no public address with https:// or http:// before it', () => {
+		expect(resumeUrl(at('n8n.test/webhook-waiting/12'))).toBe('');
+	});
+
+	it.each(['n8n.test', 'http://localhost:5678'])('is none for the service on %s', (host) => {
+		expect(resumeCallbackUrl(at(`${host}/webhook-waiting/12`), CREDENTIAL)).toBeUndefined();
 	});
 });

@@ -3,7 +3,7 @@ import {
 	IMAGE_MODEL,
 	roundUsd,
 	VIDEO_MODEL,
-} from '../../../nodes/MediaGeneration/service/estimateCost';
+} from '../../../nodes/MediaGeneration/service/prices';
 
 it('an image costs 0.08 USD, whatever its input', () => {
 	expect(estimateCostUsd(IMAGE_MODEL, {}, 'duration')).toBe(0.08);
@@ -24,13 +24,11 @@ it('the duration is read from the field that carries it', () => {
 	expect(estimateCostUsd(VIDEO_MODEL, input, 'seconds')).toBe(0.205);
 });
 
-it.each([[undefined], [0], [-1], ['long'], [null], [{}]])(
-	'a video of unknown length (%j) has no known price',
-	(duration) => {
-		const input = duration === undefined ? {} : { duration };
-		expect(estimateCostUsd(VIDEO_MODEL, input, 'duration')).toBeUndefined();
-	},
-);
+const UNKNOWN = [undefined, 0, -1, 'long', null, {}];
+it.each(UNKNOWN)('a video of unknown length (%j) has no known price', (duration) => {
+	const input = duration === undefined ? {} : { duration };
+	expect(estimateCostUsd(VIDEO_MODEL, input, 'duration')).toBeUndefined();
+});
 
 it('another model has no known price', () => {
 	expect(estimateCostUsd('other/model', { duration: 5 }, 'duration')).toBeUndefined();
@@ -38,11 +36,8 @@ it('another model has no known price', () => {
 
 it('sums lose what binary fractions add', () => {
 	expect(roundUsd(0.1 + 0.2)).toBe(0.3);
-	expect(
-		roundUsd(
-			Array<number>(200)
-				.fill(0.08)
-				.reduce((sum, price) => sum + price, 0),
-		),
-	).toBe(16);
+	const sum = Array<number>(200)
+		.fill(0.08)
+		.reduce((total, price) => total + price);
+	expect(roundUsd(sum)).toBe(16);
 });
