@@ -37,13 +37,16 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+/** What was downloaded for this repository is not downloaded again: the registry is not what is tested. */
+const npmCache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim();
+
 /** Runs commands as a person would in a terminal with an empty home folder. */
 function run(commands: string, cwd: string, env: NodeJS.ProcessEnv = {}): string {
 	// Without what an outer `npm run` put there: it would win over the folder's own settings.
 	const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_'));
 	return execFileSync('bash', ['-ec', commands], {
 		cwd,
-		env: { ...Object.fromEntries(inherited), HOME: home, ...env },
+		env: { ...Object.fromEntries(inherited), HOME: home, npm_config_cache: npmCache, ...env },
 		encoding: 'utf8',
 		stdio: 'pipe',
 	});
