@@ -43,12 +43,13 @@ function resume({
 	const path = '/webhook-waiting/12/callback?signature=of-n8n&token=…';
 	const { context, response, admit } = callBack(path, query, 'task-0', given);
 	const warned = jest.spyOn(context.logger, 'warn');
+	const logged = jest.spyOn(context.logger, 'info').mockReset();
 	if (isUnreadable) {
 		jest.spyOn(context, 'evaluateExpression').mockImplementation(() => {
 			throw new Error('Isolate was disposed during execution due to memory limit');
 		});
 	}
-	return { result: admit(), response, warned };
+	return { result: admit(), response, warned, logged };
 }
 
 const TWO = { taskIds: ['task-0', 'task-1'] };
@@ -63,6 +64,7 @@ const checkerAt = (origin: string) =>
 
 describe('a callback to a suspended run', () => {
 	const answered = (resumed: boolean) => ({ status: 200, body: { accepted: true, resumed } });
+	const LATER = answered(false);
 	const COME_AGAIN = { status: 503, retryAfter: '5' };
 	const running = { message: 'The execution "13" is running already.' };
 	const resuming = { message: 'Execution is already being resumed by another process' };
@@ -72,26 +74,40 @@ describe('a callback to a suspended run', () => {
 	it.each<[string, own: Reply | 'lost', byAddress: Reply | undefined, object]>([
 		['has the sub-execution check at once, by its socket', [200], undefined, answered(true)],
 		['goes by the public address where the socket is none', 'lost', [200], answered(true)],
-		['costs a while where the sub-execution cannot be told', [409], [404], answered(false)],
-		['is not to come again where that has ended', [409, ended], [409, ended], answered(false)],
+		['costs a while where the sub-execution cannot be told', [409], [404], LATER],
+		['is not to come again where that has ended', [409, ended], [409, ended], LATER],
 		['is to come again where that is checking', [409, running], undefined, COME_AGAIN],
 		['is to come again where that is being resumed', [500, resuming], undefined, COME_AGAIN],
 	])('%s', async (_what, own, byAddress, expected) => {
 		if (own === 'lost') checkerAt(OWN).replyWithError('wrong version number');
 		else checkerAt(OWN).reply(own[0], own[1] ?? {});
 		if (byAddress) checkerAt(PUBLIC).reply(byAddress[0], byAddress[1] ?? {});
-		expect(await outcome(resume())).toMatchObject(expected);
+		const call = resume();
+		expect(await outcome(call)).toMatchObject(expected);
 		expect(nock.isDone()).toBe(true);
+		const said = expect.stringContaining('the execution goes on at the next check');
+		if (expected === LATER) expect(call.logged).toHaveBeenLastCalledWith(said);
+		else expect(call.logged).not.toHaveBeenCalledWith(said);
+	});
+
+	it('wakes anew where the sub-execution could not be told before, without a read', async () => {
+		checkerAt(OWN).reply(409);
+		checkerAt(PUBLIC).reply(404);
+		expect(await outcome(resume())).toMatchObject(LATER);
+		checkerAt(OWN).reply(200);
+		expect(await outcome(resume())).toMatchObject(answered(true));
 	});
 
 	it('tells nobody where the address of the sub-execution is not known', async () => {
 		const check = { version: 1, url: '', taskIds: ['task-0'] };
-		expect(await outcome(resume({ check }))).toMatchObject(answered(false));
+		const call = resume({ check });
+		expect(await outcome(call)).toMatchObject(LATER);
+		expect(call.logged).not.toHaveBeenCalled();
 	});
 
 	it('waits for the others', async () => {
 		second(200, 'PENDING');
-		expect(await outcome(resume(TWO))).toMatchObject(answered(false));
+		expect(await outcome(resume(TWO))).toMatchObject(LATER);
 	});
 
 	it('makes up for those that were lost', async () => {
@@ -103,7 +119,8 @@ describe('a callback to a suspended run', () => {
 
 	it('is to come again where another task cannot be read', async () => {
 		second(500);
-		expect(await outcome(resume(TWO))).toMatchObject({ status: 503 });
+		const body = { message: 'A task could not be read' };
+		expect(await outcome(resume(TWO))).toMatchObject({ status: 503, body });
 	});
 
 	it('is to come again where n8n cannot tell what is stored: what is thrown would resume the run with nothing', async () => {
@@ -131,8 +148,10 @@ describe('a call of the sub-execution', () => {
 	const CHECKER = { check: null, operation: 'check' };
 
 	it('has it check', async () => {
-		const { workflowData } = await resume(CHECKER).result;
-		expect(workflowData).toEqual([[{ json: { woken: true } }]]);
+		expect(await resume(CHECKER).result).toEqual({
+			workflowData: [[{ json: { woken: true } }]],
+			webhookResponse: { accepted: true },
+		});
 	});
 
 	it('needs the token, too', async () => {
