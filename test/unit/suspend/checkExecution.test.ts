@@ -10,6 +10,7 @@ import {
 	doneItems,
 	type ResultsCheck,
 } from '../../../nodes/MediaGeneration/suspend/checkState';
+import { digest } from '../../../nodes/MediaGeneration/shared/json';
 import { API_KEY, CREDENTIAL, executeContext, SERVICE, TRIGGER } from '../../workflow/engine';
 import { store, useProcessedData } from '../../workflow/processedData';
 import { caught } from '../support';
@@ -47,6 +48,8 @@ async function turn<T extends CheckState>(
 	const ran = await at('check', items, { stored, kept, credential });
 	return { ...ran, next: ran.kept.state as unknown as T };
 }
+
+const STOPPED = { message: 'stopped' };
 
 const asked = (taskId: string) => nock(SERVICE).get(`/api/generate/${taskId}`);
 const task = (taskId: string, state: string, more: IDataObject = {}) =>
@@ -244,14 +247,27 @@ describe('a check for results', () => {
 
 	it.each<[string, IDataObject | undefined]>([
 		['was deleted', undefined],
-		['was stopped', { ...PARENT, resultData: { error: { message: 'stopped' } } }],
+		['was stopped', { ...PARENT, resultData: { error: STOPPED } }],
 		['died before it was suspended', { resultData: {}, executionData: {} }],
 		['waits for something else now', ELSEWHERE],
 	])('reads nothing where the execution %s', async (_what, parent) => {
 		const { until, output } = await turn(resultsCheck(), { 7: parent });
 		expect(until).toBeUndefined();
 		expect(output).toHaveLength(1);
-		expect(output?.[0]?.json.taskIds).toEqual(['task-0', 'task-1']);
+		expect(output?.[0]?.json).toEqual({
+			message: expect.stringContaining("waited for these tasks of 'Media' has ended") as string,
+			taskIds: ['task-0', 'task-1'],
+		});
+	});
+
+	it.each<[string, string | undefined, number]>([
+		['goes on with the error of the execution that is retried', digest(STOPPED), 0],
+		['ends with another error than that', digest({ message: 'another' }), 1],
+	])('%s', async (_what, earlierError, ended) => {
+		task('task-0', 'PENDING');
+		const parent = { ...PARENT, resultData: { error: STOPPED } };
+		const { output } = await turn(resultsCheck({ earlierError }), { 7: parent });
+		expect(output?.filter(({ json }) => json.message)).toHaveLength(ended);
 	});
 
 	it('gives up no task whose time comes while another is read: most of them have not been read before', async () => {

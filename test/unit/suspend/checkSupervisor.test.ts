@@ -2,6 +2,9 @@ import type { IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
 
 import { startCheck } from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
 import type * as CheckSupervisor from '../../../nodes/MediaGeneration/suspend/checkSupervisor';
+import { readCheck } from '../../../nodes/MediaGeneration/suspend/checkState';
+import { START } from '../../../nodes/MediaGeneration/suspend/checkWorkflow';
+import { digest } from '../../../nodes/MediaGeneration/shared/json';
 import { BEFORE_N8N_2, onOlderN8n } from '../olderN8n';
 import { FakeClock } from '../support';
 import { contextOf, deliveryCheck, resultsCheck } from './checks';
@@ -10,10 +13,16 @@ const stored = (more: object = {}) =>
 	({ resultData: { runData: {} }, ...more }) as IRunExecutionData;
 const ASLEEP = stored({ waitTill: new Date(0) });
 
+interface Given {
+	states?: unknown[];
+	settings?: object | undefined;
+	mode?: string;
+}
+
 /** Starts sub-executions, of which n8n's database has one thing after the other. */
 async function begin(
 	work: (context: IExecuteFunctions, clock: FakeClock) => Promise<unknown>,
-	{ states = [ASLEEP], settings }: { states?: unknown[]; settings?: object | undefined } = {},
+	{ states = [ASLEEP], settings, mode = 'trigger' }: Given = {},
 ) {
 	let started: Parameters<IExecuteFunctions['executeWorkflow']> | undefined;
 	let questions = 0;
@@ -27,13 +36,17 @@ async function begin(
 			getExecutionDataById: async () =>
 				await Promise.resolve(states[Math.min(questions++, states.length - 1)]),
 			getWorkflowSettings: settings && (() => settings),
+			getMode: () => mode,
 		},
 	);
 	const clock = new FakeClock();
 	await work(context, clock);
-	const [{ code } = {}, , , how] = started ?? [];
-	const operations = code?.nodes.flatMap(({ parameters }) => parameters.operation ?? []);
-	return { questions, clock, settings: code?.settings, operations, how };
+	const [{ code } = {}, items = [], , how] = started ?? [];
+	const nodes = code?.nodes.filter(({ parameters }) => parameters.operation) ?? [];
+	const operations = nodes.map(({ parameters }) => parameters.operation);
+	const { settings: given, connections } = code ?? {};
+	const state = readCheck(items);
+	return { questions, clock, settings: given, nodes, connections, operations, how, state };
 }
 
 const leave = async (context: IExecuteFunctions, clock: FakeClock) =>
@@ -41,7 +54,25 @@ const leave = async (context: IExecuteFunctions, clock: FakeClock) =>
 
 describe('what is left behind', () => {
 	it('is a supervisor, which starts the checker', async () => {
-		expect((await begin(leave)).operations).toEqual(['supervise', 'report']);
+		const { operations, nodes, settings, connections } = await begin(leave);
+		expect(operations).toEqual(['supervise', 'report']);
+		// A checker that dies comes to the supervisor as an error. A report that fails is to fail its execution.
+		expect(nodes.map(({ onError }) => onError)).toEqual(['continueRegularOutput', undefined]);
+		expect(settings).toEqual({
+			executionOrder: 'v1',
+			callerPolicy: 'workflowsFromSameOwner',
+			executionTimeout: -1,
+			saveDataSuccessExecution: 'all',
+			saveDataErrorExecution: 'all',
+			saveManualExecutions: true,
+		});
+		const [supervisor = '', report = ''] = nodes.map(({ name }) => name);
+		const to = (node: string) => ({ main: [[{ node, type: 'main', index: 0 }]] });
+		expect(connections).toEqual({
+			[START]: to(supervisor),
+			[supervisor]: to(report),
+			[report]: to(supervisor),
+		});
 	});
 
 	it('is the checker alone on n8n 1, which would wake a supervisor whenever the checker falls asleep', async () => {
@@ -76,6 +107,25 @@ describe('the error workflow of the workflow', () => {
 			settings: { errorWorkflow: 'w7' },
 		});
 		expect(settings).not.toHaveProperty('errorWorkflow');
+	});
+});
+
+describe('the error of the execution that is retried', () => {
+	const error = { message: 'stopped' };
+	const states = [stored({ waitTill: new Date(0), resultData: { runData: {}, error } })];
+	const wait = async (context: IExecuteFunctions) => await startCheck(context, resultsCheck());
+
+	it('is known to the check, which is not to take it for the end of the retry', async () => {
+		const { state } = await begin(wait, { states, mode: 'retry' });
+		expect(state).toEqual({ ...resultsCheck(), earlierError: digest(error) });
+	});
+
+	it.each([
+		['of a run that is no retry', wait, 'trigger'],
+		['of a check that nobody waits for', leave, 'retry'],
+	])('is not looked for in the data %s', async (_what, work, mode) => {
+		const { state } = await begin(work, { states, mode });
+		expect(state).not.toHaveProperty('earlierError');
 	});
 });
 
