@@ -9,6 +9,10 @@ import { listAsInstalled } from '../n8n/registration';
 
 export const DEMO_OWNER = { ...TEST_OWNER, email: 'demo@example.com' };
 
+/** Where the data of the demo's n8n are. */
+export const demoFolder = (version: string, port: number): string =>
+	join(cacheFolder(), `demo-${version}-${port}`);
+
 /**
  * Starts the demo's n8n with the package installed. Its data are kept in the cache folder, so that the editor remembers
  * what was done in it.
@@ -18,7 +22,7 @@ export const DEMO_OWNER = { ...TEST_OWNER, email: 'demo@example.com' };
  * @throws where n8n does not start on its data; nothing is left running then
  */
 export async function startEditor(install: N8nInstall, port: number, tarball: string) {
-	const userFolder = join(cacheFolder(), `demo-${install.version}-${port}`);
+	const userFolder = demoFolder(install.version, port);
 	await installPackage(userFolder, tarball);
 	const env = { N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem' };
 	const n8n = await startN8n({ userFolder, port, install, env });

@@ -24,50 +24,54 @@ const picture = (more: IDataObject = {}) => {
 	return scene.image({ prompt: 'a lighthouse', options }, { name: 'Picture' });
 };
 
-test('the service fetches a file by the link that n8n has signed, and not after its time', async () => {
-	const { service } = scene;
-	const fromPicture = scene.media({
-		resource: 'video',
-		operation: 'generate',
-		prompt: 'waves roll in',
-		imageSource: 'binary',
-		durationSeconds: 2,
-		options: { sendFilesAs: 'link', timeout: TIMEOUT },
-	});
-	const run = await scene.start('Picture to video', picture(), fromPicture);
-	const execution = succeeded(await run.end());
-	const [made, video] = scene.tasks;
-	const taskId = video?.taskId ?? '';
-	const body = JSON.stringify(video?.record.input);
-	expect(body).toContain('/rest/binary-data/signed?token=');
-	expect(body.length).toBeLessThan(1000);
+needing('linksToFiles', 'Links to files').test(
+	'the service fetches a file by the link that n8n has signed, and not after its time',
+	async () => {
+		const { service } = scene;
+		const fromPicture = scene.media({
+			resource: 'video',
+			operation: 'generate',
+			prompt: 'waves roll in',
+			imageSource: 'binary',
+			durationSeconds: 2,
+			options: { sendFilesAs: 'link', timeout: TIMEOUT },
+		});
+		const run = await scene.start('Picture to video', picture(), fromPicture);
+		const execution = succeeded(await run.end());
+		const [made, video] = scene.tasks;
+		const taskId = video?.taskId ?? '';
+		const body = JSON.stringify(video?.record.input);
+		expect(body).toContain('/rest/binary-data/signed?token=');
+		expect(body.length).toBeLessThan(1000);
 
-	// A task whose input has the address of the picture, and so what stands there.
-	const copy = service.createTask('some/model', { urls: made?.record.resultUrls });
-	const [original] = await service.fetchFiles(copy.taskId);
-	const [fetched] = await service.fetchFiles(taskId);
-	expect(fetched).toMatchObject({ status: 200, type: 'image/png' });
-	expect(original?.body.length).toBeGreaterThan(1000);
-	expect(fetched?.body.equals(original?.body ?? Buffer.alloc(0))).toBe(true);
+		// A task whose input has the address of the picture, and so what stands there.
+		const copy = service.createTask('some/model', { urls: made?.record.resultUrls });
+		const [original] = await service.fetchFiles(copy.taskId);
+		const [fetched] = await service.fetchFiles(taskId);
+		expect(fetched).toMatchObject({ status: 200, type: 'image/png' });
+		expect(original?.body.length).toBeGreaterThan(1000);
+		expect(fetched?.body.equals(original?.body ?? Buffer.alloc(0))).toBe(true);
 
-	// Whoever has the link can open it, and nobody sees it in n8n.
-	const [, token = ''] = /token=([\w.-]+)/.exec(fetched?.url ?? '') ?? [];
-	expect(token).toMatch(/^eyJ/);
-	const stored = JSON.stringify(await run.now());
-	expect(stored).toContain('waves roll in');
-	expect(stored).not.toContain(token.split('.').at(-1));
-	expect(outputItems(execution, 'Media')[0]?.json).toMatchObject({
-		state: 'SUCCESS',
-		input: { image_url: expect.stringMatching(SHOWN_FILE) as string },
-	});
+		// Whoever has the link can open it, and nobody sees it in n8n.
+		const [, token = ''] = /token=([\w.-]+)/.exec(fetched?.url ?? '') ?? [];
+		expect(token).toMatch(/^eyJ/);
+		const stored = JSON.stringify(await run.now());
+		expect(stored).toContain('waves roll in');
+		expect(stored).not.toContain(token.split('.').at(-1));
+		expect(outputItems(execution, 'Media')[0]?.json).toMatchObject({
+			state: 'SUCCESS',
+			input: { image_url: expect.stringMatching(SHOWN_FILE) as string },
+		});
 
-	let late = fetched;
-	await until('the link to end', 2 * TIMEOUT * 1000, async () => {
-		[late] = await service.fetchFiles(taskId);
-		return late?.status !== 200;
-	});
-	expect(late?.status).toBe(400);
-}, 400_000);
+		let late = fetched;
+		await until('the link to end', 2 * TIMEOUT * 1000, async () => {
+			[late] = await service.fetchFiles(taskId);
+			return late?.status !== 200;
+		});
+		expect(late?.status).toBe(400);
+	},
+	400_000,
+);
 
 needing('endOfSubExecutions', 'Rows of a suspended run').test(
 	'rows go on beside their results, with their files, also after a power cut in a suspended run',

@@ -3,11 +3,13 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
+import { demoFolder } from '../demo/editor';
 import { cacheFolder } from '../n8n/cache';
 import { N8nClient } from '../n8n/client';
 import { freePort } from '../n8n/ports';
 import { startN8n } from '../n8n/process';
 import { isLikeN8n3, N8N_3, NO_RUNNER } from '../n8n/settings';
+import { chooseN8nVersion } from '../n8n/version';
 
 const ROOT = resolve(__dirname, '../..');
 
@@ -78,7 +80,12 @@ test("the README's npm start runs the example batch in a clone, and all of its t
 	expect(readFileSync(join(ROOT, 'README.md'), 'utf8')).toContain(`\`${command}\` in a clone`);
 	// n8n itself is not installed anew for it: that is `test/n8n`, which installs it for every other test.
 	const cache = dirname(cacheFolder());
-	const ports = `--port ${await freePort()} --service-port ${await freePort()}`;
-	const output = run(`${command} -- --once ${ports}`, clone, { MEDIA_GENERATION_CACHE: cache });
-	expect(output).toContain('As expected: 11 succeeded and 1 failed on purpose.');
+	const port = await freePort();
+	const ports = `--port ${port} --service-port ${await freePort()}`;
+	try {
+		const output = run(`${command} -- --once ${ports}`, clone, { MEDIA_GENERATION_CACHE: cache });
+		expect(output).toContain('As expected: 11 succeeded and 1 failed on purpose.');
+	} finally {
+		rmSync(demoFolder(chooseN8nVersion().version, port), { recursive: true, force: true });
+	}
 }, 900_000);

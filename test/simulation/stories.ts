@@ -37,7 +37,10 @@ type Step = NonNullable<Story['steps']>[number];
 const FAILS = { outcome: 'FAILURE' } as const;
 /** The answer to the create is lost. */
 const LOST = { createLost: { times: 1 } };
-const REFUSED = { createStatus: { status: 429, times: 1, retryAfter: 7 } };
+const refusedFor = (retryAfter: number) => ({
+	createStatus: { status: 429, times: 1, retryAfter },
+});
+const REFUSED = refusedFor(7);
 const KEY_REFUSED = { createStatus: { status: 401, times: 1 } };
 
 const takes = (latencyMs: number, ...more: Settings[]): Settings =>
@@ -74,7 +77,8 @@ const short = takes(1_000);
 const long = takes(20_000);
 const slow = silent(3_000);
 const failing = silent(3_000, FAILS);
-const refused = silent(3_000, REFUSED);
+/** Not created before the run is stopped, however busy the machine is. */
+const notCreated = silent(3_000, refusedFor(60));
 
 export const stories: Story[] = [
 	held('a batch', [takes(3_000), short]),
@@ -112,7 +116,7 @@ export const stories: Story[] = [
 	suspended('a suspended run that is stopped and retried', [slow, slow], STOP, RETRY),
 	suspended(
 		'a run that is stopped early, retried and suspended',
-		[slow, refused],
+		[slow, notCreated],
 		STOP_EARLY,
 		RETRY,
 	),
@@ -160,7 +164,7 @@ export const stories: Story[] = [
 	// The last, since it is killed within the pause that the service asks for.
 	suspended(
 		'n8n is killed while a run creates that is to be suspended',
-		[slow, refused],
+		[slow, notCreated],
 		KILL_EARLY,
 	),
 ];

@@ -298,7 +298,7 @@ it.each<[string, Partial<TestWorkflow>, says: string[], IDataObject?]>([
 	[
 		'the service cannot reach n8n, as far as it shows',
 		unreached,
-		["the service cannot reach n8n at 'http://localhost:5678'", 'N8N_EDITOR_BASE_URL'],
+		["the service cannot reach n8n at 'http://localhost:5678'", 'N8N_WEBHOOK_URL'],
 	],
 	['n8n cannot make them', of(stored('unsigned')), ["no link of the file 'first': no secret"]],
 	['the value is none of the list', {}, ["'Send Files As' is 'url'"], { sendFilesAs: 'url' }],

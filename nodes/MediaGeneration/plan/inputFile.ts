@@ -194,6 +194,7 @@ function checkLink(helpers: IExecuteFunctions['helpers'], file: InputFile, baseU
 	}
 	if (URL.canParse(link) && !isOutOfReach(link, baseUrl)) return;
 	const origin = link.split('/').slice(0, 3).join('/');
-	const wayOut = 'Set N8N_EDITOR_BASE_URL to the public address of n8n';
+	// n8n makes the link of the address for webhooks, and not of the address of its editor.
+	const wayOut = 'Set N8N_WEBHOOK_URL to the public address of n8n';
 	throw refusal(`the service cannot reach n8n at '${origin}'`, wayOut);
 }
