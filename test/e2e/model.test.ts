@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 
+import { missingInN8n, type Need } from '../n8n/differences';
 import { LEAN, shortMinute } from '../n8n/settings';
 import { hasKill, stories, type Story } from '../simulation/stories';
 import { PAUSE_MS, type StoryTrace, tell } from '../simulation/tellStory';
@@ -96,6 +97,10 @@ async function happen(list: Story[]): Promise<void> {
 	}
 }
 
+/** In this story alone what follows shows whether the run has heard of the stop. */
+const needOf = ({ title }: Story): Need =>
+	title === 'a run that is stopped early, retried and suspended' ? 'stopOfWebhookRuns' : 'any';
+
 const modelled = new Map<Story, StoryTrace>();
 
 needing('endOfSubExecutions', "The model's stories").describe(
@@ -103,12 +108,15 @@ needing('endOfSubExecutions', "The model's stories").describe(
 	() => {
 		beforeAll(async () => {
 			for (const story of stories) modelled.set(story, await tell(story, sources));
-			const parts = [stories.filter((story) => !hasKill(story)), stories.filter(hasKill)];
+			const here = stories.filter((story) => missingInN8n(needOf(story)) === undefined);
+			const parts = [here.filter((story) => !hasKill(story)), here.filter(hasKill)];
 			await Promise.all(parts.map(happen));
 		}, 900_000);
 
-		test.each(stories)('$title', (story) => {
-			expect(told.get(story)).toEqual(modelled.get(story));
-		});
+		for (const story of stories) {
+			needing(needOf(story), story.title).test(story.title, () => {
+				expect(told.get(story)).toEqual(modelled.get(story));
+			});
+		}
 	},
 );
