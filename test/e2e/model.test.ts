@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { missingInN8n, type Need } from '../n8n/differences';
 import { LEAN, shortMinute } from '../n8n/settings';
-import { hasKill, stories, type Story } from '../simulation/stories';
+import { hasKill, isStoppedEarly, stories, type Story } from '../simulation/stories';
 import { PAUSE_MS, type StoryTrace, tell } from '../simulation/tellStory';
 import { NodeSources } from '../simulation/world/nodeSources';
 import { needing } from './needs';
@@ -97,9 +97,7 @@ async function happen(list: Story[]): Promise<void> {
 	}
 }
 
-/** In this story alone what follows shows whether the run has heard of the stop. */
-const needOf = ({ title }: Story): Need =>
-	title === 'a run that is stopped early, retried and suspended' ? 'stopOfWebhookRuns' : 'any';
+const needOf = (story: Story): Need => (isStoppedEarly(story) ? 'stopOfWebhookRuns' : 'any');
 
 const modelled = new Map<Story, StoryTrace>();
 

@@ -69,6 +69,8 @@ const ERROR_OUTPUT = { onError: 'continueErrorOutput' } as const;
 
 const STOP: Step = ['suspended', 'stop'];
 const STOP_EARLY: Step = ['created 1', 'stop'];
+/** Those whose later creates show whether the run has heard of the stop. */
+export const isStoppedEarly = ({ steps = [] }: Story) => steps.includes(STOP_EARLY);
 const STOP_BOTH: Step = ['created 2', 'stop'];
 const RETRY: Step = ['ended', 'retry'];
 const KILL_EARLY: Step = ['created 1', 'kill'];
@@ -77,7 +79,7 @@ const short = takes(1_000);
 const long = takes(20_000);
 const slow = silent(3_000);
 const failing = silent(3_000, FAILS);
-/** Not created before the run is stopped, however busy the machine is. */
+/** Not created before the run is stopped or n8n is killed, however busy the machine is. */
 const notCreated = silent(3_000, refusedFor(60));
 
 export const stories: Story[] = [

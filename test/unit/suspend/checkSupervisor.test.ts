@@ -52,6 +52,8 @@ async function begin(
 const leave = async (context: IExecuteFunctions, clock: FakeClock) =>
 	await startCheck(context, deliveryCheck(), clock);
 
+const wait = async (context: IExecuteFunctions) => await startCheck(context, resultsCheck());
+
 describe('what is left behind', () => {
 	it('is a supervisor, which starts the checker', async () => {
 		const { operations, nodes, settings, connections } = await begin(leave);
@@ -103,9 +105,7 @@ describe('the error workflow of the workflow', () => {
 	});
 
 	it('hears of a suspended run by its own execution, and not twice', async () => {
-		const { settings } = await begin(async (context) => await startCheck(context, resultsCheck()), {
-			settings: { errorWorkflow: 'w7' },
-		});
+		const { settings } = await begin(wait, { settings: { errorWorkflow: 'w7' } });
 		expect(settings).not.toHaveProperty('errorWorkflow');
 	});
 });
@@ -113,8 +113,6 @@ describe('the error workflow of the workflow', () => {
 describe('the error of the execution that is retried', () => {
 	const error = { message: 'stopped' };
 	const states = [stored({ waitTill: new Date(0), resultData: { runData: {}, error } })];
-	const wait = async (context: IExecuteFunctions) => await startCheck(context, resultsCheck());
-
 	it('is known to the check, which is not to take it for the end of the retry', async () => {
 		const { state } = await begin(wait, { states, mode: 'retry' });
 		expect(state).toEqual({ ...resultsCheck(), earlierError: digest(error) });
