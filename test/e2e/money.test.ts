@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
 import { until } from '../n8n/client';
+import { call, called, inARow } from './nodes';
 import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
 import { openScene } from './scene';
 
@@ -93,6 +94,17 @@ describe('an execution that ends while its tasks go on', () => {
 		const before = scene.service.requests.length;
 		await sleep(5000);
 		expect(scene.service.requests).toHaveLength(before);
+	});
+
+	test('with its caller, of which n8n does not tell a sub-workflow, creates nothing more', async () => {
+		const { client } = scene;
+		const { id } = await client.createWorkflow({
+			name: 'Called',
+			...inARow(called(), ...scene.oneByOne()),
+		});
+		await client.publish(id, []);
+		const { workflowId } = await scene.start('Caller', call(id));
+		await scene.expectStopHeard(workflowId);
 	});
 
 	test('while creates are under way names what was sent without an answer, and the task when the answer comes after all', async () => {

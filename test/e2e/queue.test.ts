@@ -73,6 +73,12 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		});
 	});
 
+	test('a run that a webhook processor has started is stopped, and n8n tells the worker nothing', async () => {
+		const row = inARow(webhook('Start'), ...scene.oneByOne());
+		const { id } = await scene.stage.callWebhook({ name: 'Stopped', ...row });
+		await scene.expectStopHeard(id);
+	});
+
 	describe('callbacks', () => {
 		test('delivered to both processors at the same moment, and to one after the other', async () => {
 			const lane = await Lane.publish(scene);

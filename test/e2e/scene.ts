@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
@@ -115,11 +116,35 @@ export class Scene {
 
 	/** What whoever runs executions has logged. */
 	get log(): string {
-		return readFileSync(this.stage.runner.logFile, 'utf8');
+		return this.stage.runners.map(({ logFile }) => readFileSync(logFile, 'utf8')).join('\n');
 	}
 
 	async logged(text: string): Promise<void> {
 		await until(`the log to say '${text}'`, 60_000, () => this.log.includes(text));
+	}
+
+	/** Nodes that create 30 tasks one after the other, each of which takes a second. */
+	oneByOne(): Steps {
+		return [
+			prompts('Prompt', Array<object>(30).fill({ latencyMs: 1_000 })),
+			this.image({ options: { maxInFlight: 1 } }),
+		];
+	}
+
+	/** Stops the newest execution of a workflow while `oneByOne` creates tasks: soon nothing more is created. */
+	async expectStopHeard(workflowId: string): Promise<void> {
+		await until('two creates', 60_000, () => this.creates.length >= 2);
+		const [latest] = await this.client.listExecutions({ workflowId });
+		const stopped = () => this.log.split('The execution was stopped').length;
+		const before = stopped();
+		await this.client.stopExecution(latest?.id ?? '');
+		await until('the end of the run', 60_000, () => stopped() > before);
+		const created = this.taskIds;
+		expect(created.length).toBeLessThan(20);
+		// n8n keeps no output of a stopped node: its log names what is paid for.
+		for (const taskId of created) expect(this.log).toContain(taskId);
+		await sleep(3_000);
+		expect(this.taskIds).toEqual(created);
 	}
 
 	/** The tasks that the log says an execution has created. */

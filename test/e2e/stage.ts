@@ -128,9 +128,14 @@ export class Stage {
 		return this.n8n.userFolder;
 	}
 
-	/** The process that runs executions. */
+	/** The processes that run executions. */
+	get runners(): readonly N8nProcess[] {
+		return this.ownCluster?.workers ?? [this.n8n];
+	}
+
+	/** The first of them. */
 	get runner(): N8nProcess {
-		return this.ownCluster?.workers[0] ?? this.n8n;
+		return this.runners[0] ?? this.n8n;
 	}
 
 	/** The process that takes production webhooks. */

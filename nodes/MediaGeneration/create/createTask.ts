@@ -8,6 +8,7 @@ import { ServiceError } from '../service/serviceError';
 import { type Clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { StoredStop } from '../shared/storedStop';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import type { CreateQueue } from './createQueue';
 
@@ -23,6 +24,8 @@ export class TaskCreator {
 
 	private readonly graceIsOver: Promise<undefined>;
 
+	private readonly storedStop: StoredStop;
+
 	/** @param onFailure called when an item fails, before the next create is admitted */
 	constructor(
 		private readonly context: IExecuteFunctions,
@@ -34,6 +37,7 @@ export class TaskCreator {
 	) {
 		this.signal = context.getExecutionCancelSignal();
 		this.graceIsOver = graceAfterStop(clock, this.signal);
+		this.storedStop = new StoredStop(context, clock);
 		queue.pause(pauseLeft(context));
 		queue.hasCreated = journal.taskIds().length > 0;
 	}
@@ -82,7 +86,9 @@ export class TaskCreator {
 	 */
 	private async send(item: CreatePlan): Promise<SentTask> {
 		const input = await sentInput(this.context, item);
-		if (this.signal?.aborted) throw new Stopped();
+		const isStopped = await this.storedStop.isFound();
+		if (isStopped) this.queue.close();
+		if (isStopped || this.signal?.aborted) throw new Stopped();
 		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
 		const sent = await Promise.race([this.request(item, input, fields), this.graceIsOver]);

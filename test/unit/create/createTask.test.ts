@@ -1,4 +1,4 @@
-import { UserError } from 'n8n-workflow';
+import { createRunExecutionData, ManualExecutionCancelledError, UserError } from 'n8n-workflow';
 
 import { CreateThrottle } from '../../../nodes/MediaGeneration/create/createThrottle';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
@@ -93,6 +93,17 @@ it('knows of nothing while it waits to send again', async () => {
 	await errorOf(setup);
 	expect(seen.length).toBeGreaterThan(5);
 	expect(new Set(seen)).toEqual(new Set([undefined]));
+});
+
+it('sends nothing and ends the queue where n8n has stored a stop of which it does not tell', async () => {
+	const { context, creator, clock, sent, journal } = creating(accepted);
+	const error = new ManualExecutionCancelledError('1');
+	context.getExecutionDataById = async () => createRunExecutionData({ resultData: { error } });
+	clock.pass(10_000);
+	await expect(creator.create(plan())).rejects.toBeInstanceOf(Stopped);
+	expect(await creator.create(plan({ itemIndex: 1 }))).toBeUndefined();
+	expect(sent).toHaveLength(0);
+	expect(journal.find(plan())).toBeUndefined();
 });
 
 it('sends nothing where its turn comes too late, and keeps no place', async () => {
