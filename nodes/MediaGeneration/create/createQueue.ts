@@ -5,6 +5,9 @@ import { type Clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateThrottle, Ticket } from './createThrottle';
 
+/** How an address ends a create if the service is not there. */
+const NO_SERVICE: Array<ServiceError['kind']> = ['unreachable', 'unexpectedAnswer', 'redirected'];
+
 /** How long a run tries an address that does not answer as the service does, if the service has never answered. */
 const NO_SERVICE_PATIENCE_MS = 5_000;
 
@@ -231,7 +234,7 @@ export class CreateQueue {
 	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
 		const now = this.clock.now();
 		this.quietSince ??= now;
-		const isNoService = error.kind === 'unreachable' || error.kind === 'unexpectedAnswer';
+		const isNoService = NO_SERVICE.includes(error.kind);
 		const isShort = isNoService && !this.hasCreated && this.refusal === undefined;
 		const longestMs = isShort ? Math.min(NO_SERVICE_PATIENCE_MS, patienceMs) : patienceMs;
 		const isHopeless = now - this.quietSince > longestMs;

@@ -168,6 +168,9 @@ export class TaskCreator {
  */
 export type FailedCreate = 'sendAgain' | 'refused' | 'unknown';
 
+/** These redirects ask for the same request at another address. With 302 and 303 a service may point to a new task. */
+const MOVED = [301, 307, 308];
+
 /** After these kinds of error the task may exist. */
 const UNCLEAR: Array<ServiceError['kind']> = ['noAnswer', 'serviceDown', 'unexpectedAnswer'];
 
@@ -185,7 +188,6 @@ export function maySendAgain(error: unknown): FailedCreate {
 	const isTooEarly =
 		kind === 'tooManyRequests' || (statusCode === 503 && retryAfterMs !== undefined);
 	if (isNotReached || isTooEarly) return 'sendAgain';
-	// 303 means that the request was processed, and where its result is.
-	const isSeeOther = kind === 'redirected' && statusCode === 303;
-	return isSeeOther || UNCLEAR.includes(kind) ? 'unknown' : 'refused';
+	const mayBeProcessed = kind === 'redirected' && !MOVED.includes(Number(statusCode));
+	return mayBeProcessed || UNCLEAR.includes(kind) ? 'unknown' : 'refused';
 }

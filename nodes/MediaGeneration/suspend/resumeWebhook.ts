@@ -16,6 +16,7 @@ import { type Clock, ExpiringCache, sleepUntil, systemClock, withTimeLimit } fro
 import type { TaskRecord } from '../service/taskRecord';
 import { type Account, callN8n, type Context } from '../service/connect';
 import { ItemError } from '../shared/itemError';
+import { isRecord, parsedJson } from '../shared/json';
 import { checkNote, type CheckNote } from './checkState';
 import { CHECK } from './checkWorkflow';
 
@@ -197,7 +198,9 @@ async function wakeCheck(
 			continue;
 		}
 		const { statusCode, body = '' } = called.value ?? {};
-		if (statusCode === 200) return 'woken';
+		const said = parsedJson(body);
+		// A login page or a proxy may answer 200, too.
+		if (statusCode === 200 && isRecord(said) && said.accepted === true) return 'woken';
 		if (DOES_NOT_SLEEP.test(body)) return 'checking';
 	}
 	return undefined;

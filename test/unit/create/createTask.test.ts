@@ -205,6 +205,7 @@ describe('what was certainly not taken', () => {
 describe('what may have been taken', () => {
 	it.each<[string, Answer]>([
 		['no answer', new ServiceError('noAnswer', 'No answer')],
+		['HTTP 302, found', { statusCode: 302 }],
 		['HTTP 303, see other', { statusCode: 303 }],
 		['HTTP 408', { statusCode: 408 }],
 		['HTTP 500', { statusCode: 500 }],
@@ -237,7 +238,7 @@ describe('what may have been taken', () => {
 });
 
 describe('what the service did not accept', () => {
-	const STATUSES = [302, 400, 401, 402, 403, 404, 413, 422];
+	const STATUSES = [301, 307, 308, 400, 401, 402, 403, 404, 413, 422];
 	it.each(STATUSES)('(HTTP %d) is an error that leaves no doubt behind', async (statusCode) => {
 		const setup = creating({ statusCode });
 		expect(await errorOf(setup)).toMatchObject({ name: 'ServiceError', statusCode });

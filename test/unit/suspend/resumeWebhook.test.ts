@@ -56,6 +56,9 @@ const TWO = { taskIds: ['task-0', 'task-1'] };
 const second = (status: number, state?: string) =>
 	nock(SERVICE).get('/api/generate/task-1').reply(status, { taskId: 'task-1', state });
 
+/** What n8n answers if the sub-execution goes on. */
+const WOKEN = { accepted: true };
+
 /** The address at which the sub-execution is told to check. */
 const checkerAt = (origin: string) =>
 	nock(origin)
@@ -72,8 +75,9 @@ describe('a callback to a suspended run', () => {
 	type Reply = [status: number, body?: object];
 
 	it.each<[string, own: Reply | 'lost', byAddress: Reply | undefined, object]>([
-		['has the sub-execution check at once, by its socket', [200], undefined, answered(true)],
-		['goes by the public address where the socket is none', 'lost', [200], answered(true)],
+		['has the sub-execution check at once, by its socket', [200, WOKEN], undefined, answered(true)],
+		['goes by the public address where the socket is none', 'lost', [200, WOKEN], answered(true)],
+		['is not woken by web pages at its addresses', [200], [200], LATER],
 		['costs a while where the sub-execution cannot be told', [409], [404], LATER],
 		['is not to come again where that has ended', [409, ended], [409, ended], LATER],
 		['is to come again where that is checking', [409, running], undefined, COME_AGAIN],
@@ -94,7 +98,7 @@ describe('a callback to a suspended run', () => {
 		checkerAt(OWN).reply(409);
 		checkerAt(PUBLIC).reply(404);
 		expect(await outcome(resume())).toMatchObject(LATER);
-		checkerAt(OWN).reply(200);
+		checkerAt(OWN).reply(200, WOKEN);
 		expect(await outcome(resume())).toMatchObject(answered(true));
 	});
 
@@ -112,7 +116,7 @@ describe('a callback to a suspended run', () => {
 
 	it('makes up for those that were lost', async () => {
 		second(200, 'SUCCESS');
-		const told = checkerAt(OWN).reply(200, {});
+		const told = checkerAt(OWN).reply(200, WOKEN);
 		await outcome(resume(TWO));
 		expect(told.isDone()).toBe(true);
 	});
@@ -233,7 +237,7 @@ it('a callback goes by the public address where the socket has an address that n
 	});
 	const socket = { localAddress: 'fe80::1%eth0', localPort: 5678 };
 	Object.assign(context.getRequestObject(), { socket });
-	const told = checkerAt(PUBLIC).reply(200, {});
+	const told = checkerAt(PUBLIC).reply(200, WOKEN);
 	expect(await outcome({ result: admit(), response })).toMatchObject({ status: 200 });
 	expect(told.isDone()).toBe(true);
 });
