@@ -248,7 +248,10 @@ describe('of the present version', () => {
 
 	it('a suspended run takes its callbacks', async () => {
 		states('SUCCESS', 'SUCCESS');
-		const told = nock(N8N).post('/webhook-waiting/3/callback').query(true).reply(200, { accepted: true });
+		const told = nock(N8N)
+			.post('/webhook-waiting/3/callback')
+			.query(true)
+			.reply(200, { accepted: true });
 		const own = nock('http://127.0.0.1:5678');
 		own.post('/webhook-waiting/3/callback').query(true).reply(404, {});
 		const { status, body } = await passTime(resume(suspendedRun, 'task-1'));
