@@ -1,3 +1,4 @@
+import { type ExecutionSummary, until } from '../n8n/client';
 import type { Editor } from './editor';
 import { inEditor, openEditorScene } from './openEditor';
 
@@ -76,7 +77,12 @@ describe('in the editor, with a credential', () => {
 		// What a person sees who opens the executions that check.
 		const second = await suspend();
 		const url = editor.page.url().replace(/\?.*$/, '');
-		const waiting = await client.listExecutions({ status: ['waiting'] });
+		const waiting: ExecutionSummary[] = [];
+		// The canvas hears of the wait before n8n has stored it.
+		await until('n8n to store the wait', 30_000, async () => {
+			waiting.splice(0, Infinity, ...(await client.listExecutions({ status: ['waiting'] })));
+			return waiting.some(({ mode }) => mode === 'manual');
+		});
 		const subs = waiting.filter(({ mode }) => mode === 'integrated');
 		expect(waiting.map(({ mode }) => mode).sort()).toEqual(['integrated', 'integrated', 'manual']);
 		for (const [index, { id }] of subs.entries()) {
