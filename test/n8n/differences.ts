@@ -27,7 +27,6 @@ export function disabledModules({ n8nScript }: N8nInstall, isLean = false): Reco
 const FIRST = {
 	any: { in: '1.0.0', before: 'it is too old' },
 	linksToFiles: { in: '1.0.0', before: 'it is too old' },
-	stopOfWebhookRuns: { in: '1.0.0', before: 'it is too old' },
 	editor: { in: '2.41.1', before: 'its editor looks and behaves otherwise' },
 	panelsThatClose: { in: '2.0.3', before: 'its panels are left in another way' },
 	suspending: { in: '2.0.3', before: 'it can only hold its executions' },
@@ -59,7 +58,6 @@ export type Need = keyof typeof FIRST;
 const NOT_LIKE_N8N_3: Partial<Record<Need, string>> = {
 	engineV2: 'its engine v2 does not support queue mode',
 	linksToFiles: 'links lead to a webhook processor, which serves no files without a load balancer',
-	stopOfWebhookRuns: 'it does not tell a worker of the stop if a webhook processor started the run',
 	deadAddress: 'a run by hand is on a worker, which asks at the public address, where nobody is',
 };
 

@@ -69,8 +69,6 @@ const ERROR_OUTPUT = { onError: 'continueErrorOutput' } as const;
 
 const STOP: Step = ['suspended', 'stop'];
 const STOP_EARLY: Step = ['created 1', 'stop'];
-/** Those whose later creates show whether the run has heard of the stop. */
-export const isStoppedEarly = ({ steps = [] }: Story) => steps.includes(STOP_EARLY);
 const STOP_BOTH: Step = ['created 2', 'stop'];
 const RETRY: Step = ['ended', 'retry'];
 const KILL_EARLY: Step = ['created 1', 'kill'];

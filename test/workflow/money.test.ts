@@ -2,10 +2,12 @@ import { Container } from '@n8n/di';
 import { BinaryDataConfig } from 'n8n-core';
 import {
 	createRunExecutionData,
+	type ExecutionError,
 	type IDataObject,
 	type INodeExecutionData,
 	type IRunData,
 	type ITaskData,
+	ManualExecutionCancelledError,
 } from 'n8n-workflow';
 
 import {
@@ -457,6 +459,27 @@ it.each<[string, creates: number, IRunData]>([
 	await on.images(['a'], {}, {}, { mode: 'retry', host });
 	expect(on.creates).toHaveLength(creates);
 });
+
+const stop = new ManualExecutionCancelledError('7');
+it.each<[string, creates: number, { error?: ExecutionError; waitTill?: Date }]>([
+	['killed', 0, {}],
+	['stopped', 0, { error: stop }],
+	['stopped while it was suspended', 1, { error: stop, waitTill: new Date() }],
+	['stopped elsewhere, and failed here', 1, { error: new ManualExecutionCancelledError('6') }],
+])(
+	'an execution whose progress n8n had saved was %s in this node: its retry creates %d tasks',
+	async (_what, creates, { error, waitTill }) => {
+		const data = createRunExecutionData({
+			...(waitTill && { waitTill }),
+			resultData: { runData: { Items: [ENDED] }, ...(error && { error }) },
+			executionData: { nodeExecutionStack: [{ node: { name: 'Media' } }] } as never,
+		});
+		const { hooks } = hostData('8', 'retry', true, '7');
+		const host = { hooks, getRunExecutionData: async () => await Promise.resolve(data) };
+		await on.images(['a'], {}, {}, { mode: 'retry', host });
+		expect(on.creates).toHaveLength(creates);
+	},
+);
 
 it.each<[string, what: string, getsKeyTwice: boolean, options: IDataObject]>([
 	['no key can be looked up any more', 'The database is away', false, {}],

@@ -5,7 +5,7 @@ import { NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import type { CreatedTask } from '../service/client';
 import { digest, readStored } from '../shared/json';
-import { internalsOf, isTool, nodeContext } from '../shared/n8nInternals';
+import { internalsOf, isStopOf, isTool, nodeContext } from '../shared/n8nInternals';
 import { ItemError } from '../shared/itemError';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
@@ -220,7 +220,8 @@ export async function refuseKilledRetry(context: IExecuteFunctions): Promise<voi
 async function wasKilledHere(context: IExecuteFunctions): Promise<boolean> {
 	const retryOf = internalsOf(context).additionalData?.hooks?.retryOf;
 	if (typeof retryOf !== 'string') return false;
-	const { resultData, executionData } = (await context.getExecutionDataById(retryOf)) ?? {};
+	const { resultData, executionData, waitTill } =
+		(await context.getExecutionDataById(retryOf)) ?? {};
 	if (resultData === undefined) return false;
 	const { runData, error } = resultData;
 	const { name } = context.getNode();
@@ -230,9 +231,11 @@ async function wasKilledHere(context: IExecuteFunctions): Promise<boolean> {
 	const isBegun = begun.some((node) => runData[node]?.some(isRebuilt));
 	// n8n rebuilds from its log which nodes had begun. Without a log there is no run data.
 	if (Object.keys(runData).length === 0 || isBegun) return true;
-	// If n8n had saved the progress, the data name the node that was next, and no error.
+	// If n8n had saved the progress, the data name the node that was next, and no error but that of a stop. n8n keeps what
+	// a suspended execution has created.
 	const [next] = executionData?.nodeExecutionStack ?? [];
-	return error === undefined && next?.node.name === name;
+	const isCut = error === undefined || (waitTill === undefined && isStopOf(retryOf, error));
+	return isCut && next?.node.name === name;
 }
 
 /** Whether n8n added this run after the execution was killed. */

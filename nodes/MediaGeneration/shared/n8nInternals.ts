@@ -1,6 +1,8 @@
 import * as n8nWorkflow from 'n8n-workflow';
 import type { FunctionsBase, IDataObject, IExecuteFunctions, INode } from 'n8n-workflow';
 
+import { isRecord } from './json';
+
 /** Properties that each context of n8n has, although no interface of n8n names them. */
 interface N8nInternals {
 	workflow?: { nodes?: Record<string, INode> };
@@ -21,6 +23,13 @@ interface N8nInternals {
  * that the sub-execution sleeps, and without results. This name exists in n8n 2, and not in n8n 1.
  */
 export const handsOnResults = 'validateWorkflowHasTriggerLikeNode' in n8nWorkflow;
+
+/**
+ * Whether n8n has stored an error because an execution was stopped. The retry of a stopped execution begins with the
+ * error of that execution.
+ */
+export const isStopOf = (executionId: string, error: unknown): boolean =>
+	isRecord(error) && isRecord(error.extra) && error.extra.executionId === executionId;
 
 export const internalsOf = (context: object): N8nInternals => context;
 

@@ -1,20 +1,20 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Clock } from './clock';
-import { isRecord } from './json';
+import { internalsOf, isStopOf } from './n8nInternals';
 import { settled } from './promises';
 
-/** How often n8n is asked, milliseconds. A shorter run does not ask. */
+/** How often n8n is asked, milliseconds. */
 const ASK_MS = 10_000;
 
 /**
  * The stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker hears
  * nothing if a webhook processor started the execution, and a sub-workflow hears nothing if somebody stops its caller.
- * So a run asks n8n while it creates tasks.
+ * So a run asks n8n before its first create, and then now and then while it creates tasks.
  */
 export class StoredStop {
 	/** When to ask n8n again, milliseconds of the clock. */
-	private askAt: number;
+	private askAt = -Infinity;
 
 	/** The last question. Creates that are sent together share it. */
 	private asked = Promise.resolve(false);
@@ -22,9 +22,7 @@ export class StoredStop {
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly clock: Clock,
-	) {
-		this.askAt = clock.now() + ASK_MS;
-	}
+	) {}
 
 	/** Whether n8n had stored a stop when it was asked last, at most ten seconds ago. */
 	async isFound(): Promise<boolean> {
@@ -38,18 +36,30 @@ export class StoredStop {
 
 	/** If n8n does not answer, the run goes on. */
 	private async ask(): Promise<boolean> {
-		const asked = await settled(isStopped(this.context, this.context.getExecutionId()));
+		const asked = await settled(isStopped(this.context));
 		return 'value' in asked && asked.value;
 	}
 }
 
-/** Whether n8n has stored a stop of an execution, or of an execution that waits for its end. */
-async function isStopped(context: IExecuteFunctions, executionId: string): Promise<boolean> {
-	const data = await context.getExecutionDataById(executionId);
-	const { error } = { ...data?.resultData } as { error?: unknown };
-	// The retry of a stopped execution begins with the error of that execution.
-	const stopped = isRecord(error) && isRecord(error.extra) ? error.extra.executionId : undefined;
-	if (stopped !== undefined && stopped === executionId) return true;
-	const caller = data?.parentExecution;
-	return caller?.shouldResume === true && (await isStopped(context, caller.executionId));
+/** Whether n8n has stored a stop of this execution, or of an execution that waits for its end. */
+async function isStopped(context: IExecuteFunctions): Promise<boolean> {
+	const own: string | undefined = context.getExecutionId();
+	let id = own;
+	// n8n's Agents have no executions.
+	for (let callers = mostCallers(context); id !== undefined; callers--) {
+		const data = await context.getExecutionDataById(id);
+		// n8n deletes a stopped caller whose workflow saves no such executions.
+		if (data === undefined) return id !== own;
+		if (isStopOf(id, data.resultData.error)) return true;
+		const { parentExecution: caller } = data;
+		if (caller?.shouldResume !== true || callers === 0) return false;
+		id = caller.executionId;
+	}
+	return false;
+}
+
+/** How many callers wait: a retry names the caller of the execution that it repeats, and nobody waits for the retry. */
+function mostCallers(context: IExecuteFunctions): number {
+	if (context.getMode() === 'retry') return 0;
+	return internalsOf(context).additionalData?.rootExecutionMode === 'retry' ? 1 : Infinity;
 }

@@ -26,8 +26,9 @@ export interface Kept {
 	runs?: number;
 	/** The resume URL, which makes the checker check at once. */
 	resumeUrl?: string;
-	/** Of a supervisor: the present checker. */
+	/** Of a supervisor: the present checker, and how many checkers have died. */
 	checkerId?: string;
+	deaths?: number;
 }
 
 /**
@@ -100,8 +101,12 @@ async function endOf(context: IExecuteFunctions, state: CheckState, now: number)
 	return failure && doneItems([], failure);
 }
 
+/** If so many checkers have died, the files may be too large for n8n's memory: the items leave with their URLs. */
+const MOST_DEATHS = 5;
+
 /** What the next checker begins with. */
-async function stateOf(context: IExecuteFunctions, atFirst: CheckState, { checkerId }: Kept) {
+async function stateOf(context: IExecuteFunctions, atFirst: CheckState, kept: Kept) {
+	const { checkerId } = kept;
 	const supervisorId = context.getExecutionId();
 	if (checkerId === undefined) return { ...atFirst, supervisorId };
 	context.logger.warn(
@@ -112,8 +117,14 @@ async function stateOf(context: IExecuteFunctions, atFirst: CheckState, { checke
 	);
 	// If the checker's data are gone, or of another version, the first state serves, and costs more reads.
 	const known = 'value' in read ? read.value : atFirst;
+	kept.deaths = (kept.deaths ?? 0) + 1;
 	// A checker usually dies during a check, so its results are ready now.
-	return { ...known, supervisorId, woken: true };
+	const next = { ...known, supervisorId, woken: true };
+	if (next.purpose !== 'results' || kept.deaths < MOST_DEATHS) return next;
+	const items = next.items.map((item) =>
+		item.output ? { ...item, output: { ...item.output, download: false } } : item,
+	);
+	return { ...next, items };
 }
 
 /** The limit for an n8n that never answers: a sub-execution sleeps long before. */

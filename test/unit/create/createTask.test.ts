@@ -96,10 +96,9 @@ it('knows of nothing while it waits to send again', async () => {
 });
 
 it('sends nothing and ends the queue where n8n has stored a stop of which it does not tell', async () => {
-	const { context, creator, clock, sent, journal } = creating(accepted);
+	const { context, creator, sent, journal } = creating(accepted);
 	const error = new ManualExecutionCancelledError('1');
 	context.getExecutionDataById = async () => createRunExecutionData({ resultData: { error } });
-	clock.pass(10_000);
 	await expect(creator.create(plan())).rejects.toBeInstanceOf(Stopped);
 	expect(await creator.create(plan({ itemIndex: 1 }))).toBeUndefined();
 	expect(sent).toHaveLength(0);

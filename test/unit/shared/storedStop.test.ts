@@ -7,6 +7,7 @@ import {
 } from 'n8n-workflow';
 
 import { StoredStop } from '../../../nodes/MediaGeneration/shared/storedStop';
+import { internalsOf } from '../../../nodes/MediaGeneration/shared/n8nInternals';
 import { contextOf } from '../create/makers';
 import { FakeClock } from '../support';
 
@@ -16,21 +17,25 @@ interface Stored {
 	parentExecution?: RelatedExecution;
 }
 
-function storing(executions: Record<string, Stored>) {
+/** An execution that is not named here is not stored any more. */
+type Executions = Record<string, Stored | 'away'>;
+
+function storing(executions: Executions) {
 	const clock = new FakeClock();
 	const context = contextOf();
 	const asked: string[] = [];
 	context.getExecutionDataById = async (id) => {
 		asked.push(id);
 		const stored = executions[id];
-		if (stored === undefined) throw new Error('No connection to the database');
+		if (stored === undefined) return undefined;
+		if (stored === 'away') throw new Error('No connection to the database');
 		const { error, parentExecution } = stored;
 		return createRunExecutionData({
 			...(parentExecution && { parentExecution }),
 			resultData: { ...(error && { error }) },
 		});
 	};
-	return { clock, asked, stop: new StoredStop(context, clock) };
+	return { clock, context, asked, stop: new StoredStop(context, clock) };
 }
 
 const stopOf = (id: string) => ({ error: new ManualExecutionCancelledError(id) });
@@ -38,7 +43,7 @@ const calledBy = (executionId: string, shouldResume: boolean) => ({
 	parentExecution: { executionId, workflowId: 'caller', shouldResume },
 });
 
-it.each<[boolean, string, Record<string, Stored>]>([
+it.each<[boolean, string, Executions]>([
 	[true, 'its stop', { 1: stopOf('1') }],
 	[true, 'the stop of its caller', { 1: calledBy('2', true), 2: stopOf('2') }],
 	[
@@ -50,21 +55,48 @@ it.each<[boolean, string, Record<string, Stored>]>([
 	[false, 'the stop of a caller that does not wait', { 1: calledBy('2', false), 2: stopOf('2') }],
 	[false, 'the stop of the execution that is retried', { 1: stopOf('0') }],
 	[false, 'another error', { 1: { error: new UserError('No') as never } }],
-	[false, 'nothing, since n8n does not answer', {}],
-	[false, 'nothing of the caller, since n8n does not answer', { 1: calledBy('2', true) }],
+	[true, 'the call alone, since n8n keeps no caller that was stopped', { 1: calledBy('2', true) }],
+	[false, 'nothing at all', {}],
+	[false, 'nothing that it can read', { 1: 'away' }],
+	[false, 'nothing of the caller that it can read', { 1: calledBy('2', true), 2: 'away' }],
 ])('finds %s where n8n has stored %s', async (isFound, _what, executions) => {
-	const { clock, stop } = storing(executions);
-	clock.pass(10_000);
-	expect(await stop.isFound()).toBe(isFound);
+	expect(await storing(executions).stop.isFound()).toBe(isFound);
+});
+
+describe('a retry, for which the caller of the first execution does not wait', () => {
+	const CALLERS = { 1: calledBy('2', true), 2: calledBy('3', true) };
+
+	it.each<[boolean, string, Executions]>([
+		[false, 'of that caller', { 1: calledBy('2', true), 2: stopOf('2') }],
+		[true, 'of the retry', { 1: { ...stopOf('1'), ...calledBy('2', true) } }],
+	])('finds (%s) the stop %s', async (isFound, _what, executions) => {
+		const { context, stop } = storing(executions);
+		context.getMode = () => 'retry';
+		expect(await stop.isFound()).toBe(isFound);
+	});
+
+	it.each<[boolean, string, Executions]>([
+		[true, 'of the retry', { ...CALLERS, 2: stopOf('2') }],
+		[false, 'of the caller of the first execution', { ...CALLERS, 3: stopOf('3') }],
+	])('has a sub-workflow find (%s) the stop %s', async (isFound, _what, executions) => {
+		const { context, stop } = storing(executions);
+		Object.assign(internalsOf(context).additionalData ?? {}, { rootExecutionMode: 'retry' });
+		expect(await stop.isFound()).toBe(isFound);
+	});
+});
+
+it("asks for nothing in n8n's Agents, which have no executions", async () => {
+	const { context, stop, asked } = storing({ 1: stopOf('1') });
+	context.getExecutionId = () => undefined as never;
+	expect(await stop.isFound()).toBe(false);
+	expect(asked).toEqual([]);
 });
 
 it('asks every ten seconds, once for all creates of that time', async () => {
 	const { clock, stop, asked } = storing({ 1: {} });
 	const ask = async () => await Promise.all([stop.isFound(), stop.isFound()]);
 	for (const [ms, times] of [
-		[0, 0],
-		[9_999, 0],
-		[1, 1],
+		[0, 1],
 		[9_999, 1],
 		[1, 2],
 	] as const) {

@@ -87,8 +87,13 @@ describe('a check whose credential cannot be used', () => {
 		expect(output?.[0]?.json).toMatchObject({ unfinished: 30, tasks });
 	});
 
-	it('says so of each task whose time is up then', async () => {
-		const items = [0, 1, 2, 3, 4].map((index) => item(index, NOW));
+	it('is followed by another in a minute where the time of a task is up: n8n may have begun a moment ago', async () => {
+		const { until } = await check(resultsCheck({ items: [item(0, NOW)] }));
+		expect(until).toEqual(new Date(NOW + MINUTE));
+	});
+
+	it('says so of each task a day after its time, however late n8n has begun', async () => {
+		const items = [0, 1, 2, 3, 4].map((index) => item(index, NOW - 25 * 60 * MINUTE));
 		const { output } = await check(resultsCheck({ items, onError: 'continueErrorOutput' }));
 		const why = expect.stringContaining("the last read failed: The 'API Key'") as string;
 		expect(output?.map(({ json }) => json.error)).toEqual(items.map(() => why));
@@ -412,6 +417,18 @@ describe('a supervisor', () => {
 		const first = await at('check', items);
 		const { until } = await at('check', items, { kept: first.kept });
 		expect(until).toEqual(new Date(NOW + MINUTE));
+	});
+
+	it('has the fifth one bring no files, since too large a file may have killed the others', async () => {
+		const output = { download: true, split: false, binaryField: 'image' };
+		const items = [checkItem(resultsCheck({ items: [{ ...item(0), output }] }))];
+		let { kept, begun } = await supervise({}, items);
+		const downloads: unknown[] = [];
+		for (let deaths = 1; deaths <= 5; deaths++) {
+			({ kept, begun } = await supervise({ kept }, items));
+			downloads.push((begun[0] as ResultsCheck).items[0]?.output);
+		}
+		expect(downloads).toEqual([...Array(4).fill(output), { ...output, download: false }]);
 	});
 
 	it('starts another from the beginning where that one was deleted', async () => {
