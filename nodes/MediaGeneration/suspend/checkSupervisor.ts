@@ -109,18 +109,20 @@ async function stateOf(context: IExecuteFunctions, atFirst: CheckState, kept: Ke
 	const { checkerId } = kept;
 	const supervisorId = context.getExecutionId();
 	if (checkerId === undefined) return { ...atFirst, supervisorId };
+	kept.deaths = (kept.deaths ?? 0) + 1;
+	const bringsFiles = kept.deaths < MOST_DEATHS;
+	const how = bringsFiles ? '' : ', and brings no files: they may be too large for this n8n';
 	context.logger.warn(
-		`${atFirst.nodeName}: the execution that checked its tasks has died; another goes on`,
+		`${atFirst.nodeName}: the execution that checked its tasks has died; another goes on${how}`,
 	);
 	const read = await settled(async () =>
 		parseCheck(keptIn(await context.getExecutionDataById(checkerId), CHECK).state),
 	);
 	// If the checker's data are gone, or of another version, the first state serves, and costs more reads.
 	const known = 'value' in read ? read.value : atFirst;
-	kept.deaths = (kept.deaths ?? 0) + 1;
 	// A checker usually dies during a check, so its results are ready now.
 	const next = { ...known, supervisorId, woken: true };
-	if (next.purpose !== 'results' || kept.deaths < MOST_DEATHS) return next;
+	if (next.purpose !== 'results' || bringsFiles) return next;
 	const items = next.items.map((item) =>
 		item.output ? { ...item, output: { ...item.output, download: false } } : item,
 	);
