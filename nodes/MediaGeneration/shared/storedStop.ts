@@ -43,15 +43,13 @@ export class StoredStop {
 
 /** Whether n8n has stored a stop of this execution, or of an execution that waits for its end. */
 async function isStopped(context: IExecuteFunctions): Promise<boolean> {
-	const own: string | undefined = context.getExecutionId();
-	let id = own;
+	let id: string | undefined = context.getExecutionId();
 	// n8n's Agents have no executions.
 	for (let callers = mostCallers(context); id !== undefined; callers--) {
 		const data = await context.getExecutionDataById(id);
-		// n8n deletes a stopped caller whose workflow saves no such executions.
-		if (data === undefined) return id !== own;
-		if (isStopOf(id, data.resultData.error)) return true;
-		const { parentExecution: caller } = data;
+		if (isStopOf(id, data?.resultData.error)) return true;
+		// n8n does not give the data of each caller that runs, so nothing follows where there are none.
+		const caller = data?.parentExecution;
 		if (caller?.shouldResume !== true || callers === 0) return false;
 		id = caller.executionId;
 	}

@@ -55,7 +55,7 @@ it.each<[boolean, string, Executions]>([
 	[false, 'the stop of a caller that does not wait', { 1: calledBy('2', false), 2: stopOf('2') }],
 	[false, 'the stop of the execution that is retried', { 1: stopOf('0') }],
 	[false, 'another error', { 1: { error: new UserError('No') as never } }],
-	[true, 'the call alone, since n8n keeps no caller that was stopped', { 1: calledBy('2', true) }],
+	[false, 'the call alone, and gives no data of the caller', { 1: calledBy('2', true) }],
 	[false, 'nothing at all', {}],
 	[false, 'nothing that it can read', { 1: 'away' }],
 	[false, 'nothing of the caller that it can read', { 1: calledBy('2', true), 2: 'away' }],
