@@ -17,7 +17,6 @@ import {
 	LAST_CHECKS_MS,
 	LATEST_LAST_CHECKS_MS,
 	MAX_UNANSWERED,
-	MIN_CHECK_INTERVAL_MS,
 	pauseAfter,
 } from './checkSchedule';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
@@ -65,10 +64,7 @@ export async function checkResults(
 	await inGrowingGroups(expired, readOne, () => pauseMs > 0);
 	patience = MAX_UNANSWERED;
 	await inGrowingGroups(others, readOne, () => patience <= 0 || pauseMs > 0);
-	// The trouble may pass: n8n itself may be unable to look up the credential for a moment.
-	const isTroubled = items.some((item) => item.trouble !== undefined && isExpired(item, now));
-	const leastMs = isTroubled ? MIN_CHECK_INTERVAL_MS : 0;
-	return afterPause({ ...state, items }, Math.max(pauseMs, leastMs));
+	return afterPause({ ...state, items }, pauseMs);
 }
 
 const isOfOneTask = (error: unknown) => error instanceof ServiceError && error.isOfOneTask;
