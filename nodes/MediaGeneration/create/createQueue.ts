@@ -1,4 +1,4 @@
-import type { RequestGap } from '../service/requestGap';
+import type { RequestGap } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { Semaphore } from '../shared/promises';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';

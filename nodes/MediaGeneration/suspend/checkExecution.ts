@@ -1,7 +1,7 @@
 import { type IExecuteFunctions, type INodeExecutionData, NodeOperationError } from 'n8n-workflow';
 
 import { connect } from '../service/connect';
-import { RequestGap } from '../service/requestGap';
+import { RequestGap } from '../service/client';
 import { sleepUntil, systemClock } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';

@@ -1,6 +1,6 @@
 import { CreateThrottle, type Ticket } from '../../../nodes/MediaGeneration/create/createThrottle';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
-import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
+import { RequestGap } from '../../../nodes/MediaGeneration/service/client';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';

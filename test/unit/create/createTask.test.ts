@@ -10,7 +10,7 @@ import {
 	ServiceClient,
 	type Transport,
 } from '../../../nodes/MediaGeneration/service/client';
-import { RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
+import { RequestGap } from '../../../nodes/MediaGeneration/service/client';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';

@@ -1,4 +1,4 @@
-import { firstReadGapMs, RequestGap } from '../../../nodes/MediaGeneration/service/requestGap';
+import { firstReadGapMs, RequestGap } from '../../../nodes/MediaGeneration/service/client';
 import { FakeClock } from '../support';
 
 const times = (count: number, take: () => number) => Array.from({ length: count }, take);
