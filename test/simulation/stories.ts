@@ -37,10 +37,6 @@ type Step = NonNullable<Story['steps']>[number];
 const FAILS = { outcome: 'FAILURE' } as const;
 /** The answer to the create is lost. */
 const LOST = { createLost: { times: 1 } };
-const refusedFor = (retryAfter: number) => ({
-	createStatus: { status: 429, times: 1, retryAfter },
-});
-const REFUSED = refusedFor(7);
 const KEY_REFUSED = { createStatus: { status: 401, times: 1 } };
 
 const takes = (latencyMs: number, ...more: Settings[]): Settings =>
@@ -68,7 +64,6 @@ const returned = story('return');
 const ERROR_OUTPUT = { onError: 'continueErrorOutput' } as const;
 
 const STOP: Step = ['suspended', 'stop'];
-const STOP_EARLY: Step = ['created 1', 'stop'];
 const STOP_BOTH: Step = ['created 2', 'stop'];
 const RETRY: Step = ['ended', 'retry'];
 const KILL_EARLY: Step = ['created 1', 'kill'];
@@ -77,32 +72,21 @@ const short = takes(1_000);
 const long = takes(20_000);
 const slow = silent(3_000);
 const failing = silent(3_000, FAILS);
-/** Not created before the run is stopped or n8n is killed, however busy the machine is. */
-const notCreated = silent(3_000, refusedFor(60));
 
 export const stories: Story[] = [
-	held('a batch', [takes(3_000), short]),
 	held('a batch in which one fails', [short, takes(2_000, FAILS)]),
 	story('wait', ERROR_OUTPUT)('a batch in which one fails, with an error output', [
 		takes(1_000, FAILS),
 		takes(2_000),
 	]),
-	held('a batch in which all fail', [takes(1_000, FAILS), takes(1_500, FAILS)]),
 	heldTwice('a batch in which all fail, tried again by n8n', [takes(1_000, FAILS)]),
-	held('a lost answer to a create', [takes(1_000, LOST)]),
 	heldTwice('a lost answer to a create, tried again by n8n', [takes(1_000, LOST), short]),
 	held('a lost answer to a create, tried again by the user', [takes(1_000, LOST)], RETRY),
-	held('a create that is refused for a while', [takes(1_000, REFUSED)]),
 	held('a key that is refused once, tried again by the user', [takes(1_000, KEY_REFUSED)], RETRY),
-	held('a batch that is stopped', [long, long], STOP_BOTH),
 	held('a batch that is stopped and retried', [long, long], STOP_BOTH, RETRY),
-	story('wait', { timeoutSeconds: 5 })('a batch that times out', [takes(30_000)]),
-	returned('tasks nobody waits for', [short, short]),
 	returned('tasks nobody waits for, one refused', [short, takes(1_000, LOST)]),
-	suspended('a suspended run', [takes(3_000)]),
 	suspended('a suspended run of three', [takes(4_000), takes(4_000, FAILS), takes(4_000)]),
 	suspended('a suspended run without callbacks', [slow, silent(4_000)]),
-	suspended('a suspended run in which all fail', [failing]),
 	suspendedWith(ERROR_OUTPUT)('all fail in a suspended run, with an error output', [
 		failing,
 		failing,
@@ -112,14 +96,7 @@ export const stories: Story[] = [
 		silent(3_000, LOST),
 	]),
 	suspended('a suspended run in which all fail, retried', [failing], RETRY),
-	suspended('a suspended run that is stopped', [slow], STOP),
 	suspended('a suspended run that is stopped and retried', [slow, slow], STOP, RETRY),
-	suspended(
-		'a run that is stopped early, retried and suspended',
-		[slow, notCreated],
-		STOP_EARLY,
-		RETRY,
-	),
 	suspended('a suspended run whose checker is stopped', [slow], ['suspended', 'stop checker']),
 	suspended(
 		'a suspended run whose supervisor is stopped',
@@ -128,7 +105,6 @@ export const stories: Story[] = [
 	),
 	// Sooner than a check is due, with short minutes, too.
 	suspendedWith({ timeoutSeconds: 15 })('a suspended run that times out', [slow, silent(400_000)]),
-	triggered('triggered tasks', [takes(3_000), takes(4_500)]),
 	triggered('triggered tasks whose callbacks come twice', [takes(3_000, { callbackCopies: 2 })]),
 	triggered('a triggered task that fails', [takes(3_000, FAILS)]),
 	triggered('a triggered task whose callback is lost', [slow, takes(4_500)]),
@@ -142,7 +118,6 @@ export const stories: Story[] = [
 		[silent(8_000)],
 		['asleep', 'stop checker'],
 	),
-	held('n8n is killed while a batch is held', [takes(60_000)], KILL_EARLY),
 	held(
 		'n8n is killed while a batch is held, and it is retried',
 		[takes(60_000)],
@@ -159,12 +134,5 @@ export const stories: Story[] = [
 		'n8n is killed after a callback has started the workflow',
 		[takes(500)],
 		['started 1', 'kill'],
-	),
-	returned('n8n is killed after a batch has ended', [short], ['ended', 'kill']),
-	// The last, since it is killed within the pause that the service asks for.
-	suspended(
-		'n8n is killed while a run creates that is to be suspended',
-		[slow, notCreated],
-		KILL_EARLY,
 	),
 ];
