@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { type Answer, answerOfRefusal } from '../../service/model';
 import type { Refusal } from '../../service/settings';
 import { REFUSALS, type RequestTrouble } from '../history';
-import { BASE_URL, type Call, itemOf } from './service';
+import { BASE_URL, itemOf } from './service';
 import type { Process } from './process';
 import type { Activity } from './time';
 import type { World } from './world';
@@ -170,17 +170,17 @@ export class Network {
 	private answer(options: Request, seen: SeenRequest, trouble: RequestTrouble | undefined): Answer {
 		const { world } = this;
 		const { kind, by } = seen;
-		if (!trouble) return this.reach(options, seen);
+		if (!trouble) return world.service.answer(options, seen);
 		const refusal = refusals.get(trouble);
 		if (refusal) {
 			// An answer that blames the server says nothing of what it has done.
 			if (refusal.status >= 500 && !refusal.retryAfter && this.seen.length % 2 === 0) {
-				this.reach(options, seen);
+				world.service.answer(options, seen);
 			}
 			world.trace(`service: answers ${by} ${refusal.status} to a ${kind} (${trouble})`);
 			return answerOfRefusal(refusal);
 		}
-		const answer = this.reach(options, seen);
+		const answer = world.service.answer(options, seen);
 		if (trouble === 'sent twice by the network') this.repeat(options, seen);
 		world.trace(`network: the ${kind} of ${by}: ${trouble}`);
 		// A refusal stays what it is.
@@ -199,22 +199,11 @@ export class Network {
 		}
 	}
 
-	private reach({ url, headers, body }: Request, seen: SeenRequest): Answer {
-		const { kind, taskId, by } = seen;
-		if (kind === 'download') return this.world.service.file(url);
-		const call: Call = { kind, authorization: headers?.Authorization, body, taskId };
-		const { service } = this.world;
-		const before = service.tasks.length;
-		const answer = service.answer(call, by);
-		if (kind === 'create') seen.taskId = service.tasks[before]?.id;
-		return answer;
-	}
-
 	/** Something between n8n and the service sends a request a second time; the answer goes nowhere. */
 	private repeat(options: Request, seen: SeenRequest): void {
-		const { tasks } = this.world.service;
-		const before = tasks.length;
-		this.reach(options, { ...seen });
-		for (const task of tasks.slice(before)) task.isTwin = true;
+		const { service } = this.world;
+		const before = service.tasks.length;
+		service.answer(options, { ...seen });
+		for (const task of service.tasks.slice(before)) task.isTwin = true;
 	}
 }

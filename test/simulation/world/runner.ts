@@ -76,16 +76,13 @@ export class Runner extends Part {
 			}
 			enter(row, 'running');
 			row.process = process;
-			const work = async () => await this.execute(process, row);
+			const work = async () => {
+				const stored = await this.n8n.database.query(() => row.data);
+				await this.execute(process, row, fromStored(stored));
+			};
 			this.n8n.processes.within(process, `execution ${row.id}`, work);
 		};
 		time.later(random.between(1, 20, 'dispatch', row.id), take);
-	}
-
-	private async execute(process: Process, row: Row): Promise<void> {
-		const data = fromStored(await this.n8n.database.query(() => row.data));
-		this.noteBegin(process, row);
-		await this.runHere(process, row, data);
 	}
 
 	private noteBegin({ name }: Process, { id, mode, start, retryOf, parent, resumes }: Row): void {
@@ -95,7 +92,8 @@ export class Runner extends Part {
 		this.world.trace(`${name}: ${how} execution ${id} (${what})`);
 	}
 
-	private async runHere(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
+	private async execute(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
+		this.noteBegin(process, row);
 		const workflow = this.n8n.workflow(process, row.definition);
 		const additional = this.n8n.additionalData(process, row.id, row.mode);
 		const { hooks } = additional;
@@ -172,8 +170,7 @@ export class Runner extends Part {
 			enter(stored, 'running');
 			return stored;
 		});
-		this.noteBegin(process, row);
-		const running = this.runHere(process, row, data);
+		const running = this.execute(process, row, data);
 		if (doNotWaitToFinish) return { executionId: row.id, data: [null] };
 		const run = await running;
 		if (run.finished || run.status === 'waiting') {

@@ -5,7 +5,7 @@ import type { SimulatedTask } from '../../service/tasks';
 import type { History } from '../history';
 import type { CallbackTrouble } from '../history';
 import { callbackTroubleOf, fateOf, NEVER_MS } from './fate';
-import type { Told } from './network';
+import type { Request, SeenRequest, Told } from './network';
 import type { World } from './world';
 
 export const BASE_URL = 'https://service.test';
@@ -32,14 +32,6 @@ export interface ServiceTask {
 	toldTo?: Told;
 	/** Whether it cost something although it failed. */
 	isCharged: boolean;
-}
-
-/** What is asked of the service's API. */
-export interface Call {
-	kind: 'create' | 'read';
-	authorization: unknown;
-	body: unknown;
-	taskId: string | undefined;
 }
 
 /** The account and the callbacks of a history: the rules are the simulated service's own. */
@@ -133,41 +125,41 @@ export class Service {
 		});
 	}
 
-	/** @param by the activity that has sent the request */
-	answer(call: Call, by: string): Answer {
+	/** What the API, or the media host, answers to a request. A create notes its task there. */
+	answer({ url, headers, body }: Request, seen: SeenRequest): Answer {
+		if (seen.kind === 'download') return this.file(url);
 		try {
-			this.model.authenticate(call.authorization);
-			const answer =
-				call.kind === 'create' ? this.create(call, by) : this.read(call.taskId ?? '', by);
+			this.model.authenticate(headers?.Authorization);
+			const answer = seen.kind === 'create' ? this.create(body, seen) : this.read(seen);
 			if (this.history.isTalkative) this.world.note('record repeats key and address');
 			return answer;
 		} catch (error) {
 			if (!(error instanceof ServiceError)) throw error;
-			this.noteRefusal(error, call, by);
+			this.noteRefusal(error, seen);
 			return answerOfError(error);
 		}
 	}
 
-	private noteRefusal({ status, code }: ServiceError, { kind, body, taskId }: Call, by: string) {
+	private noteRefusal({ status, code }: ServiceError, { kind, item, taskId, by }: SeenRequest) {
 		const { world } = this;
 		if (status === 429) {
 			const limit = code.replaceAll('_', ' ');
 			world.note(`refused: ${limit}`);
-			world.trace(`service: refuses the create for ${itemOf(body)} (${by}): ${limit}`);
+			world.trace(`service: refuses the create for ${item} (${by}): ${limit}`);
 		} else if (status === 401) world.trace(`service: refuses the key of ${by}`);
 		else if (kind === 'read' && this.task(taskId ?? '')) {
 			world.note('record lags behind the create');
 		}
 	}
 
-	private create({ body }: Call, by: string): Answer {
+	private create(body: unknown, seen: SeenRequest): Answer {
 		const { taskId, answer } = this.model.create(body);
 		const made = this.model.store.tasks.get(taskId ?? '');
 		if (!made) return answer();
 		const { createdAt, own, webhookUrl } = made;
 		const task: ServiceTask = {
 			id: made.taskId,
-			item: itemOf(body),
+			item: seen.item ?? '',
 			createdAt,
 			endsAt: createdAt + Number(own.latencyMs) + (own.endLagMs ?? 0),
 			outcome: own.outcome ?? 'SUCCESS',
@@ -175,17 +167,18 @@ export class Service {
 				webhookUrl === undefined ? undefined : callbackTroubleOf(this.world, Number(own.latencyMs)),
 			webhookUrl,
 			isCharged: own.outcome === 'FAILURE' && own.extraFields?.creditsConsumed !== undefined,
-			by,
+			by: seen.by,
 		};
 		this.tasks.push(task);
+		seen.taskId = task.id;
 		if (own.latencyMs === NEVER_MS) this.world.note('task hangs');
 		const token = URL.parse(webhookUrl ?? '')?.searchParams.get('token');
 		if (token) this.secrets.add(token);
-		this.world.trace(`service: makes ${task.id} for ${task.item} (${by})`);
+		this.world.trace(`service: makes ${task.id} for ${task.item} (${task.by})`);
 		return answer();
 	}
 
-	private read(taskId: string, by: string): Answer {
+	private read({ taskId = '', by }: SeenRequest): Answer {
 		const answer = this.model.read(taskId).answer();
 		const { state } = JSON.parse(answer.body) as { state: string };
 		if (state !== 'PENDING') this.world.trace(`service: tells ${by} that ${taskId} is ${state}`);
@@ -193,7 +186,7 @@ export class Service {
 	}
 
 	/** A result, as the media host sends it. */
-	file(url: string): Answer {
+	private file(url: string): Answer {
 		const task = this.tasks.find(({ id }) => url.includes(`/${id}/`));
 		const { mediaStatus: status = 200 } = task ? this.model.store.get(task.id).own : {};
 		if (status !== 200) return answerOfRefusal({ status: Number(status) });
