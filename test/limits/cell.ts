@@ -9,9 +9,6 @@ export interface Tasks {
 	ms: TaskMs;
 }
 
-/** The end of the name of a family whose tasks take unequal times. */
-export const UNEQUAL_TASKS = ', unequal tasks';
-
 /** One case of the table. */
 export interface Cell {
 	family: string;

@@ -1,5 +1,5 @@
 import type { Rules, Steps } from './account';
-import { type Cell, type Tasks, UNEQUAL_TASKS } from './cell';
+import type { Cell, Tasks } from './cell';
 import { Oracle } from './oracle';
 import { simulate, type TaskMs } from './simulate';
 import { SECOND } from '../durations';
@@ -79,7 +79,7 @@ function batches(
 				items,
 			})),
 		);
-	return [...of(values.equal, family), ...of(values.unequal, family + UNEQUAL_TASKS)];
+	return [...of(values.equal, family), ...of(values.unequal, `${family}, unequal tasks`)];
 }
 
 const ratesOf = ({ rates, windows }: Values) =>

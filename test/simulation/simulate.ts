@@ -9,6 +9,7 @@ import type { IDataDeduplicator, INodeExecutionData } from 'n8n-workflow';
 
 import { SECOND } from '../durations';
 import type { Settings } from '../service/settings';
+import { missingTasks } from './callbackSentences';
 import {
 	type Act,
 	type History,
@@ -17,7 +18,6 @@ import {
 	plainBut,
 	TROUBLED_MS,
 } from './history';
-import { missingTasks } from './missing';
 import { sentences, type Violation } from './sentences';
 import type { Row } from './world/database';
 import { NodeSources } from './world/nodeSources';
