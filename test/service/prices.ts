@@ -12,7 +12,7 @@ export type MediaKind = 'image' | 'video';
 export const kindOf = (model: string): MediaKind => (/video/i.test(model) ? 'video' : 'image');
 
 /** The length of the video that an input asks for (the specification does not show the field). */
-export const videoSeconds = ({ duration }: Readonly<Record<string, unknown>>): number =>
+const videoSeconds = ({ duration }: Readonly<Record<string, unknown>>): number =>
 	Number(duration) > 0 ? Number(duration) : DEFAULT_VIDEO_SECONDS;
 
 /** Credits as shown: sums of decimal fractions, without the rounding errors of binary ones. */

@@ -1,50 +1,22 @@
-import { createCanvas, type Image, loadImage } from '@napi-rs/canvas';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
-import { kindOf, videoSeconds } from '../prices';
-import type { SimulatedTask, TaskStore } from '../tasks';
-import { drawScene } from './scene';
-import { drawVideo } from './video';
+import { kindOf } from '../prices';
+import type { SimulatedTask } from '../tasks';
+import { drawPicture } from './picture';
 
-const DATA_URI = /^data:image\/(?:png|jpe?g);base64,/i;
-const OWN_PICTURE = /^https?:\/\/[^/]+\/media\/([^/]+)\/(\d+)\.png$/;
+/** The one video of the service: what it shows is not looked at. */
+const VIDEO = join(__dirname, 'clip.mp4');
 
-/** Draws a result of a task: a PNG picture of the prompt, or a video in which it comes in. */
-export async function drawResult(
-	task: SimulatedTask,
-	number: number,
-	store: TaskStore,
-): Promise<Buffer> {
+/** A result of a task: a picture of the prompt, or a video. */
+export async function makeResult(task: SimulatedTask, number: number): Promise<Buffer> {
 	const { model, input } = task.record;
+	if (kindOf(model) === 'video') return await readFile(VIDEO);
 	const { length: count } = task.results;
 	const title = typeof input.prompt === 'string' ? input.prompt : model;
-	const words = {
+	return await drawPicture({
 		title,
 		caption: count > 1 ? `${model}  ·  ${number} of ${count}` : model,
 		seed: `${title} ${number}`,
-	};
-	const background = await referenceImage(input, store);
-	if (kindOf(model) === 'video') return await drawVideo(words, videoSeconds(input), background);
-	const canvas = createCanvas(960, 720);
-	drawScene(canvas, words, background, 1);
-	return await canvas.encode('png');
+	});
 }
-
-/**
- * The first picture among the values of an input: the specification does not show which field carries it (section 4.1).
- * Only a data URI and a result of this service are read; the service calls nobody else's address.
- */
-async function referenceImage(
-	input: Readonly<Record<string, unknown>>,
-	store: TaskStore,
-): Promise<Image | undefined> {
-	for (const value of Object.values(input).flat()) {
-		if (typeof value !== 'string') continue;
-		if (DATA_URI.test(value)) return await read(Buffer.from(value.replace(DATA_URI, ''), 'base64'));
-		const [, taskId = '', number] = OWN_PICTURE.exec(value) ?? [];
-		const task = store.tasks.get(taskId);
-		if (task) return await read(await drawResult(task, Number(number), store));
-	}
-	return undefined;
-}
-
-const read = async (file: Buffer) => await loadImage(file).catch(() => undefined);

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { drop, holdBack, sendAnswer, sendHalf } from '../answers';
 import { answerOfRefusal, type ServiceModel } from '../model';
 import { kindOf, type MediaKind } from '../prices';
-import { drawResult } from './results';
+import { makeResult } from './results';
 
 /** With the first bytes by which the kind of a file is told. */
 const FORMATS: Readonly<Record<MediaKind, { type: string; signature: Buffer }>> = {
@@ -55,7 +55,7 @@ export function mediaRoutes(
 			reply.header('content-length', mediaBytes);
 			return reply.send(Readable.from(bytes(format.signature, mediaBytes)));
 		}
-		const content = await drawResult(task, Number.parseInt(file, 10), store);
+		const content = await makeResult(task, Number.parseInt(file, 10));
 		if (!mediaTruncated && !mediaStalls) return reply.send(content);
 		return sendHalf(reply, type, content, mediaStalls);
 	});
