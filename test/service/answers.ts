@@ -5,16 +5,12 @@ import { ServiceError } from './errors';
 import { type Answer, answerOfError } from './model';
 import { type Milliseconds, draw } from './settings';
 
-/** Answers every error of a server, its own and fastify's, in one shape. */
+/** Answers the errors of a server's routes, its own and fastify's, in one shape. */
 export function answerErrors(app: FastifyInstance): void {
 	app.setErrorHandler((error: FastifyError | ServiceError, _request, reply) => {
 		const { statusCode: status = 500, code, message } = error as FastifyError;
 		const known = error instanceof ServiceError ? error : new ServiceError(status, code, message);
 		return sendAnswer(reply, answerOfError(known));
-	});
-	app.setNotFoundHandler((request) => {
-		const message = `There is nothing at ${request.method} ${request.url}.`;
-		throw new ServiceError(404, 'not_found', message);
 	});
 }
 

@@ -15,7 +15,6 @@ const USAGE = `Usage: npm run simulate -- [options]
   --from <n>        the first seed (default 1)
   --seed <n>        replay one history, made as short as it can be where it violates the contract
   --sources <path>  the folder of another version of the nodes (default: this one)
-  --processes <n>   how many work side by side (default: one for each processor)
   --write           write the counts into docs/simulation.md`;
 
 const values = readOptions(USAGE, {
@@ -23,7 +22,6 @@ const values = readOptions(USAGE, {
 	from: { type: 'string', default: '1' },
 	seed: { type: 'string' },
 	sources: { type: 'string', default: ROOT },
-	processes: { type: 'string', default: String(availableParallelism()) },
 	json: { type: 'boolean', default: false },
 	write: { type: 'boolean', default: false },
 });
@@ -65,7 +63,7 @@ async function share(from: number, seeds: number): Promise<Found> {
 			add(found, JSON.parse(stdout) as Found);
 		}
 	};
-	await Promise.all(Array.from({ length: wholeNumber('processes', values.processes) }, work));
+	await Promise.all(Array.from({ length: availableParallelism() }, work));
 	found.violations.sort((one, other) => one.seed - other.seed);
 	return found;
 }
