@@ -54,15 +54,6 @@ describe('files as data', () => {
 		expect(field(output, 'input')).toEqual(on.inputs);
 	});
 
-	it.each(['other', '__proto__', 'constructor'])(
-		'are missed before anything is sent where the item has no field %s',
-		async (name) => {
-			const { error } = await on.run(node(files(['frame', name])), [FRAMES]);
-			expect(error?.message).toContain(`The item has no binary field '${name}'`);
-			expect(on.creates).toEqual([]);
-		},
-	);
-
 	it('are cut in the output where they are long, as is a data URI that was typed in', async () => {
 		const large = Buffer.alloc(100_000, 7);
 		const typed = uri('y'.repeat(9000), 'text/plain');
@@ -270,12 +261,6 @@ describe('files as links', () => {
 		const shown = { prompt: 'Waves', first_frame: SHORT };
 		expect(jsonOf(output)).toMatchObject([{ input: shown, record: { input: { first_frame } } }]);
 		expect(output[0]?.json.record).not.toHaveProperty('token');
-	});
-
-	it('of a dry run are checked, and not sent', async () => {
-		const { output } = await on.run(links({ dryRun: true }), [item]);
-		expect(jsonOf(output)).toMatchObject([{ input: { first_frame: SHORT }, dryRun: true }]);
-		expect(on.creates).toHaveLength(0);
 	});
 });
 

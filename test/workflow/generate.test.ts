@@ -1,4 +1,4 @@
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject } from 'n8n-workflow';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import nock from '../nock';
@@ -76,45 +76,22 @@ describe('a batch', () => {
 	});
 });
 
-describe('a video', () => {
-	const imageUrl = 'https://m.example.com/1.png';
-	const videoOf = async (parameters: IDataObject, items?: INodeExecutionData[]) =>
-		await on.run({ parameters: { resource: 'video', prompt: 'Waves', ...parameters } }, items);
-
-	it('starts from a picture at an address', async () => {
-		const { output } = await videoOf({ imageUrl, durationSeconds: 5 });
-		const input = { prompt: 'Waves', duration: 5, image_url: imageUrl };
-		expect(on.inputs).toEqual([input]);
-		const json = { state: 'SUCCESS', model: VIDEO_MODEL, input, estimatedCostUsd: 0.5125 };
-		expect(output).toMatchObject([{ json }]);
-	});
-
-	it('has picture and duration where the names of their fields lead, and its price by that', async () => {
-		const fields = { imageField: 'frames[0].url', durationField: 'settings.seconds' };
-		const set = { assignments: [{ name: 'settings.seconds', type: 'number', value: 10 }] };
-		const video = { imageUrl, durationSeconds: 5 };
-		await videoOf({ ...video, options: fields });
-		const { output } = await videoOf({ ...video, options: { ...fields, additionalFields: set } });
-		const input = { prompt: 'Waves', frames: [{ url: imageUrl }] };
-		expect(on.inputs).toEqual([5, 10].map((seconds) => ({ ...input, settings: { seconds } })));
-		expect(field(output, 'estimatedCostUsd')).toEqual([1.025]);
-	});
-
-	it('starts from the picture of each item, sent whole as a data URI; the output shows its beginning', async () => {
-		const pictures = [Buffer.from('small'), Buffer.alloc(100_000, 7)].map((data) =>
-			data.toString('base64'),
-		);
-		const items = pictures.map((data) => ({
-			json: {},
-			binary: { data: { data, mimeType: 'image/png' } },
-		}));
-		const { output } = await videoOf({ imageSource: 'binary' }, items);
-		const [small, large = ''] = pictures.map((data) => `data:image/png;base64,${data}`);
-		expect(on.inputs.map(({ image_url }) => image_url)).toEqual([small, large]);
-		const cut = `${large.slice(0, 64)}… (${large.length} characters)`;
-		const inputs = [small, cut].map((image_url) => ({ prompt: 'Waves', image_url }));
-		expect(field(output, 'input')).toEqual(inputs);
-	});
+it('a video starts from the picture of each item, sent whole as a data URI; the output shows its beginning', async () => {
+	const pictures = [Buffer.from('small'), Buffer.alloc(100_000, 7)].map((data) =>
+		data.toString('base64'),
+	);
+	const items = pictures.map((data) => ({
+		json: {},
+		binary: { data: { data, mimeType: 'image/png' } },
+	}));
+	const video = { resource: 'video', prompt: 'Waves', imageSource: 'binary' };
+	const { output } = await on.run({ parameters: video }, items);
+	expect(field(output, 'model')).toEqual(Array(2).fill(VIDEO_MODEL));
+	const [small, large = ''] = pictures.map((data) => `data:image/png;base64,${data}`);
+	expect(on.inputs.map(({ image_url }) => image_url)).toEqual([small, large]);
+	const cut = `${large.slice(0, 64)}… (${large.length} characters)`;
+	const inputs = [small, cut].map((image_url) => ({ prompt: 'Waves', image_url }));
+	expect(field(output, 'input')).toEqual(inputs);
 });
 
 it.each<[string, TestNode[], object]>([

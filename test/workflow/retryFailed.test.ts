@@ -61,13 +61,6 @@ describe('a task that fails', () => {
 		expect(output[1]?.json).toMatchObject(last);
 	});
 
-	it('is named in the message of a node that stops, with all others', async () => {
-		const ran = await on.images([unlucky('a', 9)], { retryFailed: 1, ifSomeFail: 'stop' });
-		const both = on.taskIds.join(', ');
-		expect(ran.description).toContain(`2 tasks failed, which is usually free: ${both}.`);
-		expect(ran.description).toContain('2 tasks of this item have failed.');
-	});
-
 	it('is not created anew where its item leaves at once', async () => {
 		const returns = { parameters: { completion: 'return' } };
 		await on.images([unlucky('a', 9)], { retryFailed: 3 }, returns);

@@ -1,15 +1,10 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import {
-	CreateJournal,
-	notePause,
-	pauseLeft,
-} from '../../../nodes/MediaGeneration/create/createJournal';
+import { CreateJournal } from '../../../nodes/MediaGeneration/create/createJournal';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { type Context, contextOf, plan } from './makers';
-import { time, virtualTime } from '../../workflow/time';
 
 /** The same node in another execution that began with what n8n stored of the first: *Retry* in the list. */
 function retried(context: Context, executionId = '2'): Context {
@@ -18,15 +13,6 @@ function retried(context: Context, executionId = '2'): Context {
 	const stored = JSON.stringify(context.getContext('node'));
 	Object.assign(later.getContext('node'), JSON.parse(stored) as IDataObject);
 	return later;
-}
-
-/** The same node in the same execution, in a further run: what a loop makes of it. */
-function inRun(context: Context, runIndex: number): CreateJournal {
-	const further = contextOf();
-	further.getContext = (type) => context.getContext(type);
-	const proxy = further.getWorkflowDataProxy(0);
-	further.getWorkflowDataProxy = () => ({ ...proxy, $runIndex: runIndex });
-	return new CreateJournal(further);
 }
 
 const task = (taskId = 'task-1') => ({
@@ -75,14 +61,6 @@ describe('a second try', () => {
 		const journal = new CreateJournal(context);
 		expect(journal.find(plan(change))).toBe('sent');
 		expect(journal.taskIds()).toEqual([]);
-	});
-
-	it('finds nothing of what was certainly not taken', () => {
-		const context = contextOf();
-		const first = new CreateJournal(context);
-		first.sending(plan());
-		first.forget(plan());
-		expect(new CreateJournal(context).find(plan())).toBeUndefined();
 	});
 
 	it.each(ANOTHER_REQUEST)('finds it where the expressions give %s this time', (_what, change) => {
@@ -170,17 +148,11 @@ describe('a retry from the list of executions', () => {
 		expect(new CreateJournal(retried(later, '3')).find(plan())).toMatchObject(task());
 	});
 
-	const completions = ['wait', 'trigger', 'return'] as const;
 	it.each<[string, Partial<CreatePlan>, Partial<CreatePlan>]>([
 		['another timeout', {}, { timeoutMs: 1000 }],
 		['another poll interval', {}, { pollIntervalMs: 5000 }],
 		['another output', {}, { output: { download: true, split: true, binaryField: 'x' } }],
-		...completions.flatMap((one) =>
-			completions.map((other) => {
-				const [before, after] = [one, other].map((completion) => ({ ...withPicture, completion }));
-				return [`${other} after ${one}`, before ?? {}, after ?? {}] as [string, object, object];
-			}),
-		),
+		['another completion', withPicture, { ...withPicture, completion: 'return' }],
 	])('takes %s for the same task', (_what, before, after) => {
 		expect(new CreateJournal(retried(created(before))).find(plan(after))).toMatchObject(task());
 	});
@@ -201,37 +173,11 @@ it.each([
 	},
 );
 
-describe('the runs of a loop', () => {
-	it('know nothing of one another, not even run 1 of run 11', () => {
-		const context = contextOf();
-		inRun(context, 1).created(plan(), task());
-		const known = (run: number) => {
-			const journal = inRun(context, run);
-			return [journal.find(plan()), journal.taskIds()];
-		};
-		expect(known(0)).toEqual([undefined, []]);
-		expect(known(1)).toMatchObject([task(), ['task-1']]);
-		for (const run of [2, 11]) expect(known(run)).toEqual([undefined, []]);
-	});
-
-	it('are stored no longer than n8n may try them again: until the next run', () => {
-		const context = contextOf();
-		for (const run of [0, 1, 2]) inRun(context, run).created(plan(), task(`task-${run}`));
-		expect(Object.keys(stored(context).runs as IDataObject)).toEqual(['2']);
-	});
-});
-
 describe('what n8n stores', () => {
 	it('holds no callback address and no token', () => {
 		const webhookUrl = 'https://n8n.example.com/webhook/x?token=secret';
 		const context = created({ webhookUrl, completion: 'trigger' });
 		expect(JSON.stringify(stored(context))).not.toMatch(/secret|n8n\.example/);
-	});
-
-	it('stays when all has ended well: n8n may fail with the output, and run the node again', () => {
-		const context = created();
-		new CreateJournal(context).close([plan()]);
-		expect(new CreateJournal(context).find(plan())).toMatchObject(task());
 	});
 
 	const ofTask = { 0: { 0: [{ taskId: 'task-1', state: 'finished' }] } };
@@ -255,22 +201,6 @@ describe('what n8n stores', () => {
 			expect(stored(context)).toBe(odd);
 		},
 	);
-});
-
-describe('a pause that the service asks for', () => {
-	virtualTime(1_000_000);
-
-	it.each([
-		['is kept', 1_000_000, 5000],
-		['runs down', 1_004_000, 1000],
-		['runs out', 1_006_000, 0],
-		['is never longer than it was asked for, where the clock was set back', 0, 5000],
-	])('%s', (_what, now, left) => {
-		const context = contextOf();
-		notePause(context, 5000);
-		time.setWall(now);
-		expect(pauseLeft(context)).toBe(left);
-	});
 });
 
 it("a call of an agent's tool that ends forgets nothing of a call beside it", () => {
