@@ -142,17 +142,6 @@ describe('a reference', () => {
 		expect(Object.keys(items[0]?.json ?? {}).join()).toContain('input,reference');
 	});
 
-	it.each([
-		['is under its token', {}, 'of a'],
-		['is not where it is left empty', { reference: '' }, undefined],
-	])('in the address of the trigger %s', async (_what, options, reference) => {
-		await order('trigger', options);
-		const { pathname, searchParams } = new URL(webhookUrls()[0] ?? '');
-		const token = callbackToken(TRIGGER_PATH, on.service.apiKey, reference);
-		expect(pathname).toBe(TRIGGER_PATH);
-		expect(Object.fromEntries(searchParams)).toEqual({ ...(reference && { reference }), token });
-	});
-
 	it.each([7, 'x'.repeat(500)])('may be %j', async (reference) => {
 		const { output } = await order('return', { reference });
 		expect(field(output, 'reference')).toEqual(Array(2).fill(String(reference)));

@@ -61,6 +61,8 @@ describe('a second try', () => {
 		const journal = new CreateJournal(context);
 		expect(journal.find(plan(change))).toBe('sent');
 		expect(journal.taskIds()).toEqual([]);
+		const { message } = journal.withTask(new ItemError('No'), 0);
+		expect(message).toBe('It is not known whether the task was created. No');
 	});
 
 	it.each(ANOTHER_REQUEST)('finds it where the expressions give %s this time', (_what, change) => {

@@ -76,22 +76,6 @@ describe('places', () => {
 		await turn();
 		expect(next.ticket).toBeDefined();
 	});
-
-	it('are handed out in the order in which they were asked for', async () => {
-		const { queue } = opened(1);
-		await fill(queue, 1);
-		const order: number[] = [];
-		for (const index of [0, 1, 2]) {
-			void enter(queue).then((ticket) => {
-				order.push(index);
-				queue.accepted(ticket);
-				queue.finished();
-			});
-		}
-		queue.finished();
-		await turn();
-		expect(order).toEqual([0, 1, 2]);
-	});
 });
 
 describe('after a refusal', () => {

@@ -45,48 +45,30 @@ it('the first view is short, whatever the options can do', () => {
 });
 
 describe('the options', () => {
-	it('stand in the order of their labels, in which n8n lists them', () => {
-		const labels = options.map(({ displayName }) => displayName);
-		expect(labels).toEqual([...labels].sort((one, other) => one.localeCompare(other)));
-	});
+	const ofAll = ['If Some Items Fail', 'Include Input'];
+	const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
+	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Price per Task (USD)', 'Your Reference'];
+	const ofCreates = [...ofAll, ...ofInput, ...ofPrice];
+	const ofChecks = ['Check Interval (Minutes)', 'Timeout (Seconds)'];
+	const ofWaits = [
+		...ofChecks,
+		...['Max Tasks at the Same Time', 'Poll Interval (Seconds)', 'Suspend After (Minutes)'],
+		...['Download Results', 'Split Results'],
+	];
 
-	it('are offered where they do something, each once', () => {
-		const image = { resource: 'image', operation: 'generate' };
-		const task = { resource: 'task', operation: 'wait' };
-		const ofReads = [
-			'Check Interval (Minutes)',
-			'If Some Items Fail',
-			'Include Input',
-			'Timeout (Seconds)',
-		];
-		const ofHeld = [
-			'Max Tasks at the Same Time',
-			'Poll Interval (Seconds)',
-			'Suspend After (Minutes)',
-		];
-		const ofResults = ['Download Results', 'Split Results'];
-		const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
-		const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Price per Task (USD)', 'Your Reference'];
-		const ofWaits = [...ofReads, ...ofHeld, ...ofResults];
-		const all = [...ofWaits, ...ofInput, ...ofPrice, 'Retry Failed Tasks'];
-		expect(offered({ ...image, completion: 'wait' })).toEqual(all.sort());
-		expect(offered(task)).toEqual(ofWaits.sort());
-		const ofTrigger = offered({ ...image, completion: 'trigger' });
-		expect(ofTrigger).toEqual(
-			expect.arrayContaining(['Check Interval (Minutes)', 'Timeout (Seconds)']),
-		);
-		for (const completion of ['trigger', 'return']) {
-			const labels = offered({ ...image, completion });
-			const waited = [...ofHeld, ...ofResults, 'Retry Failed Tasks'];
-			expect(labels.filter((label) => waited.includes(label))).toEqual([]);
-		}
-		for (const completion of ['wait', 'trigger', 'return']) {
-			for (const resource of ['image', 'video']) {
-				const labels = offered({ ...image, resource, completion });
-				expect(labels).toEqual([...new Set(labels)]);
-			}
-		}
-	});
+	it.each<[string, string, completion: string | undefined, labels: string[]]>([
+		['image', 'generate', 'wait', [...ofCreates, ...ofWaits, 'Retry Failed Tasks']],
+		['image', 'generate', 'trigger', [...ofCreates, ...ofChecks]],
+		['image', 'generate', 'return', ofCreates],
+		['video', 'generate', 'return', [...ofCreates, 'Duration Field', 'Image Field']],
+		['task', 'wait', undefined, [...ofAll, ...ofWaits]],
+	])(
+		'are offered where they do something, each once (%s, %s, %s)',
+		(resource, operation, completion, labels) => {
+			const parameters = { resource, operation, ...(completion && { completion }) };
+			expect(offered(parameters)).toEqual(labels.sort());
+		},
+	);
 
 	it.each(options)('$displayName says in a line when to use it', ({ description: text = '' }) => {
 		expect(text.length).toBeGreaterThan(40);
@@ -94,7 +76,7 @@ describe('the options', () => {
 		expect(text).not.toContain('\n');
 	});
 
-	it('have a line each in the reference, in the same order', () => {
+	it('have a line each in the reference, in the order of their labels', () => {
 		const page = read('docs/reference.md');
 		const [, table = ''] = page.split('**Options**, each shown only where it applies:');
 		const [rows = ''] = table.trim().split('\n\n', 1);
