@@ -14,7 +14,6 @@ import {
 import {
 	additionalData,
 	executeContext,
-	type Ran,
 	startWorkflow,
 	type TestNode,
 	type TestWorkflow,
@@ -35,7 +34,6 @@ import {
 } from './support';
 import { hostData } from './host';
 import { passTime, time } from './time';
-import { turn } from '../virtualTime';
 
 const on = stage();
 
@@ -63,23 +61,12 @@ function expectAll(output: INodeExecutionData[], items: Array<{ prompt: string }
 }
 
 describe('a create that the service may have taken', () => {
-	const expectDoubt = (ran: Ran) => {
+	it('is sent once in all tries, and may be billed once', async () => {
+		const ran = await on.images([item('a', { createLost: true })], {}, threeTries);
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
 		expect(ran.description).toContain('The task may exist and may be billed once.');
 		expect(ran.description).toContain('was not sent again');
 		expect(on.creates).toHaveLength(1);
-	};
-
-	it('is sent once in all tries, and may be billed once', async () => {
-		expectDoubt(await on.images([item('a', { createLost: true })], {}, threeTries));
-	});
-
-	it('because no answer came in two minutes, is the same', async () => {
-		on.service.configure({ createDelayMs: 600_000 });
-		const { result } = startWorkflow(on.workflow(imageNode({}, threeTries), prompts('a')));
-		while (on.creates.length === 0) await turn();
-		await time.pass(2 * MINUTE);
-		expectDoubt(await passTime(result));
 	});
 
 	it("is in n8n's log with what the service answered: the id may stand there", async () => {
@@ -435,12 +422,17 @@ describe('where n8n itself refuses the output', () => {
 	beforeEach(() => (config.mode = 'filesystem'));
 	afterEach(() => (config.mode = mode));
 
-	it('Retry On Fail pays for nothing again', async () => {
-		const node = imageNode({ includeInput: true, downloadResults: true }, threeTries);
+	it('a retry from the list of executions pays for nothing again', async () => {
 		// n8n adds files to this field, and can add none to a text.
 		const items = [{ json: { prompt: 'a', _files: 'a.png' } }];
-		const { error } = await on.run(node, items, { settings: { binaryMode: 'combined' } });
-		expect(error?.message).toContain('Binary data could not be converted');
+		const node = imageNode({ includeInput: true, downloadResults: true });
+		const workflow = on.workflow(node, items);
+		const settings = { binaryMode: 'combined' } as const;
+		const failed = await passTime(startWorkflow({ ...workflow, settings }).result);
+		expect(failed.error?.message).toContain('Binary data could not be converted');
+		const { error, output } = await on.retry(workflow, failed);
+		expect(error).toBeUndefined();
+		expect(field(output, 'taskId')).toEqual(on.taskIds);
 		expect(on.creates).toHaveLength(1);
 	});
 });

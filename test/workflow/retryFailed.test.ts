@@ -87,12 +87,6 @@ describe('a task that fails', () => {
 });
 
 describe('no other task is created', () => {
-	it('for a prompt that was refused', async () => {
-		const refused = item('a', { createStatus: 400 });
-		await on.images([refused], { retryFailed: 5 }, keepsGoing);
-		expect(on.creates).toHaveLength(1);
-	});
-
 	it('where the second one is refused', async () => {
 		later(3 * SECOND, { createStatus: 400 });
 		const { output } = await on.images([unlucky('a', 9)], { retryFailed: 5 }, keepsGoing);

@@ -1,9 +1,14 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { CreateJournal } from '../../../nodes/MediaGeneration/create/createJournal';
+import {
+	CreateJournal,
+	notePause,
+	pauseLeft,
+} from '../../../nodes/MediaGeneration/create/createJournal';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
+import { time, virtualTime } from '../../workflow/time';
 import { type Context, contextOf, plan } from './makers';
 
 /** The same node in another execution that began with what n8n stored of the first: *Retry* in the list. */
@@ -46,12 +51,6 @@ const ANOTHER_REQUEST: Array<[string, Partial<CreatePlan>]> = [
 ];
 
 describe('a second try', () => {
-	it('finds the task that the first one created', () => {
-		const journal = new CreateJournal(created());
-		expect(journal.find(plan())).toMatchObject(task());
-		expect(journal.taskIds()).toEqual(['task-1']);
-	});
-
 	it.each([
 		['the same', {}],
 		['another', harbour],
@@ -203,6 +202,17 @@ describe('what n8n stores', () => {
 			expect(stored(context)).toBe(odd);
 		},
 	);
+});
+
+describe('a pause that the service asks for', () => {
+	virtualTime(1_000_000);
+
+	it('runs out, and is not less than nothing then', () => {
+		const context = contextOf();
+		notePause(context, 5000);
+		time.setWall(1_006_000);
+		expect(pauseLeft(context)).toBe(0);
+	});
 });
 
 it("a call of an agent's tool that ends forgets nothing of a call beside it", () => {

@@ -51,17 +51,6 @@ describe('places', () => {
 		expect(clock.sleeps).toEqual([4, 4]);
 	});
 
-	it('are few at first, until tasks are accepted', async () => {
-		const { queue } = opened();
-		const tickets = [await enter(queue), await enter(queue)];
-		const third = waiter(queue);
-		await turn();
-		expect(third.done).toBe(false);
-		for (const ticket of tickets) queue.accepted(ticket);
-		await turn();
-		expect(third.ticket).toBeDefined();
-	});
-
 	it.each<[string, (queue: CreateQueue) => unknown, 'finished' | 'ended']>([
 		['a task ends', async (queue) => await fill(queue, 1), 'finished'],
 		['a task of an earlier try ends', (queue) => queue.throttle.unfinished++, 'finished'],
@@ -114,10 +103,14 @@ describe('a connection that did not come about', () => {
 		expect(hopeless).toEqual([false, false, false, false, true]);
 	});
 
-	it('is followed by ever longer pauses', async () => {
+	it('is followed by ever longer pauses, until a task is accepted', async () => {
 		const { queue, clock } = opened();
-		for (let count = 0; count < 4; count++) queue.refused(await enter(queue), unreachable(), HOUR);
-		expect(clock.sleeps.map((ms) => ms / SECOND)).toEqual([1, 2, 4]);
+		for (let count = 0; count < 3; count++) queue.refused(await enter(queue), unreachable(), HOUR);
+		queue.accepted(await enter(queue));
+		clock.pass(SECOND);
+		queue.refused(await enter(queue), unreachable(), HOUR);
+		await enter(queue);
+		expect(clock.sleeps.map((ms) => ms / SECOND)).toEqual([1, 2, 4, 1]);
 	});
 });
 

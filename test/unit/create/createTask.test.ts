@@ -197,6 +197,15 @@ describe('what the service did not accept', () => {
 		expect(setup.journal.find(plan())).toBeUndefined();
 	});
 
+	it('is told before another item can be let in', async () => {
+		const setup = creating({ statusCode: 400 });
+		const ended = jest.spyOn(setup.account, 'ended').mockImplementation(() => {
+			expect(setup.failures).toEqual(['failed']);
+		});
+		await errorOf(setup);
+		expect(ended).toHaveBeenCalledTimes(1);
+	});
+
 	it('with 403 is its own where the service has taken another with this key', async () => {
 		const forbidden = { statusCode: 403, body: '{"error":"The prompt is not allowed"}' };
 		const setup = creating(accepted, ...Array<Answer>(5).fill(forbidden), accepted);

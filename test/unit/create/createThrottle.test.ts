@@ -114,14 +114,6 @@ describe('after a refusal', () => {
 });
 
 describe('places', () => {
-	it('are as many as were unfinished when the end of a task let in', () => {
-		const account = Account.ofThreePlaces();
-		expect(account.waitSeconds).toBeGreaterThan(1);
-		account.finish(2);
-		account.accept(2);
-		expect(account.waitSeconds).toBeGreaterThan(1);
-	});
-
 	it('are taken in doubling steps while probes are let in', () => {
 		const account = new Account();
 		account.accept(60);
@@ -234,14 +226,14 @@ describe('never a storm', () => {
 		nth % 2 === 0 ? 50 : 0,
 	]);
 
-	const step = (before: number, from: number, after: number): Steps => [
-		[0, before],
-		[from, after],
+	const untilAMinute: Steps = [
+		[0, 20],
+		[MINUTE, 0],
 	];
 
 	it.each<[string, Rules]>([
 		['429 for ever', { concurrency: [[0, 0]] }],
-		['429 for ever, once some were let in', { concurrency: step(20, MINUTE, 0) }],
+		['429 for ever, once some were let in', { concurrency: untilAMinute }],
 		['429 with a Retry-After of days', { concurrency: [[0, 0]], retryAfter: 3 * DAY }],
 		['429 with a negative Retry-After', { concurrency: [[0, 0]], retryAfter: -30 * SECOND }],
 		['503 in waves of 20 s', { concurrency: waves }],
@@ -252,15 +244,6 @@ describe('never a storm', () => {
 		const { refusals, refusalsInMinute } = simulate(rules, [run], HOUR);
 		expect(refusalsInMinute).toBeLessThanOrEqual(60);
 		expect(refusals).toBeLessThanOrEqual(120 + 5000 / 10);
-	});
-
-	it('goes on where nothing was let in for hours', () => {
-		const open = 3 * HOUR;
-		const { ms, refusals } = simulate({ concurrency: step(0, open, 100) }, [
-			{ items: 100, taskMs: 5 * SECOND, policy: new CreateThrottle(chance()) },
-		]);
-		expect(ms).toBeLessThan(open + MINUTE);
-		expect(refusals).toBeLessThan(3 * 125);
 	});
 });
 

@@ -196,12 +196,10 @@ describe('what cannot be meant', () => {
 		expect(file.message).toContain('task task-7, which');
 	});
 
-	it('is a field that holds no picture, or an item without the field', async () => {
+	it('is a field that holds no picture', async () => {
 		const text = { json: {}, binary: { data: { data: 'YQ==', mimeType: 'text/plain' } } };
 		const { message } = await refusalOf(video({ imageSource: 'binary' }), [text]);
 		expect(message).toBe("The field 'data' holds 'text/plain' and not a picture");
-		const none = await refusalOf(video({ imageSource: 'binary', binaryPropertyName: 'photo' }));
-		expect(none.message).toContain('photo');
 	});
 });
 
@@ -384,38 +382,29 @@ it('a dry run is the whole run also where the item that asks for it is refused',
 	});
 });
 
-it.each(['Stop', 'continue', 7])(
-	"the option 'If Some Items Fail' is not guessed at from %j",
-	async (ifSomeFail) => {
-		const { message, description } = await refusalOf(image({ ifSomeFail }));
-		expect(message).toBe(`The parameter 'If Some Items Fail' is '${ifSomeFail}'`);
-		expect(description).toContain("'Keep What Succeeded' or 'Stop with an Error'");
-	},
-);
+it("the option 'If Some Items Fail' is not guessed at", async () => {
+	const { message, description } = await refusalOf(image({ ifSomeFail: 'Stop' }));
+	expect(message).toBe("The parameter 'If Some Items Fail' is 'Stop'");
+	expect(description).toContain("'Keep What Succeeded' or 'Stop with an Error'");
+});
 
 describe('an object in a text of the input', () => {
-	const item = json({ a: { name: 'a mug' }, said: 'A mug that says [object Object]' });
-	const raw = (input: string) => task('create', { model: 'a/b', input });
-	const field = (value: string) => ({
-		assignments: [{ id: '1', name: 'style', type: 'string', value }],
-	});
+	const shots = '={ "shots": [{ "text": "Draw {{ $json.a }}" }] }';
 
 	it.each<[string, string, IDataObject]>([
 		['Prompt', 'prompt', { prompt: '=Draw {{ $json.a }}' }],
-		['Input', 'prompt', raw('={ "prompt": "Draw {{ $json.a }}" }')],
-		['Input, deep in it', 'shots', raw('={ "shots": [{ "text": "Draw {{ $json.a }}" }] }')],
-		['Additional Fields', 'style', image({ additionalFields: field('=Draw {{ $json.a }}') })],
+		['Input, deep in it', 'shots', task('create', { model: 'a/b', input: shots })],
 		['Additional Input', 'style', image({ additionalInput: '={ "style": "{{ $json.a }}" }' })],
 	])('is refused, and not paid for: %s', async (_where, name, parameters) => {
-		const { message, description } = await refusalOf(parameters, item);
+		const { message, description } = await refusalOf(parameters, json({ a: { name: 'a mug' } }));
 		expect(message).toBe(`The field '${name}' has an object in its text: '[object Object]'`);
 		expect(description).toContain('Take one field of it');
 	});
 
-	it.each<[string, IDataObject]>([
-		['Input', raw('{ "prompt": "A mug that says [object Object]" }')],
-		['Additional Fields', image({ additionalFields: field('It says [object Object]') })],
-	])('may stand there if it was written so: %s', async (_where, parameters) => {
-		expect(JSON.stringify(await inputOf(parameters, item))).toContain('[object Object]');
+	it('may stand there if it was written so', async () => {
+		const value = 'A mug that says [object Object]';
+		const assignments = [{ id: '1', name: 'style', type: 'string', value }];
+		const { style } = await inputOf(image({ additionalFields: { assignments } }));
+		expect(style).toBe(value);
 	});
 });

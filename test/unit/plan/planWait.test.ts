@@ -72,15 +72,11 @@ describe('a run', () => {
 		expect(await plan(given)).toMatchObject(wait);
 	});
 
-	const callbackUrl = 'https://n8n.test/webhook/a/callback';
-	it.each(['trigger', 'return'])(
-		'of which nobody waits (%s) reads no Suspend After',
-		async (way) => {
-			const parameters = { completion: way, callbackUrl };
-			const wait = { suspendAfterMs: Infinity, timeoutMs: DAY_MS, warnings: [] };
-			expect(await plan({ options: AT_ONCE, parameters, context: ENGINE_V2 })).toMatchObject(wait);
-		},
-	);
+	it('of which nobody waits reads no Suspend After', async () => {
+		const parameters = { completion: 'return' };
+		const wait = { suspendAfterMs: Infinity, timeoutMs: DAY_MS, warnings: [] };
+		expect(await plan({ options: AT_ONCE, parameters, context: ENGINE_V2 })).toMatchObject(wait);
+	});
 });
 
 type Case = [what: string, given: Given];
