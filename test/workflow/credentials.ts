@@ -17,7 +17,7 @@ export function credentialsHelper(
 	lookUp: () => Promise<ICredentialDataDecryptedObject>,
 ): ICredentialsHelper {
 	if (typeof authenticate !== 'function') throw new UnexpectedError('No authenticate function');
-	return {
+	const helper: Partial<ICredentialsHelper> = {
 		getDecrypted: lookUp,
 		authenticate: async (credentials, _type, options) =>
 			await authenticate(credentials, options as IHttpRequestOptions),
@@ -26,8 +26,6 @@ export function credentialsHelper(
 		preAuthentication: async () => undefined,
 		runPreAuthentication: async () => undefined,
 		getCredentialsProperties: () => properties,
-		getCredentials: async () => await Promise.reject(new UnexpectedError('Not part of a run')),
-		updateCredentials: async () => {},
-		updateCredentialsOauthTokenData: async () => {},
 	};
+	return helper as ICredentialsHelper;
 }

@@ -11,7 +11,6 @@ const credits = async (options: IDataObject = {}, items?: INodeExecutionData[], 
 const json = (...items: IDataObject[]) => items.map((item) => ({ json: item }));
 
 const RECORD = { balance: 100_000, reserved: 0 };
-const BELOW = text('below the minimum');
 
 it('puts out the balance and the record', async () => {
 	const { output } = await credits();
@@ -39,12 +38,7 @@ describe('the input', () => {
 		expect(output[0]?.binary).toMatchObject({ data: file });
 	});
 
-	it('goes on beside the reason too, where the node continues', async () => {
-		const { output } = await credits({ minimumBalance: 1e9 }, rows(), keepsGoing);
-		expect(output[1]?.json).toMatchObject({ row: 2, balance: 100_000, error: BELOW });
-	});
-
-	it('goes on without an earlier balance, where there is none now', async () => {
+	it('goes on beside the reason, without an earlier balance, where there is none now', async () => {
 		on.service.configure({ creditsStatus: 500 });
 		const { output } = await credits({}, json({ row: 1, balance: 7 }), keepsGoing);
 		expect(output[0]?.json).toEqual({ row: 1, error: text('(HTTP 500)') });

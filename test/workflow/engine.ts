@@ -153,35 +153,30 @@ export async function startTrigger(test: TestWorkflow, items: INodeExecutionData
 	).result;
 }
 
-function nodeContext(
-	test: TestWorkflow,
-	mode: WorkflowExecuteMode,
-	data: IWorkflowExecuteAdditionalData,
-	run: IRunExecutionData,
+/**
+ * A context as n8n makes it for one run of the node under test, for tests of what works on a context.
+ *
+ * @param run what n8n has of the execution
+ */
+export function executeContext(
+	test: TestWorkflow = {},
 	abortSignal?: AbortSignal,
+	data = additionalData(test.credential),
+	run = createRunExecutionData(),
 ): ExecuteContext {
+	const { items = [{ json: {} }], mode = 'trigger' } = test;
 	const { workflow, tested } = buildWorkflow(test);
-	const items = test.items ?? [{ json: {} }];
 	const input = { main: [items] };
 	const executeData: IExecuteData = { data: input, node: tested, source: null };
 	const given = [workflow, tested, data, mode, run, 0, items, input, executeData] as const;
 	return new ExecuteContext(...given, [], abortSignal);
 }
 
-/** A context as n8n makes it for one run of the node under test, for tests of what works on a context. */
-export const executeContext = (test: TestWorkflow = {}, abortSignal?: AbortSignal) =>
-	nodeContext(
-		test,
-		'trigger',
-		additionalData(test.credential),
-		createRunExecutionData(),
-		abortSignal,
-	);
-
 /** A context as n8n's Agents make it for a node that is their tool: there is no execution, and no saved workflow. */
 export function agentsContext(test: TestWorkflow): IExecuteFunctions {
 	const { executionId: _, ...data } = additionalData(test.credential);
-	const context = nodeContext(test, 'internal', data, createEmptyRunExecutionData());
+	const inAgents = { ...test, mode: 'internal' } as const;
+	const context = executeContext(inAgents, undefined, data, createEmptyRunExecutionData());
 	Object.assign(context.workflow, { id: undefined });
 	return context;
 }

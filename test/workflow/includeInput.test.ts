@@ -51,8 +51,6 @@ const beside = (id: number) => ({
 	pairedItem: { item: id },
 });
 
-const callbackUrl = 'https://n8n.example.com/webhook/1/callback';
-
 /** There is no account at this address. */
 const nowhere = () => ({ credential: { ...on.credential, baseUrl: 'nowhere' } });
 
@@ -87,18 +85,6 @@ describe('the fields and files of the input', () => {
 		const data = { mimeType: 'image/png' };
 		const notes = [0, 0, 1].map((id) => file(`note-${id}`));
 		expect(output).toMatchObject(notes.map((note) => ({ binary: { data, note } })));
-	});
-
-	it.each<[string, IDataObject, IDataObject, IDataObject]>([
-		['at once', {}, { completion: 'return' }, { state: 'PENDING' }],
-		['with a callback', {}, { completion: 'trigger', callbackUrl }, { state: 'PENDING' }],
-		['with a dry run', { dryRun: true }, {}, { dryRun: true, model: IMAGE_MODEL }],
-	])('go on %s', async (_how, options, parameters, json) => {
-		const { output } = await on.run(including(options, { parameters }), [row(0)]);
-		const [taskId] = on.taskIds;
-		const expected = { row: 0, ...(taskId !== undefined && { taskId }), ...json };
-		expect(output).toMatchObject([{ json: expected, binary: row(0).binary }]);
-		expect(errors(output)).toEqual([false]);
 	});
 
 	it.each(['get', 'wait'])('go on with Task: %s, one item for each task', async (operation) => {

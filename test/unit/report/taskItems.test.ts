@@ -55,12 +55,7 @@ describe('the items of a task', () => {
 	it.each<[string, Given, unknown[]]>([
 		['are one with all results where they are not split', [], [{ json }]],
 		[
-			'carry the downloads as data, data_1, data_2',
-			[success(), {}, files],
-			[{ json, binary: { data: a, data_1: b, data_2: c } }],
-		],
-		[
-			'carry them under the name that was chosen',
+			'carry the downloads under the name that was chosen, numbered from the second on',
 			[success(), { outputBinaryField: ' clip ' }, files],
 			[{ json, binary: { clip: a, clip_1: b, clip_2: c } }],
 		],
@@ -77,7 +72,6 @@ describe('the items of a task', () => {
 				binary: { data: files[resultIndex] },
 			})),
 		],
-		['are one where there is no result', [success([]), {}, []], [{ json, binary: {} }]],
 		['are one where there is no result to split', [success([]), split, []], [{ json, binary: {} }]],
 		['are one for a failed task', [failed, split], [{ json }]],
 	])('%s', (_what, given, items) => {

@@ -30,22 +30,15 @@ const twoOfOne = items(...[0, 1].map((resultIndex) => ({ taskId: 'task-1', resul
 const video = { ...create(), model: 'videovendor/video-model-2-mini' };
 
 const two = [create(0.08), create(0.08)];
-const forty = Array.from({ length: 40 }, () => create(0.1));
 const FAILED_ALONE = 'Run only the failed items again: a full run would pay for the others twice.';
 const AGAIN = `${FAILED_ALONE} To collect failed items: Settings → On Error → 'Continue (using error output)'.`;
 
 it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
-	['2 tasks created. Estimated price: 0.5925 USD.', [create(0.08), create(0.5125)], [done, done]],
-	['1 task created. Estimated price: 0.08 USD.', [create(0.08)], [done]],
+	['2 tasks created. Estimated price: 0.3 USD.', [create(0.1), create(0.2)], [done, done]],
 	// One task, into however many items its results are split.
 	['1 task created. Estimated price: 0.08 USD.', [create(0.08)], [twoOfOne]],
 	// It goes on.
 	['1 task not finished in time. Estimated price: 0.08 USD.', [create(0.08)], [late]],
-	[
-		`3 of 40 tasks failed: Task task-1 failed. Estimated price: 3.7 USD. ${AGAIN}`,
-		forty,
-		forty.map((_, index) => (index < 3 ? failed : done)),
-	],
 	[
 		// Of a suspended execution, whose item has its reason in `error`.
 		`1 of 2 tasks failed: Held back. Estimated price: 0.08 USD. ${AGAIN}`,

@@ -43,10 +43,14 @@ describe('the base URL', () => {
 		});
 	});
 
-	it('does not repeat a password that was entered', async () => {
-		const { message } = await caught(() => parseBaseUrl('https://user:secret@api.example.com'));
-		expect(message).not.toContain('secret');
-	});
+	const ENDS = ['api.example.com?api_key=secret', 'api.example.com/?a#secret'];
+	it.each(['user:secret@api.example.com', ...ENDS])(
+		'%j is refused in an error that does not repeat the secret',
+		async (address) => {
+			const error = await caught(() => parseBaseUrl(`https://${address}`));
+			expect(visibleText(error)).not.toContain('secret');
+		},
+	);
 });
 
 describe('the API key', () => {
@@ -71,12 +75,3 @@ describe('the API key', () => {
 		expect(message).not.toContain(key);
 	});
 });
-
-it.each(['?api_key=sk-live-abc123', '/v1?sk-live-abc123', '#sk-live-abc123', '/?a#sk-live-abc123'])(
-	'a key that was pasted into the base URL (%j) is in no message',
-	async (end) => {
-		const error = await caught(() => parseBaseUrl(`https://api.example.com${end}`));
-		expect(error.message).toMatch(/ contains '[?#]'$/);
-		expect(visibleText(error)).not.toContain('sk-live-abc123');
-	},
-);

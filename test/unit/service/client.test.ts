@@ -65,6 +65,8 @@ describe('creating a task', () => {
 	const job = { created: '2026-01-01', queue: 'x'.repeat(200), uuid: 'paid-task-7' };
 	const warning =
 		'<br />\n<b>Deprecated</b>: Optional parameter $a before required parameter $b in <b>/srv/queue/jobs/create.php</b> on line <b>112</b><br />\n';
+	const location = '/api/generate/paid-task-7';
+	const elsewhere = { statusCode: 201, headers: { location } };
 	it.each([
 		[
 			'JSON behind a warning',
@@ -81,6 +83,8 @@ describe('creating a task', () => {
 		['a web page', { body: '<p>Hi</p>' }, 'something that is not JSON', 'begins: <p>Hi</p>'],
 		['nothing', { body: '' }, 'something that is not JSON', 'was empty'],
 		['a body cut short', { body: '{"taskId": "tas' }, 'something that is not JSON', '"tas'],
+		['an id in the header', { ...elsewhere, body: '{}' }, 'named no', `names ${location}.`],
+		['empty but for that', { ...elsewhere, body: '' }, 'not JSON', `names ${location}.`],
 	])('ends in an error that shows what came where it is %s', async (_what, answer, what, shown) => {
 		const { client } = clientThatGets(answer);
 		const error = await caught(async () => await client.createTask(TASK));
@@ -92,7 +96,6 @@ describe('creating a task', () => {
 	});
 
 	const lateTrouble = { taskId: 'paid-task-7', error: { message: 'No callback was registered' } };
-	const location = '/api/generate/paid-task-7';
 	it.each([
 		['HTTP 500', json(lateTrouble, 500), 'paid-task-7'],
 		['HTTP 504', json({ data: { task_id: 'paid-task-7' } }, 504), 'paid-task-7'],
@@ -279,14 +282,4 @@ describe('the header Retry-After', () => {
 	it.each(NONE)('%j means nothing', (header) => {
 		expect(retryAfterMs({ 'retry-after': header }, NOW)).toBeUndefined();
 	});
-});
-
-it('an accepted create whose id stands in the Location header alone ends in an error that names it', async () => {
-	const headers = { location: '/api/generate/paid-task-7' };
-	for (const body of ['', '{}']) {
-		const { client } = clientThatGets({ statusCode: 201, headers, body });
-		const error = await caught(async () => await client.createTask(TASK));
-		expect(error).toMatchObject({ kind: 'unexpectedAnswer' });
-		expect(visibleText(error)).toContain('The answer names /api/generate/paid-task-7.');
-	}
 });

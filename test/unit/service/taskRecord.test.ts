@@ -22,23 +22,17 @@ describe('the state of a record', () => {
 		expect(parse({ state: '', data: { state: 'FAILURE' } }).state).toBe('FAILURE');
 	});
 
-	it.each([
-		[{}],
-		[{ state: '' }],
-		[{ state: 1 }],
-		[{ state: null }],
-		[[]],
-		[null],
-		['SUCCESS'],
-		[7],
-	])('cannot be told from %j, which is an error that names the task', (body) => {
-		expect(() => parseTaskRecord('task-1', body)).toThrow(
-			expect.objectContaining({
-				kind: 'unusableRecord',
-				message: 'The record of task task-1 has no state',
-			}),
-		);
-	});
+	it.each([[{}], [{ state: '' }], [{ state: 1 }], [[]], [null], ['SUCCESS']])(
+		'cannot be told from %j, which is an error that names the task',
+		(body) => {
+			expect(() => parseTaskRecord('task-1', body)).toThrow(
+				expect.objectContaining({
+					kind: 'unusableRecord',
+					message: 'The record of task task-1 has no state',
+				}),
+			);
+		},
+	);
 });
 
 describe('a record', () => {
@@ -108,15 +102,8 @@ describe('a record', () => {
 
 describe('the task id of a body', () => {
 	it.each([
-		[{ taskId: 'a' }],
-		[{ task_id: 'a' }],
 		[{ id: 'a' }],
-		[{ data: { taskId: 'a' } }],
 		[{ data: { task_id: 'a' } }],
-		[{ data: { id: 'a' } }],
-		[{ task: { taskId: 'a' } }],
-		[{ task: { task_id: 'a' } }],
-		[{ task: { id: 'a' } }],
 		[{ id: 'callback', taskId: 'a' }],
 		[{ taskId: '', data: { id: 'a' } }],
 		[{ code: 200, message: 'ok', data: { taskId: ' a ' } }],
