@@ -6,26 +6,22 @@ import {
 	type Workflow,
 	type WorkflowActivateMode,
 	type WorkflowExecuteMode,
-	UnexpectedError,
 } from 'n8n-workflow';
 
-/** What n8n knows of a node's webhook. */
+/** A node, and what n8n knows of its webhook. */
 function webhookOf(
 	workflow: Workflow,
 	name: string,
 	path: string,
 	data: IWorkflowExecuteAdditionalData,
 ) {
-	const node = workflow.getNode(name);
-	if (!node) throw new UnexpectedError(`No node ${name}`);
+	const node = workflow.getNode(name)!;
 	const { description } = workflow.nodeTypes.getByNameAndVersion(node.type);
-	const [webhookDescription] = description.webhooks ?? [];
-	if (!webhookDescription) throw new UnexpectedError(`${name} has no webhook`);
 	const webhook: IWebhookData = {
 		httpMethod: 'POST',
 		node: name,
 		path,
-		webhookDescription,
+		webhookDescription: description.webhooks![0]!,
 		workflowId: workflow.id,
 		workflowExecuteAdditionalData: data,
 	};

@@ -12,14 +12,10 @@ const json = (...items: IDataObject[]) => items.map((item) => ({ json: item }));
 
 const RECORD = { balance: 100_000, reserved: 0 };
 
-it('puts out the balance and the record', async () => {
-	const { output } = await credits();
-	expect(output).toEqual([{ json: { balance: 100_000, record: RECORD }, pairedItem: { item: 0 } }]);
-});
-
-it('reads once for all items, and puts out one for each', async () => {
+it('reads once for all items, and puts out the balance and the record for each', async () => {
 	const { output } = await credits({}, json({}, {}, {}));
-	expect(output.map(({ pairedItem }) => pairedItem)).toEqual([0, 1, 2].map((item) => ({ item })));
+	const result = { balance: 100_000, record: RECORD };
+	expect(output).toEqual([0, 1, 2].map((item) => ({ json: result, pairedItem: { item } })));
 	expect(on.requests('GET')).toHaveLength(1);
 });
 

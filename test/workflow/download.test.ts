@@ -2,7 +2,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { Settings } from '../service/settings';
 import type { TestNode } from './engine';
-import { field, item, keepsGoing, MINUTE, stage, text } from './support';
+import { field, keepsGoing, MINUTE, stage, text } from './support';
 
 const on = stage();
 
@@ -89,13 +89,5 @@ describe('results that cannot be downloaded', () => {
 		const known = { taskId, state: 'SUCCESS', creditsConsumed: 8, record: { taskId } };
 		const json = { ...known, resultUrls: [text('http')], error: text(message) };
 		expect(output).toMatchObject([{ json, pairedItem: { item: 0 } }]);
-	});
-
-	it('are an error of their own item alone', async () => {
-		const broken = item('b', { mediaStatus: 404 });
-		const { output } = await download(['a', broken, 'c'], {}, keepsGoing);
-		const hasError = field(output, 'error').map((error) => error !== undefined);
-		expect(hasError).toEqual([false, true, false]);
-		expect(output.map(({ binary }) => binary !== undefined)).toEqual([true, false, true]);
 	});
 });

@@ -30,15 +30,7 @@ import {
 	type TestWorkflow,
 } from './testWorkflow';
 
-export {
-	API_KEY,
-	buildWorkflow,
-	type Credential,
-	CREDENTIAL,
-	SERVICE,
-	type TestNode,
-	type TestWorkflow,
-} from './testWorkflow';
+export * from './testWorkflow';
 
 /** What n8n tells its engine of an execution of the tests' workflow. */
 export function additionalData(

@@ -14,8 +14,6 @@ export class FakeResponse extends EventEmitter {
 
 	readonly headers: Record<string, string> = {};
 
-	headersSent = false;
-
 	writableFinished = false;
 
 	destroyed = false;
@@ -37,7 +35,6 @@ export class FakeResponse extends EventEmitter {
 
 	json(body: unknown): this {
 		this.body = body;
-		this.headersSent = true;
 		this.send(this);
 		return this;
 	}

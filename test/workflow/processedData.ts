@@ -123,13 +123,10 @@ export class ProcessedData extends ProcessedDataTable {
 }
 
 /** The store of the present tests. */
-export let store: ProcessedData;
+export const store = new ProcessedData();
 
 /** Gives n8n-core a store for the tests of a file, or of a `describe`; each of them finds it empty. */
 export function useProcessedData(): void {
-	beforeAll(async () => {
-		store = new ProcessedData();
-		await DataDeduplicationService.init(store);
-	});
+	beforeAll(async () => await DataDeduplicationService.init(store));
 	beforeEach(() => store.reset());
 }

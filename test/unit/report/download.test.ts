@@ -53,17 +53,14 @@ const hostSends = (body = PNG, headers: Record<string, string> = { 'content-type
 
 describe('the name and the type of a file', () => {
 	it.each([
-		['/a/lighthouse.png', 'image/png', 'task-1.png', 'image/png'],
-		['/a/cat.png?X-Signature=abc&x=/y.gif', 'image/png', 'task-1.png', 'image/png'],
 		['/a/cat', 'image/png', 'task-1.png', 'image/png'],
 		['/a/cat', 'video/mp4; codecs="avc1"', 'task-1.mp4', 'video/mp4'],
 		['/a/1', 'IMAGE/JPEG', 'task-1.jpg', 'image/jpeg'],
-		['/a/cat.webp', 'application/octet-stream', 'task-1.webp', 'image/webp'],
+		['/a/cat.webp?x=/y.gif', 'application/octet-stream', 'task-1.webp', 'image/webp'],
 		['/a/cat.png', '', 'task-1.png', 'image/png'],
 		['/a/1.mov', 'binary/octet-stream', 'task-1.mov', 'video/quicktime'],
 		['/a/1.glb', 'model/gltf-binary', 'task-1.glb', 'model/gltf-binary'],
 		['/a/1', 'application/octet-stream', 'task-1', 'application/octet-stream'],
-		['/', 'image/png', 'task-1.png', 'image/png'],
 		['/a/%E0%A4%A.png', 'image/png', 'task-1.png', 'image/png'],
 	])('at %s with %s are %s and %s', async (path, type, fileName, mimeType) => {
 		hostSends(PNG, { 'content-type': type });
@@ -245,11 +242,8 @@ describe('what may come later', () => {
 		expect(pauses.slice(0, 7)).toEqual([2, 4, 8, 16, 32, 60, 60]);
 	});
 
-	it.each([
-		['in seconds', () => '90'],
-		['as a date', () => new Date(Date.now() + 91_000).toUTCString()],
-	])('is not tried before the host says (%s)', async (_how, retryAfter) => {
-		const headers = { 'retry-after': retryAfter() };
+	it('is not tried before the moment that the host says', async () => {
+		const headers = { 'retry-after': new Date(Date.now() + 91_000).toUTCString() };
 		const { file, requests } = answering({ status: 429, headers }, {});
 		await file();
 		expect(requests[1]).toBeGreaterThanOrEqual(85_000);

@@ -6,12 +6,9 @@ const NO_ADDRESS = [...NO_SCHEME, 'ftp://api.example.com', 'https://', 'https://
 
 describe('the base URL', () => {
 	it.each([
-		['https://api.example.com', 'https://api.example.com'],
 		['http://localhost:8080', 'http://localhost:8080'],
-		['https://api.example.com/', 'https://api.example.com'],
 		['https://api.example.com///', 'https://api.example.com'],
 		['  https://api.example.com\n', 'https://api.example.com'],
-		['https://gateway.example.com/media/v1', 'https://gateway.example.com/media/v1'],
 		['https://gateway.example.com/media/v1/', 'https://gateway.example.com/media/v1'],
 		['https://gateway.example.com/api', 'https://gateway.example.com/api'],
 		['HTTPS://API.Example.com:443', 'https://api.example.com'],
@@ -21,7 +18,6 @@ describe('the base URL', () => {
 	});
 
 	it.each<[string | undefined, string]>([
-		['', 'is empty'],
 		['   ', 'is empty'],
 		[undefined, 'is empty'],
 		...NO_ADDRESS.map((text): [string, string] => [

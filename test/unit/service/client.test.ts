@@ -74,17 +74,19 @@ describe('creating a task', () => {
 			'not JSON',
 			'paid-task-7',
 		],
-		['no task id', json({ status: 'ok' }), 'named no task id', 'begins: {"status":"ok"}'],
 		['an id where nobody looks', json({ result: { job } }), 'named no task id', 'paid-task-7'],
 		['an id behind a prompt', json({ request, result: { job } }), 'named no', 'paid-task-7'],
 		['too large a number', { body: '{"taskId": 1234567890123456789}' }, 'named no', '3456789}'],
 		['a list', json(['task-1']), 'named no task id', 'task-1'],
-		['a bare string', json('task-1'), 'named no task id', 'task-1'],
 		['a web page', { body: '<p>Hi</p>' }, 'something that is not JSON', 'begins: <p>Hi</p>'],
 		['nothing', { body: '' }, 'something that is not JSON', 'was empty'],
-		['a body cut short', { body: '{"taskId": "tas' }, 'something that is not JSON', '"tas'],
 		['an id in the header', { ...elsewhere, body: '{}' }, 'named no', `names ${location}.`],
-		['empty but for that', { ...elsewhere, body: '' }, 'not JSON', `names ${location}.`],
+		[
+			'empty, with an id in the header',
+			{ ...elsewhere, body: '' },
+			'not JSON',
+			`names ${location}.`,
+		],
 	])('ends in an error that shows what came where it is %s', async (_what, answer, what, shown) => {
 		const { client } = clientThatGets(answer);
 		const error = await caught(async () => await client.createTask(TASK));
@@ -151,10 +153,8 @@ describe('an answer with an error status', () => {
 		[403, 'unauthorized', 'refused the API key'],
 		[404, 'notFound', 'knows no task task-1 for this account'],
 		[410, 'notFound', 'knows no task task-1 for this account'],
-		[422, 'rejected', 'did not accept the request'],
 		[429, 'tooManyRequests', 'too many tasks or requests'],
 		[500, 'serviceDown', 'not working at the moment'],
-		[502, 'serviceDown', 'not working at the moment'],
 		[503, 'serviceDown', 'not working at the moment'],
 		[302, 'redirected', 'redirects to another address'],
 	])('HTTP %d is of the kind %s', async (statusCode, kind, message) => {
@@ -177,9 +177,7 @@ describe('an answer with an error status', () => {
 	it.each([
 		['the message of', json({ error: { message: 'Prompt too long' } }, 400), ': Prompt too long'],
 		['a plain text as', { statusCode: 400, body: 'Bad model\n' }, ': Bad model'],
-		['a text cut short as', { statusCode: 400, body: '{"error":{"co' }, ': {"error":{"co'],
-		['no page of', { statusCode: 400, body: '<html><body>Bad gateway</body></html>' }, ''],
-		['no other page of', { statusCode: 400, body: '\n <!doctype html>' }, ''],
+		['no page of', { statusCode: 400, body: '\n <!doctype html>' }, ''],
 		['nothing of', { statusCode: 400, body: '' }, ''],
 	])('shows %s what the service said', async (_what, answer, said) => {
 		const { message } = await errorOf(answer);
@@ -223,9 +221,7 @@ describe('the API key', () => {
 
 	it.each<[string, Partial<HttpResponse>, string]>([
 		['in a JSON message', refused(KEY), KEY],
-		['in a plain text', { statusCode: 400, body: `Authorization: Bearer ${KEY}` }, KEY],
 		['in a web page with status 200', { body: `<html>${KEY}</html>` }, KEY],
-		['in something that is no JSON', { body: `key=${KEY}` }, KEY],
 		['twice', { statusCode: 400, body: `${KEY} ${KEY}` }, KEY],
 		['as short as a word', refused('hush'), 'hush'],
 		['as JSON writes it', refused('sk-live-"quoted"\\'), 'sk-live-"quoted"\\'],
@@ -267,7 +263,6 @@ describe('the header Retry-After', () => {
 	const NOW = Date.parse('2026-01-01T12:00:00Z');
 
 	it.each([
-		['7', 7000],
 		[' 7 ', 7000],
 		['0', 0],
 		['1.5', 1500],

@@ -2,8 +2,6 @@ import { findServiceMessage } from '../../../nodes/MediaGeneration/service/servi
 
 it.each([
 	['Not enough credits'],
-	[{ message: 'Not enough credits' }],
-	[{ error: 'Not enough credits' }],
 	[{ error: { message: 'Not enough credits', code: 'x' } }],
 	[{ error: { code: 7, detail: 'Not enough credits' } }],
 	[{ errors: [{ message: 'Not enough credits' }, { message: 'second' }] }],
