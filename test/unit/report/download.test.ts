@@ -274,11 +274,4 @@ describe('what may come later', () => {
 		};
 		await expect(file()).rejects.toBeInstanceOf(Stopped);
 	});
-
-	it('closes the connection of each try', async () => {
-		const bodies = [503, 503, 200].map(() => Readable.from([PNG]));
-		const answers = bodies.map((body, index) => ({ status: index < 2 ? 503 : 200, body }));
-		await answering(...answers).file();
-		expect(bodies.map(({ destroyed }) => destroyed)).toEqual([true, true, true]);
-	});
 });
