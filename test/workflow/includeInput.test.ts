@@ -223,9 +223,4 @@ describe('a suspended run', () => {
 		expect(items[2]?.json.details).not.toHaveProperty('row');
 		expect(items[2]?.binary).toMatchObject(row(2).binary ?? {});
 	});
-
-	it('stores no input where the option is off', async () => {
-		const { handed } = await suspend({ parameters: { options: { suspendAfter: 0 } } });
-		expect(JSON.stringify(handed)).not.toContain('note-0');
-	});
 });
