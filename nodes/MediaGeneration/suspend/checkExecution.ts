@@ -134,8 +134,9 @@ function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
 	});
 	const gap = new RequestGap(systemClock);
 	return async () => {
+		const connection = await connected;
 		await sleepUntil(gap.take(), systemClock, context.getExecutionCancelSignal());
-		return await connected;
+		return connection;
 	};
 }
 

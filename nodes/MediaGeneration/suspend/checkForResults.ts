@@ -11,14 +11,8 @@ import { ServiceError } from '../service/serviceError';
 import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
-import { inGrowingGroups, settled } from '../shared/promises';
-import {
-	afterPause,
-	LAST_CHECKS_MS,
-	LATEST_LAST_CHECKS_MS,
-	MAX_UNANSWERED,
-	pauseAfter,
-} from './checkSchedule';
+import { settled } from '../shared/promises';
+import { afterPause, LAST_CHECKS_MS, LATEST_LAST_CHECKS_MS, walk } from './checkSchedule';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /**
@@ -35,25 +29,21 @@ export async function checkResults(
 	now: number,
 ): Promise<ResultsCheck> {
 	const items = [...state.items];
-	let pauseMs = 0;
-	let patience = MAX_UNANSWERED;
+	let isEnough = false;
 	// Several items may name one task.
 	const answers = new Map<string, Promise<TaskRecord>>();
-	const readOnce = async (taskId: string) => {
+	const readOne = async ([index, item]: [number, SuspendedItem]) => {
+		const taskId = taskIdOf(item);
 		const answer = answers.get(taskId) ?? read(taskId);
 		answers.set(taskId, answer);
-		return await answer;
-	};
-	const readOne = async ([index, item]: [number, SuspendedItem]) => {
-		const answer = await settled(readOnce(taskIdOf(item)));
-		if ('value' in answer) {
-			items[index] = afterRead(without(without(item, 'missed'), 'trouble'), answer.value);
-			if (answer.value.state === 'PENDING') patience = 0;
-			return;
+		const ended = await settled(answer);
+		if ('error' in ended) {
+			items[index] = afterError(item, ended.error, now);
+			return ended.error;
 		}
-		items[index] = afterError(item, answer.error, now);
-		pauseMs = Math.max(pauseMs, pauseAfter(answer.error, isExpired(item, now)));
-		if (!isOfOneTask(answer.error)) patience--;
+		items[index] = afterRead(without(without(item, 'missed'), 'trouble'), ended.value);
+		isEnough ||= ended.value.state === 'PENDING' && !isExpired(item, now);
+		return undefined;
 	};
 	const waiting = [...items.entries()].filter(([, { waits }]) => waits);
 	// Tasks that could not be read come last: the trouble may be that of one task.
@@ -61,9 +51,8 @@ export async function checkResults(
 	const expired = waiting.filter(([, item]) => isExpired(item, now));
 	const others = waiting.filter(([, item]) => !isExpired(item, now));
 	// The time of these tasks is up, so each is read once more, even if another is unfinished.
-	await inGrowingGroups(expired, readOne, () => pauseMs > 0);
-	patience = MAX_UNANSWERED;
-	await inGrowingGroups(others, readOne, () => patience <= 0 || pauseMs > 0);
+	const lastPauseMs = await walk(expired, readOne, { isLast: true });
+	const pauseMs = lastPauseMs || (await walk(others, readOne, { isEnough: () => isEnough }));
 	return afterPause({ ...state, items }, pauseMs);
 }
 

@@ -1,5 +1,6 @@
 import { ServiceError } from '../service/serviceError';
 import { without } from '../shared/json';
+import { inGrowingGroups } from '../shared/promises';
 import type { AwaitedDelivery, CheckState, DeliveryCheck, StoredFailure } from './checkState';
 
 /** n8n resumes executions by time once a minute. */
@@ -49,17 +50,35 @@ export function nextCheckAt(
 	);
 }
 
-/** After this many reads without an answer about their task the check ends: the service is in trouble. */
-export const MAX_UNANSWERED = 3;
+/** After this many answers that say nothing about their task a walk ends: the service is in trouble. */
+const MAX_UNANSWERED = 3;
 
 /**
- * @param isLast whether the time of the task is up: a service in trouble gets a pause before the last read is repeated
- * @returns how long no further read may follow this error, milliseconds; 0 if a read may follow at once
+ * Visits the waiting tasks of a check in growing groups. The walk ends if the service asks to wait, or is in trouble.
+ *
+ * @param visit resolves to the error that the visit met, if any
+ * @param end.isLast whether the time of the tasks is up: a service in trouble gets a pause before the last reads
+ * @param end.isEnough whether the other tasks need no visit
+ * @returns how long no read may follow, milliseconds; 0 if a read may follow at once
  */
-export function pauseAfter(error: unknown, isLast = false): number {
-	if (!(error instanceof ServiceError)) return 0;
-	const pauses = error.kind === 'tooManyRequests' || (isLast && !error.isOfOneTask);
-	return error.retryAfterMs || (pauses ? MIN_CHECK_INTERVAL_MS : 0);
+export async function walk<T>(
+	tasks: readonly T[],
+	visit: (task: T) => Promise<unknown>,
+	{ isLast = false, isEnough }: { isLast?: boolean; isEnough?: () => boolean } = {},
+): Promise<number> {
+	let pauseMs = 0;
+	let unanswered = 0;
+	const visitOne = async (task: T) => {
+		const error = await visit(task);
+		if (!(error instanceof ServiceError)) return;
+		const { kind, isOfOneTask, retryAfterMs } = error;
+		if (!isOfOneTask) unanswered++;
+		const needsPause = kind === 'tooManyRequests' || (isLast && !isOfOneTask);
+		pauseMs = Math.max(pauseMs, retryAfterMs || (needsPause ? MIN_CHECK_INTERVAL_MS : 0));
+	};
+	const isOver = () => pauseMs > 0 || unanswered >= MAX_UNANSWERED || isEnough?.() === true;
+	await inGrowingGroups(tasks, visitOne, isOver);
+	return pauseMs;
 }
 
 /** The state after a check. @param pauseMs the pause that the service asked for, milliseconds from now on; 0 for none */

@@ -5,26 +5,23 @@ import { redeliver } from '../callback/redeliver';
 import { accountOf, hasStarted } from '../callback/startOnce';
 import { triggerAt } from '../callback/triggerCallbackUrl';
 import type { Connection } from '../service/connect';
-import { ServiceError } from '../service/serviceError';
 import type { Clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { webhookBase } from '../shared/n8nInternals';
-import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
+import { settled } from '../shared/promises';
 import {
 	afterPause,
 	MAX_CHECK_INTERVAL_MS,
-	MAX_UNANSWERED,
 	MIN_CHECK_INTERVAL_MS,
 	NOT_FINISHED,
-	pauseAfter,
+	walk,
 } from './checkSchedule';
 import { type AwaitedDelivery, CHECK_VERSION, type DeliveryCheck } from './checkState';
 import { startCheck } from './checkSupervisor';
 
 /**
- * One check for tasks whose callback has not been seen to arrive. The check ends if the service asks to wait, or is in
- * trouble.
+ * One check for tasks whose callback has not been seen to arrive.
  *
  * @param deliver resolves to undefined if the trigger has the task, else to the reason why not
  * @returns the state after the check, with the deliveries that are left
@@ -36,18 +33,14 @@ export async function checkDeliveries(
 ): Promise<DeliveryCheck> {
 	const untried = new Set(state.deliveries);
 	const left: AwaitedDelivery[] = [];
-	let pauseMs = 0;
-	let patience = MAX_UNANSWERED;
 	const tryOne = async (delivery: AwaitedDelivery) => {
 		untried.delete(delivery);
 		const tried = await settled(deliver(delivery));
-		const error = 'error' in tried && tried.error;
-		pauseMs = Math.max(pauseMs, pauseAfter(error));
-		if (error instanceof ServiceError && !error.isOfOneTask) patience--;
 		const last = 'value' in tried ? tried.value : messageOf(tried.error);
 		if (last !== undefined) left.push({ ...delivery, last });
+		return 'error' in tried ? tried.error : undefined;
 	};
-	await inGrowingGroups(state.deliveries, tryOne, () => patience <= 0 || pauseMs > 0);
+	const pauseMs = await walk(state.deliveries, tryOne);
 	// The next check begins with the deliveries that were not tried: that check may be cut short, too.
 	return afterPause({ ...state, deliveries: [...untried, ...left] }, pauseMs);
 }
@@ -88,9 +81,6 @@ export async function deliverTask(
 /** n8n answers at a test address only while somebody listens in the editor. */
 const TEST_ADDRESS = '/webhook-test/';
 
-/** The end of a run may go unnoticed for this long, milliseconds. */
-const SECOND = 1000;
-
 /** The key in the node's context of the tasks for which a check was started. */
 const KEY = 'checkedCallbacks';
 
@@ -102,11 +92,10 @@ export class ExpectedCallbacks {
 	/** The tasks that nobody checks yet. */
 	private deliveries: AwaitedDelivery[] = [];
 
-	/** Only one check is started at a time. */
-	private readonly oneAtATime = new Semaphore(1);
+	private early: Promise<void> | undefined;
 
-	private early: Promise<unknown> | undefined;
-	private isOver = false;
+	/** Aborted at the end of the run. */
+	private readonly end = new AbortController();
 
 	/** @param intervalMs milliseconds between two checks; 0 lets the pause grow with the time waited */
 	constructor(
@@ -135,27 +124,26 @@ export class ExpectedCallbacks {
 			address: isOwn ? href.slice(base.length) : href,
 			...triggerAt(this.context, href),
 		});
-		this.early ??= settled(this.leaveEarly());
+		this.early ??= this.leaveEarly();
 	}
 
 	/** To be called at the end of the run, however it ended: the created tasks go on in any case. */
 	async leave(): Promise<void> {
-		this.isOver = true;
-		await this.oneAtATime.run(this.leaveBehind);
+		this.end.abort();
+		await this.early;
+		await this.leaveBehind();
 	}
 
 	private async leaveEarly(): Promise<void> {
-		const { clock } = this;
+		const { clock, end } = this;
 		let pauseMs = MIN_CHECK_INTERVAL_MS;
-		for (let dueAt = clock.now() + pauseMs; !this.isOver; await clock.sleep(SECOND, undefined)) {
-			if (clock.now() < dueAt) continue;
-			await this.oneAtATime.run(this.leaveBehind);
+		while ('value' in (await settled(clock.sleep(pauseMs, end.signal)))) {
+			await this.leaveBehind();
 			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS);
-			dueAt = clock.now() + pauseMs;
 		}
 	}
 
-	private readonly leaveBehind = async (): Promise<void> => {
+	private async leaveBehind(): Promise<void> {
 		const { context, intervalMs, clock } = this;
 		const deliveries = this.deliveries.splice(0);
 		if (deliveries.length === 0) return;
@@ -179,7 +167,7 @@ export class ExpectedCallbacks {
 		context.logger.warn(
 			`${nodeName}: n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(left.error)} Deliver such tasks with the operation Task → Send Result Again.`,
 		);
-	};
+	}
 
 	/** The tasks for which this execution has started a check. A retry from the list is another execution. */
 	private get checked(): string[] {

@@ -136,19 +136,24 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const isComplete = 'value' in asked ? asked.value : undefined;
 	if (isComplete === undefined) return tryAgain('A task could not be read');
 	const { url } = run.note;
-	const canWake = isComplete && url !== '';
-	const told = canWake ? await wakeCheck(context, url, taskId, connection.apiKey) : undefined;
+	if (!isComplete || url === '') return accepted(false);
+	const told = await wakeCheck(context, url, taskId, connection.apiKey);
 	// The check under way may have read the task too early.
 	if (told === 'checking') return tryAgain('The tasks are being checked at the moment');
-	const isWoken = told === 'woken';
-	if (isWoken) runs.delete(place);
-	else if (canWake) {
-		context.logger.info(
-			`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
-		);
+	if (told === 'woken') {
+		runs.delete(place);
+		return accepted(true);
 	}
-	return { status: 200, body: { accepted: true, resumed: isWoken } };
+	context.logger.info(
+		`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
+	);
+	return accepted(false);
 }
+
+const accepted = (resumed: boolean): WebhookAnswer => ({
+	status: 200,
+	body: { accepted: true, resumed },
+});
 
 /**
  * The addresses at which n8n may call itself: first the socket that received this callback, then n8n's public address.

@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import {
 	parseTaskRecord,
 	type TaskRecord,
@@ -74,7 +75,7 @@ export function service(states: Record<string, string | Error>) {
 		most = Math.max(most, ++atOnce);
 		await Promise.resolve();
 		atOnce--;
-		const state = states[taskId] ?? new Error('The service is down');
+		const state = states[taskId] ?? new ServiceError('serviceDown', 'The service is down');
 		if (state instanceof Error) throw state;
 		return parseTaskRecord(taskId, { state });
 	};
