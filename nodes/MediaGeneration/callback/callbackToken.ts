@@ -19,7 +19,8 @@ export const REFERENCE_PARAMETER = 'reference';
  * @throws UserError if the URL is not an http or https address
  */
 export function callbackAddress(url: string, apiKey: string, reference?: string): string {
-	if (!/^https?:/i.test(url.trim()) || !URL.canParse(url.trim())) {
+	const given = url.trim();
+	if (!/^https?:/i.test(given) || !URL.canParse(given)) {
 		throw new UserError(
 			`The parameter 'Callback URL' is not a valid address: '${url.split('?', 1)[0]}'`,
 			{
@@ -28,15 +29,13 @@ export function callbackAddress(url: string, apiKey: string, reference?: string)
 			},
 		);
 	}
-	const address = new URL(url.trim());
+	const address = new URL(given);
 	const { pathname, searchParams } = address;
-	const kept = reference ?? searchParams.get(REFERENCE_PARAMETER) ?? undefined;
 	// A URL cannot hold half of a surrogate pair.
-	const carried = kept?.toWellFormed();
+	const carried = (reference ?? searchParams.get(REFERENCE_PARAMETER))?.toWellFormed();
 	searchParams.delete(REFERENCE_PARAMETER);
 	searchParams.set(TOKEN_PARAMETER, callbackToken(pathname, apiKey, carried));
-	// The reference comes last: in a decoded address nobody can tell where the reference ends, and the token must be
-	// found.
+	// The reference comes last: in a decoded address nobody can tell where a reference ends.
 	if (carried !== undefined) searchParams.set(REFERENCE_PARAMETER, carried);
 	return address.href;
 }
@@ -53,7 +52,7 @@ export function callbackToken(path: string, apiKey: string, reference?: string):
 	return sign(reference === undefined ? path : `${path}\n${reference}`, apiKey);
 }
 
-/** Whether a callback came to an address with a valid token. n8n parses a repeated query parameter to a list. */
+/** Whether a callback address has a valid token. n8n parses a repeated query parameter to a list. */
 export function isTokenValid(
 	token: unknown,
 	path: string,
@@ -84,19 +83,19 @@ const VERSION = 1;
 /** How old a request may be; the clocks of two hosts may differ by as much. */
 const MAX_AGE_MS = 5 * 60_000;
 
-/** The place in the node's context that n8n stores with the execution. */
+/** The key in the node's context, which n8n stores with the execution. */
 const KEY = 'startAgainExecution';
 
-/** Names what is to start again: the path of the trigger's URL, and the task. */
+/** What is to start again. */
 interface Subject {
+	/** The path of the trigger's URL. */
 	path: string;
 	taskId: string;
 	apiKey: string;
 }
 
 /**
- * Names the run of the node that asks to start again. Each run starts the workflow once for a task. The name is the
- * same for all items of the run, and for its second try by *Retry On Fail* or from the list of executions.
+ * Names the run of the node that asks to start again, in all its tries. Each run starts the workflow once for a task.
  */
 export function startAgainRun(context: IExecuteFunctions): string {
 	const store = nodeContext(context);

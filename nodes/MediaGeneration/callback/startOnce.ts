@@ -9,9 +9,8 @@ export const credentialIdOf = ({ credentials }: INode): string =>
 	credentials?.[CREDENTIAL_TYPE]?.id ?? '';
 
 /**
- * Names the account of a task: two accounts may use the same task ids. The base URL identifies the service, and the
- * n8n credential identifies the account. The API key is not part of the name: people replace keys, and a task must
- * not start its workflow again then.
+ * Names the account of a task: two accounts may use the same task ids. The API key is not part of the name: people
+ * replace keys, and a task must not start its workflow again then.
  */
 export const accountOf = (baseUrl: string, credentialId: string): string =>
 	digest([baseUrl, credentialId]);
@@ -22,7 +21,7 @@ const KEY = 'startedTasks';
 /** To be raised when the stored shape changes. */
 const VERSION = 1;
 
-/** The signatures of an execution in the row that it writes: one for each question whether it wrote the row. */
+/** How often an execution can ask whether it wrote a row. The row holds a signature for each question. */
 const QUESTIONS = [0, 1, 2];
 
 /** The start of a workflow that may happen once. */
@@ -42,10 +41,8 @@ const keyOf = ({ account, taskId, startAgain }: Start) =>
  * Whether this execution is the one that starts the workflow for a task: the first execution that asks, in all its
  * tries. A second try comes by *Retry On Fail* (n8n offers it on triggers) or from the list of executions. The node's
  * context holds what the execution knows of its own tries. The row in the database holds the rest: what other
- * executions did, whether a write took place if its answer was lost, and what an execution did before it was killed.
- *
- * A row names the execution that wrote it. Other executions leave the row as it is. An execution that may have
- * written the row itself asks for its own signatures, see `StartedTaskRow.isSigned`.
+ * executions did, and what this execution did if the answer was lost or the process was killed. Only an execution that
+ * may have written the row itself asks for its signatures, see `StartedTaskRow.isSigned`.
  *
  * @param callbackId names the callback that began this execution, in all its tries
  * @throws the database's error if it is not known whether the row was written; UserError if it will never be known
@@ -112,7 +109,7 @@ let fallbackWasLogged = false;
  * the key behind it. If a version of n8n does not read the `id` then, the helper uses the row of the node, as n8n
  * documents, and the log says so once.
  *
- * Each method throws the database's error.
+ * @throws from each method the database's error
  */
 class StartedTaskRow {
 	/**

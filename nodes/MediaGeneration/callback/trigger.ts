@@ -22,6 +22,7 @@ import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
 import { accountOf, credentialIdOf, mayStart } from './startOnce';
 import {
+	answer,
 	ANSWER_LIMIT_MS,
 	deciding,
 	tryAgain,
@@ -31,17 +32,13 @@ import {
 
 /**
  * Senders repeat a callback within minutes. A longer time would do harm: n8n may lose an execution that it has
- * stored, and then another callback must be able to start the workflow. Whether the workflow has run is the ledger's
- * to say.
+ * stored, and then another callback must be able to start the workflow.
  */
 const MAX_AGE_MS = 10 * 60_000;
 
 const MAX_REMEMBERED = 10_000;
 
-/**
- * The answer to a callback, as far as it holds for other callbacks of the same task; or n8n did not store the
- * execution.
- */
+/** The answer to other callbacks of the same task; or n8n did not store the execution. */
 type Outcome = WebhookAnswer | 'notStored';
 
 /**
@@ -84,14 +81,13 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const node = context.getNode();
 	const account = accountOf(connection.baseUrl, credentialIdOf(node));
 	const giveUpAt = systemClock.now() + ANSWER_LIMIT_MS;
-	// A test run shows every event, also an event that was seen before. Each run that asks to start again counts by
-	// itself.
+	// A test run shows every event, also an event that was seen before.
 	const isTest = context.getMode() === 'manual';
 	const key = JSON.stringify([context.getWorkflow().id, node.id, account, taskId, startAgain]);
 	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
 		const outcome = await withTimeLimit(earlier, giveUpAt - systemClock.now(), systemClock);
-		const answer = outcome ?? tryAgain('A callback of this task is being worked on');
-		if (answer !== 'notStored') return answer;
+		if (outcome === undefined) return tryAgain('A callback of this task is being worked on');
+		if (outcome !== 'notStored') return outcome;
 	}
 	const reading = readFinished(connection, taskId, events, giveUpAt);
 	if (!isTest) recent.set(key, outcomeOf(key, reading, context.getResponseObject()));
@@ -125,7 +121,7 @@ async function readFinished(
 	if ('error' in read) {
 		const { error } = read;
 		return error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign
-			? { status: 404, body: { message: 'The service knows no such task for this account' } }
+			? answer(404, 'The service knows no such task for this account')
 			: tryAgain('The task could not be read from the service');
 	}
 	const task = read.value;
@@ -134,10 +130,7 @@ async function readFinished(
 	return events.includes(task.state) ? task : NOT_SELECTED;
 }
 
-/**
- * What becomes of a callback. n8n answers an admitted callback when the execution is stored. From then on other
- * callbacks of the task are duplicates.
- */
+/** n8n answers an admitted callback when the execution is stored. From then on other callbacks are duplicates. */
 async function outcomeOf(
 	key: string,
 	reading: Promise<FinishedTask | WebhookAnswer>,

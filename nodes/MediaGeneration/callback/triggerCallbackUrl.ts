@@ -95,7 +95,7 @@ function triggersOf(context: IExecuteFunctions): INode[] {
 	return nodes.filter((node) => node.type === `${type}Trigger`);
 }
 
-/** The production URLs of triggers at n8n's present address, which may have changed since they were published. */
+/** The production URLs of triggers at n8n's present address. */
 function urlsOf(context: IExecuteFunctions, triggers: INode[]): string[] {
 	const base = webhookBase(context);
 	if (base === undefined) return [];
@@ -103,7 +103,7 @@ function urlsOf(context: IExecuteFunctions, triggers: INode[]): string[] {
 	return triggers.map((node) => NodeHelpers.getNodeWebhookUrl(base, id, node, CALLBACK_PATH));
 }
 
-/** A trigger by its node and its credential, which name its rows in the ledger. */
+/** What names the rows of a trigger in the ledger. */
 export interface TriggerNode {
 	triggerId: string;
 	triggerCredentialId: string;
@@ -119,7 +119,7 @@ export function triggerAt(context: IExecuteFunctions, address: string): TriggerN
 /** Executions in these modes run the workflow as it stands in the editor, which may not be published. */
 const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'cli'];
 
-/** Executions in these modes may do so: n8n does not tell of which execution a retry is, nor who called a workflow (n8n 1). */
+/** Executions in these modes may run that workflow: n8n does not tell what a retry repeats, nor who called (n8n 1). */
 const MAYBE_OF_THE_EDITOR = ['retry', 'integrated'];
 
 /**

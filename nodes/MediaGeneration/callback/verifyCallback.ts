@@ -27,9 +27,8 @@ const MIN_REFRESH_MS = 2_000;
 const MAX_REMEMBERED = 1_000;
 
 /**
- * The credentials of the nodes of this process that callbacks come to. A look-up costs n8n more CPU time than the
- * rest of a callback, so callbacks share one. The values are promises, so that callbacks that come together share
- * one, too.
+ * The latest look-ups of credentials, which callbacks share: a look-up costs n8n more CPU time than the rest of a
+ * callback.
  */
 const credentials = new ExpiringCache<Promise<Credential>>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
 
@@ -48,8 +47,7 @@ interface VerifiedCallback {
 /**
  * Makes the checks that need no request: the address and its token, the size, the task id.
  *
- * @param publicUrl gives the address that was given out. It is asked only if the path of this request does not match,
- *   because it may cost n8n an evaluation.
+ * @param publicUrl gives the address that was given out; called only if needed, because it may cost n8n an evaluation
  * @param isInDoubt whether the remembered credential has refused the callback
  * @returns the verified callback; or the answer that refuses it
  * @throws UserError if the credential cannot be used; the error of n8n's look-up
@@ -65,7 +63,7 @@ export async function verifyCallback(
 	const refuse = async (message: string): Promise<WebhookAnswer | VerifiedCallback> => {
 		// The remembered key may be out of date.
 		if (!isInDoubt) return await verifyCallback(context, requireToken, publicUrl, true);
-		return { status: 401, body: { message } };
+		return answer(401, message);
 	};
 	const { apiKey } = connection;
 	const { headers, rawBody, originalUrl } = context.getRequestObject();
@@ -78,14 +76,11 @@ export async function verifyCallback(
 	const path = isFree ? '' : provenPath(isGood, originalUrl, publicUrl);
 	if (path === undefined)
 		return await refuse("The callback URL's token is missing or does not match");
-	if ((rawBody?.length ?? Number(headers['content-length'] ?? 0)) > MAX_BODY_BYTES) {
-		return { status: 413, body: { message: 'The callback is larger than 1 MiB' } };
-	}
+	const size = rawBody?.length ?? Number(headers['content-length'] ?? 0);
+	if (size > MAX_BODY_BYTES) return answer(413, 'The callback is larger than 1 MiB');
 	// n8n parses `application/json` only, and not `application/cloudevents+json` or JSON without a type.
 	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(rawBody)));
-	if (taskId === undefined) {
-		return { status: 400, body: { message: 'The callback names no task id' } };
-	}
+	if (taskId === undefined) return answer(400, 'The callback names no task id');
 	const checked = { connection, taskId, ...(typeof reference === 'string' && { reference }) };
 	if (header === undefined) return checked;
 	const startAgain = checkStartAgain(header, { path, taskId, apiKey });
@@ -136,11 +131,14 @@ export interface WebhookAnswer {
 const TRY_AGAIN = 503;
 const RETRY_AFTER_SECONDS = 5;
 
-/** The answer if nothing was decided: the sender is to deliver the callback again. */
-export const tryAgain = (message: string): WebhookAnswer => ({
-	status: TRY_AGAIN,
+/** An answer that starts nothing. */
+export const answer = (status: number, message: string): WebhookAnswer => ({
+	status,
 	body: { message },
 });
+
+/** The answer if nothing was decided: the sender is to deliver the callback again. */
+export const tryAgain = (message: string): WebhookAnswer => answer(TRY_AGAIN, message);
 
 /**
  * Has a callback decided, and answers it at once unless it starts or resumes something. An error is answered with a
@@ -156,10 +154,10 @@ export const deciding =
 			context.logger.warn(`${context.getNode().name}: a callback waits. ${why}`);
 		}
 		const undecided = tryAgain('The callback cannot be checked at the moment');
-		const answer = 'value' in result ? result.value : undecided;
-		if (!('status' in answer)) return answer;
+		const decided = 'value' in result ? result.value : undecided;
+		if (!('status' in decided)) return decided;
 		const response = context.getResponseObject();
-		if (answer.status === TRY_AGAIN) response.set('Retry-After', String(RETRY_AFTER_SECONDS));
-		response.status(answer.status).json(answer.body);
+		if (decided.status === TRY_AGAIN) response.set('Retry-After', String(RETRY_AFTER_SECONDS));
+		response.status(decided.status).json(decided.body);
 		return { noWebhookResponse: true };
 	};

@@ -16,15 +16,12 @@ export type SentTask = CreatedTask & { sent: IDataObject };
  * On Fail* or from the list of executions, takes up the tasks of the first try and pays for none of them again.
  *
  * Within an execution an entry belongs to a run of the node (a loop has many) and an item, whatever the expressions
- * of the item give this time. A retry from the list is another execution. There an entry belongs to the request: if
- * the prompt was changed meanwhile, the user means another task. How the task is waited for may change, and the task
- * stays the same.
+ * of the item give this time. A retry from the list is another execution. There an entry belongs to the request (model
+ * and input): if the prompt was changed meanwhile, the user means another task.
  */
 export class CreateJournal {
-	/** The creates by the node's run, then by the item, oldest first. */
-	private readonly runs: Record<string, Record<string, StoredCreate[]>>;
-
-	private readonly run: string;
+	/** The creates of this run of the node, by the item, oldest first. */
+	private readonly items: ItemCreates;
 
 	private readonly execution: string;
 
@@ -34,14 +31,15 @@ export class CreateJournal {
 	/** @throws UserError where another version of this package wrote the journal */
 	constructor(context: IExecuteFunctions) {
 		const stored = (nodeContext(context)[KEY] ??= { version: VERSION, runs: {} });
-		// Not a copy: n8n stores the changes with the execution.
-		this.runs = readStored<IDataObject>(stored, VERSION).runs as typeof this.runs;
-		this.run = String(context.getWorkflowDataProxy(0).$runIndex ?? 0);
+		const { runs } = readStored<{ runs: Record<number, ItemCreates> }>(stored, VERSION);
+		const present = Number(context.getWorkflowDataProxy(0).$runIndex ?? 0);
 		this.execution = String(context.getExecutionId());
 		this.isTool = isTool(context);
 		// n8n does not go back to an earlier run. An agent's calls of a tool may be runs at the same time.
-		const earlier = Object.keys(this.runs).filter((run) => Number(run) < Number(this.run));
-		if (!this.isTool) for (const run of earlier) delete this.runs[run];
+		const earlier = this.isTool ? [] : Object.keys(runs).filter((run) => Number(run) < present);
+		for (const run of earlier) delete runs[Number(run)];
+		// Not a copy: n8n stores the changes with the execution.
+		this.items = runs[present] ??= {};
 	}
 
 	/**
@@ -55,10 +53,7 @@ export class CreateJournal {
 		return taskIn(create) ?? 'sent';
 	}
 
-	/**
-	 * Adds what is known of the create that this execution has sent for an item to the item's error, where the item cannot
-	 * be planned now.
-	 */
+	/** Adds the task that this execution has created for an item to the error of the item, which cannot be planned now. */
 	withTask(error: ItemError, itemIndex: number): ItemError {
 		const creates = this.isTool ? [] : (this.items[itemIndex] ?? []);
 		const create = creates.find(({ execution }) => execution === this.execution);
@@ -67,7 +62,7 @@ export class CreateJournal {
 		return task ? ItemError.from(error, pendingJson(task.taskId, task.sent)) : error;
 	}
 
-	/** The ids of all tasks that this run of the node has created, in this try and in earlier tries. */
+	/** The ids of all tasks of this run, of earlier tries as well. */
 	taskIds(): string[] {
 		return this.all().flatMap(({ taskId, failed = [] }) =>
 			taskId === undefined ? failed : [...failed, taskId],
@@ -121,7 +116,7 @@ export class CreateJournal {
 			...(before?.failed && { failed: before.failed }),
 			...known,
 		};
-		const creates = ((this.runs[this.run] ??= {})[item.itemIndex] ??= []);
+		const creates = (this.items[item.itemIndex] ??= []);
 		if (before) creates[creates.indexOf(before)] = create;
 		else creates.push(create);
 	}
@@ -134,10 +129,6 @@ export class CreateJournal {
 		return creates.find(isOwn) ?? creates.findLast(isSame);
 	}
 
-	private get items(): Record<string, StoredCreate[]> {
-		return this.runs[this.run] ?? {};
-	}
-
 	private all(): StoredCreate[] {
 		return Object.values(this.items).flat();
 	}
@@ -146,20 +137,17 @@ export class CreateJournal {
 const taskIn = ({ taskId, record = {}, sent = {} }: StoredCreate): SentTask | undefined =>
 	taskId === undefined ? undefined : { taskId, record, sent };
 
-/** The digest of the request. It leaves out how the task is waited for. */
 const requestDigest = ({ model, input }: CreatePlan) => digest([model, input]);
 
-/** The key in the node's context, which n8n stores with the execution. */
+/** The keys in the node's context, which n8n stores with the execution. */
 const KEY = 'createdTasks';
-
-/** The key of the pause that the service asks for. */
 const PAUSE = 'askedPause';
 
 type Pause = [until: number, lengthMs: number];
 
 /**
- * Stores a pause that the service asks for with the execution. The node's next try and its next round in a loop
- * observe the pause. The end is a time of day, since another process may read it.
+ * Stores a pause that the service asks for. The node's next try and its next round in a loop observe the pause. Its end
+ * is a time of day, since another process may read it.
  *
  * @param lengthMs milliseconds
  */
@@ -176,6 +164,8 @@ export function pauseLeft(context: IExecuteFunctions): number {
 
 /** To be raised when the stored shape changes. */
 const VERSION = 1;
+
+type ItemCreates = Record<number, StoredCreate[]>;
 
 /** The create of an item, as n8n stores it. */
 interface StoredCreate extends IDataObject {

@@ -14,26 +14,20 @@ const NO_SERVICE_PATIENCE_MS = 5_000;
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * The queue of the creates of a run, in the order of the items. A create leaves the queue when the throttle admits
- * it. All times are milliseconds of the clock. An item's patience is the longest pause that the item accepts,
- * milliseconds.
+ * The queue of the creates of a run, in the order of the items. A create leaves the queue when the throttle admits it.
+ * An item's patience is the longest pause that the item accepts, milliseconds. All times are milliseconds of the clock.
  */
 export class CreateQueue {
 	/** The last refusal of a create of this run. */
 	refusal: ServiceError | undefined;
 
-	/**
-	 * Whether the service has taken a task of this run, or of an earlier try. From then on an error is a passing one, or
-	 * concerns one item.
-	 */
+	/** Whether the service has taken a task. From then on an error is a passing error, or concerns one item. */
 	hasCreated = false;
 
 	/** The end of the pause that the service asked for. */
 	private askedUntil = -Infinity;
 
-	/**
-	 * The creates in a row that had no connection, or whose outcome nobody knows. Creates under way together count once.
-	 */
+	/** The creates in a row without a known outcome. Creates that were under way together count once. */
 	private inVain = 0;
 	private inVainAt = -Infinity;
 
@@ -50,12 +44,9 @@ export class CreateQueue {
 	private wake: () => void = () => undefined;
 	private alarmAt = Infinity;
 
-	private reachLimit: () => void = () => undefined;
-
 	/** Resolves when the service refuses a create of this run for the first time. */
-	readonly limited = new Promise<void>((resolve) => {
-		this.reachLimit = resolve;
-	});
+	readonly limited: Promise<void>;
+	private reachLimit: () => void = () => undefined;
 
 	/**
 	 * @param gap the least time between two requests of the run
@@ -70,15 +61,16 @@ export class CreateQueue {
 		private readonly random: () => number = Math.random,
 		private readonly most = Infinity,
 	) {
+		this.limited = new Promise((resolve) => {
+			this.reachLimit = resolve;
+		});
 		signal?.addEventListener('abort', () => this.wake(), { once: true });
 	}
 
 	/**
-	 * Waits for a place.
-	 *
 	 * @param until when it is too late
-	 * @returns a ticket for exactly one create, to be handed to `accepted`, `refused` or `doubtful`, unless `ended` is
-	 *   called; undefined if the run creates nothing more, or if it is too late
+	 * @returns a ticket for one create, whose end is to be told by `accepted`, `refused`, `doubtful` or `ended`; undefined
+	 *   if the run creates nothing more, or if it is too late
 	 * @throws Error if the service asks for a longer pause, or if there is no use in sending
 	 * @throws Stopped if the execution was stopped
 	 */
@@ -186,11 +178,7 @@ export class CreateQueue {
 		return this.giveUpWhereHopeless(error, patienceMs);
 	}
 
-	/**
-	 * Observes the rest of a pause that the service asked for in an earlier try.
-	 *
-	 * @param ms milliseconds
-	 */
+	/** Observes the rest of a pause that the service asked for in an earlier try. */
 	pause(ms: number): void {
 		if (ms === 0) return;
 		this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
@@ -225,11 +213,10 @@ export class CreateQueue {
 	}
 
 	/**
-	 * Gives up for all items with at most this patience if there is no use in sending on: no item waits for an answer
-	 * that another item has waited for already.
+	 * Gives up for all items with at most this patience if nothing was admitted and nothing finished during the whole
+	 * patience, which is short while the service has never answered.
 	 *
-	 * @returns whether there is no use: nothing was admitted and nothing finished during the whole patience, which is
-	 *   short while the service has never answered
+	 * @returns whether there is no use in sending on
 	 */
 	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
 		const now = this.clock.now();

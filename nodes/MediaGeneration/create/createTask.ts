@@ -12,7 +12,7 @@ import { StoredStop } from '../shared/storedStop';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import type { CreateQueue } from './createQueue';
 
-/** This many items may be answered 403 before any task is taken: 403 may concern the prompt or the model of one item. */
+/** If so many items are answered 403 before any task is taken, the key is refused. */
 const MAX_FORBIDDEN = 3;
 
 /** Creates the tasks of one run. A create is sent once, unless the service certainly did not take the task. */
@@ -21,9 +21,7 @@ export class TaskCreator {
 	private forbidden = 0;
 
 	private readonly signal: AbortSignal | undefined;
-
 	private readonly graceIsOver: Promise<undefined>;
-
 	private readonly storedStop: StoredStop;
 
 	/** @param onFailure called when an item fails, before the next create is admitted */
@@ -142,10 +140,7 @@ export class TaskCreator {
 		return maySendAgain(error) === 'unknown' ? this.unknown(item, error) : error;
 	}
 
-	/**
-	 * Whether the service will take no item: 401 concerns the key. 403 may concern one request, such as a prompt that is
-	 * not allowed.
-	 */
+	/** Whether the service will take no item: 401 concerns the key, and 403 may concern the prompt of one item. */
 	private isKeyRefused({ kind, isForeign, statusCode }: ServiceError): boolean {
 		if (kind !== 'unauthorized' || isForeign) return false;
 		return statusCode === 401 || (!this.queue.hasCreated && ++this.forbidden >= MAX_FORBIDDEN);

@@ -6,10 +6,7 @@ const LONGEST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_BESIDE_TASKS_MS = 120_000;
 const PAUSE_GROWTH = 3;
 
-/**
- * After a create that came too early for the rate, the next attempt follows after this part of the time between two
- * creates.
- */
+/** A create that came too early for the rate is tried again after this part of the time between two creates. */
 const EARLY = 0.6;
 
 /** The pauses between two probes for one more place. */
@@ -27,7 +24,7 @@ const LET_IN_FOR_ONE_MORE = 12;
 
 /** A place for one create. */
 export interface Ticket {
-	/** The number of refusals before the create. A refusal of creates that were under way together tells nothing new. */
+	/** The refusals before the create. Of creates that were under way together only the first refusal tells something. */
 	readonly refusals: number;
 	/** The unfinished tasks when the create was sent. */
 	readonly unfinished: number;

@@ -1,6 +1,7 @@
 import type { IExecuteFunctions, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
 import {
+	answer,
 	ANSWER_LIMIT_MS,
 	deciding,
 	tryAgain,
@@ -124,7 +125,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 			return { workflowData: [[{ json: { woken: true } }]], webhookResponse: { accepted: true } };
 		}
 		if (!note?.taskIds.includes(taskId)) {
-			return { status: 404, body: { message: 'The execution does not wait for this task' } };
+			return answer(404, 'The execution does not wait for this task');
 		}
 		run = new RunProgress(note, systemClock);
 	}

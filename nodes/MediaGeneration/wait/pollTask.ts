@@ -44,11 +44,8 @@ export interface WaitOptions {
 
 /**
  * Reads a task until it is finished. A read that fails for a passing reason is repeated until the deadline, after
- * growing pauses. The interval counts from one answer to the next read, so that no task is read sooner than the interval
- * says.
- *
- * The last read comes at the deadline itself, so a task is read at least once, and a task that ended shortly before the
- * deadline is not reported as unfinished.
+ * growing pauses. The interval counts from one answer to the next read. The last read comes at the deadline itself, so a
+ * task that ended shortly before is not reported as unfinished.
  *
  * @returns the finished task; or what is known of the task at the deadline or at its hand-over
  * @throws ServiceError if there is no use in reading on: the key was refused, there is no such task
@@ -161,10 +158,9 @@ export class SuspendAfter {
 	}
 
 	/**
-	 * Sleeps until a moment of the clock, or until the run is to be suspended. The sleep may end late: by a second if the
+	 * Sleeps until a moment of the clock, or until the run is to be suspended. That may be noticed late: by a second if the
 	 * run is suspended at once, else by half a minute.
 	 *
-	 * @param signal aborted when the execution is stopped
 	 * @throws Stopped if the execution was stopped
 	 */
 	async sleepUntil(moment: number, signal: AbortSignal | undefined): Promise<void> {
