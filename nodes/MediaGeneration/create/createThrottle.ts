@@ -16,9 +16,6 @@ const LONGEST_PROBE_MS = 120_000;
 /** A limit has changed if it differs from the limit before by this part. */
 const MOVED = 0.25;
 
-/** A shorter `Retry-After` (or a time in the past, from a slow clock) would cause a storm of requests. */
-const LEAST_RETRY_AFTER_MS = 100;
-
 /** After a refusal two creates may be under way, and one more for each 12 that were admitted since. */
 const LET_IN_FOR_ONE_MORE = 12;
 
@@ -122,7 +119,7 @@ export class CreateThrottle {
 	/** The service certainly did not take the task. */
 	refused(ticket: Ticket, now: number, retryAfterMs = 0): void {
 		this.underWay--;
-		if (retryAfterMs >= LEAST_RETRY_AFTER_MS) this.pause(now + retryAfterMs);
+		this.pause(now + retryAfterMs);
 		if (ticket.refusals !== this.refusals) return;
 		this.refusals++;
 		this.takenSinceRefusal = 0;
@@ -220,9 +217,9 @@ class ConcurrencyLimit {
 	 */
 	set(unfinished: number, now: number): void {
 		const hasMoved = Math.abs(unfinished - this.proven) > 1 + MOVED * this.proven;
-		this.known = Math.max(1, unfinished);
-		this.before = this.known;
-		this.proven = this.known;
+		this.known = unfinished;
+		this.before = unfinished;
+		this.proven = unfinished;
 		this.probeMs = hasMoved ? FIRST_PROBE_MS : Math.min(LONGEST_PROBE_MS, 2 * this.probeMs);
 		this.planProbe(now);
 	}

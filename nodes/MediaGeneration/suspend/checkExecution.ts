@@ -66,8 +66,8 @@ async function check(context: IExecuteFunctions): Promise<CheckTurn> {
 	kept.state ??= readCheck(input);
 	kept.resumeUrl ??= resumeUrl(context);
 	kept.runs = (kept.runs ?? 0) + 1;
-	// A callback discards the output of the turn that sleeps. If n8n dies then, and there is no other turn, the parent
-	// waits for ever. So a turn of its own goes to sleep.
+	// A callback discards the output of the turn that sleeps. If n8n died then without another turn, the parent would wait
+	// for ever.
 	if (kept.runs === 1) return [input];
 	const stored = parseCheck(kept.state);
 	if (kept.runs === 2) return [await sleepUntilNextCheck(context, stored)];
@@ -84,8 +84,7 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 		service && (async (taskId: string) => await (await service()).client.readTask(taskId));
 	const now = Date.now();
 	const checked = read ? await checkResults(state, read, now) : state;
-	// The timeout counts even if no task could be read. A task whose time came while others were read is read in the next
-	// check.
+	// The timeout counts even if no task could be read. A task whose time comes during this check is read in the next one.
 	const after = giveUp(checked, now, Date.now() - systemClock.now());
 	if (!isComplete(after)) return await sleepUntilNextCheck(context, after, now);
 	const ended = await finalResults(context, after);
@@ -122,8 +121,8 @@ async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryChe
 }
 
 /**
- * @returns a function that gives the connection to one request after the other, with a gap between them, and rejects if
- *   the credential cannot be used; undefined if the service asked to wait
+ * @returns a function that gives the connection to one request after the other, and rejects if the credential cannot be
+ *   used; undefined if the service asked to wait
  */
 function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
 	if (Date.now() < notBefore) return undefined;

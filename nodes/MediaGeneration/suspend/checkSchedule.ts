@@ -12,10 +12,7 @@ export const MAX_CHECK_INTERVAL_MS = 15 * 60_000;
 /** A task that cannot be read or delivered when its time is up is tried again for this long: the trouble may pass. */
 export const LAST_CHECKS_MS = 10 * 60_000;
 
-/**
- * If n8n was down when the time was up, the last checks begin when n8n starts, and no later than this after the time was
- * up. So they end within a day.
- */
+/** If n8n was down when the time was up, the last checks begin when n8n starts, or so long after the time was up. */
 export const LATEST_LAST_CHECKS_MS = 24 * 60 * 60_000 - LAST_CHECKS_MS;
 
 /** The pause is this part of the time waited, so that a result is late by a part of the time that it took. */
@@ -36,8 +33,7 @@ export function nextCheckAt(
 		MAX_CHECK_INTERVAL_MS,
 	);
 	const interval = intervalMs > 0 ? intervalMs : growing;
-	// After a callback the record will soon say that the task is finished. A check that the service cut short has not read
-	// all tasks.
+	// After a callback the record soon says that the task is finished. A check that was cut short has not read all tasks.
 	const isSoon = woken || notBefore !== undefined;
 	const pause = isSoon ? Math.min(interval, MIN_CHECK_INTERVAL_MS) : interval;
 	const regular = Math.max(now + pause, notBefore ?? 0);

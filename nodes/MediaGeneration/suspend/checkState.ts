@@ -20,7 +20,7 @@ export const CHECK_VERSION = 1;
 /** The field of the item that carries the state to a sub-execution. */
 const STATE = 'mediaGenerationCheck';
 
-/** The field of the item before the results. It tells a check that has ended from a check that died. */
+/** The field of the item before the results. A check that died has none. */
 const DONE = 'mediaGenerationDone';
 
 /** All times are milliseconds since 1970. */
@@ -50,16 +50,13 @@ export interface StoredFailure {
 export interface SuspendedItem {
 	/** The index of the input item. */
 	item: number;
-	/**
-	 * The fields of the output item that do not come from the task's record, its `taskId` among them; all fields of a
-	 * failed item.
-	 */
+	/** The fields that do not come from the task's record, its `taskId` among them; all fields of a failed item. */
 	json: IDataObject;
 	/** The files of an item that was finished before the run was suspended. */
 	binary?: IBinaryKeyData;
 	/** The part of the input item that leaves with the result. */
 	input?: InputPart;
-	/** Until when its task is awaited, and the whole timeout in milliseconds; undefined if nothing is to come. */
+	/** Until when the task is awaited, and the whole timeout in milliseconds; undefined if nothing is to come. */
 	waits?: { until: number; timeoutMs: number };
 	/** How its results leave; undefined if the item was finished before the run was suspended. */
 	output?: OutputOptions;
@@ -89,10 +86,7 @@ export interface AwaitedDelivery extends Partial<TriggerNode> {
 	taskId: string;
 	/** When its time is up, milliseconds since 1970. */
 	until: number;
-	/**
-	 * The trigger's address without its token. For a trigger of this n8n it is the part behind n8n's own address, because
-	 * that address may change.
-	 */
+	/** The trigger's address without its token; without n8n's own address, too, if that is where the trigger is. */
 	address: string;
 	/** How the last attempt ended, for the message at the end. */
 	last?: string;
@@ -111,7 +105,7 @@ export const checkItem = (state: CheckState): INodeExecutionData => ({
 	json: { [STATE]: state as unknown as IDataObject },
 });
 
-/** @returns the state that the items carry, if any. @throws UserError if another version of this package wrote it */
+/** The state that the items carry, if any. @throws UserError if another version of this package wrote it */
 export function readCheck([first]: readonly INodeExecutionData[]): CheckState | undefined {
 	const stored = first?.json[STATE];
 	return stored === undefined ? undefined : parseCheck(stored);
@@ -129,7 +123,7 @@ export const doneItems = (
 	...results,
 ];
 
-/** @returns what a check ended with, if these are its last items. @throws UserError if another version wrote them */
+/** What a check ended with, if these are its last items. @throws UserError if another version wrote them */
 export function readDone([head, ...results]: readonly INodeExecutionData[]) {
 	const done = head?.json[DONE];
 	if (!isRecord(done)) return undefined;

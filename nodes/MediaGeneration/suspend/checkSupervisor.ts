@@ -32,10 +32,10 @@ export interface Kept {
 }
 
 /**
- * Starts the checks of tasks, which go on until the tasks are finished. They need two sub-executions. The checker reads
- * the tasks, and may die with its process during a check. n8n tells the supervisor when the checker has ended, and the
- * supervisor starts another checker if the first one died. For results n8n suspends this execution, and resumes it with
- * the last output of the supervisor. For deliveries nobody waits.
+ * Starts the checks of tasks in two sub-executions. The checker reads the tasks until they are finished, and may die
+ * with its process. n8n tells the supervisor of its end, and after a death the supervisor starts another checker. For
+ * results n8n suspends this execution, and resumes it with the last output of the supervisor. For deliveries nobody
+ * waits.
  *
  * @returns the resume URL of the checker; empty if it is not known
  * @throws UnexpectedError if n8n did not suspend this execution; n8n's error if n8n starts no sub-execution
@@ -46,8 +46,7 @@ export async function startCheck(
 	clock: Clock = systemClock,
 ): Promise<string> {
 	const isAwaited = state.purpose === 'results';
-	// The retry of a stopped execution begins with the error of that execution in its data, unless n8n has stored which
-	// node ran last. So an error alone does not mean that the retry has ended.
+	// The retry of a stopped execution may begin with the error of that execution in its data, which is not its end.
 	const isRetry = isAwaited && context.getMode() === 'retry';
 	const own = isRetry ? await context.getExecutionDataById(context.getExecutionId()) : undefined;
 	const error = own?.resultData.error;
@@ -65,7 +64,7 @@ export async function startCheck(
  */
 export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> {
 	const state = readCheck(context.getInputData());
-	// The turn before reported the results: the branch ends here, and the results are the output of this execution.
+	// The turn before put out the results.
 	if (state === undefined) return null;
 	const kept: Kept = context.getContext('node');
 	const present = await stateOf(context, state, kept);
@@ -175,6 +174,6 @@ async function start(
 	}
 }
 
-/** What the node of a sub-execution has kept; an empty object if that is not known. */
+/** What the node of a sub-execution has kept, as far as known. */
 const keptIn = (data: IRunExecutionData | undefined, operation: string): Kept =>
 	data?.executionData?.contextData?.[`node:${nodeName(operation)}`] ?? {};

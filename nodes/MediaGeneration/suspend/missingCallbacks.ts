@@ -49,10 +49,10 @@ export async function checkDeliveries(
 const STORED = 'delivered, and has not started the workflow yet';
 
 /**
- * Delivers a finished task to its trigger if its callback has not been seen to arrive. For a trigger of the same
- * workflow the ledger is asked first: n8n may not reach its own address. The answer of the trigger only says that n8n
- * has stored an execution, and the next check asks the ledger whether the execution has begun. If the trigger accepts
- * the task twice, the task counts as delivered, too: the trigger's process forgets a stored task after ten minutes.
+ * Delivers a finished task to its trigger. For a trigger of the same workflow the ledger is asked first: n8n may not
+ * reach its own address. The answer of the trigger only says that n8n has stored an execution, and the next check asks
+ * the ledger whether the execution has begun. If the trigger accepts the task twice, the task counts as delivered, too:
+ * the trigger's process forgets a stored task after ten minutes.
  *
  * @param service its API key signs the address anew, because the key may have been replaced
  * @returns undefined if the trigger has the task, else the reason why not
@@ -69,8 +69,7 @@ export async function deliverTask(
 	}
 	const task = await client.readTask(taskId);
 	if (task.state === 'PENDING') return NOT_FINISHED;
-	// A trigger of this n8n is called at n8n's present address only: if somebody else has the former address now, the token
-	// must not go there.
+	// If somebody else has the former address of n8n now, the token must not go there.
 	const url = address.startsWith('/') ? `${webhookBase(context)}${address}` : address;
 	const answer = await redeliver(context, task, callbackAddress(url, apiKey));
 	if (answer === undefined) return 'something else answers in place of the trigger';
@@ -86,7 +85,7 @@ const KEY = 'checkedCallbacks';
 
 /**
  * The created tasks of a run whose callbacks a trigger waits for. A check for missing callbacks is started at the end of
- * the run. It is also started now and then before the end, since a large batch may take hours.
+ * the run, and now and then before, since a large batch may take hours.
  */
 export class ExpectedCallbacks {
 	/** The tasks that nobody checks yet. */

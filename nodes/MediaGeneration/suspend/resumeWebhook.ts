@@ -45,10 +45,7 @@ export function resumeCallbackUrl(
 	return url === '' || isOutOfReach(url, baseUrl) ? undefined : callbackAddress(url, apiKey);
 }
 
-/**
- * What this process knows about the tasks of a suspended run. It only saves checks that would find nothing: if the
- * process has forgotten a task, the task is read once more.
- */
+/** What this process knows about the tasks of a suspended run, which saves checks that would find nothing. */
 export class RunProgress {
 	private readonly unfinished: Set<string>;
 	private readonly oneAtATime = new Semaphore(1);
@@ -93,10 +90,7 @@ export class RunProgress {
 	}
 }
 
-/**
- * A run is remembered for this long after its last callback, and at most this many runs: each may have thousands of
- * tasks.
- */
+/** A run may have thousands of tasks. */
 const MAX_AGE_MS = 3_600_000;
 const MAX_RUNS = 100;
 
@@ -157,8 +151,8 @@ const accepted = (resumed: boolean): WebhookAnswer => ({
 });
 
 /**
- * The addresses at which n8n may call itself: first the socket that received this callback, then n8n's public address.
- * The public address may belong to a tunnel or a proxy that n8n cannot use. The socket may need TLS, or another path.
+ * The addresses at which n8n may call itself: first the socket of this callback, which may need TLS or another path. Then
+ * the public address, which may belong to a tunnel that n8n cannot use.
  */
 function* addressesOf(context: IWebhookFunctions, url: string): Iterable<string> {
 	const { localAddress, localPort } = context.getRequestObject().socket ?? {};

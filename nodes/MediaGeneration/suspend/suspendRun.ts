@@ -88,9 +88,8 @@ export async function suspendRun(
 }
 
 /**
- * An item that ended while the run was held leaves unchanged with the others. A node that stops begins no further item,
- * and such an item still gets a place here: n8n links items by their places, and puts these items out if a stopped
- * execution is retried.
+ * An item that ended while the run was held leaves unchanged with the others. An item that a stopping node has not begun
+ * gets a place, too: n8n links items by their places.
  */
 function itemOfResult(result: ItemResult, item: number): SuspendedItem {
 	if (result instanceof ItemError) return failedItem({ item }, result);
