@@ -97,13 +97,13 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	// the task, and the sender does not come again.
 	if (!isTest) context.logger.info(`${node.name}: task ${taskId} is to start the workflow`);
 	const json = {
-		...taskJson(task, reference === undefined ? {} : { reference }),
+		...taskJson(task, { reference }),
 		// The whole record: the execution parses it again, and only here are results that are data URIs complete.
 		record: task.record,
 		// n8n stores both fields with the execution, so the ledger recognises the execution in each of its tries.
 		callbackId: randomUUID(),
 		account,
-		...(startAgain !== undefined && { startAgain }),
+		startAgain,
 	};
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
 }
@@ -180,7 +180,7 @@ async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionD
 		if (typeof json.taskId !== 'string' || !isRecord(json.record)) continue;
 		const task = parseTaskRecord(json.taskId, json.record);
 		if (!isTest && !(await isToStart(context, task.taskId, json))) continue;
-		output.push(...(await itemsOf(context, task, json.reference, options)));
+		output.push(...(await itemsOf(context, task, json, options)));
 	}
 	return output;
 }
@@ -201,10 +201,10 @@ async function isToStart(
 async function itemsOf(
 	context: IExecuteFunctions,
 	task: TaskRecord,
-	reference: unknown,
+	{ reference }: IDataObject,
 	options: OutputOptions,
 ): Promise<INodeExecutionData[]> {
-	const json = taskJson(task, typeof reference === 'string' ? { reference } : {});
+	const json = taskJson(task, { reference });
 	const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
 	try {
 		return await downloader.itemsOf(task, json, { output: options });

@@ -161,7 +161,7 @@ export class TaskCreator {
  * What a failed create means for its task. `sendAgain`: there is no task, and a second create may succeed. `refused`:
  * there is no task, and a second create would be refused as well. `unknown`: there may be a task.
  */
-export type FailedCreate = 'sendAgain' | 'refused' | 'unknown';
+type FailedCreate = 'sendAgain' | 'refused' | 'unknown';
 
 /** These redirects ask for the same request at another address. With 302 and 303 a service may point to a new task. */
 const MOVED = [301, 307, 308];
