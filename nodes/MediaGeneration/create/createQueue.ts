@@ -86,7 +86,7 @@ export class CreateQueue {
 				throw ItemError.because(this.end.error, 'This item was not sent.');
 			}
 			const now = this.clock.now();
-			if (now > until) return undefined;
+			if (now >= until) return undefined;
 			if (this.refusal && this.askedUntil - now > patienceMs) {
 				const seconds = Math.ceil((this.askedUntil - now) / 1000);
 				throw ItemError.because(
@@ -99,7 +99,6 @@ export class CreateQueue {
 				this.gap.take();
 				return this.throttle.send(now);
 			}
-			if (now >= until) return undefined;
 			const change = new Promise<void>((resolve) => {
 				this.wake = resolve;
 			});

@@ -53,7 +53,7 @@ const MAX_UNANSWERED = 3;
  * Visits the waiting tasks of a check in growing groups. The walk ends if the service asks to wait, or is in trouble.
  *
  * @param visit resolves to the error that the visit met, if any
- * @param end.isLast whether the time of the tasks is up: a service in trouble gets a pause before the last reads
+ * @param end.isLast whether the time of the tasks is up: a service in trouble gets a pause before it is asked again
  * @param end.isEnough whether the other tasks need no visit
  * @returns how long no read may follow, milliseconds; 0 if a read may follow at once
  */

@@ -29,7 +29,7 @@ export function resumeUrl(context: Context): string {
 	const given = String(context.evaluateExpression('{{ $execution.resumeUrl }}', 0));
 	if (!URL.canParse(given)) return '';
 	const url = new URL(given);
-	url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/${CALLBACK_PATH}`;
+	url.pathname = `${url.pathname.replace(/\/$/, '')}/${CALLBACK_PATH}`;
 	return url.href;
 }
 
