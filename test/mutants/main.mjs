@@ -5,7 +5,7 @@
  */
 import { Stryker } from '@stryker-mutator/core';
 import { existsSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -26,7 +26,7 @@ const isNoticed = ({ status }) => status === 'Killed' || status === 'Timeout';
 const placeOf = ({ start, end }) =>
   `${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
 
-/** Each change by what it is, with whether a test has noticed it. */
+/** Whether a test has noticed each change, by what it is. */
 const changes = new Map();
 let mutate = parts.map((part) => join(rooms, part.endsWith('.ts') ? part : `${part}/**/*.ts`));
 // The unit tests are quicker, so the workflows are run for what is left alone.
@@ -46,24 +46,17 @@ for (const tests of ['unit', 'workflow']) {
         changes.delete(name);
         continue;
       }
-      const noticed = isNoticed(change) || changes.get(name)?.noticed === true;
-      changes.set(name, { file, noticed });
-      if (!noticed) left.add(place);
+      changes.set(name, isNoticed(change) || changes.get(name) === true);
+      if (!changes.get(name)) left.add(place);
     }
   }
   mutate = [...left];
 }
 
-/** Of each folder: how many changes there were, and how many of them a test has noticed. */
-const folders = new Map();
-for (const [name, { file, noticed }] of changes) {
-  const [folder] = relative(rooms, file).split(/[\\/]/);
-  const of = folders.get(folder) ?? { noticed: 0, all: 0 };
-  of.all++;
-  if (noticed) of.noticed++;
-  else console.log(`Nobody noticed: ${name}`);
-  folders.set(folder, of);
-}
-for (const [folder, { noticed, all }] of folders) {
-  console.log(`${folder}: ${noticed} of ${all} noticed, ${((100 * noticed) / all).toFixed(1)} %`);
+for (const [name, noticed] of changes) if (!noticed) console.log(`Nobody noticed: ${name}`);
+for (const part of parts) {
+  const inPart = [...changes].filter(([name]) => name.startsWith(`${rooms}/${part}`));
+  const noticed = inPart.filter(([, isKilled]) => isKilled).length;
+  const share = ((100 * noticed) / inPart.length).toFixed(1);
+  console.log(`${part}: ${noticed} of ${inPart.length} noticed, ${share} %`);
 }

@@ -12,13 +12,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { runCommand } from '../commandLine';
-import {
-	type Finding,
-	checkChangelog,
-	checkIdentity,
-	checkProvenance,
-	checkVersion,
-} from './checks';
+import { type Finding, checkChangelog, checkIdentity, checkVersion } from './checks';
 import { packTwice } from './reproduce';
 
 const ROOT = resolve(__dirname, '../..');
@@ -30,8 +24,7 @@ async function main(): Promise<boolean> {
 	const checks: Record<string, Finding> = {
 		Version: checkVersion(ROOT, isRelease ? (GITHUB_REF_NAME ?? 'none') : undefined),
 		Changelog: checkChangelog(ROOT),
-		Identity: checkIdentity(ROOT),
-		Provenance: checkProvenance(ROOT, GITHUB_REPOSITORY),
+		Identity: checkIdentity(ROOT, GITHUB_REPOSITORY),
 	};
 	for (const [title, { wrong, open }] of Object.entries(checks)) {
 		if (wrong.length + open.length === 0) console.log(`✓ ${title}`);

@@ -1,21 +1,6 @@
-import ts from 'typescript';
-
-import { properties, sourceFiles, visitSource } from './repository';
+import { properties, sourceFiles, textsIn } from './repository';
 
 /** What n8n's UX guidelines ask for and its linter does not check. */
-
-/** Every text of the sources that is more than a word, with the places of its variables left out. */
-function textsIn(path: string): string[] {
-	const texts: string[] = [];
-	visitSource(path, (node) => {
-		if (ts.isStringLiteralLike(node)) texts.push(node.text);
-		if (ts.isTemplateExpression(node)) {
-			const parts = [node.head, ...node.templateSpans.map(({ literal }) => literal)];
-			texts.push(parts.map(({ text }) => text).join('…'));
-		}
-	});
-	return texts.filter((text) => /\S \S/.test(text));
-}
 
 const texts = sourceFiles.flatMap(textsIn);
 

@@ -1,12 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { INodeProperties, INodePropertyCollection } from 'n8n-workflow';
+import type { INodeProperties, INodePropertyCollection, INodeTypeDescription } from 'n8n-workflow';
 import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
-import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
-import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { nodePanel } from '../e2e/shownInPictures';
 
 /** This repository, as the tests see it that are about its files. */
 
@@ -34,9 +32,24 @@ export function visitSource(path: string, visit: (node: ts.Node, source: ts.Sour
 	all(source);
 }
 
+/** A text as it is written in the code, with `…` for what differs from case to case; undefined for what is no text. */
+export function textOf(node: ts.Node): string | undefined {
+	if (ts.isStringLiteralLike(node)) return node.text;
+	if (!ts.isTemplateExpression(node)) return undefined;
+	const parts = [node.head, ...node.templateSpans.map(({ literal }) => literal)];
+	return parts.map(({ text }) => text).join('…');
+}
+
+/** The texts of several words in a source file. */
+export function textsIn(path: string): string[] {
+	const texts = new Set<string>();
+	visitSource(path, (node) => texts.add(textOf(node) ?? ''));
+	return [...texts].filter((text) => /\p{L}.*\s\S|\S\s.*\p{L}/su.test(text));
+}
+
 /** The descriptions of the nodes. */
-export const nodes = [MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits].map(
-	(Node) => new Node().description,
+export const nodes = ['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCredits'].map(
+	(name) => nodePanel(name) as INodeTypeDescription,
 );
 
 const flatten = (all: INodeProperties[]): INodeProperties[] =>

@@ -1,11 +1,9 @@
 /** Writes all texts of the package on one page, for somebody who reads them in one go: `npm run words`. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import type { INodeTypeDescription } from 'n8n-workflow';
-import ts from 'typescript';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
-import { nodePanel } from '../e2e/shownInPictures';
+import { nodes, ROOT, sourceFiles, textsIn } from '../unit/repository';
 
 const PAGE = 'test/artefacts/words.md';
 
@@ -28,14 +26,8 @@ const READ = new Set([
 	'propertyHint',
 ]);
 
-interface Text {
-	/** Where it stands, such as `Options › Dry Run › description`. */
-	place: string;
-	text: string;
-}
-
-/** The texts of a description, in its own order, each once. */
-function textsOf(value: unknown, path: readonly string[] = []): Text[] {
+/** The texts of a description, in its own order, each with its place: `- Options › Dry Run › description: …`. */
+function textsOf(value: unknown, path: readonly string[] = []): string[] {
 	if (Array.isArray(value)) return value.flatMap((each) => textsOf(each, path));
 	if (typeof value !== 'object' || value === null) return [];
 	const fields = value as Record<string, unknown>;
@@ -48,69 +40,36 @@ function textsOf(value: unknown, path: readonly string[] = []): Text[] {
 		// A text of a tool is the default of its field.
 		const isShown = isRead || (key === 'default' && fields.name === 'toolDescription');
 		if (typeof each !== 'string') return textsOf(each, here);
-		return isShown && each !== '' ? [{ place: [...here, key].join(' › '), text: each }] : [];
+		return isShown && each !== '' ? [`- ${[...here, key].join(' › ')}: ${each}`] : [];
 	});
 }
 
-const once = (texts: readonly Text[]): Text[] => [
-	...new Map(texts.map((text) => [`${text.place}\n${text.text}`, text])).values(),
-];
-
-/** The texts of the credential and of the three nodes, as n8n gets them. */
-export function panels(): Array<{ name: string; texts: Text[] }> {
+/** The lines of the page. */
+export function pageOfTexts(): string[] {
 	const { displayName, properties } = new MediaGenerationApi();
-	const nodes = ['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCredits'].map(
-		(name) => nodePanel(name) as INodeTypeDescription,
-	);
+	const panels = [{ displayName, properties }, ...nodes].flatMap((panel) => [
+		...['', `### ${panel.displayName}`, ''],
+		...new Set(textsOf(panel)),
+	]);
+	// The texts of the descriptions stand above, as n8n gets them.
+	const others = sourceFiles.filter((file) => !/\/fields\/|\.node\.ts$/.test(file));
+	const messages = others.flatMap((file) => {
+		const texts = textsIn(file).map((text) => `- ${text}`);
+		return texts.length === 0 ? [] : ['', `### ${file}`, '', ...texts];
+	});
 	return [
-		{ name: displayName, texts: once(textsOf(properties)) },
-		...nodes.map((node) => ({ name: node.displayName, texts: once(textsOf(node)) })),
+		...['# All texts of the package', '', '## What the panels show', ...panels],
+		...['', '## What the code says', '', '`…` stands for what differs from case to case.'],
+		...messages,
 	];
 }
 
-/** The texts of several words that stand in a file, with `…` for what differs from case to case. */
-function messagesIn(path: string): string[] {
-	const found: string[] = [];
-	const visit = (node: ts.Node): void => {
-		if (ts.isImportDeclaration(node)) return;
-		if (ts.isStringLiteralLike(node)) found.push(node.text);
-		if (ts.isTemplateExpression(node)) {
-			const spans = node.templateSpans.map(({ literal }) => `…${literal.text}`);
-			found.push(node.head.text + spans.join(''));
-		}
-		ts.forEachChild(node, visit);
-	};
-	visit(ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true));
-	return [...new Set(found)].filter((text) => /\p{L}.*\s\S*\p{L}/u.test(text));
-}
-
-/** The messages of each source file that is no description of a panel. */
-export function messagesByFile(root: string): Array<{ file: string; messages: string[] }> {
-	return ['credentials', 'nodes']
-		.flatMap((folder) =>
-			readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
-				`${folder}/${name}`.replaceAll('\\', '/'),
-			),
-		)
-		.filter((file) => file.endsWith('.ts') && !/\/fields\/|\.node\.ts$/.test(file))
-		.map((file) => ({ file, messages: messagesIn(join(root, file)) }))
-		.filter(({ messages }) => messages.length > 0);
-}
-
-function main(root: string): void {
-	const lines = ['# All texts of the package', '', '## What the panels show'];
-	for (const { name, texts } of panels()) {
-		lines.push('', `### ${name}`, '');
-		for (const { place, text } of texts) lines.push(`- ${place}: ${text}`);
-	}
-	lines.push('', '## What the code says', '', '`…` stands for what differs from case to case.');
-	for (const { file, messages } of messagesByFile(root)) {
-		lines.push('', `### ${file}`, '', ...messages.map((message) => `- ${message}`));
-	}
-
-	mkdirSync(join(root, 'test/artefacts'), { recursive: true });
-	writeFileSync(join(root, PAGE), `${lines.join('\n')}\n`);
+function main(): void {
+	const lines = pageOfTexts();
+	const path = join(ROOT, PAGE);
+	mkdirSync(dirname(path), { recursive: true });
+	writeFileSync(path, `${lines.join('\n')}\n`);
 	console.log(`${PAGE}: ${lines.filter((line) => line.startsWith('- ')).length} texts`);
 }
 
-if (require.main === module) main(resolve(__dirname, '../..'));
+if (require.main === module) main();

