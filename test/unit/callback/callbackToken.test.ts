@@ -15,8 +15,7 @@ describe('a callback address', () => {
 	it.each([
 		['a bare URL', URL_OF_TRIGGER],
 		['a URL with white space around it', ` ${URL_OF_TRIGGER}\n`],
-		['a URL that has a token already', `${URL_OF_TRIGGER}?token=old`],
-		['a URL that has two', `${URL_OF_TRIGGER}?token=old&token=older`],
+		['a URL that has two tokens already', `${URL_OF_TRIGGER}?token=old&token=older`],
 	])('made of %s has one token, the hex HMAC-SHA-256 of its path', (_what, given) => {
 		expect(callbackAddress(given, KEY)).toBe(`${URL_OF_TRIGGER}?token=${hmac(PATH)}`);
 	});
@@ -27,21 +26,17 @@ describe('a callback address', () => {
 		);
 	});
 
-	it.each([
-		['row 7'],
-		['a&b=c#d?e'],
-		['+ %20 "quotes"\nand a line'],
-		['ü🙂'],
-		['half of a character \uD83D'],
-		['x'.repeat(500)],
-	])('carries the reference %j under a token that covers both', (reference) => {
-		const address = callbackAddress(`${URL_OF_TRIGGER}?lane=2`, KEY, reference);
-		const { pathname, searchParams } = new URL(address);
-		const carried = searchParams.get('reference') ?? '';
-		expect(carried).toBe(reference.toWellFormed());
-		expect(searchParams.get('token')).toBe(hmac(`${pathname}\n${carried}`));
-		expect(searchParams.get('lane')).toBe('2');
-	});
+	it.each([['a&b=c#d?e'], ['+ %20 "quotes"\nand a line'], ['half of a character \uD83D']])(
+		'carries the reference %j under a token that covers both',
+		(reference) => {
+			const address = callbackAddress(`${URL_OF_TRIGGER}?lane=2`, KEY, reference);
+			const { pathname, searchParams } = new URL(address);
+			const carried = searchParams.get('reference') ?? '';
+			expect(carried).toBe(reference.toWellFormed());
+			expect(searchParams.get('token')).toBe(hmac(`${pathname}\n${carried}`));
+			expect(searchParams.get('lane')).toBe('2');
+		},
+	);
 
 	it('made of one with a reference keeps it, unless there is another', () => {
 		const first = callbackAddress(URL_OF_TRIGGER, KEY, 'row 7');
@@ -75,12 +70,9 @@ describe('a token', () => {
 		['of another key', hmac(PATH, 'sk-live-other')],
 		['in upper case', hmac(PATH).toUpperCase()],
 		['with one character missing', hmac(PATH).slice(1)],
-		['with one character more', `${hmac(PATH)}0`],
-		['that is empty', ''],
 		['as long in characters but not in bytes', 'ü'.repeat(64)],
 		['that is not there', undefined],
 		['that is there twice', [hmac(PATH), hmac(PATH)]],
-		['that is an object', { 0: hmac(PATH) }],
 	])('%s is not valid', (_what, token) => {
 		expect(isTokenValid(token, PATH, KEY)).toBe(false);
 	});

@@ -47,10 +47,8 @@ it.each([
 	['a trigger for others', { accepted: false, reason: 'event not selected' }, 'notSelected'],
 	['a queue', 'OK', undefined],
 	['a proxy', '', undefined],
-	['another API', { ok: true }, undefined],
 	['n8n, for a workflow without this trigger', { message: 'Workflow was started' }, undefined],
 	['what looks like it', { accepted: 'true' }, undefined],
-	['a list', [{ accepted: true }], undefined],
 ])('is taken by %s with 200 and %j: %s', async (_who, answer, delivery) => {
 	called().reply(200, answer);
 	expect(await send()).toBe(delivery);

@@ -29,11 +29,10 @@ interface Given {
 	rootMode?: WorkflowExecuteMode;
 	triggers?: TestNode[];
 	staticData?: IDataObject;
-	signal?: AbortSignal;
 }
 
-const contextOf = ({ mode = 'manual', rootMode, signal, ...test }: Given = {}) => {
-	const context = executeContext({ triggers: [TRIGGER], ...test }, signal);
+const contextOf = ({ mode = 'manual', rootMode, ...test }: Given = {}) => {
+	const context = executeContext({ triggers: [TRIGGER], ...test });
 	context.getMode = () => mode;
 	if (rootMode) Object.assign(context.additionalData, { rootExecutionMode: rootMode });
 	return context;
@@ -134,18 +133,15 @@ describe('a workflow whose static data do not tell', () => {
 		expect(nock.isDone()).toBe(true);
 	});
 
-	const BY_HAND = ['manual', 'retry', 'integrated'] as const;
-	it.each(BY_HAND)(
-		'and may be run by hand (%s) has no trigger that n8n does not know',
-		async (mode) => {
-			n8n('OPTIONS');
-			await expect(found({ mode })).rejects.toThrow(NONE);
-		},
-	);
-
-	it('and that a run by hand calls has no trigger that n8n does not know', async () => {
+	it.each<[string, Given]>([
+		['by hand', { mode: 'manual' }],
+		['by a retry', { mode: 'retry' }],
+		['by another workflow', { mode: 'integrated' }],
+		['by another workflow that is run by hand', { mode: 'integrated', rootMode: 'manual' }],
+		["by n8n's command line, which runs it as it stands in the editor", { mode: 'cli' }],
+	])('and is run %s has no trigger that n8n does not know', async (_how, given) => {
 		n8n('OPTIONS');
-		await expect(found({ mode: 'integrated', rootMode: 'manual' })).rejects.toThrow(NONE);
+		await expect(found(given)).rejects.toThrow(NONE);
 	});
 
 	it.each(['retry', 'integrated'] as const)(
@@ -183,17 +179,4 @@ describe('a workflow whose static data do not tell', () => {
 			description: expect.stringContaining("refused '10.0.0.7'"),
 		});
 	});
-
-	it('is not asked after a stop', async () => {
-		await expect(found({ signal: AbortSignal.abort() })).rejects.toThrow(
-			'The execution was stopped',
-		);
-	});
-});
-
-it("a run by n8n's command line has no trigger that is not published: it runs the workflow as it stands in the editor", async () => {
-	nock('https://n8n.test')
-		.options(TRIGGER_PATH)
-		.reply(204, undefined, { 'Access-Control-Allow-Methods': 'OPTIONS' });
-	await expect(found({ mode: 'cli' })).rejects.toThrow(NONE);
 });

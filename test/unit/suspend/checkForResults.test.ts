@@ -51,15 +51,6 @@ describe('a check for results', () => {
 		expect(second.items.map(({ record }) => record?.state)).toEqual(Array(3).fill('SUCCESS'));
 	});
 
-	it('counts a failed task as finished', async () => {
-		const after = await checkResults(many(1), service({ 'task-0': 'FAILURE' }).read, NOW);
-		expect(isComplete(after)).toBe(true);
-		expect(after.items[0]).toMatchObject({
-			json: { taskId: 'task-0', record: { state: 'FAILURE' } },
-			failure: { message: 'Task task-0 failed at the service' },
-		});
-	});
-
 	it('that gets no answer to a few reads found nothing, sends no more of them, and is never an end', async () => {
 		const { read, reads } = service({});
 		const before = many(100);
@@ -83,13 +74,6 @@ describe('a check for results', () => {
 		const after = giveUp(await checkResults(many(1, NOW), read, NOW), NOW);
 		expect(after.items[0]?.failure?.message).toContain('(last state: PENDING)');
 	});
-
-	it('takes a result that comes with the last read', async () => {
-		const { read } = service({ 'task-0': 'SUCCESS' });
-		const after = giveUp(await checkResults(many(1, NOW), read, NOW), NOW);
-		expect(after.items[0]).not.toHaveProperty('failure');
-		expect(isComplete(after)).toBe(true);
-	});
 });
 
 describe('a task that says nothing of the others', () => {
@@ -97,7 +81,6 @@ describe('a task that says nothing of the others', () => {
 	const fromProxy = () => new ServiceError('notFound', 'Not of the service', { isForeign: true });
 	const down = () => new ServiceError('serviceDown', 'HTTP 500', { statusCode: 500 });
 	const noRecord = () => new ServiceError('unusableRecord', 'No state');
-	const keyRefused = () => new ServiceError('unauthorized', 'HTTP 401', { statusCode: 401 });
 
 	it.each([
 		['the service has forgotten', gone],
@@ -108,26 +91,12 @@ describe('a task that says nothing of the others', () => {
 		expect(waitingIn(await checkResults(many(50), read, NOW))).toEqual(['task-0']);
 	});
 
-	it.each([
-		['it', gone, 'Task task-1: No such task (HTTP 404)'],
-		['a usable record of it', noRecord, 'Task task-1: No state'],
-	])(
-		'fails at its time where the service has not %s, and is not said to go on',
-		async (_what, error, message) => {
-			const { read } = service({ 'task-0': 'PENDING', 'task-1': error() });
-			const after = giveUp(await checkResults(check(item(0), item(1, NOW)), read, NOW), NOW);
-			expect(after.items[1]).toMatchObject({ json: { taskId: 'task-1' }, failure: { message } });
-			expect(after.items[1]?.json).not.toHaveProperty('timedOut');
-		},
-	);
-
-	it('says ten minutes after its time what the last read failed with', async () => {
-		const { read } = service({ 'task-0': keyRefused() });
-		const end = NOW + 10 * MINUTE;
-		const after = giveUp(await checkResults(many(1, NOW), read, end), end);
-		const message =
-			'Task task-0 is not finished after 4200 s (last state: not read; the last read failed: HTTP 401)';
-		expect(after.items[0]).toMatchObject({ json: { timedOut: true }, failure: { message } });
+	it('fails at its time where the service does not know it, and is not said to go on', async () => {
+		const { read } = service({ 'task-0': 'PENDING', 'task-1': gone() });
+		const after = giveUp(await checkResults(check(item(0), item(1, NOW)), read, NOW), NOW);
+		const message = 'Task task-1: No such task (HTTP 404)';
+		expect(after.items[1]).toMatchObject({ json: { taskId: 'task-1' }, failure: { message } });
+		expect(after.items[1]?.json).not.toHaveProperty('timedOut');
 	});
 
 	it('is the error of its item when it is gone in three checks in a row', async () => {
@@ -148,7 +117,6 @@ describe('a task that says nothing of the others', () => {
 
 	it.each<[string, string | Error]>([
 		['a read that finds it', 'PENDING'],
-		['an answer that says nothing of it', down()],
 		['an answer of something before the service', fromProxy()],
 	])('is not gone where %s came between', async (_what, between) => {
 		let state = many(1);
@@ -177,12 +145,6 @@ describe('a service that asks to wait', () => {
 	it('is left alone for a minute where it does not say how long', async () => {
 		const after = await checkResults(many(1), service({ 'task-0': later() }).read, NOW);
 		expect(after.notBefore).toBe(NOW + 60_000);
-	});
-
-	it('is not asked for tasks whose time is up either', async () => {
-		const { read, reads } = service({ ...allOf(100, 'SUCCESS'), 'task-0': later(60_000) });
-		await checkResults(many(100, NOW), read, NOW);
-		expect(reads).toEqual(['task-0']);
 	});
 
 	it('is read again as soon as it allows: a check that it has cut short has not seen all tasks', async () => {
@@ -214,51 +176,6 @@ describe('a service that asks to wait', () => {
 		expect(second.items.filter(({ failure }) => failure).map(({ item }) => item)).toEqual([99]);
 	});
 
-	it('is not waited for longer than ten minutes after the time of a task', async () => {
-		let state = many(1, NOW);
-		const { read } = service({ 'task-0': later(5_000) });
-		for (const minutes of [0, 5, 9]) {
-			const now = NOW + minutes * MINUTE;
-			state = giveUp(await checkResults(state, read, now), now);
-			expect(isComplete(state)).toBe(false);
-		}
-		const end = NOW + 10 * MINUTE;
-		expect(isComplete(giveUp(await checkResults(state, read, end), end))).toBe(true);
-	});
-
-	describe.each(['unreachable', 'noAnswer', 'serviceDown'] as const)('or is %s', (kind) => {
-		const { read } = service({ 'task-0': new ServiceError(kind, 'No') });
-
-		it('at the time of a task is asked each minute for ten minutes more', async () => {
-			let state = many(1, NOW);
-			for (const minutes of [0, 1, 9]) {
-				const now = NOW + minutes * MINUTE;
-				state = giveUp(await checkResults(state, read, now), now);
-				expect(isComplete(state)).toBe(false);
-				expect(nextCheckAt({ ...state, startedAt: NOW - 600 * MINUTE }, NOW, [])).toBe(
-					NOW + MINUTE,
-				);
-			}
-			const end = NOW + 10 * MINUTE;
-			expect(isComplete(giveUp(await checkResults(state, read, end), end))).toBe(true);
-		});
-
-		it('where n8n was down at that time, counts from its start', async () => {
-			const upSince = NOW - MINUTE;
-			const until = NOW - 600 * MINUTE;
-			const state = giveUp(await checkResults(many(1, until), read, NOW), NOW, upSince);
-			expect(isComplete(state)).toBe(false);
-			const end = upSince + 10 * MINUTE;
-			expect(isComplete(giveUp(await checkResults(state, read, end), end, upSince))).toBe(true);
-		});
-
-		it('for a day is given up, however young the process is that checks', async () => {
-			const until = NOW - 24 * 60 * MINUTE;
-			const state = await checkResults(many(1, until), read, NOW);
-			expect(isComplete(giveUp(state, NOW, NOW - MINUTE))).toBe(true);
-		});
-	});
-
 	it('is read as ever in the check after that', async () => {
 		const before = { ...many(1), notBefore: NOW };
 		const after = await checkResults(before, service({ 'task-0': 'PENDING' }).read, NOW);
@@ -266,27 +183,47 @@ describe('a service that asks to wait', () => {
 	});
 });
 
-describe.each([
-	['refuses the key', 'unauthorized'],
-	['redirects', 'redirected'],
-] as const)('a service that %s at the time of the tasks', (_what, kind) => {
-	const error = new ServiceError(kind, 'No');
+describe('a service that cannot tell of a task at its time', () => {
+	const trouble = (kind: ServiceError['kind']) =>
+		service({ 'task-0': new ServiceError(kind, 'No') });
 
-	it('is asked each minute for ten minutes: most of them have not been read before', async () => {
-		const { read, reads } = service(allOf(100, error));
-		const first = giveUp(await checkResults(many(100, NOW), read, NOW), NOW);
-		expect([reads.length, waitingIn(first).length]).toEqual([1, 100]);
-		const next = nextCheckAt(first, NOW, []);
-		expect(next).toBe(NOW + MINUTE);
-		const again = service(allOf(100, 'SUCCESS'));
-		expect(isComplete(await checkResults(first, again.read, next))).toBe(true);
+	it.each([
+		'tooManyRequests',
+		'unreachable',
+		'noAnswer',
+		'serviceDown',
+		'unauthorized',
+		'redirected',
+	] as const)('is asked each minute for ten minutes more (%s)', async (kind) => {
+		const { read } = trouble(kind);
+		let state = many(1, NOW);
+		for (const minutes of [0, 1, 9]) {
+			const now = NOW + minutes * MINUTE;
+			state = giveUp(await checkResults(state, read, now), now);
+			expect(isComplete(state)).toBe(false);
+			expect(nextCheckAt({ ...state, startedAt: NOW - 600 * MINUTE }, NOW, [])).toBe(NOW + MINUTE);
+		}
+		const end = NOW + 10 * MINUTE;
+		const after = giveUp(await checkResults(state, read, end), end);
+		expect(isComplete(after)).toBe(true);
+		const message =
+			'Task task-0 is not finished after 4200 s (last state: not read; the last read failed: No)';
+		expect(after.items[0]).toMatchObject({ json: { timedOut: true }, failure: { message } });
 	});
 
-	it('is asked no more then', async () => {
-		const end = NOW + 10 * MINUTE;
-		const { read } = service(allOf(3, error));
-		const after = giveUp(await checkResults(many(3, NOW), read, end), end);
-		expect(isComplete(after)).toBe(true);
-		expect(after.items[0]?.failure?.message).toContain('the last read failed: No');
+	it('where n8n was down at that time, is asked from its start on', async () => {
+		const { read } = trouble('serviceDown');
+		const upSince = NOW - MINUTE;
+		const until = NOW - 600 * MINUTE;
+		const state = giveUp(await checkResults(many(1, until), read, NOW), NOW, upSince);
+		expect(isComplete(state)).toBe(false);
+		const end = upSince + 10 * MINUTE;
+		expect(isComplete(giveUp(await checkResults(state, read, end), end, upSince))).toBe(true);
+	});
+
+	it('is asked no more after a day, however young the process is that checks', async () => {
+		const until = NOW - 24 * 60 * MINUTE;
+		const state = await checkResults(many(1, until), trouble('serviceDown').read, NOW);
+		expect(isComplete(giveUp(state, NOW, NOW - MINUTE))).toBe(true);
 	});
 });
