@@ -134,27 +134,10 @@ it('a supervisor whose checker found the results ends with them', async () => {
 	expect([error, pausedMs, turns]).toEqual([undefined, undefined, [REPORT, SUPERVISE]]);
 });
 
-it('a supervisor that can start no checker ends some time after that of its tasks is up', async () => {
-	const over = resultsCheck({ items: [0, 1].map((index) => item(index, NOW - HOUR)) });
-	const host = { executeWorkflow: away };
-	const { error, pausedMs, turns } = await run({ at: SUPERVISE, items: [checkItem(over)], host });
-	expect([error, pausedMs, turns]).toEqual([
-		expect.stringContaining('task-0 is not finished'),
-		undefined,
-		[SUPERVISE, REPORT],
-	]);
-});
-
 describe('a checker', () => {
 	const kept = { state: { ...state }, runs: 2 };
 	const check = async (more: Partial<Given> = {}) =>
 		await run({ at: CHECK, items: [checkItem(state)], kept, ...more });
-
-	it('ends with its results', async () => {
-		nock(SERVICE).persist().get(/.*/).reply(200, { state: 'SUCCESS' });
-		const { error, pausedMs, turns } = await check();
-		expect([error, pausedMs, turns]).toEqual([undefined, undefined, [CHECK, CHECK]]);
-	});
 
 	it.each<Given['broken']>([
 		...(['getContext', 'getInputData', 'getNode', 'getExecutionId', 'getExecuteData'] as const),

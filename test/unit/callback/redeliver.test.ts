@@ -11,35 +11,15 @@ const PATH = '/webhook/3f1c2a/callback';
 const ADDRESS = callbackAddress(HOST + PATH, API_KEY);
 const TOKEN = new URL(ADDRESS).searchParams.get('token') ?? '';
 
-const task = {
-	taskId: 'task-1',
-	state: 'SUCCESS' as const,
-	resultUrls: [],
-	record: { image: 'x'.repeat(5_000_000) },
-};
+const task = { taskId: 'task-1', state: 'SUCCESS' as const };
 
-const send = async (signal?: AbortSignal) => {
-	return await redeliver(executeContext({}, signal), task, ADDRESS);
-};
+const send = async (signal?: AbortSignal) =>
+	await redeliver(executeContext({}, signal), task, ADDRESS);
 
 /** Why the trigger did not take it. */
 const refusal = async () => await caught(async () => await send());
 
 const called = () => nock(HOST).post(PATH).query(true);
-
-it('goes to the trigger with the token and the task id, and neither with the API key nor with the record', async () => {
-	const received: unknown[] = [];
-	called().reply(function (uri, body) {
-		received.push(uri, body);
-		expect(this.req.headers).not.toHaveProperty('authorization');
-		expect(String(this.req.headers['content-type'])).toContain('application/json');
-		expect(JSON.stringify(this.req.headers)).not.toContain(API_KEY);
-		return [200, { accepted: true }];
-	});
-	await send();
-	expect(received).toEqual([`${PATH}?token=${TOKEN}`, { taskId: 'task-1', state: 'SUCCESS' }]);
-	expect(ADDRESS).not.toContain(API_KEY);
-});
 
 it.each([
 	['a trigger', { accepted: true, taskId: 'task-1' }, 'accepted'],
@@ -98,12 +78,10 @@ it('ends with a stop of the execution', async () => {
 	expect(await caught(async () => await send(stop.signal))).toBeInstanceOf(Stopped);
 });
 
-describe('what a trigger has said', () => {
-	it('shows no part of the token, also where the answer is cut', async () => {
-		const said = `${'x'.repeat(460)} ?token=${TOKEN}`;
-		called().reply(404, said);
-		const { message } = await refusal();
-		expect(message).toContain('x'.repeat(460));
-		expect(message).not.toContain(TOKEN.slice(0, 8));
-	});
+it('what a trigger has said shows no part of the token, also where it is cut', async () => {
+	const said = `${'x'.repeat(460)} ?token=${TOKEN}`;
+	called().reply(404, said);
+	const { message } = await refusal();
+	expect(message).toContain('x'.repeat(460));
+	expect(message).not.toContain(TOKEN.slice(0, 8));
 });

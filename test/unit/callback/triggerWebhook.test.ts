@@ -101,9 +101,7 @@ it.each<[string, Callback, object?]>([
 		'that says otherwise: with the record that the service has',
 		{ body: { taskId: 'task-1', state: 'FAILURE', resultUrls: ['https://evil.example.com'] } },
 	],
-	['that is an event', { body: { id: 'evt_1', type: 'done', data: { taskId: 'task-1' } } }],
-	['that n8n has not parsed, without a content type', { body: {}, rawBody: NOT_PARSED }],
-	['that n8n has not parsed, as text', { body: String(NOT_PARSED), rawBody: NOT_PARSED }],
+	['that n8n has not parsed', { body: {}, rawBody: NOT_PARSED }],
 	['of exactly 1 MiB', { rawBody: Buffer.alloc(1024 ** 2) }],
 	[
 		'with a token for the path of this very request, behind a proxy that cuts a prefix',
@@ -127,13 +125,8 @@ it.each<[string, Callback, object?]>([
 it.each<[string, Callback, number]>([
 	['no token', { token: null }, 401],
 	['a wrong token', { token: callbackToken(TRIGGER_PATH, 'sk-live-other') }, 401],
-	['a token of another path', { token: callbackToken('/webhook/other/callback', API_KEY) }, 401],
-	['two tokens', { token: [TOKEN, 'x'] }, 401],
 	['a wrong token and nothing in it', { token: 'x', body: {} }, 401],
 	['no task id', { body: { state: 'SUCCESS' } }, 400],
-	['an empty body', { body: {} }, 400],
-	['a list', { body: [{ taskId: 'task-1' }] }, 400],
-	['a path as the task id', { body: { taskId: '..' } }, 400],
 	['more than 1 MiB', { rawBody: Buffer.alloc(1024 ** 2 + 1) }, 413],
 	['a reference that was altered', { ...referring, query: { reference: 'row 8' } }, 401],
 	['a reference taken out', { token: referring.token }, 401],
@@ -141,22 +134,18 @@ it.each<[string, Callback, number]>([
 	['a reference added', { query: referring.query }, 401],
 	['a reference added empty', { query: { reference: '' } }, 401],
 	['two references', { ...referring, query: { reference: [REFERENCE, 'row 8'] } }, 401],
-	['a reference and no token', { ...referring, token: null }, 401],
 	['a reference, and no token is needed', free({ ...referring, token: null }), 401],
 	[
 		'an altered reference where no token is needed',
 		free({ ...referring, query: { reference: 'x' } }),
 		401,
 	],
-	['the token to start again', asks(TOKEN), 401],
 	['the token as the signature to start again', asks(`1.${NOW}.${RUN}.${TOKEN}`), 401],
-	['no signature to start again', asks('true'), 401],
 	['nothing to start again', asks(''), 401],
 	['a signature to start again of another key', asking(RUN, { apiKey: 'sk-live-other' }), 401],
 	['a signature to start again with another task', asking(RUN, { taskId: 'task-2' }), 401],
 	['a signature for another trigger', asking(RUN, { path: '/webhook/other/callback' }), 401],
 	["somebody else's signature to start again", asks(signed.replace(RUN, 'b'.repeat(32))), 401],
-	['a signature to start again and no task', { ...asking(), body: {} }, 400],
 	['a signature to start again and no token', { ...asking(), token: null }, 401],
 	['the same, and no token is needed', free({ ...asking(), token: null }), 401],
 ])('a callback with %s is refused, and nothing is read', async (_what, callback, status) => {
@@ -190,8 +179,6 @@ describe('what the service says of the task', () => {
 	it.each([404, 410])('HTTP %d is answered 404', async (status) => {
 		service({}, status);
 		expect(await came()).toMatchObject({ status: 404, retryAfter: undefined });
-		service({}, status);
-		expect(await came(free({ token: null }))).toMatchObject({ status: 404 });
 	});
 
 	it.each<[string, object, number?]>([
@@ -200,11 +187,6 @@ describe('what the service says of the task', () => {
 		['nothing of a state', { ok: true }],
 	])('%s is answered 503 with Retry-After, so that the sender comes again', async (_, ...said) => {
 		service(...said);
-		expect(await came()).toMatchObject(TRY_AGAIN);
-	});
-
-	it('nothing, as the connection is lost, is answered 503', async () => {
-		asked().replyWithError(Object.assign(new Error('Lost'), { code: 'ECONNRESET' }));
 		expect(await came()).toMatchObject(TRY_AGAIN);
 	});
 
@@ -225,7 +207,6 @@ describe('what cannot be checked', () => {
 		['Events', { parameters: { events: broken } }],
 		['Events of other names', { parameters: { events: '={{ "SUCCESS,FAILURE" }}' } }],
 		['Events that are none', { parameters: { events: '={{ [] }}' } }],
-		['Events that come to nothing', { parameters: { events: '={{ $json.events }}' } }],
 		['Require Token', { parameters: { options: { requireToken: broken } } }],
 		['a credential without a key', { apiKey: ' ', token: 'x' }],
 	])('for %s comes again, and then the task starts the workflow', async (_what, callback) => {
@@ -307,14 +288,6 @@ describe('a request to start again', () => {
 		expect(await came(asking('b'.repeat(32)))).toEqual(again('b'.repeat(32)));
 	});
 
-	it('may be signed with a key that was changed a moment ago', async () => {
-		await hasStarted();
-		time.jump(2000);
-		service();
-		const apiKey = 'sk-live-new';
-		expect(await came({ apiKey, ...asking(RUN, { apiKey }) })).toEqual(again(RUN));
-	});
-
 	it.each([
 		[-6, 401],
 		[-4, 'starts'],
@@ -361,18 +334,11 @@ describe('callbacks of one task that arrive together', () => {
 		expect(await Promise.all(next.others.map(outcome))).toEqual(Array(2).fill(DUPLICATE));
 	});
 
-	it.each([
-		[{ state: 'PENDING' }, 200, 503],
-		[{}, 500, 503],
-		[{}, 404, 404],
-	])(
-		'share the answer where the service says %j with HTTP %d',
-		async (record, status, answered) => {
-			service(record, status);
-			const outcomes = await Promise.all([deliver(), deliver(), deliver()].map(outcome));
-			expect(outcomes).toMatchObject(Array(3).fill({ status: answered }));
-		},
-	);
+	it('share the answer where there is one: the service does not know the task', async () => {
+		service({}, 404);
+		const outcomes = await Promise.all([deliver(), deliver(), deliver()].map(outcome));
+		expect(outcomes).toMatchObject(Array(3).fill({ status: 404 }));
+	});
 
 	it('are told to come again where a busy n8n has not stored the first within 8 s', async () => {
 		const { others } = await together(1);
@@ -400,9 +366,9 @@ describe('where the service keeps silent, an answer within 10 s', () => {
 		expect(answers).toMatchObject(all.map(() => TRY_AGAIN));
 	};
 
-	it.each([1, 3])('is given to each of %d that come together', async (count) => {
+	it('is given to each of several that come together', async () => {
 		const release = silence();
-		const all = Array.from({ length: count }, () => deliver());
+		const all = Array.from({ length: 3 }, () => deliver());
 		await answeredInTime(all, Date.now());
 		release();
 	});

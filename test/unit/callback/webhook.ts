@@ -12,8 +12,6 @@ import {
 } from '../../workflow/engine';
 import { expressOf, FakeResponse } from '../../workflow/express';
 
-export { FakeResponse } from '../../workflow/express';
-
 export interface Callback {
 	body?: unknown;
 	token?: string | string[] | null;
