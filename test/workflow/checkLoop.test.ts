@@ -69,7 +69,6 @@ const DIED = { at: REPORT, items: [{ json: { error: 'died' } }] };
 const TURNS_OF_SUPERVISOR: Array<[string, Given]> = [
 	['begins', BEGIN],
 	['hears of the death of the checker', { ...DIED, kept: { checkerId: '9' } }],
-	['begins again', { ...BEGIN, kept: { checkerId: '9' } }],
 ];
 
 describe.each(TURNS_OF_SUPERVISOR)('a supervisor that %s', (_what, given) => {
