@@ -1,8 +1,8 @@
 import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { retryAfterMs } from '../service/serviceError';
-import type { TaskRecord } from '../service/taskRecord';
-import { settled } from '../shared/promises';
+import type { SucceededTask, TaskRecord } from '../service/taskRecord';
+import { Semaphore, settled } from '../shared/promises';
 import { type Clock, sleepUntil, Stopped, systemClock, unlessStalled } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
 import { ItemError, messageOf } from '../shared/itemError';
@@ -11,7 +11,7 @@ import { type Destination, taskItems } from './taskItems';
 import { describeFile } from './fileName';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
-export const DOWNLOADS_AT_ONCE = 10;
+const DOWNLOADS_AT_ONCE = 10;
 
 /** Far above any image or clip, and less than what fills a disk overnight. */
 const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
@@ -61,6 +61,8 @@ export class Downloader {
 	/** Since when no try has brought a file, milliseconds of the clock. */
 	private failingSince: number | undefined;
 
+	private readonly atOnce = new Semaphore(DOWNLOADS_AT_ONCE);
+
 	/**
 	 * @param tryMs how long to try a file, and how long a run goes on while no file arrives, milliseconds
 	 * @param maxBytes the size of the largest result that is accepted
@@ -90,16 +92,22 @@ export class Downloader {
 		if (!destination.output.download || task.state !== 'SUCCESS') {
 			return taskItems(task, json, destination);
 		}
-		const { taskId, resultUrls } = task;
-		const downloads: IBinaryData[] = [];
-		// The files of a task come one after the other: the tasks of a batch are parallel already.
+		const files = await settled(this.atOnce.run(async () => await this.filesOf(task, deadline)));
+		if ('value' in files) return taskItems(task, json, destination, files.value);
+		throw files.error instanceof Stopped ? files.error : ItemError.from(files.error, json);
+	}
+
+	/** The files of a task come one after the other: the tasks of a batch are parallel already. */
+	private async filesOf(
+		{ taskId, resultUrls }: SucceededTask,
+		deadline: number,
+	): Promise<IBinaryData[]> {
+		const files: IBinaryData[] = [];
 		for (const [index, url] of resultUrls.entries()) {
 			const name = resultUrls.length === 1 ? taskId : `${taskId}_${index}`;
-			const file = await settled(this.untilItComes(url, name, deadline));
-			if ('value' in file) downloads.push(file.value);
-			else throw file.error instanceof Stopped ? file.error : ItemError.from(file.error, json);
+			files.push(await this.untilItComes(url, name, deadline));
 		}
-		return taskItems(task, json, destination, downloads);
+		return files;
 	}
 
 	private async untilItComes(url: string, name: string, deadline: number): Promise<IBinaryData> {

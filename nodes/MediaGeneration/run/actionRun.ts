@@ -18,7 +18,7 @@ import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 import { openRun, type Output, type RunContext } from './runContext';
-import { CreateItem } from './createItem';
+import { createItem } from './createItem';
 import { readItem } from './readTask';
 
 /**
@@ -131,9 +131,7 @@ async function bringItems(run: RunContext): Promise<void> {
 async function begin(run: RunContext, item: TaskPlan): Promise<Output | undefined> {
 	if (run.signal?.aborted) throw new Stopped();
 	if (run.isStopping) return undefined;
-	return item.kind === 'read'
-		? await readItem(run, item)
-		: await new CreateItem(run, item).output();
+	return item.kind === 'read' ? await readItem(run, item) : await createItem(run, item);
 }
 
 /**
@@ -169,7 +167,7 @@ async function putOut(
 ): Promise<void> {
 	const ended = await settled(async () => {
 		const output = await work();
-		return output ? await run.downloads.run(output) : [];
+		return output ? await output() : [];
 	});
 	if ('value' in ended) {
 		run.results[index] = ended.value;

@@ -1,5 +1,3 @@
-import type { IDataObject } from 'n8n-workflow';
-
 import type { SentTask } from '../create/createJournal';
 import { type CreatePlan, isAwaited } from '../plan/planTypes';
 import { failedInAll, failedTask } from '../report/taskErrors';
@@ -8,7 +6,7 @@ import type { FailedTask } from '../service/taskRecord';
 import { sleepUntil } from '../shared/clock';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { followTask, waitForTask } from './readTask';
+import { type AwaitedTask, followTask, waitForTask } from './readTask';
 import { type Output, READ_GAP_MS, type RunContext } from './runContext';
 
 /** How often to check whether the node will stop, milliseconds. */
@@ -17,190 +15,169 @@ const SECOND = 1000;
 /** The pause before a failed task is created again, since an overloaded model needs a moment. It doubles each time. */
 const FIRST_PAUSE_MS = 5_000;
 
-/** The failure of a task that is to be created again. */
-export class CreateAgain extends ItemError {
-	/**
-	 * @param failure the error of the item if the task is not created again after all
-	 * @param at not before this moment, milliseconds of the clock
-	 * @param until not after this moment, milliseconds of the clock
-	 */
-	constructor(
-		failure: ItemError,
-		readonly at = -Infinity,
-		readonly until = Infinity,
-	) {
-		super(failure.message, failure);
+/**
+ * An item that creates a task: the task is created or taken up, awaited, created again if it fails, and put out.
+ *
+ * @returns what makes the output items; undefined if none leaves
+ * @throws ItemError, ServiceError if the item fails
+ * @throws Stopped if the execution was stopped
+ */
+export async function createItem(run: RunContext, item: CreatePlan): Promise<Output | undefined> {
+	try {
+		let task = takeUp(run, item) ?? (await create(run, item));
+		while (task !== undefined) {
+			run.paidTasks.note(task.taskId, 'PENDING');
+			if (!isAwaited(item)) return leave(run, item, task);
+			const ended = await settled(endOf(run, item, task));
+			// This comes first, so that no other item gets the place.
+			if ('error' in ended) run.stopCreating();
+			run.queue.finished();
+			if ('error' in ended) throw ended.error;
+			if (typeof ended.value !== 'object') return ended.value;
+			run.journal.failed(item);
+			await pause(run, ended.value.at);
+			task = await create(run, item, ended.value);
+		}
+		return undefined;
+	} finally {
+		run.suspendAfter.close(item);
 	}
 }
 
-/** An item that creates a task: the task is created or taken up, awaited, and put out. */
-export class CreateItem {
-	/** When it is too late to create a task, milliseconds of the clock. */
-	private deadline: number;
+/** Takes up the task that an earlier try of n8n created, if any. */
+function takeUp(run: RunContext, item: CreatePlan): AwaitedTask | undefined {
+	const earlier = run.journal.find(item);
+	if (typeof earlier !== 'object') return undefined;
+	const deadline = run.clock.now() + item.timeoutMs;
+	return { ...knownOf(run, item, earlier), firstReadAt: run.gap.take(), deadline };
+}
 
-	/** When the present task was created, milliseconds of the clock; undefined if an earlier try of n8n created it. */
-	private createdAt: number | undefined;
-
-	constructor(
-		private readonly run: RunContext,
-		private readonly item: CreatePlan,
-	) {
-		this.deadline = run.calledAt + item.timeoutMs;
+/** Creates the item's task. @returns undefined if another item has failed, and the node will stop */
+async function create(
+	run: RunContext,
+	item: CreatePlan,
+	retry?: Retry,
+): Promise<AwaitedTask | undefined> {
+	const timeIsUpAt = Math.min(run.calledAt + item.timeoutMs, retry?.deadline ?? Infinity);
+	const task = await run.creator.create(item, Math.min(timeIsUpAt, retry?.until ?? Infinity));
+	const createdAt = run.clock.now();
+	if (task === undefined) {
+		if (retry) throw retry.failure;
+		if (createdAt < timeIsUpAt) return undefined;
+		// The caller hangs up now, and would not hear of a task.
+		throw new ItemError(run.queue.refusal?.message ?? 'The service took no task', {
+			description: `No task was created within ${item.timeoutMs / 1000} s. Try again later.`,
+		});
 	}
+	run.suspendAfter.created();
+	closeIfLast(run, item);
+	const firstReadAt = run.firstReads.take(createdAt + item.pollIntervalMs);
+	const deadline = Math.min(timeIsUpAt, createdAt + item.timeoutMs);
+	return { ...knownOf(run, item, task), createdAt, firstReadAt, deadline };
+}
 
-	/**
-	 * Takes up or creates the item's task, and follows it.
-	 *
-	 * @returns what makes the output items; undefined if none leaves
-	 * @throws ItemError, ServiceError if the item fails
-	 * @throws Stopped if the execution was stopped
-	 */
-	async output(): Promise<Output | undefined> {
-		const { run, item } = this;
-		const earlier = run.journal.find(item);
-		try {
-			if (typeof earlier !== 'object') return await this.create();
-			const firstReadAt = run.gap.take();
-			return await this.follow(earlier, firstReadAt, run.clock.now() + item.timeoutMs);
-		} finally {
-			run.suspendAfter.close(item);
-		}
-	}
+/** Tells `SuspendAfter` if the item creates no further task, however its present task ends. */
+function closeIfLast({ journal, suspendAfter }: RunContext, item: CreatePlan): void {
+	if (journal.failedTaskIds(item).length >= item.retryFailed) suspendAfter.close(item);
+}
 
-	private async create(failed?: CreateAgain): Promise<Output | undefined> {
-		const { item, run } = this;
-		run.journal.failed(item);
-		if (failed) await this.pause(failed.at);
-		const until = Math.min(failed?.until ?? Infinity, this.deadline);
-		const task = await run.creator.create(item, until);
-		const now = run.clock.now();
-		if (task === undefined) {
-			// Another item has failed, and the node will stop; or it is too late for another task.
-			if (failed) throw ItemError.from(failed);
-			if (now < this.deadline) return undefined;
-			// The caller hangs up now, and would not hear of a task.
-			throw new ItemError(run.queue.refusal?.message ?? 'The service took no task', {
-				description: `No task was created within ${item.timeoutMs / 1000} s. Try again later.`,
-			});
-		}
-		this.createdAt = now;
-		this.deadline = Math.min(this.deadline, now + item.timeoutMs);
-		run.suspendAfter.created();
-		this.closeIfLast();
-		const firstReadAt = run.firstReads.take(now + item.pollIntervalMs);
-		return await this.follow(task, firstReadAt, this.deadline);
-	}
+const knownOf = (run: RunContext, item: CreatePlan, { taskId, sent, record }: SentTask) => ({
+	taskId,
+	// The fields that were sent win: in a second try an expression may give another value.
+	fields: { ...sent, ...run.known(item, taskId), ...sent, record },
+});
 
-	/** Tells `SuspendAfter` if the item creates no further task, however this task ends. */
-	private closeIfLast(): void {
-		const { item, run } = this;
-		const isLast = run.journal.failedTaskIds(item).length >= item.retryFailed;
-		if (isLast) run.suspendAfter.close(item);
-	}
+/** The output of an item that leaves while its task is pending. */
+function leave(run: RunContext, item: CreatePlan, { taskId, fields }: AwaitedTask): Output {
+	const { webhookUrl, timeoutMs, itemIndex } = item;
+	void settled(freePlace(run, item, taskId));
+	if (webhookUrl !== undefined) run.deliveries.add(taskId, webhookUrl, timeoutMs);
+	const json = inTableOrder(pendingJson(taskId, fields));
+	return async () => [{ json, pairedItem: { item: itemIndex } }];
+}
 
-	/**
-	 * Follows a created task until it ends at the service, or until its item leaves the node, and gives back its place. If
-	 * the task fails, it is created again as often as the item allows.
-	 *
-	 * @param deadline when the task's time is up; milliseconds of the clock, as `firstReadAt`
-	 */
-	private async follow(
-		{ taskId, record, sent }: SentTask,
-		firstReadAt: number,
-		deadline: number,
-	): Promise<Output | undefined> {
-		const { item, run } = this;
-		run.paidTasks.note(taskId, 'PENDING');
-		// The fields that were sent win: in a second try an expression may give another value.
-		const fields = { ...sent, ...run.known(item, taskId), ...sent, record };
-		if (!isAwaited(item)) {
-			const { webhookUrl, timeoutMs, itemIndex } = item;
-			void settled(this.freePlace(taskId));
-			if (webhookUrl !== undefined) run.deliveries.add(taskId, webhookUrl, timeoutMs);
-			const json = inTableOrder(pendingJson(taskId, fields));
-			return async () => [{ json, pairedItem: { item: itemIndex } }];
-		}
-		const onUnfinished = () => {
-			// From now on the task counts as a task of this try.
-			this.createdAt ??= firstReadAt;
-			this.closeIfLast();
-		};
-		const failureOf = (task: FailedTask) => {
-			const count = run.journal.failedTaskIds(item).length + 1;
-			const { createdAt } = this;
-			const failedAt = run.clock.now();
-			return retryOf(item, { task, sent, count, createdAt, failedAt, deadline });
-		};
-		const wait = { taskId, fields, firstReadAt, deadline, onUnfinished, failureOf };
-		const ended = await settled(waitForTask(run, item, wait));
-		const again = 'error' in ended && ended.error instanceof CreateAgain ? ended.error : undefined;
-		// This comes first, so that no other item gets the place.
-		if ('error' in ended && !again) run.stopCreating();
-		run.queue.finished();
-		if (again) return await this.create(again);
-		if ('error' in ended) throw ended.error;
-		return ended.value;
-	}
+/**
+ * Reads a task whose item has left, so that the end of the task frees its place at the account for the next create.
+ * Nothing is read before the service has refused a create, or when nothing is left to create.
+ */
+async function freePlace(run: RunContext, item: CreatePlan, taskId: string): Promise<void> {
+	const { queue, firstReads, clock } = run;
+	const readableAt = clock.now() + item.pollIntervalMs;
+	await queue.limited;
+	const pollIntervalMs = Math.max(item.pollIntervalMs, READ_GAP_MS * queue.throttle.unfinished);
+	const firstReadAt = firstReads.take(Math.max(clock.now(), readableAt));
+	const isAbandoned = () => !queue.isCreating;
+	const options = { pollIntervalMs, firstReadAt, deadline: Infinity, isAbandoned };
+	await settled(followTask(run, taskId, options));
+	queue.finished();
+}
 
-	/**
-	 * Reads a task whose item has left, so that the end of the task frees its place at the account for the next create.
-	 * Nothing is read before the service has refused a create, or when nothing is left to create.
-	 */
-	private async freePlace(taskId: string): Promise<void> {
-		const { item, run } = this;
-		const { queue, firstReads, clock } = run;
-		const readableAt = clock.now() + item.pollIntervalMs;
-		await queue.limited;
-		const pollIntervalMs = Math.max(item.pollIntervalMs, READ_GAP_MS * queue.throttle.unfinished);
-		const firstReadAt = firstReads.take(Math.max(clock.now(), readableAt));
-		const isAbandoned = () => !queue.isCreating;
-		const options = { pollIntervalMs, firstReadAt, deadline: Infinity, isAbandoned };
-		await settled(followTask(run, taskId, options));
-		queue.finished();
-	}
+/** Waits for the item's task. @returns how to create the task again if it fails; otherwise as `waitForTask` */
+async function endOf(
+	run: RunContext,
+	item: CreatePlan,
+	awaited: AwaitedTask,
+): Promise<Output | Retry | undefined> {
+	const onUnfinished = () => {
+		// From now on the task counts as a task of this try.
+		awaited.createdAt ??= awaited.firstReadAt;
+		closeIfLast(run, item);
+	};
+	const task = await waitForTask(run, item, awaited, onUnfinished);
+	if (typeof task !== 'object') return task;
+	const count = run.journal.failedTaskIds(item).length + 1;
+	const failedAt = run.clock.now();
+	const retry = retryOf(item, { ...awaited, task, count, failedAt });
+	if (retry instanceof ItemError) throw retry;
+	return retry;
+}
 
-	/** Waits until a moment of the clock, or until the node will stop. */
-	private async pause(until: number): Promise<void> {
-		const { run } = this;
-		const { clock } = run;
-		while (clock.now() < until && !run.isStopping) {
-			await sleepUntil(Math.min(until, clock.now() + SECOND), clock, run.signal);
-		}
-	}
+/** Between which moments to create a task again, and when its time is up; milliseconds of the clock. */
+export interface Retry {
+	at: number;
+	until: number;
+	deadline: number;
+	/** The error of the item if no other task is created after all. */
+	failure: ItemError;
 }
 
 /**
  * Decides whether the item's failed task is created again (option *Retry Failed Tasks*). Each try of n8n creates at
  * least one task again.
  *
- * @param failed.sent the model and the input, as the output shows them
  * @param failed.count how many tasks of the item have failed, in earlier tries of n8n as well, with this task
- * @param failed.createdAt milliseconds of the clock, as all times; undefined if an earlier try created the task
- * @param failed.deadline when the item's time is up
- * @returns `CreateAgain`, or the failure with the reason why the task is not created again
+ * @param failed.failedAt milliseconds of the clock
+ * @returns how to create it again; or the failure with the reason why the task is not created again
  * @see specification, section 7
  */
 export function retryOf(
 	{ retryFailed }: CreatePlan,
-	failed: {
+	failed: Pick<AwaitedTask, 'fields' | 'createdAt' | 'deadline'> & {
 		task: FailedTask;
-		sent: IDataObject;
 		count: number;
-		createdAt: number | undefined;
 		failedAt: number;
-		deadline: number;
 	},
-): ItemError {
-	const { task, sent, count, createdAt, failedAt, deadline } = failed;
-	const failure = (why?: string) => failedTask(task, sent, why);
+): Retry | ItemError {
+	const { task, fields, count, createdAt, failedAt, deadline } = failed;
+	const failure = (why?: string) => failedTask(task, fields, why);
 	if (createdAt !== undefined && count > retryFailed) return failure(failedInAll(count));
 	// A failed task is free. If the service charged for it, it may charge for the next one, too.
 	if ((task.creditsConsumed ?? 0) > 0) return failure('So it was not created again.');
-	if (createdAt === undefined) return new CreateAgain(failure());
+	if (createdAt === undefined) {
+		return { at: failedAt, until: Infinity, deadline: Infinity, failure: failure() };
+	}
 	const at = failedAt + FIRST_PAUSE_MS * 2 ** (count - 1);
 	// A task that is given up before its end is paid for in vain, so the next task needs as much time as this one took.
 	const until = deadline - (failedAt - createdAt);
 	const late = "It was not created again, because too little of 'Timeout' was left.";
 	if (at > until) return failure(late);
-	return new CreateAgain(failure('It was not created again in time.'), at, until);
+	return { at, until, deadline, failure: failure('It was not created again in time.') };
+}
+
+/** Waits until a moment of the clock, or until the node will stop. */
+async function pause(run: RunContext, until: number): Promise<void> {
+	const { clock, signal } = run;
+	while (clock.now() < until && !run.isStopping) {
+		await sleepUntil(Math.min(until, clock.now() + SECOND), clock, signal);
+	}
 }

@@ -3,7 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { startAgainHeader, startAgainRun } from '../callback/callbackToken';
 import { redeliver } from '../callback/redeliver';
 import { type ReadPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
-import { failedTask, ofTask, timedOut } from '../report/taskErrors';
+import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
 import { pendingJson, taskJson } from '../report/taskItems';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
 import { sleepUntil, Stopped } from '../shared/clock';
@@ -25,12 +25,7 @@ export async function readItem(run: RunContext, item: ReadPlan): Promise<Output 
 	const firstReadAt = run.gap.take();
 	if (item.wait) {
 		const deadline = firstReadAt + item.timeoutMs;
-		return await waitForTask(run, item, {
-			...{ taskId, fields, firstReadAt, deadline },
-			// A task that this node did not create costs nothing more if nobody waits for it.
-			isAbandoned: () => run.isStopping,
-			failureOf: failedTask,
-		});
+		return await awaitOutput(run, item, { taskId, fields, firstReadAt, deadline });
 	}
 	await sleepUntil(firstReadAt, run.clock, run.signal);
 	const read = await settled(readTask(run, taskId));
@@ -61,31 +56,73 @@ async function redeliverTask(
 	throw sent.error instanceof Stopped ? sent.error : ItemError.from(sent.error, taskJson(task));
 }
 
-type Hooks = Pick<WaitOptions, 'firstReadAt' | 'deadline' | 'isAbandoned' | 'onUnfinished'>;
-
-/** How to wait for a task whose item leaves when the task has ended. */
-interface Wait extends Hooks {
+/** A task whose item leaves when the task has ended. All times are milliseconds of the clock. */
+export interface AwaitedTask {
 	taskId: string;
 	/** The fields of the item that do not come from the task's record. */
 	fields: IDataObject;
-	/** The error of the item if the task ends in `FAILURE`. */
-	failureOf: (task: FailedTask) => ItemError;
+	/** Undefined if this try of n8n has not created the task. */
+	createdAt?: number | undefined;
+	firstReadAt: number;
+	/** When the task's time is up. */
+	deadline: number;
 }
 
-/** @throws ServiceError if the read fails */
-async function readTask({ reads, client }: RunContext, taskId: string): Promise<TaskRecord> {
-	const known = reads.get(taskId);
-	if (known) return await known;
-	const read = client.readTask(taskId);
-	reads.set(taskId, read);
-	return await read;
+/** Waits as `waitForTask` does. @throws ItemError also if the task fails */
+async function awaitOutput(
+	run: RunContext,
+	item: TaskPlan,
+	awaited: AwaitedTask,
+): Promise<Output | undefined> {
+	const ended = await waitForTask(run, item, awaited);
+	if (typeof ended !== 'object') return ended;
+	const isCreated = item.kind === 'create';
+	const why = isCreated ? failedInAll(run.journal.failedTaskIds(item).length + 1) : undefined;
+	throw failedTask(ended, awaited.fields, why);
+}
+
+/**
+ * Waits until a task is finished, or hands it over.
+ *
+ * @returns what makes the output items, undefined if none leaves; or the task if it failed
+ * @throws ItemError if the task is not finished in time, or cannot be read
+ * @throws Stopped if the execution was stopped
+ */
+export async function waitForTask(
+	run: RunContext,
+	item: TaskPlan,
+	awaited: AwaitedTask,
+	onUnfinished?: () => void,
+): Promise<Output | FailedTask | undefined> {
+	const { taskId, fields, firstReadAt, deadline } = awaited;
+	const { pollIntervalMs, timeoutMs } = item;
+	// A task that this node did not create costs nothing more if nobody waits for it.
+	const isAbandoned = () => item.kind === 'read' && run.isStopping;
+	const options = { firstReadAt, deadline, pollIntervalMs, isAbandoned, onUnfinished };
+	const followed = await settled(followTask(run, taskId, options));
+	// The node stops because of another item, so this item has no error.
+	if (isAbandoned()) return undefined;
+	const json = pendingJson(taskId, fields);
+	if ('error' in followed) throw ofTask(followed.error, taskId, json);
+	const task = followed.value;
+	if ('taskId' in task) {
+		if (task.state === 'FAILURE') return task;
+		const output = taskJson(task, fields);
+		return async () => await run.downloader.itemsOf(task, output, item, deadline);
+	}
+	if (!task.isHandedOver) throw timedOut(taskId, timeoutMs, task, json);
+	const { last, notBefore, due } = task;
+	const goOn = async () =>
+		await awaitOutput(run, item, { ...awaited, firstReadAt: Math.max(run.gap.take(), due) });
+	run.handedOver.push({ item, json, last, deadline, notBefore, goOn });
+	return undefined;
 }
 
 /** Reads a task until it is finished, its time is up, or it is handed over; see `pollTask`. */
 export async function followTask(
 	run: RunContext,
 	taskId: string,
-	options: Hooks & Pick<WaitOptions, 'pollIntervalMs'>,
+	options: Omit<WaitOptions, 'clock' | 'signal' | 'suspendAfter' | 'isOwn' | 'read' | 'nextSlot'>,
 ): Promise<FinishedTask | Unfinished> {
 	const { clock, signal, suspendAfter, paidTasks, gap } = run;
 	const isOwn = paidTasks.has(taskId);
@@ -99,37 +136,11 @@ export async function followTask(
 	return ended;
 }
 
-/**
- * Waits until a task is finished, or hands it over.
- *
- * @returns what makes the output items; undefined if none leaves
- * @throws ItemError if the task fails, is not finished in time, or cannot be read
- * @throws Stopped if the execution was stopped
- */
-export async function waitForTask(
-	run: RunContext,
-	item: TaskPlan,
-	wait: Wait,
-): Promise<Output | undefined> {
-	const { taskId, fields, deadline } = wait;
-	const { pollIntervalMs, timeoutMs } = item;
-	const followed = await settled(followTask(run, taskId, { ...wait, pollIntervalMs }));
-	// The node stops because of another item, so this item has no error.
-	if (wait.isAbandoned?.()) return undefined;
-	const json = pendingJson(taskId, fields);
-	if ('error' in followed) throw ofTask(followed.error, taskId, json);
-	const task = followed.value;
-	if ('taskId' in task) {
-		if (task.state === 'FAILURE') throw wait.failureOf(task);
-		const output = taskJson(task, fields);
-		return async () => await run.downloader.itemsOf(task, output, item, deadline);
-	}
-	if (!task.isHandedOver) throw timedOut(taskId, timeoutMs, task, json);
-	const { last, notBefore, due } = task;
-	const goOn = async () => {
-		const firstReadAt = Math.max(run.gap.take(), due);
-		return await waitForTask(run, item, { ...wait, firstReadAt });
-	};
-	run.handedOver.push({ item, json, last, deadline, notBefore, goOn });
-	return undefined;
+/** @throws ServiceError if the read fails */
+async function readTask({ reads, client }: RunContext, taskId: string): Promise<TaskRecord> {
+	const known = reads.get(taskId);
+	if (known) return await known;
+	const read = client.readTask(taskId);
+	reads.set(taskId, read);
+	return await read;
 }

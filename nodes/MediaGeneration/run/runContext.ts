@@ -7,7 +7,7 @@ import { CreateThrottle } from '../create/createThrottle';
 import { echo } from '../plan/inputFile';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
-import { Downloader, DOWNLOADS_AT_ONCE } from '../report/download';
+import { Downloader } from '../report/download';
 import type { ItemResult } from '../report/taskItems';
 import type { FailureRule } from '../report/ifSomeFail';
 import { PaidTaskList } from '../report/paidTaskList';
@@ -97,7 +97,6 @@ export function openRun(
 		paidTasks,
 		deliveries: new ExpectedCallbacks(context, checkIntervalMs, clock),
 		downloader: new Downloader(context, clock),
-		downloads: new Semaphore(DOWNLOADS_AT_ONCE),
 
 		/** Bounds the items that are under way at once. */
 		places: new Semaphore(most),

@@ -18,7 +18,12 @@ export interface FailedTask extends RecordBase {
 	reason: string | undefined;
 }
 
-export type FinishedTask = FailedTask | (RecordBase & { state: 'SUCCESS'; resultUrls: string[] });
+export interface SucceededTask extends RecordBase {
+	state: 'SUCCESS';
+	resultUrls: string[];
+}
+
+export type FinishedTask = FailedTask | SucceededTask;
 
 /** A task as the service reports it, parsed once (specification, section 2). */
 export type TaskRecord = FinishedTask | (RecordBase & { state: 'PENDING' });

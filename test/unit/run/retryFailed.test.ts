@@ -1,6 +1,7 @@
-import { CreateAgain, retryOf } from '../../../nodes/MediaGeneration/run/createItem';
+import { retryOf } from '../../../nodes/MediaGeneration/run/createItem';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { FailedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
+import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { plan as creates } from '../create/makers';
 import { SECOND } from '../../durations';
 
@@ -18,7 +19,7 @@ const failed = (creditsConsumed: number | null = 0): FailedTask => ({
 /** A task of ten seconds that has failed now, at 100 s. */
 const failure = (more: Partial<Parameters<typeof retryOf>[1]> = {}) => ({
 	task: failed(),
-	sent: {},
+	fields: {},
 	count: 1,
 	createdAt: 90 * SECOND,
 	failedAt: 100 * SECOND,
@@ -29,7 +30,7 @@ const failure = (more: Partial<Parameters<typeof retryOf>[1]> = {}) => ({
 /** When another task is created. */
 function times(...failed: Parameters<typeof retryOf>) {
 	const again = retryOf(...failed);
-	if (!(again instanceof CreateAgain)) throw again;
+	if (again instanceof ItemError) throw again;
 	return { at: again.at, until: again.until };
 }
 
@@ -54,7 +55,7 @@ it.each<[string, ...Parameters<typeof retryOf>, RegExp]>([
 	['a failed task is billed', plan(2), failure({ task: failed(8) }), /charged 8 credits/],
 ])('creates none where %s, and says so', (_what, item, task, why) => {
 	const error = retryOf(item, task);
-	expect(error).not.toBeInstanceOf(CreateAgain);
+	if (!(error instanceof ItemError)) throw new Error('Another task is created');
 	expect(error.message).toBe('Task task-1 failed at the service: Overloaded');
 	expect(error.description).toMatch(/^Change the prompt or the input of this item/);
 	expect(error.description).toMatch(why);
