@@ -34,9 +34,12 @@ export async function planItem(
 	addresses: TriggerAddresses,
 ): Promise<ItemPlan[]> {
 	let isDry = false;
-	const refusal = (error: unknown): ItemPlan => {
-		return { kind: 'refused', itemIndex, error: ItemError.from(error), isDry };
-	};
+	const refusal = (error: unknown): ItemPlan => ({
+		kind: 'refused',
+		itemIndex,
+		error: ItemError.from(error),
+		isDry,
+	});
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
 		const operation = String(parameters.value('operation'));
@@ -63,7 +66,9 @@ export async function planItem(
 		};
 		return entries.map((entry) => {
 			const taskId = asTaskId(entry);
-			return taskId === undefined ? refusal(noTaskId(entry)) : { ...plan, taskId };
+			if (taskId !== undefined) return { ...plan, taskId };
+			const what = `The parameter 'Task ID' cannot be a task id: ${describe(entry)}`;
+			return refusal(new ItemError(what, { description: WAY_OUT }));
 		});
 	} catch (error) {
 		return [refusal(error)];
@@ -92,7 +97,7 @@ async function planCreate(
 		patienceMs: base.timeoutMs || 1000 * patience,
 		retryFailed: completion === 'wait' ? parameters.number('retryFailed') : 0,
 		webhookUrl: isNotified ? await readAddress(parameters, addresses, base) : undefined,
-		maxCostUsd: parameters.limit('maxCostUsd'),
+		maxCostUsd: parameters.number('maxCostUsd'),
 		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};
 }
@@ -115,12 +120,7 @@ function readCompletion(parameters: ItemParameters): Completion {
 /** The longest reference, in UTF-16 units: in an address a character takes up to nine. */
 const MAX_REFERENCE = 500;
 
-/**
- * The reference, which the user gets back with the task.
- *
- * @returns undefined if there is none
- * @throws ItemError if the reference is not a text, or too long for an address
- */
+/** @throws ItemError if the reference is not a text, or too long for an address */
 function readReference(parameters: ItemParameters): string | undefined {
 	const value = parameters.option('reference') ?? '';
 	if (typeof value === 'object') {
@@ -160,12 +160,7 @@ async function readAddress(
 const WAY_OUT =
 	'Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, or a text with commas or line breaks between them.';
 
-const noTaskId = (entry: unknown) =>
-	new ItemError(`The parameter 'Task ID' cannot be a task id: ${describe(entry)}`, {
-		description: WAY_OUT,
-	});
-
-/** The entries of a parameter that takes task ids. */
+/** The entries of a list, or of a text. */
 function entriesOf(value: unknown): unknown[] {
 	if (Array.isArray(value)) return value.flatMap(entriesOf);
 	if (typeof value === 'string') return textsIn(value, /[,\r\n]/);

@@ -60,7 +60,7 @@ function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 	const field = parameters.optionText('balanceField', '');
 	const balance = field === '' ? findBalance(body) : balanceAt(body, field);
 	const json: IDataObject = { balance, record: body as IDataObject };
-	const minimum = parameters.limit('minimumBalance');
+	const minimum = parameters.number('minimumBalance');
 	if (minimum === 0) return json;
 	if (balance === null) {
 		throw new ItemError(

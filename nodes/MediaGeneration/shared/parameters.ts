@@ -12,6 +12,8 @@ export interface NumberBounds {
 	max?: number;
 	whole?: true;
 	unit?: string;
+	/** Whether the number limits what may be spent; 0 for no limit. */
+	isLimit?: true;
 }
 
 /** All numbers that a user may enter. The poll interval has the specification's bounds (section 4.2). */
@@ -24,9 +26,9 @@ export const NUMBERS = {
 		unit: 'minutes; 0 leaves it to the node',
 	},
 	durationSeconds: { label: 'Duration', unit: 'seconds; 0 leaves the choice to the model' },
-	maxCostUsd: { label: 'Max Cost (USD)' },
+	maxCostUsd: { label: 'Max Cost (USD)', isLimit: true },
 	maxInFlight: { label: 'Max Tasks at the Same Time', fallback: 10, min: 1, whole: true },
-	minimumBalance: { label: 'Minimum Balance' },
+	minimumBalance: { label: 'Minimum Balance', isLimit: true },
 	pollInterval: {
 		label: 'Poll Interval',
 		fallback: 2,
@@ -43,10 +45,7 @@ export const NUMBERS = {
 export const refused = (label: string, what: string, wayOut: string) =>
 	new ItemError(`The parameter '${label}' is ${what}`, { description: wayOut });
 
-/**
- * Reads the parameters of an item, and refuses wrong values before anything is paid for. Each message names the
- * parameter by its label.
- */
+/** Reads the parameters of an item, and refuses wrong values before anything is paid for. */
 export class ItemParameters {
 	private readonly options: IDataObject;
 
@@ -116,10 +115,14 @@ export class ItemParameters {
 		return (typeof value === 'string' && value.trim()) || fallback;
 	}
 
-	/** @throws ItemError if the value (by default that of the option) is not a number or out of bounds */
+	/**
+	 * @throws ItemError if the value (by default that of the option) is not a number or out of bounds, or if the expression
+	 *   of a limit gives nothing: that is no limit
+	 */
 	number(name: keyof typeof NUMBERS, value = this.option(name)): number {
 		const bounds: NumberBounds = NUMBERS[name];
 		const { label, fallback = 0, min = 0, max = Number.MAX_SAFE_INTEGER, whole, unit } = bounds;
+		if (bounds.isLimit) this.refuseNothing(name, label, 'If you want no limit, enter 0.');
 		if (value === undefined || value === null || value === '') return fallback;
 		const number = toNumber(value);
 		const isMeant = number !== null && number >= min && number <= max;
@@ -128,16 +131,6 @@ export class ItemParameters {
 		const range = bounds.max === undefined ? `of ${min} or more` : `from ${min} to ${max}`;
 		const told = unit === undefined ? '' : ` (${unit})`;
 		throw refused(label, describe(value), `Enter ${kind} ${range}${told}.`);
-	}
-
-	/**
-	 * An option that limits what may be spent; 0 for no limit.
-	 *
-	 * @throws ItemError if the value is not a number of 0 or more, or if its expression gives nothing: that is no limit
-	 */
-	limit(name: 'maxCostUsd' | 'minimumBalance'): number {
-		this.refuseNothing(name, NUMBERS[name].label, 'If you want no limit, enter 0.');
-		return this.number(name);
 	}
 
 	/** @throws ItemError if an expression gives nothing: the tasks would be paid for */
@@ -199,10 +192,7 @@ function finite(name: string, value: unknown): unknown {
 export const isEmpty = (value: unknown): boolean =>
 	value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
-/**
- * @param choices the values, with their names in the panel
- * @throws ItemError if a value is none of the choices
- */
+/** @param choices the values, with their names in the panel. @throws ItemError if a value is none of them */
 export function choice<T extends string>(
 	label: string,
 	value: unknown,
