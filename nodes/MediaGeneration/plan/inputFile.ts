@@ -1,7 +1,7 @@
 import type { IBinaryData, IExecuteFunctions, IDataObject } from 'n8n-workflow';
 
 import { ItemError, messageOf } from '../shared/itemError';
-import { cutDataUri, cutDataUris, mapEntries } from '../shared/dataUri';
+import { cutDataUri, cutDataUris, leavesIn, mapEntries } from '../shared/dataUri';
 import { isRecord } from '../shared/json';
 import { choice, type ItemParameters, refused, textsIn } from '../shared/parameters';
 import { isOutOfReach } from '../shared/privateAddress';
@@ -14,7 +14,6 @@ import type { CreatePlan } from './planTypes';
 export class InputFile {
 	readonly mimeType: string;
 
-	/** The size in bytes, if n8n tells. */
 	readonly bytes: number | undefined;
 
 	/** What the output shows; complete after the file was read. */
@@ -89,11 +88,7 @@ function replaceIn(input: IDataObject, replace: (file: InputFile) => unknown): I
 	return visit(input) as IDataObject;
 }
 
-/** The files at any depth of an input. */
-function filesIn(value: unknown): InputFile[] {
-	if (value instanceof InputFile) return [value];
-	return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesIn) : [];
-}
+const filesIn = (input: IDataObject) => leavesIn(input).filter((leaf) => leaf instanceof InputFile);
 
 /**
  * Finds files of the item without reading them.
@@ -161,8 +156,7 @@ function sizeOf({ bytes, id, data }: IBinaryData): number | undefined {
 /**
  * Whether the files of an input are sent as links that n8n signs, and not as data.
  *
- * @param baseUrl the address of the service, which is to fetch the files
- * @throws ItemError if n8n makes no link of a file, or the service could not open the link
+ * @throws ItemError if n8n makes no link of a file, or the service at the base URL could not open the link
  */
 export function readSendsLinks(
 	parameters: ItemParameters,
@@ -175,7 +169,6 @@ export function readSendsLinks(
 	return true;
 }
 
-/** @throws ItemError if the service could not fetch a file from n8n */
 function checkLink(helpers: IExecuteFunctions['helpers'], file: InputFile, baseUrl: string): void {
 	const refusal = (why: string, wayOut: string) => {
 		const way = `${wayOut}, or choose 'Data' in 'Send Files As'. No task was created.`;

@@ -10,11 +10,7 @@ const DATA_URI = /^\s*data:([\w.+-]+\/|[;,])/i;
 /** Deeper than any record; anything deeper is left as it is. */
 const MAX_DEPTH = 32;
 
-/**
- * A copy with all long data URIs cut: the service's records repeat the images that were sent.
- *
- * @param whole the name of a field that is left as it is
- */
+/** A copy with long data URIs cut, except in a field named `whole`: records repeat the images that were sent. */
 export function cutDataUris<T>(value: T, whole?: string, depth = 0): T {
 	if (typeof value === 'string') return cutDataUri(value) as T;
 	if (depth >= MAX_DEPTH) return value;
@@ -36,13 +32,17 @@ export const isCutDataUri = (text: string): boolean =>
 	DATA_URI.test(text) && /^[^…]{0,200}… \(.*\)$/s.test(text);
 
 /** Whether a value contains such a text at any depth. */
-export function hasText(value: unknown, isSuch: (text: string) => boolean): boolean {
-	if (typeof value === 'string') return isSuch(value);
-	if (typeof value !== 'object' || value === null || writesItself(value)) return false;
-	return Object.values(value).some((entry) => hasText(entry, isSuch));
-}
+export const hasText = (value: unknown, isSuch: (text: string) => boolean): boolean =>
+	leavesIn(value).some((leaf) => typeof leaf === 'string' && isSuch(leaf));
 
-const writesItself = (value: object) => 'toJSON' in value && typeof value.toJSON === 'function';
+/** All values at any depth that are neither lists nor objects. An object with `toJSON` counts as one value. */
+export const leavesIn = (value: unknown): unknown[] =>
+	hasEntries(value) ? Object.values(value).flatMap(leavesIn) : [value];
+
+const hasEntries = (value: unknown): value is object =>
+	typeof value === 'object' &&
+	value !== null &&
+	!('toJSON' in value && typeof value.toJSON === 'function');
 
 /** A copy of a list or an object with each entry replaced. Other values, and objects with `toJSON`, stay as they are. */
 export function mapEntries(
@@ -50,7 +50,7 @@ export function mapEntries(
 	replace: (entry: unknown, name?: string) => unknown,
 ): unknown {
 	if (Array.isArray(value)) return value.map((entry) => replace(entry));
-	if (typeof value !== 'object' || value === null || writesItself(value)) return value;
+	if (!hasEntries(value)) return value;
 	return Object.fromEntries(
 		Object.entries(value).map(([name, entry]) => [name, replace(entry, name)]),
 	);
