@@ -8,14 +8,21 @@ import {
 } from '../service/prices';
 import { fileField, numberField, operationField } from './makers';
 
+const modelField: INodeProperties = {
+	displayName: 'Model',
+	name: 'model',
+	type: 'string',
+	required: true,
+	default: '',
+	placeholder: 'e.g. provider/model-name',
+};
+
 /** The fields that images and videos share. */
 function mediaFields(
 	resource: 'image' | 'video',
 	media: {
-		/** What the operation does. */
 		description: string;
 		model: string;
-		/** The price of the model. */
 		price: string;
 		prompt: Pick<INodeProperties, 'placeholder' | 'description'>;
 	},
@@ -27,13 +34,9 @@ function mediaFields(
 			{ name: 'Generate', value: 'generate', action: `Generate ${resource}`, description },
 		]),
 		{
-			displayName: 'Model',
-			name: 'model',
-			type: 'string',
-			required: true,
+			...modelField,
 			displayOptions,
 			default: model,
-			placeholder: 'e.g. provider/model-name',
 			hint: `The default model costs ${price}. Failed tasks are usually free.`,
 			description: 'Identifier of the model. Other models of the service work too.',
 		},
@@ -151,13 +154,8 @@ export const taskFields: INodeProperties[] = [
 		},
 	]),
 	{
-		displayName: 'Model',
-		name: 'model',
-		type: 'string',
-		required: true,
+		...modelField,
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
-		default: '',
-		placeholder: 'e.g. provider/model-name',
 		description: `Identifier of the model, as the service lists it. Known prices: ${IMAGE_MODEL} ${IMAGE_PRICE_USD} USD per image, ${VIDEO_MODEL} ${VIDEO_PRICE_USD_PER_SECOND} USD per second.`,
 	},
 	{

@@ -2,10 +2,7 @@ import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import type { CreatePlan } from './planTypes';
 
-/**
- * @returns why the batch is refused: its known price is above the budget, or a price is not known; undefined if it is
- *   not refused
- */
+/** @returns why the batch is refused, if it is: its known price is above the budget, or a price is not known */
 export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
 	// If an expression gives the items different limits, the lowest limit counts.
 	const budget = creates.reduce(

@@ -23,10 +23,7 @@ const MINUTE_MS = 60_000;
 export const DAY_SECONDS = 86_400;
 const HELD_SECONDS = 600;
 
-/**
- * For each callback n8n reads the whole execution anew. For 2,000 tasks that costs n8n minutes, and the checks cost
- * seconds.
- */
+/** For each callback n8n reads the whole execution anew: for 2,000 tasks in minutes. The checks take seconds. */
 const MOST_CALLED_BACK = 1_000;
 
 /** n8n's and most other MCP clients wait a minute for a tool. The rest is for the answer. */
@@ -90,10 +87,7 @@ const refused = ({ why }: Obstacle) =>
 export const heldSeconds = (context: IExecuteFunctions): number =>
 	hangsUp(context) ? MCP_PATIENCE_SECONDS : HELD_SECONDS;
 
-/**
- * Only n8n versions that resume executions after a lost end of a sub-execution have this name: 2.41, and the last of
- * 2.39.
- */
+/** Only n8n 2.41 and the last 2.39 have this name. They resume an execution if the end of its sub-execution was lost. */
 const SINCE_N8N_SWEEPS = 'WAIT_FOR_SUB_EXECUTION';
 
 /** Why a run is held to its end. */
@@ -105,10 +99,8 @@ interface Obstacle {
 }
 
 /**
- * Whether something prevents the suspension of this execution.
- *
  * @param isOneToOne whether each input item has one output item
- * @returns the obstacle, a final one before one that the user may ignore; undefined if there is none
+ * @returns what prevents the suspension, if anything: a final obstacle before one that the user may ignore
  */
 export function obstacleOf(context: IExecuteFunctions, isOneToOne: boolean): Obstacle | undefined {
 	const obstacle = (ifChosen: Obstacle['ifChosen'], why: string): Obstacle => ({ ifChosen, why });
@@ -160,11 +152,7 @@ function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
 	return mode(parameters) ?? mode(parameters?.options) ?? fallback;
 }
 
-/**
- * The risks of a suspended execution on this n8n.
- *
- * @returns sentences for the log and the output panel
- */
+/** The risks of a suspended execution on this n8n, as sentences for the log and the output panel. */
 export function suspensionWarnings(context: IExecuteFunctions): string[] {
 	const limit = timeLimitOf(context);
 	const ofLimit = `This workflow has a time limit of ${limit} s, and n8n counts the wait: n8n cancels the execution if the tasks take longer. Raise the limit in the settings of the workflow. If n8n itself sets the limit: raise EXECUTIONS_TIMEOUT and EXECUTIONS_TIMEOUT_MAX.`;
@@ -176,11 +164,7 @@ export function suspensionWarnings(context: IExecuteFunctions): string[] {
 	];
 }
 
-/**
- * n8n's own limit holds for a workflow without a limit, and may bound the limits of workflows.
- *
- * @returns seconds; Infinity if there is no limit, or n8n does not tell
- */
+/** The time limit of the workflow or of n8n, seconds; Infinity if there is none, or n8n does not tell. */
 function timeLimitOf(context: IExecuteFunctions): number {
 	const ofWorkflow = Number(settingsOf(context).executionTimeout ?? 0);
 	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;

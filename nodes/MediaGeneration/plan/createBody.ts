@@ -8,9 +8,8 @@ import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
 
 /** The name of the input field for a video's duration. */
-export function durationField(parameters: ItemParameters): string {
-	return fieldName(parameters, 'durationField', 'Duration Field', 'duration');
-}
+export const durationField = (parameters: ItemParameters): string =>
+	fieldName(parameters, 'durationField', 'Duration Field', 'duration');
 
 /** @throws ItemError if the option is not the name of an input field */
 function fieldName(
@@ -60,7 +59,6 @@ function readRawInput(parameters: ItemParameters): IDataObject {
 /** The text that JavaScript makes of an object. */
 const OBJECT_IN_TEXT = '[object Object]';
 
-/** @throws ItemError if there is nothing to send, or if a value cannot be what the user means */
 function checkInput(input: IDataObject, { context }: ItemParameters): void {
 	const isOfObject = (text: string) => text.includes(OBJECT_IN_TEXT);
 	const field = Object.keys(input).find((name) => hasText(input[name], isOfObject));
@@ -135,11 +133,7 @@ const TYPES: Record<string, string> = {
 	object: 'an object',
 };
 
-/**
- * Puts files, or their addresses, into a field of the input.
- *
- * @param field the name of the field; with `[]` at the end the value is always a list
- */
+/** Puts files, or their addresses, into a field of the input. With `[]` at its end the value is always a list. */
 function withValuesIn(
 	input: IDataObject,
 	field: string,
@@ -192,20 +186,19 @@ function nameOf(value: unknown, label: string, option: string): string {
 	});
 }
 
-/** Converts a value to its type as n8n's own Edit Fields does, but never turns a list or an object into text. */
+/** The value of a row, converted to its type. @throws ItemError if it is not of that type */
 function typed(name: string, type: unknown, value: unknown): unknown {
 	if (value === null || type === undefined) return value;
 	const converted = convert(name, String(type), value);
 	if (converted !== undefined) return converted;
-	throw new ItemError(
-		`The field '${name}' is ${describe(value)} and not ${TYPES[String(type)] ?? String(type)}`,
-		{
-			description:
-				"Change its value, or choose the type of the value beside its name in 'Additional Fields'.",
-		},
-	);
+	const noun = TYPES[String(type)] ?? String(type);
+	throw new ItemError(`The field '${name}' is ${describe(value)} and not ${noun}`, {
+		description:
+			"Change its value, or choose the type of the value beside its name in 'Additional Fields'.",
+	});
 }
 
+/** Converts as n8n's own Edit Fields does, but never turns a list or an object into text. */
 function convert(name: string, type: string, value: unknown): unknown {
 	const isText = typeof value === 'string';
 	if (type === 'string' && isText) return value;
@@ -226,15 +219,11 @@ function convert(name: string, type: string, value: unknown): unknown {
 const PLACE = /^\d{1,2}$/;
 
 /**
- * Puts a value into an object as n8n's own Edit Fields does: a dot in the name leads into an object, and [0] into a
- * list.
- *
- * @returns a copy of the object with the value; the original may be another node's output
+ * A copy of an object with a value put in as n8n's own Edit Fields does it: a dot in the name leads into an object, and
+ * [0] into a list.
  */
-function withField(object: IDataObject, name: string, value: unknown): IDataObject {
-	const changed = put(object, namesIn(name), value);
-	return isRecord(changed) ? changed : object;
-}
+const withField = (object: IDataObject, name: string, value: unknown) =>
+	put(object, namesIn(name), value) as IDataObject;
 
 function put(target: unknown, [key, ...rest]: string[], value: unknown): unknown {
 	if (key === undefined) return value;

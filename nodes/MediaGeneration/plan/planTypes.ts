@@ -51,16 +51,9 @@ export interface ReadPlan extends PlanBase {
 
 export type TaskPlan = CreatePlan | ReadPlan;
 
-/** An item whose parameters are wrong. */
-interface RefusedPlan {
-	kind: 'refused';
-	itemIndex: number;
-	error: ItemError;
-	isDry: boolean;
-}
-
-/** The plan for an item, or why there is none. */
-export type ItemPlan = TaskPlan | RefusedPlan;
+/** The plan for an item, or why its parameters are refused. */
+export type ItemPlan =
+	TaskPlan | { kind: 'refused'; itemIndex: number; error: ItemError; isDry: boolean };
 
 /** The user's reference as a field of the output. */
 export function referenceOf({ reference }: TaskPlan): IDataObject {

@@ -1,7 +1,7 @@
 import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { retryAfterMs } from '../service/serviceError';
-import type { SucceededTask, TaskRecord } from '../service/taskRecord';
+import type { TaskRecord } from '../service/taskRecord';
 import { Semaphore, settled } from '../shared/promises';
 import { type Clock, sleepUntil, Stopped, systemClock, unlessStalled } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
@@ -54,8 +54,8 @@ type Try = { file: IBinaryData } | { trouble: ItemError; retryAfterMs?: number |
  * Downloads the results of a run's tasks as n8n's binary data. The data are streamed: with n8n's file-system or S3
  * storage memory holds no file. The media hosts get no API key.
  *
- * The tasks are paid for, so a download is repeated from its beginning after a passing trouble: a passing status, a
- * reset, a timeout, a transfer that breaks off or stands still. The pauses grow, and observe `Retry-After`.
+ * The tasks are paid for, so a download begins anew after a passing status, a reset, a timeout, a transfer that breaks
+ * off or stands still. The pauses grow, and observe `Retry-After`.
  */
 export class Downloader {
 	/** Since when no try has brought a file, milliseconds of the clock. */
@@ -79,8 +79,7 @@ export class Downloader {
 	 *
 	 * @param json the fields that each item of the task has
 	 * @param deadline no try begins after this moment, milliseconds of the clock
-	 * @throws ItemError with these fields if a host is down, stands still or answers with something else, or if a result is
-	 *   too large
+	 * @throws ItemError with these fields if a result cannot be downloaded
 	 * @throws Stopped if the execution was stopped
 	 */
 	async itemsOf(
@@ -92,14 +91,18 @@ export class Downloader {
 		if (!destination.output.download || task.state !== 'SUCCESS') {
 			return taskItems(task, json, destination);
 		}
-		const files = await settled(this.atOnce.run(async () => await this.filesOf(task, deadline)));
+		const { taskId, resultUrls } = task;
+		const files = await settled(
+			this.atOnce.run(async () => await this.filesOf(taskId, resultUrls, deadline)),
+		);
 		if ('value' in files) return taskItems(task, json, destination, files.value);
 		throw files.error instanceof Stopped ? files.error : ItemError.from(files.error, json);
 	}
 
 	/** The files of a task come one after the other: the tasks of a batch are parallel already. */
 	private async filesOf(
-		{ taskId, resultUrls }: SucceededTask,
+		taskId: string,
+		resultUrls: string[],
 		deadline: number,
 	): Promise<IBinaryData[]> {
 		const files: IBinaryData[] = [];

@@ -18,10 +18,9 @@ export interface FailureRule {
 }
 
 /**
- * Decides what becomes of a run with failed items, when all results are known.
- *
- * With `keep` failed items leave beside the others. But while n8n has tries left, the node stops: otherwise n8n would
- * try again only if the very first item has an `error`. The next try takes up the tasks of this try.
+ * Decides what becomes of a run with failed items, when all results are known. With `keep` failed items leave beside the
+ * others. But while n8n has tries left, the node stops: otherwise n8n would try again only if the very first item has an
+ * `error`. The next try takes up the tasks of this try.
  *
  * @param results the result of each input item; no output items if the item was not begun
  * @returns the index of the item whose error stops the node; undefined if all items leave
@@ -39,8 +38,7 @@ const isSuccess = (result: ItemResult) =>
 	!(result instanceof ItemError) && result.some(({ json }) => json.error === undefined);
 
 /**
- * The description of the error that stops the node: which item it was, what to do, which tasks are paid for, and how to
- * get their results without paying again.
+ * The description of the error that stops the node: which item it was, and what to do.
  *
  * @param paid the created tasks, as `PaidTaskList` describes them
  */
@@ -50,10 +48,7 @@ export function describeStop(error: ItemError, paid: string | undefined): string
 	return parts.filter(Boolean).join('\n\n') || undefined;
 }
 
-/**
- * @returns the beginning of an item's prompt in quotation marks, at most this many characters; undefined without a
- *   prompt
- */
+/** The beginning of an item's prompt in quotation marks, at most so many characters; undefined without a prompt. */
 export function quotePrompt({ input }: IDataObject, most: number): string | undefined {
 	const prompt = isRecord(input) ? input.prompt : undefined;
 	return typeof prompt === 'string' && prompt !== '' ? `“${shortened(prompt, most)}”` : undefined;

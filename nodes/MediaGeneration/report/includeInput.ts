@@ -5,7 +5,7 @@ import { inTableOrder, ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import type { ItemResult } from './taskItems';
 
-/** The fields and files of an input item that go on beside the node's output. */
+/** What of an input item goes on beside the node's output. */
 export type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;
 
 /** The output items of a run. @param origins the input item of each result, and the part of it that goes on */
@@ -24,10 +24,7 @@ export const outputItems = (
 		return items.map((each) => withInput(each, input, node.onError));
 	});
 
-/**
- * @param itemIndex the index of the input item
- * @returns the part of the item that goes on; undefined if the option *Include Input* is off
- */
+/** @returns the part of an input item that goes on; undefined if the option *Include Input* is off */
 export function includedInput(
 	context: IExecuteFunctions,
 	itemIndex: number,

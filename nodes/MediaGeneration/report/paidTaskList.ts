@@ -32,10 +32,7 @@ const MEANINGS: Array<[state: string, one: string, many: string, next?: string]>
 export class PaidTaskList {
 	private readonly states = new Map<string, string>();
 
-	/**
-	 * @param earlier the ids of the tasks that earlier tries of this run created
-	 * @param failed the ids of those tasks that failed
-	 */
+	/** @param earlier the tasks that earlier tries of this run created. @param failed those of them that failed */
 	constructor(earlier: readonly string[], failed: readonly string[] = []) {
 		for (const taskId of earlier) this.states.set(taskId, 'not read again');
 		for (const taskId of failed) this.note(taskId, 'FAILURE');
@@ -52,8 +49,7 @@ export class PaidTaskList {
 
 	/**
 	 * @param unanswered the input items whose create was sent, and whose answer was lost
-	 * @returns all ids by what they cost, paid tasks first, and how to fetch them; then what may have to be paid; undefined
-	 *   if there is neither
+	 * @returns all ids by what they cost, and how to fetch them; then what may have to be paid; undefined if nothing
 	 */
 	describe(unanswered: readonly number[] = []): string | undefined {
 		const tasks = [...this.states];

@@ -27,22 +27,14 @@ export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: str
 	});
 }
 
-/**
- * The sentence about tasks that were created again and failed.
- *
- * @param count how many tasks of the item have failed
- */
+/** @param count how many tasks of the item have failed */
 export function failedInAll(count: number): string {
 	return count > 1
 		? `${count} tasks of this item have failed.`
 		: "If it fails by chance, the option 'Retry Failed Tasks' creates it again.";
 }
 
-/**
- * Adds the task id to the error of an item. The task is paid for, and nobody finds it in a batch otherwise.
- *
- * @param known the known fields of the item
- */
+/** Adds the task id, and the known fields of the item, to an error: the task is paid for. */
 export function ofTask(error: unknown, taskId: string, known: IDataObject): unknown {
 	if (error instanceof Stopped) return error;
 	const { message, description, statusCode, task } = ItemError.from(error, known);
@@ -52,11 +44,7 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): unkn
 	return new ItemError(text, { description, statusCode, task });
 }
 
-/**
- * @param read.last the last record read, if any
- * @param read.trouble the error message of the last read, if it failed
- * @param known the known fields of the item
- */
+/** @param known the known fields of the item */
 export function timedOut(
 	taskId: string,
 	timeoutMs: number,

@@ -28,11 +28,7 @@ export const readOutputOptions = (parameters: ItemParameters): OutputOptions => 
 	split: parameters.flag('splitResults', 'Split Results'),
 });
 
-/**
- * The output fields that come from a task's record.
- *
- * @param sent `model` and `input` as they were sent, if this node created the task
- */
+/** The output fields of a task's record. @param sent the fields of the item that the record does not have */
 export function taskJson(task: TaskRecord, sent: IDataObject = {}): IDataObject {
 	return {
 		taskId: task.taskId,

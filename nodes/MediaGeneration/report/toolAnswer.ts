@@ -29,13 +29,7 @@ export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutio
 	return { ...item, json: next === undefined ? answer : { ...answer, next } };
 }
 
-function nextStep({
-	taskId,
-	state,
-	error,
-	creditsConsumed,
-	dryRun,
-}: IDataObject): string | undefined {
+function nextStep({ taskId, state, error, creditsConsumed, dryRun }: IDataObject) {
 	if (dryRun === true) return DRY_RUN;
 	if (taskId === undefined) return String(error).startsWith(NOT_KNOWN) ? MAY_EXIST : undefined;
 	if (state === 'PENDING') return NOT_FINISHED;

@@ -65,11 +65,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
 }
 
-/**
- * The output of a run that is refused as a whole.
- *
- * @throws NodeOperationError unless the node's *On Error* lets the items out
- */
+/** The output of a run that is refused as a whole. @throws NodeOperationError unless *On Error* lets the items out */
 function refuse(
 	context: IExecuteFunctions,
 	refused: ItemError,
@@ -118,7 +114,11 @@ async function bringItems(run: RunContext): Promise<void> {
 	queue.throttle.unfinished += earlier.size;
 	const ways = plan.items.map(async (item, index) => {
 		if (item.kind === 'refused') return;
-		const work = async () => await begin(run, item);
+		const work = async () => {
+			if (signal?.aborted) throw new Stopped();
+			if (run.isStopping) return undefined;
+			return item.kind === 'read' ? await readItem(run, item) : await createItem(run, item);
+		};
 		const inTurn = earlier.has(item) ? work : async () => await places.run(work);
 		await putOut(run, item, index, inTurn);
 	});
@@ -128,18 +128,11 @@ async function bringItems(run: RunContext): Promise<void> {
 	if (signal?.aborted) throw new Stopped();
 }
 
-async function begin(run: RunContext, item: TaskPlan): Promise<Output | undefined> {
-	if (run.signal?.aborted) throw new Stopped();
-	if (run.isStopping) return undefined;
-	return item.kind === 'read' ? await readItem(run, item) : await createItem(run, item);
-}
-
 /**
  * Suspends the execution if tasks were handed over. A node that n8n tries again is not suspended: the next try takes up
  * its tasks. If n8n does not suspend the execution, the node waits for the tasks to their end.
  *
  * @returns whether the execution is suspended
- * @throws Stopped if the execution was stopped
  */
 async function suspend(run: RunContext): Promise<boolean> {
 	const { plan, rule, context, handedOver, results, clock } = run;
@@ -182,8 +175,7 @@ async function putOut(
 /**
  * The output items of a run that has ended, or was suspended.
  *
- * @throws NodeApiError, NodeOperationError for the item that stops the node; never for a suspended run, whose results
- *   are not known yet
+ * @throws NodeApiError, NodeOperationError for the item that stops the node; a suspended run has no results yet
  */
 function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
 	const { context, journal, results, rule, plan } = run;

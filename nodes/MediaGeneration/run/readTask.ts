@@ -39,8 +39,6 @@ export async function readItem(run: RunContext, item: ReadPlan): Promise<Output 
  * Sends the callback of a finished task to its trigger once more, if the user asked for it.
  *
  * @returns the fields `delivered` and `delivery`
- * @throws ItemError if the trigger does not take the callback
- * @throws Stopped if the execution was stopped
  */
 async function redeliverTask(
 	{ context, apiKey }: RunContext,

@@ -22,10 +22,7 @@ import { ExpectedCallbacks } from '../suspend/missingCallbacks';
 import type { HandedOver } from '../suspend/suspendRun';
 import { SuspendAfter } from '../wait/pollTask';
 
-/**
- * Between two reads of tasks whose items have left, milliseconds for each unfinished task: at most every second request
- * is such a read.
- */
+/** Between two reads of tasks whose items have left, milliseconds for each of them: half of the requests at most. */
 export const READ_GAP_MS = 8;
 
 /** The most reads that are remembered at once. */
@@ -43,11 +40,7 @@ interface HandedOverTask extends HandedOver {
 
 export type RunContext = ReturnType<typeof openRun>;
 
-/**
- * What the items of a run of the action node share, and the result of each item.
- *
- * @param triesLeft whether n8n tries this run again if it stops
- */
+/** What the items of a run of the action node share. @param triesLeft whether n8n tries this run again if it stops */
 export function openRun(
 	context: IExecuteFunctions,
 	connection: Connection,
@@ -59,8 +52,7 @@ export function openRun(
 	const { items, suspendAfterMs, checkIntervalMs } = plan;
 	const creates = createsIn(items);
 	const signal = context.getExecutionCancelSignal();
-	// *Max Tasks at the Same Time* bounds the unfinished tasks of a wait. If an item leaves at once, nobody follows its task,
-	// which would hold its place for ever.
+	// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
 	const isBounded = creates.every(isAwaited);
 	const most = isBounded ? plan.maxInFlight : Infinity;
 	const leastMs = creates.reduce((ms, item) => Math.min(ms, item.pollIntervalMs), Infinity);
@@ -84,7 +76,7 @@ export function openRun(
 		...connection,
 		...{ context, plan, rule, journal, clock, signal, gap, queue, suspendAfter },
 
-		/** When a caller that hangs up began to wait, milliseconds of the clock; Infinity if there is none. */
+		/** When a caller that hangs up began to wait, milliseconds of the clock. */
 		calledAt: hangsUp(context) ? clock.now() : Infinity,
 
 		/** Spreads the first reads of created tasks. */
@@ -101,16 +93,10 @@ export function openRun(
 		/** Bounds the items that are under way at once. */
 		places: new Semaphore(most),
 
-		/** The tasks whose items leave later. */
 		handedOver,
-
-		/** The result of each item. */
 		results,
 
-		/**
-		 * Whether an item has failed, so that the node will stop: nothing more is paid for a batch that cannot succeed as a
-		 * whole.
-		 */
+		/** Whether an item has failed, so that the node will stop: nothing more is paid for a batch that must fail. */
 		isStopping: isRefused && !rule.continues,
 
 		stopCreating,
@@ -129,7 +115,7 @@ export function openRun(
 			};
 		},
 
-		/** The tasks that are paid for, for the message that ends the run. */
+		/** The tasks that are paid for, as the message that ends the run names them. */
 		paid: () => paidTasks.describe(journal.unanswered()),
 	};
 

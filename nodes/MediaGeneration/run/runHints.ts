@@ -69,9 +69,7 @@ function endOf(plan: ItemPlan, result: ItemResult): End {
 	};
 }
 
-/**
- * The failures, and the cost of the tasks by the published prices; undefined if nothing was created and nothing failed.
- */
+/** The failures, and the cost of the tasks; nothing if nothing was created and nothing failed. */
 function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHint[] {
 	const failed = ends.filter(({ isFailed }) => isFailed);
 	const late = ends.filter(({ isLate }) => isLate);
@@ -106,11 +104,7 @@ function failures(items: number, failed: readonly End[]): string {
 	return `${failed.length} of ${count(items, noun)} failed: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}${named}.`;
 }
 
-/**
- * The known cost of tasks, and the field that makes an unknown price known.
- *
- * @param say makes a sentence of US dollars
- */
+/** The known cost, as `say` tells it in US dollars; and the field that makes an unknown price known. */
 function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
 	const unpriced = creates.filter((item) => item.estimatedCostUsd === undefined);
 	const isByLength = unpriced.every(({ model }) => model === VIDEO_MODEL);

@@ -203,11 +203,10 @@ export class RequestGap {
 const MAX_READ_GAP_MS = 50;
 
 /**
- * The time between the first reads of created tasks. All of them fit into one poll interval, so that the last task waits
- * no longer. Later reads keep the distance, since each follows the answer before by the interval.
+ * The time between the first reads of created tasks, milliseconds. All first reads fit into one poll interval. Later
+ * reads keep the distance, since each follows the answer before by the interval.
  *
  * @param inFlight how many tasks are read at once at most
- * @returns milliseconds
  */
 export const firstReadGapMs = (pollIntervalMs: number, inFlight: number): number =>
 	Math.min(MAX_READ_GAP_MS, pollIntervalMs / Math.max(1, inFlight));

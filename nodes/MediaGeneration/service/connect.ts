@@ -79,8 +79,7 @@ const ANY_ANSWER = {
 } as const;
 
 /**
- * Sends a request to the service with n8n's HTTP helper, which applies n8n's proxies and limits. The credential adds the
- * key.
+ * Sends a request to the service with n8n's HTTP helper. The credential adds the key.
  *
  * @throws ServiceError `unreachable` or `noAnswer`; UserError if n8n's protection refuses the address; Stopped if the
  *   execution was stopped during a read
@@ -91,12 +90,9 @@ async function requestService(
 	{ timeoutMs, body, ...request }: HttpRequest,
 ): Promise<HttpResponse> {
 	const { httpRequestWithAuthentication: call } = context.helpers;
-	const accept = { Accept: 'application/json' };
-	const json = body !== undefined && {
-		body,
-		headers: { ...accept, 'Content-Type': 'application/json' },
-	};
-	const options = { ...request, headers: accept, ...json, timeout: timeoutMs, ...ANY_ANSWER };
+	const type = body !== undefined && { 'Content-Type': 'application/json' };
+	const headers = { Accept: 'application/json', ...type };
+	const options = { ...request, body, headers, timeout: timeoutMs, ...ANY_ANSWER };
 	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
 	const sent: Promise<HttpResponse> = call.call(context, CREDENTIAL_TYPE, options, {
 		credentialsDecrypted,
@@ -139,10 +135,7 @@ const isStopped = (context: Context): boolean => stopSignal(context)?.aborted ==
 /** The system calls that connect. Only if one of them failed, the request certainly did not reach the service. */
 const CONNECTING = ['connect', 'getaddrinfo'];
 
-/**
- * Whether there was no connection. The error code alone does not tell: a route may be lost during the wait for an
- * answer.
- */
+/** Whether there was no connection. The code alone does not tell: a route may be lost during the wait. */
 function isNotConnected(error: unknown): boolean {
 	const found = findInChain(error, (link) => {
 		if (!isRecord(link)) return undefined;
@@ -159,10 +152,7 @@ function isNotConnected(error: unknown): boolean {
 /** The certificate errors that n8n finds before it sends anything. An alert comes from the service. */
 const CERTIFICATE = /^(?!.*ALERT).*(CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY)/;
 
-/**
- * Explains a missing answer. The new error contains only the code of the original error, which contains the request with
- * its headers, and so the key.
- */
+/** Explains a missing answer. Of the original error only the code is taken: the error contains the key. */
 function explainNoResponse(error: unknown): ServiceError | UserError {
 	const forbidden = forbiddenAddress(error, 'n8n does not let this node call the service');
 	if (forbidden !== undefined) return forbidden;

@@ -16,10 +16,9 @@ const MAX_DEPTH = 3;
 /**
  * Finds the credit balance in an answer whose shape the specification does not show (section 4.3).
  *
- * The shallowest object with a usual name decides; within the object the most telling name. A number and a numeric
- * string both count. A bare number is the balance itself.
+ * The shallowest object with a usual name decides; within the object the most telling name. A numeric string counts, too.
  *
- * @param body the parsed JSON body
+ * @param body the parsed JSON body, or a bare number
  * @returns the balance, or null if no field is known to be the balance
  */
 export function findBalance(body: unknown): number | null {

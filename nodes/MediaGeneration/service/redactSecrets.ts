@@ -27,9 +27,9 @@ const ADDRESSES = [
 ];
 
 /**
- * Removes the API keys, and the tokens of callback addresses and of links to files, from what the service says. The
- * service may repeat an address that it was given, and a reader could call back or open the file. Other addresses keep
- * their tokens: without its signature a result cannot be downloaded.
+ * Removes the API keys, and the tokens of callback addresses and of links to files, from what the service says: it may
+ * repeat an address that it was given. Other addresses keep their tokens: without its signature a result cannot be
+ * downloaded.
  */
 export class SecretRedactor {
 	/** The tokens that were given out, which are found anywhere in a text. */

@@ -144,16 +144,10 @@ export function retryAfterMs(
 	return Number.isNaN(ms) ? undefined : Math.min(LONGEST_PAUSE_MS, Math.max(0, ms));
 }
 
-/**
- * The fields of a failed task's record that may hold the reason, as `plainFields` writes them. The specification does
- * not show them.
- */
+/** The fields of a failed task's record that may hold the reason, as `plainFields` writes them. */
 export const WHY_FIELDS = ['message', 'error', 'errormessage', 'detail', 'reason', 'failurereason'];
 
-/**
- * The fields of other answers that may hold a reason. A task record is not searched for them: it repeats what the user
- * sent.
- */
+/** The same for other answers. In a task record these fields repeat what the user sent. */
 const FURTHER_FIELDS = ['details', 'description', 'title', 'errors', 'data'];
 
 const MAX_DEPTH = 4;

@@ -18,12 +18,7 @@ export interface FailedTask extends RecordBase {
 	reason: string | undefined;
 }
 
-export interface SucceededTask extends RecordBase {
-	state: 'SUCCESS';
-	resultUrls: string[];
-}
-
-export type FinishedTask = FailedTask | SucceededTask;
+export type FinishedTask = FailedTask | (RecordBase & { state: 'SUCCESS'; resultUrls: string[] });
 
 /** A task as the service reports it, parsed once (specification, section 2). */
 export type TaskRecord = FinishedTask | (RecordBase & { state: 'PENDING' });
@@ -90,8 +85,7 @@ export function parseTaskRecord(taskId: string, body: unknown): TaskRecord {
 				"The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
 		});
 	}
-	// The record is cut at once: files in it would stay in memory during the wait, and would be stored with a suspended
-	// run.
+	// Files in the record would stay in memory during the wait, and would be stored with a suspended run.
 	const record = cutDataUris(body, 'resultUrls');
 	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record };
 	switch (String(source.state).trim().toUpperCase()) {

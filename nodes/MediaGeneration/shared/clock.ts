@@ -81,8 +81,7 @@ export async function withTimeLimit<T>(
 const STALL_CHECK_MS = 5_000;
 
 /**
- * Waits for a transfer unless it stands still. n8n's timeout ends with the header of the answer, so nothing else would
- * end a transfer that stands still, and the run with its paid tasks would never end.
+ * Waits for a transfer unless it stands still: n8n's timeout ends with the header of the answer.
  *
  * @param progress how much has arrived; undefined when all has arrived
  * @param stillMs how long nothing may arrive, milliseconds

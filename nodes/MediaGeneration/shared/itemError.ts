@@ -49,10 +49,7 @@ export class ItemError extends Error {
 		this.task = task;
 	}
 
-	/**
-	 * @param error the error of any type
-	 * @param task the known fields of the item's task
-	 */
+	/** @param task the known fields of the item's task */
 	static from(error: unknown, task: IDataObject = {}): ItemError {
 		if (error instanceof ItemError) {
 			// The error's own fields come first, and win.
@@ -74,8 +71,8 @@ export class ItemError extends Error {
 	}
 
 	/**
-	 * The output item of a failed item under *On Error: Continue*. Its `json` names the task, so that the id and the
-	 * results of a paid task are not lost. On the error output n8n adds the fields of the input item.
+	 * The output item of a failed item under *On Error: Continue*. Its `json` names the task, which may be paid for. On the
+	 * error output n8n adds the fields of the input item.
 	 */
 	toItem(node: INode, pairedItem?: INodeExecutionData['pairedItem']): INodeExecutionData {
 		const { message: error, task } = this;

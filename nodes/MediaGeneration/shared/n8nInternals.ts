@@ -33,10 +33,7 @@ export const isStopOf = (executionId: string, error: unknown): boolean =>
 
 export const internalsOf = (context: object): N8nInternals => context;
 
-/**
- * The data of the node that n8n stores with the execution. n8n's Agents run a tool without an execution, so nothing is
- * kept after the call.
- */
+/** The data of the node that n8n stores with the execution. n8n's Agents run a tool without one: nothing is kept. */
 export const nodeContext = (context: IExecuteFunctions): IDataObject =>
 	context.getExecutionId() === undefined ? {} : context.getContext('node');
 

@@ -10,7 +10,6 @@ const ASK_MS = 10_000;
 /**
  * The stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker hears
  * nothing if a webhook processor started the execution, and a sub-workflow hears nothing if somebody stops its caller.
- * So a run asks n8n before its first create, and then now and then while it creates tasks.
  */
 export class StoredStop {
 	/** When to ask n8n again, milliseconds of the clock. */
