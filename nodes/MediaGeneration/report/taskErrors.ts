@@ -1,7 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import type { FailedTask, TaskRecord } from '../service/taskRecord';
-import { Stopped } from '../shared/clock';
 import { cutDataUris } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import { taskJson } from './taskItems';
@@ -35,8 +34,7 @@ export function failedInAll(count: number): string {
 }
 
 /** Adds the task id, and the known fields of the item, to an error: the task is paid for. */
-export function ofTask(error: unknown, taskId: string, known: IDataObject): unknown {
-	if (error instanceof Stopped) return error;
+export function ofTask(error: unknown, taskId: string, known: IDataObject): ItemError {
 	const { message, description, statusCode, task } = ItemError.from(error, known);
 	// A short id may be part of any message, as `5` is part of `HTTP 500`.
 	const isNamed = message.toLowerCase().includes(`task ${taskId.toLowerCase()}`);

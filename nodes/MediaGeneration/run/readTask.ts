@@ -6,7 +6,7 @@ import { type ReadPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
 import { pendingJson, taskJson } from '../report/taskItems';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
-import { sleepUntil, Stopped } from '../shared/clock';
+import { sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { pollTask, type Unfinished, type WaitOptions } from '../wait/pollTask';
@@ -51,7 +51,7 @@ async function redeliverTask(
 	const headers = startAgain ? startAgainHeader(subject, startAgainRun(context)) : {};
 	const sent = await settled(redeliver(context, task, redeliverTo, headers));
 	if ('value' in sent) return { delivered: true, ...(sent.value && { delivery: sent.value }) };
-	throw sent.error instanceof Stopped ? sent.error : ItemError.from(sent.error, taskJson(task));
+	throw ItemError.from(sent.error, taskJson(task));
 }
 
 /** A task whose item leaves when the task has ended. All times are milliseconds of the clock. */
@@ -83,8 +83,7 @@ async function awaitOutput(
  * Waits until a task is finished, or hands it over.
  *
  * @returns what makes the output items, undefined if none leaves; or the task if it failed
- * @throws ItemError if the task is not finished in time, or cannot be read
- * @throws Stopped if the execution was stopped
+ * @throws ItemError if the task is not finished in time, cannot be read, or if the execution was stopped
  */
 export async function waitForTask(
 	run: RunContext,
