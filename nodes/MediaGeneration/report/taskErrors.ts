@@ -9,10 +9,10 @@ import { taskJson } from './taskItems';
 export const NOT_KNOWN = 'It is not known whether the task was created';
 
 /**
- * @param sent the model and the input, if this run sent them
+ * @param known the fields of the item that the record does not have
  * @param retry a sentence that says why the task was not created again
  */
-export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: string): ItemError {
+export function failedTask(task: FailedTask, known: IDataObject, retry?: string): ItemError {
 	const { taskId, reason, creditsConsumed } = task;
 	const next =
 		'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
@@ -22,7 +22,7 @@ export function failedTask(task: FailedTask, sent: IDataObject = {}, retry?: str
 	const why = reason === undefined ? '' : `: ${reason}`;
 	return new ItemError(`Task ${taskId} failed at the service${why}`, {
 		description: [next, charged, retry].filter(Boolean).join(' '),
-		task: taskJson(task, sent),
+		task: taskJson(task, known),
 	});
 }
 
