@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 
-import { LOOK_EVERY_MS } from '../e2e/cluster';
 import { node, Stage, webhook } from '../e2e/stage';
 import { HOST } from '../n8n/ports';
 import { WHOLE_MINUTE } from '../n8n/settings';
@@ -12,6 +11,9 @@ import { suspendingNode } from './suspended';
 import { Usage } from './usage';
 
 const LONGEST_MS = 15 * 60_000;
+
+/** A rate is measured to the last look. */
+const LOOK_EVERY_MS = 150;
 
 /**
  * Queue mode with more and more processes: what a callback and a suspended execution cost all of them and the database.

@@ -15,9 +15,6 @@ export interface Servers {
 /** n8n takes up to a minute to find out about a worker that was killed, and 30 s more to believe it. */
 const SETTLE_LIMIT_MS = 180_000;
 
-/** Benchmarks measure a rate to the last look. */
-export const LOOK_EVERY_MS = 150;
-
 export const OF_THE_MACHINE: Servers = { postgresPort: 5432, redisPort: 6379 };
 
 /** @returns the lines that a client program prints */
@@ -187,19 +184,19 @@ export class Cluster {
 	 * @param options.mayHang not to wait for those that n8n says are running: it may never learn what became of them
 	 */
 	async settle(workflowId: string, { mayHang = false } = {}): Promise<Record<string, number>> {
-		let queued: string[] = [];
+		let queued = '';
 		let executions: Record<string, number> = {};
 		const what = () =>
-			`nothing to be queued and active: ${queued.join(', ')}; executions: ${JSON.stringify(executions)}`;
+			`nothing to be queued and active: ${queued}; executions: ${JSON.stringify(executions)}`;
+		const jobs = ['wait', 'active'].map((list) => `${this.name}:jobs:${list}`);
+		const count = "return redis.call('llen', KEYS[1]) + redis.call('llen', KEYS[2])";
 		const isSettled = () => {
-			queued = ['wait', 'active'].flatMap((list) =>
-				redis(this.servers, 'llen', `${this.name}:jobs:${list}`),
-			);
+			[queued = ''] = redis(this.servers, 'eval', count, '2', ...jobs);
 			executions = this.executions(workflowId);
 			const runs = !mayHang && executions.running !== undefined;
-			return !runs && queued.every((count) => count === '0');
+			return !runs && queued === '0';
 		};
-		await until(what, SETTLE_LIMIT_MS, isSettled, LOOK_EVERY_MS);
+		await until(what, SETTLE_LIMIT_MS, isSettled);
 		return executions;
 	}
 

@@ -85,10 +85,15 @@ export class Session {
 		return (text === '' ? {} : JSON.parse(text)) as T;
 	}
 
-	protected async fetch(path: string, options: RequestInit): Promise<Response> {
+	protected async fetch(
+		path: string,
+		options: RequestInit & { headers: Record<string, string> },
+	): Promise<Response> {
 		try {
 			const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-			return await fetch(this.url + path, { ...options, signal });
+			// n8n may be closing an idle connection just when the next request goes out on it.
+			const headers = { ...options.headers, connection: 'close' };
+			return await fetch(this.url + path, { ...options, headers, signal });
 		} catch (error) {
 			const reason = error instanceof Error ? (error.cause ?? error) : error;
 			throw new Error(`n8n did not answer ${options.method} ${path}: ${String(reason)}`, {
