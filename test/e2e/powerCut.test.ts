@@ -25,7 +25,6 @@ const LATER: IDataObject = { latencyMs: 3_600_000 };
 const later = [LATER, LATER, LATER];
 const inSilence = later.map((switches) => ({ ...switches, callbackLost: true }));
 
-let held: Run;
 const suspended: Run[] = [];
 
 const start = async (name: string, switches: IDataObject[], options: IDataObject) =>
@@ -34,7 +33,6 @@ const start = async (name: string, switches: IDataObject[], options: IDataObject
 beforeAll(async () => {
 	if (!canSuspend) return;
 	const { client, service, stage } = scene;
-	held = await start('Held', inSilence, {});
 	for (let index = 0; index < 5; index++) {
 		suspended.push(await start(`Large${index}`, Array<IDataObject>(10).fill(LATER), AT_ONCE));
 	}
@@ -45,10 +43,10 @@ beforeAll(async () => {
 		suspended.push(await start('At once, in silence', inSilence, AT_ONCE));
 	}
 	for (const run of suspended) await run.suspended();
-	await until('nothing but the held run to be at work', 4 * MINUTE, async () => {
+	await until('nothing to be at work', 4 * MINUTE, async () => {
 		const all = await client.listExecutions({ status: ['running', 'waiting'] });
 		const soon = Date.now() + 2_000;
-		return all.every(({ id, waitTill }) => id === held.id || Date.parse(waitTill ?? '') > soon);
+		return all.every(({ waitTill }) => Date.parse(waitTill ?? '') > soon);
 	});
 	await stage.kill();
 	await stage.restart(shortMinute(10_000));
@@ -67,24 +65,7 @@ needing('suspending', 'A power cut while runs are suspended').test(
 			expect(places).toEqual([...run.taskIds.keys()]);
 			for (const item of items) expect([item.state, item.timedOut]).toEqual(['SUCCESS', undefined]);
 		}
-		// None of the held run.
 		await scene.expectArrived(suspended.flatMap(({ taskIds }) => taskIds));
 	},
 	900_000,
-);
-
-needing('endOfSubExecutions', 'A power cut while a run is held').test(
-	'a held run names its tasks in the log; they are fetched, and not created again',
-	async () => {
-		expect((await held.end()).status).toBe('crashed');
-		const named = scene.createdByLog(held.id);
-		// Creates are under way beside each other: which answer comes first is not said.
-		expect([...named].sort()).toEqual([...held.taskIds].sort());
-		const node = scene.media({ resource: 'task', operation: 'wait', taskId: named.join() });
-		const fetched = itemsOf(await scene.run('Fetched', node));
-		expect(fetched).toMatchObject(named.map((taskId) => ({ taskId, state: 'SUCCESS' })));
-		// Three of this run, 50 and nine of the suspended ones.
-		expect(scene.tasks).toHaveLength(62);
-	},
-	300_000,
 );

@@ -89,7 +89,7 @@ test('"Listen for test event" shows the record, also of a task that was seen bef
 	await scene.expectArrived([taskId, taskId, taskId]);
 });
 
-test('60 tasks start the workflow 60 times: five callbacks each at once, a power cut, 40 of them again', async () => {
+test('60 tasks start the workflow 60 times, though each has five callbacks at once', async () => {
 	const tasks = scene.stage.finishedTasks(60);
 	const deliveries = shuffled(tasks.flatMap((taskId) => Array<string>(5).fill(taskId)));
 	// As a sender does: what n8n cannot take now is sent again for minutes. n8n's own 503 names no time, and it answers 500
@@ -111,12 +111,6 @@ test('60 tasks start the workflow 60 times: five callbacks each at once, a power
 	const failed = await client.listExecutions({ workflowId: lane.id, status: ['error', 'crashed'] });
 	const executions = await Promise.all(failed.map(async ({ id }) => await client.getExecution(id)));
 	expect(executions.map(errorOf)).toEqual([]);
-	await scene.expectArrived(tasks);
-
-	await scene.powerCut(lane);
-	const again = await Promise.all(shuffled(tasks.slice(0, 40)).map((taskId) => send(taskId)));
-	expect(again).toEqual(Array(40).fill('taken'));
-	await sleep(5000);
 	await scene.expectArrived(tasks);
 	// Said where n8n does not let each task have a row of its own, which several processes would need.
 	expect(scene.log).not.toContain('finished tasks in one row');
