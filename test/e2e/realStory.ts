@@ -84,18 +84,12 @@ export class RealStory {
 		return all.sort((one, other) => Number(one.id) - Number(other.id));
 	}
 
-	private async runs(): Promise<ExecutionSummary[]> {
-		const all = await this.executions();
-		return all.filter(({ mode }, index) => index === 0 || mode === 'retry');
-	}
-
 	private async holds(condition: Condition): Promise<boolean> {
 		const [what, count = ''] = condition.split(' ');
+		if (what === 'created') return this.tasks().length >= Number(count);
 		const all = await this.executions();
-		const runs = await this.runs();
+		const runs = runsOf(all);
 		switch (what) {
-			case 'created':
-				return this.tasks().length >= Number(count);
 			case 'started':
 				return all.slice(1).filter(isTriggered).filter(isOver).length >= Number(count);
 			case 'suspended':
@@ -109,8 +103,9 @@ export class RealStory {
 
 	private async perform(deed: Deed): Promise<void> {
 		const { client } = this.stage;
-		const run = (await this.runs()).at(-1)?.id ?? '';
-		const [supervisor, checker] = (await this.executions()).filter(isSub);
+		const all = await this.executions();
+		const run = runsOf(all).at(-1)?.id ?? '';
+		const [supervisor, checker] = all.filter(isSub);
 		switch (deed) {
 			case 'stop':
 				return await client.stopExecution(run);
@@ -156,6 +151,8 @@ export class RealStory {
 	}
 }
 
+const runsOf = (all: ExecutionSummary[]) =>
+	all.filter(({ mode }, index) => index === 0 || mode === 'retry');
 const isSub = ({ mode }: ExecutionSummary) => mode === 'integrated';
 const isTriggered = ({ mode }: ExecutionSummary) => mode === 'webhook';
 const isOver = ({ status }: ExecutionSummary) => hasEnded(status);
