@@ -10,7 +10,7 @@ module.exports = {
 	// By default jest leaves one processor idle, of two.
 	maxWorkers: '100%',
 	// No test takes a tenth of that, but a machine that does much else makes it wait.
-	testTimeout: 60_000,
+	testTimeout: 180_000,
 	testSequencer: '<rootDir>/test/longestFirst.cjs',
 	setupFiles: ['<rootDir>/test/unrefTimers.cjs'],
 	testMatch: ['**/*.test.ts'],
