@@ -26,7 +26,7 @@ export interface Kept {
 	runs?: number;
 	/** The resume URL, which makes the checker check at once. */
 	resumeUrl?: string;
-	/** Of a supervisor: the present checker, and how many checkers have died. */
+	/** Of a supervisor: the present checker, and how many checkers in a row have died in their first check. */
 	checkerId?: string;
 	deaths?: number;
 }
@@ -100,23 +100,29 @@ async function endOf(context: IExecuteFunctions, state: CheckState, now: number)
 	return failure && doneItems([], failure);
 }
 
-/** If so many checkers have died, the files may be too large for n8n's memory: the items leave with their URLs. */
+/**
+ * If so many checkers in a row have died in their first check, the files may be too large for n8n's memory: the items
+ * leave with their URLs.
+ */
 const MOST_DEATHS = 5;
+
+/** How often a checker has run when its first check begins. */
+const RUNS_BEFORE_CHECK = 2;
 
 /** What the next checker begins with. */
 async function stateOf(context: IExecuteFunctions, atFirst: CheckState, kept: Kept) {
-	const { checkerId } = kept;
+	const { checkerId, deaths = 0 } = kept;
 	const supervisorId = context.getExecutionId();
 	if (checkerId === undefined) return { ...atFirst, supervisorId };
-	kept.deaths = (kept.deaths ?? 0) + 1;
+	const data = await settled(async () => await context.getExecutionDataById(checkerId));
+	const { state, runs = 0 } = keptIn('value' in data ? data.value : undefined, CHECK);
+	kept.deaths = runs > RUNS_BEFORE_CHECK ? 0 : deaths + 1;
 	const bringsFiles = kept.deaths < MOST_DEATHS;
 	const how = bringsFiles ? '' : ', and brings no files: they may be too large for this n8n';
 	context.logger.warn(
 		`${atFirst.nodeName}: the execution that checked its tasks has died; another goes on${how}`,
 	);
-	const read = await settled(async () =>
-		parseCheck(keptIn(await context.getExecutionDataById(checkerId), CHECK).state),
-	);
+	const read = await settled(async () => parseCheck(state));
 	// If the checker's data are gone, or of another version, the first state serves, and costs more reads.
 	const known = 'value' in read ? read.value : atFirst;
 	// A checker usually dies during a check, so its results are ready now.

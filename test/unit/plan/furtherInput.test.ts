@@ -39,6 +39,7 @@ describe('additional fields', () => {
 			['seed', 'number', '={{ $json.seed }}'],
 			['hd', 'boolean', '={{ $json.hd }}'],
 			['none', 'number', '={{ $json.none }}'],
+			['unsaid', 'string', '={{ $json.none }}'],
 		);
 		const { text, ...sent } = item;
 		expect(await addedOf(options, item)).toEqual({ style: text, ...sent });
