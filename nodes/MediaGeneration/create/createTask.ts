@@ -1,4 +1,4 @@
-import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
@@ -11,6 +11,7 @@ import { settled } from '../shared/promises';
 import { StoredStop } from '../shared/storedStop';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import type { CreateQueue } from './createQueue';
+import { maySendAgain } from './maySendAgain';
 
 /** If so many items are answered 403 before any task is taken, the key is refused. */
 const MAX_FORBIDDEN = 3;
@@ -155,34 +156,4 @@ export class TaskCreator {
 		const message = `${NOT_KNOWN}. ${cause.message}`;
 		return new ItemError(message, { description, statusCode, task: echo(item) });
 	}
-}
-
-/**
- * What a failed create means for its task. `sendAgain`: there is no task, and a second create may succeed. `refused`:
- * there is no task, and a second create would be refused as well. `unknown`: there may be a task.
- */
-type FailedCreate = 'sendAgain' | 'refused' | 'unknown';
-
-/** These redirects ask for the same request at another address. With 302 and 303 a service may point to a new task. */
-const MOVED = [301, 307, 308];
-
-/** After these kinds of error the task may exist. */
-const UNCLEAR: Array<ServiceError['kind']> = ['noAnswer', 'serviceDown', 'unexpectedAnswer'];
-
-/**
- * Decides whether a failed create may be sent again: only if the service certainly did not take the task. Otherwise both
- * creates may be paid for. (`connect` sends a create again by the same rule if the key was changed.)
- *
- * @see specification, section 7
- */
-export function maySendAgain(error: unknown): FailedCreate {
-	// n8n throws a UserError if n8n itself refuses to send the request.
-	if (!(error instanceof ServiceError)) return error instanceof UserError ? 'refused' : 'unknown';
-	const { kind, statusCode, retryAfterMs } = error;
-	const isNotReached = kind === 'unreachable';
-	const isTooEarly =
-		kind === 'tooManyRequests' || (statusCode === 503 && retryAfterMs !== undefined);
-	if (isNotReached || isTooEarly) return 'sendAgain';
-	const mayBeProcessed = kind === 'redirected' && !MOVED.includes(Number(statusCode));
-	return mayBeProcessed || UNCLEAR.includes(kind) ? 'unknown' : 'refused';
 }

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import nock from '../../nock';
 
-import { maySendAgain } from '../../../nodes/MediaGeneration/create/createTask';
+import { maySendAgain } from '../../../nodes/MediaGeneration/create/maySendAgain';
 import { connect } from '../../../nodes/MediaGeneration/service/connect';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { listen } from '../../listen';
