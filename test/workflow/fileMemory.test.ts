@@ -11,8 +11,8 @@ jest.setTimeout(120_000);
 virtualTime();
 
 const MB = 1e6;
-const FILE_BYTES = 5 * MB;
-const FILES = 50;
+const FILE_BYTES = 2 * MB;
+const FILES = 40;
 
 setFlagsFromString('--expose_gc');
 const collectGarbage = runInNewContext('gc') as () => void;
