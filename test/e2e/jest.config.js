@@ -1,7 +1,7 @@
 /** The packed tarball in a real n8n, which is lent to one file after the other unless it needs another environment. */
 module.exports = {
 	rootDir: '../..',
-	testEnvironment: 'node',
+	testEnvironment: '<rootDir>/test/compileOnce.cjs',
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['<rootDir>/test/e2e'],
