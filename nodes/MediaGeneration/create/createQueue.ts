@@ -1,6 +1,6 @@
 import type { RequestGap } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { Semaphore } from '../shared/promises';
+import { Semaphore, settled } from '../shared/promises';
 import { type Clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateThrottle, Ticket } from './createThrottle';
@@ -44,9 +44,11 @@ export class CreateQueue {
 	private wake: () => void = () => undefined;
 	private alarmAt = Infinity;
 
-	/** Resolves when the service refuses a create of this run for the first time. */
-	readonly limited: Promise<void>;
 	private reachLimit: () => void = () => undefined;
+	/** Resolves when the service refuses a create of this run for the first time. */
+	readonly limited = new Promise<void>((resolve) => {
+		this.reachLimit = resolve;
+	});
 
 	/**
 	 * @param gap the least time between two requests of the run
@@ -61,37 +63,37 @@ export class CreateQueue {
 		private readonly random: () => number = Math.random,
 		private readonly most = Infinity,
 	) {
-		this.limited = new Promise((resolve) => {
-			this.reachLimit = resolve;
-		});
 		signal?.addEventListener('abort', () => this.wake(), { once: true });
 	}
 
 	/**
+	 * @param patience the item's patience, which may grow while the item waits
 	 * @param until when it is too late
 	 * @returns a ticket for one create, whose end is to be told by `accepted`, `refused`, `doubtful` or `ended`; undefined
 	 *   if the run creates nothing more, or if it is too late
 	 * @throws Error if the service asks for a longer pause, or if there is no use in sending
 	 * @throws Stopped if the execution was stopped
 	 */
-	async enter(patienceMs: number, until = Infinity): Promise<Ticket | undefined> {
-		return await this.oneAtATime.run(async () => await this.place(patienceMs, until));
+	async enter(patience: () => number, until = Infinity): Promise<Ticket | undefined> {
+		return await this.oneAtATime.run(async () => await this.place(patience, until));
 	}
 
-	private async place(patienceMs: number, until: number): Promise<Ticket | undefined> {
-		for (;;) {
+	private async place(patience: () => number, until: number): Promise<Ticket | undefined> {
+		for (let patienceMs = 0; ;) {
 			if (this.signal?.aborted) throw new Stopped();
+			patienceMs = Math.max(patienceMs, patience());
 			if (this.end && patienceMs <= this.end.patienceMs) {
 				if (!this.end.error) return undefined;
 				throw ItemError.because(this.end.error, 'This item was not sent.');
 			}
 			const now = this.clock.now();
 			if (now >= until) return undefined;
-			if (this.refusal && this.askedUntil - now > patienceMs) {
-				const seconds = Math.ceil((this.askedUntil - now) / 1000);
+			const askedMs = this.askedUntil - now;
+			// The answer to a create that is under way may bring a task, and with it more patience.
+			if (this.refusal && askedMs > patienceMs && this.throttle.underWay === 0) {
 				throw ItemError.because(
 					this.refusal,
-					`The service asks to wait for ${seconds} s more, which is longer than 'Timeout' in the options.`,
+					`The service asks to wait for ${Math.ceil(askedMs / 1000)} s more, which is longer than 'Timeout' in the options.`,
 				);
 			}
 			const at = this.nextAt(now);
@@ -99,11 +101,10 @@ export class CreateQueue {
 				this.gap.take();
 				return this.throttle.send(now);
 			}
-			const change = new Promise<void>((resolve) => {
+			await new Promise<void>((resolve) => {
 				this.wake = resolve;
+				this.setAlarm(Math.min(at, until));
 			});
-			this.setAlarm(Math.min(at, until));
-			await change;
 		}
 	}
 
@@ -117,11 +118,10 @@ export class CreateQueue {
 	private setAlarm(at: number): void {
 		if (at >= this.alarmAt) return;
 		this.alarmAt = at;
-		const ring = () => {
+		void settled(sleepUntil(at, this.clock, this.signal)).then(() => {
 			if (this.alarmAt === at) this.alarmAt = Infinity;
 			this.wake();
-		};
-		void sleepUntil(at, this.clock, this.signal).then(ring, ring);
+		});
 	}
 
 	/** The service took the task, which is unfinished until `finished` is called. */

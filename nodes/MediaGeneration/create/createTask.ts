@@ -53,11 +53,12 @@ export class TaskCreator {
 	 */
 	async create(item: CreatePlan, until = Infinity): Promise<SentTask | undefined> {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
+		// While a task of this run is unfinished, the run waits for its end.
+		const longestMs = () => (this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0);
+		const patience = () =>
+			Math.min(Math.max(item.patienceMs, longestMs()), until - this.clock.now());
 		for (;;) {
-			// While a task of this run is unfinished, the run waits for its end.
-			const longestMs = this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0;
-			const patienceMs = Math.min(Math.max(item.patienceMs, longestMs), until - this.clock.now());
-			const ticket = await this.queue.enter(patienceMs, until);
+			const ticket = await this.queue.enter(patience, until);
 			if (ticket === undefined) return undefined;
 			const sent = await settled(this.send(item));
 			if ('value' in sent) {
@@ -70,12 +71,12 @@ export class TaskCreator {
 				this.onFailure();
 				const isDoubtful = failed === 'unknown' && error instanceof ServiceError;
 				// Other creates may meet the same trouble.
-				if (isDoubtful) this.queue.doubtful(ticket, error, patienceMs);
+				if (isDoubtful) this.queue.doubtful(ticket, error, patience());
 				else this.queue.ended();
 				throw this.explain(item, error);
 			}
 			notePause(this.context, error.retryAfterMs);
-			if (this.queue.refused(ticket, error, patienceMs)) throw error;
+			if (this.queue.refused(ticket, error, patience())) throw error;
 		}
 	}
 
@@ -152,8 +153,7 @@ export class TaskCreator {
 		const cause = error ?? new Error('Its answer was lost in an earlier try');
 		const why =
 			'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.';
-		const { description, statusCode } = ItemError.because(cause, why);
 		const message = `${NOT_KNOWN}. ${cause.message}`;
-		return new ItemError(message, { description, statusCode, task: echo(item) });
+		return new ItemError(message, { ...ItemError.because(cause, why), task: echo(item) });
 	}
 }

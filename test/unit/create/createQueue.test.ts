@@ -2,6 +2,7 @@ import { CreateThrottle, type Ticket } from '../../../nodes/MediaGeneration/crea
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/client';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';
 import { turn } from '../../virtualTime';
@@ -24,7 +25,7 @@ function opened(places = 10, signal?: AbortSignal) {
 }
 
 async function enter(queue: CreateQueue, patienceMs = HOUR): Promise<Ticket> {
-	const ticket = await queue.enter(patienceMs);
+	const ticket = await queue.enter(() => patienceMs);
 	if (!ticket) throw new Error('The queue is closed');
 	return ticket;
 }
@@ -32,10 +33,12 @@ async function enter(queue: CreateQueue, patienceMs = HOUR): Promise<Ticket> {
 /** Somebody who waits for a place, and how far it has come. */
 function waiter(queue: CreateQueue, patienceMs = HOUR) {
 	const seen: { ticket?: Ticket | undefined; error?: unknown; done: boolean } = { done: false };
-	queue.enter(patienceMs).then(
-		(ticket) => Object.assign(seen, { ticket, done: true }),
-		(error: unknown) => Object.assign(seen, { error, done: true }),
-	);
+	queue
+		.enter(() => patienceMs)
+		.then(
+			(ticket) => Object.assign(seen, { ticket, done: true }),
+			(error: unknown) => Object.assign(seen, { error, done: true }),
+		);
 	return seen;
 }
 
@@ -78,10 +81,20 @@ describe('after a refusal', () => {
 	it('a longer pause than one has patience for is an error that says so', async () => {
 		const { queue } = opened();
 		queue.refused(await enter(queue), tooMany(HOUR), HOUR);
-		await expect(queue.enter(60 * SECOND)).rejects.toMatchObject({
+		await expect(queue.enter(() => 60 * SECOND)).rejects.toMatchObject({
 			statusCode: 429,
 			description: expect.stringMatching(/wait for 3600 s more.*Lower it\./) as string,
 		});
+	});
+
+	it('whoever had patience for the pause keeps to it, although the last task ends meanwhile', async () => {
+		const { queue, clock } = opened();
+		await fill(queue, 1);
+		queue.refused(await enter(queue), tooMany(HOUR), HOUR);
+		clock.sleep = async () => await new Promise(() => undefined);
+		const waiting = queue.enter(() => (queue.throttle.unfinished > 0 ? 2 * HOUR : SECOND));
+		queue.finished();
+		expect(await Promise.race([settled(waiting), turn()])).toBeUndefined();
 	});
 });
 

@@ -19,7 +19,7 @@ import { caught, FakeClock } from '../support';
 import { turn } from '../../virtualTime';
 import { contextOf, plan } from './makers';
 import { time, virtualTime } from '../../workflow/time';
-import { MINUTE } from '../../durations';
+import { HOUR, MINUTE } from '../../durations';
 
 type Answer = Partial<HttpResponse> | Error;
 /** An answer, or what makes one for the nth request. */
@@ -95,7 +95,7 @@ it('sends nothing where its turn comes too late, and keeps no place', async () =
 	expect(sent).toHaveLength(0);
 	expect(journal.find(plan())).toBeUndefined();
 	for (let item = 0; item < 10; item++) {
-		const ticket = await account.enter(MINUTE);
+		const ticket = await account.enter(() => MINUTE);
 		if (ticket) account.accepted(ticket);
 	}
 	expect(clock.now()).toBeLessThan(3 * MINUTE);
@@ -140,6 +140,21 @@ describe('what was certainly not taken', () => {
 		expect(await creator.create(plan())).toMatchObject({ taskId: 'task-1' });
 		expect(sent).toHaveLength(3);
 	});
+
+	it.each<[string, Service]>([
+		['before it', accepted],
+		['while its create was under way', async () => await turn().then(() => accepted)],
+	])(
+		'is sent again after any pause while a task is unfinished, also for an item that came %s',
+		async (...given) => {
+			const asksForAnHour = { statusCode: 429, headers: { 'retry-after': '3600' } };
+			const { creator, clock } = creating(given[1], asksForAnHour, accepted);
+			const items = [0, 1, 2].map((itemIndex) => plan({ itemIndex, timeoutMs: 24 * HOUR }));
+			const ends = items.map(async (item) => await settled(creator.create(item)));
+			for (const end of await Promise.all(ends)) expect(end).toHaveProperty('value.taskId');
+			expect(clock.now()).toBeGreaterThan(HOUR);
+		},
+	);
 
 	it.each([1, 1000])('is given up after the timeout, for all %d items at once', async (count) => {
 		const setup = creating(refused);
