@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
 import { until } from '../n8n/client';
+import { needing } from './needs';
 import { call, called, inARow } from './nodes';
 import { openScene } from './scene';
 
@@ -28,16 +29,19 @@ test.each([
 	},
 );
 
-test('an execution whose caller is stopped, of which n8n does not tell a sub-workflow, creates nothing more', async () => {
-	const { client } = scene;
-	const { id } = await client.createWorkflow({
-		name: 'Called',
-		...inARow(called(), ...scene.oneByOne()),
-	});
-	await client.publish(id, []);
-	const { workflowId } = await scene.start('Caller', call(id));
-	await scene.expectStopHeard(workflowId);
-});
+needing('storedStops', 'The stop of a caller').test(
+	'an execution whose caller is stopped, of which n8n does not tell a sub-workflow, creates nothing more',
+	async () => {
+		const { client } = scene;
+		const { id } = await client.createWorkflow({
+			name: 'Called',
+			...inARow(called(), ...scene.oneByOne()),
+		});
+		await client.publish(id, []);
+		const { workflowId } = await scene.start('Caller', call(id));
+		await scene.expectStopHeard(workflowId);
+	},
+);
 
 test('an execution that is stopped while creates are under way names what was sent without an answer, and the task when the answer comes after all', async () => {
 	const before = scene.log.length;

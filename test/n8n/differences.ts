@@ -27,6 +27,7 @@ export function disabledModules({ n8nScript }: N8nInstall, isLean = false): Reco
 const FIRST = {
 	any: { in: '1.0.0', before: 'it is too old' },
 	linksToFiles: { in: '1.0.0', before: 'it is too old' },
+	storedStops: { in: '1.0.0', before: 'it is too old' },
 	editor: { in: '2.41.1', before: 'its editor looks and behaves otherwise' },
 	panelsThatClose: { in: '2.0.3', before: 'its panels are left in another way' },
 	suspending: { in: '2.0.3', before: 'it can only hold its executions' },
@@ -57,6 +58,7 @@ export type Need = keyof typeof FIRST;
 /** What is otherwise as n8n 3 will be set. */
 const NOT_LIKE_N8N_3: Partial<Record<Need, string>> = {
 	engineV2: 'its engine v2 does not support queue mode',
+	storedStops: 'a worker may store its own data over the stop of a caller',
 	linksToFiles: 'links lead to a webhook processor, which serves no files without a load balancer',
 	deadAddress: 'a run by hand is on a worker, which asks at the public address, where nobody is',
 };
