@@ -2,7 +2,7 @@ import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-w
 
 import { findTaskId } from '../service/taskRecord';
 import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
-import { ExpiringCache, systemClock } from '../shared/clock';
+import { ExpiringCache, systemClock, withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { settled } from '../shared/promises';
@@ -141,20 +141,20 @@ export const answer = (status: number, message: string): WebhookAnswer => ({
 export const tryAgain = (message: string): WebhookAnswer => answer(TRY_AGAIN, message);
 
 /**
- * Has a callback decided, and answers it at once unless it starts or resumes something. An error is answered with a
- * request to send the callback again: n8n's own answer to an error would end the callback, and would resume a waiting
- * execution with one empty item.
+ * Has a callback decided, and answers it at once unless it starts or resumes something. If the decision fails or takes too
+ * long, the answer asks for the callback again: n8n's own answer to an error would end the callback, and would resume a
+ * waiting execution with one empty item.
  */
 export const deciding =
 	(decide: (context: IWebhookFunctions) => Promise<WebhookAnswer | IWebhookResponseData>) =>
 	async (context: IWebhookFunctions): Promise<IWebhookResponseData> => {
-		const result = await settled(decide(context));
+		const result = await settled(withTimeLimit(decide(context), ANSWER_LIMIT_MS, systemClock));
 		if ('error' in result) {
 			const why = messageOf(result.error);
 			context.logger.warn(`${context.getNode().name}: a callback waits. ${why}`);
 		}
 		const undecided = tryAgain('The callback cannot be checked at the moment');
-		const decided = 'value' in result ? result.value : undecided;
+		const decided = ('value' in result && result.value) || undecided;
 		if (!('status' in decided)) return decided;
 		const response = context.getResponseObject();
 		if (decided.status === TRY_AGAIN) response.set('Retry-After', String(RETRY_AFTER_SECONDS));

@@ -13,7 +13,7 @@ import { isOutOfReach } from '../shared/privateAddress';
 import { callbackAddress } from '../callback/callbackToken';
 import { CALLBACK_PATH } from '../callback/triggerCallbackUrl';
 import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
-import { type Clock, ExpiringCache, sleepUntil, systemClock, withTimeLimit } from '../shared/clock';
+import { type Clock, ExpiringCache, sleepUntil, systemClock } from '../shared/clock';
 import type { TaskRecord } from '../service/taskRecord';
 import { type Account, callN8n, type Context } from '../service/connect';
 import { ItemError } from '../shared/itemError';
@@ -125,13 +125,10 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	}
 	runs.set(place, run);
 	const read = async (id: string) => await connection.client.readTask(id, ANSWER_LIMIT_MS);
-	const asked = await settled(
-		withTimeLimit(run.isComplete(taskId, read), ANSWER_LIMIT_MS, systemClock),
-	);
-	const isComplete = 'value' in asked ? asked.value : undefined;
-	if (isComplete === undefined) return tryAgain('A task could not be read');
+	const asked = await settled(run.isComplete(taskId, read));
+	if ('error' in asked) return tryAgain('A task could not be read');
 	const { url } = run.note;
-	if (!isComplete || url === '') return accepted(false);
+	if (!asked.value || url === '') return accepted(false);
 	const told = await wakeCheck(context, url, taskId, connection.apiKey);
 	// The check under way may have read the task too early.
 	if (told === 'checking') return tryAgain('The tasks are being checked at the moment');

@@ -373,6 +373,15 @@ describe('where the service keeps silent, an answer within 10 s', () => {
 		release();
 	});
 
+	it.each([5_000, 60_000])(
+		'is given although n8n takes %d ms to look the credential up',
+		async (lookUpMs) => {
+			const release = silence();
+			await answeredInTime([deliver({ lookUpMs })], Date.now());
+			release();
+		},
+	);
+
 	it('is given to one that has waited for another', async () => {
 		const response = await first();
 		const startedAt = Date.now();

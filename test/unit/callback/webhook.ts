@@ -2,6 +2,7 @@ import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/trigger';
+import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import {
 	API_KEY,
 	SERVICE,
@@ -31,6 +32,8 @@ export interface Callback {
 	settings?: TestWorkflow['settings'];
 	/** Whether n8n cannot look the credential up. */
 	isAway?: boolean;
+	/** How long n8n takes to look the credential up, milliseconds. */
+	lookUpMs?: number;
 }
 
 /** A callback that has arrived at the trigger. */
@@ -56,6 +59,7 @@ export function deliver({
 	rawBody,
 	settings,
 	isAway = false,
+	lookUpMs = 0,
 }: Callback = {}): Arrived {
 	const response = new FakeResponse();
 	const request = {
@@ -71,6 +75,12 @@ export function deliver({
 		mode,
 	);
 	const lookUp = jest.spyOn(context, 'getCredentials');
+	if (lookUpMs > 0) {
+		lookUp.mockImplementation(async () => {
+			await systemClock.sleep(lookUpMs, undefined);
+			return { baseUrl, apiKey };
+		});
+	}
 	if (isAway) lookUp.mockRejectedValue(new Error('The database is away'));
 	return { result: handleTriggerWebhook(context), response, lookUp };
 }

@@ -9,6 +9,7 @@ import {
 } from '../../../nodes/MediaGeneration/suspend/resumeWebhook';
 import { API_KEY, CREDENTIAL, SERVICE } from '../../workflow/engine';
 import { callBack } from '../../workflow/subExecution';
+import { time, virtualTime } from '../../workflow/time';
 import { outcome } from '../callback/webhook';
 import { FakeClock } from '../support';
 import { allOf, contextOf, indexes, service } from './checks';
@@ -96,6 +97,22 @@ describe('a callback to a suspended run', () => {
 		const said = expect.stringContaining('the execution goes on at the next check');
 		if (expected === LATER) expect(call.logged).toHaveBeenLastCalledWith(said);
 		else expect(call.logged).not.toHaveBeenCalledWith(said);
+	});
+
+	describe('to which n8n has no answer for itself', () => {
+		virtualTime();
+
+		it('is to come again, and is told so within 10 s', async () => {
+			for (const place of [OWN, PUBLIC]) {
+				checkerAt(place).reply(async () => await new Promise(() => {}));
+			}
+			let came: unknown;
+			void outcome(resume()).then((answer) => (came = answer));
+			const startedAt = Date.now();
+			while (!came && Date.now() - startedAt < 60_000) await time.pass(100);
+			expect(Date.now() - startedAt).toBeLessThan(10_000);
+			expect(came).toMatchObject(COME_AGAIN);
+		});
 	});
 
 	it('goes by the public address where the socket has an address that no URL can have', async () => {
