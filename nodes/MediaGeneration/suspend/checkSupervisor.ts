@@ -67,9 +67,10 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 	// The turn before put out the results.
 	if (state === undefined) return null;
 	const kept: Kept = context.getContext('node');
-	const present = await stateOf(context, state, kept);
+	const next = { ...kept };
+	const present = await stateOf(context, state, next);
 	const begun = await settled(async () => {
-		Object.assign(kept, await start(context, CHECK, present, true));
+		Object.assign(kept, next, await start(context, CHECK, present, true));
 	});
 	if ('error' in begun) {
 		// n8n may be able to start a checker again within a quarter of an hour.

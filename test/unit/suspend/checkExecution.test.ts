@@ -419,6 +419,20 @@ describe('a supervisor', () => {
 		expect(await filesAfter(2, 2, 3, 2, 2)).toEqual([true, true, true, true, true]);
 	});
 
+	it('counts a death once, although n8n then starts no other checker for minutes', async () => {
+		const output = { download: true, split: false, binaryField: 'image' };
+		const state = resultsCheck({ items: [{ ...item(0), output }] });
+		const contextData = { 'node:Checks the tasks': { state, runs: 2 } };
+		const stored = { 3: { executionData: { contextData } } };
+		const executeWorkflow = async () => await Promise.reject(new Error('Not now'));
+		let { kept } = await supervise({}, [checkItem(state)]);
+		for (let minutes = 1; minutes <= 5; minutes++) {
+			({ kept } = await supervise({ kept, stored, host: { executeWorkflow } }, [checkItem(state)]));
+		}
+		const { begun } = await supervise({ kept, stored }, [checkItem(state)]);
+		expect((begun[0] as ResultsCheck).items[0]?.output?.download).toBe(true);
+	});
+
 	it('starts another from the beginning where that one was deleted', async () => {
 		const { kept } = await supervise();
 		const { begun } = await supervise({ kept });
