@@ -7,7 +7,7 @@ import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
 import { settled } from '../shared/promises';
 import { checkResults, finalResults, giveUp, isComplete } from './checkForResults';
-import { nextCheckAt, undelivered } from './checkSchedule';
+import { nextCheckAt, noteOverdue, undelivered } from './checkSchedule';
 import {
 	type AwaitedDelivery,
 	type CheckState,
@@ -83,9 +83,8 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 	const read =
 		service && (async (taskId: string) => await (await service()).client.readTask(taskId));
 	const now = Date.now();
-	const checked = read ? await checkResults(state, read, now) : state;
 	// The timeout counts even if no task could be read. A task whose time comes during this check is read in the next one.
-	const after = giveUp(checked, now, Date.now() - systemClock.now());
+	const after = giveUp(read ? await checkResults(state, read, now) : state, now);
 	if (!isComplete(after)) return await sleepUntilNextCheck(context, after, now);
 	const ended = await finalResults(context, after);
 	// The parent may have gone on during the downloads: n8n would hand the results to the node at which it waits now.
@@ -112,7 +111,7 @@ async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryChe
 		service &&
 		(async (delivery: AwaitedDelivery) => await deliverTask(context, delivery, await service()));
 	const now = Date.now();
-	const after = deliver ? await checkDeliveries(state, deliver) : state;
+	const after = noteOverdue(deliver ? await checkDeliveries(state, deliver) : state, now);
 	if (after.deliveries.length === 0) return doneItems([{ json: { delivered: true } }]);
 	const failure = undelivered(after, now);
 	if (failure === undefined) return await sleepUntilNextCheck(context, after, now);

@@ -12,7 +12,7 @@ import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { inTableOrder, ItemError, messageOf } from '../shared/itemError';
 import { without } from '../shared/json';
 import { settled } from '../shared/promises';
-import { afterPause, LAST_CHECKS_MS, LATEST_LAST_CHECKS_MS, walk } from './checkSchedule';
+import { afterPause, LAST_CHECKS_MS, walk } from './checkSchedule';
 import { doneItems, type ResultsCheck, type SuspendedItem } from './checkState';
 
 /**
@@ -110,21 +110,17 @@ const isExpired = ({ waits }: SuspendedItem, now: number) =>
  * may still be read: tasks behind a pending task have not been read before, and are finished as a rule.
  *
  * @param now milliseconds since 1970
- * @param upSince when this process of n8n began, milliseconds since 1970. n8n may have been down when the time was up,
- *   and may begin before its network
  */
-export function giveUp(
-	{ items, ...state }: ResultsCheck,
-	now: number,
-	upSince = -Infinity,
-): ResultsCheck {
+export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsCheck {
 	const lostAt = Math.max(now, state.notBefore ?? Infinity) - LAST_CHECKS_MS;
-	// A worker may restart every few minutes, so its start counts for a day only.
-	const lastChecksFrom = (until: number) =>
-		Math.max(until, Math.min(upSince, until + LATEST_LAST_CHECKS_MS));
-	const isLost = ({ waits }: SuspendedItem) =>
-		waits !== undefined && waits.until <= now && lastChecksFrom(waits.until) <= lostAt;
-	return { ...state, items: items.map((item) => (isLost(item) ? late(item) : item)) };
+	const judged = (item: SuspendedItem) => {
+		const { waits } = item;
+		if (waits === undefined || waits.until > now) return item;
+		// n8n may have been down or asleep before this check, and may begin before its network.
+		const overdueAt = Math.min(waits.overdueAt ?? now, now);
+		return overdueAt <= lostAt ? late(item) : { ...item, waits: { ...waits, overdueAt } };
+	};
+	return { ...state, items: items.map(judged) };
 }
 
 export const isComplete = ({ items }: ResultsCheck) => !items.some(({ waits }) => waits);

@@ -12,9 +12,6 @@ export const MAX_CHECK_INTERVAL_MS = 15 * 60_000;
 /** A task that cannot be read or delivered when its time is up is tried again for this long: the trouble may pass. */
 export const LAST_CHECKS_MS = 10 * 60_000;
 
-/** If n8n was down when the time was up, the last checks begin when n8n starts, or so long after the time was up. */
-export const LATEST_LAST_CHECKS_MS = 24 * 60 * 60_000 - LAST_CHECKS_MS;
-
 /** The pause is this part of the time waited, so that a result is late by a part of the time that it took. */
 const PART_OF_TIME_WAITED = 4;
 
@@ -87,17 +84,26 @@ export const afterPause = <T extends CheckState>(state: T, pauseMs: number): T =
 export const NOT_FINISHED = 'not finished';
 
 /**
+ * Notes when a check first found the time of all tasks up: the last checks begin then. n8n may have been down or asleep
+ * before, and may begin before its network.
+ */
+export const noteOverdue = (state: DeliveryCheck, now: number): DeliveryCheck =>
+	state.deliveries.every(({ until }) => until <= now)
+		? { ...state, overdueAt: Math.min(state.overdueAt ?? now, now) }
+		: state;
+
+/**
  * Why tasks have not reached their trigger. While one task is awaited, the others are tried as well.
  *
  * @param now milliseconds since 1970
  * @returns a failure that names all tasks; undefined if one is awaited
  */
 export function undelivered(
-	{ deliveries, nodeName }: DeliveryCheck,
+	{ deliveries, nodeName, overdueAt }: DeliveryCheck,
 	now: number,
 ): StoredFailure | undefined {
 	const isLost = ({ until, last }: AwaitedDelivery) =>
-		until + (last === NOT_FINISHED ? 0 : LAST_CHECKS_MS) <= now;
+		(last === NOT_FINISHED ? until : (overdueAt ?? until) + LAST_CHECKS_MS) <= now;
 	if (!deliveries.every(isLost)) return undefined;
 	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
 	return {

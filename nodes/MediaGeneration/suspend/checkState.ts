@@ -56,8 +56,8 @@ export interface SuspendedItem {
 	binary?: IBinaryKeyData;
 	/** The part of the input item that leaves with the result. */
 	input?: InputPart;
-	/** Until when the task is awaited, and the whole timeout in milliseconds; undefined if nothing is to come. */
-	waits?: { until: number; timeoutMs: number };
+	/** If a result is to come: until when, the whole timeout in milliseconds, and when a check first found the time up. */
+	waits?: { until: number; timeoutMs: number; overdueAt?: number };
 	/** How its results leave; undefined if the item was finished before the run was suspended. */
 	output?: OutputOptions;
 	/** The task's last record that a check has read, as received. */
@@ -96,6 +96,8 @@ export interface AwaitedDelivery extends Partial<TriggerNode> {
 export interface DeliveryCheck extends CheckBase {
 	purpose: 'delivery';
 	deliveries: AwaitedDelivery[];
+	/** When a check first found the time of all tasks up. */
+	overdueAt?: number;
 }
 
 export type CheckState = ResultsCheck | DeliveryCheck;

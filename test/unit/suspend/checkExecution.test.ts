@@ -96,7 +96,8 @@ describe('a check whose credential cannot be used', () => {
 
 	it('fails at the time of its callbacks where nobody supervises it, as on n8n 1', async () => {
 		const deliveries = [delivery(0, NOW - 10 * MINUTE)];
-		const alone = deliveryCheck({ deliveries, supervisorId: undefined as never });
+		const overdueAt = NOW - 10 * MINUTE;
+		const alone = deliveryCheck({ deliveries, overdueAt, supervisorId: undefined as never });
 		await expect(check(alone)).rejects.toThrow('did not reach their trigger in time');
 	});
 });
@@ -105,6 +106,15 @@ it('a check soon after the start of n8n gives up no task that a service in troub
 	asked('task-0').reply(503, {});
 	const { until } = await turn(resultsCheck({ items: [item(0, NOW - 60 * MINUTE)] }));
 	expect(until).toEqual(new Date(NOW + MINUTE));
+});
+
+it('nor does the first check after n8n was asleep, as on a laptop that was closed', async () => {
+	const HOUR = 60 * MINUTE;
+	time.jump(2 * HOUR);
+	time.setWall(NOW + 10 * HOUR);
+	asked('task-0').reply(503, {});
+	const { until } = await turn(resultsCheck({ items: [item(0, NOW + 9 * HOUR)] }));
+	expect(until).toEqual(new Date(NOW + 10 * HOUR + MINUTE));
 });
 
 it.each([
@@ -351,11 +361,28 @@ describe('a check for lost callbacks', () => {
 		expect(until).toEqual(new Date(NOW + MINUTE));
 	});
 
+	it('that comes long after the time of its tasks, since n8n was down, is followed by others for ten minutes', async () => {
+		const own = { ...delivery(0, NOW - 60 * MINUTE), triggerId: 'trigger' };
+		const check = async (state: DeliveryCheck) => {
+			task('task-0', 'SUCCESS');
+			// It has stored an execution for the task, which has not begun yet.
+			trigger(200, { accepted: false, reason: 'duplicate' });
+			return await turn(state);
+		};
+		const first = await check(deliveryCheck({ deliveries: [own] }));
+		expect(first.failure).toBeUndefined();
+		expect(leftIn(first.next)).toEqual(['task-0']);
+		time.jump(10 * MINUTE);
+		const { failure } = await check(first.next);
+		expect(failure?.description).toContain('task-0: delivered, and has not started');
+	});
+
 	it('fails at the timeout, and names what is left and why', async () => {
 		task('task-0', 'SUCCESS');
 		task('task-1', 'PENDING');
 		trigger(404);
-		const { failure } = await turn(until0(NOW - 10 * MINUTE, NOW - 10 * MINUTE));
+		const overdueAt = NOW - 10 * MINUTE;
+		const { failure } = await turn({ ...until0(overdueAt, overdueAt), overdueAt });
 		expect(failure?.message).toContain('2 of the tasks');
 		expect(failure?.description).toMatch(/task-0.*HTTP 404.*task-1: not finished/);
 		expect(failure?.description).not.toContain(token);
