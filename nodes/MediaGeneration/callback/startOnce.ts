@@ -139,8 +139,8 @@ class StartedTaskRow {
 	}
 
 	/**
-	 * Whether an execution wrote the row with these signatures. n8n's only way to ask for a signature also writes the
-	 * signature. So of the signatures in the row at most as many come from questions as the row has grown by entries.
+	 * Whether an execution wrote the row with these signatures. To ask n8n for a signature is also to write it. So the
+	 * execution wrote the row if the row has more of its signatures than entries that were added later.
 	 *
 	 * @returns undefined if the row has grown by more entries than there are signatures: by many questions, or by another
 	 *   execution that found no row in the same milliseconds, whose entries n8n adds to this row

@@ -114,7 +114,7 @@ async function readFinished(
 	events: unknown[],
 	giveUpAt: number,
 ): Promise<FinishedTask | WebhookAnswer> {
-	// The wait for another callback may have used a part of the time.
+	// The look-up of the credential, or the wait for another callback, may have used a part of the time.
 	const limitMs = Math.max(1, giveUpAt - systemClock.now());
 	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs, systemClock));
 	if ('error' in read) {
@@ -162,8 +162,8 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	Object.assign(node, asChosen.get(node), { alwaysOutputData: false });
 	const emitted = await settled(itemsToStart(context));
 	if ('value' in emitted) return emitted.value;
-	// Otherwise n8n would start the workflow with the callback as it came, and nobody knows whether the task has started
-	// it.
+	// Otherwise *On Error: Continue* would start the workflow with the callback as it came, although the task may have
+	// started the workflow before.
 	asChosen.set(node, { ...node });
 	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
 	throw emitted.error;

@@ -66,8 +66,8 @@ async function check(context: IExecuteFunctions): Promise<CheckTurn> {
 	kept.state ??= readCheck(input);
 	kept.resumeUrl ??= resumeUrl(context);
 	kept.runs = (kept.runs ?? 0) + 1;
-	// A callback discards the output of the turn that sleeps. If n8n died then without another turn, the parent would wait
-	// for ever.
+	// n8n tells the supervisor of a death only if there is an output. A callback makes n8n drop the output of the turn that
+	// slept: the output of this turn is left.
 	if (kept.runs === 1) return [input];
 	const stored = parseCheck(kept.state);
 	if (kept.runs === 2) return [await sleepUntilNextCheck(context, stored)];
