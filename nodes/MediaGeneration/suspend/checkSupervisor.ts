@@ -73,9 +73,7 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 		Object.assign(kept, next, await start(context, CHECK, present, true));
 	});
 	if ('error' in begun) {
-		// n8n may be able to start a checker again within a quarter of an hour.
-		const lately = Date.now() - MAX_CHECK_INTERVAL_MS;
-		const end = await endOf(context, present, lately);
+		const end = await endOf(context, present);
 		if (end !== undefined) return [end];
 		context.logger.warn(
 			`${state.nodeName}: n8n did not start the check of its tasks; again in a minute. ${messageOf(begun.error)}`,
@@ -91,8 +89,10 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 	];
 }
 
-/** @returns the items that the checks end with, if the time of all tasks is up */
-async function endOf(context: IExecuteFunctions, state: CheckState, now: number) {
+/** @returns the items to end with; undefined while n8n may recover: for 15 minutes from its start and from the timeout */
+async function endOf(context: IExecuteFunctions, state: CheckState) {
+	if (systemClock.now() < MAX_CHECK_INTERVAL_MS) return undefined;
+	const now = Date.now() - MAX_CHECK_INTERVAL_MS;
 	if (state.purpose === 'results') {
 		const left = giveUp(state, now);
 		return isComplete(left) ? await finalResults(context, left) : undefined;
