@@ -7,7 +7,7 @@ import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
 import { settled } from '../shared/promises';
 import { checkResults, finalResults, giveUp, isComplete } from './checkForResults';
-import { nextCheckAt, noteOverdue, undelivered } from './checkSchedule';
+import { MIN_CHECK_INTERVAL_MS, nextCheckAt, noteOverdue, undelivered } from './checkSchedule';
 import {
 	type AwaitedDelivery,
 	type CheckState,
@@ -141,25 +141,25 @@ function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
 /** A sleeping check shows this many tasks. */
 const MOST_TOLD = 20;
 
-/** @param checkedAt when this check began, milliseconds since 1970 */
+/** @param checkedAt when this check began, milliseconds since 1970; left out before the first check */
 async function sleepUntilNextCheck(
 	context: IExecuteFunctions,
 	state: CheckState,
-	checkedAt = Date.now(),
+	checkedAt = -Infinity,
 ) {
 	const waiting =
 		state.purpose === 'delivery'
 			? state.deliveries
 			: state.items.flatMap(({ json: { taskId }, waits }) => (waits ? { ...waits, taskId } : []));
 	const deadlines = waiting.map(({ until }) => until).filter((until) => until > checkedAt);
-	const nextCheck = new Date(nextCheckAt(state, Date.now(), deadlines));
-	const kept: Kept = context.getContext('node');
-	kept.state = without(state, 'woken');
+	// Before the first check n8n must store the execution that waits: it would count as gone.
+	const soonest = checkedAt < 0 ? Date.now() + MIN_CHECK_INTERVAL_MS : 0;
+	const nextCheck = new Date(Math.max(soonest, nextCheckAt(state, Date.now(), deadlines)));
+	context.getContext('node').state = without(state, 'woken');
 	await context.putExecutionToWait(nextCheck);
 	// n8n stores this output again with each check.
 	const tasks = waiting.slice(0, MOST_TOLD).map(({ taskId }) => String(taskId));
-	const unfinished = waiting.length;
-	return [{ json: { nextCheck: nextCheck.toISOString(), unfinished, tasks } }];
+	return [{ json: { nextCheck: nextCheck.toISOString(), unfinished: waiting.length, tasks } }];
 }
 
 /** The output if nobody waits for the results any more. */
