@@ -55,6 +55,13 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 		requests: [{ on: 'read', nth: 0, what: 'answer lost' }],
 		handOvers: [{ afterMs: 0, what: 'not begun' }],
 	},
+	'the time of the tasks is up while n8n still stores the suspended run: the check takes the run for gone':
+		{
+			slowestQueryMs: 400,
+			node: { suspendAfter: 0, items: 2, timeoutSeconds: 2.2 },
+			service: { longestTaskMs: 40_000 },
+			acts: [{ at: 56_600, what: 'start' }],
+		},
 };
 
 test.each(Object.entries(FOUND))('a history that once went wrong: %s', async (_, parts) => {
