@@ -48,6 +48,13 @@ describe('the input', () => {
 		]);
 	});
 
+	it('may be files alone', async () => {
+		const items = [{ binary: { data: { ...file } } } as unknown as INodeExecutionData, ...rows()];
+		const { output } = await credits({}, items);
+		expect(field(output, 'row')).toEqual([undefined, 1, 2]);
+		expect(output[0]?.binary).toMatchObject({ data: file });
+	});
+
 	it('stays behind where the option is off', async () => {
 		const { output } = await credits({ includeInput: false }, rows());
 		expect(output.map(({ json, binary }) => [Object.keys(json), binary])).toEqual(

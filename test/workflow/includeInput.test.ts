@@ -87,6 +87,13 @@ describe('the fields and files of the input', () => {
 		expect(output).toMatchObject(notes.map((note) => ({ binary: { data, note } })));
 	});
 
+	it('may be files alone', async () => {
+		const { binary } = row(0);
+		const node = including({}, { parameters: { prompt: 'A sea' } });
+		const { output } = await on.run(node, [{ binary } as INodeExecutionData]);
+		expect(output).toMatchObject([{ json: { state: 'SUCCESS' }, binary }]);
+	});
+
 	it.each(['get', 'wait'])('go on with Task: %s, one item for each task', async (operation) => {
 		await on.run(imageNode(), [row(0), row(1)]);
 		const options = { includeInput: true };

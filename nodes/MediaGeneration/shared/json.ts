@@ -38,9 +38,9 @@ export function valueAt(value: unknown, names: readonly string[]): unknown {
 	}, value);
 }
 
-/** @returns a copy of an object without a field */
+/** @returns a copy of an object without a field; an empty object for an item that has no `json` */
 export const without = <T extends object>(object: T, field: string): T =>
-	Object.fromEntries(Object.entries(object).filter(([name]) => name !== field)) as T;
+	Object.fromEntries(Object.entries({ ...object }).filter(([name]) => name !== field)) as T;
 
 /** A short name for a JSON value: 32 hex digits of SHA-256. Values with the same JSON text have the same name. */
 export const digest = (value: unknown): string =>
