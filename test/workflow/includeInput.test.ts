@@ -131,6 +131,7 @@ describe('an item that fails', () => {
 		const another = {
 			...{ taskId: 'of-another-node', state: 'SUCCESS', resultUrls: ['https://other.test/1.png'] },
 			...{ estimatedCostUsd: 0.08, failedTaskIds: ['x'] },
+			...{ resultUrl: 'https://other.test/1.png', resultIndex: 0, record: { taskId: 'x' } },
 		};
 		const items = [row(0), refused(1)].map(({ json }) => ({ json: { ...json, ...another } }));
 		const node = including({}, { parameters: { model: 'other/model' } });
@@ -142,6 +143,9 @@ describe('an item that fails', () => {
 			[[text('/media/')], undefined],
 			[undefined, undefined],
 			[undefined, undefined],
+			[undefined, undefined],
+			[undefined, undefined],
+			[expect.objectContaining({ taskId: on.taskIds[0] }), undefined],
 		]);
 	});
 

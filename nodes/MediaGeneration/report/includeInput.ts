@@ -39,10 +39,13 @@ export function includedInput(
 }
 
 /** Fields that tell how the task of an earlier node ended: an item that was refused now must not look like a success. */
-const OF_ANOTHER_RUN = ['timedOut', 'dryRun', 'state', 'resultUrls', 'creditsConsumed'];
+const OF_ANOTHER_RUN = [
+	...['timedOut', 'dryRun', 'state', 'creditsConsumed'],
+	...['resultUrls', 'resultUrl', 'resultIndex'],
+];
 
 /** Left out if this node creates a task: an item without a task must not name another task, nor its price. */
-const OF_ANOTHER_TASK = ['taskId', 'estimatedCostUsd', 'failedTaskIds'];
+const OF_ANOTHER_TASK = ['taskId', 'estimatedCostUsd', 'failedTaskIds', 'record'];
 
 /** An `error` does not go on: n8n would take it for an error of this node. */
 export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
