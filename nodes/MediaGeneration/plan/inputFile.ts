@@ -148,8 +148,8 @@ function checkFile({ source, bytes, name }: InputFile, label: string): void {
 }
 
 function sizeOf({ bytes, id, data }: IBinaryData): number | undefined {
-	// Without an id `data` is the content in base64.
-	const isInMemory = id === undefined && data;
+	// Without an id `data` is the content in base64, unless the file comes from $binary.
+	const isInMemory = id === undefined && typeof data === 'string';
 	return bytes ?? (isInMemory ? Buffer.byteLength(data, 'base64') : undefined);
 }
 

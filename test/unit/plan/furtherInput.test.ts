@@ -219,7 +219,12 @@ describe('files', () => {
 		[FIELD_NAME, files(['x', 7])],
 		[noName('Files'), files(['', 'data']), 'Input Field'],
 		[noName('Additional Fields'), fields([' ', 'string', 'a']), "'Name'"],
-		["The file 'data' is empty (0 bytes)", files(['x', 'data']), '', nothing],
+		...[nothing, withData({ data: '', mimeType: 'image/png' })].map((empty): Case => [
+			"The file 'data' is empty (0 bytes)",
+			files(['x', 'data']),
+			'',
+			empty,
+		]),
 		[
 			"The content of the file 'file' cannot be reached by this expression",
 			files(['x', '={{ $binary.data }}']),
