@@ -100,7 +100,7 @@ function readMediaInput(parameters: ItemParameters): IDataObject {
 function findImages(parameters: ItemParameters): InputFile[] {
 	const label = 'Input Data Field Name';
 	const files = findFiles(parameters, parameters.value('binaryPropertyName'), label);
-	const other = files.find(({ mimeType }) => !mimeType.startsWith('image/'));
+	const other = files.find(({ mimeType }) => !/^image\//i.test(mimeType));
 	if (other === undefined) return files;
 	throw new ItemError(`The field '${other.name}' holds '${other.mimeType}' and not a picture`, {
 		description: `Choose a field with a picture in '${label}'.`,
@@ -111,7 +111,7 @@ function readImageUrl(parameters: ItemParameters): string {
 	const wayOut =
 		"Enter an address that the service can reach, e.g. https://example.com/image.png, or choose another 'Reference Image'.";
 	const text = parameters.requiredText('imageUrl', 'Image URL', wayOut).trim();
-	if (/^data:image\//i.test(text)) return text;
+	if (/^data:image\/[^,]*,./i.test(text)) return text;
 	if (!URL.canParse(text)) {
 		throw refused('Image URL', `not a valid address: ${describe(text)}`, wayOut);
 	}

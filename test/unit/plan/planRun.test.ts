@@ -17,10 +17,10 @@ const video = (more: IDataObject = {}, options: IDataObject = {}) => ({
 const task = (operation: string, more: IDataObject) => ({ resource: 'task', operation, ...more });
 const PICTURE = 'https://m.example.com/1.png';
 const fromUrl = { imageSource: 'url', imageUrl: PICTURE };
-const PNG: INodeExecutionData = {
+const picture = (mimeType: string): INodeExecutionData => ({
 	json: {},
-	binary: { data: { data: 'iVBORw==', mimeType: 'image/png' } },
-};
+	binary: { data: { data: 'iVBORw==', mimeType } },
+});
 
 describe('an image', () => {
 	it('is planned with the defaults of the contract', async () => {
@@ -73,11 +73,14 @@ describe('the input', () => {
 		expect(await inputOf(parameters)).toEqual(input);
 	});
 
-	it('has a picture as a reference until it is sent', async () => {
-		const input = await inputOf(video({ imageSource: 'binary' }), [PNG]);
-		expect(input).toEqual({ prompt: 'Waves', image_url: expect.any(InputFile) });
-		expect(JSON.stringify(input)).not.toContain('iVBORw');
-	});
+	it.each(['image/png', 'IMAGE/PNG'])(
+		'has a picture as a reference until it is sent (%s)',
+		async (mimeType) => {
+			const input = await inputOf(video({ imageSource: 'binary' }), [picture(mimeType)]);
+			expect(input).toEqual({ prompt: 'Waves', image_url: expect.any(InputFile) });
+			expect(JSON.stringify(input)).not.toContain('iVBORw');
+		},
+	);
 });
 
 describe('a task to read', () => {
@@ -146,6 +149,7 @@ describe('what cannot be meant', () => {
 		["'Reference Image' is 'None'", video({ imageSource: '={{ "None" }}' }), /none, url or binary/],
 		[`'Image URL' is not a valid address: '${address}'`, url(address), /https:/],
 		["'Image URL' starts with 'file:'", url('file:///etc/passwd'), /https:/],
+		["'Image URL' starts with 'data:'", url('=data:image/png;base64,{{ $json.none }}'), /https:/],
 		["'Input Data Field Name' is empty", video(file), /data/],
 		["'Input' is empty", generic('{}'), /prompt/],
 		["'Input' is a list", generic('[]'), /object/],
