@@ -149,7 +149,10 @@ function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject 
 	for (const entry of entriesOf(parameters, 'files', 'file')) {
 		const field = nameOf(entry.inputField, 'Input Field', 'Files');
 		const files = findFiles(parameters, entry.binaryPropertyName, 'Input Data Field Name');
-		byField.set(field, [...(byField.get(field) ?? []), ...files]);
+		// `images` and `images[]` are one list.
+		const isSame = (other: string) => namesIn(other).join('.') === namesIn(field).join('.');
+		const known = [...byField.keys()].find(isSame) ?? field;
+		byField.set(known, [...(byField.get(known) ?? []), ...files]);
 	}
 	return [...byField].reduce((all, [field, files]) => withValuesIn(all, field, files), input);
 }

@@ -183,6 +183,11 @@ describe('files', () => {
 			{ images: ['last', 'data', 'last'] },
 		],
 		[
+			'become one list, where only some of the names end with []',
+			image(files(['all', 'last'], ['all[]', 'data'], ['frames[]', 'data'], ['frames', 'last'])),
+			{ all: ['last', 'data'], frames: ['data', 'last'] },
+		],
+		[
 			'are a list also of one, where the name ends with []',
 			image(files(['images[]', 'last'])),
 			{ images: ['last'] },
