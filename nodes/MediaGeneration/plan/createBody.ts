@@ -2,27 +2,14 @@ import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflo
 
 import { hasText, isCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
-import { isRecord, namesIn } from '../shared/json';
+import { isName, isRecord, namesIn } from '../shared/json';
 import { choice, describe, isEmpty, type ItemParameters, refused } from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
 
 /** The name of the input field for a video's duration. */
 export const durationField = (parameters: ItemParameters): string =>
-	fieldName(parameters, 'durationField', 'Duration Field', 'duration');
-
-/** @throws ItemError if the option is not the name of an input field */
-function fieldName(
-	parameters: ItemParameters,
-	option: string,
-	label: string,
-	fallback: string,
-): string {
-	const value = parameters.option(option);
-	if (isEmpty(value)) return fallback;
-	if (isName(value)) return value.trim();
-	throw refused(label, describe(value), `Enter a name such as ${fallback}.`);
-}
+	parameters.optionName('durationField', 'Duration Field', 'duration');
 
 /**
  * What a create sends for an item: the model, and the input. The input has the values of the fields, and the options win
@@ -92,7 +79,7 @@ function readMediaInput(parameters: ItemParameters): IDataObject {
 	const sources = { none: 'None', url: 'From URL', binary: 'From Binary Data' };
 	const source = choice('Reference Image', parameters.value('imageSource'), sources);
 	if (source === 'none') return input;
-	const imageField = fieldName(parameters, 'imageField', 'Image Field', 'image_url');
+	const imageField = parameters.optionName('imageField', 'Image Field', 'image_url');
 	const images = source === 'binary' ? findImages(parameters) : [readImageUrl(parameters)];
 	return withValuesIn(input, imageField, images);
 }
@@ -177,10 +164,6 @@ function entriesOf(parameters: ItemParameters, option: string, list: string): ID
 	const rows = isRecord(value) ? value[list] : [];
 	return Array.isArray(rows) ? rows.filter(isRecord) : [];
 }
-
-/** Whether a value names a field: dots and brackets alone do not. */
-const isName = (value: unknown): value is string =>
-	typeof value === 'string' && /[^.[\]\s]/.test(value);
 
 function nameOf(value: unknown, label: string, option: string): string {
 	if (isName(value)) return value.trim();

@@ -24,7 +24,7 @@ export interface Destination {
 
 export const readOutputOptions = (parameters: ItemParameters): OutputOptions => ({
 	download: parameters.flag('downloadResults', 'Download Results'),
-	binaryField: parameters.optionText('outputBinaryField', 'data'),
+	binaryField: parameters.optionName('outputBinaryField', 'Put Output File in Field', 'data'),
 	split: parameters.flag('splitResults', 'Split Results'),
 });
 

@@ -57,7 +57,7 @@ function toolAnswer({ record, ...answer }: IDataObject): IDataObject {
 }
 
 function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
-	const field = parameters.optionText('balanceField', '');
+	const field = parameters.optionName('balanceField', 'Balance Field', '', 'data.credits');
 	const balance = field === '' ? findBalance(body) : balanceAt(body, field);
 	const json: IDataObject = { balance, record: body as IDataObject };
 	const minimum = parameters.number('minimumBalance');

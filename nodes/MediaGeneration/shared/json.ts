@@ -30,6 +30,10 @@ export function plainFields(object: IDataObject): Map<string, unknown> {
 /** The names in a path such as `a.b[0]`. */
 export const namesIn = (path: string): string[] => path.match(/[^.[\]]+/g) ?? [];
 
+/** Whether a value names a field: dots and brackets alone do not. */
+export const isName = (value: unknown): value is string =>
+	typeof value === 'string' && /[^.[\]\s]/.test(value);
+
 /** @returns the value at a path of names, of which a number picks an entry of a list; undefined if there is none */
 export function valueAt(value: unknown, names: readonly string[]): unknown {
 	return names.reduce((found, name) => {

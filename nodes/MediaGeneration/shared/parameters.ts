@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { isRecord, toNumber } from './json';
+import { isName, isRecord, toNumber } from './json';
 import { ItemError, messageOf } from './itemError';
 
 export interface NumberBounds {
@@ -109,10 +109,15 @@ export class ItemParameters {
 		);
 	}
 
-	/** An option with a text, and the value for an empty option. */
-	optionText(name: string, fallback: string): string {
-		const value = this.options[name];
-		return (typeof value === 'string' && value.trim()) || fallback;
+	/**
+	 * @param fallback the value of an empty option
+	 * @throws ItemError if the value is not the name of a field
+	 */
+	optionName(name: string, label: string, fallback: string, example = fallback): string {
+		const value = this.option(name);
+		if (isEmpty(value)) return fallback;
+		if (isName(value)) return value.trim();
+		throw refused(label, describe(value), `Enter a name such as ${example}.`);
 	}
 
 	/**

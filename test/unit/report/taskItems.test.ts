@@ -91,10 +91,22 @@ describe('the items of a task', () => {
 	});
 });
 
-const NO_FIELD = ['', '  ', 7].map((outputBinaryField) => ({ outputBinaryField }));
+const NO_FIELD = ['', '  '].map((outputBinaryField) => ({ outputBinaryField }));
 it.each([{}, ...NO_FIELD])('the output is off by default, and its field is data (%j)', (given) => {
 	expect(options(given)).toEqual({ download: false, binaryField: 'data', split: false });
 });
+
+it.each([
+	[7, "'7'"],
+	[['clip'], 'a list'],
+])(
+	'an output field that is no name is not taken for the default: %j',
+	(outputBinaryField, shown) => {
+		expect(() => options({ outputBinaryField } as IDataObject)).toThrow(
+			`The parameter 'Put Output File in Field' is ${shown}`,
+		);
+	},
+);
 
 it.each([
 	['5', 'The service is not working at the moment (HTTP 500)', 'Task 5: The service is not'],
