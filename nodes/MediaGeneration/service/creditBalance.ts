@@ -1,4 +1,4 @@
-import { isRecord, plainFields, toNumber, valueAt } from '../shared/json';
+import { isRecord, namesIn, plainFields, toNumber, valueAt } from '../shared/json';
 
 /** The usual names of a balance, most telling first, as `plainFields` writes them. */
 const BALANCE_NAMES = [
@@ -49,5 +49,5 @@ function balanceOf(entry: unknown): number | null {
  * @returns the balance, or null if there is no number at that path
  */
 export function balanceAt(body: unknown, path: string): number | null {
-	return toNumber(valueAt(body, path.split('.')));
+	return toNumber(valueAt(body, namesIn(path)));
 }

@@ -46,8 +46,8 @@ describe('the balance at a place that the user named', () => {
 	const body = { data: { wallet: { amount: '42', name: 'main' } }, list: [{ credits: 7 }] };
 
 	it('is the number there', () => {
-		const paths = ['data.wallet.amount', 'list.0.credits'];
-		expect(paths.map((path) => balanceAt(body, path))).toEqual([42, 7]);
+		const paths = ['data.wallet.amount', 'list.0.credits', 'list[0].credits'];
+		expect(paths.map((path) => balanceAt(body, path))).toEqual([42, 7, 7]);
 	});
 
 	const NOT_THERE = ['data.none.amount', 'list.1.credits', 'data.wallet.amount.more', ''];
