@@ -149,7 +149,10 @@ describe('a reference', () => {
 
 	it.each([
 		["={{ 'x'.repeat(501) }}", "The parameter 'Your Reference' has 501 characters"],
-		['={{ [1, 2] }}', "The parameter 'Your Reference' is not a text"],
+		...['[1, 2]', 'Number("x")'].map((value) => [
+			`={{ ${value} }}`,
+			"The parameter 'Your Reference' is not a text",
+		]),
 	])('%s is refused before a task is created', async (reference, message) => {
 		const { error } = await order('trigger', { reference });
 		expect(error?.message).toBe(message);

@@ -123,7 +123,7 @@ const MAX_REFERENCE = 500;
 /** @throws ItemError if the reference is not a text, or too long for an address */
 function readReference(parameters: ItemParameters): string | undefined {
 	const value = parameters.option('reference') ?? '';
-	if (typeof value === 'object') {
+	if (typeof value === 'object' || Number.isNaN(value)) {
 		const wayOut = 'Enter one value that tells the row or the order, e.g. {{ $json.id }}.';
 		throw refused('Your Reference', 'not a text', wayOut);
 	}
