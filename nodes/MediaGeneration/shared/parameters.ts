@@ -133,7 +133,8 @@ export class ItemParameters {
 		const isMeant = number !== null && number >= min && number <= max;
 		if (number === fallback || (isMeant && (!whole || Number.isInteger(number)))) return number;
 		const kind = whole ? 'a whole number' : 'a number';
-		const range = bounds.max === undefined ? `of ${min} or more` : `from ${min} to ${max}`;
+		const isOpen = bounds.max === undefined && Number(number) <= max;
+		const range = isOpen ? `of ${min} or more` : `from ${min} to ${max}`;
 		const told = unit === undefined ? '' : ` (${unit})`;
 		throw refused(label, describe(value), `Enter ${kind} ${range}${told}.`);
 	}

@@ -132,6 +132,7 @@ describe('what cannot be meant', () => {
 		["'Model' is empty", image({}, { model: ' ' }), /imagevendor/],
 		...options('Poll Interval', 'pollInterval', [1, 6, 'a'], /2 to 5.*sec/),
 		...options('Timeout', 'timeout', [-5, 'long'], /0 or more.*seconds/),
+		...options('Timeout', 'timeout', [1e21], /from 0 to 9007199254740991/),
 		...options('Suspend After', 'suspendAfter', [-1, 'soon'], /0 or more/),
 		...options('Check Interval', 'checkInterval', [0.5, 43_201], /from 1 to 43200 \(minutes/),
 		...options('Max Cost (USD)', 'maxCostUsd', [-1, 'cheap'], /0 or more/),
