@@ -11,12 +11,11 @@ const traceOf = async (seed: number) => (await simulate(historyOf(seed))).trace.
 describe('the simulation', () => {
 	it('gives the same trace for a seed each time, byte for byte, whatever came before', async () => {
 		const first = new Map<number, string>();
-		for (let seed = 1; seed <= 10; seed++) first.set(seed, await traceOf(seed));
-		for (let seed = 10; seed >= 1; seed--) expect(await traceOf(seed)).toBe(first.get(seed));
+		for (let seed = 1; seed <= 20; seed++) first.set(seed, await traceOf(seed));
+		for (let seed = 20; seed >= 1; seed--) expect(await traceOf(seed)).toBe(first.get(seed));
 	});
 
-	it('gives the same trace for a seed in a process of its own', async () => {
-		const seed = 33;
+	it.each([4, 33])('gives the same trace for seed %i in a process of its own', async (seed) => {
 		await traceOf(seed + 1);
 		const main = resolve(__dirname, 'main.ts');
 		const { stdout } = await promisify(execFile)(
@@ -29,8 +28,8 @@ describe('the simulation', () => {
 		expect(isGreen).toBe(true);
 	});
 
-	it('finds every sentence of the contract to hold in the histories of 30 seeds', async () => {
-		const { violations } = await search(11, 40);
+	it('finds every sentence of the contract to hold in the histories of 40 seeds', async () => {
+		const { violations } = await search(21, 40);
 		expect(violations).toEqual([]);
 	});
 });

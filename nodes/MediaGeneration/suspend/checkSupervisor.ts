@@ -8,7 +8,7 @@ import {
 import { withInput } from '../report/includeInput';
 import { type Clock, systemClock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
-import { digest } from '../shared/json';
+import { digest, without } from '../shared/json';
 import { handsOnResults, settingsOf } from '../shared/n8nInternals';
 import { settled } from '../shared/promises';
 import { finalResults, giveUp, isComplete, presentItem } from './checkForResults';
@@ -94,7 +94,8 @@ async function endOf(context: IExecuteFunctions, state: CheckState) {
 	if (systemClock.now() < MAX_CHECK_INTERVAL_MS) return undefined;
 	const now = Date.now() - MAX_CHECK_INTERVAL_MS;
 	if (state.purpose === 'results') {
-		const left = giveUp(state, now);
+		// No check comes after a pause.
+		const left = giveUp(without(state, 'notBefore'), now);
 		return isComplete(left) ? await finalResults(context, left) : undefined;
 	}
 	const failure = undelivered(state, now);

@@ -382,6 +382,16 @@ describe('where the service keeps silent, an answer within 10 s', () => {
 		},
 	);
 
+	it('leaves the task to the next callback, although the look-up ends after the answer', async () => {
+		service();
+		await answeredInTime([deliver({ lookUpMs: 9_000 })], Date.now());
+		await time.pass(MINUTE);
+		await settle();
+		service();
+		expect(await came()).toEqual(STARTS);
+		nock.cleanAll();
+	});
+
 	it('is given to one that has waited for another', async () => {
 		const response = await first();
 		const startedAt = Date.now();

@@ -479,7 +479,9 @@ describe('a supervisor', () => {
 	it('lets the items out some time after theirs is up, where n8n starts none any more', async () => {
 		const executeWorkflow = async () => await Promise.reject(new Error('Not allowed'));
 		const items = [0, 1].map((index) => item(index, NOW - 20 * MINUTE));
-		const over = [checkItem(resultsCheck({ items, onError: 'continueRegularOutput' }))];
+		// The service had asked the checker that died for a pause.
+		const notBefore = NOW - 30 * MINUTE;
+		const over = [checkItem(resultsCheck({ items, notBefore, onError: 'continueRegularOutput' }))];
 		// n8n may have been down until a moment ago.
 		const soon = await supervise({ host: { executeWorkflow } }, over);
 		expect(soon.until).toEqual(new Date(NOW + MINUTE));
