@@ -80,6 +80,6 @@ it('a batch of files reads those of the creates under way, and does not hold all
 	expect(reads).toBe(FILES);
 	expect(mostUnderWay).toBeLessThan(10);
 	// The transport keeps the last few bodies for a while, five at most, however many there were: as file, as base64
-	// and as body. All of the batch would be 900 MB.
-	expect(((heldWaiting ?? Infinity) - before) / MB).toBeLessThan(125);
+	// and as body. All of the batch would be 300 MB.
+	expect(((heldWaiting ?? Infinity) - before) / MB).toBeLessThan(50);
 });
