@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { N8nClient } from '../n8n/client';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { Semaphore } from '../../nodes/MediaGeneration/shared/promises';
 import { deliver } from './nodes';
 import type { Scene } from './scene';
 
@@ -10,6 +11,12 @@ const ATTEMPT_LIMIT_MS = 15_000;
 const GIVE_UP_AFTER_MS = 120_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 4_000;
+
+/**
+ * How many tasks a sender delivers at once. A process of n8n has two connections to PostgreSQL: on a busy machine 40
+ * callbacks at once wait for them for so long that the sender gives up each attempt.
+ */
+const SENDERS = 8;
 
 /** A published workflow that starts with a trigger and reports to a collector, in queue mode. */
 export class Lane {
@@ -55,12 +62,24 @@ export class Lane {
 	}
 
 	async deliverAll(taskIds: readonly string[], addresses = this.addresses): Promise<void> {
-		await Promise.all(taskIds.map(async (taskId) => await this.deliver(taskId, addresses)));
+		await this.bySenders(taskIds, async (taskId) => await this.deliver(taskId, addresses));
 	}
 
-	/** Delivers callbacks at once, each to all of the addresses. */
+	/** Delivers each callback to all of the addresses at the same moment. */
 	async deliverToEach(taskIds: readonly string[], addresses = this.addresses): Promise<void> {
-		await Promise.all(addresses.map(async (address) => await this.deliverAll(taskIds, [address])));
+		await this.bySenders(taskIds, async (taskId) => {
+			await Promise.all(addresses.map(async (address) => await this.deliver(taskId, [address])));
+		});
+	}
+
+	/** Has the senders deliver tasks in order. */
+	async bySenders(
+		taskIds: readonly string[],
+		deliver: (taskId: string) => Promise<void>,
+	): Promise<void> {
+		const senders = new Semaphore(SENDERS);
+		const deliveries = taskIds.map((taskId) => senders.run(async () => await deliver(taskId)));
+		await Promise.all(deliveries);
 	}
 
 	/** Delivers a task's callback once. @returns the answer's status, or why there was none */

@@ -93,15 +93,10 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			const { cluster, receiver } = scene.stage;
 			let answered = 0;
 			let killing: Promise<void> | undefined;
-			const left = lane.finishedTasks(40);
-			// Eight senders, so that most of the callbacks are still to come when the processor is killed.
-			const send = async () => {
-				for (let taskId = left.pop(); taskId !== undefined; taskId = left.pop()) {
-					await lane.deliver(taskId, lane.addresses);
-					if (++answered === 5) killing = cluster.kill(receiver);
-				}
-			};
-			await Promise.all(Array.from({ length: 8 }, send));
+			await lane.bySenders(lane.finishedTasks(40), async (taskId) => {
+				await lane.deliver(taskId, lane.addresses);
+				if (++answered === 5) killing = cluster.kill(receiver);
+			});
 			await killing;
 			await cluster.restartWebhook(0);
 			await lane.settle();
