@@ -18,19 +18,25 @@ import { credentialIdOf } from './startOnce';
 /** Larger bodies are refused. The record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** A changed base URL may go unnoticed for this long. A changed key is noticed with the first token made with it. */
+/**
+ * How long a credential is used, from the beginning of its look-up. A changed base URL may go unnoticed for this long. A
+ * changed key is noticed with the first token made with it.
+ */
 const MAX_AGE_MS = 60_000;
+
+/** After this time a callback begins the next look-up, for which it does not wait: a busy n8n may take 10 s and more. */
+const RENEW_AFTER_MS = 30_000;
 
 /** The least time between two look-ups caused by wrong tokens: a sender of wrong tokens must not keep n8n busy. */
 const MIN_REFRESH_MS = 2_000;
 
 const MAX_REMEMBERED = 1_000;
 
-/**
- * The latest look-ups of credentials, which callbacks share: a look-up costs n8n more CPU time than the rest of a
- * callback.
- */
-const credentials = new ExpiringCache<Promise<Credential>>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
+/** What callbacks share, because a look-up costs n8n more CPU time than the rest of a callback. */
+const credentials = new ExpiringCache<Credential>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
+
+/** The latest look-ups, also those under way. */
+const lookUps = new ExpiringCache<Promise<Credential>>(systemClock, RENEW_AFTER_MS, MAX_REMEMBERED);
 
 /** The latest look-ups caused by wrong tokens. */
 const refreshes = new ExpiringCache<true>(systemClock, MIN_REFRESH_MS, MAX_REMEMBERED);
@@ -95,13 +101,19 @@ async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Pro
 	const node = context.getNode();
 	const key = `${context.getWorkflow().id}/${node.id}/${credentialIdOf(node)}`;
 	const isRefresh = isInDoubt && !refreshes.get(key);
-	const known = isRefresh ? undefined : credentials.get(key);
-	if (known) return await known;
 	if (isRefresh) refreshes.set(key, true);
-	const credential = context.getCredentials(CREDENTIAL_TYPE);
-	credentials.set(key, credential);
-	void credential.catch(() => credentials.delete(key));
-	return await credential;
+	const known = isInDoubt ? undefined : credentials.get(key);
+	let lookUp = isRefresh ? undefined : lookUps.get(key);
+	if (lookUp === undefined) {
+		const begunAt = systemClock.now();
+		lookUp = context.getCredentials(CREDENTIAL_TYPE);
+		lookUps.set(key, lookUp);
+		void lookUp.then(
+			(found) => credentials.set(key, found, begunAt),
+			() => lookUps.delete(key),
+		);
+	}
+	return known ?? (await lookUp);
 }
 
 /**

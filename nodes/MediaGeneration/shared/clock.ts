@@ -133,11 +133,15 @@ export class ExpiringCache<T> {
 		return entry && this.clock.now() - entry.at < this.maxAgeMs ? entry.value : undefined;
 	}
 
-	/** The age of the entry counts from now, even if the key was there before. */
-	set(key: string, value: T): void {
+	/**
+	 * @param from when the age of the entry begins, milliseconds of the clock; an entry that is younger stays. The default
+	 *   is now, even if the key was there before.
+	 */
+	set(key: string, value: T, from = this.clock.now()): void {
+		if ((this.entries.get(key)?.at ?? from) > from) return;
 		const now = this.clock.now();
 		this.entries.delete(key);
-		this.entries.set(key, { value, at: now });
+		this.entries.set(key, { value, at: from });
 		for (const [oldest, { at }] of this.entries) {
 			if (this.entries.size <= this.most && now - at < this.maxAgeMs) return;
 			this.entries.delete(oldest);

@@ -405,25 +405,80 @@ describe('where the service keeps silent, an answer within 10 s', () => {
 });
 
 describe('the credential', () => {
-	it('is looked up once in a minute for each trigger, and once more for wrong tokens, also for callbacks that come together', async () => {
+	it('is looked up once in half a minute for each trigger, and once more for wrong tokens, also for callbacks that come together', async () => {
 		const lookUps = async (token: string, other = node) => {
 			const all = [deliver({ token, node: other }), deliver({ token })];
 			await Promise.all(all.map(outcome));
 			return all.map(({ lookUp }) => lookUp.mock.calls.length);
 		};
 		const seen = [await lookUps('x', `${node}-other`), await lookUps('x')];
-		time.jump(MINUTE - 1);
+		time.jump(MINUTE / 2 - 1);
 		const read = service({ state: 'PENDING' });
 		seen.push(await lookUps(TOKEN));
 		expect(read.isDone()).toBe(true);
 		time.jump(1);
+		service({ state: 'PENDING' });
+		seen.push(await lookUps(TOKEN));
+		time.jump(MINUTE);
 		seen.push(await lookUps('x'));
 		expect(seen).toEqual([
 			[2, 2],
 			[0, 0],
 			[0, 0],
+			[1, 0],
 			[2, 0],
 		]);
+	});
+
+	/** A callback that is answered without waiting for anything but the credential. */
+	const decided = async (callback: Callback = {}) => {
+		service();
+		return await passTime(came({ parameters: { events: ['FAILURE'] }, ...callback }));
+	};
+	const DECIDED = { status: 200 };
+
+	it('once known delays no callback, although each look-up takes n8n 10 s', async () => {
+		await decided({ lookUpMs: 10_000 });
+		await time.pass(10_000);
+		const until = Date.now() + 5 * MINUTE;
+		while (Date.now() < until) {
+			const startedAt = Date.now();
+			expect(await decided({ lookUpMs: 10_000 })).toMatchObject(DECIDED);
+			expect(Date.now()).toBe(startedAt);
+			await time.pass(5_000);
+		}
+	});
+
+	it('that is looked up because of a wrong token is known to others meanwhile', async () => {
+		await decided();
+		const wrong = deliver({ token: 'x', lookUpMs: 5_000 });
+		await settle();
+		const startedAt = Date.now();
+		expect(await decided()).toMatchObject(DECIDED);
+		expect(Date.now()).toBe(startedAt);
+		expect(await passTime(outcome(wrong))).toMatchObject({ status: 401 });
+	});
+
+	it('is not forgotten where n8n cannot look it up because of a wrong token', async () => {
+		await decided();
+		expect(await came({ token: 'x', isAway: true })).toMatchObject(TRY_AGAIN);
+		expect(await decided({ isAway: true })).toMatchObject(DECIDED);
+	});
+
+	it('is used for a minute from the beginning of its look-up, and no longer', async () => {
+		await passTime(came({ lookUpMs: 5_000 }));
+		await time.pass(54_000);
+		expect(await decided({ lookUpMs: MINUTE })).toMatchObject(DECIDED);
+		await time.pass(1_000);
+		expect(await decided({ lookUpMs: MINUTE })).toMatchObject(TRY_AGAIN);
+	});
+
+	it('of a look-up that ends late does not take the place of a later one', async () => {
+		void deliver({ apiKey: 'sk-live-old', lookUpMs: 40_000 });
+		await time.pass(31_000);
+		expect(await decided()).toMatchObject(DECIDED);
+		await time.pass(10_000);
+		expect(await decided()).toMatchObject(DECIDED);
 	});
 
 	it('that n8n could not look up is looked up for the next callback', async () => {

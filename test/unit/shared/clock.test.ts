@@ -99,6 +99,18 @@ describe('a memory that expires', () => {
 		expect([memory.get('a'), memory.get('b')]).toEqual([1, undefined]);
 	});
 
+	it('counts the age from the moment that is said, and keeps what is younger', () => {
+		const clock = new FakeClock();
+		const memory = new ExpiringCache<number>(clock, 1000, 10);
+		clock.pass(500);
+		memory.set('a', 1, 100);
+		memory.set('a', 2, 99);
+		clock.pass(599);
+		expect(memory.get('a')).toBe(1);
+		clock.pass(1);
+		expect(memory.get('a')).toBeUndefined();
+	});
+
 	it('forgets the oldest first where there are too many', () => {
 		const memory = new ExpiringCache<number>(new FakeClock(), 1000, 2);
 		for (const key of ['a', 'b', 'a', 'c']) memory.set(key, 1);
