@@ -20,19 +20,16 @@ const PART_OF_TIME_WAITED = 4;
  *
  * @param deadlines when the time of each unfinished task is up, if that is after the begin of the last check
  */
-export function nextCheckAt(
-	{ startedAt, intervalMs, woken = false, notBefore }: CheckState,
-	now: number,
-	deadlines: readonly number[],
-): number {
+export function nextCheckAt(state: CheckState, now: number, deadlines: readonly number[]): number {
+	const { startedAt, intervalMs, woken, notBefore } = state;
 	const growing = Math.min(
 		Math.max((now - startedAt) / PART_OF_TIME_WAITED, MIN_CHECK_INTERVAL_MS),
 		MAX_CHECK_INTERVAL_MS,
 	);
-	const interval = intervalMs > 0 ? intervalMs : growing;
 	// After a callback the record soon says that the task is finished. A check that was cut short has not read all tasks.
-	const isSoon = woken || notBefore !== undefined;
-	const pause = isSoon ? Math.min(interval, MIN_CHECK_INTERVAL_MS) : interval;
+	// The last checks come each minute.
+	const isSoon = woken === true || notBefore !== undefined || 'overdueAt' in state;
+	const pause = isSoon ? MIN_CHECK_INTERVAL_MS : intervalMs || growing;
 	const regular = Math.max(now + pause, notBefore ?? 0);
 	const ahead = deadlines.toSorted((one, other) => one - other);
 	const [first = Infinity] = ahead;

@@ -341,14 +341,18 @@ describe('a check for lost callbacks', () => {
 		expect(store.rows.size).toBe(1);
 	});
 
-	it('checks again after the timeout for what could not be delivered just then', async () => {
-		task('task-0', 'SUCCESS');
-		asked('task-1').reply(500);
-		trigger(502);
-		const { next, until } = await turn(until0(NOW, NOW));
-		expect(until).toBeInstanceOf(Date);
-		expect(leftIn(next)).toHaveLength(2);
-	});
+	it.each([0, 60 * MINUTE])(
+		'checks again a minute after the timeout for what could not be delivered just then (interval %d ms)',
+		async (intervalMs) => {
+			task('task-0', 'SUCCESS');
+			asked('task-1').reply(500);
+			trigger(502);
+			const startedAt = NOW - 120 * MINUTE;
+			const { next, until } = await turn({ ...until0(NOW, NOW), intervalMs, startedAt });
+			expect(until).toEqual(new Date(NOW + MINUTE));
+			expect(leftIn(next)).toHaveLength(2);
+		},
+	);
 
 	it('forgets none whose time is up while another is waited for: it is delivered late, or named at the end', async () => {
 		task('task-0', 'PENDING');
