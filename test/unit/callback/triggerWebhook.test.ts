@@ -431,9 +431,10 @@ describe('the credential', () => {
 	});
 
 	/** A callback that is answered without waiting for anything but the credential. */
+	const NOT_SELECTED = { parameters: { events: ['FAILURE'] } };
 	const decided = async (callback: Callback = {}) => {
 		service();
-		return await passTime(came({ parameters: { events: ['FAILURE'] }, ...callback }));
+		return await passTime(came({ ...NOT_SELECTED, ...callback }));
 	};
 	const DECIDED = { status: 200 };
 
@@ -506,6 +507,14 @@ describe('the credential', () => {
 		await came();
 		asNew();
 		expect(await came({ apiKey: 'sk-live-new' })).toEqual(STARTS);
+	});
+
+	it('whose key was changed admits all callbacks with the new key that come during the look-up', async () => {
+		await decided();
+		asNew();
+		const changed = { apiKey: 'sk-live-new', lookUpMs: 3_000, ...NOT_SELECTED };
+		const both = Promise.all([changed, changed].map(came));
+		expect(await passTime(both)).toMatchObject([DECIDED, DECIDED]);
 	});
 
 	it('of another account behind the same trigger starts the workflow, too, within a minute', async () => {
