@@ -76,7 +76,7 @@ export function failedItem(
 	{ item, input }: Pick<SuspendedItem, 'item' | 'input'>,
 	{ message, description, task }: ItemError,
 ): SuspendedItem {
-	return { item, json: task, ...(input && { input }), failure: { message, description } };
+	return { item, json: task, input, failure: { message, description } };
 }
 
 /**
@@ -91,13 +91,6 @@ function afterError(item: SuspendedItem, error: unknown, now: number): Suspended
 }
 
 const taskIdOf = ({ json }: SuspendedItem) => String(json.taskId);
-
-/** The item of a task whose time is up. */
-function late(item: SuspendedItem): SuspendedItem {
-	const { json, waits, trouble } = item;
-	const known = { last: recordOf(item), trouble };
-	return failedItem(item, timedOut(taskIdOf(item), waits?.timeoutMs ?? 0, known, json));
-}
 
 const recordOf = (item: SuspendedItem) =>
 	item.record && parseTaskRecord(taskIdOf(item), item.record);
@@ -118,7 +111,9 @@ export function giveUp({ items, ...state }: ResultsCheck, now: number): ResultsC
 		if (waits === undefined || waits.until > now) return item;
 		// n8n may have been down or asleep before this check, and may begin before its network.
 		const overdueAt = Math.min(waits.overdueAt ?? now, now);
-		return overdueAt <= lostAt ? late(item) : { ...item, waits: { ...waits, overdueAt } };
+		if (overdueAt > lostAt) return { ...item, waits: { ...waits, overdueAt } };
+		const known = { last: recordOf(item), trouble: item.trouble };
+		return failedItem(item, timedOut(taskIdOf(item), waits.timeoutMs, known, item.json));
 	};
 	return { ...state, items: items.map(judged) };
 }

@@ -53,15 +53,15 @@ export interface SuspendedItem {
 	/** The fields that do not come from the task's record, its `taskId` among them; all fields of a failed item. */
 	json: IDataObject;
 	/** The files of an item that was finished before the run was suspended. */
-	binary?: IBinaryKeyData;
+	binary?: IBinaryKeyData | undefined;
 	/** The part of the input item that leaves with the result. */
-	input?: InputPart;
+	input?: InputPart | undefined;
 	/** If a result is to come: until when, the whole timeout in milliseconds, and when a check first found the time up. */
 	waits?: { until: number; timeoutMs: number; overdueAt?: number };
 	/** How its results leave; undefined if the item was finished before the run was suspended. */
 	output?: OutputOptions;
 	/** The task's last record that a check has read, as received. */
-	record?: IDataObject;
+	record?: IDataObject | undefined;
 	/** In how many checks in a row the service did not know the task, or had no usable record of it. */
 	missed?: number;
 	/** The error of the last read, if the service may answer later. */

@@ -47,8 +47,7 @@ export async function suspendRun(
 	for (const { item, json, last, deadline } of handedOver) {
 		const { itemIndex, timeoutMs, output } = item;
 		const waits = { until: now + Math.max(0, deadline - clockNow), timeoutMs };
-		const record = last && { record: last.record };
-		items[itemIndex] = { item: itemIndex, json, ...record, waits, output };
+		items[itemIndex] = { item: itemIndex, json, record: last?.record, waits, output };
 	}
 	const check: ResultsCheck = {
 		version: CHECK_VERSION,
@@ -59,10 +58,7 @@ export async function suspendRun(
 		intervalMs: checkIntervalMs,
 		onError: node.onError ?? (context.continueOnFail() ? 'continueRegularOutput' : 'stopWorkflow'),
 		ifSomeFail,
-		items: items.map((each) => {
-			const input = includedInput(context, each.item);
-			return { ...each, ...(input && { input }) };
-		}),
+		items: items.map((each) => ({ ...each, input: includedInput(context, each.item) })),
 	};
 	const pauseMs = handedOver.reduce(
 		(longest, { notBefore }) => Math.max(longest, notBefore - clockNow),
@@ -94,7 +90,7 @@ export async function suspendRun(
 function itemOfResult(result: ItemResult, item: number): SuspendedItem {
 	if (result instanceof ItemError) return failedItem({ item }, result);
 	const [{ json, binary } = NOT_BEGUN] = result;
-	return { item, json, ...(binary && { binary }) };
+	return { item, json, binary };
 }
 
 const NOT_BEGUN: INodeExecutionData = {
