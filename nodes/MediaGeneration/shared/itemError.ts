@@ -2,7 +2,6 @@ import {
 	type IDataObject,
 	type INode,
 	type INodeExecutionData,
-	type JsonObject,
 	NodeApiError,
 	NodeOperationError,
 } from 'n8n-workflow';
@@ -90,11 +89,15 @@ export class ItemError extends Error {
 
 	/** Converts the error to n8n's, which the editor shows with message, description and item. */
 	toNodeError(node: INode, itemIndex: number | undefined, description = this.description): Error {
-		const options = { message: this.message, description, itemIndex };
-		if (this.statusCode === undefined) return new NodeOperationError(node, this.message, options);
+		const { message, statusCode } = this;
+		const options = { message, description, itemIndex };
 		// A new object and never the original error, which contains the request, and so the API key.
-		const response: JsonObject = { message: this.message };
-		return new NodeApiError(node, response, { ...options, httpCode: String(this.statusCode) });
+		const error =
+			statusCode === undefined
+				? new NodeOperationError(node, message, options)
+				: new NodeApiError(node, { message }, { ...options, httpCode: String(statusCode) });
+		// n8n replaces a message in which it finds a code such as ECONNREFUSED: the task id and what happened would be lost.
+		return Object.assign(error, { message });
 	}
 }
 

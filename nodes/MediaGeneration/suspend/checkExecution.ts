@@ -1,4 +1,4 @@
-import { type IExecuteFunctions, type INodeExecutionData, NodeOperationError } from 'n8n-workflow';
+import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { connect } from '../service/connect';
 import { RequestGap } from '../service/client';
@@ -55,7 +55,7 @@ function report(context: IExecuteFunctions): INodeExecutionData[][] {
 	}
 	const { results, failure } = done;
 	if (failure === undefined) return [results];
-	throw new NodeOperationError(context.getNode(), failure.message, { ...failure });
+	throw new ItemError(failure.message, failure).toNodeError(context.getNode(), failure.itemIndex);
 }
 
 async function check(context: IExecuteFunctions): Promise<CheckTurn> {
@@ -116,7 +116,7 @@ async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryChe
 	const failure = undelivered(after, now);
 	if (failure === undefined) return await sleepUntilNextCheck(context, after, now);
 	if (state.supervisorId !== undefined) return doneItems([], failure);
-	throw new NodeOperationError(context.getNode(), failure.message, failure);
+	throw new ItemError(failure.message, failure).toNodeError(context.getNode(), undefined);
 }
 
 /**

@@ -81,6 +81,12 @@ describe('as an error of n8n', () => {
 		expect(shown).toMatchObject({ message: 'So it is', description: 'Do this' });
 	});
 
+	it.each([undefined, 500])('keeps words for which n8n has its own: status %s', (statusCode) => {
+		const message = 'Task task-7 failed at the service: connect ECONNREFUSED 10.0.0.1:80';
+		const shown = new ItemError(message, { statusCode }).toNodeError(NODE, 0);
+		expect(shown.message).toBe(message);
+	});
+
 	it('holds nothing of the request that was refused, and so not the key', () => {
 		const request = { headers: { Authorization: `Bearer ${KEY}` } };
 		const original = Object.assign(new Error('Refused'), {
