@@ -55,7 +55,7 @@ export async function planItem(
 		};
 		if (!isRead) return [{ ...(await planCreate(parameters, base, addresses)), isDry }];
 		const entries = entriesOf(parameters.value('taskId'));
-		if (entries.length === 0) throw parameters.empty('Task ID', WAY_OUT);
+		if (entries.length === 0) throw refused('Task ID', 'empty', WAY_OUT);
 		const isRedelivery = operation === 'redeliver';
 		const plan: Omit<ReadPlan, 'taskId'> = {
 			...base,

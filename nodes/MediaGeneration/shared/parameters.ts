@@ -68,14 +68,15 @@ export class ItemParameters {
 	/** @throws ItemError if the value is empty or not a text; a number counts as a text, but not NaN */
 	requiredText(name: string, label: string, wayOut: string): string {
 		const text = this.single(this.value(name), label);
-		if (isEmpty(text)) throw this.empty(label, wayOut);
+		if (isEmpty(text) && this.isExpression(name)) throw this.empty(label, wayOut);
+		if (isEmpty(text)) throw refused(label, 'empty', wayOut);
 		if (typeof text !== 'string' && !Number.isFinite(text)) {
 			throw refused(label, `not a text but ${describe(text)}`, wayOut);
 		}
 		return String(text);
 	}
 
-	/** The error of an empty parameter: why it is empty, and what to do. */
+	/** The error of a parameter that the incoming item leaves empty: why it is empty, and what to do. */
 	empty(label: string, wayOut: string): ItemError {
 		return this.unfinished(label) ?? refused(label, 'empty', wayOut);
 	}

@@ -201,6 +201,20 @@ describe('what cannot be meant', () => {
 		expect(file.message).toContain('task task-7, which');
 	});
 
+	it.each([
+		['Task ID', task('wait', { taskId: '={{ $json.id }}' })],
+		['Prompt', { prompt: '' }],
+		['Image URL', video({ imageSource: 'url' })],
+	])(
+		'%s is not empty because of an incoming task whose result it does not name',
+		async (...given) => {
+			const [label, parameters] = given;
+			const items = json({ taskId: 'task-7', state: 'PENDING' });
+			const { message } = await refusalOf(parameters, items);
+			expect(message).toBe(`The parameter '${label}' is empty`);
+		},
+	);
+
 	it('is a field that holds no picture', async () => {
 		const text = { json: {}, binary: { data: { data: 'YQ==', mimeType: 'text/plain' } } };
 		const { message } = await refusalOf(video({ imageSource: 'binary' }), [text]);
