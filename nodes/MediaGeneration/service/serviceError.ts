@@ -148,7 +148,7 @@ export function retryAfterMs(
 export const WHY_FIELDS = ['message', 'error', 'errormessage', 'detail', 'reason', 'failurereason'];
 
 /** The same for other answers. In a task record these fields repeat what the user sent. */
-const FURTHER_FIELDS = ['details', 'description', 'title', 'errors', 'data'];
+const FURTHER_FIELDS = ['msg', 'details', 'description', 'title', 'errors', 'data'];
 
 const MAX_DEPTH = 4;
 const MAX_LENGTH = 500;

@@ -6,6 +6,8 @@ it.each([
 	[{ error: { code: 7, detail: 'Not enough credits' } }],
 	[{ errors: [{ message: 'Not enough credits' }, { message: 'second' }] }],
 	[{ detail: [{ loc: ['body'], message: 'Not enough credits' }] }],
+	[{ detail: [{ loc: ['body'], msg: 'Not enough credits' }] }],
+	[{ code: 402, msg: 'Not enough credits' }],
 	[{ data: { error: { message: 'Not enough credits' } } }],
 	[{ status: 402, title: 'Not enough credits' }],
 	[{ message: '', error: 'Not enough credits' }],
