@@ -2,12 +2,12 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { partOf, withInput } from '../report/includeInput';
 import { connect } from '../service/connect';
-import { balanceAt, findBalance } from '../service/creditBalance';
+import { findBalance } from '../service/creditBalance';
 import { type Clock, inTurns, systemClock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { ItemParameters } from '../shared/parameters';
-import { without } from '../shared/json';
+import { numberAt, without } from '../shared/json';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
@@ -58,7 +58,7 @@ function toolAnswer({ record, ...answer }: IDataObject): IDataObject {
 
 function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 	const field = parameters.optionName('balanceField', 'Balance Field', '', 'data.credits');
-	const balance = field === '' ? findBalance(body) : balanceAt(body, field);
+	const balance = field === '' ? findBalance(body) : numberAt(body, field);
 	const json: IDataObject = { balance, record: body as IDataObject };
 	const minimum = parameters.number('minimumBalance');
 	if (minimum === 0) return json;

@@ -1,4 +1,4 @@
-import { isRecord, namesIn, plainFields, toNumber, valueAt } from '../shared/json';
+import { isRecord, plainFields, toNumber } from '../shared/json';
 
 /** The usual names of a balance, most telling first, as `plainFields` writes them. */
 const BALANCE_NAMES = [
@@ -39,15 +39,4 @@ function balanceOf(entry: unknown): number | null {
 	const fields = [...plainFields(entry)];
 	const named = BALANCE_NAMES.flatMap((usual) => fields.filter(([name]) => usual.test(name)));
 	return named.map(([, value]) => toNumber(value)).find((balance) => balance !== null) ?? null;
-}
-
-/**
- * Reads the balance at a path that the user entered.
- *
- * @param body the parsed JSON body
- * @param path field names joined by dots, e.g. `data.wallet.amount`; a number picks an entry of a list
- * @returns the balance, or null if there is no number at that path
- */
-export function balanceAt(body: unknown, path: string): number | null {
-	return toNumber(valueAt(body, namesIn(path)));
 }

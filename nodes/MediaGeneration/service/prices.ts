@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { namesIn, toNumber, valueAt } from '../shared/json';
+import { numberAt } from '../shared/json';
 
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
 export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
@@ -24,10 +24,8 @@ export function estimateCostUsd(
 ): number | undefined {
 	if (model === IMAGE_MODEL) return IMAGE_PRICE_USD;
 	if (model !== VIDEO_MODEL) return undefined;
-	const seconds = toNumber(valueAt(input, namesIn(durationField)));
-	return seconds === null || seconds <= 0
-		? undefined
-		: roundUsd(seconds * VIDEO_PRICE_USD_PER_SECOND);
+	const seconds = numberAt(input, durationField) ?? 0;
+	return seconds > 0 ? roundUsd(seconds * VIDEO_PRICE_USD_PER_SECOND) : undefined;
 }
 
 /** Removes the error of binary fractions: 0.1 + 0.2 dollars are 0.3. */

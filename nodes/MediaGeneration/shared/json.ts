@@ -34,12 +34,13 @@ export const namesIn = (path: string): string[] => path.match(/[^.[\]]+/g) ?? []
 export const isName = (value: unknown): value is string =>
 	typeof value === 'string' && /[^.[\]\s]/.test(value);
 
-/** @returns the value at a path of names, of which a number picks an entry of a list; undefined if there is none */
-export function valueAt(value: unknown, names: readonly string[]): unknown {
-	return names.reduce((found, name) => {
-		if (Array.isArray(found)) return found[Number(name)] as unknown;
-		return isRecord(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+/** @returns the number at a path such as `a.b[0]`, as `toNumber` reads it; null if there is none */
+export function numberAt(value: unknown, path: string): number | null {
+	const found = namesIn(path).reduce((place, name) => {
+		if (Array.isArray(place)) return place[Number(name)] as unknown;
+		return isRecord(place) && Object.hasOwn(place, name) ? place[name] : undefined;
 	}, value);
+	return toNumber(found);
 }
 
 /** @returns a copy of an object without a field; an empty object for an item that has no `json` */

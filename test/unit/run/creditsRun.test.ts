@@ -1,5 +1,6 @@
 import { readCredits } from '../../../nodes/MediaGeneration/run/creditsRun';
-import { balanceAt, findBalance } from '../../../nodes/MediaGeneration/service/creditBalance';
+import { findBalance } from '../../../nodes/MediaGeneration/service/creditBalance';
+import { numberAt } from '../../../nodes/MediaGeneration/shared/json';
 import nock from '../../nock';
 import { executeContext, SERVICE } from '../../workflow/engine';
 import { BusyClock } from '../support';
@@ -47,7 +48,7 @@ describe('the balance at a place that the user named', () => {
 
 	it('is the number there', () => {
 		const paths = ['data.wallet.amount', 'list.0.credits', 'list[0].credits'];
-		expect(paths.map((path) => balanceAt(body, path))).toEqual([42, 7, 7]);
+		expect(paths.map((path) => numberAt(body, path))).toEqual([42, 7, 7]);
 	});
 
 	const NOT_THERE = ['data.none.amount', 'list.1.credits', 'data.wallet.amount.more', ''];
@@ -55,7 +56,7 @@ describe('the balance at a place that the user named', () => {
 	it.each([...NOT_THERE, ...NO_NUMBER, 'constructor.length', 'list.length'])(
 		'%j is null, since no number stands there',
 		(path) => {
-			expect(balanceAt(body, path)).toBeNull();
+			expect(numberAt(body, path)).toBeNull();
 		},
 	);
 });
