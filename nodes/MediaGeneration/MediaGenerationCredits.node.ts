@@ -6,6 +6,7 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
+import { numberField } from './fields/makers';
 import { creditsToolFields } from './fields/toolDescription';
 import { readCredits } from './run/creditsRun';
 
@@ -76,11 +77,7 @@ export class MediaGenerationCredits implements INodeType {
 							'Whether the fields and files of the incoming item go on beside the balance, so that this node can stand before a batch. On if this option is not added.',
 					},
 					{
-						displayName: 'Minimum Balance (Credits)',
-						name: 'minimumBalance',
-						type: 'number',
-						typeOptions: { minValue: 0 },
-						default: 0,
+						...numberField('Minimum Balance (Credits)', 'minimumBalance'),
 						hint: 'In credits. The prices of the models are in US dollars.',
 						description: 'Fail the item if fewer credits than this are left. 0 means no check.',
 					},
