@@ -1,7 +1,5 @@
 import {
 	type IAuthenticate,
-	type IAuthenticateRuleResponseCode,
-	type IAuthenticateRuleResponseSuccessBody,
 	type ICredentialDataDecryptedObject,
 	type ICredentialTestRequest,
 	type ICredentialType,
@@ -87,19 +85,16 @@ const MESSAGES: Array<[statuses: number[], message: string]> = [
 ];
 
 /** n8n accepts both kinds of rules in one list, which its type does not allow. */
-const testRules: Array<IAuthenticateRuleResponseCode | IAuthenticateRuleResponseSuccessBody> = [
+const testRules = [
 	...MESSAGES.flatMap(([statuses, message]) =>
-		statuses.map((value): IAuthenticateRuleResponseCode => ({
-			type: 'responseCode',
-			properties: { value, message },
-		})),
+		statuses.map((value) => ({ type: 'responseCode', properties: { value, message } })),
 	),
 	// Many sites answer any address with a web page and status 200, which would pass for the service.
 	{
 		type: 'responseSuccessBody',
 		properties: { key: 'constructor.name', value: 'String', message: NOT_THE_SERVICE },
 	},
-];
+] as ICredentialTestRequest['rules'];
 
 export class MediaGenerationApi implements ICredentialType {
 	name = 'mediaGenerationApi';
@@ -146,6 +141,6 @@ export class MediaGenerationApi implements ICredentialType {
 			baseURL: '={{$credentials.baseUrl}}',
 			url: '/api/credits',
 		},
-		rules: testRules as IAuthenticateRuleResponseCode[],
+		rules: testRules,
 	};
 }

@@ -186,13 +186,11 @@ function typed(name: string, type: unknown, value: unknown): unknown {
 
 /** Converts as n8n's own Edit Fields does, but never turns a list or an object into text. */
 function convert(name: string, type: string, value: unknown): unknown {
-	const isText = typeof value === 'string';
-	if (type === 'string' && isText) return value;
 	const isOne = typeof value !== 'object' && !Number.isNaN(value);
 	if (type === 'string') return isOne ? String(value) : undefined;
+	const isText = typeof value === 'string';
 	// n8n takes an empty list for false.
-	if (type === 'boolean' && !isOne) return undefined;
-	if (isText && value.trim() === '') return undefined;
+	if ((type === 'boolean' && !isOne) || (isText && value.trim() === '')) return undefined;
 	if (type === 'number') {
 		const number = isText ? Number(value) : value;
 		return Number.isFinite(number) ? number : undefined;

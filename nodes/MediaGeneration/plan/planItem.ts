@@ -104,8 +104,7 @@ async function planCreate(
 
 /** @throws ItemError if the value is not in the list, or not for a tool */
 function readCompletion(parameters: ItemParameters): Completion {
-	const value = parameters.value('completion');
-	const completion = choice('When to Continue', value === '' ? 'wait' : value, {
+	const completion = choice('When to Continue', parameters.value('completion'), {
 		wait: 'Wait for Results',
 		trigger: 'Notify a Trigger',
 		return: 'Return Immediately',

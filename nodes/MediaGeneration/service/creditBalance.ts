@@ -26,9 +26,9 @@ export function findBalance(body: unknown): number | null {
 	if (bare !== null) return bare;
 	let level = [body];
 	for (let depth = 0; depth < MAX_DEPTH; depth++) {
-		const found = level.map(balanceOf).filter((balance) => balance !== null);
+		const [found, ...others] = level.map(balanceOf).filter((balance) => balance !== null);
 		// Two objects at the same depth name a balance: nobody knows which is meant.
-		if (found.length > 0) return found.length === 1 ? (found[0] ?? null) : null;
+		if (found !== undefined) return others.length === 0 ? found : null;
 		level = level.filter(isRecord).flatMap((entry) => Object.values(entry).filter(isRecord));
 	}
 	return null;

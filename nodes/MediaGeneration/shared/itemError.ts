@@ -30,7 +30,7 @@ export function findInChain<T>(
 		seen.add(link);
 		const found = pick(link);
 		if (found !== undefined) return found;
-		link = 'cause' in link ? link.cause : 'errorResponse' in link ? link.errorResponse : undefined;
+		link = 'cause' in link ? link.cause : undefined;
 	}
 	return undefined;
 }
