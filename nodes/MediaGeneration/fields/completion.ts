@@ -41,13 +41,6 @@ const completion: INodeProperties = {
 	],
 };
 
-const notice: INodeProperties = {
-	displayName: '',
-	name: 'completionNotice',
-	type: 'notice',
-	default: '',
-};
-
 const callbackUrl: INodeProperties = {
 	displayName: 'Callback URL',
 	name: 'callbackUrl',
@@ -62,20 +55,24 @@ const shownWith = (completion: string) => ({
 	show: { operation: CREATES, completion: [completion] },
 });
 
+const notice = (completion: string, displayName: string): INodeProperties => ({
+	displayName,
+	name: 'completionNotice',
+	type: 'notice',
+	default: '',
+	displayOptions: shownWith(completion),
+});
+
 export const completionFields: INodeProperties[] = [
 	completion,
-	{
-		...notice,
-		displayName:
-			"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart). The executions that check stay 'Waiting' in the list until all results have arrived: do not stop them. 'Download Results' and 'Split Results' are options of the trigger.",
-		displayOptions: shownWith('trigger'),
-	},
-	{
-		...notice,
-		displayName:
-			"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results. 'Download Results', 'Split Results' and 'Timeout' are options of 'Task → Wait'.",
-		displayOptions: shownWith('return'),
-	},
+	notice(
+		'trigger',
+		"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart). The executions that check stay 'Waiting' in the list until all results have arrived: do not stop them. 'Download Results' and 'Split Results' are options of the trigger.",
+	),
+	notice(
+		'return',
+		"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results. 'Download Results', 'Split Results' and 'Timeout' are options of 'Task → Wait'.",
+	),
 	{ ...callbackUrl, displayOptions: shownWith('trigger') },
 	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },
 ];

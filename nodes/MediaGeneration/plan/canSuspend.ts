@@ -60,8 +60,14 @@ export function planWait(
 	const isAtOnce = minutes === 0;
 	const obstacle = obstacleOf(context, isOneToOne(items, inputs));
 	if (obstacle && !(isAtOnce && obstacle.ifChosen === 'suspend')) {
-		const told = `This execution is not suspended, although 'Suspend After' is 0: ${obstacle.why}.`;
-		if (isAtOnce && obstacle.ifChosen === 'refuse') throw refused(obstacle);
+		const { why, ifChosen } = obstacle;
+		if (isAtOnce && ifChosen === 'refuse') {
+			throw new ItemError(`This execution cannot be suspended at once: ${why}`, {
+				description:
+					"Remove the option 'Suspend After', so that the node waits without suspending. No task was created.",
+			});
+		}
+		const told = `This execution is not suspended, although 'Suspend After' is 0: ${why}.`;
 		return { ...held, seconds: heldSeconds(context), warnings: isAtOnce ? [told] : [] };
 	}
 	const wait = { ...held, suspendAfterMs: minutes * MINUTE_MS };
@@ -76,12 +82,6 @@ export function planWait(
 /** n8n links the output of a suspended node to the input by position, so each input item must have one output item. */
 const isOneToOne = (items: readonly ItemPlan[], inputs: number) =>
 	items.length === inputs && items.every((item) => item.kind === 'refused' || !item.output.split);
-
-const refused = ({ why }: Obstacle) =>
-	new ItemError(`This execution cannot be suspended at once: ${why}`, {
-		description:
-			"Remove the option 'Suspend After', so that the node waits without suspending. No task was created.",
-	});
 
 /** The default of *Timeout* for a run that can only be held, seconds. */
 export const heldSeconds = (context: IExecuteFunctions): number =>
