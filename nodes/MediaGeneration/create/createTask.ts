@@ -8,7 +8,7 @@ import { ServiceError } from '../service/serviceError';
 import { type Clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { StoredStop } from '../shared/storedStop';
+import { storedStop } from '../shared/storedStop';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import type { CreateQueue } from './createQueue';
 import { maySendAgain } from './maySendAgain';
@@ -23,7 +23,7 @@ export class TaskCreator {
 
 	private readonly signal: AbortSignal | undefined;
 	private readonly graceIsOver: Promise<undefined>;
-	private readonly storedStop: StoredStop;
+	private readonly isStopStored: () => Promise<boolean>;
 
 	/** @param onFailure called when an item fails, before the next create is admitted */
 	constructor(
@@ -36,7 +36,7 @@ export class TaskCreator {
 	) {
 		this.signal = context.getExecutionCancelSignal();
 		this.graceIsOver = graceAfterStop(clock, this.signal);
-		this.storedStop = new StoredStop(context, clock);
+		this.isStopStored = storedStop(context, clock);
 		queue.pause(pauseLeft(context));
 		queue.hasCreated = journal.taskIds().length > 0;
 	}
@@ -86,7 +86,7 @@ export class TaskCreator {
 	 */
 	private async send(item: CreatePlan): Promise<SentTask> {
 		const input = await sentInput(this.context, item);
-		const isStopped = await this.storedStop.isFound();
+		const isStopped = await this.isStopStored();
 		if (isStopped) this.queue.close();
 		if (isStopped || this.signal?.aborted) throw new Stopped();
 		const fields = { ...echo(item), ...referenceOf(item) };

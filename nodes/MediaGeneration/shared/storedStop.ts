@@ -8,36 +8,29 @@ import { settled } from './promises';
 const ASK_MS = 10_000;
 
 /**
- * The stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker hears
- * nothing if a webhook processor started the execution, and a sub-workflow hears nothing if somebody stops its caller.
+ * Looks for the stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker
+ * hears nothing if a webhook processor started the execution, and a sub-workflow hears nothing if somebody stops its
+ * caller.
+ *
+ * @returns a function that says whether n8n had stored a stop when it was asked last, at most ten seconds ago
  */
-export class StoredStop {
-	/** When to ask n8n again, milliseconds of the clock. */
-	private askAt = -Infinity;
-
-	/** The last question. Creates that are sent together share it. */
-	private asked = Promise.resolve(false);
-
-	constructor(
-		private readonly context: IExecuteFunctions,
-		private readonly clock: Clock,
-	) {}
-
-	/** Whether n8n had stored a stop when it was asked last, at most ten seconds ago. */
-	async isFound(): Promise<boolean> {
-		const now = this.clock.now();
-		if (now >= this.askAt) {
-			this.askAt = now + ASK_MS;
-			this.asked = this.ask();
+export function storedStop(context: IExecuteFunctions, clock: Clock): () => Promise<boolean> {
+	let askAt = -Infinity;
+	let asked = Promise.resolve(false);
+	const ask = async () => {
+		const found = await settled(isStopped(context));
+		// If n8n does not answer, the run goes on.
+		return 'value' in found && found.value;
+	};
+	return async () => {
+		const now = clock.now();
+		// Creates that are sent together share the question.
+		if (now >= askAt) {
+			askAt = now + ASK_MS;
+			asked = ask();
 		}
-		return await this.asked;
-	}
-
-	/** If n8n does not answer, the run goes on. */
-	private async ask(): Promise<boolean> {
-		const asked = await settled(isStopped(this.context));
-		return 'value' in asked && asked.value;
-	}
+		return await asked;
+	};
 }
 
 /** Whether n8n has stored a stop of this execution, or of an execution that waits for its end. */

@@ -6,7 +6,7 @@ import {
 	UserError,
 } from 'n8n-workflow';
 
-import { StoredStop } from '../../../nodes/MediaGeneration/shared/storedStop';
+import { storedStop } from '../../../nodes/MediaGeneration/shared/storedStop';
 import { internalsOf } from '../../../nodes/MediaGeneration/shared/n8nInternals';
 import { contextOf } from '../create/makers';
 import { FakeClock } from '../support';
@@ -35,7 +35,7 @@ function storing(executions: Executions) {
 			resultData: { ...(error && { error }) },
 		});
 	};
-	return { clock, context, asked, stop: new StoredStop(context, clock) };
+	return { clock, context, asked, stop: { isFound: storedStop(context, clock) } };
 }
 
 const stopOf = (id: string) => ({ error: new ManualExecutionCancelledError(id) });
