@@ -54,11 +54,11 @@ export class SecretRedactor {
 		);
 	}
 
-	/** @returns the text with `***` in place of each key (also as JSON writes it) and each token */
+	/** @returns the text with `***` in place of each key (also as JSON or an address writes it) and each token */
 	hide(text: string, keys = this.keys): string {
 		const written = keys.flatMap((key) => {
 			const json = JSON.stringify(key).slice(1, -1);
-			return [key, json, json.replaceAll('/', '\\/')];
+			return [key, json, json.replaceAll('/', '\\/'), encodeURIComponent(key)];
 		});
 		const keyless = written.reduce((left, key) => left.replaceAll(key, '***'), text);
 		const rest = keyless.replace(ANY_HEX, (all, sign: string | undefined, hex: string) =>

@@ -230,6 +230,13 @@ describe('the API key', () => {
 		expect(visibleText(await errorOf(answer, key))).not.toContain(key);
 	});
 
+	it('is in no error where an address in the answer has it', async () => {
+		const encoded = encodeURIComponent(slashed);
+		const body = `{"error":"See https://api.example.com/help?key=${encoded}"}`;
+		const error = await errorOf({ statusCode: 401, body }, slashed);
+		expect(visibleText(error)).not.toContain(encoded);
+	});
+
 	it('is cut out of a message, and of the record of a task, and the rest stays', async () => {
 		expect((await errorOf(refused(KEY))).message).toContain('Key *** is not valid');
 		const { client } = clientThatGets(json({ state: 'PENDING', account: { key: KEY } }));
