@@ -4,7 +4,7 @@ import { findInChain } from './itemError';
 
 /** Names and addresses that exist only on one machine or in a private network. */
 const PRIVATE_HOST =
-	/^([^.:]+|.+\.(localhost|local|internal)|(127|10|169\.254|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+|0\.0\.0\.0|\[(::1?|f[cd].*|fe80:.*)\])$/;
+	/^([^.:]+|.+\.(localhost|local|internal|lan|home\.arpa)|(127|10|169\.254|192\.168|172\.(1[6-9]|2\d|3[01])|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.[\d.]+|0\.0\.0\.0|\[(::1?|f[cd].*|fe80:.*)\])$/;
 
 const isPrivate = (url: string) => PRIVATE_HOST.test(new URL(url).hostname);
 

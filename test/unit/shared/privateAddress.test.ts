@@ -35,7 +35,10 @@ const PATH = '/webhook/3f1c2a/callback';
 describe('a service on the internet', () => {
 	const LOOPS = ['localhost:5678', 'n8n.localhost', '127.0.0.1:5678', '0.0.0.0:5678', '[::1]:5678'];
 	const RANGES = ['10.1.2.3', '172.16.0.1', '172.31.255.1', '192.168.1.20:5678', '169.254.1.1'];
-	it.each([...LOOPS, ...RANGES, '[fd12:3456::1]', 'n8n:5678', 'nas.local'])(
+	// Those of carriers, and of Tailscale.
+	const SHARED = ['100.64.0.1', '100.101.102.103:5678', '100.127.255.254'];
+	const HOMES = ['nas.local', 'n8n.lan:5678', 'n8n.home.arpa'];
+	it.each([...LOOPS, ...RANGES, ...SHARED, ...HOMES, '[fd12:3456::1]', 'n8n:5678'])(
 		'cannot reach %s',
 		(host) => {
 			expect(isOutOfReach(`http://${host}${PATH}`, 'https://api.example.com/v1')).toBe(true);
@@ -43,7 +46,8 @@ describe('a service on the internet', () => {
 	);
 
 	const NAMES = ['n8n.example.com', 'localhost.example.com', '10.example.com'];
-	it.each([...NAMES, '172.32.0.1', '11.0.0.1', '[2001:db8::1]'])('can reach %s', (host) => {
+	const NEIGHBOURS = ['172.32.0.1', '11.0.0.1', '100.63.1.1', '100.128.1.1', 'n8n.lan.example.com'];
+	it.each([...NAMES, ...NEIGHBOURS, '[2001:db8::1]'])('can reach %s', (host) => {
 		expect(isOutOfReach(`https://${host}${PATH}`, 'https://api.example.com/v1')).toBe(false);
 	});
 });
