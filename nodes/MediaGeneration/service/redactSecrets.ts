@@ -60,7 +60,9 @@ export class SecretRedactor {
 			const json = JSON.stringify(key).slice(1, -1);
 			return [key, json, json.replaceAll('/', '\\/'), encodeURIComponent(key)];
 		});
-		const keyless = written.reduce((left, key) => left.replaceAll(key, '***'), text);
+		// Most keys are written alike everywhere.
+		const texts = [...new Set(written)];
+		const keyless = texts.reduce((left, key) => left.replaceAll(key, '***'), text);
 		const rest = keyless.replace(ANY_HEX, (all, sign: string | undefined, hex: string) =>
 			this.known.has(hex.toLowerCase()) ? `${sign ?? ''}***` : all,
 		);
