@@ -201,7 +201,8 @@ export class CreateQueue {
 		this.wake();
 	}
 
-	private get isOver(): boolean {
+	/** Whether nothing more is created, for good. */
+	get isOver(): boolean {
 		return this.end?.patienceMs === Infinity;
 	}
 

@@ -62,8 +62,12 @@ export class TaskCreator {
 			if (ticket === undefined) return undefined;
 			const sent = await settled(this.send(item));
 			if ('value' in sent) {
-				this.queue.accepted(ticket);
-				return sent.value;
+				if (sent.value) {
+					this.queue.accepted(ticket);
+					return sent.value;
+				}
+				this.queue.ended();
+				continue;
 			}
 			const { error } = sent;
 			const failed = maySendAgain(error);
@@ -83,12 +87,15 @@ export class TaskCreator {
 	/**
 	 * Sends one request. The journal has an entry before the request leaves, and another when the answer is there. If the
 	 * execution is stopped, the request goes on, so that its answer is stored whenever it comes.
+	 *
+	 * @returns undefined if nothing was sent, because another item has ended the queue meanwhile
 	 */
-	private async send(item: CreatePlan): Promise<SentTask> {
+	private async send(item: CreatePlan): Promise<SentTask | undefined> {
 		const input = await sentInput(this.context, item);
 		const isStopped = await this.isStopStored();
 		if (isStopped) this.queue.close();
 		if (isStopped || this.signal?.aborted) throw new Stopped();
+		if (this.queue.isOver) return undefined;
 		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
 		const sent = await Promise.race([this.request(item, input, fields), this.graceIsOver]);

@@ -368,14 +368,39 @@ describe('a stop of the execution while a create is under way', () => {
 	);
 });
 
-it('sends nothing where the execution is stopped while a picture is read', async () => {
-	const { context, creator, stop, sent, journal } = creating(accepted);
-	jest.spyOn(context.helpers, 'getBinaryDataBuffer').mockImplementation(async () => {
-		stop.abort();
-		return Buffer.alloc(9);
+describe('while a picture is read', () => {
+	/** A creator, the item of a picture, and what happens while the picture is read. */
+	function reading(happens: (setup: ReturnType<typeof creating>) => void) {
+		const setup = creating(accepted);
+		jest.spyOn(setup.context.helpers, 'getBinaryDataBuffer').mockImplementation(async () => {
+			happens(setup);
+			return Buffer.alloc(9);
+		});
+		const image_url = new InputFile('data', { data: '', mimeType: 'image/png' });
+		return { ...setup, item: plan({ input: { prompt: 'A lighthouse', image_url } }) };
+	}
+
+	it('the execution is stopped: nothing is sent', async () => {
+		const { creator, item, sent, journal } = reading(({ stop }) => stop.abort());
+		await expect(creator.create(item)).rejects.toBeInstanceOf(Stopped);
+		expect([sent, journal.find(item)]).toEqual([[], undefined]);
 	});
-	const image_url = new InputFile('data', { data: '', mimeType: 'image/png' });
-	const item = plan({ input: { prompt: 'A lighthouse', image_url } });
-	await expect(creator.create(item)).rejects.toBeInstanceOf(Stopped);
-	expect([sent, journal.find(item)]).toEqual([[], undefined]);
+
+	it('another item fails, and the node will stop: nothing is sent, and no item has failed by that', async () => {
+		const { creator, item, sent, journal, failures, account } = reading(({ account }) =>
+			account.close(),
+		);
+		expect(await creator.create(item)).toBeUndefined();
+		expect([sent, failures, journal.find(item)]).toEqual([[], [], undefined]);
+		expect(account.throttle.underWay).toBe(0);
+	});
+
+	it('the key is refused: nothing is sent, and the item says so', async () => {
+		const { creator, item, sent } = reading(({ account }) =>
+			account.close(new ServiceError('unauthorized', 'The service refused the API key')),
+		);
+		const error = await errorOf({ creator }, item);
+		expect(error).toMatchObject({ description: expect.stringContaining('not sent') as string });
+		expect(sent).toHaveLength(0);
+	});
 });
