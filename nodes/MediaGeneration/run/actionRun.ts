@@ -56,7 +56,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
 	const hints = isDry
 		? [hint(dryRunHint(createsIn(items)))]
-		: endHints(items, run.results, run.baseUrl, isSuspended, hasErrorOutput);
+		: endHints(run.plan, run.results, run.baseUrl, isSuspended, hasErrorOutput);
 	showHints(context, ...hints);
 	if (!isSuspended) return output;
 	storeInput(context, output);

@@ -1,6 +1,7 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import { knownCostUsd } from '../plan/budget';
+import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
@@ -23,20 +24,20 @@ interface End {
 /**
  * The hints of the output panel at the end of a run.
  *
- * @param results the result of each item, in the order of the plans
+ * @param results the result of each item, in the order of the plan
  * @param hasErrorOutput whether failed items leave by the error output
  */
 export function endHints(
-	plans: readonly ItemPlan[],
+	{ items, checkIntervalMs }: Pick<RunPlan, 'items' | 'checkIntervalMs'>,
 	results: readonly ItemResult[],
 	baseUrl: string,
 	isSuspended: boolean,
 	hasErrorOutput = false,
 ): NodeExecutionHint[] {
-	const ends = plans.map((plan, index) => endOf(plan, results[index] ?? []));
+	const ends = items.map((plan, index) => endOf(plan, results[index] ?? []));
 	const infos = [
 		isSuspended && WAITING,
-		unreached(createsIn(plans), baseUrl) ?? triggersOf(ends),
+		unreached(createsIn(items), baseUrl, checkIntervalMs) ?? triggersOf(ends),
 		ends.some(isUnseen) && HOW_TO_SEE,
 	].filter((message) => typeof message === 'string');
 	return [...summary(ends, hasErrorOutput), ...infos.map((message) => hint(message))];
@@ -147,12 +148,20 @@ const isUnseen = ({ plan, json, isFailed, isCreated }: End) =>
 	json.state === 'SUCCESS';
 
 /** Says which callbacks cannot arrive, and what the node does instead. */
-function unreached(creates: readonly CreatePlan[], baseUrl: string): string | undefined {
+function unreached(
+	creates: readonly CreatePlan[],
+	baseUrl: string,
+	checkIntervalMs: number,
+): string | undefined {
 	const addresses = creates.flatMap(({ webhookUrl }) => webhookUrl ?? []);
 	const address = addresses.find((url) => isOutOfReach(url, baseUrl));
+	const howOften =
+		checkIntervalMs > 0
+			? `once in ${count(checkIntervalMs / 60_000, 'minute')}`
+			: 'after one minute, then less and less often (at most 15 minutes apart)';
 	return (
 		address &&
-		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks after one minute, then less and less often (at most 15 minutes apart). For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`
+		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks ${howOften}. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`
 	);
 }
 

@@ -5,6 +5,7 @@ import type { ItemPlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/pla
 import type { ItemResult } from '../../../nodes/MediaGeneration/report/taskItems';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { SERVICE } from '../../workflow/engine';
+import { MINUTE } from '../../durations';
 import { plan } from '../create/makers';
 
 const output = { download: true, binaryField: 'data', split: false };
@@ -29,6 +30,7 @@ const held = new ItemError('Task task-1 failed at the service: Held back.', {
 const twoOfOne = items(...[0, 1].map((resultIndex) => ({ taskId: 'task-1', resultIndex })));
 const video = { ...create(), model: 'videovendor/video-model-2-mini' };
 
+const run = (...items: ItemPlan[]) => ({ items, checkIntervalMs: 0 });
 const two = [create(0.08), create(0.08)];
 const FAILED_ALONE = 'Run only the failed items again: a full run would pay for the others twice.';
 const AGAIN = `${FAILED_ALONE} To collect failed items: Settings → On Error → 'Continue (using error output)'.`;
@@ -79,7 +81,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	// No price of tasks that were created before.
 	[`1 of 2 tasks failed: Task task-1 failed. ${AGAIN}`, [wait, wait], [failed, done]],
 ])('a run is summed up: %s', (expected, plans, results) => {
-	const [hint, ...others] = endHints(plans, results, SERVICE, false);
+	const [hint, ...others] = endHints(run(...plans), results, SERVICE, false);
 	const isWarning = results.some((result) => result instanceof ItemError || result[0]?.json.error);
 	expect(hint?.type).toBe(isWarning ? 'warning' : 'info');
 	expect(hint?.message).toBe(expected);
@@ -87,17 +89,27 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 });
 
 it('nobody is told to collect failed items that leave by the error output already', () => {
-	const [hint] = endHints(two, [failed, done], SERVICE, false, true);
+	const [hint] = endHints(run(...two), [failed, done], SERVICE, false, true);
 	expect(hint?.message).toMatch(new RegExp(`${FAILED_ALONE}$`));
 });
 
 it('nothing is said where tasks were read and none failed', () => {
-	expect(endHints([wait], [done], SERVICE, false)).toEqual([]);
+	expect(endHints(run(wait), [done], SERVICE, false)).toEqual([]);
 });
 
 it('nothing is said of callbacks where the service is on the same machine', () => {
 	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');
-	expect(endHints([calledBack], [done], 'http://127.0.0.1:4010', false)).toHaveLength(1);
+	expect(endHints(run(calledBack), [done], 'http://127.0.0.1:4010', false)).toHaveLength(1);
+});
+
+it.each([
+	[0, 'after one minute, then less and less often (at most 15 minutes apart)'],
+	[60, 'once in 60 minutes'],
+])('how often n8n checks is said where the interval is %d minutes', (minutes, expected) => {
+	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');
+	const plan = { ...run(calledBack), checkIntervalMs: minutes * MINUTE };
+	const [, hint] = endHints(plan, [done], SERVICE, false);
+	expect(hint?.message).toContain(`n8n checks ${expected}. For results at once`);
 });
 
 it('no hint is shown on a version of n8n that shows none', () => {
