@@ -105,6 +105,18 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 	});
 });
 
+it.each<TestNode>([{}, { retryOnFail: true }])(
+	'orders the same anew when the agent asks anew (%j)',
+	async (more) => {
+		const test = tool();
+		const context = toolContext({ ...test, node: { ...test.node, ...more } }, AGENT);
+		for (const taskId of [0, 1]) {
+			expect(await answerOf(context)).toMatchObject([{ taskId: on.taskIds[taskId] }]);
+		}
+		expect(on.creates).toHaveLength(2);
+	},
+);
+
 describe('the patience of whoever calls a tool', () => {
 	const waited = async (caller: string, options: IDataObject = {}) => {
 		const startedAt = on.elapsed;

@@ -186,7 +186,7 @@ function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
 		throw error.toNodeError(context.getNode(), inputOf[stopping], describeStop(error, run.paid()));
 	}
 	const hasFailed = results.some((result) => result instanceof ItemError);
-	if (!hasFailed && !plan.isDry && !rule.triesLeft) journal.close(createsIn(plan.items));
+	if (!hasFailed && !plan.isDry) journal.close(createsIn(plan.items));
 	return itemsOf(context, results, inputOf);
 }
 
