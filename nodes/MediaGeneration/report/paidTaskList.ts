@@ -1,31 +1,22 @@
-const FETCH = '. Task → Wait fetches the results without paying again';
+const GET = '. Task → Get fetches the results without paying again';
+const WAIT = '. Task → Wait fetches the results without paying again';
 
-/** What the message says about the tasks of a state: what they cost, and how to get the results. */
+/** What the message says about one task or many tasks of a state: what they cost, and how to get the results. */
 const MEANINGS: Array<[state: string, one: string, many: string, next?: string]> = [
-	[
-		'SUCCESS',
-		'task succeeded and is paid for',
-		'tasks succeeded and are paid for',
-		'. Task → Get fetches the results without paying again',
-	],
+	['SUCCESS', 'succeeded and is paid for', 'succeeded and are paid for', GET],
 	[
 		'PENDING',
-		'task is not finished, and is billed if it succeeds',
-		'tasks are not finished, and are billed if they succeed',
-		FETCH,
+		'is not finished, and is billed if it succeeds',
+		'are not finished, and are billed if they succeed',
+		WAIT,
 	],
-	[
-		'not read again',
-		'task was created in an earlier try',
-		'tasks were created in an earlier try',
-		FETCH,
-	],
+	['not read again', 'was created in an earlier try', 'were created in an earlier try', WAIT],
 	[
 		'CHARGED',
-		'task failed, and the service says that it charged for it',
-		'tasks failed, and the service says that it charged for them',
+		'failed, and the service says that it charged for it',
+		'failed, and the service says that it charged for them',
 	],
-	['FAILURE', 'task failed, which is usually free', 'tasks failed, which is usually free'],
+	['FAILURE', 'failed, which is usually free', 'failed, which is usually free'],
 ];
 
 /** The tasks that a run has created, in the order of creation. Whatever ends the run, its message names them. */
@@ -56,11 +47,11 @@ export class PaidTaskList {
 		const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
 			const ids = tasks.filter(([, state]) => state === meant).map(([taskId]) => taskId);
 			if (ids.length === 0) return [];
-			return [`${ids.length} ${ids.length === 1 ? one : many}${next}: ${ids.join(', ')}.`];
+			const what = ids.length === 1 ? `1 task ${one}` : `${ids.length} tasks ${many}`;
+			return [`${what}${next}: ${ids.join(', ')}.`];
 		});
-		const lost = unanswered.length > 0 && [
-			`Sent, but the answer was lost: item ${unanswered.map((item) => item + 1).join(', ')}. Their tasks may exist and may be billed once.`,
-		];
-		return [...known, ...(lost || [])].join(' ') || undefined;
+		const items = unanswered.map((item) => item + 1).join(', ');
+		const lost = `Sent, but the answer was lost: item ${items}. Their tasks may exist and may be billed once.`;
+		return [...known, ...(items ? [lost] : [])].join(' ') || undefined;
 	}
 }

@@ -126,10 +126,7 @@ async function endOf(
 	const task = await waitForTask(run, item, awaited, onUnfinished);
 	if (typeof task !== 'object') return task;
 	const count = run.journal.failedTaskIds(item).length + 1;
-	const failedAt = run.clock.now();
-	const retry = retryOf(item, { ...awaited, task, count, failedAt });
-	if (retry instanceof ItemError) throw retry;
-	return retry;
+	return retryOf(item, { ...awaited, task, count, failedAt: run.clock.now() });
 }
 
 /** Between which moments to create a task again, and when its time is up; milliseconds of the clock. */
@@ -147,7 +144,7 @@ export interface Retry {
  *
  * @param failed.count how many tasks of the item have failed, in earlier tries of n8n as well, with this task
  * @param failed.failedAt milliseconds of the clock
- * @returns how to create it again; or the failure with the reason why the task is not created again
+ * @throws ItemError with the reason why the task is not created again
  * @see specification, section 7
  */
 export function retryOf(
@@ -157,20 +154,20 @@ export function retryOf(
 		count: number;
 		failedAt: number;
 	},
-): Retry | ItemError {
+): Retry {
 	const { task, fields, count, createdAt, failedAt, deadline } = failed;
 	const failure = (why?: string) => failedTask(task, fields, why);
-	if (createdAt !== undefined && count > retryFailed) return failure(failedInAll(count));
+	if (createdAt !== undefined && count > retryFailed) throw failure(failedInAll(count));
 	// A failed task is free. If the service charged for it, it may charge for the next one, too.
-	if ((task.creditsConsumed ?? 0) > 0) return failure('So it was not created again.');
+	if ((task.creditsConsumed ?? 0) > 0) throw failure('So it was not created again.');
 	if (createdAt === undefined) {
 		return { at: failedAt, until: Infinity, deadline: Infinity, failure: failure() };
 	}
 	const at = failedAt + FIRST_PAUSE_MS * 2 ** (count - 1);
 	// A task that is given up before its end is paid for in vain, so the next task needs as much time as this one took.
 	const until = deadline - (failedAt - createdAt);
-	const late = "It was not created again, because too little of 'Timeout' was left.";
-	if (at > until) return failure(late);
+	if (at > until)
+		throw failure("It was not created again, because too little of 'Timeout' was left.");
 	return { at, until, deadline, failure: failure('It was not created again in time.') };
 }
 

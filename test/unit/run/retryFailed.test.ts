@@ -3,6 +3,7 @@ import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { FailedTask } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { plan as creates } from '../create/makers';
+import { caught } from '../support';
 import { SECOND } from '../../durations';
 
 const plan = (retryFailed?: number): CreatePlan =>
@@ -29,9 +30,8 @@ const failure = (more: Partial<Parameters<typeof retryOf>[1]> = {}) => ({
 
 /** When another task is created. */
 function times(...failed: Parameters<typeof retryOf>) {
-	const again = retryOf(...failed);
-	if (again instanceof ItemError) throw again;
-	return { at: again.at, until: again.until };
+	const { at, until } = retryOf(...failed);
+	return { at, until };
 }
 
 it('pauses longer each time', () => {
@@ -53,9 +53,8 @@ it.each<[string, ...Parameters<typeof retryOf>, RegExp]>([
 	['it was often enough', plan(2), failure({ count: 3 }), /3 tasks of this item have failed/],
 	['the time is short', plan(2), failure({ deadline: 114 * SECOND }), /too little of 'Timeout'/],
 	['a failed task is billed', plan(2), failure({ task: failed(8) }), /charged 8 credits/],
-])('creates none where %s, and says so', (_what, item, task, why) => {
-	const error = retryOf(item, task);
-	if (!(error instanceof ItemError)) throw new Error('Another task is created');
+])('creates none where %s, and says so', async (_what, item, task, why) => {
+	const error = ItemError.from(await caught(async () => retryOf(item, task)));
 	expect(error.message).toBe('Task task-1 failed at the service: Overloaded');
 	expect(error.description).toMatch(/^Change the prompt or the input of this item/);
 	expect(error.description).toMatch(why);
