@@ -77,7 +77,10 @@ function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHi
 	const created = ends.filter(({ isCreated }) => isCreated);
 	const isTrouble = failed.length + late.length > 0;
 	if (!isTrouble && created.length === 0) return [];
-	const again = ends.flatMap(({ json }) => json.failedTaskIds ?? []).length;
+	// An item without a task has failed with its last create, so the last of these tasks was not created again.
+	const again = ends.flatMap(({ json: { failedTaskIds = [], taskId } }) =>
+		[failedTaskIds].flat().slice(taskId === undefined ? 1 : 0),
+	).length;
 	const sentences = [
 		!isTrouble && `${count(created.length, 'task')} created.`,
 		failures(ends.length, failed),

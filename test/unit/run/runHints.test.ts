@@ -58,6 +58,11 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		[held, held, done],
 	],
 	[
+		'1 of 1 item failed: No credits. 2 failed tasks created again; failed tasks are usually free.',
+		[create(0.08)],
+		[new ItemError('No credits', { task: { failedTaskIds: ['task-1', 'task-2', 'task-3'] } })],
+	],
+	[
 		`1 of 2 items failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${AGAIN}`,
 		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
