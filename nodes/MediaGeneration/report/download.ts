@@ -92,25 +92,18 @@ export class Downloader {
 			return taskItems(task, json, destination);
 		}
 		const { taskId, resultUrls } = task;
-		const files = await settled(
-			this.atOnce.run(async () => await this.filesOf(taskId, resultUrls, deadline)),
-		);
+		const download = async () => {
+			const files: IBinaryData[] = [];
+			// One after the other: the tasks of a batch are parallel already.
+			for (const [index, url] of resultUrls.entries()) {
+				const name = resultUrls.length === 1 ? taskId : `${taskId}_${index}`;
+				files.push(await this.untilItComes(url, name, deadline));
+			}
+			return files;
+		};
+		const files = await settled(this.atOnce.run(download));
 		if ('value' in files) return taskItems(task, json, destination, files.value);
 		throw files.error instanceof Stopped ? files.error : ItemError.from(files.error, json);
-	}
-
-	/** The files of a task come one after the other: the tasks of a batch are parallel already. */
-	private async filesOf(
-		taskId: string,
-		resultUrls: string[],
-		deadline: number,
-	): Promise<IBinaryData[]> {
-		const files: IBinaryData[] = [];
-		for (const [index, url] of resultUrls.entries()) {
-			const name = resultUrls.length === 1 ? taskId : `${taskId}_${index}`;
-			files.push(await this.untilItComes(url, name, deadline));
-		}
-		return files;
 	}
 
 	private async untilItComes(url: string, name: string, deadline: number): Promise<IBinaryData> {
