@@ -7,7 +7,7 @@ import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
 import { roundUsd, VIDEO_MODEL } from '../service/prices';
 import { ItemError } from '../shared/itemError';
-import { isOutOfReach } from '../shared/privateAddress';
+import { isOutOfReach, isTestAddress } from '../shared/privateAddress';
 
 /** An item with its result. */
 interface End {
@@ -158,14 +158,15 @@ function unreached(
 ): string | undefined {
 	const addresses = creates.flatMap(({ webhookUrl }) => webhookUrl ?? []);
 	const address = addresses.find((url) => isOutOfReach(url, baseUrl));
-	const howOften =
+	if (address === undefined) return undefined;
+	const interval =
 		checkIntervalMs > 0
 			? `once in ${count(checkIntervalMs / 60_000, 'minute')}`
 			: 'after one minute, then less and less often (at most 15 minutes apart)';
-	return (
-		address &&
-		`The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. n8n checks ${howOften}. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`
-	);
+	const checks = isTestAddress(address)
+		? "At a test URL n8n does not check: use the trigger's production URL"
+		: `n8n checks ${interval}`;
+	return `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. ${checks}. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`;
 }
 
 /** Says where the results appear if the items leave while their tasks are pending. */

@@ -9,6 +9,7 @@ import type { Clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { webhookBase } from '../shared/n8nInternals';
+import { isTestAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
 import {
 	afterPause,
@@ -77,9 +78,6 @@ export async function deliverTask(
 	return answer === 'accepted' && last === STORED ? undefined : STORED;
 }
 
-/** n8n answers at a test address only while somebody listens in the editor. */
-const TEST_ADDRESS = '/webhook-test/';
-
 /** The key in the node's context of the tasks for which a check was started. */
 const KEY = 'checkedCallbacks';
 
@@ -110,7 +108,7 @@ export class ExpectedCallbacks {
 	add(taskId: string, webhookUrl: string, timeoutMs: number): void {
 		const address = new URL(webhookUrl);
 		// A second try by *Retry On Fail* takes up the tasks of the first try, for which a check was started.
-		if (address.pathname.includes(TEST_ADDRESS) || this.checked.includes(taskId)) return;
+		if (isTestAddress(webhookUrl) || this.checked.includes(taskId)) return;
 		// Each check makes the token anew, with the key of that time.
 		address.searchParams.delete(TOKEN_PARAMETER);
 		const { href } = address;

@@ -107,14 +107,15 @@ it('nothing is said of callbacks where the service is on the same machine', () =
 	expect(endHints(run(calledBack), [done], 'http://127.0.0.1:4010', false)).toHaveLength(1);
 });
 
-it.each([
-	[0, 'after one minute, then less and less often (at most 15 minutes apart)'],
-	[60, 'once in 60 minutes'],
-])('how often n8n checks is said where the interval is %d minutes', (minutes, expected) => {
-	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');
+it.each<[string, number, string, string]>([
+	['as often as the node chooses', 0, '', 'n8n checks after one minute, then less and less often'],
+	['in the chosen interval', 60, '', 'n8n checks once in 60 minutes. For results at once'],
+	['not at all at a test URL', 60, '-test', 'At a test URL n8n does not check: use'],
+])('where callbacks cannot arrive n8n checks %s, and says so', (_what, minutes, test, expected) => {
+	const calledBack = create(0.08, `http://localhost:5678/webhook${test}/a/callback`);
 	const plan = { ...run(calledBack), checkIntervalMs: minutes * MINUTE };
 	const [, hint] = endHints(plan, [done], SERVICE, false);
-	expect(hint?.message).toContain(`n8n checks ${expected}. For results at once`);
+	expect(hint?.message).toContain(expected);
 });
 
 it('no hint is shown on a version of n8n that shows none', () => {
