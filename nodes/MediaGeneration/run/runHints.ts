@@ -76,6 +76,7 @@ function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHi
 	const late = ends.filter(({ isLate }) => isLate);
 	const created = ends.filter(({ isCreated }) => isCreated);
 	const isTrouble = failed.length + late.length > 0;
+	const hasOthers = failed.length > 0 && ends.length > 1;
 	if (!isTrouble && created.length === 0) return [];
 	// An item without a task has failed with its last create, so the last of these tasks was not created again.
 	const again = ends.flatMap(({ json: { failedTaskIds = [], taskId } }) =>
@@ -88,8 +89,8 @@ function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHi
 		again > 0 && `${count(again, 'failed task')} created again; failed tasks are usually free.`,
 		...priceOf(createsIn(created.map(({ plan }) => plan)), (usd) => `Estimated price: ${usd} USD.`),
 		charged(created),
-		failed.length > 0 && ends.length > 1 && RUN_FAILED,
-		failed.length > 0 && ends.length > 1 && !hasErrorOutput && COLLECT_FAILED,
+		hasOthers && created.length > 0 && RUN_FAILED,
+		hasOthers && !hasErrorOutput && COLLECT_FAILED,
 	];
 	return [hint(sentences.filter(Boolean).join(' '), isTrouble ? 'warning' : 'info')];
 }

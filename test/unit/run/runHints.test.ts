@@ -33,7 +33,8 @@ const video = { ...create(), model: 'videovendor/video-model-2-mini' };
 const run = (...items: ItemPlan[]) => ({ items, checkIntervalMs: 0 });
 const two = [create(0.08), create(0.08)];
 const FAILED_ALONE = 'Run only the failed items again: a full run would pay for the others twice.';
-const AGAIN = `${FAILED_ALONE} To collect failed items: Settings → On Error → 'Continue (using error output)'.`;
+const COLLECT = "To collect failed items: Settings → On Error → 'Continue (using error output)'.";
+const AGAIN = `${FAILED_ALONE} ${COLLECT}`;
 
 it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	['2 tasks created. Estimated price: 0.3 USD.', [create(0.1), create(0.2)], [done, done]],
@@ -83,8 +84,8 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		two,
 		[billed(8), billed(null)],
 	],
-	// No price of tasks that were created before.
-	[`1 of 2 tasks failed: Task task-1 failed. ${AGAIN}`, [wait, wait], [failed, done]],
+	// No price of tasks that were created before: a full run would pay for nothing.
+	[`1 of 2 tasks failed: Task task-1 failed. ${COLLECT}`, [wait, wait], [failed, done]],
 ])('a run is summed up: %s', (expected, plans, results) => {
 	const [hint, ...others] = endHints(run(...plans), results, SERVICE, false);
 	const isWarning = results.some((result) => result instanceof ItemError || result[0]?.json.error);
