@@ -58,8 +58,9 @@ type Try = { file: IBinaryData } | { trouble: ItemError; retryAfterMs?: number |
  * off or stands still. The pauses grow, and observe `Retry-After`.
  */
 export class Downloader {
-	/** Since when no try has brought a file, milliseconds of the clock. */
+	/** Since when no try has brought a file, and when the last try failed; milliseconds of the clock. */
 	private failingSince: number | undefined;
+	private failedAt = -Infinity;
 
 	private readonly atOnce = new Semaphore(DOWNLOADS_AT_ONCE);
 
@@ -119,7 +120,10 @@ export class Downloader {
 				return tried.value.file;
 			}
 			const now = clock.now();
+			// Failures of long ago, with no try since then, tell nothing about the host.
+			if (now - this.failedAt > tryMs) this.failingSince = undefined;
 			this.failingSince ??= now;
+			this.failedAt = now;
 			const next = now + Math.max(pauseMs, tried.value.retryAfterMs ?? 0);
 			if (next > Math.min(giveUpAt, this.failingSince + tryMs)) throw tried.value.trouble;
 			await sleepUntil(next, clock, signal);

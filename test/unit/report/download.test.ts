@@ -8,7 +8,7 @@ import { API_KEY, executeContext } from '../../workflow/engine';
 import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import { turn } from '../../virtualTime';
 import { caught, FakeClock } from '../support';
-import { MINUTE } from '../../durations';
+import { HOUR, MINUTE } from '../../durations';
 
 const HOST = 'https://media.example.com';
 const URL = `${HOST}/1.png`;
@@ -27,6 +27,7 @@ interface Given {
 	/** A second where left out, so that nothing is tried again. */
 	tryMs?: number;
 	deadline?: number;
+	downloader?: Downloader;
 }
 
 /** The file of a task with one result. */
@@ -38,8 +39,8 @@ async function download({
 	clock = systemClock,
 	tryMs = 1000,
 	deadline,
+	downloader = new Downloader(context, clock, tryMs, maxBytes),
 }: Given = {}): Promise<IBinaryData | undefined> {
-	const downloader = new Downloader(context, clock, tryMs, maxBytes);
 	const done = { state: 'SUCCESS', creditsConsumed: null } as const;
 	const task = { ...done, taskId, resultUrls: [url], record: {} };
 	const output = { download: true, binaryField: 'data', split: false };
@@ -254,6 +255,33 @@ describe('what may come later', () => {
 		await expect(file(10_000)).rejects.toThrow('HTTP 503');
 		expect(requests).toEqual([0, 2000, 6000]);
 		expect(clock.now()).toBeLessThanOrEqual(10_000);
+	});
+
+	/** Two files of one run: no host answers for eleven minutes, and again for three seconds when the second one begins. */
+	async function secondFile(beginsAt: number) {
+		const { context, clock, requests } = answering({
+			get status() {
+				const isDown = clock.now() < 11 * MINUTE || clock.now() < beginsAt + 3000;
+				return isDown ? 503 : 200;
+			},
+		});
+		const downloader = new Downloader(context, clock, 10 * MINUTE);
+		await expect(download({ downloader })).rejects.toThrow('HTTP 503');
+		clock.pass(beginsAt - clock.now());
+		const tries = requests.length;
+		return { second: download({ downloader }), tries: () => requests.length - tries };
+	}
+
+	it('has one try where the file before it has failed a moment ago', async () => {
+		const { second, tries } = await secondFile(10 * MINUTE);
+		await expect(second).rejects.toThrow('HTTP 503');
+		expect(tries()).toBe(1);
+	});
+
+	it('is tried again where the file before it has failed long ago', async () => {
+		const { second, tries } = await secondFile(HOUR);
+		expect(bytesOf(await second)).toEqual(PNG);
+		expect(tries()).toBeGreaterThan(1);
 	});
 
 	it.each([400, 401, 403, 404, 410, 416, 501])('is no file with HTTP %d', async (status) => {
