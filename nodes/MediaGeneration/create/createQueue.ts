@@ -90,7 +90,8 @@ export class CreateQueue {
 			if (now >= until) return undefined;
 			const askedMs = this.askedUntil - now;
 			// The answer to a create that is under way may bring a task, and with it more patience.
-			if (this.refusal && askedMs > patienceMs && this.throttle.underWay === 0) {
+			const longestMs = Math.min(patienceMs, until - now);
+			if (this.refusal && askedMs > longestMs && this.throttle.underWay === 0) {
 				throw ItemError.because(
 					this.refusal,
 					`The service asks to wait for ${Math.ceil(askedMs / 1000)} s more, which is longer than 'Timeout' in the options.`,

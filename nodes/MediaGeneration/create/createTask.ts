@@ -32,7 +32,7 @@ export class TaskCreator {
 		private readonly queue: CreateQueue,
 		private readonly journal: CreateJournal,
 		private readonly onFailure: () => void,
-		private readonly clock: Clock,
+		clock: Clock,
 	) {
 		this.signal = context.getExecutionCancelSignal();
 		this.graceIsOver = graceAfterStop(clock, this.signal);
@@ -54,9 +54,8 @@ export class TaskCreator {
 	async create(item: CreatePlan, until = Infinity): Promise<SentTask | undefined> {
 		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
 		// While a task of this run is unfinished, the run waits for its end.
-		const longestMs = () => (this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0);
 		const patience = () =>
-			Math.min(Math.max(item.patienceMs, longestMs()), until - this.clock.now());
+			Math.max(item.patienceMs, this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0);
 		for (;;) {
 			const ticket = await this.queue.enter(patience, until);
 			if (ticket === undefined) return undefined;
