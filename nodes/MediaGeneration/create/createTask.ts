@@ -52,7 +52,8 @@ export class TaskCreator {
 	 * @see specification, section 4.1
 	 */
 	async create(item: CreatePlan, until = Infinity): Promise<SentTask | undefined> {
-		if (this.journal.find(item) === 'sent') throw this.unknown(item, undefined);
+		if (this.journal.find(item) === 'sent')
+			throw this.unknown(item, new Error('Its answer was lost in an earlier try'));
 		// While a task of this run is unfinished, the run waits for its end.
 		const patience = () =>
 			Math.max(item.patienceMs, this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0);
@@ -155,8 +156,7 @@ export class TaskCreator {
 	}
 
 	/** The create is never sent again: if the service took the first one, the second would be paid for, too. */
-	private unknown(item: CreatePlan, error: ServiceError | undefined): ItemError {
-		const cause = error ?? new Error('Its answer was lost in an earlier try');
+	private unknown(item: CreatePlan, cause: Error): ItemError {
 		const why =
 			'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.';
 		const message = `${NOT_KNOWN}. ${cause.message}`;

@@ -14,7 +14,7 @@ import { toolAnswer } from '../report/toolAnswer';
 import { connect } from '../service/connect';
 import { Stopped, systemClock } from '../shared/clock';
 import { settled } from '../shared/promises';
-import { ItemError } from '../shared/itemError';
+import { inTableOrder, ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 import { openRun, type Output, type RunContext } from './runContext';
@@ -98,9 +98,8 @@ function dryRun({ plan, results, isStopping }: RunContext): void {
 	for (const [index, item] of plan.items.entries()) {
 		if (item.kind !== 'create') continue;
 		const { estimatedCostUsd, itemIndex } = item;
-		const cost = estimatedCostUsd !== undefined && { estimatedCostUsd };
-		const json = { ...echo(item), ...referenceOf(item), ...cost, dryRun: true };
-		results[index] = [{ json, pairedItem: { item: itemIndex } }];
+		const json = { ...echo(item), ...referenceOf(item), estimatedCostUsd, dryRun: true };
+		results[index] = [{ json: inTableOrder(json), pairedItem: { item: itemIndex } }];
 	}
 }
 
