@@ -119,6 +119,13 @@ describe('one task', () => {
 		expect(await counts([task, how], [task, how])).toEqual([1, 0]);
 	});
 
+	it('starts it again for each run that asks to start again, once', async () => {
+		const task = finished();
+		const by = (startAgain: string) => as(task, { startAgain });
+		const left = await counts([task], [by('a')], [by('a')], [by('b')], [task]);
+		expect(left).toEqual([1, 1, 0, 1, 0]);
+	});
+
 	it('that was asked for before its callback came is one that has started', async () => {
 		const task = finished();
 		const { output } = await start(as(task, { startAgain: 'a' }));

@@ -1,7 +1,10 @@
 import type { IDataObject, WorkflowExecuteMode } from 'n8n-workflow';
 import nock from '../../nock';
 
-import { triggerOfThisWorkflow } from '../../../nodes/MediaGeneration/callback/triggerCallbackUrl';
+import {
+	triggerAt,
+	triggerOfThisWorkflow,
+} from '../../../nodes/MediaGeneration/callback/triggerCallbackUrl';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 import {
 	executeContext,
@@ -92,6 +95,18 @@ describe('a published trigger', () => {
 			'does not work with the engine v2',
 		);
 	});
+});
+
+it('the trigger at an address is named with its own credential, and none where there is no trigger', () => {
+	const credentials = { mediaGenerationApi: { id: 'another', name: '' } };
+	const context = contextOf({ triggers: [TRIGGER, { ...SECOND, credentials }] });
+	const second = `https://n8n.test/webhook/${SECOND.webhookId}/callback`;
+	expect(triggerAt(context, `${second}?token=a`)).toEqual({
+		triggerId: 'second',
+		triggerCredentialId: 'another',
+	});
+	expect(triggerAt(context, URL_OF_TRIGGER)).toMatchObject({ triggerId: 'trigger-0' });
+	expect(triggerAt(context, 'https://n8n.test/webhook/none/callback')).toBeUndefined();
 });
 
 describe('a workflow whose static data do not tell', () => {

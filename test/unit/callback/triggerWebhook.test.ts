@@ -169,9 +169,19 @@ it('of events, those that are not selected are answered 200 and start nothing', 
 	});
 });
 
+it.each(['SUCCESS,FAILURE', 7, ['SUCCESS', 'success'], []])(
+	'waits where the expression of the events gives %j',
+	async (events) => {
+		service();
+		expect(await came({ parameters: { events } })).toMatchObject(TRY_AGAIN);
+	},
+);
+
 it("waits where n8n's engine v2 runs the workflow, which would start it for each callback", async () => {
 	const settings = { engineType: 'v2' } as const;
+	service();
 	expect(await came({ settings })).toMatchObject(TRY_AGAIN);
+	expect(nock.isDone()).toBe(false);
 	expect(await came({ settings, token: null })).toMatchObject({ status: 401 });
 });
 
@@ -270,10 +280,12 @@ describe('a callback that comes again', () => {
 		expect(await came(callback)).toMatchObject(DUPLICATE);
 	});
 
-	it('in a test run is shown again', async () => {
+	it('in a test run is shown again, and then starts the workflow as if it came for the first time', async () => {
 		await hasStarted({ mode: 'manual' });
-		service();
-		expect(await came({ mode: 'manual' })).toEqual(STARTS);
+		for (const mode of ['manual', 'webhook'] as const) {
+			service();
+			expect(await came({ mode })).toEqual(STARTS);
+		}
 	});
 });
 
