@@ -3,6 +3,7 @@ process.env.N8N_LOG_LEVEL ??= 'silent';
 
 /** Unit tests, whole workflows and the simulated service's own tests: all that needs no real n8n. */
 module.exports = {
+	// Stryker, which `npm run mutants` runs, does not know <rootDir> here.
 	testEnvironment: require.resolve('./test/compileOnce.cjs'),
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+
 import { newestFirst } from '../../n8n/newest';
 import { type JestResults, report } from '../../n8n/weekly';
 const results = (...tests: Array<[name: string, status: string]>): JestResults => ({
@@ -31,6 +33,13 @@ describe('the weekly report', () => {
 			'### n8n newest\n\n- left no results\n\n### n8n 2.0.3\n\n- money.test.ts: did not run',
 		);
 	});
+});
+
+test('the mutants are tested in an environment that Stryker finds, which knows no <rootDir>', () => {
+	const { testEnvironment } = jest.requireActual<{ testEnvironment: string }>(
+		'../../mutants/jest.config.js',
+	);
+	expect(existsSync(testEnvironment)).toBe(true);
 });
 
 test('the newest version is found by its numbers, and only among those that are released', () => {
