@@ -30,6 +30,12 @@ import { World } from './world/world';
 /** After the last fault everything has come to an end within this time, and an hour more where the clock was set back. */
 const CALM_MS = 30 * 60_000;
 
+/**
+ * When every callback is made up for: the trigger's process remembers for ten minutes a callback whose execution has
+ * failed at its beginning, and a check comes once a minute.
+ */
+const MADE_UP_FOR_MS = 12 * 60_000;
+
 /** A run that has shared its account with another one creates slowly for a long time. */
 const LARGE_BATCH_MS = 2 * 3_600_000;
 
@@ -211,7 +217,7 @@ async function calmDown(here: World): Promise<void> {
 	here.trace('world: the faults stop');
 	await time.run(TROUBLED_MS + 60_000);
 	if (!n8n.isActive) user.activate(true);
-	await time.run(TROUBLED_MS + CALM_MS / 3);
+	await time.run(TROUBLED_MS + MADE_UP_FOR_MS);
 	here.notMadeUpFor = missingTasks(here).map(({ id }) => id);
 	service.limits = UNLIMITED;
 	// A retry starts in any case, so the user looks first whether the task has started meanwhile.
