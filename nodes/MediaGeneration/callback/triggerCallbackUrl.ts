@@ -19,6 +19,10 @@ import { credentialIdOf } from './startOnce';
  */
 export const CALLBACK_PATH = 'callback';
 
+/** Whether n8n answers at a callback address only while somebody listens in the editor: nobody checks for results then. */
+export const isTestAddress = (callbackUrl: string): boolean =>
+	new URL(callbackUrl).pathname.includes('/webhook-test/');
+
 /** The key in the workflow's static data of its published triggers. */
 const KEY = 'mediaGenerationTriggers';
 

@@ -1,5 +1,6 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
+import { isTestAddress } from '../callback/triggerCallbackUrl';
 import { knownCostUsd } from '../plan/budget';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
@@ -7,7 +8,7 @@ import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
 import { roundUsd, VIDEO_MODEL } from '../service/prices';
 import { ItemError } from '../shared/itemError';
-import { isOutOfReach, isTestAddress } from '../shared/privateAddress';
+import { isOutOfReach } from '../shared/privateAddress';
 
 /** An item with its result. */
 interface End {

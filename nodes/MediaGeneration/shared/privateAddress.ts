@@ -15,10 +15,6 @@ const isPrivate = (url: string) => PRIVATE_HOST.test(new URL(url).hostname);
 export const isOutOfReach = (callbackUrl: string, baseUrl: string): boolean =>
 	isPrivate(callbackUrl) && !isPrivate(baseUrl);
 
-/** Whether n8n answers at a callback address only while somebody listens in the editor: nobody checks for results then. */
-export const isTestAddress = (callbackUrl: string): boolean =>
-	new URL(callbackUrl).pathname.includes('/webhook-test/');
-
 /**
  * n8n's protection against server-side request forgery forbids private addresses, n8n's own address included, unless
  * they are allowed. Nodes cannot import its error classes, so the name of the error tells.

@@ -3,13 +3,12 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { callbackAddress, TOKEN_PARAMETER } from '../callback/callbackToken';
 import { redeliver } from '../callback/redeliver';
 import { accountOf, hasStarted } from '../callback/startOnce';
-import { triggerAt } from '../callback/triggerCallbackUrl';
+import { isTestAddress, triggerAt } from '../callback/triggerCallbackUrl';
 import type { Connection } from '../service/connect';
 import type { Clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { webhookBase } from '../shared/n8nInternals';
-import { isTestAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
 import {
 	afterPause,
