@@ -62,6 +62,10 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 			service: { longestTaskMs: 40_000 },
 			acts: [{ at: 56_600, what: 'start' }],
 		},
+	'n8n takes longer than a minute to store the suspended run: the check takes the run for gone': {
+		slowStores: [70_000],
+		node: { suspendAfter: 0, items: 2 },
+	},
 };
 
 test.each(Object.entries(FOUND))('a history that once went wrong: %s', async (_, parts) => {

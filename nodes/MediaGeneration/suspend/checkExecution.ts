@@ -78,7 +78,9 @@ async function check(context: IExecuteFunctions): Promise<CheckTurn> {
 }
 
 async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) {
-	if (!(await isAwaited(context, state))) return abandoned(state);
+	const waits = await isAwaited(context, state);
+	if (waits === false) return abandoned(state);
+	if (waits === undefined) return await sleepUntilNextCheck(context, state, Date.now());
 	const service = reach(context, state);
 	const read =
 		service && (async (taskId: string) => await (await service()).client.readTask(taskId));
@@ -91,18 +93,26 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 	return (await isAwaited(context, state)) ? ended : abandoned(after);
 }
 
-/** Whether the parent still waits for this supervisor: somebody may have stopped or deleted it, or it was killed. */
+/** How long n8n may take to store an execution that it suspends: before that nobody seems to wait. */
+const MAX_STORE_MS = 10 * 60_000;
+
+/**
+ * Whether the parent still waits for this supervisor: somebody may have stopped or deleted it, or it was killed.
+ *
+ * @returns undefined while n8n may not have stored yet that the parent waits
+ */
 async function isAwaited(
 	context: IExecuteFunctions,
-	{ parentExecutionId, supervisorId = '', earlierError }: ResultsCheck,
-): Promise<boolean> {
+	{ parentExecutionId, supervisorId = '', startedAt, earlierError }: ResultsCheck,
+): Promise<boolean | undefined> {
 	const data = await context.getExecutionDataById(parentExecutionId);
 	const error = data?.resultData.error;
 	if (error !== undefined && digest(error) !== earlierError) return false;
 	const [waiting] = data?.executionData?.nodeExecutionStack ?? [];
 	const children = waiting?.metadata?.waitingChildExecutionIds;
 	// Older versions of n8n do not name the children.
-	return Array.isArray(children) ? children.includes(supervisorId) : data?.waitTill !== undefined;
+	if (Array.isArray(children) ? children.includes(supervisorId) : data?.waitTill) return true;
+	return Date.now() - startedAt < MAX_STORE_MS ? undefined : false;
 }
 
 async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryCheck) {

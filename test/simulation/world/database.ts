@@ -54,15 +54,19 @@ export class Database {
 
 	constructor(private readonly world: World) {}
 
-	/** A query of the present process: done where it takes place, and heard of where the process still lives then. */
-	async query<T>(work: () => T): Promise<T> {
+	/**
+	 * A query of the present process: done where it takes place, and heard of where the process still lives then.
+	 *
+	 * @param longerMs how much longer than others it takes
+	 */
+	async query<T>(work: () => T, longerMs = 0): Promise<T> {
 		const { time, random, history } = this.world;
 		const { activity } = time;
 		if (activity.process && !activity.process.effect()) return await new Promise(() => undefined);
 		const there = random.between(1, history.slowestQueryMs, 'query', time.count);
 		const back = random.between(1, history.slowestQueryMs, 'result', time.count);
 		return await new Promise<T>((resolve, reject) => {
-			time.later(there, () => {
+			time.later(there + longerMs, () => {
 				try {
 					const result = work();
 					time.schedule(back, () => resolve(result), activity);

@@ -114,6 +114,9 @@ export class Runner extends Part {
 	private async save(row: Row, run: IRun): Promise<void> {
 		const data = toStored(run.data);
 		const waitTill = run.waitTill?.getTime();
+		const isLarge = run.waitTill !== undefined && row.definition === undefined;
+		const [longerMs] = isLarge ? this.world.history.slowStores : [];
+		if (longerMs) this.world.note('a suspended run stored late');
 		await this.n8n.database.query(() => {
 			// What a user has stopped stays as it was then, unless a worker has taken notice of it.
 			if (row.status !== 'canceled' || (row.hasJob && run.status === 'canceled')) row.data = data;
@@ -123,7 +126,7 @@ export class Runner extends Part {
 			this.end(row, error && run.status === 'success' ? 'error' : run.status);
 			row.waitTill = waitTill;
 			if (error) this.world.trace(`n8n: execution ${row.id} says "${error.message}"`);
-		});
+		}, longerMs);
 	}
 
 	/** An execution runs no more, be it only for a while. */

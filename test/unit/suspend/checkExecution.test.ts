@@ -265,6 +265,16 @@ describe('a check for results', () => {
 		});
 	});
 
+	it.each<[string, IDataObject | undefined]>([
+		['has not stored that the execution waits', { resultData: {}, executionData: {} }],
+		['has stored nothing of a run by hand', undefined],
+	])('reads nothing in the first ten minutes while n8n %s', async (_what, parent) => {
+		const soon = resultsCheck({ startedAt: NOW - 8 * MINUTE });
+		const { until, next } = await turn(soon, { 7: parent });
+		expect(until).toEqual(new Date(NOW + 2 * MINUTE));
+		expect(next).toEqual(soon);
+	});
+
 	it.each<[string, string | undefined, number]>([
 		['goes on with the error of the execution that is retried', digest(STOPPED), 0],
 		['ends with another error than that', digest({ message: 'another' }), 1],
