@@ -18,6 +18,15 @@ const LONGEST_PAUSE_MS = 4_000;
  */
 const SENDERS = 8;
 
+/** Has the senders deliver tasks in order. */
+export async function bySenders(
+	taskIds: readonly string[],
+	deliver: (taskId: string) => Promise<unknown>,
+): Promise<void> {
+	const senders = new Semaphore(SENDERS);
+	await Promise.all(taskIds.map((taskId) => senders.run(async () => await deliver(taskId))));
+}
+
 /** A published workflow that starts with a trigger and reports to a collector, in queue mode. */
 export class Lane {
 	deliveries = 0;
@@ -62,24 +71,14 @@ export class Lane {
 	}
 
 	async deliverAll(taskIds: readonly string[], addresses = this.addresses): Promise<void> {
-		await this.bySenders(taskIds, async (taskId) => await this.deliver(taskId, addresses));
+		await bySenders(taskIds, async (taskId) => await this.deliver(taskId, addresses));
 	}
 
 	/** Delivers each callback to all of the addresses at the same moment. */
 	async deliverToEach(taskIds: readonly string[], addresses = this.addresses): Promise<void> {
-		await this.bySenders(taskIds, async (taskId) => {
+		await bySenders(taskIds, async (taskId) => {
 			await Promise.all(addresses.map(async (address) => await this.deliver(taskId, [address])));
 		});
-	}
-
-	/** Has the senders deliver tasks in order. */
-	async bySenders(
-		taskIds: readonly string[],
-		deliver: (taskId: string) => Promise<void>,
-	): Promise<void> {
-		const senders = new Semaphore(SENDERS);
-		const deliveries = taskIds.map((taskId) => senders.run(async () => await deliver(taskId)));
-		await Promise.all(deliveries);
 	}
 
 	/** Delivers a task's callback once. @returns the answer's status, or why there was none */

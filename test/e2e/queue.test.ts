@@ -7,7 +7,7 @@ import { LEAN } from '../n8n/settings';
 import { missingInN8n } from '../n8n/differences';
 import { AT_ONCE } from './atOnce';
 import { missingForQueueMode } from './cluster';
-import { Lane } from './lane';
+import { bySenders, Lane } from './lane';
 import { needing, unless } from './needs';
 import { inARow, lanes, node, webhook } from './nodes';
 import { statesOf, succeeded } from './run';
@@ -93,7 +93,7 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			const { cluster, receiver } = scene.stage;
 			let answered = 0;
 			let killing: Promise<void> | undefined;
-			await lane.bySenders(lane.finishedTasks(40), async (taskId) => {
+			await bySenders(lane.finishedTasks(40), async (taskId) => {
 				await lane.deliver(taskId, lane.addresses);
 				if (++answered === 5) killing = cluster.kill(receiver);
 			});
