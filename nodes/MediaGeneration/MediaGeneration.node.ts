@@ -27,7 +27,7 @@ const panelHints: NodeHint[] = [
 		location: 'outputPane',
 		whenToDisplay: 'beforeExecution',
 		displayCondition:
-			'={{ $parameter["completion"] === "wait" && !$parameter["options"]["downloadResults"] }}',
+			'={{ $parameter["completion"] === "wait" && !$parameter["options"]["downloadResults"] && !$parameter["options"]["dryRun"] }}',
 	},
 	{
 		message:

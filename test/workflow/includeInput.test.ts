@@ -149,6 +149,21 @@ describe('an item that fails', () => {
 		]);
 	});
 
+	it('does not say that its result reached the trigger, if an earlier node said so', async () => {
+		const options = { includeInput: true };
+		const callbackUrl = 'https://n8n.test/webhook/a/callback';
+		const parameters = {
+			resource: 'task',
+			operation: 'redeliver',
+			taskId: 'x',
+			callbackUrl,
+			options,
+		};
+		const sent = { json: { row: 7, delivered: true, delivery: 'accepted' } };
+		const { output } = await on.run({ ...keepsGoing, parameters }, [sent]);
+		expect(output[0]?.json).toEqual({ row: 7, taskId: 'x', error: text('404') });
+	});
+
 	it('keeps the id of the task to wait for where nobody could read it', async () => {
 		const options = { includeInput: true };
 		const taskId = '={{ $json.taskId }}';

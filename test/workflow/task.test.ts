@@ -94,8 +94,10 @@ describe('Wait', () => {
 	it('for a failed task is an error with its id and the reason', async () => {
 		const failing = { latencyMs: 3000, outcome: 'FAILURE' as const, failureMessage: 'Unsafe.' };
 		const taskId = existing(failing);
-		const { error } = await taskRun('wait', [taskId]);
+		const { error, description } = await taskRun('wait', [taskId]);
 		expect(error?.message).toBe(`Task ${taskId} failed at the service: Unsafe.`);
+		// A run that only waits pays for nothing.
+		expect(description).toMatch(/^Change its prompt or its input, and order it again\./);
 	});
 
 	it('that times out is an error with the id and the last state', async () => {

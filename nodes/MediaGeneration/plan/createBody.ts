@@ -34,10 +34,10 @@ export function readCreateBody(parameters: ItemParameters): Pick<CreatePlan, 'mo
 /** The input of a task as JSON. The unchanged template counts as empty. */
 function readRawInput(parameters: ItemParameters): IDataObject {
 	const value = parameters.value('input');
-	if (isEmpty(value) && parameters.isExpression('input')) {
+	if (isEmpty(value) && parameters.expression('input') !== '') {
 		const wayOut =
 			'Check that the incoming item has the field. If the options have all fields, enter {}.';
-		throw parameters.empty('Input', wayOut);
+		throw refused('Input', 'empty', wayOut);
 	}
 	const input = parameters.jsonObject(value, 'Input');
 	return input.prompt === '' && Object.keys(input).length === 1 ? {} : input;

@@ -7,6 +7,7 @@ import type { Account } from '../service/connect';
 import { estimateCostUsd } from '../service/prices';
 import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
+import { parsedJson } from '../shared/json';
 import { isTool } from '../shared/n8nInternals';
 import { choice, ItemParameters, describe, isEmpty, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './canSuspend';
@@ -45,7 +46,7 @@ export async function planItem(
 		const operation = String(parameters.value('operation'));
 		const isRead = parameters.value('resource') === 'task' && READS.includes(operation);
 		// This comes first: it holds for the whole run, even if the item is refused.
-		isDry = parameters.isDryRun();
+		isDry = parameters.flag('dryRun', 'Dry Run');
 		const base: PlanBase = {
 			itemIndex,
 			pollIntervalMs: 1000 * parameters.number('pollInterval'),
@@ -146,7 +147,7 @@ async function readAddress(
 	{ apiKey, ownTrigger }: TriggerAddresses,
 	{ reference }: PlanBase,
 ): Promise<string> {
-	if (isEmpty(parameters.value('callbackUrl'))) {
+	if (isEmpty(parameters.value('callbackUrl')) && parameters.expression('callbackUrl') === '') {
 		refuseEngineV2(parameters.context);
 		return callbackAddress(await ownTrigger(), apiKey, reference);
 	}
@@ -162,6 +163,9 @@ const WAY_OUT =
 /** The entries of a list, or of a text. */
 function entriesOf(value: unknown): unknown[] {
 	if (Array.isArray(value)) return value.flatMap(entriesOf);
-	if (typeof value === 'string') return textsIn(value, /[,\r\n]/);
+	if (typeof value === 'string') {
+		const list = parsedJson(value);
+		return Array.isArray(list) ? entriesOf(list) : textsIn(value, /[,\r\n]/);
+	}
 	return value === undefined || value === null ? [] : [value];
 }

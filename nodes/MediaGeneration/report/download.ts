@@ -32,6 +32,10 @@ const MAX_PAUSE_MS = 60_000;
 /** With these statuses a host says that it cannot send the file at the moment. */
 const PASSING = [408, 425, 429, 500, 502, 503, 504];
 
+/** The way out: a node that stops has no output with the result URLs. */
+const AGAIN =
+	'The task is done and paid for: fetch its results again with the operation Task → Get.';
+
 /** The used part of a Node.js stream; n8n forbids importing the module itself. */
 interface ByteStream {
 	map(
@@ -150,7 +154,7 @@ export class Downloader {
 		if (type === 'text/html') {
 			throw because(
 				'The result host answered with a web page instead of media',
-				'Open the URL in a browser to see what it says. The task is done and its result URLs are in the output.',
+				`Open the URL in a browser to see what it says. ${AGAIN}`,
 			);
 		}
 		const tooLarge = () =>
@@ -178,8 +182,7 @@ export class Downloader {
 			);
 		}
 		if (stored === undefined || 'error' in stored) {
-			const next = 'The task is done and paid for: fetch it again with the operation Task → Get.';
-			return { trouble: because(`The download broke off after ${bytes} bytes`, next) };
+			return { trouble: because(`The download broke off after ${bytes} bytes`, AGAIN) };
 		}
 		if (bytes > 0) return { file: stored.value };
 		throw because(
@@ -204,7 +207,7 @@ function explainStorage(error: unknown): string {
 	const next = said.includes(DATABASE_LIMIT)
 		? `Raise ${DATABASE_LIMIT} (in MiB, at most 1024), or set N8N_DEFAULT_BINARY_DATA_MODE to 'filesystem' or 's3': n8n keeps files in its database here, up to a limit.`
 		: `n8n's storage of files did not take the file: ${said.slice(0, 200)}. See N8N_DEFAULT_BINARY_DATA_MODE.`;
-	return `${next} The task is done and paid for, and its result URLs are in the output.`;
+	return `${next} ${AGAIN}`;
 }
 
 /**
@@ -233,8 +236,7 @@ async function open(
 	);
 	if (forbidden !== undefined) throw forbidden;
 	const trouble = new ItemError(`The host of the result cannot be reached: ${cutDataUri(url)}`, {
-		description:
-			'The task is done and its result URLs are in the output. Download them later, or read the task again with the operation Task → Get.',
+		description: `Check that n8n may connect to this host. ${AGAIN}`,
 	});
 	if (!URL.canParse(url) || !new URL(url).protocol.startsWith('http')) throw trouble;
 	return { trouble };

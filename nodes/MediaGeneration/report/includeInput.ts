@@ -40,7 +40,7 @@ export function includedInput(
 
 /** Fields that tell how the task of an earlier node ended: an item that was refused now must not look like a success. */
 const OF_ANOTHER_RUN = [
-	...['timedOut', 'dryRun', 'state', 'creditsConsumed'],
+	...['timedOut', 'dryRun', 'state', 'creditsConsumed', 'delivered', 'delivery'],
 	...['resultUrls', 'resultUrl', 'resultIndex'],
 ];
 

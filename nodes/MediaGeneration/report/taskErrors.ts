@@ -10,12 +10,14 @@ export const NOT_KNOWN = 'It is not known whether the task was created';
 
 /**
  * @param known the fields of the item that the record does not have
- * @param retry a sentence that says why the task was not created again
+ * @param retry a sentence that says why the task was not created again; undefined if the node has not created the task
  */
 export function failedTask(task: FailedTask, known: IDataObject, retry?: string): ItemError {
 	const { taskId, reason, creditsConsumed } = task;
 	const next =
-		'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
+		retry === undefined
+			? 'Change its prompt or its input, and order it again.'
+			: 'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
 	const charged =
 		(creditsConsumed ?? 0) > 0 &&
 		`Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`;

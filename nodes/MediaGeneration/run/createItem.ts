@@ -156,7 +156,7 @@ export function retryOf(
 	},
 ): Retry {
 	const { task, fields, count, createdAt, failedAt, deadline } = failed;
-	const failure = (why?: string) => failedTask(task, fields, why);
+	const failure = (why = '') => failedTask(task, fields, why);
 	if (createdAt !== undefined && count > retryFailed) throw failure(failedInAll(count));
 	// A failed task is free. If the service charged for it, it may charge for the next one, too.
 	if ((task.creditsConsumed ?? 0) > 0) throw failure('So it was not created again.');

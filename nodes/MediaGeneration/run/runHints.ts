@@ -36,9 +36,10 @@ export function endHints(
 	hasErrorOutput = false,
 ): NodeExecutionHint[] {
 	const ends = items.map((plan, index) => endOf(plan, results[index] ?? []));
+	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
 	const infos = [
 		isSuspended && WAITING,
-		unreached(createsIn(items), baseUrl, checkIntervalMs) ?? triggersOf(ends),
+		unreached(left, baseUrl, checkIntervalMs) ?? triggersOf(left),
 		ends.some(isUnseen) && HOW_TO_SEE,
 	].filter((message) => typeof message === 'string');
 	return [...summary(ends, hasErrorOutput), ...infos.map((message) => hint(message))];
@@ -48,7 +49,6 @@ export function endHints(
 const WAITING =
 	'n8n waits for the tasks. You do not need to enter anything. Meanwhile two more executions in the list check the tasks: do not stop them.';
 
-/** Advice for a download that failed: nobody is to order the task again. */
 const HOW_TO_SEE =
 	"Pin this output before you build the next steps: then nothing is paid twice. To see a result, open its URL, or use Task → Get with its 'taskId' and 'Download Results'.";
 
@@ -114,7 +114,7 @@ function failures(items: number, failed: readonly End[]): string {
 function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
 	const unpriced = creates.filter((item) => item.estimatedCostUsd === undefined);
 	const isByLength = unpriced.every(({ model }) => model === VIDEO_MODEL);
-	const how = isByLength ? "set 'Duration (Seconds)'" : "enter it in 'Price per Task (USD)'";
+	const how = isByLength ? 'set its duration' : "enter it in 'Price per Task (USD)'";
 	const isNotKnown = `The price of ${count(unpriced.length, 'task')} is not known: ${how}.`;
 	return [
 		...(unpriced.length < creates.length ? [say(knownCostUsd(creates))] : []),
@@ -172,9 +172,8 @@ function unreached(
 }
 
 /** Says where the results appear if the items leave while their tasks are pending. */
-function triggersOf(ends: readonly End[]): string | undefined {
-	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
-	const triggers = left.flatMap(({ completion, webhookUrl }) => {
+function triggersOf(creates: readonly CreatePlan[]): string | undefined {
+	const triggers = creates.flatMap(({ completion, webhookUrl }) => {
 		if (completion !== 'trigger' || webhookUrl === undefined) return [];
 		// Without the token.
 		const { origin, pathname } = new URL(webhookUrl);

@@ -12,8 +12,6 @@ export interface NumberBounds {
 	max?: number;
 	whole?: true;
 	unit?: string;
-	/** Whether the number limits what may be spent; 0 for no limit. */
-	isLimit?: true;
 }
 
 /** All numbers that a user may enter. The poll interval has the specification's bounds (section 4.2). */
@@ -26,9 +24,9 @@ export const NUMBERS = {
 		unit: 'minutes; 0 leaves it to the node',
 	},
 	durationSeconds: { label: 'Duration', unit: 'seconds; 0 leaves the choice to the model' },
-	maxCostUsd: { label: 'Max Cost (USD)', isLimit: true },
+	maxCostUsd: { label: 'Max Cost (USD)', unit: '0 for no limit' },
 	maxInFlight: { label: 'Max Tasks at the Same Time', fallback: 10, min: 1, whole: true },
-	minimumBalance: { label: 'Minimum Balance', isLimit: true },
+	minimumBalance: { label: 'Minimum Balance', unit: '0 for no check' },
 	pollInterval: {
 		label: 'Poll Interval',
 		fallback: 2,
@@ -68,7 +66,7 @@ export class ItemParameters {
 	/** @throws ItemError if the value is empty or not a text; a number counts as a text, but not NaN */
 	requiredText(name: string, label: string, wayOut: string): string {
 		const text = this.single(this.value(name), label);
-		if (isEmpty(text) && this.isExpression(name)) throw this.empty(label, wayOut);
+		if (isEmpty(text) && /resultUrl/.test(this.expression(name))) throw this.empty(label, wayOut);
 		if (isEmpty(text)) throw refused(label, 'empty', wayOut);
 		if (typeof text !== 'string' && !Number.isFinite(text)) {
 			throw refused(label, `not a text but ${describe(text)}`, wayOut);
@@ -116,59 +114,53 @@ export class ItemParameters {
 	 */
 	optionName(name: string, label: string, fallback: string, example = fallback): string {
 		const value = this.option(name);
-		if (isEmpty(value)) return fallback;
+		const wayOut = `Enter a name such as ${example}.`;
+		if (this.isLeftOut(name, label, value, wayOut)) return fallback;
 		if (isName(value)) return value.trim();
-		throw refused(label, describe(value), `Enter a name such as ${example}.`);
+		throw refused(label, describe(value), wayOut);
 	}
 
-	/**
-	 * @throws ItemError if the value (by default that of the option) is not a number or out of bounds, or if the expression
-	 *   of a limit gives nothing: that is no limit
-	 */
+	/** @throws ItemError if the value (by default that of the option) is not a number or out of bounds */
 	number(name: keyof typeof NUMBERS, value = this.option(name)): number {
 		const bounds: NumberBounds = NUMBERS[name];
 		const { label, fallback = 0, min = 0, max = Number.MAX_SAFE_INTEGER, whole, unit } = bounds;
-		if (bounds.isLimit) this.refuseNothing(name, label, 'If you want no limit, enter 0.');
-		if (value === undefined || value === null || value === '') return fallback;
 		const number = toNumber(value);
-		const isMeant = number !== null && number >= min && number <= max;
-		if (number === fallback || (isMeant && (!whole || Number.isInteger(number)))) return number;
 		const kind = whole ? 'a whole number' : 'a number';
 		const isOpen = bounds.max === undefined && Number(number) <= max;
 		const range = isOpen ? `of ${min} or more` : `from ${min} to ${max}`;
 		const told = unit === undefined ? '' : ` (${unit})`;
-		throw refused(label, describe(value), `Enter ${kind} ${range}${told}.`);
-	}
-
-	/** @throws ItemError if an expression gives nothing: the tasks would be paid for */
-	isDryRun(): boolean {
-		this.refuseNothing('dryRun', 'Dry Run', 'To create the tasks, have it give false.');
-		return this.flag('dryRun', 'Dry Run');
-	}
-
-	/** Refuses an option that protects money if its expression gives nothing: the option would be off. */
-	private refuseNothing(name: string, label: string, off: string): void {
-		if (!isEmpty(this.option(name)) || !this.isExpression('options', name)) return;
-		throw new ItemError(`The expression in '${label}' gives nothing`, {
-			description: `Check that the incoming item has the field. ${off}`,
-		});
-	}
-
-	/** Whether a parameter, or an entry of a collection, is an expression. */
-	isExpression(name: string, entry?: string): boolean {
-		const raw = { rawExpressions: true };
-		const written: unknown = this.context.getNodeParameter(name, this.itemIndex, '', raw);
-		const value = entry !== undefined && isRecord(written) ? written[entry] : written;
-		return typeof value === 'string' && value.startsWith('=');
+		const wayOut = `Enter ${kind} ${range}${told}.`;
+		if (this.isLeftOut(name, label, value, wayOut)) return fallback;
+		const isMeant = number !== null && number >= min && number <= max;
+		if (number === fallback || (isMeant && (!whole || Number.isInteger(number)))) return number;
+		throw refused(label, describe(value), wayOut);
 	}
 
 	/** @throws ItemError if the option is neither true nor false: nobody is to pay for a guess */
 	flag(name: string, label: string): boolean {
-		const value = this.options[name];
+		const value = this.option(name);
 		if (value === true || value === 'true') return true;
-		if (isEmpty(value) || value === false || value === 'false') return false;
+		if (value === false || value === 'false') return false;
 		const wayOut = 'Switch it on or off, or have its expression give true or false.';
+		if (this.isLeftOut(name, label, value, wayOut)) return false;
 		throw refused(label, describe(value), wayOut);
+	}
+
+	/** Whether a value is empty. @throws ItemError if its expression gives nothing: nobody is to pay for a guess */
+	private isLeftOut(name: string, label: string, value: unknown, wayOut: string): boolean {
+		if (!isEmpty(value)) return false;
+		if (this.expression(name) === '') return true;
+		throw new ItemError(`The expression in '${label}' gives nothing`, {
+			description: `Check that the incoming item has the field. ${wayOut}`,
+		});
+	}
+
+	/** @returns a parameter or an option as it was written, if it is an expression; otherwise an empty text */
+	expression(name: string): string {
+		const path = name in this.options ? `options.${name}` : name;
+		const raw = { rawExpressions: true };
+		const written: unknown = this.context.getNodeParameter(path, this.itemIndex, '', raw);
+		return typeof written === 'string' && written.startsWith('=') ? written : '';
 	}
 
 	/** @throws ItemError if the value is not a JSON object */

@@ -2,6 +2,7 @@ import { type INode, type INodeParameters, type INodeProperties, NodeHelpers } f
 
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { executeContext } from '../../workflow/engine';
 import { read } from '../repository';
 
 const { description } = new MediaGeneration();
@@ -106,6 +107,19 @@ describe('what a beginner is told before the first run', () => {
 			expect(labels).toEqual(expect.arrayContaining(['Download Results', 'Split Results']));
 		}
 	});
+});
+
+it.each([
+	[{}, true],
+	[{ downloadResults: true }, false],
+	// The output holds no result.
+	[{ dryRun: true }, false],
+])('with the options %j the output is announced: %s', (options, isShown) => {
+	const [{ displayCondition = '' } = {}] = description.hints ?? [];
+	const parameters = { completion: 'wait', options };
+	const context = executeContext({ node: { parameters }, items: [{ json: {} }] });
+	const expression = displayCondition.replace(/^=/, '');
+	expect(context.evaluateExpression(expression, 0)).toBe(isShown);
 });
 
 describe('the trigger', () => {

@@ -90,6 +90,7 @@ describe('a task to read', () => {
 	it.each([
 		['line breaks', 'a\r\nb\n\n c ', {}],
 		['a list and commas', '={{ $json.ids }}', { ids: ['a,b', 'c'] }],
+		['a list as a cell or an agent writes it', '={{ $json.ids }}', { ids: '["a", "b", "c"]' }],
 	])('may be many, by %s, each with the item it came from', async (_what, taskId, item) => {
 		const { items } = await read(taskId, item);
 		expect(items.slice(0, 3)).toMatchObject(
@@ -204,6 +205,7 @@ describe('what cannot be meant', () => {
 	it.each([
 		['Task ID', task('wait', { taskId: '={{ $json.id }}' })],
 		['Prompt', { prompt: '' }],
+		['Prompt', { prompt: '={{ $json.rewritten }}' }],
 		['Image URL', video({ imageSource: 'url' })],
 	])(
 		'%s is not empty because of an incoming task whose result it does not name',
@@ -249,13 +251,36 @@ describe('the price of a task', () => {
 	});
 });
 
-describe.each([
-	['Dry Run', 'dryRun'],
-	['Max Cost (USD)', 'maxCostUsd'],
-])('%s: the tasks might be paid for, so it', (label, name) => {
-	it.each([{}, { a: null }, { a: '' }])('is not off where nothing comes (%j)', async (row) => {
-		const { message } = await refusalOf(image({ [name]: '={{ $json.a }}' }), json(row));
-		expect(message).toBe(`The expression in '${label}' gives nothing`);
+describe('a value whose expression gives nothing', () => {
+	const cells = [{}, { a: null }, { a: '' }];
+	const given = '={{ $json.a }}';
+	const named = { ...fromUrl, durationSeconds: 5 };
+
+	it.each<[label: string, parameters: IDataObject]>([
+		['Dry Run', image({ dryRun: given })],
+		['Max Cost (USD)', image({ maxCostUsd: given })],
+		['Price per Task (USD)', image({ pricePerTaskUsd: given })],
+		['Timeout', image({ timeout: given })],
+		['Download Results', image({ downloadResults: given })],
+		// The model would choose the length, and so the price.
+		['Duration', video({ durationSeconds: given })],
+		// The model would not see the picture.
+		['Image Field', video(named, { imageField: given })],
+		['Duration Field', video(named, { durationField: given })],
+	])('is refused, and not guessed: %s', async (label, parameters) => {
+		for (const row of cells) {
+			const { message, description } = await refusalOf(parameters, json(row));
+			expect(message).toBe(`The expression in '${label}' gives nothing`);
+			expect(description).toMatch(/^Check that the incoming item has the field\. ./);
+		}
+	});
+
+	it('is not taken for an address that was left empty: the trigger might be another', async () => {
+		const parameters = image({}, { completion: 'trigger', callbackUrl: given });
+		for (const row of cells) {
+			const { message } = await refusalOf(parameters, json(row), { triggers: [TRIGGER] });
+			expect(message).toBe("The parameter 'Callback URL' is empty");
+		}
 	});
 });
 
@@ -387,7 +412,7 @@ describe('the name of an input field in the options', () => {
 	});
 
 	it('that is empty is the default', async () => {
-		const input = await inputOf(named('imageField', '={{ $json.none }}'));
+		const input = await inputOf(named('imageField', ''));
 		expect(input).toEqual({ prompt: 'Waves', duration: 5, image_url: PICTURE });
 	});
 });

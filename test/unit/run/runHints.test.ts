@@ -68,7 +68,8 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
 	],
-	["1 task created. The price of 1 task is not known: set 'Duration (Seconds)'.", [video], [done]],
+	// The operation Create has no field for the duration.
+	['1 task created. The price of 1 task is not known: set its duration.', [video], [done]],
 	[
 		"2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
 		[create(0.08), create()],
@@ -117,6 +118,12 @@ it.each<[string, number, string, string]>([
 	const plan = { ...run(calledBack), checkIntervalMs: minutes * MINUTE };
 	const [, hint] = endHints(plan, [done], SERVICE, false);
 	expect(hint?.message).toContain(expected);
+});
+
+it('nothing is said of checks where no task was created', () => {
+	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');
+	const hints = endHints(run(calledBack), [new ItemError('No credits')], SERVICE, false);
+	expect(hints.map(({ message }) => message)).toEqual(['1 of 1 item failed: No credits.']);
 });
 
 it('no hint is shown on a version of n8n that shows none', () => {
