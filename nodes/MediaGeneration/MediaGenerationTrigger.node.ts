@@ -39,7 +39,7 @@ export class MediaGenerationTrigger implements INodeType {
 		triggerPanel: {
 			header: 'Wait for a finished task',
 			executionsHelp:
-				"<b>While building your workflow</b>, click 'Execute step'. Then run a Media Generation node of another workflow, with 'Notify a Trigger' and the test URL of this trigger as its 'Callback URL'. The finished task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.",
+				"<b>While building your workflow</b>, click 'Execute step'. Then run 'Task → Send Result Again' in another workflow, with the 'taskId' of a finished task, and the test URL of this trigger as 'Callback URL'. The task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.",
 		},
 		builderHint: {
 			searchHint:
@@ -68,7 +68,7 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart).",
+					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. If the service cannot reach n8n, n8n checks the tasks by itself.",
 				name: 'notice',
 				type: 'notice',
 				default: '',

@@ -23,7 +23,7 @@ const completion: INodeProperties = {
 			name: 'Wait for Results',
 			value: 'wait',
 			description:
-				'This workflow uses the results. The items leave when all tasks are finished. After 5 minutes n8n suspends the execution: then the wait survives restarts.',
+				'This workflow uses the results. The items leave when all tasks are finished. As a rule n8n suspends the execution after 5 minutes: then the wait survives restarts.',
 		},
 		{
 			name: 'Notify a Trigger',
@@ -67,7 +67,7 @@ export const completionFields: INodeProperties[] = [
 	completion,
 	notice(
 		'trigger',
-		"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks after one minute, then less and less often (at most 15 minutes apart). The executions that check stay 'Waiting' in the list until all results have arrived: do not stop them. 'Download Results' and 'Split Results' are options of the trigger.",
+		"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks the tasks by itself ('Check Interval'). The executions that check stay 'Waiting' in the list until all results have arrived: do not stop them. 'Download Results' and 'Split Results' are options of the trigger.",
 	),
 	notice(
 		'return',

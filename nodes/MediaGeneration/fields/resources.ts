@@ -48,7 +48,7 @@ function mediaFields(
 			typeOptions: { rows: 4 },
 			displayOptions,
 			default: '',
-			hint: `One item makes one ${resource}. For a list, put 'Split Out' before. To see the ${resource} here, add 'Download Results'.`,
+			hint: `One item makes one ${resource}. For a list, put 'Split Out' before.`,
 			...prompt,
 		},
 	];

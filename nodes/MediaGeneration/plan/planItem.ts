@@ -9,7 +9,7 @@ import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { isTool } from '../shared/n8nInternals';
-import { choice, ItemParameters, describe, isEmpty, refused, textsIn } from '../shared/parameters';
+import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './canSuspend';
 import { durationField, readCreateBody } from './createBody';
 import { readSendsLinks } from './inputFile';
@@ -147,12 +147,13 @@ async function readAddress(
 	{ apiKey, ownTrigger }: TriggerAddresses,
 	{ reference }: PlanBase,
 ): Promise<string> {
-	if (isEmpty(parameters.value('callbackUrl')) && parameters.expression('callbackUrl') === '') {
+	const wayOut =
+		'Enter the production URL of a Media Generation Trigger, or leave the field empty for the trigger of this workflow.';
+	const value = parameters.value('callbackUrl');
+	if (parameters.isLeftOut('callbackUrl', 'Callback URL', value, wayOut)) {
 		refuseEngineV2(parameters.context);
 		return callbackAddress(await ownTrigger(), apiKey, reference);
 	}
-	const wayOut =
-		'Enter the production URL of a Media Generation Trigger, or leave the field empty for the trigger of this workflow.';
 	const entered = parameters.requiredText('callbackUrl', 'Callback URL', wayOut);
 	return callbackAddress(entered, apiKey, reference);
 }

@@ -147,7 +147,7 @@ export class ItemParameters {
 	}
 
 	/** Whether a value is empty. @throws ItemError if its expression gives nothing: nobody is to pay for a guess */
-	private isLeftOut(name: string, label: string, value: unknown, wayOut: string): boolean {
+	isLeftOut(name: string, label: string, value: unknown, wayOut: string): boolean {
 		if (!isEmpty(value)) return false;
 		if (this.expression(name) === '') return true;
 		throw new ItemError(`The expression in '${label}' gives nothing`, {

@@ -89,12 +89,10 @@ describe('the options', () => {
 describe('what a beginner is told before the first run', () => {
 	const named = (name: string) => description.properties.filter((each) => each.name === name);
 
-	it('stands at the prompt: one item is one task, a list is split, and how to see the result', () => {
+	it('stands at the prompt: one item is one task, and a list is split', () => {
 		expect(named('prompt')).toHaveLength(2);
 		for (const { hint } of named('prompt')) {
-			expect(hint).toMatch(
-				/^One item makes one (image|video)\. .*'Split Out'.* 'Download Results'/,
-			);
+			expect(hint).toMatch(/^One item makes one (image|video)\. .*'Split Out' before\.$/);
 		}
 	});
 

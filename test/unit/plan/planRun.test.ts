@@ -279,7 +279,7 @@ describe('a value whose expression gives nothing', () => {
 		const parameters = image({}, { completion: 'trigger', callbackUrl: given });
 		for (const row of cells) {
 			const { message } = await refusalOf(parameters, json(row), { triggers: [TRIGGER] });
-			expect(message).toBe("The parameter 'Callback URL' is empty");
+			expect(message).toBe("The expression in 'Callback URL' gives nothing");
 		}
 	});
 });
