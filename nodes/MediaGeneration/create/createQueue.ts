@@ -94,7 +94,7 @@ export class CreateQueue {
 			if (this.refusal && askedMs > longestMs && this.throttle.underWay === 0) {
 				throw ItemError.because(
 					this.refusal,
-					`The service asks to wait for ${Math.ceil(askedMs / 1000)} s more, which is longer than 'Timeout' in the options.`,
+					`The service asks to wait for ${Math.ceil(askedMs / 1000)} s more, which is longer than this node waits.`,
 				);
 			}
 			const at = this.nextAt(now);

@@ -112,13 +112,13 @@ export function explainStatus(statusCode: number, taskId: string | undefined): E
 			return [
 				'tooManyRequests',
 				'The account has too many tasks or requests under way (HTTP 429)',
-				"Lower 'Max Tasks at the Same Time' in the options, or wait until other tasks of the account are finished.",
+				'Wait until other tasks of the account are finished.',
 			];
 		default:
 			return [
 				'rejected',
 				`The service did not accept the request (HTTP ${statusCode})`,
-				'Check the model and the input fields of this item against what the service offers.',
+				'Check the values of this item (model, input, task id) against what the service accepts.',
 			];
 	}
 }

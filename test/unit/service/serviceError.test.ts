@@ -1,4 +1,7 @@
-import { findServiceMessage } from '../../../nodes/MediaGeneration/service/serviceError';
+import {
+	explainStatus,
+	findServiceMessage,
+} from '../../../nodes/MediaGeneration/service/serviceError';
 
 it.each([
 	['Not enough credits'],
@@ -14,6 +17,11 @@ it.each([
 	[{ message: { text: 1 }, reason: 'Not  enough\n\tcredits' }],
 ])('finds the message of the service in %j', (body) => {
 	expect(findServiceMessage(body)).toBe('Not enough credits');
+});
+
+// A read has no model, and not every operation has the option Max Tasks at the Same Time.
+it.each([400, 429])('says nothing that is true of creates alone (%d)', (status) => {
+	expect(explainStatus(status, 'task-1').join()).not.toMatch(/model and the input|Max Tasks/);
 });
 
 it.each([[undefined], [null], [''], [' \n'], [7], [{}], [[]], [{ code: 'x' }], [{ message: 7 }]])(
