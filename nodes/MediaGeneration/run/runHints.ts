@@ -114,7 +114,7 @@ function failures(items: number, failed: readonly End[]): string {
 function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
 	const unpriced = creates.filter((item) => item.estimatedCostUsd === undefined);
 	const isByLength = unpriced.every(({ model }) => model === VIDEO_MODEL);
-	const how = isByLength ? 'set its duration' : "enter it in 'Price per Task (USD)'";
+	const how = isByLength ? 'set a duration' : "enter it in 'Price per Task (USD)'";
 	const isNotKnown = `The price of ${count(unpriced.length, 'task')} is not known: ${how}.`;
 	return [
 		...(unpriced.length < creates.length ? [say(knownCostUsd(creates))] : []),

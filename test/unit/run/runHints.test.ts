@@ -69,7 +69,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		[refused, done],
 	],
 	// The operation Create has no field for the duration.
-	['1 task created. The price of 1 task is not known: set its duration.', [video], [done]],
+	['1 task created. The price of 1 task is not known: set a duration.', [video], [done]],
 	[
 		"2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
 		[create(0.08), create()],
