@@ -23,11 +23,9 @@ export function readCreateBody(parameters: ItemParameters): Pick<CreatePlan, 'mo
 	const isRaw = parameters.value('resource') === 'task';
 	const fields = isRaw ? readRawInput(parameters) : readMediaInput(parameters);
 	const json = parameters.option('additionalInput');
-	const label = 'Additional Input (JSON)';
-	const isNone = parameters.isLeftOut('additionalInput', label, json, 'To add nothing, enter {}.');
 	const input = {
 		...withAdditionalFields(withFiles(fields, parameters), parameters),
-		...(!isNone && parameters.jsonObject(json, label)),
+		...parameters.jsonObject(json, 'Additional Input (JSON)'),
 	};
 	checkInput(input, parameters);
 	return { model, input };

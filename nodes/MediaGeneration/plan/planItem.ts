@@ -122,10 +122,9 @@ const MAX_REFERENCE = 500;
 
 /** @throws ItemError if the reference is not a text, or too long for an address */
 function readReference(parameters: ItemParameters): string | undefined {
-	const value = parameters.option('reference');
-	const wayOut = 'Enter one value that tells the row or the order, e.g. {{ $json.id }}.';
-	if (parameters.isLeftOut('reference', 'Your Reference', value, wayOut)) return undefined;
+	const value = parameters.option('reference') ?? '';
 	if (typeof value === 'object' || Number.isNaN(value)) {
+		const wayOut = 'Enter one value that tells the row or the order, e.g. {{ $json.id }}.';
 		throw refused('Your Reference', 'not a text', wayOut);
 	}
 	const reference = String(value);
@@ -134,7 +133,7 @@ function readReference(parameters: ItemParameters): string | undefined {
 			description: `Enter at most ${MAX_REFERENCE}, for example the id of a row and not the row itself: the reference travels in the callback address.`,
 		});
 	}
-	return reference;
+	return reference === '' ? undefined : reference;
 }
 
 /**

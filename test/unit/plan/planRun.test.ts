@@ -267,9 +267,6 @@ describe('a value whose expression gives nothing', () => {
 		// The model would not see the picture.
 		['Image Field', video(named, { imageField: given })],
 		['Duration Field', video(named, { durationField: given })],
-		['Additional Input (JSON)', image({ additionalInput: given })],
-		// Nobody could tell whose result it is.
-		['Your Reference', image({ reference: given })],
 	])('is refused, and not guessed: %s', async (label, parameters) => {
 		for (const row of cells) {
 			const { message, description } = await refusalOf(parameters, json(row));
