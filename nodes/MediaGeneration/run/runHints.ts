@@ -174,7 +174,8 @@ function unreached(
 /** Says where the results appear if the items leave while their tasks are pending. */
 function triggersOf(creates: readonly CreatePlan[]): string | undefined {
 	const triggers = creates.flatMap(({ completion, webhookUrl }) => {
-		if (completion !== 'trigger' || webhookUrl === undefined) return [];
+		// A test URL takes one callback, which the editor shows.
+		if (completion !== 'trigger' || !webhookUrl || isTestAddress(webhookUrl)) return [];
 		// Without the token.
 		const { origin, pathname } = new URL(webhookUrl);
 		return [origin + pathname];

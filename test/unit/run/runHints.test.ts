@@ -120,6 +120,17 @@ it.each<[string, number, string, string]>([
 	expect(hint?.message).toContain(expected);
 });
 
+it.each([
+	['', 'Each result starts the workflow'],
+	// It takes one callback, in the editor.
+	['-test', undefined],
+])('where the results appear is said of a published trigger only (%s)', (test, expected) => {
+	const url = `https://n8n.example.com/webhook${test}/a/callback`;
+	const notified = { ...create(0.08, url), completion: 'trigger' as const };
+	const [, hint] = endHints(run(notified), [items(pending)], SERVICE, false);
+	expect(hint?.message).toEqual(expected && expect.stringContaining(expected));
+});
+
 it('nothing is said of checks where no task was created', () => {
 	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');
 	const hints = endHints(run(calledBack), [new ItemError('No credits')], SERVICE, false);
