@@ -28,7 +28,7 @@ const ANOTHER = 'of-another-node';
 /** A row, with fields of the names of this node's own and a file. */
 const row = (id: number, simulate: IDataObject = {}): INodeExecutionData => ({
 	json: {
-		...{ row: id, prompt: `Prompt ${id}`, nested: { id }, simulate },
+		...{ row: id, prompt: `Prompt ${id}`, nested: { id }, simulate, delivery: 'express' },
 		...{ taskId: ANOTHER, state: ANOTHER, model: ANOTHER, record: { of: ANOTHER } },
 		...{ error: ANOTHER, timedOut: true, dryRun: true },
 	},
@@ -44,6 +44,8 @@ const including = (options: IDataObject = {}, more: TestNode = {}) =>
 const beside = (id: number) => ({
 	json: {
 		...{ row: id, prompt: `Prompt ${id}`, nested: { id }, state: 'SUCCESS', model: IMAGE_MODEL },
+		// An order may have a delivery of its own.
+		delivery: 'express',
 		...{ taskId: on.taskIds[id], input: { prompt: `Prompt ${id}` } },
 		record: { taskId: on.taskIds[id] },
 	},

@@ -33,19 +33,28 @@ export function includedInput(
 	if (isTool(context)) return undefined;
 	if (context.getNodeParameter('options.includeInput', 0, false) !== true) return undefined;
 	const input = context.getInputData()[itemIndex];
-	const creates = ['generate', 'create'].includes(context.getNodeParameter('operation', 0));
-	const others = creates ? [...OF_ANOTHER_RUN, ...OF_ANOTHER_TASK] : OF_ANOTHER_RUN;
+	const others = [
+		...OF_ANOTHER_RUN,
+		...(OF_ANOTHER_TASK[String(context.getNodeParameter('operation', 0))] ?? []),
+	];
 	return input && partOf({ ...input, json: others.reduce(without, input.json) });
 }
 
 /** Fields that tell how the task of an earlier node ended: an item that was refused now must not look like a success. */
 const OF_ANOTHER_RUN = [
-	...['timedOut', 'dryRun', 'state', 'creditsConsumed', 'delivered', 'delivery'],
+	...['timedOut', 'dryRun', 'state', 'creditsConsumed'],
 	...['resultUrls', 'resultUrl', 'resultIndex'],
 ];
 
-/** Left out if this node creates a task: an item without a task must not name another task, nor its price. */
-const OF_ANOTHER_TASK = ['taskId', 'estimatedCostUsd', 'failedTaskIds', 'record'];
+/** An item without a task must not name another task, nor its price. */
+const CREATED = ['taskId', 'estimatedCostUsd', 'failedTaskIds', 'record'];
+
+/** Left out besides, by the operation of this node. */
+const OF_ANOTHER_TASK: Record<string, string[]> = {
+	generate: CREATED,
+	create: CREATED,
+	redeliver: ['delivered', 'delivery'],
+};
 
 /** An `error` does not go on: n8n would take it for an error of this node. */
 export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
