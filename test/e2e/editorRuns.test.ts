@@ -119,7 +119,7 @@ describe('in the editor, with a credential', () => {
 		await editor.choose('completion', 'Notify a Trigger');
 		await editor.paste('callbackUrl');
 		await editor.panel
-			.getByText('If the service cannot reach n8n, n8n checks after one minute')
+			.getByText('If the service cannot reach n8n, n8n checks the tasks by itself')
 			.waitFor();
 		await editor.execute();
 		await editor.outputHas('PENDING');

@@ -48,7 +48,7 @@ function mediaFields(
 			typeOptions: { rows: 4 },
 			displayOptions,
 			default: '',
-			hint: `One item makes one ${resource}. For a list, put 'Split Out' before.`,
+			hint: `One item makes one ${resource}. For a list, put 'Split Out' before. To see the ${resource} in n8n, use 'Download Results'.`,
 			...prompt,
 		},
 	];
