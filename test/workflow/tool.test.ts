@@ -117,6 +117,19 @@ it.each<TestNode>([{}, { retryOnFail: true }])(
 	},
 );
 
+it('orders the same twice when an agent asks at once, for two items of a batch', async () => {
+	// n8n gives both calls the same run and item.
+	const context = toolContext(tool({ latencyMs: 20_000 }), AGENT);
+	const calls = [0, 1000].map(async (ms) => {
+		await new Promise((resolve) => setTimeout(resolve, ms));
+		return await new MediaGeneration().execute.call(context);
+	});
+	const answers = await passTime(Promise.all(calls));
+	const taskIds = answers.map((outputs) => outputs?.[0]?.[0]?.json.taskId);
+	expect(new Set(taskIds)).toEqual(new Set(on.taskIds));
+	expect(on.taskIds).toHaveLength(2);
+});
+
 describe('the patience of whoever calls a tool', () => {
 	const waited = async (caller: string, options: IDataObject = {}) => {
 		const startedAt = on.elapsed;

@@ -5,7 +5,7 @@ import { NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import type { CreatedTask } from '../service/client';
 import { digest, readStored } from '../shared/json';
-import { internalsOf, isStopOf, isTool, nodeContext } from '../shared/n8nInternals';
+import { internalsOf, isStopOf, isSupplied, nodeContext } from '../shared/n8nInternals';
 import { ItemError } from '../shared/itemError';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
@@ -25,18 +25,16 @@ export class CreateJournal {
 
 	private readonly execution: string;
 
-	/** An agent's calls of a tool at the same time may share one run and item, so there the request is compared as well. */
-	private readonly isTool: boolean;
-
 	/** @throws UserError where another version of this package wrote the journal */
 	constructor(context: IExecuteFunctions) {
-		const stored = (nodeContext(context)[KEY] ??= { version: VERSION, runs: {} });
+		// Calls of a supplied tool at the same time may share a run, and n8n repeats such a call as another run.
+		const store = isSupplied(context) ? {} : nodeContext(context);
+		const stored = (store[KEY] ??= { version: VERSION, runs: {} });
 		const { runs } = readStored<{ runs: Record<number, ItemCreates> }>(stored, VERSION);
 		const present = Number(context.getWorkflowDataProxy(0).$runIndex ?? 0);
 		this.execution = String(context.getExecutionId());
-		this.isTool = isTool(context);
-		// n8n does not go back to an earlier run. An agent's calls of a tool may be runs at the same time.
-		const earlier = this.isTool ? [] : Object.keys(runs).filter((run) => Number(run) < present);
+		// n8n does not go back to an earlier run.
+		const earlier = Object.keys(runs).filter((run) => Number(run) < present);
 		for (const run of earlier) delete runs[Number(run)];
 		// Not a copy: n8n stores the changes with the execution.
 		this.items = runs[present] ??= {};
@@ -55,8 +53,7 @@ export class CreateJournal {
 
 	/** Adds the task that this execution has created for an item to the error of the item, which cannot be planned now. */
 	withTask(error: ItemError, itemIndex: number): ItemError {
-		const creates = this.isTool ? [] : (this.items[itemIndex] ?? []);
-		const create = creates.find(({ execution }) => execution === this.execution);
+		const create = this.items[itemIndex]?.find(({ execution }) => execution === this.execution);
 		if (create?.state === 'sent') return new ItemError(`${NOT_KNOWN}. ${error.message}`, error);
 		const task = create && taskIn(create);
 		return task ? ItemError.from(error, pendingJson(task.taskId, task.sent)) : error;
@@ -103,11 +100,6 @@ export class CreateJournal {
 		this.write(item, { state: 'free' });
 	}
 
-	/** To be called when all creates have ended well. If an agent orders the same once more, the agent means another task. */
-	close(creates: readonly CreatePlan[]): void {
-		if (this.isTool) for (const item of creates) this.forget(item);
-	}
-
 	private write(item: CreatePlan, known: Pick<StoredCreate, 'state'> & Partial<StoredCreate>) {
 		const before = this.createOf(item);
 		const create: StoredCreate = {
@@ -124,8 +116,7 @@ export class CreateJournal {
 	private createOf(item: CreatePlan): StoredCreate | undefined {
 		const creates = this.items[item.itemIndex] ?? [];
 		const isSame = ({ digest }: StoredCreate) => digest === requestDigest(item);
-		const isOwn = (create: StoredCreate) =>
-			create.execution === this.execution && (!this.isTool || isSame(create));
+		const isOwn = ({ execution }: StoredCreate) => execution === this.execution;
 		return creates.find(isOwn) ?? creates.findLast(isSame);
 	}
 

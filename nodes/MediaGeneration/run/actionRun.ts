@@ -177,15 +177,13 @@ async function putOut(
  * @throws NodeApiError, NodeOperationError for the item that stops the node; a suspended run has no results yet
  */
 function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
-	const { context, journal, results, rule, plan } = run;
+	const { context, results, rule, plan } = run;
 	const inputOf = plan.items.map(({ itemIndex }) => itemIndex);
 	const stopping = isSuspended ? undefined : stoppingItem(results, rule);
 	if (stopping !== undefined) {
 		const error = ItemError.from(results[stopping]);
 		throw error.toNodeError(context.getNode(), inputOf[stopping], describeStop(error, run.paid()));
 	}
-	const hasFailed = results.some((result) => result instanceof ItemError);
-	if (!hasFailed && !plan.isDry) journal.close(createsIn(plan.items));
 	return itemsOf(context, results, inputOf);
 }
 

@@ -64,12 +64,17 @@ export function isEngineV2(context: FunctionsBase): boolean {
 	return 'getExecutionId' in context && String(context.getExecutionId()).includes('-');
 }
 
+/** Whether the node runs as a tool that n8n has supplied to an agent (before version 3) or to an MCP server. */
+export const isSupplied = (context: IExecuteFunctions): boolean =>
+	// Some versions of n8n have no `isToolExecution`. There only the context of a supplied tool has the other method.
+	typeof context.isToolExecution === 'function'
+		? context.isToolExecution()
+		: 'getNextRunIndex' in context;
+
 /** Whether the node runs as a tool of an AI agent or of an MCP server. */
-export function isTool(context: IExecuteFunctions): boolean {
-	// Some versions of n8n have no `isToolExecution`. From version 3 on, Agents run a tool as a node: only its type tells.
-	const isSupplied = typeof context.isToolExecution === 'function' && context.isToolExecution();
-	return isSupplied || context.getNode().type.endsWith('Tool');
-}
+export const isTool = (context: IExecuteFunctions): boolean =>
+	// From version 3 on, Agents run a tool as a node: only its type tells.
+	isSupplied(context) || context.getNode().type.endsWith('Tool');
 
 /** Whether the caller of the node hangs up after a while. A caller that orders again then pays twice. */
 export function hangsUp(context: IExecuteFunctions): boolean {

@@ -159,20 +159,17 @@ describe('a retry from the list of executions', () => {
 	});
 });
 
-/** By the two ways on which n8n runs a tool: supplied to its caller, or as a node. */
 it.each([
-	['supplied', () => Object.assign(contextOf(), { isToolExecution: () => true })],
-	['as a node', () => contextOf({ type: 'mediaGenerationTool' })],
-])(
-	"an agent's tool (%s) is called many times: only the same request is the same task",
-	(...given) => {
-		const [, make] = given;
-		const journal = new CreateJournal(created({}, make()));
-		expect(journal.find(plan())).toMatchObject(task());
-		expect(journal.find(plan(harbour))).toBeUndefined();
-		expect(named(journal)).toEqual({});
-	},
-);
+	['', { isToolExecution: () => true }],
+	[', in a version of n8n that does not tell', { isToolExecution: undefined, getNextRunIndex: 0 }],
+])('a call of a tool that n8n has supplied finds nothing of a call beside it%s', (_where, ways) => {
+	const context = Object.assign(contextOf(), ways) as Context;
+	const [first, second] = [new CreateJournal(context), new CreateJournal(context)];
+	first.created(plan(), task());
+	expect(first.find(plan())).toMatchObject(task());
+	expect(second.find(plan())).toBeUndefined();
+	expect(named(second)).toEqual({});
+});
 
 describe('what n8n stores', () => {
 	it('holds no callback address and no token', () => {
@@ -213,15 +210,4 @@ describe('a pause that the service asks for', () => {
 		time.setWall(1_006_000);
 		expect(pauseLeft(context)).toBe(0);
 	});
-});
-
-it("a call of an agent's tool that ends forgets nothing of a call beside it", () => {
-	const context = contextOf({ type: 'mediaGenerationTool' });
-	const [first, second] = [new CreateJournal(context), new CreateJournal(context)];
-	first.created(plan(), task());
-	second.created(plan(harbour), task('task-2'));
-	second.close([plan(harbour)]);
-	const journal = new CreateJournal(context);
-	expect(journal.find(plan())).toMatchObject(task());
-	expect(journal.find(plan(harbour))).toBeUndefined();
 });
