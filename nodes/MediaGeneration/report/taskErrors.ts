@@ -16,7 +16,7 @@ export function failedTask(task: FailedTask, known: IDataObject, retry?: string)
 	const { taskId, reason, creditsConsumed } = task;
 	const next =
 		retry === undefined
-			? 'Change its prompt or its input, and order it again.'
+			? 'A failed task stays failed. Create another task with another prompt or input.'
 			: 'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
 	const charged =
 		(creditsConsumed ?? 0) > 0 &&

@@ -161,13 +161,13 @@ export function retryOf(
 	// A failed task is free. If the service charged for it, it may charge for the next one, too.
 	if ((task.creditsConsumed ?? 0) > 0) throw failure('So it was not created again.');
 	if (createdAt === undefined) {
-		return { at: failedAt, until: Infinity, deadline: Infinity, failure: failure() };
+		const notAgain = failure('It was not created again.');
+		return { at: failedAt, until: Infinity, deadline: Infinity, failure: notAgain };
 	}
 	const at = failedAt + FIRST_PAUSE_MS * 2 ** (count - 1);
 	// A task that is given up before its end is paid for in vain, so the next task needs as much time as this one took.
 	const until = deadline - (failedAt - createdAt);
-	if (at > until)
-		throw failure("It was not created again, because too little of 'Timeout' was left.");
+	if (at > until) throw failure('It was not created again, because too little time was left.');
 	return { at, until, deadline, failure: failure('It was not created again in time.') };
 }
 

@@ -51,7 +51,7 @@ it.each<[string, ...Parameters<typeof retryOf>, RegExp]>([
 	['nobody asks for it', plan(), failure(), /'Retry Failed Tasks' creates it again/],
 	['it is switched off', plan(0), failure(), /'Retry Failed Tasks' creates it again/],
 	['it was often enough', plan(2), failure({ count: 3 }), /3 tasks of this item have failed/],
-	['the time is short', plan(2), failure({ deadline: 114 * SECOND }), /too little of 'Timeout'/],
+	['the time is short', plan(2), failure({ deadline: 114 * SECOND }), /too little time was left/],
 	['a failed task is billed', plan(2), failure({ task: failed(8) }), /charged 8 credits/],
 ])('creates none where %s, and says so', async (_what, item, task, why) => {
 	const error = ItemError.from(await caught(async () => retryOf(item, task)));
