@@ -32,7 +32,7 @@ export class TaskCreator {
 		private readonly queue: CreateQueue,
 		private readonly journal: CreateJournal,
 		private readonly onFailure: () => void,
-		clock: Clock,
+		private readonly clock: Clock,
 	) {
 		this.signal = context.getExecutionCancelSignal();
 		this.graceIsOver = graceAfterStop(clock, this.signal);
@@ -60,7 +60,7 @@ export class TaskCreator {
 		for (;;) {
 			const ticket = await this.queue.enter(patience, until);
 			if (ticket === undefined) return undefined;
-			const sent = await settled(this.send(item));
+			const sent = await settled(this.send(item, until));
 			if ('value' in sent) {
 				if (sent.value) {
 					this.queue.accepted(ticket);
@@ -88,14 +88,14 @@ export class TaskCreator {
 	 * Sends one request. The journal has an entry before the request leaves, and another when the answer is there. If the
 	 * execution is stopped, the request goes on, so that its answer is stored whenever it comes.
 	 *
-	 * @returns undefined if nothing was sent, because another item has ended the queue meanwhile
+	 * @returns undefined if nothing was sent, because meanwhile another item has ended the queue, or it is too late
 	 */
-	private async send(item: CreatePlan): Promise<SentTask | undefined> {
+	private async send(item: CreatePlan, until: number): Promise<SentTask | undefined> {
 		const input = await sentInput(this.context, item);
 		const isStopped = await this.isStopStored();
 		if (isStopped) this.queue.close();
 		if (isStopped || this.signal?.aborted) throw new Stopped();
-		if (this.queue.isOver) return undefined;
+		if (this.queue.isOver || this.clock.now() >= until) return undefined;
 		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
 		const sent = await Promise.race([this.request(item, input, fields), this.graceIsOver]);

@@ -101,10 +101,24 @@ it('sends nothing where its turn comes too late, and keeps no place', async () =
 	expect(clock.now()).toBeLessThan(3 * MINUTE);
 });
 
+it('sends nothing where it has become too late while n8n was asked for a stop', async () => {
+	const { context, creator, clock, sent, journal } = creating(accepted);
+	context.getExecutionDataById = async () => {
+		clock.pass(60_000);
+		return undefined;
+	};
+	expect(await creator.create(plan(), 30_000)).toBeUndefined();
+	expect(sent).toHaveLength(0);
+	expect(journal.find(plan())).toBeUndefined();
+});
+
 it('waits for no longer than it may be late, where the service asks to', async () => {
 	const setup = creating(asksForAMinute, accepted);
 	const late = await caught(async () => await setup.creator.create(plan(), 30_000));
 	expect(late).toMatchObject({ statusCode: 429 });
+	// Also where 'Timeout' is 0.
+	const says = '60 s more, which is longer than this item can wait. Raise';
+	expect(late).toHaveProperty('description', expect.stringContaining(says));
 	expect(setup.sent).toHaveLength(1);
 	expect(setup.clock.now()).toBeLessThan(30_000);
 });
