@@ -141,6 +141,17 @@ describe('the patience of whoever calls a tool', () => {
 		expect(await waited(MCP)).toBeLessThan(60);
 	});
 
+	it("counts from the call, also where n8n's database is slow", async () => {
+		const context = toolContext(tool(HOURS), MCP);
+		const lookUp = context.getCredentials.bind(context);
+		context.getCredentials = async (type, itemIndex) => {
+			await new Promise((resolve) => setTimeout(resolve, 20_000));
+			return await lookUp(type, itemIndex);
+		};
+		expect(await answerOf(context)).toMatchObject([{ taskId: on.taskIds[0], ...late }]);
+		expect(on.elapsed).toBeLessThan(60_000);
+	});
+
 	it.each([
 		[20, 8],
 		// Refused for the third time after more than half of the patience.

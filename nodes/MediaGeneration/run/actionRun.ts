@@ -29,6 +29,7 @@ import { readItem } from './readTask';
  *   the node's *On Error* setting lets failed items out
  */
 export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
+	const startedAt = systemClock.now();
 	let run: RunContext;
 	let journal: CreateJournal | undefined;
 	// A refused try counts, too.
@@ -39,7 +40,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 		const plan = await planRun(context, connection, systemClock);
 		// A run that creates nothing cannot pay twice.
 		if (createsIn(plan.items).length > 0 && !plan.isDry) await refuseKilledRetry(context);
-		run = openRun(context, connection, plan, journal, systemClock, triesLeft);
+		run = openRun(context, connection, plan, journal, systemClock, triesLeft, startedAt);
 	} catch (error) {
 		return refuse(context, ItemError.from(error), journal);
 	}

@@ -40,7 +40,12 @@ interface HandedOverTask extends HandedOver {
 
 export type RunContext = ReturnType<typeof openRun>;
 
-/** What the items of a run of the action node share. @param triesLeft whether n8n tries this run again if it stops */
+/**
+ * What the items of a run of the action node share.
+ *
+ * @param triesLeft whether n8n tries this run again if it stops
+ * @param startedAt when n8n began this run, milliseconds of the clock
+ */
 export function openRun(
 	context: IExecuteFunctions,
 	connection: Connection,
@@ -48,6 +53,7 @@ export function openRun(
 	journal: CreateJournal,
 	clock: Clock,
 	triesLeft: boolean,
+	startedAt: number,
 ) {
 	const { items, suspendAfterMs, checkIntervalMs } = plan;
 	const creates = createsIn(items);
@@ -77,7 +83,7 @@ export function openRun(
 		...{ context, plan, rule, journal, clock, signal, gap, queue, suspendAfter },
 
 		/** When a caller that hangs up began to wait, milliseconds of the clock. */
-		calledAt: hangsUp(context) ? clock.now() : Infinity,
+		calledAt: hangsUp(context) ? startedAt : Infinity,
 
 		/** Spreads the first reads of created tasks. */
 		firstReads: new RequestGap(clock, firstReadGapMs(leastMs, readAtOnce)),
