@@ -6,6 +6,7 @@ import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
+import { NOT_KNOWN } from '../report/taskErrors';
 import { roundUsd, VIDEO_MODEL } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import { isOutOfReach } from '../shared/privateAddress';
@@ -54,6 +55,9 @@ const HOW_TO_SEE =
 
 const RUN_FAILED = 'Run only the failed items again: a full run would pay for the others twice.';
 
+const LOOK_FIRST =
+	"Before you run a failed item again, look at it: a task may be paid for. Task → Wait fetches each 'taskId' whose state is not FAILURE.";
+
 const COLLECT_FAILED =
 	"To collect failed items: Settings → On Error → 'Continue (using error output)'.";
 
@@ -89,12 +93,20 @@ function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHi
 		late.length > 0 && `${count(late.length, 'task')} not finished in time.`,
 		again > 0 && `${count(again, 'failed task')} created again; failed tasks are usually free.`,
 		...priceOf(createsIn(created.map(({ plan }) => plan)), (usd) => `Estimated price: ${usd} USD.`),
-		charged(created),
-		hasOthers && created.length > 0 && RUN_FAILED,
+		charged(ends.filter(isPaid)),
+		failed.some(mayBePaid) ? LOOK_FIRST : hasOthers && created.length > 0 && RUN_FAILED,
 		hasOthers && !hasErrorOutput && COLLECT_FAILED,
 	];
 	return [hint(sentences.filter(Boolean).join(' '), isTrouble ? 'warning' : 'info')];
 }
+
+/** A service may charge for a failed task, too. */
+const isPaid = ({ plan, json, isCreated }: End) =>
+	isCreated || (plan.kind === 'create' && Number(json.creditsConsumed) > 0);
+
+/** Whether a second run of the failed item may pay twice. */
+const mayBePaid = ({ json, isCreated }: End) =>
+	isCreated || String(json.error).startsWith(NOT_KNOWN);
 
 /** The first words of a message, which are not the reason: the item shows the id. */
 const BEFORE_REASON = /^Task \S+ failed at the service: /;
@@ -135,13 +147,13 @@ export function dryRunHint(creates: readonly CreatePlan[]): string {
 }
 
 /** The credits that the service says it has charged; some services never say so. */
-function charged(created: readonly End[]): string {
-	const credits = created.flatMap(({ json }) =>
+function charged(paid: readonly End[]): string {
+	const credits = paid.flatMap(({ json }) =>
 		typeof json.creditsConsumed === 'number' ? json.creditsConsumed : [],
 	);
 	if (credits.length === 0) return '';
 	const total = roundUsd(credits.reduce((sum, amount) => sum + amount, 0));
-	const of = credits.length < created.length ? ` for ${count(credits.length, 'task')}` : '';
+	const of = credits.length < paid.length ? ` for ${count(credits.length, 'task')}` : '';
 	return `The service charged ${count(total, 'credit')}${of}.`;
 }
 

@@ -35,6 +35,16 @@ const two = [create(0.08), create(0.08)];
 const FAILED_ALONE = 'Run only the failed items again: a full run would pay for the others twice.';
 const COLLECT = "To collect failed items: Settings → On Error → 'Continue (using error output)'.";
 const AGAIN = `${FAILED_ALONE} ${COLLECT}`;
+const LOOK =
+	"Before you run a failed item again, look at it: a task may be paid for. Task → Wait fetches each 'taskId' whose state is not FAILURE.";
+
+const lost = new ItemError('It is not known whether the task was created. No answer');
+const noFile = new ItemError('The result could not be downloaded', {
+	task: { taskId: 'task-1', state: 'SUCCESS' },
+});
+const charged = new ItemError('Task task-1 failed', {
+	task: { taskId: 'task-1', state, creditsConsumed: 8 },
+});
 
 it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	['2 tasks created. Estimated price: 0.3 USD.', [create(0.1), create(0.2)], [done, done]],
@@ -84,6 +94,28 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		'2 tasks created. Estimated price: 0.16 USD. The service charged 8 credits for 1 task.',
 		two,
 		[billed(8), billed(null)],
+	],
+	// To run these items again may cost a second time.
+	[
+		`1 of 2 items failed: It is not known whether the task was created. No answer. Estimated price: 0.08 USD. ${LOOK} ${COLLECT}`,
+		two,
+		[lost, done],
+	],
+	[
+		`1 of 2 tasks failed: The result could not be downloaded. Estimated price: 0.16 USD. ${LOOK} ${COLLECT}`,
+		two,
+		[noFile, done],
+	],
+	[
+		`1 of 1 item failed: It is not known whether the task was created. No answer. ${LOOK}`,
+		[create(0.08)],
+		[lost],
+	],
+	// Not each service lets a failed task be free.
+	[
+		`1 of 2 tasks failed: Task task-1 failed. Estimated price: 0.08 USD. The service charged 16 credits. ${AGAIN}`,
+		two,
+		[charged, billed(8)],
 	],
 	// No price of tasks that were created before: a full run would pay for nothing.
 	[`1 of 2 tasks failed: Task task-1 failed. ${COLLECT}`, [wait, wait], [failed, done]],
