@@ -64,6 +64,9 @@ export class ServiceError extends Error {
 
 type Explanation = [kind: ServiceErrorKind, what: string, next: string];
 
+const CHECK_TASK =
+	'Check the task id, and that the credential belongs to the account that created the task.';
+
 /** The specification does not show status codes (section 7). These are the meanings in HTTP. */
 export function explainStatus(statusCode: number, taskId: string | undefined): Explanation {
 	if (statusCode >= 300 && statusCode < 400) {
@@ -106,19 +109,21 @@ export function explainStatus(statusCode: number, taskId: string | undefined): E
 			return [
 				'notFound',
 				`The service knows no task ${taskId} for this account (HTTP ${statusCode})`,
-				'Check the task id, and that the credential belongs to the account that created the task.',
+				CHECK_TASK,
 			];
 		case 429:
 			return [
 				'tooManyRequests',
 				'The account has too many tasks or requests under way (HTTP 429)',
-				'Wait until other tasks of the account are finished.',
+				'Wait until other tasks of the account are finished, or run fewer of them at the same time.',
 			];
 		default:
 			return [
 				'rejected',
 				`The service did not accept the request (HTTP ${statusCode})`,
-				'Check the values of this item (model, input, task id) against what the service accepts.',
+				taskId === undefined
+					? 'Check the model and the input fields of this item against what the service offers.'
+					: CHECK_TASK,
 			];
 	}
 }

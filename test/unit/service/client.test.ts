@@ -166,6 +166,12 @@ describe('an answer with an error status', () => {
 		});
 	});
 
+	it('for a read names no field of a create, and no option that a read has not', async () => {
+		const next = async (statusCode: number) => (await errorOf({ statusCode })).description;
+		expect(await next(400)).toContain('Check the task id');
+		expect(await next(429)).not.toContain('in the options');
+	});
+
 	it('404 without a task points at the base URL', async () => {
 		const { client } = clientThatGets({ statusCode: 404 });
 		await expect(client.readCredits()).rejects.toMatchObject({
