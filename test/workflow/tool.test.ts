@@ -141,6 +141,19 @@ describe('the patience of whoever calls a tool', () => {
 		expect(await waited(MCP)).toBeLessThan(60);
 	});
 
+	it('is not over before the task id is told, also where the service does not answer at its end', async () => {
+		const context = toolContext(tool(HOURS), MCP);
+		const { httpRequestWithAuthentication: request } = context.helpers;
+		context.helpers.httpRequestWithAuthentication = async function (...given) {
+			const { method, timeout = 0 } = given[1];
+			if (method === 'POST' || on.elapsed < 45_000) return await request.call(this, ...given);
+			await new Promise((resolve) => setTimeout(resolve, timeout));
+			throw new Error('timeout exceeded');
+		};
+		expect(await answerOf(context)).toMatchObject([{ taskId: on.taskIds[0], ...late }]);
+		expect(on.elapsed).toBeLessThan(60_000);
+	});
+
 	it("counts from the call, also where n8n's database is slow", async () => {
 		const context = toolContext(tool(HOURS), MCP);
 		const lookUp = context.getCredentials.bind(context);

@@ -133,11 +133,17 @@ export async function followTask(
 	return ended;
 }
 
+/** The limit of a read for a caller that hangs up: the caller must hear of the task before. */
+const HURRIED_READ_MS = 5_000;
+
 /** @throws ServiceError if the read fails */
-async function readTask({ reads, client }: RunContext, taskId: string): Promise<TaskRecord> {
+async function readTask(
+	{ reads, client, calledAt }: RunContext,
+	taskId: string,
+): Promise<TaskRecord> {
 	const known = reads.get(taskId);
 	if (known) return await known;
-	const read = client.readTask(taskId);
+	const read = client.readTask(taskId, calledAt < Infinity ? HURRIED_READ_MS : undefined);
 	reads.set(taskId, read);
 	return await read;
 }
