@@ -5,6 +5,7 @@ import { redeliver } from '../callback/redeliver';
 import { type ReadPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
 import { pendingJson, taskJson } from '../report/taskItems';
+import { READ_TIMEOUT_MS } from '../service/client';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
 import { sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -115,35 +116,40 @@ export async function waitForTask(
 	return undefined;
 }
 
+/** How long a read may last after the deadline: a caller that hangs up must hear of the task before. */
+const LAST_READ_MS = 5_000;
+
 /** Reads a task until it is finished, its time is up, or it is handed over; see `pollTask`. */
 export async function followTask(
 	run: RunContext,
 	taskId: string,
 	options: Omit<WaitOptions, 'clock' | 'signal' | 'suspendAfter' | 'isOwn' | 'read' | 'nextSlot'>,
 ): Promise<FinishedTask | Unfinished> {
-	const { clock, signal, suspendAfter, paidTasks, gap } = run;
+	const { clock, signal, suspendAfter, paidTasks, gap, calledAt } = run;
 	const isOwn = paidTasks.has(taskId);
 	const ended = await pollTask({
 		...options,
 		...{ clock, signal, suspendAfter, isOwn },
-		read: async () => await readTask(run, taskId),
+		read: async () => {
+			const lastMs = calledAt < Infinity ? LAST_READ_MS : READ_TIMEOUT_MS;
+			const limitMs = Math.max(0, options.deadline - clock.now()) + lastMs;
+			return await readTask(run, taskId, Math.min(READ_TIMEOUT_MS, limitMs));
+		},
 		nextSlot: () => gap.take(),
 	});
 	if (isOwn && 'taskId' in ended) paidTasks.note(taskId, ended.state, ended.creditsConsumed);
 	return ended;
 }
 
-/** The limit of a read for a caller that hangs up: the caller must hear of the task before. */
-const HURRIED_READ_MS = 5_000;
-
 /** @throws ServiceError if the read fails */
 async function readTask(
-	{ reads, client, calledAt }: RunContext,
+	{ reads, client }: RunContext,
 	taskId: string,
+	limitMs?: number,
 ): Promise<TaskRecord> {
 	const known = reads.get(taskId);
 	if (known) return await known;
-	const read = client.readTask(taskId, calledAt < Infinity ? HURRIED_READ_MS : undefined);
+	const read = client.readTask(taskId, limitMs);
 	reads.set(taskId, read);
 	return await read;
 }

@@ -49,7 +49,7 @@ export interface CreatedTask {
 const CREATE_TIMEOUT_MS = 120_000;
 /** A file in the body gets this much time more, because the timeout includes the upload; also for a slow line. */
 const LEAST_BYTES_PER_MS = 100;
-const READ_TIMEOUT_MS = 30_000;
+export const READ_TIMEOUT_MS = 30_000;
 
 /** The least time between two reads of a task (specification, sections 4.2 and 8). */
 export const MIN_READ_INTERVAL_MS = 2_000;
