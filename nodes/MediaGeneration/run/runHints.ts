@@ -71,7 +71,7 @@ function endOf(plan: ItemPlan, result: ItemResult): End {
 		isFailed: !isTimedOut && json.error !== undefined,
 		// The others are suspended.
 		isLate: isError && isTimedOut,
-		isCreated: plan.kind === 'create' && json.taskId !== undefined && json.state !== 'FAILURE',
+		isCreated: plan.kind !== 'read' && json.taskId !== undefined && json.state !== 'FAILURE',
 	};
 }
 

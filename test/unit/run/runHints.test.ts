@@ -111,6 +111,12 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		[create(0.08)],
 		[lost],
 	],
+	// An earlier try has created its task.
+	[
+		`1 of 2 tasks failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${LOOK} ${COLLECT}`,
+		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
+		[ItemError.from(refused, { taskId: 'task-1', state: 'PENDING' }), done],
+	],
 	// Not each service lets a failed task be free.
 	[
 		`1 of 2 tasks failed: Task task-1 failed. Estimated price: 0.08 USD. The service charged 16 credits. ${AGAIN}`,
