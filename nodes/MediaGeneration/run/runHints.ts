@@ -56,7 +56,7 @@ const HOW_TO_SEE =
 const RUN_FAILED = 'Run only the failed items again: a full run would pay for the others twice.';
 
 const LOOK_FIRST =
-	"Before you run a failed item again, look at it: a task may be paid for. Task → Wait fetches each 'taskId' whose state is not FAILURE.";
+	'Before you run a failed item again, look at it: a task may be paid for. Task → Wait fetches the result of a task that has not failed.';
 
 const COLLECT_FAILED =
 	"To collect failed items: Settings → On Error → 'Continue (using error output)'.";
