@@ -181,15 +181,18 @@ describe('the patience of whoever calls a tool', () => {
 		expect(on.taskIds).toHaveLength(1);
 	});
 
-	it('sees nothing created after its end, and hears why', async () => {
-		on.service.configure({ concurrencyLimit: 0 });
-		setTimeout(() => on.service.configure({ concurrencyLimit: 9 }), 52_000);
-		const answer = await answerOf(toolContext(tool(), MCP));
-		expect(on.elapsed).toBeLessThan(60_000);
-		await time.pass(600_000);
-		expect(on.taskIds).toEqual([]);
-		expect(answer).toEqual([{ error: text('HTTP 429') }]);
-	});
+	it.each(['wait', 'return'])(
+		'sees nothing created after its end, and hears why (%s)',
+		async (completion) => {
+			on.service.configure({ concurrencyLimit: 0 });
+			setTimeout(() => on.service.configure({ concurrencyLimit: 9 }), 52_000);
+			const answer = await answerOf(toolContext(tool({}, { completion }), MCP));
+			expect(on.elapsed).toBeLessThan(60_000);
+			await time.pass(600_000);
+			expect(on.taskIds).toEqual([]);
+			expect(answer).toEqual([{ error: text('HTTP 429') }]);
+		},
+	);
 
 	it('is the timeout of the node for an agent, and what was chosen for both', async () => {
 		expect(await waited(AGENT)).toBeGreaterThanOrEqual(600);

@@ -58,7 +58,7 @@ async function create(
 	item: CreatePlan,
 	retry?: Retry,
 ): Promise<AwaitedTask | undefined> {
-	const timeIsUpAt = Math.min(run.calledAt + item.timeoutMs, retry?.deadline ?? Infinity);
+	const timeIsUpAt = Math.min(run.calledAt + item.patienceMs, retry?.deadline ?? Infinity);
 	const task = await run.creator.create(item, Math.min(timeIsUpAt, retry?.until ?? Infinity));
 	const createdAt = run.clock.now();
 	if (task === undefined) {
@@ -66,7 +66,7 @@ async function create(
 		if (createdAt < timeIsUpAt) return undefined;
 		// The caller hangs up now, and would not hear of a task.
 		throw new ItemError(run.queue.refusal?.message ?? 'The service took no task', {
-			description: `No task was created within ${item.timeoutMs / 1000} s. Try again later.`,
+			description: `No task was created within ${item.patienceMs / 1000} s. Try again later.`,
 		});
 	}
 	run.suspendAfter.created();
