@@ -159,16 +159,22 @@ describe('the patience of whoever calls a tool', () => {
 		expect(on.elapsed).toBeLessThan(60_000);
 	});
 
-	it("counts from the call, also where n8n's database is slow", async () => {
-		const context = toolContext(tool(HOURS), MCP);
-		const lookUp = context.getCredentials.bind(context);
-		context.getCredentials = async (type, itemIndex) => {
-			await new Promise((resolve) => setTimeout(resolve, 20_000));
-			return await lookUp(type, itemIndex);
-		};
-		expect(await answerOf(context)).toMatchObject([{ taskId: on.taskIds[0], ...late }]);
-		expect(on.elapsed).toBeLessThan(60_000);
-	});
+	it.each(['generate', 'wait'])(
+		"counts from the call, also where n8n's database is slow (%s)",
+		async (operation) => {
+			const { taskId = '' } =
+				operation === 'wait' ? on.service.createTask('a/b', { prompt: 'A', simulate: HOURS }) : {};
+			const resource = operation === 'wait' ? 'task' : 'image';
+			const context = toolContext(tool(HOURS, { resource, operation, taskId }), MCP);
+			const lookUp = context.getCredentials.bind(context);
+			context.getCredentials = async (type, itemIndex) => {
+				await new Promise((resolve) => setTimeout(resolve, 20_000));
+				return await lookUp(type, itemIndex);
+			};
+			expect(await answerOf(context)).toMatchObject([{ taskId: on.taskIds[0], ...late }]);
+			expect(on.elapsed).toBeLessThan(60_000);
+		},
+	);
 
 	it.each([
 		[20, 8],

@@ -25,7 +25,7 @@ export async function readItem(run: RunContext, item: ReadPlan): Promise<Output 
 	const fields = referenceOf(item);
 	const firstReadAt = run.gap.take();
 	if (item.wait) {
-		const deadline = firstReadAt + item.timeoutMs;
+		const deadline = Math.min(firstReadAt, run.calledAt) + item.timeoutMs;
 		return await awaitOutput(run, item, { taskId, fields, firstReadAt, deadline });
 	}
 	await sleepUntil(firstReadAt, run.clock, run.signal);
