@@ -116,8 +116,8 @@ it('waits for no longer than it may be late, where the service asks to', async (
 	const setup = creating(asksForAMinute, accepted);
 	const late = await caught(async () => await setup.creator.create(plan(), 30_000));
 	expect(late).toMatchObject({ statusCode: 429 });
-	// Also where 'Timeout' is 0.
-	const says = '60 s more, which is longer than this item can wait. Raise';
+	// Also without a 'Timeout'.
+	const says = '60 s more, which is longer than this node waits';
 	expect(late).toHaveProperty('description', expect.stringContaining(says));
 	expect(setup.sent).toHaveLength(1);
 	expect(setup.clock.now()).toBeLessThan(30_000);

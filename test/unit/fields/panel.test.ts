@@ -89,10 +89,12 @@ describe('the options', () => {
 describe('what a beginner is told before the first run', () => {
 	const named = (name: string) => description.properties.filter((each) => each.name === name);
 
-	it('stands at the prompt: one item is one task, and a list is split', () => {
+	it('stands at the prompt: one item is one task, how a list is split, and where to see the result', () => {
 		expect(named('prompt')).toHaveLength(2);
 		for (const { hint } of named('prompt')) {
-			expect(hint).toMatch(/^One item makes one (image|video)\. .*'Split Out' before\.$/);
+			expect(hint).toMatch(
+				/^One item makes one (image|video)\. .*'Split Out' before\. To see the \1 in n8n, /,
+			);
 		}
 	});
 
