@@ -65,6 +65,9 @@ const START_MS = 15_000;
 /** A check brings what ended before it within this time. */
 const CHECKED_WITHIN_MS = 4 * MINUTE;
 
+/** The check, the execution that restarts it, and the check once more are stored late. */
+const slowStoreMs = ({ history }: World) => 3 * (history.slowStores[0] ?? 0);
+
 /** Tasks that only their lost callbacks have kept from starting the workflow of the trigger. */
 export const missingTasks = (world: World): ServiceTask[] =>
 	world.service.tasks
@@ -79,7 +82,7 @@ function isMissing(world: World, task: ServiceTask): boolean {
 		isForTrigger(task) &&
 		n8n.starts(id) === 0 &&
 		leftAt !== undefined &&
-		Math.max(leftAt, endsAt) + CHECKED_WITHIN_MS <= world.time.now &&
+		Math.max(leftAt, endsAt) + CHECKED_WITHIN_MS + slowStoreMs(world) <= world.time.now &&
 		endsAt < createdAt + history.node.timeoutSeconds * 1000 - 5_000 &&
 		!n8n.hasBroken(id) &&
 		// n8n keeps the moment of the next check by the wall clock.
@@ -91,7 +94,8 @@ function isMissing(world: World, task: ServiceTask): boolean {
  * Until when its run must have started a check for a task: at the end, and before it a minute after the first task, and
  * again whenever as much time has passed as before. A power cut leaves no time for it.
  */
-function leftAtOf({ n8n, service, network }: World, task: ServiceTask): number | undefined {
+function leftAtOf(world: World, task: ServiceTask): number | undefined {
+	const { n8n, service, network } = world;
 	const row = n8n.row(task.by.replace('execution ', ''));
 	const told = ({ id, toldTo }: ServiceTask) =>
 		toldTo && network.seen.find(({ kind, taskId }) => kind === 'create' && taskId === id);
@@ -101,9 +105,10 @@ function leftAtOf({ n8n, service, network }: World, task: ServiceTask): number |
 	const betweenAt = 2 * toldAt - first.createdAt + MINUTE;
 	const { endedAt = Infinity, status, process } = row;
 	// A run that is stopped has ended for n8n before it starts its last check.
-	const lastAt = status === 'canceled' ? endedAt + START_MS : endedAt;
+	const startMs = START_MS + slowStoreMs(world);
+	const lastAt = status === 'canceled' ? endedAt + startMs : endedAt;
 	// Nor does a run that is stopped wait for an answer for long.
 	if (toldAt > lastAt) return undefined;
-	const leftAt = Math.min(betweenAt + START_MS, lastAt);
+	const leftAt = Math.min(betweenAt + startMs, lastAt);
 	return leftAt <= (process?.diedAt ?? Infinity) ? leftAt : undefined;
 }

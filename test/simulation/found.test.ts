@@ -66,6 +66,19 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 		slowStores: [70_000],
 		node: { suspendAfter: 0, items: 2 },
 	},
+	'n8n takes five minutes to store each execution of a suspended run: the check takes the run for gone':
+		{
+			slowStores: [300_000],
+			node: { suspendAfter: 0, items: 2 },
+		},
+	'n8n is killed while it still stores the check for callbacks, and the run has ended long before':
+		{
+			salt: 28_168,
+			slowStores: [70_000],
+			node: { completion: 'trigger' },
+			keyChanges: [{ at: 116, noticedAfterMs: 0 }],
+			kills: [{ process: 0, of: 'callbacks', afterEffects: 3, isSeen: false, downMs: 1_000 }],
+		},
 };
 
 test.each(Object.entries(FOUND))('a history that once went wrong: %s', async (_, parts) => {

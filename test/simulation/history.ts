@@ -187,8 +187,8 @@ const PARTS = {
 		1,
 		15,
 	),
-	/** How much longer n8n takes to store a run that it suspends: one with much data, milliseconds. */
-	slowStores: few(number(70_000, 200_000), 1, 1, 6),
+	/** How much longer n8n takes to store an execution that it suspends, milliseconds. */
+	slowStores: few(number(70_000, 200_000, 300_000), 1, 1, 6),
 };
 
 type Parts = {

@@ -28,7 +28,7 @@ import { HistoryTime } from './world/time';
 import { World } from './world/world';
 
 /** After the last fault everything has come to an end within this time, and an hour more where the clock was set back. */
-const CALM_MS = 30 * 60_000;
+const CALM_MS = 60 * 60_000;
 
 /**
  * When every callback is made up for: the trigger's process remembers for ten minutes a callback whose execution has

@@ -93,8 +93,8 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 	return (await isAwaited(context, state)) ? ended : abandoned(after);
 }
 
-/** How long n8n may take to store an execution that it suspends: before that nobody seems to wait. */
-const MAX_STORE_MS = 10 * 60_000;
+/** In so many runs of the checker nobody may seem to wait: n8n may take minutes to store an execution that it suspends. */
+const RUNS_IN_DOUBT = 12;
 
 /**
  * Whether the parent still waits for this supervisor: somebody may have stopped or deleted it, or it was killed.
@@ -103,7 +103,7 @@ const MAX_STORE_MS = 10 * 60_000;
  */
 async function isAwaited(
 	context: IExecuteFunctions,
-	{ parentExecutionId, supervisorId = '', startedAt, earlierError }: ResultsCheck,
+	{ parentExecutionId, supervisorId = '', earlierError }: ResultsCheck,
 ): Promise<boolean | undefined> {
 	const data = await context.getExecutionDataById(parentExecutionId);
 	const error = data?.resultData.error;
@@ -112,7 +112,8 @@ async function isAwaited(
 	const children = waiting?.metadata?.waitingChildExecutionIds;
 	// Older versions of n8n do not name the children.
 	if (Array.isArray(children) ? children.includes(supervisorId) : data?.waitTill) return true;
-	return Date.now() - startedAt < MAX_STORE_MS ? undefined : false;
+	const { runs = 0 }: Kept = context.getContext('node');
+	return runs <= RUNS_IN_DOUBT ? undefined : false;
 }
 
 async function checkForDeliveries(context: IExecuteFunctions, state: DeliveryCheck) {

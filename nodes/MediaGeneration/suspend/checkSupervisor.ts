@@ -178,7 +178,7 @@ async function start(
 		if (isAsleep || questions === MOST_QUESTIONS) {
 			return { checkerId: executionId, resumeUrl: keptIn(data, operation).resumeUrl ?? '' };
 		}
-		await clock.sleep(QUESTION_GAP_MS, undefined);
+		await clock.sleep(questions * QUESTION_GAP_MS, undefined);
 	}
 }
 

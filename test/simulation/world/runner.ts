@@ -114,9 +114,8 @@ export class Runner extends Part {
 	private async save(row: Row, run: IRun): Promise<void> {
 		const data = toStored(run.data);
 		const waitTill = run.waitTill?.getTime();
-		const isLarge = run.waitTill !== undefined && row.definition === undefined;
-		const [longerMs] = isLarge ? this.world.history.slowStores : [];
-		if (longerMs) this.world.note('a suspended run stored late');
+		const [longerMs] = run.waitTill ? this.world.history.slowStores : [];
+		if (longerMs) this.world.note('a suspended execution stored late');
 		await this.n8n.database.query(() => {
 			// What a user has stopped stays as it was then, unless a worker has taken notice of it.
 			if (row.status !== 'canceled' || (row.hasJob && run.status === 'canceled')) row.data = data;

@@ -42,8 +42,9 @@ async function turn<T extends CheckState>(
 	stored: SubExecution['stored'] = { 7: PARENT },
 	woken = false,
 	credential = CREDENTIAL,
+	runs = 12,
 ) {
-	const kept: IDataObject = { state: state as unknown as IDataObject, runs: 2 };
+	const kept: IDataObject = { state: state as unknown as IDataObject, runs };
 	const items = [woken ? { json: { woken } } : checkItem(state)];
 	const ran = await at('check', items, { stored, kept, credential });
 	return { ...ran, next: ran.kept.state as unknown as T };
@@ -268,11 +269,10 @@ describe('a check for results', () => {
 	it.each<[string, IDataObject | undefined]>([
 		['has not stored that the execution waits', { resultData: {}, executionData: {} }],
 		['has stored nothing of a run by hand', undefined],
-	])('reads nothing in the first ten minutes while n8n %s', async (_what, parent) => {
-		const soon = resultsCheck({ startedAt: NOW - 8 * MINUTE });
-		const { until, next } = await turn(soon, { 7: parent });
-		expect(until).toEqual(new Date(NOW + 2 * MINUTE));
-		expect(next).toEqual(soon);
+	])('reads nothing in its first runs while n8n %s', async (_what, parent) => {
+		const { until, next } = await turn(resultsCheck(), { 7: parent }, false, CREDENTIAL, 11);
+		expect(until).toEqual(new Date(NOW + 2.5 * MINUTE));
+		expect(next).toEqual(resultsCheck());
 	});
 
 	it.each<[string, string | undefined, number]>([
