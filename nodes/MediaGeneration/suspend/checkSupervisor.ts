@@ -69,11 +69,15 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 	const kept: Kept = context.getContext('node');
 	const next = { ...kept };
 	const present = await stateOf(context, state, next);
+	// Whatever kills each checker may kill n8n, too.
+	const lost = killsCheckers(next) ? await endOf(context, present) : undefined;
+	if (lost !== undefined) return [lost];
 	const begun = await settled(async () => {
 		Object.assign(kept, next, await start(context, CHECK, present, true));
 	});
 	if ('error' in begun) {
-		const end = await endOf(context, present);
+		const mayRecover = systemClock.now() < MAX_CHECK_INTERVAL_MS;
+		const end = mayRecover ? undefined : await endOf(context, present);
 		if (end !== undefined) return [end];
 		context.logger.warn(
 			`${state.nodeName}: n8n did not start the check of its tasks; again in a minute. ${messageOf(begun.error)}`,
@@ -89,9 +93,8 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 	];
 }
 
-/** @returns the items to end with; undefined while n8n may recover: for 15 minutes from its start and from the timeout */
+/** @returns the items to end with; undefined for 15 minutes from the timeout */
 async function endOf(context: IExecuteFunctions, state: CheckState) {
-	if (systemClock.now() < MAX_CHECK_INTERVAL_MS) return undefined;
 	const now = Date.now() - MAX_CHECK_INTERVAL_MS;
 	if (state.purpose === 'results') {
 		// No check comes after a pause.
@@ -107,6 +110,9 @@ async function endOf(context: IExecuteFunctions, state: CheckState) {
  * leave with their URLs.
  */
 const MOST_DEATHS = 5;
+
+/** Whether checkers die in their first check that bring no files. */
+const killsCheckers = ({ deaths = 0 }: Kept) => deaths > MOST_DEATHS;
 
 /** How often a checker has run when its first check begins. */
 const RUNS_BEFORE_CHECK = 2;
@@ -127,8 +133,8 @@ async function stateOf(context: IExecuteFunctions, atFirst: CheckState, kept: Ke
 	const read = await settled(async () => parseCheck(state));
 	// If the checker's data are gone, or of another version, the first state serves, and costs more reads.
 	const known = 'value' in read ? read.value : atFirst;
-	// A checker usually dies during a check, so its results are ready now.
-	const next = { ...known, supervisorId, woken: true };
+	// A checker usually dies during a check, so its results are ready now. But n8n needs a rest from checks that kill it.
+	const next = { ...known, supervisorId, woken: !killsCheckers(kept) };
 	if (next.purpose !== 'results' || bringsFiles) return next;
 	const items = next.items.map((item) =>
 		item.output ? { ...item, output: { ...item.output, download: false } } : item,

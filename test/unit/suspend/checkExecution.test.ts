@@ -484,6 +484,19 @@ describe('a supervisor', () => {
 		expect((begun[0] as ResultsCheck).items[0]?.output?.download).toBe(true);
 	});
 
+	it('lets n8n rest where checks kill it that bring no files, and ends some time after the time of the tasks', async () => {
+		const afterDeaths = async (deaths: number, minutesLeft: number) => {
+			const items = [0, 1].map((index) => item(index, NOW + minutesLeft * MINUTE));
+			const state = resultsCheck({ items, onError: 'continueRegularOutput' });
+			return await supervise({ kept: { checkerId: '3', deaths: deaths - 1 } }, [checkItem(state)]);
+		};
+		expect((await afterDeaths(5, 60)).begun).toMatchObject([{ woken: true }]);
+		expect((await afterDeaths(6, 60)).begun).toMatchObject([{ woken: false }]);
+		expect((await afterDeaths(6, -14)).begun).toHaveLength(1);
+		const { begun, until, output } = await afterDeaths(6, -16);
+		expect([begun, until, letOut(output)]).toEqual([[], undefined, BOTH]);
+	});
+
 	it('starts another from the beginning where that one was deleted', async () => {
 		const { kept } = await supervise();
 		const { begun } = await supervise({ kept });
