@@ -77,7 +77,7 @@ describe('queue mode, on a PostgreSQL and a Redis of its own', () => {
 		expect(account).toMatchObject({ duplicates: 0 });
 		expect(account.losses).toBeLessThanOrEqual(4);
 
-		// As after ten minutes: it has forgotten whose executions n8n had stored.
+		// As after five minutes: it has forgotten whose executions n8n had stored.
 		await cluster.webhooks[0]?.kill();
 		await cluster.restartWebhook(0);
 		await lane.deliverAll([...early, ...late]);

@@ -19,7 +19,7 @@ export const callbackSentences = {
 			.map(({ id }) => `${id} started it ${n8n.starts(id)} times`),
 
 	'a callback that does not come is made up for by itself': ({ notMadeUpFor }) =>
-		notMadeUpFor.map((id) => `${id} has not started it after twelve minutes`),
+		notMadeUpFor.map((id) => `${id} has not started it after seven minutes`),
 
 	'no callback is taken for that of another task': ({ service, network }) =>
 		service.answered

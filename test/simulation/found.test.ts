@@ -84,3 +84,17 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 test.each(Object.entries(FOUND))('a history that once went wrong: %s', async (_, parts) => {
 	expect((await simulate(plainBut(parts))).violations).toEqual([]);
 });
+
+test('the last checks outlast what the trigger remembers of a start that failed after the timeout', async () => {
+	const { trace } = await simulate(
+		plainBut({
+			node: { completion: 'trigger', timeoutSeconds: 20 },
+			callbacks: [{ nth: 0, what: 'lost' }],
+			requests: [{ on: 'read', nth: 0, what: '503' }],
+			acts: [{ at: 75_000, what: 'redeliver' }],
+			ledgerTroubles: [{ nth: 0, isWritten: false }],
+		}),
+	);
+	expect(trace.join('\n')).toContain('comes to Done');
+	expect(trace.join('\n')).not.toContain('user: retries');
+});

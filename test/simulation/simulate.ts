@@ -31,10 +31,10 @@ import { World } from './world/world';
 const CALM_MS = 60 * 60_000;
 
 /**
- * When every callback is made up for: the trigger's process remembers for ten minutes a callback whose execution has
+ * When every callback is made up for: the trigger's process remembers for five minutes a callback whose execution has
  * failed at its beginning, and a check comes once a minute.
  */
-const MADE_UP_FOR_MS = 12 * 60_000;
+const MADE_UP_FOR_MS = 7 * 60_000;
 
 /** A run that has shared its account with another one creates slowly for a long time. */
 const LARGE_BATCH_MS = 2 * 3_600_000;

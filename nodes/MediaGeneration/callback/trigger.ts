@@ -34,7 +34,7 @@ import {
  * Senders repeat a callback within minutes. A longer time would do harm: n8n may lose an execution that it has
  * stored, and then another callback must be able to start the workflow.
  */
-const MAX_AGE_MS = 10 * 60_000;
+const MAX_AGE_MS = 5 * 60_000;
 
 const MAX_REMEMBERED = 10_000;
 

@@ -52,7 +52,7 @@ const STORED = 'delivered, and has not started the workflow yet';
  * Delivers a finished task to its trigger. For a trigger of the same workflow the ledger is asked first: n8n may not
  * reach its own address. The answer of the trigger only says that n8n has stored an execution, and the next check asks
  * the ledger whether the execution has begun. If the trigger accepts the task twice, the task counts as delivered, too:
- * the trigger's process forgets a stored task after ten minutes.
+ * the trigger's process forgets a stored task after five minutes.
  *
  * @param service its API key signs the address anew, because the key may have been replaced
  * @returns undefined if the trigger has the task, else the reason why not

@@ -230,10 +230,10 @@ describe('what cannot be checked', () => {
 });
 
 describe('a callback that comes again', () => {
-	it('after its execution was stored is a duplicate for ten minutes, and costs no read', async () => {
+	it('after its execution was stored is a duplicate for five minutes, and costs no read', async () => {
 		await hasStarted();
 		const read = service();
-		time.jump(10 * MINUTE - 1);
+		time.jump(5 * MINUTE - 1);
 		expect(await came()).toMatchObject(DUPLICATE);
 		expect(read.isDone()).toBe(false);
 		time.jump(1);
