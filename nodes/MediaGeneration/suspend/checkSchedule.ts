@@ -47,7 +47,7 @@ const MAX_UNANSWERED = 3;
  * Visits the waiting tasks of a check in growing groups. The walk ends if the service asks to wait, or is in trouble.
  *
  * @param visit resolves to the error that the visit met, if any
- * @param end.isLast whether the time of the tasks is up: a service in trouble gets a pause before it is asked again
+ * @param end.isLast whether the time of the tasks is up: a service or credential in trouble gets a pause
  * @param end.isEnough whether the other tasks need no visit
  * @returns how long no read may follow, milliseconds; 0 if a read may follow at once
  */
@@ -58,9 +58,10 @@ export async function walk<T>(
 ): Promise<number> {
 	let pauseMs = 0;
 	let unanswered = 0;
+	let isUnread = false;
 	const visitOne = async (task: T) => {
 		const error = await visit(task);
-		if (!(error instanceof ServiceError)) return;
+		if (!(error instanceof ServiceError)) return void (isUnread ||= error !== undefined);
 		const { kind, isOfOneTask, retryAfterMs } = error;
 		if (!isOfOneTask) unanswered++;
 		const needsPause = kind === 'tooManyRequests' || (isLast && !isOfOneTask);
@@ -68,7 +69,7 @@ export async function walk<T>(
 	};
 	const isOver = () => pauseMs > 0 || unanswered >= MAX_UNANSWERED || isEnough?.() === true;
 	await inGrowingGroups(tasks, visitOne, isOver);
-	return pauseMs;
+	return pauseMs || (isLast && isUnread ? MIN_CHECK_INTERVAL_MS : 0);
 }
 
 /** The state after a check. @param pauseMs the pause that the service asked for, milliseconds from now on; 0 for none */

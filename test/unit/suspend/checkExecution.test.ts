@@ -98,8 +98,16 @@ describe('a check whose credential cannot be used', () => {
 		expect(output?.[0]?.json).toMatchObject({ unfinished: 30, tasks });
 	});
 
-	it('says so of each task whose time is up then', async () => {
-		const items = [0, 1, 2, 3, 4].map((index) => item(index, NOW));
+	it('gives up no task whose time is up: the store of the credential may be back soon', async () => {
+		const { until, next } = await check(resultsCheck({ items: [item(0, NOW)] }));
+		expect(until).toEqual(new Date(NOW + MINUTE));
+		expect((next as ResultsCheck).items).toMatchObject([{ waits: { overdueAt: NOW } }]);
+	});
+
+	it('says so of each task whose time is up for ten minutes', async () => {
+		const overdueAt = NOW - 10 * MINUTE;
+		const waits = { until: overdueAt, timeoutMs: 70 * MINUTE, overdueAt };
+		const items = [0, 1, 2, 3, 4].map((index) => ({ ...item(index), waits }));
 		const { output } = await check(resultsCheck({ items, onError: 'continueErrorOutput' }));
 		const why = expect.stringContaining("the last read failed: The 'API Key'") as string;
 		expect(output?.map(({ json }) => json.error)).toEqual(items.map(() => why));
