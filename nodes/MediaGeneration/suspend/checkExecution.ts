@@ -80,7 +80,8 @@ async function check(context: IExecuteFunctions): Promise<CheckTurn> {
 async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) {
 	const waits = await isAwaited(context, state);
 	if (waits === false) return abandoned(state);
-	if (waits === undefined) return await sleepUntilNextCheck(context, state, Date.now());
+	const soon = { ...state, woken: true };
+	if (waits === undefined) return await sleepUntilNextCheck(context, soon, Date.now());
 	const service = reach(context, state);
 	const read =
 		service && (async (taskId: string) => await (await service()).client.readTask(taskId));
@@ -94,7 +95,7 @@ async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) 
 }
 
 /** In so many runs of the checker nobody may seem to wait: n8n may take minutes to store an execution that it suspends. */
-const RUNS_IN_DOUBT = 12;
+const RUNS_IN_DOUBT = 20;
 
 /**
  * Whether the parent still waits for this supervisor: somebody may have stopped or deleted it, or it was killed.

@@ -42,7 +42,7 @@ async function turn<T extends CheckState>(
 	stored: SubExecution['stored'] = { 7: PARENT },
 	woken = false,
 	credential = CREDENTIAL,
-	runs = 12,
+	runs = 20,
 ) {
 	const kept: IDataObject = { state: state as unknown as IDataObject, runs };
 	const items = [woken ? { json: { woken } } : checkItem(state)];
@@ -278,8 +278,8 @@ describe('a check for results', () => {
 		['has not stored that the execution waits', { resultData: {}, executionData: {} }],
 		['has stored nothing of a run by hand', undefined],
 	])('reads nothing in its first runs while n8n %s', async (_what, parent) => {
-		const { until, next } = await turn(resultsCheck(), { 7: parent }, false, CREDENTIAL, 11);
-		expect(until).toEqual(new Date(NOW + 2.5 * MINUTE));
+		const { until, next } = await turn(resultsCheck(), { 7: parent }, false, CREDENTIAL, 19);
+		expect(until).toEqual(new Date(NOW + MINUTE));
 		expect(next).toEqual(resultsCheck());
 	});
 
