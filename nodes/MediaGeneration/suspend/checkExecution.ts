@@ -80,8 +80,9 @@ async function check(context: IExecuteFunctions): Promise<CheckTurn> {
 async function checkForResults(context: IExecuteFunctions, state: ResultsCheck) {
 	const waits = await isAwaited(context, state);
 	if (waits === false) return abandoned(state);
-	const soon = { ...state, woken: true };
-	if (waits === undefined) return await sleepUntilNextCheck(context, soon, Date.now());
+	if (waits === undefined) {
+		return await sleepUntilNextCheck(context, { ...state, woken: true }, Date.now());
+	}
 	const service = reach(context, state);
 	const read =
 		service && (async (taskId: string) => await (await service()).client.readTask(taskId));
