@@ -27,7 +27,10 @@ export function disabledModules({ n8nScript }: N8nInstall, isLean = false): Reco
 const FIRST = {
 	any: { in: '1.0.0', before: 'it is too old' },
 	linksToFiles: { in: '1.0.0', before: 'it is too old' },
-	storedStops: { in: '1.0.0', before: 'it is too old' },
+	storedStops: {
+		in: '2.41.1',
+		before: 'what it stores of a caller does not tell that it was stopped',
+	},
 	editor: { in: '2.41.1', before: 'its editor looks and behaves otherwise' },
 	panelsThatClose: { in: '2.0.3', before: 'its panels are left in another way' },
 	suspending: { in: '2.0.3', before: 'it can only hold its executions' },
