@@ -5,7 +5,6 @@ import { redeliver } from '../callback/redeliver';
 import { type ReadPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
 import { pendingJson, taskJson } from '../report/taskItems';
-import { READ_TIMEOUT_MS } from '../service/client';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
 import { sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -131,9 +130,8 @@ export async function followTask(
 		...options,
 		...{ clock, signal, suspendAfter, isOwn },
 		read: async () => {
-			const lastMs = calledAt < Infinity ? LAST_READ_MS : READ_TIMEOUT_MS;
-			const limitMs = Math.max(0, options.deadline - clock.now()) + lastMs;
-			return await readTask(run, taskId, Math.min(READ_TIMEOUT_MS, limitMs));
+			const lastMs = calledAt < Infinity ? LAST_READ_MS : Infinity;
+			return await readTask(run, taskId, Math.max(0, options.deadline - clock.now()) + lastMs);
 		},
 		nextSlot: () => gap.take(),
 	});

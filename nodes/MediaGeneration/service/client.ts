@@ -49,7 +49,7 @@ export interface CreatedTask {
 const CREATE_TIMEOUT_MS = 120_000;
 /** A file in the body gets this much time more, because the timeout includes the upload; also for a slow line. */
 const LEAST_BYTES_PER_MS = 100;
-export const READ_TIMEOUT_MS = 30_000;
+const READ_TIMEOUT_MS = 30_000;
 
 /** The least time between two reads of a task (specification, sections 4.2 and 8). */
 export const MIN_READ_INTERVAL_MS = 2_000;
@@ -107,11 +107,12 @@ export class ServiceClient {
 
 	/**
 	 * @param taskId an id from `asTaskId`, so that the URL leads to no other endpoint
-	 * @param timeoutMs milliseconds until the read fails
+	 * @param limitMs milliseconds until the read fails, if that is sooner than usual
 	 * @throws ServiceError
 	 * @see specification, section 4.2
 	 */
-	async readTask(taskId: string, timeoutMs = READ_TIMEOUT_MS): Promise<TaskRecord> {
+	async readTask(taskId: string, limitMs = Infinity): Promise<TaskRecord> {
+		const timeoutMs = Math.min(READ_TIMEOUT_MS, limitMs);
 		const path = `/api/generate/${encodeURIComponent(taskId)}`;
 		const { parsed } = await this.send({ method: 'GET', path, timeoutMs }, taskId);
 		return parseTaskRecord(taskId, parsed);
