@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-import { type Clock, Stopped } from '../../nodes/MediaGeneration/shared/clock';
+import { clock, Stopped } from '../../nodes/MediaGeneration/shared/clock';
 
 /** What a piece of work throws; the test fails where it throws nothing. */
 export async function caught(work: () => unknown): Promise<Error> {
@@ -28,12 +28,18 @@ export const visibleText = (error: unknown): string =>
 /** So often no work of a test sleeps: a day has 43,200 poll intervals. */
 const MOST_SLEEPS = 100_000;
 
-/** A clock on which a sleep takes no time, for one sleeper at a time. */
-export class FakeClock implements Clock {
+const real = { ...clock };
+afterEach(() => Object.assign(clock, real));
+
+/** The clock of the present test: on it a sleep takes no time, for one sleeper at a time. */
+export class FakeClock {
 	/** The length of each sleep, in milliseconds. */
 	readonly sleeps: number[] = [];
 
-	constructor(private time = 0) {}
+	constructor(private time = 0) {
+		clock.now = () => this.now();
+		clock.sleep = async (ms, signal) => await this.sleep(ms, signal);
+	}
 
 	now(): number {
 		return this.time;

@@ -14,7 +14,7 @@ import { type OutputOptions, readOutputOptions, taskJson } from '../report/taskI
 import type { Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import { type FinishedTask, parseTaskRecord, type TaskRecord } from '../service/taskRecord';
-import { ExpiringCache, systemClock, withTimeLimit } from '../shared/clock';
+import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { isEngineV2 } from '../shared/n8nInternals';
@@ -45,7 +45,7 @@ type Outcome = WebhookAnswer | 'notStored';
  * What became of the latest callbacks of this process. If several callbacks of a task come together, the first one
  * reads the task, and the others wait for its outcome. This only saves work: the ledger decides.
  */
-const recent = new ExpiringCache<Promise<Outcome>>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
+const recent = new ExpiringCache<Promise<Outcome>>(MAX_AGE_MS, MAX_REMEMBERED);
 
 const EVENTS = ['SUCCESS', 'FAILURE'];
 
@@ -66,7 +66,7 @@ const NOT_SELECTED = notAccepted('event not selected');
 export const handleTriggerWebhook = deciding(decide);
 
 async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebhookResponseData> {
-	const giveUpAt = systemClock.now() + ANSWER_LIMIT_MS;
+	const giveUpAt = clock.now() + ANSWER_LIMIT_MS;
 	const requireToken = context.getNodeParameter('options.requireToken', true) !== false;
 	const checked = await verifyCallback(context, requireToken, () =>
 		context.getNodeWebhookUrl('default'),
@@ -115,8 +115,8 @@ async function readFinished(
 	giveUpAt: number,
 ): Promise<FinishedTask | WebhookAnswer> {
 	// The look-up of the credential, or the wait for another callback, may have used a part of the time.
-	const limitMs = Math.max(1, giveUpAt - systemClock.now());
-	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs, systemClock));
+	const limitMs = Math.max(1, giveUpAt - clock.now());
+	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs));
 	if ('error' in read) {
 		const { error } = read;
 		return error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign
@@ -204,7 +204,7 @@ async function itemsOf(
 	options: OutputOptions,
 ): Promise<INodeExecutionData[]> {
 	const json = taskJson(task, { reference });
-	const downloader = new Downloader(context, systemClock, TRIGGER_TRY_MS);
+	const downloader = new Downloader(context, TRIGGER_TRY_MS);
 	try {
 		return await downloader.itemsOf(task, json, { output: options });
 	} catch (error) {

@@ -2,7 +2,7 @@ import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-w
 
 import { findTaskId } from '../service/taskRecord';
 import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
-import { ExpiringCache, systemClock, withTimeLimit } from '../shared/clock';
+import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { settled } from '../shared/promises';
@@ -33,13 +33,13 @@ const MIN_REFRESH_MS = 2_000;
 const MAX_REMEMBERED = 1_000;
 
 /** What callbacks share, because a look-up costs n8n more CPU time than the rest of a callback. */
-const credentials = new ExpiringCache<Credential>(systemClock, MAX_AGE_MS, MAX_REMEMBERED);
+const credentials = new ExpiringCache<Credential>(MAX_AGE_MS, MAX_REMEMBERED);
 
 /** The latest look-ups, also those under way. */
-const lookUps = new ExpiringCache<Promise<Credential>>(systemClock, RENEW_AFTER_MS, MAX_REMEMBERED);
+const lookUps = new ExpiringCache<Promise<Credential>>(RENEW_AFTER_MS, MAX_REMEMBERED);
 
 /** The latest look-ups caused by wrong tokens. */
-const refreshes = new ExpiringCache<true>(systemClock, MIN_REFRESH_MS, MAX_REMEMBERED);
+const refreshes = new ExpiringCache<true>(MIN_REFRESH_MS, MAX_REMEMBERED);
 
 /** What a valid callback tells: the task id in its body, and what its address carries under the token. */
 interface VerifiedCallback {
@@ -105,7 +105,7 @@ async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Pro
 	const known = isInDoubt ? undefined : credentials.get(key);
 	let lookUp = isRefresh ? undefined : lookUps.get(key);
 	if (lookUp === undefined) {
-		const begunAt = systemClock.now();
+		const begunAt = clock.now();
 		lookUp = context.getCredentials(CREDENTIAL_TYPE);
 		lookUps.set(key, lookUp);
 		void lookUp.then(
@@ -160,7 +160,7 @@ export const tryAgain = (message: string): WebhookAnswer => answer(TRY_AGAIN, me
 export const deciding =
 	(decide: (context: IWebhookFunctions) => Promise<WebhookAnswer | IWebhookResponseData>) =>
 	async (context: IWebhookFunctions): Promise<IWebhookResponseData> => {
-		const result = await settled(withTimeLimit(decide(context), ANSWER_LIMIT_MS, systemClock));
+		const result = await settled(withTimeLimit(decide(context), ANSWER_LIMIT_MS));
 		if ('error' in result) {
 			const why = messageOf(result.error);
 			context.logger.warn(`${context.getNode().name}: a callback waits. ${why}`);

@@ -1,7 +1,7 @@
 import type { RequestGap } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { Semaphore, settled } from '../shared/promises';
-import { type Clock, sleepUntil, Stopped } from '../shared/clock';
+import { clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { CreateThrottle, Ticket } from './createThrottle';
 
@@ -56,7 +56,6 @@ export class CreateQueue {
 	 * @param most how many tasks of the run may be unfinished at once
 	 */
 	constructor(
-		private readonly clock: Clock,
 		readonly throttle: CreateThrottle,
 		private readonly gap: RequestGap,
 		private readonly signal: AbortSignal | undefined,
@@ -86,7 +85,7 @@ export class CreateQueue {
 				if (!this.end.error) return undefined;
 				throw ItemError.because(this.end.error, 'This item was not sent.');
 			}
-			const now = this.clock.now();
+			const now = clock.now();
 			if (now >= until) return undefined;
 			const askedMs = this.askedUntil - now;
 			// The answer to a create that is under way may bring a task, and with it more patience.
@@ -119,7 +118,7 @@ export class CreateQueue {
 	private setAlarm(at: number): void {
 		if (at >= this.alarmAt) return;
 		this.alarmAt = at;
-		void settled(sleepUntil(at, this.clock, this.signal)).then(() => {
+		void settled(sleepUntil(at, this.signal)).then(() => {
 			if (this.alarmAt === at) this.alarmAt = Infinity;
 			this.wake();
 		});
@@ -127,7 +126,7 @@ export class CreateQueue {
 
 	/** The service took the task, which is unfinished until `finished` is called. */
 	accepted(ticket: Ticket): void {
-		this.throttle.accepted(ticket, this.clock.now());
+		this.throttle.accepted(ticket, clock.now());
 		this.hasCreated = true;
 		this.inVain = 0;
 		this.goOn();
@@ -152,7 +151,7 @@ export class CreateQueue {
 	 */
 	refused(ticket: Ticket, error: ServiceError, patienceMs: number): boolean {
 		if (error.kind === 'unreachable') return this.doubtful(ticket, error, patienceMs);
-		const now = this.clock.now();
+		const now = clock.now();
 		const { retryAfterMs = 0 } = error;
 		this.throttle.refused(ticket, now, retryAfterMs);
 		this.refusal = error;
@@ -168,7 +167,7 @@ export class CreateQueue {
 	 * @returns whether there is no use in sending on
 	 */
 	doubtful({ sentAt }: Ticket, error: ServiceError, patienceMs: number): boolean {
-		const now = this.clock.now();
+		const now = clock.now();
 		this.throttle.ended();
 		if (sentAt >= this.inVainAt) {
 			this.inVainAt = now;
@@ -182,7 +181,7 @@ export class CreateQueue {
 	pause(ms: number): void {
 		if (ms === 0) return;
 		this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
-		this.askedUntil = this.clock.now() + ms;
+		this.askedUntil = clock.now() + ms;
 		this.throttle.pause(this.askedUntil);
 	}
 
@@ -220,7 +219,7 @@ export class CreateQueue {
 	 * @returns whether there is no use in sending on
 	 */
 	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
-		const now = this.clock.now();
+		const now = clock.now();
 		this.quietSince ??= now;
 		const isNoService = NO_SERVICE.includes(error.kind);
 		const isShort = isNoService && !this.hasCreated && this.refusal === undefined;

@@ -5,7 +5,7 @@ import { type CreatePlan, referenceOf } from '../plan/planTypes';
 import { NOT_KNOWN } from '../report/taskErrors';
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { type Clock, graceAfterStop, Stopped } from '../shared/clock';
+import { clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { storedStop } from '../shared/storedStop';
@@ -32,11 +32,10 @@ export class TaskCreator {
 		private readonly queue: CreateQueue,
 		private readonly journal: CreateJournal,
 		private readonly onFailure: () => void,
-		private readonly clock: Clock,
 	) {
 		this.signal = context.getExecutionCancelSignal();
-		this.graceIsOver = graceAfterStop(clock, this.signal);
-		this.isStopStored = storedStop(context, clock);
+		this.graceIsOver = graceAfterStop(this.signal);
+		this.isStopStored = storedStop(context);
 		queue.pause(pauseLeft(context));
 		queue.hasCreated = journal.taskIds().length > 0;
 	}
@@ -95,7 +94,7 @@ export class TaskCreator {
 		const isStopped = await this.isStopStored();
 		if (isStopped) this.queue.close();
 		if (isStopped || this.signal?.aborted) throw new Stopped();
-		if (this.queue.isOver || this.clock.now() >= until) return undefined;
+		if (this.queue.isOver || clock.now() >= until) return undefined;
 		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
 		const sent = await Promise.race([this.request(item, input, fields), this.graceIsOver]);

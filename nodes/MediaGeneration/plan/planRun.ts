@@ -3,7 +3,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import type { Account } from '../service/connect';
-import { type Clock, inTurns } from '../shared/clock';
+import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
 import { budgetRefusal } from './budget';
 import { planWait, type WaitPlan } from './canSuspend';
@@ -28,11 +28,7 @@ export interface RunPlan extends Pick<WaitPlan, 'suspendAfterMs' | 'warnings'> {
  * @throws ItemError if the whole run is refused, because its price is above the budget
  * @throws Stopped if the execution was stopped
  */
-export async function planRun(
-	context: IExecuteFunctions,
-	service: Account,
-	clock: Clock,
-): Promise<RunPlan> {
+export async function planRun(context: IExecuteFunctions, service: Account): Promise<RunPlan> {
 	const count = context.getInputData().length;
 	let trigger: Promise<string> | undefined;
 	const addresses: TriggerAddresses = {
@@ -40,7 +36,7 @@ export async function planRun(
 		ownTrigger: async () => await (trigger ??= triggerOfThisWorkflow(context)),
 	};
 	const items: ItemPlan[] = [];
-	const nextTurn = inTurns(clock, context.getExecutionCancelSignal());
+	const nextTurn = inTurns(context.getExecutionCancelSignal());
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
 		await nextTurn();
 		for (const item of await planItem(context, itemIndex, addresses)) items.push(item);

@@ -3,7 +3,7 @@ import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } 
 import { retryAfterMs } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
 import { Semaphore, settled } from '../shared/promises';
-import { type Clock, sleepUntil, Stopped, systemClock, unlessStalled } from '../shared/clock';
+import { clock, sleepUntil, Stopped, unlessStalled } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
 import { ItemError, messageOf } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/privateAddress';
@@ -74,7 +74,6 @@ export class Downloader {
 	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
-		private readonly clock: Clock = systemClock,
 		private readonly tryMs = TRY_MS,
 		private readonly maxBytes = MAX_DOWNLOAD_BYTES,
 	) {}
@@ -112,7 +111,7 @@ export class Downloader {
 	}
 
 	private async untilItComes(url: string, name: string, deadline: number): Promise<IBinaryData> {
-		const { clock, tryMs } = this;
+		const { tryMs } = this;
 		const giveUpAt = Math.min(deadline, clock.now() + tryMs);
 		const signal = this.context.getExecutionCancelSignal();
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
@@ -130,7 +129,7 @@ export class Downloader {
 			this.failedAt = now;
 			const next = now + Math.max(pauseMs, tried.value.retryAfterMs ?? 0);
 			if (next > Math.min(giveUpAt, this.failingSince + tryMs)) throw tried.value.trouble;
-			await sleepUntil(next, clock, signal);
+			await sleepUntil(next, signal);
 		}
 	}
 
@@ -173,7 +172,7 @@ export class Downloader {
 		});
 		const storing = settled(this.context.helpers.prepareBinaryData(counted, name, mimeType));
 		const progress = () => (body.readableEnded ? undefined : bytes);
-		const stored = await unlessStalled(storing, progress, HOST_TIMEOUT_MS, this.clock);
+		const stored = await unlessStalled(storing, progress, HOST_TIMEOUT_MS);
 		if (bytes > this.maxBytes) throw tooLarge();
 		if (stored && 'error' in stored && (counted.readableEnded || isStorageFull(stored.error))) {
 			throw because(

@@ -12,7 +12,7 @@ import { describeStop, hasTriesLeft, stoppingItem } from '../report/ifSomeFail';
 import { includedInput, outputItems } from '../report/includeInput';
 import { toolAnswer } from '../report/toolAnswer';
 import { connect } from '../service/connect';
-import { Stopped, systemClock } from '../shared/clock';
+import { clock, Stopped } from '../shared/clock';
 import { settled } from '../shared/promises';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
@@ -29,7 +29,7 @@ import { readItem } from './readTask';
  *   the node's *On Error* setting lets failed items out
  */
 export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
-	const startedAt = systemClock.now();
+	const startedAt = clock.now();
 	let run: RunContext;
 	let journal: CreateJournal | undefined;
 	// A refused try counts, too.
@@ -37,10 +37,10 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	try {
 		journal = new CreateJournal(context);
 		const connection = await connect(context);
-		const plan = await planRun(context, connection, systemClock);
+		const plan = await planRun(context, connection);
 		// A run that creates nothing cannot pay twice.
 		if (createsIn(plan.items).length > 0 && !plan.isDry) await refuseKilledRetry(context);
-		run = openRun(context, connection, plan, journal, systemClock, triesLeft, startedAt);
+		run = openRun(context, connection, plan, journal, triesLeft, startedAt);
 	} catch (error) {
 		return refuse(context, ItemError.from(error), journal);
 	}
@@ -135,7 +135,7 @@ async function bringItems(run: RunContext): Promise<void> {
  * @returns whether the execution is suspended
  */
 async function suspend(run: RunContext): Promise<boolean> {
-	const { plan, rule, context, handedOver, results, clock } = run;
+	const { plan, rule, context, handedOver, results } = run;
 	const isTriedAgain = rule.triesLeft && stoppingItem(results, rule) !== undefined;
 	if (handedOver.length === 0 || isTriedAgain) return false;
 	for (const warning of suspensionWarnings(context)) {

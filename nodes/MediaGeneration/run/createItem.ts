@@ -3,7 +3,7 @@ import { type CreatePlan, isAwaited } from '../plan/planTypes';
 import { failedInAll, failedTask } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import type { FailedTask } from '../service/taskRecord';
-import { sleepUntil } from '../shared/clock';
+import { clock, sleepUntil } from '../shared/clock';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { type AwaitedTask, followTask, waitForTask } from './readTask';
@@ -48,7 +48,7 @@ export async function createItem(run: RunContext, item: CreatePlan): Promise<Out
 function takeUp(run: RunContext, item: CreatePlan): AwaitedTask | undefined {
 	const earlier = run.journal.find(item);
 	if (typeof earlier !== 'object') return undefined;
-	const deadline = run.clock.now() + item.timeoutMs;
+	const deadline = clock.now() + item.timeoutMs;
 	return { ...knownOf(run, item, earlier), firstReadAt: run.gap.take(), deadline };
 }
 
@@ -60,7 +60,7 @@ async function create(
 ): Promise<AwaitedTask | undefined> {
 	const timeIsUpAt = Math.min(run.calledAt + item.patienceMs, retry?.deadline ?? Infinity);
 	const task = await run.creator.create(item, Math.min(timeIsUpAt, retry?.until ?? Infinity));
-	const createdAt = run.clock.now();
+	const createdAt = clock.now();
 	if (task === undefined) {
 		if (retry) throw retry.failure;
 		if (createdAt < timeIsUpAt) return undefined;
@@ -101,7 +101,7 @@ function leave(run: RunContext, item: CreatePlan, { taskId, fields }: AwaitedTas
  * Nothing is read before the service has refused a create, or when nothing is left to create.
  */
 async function freePlace(run: RunContext, item: CreatePlan, taskId: string): Promise<void> {
-	const { queue, firstReads, clock } = run;
+	const { queue, firstReads } = run;
 	const readableAt = clock.now() + item.pollIntervalMs;
 	await queue.limited;
 	const pollIntervalMs = Math.max(item.pollIntervalMs, READ_GAP_MS * queue.throttle.unfinished);
@@ -126,7 +126,7 @@ async function endOf(
 	const task = await waitForTask(run, item, awaited, onUnfinished);
 	if (typeof task !== 'object') return task;
 	const count = run.journal.failedTaskIds(item).length + 1;
-	return retryOf(item, { ...awaited, task, count, failedAt: run.clock.now() });
+	return retryOf(item, { ...awaited, task, count, failedAt: clock.now() });
 }
 
 /** Between which moments to create a task again, and when its time is up; milliseconds of the clock. */
@@ -173,8 +173,7 @@ export function retryOf(
 
 /** Waits until a moment of the clock, or until the node will stop. */
 async function pause(run: RunContext, until: number): Promise<void> {
-	const { clock, signal } = run;
 	while (clock.now() < until && !run.isStopping) {
-		await sleepUntil(Math.min(until, clock.now() + SECOND), clock, signal);
+		await sleepUntil(Math.min(until, clock.now() + SECOND), run.signal);
 	}
 }

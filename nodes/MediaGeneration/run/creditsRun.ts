@@ -3,7 +3,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import { partOf, withInput } from '../report/includeInput';
 import { connect } from '../service/connect';
 import { findBalance } from '../service/creditBalance';
-import { type Clock, inTurns, systemClock } from '../shared/clock';
+import { inTurns } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../shared/n8nInternals';
 import { ItemParameters } from '../shared/parameters';
@@ -17,11 +17,8 @@ import { numberAt, without } from '../shared/json';
  * @throws NodeApiError, NodeOperationError unless the node's *On Error* lets failed items out
  * @see specification, section 4.3
  */
-export async function readCredits(
-	context: IExecuteFunctions,
-	clock: Clock = systemClock,
-): Promise<INodeExecutionData[]> {
-	const nextTurn = inTurns(clock, context.getExecutionCancelSignal());
+export async function readCredits(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
+	const nextTurn = inTurns(context.getExecutionCancelSignal());
 	let reading: Promise<unknown> | undefined;
 	const read = async () => await (await connect(context)).client.readCredits();
 	const node = context.getNode();

@@ -6,7 +6,7 @@ import { type ReadPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
 import { pendingJson, taskJson } from '../report/taskItems';
 import type { FailedTask, FinishedTask, TaskRecord } from '../service/taskRecord';
-import { sleepUntil } from '../shared/clock';
+import { clock, sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { pollTask, type Unfinished, type WaitOptions } from '../wait/pollTask';
@@ -27,7 +27,7 @@ export async function readItem(run: RunContext, item: ReadPlan): Promise<Output 
 		const deadline = Math.min(firstReadAt, run.calledAt) + item.timeoutMs;
 		return await awaitOutput(run, item, { taskId, fields, firstReadAt, deadline });
 	}
-	await sleepUntil(firstReadAt, run.clock, run.signal);
+	await sleepUntil(firstReadAt, run.signal);
 	const read = await settled(readTask(run, taskId));
 	if ('error' in read) throw ofTask(read.error, taskId, { taskId });
 	const task = read.value;
@@ -122,13 +122,13 @@ const LAST_READ_MS = 5_000;
 export async function followTask(
 	run: RunContext,
 	taskId: string,
-	options: Omit<WaitOptions, 'clock' | 'signal' | 'suspendAfter' | 'isOwn' | 'read' | 'nextSlot'>,
+	options: Omit<WaitOptions, 'signal' | 'suspendAfter' | 'isOwn' | 'read' | 'nextSlot'>,
 ): Promise<FinishedTask | Unfinished> {
-	const { clock, signal, suspendAfter, paidTasks, gap, calledAt } = run;
+	const { signal, suspendAfter, paidTasks, gap, calledAt } = run;
 	const isOwn = paidTasks.has(taskId);
 	const ended = await pollTask({
 		...options,
-		...{ clock, signal, suspendAfter, isOwn },
+		...{ signal, suspendAfter, isOwn },
 		read: async () => {
 			const lastMs = calledAt < Infinity ? LAST_READ_MS : Infinity;
 			return await readTask(run, taskId, Math.max(0, options.deadline - clock.now()) + lastMs);

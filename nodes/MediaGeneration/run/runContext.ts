@@ -14,7 +14,7 @@ import { PaidTaskList } from '../report/paidTaskList';
 import { firstReadGapMs, MIN_READ_INTERVAL_MS, RequestGap } from '../service/client';
 import type { Connection } from '../service/connect';
 import type { TaskRecord } from '../service/taskRecord';
-import { type Clock, ExpiringCache } from '../shared/clock';
+import { ExpiringCache } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { hangsUp, isTool } from '../shared/n8nInternals';
 import { Semaphore } from '../shared/promises';
@@ -51,7 +51,6 @@ export function openRun(
 	connection: Connection,
 	plan: RunPlan,
 	journal: CreateJournal,
-	clock: Clock,
 	triesLeft: boolean,
 	startedAt: number,
 ) {
@@ -63,9 +62,9 @@ export function openRun(
 	const most = isBounded ? plan.maxInFlight : Infinity;
 	const leastMs = creates.reduce((ms, item) => Math.min(ms, item.pollIntervalMs), Infinity);
 	const readAtOnce = isBounded ? Math.min(items.length, most) : leastMs / READ_GAP_MS;
-	const gap = new RequestGap(clock);
-	const queue = new CreateQueue(clock, new CreateThrottle(), gap, signal, Math.random, most);
-	const suspendAfter = new SuspendAfter(clock, suspendAfterMs, creates);
+	const gap = new RequestGap();
+	const queue = new CreateQueue(new CreateThrottle(), gap, signal, Math.random, most);
+	const suspendAfter = new SuspendAfter(suspendAfterMs, creates);
 	const results = items.map((item): ItemResult =>
 		item.kind === 'refused' ? journal.withTask(item.error, item.itemIndex) : [],
 	);
@@ -80,21 +79,21 @@ export function openRun(
 	const handedOver: HandedOverTask[] = [];
 	const run = {
 		...connection,
-		...{ context, plan, rule, journal, clock, signal, gap, queue, suspendAfter },
+		...{ context, plan, rule, journal, signal, gap, queue, suspendAfter },
 
 		/** When a caller that hangs up began to wait, milliseconds of the clock. */
 		calledAt: hangsUp(context) ? startedAt : Infinity,
 
 		/** Spreads the first reads of created tasks. */
-		firstReads: new RequestGap(clock, firstReadGapMs(leastMs, readAtOnce)),
+		firstReads: new RequestGap(firstReadGapMs(leastMs, readAtOnce)),
 
 		/** Several items may name one task, and share a read of a moment ago. */
-		reads: new ExpiringCache<Promise<TaskRecord>>(clock, MIN_READ_INTERVAL_MS, MOST_READS),
+		reads: new ExpiringCache<Promise<TaskRecord>>(MIN_READ_INTERVAL_MS, MOST_READS),
 
-		creator: new TaskCreator(context, connection.client, queue, journal, stopCreating, clock),
+		creator: new TaskCreator(context, connection.client, queue, journal, stopCreating),
 		paidTasks,
-		deliveries: new ExpectedCallbacks(context, checkIntervalMs, clock),
-		downloader: new Downloader(context, clock),
+		deliveries: new ExpectedCallbacks(context, checkIntervalMs),
+		downloader: new Downloader(context),
 
 		/** Bounds the items that are under way at once. */
 		places: new Semaphore(most),

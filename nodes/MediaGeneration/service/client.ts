@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import type { Clock } from '../shared/clock';
+import { clock } from '../shared/clock';
 import { cutDataUris } from '../shared/dataUri';
 import { messageOf } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
@@ -187,13 +187,10 @@ export class RequestGap {
 	/** When the next request may be sent at the earliest, milliseconds of the clock. */
 	nextAt = -Infinity;
 
-	constructor(
-		private readonly clock: Clock,
-		private readonly gapMs = REQUEST_GAP_MS,
-	) {}
+	constructor(private readonly gapMs = REQUEST_GAP_MS) {}
 
 	/** @returns when the request may be sent, milliseconds of the clock; the request after it gets a later time */
-	take(notBefore = this.clock.now()): number {
+	take(notBefore = clock.now()): number {
 		const at = Math.max(notBefore, this.nextAt);
 		this.nextAt = at + this.gapMs;
 		return at;

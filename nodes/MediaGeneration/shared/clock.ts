@@ -1,16 +1,5 @@
 import { sleep } from 'n8n-workflow';
 
-/** Time as a parameter, so that tests of hours take no time. */
-export interface Clock {
-	/**
-	 * Milliseconds since some moment. They never go back, even if the computer's date is changed. For a date use `Date`,
-	 * for a wait this clock.
-	 */
-	now(): number;
-	/** Waits `ms` milliseconds. @throws Stopped at once when the signal is aborted */
-	sleep(ms: number, signal: AbortSignal | undefined): Promise<void>;
-}
-
 /** The execution was stopped, by the user or by n8n's own time limit. */
 export class Stopped extends Error {
 	constructor() {
@@ -18,9 +7,12 @@ export class Stopped extends Error {
 	}
 }
 
-export const systemClock: Clock = {
-	now: () => performance.now(),
-	async sleep(ms, signal) {
+/** The time of all waits. For a date use `Date`. Tests replace both functions, so that hours take no time. */
+export const clock = {
+	/** Milliseconds since some moment. They never go back, even if the computer's date is changed. */
+	now: (): number => performance.now(),
+	/** Waits `ms` milliseconds. @throws Stopped at once when the signal is aborted */
+	async sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
 		if (signal?.aborted) throw new Stopped();
 		await new Promise<void>((resolve, reject) => {
 			const onAbort = () => reject(new Stopped());
@@ -38,11 +30,7 @@ export const systemClock: Clock = {
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Sleeps until the clock has reached a moment: a timer may go off a little early. */
-export async function sleepUntil(
-	moment: number,
-	clock: Clock,
-	signal: AbortSignal | undefined,
-): Promise<void> {
+export async function sleepUntil(moment: number, signal: AbortSignal | undefined): Promise<void> {
 	for (let left = moment - clock.now(); left > 0; left = moment - clock.now()) {
 		// A timer counts whole milliseconds.
 		await clock.sleep(Math.min(Math.ceil(left), MAX_TIMER_MS), signal);
@@ -58,7 +46,7 @@ const LONGEST_TURN_MS = 25;
  * @returns a function to await between two items, which returns at once until the time for a turn is over
  * @throws Stopped from that function if the execution was stopped
  */
-export function inTurns(clock: Clock, signal: AbortSignal | undefined): () => Promise<void> {
+export function inTurns(signal: AbortSignal | undefined): () => Promise<void> {
 	let since = clock.now();
 	return async () => {
 		if (clock.now() - since < LONGEST_TURN_MS) return;
@@ -68,11 +56,7 @@ export function inTurns(clock: Clock, signal: AbortSignal | undefined): () => Pr
 }
 
 /** @returns the value of the promise, or undefined if it takes longer than `ms` milliseconds */
-export async function withTimeLimit<T>(
-	promise: Promise<T>,
-	ms: number,
-	clock: Clock,
-): Promise<T | undefined> {
+export async function withTimeLimit<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
 	const late = clock.sleep(Math.max(0, ms), undefined).then(() => undefined);
 	return await Promise.race([promise, late]);
 }
@@ -91,11 +75,10 @@ export async function unlessStalled<T extends object>(
 	transfer: Promise<T>,
 	progress: () => number | undefined,
 	stillMs: number,
-	clock: Clock,
 ): Promise<T | undefined> {
 	for (let still = 0; still < stillMs;) {
 		const before = progress();
-		const ended = await withTimeLimit(transfer, STALL_CHECK_MS, clock);
+		const ended = await withTimeLimit(transfer, STALL_CHECK_MS);
 		if (ended !== undefined) return ended;
 		const now = progress();
 		still = now === undefined || now !== before ? 0 : still + STALL_CHECK_MS;
@@ -107,10 +90,7 @@ export async function unlessStalled<T extends object>(
 const GRACE_MS = 10_000;
 
 /** Resolves when the execution was stopped and the time for creates under way is over. */
-export const graceAfterStop = async (
-	clock: Clock,
-	signal: AbortSignal | undefined,
-): Promise<undefined> =>
+export const graceAfterStop = async (signal: AbortSignal | undefined): Promise<undefined> =>
 	await new Promise((resolve) => {
 		const begin = () => void clock.sleep(GRACE_MS, undefined).then(() => resolve(undefined));
 		if (signal?.aborted) begin();
@@ -123,23 +103,22 @@ export class ExpiringCache<T> {
 	private readonly entries = new Map<string, { value: T; at: number }>();
 
 	constructor(
-		private readonly clock: Clock,
 		private readonly maxAgeMs: number,
 		private readonly most: number,
 	) {}
 
 	get(key: string): T | undefined {
 		const entry = this.entries.get(key);
-		return entry && this.clock.now() - entry.at < this.maxAgeMs ? entry.value : undefined;
+		return entry && clock.now() - entry.at < this.maxAgeMs ? entry.value : undefined;
 	}
 
 	/**
 	 * @param from when the age of the entry begins, milliseconds of the clock; an entry that is younger stays. The default
 	 *   is now, even if the key was there before.
 	 */
-	set(key: string, value: T, from = this.clock.now()): void {
+	set(key: string, value: T, from = clock.now()): void {
 		if ((this.entries.get(key)?.at ?? from) > from) return;
-		const now = this.clock.now();
+		const now = clock.now();
 		this.entries.delete(key);
 		this.entries.set(key, { value, at: from });
 		for (const [oldest, { at }] of this.entries) {

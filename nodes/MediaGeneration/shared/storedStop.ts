@@ -1,6 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import type { Clock } from './clock';
+import { clock } from './clock';
 import { internalsOf, isStopOf } from './n8nInternals';
 import { settled } from './promises';
 
@@ -14,7 +14,7 @@ const ASK_MS = 10_000;
  *
  * @returns a function that says whether n8n had stored a stop when it was asked last, at most ten seconds ago
  */
-export function storedStop(context: IExecuteFunctions, clock: Clock): () => Promise<boolean> {
+export function storedStop(context: IExecuteFunctions): () => Promise<boolean> {
 	let askAt = -Infinity;
 	let asked = Promise.resolve(false);
 	const ask = async () => {

@@ -2,7 +2,7 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { connect } from '../service/connect';
 import { RequestGap } from '../service/client';
-import { sleepUntil, systemClock } from '../shared/clock';
+import { sleepUntil } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
 import { settled } from '../shared/promises';
@@ -143,10 +143,10 @@ function reach(context: IExecuteFunctions, { notBefore = 0 }: CheckState) {
 		const { name } = context.getNode();
 		context.logger.warn(`${name}: this check could not be made. ${messageOf(error)}`);
 	});
-	const gap = new RequestGap(systemClock);
+	const gap = new RequestGap();
 	return async () => {
 		const connection = await connected;
-		await sleepUntil(gap.take(), systemClock, context.getExecutionCancelSignal());
+		await sleepUntil(gap.take(), context.getExecutionCancelSignal());
 		return connection;
 	};
 }

@@ -6,7 +6,7 @@ import {
 } from 'n8n-workflow';
 
 import { withInput } from '../report/includeInput';
-import { type Clock, systemClock } from '../shared/clock';
+import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
 import { handsOnResults, settingsOf } from '../shared/n8nInternals';
@@ -40,11 +40,7 @@ export interface Kept {
  * @returns the resume URL of the checker; empty if it is not known
  * @throws UnexpectedError if n8n did not suspend this execution; n8n's error if n8n starts no sub-execution
  */
-export async function startCheck(
-	context: IExecuteFunctions,
-	state: CheckState,
-	clock: Clock = systemClock,
-): Promise<string> {
+export async function startCheck(context: IExecuteFunctions, state: CheckState): Promise<string> {
 	const isAwaited = state.purpose === 'results';
 	// The retry of a stopped execution may begin with the error of that execution in its data, which is not its end.
 	const isRetry = isAwaited && context.getMode() === 'retry';
@@ -53,7 +49,7 @@ export async function startCheck(
 	const check = { ...state, ...(error && { earlierError: digest(error) }) };
 	// On n8n 1 a supervisor would start checkers without end. There a checker that dies is lost.
 	const first = handsOnResults ? SUPERVISE : CHECK;
-	return (await start(context, first, check, isAwaited, clock)).resumeUrl;
+	return (await start(context, first, check, isAwaited)).resumeUrl;
 }
 
 /**
@@ -76,7 +72,7 @@ export async function supervise(context: IExecuteFunctions): Promise<CheckTurn> 
 		Object.assign(kept, next, await start(context, CHECK, present, true));
 	});
 	if ('error' in begun) {
-		const mayRecover = systemClock.now() < MAX_CHECK_INTERVAL_MS;
+		const mayRecover = clock.now() < MAX_CHECK_INTERVAL_MS;
 		const end = mayRecover ? undefined : await endOf(context, present);
 		if (end !== undefined) return [end];
 		context.logger.warn(
@@ -157,7 +153,6 @@ async function start(
 	operation: typeof CHECK | typeof SUPERVISE,
 	state: CheckState,
 	isAwaited: boolean,
-	clock: Clock = systemClock,
 ) {
 	// If nobody waits for the sub-execution, its failure is to start the error workflow of the workflow.
 	const errorWorkflow = isAwaited ? undefined : settingsOf(context).errorWorkflow;

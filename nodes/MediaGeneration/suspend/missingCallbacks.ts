@@ -5,7 +5,7 @@ import { redeliver } from '../callback/redeliver';
 import { accountOf, hasStarted } from '../callback/startOnce';
 import { isTestAddress, triggerAt } from '../callback/triggerCallbackUrl';
 import type { Connection } from '../service/connect';
-import type { Clock } from '../shared/clock';
+import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { webhookBase } from '../shared/n8nInternals';
@@ -97,7 +97,6 @@ export class ExpectedCallbacks {
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly intervalMs: number,
-		private readonly clock: Clock,
 	) {}
 
 	/**
@@ -131,16 +130,15 @@ export class ExpectedCallbacks {
 	}
 
 	private async leaveEarly(): Promise<void> {
-		const { clock, end } = this;
 		let pauseMs = MIN_CHECK_INTERVAL_MS;
-		while ('value' in (await settled(clock.sleep(pauseMs, end.signal)))) {
+		while ('value' in (await settled(clock.sleep(pauseMs, this.end.signal)))) {
 			await this.leaveBehind();
 			pauseMs = Math.min(2 * pauseMs, MAX_CHECK_INTERVAL_MS);
 		}
 	}
 
 	private async leaveBehind(): Promise<void> {
-		const { context, intervalMs, clock } = this;
+		const { context, intervalMs } = this;
 		const deliveries = this.deliveries.splice(0);
 		if (deliveries.length === 0) return;
 		const nodeName = context.getNode().name;
@@ -152,7 +150,7 @@ export class ExpectedCallbacks {
 			intervalMs,
 			deliveries,
 		} as const;
-		const left = await settled(startCheck(context, check, clock));
+		const left = await settled(startCheck(context, check));
 		if ('value' in left) {
 			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
 			context.getContext('node')[KEY] = { of: context.getExecutionId(), taskIds };

@@ -13,7 +13,7 @@ import { isOutOfReach } from '../shared/privateAddress';
 import { callbackAddress } from '../callback/callbackToken';
 import { CALLBACK_PATH } from '../callback/triggerCallbackUrl';
 import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
-import { type Clock, ExpiringCache, sleepUntil, systemClock } from '../shared/clock';
+import { clock, ExpiringCache, sleepUntil } from '../shared/clock';
 import type { TaskRecord } from '../service/taskRecord';
 import { type Account, callN8n, type Context } from '../service/connect';
 import { ItemError } from '../shared/itemError';
@@ -56,10 +56,7 @@ export class RunProgress {
 	/** When a task was last found pending, milliseconds of the clock. */
 	private pendingAt = -Infinity;
 
-	constructor(
-		readonly note: CheckNote,
-		private readonly clock: Clock,
-	) {
+	constructor(readonly note: CheckNote) {
 		this.unfinished = new Set(note.taskIds);
 	}
 
@@ -75,7 +72,7 @@ export class RunProgress {
 		if (this.unfinished.size === 0) return true;
 		// A callback does not join a check that has begun: that check may have read the task too early.
 		this.next ??= this.oneAtATime.run(async () => {
-			await sleepUntil(this.pendingAt + MIN_READ_INTERVAL_MS, this.clock, undefined);
+			await sleepUntil(this.pendingAt + MIN_READ_INTERVAL_MS, undefined);
 			this.next = undefined;
 			let isPending = false;
 			const readOne = async (taskId: string) => {
@@ -83,7 +80,7 @@ export class RunProgress {
 				else this.unfinished.delete(taskId);
 			};
 			await inGrowingGroups([...this.unfinished], readOne, () => isPending);
-			if (isPending) this.pendingAt = this.clock.now();
+			if (isPending) this.pendingAt = clock.now();
 			return !isPending;
 		});
 		return await this.next;
@@ -95,7 +92,7 @@ const MAX_AGE_MS = 3_600_000;
 const MAX_RUNS = 100;
 
 /** The suspended runs that this process has had callbacks for, by execution and node. */
-const runs = new ExpiringCache<RunProgress>(systemClock, MAX_AGE_MS, MAX_RUNS);
+const runs = new ExpiringCache<RunProgress>(MAX_AGE_MS, MAX_RUNS);
 
 /**
  * Decides about a callback to a suspended execution. Only the end of the supervisor resumes the execution: when the last
@@ -121,7 +118,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		if (!note?.taskIds.includes(taskId)) {
 			return answer(404, 'The execution does not wait for this task');
 		}
-		run = new RunProgress(note, systemClock);
+		run = new RunProgress(note);
 	}
 	runs.set(place, run);
 	const read = async (id: string) => await connection.client.readTask(id, ANSWER_LIMIT_MS);

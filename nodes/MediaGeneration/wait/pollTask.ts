@@ -1,7 +1,7 @@
 import { MAX_UNLUCKY_ANSWERS, MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
-import { type Clock, sleepUntil } from '../shared/clock';
+import { clock, sleepUntil } from '../shared/clock';
 import { settled } from '../shared/promises';
 
 /** The longest pause between two reads while the service is in trouble. */
@@ -22,7 +22,6 @@ export interface Unfinished {
 
 export interface WaitOptions {
 	read: () => Promise<TaskRecord>;
-	clock: Clock;
 	/** When to read first, milliseconds of the clock. */
 	firstReadAt: number;
 	/** When to give up, milliseconds of the clock. */
@@ -53,7 +52,7 @@ export interface WaitOptions {
  * @see specification, sections 4.2 and 8
  */
 export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unfinished> {
-	const { read, clock, deadline, pollIntervalMs, signal, isOwn, suspendAfter } = options;
+	const { read, deadline, pollIntervalMs, signal, isOwn, suspendAfter } = options;
 	let last: TaskRecord | undefined;
 	let trouble: string | undefined;
 	let due = options.firstReadAt;
@@ -67,7 +66,7 @@ export async function pollTask(options: WaitOptions): Promise<FinishedTask | Unf
 		if (clock.now() < readAt) {
 			// A task that was read a moment ago needs no further read.
 			if (notBefore > clock.now()) return unfinished(true);
-			await sleepUntil(Math.min(readAt, options.nextSlot()), clock, signal);
+			await sleepUntil(Math.min(readAt, options.nextSlot()), signal);
 		}
 		if (readAt < notBefore || options.isAbandoned?.()) return unfinished(false);
 		const answer = await settled(read());
@@ -131,7 +130,6 @@ export class SuspendAfter {
 	 * @param creates the items that create a task
 	 */
 	constructor(
-		private readonly clock: Clock,
 		private afterMs: number,
 		creates: Iterable<object>,
 	) {
@@ -140,7 +138,7 @@ export class SuspendAfter {
 	}
 
 	created(): void {
-		this.lastCreateAt = this.clock.now();
+		this.lastCreateAt = clock.now();
 	}
 
 	/** The item creates nothing more. */
@@ -165,13 +163,13 @@ export class SuspendAfter {
 	 */
 	async sleepUntil(moment: number, signal: AbortSignal | undefined): Promise<void> {
 		const checkMs = this.afterMs > 0 ? HOLD_CHECK_MS : HOLD_CHECK_SOON_MS;
-		while (!this.isOver && this.clock.now() < moment) {
-			await sleepUntil(Math.min(moment, this.clock.now() + checkMs), this.clock, signal);
+		while (!this.isOver && clock.now() < moment) {
+			await sleepUntil(Math.min(moment, clock.now() + checkMs), signal);
 		}
 	}
 
 	/** Whether unfinished tasks are to be handed over. */
 	get isOver(): boolean {
-		return this.open.size === 0 && this.clock.now() - this.lastCreateAt >= this.afterMs;
+		return this.open.size === 0 && clock.now() - this.lastCreateAt >= this.afterMs;
 	}
 }

@@ -2,7 +2,7 @@ import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/trigger';
-import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { clock } from '../../../nodes/MediaGeneration/shared/clock';
 import {
 	API_KEY,
 	SERVICE,
@@ -77,7 +77,7 @@ export function deliver({
 	const lookUp = jest.spyOn(context, 'getCredentials');
 	if (lookUpMs > 0) {
 		lookUp.mockImplementation(async () => {
-			await systemClock.sleep(lookUpMs, undefined);
+			await clock.sleep(lookUpMs, undefined);
 			return { baseUrl, apiKey };
 		});
 	}

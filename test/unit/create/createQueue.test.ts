@@ -20,7 +20,7 @@ const unreachable = () => new ServiceError('unreachable', 'Not there');
 function opened(places = 10, signal?: AbortSignal) {
 	const clock = new FakeClock();
 	const throttle = new CreateThrottle(() => 0.5);
-	const queue = new CreateQueue(clock, throttle, new RequestGap(clock), signal, () => 1, places);
+	const queue = new CreateQueue(throttle, new RequestGap(), signal, () => 1, places);
 	return { clock, queue };
 }
 

@@ -46,13 +46,13 @@ function creating(...answers: Service[]) {
 	};
 	const client = new ServiceClient(transport, SERVICE, [API_KEY]);
 	const throttle = new CreateThrottle(() => 0.5);
-	const account = new CreateQueue(clock, throttle, new RequestGap(clock), undefined, () => 1);
+	const account = new CreateQueue(throttle, new RequestGap(), undefined, () => 1);
 	const failures: string[] = [];
 	/** A creator beside the same queue and journal. */
 	const creatorOf = (inContext = context) => {
 		const onFailure = () => failures.push('failed');
 		inContext.getExecutionCancelSignal = () => stop.signal;
-		return new TaskCreator(inContext, client, account, journal, onFailure, clock);
+		return new TaskCreator(inContext, client, account, journal, onFailure);
 	};
 	const creator = creatorOf();
 	return { stop, context, creator, creatorOf, account, journal, clock, sent, failures };

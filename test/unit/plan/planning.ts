@@ -2,7 +2,6 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
-import { systemClock } from '../../../nodes/MediaGeneration/shared/clock';
 import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { CREDENTIAL, executeContext, type TestWorkflow } from '../../workflow/engine';
 import { caught } from '../support';
@@ -28,10 +27,9 @@ export async function planOf(
 	parameters: IDataObject,
 	items = json({}),
 	{ context, ...workflow }: More = {},
-	clock = systemClock,
 ) {
 	const made = executeContext({ node: { parameters }, items, ...workflow });
-	return await planRun(Object.assign(made, context), CREDENTIAL, clock);
+	return await planRun(Object.assign(made, context), CREDENTIAL);
 }
 
 type Given = [parameters: IDataObject, items?: INodeExecutionData[], more?: More];

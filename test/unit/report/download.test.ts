@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 
 import { Downloader } from '../../../nodes/MediaGeneration/report/download';
 import { API_KEY, executeContext } from '../../workflow/engine';
-import { Stopped, systemClock } from '../../../nodes/MediaGeneration/shared/clock';
+import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { turn } from '../../virtualTime';
 import { caught, FakeClock } from '../support';
 import { HOUR, MINUTE } from '../../durations';
@@ -26,7 +26,6 @@ interface Given {
 	taskId?: string;
 	context?: ReturnType<typeof executeContext>;
 	maxBytes?: number;
-	clock?: typeof systemClock;
 	/** A second where left out, so that nothing is tried again. */
 	tryMs?: number;
 	deadline?: number;
@@ -39,10 +38,9 @@ async function download({
 	taskId = 'task-1',
 	context = executeContext(),
 	maxBytes,
-	clock = systemClock,
 	tryMs = 1000,
 	deadline,
-	downloader = new Downloader(context, clock, tryMs, maxBytes),
+	downloader = new Downloader(context, tryMs, maxBytes),
 }: Given = {}): Promise<IBinaryData | undefined> {
 	const done = { state: 'SUCCESS', creditsConsumed: null } as const;
 	const task = { ...done, taskId, resultUrls: [url], record: {} };
@@ -144,7 +142,7 @@ describe('a transfer', () => {
 		};
 		const context = executeContext();
 		context.helpers.httpRequest = async () => ({ statusCode: 200, headers: {}, body });
-		return { file: download({ context, clock, tryMs: 30_000 }), body, clock };
+		return { file: download({ context, tryMs: 30_000 }), body, clock };
 	}
 
 	it('that stands still for a minute is broken off', async () => {
@@ -213,7 +211,7 @@ describe('what may come later', () => {
 			return { statusCode: status, headers, body: body ?? Readable.from([PNG]) };
 		};
 		const file = async (deadline?: number) =>
-			await download({ context, clock, tryMs: 10 * MINUTE, ...(deadline && { deadline }) });
+			await download({ context, tryMs: 10 * MINUTE, ...(deadline && { deadline }) });
 		return { file, context, clock, requests };
 	}
 
@@ -269,7 +267,7 @@ describe('what may come later', () => {
 				return isDown ? 503 : 200;
 			},
 		});
-		const downloader = new Downloader(context, clock, 10 * MINUTE);
+		const downloader = new Downloader(context, 10 * MINUTE);
 		await expect(download({ downloader })).rejects.toThrow('HTTP 503');
 		clock.pass(beginsAt - clock.now());
 		const tries = requests.length;

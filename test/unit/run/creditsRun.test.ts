@@ -68,6 +68,6 @@ it('leaves the thread to the rest of n8n every 25 ms, however many items come in
 		node: { type: 'mediaGenerationCredits', parameters: { options: { minimumBalance: 1 } } },
 		items: Array.from({ length: 200 }, () => ({ json: {} })),
 	});
-	expect(await readCredits(context, clock)).toHaveLength(200);
+	expect(await readCredits(context)).toHaveLength(200);
 	expect(clock.sleeps.length).toBeGreaterThanOrEqual(Math.floor(200 / 27));
 });

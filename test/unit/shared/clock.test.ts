@@ -1,8 +1,8 @@
 import {
+	clock,
 	ExpiringCache,
 	sleepUntil,
 	Stopped,
-	systemClock,
 } from '../../../nodes/MediaGeneration/shared/clock';
 import { time, virtualTime } from '../../workflow/time';
 import { HOUR } from '../../durations';
@@ -11,23 +11,23 @@ import { FakeClock } from '../support';
 virtualTime();
 
 it('sleeps as long as it is told', async () => {
-	const start = systemClock.now();
-	const slept = systemClock.sleep(1500, undefined).then(() => systemClock.now() - start);
+	const start = clock.now();
+	const slept = clock.sleep(1500, undefined).then(() => clock.now() - start);
 	await time.pass(60_000);
 	expect(await slept).toBe(1500);
 });
 
 it('a stop ends the sleep at once', async () => {
 	const stop = new AbortController();
-	const start = systemClock.now();
-	const slept = systemClock.sleep(60_000, stop.signal);
+	const start = clock.now();
+	const slept = clock.sleep(60_000, stop.signal);
 	stop.abort();
 	await expect(slept).rejects.toBeInstanceOf(Stopped);
-	expect(systemClock.now()).toBe(start);
+	expect(clock.now()).toBe(start);
 });
 
 it('there is no sleep after a stop', async () => {
-	await expect(systemClock.sleep(0, AbortSignal.abort())).rejects.toBeInstanceOf(Stopped);
+	await expect(clock.sleep(0, AbortSignal.abort())).rejects.toBeInstanceOf(Stopped);
 });
 
 it('many sleeps leave no listener on the signal behind', async () => {
@@ -35,7 +35,7 @@ it('many sleeps leave no listener on the signal behind', async () => {
 	const remove = jest.spyOn(signal, 'removeEventListener');
 	const add = jest.spyOn(signal, 'addEventListener');
 	for (let count = 0; count < 5; count++) {
-		const slept = systemClock.sleep(10, signal);
+		const slept = clock.sleep(10, signal);
 		await time.pass(10);
 		await slept;
 	}
@@ -45,10 +45,8 @@ it('many sleeps leave no listener on the signal behind', async () => {
 it.each([-1, 1])(
 	'a date that is changed by %d h makes no wait longer or shorter',
 	async (hours) => {
-		const start = systemClock.now();
-		const slept = sleepUntil(start + 10_000, systemClock, undefined).then(
-			() => systemClock.now() - start,
-		);
+		const start = clock.now();
+		const slept = sleepUntil(start + 10_000, undefined).then(() => clock.now() - start);
 		await time.pass(4_000);
 		time.setWall(Date.now() + hours * HOUR);
 		await time.pass(6_000);
@@ -60,27 +58,27 @@ describe('sleeping until a moment', () => {
 	it('goes on where a timer went off a little early', async () => {
 		const clock = new FakeClock();
 		clock.sleep = async () => clock.pass(40);
-		await sleepUntil(100, clock, undefined);
+		await sleepUntil(100, undefined);
 		expect(clock.now()).toBe(120);
 	});
 
 	it('comes in pieces that a timer can hold, where the moment is months away', async () => {
 		const clock = new FakeClock();
-		await sleepUntil(90 * 24 * HOUR, clock, undefined);
+		await sleepUntil(90 * 24 * HOUR, undefined);
 		expect(clock.now()).toBe(90 * 24 * HOUR);
 		expect(Math.max(...clock.sleeps)).toBeLessThan(2 ** 31);
 	});
 
 	it('takes no time for a moment that has passed', async () => {
 		const clock = new FakeClock(500);
-		await sleepUntil(100, clock, undefined);
+		await sleepUntil(100, undefined);
 		expect(clock.sleeps).toEqual([]);
 	});
 });
 
 describe('a memory that expires', () => {
 	it('remembers under each key what was said last, until it is deleted', () => {
-		const memory = new ExpiringCache<number>(new FakeClock(), 1000, 10);
+		const memory = new ExpiringCache<number>(1000, 10);
 		memory.set('a', 1);
 		memory.set('a', 2);
 		expect([memory.get('a'), memory.get('b')]).toEqual([2, undefined]);
@@ -90,7 +88,7 @@ describe('a memory that expires', () => {
 
 	it('forgets what is old, and counts its age from the last time that it was said', () => {
 		const clock = new FakeClock();
-		const memory = new ExpiringCache<number>(clock, 1000, 10);
+		const memory = new ExpiringCache<number>(1000, 10);
 		memory.set('a', 1);
 		memory.set('b', 1);
 		clock.pass(999);
@@ -101,7 +99,7 @@ describe('a memory that expires', () => {
 
 	it('counts the age from the moment that is said, and keeps what is younger', () => {
 		const clock = new FakeClock();
-		const memory = new ExpiringCache<number>(clock, 1000, 10);
+		const memory = new ExpiringCache<number>(1000, 10);
 		clock.pass(500);
 		memory.set('a', 1, 100);
 		memory.set('a', 2, 99);
@@ -112,7 +110,7 @@ describe('a memory that expires', () => {
 	});
 
 	it('forgets the oldest first where there are too many', () => {
-		const memory = new ExpiringCache<number>(new FakeClock(), 1000, 2);
+		const memory = new ExpiringCache<number>(1000, 2);
 		for (const key of ['a', 'b', 'a', 'c']) memory.set(key, 1);
 		expect(['a', 'b', 'c'].map((key) => memory.get(key))).toEqual([1, undefined, 1]);
 	});

@@ -35,7 +35,7 @@ function storing(executions: Executions) {
 			resultData: { ...(error && { error }) },
 		});
 	};
-	return { clock, context, asked, stop: { isFound: storedStop(context, clock) } };
+	return { clock, context, asked, stop: { isFound: storedStop(context) } };
 }
 
 const stopOf = (id: string) => ({ error: new ManualExecutionCancelledError(id) });

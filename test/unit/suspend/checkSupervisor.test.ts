@@ -21,7 +21,7 @@ interface Given {
 
 /** Starts sub-executions, of which n8n's database has one thing after the other. */
 async function begin(
-	work: (context: IExecuteFunctions, clock: FakeClock) => Promise<unknown>,
+	work: (context: IExecuteFunctions) => Promise<unknown>,
 	{ states = [ASLEEP], settings, mode = 'trigger' }: Given = {},
 ) {
 	let started: Parameters<IExecuteFunctions['executeWorkflow']> | undefined;
@@ -40,7 +40,7 @@ async function begin(
 		},
 	);
 	const clock = new FakeClock();
-	await work(context, clock);
+	await work(context);
 	const [{ code } = {}, items = [], , how] = started ?? [];
 	const nodes = code?.nodes.filter(({ parameters }) => parameters.operation) ?? [];
 	const operations = nodes.map(({ parameters }) => parameters.operation);
@@ -49,8 +49,7 @@ async function begin(
 	return { questions, clock, settings: given, nodes, connections, operations, how, state };
 }
 
-const leave = async (context: IExecuteFunctions, clock: FakeClock) =>
-	await startCheck(context, deliveryCheck(), clock);
+const leave = async (context: IExecuteFunctions) => await startCheck(context, deliveryCheck());
 
 const wait = async (context: IExecuteFunctions) => await startCheck(context, resultsCheck());
 
@@ -84,7 +83,7 @@ describe('what is left behind', () => {
 			),
 		);
 		const { operations, how } = await begin(
-			async (context, clock) => await older(context, deliveryCheck(), clock),
+			async (context) => await older(context, deliveryCheck()),
 		);
 		expect(operations).toEqual(['check']);
 		const parentExecution = { shouldResume: false };

@@ -177,8 +177,10 @@ describe('a call of the sub-execution', () => {
 });
 
 describe('what a process hears of a run', () => {
-	const progress = (count: number, clock = new FakeClock()) =>
-		new RunProgress({ url: '', taskIds: indexes(count).map((index) => `task-${index}`) }, clock);
+	beforeEach(() => void new FakeClock());
+
+	const progress = (count: number) =>
+		new RunProgress({ url: '', taskIds: indexes(count).map((index) => `task-${index}`) });
 
 	it('of one task is enough, without a read', async () => {
 		const { read, reads } = service({});
@@ -198,7 +200,7 @@ describe('what a process hears of a run', () => {
 	it('500 times costs fewer reads than there are tasks', async () => {
 		const clock = new FakeClock();
 		const { read, reads, states } = service(allOf(500, 'PENDING'));
-		const run = progress(500, clock);
+		const run = progress(500);
 		let complete = 0;
 		for (const taskId of Object.keys(states)) {
 			states[taskId] = 'SUCCESS';
@@ -221,7 +223,7 @@ describe('what a process hears of a run', () => {
 	it('has a pending task read every two seconds at most', async () => {
 		const clock = new FakeClock();
 		const { read, reads } = service(allOf(2, 'PENDING'));
-		const run = progress(2, clock);
+		const run = progress(2);
 		for (let count = 0; count < 10; count++) await run.isComplete('task-0', read);
 		expect(reads).toHaveLength(10);
 		expect(clock.now()).toBeGreaterThanOrEqual(9 * 2000);

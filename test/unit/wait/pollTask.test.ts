@@ -40,13 +40,12 @@ function waiting(answers: Answer[], { answerMs = 0, heldMs = Infinity, ...option
 			if (typeof answer !== 'string') throw answer;
 			return parseTaskRecord('task-1', { state: answer });
 		},
-		clock,
 		firstReadAt: pollIntervalMs,
 		deadline: HOUR,
 		pollIntervalMs,
 		signal: undefined,
 		isOwn: false,
-		suspendAfter: new SuspendAfter(clock, heldMs, []),
+		suspendAfter: new SuspendAfter(heldMs, []),
 		nextSlot: () => clock.now(),
 		...options,
 	});
@@ -261,7 +260,7 @@ describe('a run', () => {
 	/** A run that is held for so long after its last create. */
 	function held(afterMs: number, ...creates: object[]) {
 		const clock = new FakeClock(7 * MINUTE);
-		const suspendAfter = new SuspendAfter(clock, afterMs, creates);
+		const suspendAfter = new SuspendAfter(afterMs, creates);
 		const isOverAfter = (ms: number) => {
 			clock.pass(ms);
 			return suspendAfter.isOver;
@@ -308,7 +307,7 @@ describe('a run', () => {
 		[1, 30],
 	])('of %d ms is noticed to be held no longer after %d s', async (afterMs, seconds) => {
 		const clock = new FakeClock();
-		const suspendAfter = new SuspendAfter(clock, afterMs, [ONE]);
+		const suspendAfter = new SuspendAfter(afterMs, [ONE]);
 		const sleep = clock.sleep.bind(clock);
 		clock.sleep = async (ms, signal) => {
 			await sleep(ms, signal);
