@@ -7,7 +7,7 @@ import { ItemError, messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
 import { settled } from '../shared/promises';
 import { checkResults, finalResults, giveUp, isComplete } from './checkForResults';
-import { MIN_CHECK_INTERVAL_MS, nextCheckAt, noteOverdue, undelivered } from './checkSchedule';
+import { nextCheckAt, noteOverdue, undelivered } from './checkSchedule';
 import {
 	type AwaitedDelivery,
 	type CheckState,
@@ -165,9 +165,7 @@ async function sleepUntilNextCheck(
 			? state.deliveries
 			: state.items.flatMap(({ json: { taskId }, waits }) => (waits ? { ...waits, taskId } : []));
 	const deadlines = waiting.map(({ until }) => until).filter((until) => until > checkedAt);
-	// Before the first check n8n must store the execution that waits: it would count as gone.
-	const soonest = checkedAt < 0 ? Date.now() + MIN_CHECK_INTERVAL_MS : 0;
-	const nextCheck = new Date(Math.max(soonest, nextCheckAt(state, Date.now(), deadlines)));
+	const nextCheck = new Date(nextCheckAt(state, Date.now(), deadlines));
 	context.getContext('node').state = without(state, 'woken');
 	await context.putExecutionToWait(nextCheck);
 	// n8n stores this output again with each check.
