@@ -129,10 +129,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const told = await wakeCheck(context, url, taskId, connection.apiKey);
 	// The check under way may have read the task too early.
 	if (told === 'checking') return tryAgain('The tasks are being checked at the moment');
-	if (told === 'woken') {
-		runs.delete(place);
-		return accepted(true);
-	}
+	if (told === 'woken') return accepted(true);
 	context.logger.info(
 		`${context.getNode().name}: n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check`,
 	);
