@@ -36,8 +36,6 @@ import {
  */
 const MAX_AGE_MS = 5 * 60_000;
 
-const MAX_REMEMBERED = 10_000;
-
 /** The answer to other callbacks of the same task; or n8n did not store the execution. */
 type Outcome = WebhookAnswer | 'notStored';
 
@@ -45,7 +43,7 @@ type Outcome = WebhookAnswer | 'notStored';
  * What became of the latest callbacks of this process. If several callbacks of a task come together, the first one
  * reads the task, and the others wait for its outcome. This only saves work: the ledger decides.
  */
-const recent = new ExpiringCache<Promise<Outcome>>(MAX_AGE_MS, MAX_REMEMBERED);
+const recent = new ExpiringCache<Promise<Outcome>>(MAX_AGE_MS);
 
 const EVENTS = ['SUCCESS', 'FAILURE'];
 

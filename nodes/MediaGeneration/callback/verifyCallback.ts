@@ -30,16 +30,14 @@ const RENEW_AFTER_MS = 30_000;
 /** The least time between two look-ups caused by wrong tokens: a sender of wrong tokens must not keep n8n busy. */
 const MIN_REFRESH_MS = 2_000;
 
-const MAX_REMEMBERED = 1_000;
-
 /** What callbacks share, because a look-up costs n8n more CPU time than the rest of a callback. */
-const credentials = new ExpiringCache<Credential>(MAX_AGE_MS, MAX_REMEMBERED);
+const credentials = new ExpiringCache<Credential>(MAX_AGE_MS);
 
 /** The latest look-ups, also those under way. */
-const lookUps = new ExpiringCache<Promise<Credential>>(RENEW_AFTER_MS, MAX_REMEMBERED);
+const lookUps = new ExpiringCache<Promise<Credential>>(RENEW_AFTER_MS);
 
 /** The latest look-ups caused by wrong tokens. */
-const refreshes = new ExpiringCache<true>(MIN_REFRESH_MS, MAX_REMEMBERED);
+const refreshes = new ExpiringCache<true>(MIN_REFRESH_MS);
 
 /** What a valid callback tells: the task id in its body, and what its address carries under the token. */
 interface VerifiedCallback {

@@ -25,9 +25,6 @@ import { SuspendAfter } from '../wait/pollTask';
 /** Between two reads of tasks whose items have left, milliseconds for each of them: half of the requests at most. */
 export const READ_GAP_MS = 8;
 
-/** The most reads that are remembered at once. */
-const MOST_READS = 10_000;
-
 /** Makes the output items, with the downloads. The task is finished by then, and holds no place. */
 export type Output = () => Promise<INodeExecutionData[]>;
 
@@ -88,7 +85,7 @@ export function openRun(
 		firstReads: new RequestGap(firstReadGapMs(leastMs, readAtOnce)),
 
 		/** Several items may name one task, and share a read of a moment ago. */
-		reads: new ExpiringCache<Promise<TaskRecord>>(MIN_READ_INTERVAL_MS, MOST_READS),
+		reads: new ExpiringCache<Promise<TaskRecord>>(MIN_READ_INTERVAL_MS),
 
 		creator: new TaskCreator(context, connection.client, queue, journal, stopCreating),
 		paidTasks,

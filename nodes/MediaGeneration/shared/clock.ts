@@ -97,15 +97,14 @@ export const graceAfterStop = async (signal: AbortSignal | undefined): Promise<u
 		else signal?.addEventListener('abort', begin, { once: true });
 	});
 
+const MOST_ENTRIES = 10_000;
+
 /** Entries that a process remembers for a while. When there are too many, the oldest is dropped. */
 export class ExpiringCache<T> {
 	/** The oldest first. */
 	private readonly entries = new Map<string, { value: T; at: number }>();
 
-	constructor(
-		private readonly maxAgeMs: number,
-		private readonly most: number,
-	) {}
+	constructor(private readonly maxAgeMs: number) {}
 
 	get(key: string): T | undefined {
 		const entry = this.entries.get(key);
@@ -122,7 +121,7 @@ export class ExpiringCache<T> {
 		this.entries.delete(key);
 		this.entries.set(key, { value, at: from });
 		for (const [oldest, { at }] of this.entries) {
-			if (this.entries.size <= this.most && now - at < this.maxAgeMs) return;
+			if (this.entries.size <= MOST_ENTRIES && now - at < this.maxAgeMs) return;
 			this.entries.delete(oldest);
 		}
 	}

@@ -87,12 +87,10 @@ export class RunProgress {
 	}
 }
 
-/** A run may have thousands of tasks. */
 const MAX_AGE_MS = 3_600_000;
-const MAX_RUNS = 100;
 
 /** The suspended runs that this process has had callbacks for, by execution and node. */
-const runs = new ExpiringCache<RunProgress>(MAX_AGE_MS, MAX_RUNS);
+const runs = new ExpiringCache<RunProgress>(MAX_AGE_MS);
 
 /**
  * Decides about a callback to a suspended execution. Only the end of the supervisor resumes the execution: when the last

@@ -78,7 +78,7 @@ describe('sleeping until a moment', () => {
 
 describe('a memory that expires', () => {
 	it('remembers under each key what was said last, until it is deleted', () => {
-		const memory = new ExpiringCache<number>(1000, 10);
+		const memory = new ExpiringCache<number>(1000);
 		memory.set('a', 1);
 		memory.set('a', 2);
 		expect([memory.get('a'), memory.get('b')]).toEqual([2, undefined]);
@@ -88,7 +88,7 @@ describe('a memory that expires', () => {
 
 	it('forgets what is old, and counts its age from the last time that it was said', () => {
 		const clock = new FakeClock();
-		const memory = new ExpiringCache<number>(1000, 10);
+		const memory = new ExpiringCache<number>(1000);
 		memory.set('a', 1);
 		memory.set('b', 1);
 		clock.pass(999);
@@ -99,7 +99,7 @@ describe('a memory that expires', () => {
 
 	it('counts the age from the moment that is said, and keeps what is younger', () => {
 		const clock = new FakeClock();
-		const memory = new ExpiringCache<number>(1000, 10);
+		const memory = new ExpiringCache<number>(1000);
 		clock.pass(500);
 		memory.set('a', 1, 100);
 		memory.set('a', 2, 99);
@@ -110,8 +110,9 @@ describe('a memory that expires', () => {
 	});
 
 	it('forgets the oldest first where there are too many', () => {
-		const memory = new ExpiringCache<number>(1000, 2);
-		for (const key of ['a', 'b', 'a', 'c']) memory.set(key, 1);
-		expect(['a', 'b', 'c'].map((key) => memory.get(key))).toEqual([1, undefined, 1]);
+		const memory = new ExpiringCache<number>(1000);
+		for (let nth = 0; nth < 10_000; nth++) memory.set(`${nth}`, 1);
+		for (const key of ['0', 'last']) memory.set(key, 1);
+		expect(['0', '1', '2', 'last'].map((key) => memory.get(key))).toEqual([1, undefined, 1, 1]);
 	});
 });
