@@ -4,7 +4,8 @@ import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToke
 import { readCheck, type ResultsCheck } from '../../nodes/MediaGeneration/suspend/checkState';
 import type { Settings } from '../service/settings';
 import { EPOCH } from '../virtualTime';
-import type { Ran, TestWorkflow } from './engine';
+import { type Ran, startWorkflow, type TestWorkflow } from './engine';
+import { beginning, fromStored, toStored } from './stored';
 import { nextCheck } from './subExecution';
 import {
 	fails,
@@ -145,6 +146,22 @@ it('a retry of a stored execution takes up the tasks of the first, which call th
 		on.taskIds.map((taskId) => ({ json: { taskId, state: 'PENDING', timedOut: true } })),
 	);
 	expect(webhookUrls()).toEqual([1, 2].map((id) => text(`/webhook-waiting/${id}/callback`)));
+});
+
+it('a node to which two branches lead works for the second one, after it was suspended for the first', async () => {
+	const test = on.workflow(imageNode({ suspendAfter: 0 }));
+	const both = startWorkflow(test, (node) => {
+		const [first, second] = ['a', 'b'].map((prompt) => ({
+			...{ node, source: null },
+			data: { main: [prompts(slow(prompt))] },
+		}));
+		const data = beginning(first!);
+		data.executionData?.nodeExecutionStack.push(second!);
+		return data;
+	});
+	const stored = toStored((await passTime(both.result)).run.data);
+	await passTime(startWorkflow(test, () => fromStored(stored)).result);
+	expect(on.tasks.map(({ record }) => record.input.prompt)).toEqual(['a', 'b']);
 });
 
 /** What each item of a run has that its sub-execution was handed. */

@@ -105,4 +105,6 @@ export function storeInput(context: IExecuteFunctions, items: INodeExecutionData
 	const execution = context.getExecuteData();
 	// A copy, because n8n removes items with an error from the returned list if the node has an error output.
 	execution.data = { ...execution.data, main: [[...items]] };
+	// n8n disables this object when the execution goes on. Another branch may lead to this node, too.
+	execution.node = { ...execution.node };
 }
