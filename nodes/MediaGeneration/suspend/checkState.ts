@@ -109,8 +109,9 @@ export const checkItem = (state: CheckState): INodeExecutionData => ({
 
 /** The state that the items carry, if any. @throws UserError if another version of this package wrote it */
 export function readCheck([first]: readonly INodeExecutionData[]): CheckState | undefined {
-	const stored = first?.json[STATE];
-	return stored === undefined ? undefined : parseCheck(stored);
+	// A result may have a field of the user with the same name.
+	const fields = Object.keys(first?.json ?? {});
+	return fields.join() === STATE ? parseCheck(first?.json[STATE]) : undefined;
 }
 
 /** @throws UserError if another version of this package wrote the state */

@@ -8,6 +8,7 @@ import { contextOf } from './checks';
 it.each([
 	['results', [{ json: { taskId: 'task-1' } }, { json: {} }]],
 	['a result with a field of the user', [{ json: { check: { model: 'Submariner' } } }]],
+	['a result with a field of that name', [{ json: { taskId: 'x', mediaGenerationCheck: {} } }]],
 	['nothing', []],
 ])('the state of the checks is not in %s', (_what, items) => {
 	expect(readCheck(items)).toBeUndefined();
