@@ -165,8 +165,8 @@ const DOES_NOT_SLEEP = /running already|already being resumed/;
  *
  * @param url the resume URL of the checker
  * @param taskId the task of the callback
- * @returns `woken` if the checker took the call; `checking` if it checks at this moment; undefined if it could not be
- *   called, and checks at its own time
+ * @returns `woken` if the checker took the call, or has ended; `checking` if it checks at this moment; undefined if it
+ *   could not be called, and checks at its own time
  */
 async function wakeCheck(
 	context: IWebhookFunctions,
@@ -190,6 +190,7 @@ async function wakeCheck(
 		const said = parsedJson(body);
 		// A login page or a proxy may answer 200, too.
 		if (statusCode === 200 && isRecord(said) && said.accepted === true) return 'woken';
+		if (body.includes('has finished already')) return 'woken';
 		if (DOES_NOT_SLEEP.test(body)) return 'checking';
 	}
 	return undefined;

@@ -84,7 +84,7 @@ describe('a callback to a suspended run', () => {
 		['goes by the public address where the socket is none', 'lost', [200, WOKEN], answered(true)],
 		['is not woken by web pages at its addresses', [200], [200], LATER],
 		['costs a while where the sub-execution cannot be told', [409], [404], LATER],
-		['is not to come again where that has ended', [409, ended], [409, ended], LATER],
+		['has done its part where that has ended', [409, ended], undefined, answered(true)],
 		['is to come again where that is checking', [409, running], undefined, COME_AGAIN],
 		['is to come again where that is being resumed', [500, resuming], undefined, COME_AGAIN],
 	])('%s', async (_what, own, byAddress, expected) => {
