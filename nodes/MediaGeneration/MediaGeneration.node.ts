@@ -9,7 +9,6 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { CALLBACK_PATH } from './callback/triggerCallbackUrl';
 import { completionFields } from './fields/completion';
 import { optionFields } from './fields/options';
 import { imageFields, taskFields, videoFields } from './fields/resources';
@@ -17,7 +16,7 @@ import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
 import { runCheckExecution } from './suspend/checkExecution';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
-import { handleResumeWebhook } from './suspend/resumeWebhook';
+import { handleResumeWebhook, RESUME_PATH } from './suspend/resumeWebhook';
 
 /** Hints of the output panel before a run, which depend on the parameters. */
 const panelHints: NodeHint[] = [
@@ -68,7 +67,7 @@ export class MediaGeneration implements INodeType {
 				httpMethod: 'POST',
 				responseMode: 'onReceived',
 				responseData: '',
-				path: CALLBACK_PATH,
+				path: RESUME_PATH,
 				// Not registered: the URL that resumes a suspended execution leads here.
 				restartWebhook: true,
 			},

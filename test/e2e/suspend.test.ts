@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems, until } from '../n8n/client';
@@ -5,6 +6,7 @@ import { missingInN8n } from '../n8n/differences';
 import { shortMinute } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
 import { needing } from './needs';
+import { node } from './nodes';
 import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
 import { openScene } from './scene';
 
@@ -61,6 +63,26 @@ test('a last callback that comes during a check is to come again, and then resum
 	const statuses = scene.service.callbacks.map(({ status }) => status);
 	expect([...new Set(statuses)]).toEqual([503, 200]);
 	expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+});
+
+test("a callback that comes once more resumes no Wait node behind, even if its suffix is 'callback'", async () => {
+	const parameters = {
+		resume: 'webhook',
+		httpMethod: 'POST',
+		options: { webhookSuffix: 'callback' },
+	};
+	const wait = { ...node('n8n-nodes-base.wait', 'Wait', parameters, 1.1), webhookId: randomUUID() };
+	const run = await scene.startImages([LATER], { options: AT_ONCE, after: [wait] });
+	await run.suspended();
+	const [{ taskId = '', webhookUrl = '' } = {}] = scene.tasks;
+	scene.service.complete(taskId);
+	await until('the wait of the other node', 60_000, async () => {
+		const { status, data } = await run.now();
+		return status === 'waiting' && 'Wait' in data.resultData.runData;
+	});
+	expect(await scene.deliver(webhookUrl, taskId)).toBe(404);
+	expect((await run.now()).status).toBe('waiting');
+	await run.stop();
 });
 
 test('Retry On Fail does not run a suspended node again', async () => {

@@ -98,7 +98,7 @@ async function retried(node: TestNode, { context, input }: Stored): Promise<Ran>
 
 /** Delivers the callback of a task to a suspended execution. */
 async function resume({ context }: Stored, taskId: string) {
-	const path = '/webhook-waiting/1/callback';
+	const path = '/webhook-waiting/1/media-generation';
 	const address = new URL(callbackAddress(N8N + path, API_KEY));
 	const query = Object.fromEntries(address.searchParams);
 	const { response, admit } = callBack(path, query, taskId, { kept: context });
@@ -145,7 +145,7 @@ const keeping = (operation: string, kept: IDataObject) =>
 	createRunExecutionData({
 		executionData: { contextData: { [`node:${nodeName(operation)}`]: kept } },
 	});
-const WITH_RESUME_URL = { resumeUrl: `${N8N}/webhook-waiting/3/callback` };
+const WITH_RESUME_URL = { resumeUrl: `${N8N}/webhook-waiting/3/media-generation` };
 
 const partOf = ({ run }: Ran): Stored => {
 	const { contextData, nodeExecutionStack } = run.data.executionData ?? {};
@@ -249,11 +249,11 @@ describe('of the present version', () => {
 	it('a suspended run takes its callbacks', async () => {
 		states('SUCCESS', 'SUCCESS');
 		const told = nock(N8N)
-			.post('/webhook-waiting/3/callback')
+			.post('/webhook-waiting/3/media-generation')
 			.query(true)
 			.reply(200, { accepted: true });
 		const own = nock('http://127.0.0.1:5678');
-		own.post('/webhook-waiting/3/callback').query(true).reply(404, {});
+		own.post('/webhook-waiting/3/media-generation').query(true).reply(404, {});
 		const { status, body } = await passTime(resume(suspendedRun, 'task-1'));
 		expect([status, body]).toEqual([200, { accepted: true, resumed: true }]);
 		expect(told.isDone()).toBe(true);

@@ -62,7 +62,7 @@ describe('an execution with unfinished tasks', () => {
 		expect(contextData?.['node:Media']?.check).toMatchObject({ taskIds: [first] });
 		const stored = JSON.stringify(ran.run.data);
 		expect(stored).not.toContain(on.service.apiKey);
-		const token = callbackToken('/webhook-waiting/1/callback', on.service.apiKey);
+		const token = callbackToken('/webhook-waiting/1/media-generation', on.service.apiKey);
 		expect(webhookUrls()[0]).toContain(token);
 		expect(stored).not.toContain(token);
 	});
@@ -145,7 +145,9 @@ it('a retry of a stored execution takes up the tasks of the first, which call th
 	expect(retried.waiting).toMatchObject(
 		on.taskIds.map((taskId) => ({ json: { taskId, state: 'PENDING', timedOut: true } })),
 	);
-	expect(webhookUrls()).toEqual([1, 2].map((id) => text(`/webhook-waiting/${id}/callback`)));
+	expect(webhookUrls()).toEqual(
+		[1, 2].map((id) => text(`/webhook-waiting/${id}/media-generation`)),
+	);
 });
 
 it('a node to which two branches lead works for the second one, after it was suspended for the first', async () => {

@@ -11,7 +11,6 @@ import {
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { isOutOfReach } from '../shared/privateAddress';
 import { callbackAddress } from '../callback/callbackToken';
-import { CALLBACK_PATH } from '../callback/triggerCallbackUrl';
 import { inGrowingGroups, Semaphore, settled } from '../shared/promises';
 import { clock, ExpiringCache, sleepUntil } from '../shared/clock';
 import type { TaskRecord } from '../service/taskRecord';
@@ -21,6 +20,9 @@ import { isRecord, parsedJson } from '../shared/json';
 import { checkNote, type CheckNote } from './checkState';
 import { CHECK } from './checkWorkflow';
 
+/** Not a path that a user gives to a Wait node of the same execution: late callbacks would resume that node. */
+export const RESUME_PATH = 'media-generation';
+
 /**
  * The URL that resumes a suspended execution, with the path of the webhook before the query: n8n 2 keeps a signature in
  * the query.
@@ -29,7 +31,7 @@ export function resumeUrl(context: Context): string {
 	const given = String(context.evaluateExpression('{{ $execution.resumeUrl }}', 0));
 	if (!URL.canParse(given)) return '';
 	const url = new URL(given);
-	url.pathname = `${url.pathname.replace(/\/$/, '')}/${CALLBACK_PATH}`;
+	url.pathname = `${url.pathname.replace(/\/$/, '')}/${RESUME_PATH}`;
 	return url.href;
 }
 

@@ -365,7 +365,9 @@ describe('the callback address', () => {
 		const { items } = await planOf(image({ suspendAfter: 0 }), empty(500), { context });
 		expect(evaluateExpression).toHaveBeenCalledTimes(1);
 		const addresses = items.map((item) => 'webhookUrl' in item && item.webhookUrl);
-		expect(new Set(addresses)).toEqual(new Set([expect.stringContaining('/callback?') as string]));
+		expect(new Set(addresses)).toEqual(
+			new Set([expect.stringContaining('/1/media-generation?') as string]),
+		);
 	});
 });
 

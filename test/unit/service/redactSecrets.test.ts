@@ -8,7 +8,7 @@ const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('bas
 const FILE_TOKEN = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ id: 'filesystem-v2:1', exp: 1 })}.a-b_${'c'.repeat(39)}`;
 
 const TRIGGER = `https://n8n.example.com/webhook/3f1c2a/callback?token=${TOKEN}`;
-const RESUMES = `https://n8n.example.com/webhook-waiting/12/callback?signature=${SIGNATURE}&token=${TOKEN}`;
+const RESUMES = `https://n8n.example.com/webhook-waiting/12/media-generation?signature=${SIGNATURE}&token=${TOKEN}`;
 const LINK = `https://n8n.example.com/rest/binary-data/signed?token=${FILE_TOKEN}`;
 
 const hidden = (value: unknown, ...sent: string[]) => {

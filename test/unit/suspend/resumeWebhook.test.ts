@@ -16,7 +16,7 @@ import { allOf, contextOf, indexes, service } from './checks';
 
 const OWN = 'http://127.0.0.1:5678';
 const PUBLIC = 'https://n8n.test';
-const CHECKER_PATH = '/webhook-waiting/13/callback';
+const CHECKER_PATH = '/webhook-waiting/13/media-generation';
 const URL_OF_CHECKER = `${PUBLIC}${CHECKER_PATH}?signature=of-n8n`;
 
 interface Given {
@@ -35,7 +35,7 @@ interface Given {
 /** Delivers the callback of the first task to a suspended execution as n8n hands it on. */
 function resume({
 	taskIds = ['task-0'],
-	token = callbackToken('/webhook-waiting/12/callback', API_KEY),
+	token = callbackToken('/webhook-waiting/12/media-generation', API_KEY),
 	check = { version: 1, url: URL_OF_CHECKER, taskIds },
 	operation = 'generate',
 	isUnreadable = false,
@@ -44,7 +44,7 @@ function resume({
 	const query = token === null ? {} : { signature: 'of-n8n', token };
 	const kept = check === null ? {} : { check };
 	const given = { operation, kept, executionId: '12' };
-	const path = '/webhook-waiting/12/callback?signature=of-n8n&token=…';
+	const path = '/webhook-waiting/12/media-generation?signature=of-n8n&token=…';
 	const { context, response, admit } = callBack(path, query, 'task-0', given);
 	Object.assign(context.getRequestObject().socket, { localAddress });
 	const warned = jest.spyOn(context.logger, 'warn');
@@ -235,9 +235,12 @@ describe('the address that resumes an execution', () => {
 	const OF_12 = `${PUBLIC}/webhook-waiting/12`;
 
 	it.each([
-		[OF_12, `${OF_12}/callback`],
-		[`${OF_12}?signature=a%2Fb`, `${OF_12}/callback?signature=a%2Fb`],
-		['http://n8n.test/n8n/webhook-waiting/12/', 'http://n8n.test/n8n/webhook-waiting/12/callback'],
+		[OF_12, `${OF_12}/media-generation`],
+		[`${OF_12}?signature=a%2Fb`, `${OF_12}/media-generation?signature=a%2Fb`],
+		[
+			'http://n8n.test/n8n/webhook-waiting/12/',
+			'http://n8n.test/n8n/webhook-waiting/12/media-generation',
+		],
 	])('made of %s is %s', (url, expected) => {
 		expect(resumeUrl(at(url))).toBe(expected);
 	});
@@ -246,7 +249,7 @@ describe('the address that resumes an execution', () => {
 		const { origin, pathname, searchParams } = new URL(
 			resumeCallbackUrl(contextOf(), CREDENTIAL) ?? '',
 		);
-		expect(origin + pathname).toBe(`${PUBLIC}/webhook-waiting/1/callback`);
+		expect(origin + pathname).toBe(`${PUBLIC}/webhook-waiting/1/media-generation`);
 		expect(searchParams.get('token')).toMatch(/^[0-9a-f]{64}$/);
 	});
 
