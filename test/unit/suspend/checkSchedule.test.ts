@@ -1,4 +1,8 @@
-import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
+import {
+	nextCheckAt,
+	noteOverdue,
+	undelivered,
+} from '../../../nodes/MediaGeneration/suspend/checkSchedule';
 import { deliveryCheck, MINUTE } from './checks';
 
 const check = (more = {}) => deliveryCheck({ startedAt: 0, ...more });
@@ -28,6 +32,17 @@ it('checks once a minute at first, then after a quarter of the time waited, at m
 
 it('checks at the fixed interval where one is set', () => {
 	expect(checksUntil(10 * MINUTE, check({ intervalMs: 3 * MINUTE }))).toEqual([3, 6, 9]);
+});
+
+it('gives up no callback before the last one has had its ten minutes', () => {
+	const until = (at: number) => ({ taskId: `task-${at}`, until: at, address: '/webhook/x' });
+	let state = check({ deliveries: [until(0), until(30 * MINUTE)] });
+	const isGivenUp = (at: number) => {
+		state = noteOverdue(state, at);
+		return undelivered(state, at) !== undefined;
+	};
+	const given = [0, 10, 29, 30, 39, 40].map((minutes) => isGivenUp(minutes * MINUTE));
+	expect(given).toEqual([false, false, false, false, false, true]);
 });
 
 const HALF = MINUTE / 2;
