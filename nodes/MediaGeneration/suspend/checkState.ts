@@ -109,9 +109,13 @@ export const checkItem = (state: CheckState): INodeExecutionData => ({
 
 /** The state that the items carry, if any. @throws UserError if another version of this package wrote it */
 export function readCheck([first]: readonly INodeExecutionData[]): CheckState | undefined {
-	// A result may have a field of the user with the same name.
-	const fields = Object.keys(first?.json ?? {});
-	return fields.join() === STATE ? parseCheck(first?.json[STATE]) : undefined;
+	const stored = onlyField(first, STATE);
+	return stored === undefined ? undefined : parseCheck(stored);
+}
+
+/** The value of the only field of an item, if it has this name: a result may have a field of the user that has it, too. */
+function onlyField({ json }: INodeExecutionData = { json: {} }, name: string): unknown {
+	return Object.keys(json).join() === name ? json[name] : undefined;
 }
 
 /** @throws UserError if another version of this package wrote the state */
@@ -128,7 +132,7 @@ export const doneItems = (
 
 /** What a check ended with, if these are its last items. @throws UserError if another version wrote them */
 export function readDone([head, ...results]: readonly INodeExecutionData[]) {
-	const done = head?.json[DONE];
+	const done = onlyField(head, DONE);
 	if (!isRecord(done)) return undefined;
 	// The results are part of the checked object, so that a refusal of another version's data names their tasks.
 	return readStored<{ results: INodeExecutionData[]; failure?: StoredFailure }>(

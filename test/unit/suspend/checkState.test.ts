@@ -1,6 +1,11 @@
 import type { IWebhookFunctions } from 'n8n-workflow';
 
-import { checkNote, noteCheck, readCheck } from '../../../nodes/MediaGeneration/suspend/checkState';
+import {
+	checkNote,
+	noteCheck,
+	readCheck,
+	readDone,
+} from '../../../nodes/MediaGeneration/suspend/checkState';
 import { storeInput } from '../../../nodes/MediaGeneration/suspend/suspendRun';
 import { executeContext } from '../../workflow/engine';
 import { contextOf } from './checks';
@@ -29,4 +34,9 @@ it.each(NAMES)('what a suspended run has noted is found by the name of its node:
 	const note = { url: 'https://n8n.test', taskIds: ['task-1'] };
 	noteCheck(context, note);
 	expect(checkNote(context as unknown as IWebhookFunctions)).toMatchObject(note);
+});
+
+it('a result with a field of the user is not the end of a check, whatever its name is', () => {
+	const row = { taskId: 'x', mediaGenerationDone: { version: 1 } };
+	expect(readDone([{ json: row }])).toBeUndefined();
 });
