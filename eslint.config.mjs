@@ -14,6 +14,7 @@ const HOUSE = 'nodes/MediaGeneration';
 /** What happens to a task, from the ground up: a room imports its own files and those of the rooms before it. */
 const ROOMS = [
   'shared',
+  'n8n',
   'service',
   'report',
   'callback',
@@ -28,7 +29,7 @@ const ROOMS = [
 const IMPORTED = {
   ...Object.fromEntries(ROOMS.map((room, index) => [room, ROOMS.slice(0, index)])),
   // The panel shows prices, limits and the names of files.
-  fields: ['service', 'shared'],
+  fields: ['service', 'shared', 'n8n'],
 };
 
 /** What the rest of the package may use of suspended runs: all else may change without a look elsewhere. */

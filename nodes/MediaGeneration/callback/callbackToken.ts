@@ -2,7 +2,7 @@ import { createHmac, randomUUID, timingSafeEqual } from 'crypto';
 import { type IExecuteFunctions, UserError } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
-import { nodeContext } from '../shared/n8nInternals';
+import { nodeContext } from '../n8n/internals';
 
 /** The query parameter of a callback address that carries the token. */
 export const TOKEN_PARAMETER = 'token';

@@ -17,7 +17,7 @@ import { type FinishedTask, parseTaskRecord, type TaskRecord } from '../service/
 import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { isEngineV2 } from '../shared/n8nInternals';
+import { isEngineV2 } from '../n8n/internals';
 import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
 import { accountOf, credentialIdOf, mayStart } from './startOnce';

@@ -10,7 +10,7 @@ import {
 
 import { callN8n } from '../service/connect';
 import { isRecord, without } from '../shared/json';
-import { isEngineV2, internalsOf, webhookBase } from '../shared/n8nInternals';
+import { isEngineV2, internalsOf, webhookBase } from '../n8n/internals';
 import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
 

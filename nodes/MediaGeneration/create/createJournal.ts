@@ -5,7 +5,7 @@ import { NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import type { CreatedTask } from '../service/client';
 import { digest, readStored } from '../shared/json';
-import { internalsOf, isStopOf, isSupplied, nodeContext } from '../shared/n8nInternals';
+import { internalsOf, isStopOf, isSupplied, nodeContext } from '../n8n/internals';
 import { ItemError } from '../shared/itemError';
 
 /** A created task with the model and the input that were sent, as the output shows them. */

@@ -8,7 +8,7 @@ import { ServiceError } from '../service/serviceError';
 import { clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { storedStop } from '../shared/storedStop';
+import { storedStop } from '../n8n/storedStop';
 import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
 import type { CreateQueue } from './createQueue';
 import { maySendAgain } from './maySendAgain';

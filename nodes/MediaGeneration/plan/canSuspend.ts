@@ -12,7 +12,7 @@ import {
 	isEngineV2,
 	isTool,
 	settingsOf,
-} from '../shared/n8nInternals';
+} from '../n8n/internals';
 import type { ItemParameters } from '../shared/parameters';
 import { resumeCallbackUrl } from '../suspend/resumeWebhook';
 import { createsIn, isAwaited, type ItemPlan } from './planTypes';

@@ -8,7 +8,7 @@ import { estimateCostUsd } from '../service/prices';
 import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
-import { isTool } from '../shared/n8nInternals';
+import { isTool } from '../n8n/internals';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './canSuspend';
 import { durationField, readCreateBody } from './createBody';

@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
-import { nodeContext } from '../shared/n8nInternals';
+import { nodeContext } from '../n8n/internals';
 import { ItemError } from '../shared/itemError';
 import type { ItemResult } from './taskItems';
 

@@ -2,7 +2,7 @@ import type { IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow'
 
 import { without } from '../shared/json';
 import { inTableOrder, ItemError } from '../shared/itemError';
-import { isTool } from '../shared/n8nInternals';
+import { isTool } from '../n8n/internals';
 import type { ItemResult } from './taskItems';
 
 /** What of an input item goes on beside the node's output. */

@@ -15,7 +15,7 @@ import { connect } from '../service/connect';
 import { clock, Stopped } from '../shared/clock';
 import { settled } from '../shared/promises';
 import { inTableOrder, ItemError } from '../shared/itemError';
-import { isTool } from '../shared/n8nInternals';
+import { isTool } from '../n8n/internals';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 import { openRun, type Output, type RunContext } from './runContext';
 import { createItem } from './createItem';

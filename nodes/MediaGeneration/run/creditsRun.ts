@@ -5,7 +5,7 @@ import { connect } from '../service/connect';
 import { findBalance } from '../service/creditBalance';
 import { inTurns } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { isTool } from '../shared/n8nInternals';
+import { isTool } from '../n8n/internals';
 import { ItemParameters } from '../shared/parameters';
 import { numberAt, without } from '../shared/json';
 

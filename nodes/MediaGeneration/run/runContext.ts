@@ -16,7 +16,7 @@ import type { Connection } from '../service/connect';
 import type { TaskRecord } from '../service/taskRecord';
 import { ExpiringCache } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { hangsUp, isTool } from '../shared/n8nInternals';
+import { hangsUp, isTool } from '../n8n/internals';
 import { Semaphore } from '../shared/promises';
 import { ExpectedCallbacks } from '../suspend/missingCallbacks';
 import type { HandedOver } from '../suspend/suspendRun';

@@ -12,7 +12,7 @@ import type { InputPart } from '../report/includeInput';
 import type { OutputOptions } from '../report/taskItems';
 import type { TriggerNode } from '../callback/triggerCallbackUrl';
 import { isRecord, readStored } from '../shared/json';
-import { inExpression } from '../shared/n8nInternals';
+import { inExpression } from '../n8n/internals';
 
 /** To be raised when the stored shape changes: an update of this package may read what the version before it stored. */
 export const CHECK_VERSION = 1;

@@ -9,7 +9,7 @@ import { withInput } from '../report/includeInput';
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { digest, without } from '../shared/json';
-import { handsOnResults, settingsOf } from '../shared/n8nInternals';
+import { handsOnResults, settingsOf } from '../n8n/internals';
 import { settled } from '../shared/promises';
 import { finalResults, giveUp, isComplete, presentItem } from './checkForResults';
 import { MAX_CHECK_INTERVAL_MS, MIN_CHECK_INTERVAL_MS, undelivered } from './checkSchedule';

@@ -8,7 +8,7 @@ import type { Connection } from '../service/connect';
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { webhookBase } from '../shared/n8nInternals';
+import { webhookBase } from '../n8n/internals';
 import { settled } from '../shared/promises';
 import {
 	afterPause,

@@ -6,8 +6,8 @@ import {
 	UserError,
 } from 'n8n-workflow';
 
-import { storedStop } from '../../../nodes/MediaGeneration/shared/storedStop';
-import { internalsOf } from '../../../nodes/MediaGeneration/shared/n8nInternals';
+import { storedStop } from '../../../nodes/MediaGeneration/n8n/storedStop';
+import { internalsOf } from '../../../nodes/MediaGeneration/n8n/internals';
 import { contextOf } from '../create/makers';
 import { FakeClock } from '../support';
 

@@ -1,10 +1,20 @@
 import * as n8nWorkflow from 'n8n-workflow';
-import type { FunctionsBase, IDataObject, IExecuteFunctions, INode } from 'n8n-workflow';
+import type {
+	FunctionsBase,
+	IDataObject,
+	IExecuteFunctions,
+	INode,
+	IRunExecutionData,
+} from 'n8n-workflow';
 
-import { isRecord } from './json';
+import { isRecord } from '../shared/json';
 
 /** Properties that each context of n8n has, although no interface of n8n names them. */
 interface N8nInternals {
+	/** What n8n stores of the execution. */
+	runExecutionData?: IRunExecutionData;
+	/** Which run of the node this is: a loop has many. */
+	runIndex?: number;
 	workflow?: { nodes?: Record<string, INode> };
 	additionalData?: {
 		/** n8n's public address with the path of production webhooks. */

@@ -1,8 +1,8 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { clock } from './clock';
-import { internalsOf, isStopOf } from './n8nInternals';
-import { settled } from './promises';
+import { clock } from '../shared/clock';
+import { internalsOf, isStopOf } from './internals';
+import { settled } from '../shared/promises';
 
 /** How often n8n is asked, milliseconds. */
 const ASK_MS = 10_000;

@@ -1,0 +1,61 @@
+import type { IExecuteData, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import { internalsOf } from './internals';
+
+/** An entry of n8n's stack, with the input of a node that sleeps. */
+interface SleepingEntry extends IExecuteData {
+	inputOfSleeper?: INodeExecutionData[];
+}
+
+/**
+ * Suspends the execution until a moment. Then n8n runs this node again: with its input, its context
+ * (`getContext('node')`) and everything else as n8n has stored it.
+ *
+ * n8n passes over a node that waited: it disables the node of the first entry on its stack, and a disabled node puts out
+ * its input. So the node leaves an empty entry to pass over, and stands behind that entry once more. *Retry execution*
+ * with the currently saved workflow disables both, because it gives both the same node: `ifPassedOver` leaves then, and
+ * not the input.
+ *
+ * It relies on n8n's `handleWaitingState` (`workflow-execute.ts`, n8n 2.41), shown by test/e2e/wait.test.ts.
+ *
+ * @param until when to wake up; n8n may be a minute late
+ * @param ifPassedOver the items that leave if n8n passes over the sleeping node
+ * @returns what `execute` is to return
+ */
+export async function sleepAndRunAgain(
+	context: IExecuteFunctions,
+	until: Date,
+	ifPassedOver: INodeExecutionData[],
+): Promise<INodeExecutionData[][]> {
+	const entry: SleepingEntry = context.getExecuteData();
+	const { runExecutionData, runIndex } = internalsOf(context);
+	const inputOfSleeper = entry.inputOfSleeper ?? entry.data.main?.[0] ?? [];
+	runExecutionData?.executionData?.nodeExecutionStack.unshift({
+		...entry,
+		data: { main: [ifPassedOver] },
+		// n8n stops an execution as an endless loop if a node runs twice in a row under one index.
+		...{ runIndex, inputOfSleeper },
+	});
+	// Copies: another branch may lead to this node, too. With *Always Output Data* an empty item would leave at each wake.
+	entry.node = { ...entry.node, alwaysOutputData: false };
+	entry.data = { main: [[]] };
+	await context.putExecutionToWait(until);
+	return [[]];
+}
+
+/**
+ * Gives a node that n8n runs again its input back. To be called first in each run of a node that may sleep.
+ *
+ * @returns whether the node was asleep
+ */
+export function takeInputBack(context: IExecuteFunctions): boolean {
+	const { inputOfSleeper, data }: SleepingEntry = context.getExecuteData();
+	if (inputOfSleeper === undefined) return false;
+	const items = inputOfSleeper.map((item) => ({ ...item }));
+	const whole = data.main?.[0] ?? [];
+	const given = context.getInputData();
+	// In place: n8n has handed out these lists already. With *Execute Once* the node has a list of its own.
+	whole.splice(0, whole.length, ...items);
+	if (given !== whole) given.splice(0, given.length, ...items.slice(0, 1));
+	return true;
+}
