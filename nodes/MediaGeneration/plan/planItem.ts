@@ -35,9 +35,10 @@ export async function planItem(
 	addresses: TriggerAddresses,
 ): Promise<ItemPlan[]> {
 	let isDry = false;
-	const refusal = (error: unknown): ItemPlan => ({
+	const refusal = (error: unknown, part = 0): ItemPlan => ({
 		kind: 'refused',
 		itemIndex,
+		part,
 		error: ItemError.from(error),
 		isDry,
 	});
@@ -49,6 +50,7 @@ export async function planItem(
 		isDry = parameters.flag('dryRun', 'Dry Run');
 		const base: PlanBase = {
 			itemIndex,
+			part: 0,
 			pollIntervalMs: 1000 * parameters.number('pollInterval'),
 			timeoutMs: 1000 * parameters.number('timeout'),
 			output: readOutputOptions(parameters),
@@ -65,11 +67,11 @@ export async function planItem(
 			redeliverTo: isRedelivery ? await readAddress(parameters, addresses, base) : undefined,
 			startAgain: parameters.flag('startAgain', 'Start Again'),
 		};
-		return entries.map((entry) => {
+		return entries.map((entry, part) => {
 			const taskId = asTaskId(entry);
-			if (taskId !== undefined) return { ...plan, taskId };
+			if (taskId !== undefined) return { ...plan, part, taskId };
 			const what = `The parameter 'Task ID' cannot be a task id: ${describe(entry)}`;
-			return refusal(new ItemError(what, { description: WAY_OUT }));
+			return refusal(new ItemError(what, { description: WAY_OUT }), part);
 		});
 	} catch (error) {
 		return [refusal(error)];

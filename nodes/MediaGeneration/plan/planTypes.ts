@@ -7,8 +7,10 @@ import type { ItemError } from '../shared/itemError';
 export type Completion = 'wait' | 'trigger' | 'return';
 
 export interface PlanBase extends Destination {
-	/** The index of the input item. An item may name many tasks to read, but creates at most one. */
+	/** The index of the input item. An item may name many tasks. */
 	itemIndex: number;
+	/** The index of the task among the tasks of its input item. */
+	part: number;
 	pollIntervalMs: number;
 	/** Milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
@@ -53,7 +55,8 @@ export type TaskPlan = CreatePlan | ReadPlan;
 
 /** The plan for an item, or why its parameters are refused. */
 export type ItemPlan =
-	TaskPlan | { kind: 'refused'; itemIndex: number; error: ItemError; isDry: boolean };
+	| TaskPlan
+	| (Pick<PlanBase, 'itemIndex' | 'part'> & { kind: 'refused'; error: ItemError; isDry: boolean });
 
 /** The user's reference as a field of the output. */
 export function referenceOf({ reference }: TaskPlan): IDataObject {

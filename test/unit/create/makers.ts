@@ -8,6 +8,7 @@ export type Context = ReturnType<typeof contextOf>;
 export const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 	kind: 'create',
 	itemIndex: 0,
+	part: 0,
 	pollIntervalMs: 2000,
 	timeoutMs: 600_000,
 	patienceMs: 600_000,

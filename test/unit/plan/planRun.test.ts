@@ -26,6 +26,7 @@ describe('an image', () => {
 	it('is planned with the defaults of the contract', async () => {
 		expect(await itemOf({ prompt: 'A lighthouse' })).toEqual({
 			itemIndex: 0,
+			part: 0,
 			kind: 'create',
 			completion: 'wait',
 			retryFailed: 0,
@@ -107,7 +108,18 @@ describe('a task to read', () => {
 			{ taskId: 'b' },
 			...['a', '..', 'b'].map(() => ({})),
 		]);
-		expect(items.map(({ itemIndex }) => itemIndex)).toEqual([0, 0, 0, 1, 1, 1]);
+		expect(items.map(({ itemIndex, part }) => [itemIndex, part])).toEqual([
+			...[
+				[0, 0],
+				[0, 1],
+				[0, 2],
+			],
+			...[
+				[1, 0],
+				[1, 1],
+				[1, 2],
+			],
+		]);
 	});
 
 	it('may have a number as its id', async () => {
