@@ -1,13 +1,12 @@
 /**
- * Installs the development dependencies where they are missing or older than the lock file, so that every command
- * of the README works from a fresh clone.
+ * Installs the development dependencies where one that the lock file names is missing or another version, so that
+ * `npm start` and `npm test` work from a fresh clone. What is installed beside them stays.
  */
 import { spawnSync } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const modified = (file) => statSync(root + file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
@@ -17,18 +16,27 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(1);
 }
 
-// npm writes the second of these as the last step of an installation; a few seconds lie between the two.
-const isInstalled =
-  modified('node_modules/.package-lock.json') + 10_000 > modified('package-lock.json');
-if (!isInstalled) {
-  console.log('Installing the development dependencies (once, about a minute) …');
-  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+const packagesOf = (lockFile) => JSON.parse(readFileSync(root + lockFile, 'utf8')).packages;
+
+// npm writes this file as the last step of an installation.
+const NOTE = 'node_modules/.package-lock.json';
+const isEmpty = !existsSync(root + NOTE);
+const installed = isEmpty ? {} : packagesOf(NOTE);
+const missing = Object.entries(packagesOf('package-lock.json')).filter(
+  // Optional are those that other systems need.
+  ([path, { integrity, optional }]) => !optional && installed[path]?.integrity !== integrity,
+);
+
+if (missing.length > 0) {
+  const how = isEmpty ? ['ci'] : ['install', '--no-save'];
+  console.log(`Installing ${missing.length} development dependencies (up to a minute) …`);
+  const { status } = spawnSync('npm', [...how, '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
     shell: process.platform === 'win32',
   });
   if (status !== 0) {
-    console.error('npm ci did not finish: see its message above. Nothing else was started.');
+    console.error(`npm ${how[0]} did not finish: see its message above. Nothing else was started.`);
     process.exit(1);
   }
 }

@@ -21,9 +21,8 @@ async function packCopy(
 	const options = ['--cached', '--others', '--exclude-standard'];
 	const files = execFileSync('git', ['ls-files', ...options], { cwd: root, encoding: 'utf8' })
 		.split('\n')
-		// The lock file would have npm install anew; tests are not part of the package.
-		.filter((file) => /^[^/]+$|^(nodes|credentials)\//.test(file) && file !== 'package-lock.json')
-		.concat('test/setup.mjs')
+		// Tests are not part of the package.
+		.filter((file) => /^[^/]+$|^(nodes|credentials)\//.test(file))
 		// Some may be deleted, and that not committed yet.
 		.filter((file) => existsSync(join(root, file)));
 	for (const file of files) await cp(join(root, file), join(copy, file));
