@@ -180,32 +180,6 @@ test('each task is one row, which goes when the workflow is deleted', async () =
 	expect(await rowsOf(target)).toEqual([]);
 });
 
-test('Start Again is done once for each run of the node that asks for it, and is no first start', async () => {
-	const { collector } = scene;
-	const target = await scene.publish();
-	const { url: callbackUrl } = target;
-	const [started = '', fresh = ''] = scene.stage.finishedTasks(2);
-	await deliverAll(target, [started]);
-	await scene.powerCut(target);
-
-	const plain = await scene.onTasks('redeliver', [started], { callbackUrl });
-	expect(plain[0]).toMatchObject({ delivered: true, delivery: 'accepted' });
-	await collector.settle(2, 3000);
-	expect(collector.seen).toEqual([started]);
-
-	// One of them twice in one run.
-	const options = { startAgain: true };
-	const asked = [started, fresh, started];
-	const again = await scene.onTasks('redeliver', asked, { callbackUrl, options });
-	const deliveries = again.map(({ delivery }) => delivery).sort();
-	expect(deliveries).toEqual(['accepted', 'accepted', 'duplicate']);
-	await scene.expectArrived([started, started, fresh]);
-
-	await scene.powerCut(target);
-	await deliverAll(target, [started, fresh]);
-	expect(collector.seen).toHaveLength(3);
-}, 300_000);
-
 test('a reference comes from the row to the trigger, and an altered one is refused', async () => {
 	const { client, service } = scene;
 	service.configure({ latencyMs: 1000 });

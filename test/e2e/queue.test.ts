@@ -144,14 +144,6 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			const fetched = await scene.onTasks('wait', [...created, ...cutOff]);
 			expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
 
-			// From the ids in the log, one run of the node starts them again.
-			const [callbackUrl] = address.split('?', 1);
-			const options = { startAgain: true };
-			const again = await scene.onTasks('redeliver', cutOff, { callbackUrl, options });
-			expect(again.map(({ delivery }) => delivery)).toEqual(Array(9).fill('accepted'));
-			await collector.settle(24);
-			await lane.deliverToEach(lane.tasks);
-			await lane.expectRuns(24);
 			await cluster.addWorker();
 		},
 		300_000,

@@ -69,7 +69,6 @@ const ACTS = [
 	'stop and retry',
 	'start',
 	'redeliver',
-	'start again',
 	'switch off',
 	'edit',
 	'forge',

@@ -187,7 +187,6 @@ function plan(here: World): void {
 			user.start();
 		},
 		redeliver: () => user.redeliver(),
-		'start again': () => user.redeliver(true),
 		'switch off': () => {
 			here.note('workflow switched off');
 			user.activate(false);
@@ -223,14 +222,12 @@ async function calmDown(here: World): Promise<void> {
 	// A retry starts in any case, so the user looks first whether the task has started meanwhile.
 	const isFailedStart = ({ start, status, begin }: Row) =>
 		start === 'Trigger' &&
-		status === 'error' &&
+		(status === 'error' || status === 'crashed') &&
 		service.tasks.some(({ id }) => begin.includes(id) && n8n.starts(id) === 0);
 	for (let retries = 0; retries < 40 && user.retry(isFailedStart); retries++) {
 		await time.run(time.now + 10_000);
 	}
 	user.redeliver();
-	await time.run(time.now + 120_000);
-	user.redeliver(true);
 	// The check of a run that was killed finds twenty times that nobody waits.
 	const lateMs = 20 * (history.slowStores[0] ?? 0) + LARGE_BATCH_MS * history.largeBatch.length;
 	// n8n keeps the moment that an execution waits for by the wall clock.

@@ -8,12 +8,7 @@ import {
 import nock from '../nock';
 
 import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startOnce';
-import {
-	isTokenValid,
-	callbackAddress,
-	checkStartAgain,
-	startAgainHeader,
-} from '../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackAddress, isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
 import {
 	isRegistered,
 	register,
@@ -44,7 +39,6 @@ import { store, useProcessedData } from './processedData';
 import { keepsGoing } from './support';
 import { passTime, time, virtualTime } from './time';
 import { callBack, turnOf } from './subExecution';
-import { MINUTE } from '../durations';
 import { EPOCH as NOW } from '../virtualTime';
 
 /**
@@ -54,7 +48,6 @@ import { EPOCH as NOW } from '../virtualTime';
 
 const N8N = 'https://n8n.test';
 const START = { account: accountOf(SERVICE, 'credential'), taskId: 'task-1' };
-const SUBJECT = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
 const PROMPTS = ['A lighthouse', 'A harbour'];
 const ITEMS = PROMPTS.map((prompt) => ({ json: { prompt } }));
 
@@ -207,7 +200,6 @@ async function storedToday() {
 		staticData,
 		ledger: Object.fromEntries(store.rows),
 		callbackAddress: callbackAddress(N8N + TRIGGER_PATH, API_KEY, 'row 7'),
-		startAgain: startAgainHeader(SUBJECT, 'f'.repeat(32), NOW),
 	};
 }
 
@@ -225,7 +217,7 @@ it('is written today as its file says: where this fails, raise the version of wh
 
 describe('of the present version', () => {
 	const { failedRun, suspendedRun, supervisor, checker, delivery, done, triggeredRun } = stored();
-	const { staticData, ledger, callbackAddress: address, startAgain } = stored();
+	const { staticData, ledger, callbackAddress: address } = stored();
 
 	it('a failed run is retried: its task is adopted, nothing is created, and the unanswered create is not sent again', async () => {
 		states('SUCCESS');
@@ -320,28 +312,16 @@ describe('of the present version', () => {
 		const context = triggered(triggeredRun.context);
 		expect(await mayStart(context, START, 'callback')).toBe(true);
 	});
-
-	it('a request to start again is good for minutes', () => {
-		const [header] = Object.values(startAgain);
-		expect(checkStartAgain(header, SUBJECT, NOW)).toBe('f'.repeat(32));
-		expect(checkStartAgain(header, SUBJECT, NOW + 10 * MINUTE)).toBeUndefined();
-	});
 });
 
 /** Checks and supervisors: checkLoop.test.ts. The journal of the creates: createJournal.test.ts. */
 describe('of a newer version is refused', () => {
 	const OTHER = /another version of (this package|n8n-nodes-media-generation)/;
-	const { triggeredRun, startAgain } = raised(stored());
+	const { triggeredRun } = raised(stored());
 
 	it('what an execution of the trigger has noted', async () => {
 		const context = triggered(triggeredRun.context);
 		await expect(mayStart(context, START, 'callback')).rejects.toThrow(OTHER);
-	});
-
-	it('a request to start again', () => {
-		const [header] = Object.values(startAgain);
-		const newer = String(header).replace(/^1\./, '2.');
-		expect(checkStartAgain(newer, SUBJECT, NOW)).toBeUndefined();
 	});
 });
 

@@ -118,21 +118,6 @@ describe('one task', () => {
 		const task = finished();
 		expect(await counts([task, how], [task, how])).toEqual([1, 0]);
 	});
-
-	it('starts it again for each run that asks to start again, once', async () => {
-		const task = finished();
-		const by = (startAgain: string) => as(task, { startAgain });
-		const left = await counts([task], [by('a')], [by('a')], [by('b')], [task]);
-		expect(left).toEqual([1, 1, 0, 1, 0]);
-	});
-
-	it('that was asked for before its callback came is one that has started', async () => {
-		const task = finished();
-		const { output } = await start(as(task, { startAgain: 'a' }));
-		expect(field(output, 'taskId')).toEqual([task.json.taskId]);
-		expect(output[0]?.json).not.toHaveProperty('startAgain');
-		expect(await counts([task])).toEqual([0]);
-	});
 });
 
 describe('a host of results', () => {

@@ -30,13 +30,12 @@ export async function redeliver(
 	context: IExecuteFunctions,
 	{ taskId, state }: Pick<FinishedTask, 'taskId' | 'state'>,
 	address: string,
-	headers: Record<string, string> = {},
 ): Promise<Delivery | undefined> {
 	const { origin, pathname, searchParams } = new URL(address);
 	const place = origin + pathname;
 	const answer = await callN8n(
 		context,
-		{ method: 'POST', url: address, headers, body: { taskId, state }, timeout: LIMIT_MS },
+		{ method: 'POST', url: address, body: { taskId, state }, timeout: LIMIT_MS },
 		`n8n does not let this node call the trigger: ${place}`,
 	);
 	if (answer === undefined) {
@@ -72,7 +71,7 @@ function deliveryOf(body: unknown): Delivery | undefined {
 
 /** The advice for each HTTP status. */
 const NEXT: Record<number | 'other', string> = {
-	401: "The trigger must use a credential with the same API key as this node. With 'Start Again', the clocks of both n8n must be right, too.",
+	401: 'The trigger must use a credential with the same API key as this node.',
 	404: "Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",
 	503: 'The trigger could not read the task from the service at the moment. Try again later.',
 	other: "Check that 'Callback URL' is the production URL of a Media Generation Trigger.",

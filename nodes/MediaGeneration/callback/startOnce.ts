@@ -29,13 +29,10 @@ export interface Start {
 	/** `accountOf` the task. */
 	account: string;
 	taskId: string;
-	/** `startAgainRun` of the run that asks to start again. Each run starts the workflow once. */
-	startAgain?: string;
 }
 
 /** The name of the row of a start, and of the note in the node's context. */
-const keyOf = ({ account, taskId, startAgain }: Start) =>
-	JSON.stringify([account, taskId, ...(startAgain === undefined ? [] : [startAgain])]);
+const keyOf = ({ account, taskId }: Start) => JSON.stringify([account, taskId]);
 
 /**
  * Whether this execution is the one that starts the workflow for a task: the first execution that asks, in all its
@@ -72,7 +69,7 @@ export async function mayStart(
 		// A second start cannot be taken back. A missing start can be made up for.
 		const message = `It is not known whether another execution has started for the task ${start.taskId}`;
 		throw new UserError(message, {
-			description: `Two callbacks of the task came at the same moment, and an answer of the database was lost. Look in the list of executions: has another execution started for this task? If not, use the operation Task → Send Result Again with 'Start Again' (execution ${context.getExecutionId()}).`,
+			description: `Two callbacks of the task came at the same moment, and an answer of the database was lost. Look in the list of executions: has another execution started for this task? If not, read the task with the operation Task → Get (execution ${context.getExecutionId()}).`,
 		});
 	}
 	if (isOurs) notes[key] = 'recorded';

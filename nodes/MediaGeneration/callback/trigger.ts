@@ -76,12 +76,12 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	if (events.length === 0 || !events.every((event) => EVENTS.includes(String(event)))) {
 		throw new UserError("The parameter 'Events' is not a list of events");
 	}
-	const { connection, taskId, reference, startAgain } = checked;
+	const { connection, taskId, reference } = checked;
 	const node = context.getNode();
 	const account = accountOf(connection.baseUrl, credentialIdOf(node));
 	// A test run shows every event, also an event that was seen before.
 	const isTest = context.getMode() === 'manual';
-	const key = JSON.stringify([context.getWorkflow().id, node.id, account, taskId, startAgain]);
+	const key = JSON.stringify([context.getWorkflow().id, node.id, account, taskId]);
 	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
 		const outcome = await earlier;
 		if (outcome !== 'notStored') return outcome;
@@ -100,7 +100,6 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		// n8n stores both fields with the execution, so the ledger recognises the execution in each of its tries.
 		callbackId: randomUUID(),
 		account,
-		startAgain,
 	};
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
 }
@@ -186,13 +185,9 @@ async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionD
 async function isToStart(
 	context: IExecuteFunctions,
 	taskId: string,
-	{ account, startAgain, callbackId }: IDataObject,
+	{ account, callbackId }: IDataObject,
 ): Promise<boolean> {
-	const start = { account: String(account), taskId };
-	const isFirst = await mayStart(context, start, String(callbackId));
-	// There is a row now in any case, so the task's own callback starts nothing if it comes at last.
-	if (typeof startAgain !== 'string') return isFirst;
-	return await mayStart(context, { ...start, startAgain }, String(callbackId));
+	return await mayStart(context, { account: String(account), taskId }, String(callbackId));
 }
 
 async function itemsOf(

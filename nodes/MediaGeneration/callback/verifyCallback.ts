@@ -6,13 +6,7 @@ import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { settled } from '../shared/promises';
-import {
-	checkStartAgain,
-	isTokenValid,
-	REFERENCE_PARAMETER,
-	START_AGAIN_HEADER,
-	TOKEN_PARAMETER,
-} from './callbackToken';
+import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from './callbackToken';
 import { credentialIdOf } from './startOnce';
 
 /** Larger bodies are refused. The record is read from the service anyway. */
@@ -44,8 +38,6 @@ interface VerifiedCallback {
 	connection: Connection;
 	taskId: string;
 	reference?: string;
-	/** The run that asks to start again, with a signature of its own. */
-	startAgain?: string;
 }
 
 /**
@@ -64,34 +56,24 @@ export async function verifyCallback(
 	isInDoubt = false,
 ): Promise<WebhookAnswer | VerifiedCallback> {
 	const connection = await connect(context, await credentialOf(context, isInDoubt));
-	const refuse = async (message: string): Promise<WebhookAnswer | VerifiedCallback> => {
-		// The remembered key may be out of date.
-		if (!isInDoubt) return await verifyCallback(context, requireToken, publicUrl, true);
-		return answer(401, message);
-	};
 	const { apiKey } = connection;
 	const { headers, rawBody, originalUrl } = context.getRequestObject();
-	const { [START_AGAIN_HEADER]: header } = headers;
 	const query = context.getQueryData() as IDataObject;
 	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = query;
 	// Only the task id is taken from a callback without a token.
-	const isFree = !requireToken && reference === undefined && header === undefined;
+	const isFree = !requireToken && reference === undefined;
 	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
-	const path = isFree ? '' : provenPath(isGood, originalUrl, publicUrl);
-	if (path === undefined)
-		return await refuse("The callback URL's token is missing or does not match");
+	if (!isFree && !isProven(isGood, originalUrl, publicUrl)) {
+		// The remembered key may be out of date.
+		if (!isInDoubt) return await verifyCallback(context, requireToken, publicUrl, true);
+		return answer(401, "The callback URL's token is missing or does not match");
+	}
 	const size = rawBody?.length ?? Number(headers['content-length'] ?? 0);
 	if (size > MAX_BODY_BYTES) return answer(413, 'The callback is larger than 1 MiB');
 	// n8n parses `application/json` only, and not `application/cloudevents+json` or JSON without a type.
 	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(rawBody)));
 	if (taskId === undefined) return answer(400, 'The callback names no task id');
-	const checked = { connection, taskId, ...(typeof reference === 'string' && { reference }) };
-	if (header === undefined) return checked;
-	const startAgain = checkStartAgain(header, { path, taskId, apiKey });
-	if (startAgain !== undefined) return { ...checked, startAgain };
-	return await refuse(
-		'The request to start again is not signed with the same API key, or came too late',
-	);
+	return { connection, taskId, ...(typeof reference === 'string' && { reference }) };
 }
 
 async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Promise<Credential> {
@@ -115,19 +97,18 @@ async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Pro
 }
 
 /**
- * The path that the token is valid for: that of this request, or the public path. The two differ behind a proxy that
+ * Whether the token is valid for the path of this request, or for the public path. The two differ behind a proxy that
  * removes a prefix, and for a test URL.
  */
-function provenPath(
+function isProven(
 	isGood: (path: string) => boolean,
 	asked: string,
 	publicUrl: () => string | undefined,
-): string | undefined {
+): boolean {
 	const [path = ''] = asked.split('?', 1);
-	if (isGood(path)) return path;
+	if (isGood(path)) return true;
 	const url = String(publicUrl());
-	const publicPath = URL.canParse(url) ? new URL(url).pathname : '';
-	return isGood(publicPath) ? publicPath : undefined;
+	return isGood(URL.canParse(url) ? new URL(url).pathname : '');
 }
 
 /** How long the decision about a callback may take: the service waits 10 s for the answer. */

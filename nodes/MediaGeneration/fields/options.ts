@@ -150,15 +150,6 @@ const options: INodeProperties[] = [
 			"Your own name for the task, such as a row number. The result has it as 'reference', also on a Media Generation Trigger. No secrets: it travels in the callback address. At most 500 characters.",
 		displayOptions: { show: { '/operation': [...CREATES, 'redeliver'] } },
 	},
-	{
-		displayName: 'Start Again',
-		name: 'startAgain',
-		type: 'boolean',
-		default: false,
-		description:
-			'Whether to start the workflow although this task has started it before, for example because that execution did not come to its end. Each run of this node starts the workflow once.',
-		displayOptions: { show: { '/operation': ['redeliver'] } },
-	},
 ];
 
 export const optionFields: INodeProperties[] = [

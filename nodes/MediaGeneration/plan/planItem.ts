@@ -65,7 +65,6 @@ export async function planItem(
 			kind: 'read',
 			wait: operation === 'wait',
 			redeliverTo: isRedelivery ? await readAddress(parameters, addresses, base) : undefined,
-			startAgain: parameters.flag('startAgain', 'Start Again'),
 		};
 		return entries.map((entry, part) => {
 			const taskId = asTaskId(entry);

@@ -47,8 +47,6 @@ export interface ReadPlan extends PlanBase {
 	wait: boolean;
 	/** The address of the trigger that gets the task's callback once more, with its token. */
 	redeliverTo?: string | undefined;
-	/** Whether the trigger is to start the workflow again for the task. */
-	startAgain: boolean;
 }
 
 export type TaskPlan = CreatePlan | ReadPlan;

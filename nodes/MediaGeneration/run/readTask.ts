@@ -1,6 +1,5 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { startAgainHeader, startAgainRun } from '../callback/callbackToken';
 import { redeliver } from '../callback/redeliver';
 import { type ReadPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
@@ -41,15 +40,13 @@ export async function readItem(run: RunContext, item: ReadPlan): Promise<Output 
  * @returns the fields `delivered` and `delivery`
  */
 async function redeliverTask(
-	{ context, apiKey }: RunContext,
-	{ redeliverTo, startAgain }: ReadPlan,
+	{ context }: RunContext,
+	{ redeliverTo }: ReadPlan,
 	task: TaskRecord,
 ): Promise<IDataObject> {
 	if (redeliverTo === undefined) return {};
 	if (task.state === 'PENDING') return { delivered: false };
-	const subject = { path: new URL(redeliverTo).pathname, taskId: task.taskId, apiKey };
-	const headers = startAgain ? startAgainHeader(subject, startAgainRun(context)) : {};
-	const sent = await settled(redeliver(context, task, redeliverTo, headers));
+	const sent = await settled(redeliver(context, task, redeliverTo));
 	if ('value' in sent) return { delivered: true, ...(sent.value && { delivery: sent.value }) };
 	throw ItemError.from(sent.error, taskJson(task));
 }

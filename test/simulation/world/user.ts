@@ -28,24 +28,18 @@ export class User extends Part {
 		this.n8n.runner.begin({ mode: 'trigger', start: 'Start', items });
 	}
 
-	/**
-	 * Delivers the callbacks of all tasks once more.
-	 *
-	 * @param startAgain whether those that have not started the workflow are to start it in any case
-	 */
-	redeliver(startAgain = false): void {
+	/** Delivers the callbacks of all tasks once more. */
+	redeliver(): void {
 		const { n8n, world } = this;
 		const items = world.service.tasks
 			.filter(({ webhookUrl }) => webhookUrl?.includes(TRIGGER_PATH))
-			.filter(({ id }) => !startAgain || (n8n.starts(id) === 0 && n8n.hasBroken(id)))
 			.map(({ id, item }) => {
 				const reference = world.history.hasReferences ? referenceOf(item) : '';
-				return { json: { taskId: id, startAgain, reference } };
+				return { json: { taskId: id, reference } };
 			});
 		if (items.length === 0) return;
-		world.note(startAgain ? 'told to start again' : 'redelivered by the user');
-		const how = startAgain ? ', which are to start again' : '';
-		world.trace(`user: redelivers ${items.length} tasks${how}`);
+		world.note('redelivered by the user');
+		world.trace(`user: redelivers ${items.length} tasks`);
 		n8n.runner.begin({ mode: 'trigger', start: 'Again', items });
 	}
 

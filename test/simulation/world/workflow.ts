@@ -103,7 +103,6 @@ export function nodesOf(history: History, isBroken: boolean): INode[] {
 				taskId: '={{ $json.taskId }}',
 				callbackUrl: '',
 				options: {
-					startAgain: '={{ $json.startAgain }}',
 					reference: '={{ $json.reference }}',
 				},
 			},

@@ -79,15 +79,6 @@ describe('a task', () => {
 			expect(await mayStart('17', execution(), { account })).toBe(false);
 		}
 	});
-
-	it('starts again once for each who asks, who is never taken for a task', async () => {
-		const again = async (startAgain: string) =>
-			await mayStart('task-1', execution(), { startAgain });
-		expect(await mayStart('task-1')).toBe(true);
-		expect([await again('a'), await again('a'), await again('b')]).toEqual([true, false, true]);
-		expect(await mayStart('task-1","a')).toBe(true);
-		expect(await mayStart(' a task-1')).toBe(true);
-	});
 });
 
 describe('the execution that recorded a task', () => {

@@ -1,16 +1,11 @@
 import nock from '../../nock';
 
 import { accountOf } from '../../../nodes/MediaGeneration/callback/startOnce';
-import {
-	callbackToken,
-	START_AGAIN_HEADER,
-	startAgainHeader,
-} from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { API_KEY, executeContext, SERVICE, TRIGGER_PATH } from '../../workflow/engine';
 import { passTime, settle, time, virtualTime } from '../../workflow/time';
 import { type Arrived, type Callback, deliver as deliverTo, outcome } from './webhook';
 import { MINUTE } from '../../durations';
-import { EPOCH as NOW } from '../../virtualTime';
 
 const RECORD = {
 	taskId: 'task-1',
@@ -74,15 +69,6 @@ const referring = {
 	token: callbackToken(TRIGGER_PATH, API_KEY, REFERENCE),
 };
 
-const RUN = 'a'.repeat(32);
-const subject = { path: TRIGGER_PATH, taskId: 'task-1', apiKey: API_KEY };
-/** A request to start again. */
-const asking = (run = RUN, of: Partial<typeof subject> = {}, at = NOW) => ({
-	headers: startAgainHeader({ ...subject, ...of }, run, at),
-});
-const asks = (value: string) => ({ headers: { [START_AGAIN_HEADER]: value } });
-const signed = asking().headers[START_AGAIN_HEADER] ?? '';
-
 virtualTime();
 beforeEach(() => {
 	node = `trigger-${++tests}`;
@@ -112,11 +98,6 @@ it.each<[string, Callback, object?]>([
 	['for events by an expression', { parameters: { events: '={{ "SUCCESS" }}' } }],
 	['with a reference', referring, { reference: REFERENCE }],
 	['with a reference, where no token is needed', free(referring), { reference: REFERENCE }],
-	[
-		'that asks to start again, with a reference',
-		{ ...asking(), ...referring },
-		{ reference: REFERENCE, startAgain: RUN },
-	],
 ])('a callback %s starts the workflow', async (_what, callback, more = {}) => {
 	service();
 	expect(await came(callback)).toEqual({ starts: [{ ...STARTED, ...more }] });
@@ -140,14 +121,6 @@ it.each<[string, Callback, number]>([
 		free({ ...referring, query: { reference: 'x' } }),
 		401,
 	],
-	['the token as the signature to start again', asks(`1.${NOW}.${RUN}.${TOKEN}`), 401],
-	['nothing to start again', asks(''), 401],
-	['a signature to start again of another key', asking(RUN, { apiKey: 'sk-live-other' }), 401],
-	['a signature to start again with another task', asking(RUN, { taskId: 'task-2' }), 401],
-	['a signature for another trigger', asking(RUN, { path: '/webhook/other/callback' }), 401],
-	["somebody else's signature to start again", asks(signed.replace(RUN, 'b'.repeat(32))), 401],
-	['a signature to start again and no token', { ...asking(), token: null }, 401],
-	['the same, and no token is needed', free({ ...asking(), token: null }), 401],
 ])('a callback with %s is refused, and nothing is read', async (_what, callback, status) => {
 	const read = service();
 	expect(await came(callback)).toMatchObject({ status });
@@ -272,43 +245,12 @@ describe('a callback that comes again', () => {
 		expect(await came({ body: { taskId: 'task-2' } })).toHaveProperty('starts');
 	});
 
-	it.each<[string, Callback]>([
-		['body', { body: { taskId: 'task-1', startAgain: RUN } }],
-		['query', { query: { startAgain: RUN, [START_AGAIN_HEADER]: signed } }],
-	])('is a duplicate, whatever its %s says of starting again', async (_where, callback) => {
-		await hasStarted();
-		expect(await came(callback)).toMatchObject(DUPLICATE);
-	});
-
 	it('in a test run is shown again, and then starts the workflow as if it came for the first time', async () => {
 		await hasStarted({ mode: 'manual' });
 		for (const mode of ['manual', 'webhook'] as const) {
 			service();
 			expect(await came({ mode })).toEqual(STARTS);
 		}
-	});
-});
-
-describe('a request to start again', () => {
-	const again = (startAgain: string) => ({ starts: [{ ...STARTED, startAgain }] });
-
-	it('starts the workflow with a task that has started it a moment ago, once for each who asks', async () => {
-		await hasStarted();
-		await hasStarted(asking());
-		expect(await came(asking())).toMatchObject(DUPLICATE);
-		service();
-		expect(await came(asking('b'.repeat(32)))).toEqual(again('b'.repeat(32)));
-	});
-
-	it.each([
-		[-6, 401],
-		[-4, 'starts'],
-		[4, 'starts'],
-		[6, 401],
-	])('made %d minutes from now comes to %s', async (minutes, result) => {
-		service();
-		const decided = await came(asking(RUN, {}, NOW + minutes * MINUTE));
-		expect('starts' in decided ? 'starts' : decided.status).toBe(result);
 	});
 });
 

@@ -11,7 +11,7 @@ import { plan } from '../create/makers';
 const output = { download: true, binaryField: 'data', split: false };
 const create = (estimatedCostUsd?: number, webhookUrl?: string) =>
 	plan({ output, estimatedCostUsd, webhookUrl });
-const read = { kind: 'read', taskId: 'task-1', wait: true, startAgain: false } as const;
+const read = { kind: 'read', taskId: 'task-1', wait: true } as const;
 const wait: ReadPlan = { ...plan({ output }), ...read };
 
 const items = (...jsons: IDataObject[]): INodeExecutionData[] => jsons.map((json) => ({ json }));
