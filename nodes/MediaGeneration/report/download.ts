@@ -5,10 +5,11 @@ import type { TaskRecord } from '../service/taskRecord';
 import { Semaphore, settled } from '../shared/promises';
 import { clock, sleepUntil, Stopped, unlessStalled } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
-import { ItemError, messageOf } from '../shared/itemError';
+import { ItemError } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { type Destination, taskItems } from './taskItems';
 import { describeFile } from './fileName';
+import { AGAIN, explainStorage, isStorageFull } from './fileStorage';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;
@@ -32,9 +33,8 @@ const MAX_PAUSE_MS = 60_000;
 /** With these statuses a host says that it cannot send the file at the moment. */
 const PASSING = [408, 425, 429, 500, 502, 503, 504];
 
-/** The way out: a node that stops has no output with the result URLs. */
-const AGAIN =
-	'The task is done and paid for: fetch its results again with the operation Task → Get.';
+/** A file did not come, and a later try may bring it: the media host is in trouble. */
+export class PassingTrouble extends ItemError {}
 
 /** The used part of a Node.js stream; n8n forbids importing the module itself. */
 interface ByteStream {
@@ -95,19 +95,30 @@ export class Downloader {
 		if (!destination.output.download || task.state !== 'SUCCESS') {
 			return taskItems(task, json, destination);
 		}
+		const files = await settled(this.filesOf(task, deadline));
+		if ('value' in files) return taskItems(task, json, destination, files.value);
+		throw files.error instanceof Stopped ? files.error : ItemError.from(files.error, json);
+	}
+
+	/**
+	 * The results of a task, one for each result URL.
+	 *
+	 * @param giveUpAt no try but the first begins after this moment, milliseconds of the clock
+	 * @throws PassingTrouble if a later call may bring the files; ItemError, UserError if none can
+	 * @throws Stopped if the execution was stopped
+	 */
+	async filesOf(task: TaskRecord, giveUpAt: number): Promise<IBinaryData[]> {
+		if (task.state !== 'SUCCESS') return [];
 		const { taskId, resultUrls } = task;
-		const download = async () => {
+		return await this.atOnce.run(async () => {
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.
 			for (const [index, url] of resultUrls.entries()) {
 				const name = resultUrls.length === 1 ? taskId : `${taskId}_${index}`;
-				files.push(await this.untilItComes(url, name, deadline));
+				files.push(await this.untilItComes(url, name, giveUpAt));
 			}
 			return files;
-		};
-		const files = await settled(this.atOnce.run(download));
-		if ('value' in files) return taskItems(task, json, destination, files.value);
-		throw files.error instanceof Stopped ? files.error : ItemError.from(files.error, json);
+		});
 	}
 
 	private async untilItComes(url: string, name: string, deadline: number): Promise<IBinaryData> {
@@ -128,7 +139,9 @@ export class Downloader {
 			this.failingSince ??= now;
 			this.failedAt = now;
 			const next = now + Math.max(pauseMs, tried.value.retryAfterMs ?? 0);
-			if (next > Math.min(giveUpAt, this.failingSince + tryMs)) throw tried.value.trouble;
+			if (next > Math.min(giveUpAt, this.failingSince + tryMs)) {
+				throw new PassingTrouble(tried.value.trouble.message, tried.value.trouble);
+			}
 			await sleepUntil(next, signal);
 		}
 	}
@@ -189,24 +202,6 @@ export class Downloader {
 			'Read the task again later with the operation Task → Get.',
 		);
 	}
-}
-
-/** n8n's setting for the largest file in its database: 512 MiB by default, 1024 MiB at most. */
-const DATABASE_LIMIT = 'N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE';
-
-/** The error codes of a full disk. */
-const isStorageFull = (error: unknown) =>
-	error instanceof Error &&
-	'code' in error &&
-	['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES'].includes(String(error.code));
-
-/** The advice if the file arrived and n8n's own storage refused it. */
-function explainStorage(error: unknown): string {
-	const said = messageOf(error);
-	const next = said.includes(DATABASE_LIMIT)
-		? `Raise ${DATABASE_LIMIT} (in MiB, at most 1024), or set N8N_DEFAULT_BINARY_DATA_MODE to 'filesystem' or 's3': n8n keeps files in its database here, up to a limit.`
-		: `n8n's storage of files did not take the file: ${said.slice(0, 200)}. See N8N_DEFAULT_BINARY_DATA_MODE.`;
-	return `${next} ${AGAIN}`;
 }
 
 /**

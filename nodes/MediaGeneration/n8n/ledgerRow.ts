@@ -1,0 +1,97 @@
+import type { IExecuteFunctions } from 'n8n-workflow';
+
+import { digest } from '../shared/json';
+import { settled } from '../shared/promises';
+
+/** The entries that n8n keeps if all names share one row. */
+const FALLBACK_ENTRIES = 100_000;
+
+let fallbackWasLogged = false;
+
+/**
+ * A row of its own in n8n's de-duplication store, which only one execution can write first.
+ *
+ * n8n keeps one row for each workflow and node. To add an entry n8n reads the row and writes it anew, so two
+ * processes lose each other's entries. So each name gets a row of its own, and the primary key of the database
+ * decides: atomically, for all processes, across restarts. The cost does not grow with the number of names. Rows stay
+ * until n8n's store is cleared or the workflow is deleted.
+ *
+ * It relies on an inside of n8n 2.41, shown by test/e2e/ledger.test.ts: the helper takes the name of the row from the
+ * `id` of the node object that `getExecuteData()` returns, synchronously, during the call. During that call the `id` has
+ * a digest of the name behind it. If a version of n8n does not read the `id` then, the helper uses the row of the node,
+ * as n8n documents, and the log says so once.
+ *
+ * Each method throws the database's error.
+ */
+export class LedgerRow {
+	/**
+	 * @param name names the row, and is its first entry
+	 * @param nodeId the node that owns the row, if that is another node of this workflow
+	 */
+	constructor(
+		private readonly context: IExecuteFunctions,
+		private readonly name: string,
+		private readonly nodeId = context.getNode().id,
+	) {}
+
+	/** The number of entries; 0 if nobody has written the row, or if all names share one row. */
+	async size(): Promise<number> {
+		const { answer, isOwnRow } = await this.named(
+			async (helpers) => await helpers.getProcessedDataCount('node', { mode: 'entries' }),
+		);
+		return isOwnRow ? answer : 0;
+	}
+
+	/** Writes the row, unless somebody else has. @returns whether this call wrote the row */
+	async insert(entries: readonly string[]): Promise<boolean> {
+		const recorded = await settled(this.record([this.name, ...entries]));
+		if ('value' in recorded) return recorded.value.new.includes(this.name);
+		if (isSecondRow(recorded.error)) return false;
+		throw recorded.error;
+	}
+
+	/** Adds an entry. @returns whether the row had the entry before */
+	async add(entry: string): Promise<boolean> {
+		return (await this.record([entry])).processed.includes(entry);
+	}
+
+	private async record(entries: string[]) {
+		const options = { mode: 'entries', maxEntries: FALLBACK_ENTRIES } as const;
+		const { answer } = await this.named(
+			async (helpers) => await helpers.checkProcessedAndRecord(entries, 'node', options),
+		);
+		return answer;
+	}
+
+	/** Calls a helper of n8n while the node's id is the name of the row. */
+	private async named<T>(call: (helpers: IExecuteFunctions['helpers']) => Promise<T>) {
+		const { node } = this.context.getExecuteData();
+		const { id } = node;
+		const rowId = `${this.nodeId}:${digest(this.name)}`;
+		let isOwnRow = false;
+		const setId = (property: PropertyDescriptor) =>
+			Object.defineProperty(node, 'id', { configurable: true, enumerable: true, ...property });
+		setId({
+			get: () => {
+				isOwnRow = true;
+				return rowId;
+			},
+		});
+		const called = call(this.context.helpers);
+		setId({ writable: true, value: id });
+		const answer = await called;
+		if (!isOwnRow && !fallbackWasLogged) {
+			fallbackWasLogged = true;
+			this.context.logger.warn(
+				'Media Generation Trigger: this n8n keeps its finished tasks in one row, so that in queue mode a task may start the workflow twice',
+			);
+		}
+		return { answer, isOwnRow };
+	}
+}
+
+/** Whether the database refused a second row of the same name (PostgreSQL, MySQL, SQLite). */
+const isSecondRow = (error: unknown): boolean =>
+	error instanceof Error &&
+	(('code' in error && ['23505', 'ER_DUP_ENTRY'].includes(String(error.code))) ||
+		/UNIQUE constraint failed|duplicate key value|Duplicate entry/i.test(error.message));
