@@ -11,6 +11,7 @@ import {
 
 import { completionFields } from './fields/completion';
 import { optionFields } from './fields/options';
+import { downloadFields } from './fields/output';
 import { imageFields, taskFields, videoFields } from './fields/resources';
 import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
@@ -22,11 +23,11 @@ import { handleResumeWebhook, RESUME_PATH } from './suspend/resumeWebhook';
 const panelHints: NodeHint[] = [
 	{
 		message:
-			"The output holds the URL of each result. To see pictures here, add the option 'Download Results'.",
+			"The output holds the URL of each result. To see pictures here, switch on 'Download Results'.",
 		location: 'outputPane',
 		whenToDisplay: 'beforeExecution',
 		displayCondition:
-			'={{ $parameter["completion"] === "wait" && !$parameter["options"]["downloadResults"] && !$parameter["options"]["dryRun"] }}',
+			'={{ $parameter["completion"] === "wait" && $parameter["downloadResults"] === false && !$parameter["options"]["dryRun"] }}',
 	},
 	{
 		message:
@@ -91,6 +92,7 @@ export class MediaGeneration implements INodeType {
 			...videoFields,
 			...taskFields,
 			...completionFields,
+			...downloadFields,
 			...optionFields,
 		],
 	};

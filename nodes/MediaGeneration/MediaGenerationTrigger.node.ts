@@ -10,7 +10,7 @@ import {
 } from 'n8n-workflow';
 
 import { emitTasks, handleTriggerWebhook } from './callback/trigger';
-import { outputOptions } from './fields/options';
+import { triggerOutputOptions } from './fields/output';
 import {
 	CALLBACK_PATH,
 	isRegistered,
@@ -116,8 +116,7 @@ export class MediaGenerationTrigger implements INodeType {
 				placeholder: 'Add option',
 				default: {},
 				options: [
-					outputOptions.downloadResults,
-					outputOptions.outputBinaryField,
+					...triggerOutputOptions,
 					{
 						displayName: 'Require Token',
 						name: 'requireToken',
@@ -126,7 +125,6 @@ export class MediaGenerationTrigger implements INodeType {
 						description:
 							'Whether to refuse callbacks without a valid token in their URL. Media Generation nodes add the token by themselves. Switch this off only if something else creates the tasks, with the URL alone.',
 					},
-					outputOptions.splitResults,
 				],
 			},
 		],

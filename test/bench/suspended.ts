@@ -47,6 +47,7 @@ export const suspendingNode = (stage: Stage): INode =>
 		operation: 'generate',
 		model: IMAGE_MODEL,
 		prompt: 'A lighthouse',
+		downloadResults: false,
 		options: { suspendAfter: 0 },
 	});
 

@@ -241,14 +241,18 @@ export class Stage {
 		} as INode;
 	}
 
-	/** The action node, which generates an image for each item as its fields `prompt` and `simulate` say. */
+	/**
+	 * The action node, which generates an image for each item as its fields `prompt` and `simulate` say. Its file is
+	 * downloaded only where the options say so.
+	 */
 	image(
 		{ options, ...parameters }: IDataObject = {},
 		{ name = 'Media', ...more }: Partial<INode> = {},
 	): INode {
 		const image = { resource: 'image', operation: 'generate', prompt: '={{ $json.prompt }}' };
 		const simulate = { additionalInput: '={{ { simulate: $json.simulate } }}' };
-		const all = { ...simulate, ...(options as IDataObject) };
-		return this.mediaNode('mediaGeneration', name, { ...image, ...parameters, options: all }, more);
+		const { downloadResults = false, ...others } = { ...simulate, ...(options as IDataObject) };
+		const all = { ...image, downloadResults, ...parameters, options: others };
+		return this.mediaNode('mediaGeneration', name, all, more);
 	}
 }

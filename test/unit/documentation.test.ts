@@ -29,7 +29,6 @@ const USER_PAGES = [
 const CONTRIBUTOR_PAGES = ['development', 'simulation', 'state', 'verification'].map(
 	(name) => `docs/${name}.md`,
 );
-const FOR_USERS = ['README.md', 'SECURITY.md', 'CHANGELOG.md', ...USER_PAGES];
 
 const withoutBlocks = (page: string) => page.replace(/^```.*?^```/gms, '');
 
@@ -58,24 +57,12 @@ const anchorsOf = (page: string) =>
 			.replace(/\s/g, '-'),
 	);
 
-/** Words as a reader counts them: the marks of tables and comments are none. */
-const wordsOf = (text: string) =>
-	text
-		.replace(/<!--[^]*?-->/g, '')
-		.split(/\s+/)
-		.filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
-
 describe('the pages', () => {
 	it('are ten for users, and four for contributors', () => {
 		const found = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
 		expect(found.map((name) => `docs/${name}`).sort()).toEqual(
 			[...USER_PAGES, ...CONTRIBUTOR_PAGES].sort(),
 		);
-	});
-
-	it('have at most 12,000 words for users', () => {
-		const words = FOR_USERS.map((page) => wordsOf(read(page)));
-		expect(words.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(12_000);
 	});
 
 	it('are each reached from the README', () => {

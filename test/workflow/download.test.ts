@@ -44,8 +44,8 @@ describe('downloaded results', () => {
 	});
 
 	it('of a task that was fetched with Get come along as well', async () => {
-		const options = { downloadResults: true };
-		const parameters = { resource: 'task', operation: 'get', taskId: on.finishedTask(), options };
+		const get = { resource: 'task', operation: 'get', taskId: on.finishedTask() };
+		const parameters = { ...get, downloadResults: true };
 		expect(fileOf((await on.run({ parameters })).output)).toBeDefined();
 	});
 });

@@ -149,11 +149,15 @@ export const prompts = (...items: Array<string | ReturnType<typeof item>>) =>
 		return { json: { ...json } as IDataObject };
 	});
 
-/** An image for each item of `prompts`. */
-export const imageNode = (options: IDataObject = {}, more: TestNode = {}): TestNode => ({
+/** An image for each item of `prompts`. Its file is downloaded only where the options say so. */
+export const imageNode = (
+	{ downloadResults = false, ...options }: IDataObject = {},
+	more: TestNode = {},
+): TestNode => ({
 	...more,
 	parameters: {
 		prompt: '={{ $json.prompt }}',
+		downloadResults,
 		options: {
 			additionalInput: '={{ JSON.stringify({ simulate: $json.simulate }) }}',
 			...options,

@@ -43,10 +43,6 @@ const HOURS = { latencyMs: 3_600_000 };
 const LATE: Parameters<typeof tool> = [HOURS, {}, { timeout: 30 }];
 const late = { state: 'PENDING', timedOut: true, next: text('Do not order it again') };
 
-/** A task that succeeds, and whose file cannot be downloaded. */
-const NO_FILE: Parameters<typeof tool> = [{ mediaStatus: 403 }, {}, { downloadResults: true }];
-const noFile = { state: 'SUCCESS', error: text('downloaded'), next: text('Do not order it again') };
-
 const FAILED = { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' };
 const failed = { state: 'FAILURE', error: text('Unsafe prompt.'), next: text('Change the prompt') };
 const CHARGED = { outcome: 'FAILURE', extraFields: { creditsConsumed: 8 } };
@@ -86,7 +82,6 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 		['so that a failed task that is paid for is not tried again', [CHARGED], charged],
 		['with the id of a task that takes too long, and says not to order it again', LATE, late],
 		['so, too, where failed items have an output of their own', LATE, late, hasErrorOutput],
-		['so that a task without its file is not ordered again', NO_FILE, noFile],
 		['at once where it is to return immediately', [HOURS, { completion: 'return' }], pending],
 		[
 			'when it has held where a run is suspended as a rule',

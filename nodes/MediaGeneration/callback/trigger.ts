@@ -170,7 +170,7 @@ async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionD
 	const isTest = context.getMode() === 'manual';
 	const parameters = new ItemParameters(context, 0);
 	// The options come first: an error in them must not leave the task marked as started.
-	const options = readOutputOptions(parameters);
+	const options = readOutputOptions(parameters, parameters.option('downloadResults'));
 	const output: INodeExecutionData[] = [];
 	for (const { json } of context.getInputData()) {
 		if (typeof json.taskId !== 'string' || !isRecord(json.record)) continue;

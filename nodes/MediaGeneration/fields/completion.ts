@@ -71,7 +71,7 @@ export const completionFields: INodeProperties[] = [
 	),
 	notice(
 		'return',
-		"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results. 'Download Results', 'Split Results' and 'Timeout' are options of 'Task → Wait'.",
+		"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results. 'Download Results', 'Split Results' and 'Timeout' are in the panel of 'Task → Wait'.",
 	),
 	{ ...callbackUrl, displayOptions: shownWith('trigger') },
 	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },

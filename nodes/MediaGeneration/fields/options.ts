@@ -3,37 +3,7 @@ import type { INodeProperties } from 'n8n-workflow';
 import { inputOptions, videoOptions } from './inputOptions';
 import { CREATES } from './completion';
 import { numberField, shownWhen } from './makers';
-
-/** Options of the action node and of the trigger, in the order of their labels. */
-export const outputOptions = {
-	downloadResults: {
-		displayName: 'Download Results',
-		name: 'downloadResults',
-		type: 'boolean',
-		// What it is when it is added in the panel. Left out, it is off.
-		default: true,
-		description:
-			'Whether to download each result and attach it to the item as binary data, where the output panel shows it',
-	},
-	outputBinaryField: {
-		displayName: 'Put Output File in Field',
-		name: 'outputBinaryField',
-		type: 'string',
-		displayOptions: { show: { downloadResults: [true] } },
-		default: 'data',
-		placeholder: 'e.g. data',
-		description:
-			'Name of the binary field for the downloaded result. Further results of the same task get _1, _2 and so on appended.',
-	},
-	splitResults: {
-		displayName: 'Split Results',
-		name: 'splitResults',
-		type: 'boolean',
-		default: false,
-		description:
-			'Whether each result URL becomes an item of its own. For models that make several results in one task.',
-	},
-} satisfies Record<string, INodeProperties>;
+import { outputOptions } from './output';
 
 const waits = { '/operation': CREATES, '/completion': ['wait'] };
 const triggers = { '/operation': CREATES, '/completion': ['trigger'] };
@@ -73,7 +43,8 @@ const options: INodeProperties[] = [
 		name: 'includeInput',
 		type: 'boolean',
 		noDataExpression: true,
-		default: false,
+		// What it is when it is added in the panel. Left out, it is off.
+		default: true,
 		displayOptions: { hide: { '@tool': [true] } },
 		description:
 			'Whether the fields and files of the incoming item go on beside the result, so that a row can be written back',
@@ -84,7 +55,6 @@ const options: INodeProperties[] = [
 			displayName: 'Dry Run',
 			name: 'dryRun',
 			type: 'boolean',
-			// What it is when it is added in the panel. Left out, it is off.
 			default: true,
 			description:
 				'Whether to only try it out. Sends nothing and costs nothing. Shows what would be sent and the price.',
@@ -105,7 +75,7 @@ const options: INodeProperties[] = [
 		},
 	]),
 	...shownWhen(ofVideos, videoOptions),
-	...shownWhen(ofResults, Object.values(outputOptions)),
+	...shownWhen(ofResults, outputOptions),
 	...shownWhen(ofWaits, [
 		{
 			...numberField('Max Tasks at the Same Time', 'maxInFlight'),

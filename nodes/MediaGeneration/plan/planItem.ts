@@ -53,7 +53,11 @@ export async function planItem(
 			part: 0,
 			pollIntervalMs: 1000 * parameters.number('pollInterval'),
 			timeoutMs: 1000 * parameters.number('timeout'),
-			output: readOutputOptions(parameters),
+			// An agent gets no files.
+			output: readOutputOptions(
+				parameters,
+				!isTool(context) && parameters.value('downloadResults'),
+			),
 			reference: readReference(parameters),
 		};
 		if (!isRead) return [{ ...(await planCreate(parameters, base, addresses)), isDry }];

@@ -5,7 +5,7 @@ import { cutDataUris } from '../shared/dataUri';
 import { inTableOrder, type ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
 
-/** How finished tasks become output items: three options that the action node and the trigger share. */
+/** How finished tasks become output items, on the action node and on the trigger. */
 export interface OutputOptions {
 	/** Attach each result as binary data. */
 	download: boolean;
@@ -22,8 +22,12 @@ export interface Destination {
 	itemIndex?: number;
 }
 
-export const readOutputOptions = (parameters: ItemParameters): OutputOptions => ({
-	download: parameters.flag('downloadResults', 'Download Results'),
+/** @param download the value of *Download Results*: on the trigger an option, on the action node a field of the panel */
+export const readOutputOptions = (
+	parameters: ItemParameters,
+	download: unknown,
+): OutputOptions => ({
+	download: parameters.flag('downloadResults', 'Download Results', download),
 	binaryField: parameters.optionName('outputBinaryField', 'Put Output File in Field', 'data'),
 	split: parameters.flag('splitResults', 'Split Results'),
 });

@@ -6,9 +6,6 @@ import { NOT_KNOWN } from './taskErrors';
 const NOT_FINISHED =
 	"The task goes on at the service and is paid for once if it succeeds. Do not order it again. Give the user the taskId; the results can be read with it later, by a tool with the operation 'Get' or 'Wait'.";
 
-const NO_FILE =
-	'The task succeeded and is paid for. Do not order it again: the results are at the resultUrls.';
-
 const FAILED = 'A failed task is usually free. Change the prompt before you try again.';
 
 const CHARGED =
@@ -36,7 +33,6 @@ function nextStep({ taskId, state, error, creditsConsumed, dryRun }: IDataObject
 	if (dryRun === true) return DRY_RUN;
 	if (taskId === undefined) return String(error).startsWith(NOT_KNOWN) ? MAY_EXIST : undefined;
 	if (state === 'PENDING') return NOT_FINISHED;
-	if (state === 'SUCCESS' && error !== undefined) return NO_FILE;
 	if (state !== 'FAILURE') return undefined;
 	return Number(creditsConsumed) > 0 ? CHARGED : FAILED;
 }

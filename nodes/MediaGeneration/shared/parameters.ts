@@ -136,9 +136,8 @@ export class ItemParameters {
 		throw refused(label, describe(value), wayOut);
 	}
 
-	/** @throws ItemError if the option is neither true nor false: nobody is to pay for a guess */
-	flag(name: string, label: string): boolean {
-		const value = this.option(name);
+	/** @throws ItemError if the value (by default that of the option) is neither true nor false: nobody is to pay for a guess */
+	flag(name: string, label: string, value = this.option(name)): boolean {
 		if (value === true || value === 'true') return true;
 		if (value === false || value === 'false') return false;
 		const wayOut = 'Switch it on or off, or have its expression give true or false.';

@@ -46,6 +46,7 @@ const retryOnFail = (maxTries: number): Partial<INode> =>
  */
 export function nodesOf(history: History, isBroken: boolean): INode[] {
 	const { node: media, trigger } = history;
+	const { downloadResults = media.downloads, ...more } = media.more ?? {};
 	return [
 		node('Start', 'start'),
 		node(
@@ -58,6 +59,7 @@ export function nodesOf(history: History, isBroken: boolean): INode[] {
 				prompt: '={{ $json.prompt }}',
 				completion: media.completion,
 				callbackUrl: '',
+				downloadResults,
 				options: {
 					pollInterval: media.pollIntervalSeconds,
 					timeout: media.timeoutSeconds,
@@ -68,10 +70,9 @@ export function nodesOf(history: History, isBroken: boolean): INode[] {
 					...(media.isChanging && {
 						additionalInput: '={{ JSON.stringify({ seed: Math.random() }) }}',
 					}),
-					...(media.downloads && { downloadResults: true }),
 					...(media.retryFailed > 0 && { retryFailed: media.retryFailed }),
 					...(history.hasReferences && { reference: `={{ $json.prompt + '${REFERENCE}' }}` }),
-					...media.more,
+					...more,
 				},
 			},
 			{

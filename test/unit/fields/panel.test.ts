@@ -41,7 +41,10 @@ function offered(parameters: INodeParameters): string[] {
 }
 
 it('the first view is short, whatever the options can do', () => {
-	expect(shown({})).toEqual(['resource', 'operation', 'model', 'prompt', 'completion', 'options']);
+	expect(shown({})).toEqual([
+		...['resource', 'operation', 'model', 'prompt'],
+		...['completion', 'downloadResults', 'options'],
+	]);
 	expect(description.credentials).toHaveLength(1);
 });
 
@@ -54,7 +57,7 @@ describe('the options', () => {
 	const ofWaits = [
 		...ofChecks,
 		...['Max Tasks at the Same Time', 'Poll Interval (Seconds)', 'Suspend After (Minutes)'],
-		...['Download Results', 'Split Results'],
+		'Split Results',
 	];
 
 	it.each<[string, string, completion: string | undefined, labels: string[]]>([
@@ -103,20 +106,23 @@ describe('what a beginner is told before the first run', () => {
 		expect(notices).toHaveLength(2);
 		const labels = options.map(({ displayName }) => displayName);
 		for (const notice of notices) {
-			expect(notice).toMatch(/'Download Results'.* are options of (the trigger|'Task → Wait')\.$/);
-			expect(labels).toEqual(expect.arrayContaining(['Download Results', 'Split Results']));
+			expect(notice).toMatch(
+				/'Download Results'.* are (options of the trigger|in the panel of 'Task → Wait')\.$/,
+			);
+			expect(labels).toContain('Split Results');
 		}
 	});
 });
 
 it.each([
-	[{}, true],
+	[{ downloadResults: false }, true],
 	[{ downloadResults: true }, false],
+	[{}, false],
+	[{ resource: 'task', operation: 'create' }, true],
 	// The output holds no result.
-	[{ dryRun: true }, false],
-])('with the options %j the output is announced: %s', (options, isShown) => {
+	[{ downloadResults: false, options: { dryRun: true } }, false],
+])('with the parameters %j the output is announced: %s', (parameters, isShown) => {
 	const [{ displayCondition = '' } = {}] = description.hints ?? [];
-	const parameters = { completion: 'wait', options };
 	const context = executeContext({ node: { parameters }, items: [{ json: {} }] });
 	const expression = displayCondition.replace(/^=/, '');
 	expect(context.evaluateExpression(expression, 0)).toBe(isShown);

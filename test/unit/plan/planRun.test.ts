@@ -37,11 +37,26 @@ describe('an image', () => {
 			pollIntervalMs: 2000,
 			timeoutMs: 86_400_000,
 			patienceMs: 600_000,
-			output: { download: false, binaryField: 'data', split: false },
+			output: { download: true, binaryField: 'data', split: false },
 			maxCostUsd: 0,
 			estimatedCostUsd: 0.08,
 		});
 	});
+});
+
+it.each<[IDataObject, boolean]>([
+	[image(), true],
+	[image({}, { downloadResults: false }), false],
+	[image({}, { downloadResults: '={{ false }}' }), false],
+	[image({}, { completion: 'return' }), false],
+	[video(), true],
+	[task('create', { model: 'a/b', input: '{"prompt":"A"}' }), false],
+	[task('create', { model: 'a/b', input: '{"prompt":"A"}', downloadResults: true }), true],
+	[task('get', { taskId: 'a' }), false],
+	[task('wait', { taskId: 'a' }), false],
+	[task('wait', { taskId: 'a', downloadResults: true }), true],
+])('the results of %j are downloaded: %j', async (parameters, download) => {
+	expect((await itemOf(parameters)).output.download).toBe(download);
 });
 
 describe('the input', () => {
@@ -273,7 +288,7 @@ describe('a value whose expression gives nothing', () => {
 		['Max Cost (USD)', image({ maxCostUsd: given })],
 		['Price per Task (USD)', image({ pricePerTaskUsd: given })],
 		['Timeout', image({ timeout: given })],
-		['Download Results', image({ downloadResults: given })],
+		['Download Results', image({}, { downloadResults: given })],
 		// The model would choose the length, and so the price.
 		['Duration', video({ durationSeconds: given })],
 		// The model would not see the picture.

@@ -19,6 +19,7 @@ const files: IBinaryData[] = ['a', 'b', 'c'].map((data) => ({ data, mimeType: 'i
 const options = (given: IDataObject = {}) =>
 	readOutputOptions(
 		new ItemParameters({ getNodeParameter: () => given } as unknown as IExecuteFunctions, 0),
+		given.downloadResults,
 	);
 
 it.each([

@@ -1,0 +1,54 @@
+import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
+
+/** The default of an option is its value when it is added in the panel. Left out, a switch is off. */
+const downloadResults: INodeProperties = {
+	displayName: 'Download Results',
+	name: 'downloadResults',
+	type: 'boolean',
+	default: true,
+	description:
+		'Whether to download each result and attach it to the item as binary data, where the output panel shows it',
+};
+
+const outputBinaryField = (switchedOn: NonNullable<IDisplayOptions['show']>): INodeProperties => ({
+	displayName: 'Put Output File in Field',
+	name: 'outputBinaryField',
+	type: 'string',
+	displayOptions: { show: switchedOn },
+	default: 'data',
+	placeholder: 'e.g. data',
+	description:
+		'Name of the binary field for the downloaded result. Further results of the same task get _1, _2 and so on appended.',
+});
+
+const splitResults: INodeProperties = {
+	displayName: 'Split Results',
+	name: 'splitResults',
+	type: 'boolean',
+	default: true,
+	description:
+		'Whether each result URL becomes an item of its own. For models that make several results in one task.',
+};
+
+/** The switch of the action node. An AI agent gets no files. */
+const shownSwitch = (isOn: boolean, show: IDisplayOptions['show']): INodeProperties => ({
+	...downloadResults,
+	default: isOn,
+	displayOptions: { show, hide: { '@tool': [true] } },
+});
+
+export const downloadFields: INodeProperties[] = [
+	shownSwitch(true, { operation: ['generate'], completion: ['wait'] }),
+	shownSwitch(false, { resource: ['task'], operation: ['create'], completion: ['wait'] }),
+	shownSwitch(false, { resource: ['task'], operation: ['get', 'wait'] }),
+];
+
+/** The options of the action node where results leave it. */
+export const outputOptions = [outputBinaryField({ '/downloadResults': [true] }), splitResults];
+
+/** The options of the trigger. */
+export const triggerOutputOptions = [
+	downloadResults,
+	outputBinaryField({ downloadResults: [true] }),
+	splitResults,
+];
