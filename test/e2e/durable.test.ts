@@ -4,7 +4,6 @@ import type { IDataObject } from 'n8n-workflow';
 import { outputItems, until } from '../n8n/client';
 import { shortMinute } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
-import { needing } from './needs';
 import {
 	call,
 	called,
@@ -39,9 +38,7 @@ const silent = (latencyMs: number, more: IDataObject = {}) => ({
 });
 
 const scene = openScene({ env: shortMinute(MINUTE_HERE), clears: false });
-const story = atTheSameTime(needing('suspending', 'Suspended runs').test, 300);
-/** Of the newest n8n alone. */
-const newStory = atTheSameTime(needing('endOfSubExecutions', 'Their sub-executions').test, 300);
+const story = atTheSameTime(test, 300);
 
 /** Starts a run that suspends itself at once; its name tells its tasks from those of the others. */
 const start = async (name: string, switches: IDataObject[], order: Order = {}) =>
@@ -159,7 +156,7 @@ story('in a loop', async () => {
 	expect(run.tasks).toHaveLength(2);
 });
 
-newStory(
+story(
 	'in a sub-workflow that is run once for each item, n8n goes on with the first that ends',
 	async () => {
 		const items = prompts('Each', Array(3).fill(silent(5_000)) as IDataObject[]);
@@ -172,7 +169,7 @@ newStory(
 	},
 );
 
-newStory(
+story(
 	'the sub-execution that checks is deleted: the run waits on until it is stopped',
 	async () => {
 		const run = await start('Unchecked', [silent(600_000)]);

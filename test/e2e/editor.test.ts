@@ -3,7 +3,7 @@ import type { IConnections } from 'n8n-workflow';
 import { type SimulatedService, startService } from '../service/service';
 import { findChromium } from './chromium';
 import type { Editor } from './editor';
-import { needing, unless } from './needs';
+import { unless } from './needs';
 import { inARow, manualTrigger, node, to } from './nodes';
 import { inEditor, openEditorScene } from './openEditor';
 
@@ -177,21 +177,18 @@ describe('in the editor, as a new user', () => {
 		expect(await editor.parameter('prompt').count()).toBe(0);
 	});
 
-	needing('panelsThatClose', 'The panel of the trigger').test(
-		'the panel of the trigger shows its URLs and that a workflow needs no address',
-		async () => {
-			await editor.add('Media Generation', 'On task succeeded');
-			await editor.panel.getByText('Webhook URLs').click();
-			await editor.panel.getByText(/webhook-test\/[\w-]+\/callback/).waitFor();
-			await editor.panel.getByText('Production URL', { exact: true }).click();
-			await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
-			expect(await shown(editor.panel)).toContain('When this workflow is published');
-			// As the pages call it; n8n calls it otherwise for its own Webhook node.
-			expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
-			await editor.closePanel();
-			expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
-		},
-	);
+	test('the panel of the trigger shows its URLs and that a workflow needs no address', async () => {
+		await editor.add('Media Generation', 'On task succeeded');
+		await editor.panel.getByText('Webhook URLs').click();
+		await editor.panel.getByText(/webhook-test\/[\w-]+\/callback/).waitFor();
+		await editor.panel.getByText('Production URL', { exact: true }).click();
+		await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
+		expect(await shown(editor.panel)).toContain('When this workflow is published');
+		// As the pages call it; n8n calls it otherwise for its own Webhook node.
+		expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
+		await editor.closePanel();
+		expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
+	});
 
 	test('the dark theme has icons of its own', async () => {
 		await editor.page.emulateMedia({ colorScheme: 'dark' });

@@ -3,18 +3,17 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { describe as tell, type Execution, outputItems } from '../n8n/client';
 import { literal } from '../n8n/database';
-import { missingInN8n } from '../n8n/differences';
 import { freePort, HOST } from '../n8n/ports';
 import { LEAN } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
 import { missingPostgres, OF_THE_MACHINE, sql } from './cluster';
-import { unless } from './needs';
+import { missingLikeN8n3, unless } from './needs';
 import { deliver, inARow, manualTrigger, prompts, type Steps } from './nodes';
 import { itemsOf, statesOf } from './run';
 import { openScene } from './scene';
 import { Stage } from './stage';
 
-const { describe } = unless(missingInN8n('engineV2') ?? missingPostgres(), 'The engine v2');
+const { describe } = unless(missingLikeN8n3('engineV2') ?? missingPostgres(), 'The engine v2');
 
 /** n8n's types do not let through what they know. */
 const ENGINE_V2: IDataObject = { engineType: 'v2' };

@@ -4,7 +4,6 @@ import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackTo
 import { publishTriggers } from '../demo/examples';
 import { until } from '../n8n/client';
 import { listed, nodeOf, openExamples, promptsOf } from './exampleScene';
-import { needing } from './needs';
 import { itemsOf, succeeded } from './run';
 
 /** The examples that write to data tables. */
@@ -13,7 +12,6 @@ const MINUTE = 60_000;
 
 const examples = openExamples();
 const { scene } = examples;
-const { test, describe } = needing('dataTables', 'Examples with data tables');
 
 async function publish(name: string, changes: Record<string, IDataObject> = {}) {
 	const workflow = await examples.import(name, changes);

@@ -1,20 +1,12 @@
 import { listExamples, readExample } from '../demo/examples';
 import { type Execution, outputItems, until } from '../n8n/client';
-import type { Need } from '../n8n/differences';
 import { listed, openExamples, promptsOf } from './exampleScene';
-import { needing } from './needs';
 import { itemsOf, statesOf, succeeded } from './run';
 
 const examples = openExamples();
 const { scene } = examples;
 
 const MINUTE = 60_000;
-
-/** What an example needs of n8n. */
-const needOf = (name: string): Need => {
-	if (/^(two-lanes|records)/.test(name)) return 'dataTables';
-	return name === 'overnight-batch' ? 'suspending' : 'any';
-};
 
 /** What n8n knows, each type with its version. */
 let known: string[];
@@ -24,21 +16,16 @@ beforeAll(async () => {
 });
 
 describe.each(listExamples())('%s', (name) => {
-	needing(needOf(name), name).test(
-		'can be imported by hand: n8n knows every node, and nothing points at what is not in the file',
-		() => {
-			const { nodes, connections } = readExample(name);
-			expect(known).toEqual(
-				expect.arrayContaining(nodes.map(({ type, typeVersion }) => `${type} ${typeVersion}`)),
-			);
-			expect(nodes.filter((node) => node.credentials ?? node.webhookId)).toEqual([]);
-			const names = nodes.map((node) => node.name);
-			const targets = Object.values(connections).flatMap((outputs) =>
-				Object.values(outputs).flat(2),
-			);
-			for (const target of targets) expect(names).toContain(target?.node);
-		},
-	);
+	test('can be imported by hand: n8n knows every node, and nothing points at what is not in the file', () => {
+		const { nodes, connections } = readExample(name);
+		expect(known).toEqual(
+			expect.arrayContaining(nodes.map(({ type, typeVersion }) => `${type} ${typeVersion}`)),
+		);
+		expect(nodes.filter((node) => node.credentials ?? node.webhookId)).toEqual([]);
+		const names = nodes.map((node) => node.name);
+		const targets = Object.values(connections).flatMap((outputs) => Object.values(outputs).flat(2));
+		for (const target of targets) expect(names).toContain(target?.node);
+	});
 
 	test('says on the canvas what to set and what it costs', () => {
 		const { nodes } = readExample(name);
@@ -50,7 +37,7 @@ describe.each(listExamples())('%s', (name) => {
 	});
 });
 
-needing('suspending', 'overnight-batch').test(
+test(
 	'overnight-batch: a few at a time, each time suspended; a restart of n8n costs nothing',
 	async () => {
 		const { service, stage } = scene;
@@ -136,26 +123,23 @@ test('image-to-video: each scene becomes a picture, and the picture a video file
 
 describe('rewrite-refused-prompts', () => {
 	const NAME = 'rewrite-refused-prompts';
-	needing('agents', NAME).test(
-		'rewrite-refused-prompts: what the model held back is rewritten and ordered once more, and never again',
-		async () => {
-			const prompts = listed(NAME);
-			const refused = prompts.find((prompt) => prompt.startsWith('A dragon')) ?? '';
-			const execution = await examples.run(NAME);
-			expect(promptsOf(scene.tasks)).toEqual([...prompts, `${refused}, for children`].sort());
-			const nodes = ['Generate images', 'Order once more'];
-			const states = nodes.flatMap((node) => statesOf(execution, node));
-			expect(states).toEqual(prompts.map(() => 'SUCCESS'));
-			expect(itemsOf(execution, 'To look into')).toEqual([]);
+	test('rewrite-refused-prompts: what the model held back is rewritten and ordered once more, and never again', async () => {
+		const prompts = listed(NAME);
+		const refused = prompts.find((prompt) => prompt.startsWith('A dragon')) ?? '';
+		const execution = await examples.run(NAME);
+		expect(promptsOf(scene.tasks)).toEqual([...prompts, `${refused}, for children`].sort());
+		const nodes = ['Generate images', 'Order once more'];
+		const states = nodes.flatMap((node) => statesOf(execution, node));
+		expect(states).toEqual(prompts.map(() => 'SUCCESS'));
+		expect(itemsOf(execution, 'To look into')).toEqual([]);
 
-			scene.clear();
-			scene.service.configure({ outcome: 'FAILURE' });
-			const end = await examples.run(NAME);
-			expect(scene.tasks).toHaveLength(2 * prompts.length);
-			expect(itemsOf(end, 'Pictures')).toEqual([]);
-			expect(itemsOf(end, 'To look into')).toHaveLength(prompts.length);
-		},
-	);
+		scene.clear();
+		scene.service.configure({ outcome: 'FAILURE' });
+		const end = await examples.run(NAME);
+		expect(scene.tasks).toHaveLength(2 * prompts.length);
+		expect(itemsOf(end, 'Pictures')).toEqual([]);
+		expect(itemsOf(end, 'To look into')).toHaveLength(prompts.length);
+	});
 
 	test('rewrite-refused-prompts: an order whose answer was lost is not sent again', async () => {
 		scene.service.configure({ createStatus: 500 });
@@ -184,22 +168,19 @@ test('credits-guard: a warning below the minimum, and where the balance cannot b
 	expect(unread).toEqual([warning('could not be read', /balance/)]);
 });
 
-needing('agents', 'ai-agent-tool').test(
-	'ai-agent-tool: the agent makes the picture it is asked for, and reads the credits',
-	async () => {
-		const { id } = await examples.import('ai-agent-tool');
-		const say = async (text: string) =>
-			await scene.client.chat(id, 'When chat message received', text);
+test('ai-agent-tool: the agent makes the picture it is asked for, and reads the credits', async () => {
+	const { id } = await examples.import('ai-agent-tool');
+	const say = async (text: string) =>
+		await scene.client.chat(id, 'When chat message received', text);
 
-		const answer = await say('A picture of a red fox, please');
-		const [address] = scene.tasks[0]?.record.resultUrls ?? [];
-		expect(answer).toEqual({ output: `Here it is: ${address}` });
+	const answer = await say('A picture of a red fox, please');
+	const [address] = scene.tasks[0]?.record.resultUrls ?? [];
+	expect(answer).toEqual({ output: `Here it is: ${address}` });
 
-		const credits = await say('How many credits are left?');
-		expect(promptsOf(scene.tasks)).toEqual(['A picture of a red fox, please']);
-		expect(credits.output).toContain(String(scene.service.balance));
-		const { tools = [] } = examples.model.requests.find(({ tools }) => tools) ?? {};
-		const offered = tools.map((tool) => tool.function.name);
-		expect(offered.sort()).toEqual(['Generate_picture', 'Read_credits']);
-	},
-);
+	const credits = await say('How many credits are left?');
+	expect(promptsOf(scene.tasks)).toEqual(['A picture of a red fox, please']);
+	expect(credits.output).toContain(String(scene.service.balance));
+	const { tools = [] } = examples.model.requests.find(({ tools }) => tools) ?? {};
+	const offered = tools.map((tool) => tool.function.name);
+	expect(offered.sort()).toEqual(['Generate_picture', 'Read_credits']);
+});

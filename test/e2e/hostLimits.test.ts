@@ -1,5 +1,4 @@
 import { outputItems } from '../n8n/client';
-import { needing } from './needs';
 import { itemNodes, withField } from './nodes';
 import { AT_ONCE } from './atOnce';
 import { statesOf, succeeded } from './run';
@@ -15,7 +14,6 @@ const scene = openScene({
 		N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE: '1',
 	},
 });
-const { test } = needing('endOfSubExecutions', 'Limits of n8n');
 
 const COUNT = 40;
 
@@ -45,15 +43,12 @@ test('a run that is too large for an expression comes out complete, and is warne
 	expect(scene.log).toMatch(/This workflow has a time limit of (900|8\d\d) s/);
 }, 400_000);
 
-needing('databaseLimit', 'Files in the database').test(
-	"a result that is too large for n8n's database names n8n's setting",
-	async () => {
-		const switches = [{ mediaBytes: 3 * 1024 ** 2, mediaType: 'video/mp4' }, {}];
-		const options = { downloadResults: true };
-		const execution = await scene.runImages(switches, { options });
-		const [large, small] = outputItems(execution, 'Media');
-		expect(large?.json.error).toMatch(/^n8n could not keep the result of 3 MiB: http/);
-		expect(large?.json.state).toBe('SUCCESS');
-		expect(small?.binary?.data).toMatchObject({ mimeType: 'image/png' });
-	},
-);
+test("a result that is too large for n8n's database names n8n's setting", async () => {
+	const switches = [{ mediaBytes: 3 * 1024 ** 2, mediaType: 'video/mp4' }, {}];
+	const options = { downloadResults: true };
+	const execution = await scene.runImages(switches, { options });
+	const [large, small] = outputItems(execution, 'Media');
+	expect(large?.json.error).toMatch(/^n8n could not keep the result of 3 MiB: http/);
+	expect(large?.json.state).toBe('SUCCESS');
+	expect(small?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+});

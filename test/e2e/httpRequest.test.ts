@@ -2,7 +2,6 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { type Listening, listen } from '../listen';
 import { outputItems } from '../n8n/client';
-import { missingInN8n } from '../n8n/differences';
 import { type SimulatedService, startService } from '../service/service';
 import { node } from './nodes';
 import { openScene } from './scene';
@@ -54,10 +53,7 @@ async function request(url: string, parameters: IDataObject = {}, typeVersion = 
 const asked = () =>
 	service.requests.map(({ method, path, status }) => `${method} ${path} ${status}`);
 
-const isThere = (version: number) =>
-	version < 4.4 || missingInN8n('latestHttpRequest') === undefined;
-
-test.each([4, 4.1, 4.2, 4.3, 4.4].filter(isThere))(
+test.each([4, 4.1, 4.2, 4.3, 4.4])(
 	'version %d reads the credits of an address with a prefix',
 	async (version) => {
 		const { error, items } = await request(`${service.url}/api/credits`, {}, version);
@@ -79,7 +75,7 @@ test.each([
 
 const maxRedirects = { redirect: { followRedirects: true, maxRedirects: 5 } };
 
-test.each([4, 4.2, 4.4].filter(isThere))(
+test.each([4, 4.2, 4.4])(
 	'version %d follows no redirect with the key, whatever its options say',
 	async (version) => {
 		const headers = { location: `${elsewhere.url}/caught` };

@@ -1,7 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems, until } from '../n8n/client';
-import { missingInN8n } from '../n8n/differences';
 import { needing } from './needs';
 import { itemNodes } from './nodes';
 import { succeeded } from './run';
@@ -9,11 +8,8 @@ import { openScene } from './scene';
 
 const scene = openScene();
 
-/** How the output shows a file. An older n8n does not tell its size. */
-const SHOWN_FILE =
-	missingInN8n('endOfSubExecutions') === undefined
-		? /^data:image\/png;base64,… \(.*bytes\)$/
-		: /^data:image\/png;base64,… \(.*\.png\)$/;
+/** How the output shows a file. */
+const SHOWN_FILE = /^data:image\/png;base64,… \(.*bytes\)$/;
 
 /** Seconds that a link is good for. */
 const TIMEOUT = 30;
@@ -73,35 +69,31 @@ needing('linksToFiles', 'Links to files').test(
 	400_000,
 );
 
-needing('endOfSubExecutions', 'Rows of a suspended run').test(
-	'rows go on beside their results, with their files, also after a power cut in a suspended run',
-	async () => {
-		scene.service.configure({ callbackLost: true, latencyMs: 20_000 });
-		const rows = ['A', 'B'].map((title, row) => ({ row, title, state: 'to do', tags: [title] }));
-		const run = await scene.start(
-			'Rows',
-			itemNodes('Rows', rows),
-			picture({ includeInput: true, additionalInput: '{ "simulate": { "latencyMs": 100 } }' }),
-			scene.image({
-				prompt: '={{ $json.title }}',
-				options: { includeInput: true, suspendAfter: 0, outputBinaryField: 'result' },
-			}),
-		);
-		await run.suspended();
-		await scene.stage.killAndRestart();
-		const execution = succeeded(await run.end());
-		const items = outputItems(execution, 'Media');
-		const ordered = scene.taskIds.slice(2);
-		expect(items).toMatchObject(
-			rows.map(({ row, title, tags }) => ({
-				json: { row, title, tags, state: 'SUCCESS', taskId: ordered[row] },
-				binary: { data: { mimeType: 'image/png' } },
-				pairedItem: { item: row },
-			})),
-		);
-		expect(items.some(({ json }) => 'timedOut' in json || 'error' in json)).toBe(false);
-		const files = outputItems(execution, 'Picture').map(({ binary }) => binary?.data?.id);
-		expect(items.map(({ binary }) => binary?.data?.id)).toEqual(files);
-	},
-	400_000,
-);
+test('rows go on beside their results, with their files, also after a power cut in a suspended run', async () => {
+	scene.service.configure({ callbackLost: true, latencyMs: 20_000 });
+	const rows = ['A', 'B'].map((title, row) => ({ row, title, state: 'to do', tags: [title] }));
+	const run = await scene.start(
+		'Rows',
+		itemNodes('Rows', rows),
+		picture({ includeInput: true, additionalInput: '{ "simulate": { "latencyMs": 100 } }' }),
+		scene.image({
+			prompt: '={{ $json.title }}',
+			options: { includeInput: true, suspendAfter: 0, outputBinaryField: 'result' },
+		}),
+	);
+	await run.suspended();
+	await scene.stage.killAndRestart();
+	const execution = succeeded(await run.end());
+	const items = outputItems(execution, 'Media');
+	const ordered = scene.taskIds.slice(2);
+	expect(items).toMatchObject(
+		rows.map(({ row, title, tags }) => ({
+			json: { row, title, tags, state: 'SUCCESS', taskId: ordered[row] },
+			binary: { data: { mimeType: 'image/png' } },
+			pairedItem: { item: row },
+		})),
+	);
+	expect(items.some(({ json }) => 'timedOut' in json || 'error' in json)).toBe(false);
+	const files = outputItems(execution, 'Picture').map(({ binary }) => binary?.data?.id);
+	expect(items.map(({ binary }) => binary?.data?.id)).toEqual(files);
+}, 400_000);

@@ -1,6 +1,5 @@
 import type { ViewportSize } from 'playwright-core';
 
-import { missingInN8n } from '../n8n/differences';
 import { listAsInstalled } from '../n8n/registration';
 import { findChromium } from './chromium';
 import { Editor } from './editor';
@@ -25,9 +24,8 @@ export async function openEditor(size: ViewportSize): Promise<{ stage: Stage; ed
 	}
 }
 
-/** The tests in the editor, which are skipped where there is none, or an older one. */
-export const inEditor = (what: string) =>
-	unless(findChromium().missing ?? missingInN8n('editor'), what);
+/** The tests in the editor, which are skipped where there is no browser. */
+export const inEditor = (what: string) => unless(findChromium().missing, what);
 
 /** Opens a scene with n8n's editor, with an empty canvas before each test. @param use takes the editor */
 export function openEditorScene(use: (editor: Editor) => void): Scene {

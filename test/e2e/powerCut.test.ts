@@ -1,10 +1,8 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { until } from '../n8n/client';
-import { missingInN8n } from '../n8n/differences';
 import { shortMinute, WHOLE_MINUTE } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
-import { needing } from './needs';
 import { itemsOf, promptOf, type Run, succeeded } from './run';
 import { openScene } from './scene';
 
@@ -17,9 +15,6 @@ const MINUTE = 60_000;
 
 const scene = openScene({ env: WHOLE_MINUTE, clears: false });
 
-const canMend = missingInN8n('endOfSubExecutions') === undefined;
-const canSuspend = missingInN8n('suspending') === undefined;
-
 /** Tasks that end when the test says so. */
 const LATER: IDataObject = { latencyMs: 3_600_000 };
 const later = [LATER, LATER, LATER];
@@ -31,17 +26,14 @@ const start = async (name: string, switches: IDataObject[], options: IDataObject
 	await scene.startImages(switches, { name, options, after: [scene.collector.node()] });
 
 beforeAll(async () => {
-	if (!canSuspend) return;
 	const { client, service, stage } = scene;
 	for (let index = 0; index < 5; index++) {
 		suspended.push(await start(`Large${index}`, Array<IDataObject>(10).fill(LATER), AT_ONCE));
 	}
-	if (canMend) {
-		// Shorter than it takes to create a few tasks, minutes.
-		suspended.push(await start('After a hold', inSilence, { suspendAfter: 0.02 }));
-		suspended.push(await start('At once', later, AT_ONCE));
-		suspended.push(await start('At once, in silence', inSilence, AT_ONCE));
-	}
+	// Shorter than it takes to create a few tasks, minutes.
+	suspended.push(await start('After a hold', inSilence, { suspendAfter: 0.02 }));
+	suspended.push(await start('At once', later, AT_ONCE));
+	suspended.push(await start('At once, in silence', inSilence, AT_ONCE));
 	for (const run of suspended) await run.suspended();
 	await until('nothing to be at work', 4 * MINUTE, async () => {
 		const all = await client.listExecutions({ status: ['running', 'waiting'] });
@@ -54,18 +46,14 @@ beforeAll(async () => {
 	for (const taskId of scene.taskIds.reverse()) service.complete(taskId);
 }, 900_000);
 
-needing('suspending', 'A power cut while runs are suspended').test(
-	'suspended runs come out complete, once, in order',
-	async () => {
-		for (const run of suspended) {
-			const execution = await run.end();
-			if (canMend) succeeded(execution);
-			const items = itemsOf(execution);
-			const places = items.map((item) => Number(promptOf(item).split(' ').at(-1)));
-			expect(places).toEqual([...run.taskIds.keys()]);
-			for (const item of items) expect([item.state, item.timedOut]).toEqual(['SUCCESS', undefined]);
-		}
-		await scene.expectArrived(suspended.flatMap(({ taskIds }) => taskIds));
-	},
-	900_000,
-);
+test('suspended runs come out complete, once, in order', async () => {
+	for (const run of suspended) {
+		const execution = await run.end();
+		succeeded(execution);
+		const items = itemsOf(execution);
+		const places = items.map((item) => Number(promptOf(item).split(' ').at(-1)));
+		expect(places).toEqual([...run.taskIds.keys()]);
+		for (const item of items) expect([item.state, item.timedOut]).toEqual(['SUCCESS', undefined]);
+	}
+	await scene.expectArrived(suspended.flatMap(({ taskIds }) => taskIds));
+}, 900_000);

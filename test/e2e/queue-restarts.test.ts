@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../n8n/until';
 import { LEAN } from '../n8n/settings';
 import { Lane } from './lane';
-import { needing, unless } from './needs';
+import { unless } from './needs';
 import { openScene } from './scene';
 import { missingForOwnServers, OwnPostgres, OwnRedis } from './servers';
 import { Stage } from './stage';
@@ -84,28 +84,24 @@ describe('queue mode, on a PostgreSQL and a Redis of its own', () => {
 		await lane.expectRuns(30, { mayHang: true });
 	}, 300_000);
 
-	needing('workersAfterRedisLost', 'A Redis that keeps nothing').test(
-		'Redis is restarted and has kept nothing: those that were queued can be retried from the list',
-		async () => {
-			const { lane, late } = await underWay();
-			await redis.stop('SIGTERM');
-			redis.loseData();
-			await deliverMeanwhile(lane, late, redis);
-			await scene.collector.settle(26);
-			const account = await lane.settle();
-			expect(account).toMatchObject({ executions: { new: 4 }, runs: 26, duplicates: 0, losses: 4 });
+	test('Redis is restarted and has kept nothing: those that were queued can be retried from the list', async () => {
+		const { lane, late } = await underWay();
+		await redis.stop('SIGTERM');
+		redis.loseData();
+		await deliverMeanwhile(lane, late, redis);
+		await scene.collector.settle(26);
+		const account = await lane.settle();
+		expect(account).toMatchObject({ executions: { new: 4 }, runs: 26, duplicates: 0, losses: 4 });
 
-			// n8n looks for such executions when it starts, and every three hours.
-			const { stage } = scene;
-			await stage.killAndRestart();
-			await until('n8n to notice', 120_000, () => {
-				return stage.cluster.executions(lane.workflowId).crashed === 4;
-			});
-			for (const id of stage.cluster.executionIds(lane.workflowId, 'crashed')) {
-				await scene.client.retryExecution(id);
-			}
-			await lane.expectRuns(30);
-		},
-		300_000,
-	);
+		// n8n looks for such executions when it starts, and every three hours.
+		const { stage } = scene;
+		await stage.killAndRestart();
+		await until('n8n to notice', 120_000, () => {
+			return stage.cluster.executions(lane.workflowId).crashed === 4;
+		});
+		for (const id of stage.cluster.executionIds(lane.workflowId, 'crashed')) {
+			await scene.client.retryExecution(id);
+		}
+		await lane.expectRuns(30);
+	}, 300_000);
 });

@@ -4,11 +4,10 @@ import type { IDataObject } from 'n8n-workflow';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { until } from '../n8n/client';
 import { LEAN } from '../n8n/settings';
-import { missingInN8n } from '../n8n/differences';
 import { AT_ONCE } from './atOnce';
 import { missingForQueueMode } from './cluster';
 import { bySenders, Lane } from './lane';
-import { needing, unless } from './needs';
+import { unless } from './needs';
 import { inARow, lanes, node, webhook } from './nodes';
 import { statesOf, succeeded } from './run';
 import { openScene, type Order } from './scene';
@@ -34,8 +33,10 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			expect(scene.creates).toHaveLength(20);
 		}
 
-		const canSuspend = missingInN8n('suspending') === undefined;
-		test.each([['held', {}], ...(canSuspend ? [['suspended', AT_ONCE] as const] : [])] as const)(
+		test.each([
+			['held', {}],
+			['suspended', AT_ONCE],
+		] as const)(
 			'%s: ten executions of two tasks come back from the workers, each once',
 			async (_, options) =>
 				await tenAtOnce([4000, 7000], { options, after: [scene.collector.node()] }, 'SUCCESS'),
@@ -101,53 +102,48 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			await cluster.restartWebhook(0);
 			await lane.settle();
 			expect(lane.deliveries).toBeGreaterThan(40);
-			if (missingInN8n('answersAfterStoring')) await lane.deliverAll(lane.missing());
 			await lane.expectRuns(40);
 		});
 	});
 
-	needing('oneRunOfStalledJobs', 'A killed worker').test(
-		'a worker is killed: nothing is created twice, and its log names every task that has to be fetched',
-		async () => {
-			const { collector, service, stage } = scene;
-			const { cluster } = stage;
-			const lane = await Lane.publish(scene, { held: true });
-			const held = await scene.startImages(times(5, { latencyMs: 600_000 }));
-			const victim = await cluster.workerOf(held.id);
-			await until('all creates', 60_000, () => scene.creates.length >= 5);
-			const paidFor = held.taskIds;
-			const [address = ''] = lane.addresses;
-			await lane.deliverAll(lane.finishedTasks(24), [address]);
-			// Ten at once on each worker, the held one among them.
-			await collector.untilHeld(19);
-			await cluster.kill(victim);
-			collector.openBarrier();
-			for (const taskId of paidFor) service.complete(taskId);
+	test('a worker is killed: nothing is created twice, and its log names every task that has to be fetched', async () => {
+		const { collector, service, stage } = scene;
+		const { cluster } = stage;
+		const lane = await Lane.publish(scene, { held: true });
+		const held = await scene.startImages(times(5, { latencyMs: 600_000 }));
+		const victim = await cluster.workerOf(held.id);
+		await until('all creates', 60_000, () => scene.creates.length >= 5);
+		const paidFor = held.taskIds;
+		const [address = ''] = lane.addresses;
+		await lane.deliverAll(lane.finishedTasks(24), [address]);
+		// Ten at once on each worker, the held one among them.
+		await collector.untilHeld(19);
+		await cluster.kill(victim);
+		collector.openBarrier();
+		for (const taskId of paidFor) service.complete(taskId);
 
-			// n8n runs none of the killed executions again, and of their data it keeps nothing.
-			const account = await lane.settle();
-			const expected = { executions: { error: 9 }, runs: 15, duplicates: 0, losses: 9 };
-			expect(account).toMatchObject(expected);
-			expect((await held.end()).status).toBe('error');
-			expect(scene.creates).toHaveLength(5);
+		// n8n runs none of the killed executions again, and of their data it keeps nothing.
+		const account = await lane.settle();
+		const expected = { executions: { error: 9 }, runs: 15, duplicates: 0, losses: 9 };
+		expect(account).toMatchObject(expected);
+		expect((await held.end()).status).toBe('error');
+		expect(scene.creates).toHaveLength(5);
 
-			const log = readFileSync(victim.logFile, 'utf8');
-			const named = (pattern: RegExp, executions: string[]) =>
-				[...log.matchAll(pattern)].flatMap(([, taskId = '', execution = '']) =>
-					executions.includes(execution) ? [taskId] : [],
-				);
-			const created = named(/created task (\S+) \(execution (\d+)/g, [held.id]);
-			expect(created.sort()).toEqual(paidFor.sort());
-			const ended = cluster.executionIds(lane.workflowId, 'error');
-			const cutOff = named(/task (\S+) starts the workflow \(execution (\d+)/g, ended);
-			expect(cutOff.sort()).toEqual(lane.missing().sort());
-			const fetched = await scene.onTasks('wait', [...created, ...cutOff]);
-			expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
+		const log = readFileSync(victim.logFile, 'utf8');
+		const named = (pattern: RegExp, executions: string[]) =>
+			[...log.matchAll(pattern)].flatMap(([, taskId = '', execution = '']) =>
+				executions.includes(execution) ? [taskId] : [],
+			);
+		const created = named(/created task (\S+) \(execution (\d+)/g, [held.id]);
+		expect(created.sort()).toEqual(paidFor.sort());
+		const ended = cluster.executionIds(lane.workflowId, 'error');
+		const cutOff = named(/task (\S+) starts the workflow \(execution (\d+)/g, ended);
+		expect(cutOff.sort()).toEqual(lane.missing().sort());
+		const fetched = await scene.onTasks('wait', [...created, ...cutOff]);
+		expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
 
-			await cluster.addWorker();
-		},
-		300_000,
-	);
+		await cluster.addWorker();
+	}, 300_000);
 
 	describe('two installs with one account', () => {
 		const other = openScene({ open: async () => await Stage.open(LEAN, scene.service) });

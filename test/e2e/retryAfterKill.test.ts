@@ -1,7 +1,6 @@
 import type { IWorkflowSettings } from 'n8n-workflow';
 
 import { until } from '../n8n/client';
-import { needing } from './needs';
 import { inALoop, inARow, itemNodes, prompts, webhook, type Wired } from './nodes';
 import { errorOf, Run, statesOf } from './run';
 import { openScene } from './scene';
@@ -76,7 +75,7 @@ beforeAll(async () => {
 	});
 }, 400_000);
 
-needing('tellsRetried', 'The retry of a killed run').test.each([
+test.each([
 	['in a later round of a loop, where n8n saves its progress', 'rounds'],
 	['in the retry of a failed run', 'retry'],
 ] as const)(

@@ -165,10 +165,10 @@ export class Stage {
 	}
 
 	/** Starts n8n again on the same data and ports. @param changes put over the environment of before */
-	async restart(changes: Record<string, string> = {}, install = this.n8n.install): Promise<void> {
+	async restart(changes: Record<string, string> = {}): Promise<void> {
 		Object.assign(this.env, changes);
 		const { env, borrowed } = this;
-		const { userFolder, port } = this.n8n;
+		const { userFolder, port, install } = this.n8n;
 		[this.n8n] = await Promise.all([
 			borrowed?.start(env) ?? startN8n({ userFolder, env, port, install }),
 			this.ownCluster?.restart(changes),

@@ -3,7 +3,6 @@ import type { IDataObject } from 'n8n-workflow';
 import { until } from '../n8n/client';
 import { isLikeN8n3 } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
-import { needing } from './needs';
 import { itemsOf, statesOf, succeeded } from './run';
 import { openScene } from './scene';
 
@@ -13,7 +12,6 @@ import { openScene } from './scene';
  */
 
 const scene = openScene();
-const { test } = needing('endOfSubExecutions', 'The supervisor');
 
 const MINUTE = 60_000;
 

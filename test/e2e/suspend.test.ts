@@ -2,17 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { IDataObject } from 'n8n-workflow';
 
 import { outputItems, until } from '../n8n/client';
-import { missingInN8n } from '../n8n/differences';
 import { shortMinute } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
-import { needing } from './needs';
 import { node } from './nodes';
 import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
 import { openScene } from './scene';
 
 // Callbacks come before n8n looks by itself.
 const scene = openScene({ env: shortMinute(20_000) });
-const { test } = needing('suspending', 'Suspended executions');
 
 /** A task that ends when the test says so. */
 const LATER: IDataObject = { latencyMs: 3_600_000 };
@@ -40,15 +37,12 @@ test('an execution is suspended, and resumed once when all its tasks are finishe
 	expect(scene.collector.seen).toEqual(scene.taskIds);
 });
 
-test('where no task succeeds the node fails; an older n8n, which lets no suspended node fail, says that the wait ended', async () => {
+test('where no task succeeds the node fails', async () => {
 	const run = await (await start([FAILING, FAILING])).suspended();
 	for (const taskId of scene.taskIds) scene.service.complete(taskId);
 	const execution = await run.end();
 	const [taskId] = scene.taskIds;
-	const isOld = missingInN8n('endOfSubExecutions') !== undefined;
-	const told = isOld ? itemsOf(execution)[0]?.error : errorOf(execution)?.message;
-	const why = isOld ? `the wait for task ${taskId} early` : `Task ${taskId} failed at the service`;
-	expect(told).toContain(why);
+	expect(errorOf(execution)?.message).toContain(`Task ${taskId} failed at the service`);
 });
 
 test('a last callback that comes during a check is to come again, and then resumes the execution', async () => {

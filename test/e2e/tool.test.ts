@@ -6,7 +6,6 @@ import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
 import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../demo/languageModel';
 import { until } from '../n8n/client';
-import { needing } from './needs';
 import { node, to } from './nodes';
 import { openScene } from './scene';
 
@@ -71,30 +70,27 @@ async function toolSays(version: number, tool: INode): Promise<{ said: string; o
 	return { said: typeof last === 'string' ? last : JSON.stringify(last), output };
 }
 
-needing('agents', 'An agent with the node as its tool').describe.each([2, 2.2, 3, 3.1])(
-	'an agent of version %d',
-	(version) => {
-		it('reads the description, makes one picture, and gets what it can use', async () => {
-			const { said, output } = await toolSays(version, pictureTool());
-			const [task] = scene.tasks;
-			expect(scene.tasks).toHaveLength(1);
-			expect(task?.record.input.prompt).toBe(PROMPT);
-			const offered = model.requests.at(-1)?.tools?.[0]?.function;
-			expect(offered?.description).toContain('Generates one image from a text prompt');
-			expect(said).toContain(String(task?.record.resultUrls?.[0]));
-			expect(said).not.toContain('"record"');
-			expect(output).toBe(`Here it is: ${task?.record.resultUrls?.[0]}`);
-		});
+describe.each([2, 2.2, 3, 3.1])('an agent of version %d', (version) => {
+	it('reads the description, makes one picture, and gets what it can use', async () => {
+		const { said, output } = await toolSays(version, pictureTool());
+		const [task] = scene.tasks;
+		expect(scene.tasks).toHaveLength(1);
+		expect(task?.record.input.prompt).toBe(PROMPT);
+		const offered = model.requests.at(-1)?.tools?.[0]?.function;
+		expect(offered?.description).toContain('Generates one image from a text prompt');
+		expect(said).toContain(String(task?.record.resultUrls?.[0]));
+		expect(said).not.toContain('"record"');
+		expect(output).toBe(`Here it is: ${task?.record.resultUrls?.[0]}`);
+	});
 
-		it('gets the reason of a failed task, and the workflow goes on', async () => {
-			const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
-			const { said, output } = await toolSays(version, tool);
-			expect(said).toContain('Unsafe prompt.');
-			expect(said).toContain('Change the prompt');
-			expect(output).toContain('Unsafe prompt.');
-		});
-	},
-);
+	it('gets the reason of a failed task, and the workflow goes on', async () => {
+		const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
+		const { said, output } = await toolSays(version, tool);
+		expect(said).toContain('Unsafe prompt.');
+		expect(said).toContain('Change the prompt');
+		expect(output).toContain('Unsafe prompt.');
+	});
+});
 
 describe('an MCP server', () => {
 	let client: Client;

@@ -1,9 +1,7 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
 import { type Execution, outputItems, until } from '../n8n/client';
-import { missingInN8n } from '../n8n/differences';
 import { AT_ONCE } from './atOnce';
-import { needing } from './needs';
 import { call, called, inARow, linked, manualTrigger, node, prompts, to, webhook } from './nodes';
 import { itemsOf, promptOf, type Run } from './run';
 import { openScene } from './scene';
@@ -89,7 +87,7 @@ async function comparable({ status, data }: Execution): Promise<unknown> {
 	return JSON.parse(named.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'a time')) as unknown;
 }
 
-needing('endOfSubExecutions', 'The same batch').test(
+test(
 	'held, suspended at once, and suspended after a short hold: the same comes out',
 	async () => {
 		const runs: Array<{ mode: string; way: string; run: Run }> = [];
@@ -149,7 +147,6 @@ describe('whose caller waits', () => {
 		const { text, id } = await answerOf(webhook('Asked', last));
 		const [taskId] = scene.taskIds;
 		expect(JSON.parse(text)).toMatchObject([{ taskId, state: 'SUCCESS' }]);
-		if (missingInN8n('suspending') !== undefined) return;
 		await client.unpublish(id);
 		// Nobody waits for an answer.
 		const byHand = await client.run(id);
@@ -161,7 +158,7 @@ describe('whose caller waits', () => {
 		await answerOf({ ...webhook('Asked', { responseMode: 'streaming' }), typeVersion: 2.1 });
 	});
 
-	needing('dataTables', 'An evaluation').test('an evaluation measures the results', async () => {
+	test('an evaluation measures the results', async () => {
 		const { client } = scene;
 		const { path } = await client.dataTables();
 		const columns = [{ name: 'prompt', type: 'string' }];

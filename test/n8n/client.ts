@@ -57,9 +57,8 @@ export class N8nClient extends Executions {
 
 	/** @param definition with an `id`, where the workflow should get that one */
 	async createWorkflow(definition: WorkflowDefinition & { id?: string }): Promise<StoredWorkflow> {
-		// n8n refuses a workflow without settings, and n8n 1.x one that does not say whether it is active.
-		const required = { settings: {}, active: false };
-		return await this.send('POST', '/rest/workflows', { ...required, ...definition });
+		// n8n refuses a workflow without settings.
+		return await this.send('POST', '/rest/workflows', { settings: {}, ...definition });
 	}
 
 	async getWorkflow(id: string): Promise<StoredWorkflow> {

@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from '
 import { delimiter, dirname, join } from 'node:path';
 import { cacheFolder } from './cache';
 import { endWithUs, killGroup, OWN_GROUP } from './children';
-import { disabledModules } from './differences';
+import { disabledModules } from './modules';
 import { type N8nInstall, installN8n } from './install';
 import { LEAN } from './settings';
 import { assertPortFree, freePort, HOST } from './ports';

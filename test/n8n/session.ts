@@ -43,8 +43,7 @@ export class Session {
 	}
 
 	async login({ email, password } = TEST_OWNER): Promise<void> {
-		// The field's name in n8n 1.x is `email`.
-		await this.send('POST', '/rest/login', { emailOrLdapLoginId: email, email, password });
+		await this.send('POST', '/rest/login', { emailOrLdapLoginId: email, password });
 	}
 
 	async get<T>(path: string): Promise<T> {

@@ -17,7 +17,7 @@ describe('the weekly report', () => {
 		expect(
 			report({
 				newest: results(['a batch is paid once', 'failed'], ['a retry is free', 'passed']),
-				'2.0.3': results(['a batch is paid once', 'passed']),
+				'2.41.1': results(['a batch is paid once', 'passed']),
 			}),
 		).toBe('### n8n newest\n\n- money.test.ts: a batch is paid once');
 	});
@@ -29,8 +29,8 @@ describe('the weekly report', () => {
 	it('takes no results, and a file that did not run, for what they are', () => {
 		const broken = results();
 		broken.testResults[0]!.status = 'failed';
-		expect(report({ newest: undefined, '2.0.3': broken })).toBe(
-			'### n8n newest\n\n- left no results\n\n### n8n 2.0.3\n\n- money.test.ts: did not run',
+		expect(report({ newest: undefined, '2.41.1': broken })).toBe(
+			'### n8n newest\n\n- left no results\n\n### n8n 2.41.1\n\n- money.test.ts: did not run',
 		);
 	});
 });
