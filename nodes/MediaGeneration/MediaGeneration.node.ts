@@ -5,40 +5,20 @@ import {
 	type INodeTypeDescription,
 	type IWebhookFunctions,
 	type IWebhookResponseData,
-	type NodeHint,
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
 import { completionFields } from './fields/completion';
 import { optionFields } from './fields/options';
 import { downloadFields } from './fields/output';
+import { panelHints } from './fields/panelHints';
 import { imageFields, taskFields, videoFields } from './fields/resources';
+import { searchModels } from './fields/searchModels';
 import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
 import { runCheckExecution } from './suspend/checkExecution';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
 import { handleResumeWebhook, RESUME_PATH } from './suspend/resumeWebhook';
-
-/** Hints of the output panel before a run, which depend on the parameters. */
-const panelHints: NodeHint[] = [
-	{
-		message:
-			"The output holds the URL of each result. To see pictures here, switch on 'Download Results'.",
-		location: 'outputPane',
-		whenToDisplay: 'beforeExecution',
-		displayCondition:
-			'={{ $parameter["completion"] === "wait" && $parameter["downloadResults"] === false && !$parameter["options"]["dryRun"] }}',
-	},
-	{
-		message:
-			"'Additional Fields': take each name from the model's documentation, e.g. aspect_ratio with 16:9. For line breaks in a value, switch the value to Expression.",
-		location: 'outputPane',
-		// n8n shows no hint at a list of fields, and the user may add a field after the first run.
-		whenToDisplay: 'always',
-		displayCondition:
-			'={{ !!$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalFields"]["assignments"]?.[0]?.name }}',
-	},
-];
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {
@@ -96,6 +76,9 @@ export class MediaGeneration implements INodeType {
 			...optionFields,
 		],
 	};
+
+	/** The list of the field *Model*. */
+	methods = { listSearch: { searchModels } };
 
 	/** Nothing to register: n8n gives each suspended execution an address of its own. */
 	webhookMethods = {

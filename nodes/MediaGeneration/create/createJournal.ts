@@ -104,6 +104,7 @@ export class CreateJournal {
 		const before = this.createOf(item);
 		const create: StoredCreate = {
 			execution: this.execution,
+			part: item.part,
 			digest: requestDigest(item),
 			...(before?.failed && { failed: before.failed }),
 			...known,
@@ -114,7 +115,7 @@ export class CreateJournal {
 	}
 
 	private createOf(item: CreatePlan): StoredCreate | undefined {
-		const creates = this.items[item.itemIndex] ?? [];
+		const creates = (this.items[item.itemIndex] ?? []).filter(({ part }) => part === item.part);
 		const isSame = ({ digest }: StoredCreate) => digest === requestDigest(item);
 		const isOwn = ({ execution }: StoredCreate) => execution === this.execution;
 		return creates.find(isOwn) ?? creates.findLast(isSame);
@@ -162,6 +163,8 @@ type ItemCreates = Record<number, StoredCreate[]>;
 interface StoredCreate extends IDataObject {
 	/** The execution that sent the create, or took up its task. */
 	execution: string;
+	/** Which task of the item it is. */
+	part: number;
 	/** `requestDigest`, which tells apart the creates of other executions. */
 	digest: string;
 	/** `sent`: the answer is not known. `free`: the item certainly has no task that may be paid for. */

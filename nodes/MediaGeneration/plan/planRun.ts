@@ -2,7 +2,6 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
-import type { Account } from '../service/connect';
 import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
 import { budgetRefusal } from './budget';
@@ -24,11 +23,14 @@ export interface RunPlan extends Pick<WaitPlan, 'suspendAfterMs' | 'warnings'> {
 /**
  * Reads and checks all parameters of all input items, before the first request.
  *
- * @param service the account, whose key signs the callback addresses
+ * @param service the account, whose key signs the callback addresses, and its models with their prices
  * @throws ItemError if the whole run is refused, because its price is above the budget
  * @throws Stopped if the execution was stopped
  */
-export async function planRun(context: IExecuteFunctions, service: Account): Promise<RunPlan> {
+export async function planRun(
+	context: IExecuteFunctions,
+	service: Omit<TriggerAddresses, 'ownTrigger'>,
+): Promise<RunPlan> {
 	const count = context.getInputData().length;
 	let trigger: Promise<string> | undefined;
 	const addresses: TriggerAddresses = {
