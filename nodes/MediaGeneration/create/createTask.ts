@@ -9,7 +9,8 @@ import { clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { storedStop } from '../n8n/storedStop';
-import { type CreateJournal, type SentTask, notePause, pauseLeft } from './createJournal';
+import { notePause, pauseLeft } from './askedPause';
+import type { Journal, SentTask } from './journal';
 import type { CreateQueue } from './createQueue';
 import { maySendAgain } from './maySendAgain';
 
@@ -30,7 +31,7 @@ export class TaskCreator {
 		private readonly context: IExecuteFunctions,
 		private readonly client: ServiceClient,
 		private readonly queue: CreateQueue,
-		private readonly journal: CreateJournal,
+		private readonly journal: Journal,
 		private readonly onFailure: () => void,
 	) {
 		this.signal = context.getExecutionCancelSignal();
@@ -51,7 +52,7 @@ export class TaskCreator {
 	 * @see specification, section 4.1
 	 */
 	async create(item: CreatePlan, until = Infinity): Promise<SentTask | undefined> {
-		if (this.journal.find(item) === 'sent')
+		if (this.journal.entryOf(item).state === 'sent')
 			throw this.unknown(item, new Error('Its answer was lost in an earlier try'));
 		// While a task of this run is unfinished, the run waits for its end.
 		const patience = () =>

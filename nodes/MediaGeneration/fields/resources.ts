@@ -1,31 +1,21 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { describeModel, IMAGE_MODEL, SPECIFIED_MODELS, VIDEO_MODEL } from '../service/prices';
+import {
+	IMAGE_MODEL,
+	IMAGE_PRICE_USD,
+	VIDEO_MODEL,
+	VIDEO_PRICE_USD_PER_SECOND,
+} from '../service/prices';
 import { fileField, numberField, operationField } from './makers';
 
-/** The model by its place in the list of the credential, or by its identifier. */
-const modelField = (model: string): INodeProperties => ({
+const modelField: INodeProperties = {
 	displayName: 'Model',
 	name: 'model',
-	type: 'resourceLocator',
-	default: { mode: model === '' ? 'id' : 'list', value: model },
-	modes: [
-		{
-			displayName: 'From List',
-			name: 'list',
-			type: 'list',
-			typeOptions: { searchListMethod: 'searchModels', searchable: true },
-		},
-		{
-			displayName: 'By ID',
-			name: 'id',
-			type: 'string',
-			placeholder: 'e.g. provider/model-name',
-		},
-	],
-	hint: 'The list has the models that you have entered in the credential, with their prices',
-	description: `Model that makes the result. The default models are placeholders. Their prices: ${SPECIFIED_MODELS.map(describeModel).join(', ')}.`,
-});
+	type: 'string',
+	required: true,
+	default: '',
+	placeholder: 'e.g. provider/model-name',
+};
 
 /** The fields that images and videos share. */
 function mediaFields(
@@ -33,35 +23,33 @@ function mediaFields(
 	media: {
 		description: string;
 		model: string;
-		perLine: string;
+		price: string;
 		prompt: Pick<INodeProperties, 'placeholder' | 'description'>;
 	},
 ): INodeProperties[] {
-	const { description, model, perLine, prompt } = media;
+	const { description, model, price, prompt } = media;
 	const displayOptions = { show: { resource: [resource], operation: ['generate'] } };
 	return [
 		operationField(resource, 'generate', [
 			{ name: 'Generate', value: 'generate', action: `Generate ${resource}`, description },
 		]),
-		{ ...modelField(model), displayOptions },
+		{
+			...modelField,
+			displayOptions,
+			default: model,
+			hint: `The default model costs ${price}. Failed tasks are usually free.`,
+			description: 'Identifier of the model. Other models of the service work too.',
+		},
 		{
 			displayName: 'Prompt',
 			name: 'prompt',
 			type: 'string',
+			required: true,
 			typeOptions: { rows: 4 },
 			displayOptions,
 			default: '',
-			hint: `One item makes one ${resource}. For several, switch on '${perLine}', or put an item for each before this node.`,
+			hint: `One item makes one ${resource}. For a list, put 'Split Out' before. To see the ${resource} in n8n, use 'Download Results'.`,
 			...prompt,
-		},
-		{
-			displayName: perLine,
-			name: 'promptPerLine',
-			type: 'boolean',
-			// An agent calls the tool once for each result.
-			displayOptions: { ...displayOptions, hide: { '@tool': [true] } },
-			default: false,
-			description: `Whether each line of the prompt makes ${resource === 'image' ? 'an image' : 'a video'} of its own. Empty lines make none.`,
 		},
 	];
 }
@@ -69,7 +57,7 @@ function mediaFields(
 export const imageFields = mediaFields('image', {
 	description: 'Create an image from a text prompt',
 	model: IMAGE_MODEL,
-	perLine: 'One Image per Line',
+	price: `${IMAGE_PRICE_USD} USD per image`,
 	prompt: {
 		placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
 		description: 'What the image should show',
@@ -82,7 +70,7 @@ export const videoFields: INodeProperties[] = [
 	...mediaFields('video', {
 		description: 'Create a video from a text prompt and a reference image',
 		model: VIDEO_MODEL,
-		perLine: 'One Video per Line',
+		price: `${VIDEO_PRICE_USD_PER_SECOND} USD per second of video`,
 		prompt: {
 			placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
 			description: 'What should happen in the video',
@@ -117,6 +105,7 @@ export const videoFields: INodeProperties[] = [
 		displayName: 'Image URL',
 		name: 'imageUrl',
 		type: 'string',
+		required: true,
 		displayOptions: { show: { ...showVideo, imageSource: ['url'] } },
 		default: '',
 		placeholder: 'e.g. https://example.com/image.png',
@@ -124,6 +113,7 @@ export const videoFields: INodeProperties[] = [
 	},
 	{
 		...fileField('picture'),
+		required: true,
 		displayOptions: { show: { ...showVideo, imageSource: ['binary'] } },
 	},
 	{
@@ -164,8 +154,9 @@ export const taskFields: INodeProperties[] = [
 		},
 	]),
 	{
-		...modelField(''),
+		...modelField,
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
+		description: `Identifier of the model, as the service lists it. Known prices: ${IMAGE_MODEL} ${IMAGE_PRICE_USD} USD per image, ${VIDEO_MODEL} ${VIDEO_PRICE_USD_PER_SECOND} USD per second.`,
 	},
 	{
 		displayName: 'Input',
@@ -181,6 +172,7 @@ export const taskFields: INodeProperties[] = [
 		displayName: 'Task ID',
 		name: 'taskId',
 		type: 'string',
+		required: true,
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
 		placeholder: 'e.g. task-12345',

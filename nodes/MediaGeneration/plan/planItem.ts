@@ -3,20 +3,20 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { callbackAddress } from '../callback/callbackToken';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
-import type { Account, Connection } from '../service/connect';
+import type { Account } from '../service/connect';
 import { estimateCostUsd } from '../service/prices';
 import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { isTool } from '../n8n/internals';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
-import { DAY_SECONDS, heldSeconds } from './canSuspend';
-import { durationField, readCreateBodies } from './createBody';
+import { DAY_SECONDS, heldSeconds } from './planWait';
+import { durationField, readCreateBody } from './createBody';
 import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, ItemPlan, PlanBase, ReadPlan } from './planTypes';
 
-/** The account, whose key signs the trigger's address, and its models. */
-export interface TriggerAddresses extends Account, Partial<Pick<Connection, 'models'>> {
+/** The account, whose key signs the trigger's address. */
+export interface TriggerAddresses extends Account {
 	/** The URL of the only trigger of this workflow; rejects with a UserError if there is none. */
 	ownTrigger: () => Promise<string>;
 }
@@ -53,13 +53,14 @@ export async function planItem(
 			part: 0,
 			pollIntervalMs: 1000 * parameters.number('pollInterval'),
 			timeoutMs: 1000 * parameters.number('timeout'),
-			output: readOutputOptions(parameters),
+			// An agent gets no files.
+			output: readOutputOptions(
+				parameters,
+				!isTool(context) && parameters.value('downloadResults'),
+			),
 			reference: readReference(parameters),
 		};
-		if (!isRead) {
-			const creates = await planCreates(parameters, base, addresses);
-			return creates.map((plan, part) => ({ ...plan, part, isDry }));
-		}
+		if (!isRead) return [{ ...(await planCreate(parameters, base, addresses)), isDry }];
 		const entries = entriesOf(parameters.value('taskId'));
 		if (entries.length === 0) throw refused('Task ID', 'empty', WAY_OUT);
 		const isRedelivery = operation === 'redeliver';
@@ -80,34 +81,31 @@ export async function planItem(
 	}
 }
 
-async function planCreates(
+async function planCreate(
 	parameters: ItemParameters,
 	base: PlanBase,
 	addresses: TriggerAddresses,
-): Promise<Array<Omit<CreatePlan, 'isDry'>>> {
+): Promise<Omit<CreatePlan, 'isDry'>> {
 	const completion = readCompletion(parameters);
-	const bodies = readCreateBodies(parameters);
+	const { model, input } = readCreateBody(parameters);
+	const sendsLinks = readSendsLinks(parameters, input, addresses.baseUrl);
 	const price = parameters.number('pricePerTaskUsd');
 	const isNotified = completion === 'trigger';
 	// With a trigger nobody waits, so the node may take long to create the tasks.
 	const patience = isNotified ? DAY_SECONDS : heldSeconds(parameters.context);
-	const plan = {
+	return {
 		...base,
-		kind: 'create' as const,
+		kind: 'create',
 		completion,
+		model,
+		input,
+		sendsLinks,
 		patienceMs: base.timeoutMs || 1000 * patience,
 		retryFailed: completion === 'wait' ? parameters.number('retryFailed') : 0,
 		webhookUrl: isNotified ? await readAddress(parameters, addresses, base) : undefined,
 		maxCostUsd: parameters.number('maxCostUsd'),
+		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};
-	const { baseUrl, models } = addresses;
-	return bodies.map(({ model, input }) => ({
-		...plan,
-		model,
-		input,
-		sendsLinks: readSendsLinks(parameters, input, baseUrl),
-		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters), models),
-	}));
 }
 
 /** @throws ItemError if the value is not in the list, or not for a tool */

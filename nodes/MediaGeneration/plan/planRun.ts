@@ -2,15 +2,17 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
+import type { Account } from '../service/connect';
 import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
 import { budgetRefusal } from './budget';
-import { planWait, type WaitPlan } from './canSuspend';
+import { planWait, type WaitPlan } from './planWait';
+import { takenUp } from './takenUp';
 import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type ItemPlan } from './planTypes';
 
-export interface RunPlan extends Pick<WaitPlan, 'suspendAfterMs' | 'warnings'> {
-	/** Milliseconds between two checks of a suspended run; with 0 the pause grows with the time waited. */
+export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
+	/** *Check Interval*, milliseconds; 0 lets the sleep grow with the time waited. */
 	checkIntervalMs: number;
 	/** In the order of the input items. */
 	items: ItemPlan[];
@@ -23,13 +25,16 @@ export interface RunPlan extends Pick<WaitPlan, 'suspendAfterMs' | 'warnings'> {
 /**
  * Reads and checks all parameters of all input items, before the first request.
  *
- * @param service the account, whose key signs the callback addresses, and its models with their prices
+ * @param service the account, whose key signs the callback addresses
+ * @param known what an earlier turn or try knows: when n8n's time limit ends the execution (milliseconds since 1970), and
+ *   how many tasks it has for an item
  * @throws ItemError if the whole run is refused, because its price is above the budget
  * @throws Stopped if the execution was stopped
  */
 export async function planRun(
 	context: IExecuteFunctions,
-	service: Omit<TriggerAddresses, 'ownTrigger'>,
+	service: Account,
+	known: { limitAt: number; partsOf: (itemIndex: number) => number; isBegun: boolean },
 ): Promise<RunPlan> {
 	const count = context.getInputData().length;
 	let trigger: Promise<string> | undefined;
@@ -41,29 +46,35 @@ export async function planRun(
 	const nextTurn = inTurns(context.getExecutionCancelSignal());
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
 		await nextTurn();
-		for (const item of await planItem(context, itemIndex, addresses)) items.push(item);
+		const planned = await planItem(context, itemIndex, addresses);
+		// An expression may give nothing this time: the tasks that were created are awaited all the same.
+		const parts = planned.some(({ kind }) => kind === 'refused') ? known.partsOf(itemIndex) : 0;
+		items.push(...(parts > 0 ? takenUp(context, itemIndex, parts) : planned));
 	}
 	// The settings of the whole run come from the first item whose parameters can be read.
 	const readable = items.find(({ kind }) => kind !== 'refused');
 	if (readable === undefined) {
 		const nothing = { maxInFlight: 1, checkIntervalMs: 0, suspendAfterMs: Infinity, warnings: [] };
-		return { items, ...nothing, isDry: false, ifSomeFail: 'stop' };
+		const ends = { limitAt: Infinity, endsAt: Infinity };
+		return { items, ...nothing, ...ends, isDry: false, ifSomeFail: 'stop' };
 	}
 	const first = new ItemParameters(context, readable.itemIndex);
 	const creates = createsIn(items);
 	// If an expression makes only one item a dry run, nothing is sent either: a bill could not be taken back.
 	const isDry = items.some((item) => item.kind !== 'read' && item.isDry);
-	const refusal = budgetRefusal(creates);
+	// The price of a batch is checked before its first create.
+	const refusal = known.isBegun ? undefined : budgetRefusal(creates);
 	if (refusal && !isDry) throw refusal;
-	const { seconds, webhookUrl, suspendAfterMs, warnings } = planWait(items, count, first, service);
+	const { seconds, warnings, ...wait } = planWait(items, first, known.limitAt);
 	return {
+		...wait,
 		items: items.map((item) => {
 			if (item.kind === 'refused') return item;
-			const timed = { ...item, timeoutMs: item.timeoutMs || 1000 * seconds };
-			const isCalledBack = timed.kind === 'create' && timed.completion === 'wait';
-			return isCalledBack ? { ...timed, webhookUrl } : timed;
+			const timeoutMs = item.timeoutMs || 1000 * seconds;
+			// A run that may sleep holds no memory, so it may take long to create its tasks.
+			const isPatient = item.kind === 'create' && wait.suspendAfterMs < Infinity;
+			return { ...item, timeoutMs, ...(isPatient && { patienceMs: timeoutMs }) };
 		}),
-		suspendAfterMs,
 		warnings: refusal ? [`This batch would be refused: ${refusal.message}`] : warnings,
 		maxInFlight: first.number('maxInFlight'),
 		checkIntervalMs: 60_000 * first.number('checkInterval'),

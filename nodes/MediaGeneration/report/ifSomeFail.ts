@@ -68,16 +68,17 @@ const MAX_TRIES = 5;
 /**
  * Counts n8n's tries of this run of the node.
  *
+ * @param isWoken whether the run was asleep: n8n counts its tries anew then
  * @returns whether n8n tries again if this try stops: *Retry On Fail* is on, and this is not the last try
  */
-export function hasTriesLeft(context: IExecuteFunctions): boolean {
+export function hasTriesLeft(context: IExecuteFunctions, isWoken = false): boolean {
 	const { retryOnFail, maxTries } = context.getNode();
 	if (retryOnFail !== true) return false;
 	const store = nodeContext(context);
 	// A loop runs the node many times, and a retry from the list of executions gets the context of the first execution.
 	const run = `${context.getExecutionId()}:${String(context.getWorkflowDataProxy(0).$runIndex ?? 0)}`;
 	const stored = store[KEY];
-	const before = isRecord(stored) && stored.run === run ? Number(stored.count) : 0;
+	const before = isRecord(stored) && stored.run === run && !isWoken ? Number(stored.count) : 0;
 	store[KEY] = { run, count: before + 1 };
 	const allowed = Math.min(MAX_TRIES, Math.max(MIN_TRIES, maxTries || DEFAULT_TRIES));
 	return before + 1 < allowed;

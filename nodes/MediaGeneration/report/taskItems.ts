@@ -3,7 +3,6 @@ import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } fro
 import type { TaskRecord } from '../service/taskRecord';
 import { cutDataUris } from '../shared/dataUri';
 import { inTableOrder, type ItemError } from '../shared/itemError';
-import { isTool } from '../n8n/internals';
 import type { ItemParameters } from '../shared/parameters';
 
 /** How finished tasks become output items, on the action node and on the trigger. */
@@ -23,10 +22,10 @@ export interface Destination {
 	itemIndex?: number;
 }
 
-/** @param download the value of *Download Results*; by default that of the panel. An agent gets no files. */
+/** @param download the value of *Download Results*: on the trigger an option, on the action node a field of the panel */
 export const readOutputOptions = (
 	parameters: ItemParameters,
-	download: unknown = !isTool(parameters.context) && parameters.value('downloadResults'),
+	download: unknown,
 ): OutputOptions => ({
 	download: parameters.flag('downloadResults', 'Download Results', download),
 	binaryField: parameters.optionName('outputBinaryField', 'Put Output File in Field', 'data'),

@@ -1,85 +1,108 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { CreateJournal, refuseKilledRetry } from '../create/createJournal';
-import { storeInput, suspendRun } from '../suspend/suspendRun';
-import { suspensionWarnings } from '../plan/canSuspend';
+import { Journal } from '../create/journal';
+import { errorOf, holdsPlace, isToCreate } from '../create/taskEntry';
+import { refuseKilledRetry } from '../n8n/killedRetry';
+import { isTool } from '../n8n/internals';
+import { takeInputBack } from '../n8n/runAgain';
 import { echo } from '../plan/inputFile';
 import { planRun } from '../plan/planRun';
-import { createsIn, referenceOf, type TaskPlan } from '../plan/planTypes';
-import type { ItemResult } from '../report/taskItems';
-import { PaidTaskList } from '../report/paidTaskList';
+import { timeLimitOf } from '../plan/planWait';
+import { createsIn, isAwaited, type ItemPlan, referenceOf } from '../plan/planTypes';
 import { describeStop, hasTriesLeft, stoppingItem } from '../report/ifSomeFail';
 import { includedInput, outputItems } from '../report/includeInput';
+import { NOT_KNOWN } from '../report/taskErrors';
+import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
 import { toolAnswer } from '../report/toolAnswer';
-import { connect } from '../service/connect';
 import { clock, Stopped } from '../shared/clock';
-import { settled } from '../shared/promises';
 import { inTableOrder, ItemError } from '../shared/itemError';
-import { isTool } from '../n8n/internals';
+import { settled } from '../shared/promises';
+import { bringTask } from './bringTask';
+import { connectAnyway } from './connectAnyway';
+import { hasNews } from './look';
+import { describePaid, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
-import { openRun, type Output, type RunContext } from './runContext';
-import { createItem } from './createItem';
-import { readItem } from './readTask';
+import { goToSleep, nextToCreate } from './sleep';
+import { explainStop } from './stopRun';
 
 /**
- * One run of the action node: plan, create, wait, output.
+ * One turn of a run of the action node: plan, create, wait, and put out, or sleep. A woken run is the same run: what it
+ * did before is in the journal.
  *
- * @returns the output items, in the order of the input items
+ * @returns the output items, in the order of the input items; nothing if the run sleeps
  * @throws NodeApiError, NodeOperationError for the first item that failed, unless the option *If Some Items Fail* or
  *   the node's *On Error* setting lets failed items out
  */
-export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
+export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	const startedAt = clock.now();
+	takeInputBack(context);
 	let run: RunContext;
-	let journal: CreateJournal | undefined;
-	// A refused try counts, too.
-	const triesLeft = hasTriesLeft(context);
+	let journal: Journal | undefined;
 	try {
-		journal = new CreateJournal(context);
-		const connection = await connect(context);
-		const plan = await planRun(context, connection);
-		// A run that creates nothing cannot pay twice.
-		if (createsIn(plan.items).length > 0 && !plan.isDry) await refuseKilledRetry(context);
-		run = openRun(context, connection, plan, journal, triesLeft, startedAt);
+		journal = new Journal(context);
+		const isWoken = journal.beginning === 'woken';
+		if (isWoken && !(await hasNews(context, journal))) return await goToSleep(context, journal, []);
+		run = await openRun(context, journal, startedAt);
 	} catch (error) {
-		return refuse(context, ItemError.from(error), journal);
+		return [refuse(context, ItemError.from(error), journal)];
 	}
-	const { items, isDry, warnings } = run.plan;
-	showWarnings(context, warnings);
-	const ended = await settled(async () => {
-		if (isDry) dryRun(run);
-		else await bringItems(run);
-		return await suspend(run);
+	showWarnings(context, run.plan.warnings);
+	if (run.plan.isDry) return [dryRun(run)];
+	const ended = await settled(bringTasks(run));
+	if ('error' in ended) throw await explainStop(run, ended.error);
+	const next = run.isStopping ? [] : toCreate(run);
+	if (run.turn.maySleep && isUnfinished(run)) {
+		const { limitAt, checkIntervalMs: intervalMs } = run.plan;
+		const announced = nextToCreate(next, journal.createdInTurn);
+		return await goToSleep(context, journal, announced, { intervalMs, limitAt });
+	}
+	return [letOut(run)];
+}
+
+async function openRun(
+	context: IExecuteFunctions,
+	journal: Journal,
+	startedAt: number,
+): Promise<RunContext> {
+	// A refused try counts, too.
+	const triesLeft = hasTriesLeft(context, journal.beginning === 'woken');
+	const isStored = journal.beginning === 'woken' || journal.beginning === 'killed';
+	const connection = await connectAnyway(context, isStored);
+	const { limitAt } = journal.sleepRule;
+	const plan = await planRun(context, connection, {
+		limitAt: Math.min(limitAt, timeLimitOf(context, journal.startedAt)),
+		partsOf: (itemIndex) => journal.partsOf(itemIndex),
+		isBegun: journal.taskIds().length > 0,
 	});
-	if ('error' in ended) throw explainEnd(run, ended.error);
-	const isSuspended = ended.value;
-	const output = letOut(run, isSuspended);
-	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
-	const hints = isDry
-		? [hint(dryRunHint(createsIn(items)))]
-		: endHints(run.plan, run.results, run.baseUrl, isSuspended, hasErrorOutput);
-	showHints(context, ...hints);
-	if (!isSuspended) return output;
-	storeInput(context, output);
-	// The stored items leave the node later. An `error` in the returned items would make n8n's Retry On Fail run the
-	// suspended node again.
-	return output.map(({ json, ...item }) => ({ ...item, json: { ...json, error: undefined } }));
+	// A run that creates nothing cannot pay twice.
+	if (!isStored && !plan.isDry && createsIn(plan.items).length > 0)
+		await refuseKilledRetry(context);
+	return new RunContext(context, connection, plan, journal, triesLeft, startedAt);
 }
 
 /** The output of a run that is refused as a whole. @throws NodeOperationError unless *On Error* lets the items out */
 function refuse(
 	context: IExecuteFunctions,
 	refused: ItemError,
-	journal: CreateJournal | undefined,
+	journal: Journal | undefined,
 ): INodeExecutionData[] {
 	if (!context.continueOnFail()) {
-		const created = new PaidTaskList(journal?.taskIds() ?? [], journal?.failedTaskIds());
-		const paid = created.describe(journal?.unanswered());
+		const paid = journal && describePaid(journal);
 		throw refused.toNodeError(context.getNode(), undefined, describeStop(refused, paid));
 	}
 	const inputs = [...context.getInputData().keys()];
-	const results = inputs.map((itemIndex) => journal?.withTask(refused, itemIndex) ?? refused);
+	const results = inputs.map((itemIndex) => withTask(refused, journal, itemIndex));
 	return itemsOf(context, results, inputs);
+}
+
+/** An error with the task that the run has created for the item before. */
+function withTask(error: ItemError, journal: Journal | undefined, itemIndex: number): ItemError {
+	const entries = journal?.known(itemIndex) ?? [];
+	if (entries.some(({ state }) => state === 'sent')) {
+		return new ItemError(`${NOT_KNOWN}. ${error.message}`, error);
+	}
+	const entry = entries.find(({ sent, taskId }) => sent && taskId);
+	return entry?.taskId ? ItemError.from(error, pendingJson(entry.taskId, entry.sent ?? {})) : error;
 }
 
 /** @param inputOf the index of the input item of each result */
@@ -94,106 +117,86 @@ function itemsOf(
 }
 
 /** Makes items that show what would be sent. Nothing is sent, and no file is read. */
-function dryRun({ plan, results, isStopping }: RunContext): void {
-	if (isStopping) return;
-	for (const [index, item] of plan.items.entries()) {
-		if (item.kind !== 'create') continue;
+function dryRun({ context, plan, isStopping, rule }: RunContext): INodeExecutionData[] {
+	const results = plan.items.map((item): ItemResult => {
+		if (item.kind === 'refused') return item.error;
+		if (item.kind !== 'create' || isStopping) return [];
 		const { estimatedCostUsd, itemIndex } = item;
 		const json = { ...echo(item), ...referenceOf(item), estimatedCostUsd, dryRun: true };
-		results[index] = [{ json: inTableOrder(json), pairedItem: { item: itemIndex } }];
+		return [{ json: inTableOrder(json), pairedItem: { item: itemIndex } }];
+	});
+	const stopping = stoppingItem(results, rule);
+	const inputOf = plan.items.map(({ itemIndex }) => itemIndex);
+	if (stopping !== undefined) {
+		const error = ItemError.from(results[stopping]);
+		throw error.toNodeError(context.getNode(), inputOf[stopping], describeStop(error, undefined));
 	}
+	showHints(context, hint(dryRunHint(createsIn(plan.items))));
+	return itemsOf(context, results, inputOf);
 }
 
 /** @throws Stopped where the execution was stopped */
-async function bringItems(run: RunContext): Promise<void> {
-	const { plan, journal, queue, places, deliveries, signal } = run;
-	const earlier = new Set<TaskPlan>(
-		createsIn(plan.items).filter((item) => typeof journal.find(item) === 'object'),
-	);
-	// Tasks of earlier tries may be unfinished. They are counted before another task is created, and are read at once.
-	queue.throttle.unfinished += earlier.size;
-	const ways = plan.items.map(async (item, index) => {
-		if (item.kind === 'refused') return;
-		const work = async () => {
-			if (signal?.aborted) throw new Stopped();
-			if (run.isStopping) return undefined;
-			return item.kind === 'read' ? await readItem(run, item) : await createItem(run, item);
-		};
-		const inTurn = earlier.has(item) ? work : async () => await places.run(work);
-		await putOut(run, item, index, inTurn);
-	});
+async function bringTasks(run: RunContext): Promise<void> {
+	const { plan, journal, queue, deliveries, signal } = run;
+	const tasks = plan.items.filter((item) => item.kind !== 'refused');
+	// Tasks of earlier turns and tries may be unfinished. They are counted before another task is created.
+	const creates = createsIn(plan.items).map((item) => journal.entryOf(item));
+	queue.throttle.unfinished += creates.filter(holdsPlace).length;
+	const ways = tasks.map(async (item) => await bringTask(run, item));
 	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
 	await deliveries.leave();
 	if (broken) throw broken.reason;
 	if (signal?.aborted) throw new Stopped();
 }
 
-/**
- * Suspends the execution if tasks were handed over. A node that n8n tries again is not suspended: the next try takes up
- * its tasks. If n8n does not suspend the execution, the node waits for the tasks to their end.
- *
- * @returns whether the execution is suspended
- */
-async function suspend(run: RunContext): Promise<boolean> {
-	const { plan, rule, context, handedOver, results } = run;
-	const isTriedAgain = rule.triesLeft && stoppingItem(results, rule) !== undefined;
-	if (handedOver.length === 0 || isTriedAgain) return false;
-	for (const warning of suspensionWarnings(context)) {
-		context.logger.info(`${context.getNode().name}: ${warning}`);
-	}
-	if (await suspendRun(context, handedOver, results, plan, clock.now())) return true;
-	run.suspendAfter.switchOff();
-	await Promise.all(
-		handedOver.map(async ({ item, goOn }) => {
-			await putOut(run, item, item.itemIndex, async () => await run.places.run(goOn));
-		}),
-	);
-	return false;
-}
+/** The tasks that are still to be created, in the order of the items. */
+const toCreate = ({ plan, journal }: RunContext) =>
+	createsIn(plan.items).filter((item) => isToCreate(journal.entryOf(item)));
 
-/** @throws Stopped only: any other error becomes the item's result */
-async function putOut(
-	run: RunContext,
-	item: TaskPlan,
-	index: number,
-	work: () => Promise<Output | undefined>,
-): Promise<void> {
-	const ended = await settled(async () => {
-		const output = await work();
-		return output ? await output() : [];
+/** Whether an item waits for a task, a file or a create. A run that stops waits for the tasks that it has created. */
+const isUnfinished = ({ plan, journal, isStopping }: RunContext): boolean =>
+	plan.items.some((item) => {
+		if (item.kind === 'refused' || !isAwaited(item)) return false;
+		const entry = journal.entryOf(item);
+		const isLeft = isStopping && (item.kind === 'read' || entry.taskId === undefined);
+		return entry.end === undefined && !isLeft;
 	});
-	if ('value' in ended) {
-		run.results[index] = ended.value;
-		return;
-	}
-	if (ended.error instanceof Stopped || run.signal?.aborted) throw new Stopped();
-	run.stopCreating();
-	const error = ItemError.from(ended.error);
-	run.results[index] = ItemError.from(error, run.known(item, error.task.taskId));
-}
 
 /**
- * The output items of a run that has ended, or was suspended.
+ * The output items of a run that has ended.
  *
- * @throws NodeApiError, NodeOperationError for the item that stops the node; a suspended run has no results yet
+ * @throws NodeApiError, NodeOperationError for the item that stops the node
  */
-function letOut(run: RunContext, isSuspended: boolean): INodeExecutionData[] {
-	const { context, results, rule, plan } = run;
+function letOut(run: RunContext): INodeExecutionData[] {
+	const { context, rule, plan, connection } = run;
+	const node = context.getNode();
+	const results = plan.items.map((item) => resultOf(run, item));
 	const inputOf = plan.items.map(({ itemIndex }) => itemIndex);
-	const stopping = isSuspended ? undefined : stoppingItem(results, rule);
+	const stopping = stoppingItem(results, rule);
 	if (stopping !== undefined) {
 		const error = ItemError.from(results[stopping]);
-		throw error.toNodeError(context.getNode(), inputOf[stopping], describeStop(error, run.paid()));
+		throw error.toNodeError(
+			node,
+			inputOf[stopping],
+			describeStop(error, describePaid(run.journal)),
+		);
 	}
-	return itemsOf(context, results, inputOf);
+	const output = itemsOf(context, results, inputOf);
+	const hasErrorOutput = node.onError === 'continueErrorOutput';
+	showHints(context, ...endHints(plan, results, connection.baseUrl, hasErrorOutput));
+	return output;
 }
 
-/** Explains why the run ended before its items: somebody stopped it, as a rule. */
-function explainEnd({ context, paid }: RunContext, reason: unknown): Error {
-	const node = context.getNode();
-	const error = ItemError.from(reason);
-	const list = paid();
-	// n8n does not keep the error of a stopped node, so the ids are written to the log.
-	if (list !== undefined) context.logger.warn(`${node.name}: ${error.message}. ${list}`);
-	return error.toNodeError(node, undefined, list);
+/** The result of a plan, from what the journal knows. */
+function resultOf(run: RunContext, item: ItemPlan): ItemResult {
+	if (item.kind === 'refused') return withTask(item.error, run.journal, item.itemIndex);
+	const entry = run.journal.entryOf(item);
+	if (entry.end === undefined) return [];
+	if (entry.end === 'error') return errorOf(entry);
+	const known = run.known(item, entry);
+	if (entry.task && (item.kind === 'read' || isAwaited(item))) {
+		return taskItems(entry.task, taskJson(entry.task, known), item, entry.files);
+	}
+	const json = inTableOrder(pendingJson(String(entry.taskId), { ...known, record: entry.record }));
+	return [{ json, pairedItem: { item: item.itemIndex } }];
 }

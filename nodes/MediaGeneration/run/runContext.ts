@@ -1,133 +1,172 @@
-import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import type { CreateJournal } from '../create/createJournal';
+import { ExpectedCallbacks } from '../suspend/missingCallbacks';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import { CreateThrottle } from '../create/createThrottle';
+import { type Journal, keyOf } from '../create/journal';
+import type { TaskEntry } from '../create/taskEntry';
+import { hangsUp, isTool } from '../n8n/internals';
 import { echo } from '../plan/inputFile';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { Downloader } from '../report/download';
-import type { ItemResult } from '../report/taskItems';
 import type { FailureRule } from '../report/ifSomeFail';
 import { PaidTaskList } from '../report/paidTaskList';
-import { firstReadGapMs, MIN_READ_INTERVAL_MS, RequestGap } from '../service/client';
-import type { Connection } from '../service/connect';
+import { MIN_READ_INTERVAL_MS, RequestGap } from '../service/client';
 import type { TaskRecord } from '../service/taskRecord';
-import { ExpiringCache } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
-import { hangsUp, isTool } from '../n8n/internals';
-import { Semaphore } from '../shared/promises';
-import { ExpectedCallbacks } from '../suspend/missingCallbacks';
-import type { HandedOver } from '../suspend/suspendRun';
-import { SuspendAfter } from '../wait/pollTask';
+import { clock, ExpiringCache } from '../shared/clock';
+import { ReadWindow } from '../wait/readWindow';
+import type { RunConnection } from './connectAnyway';
+import { Turn } from './turn';
 
-/** Between two reads of tasks whose items have left, milliseconds for each of them: half of the requests at most. */
-export const READ_GAP_MS = 8;
+/** Between two reads of one task, milliseconds for each task that is read: half of the requests at most. */
+const READ_GAP_MS = 8;
 
-/** Makes the output items, with the downloads. The task is finished by then, and holds no place. */
-export type Output = () => Promise<INodeExecutionData[]>;
+/** What the items of a turn share. */
+export class RunContext {
+	readonly signal: AbortSignal | undefined;
+	readonly queue: CreateQueue;
+	readonly creator: TaskCreator;
+	readonly turn: Turn;
+	readonly window: ReadWindow;
+	readonly downloader: Downloader;
+	readonly deliveries: ExpectedCallbacks;
+	readonly rule: FailureRule;
 
-/** A task that the run no longer holds. */
-interface HandedOverTask extends HandedOver {
-	item: TaskPlan;
-	/** Goes on waiting for the task if n8n does not suspend the execution. */
-	goOn: () => Promise<Output | undefined>;
-}
+	/** When a caller that hangs up began to wait, milliseconds of the clock. */
+	readonly calledAt: number;
 
-export type RunContext = ReturnType<typeof openRun>;
+	/** Whether an item has failed, so that the node will stop: nothing more is paid for a batch that must fail. */
+	isStopping = false;
 
-/**
- * What the items of a run of the action node share.
- *
- * @param triesLeft whether n8n tries this run again if it stops
- * @param startedAt when n8n began this run, milliseconds of the clock
- */
-export function openRun(
-	context: IExecuteFunctions,
-	connection: Connection,
-	plan: RunPlan,
-	journal: CreateJournal,
-	triesLeft: boolean,
-	startedAt: number,
-) {
-	const { items, suspendAfterMs, checkIntervalMs } = plan;
-	const creates = createsIn(items);
-	const signal = context.getExecutionCancelSignal();
-	// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
-	const isBounded = creates.every(isAwaited);
-	const most = isBounded ? plan.maxInFlight : Infinity;
-	const leastMs = creates.reduce((ms, item) => Math.min(ms, item.pollIntervalMs), Infinity);
-	const readAtOnce = isBounded ? Math.min(items.length, most) : leastMs / READ_GAP_MS;
-	const gap = new RequestGap();
-	const queue = new CreateQueue(new CreateThrottle(), gap, signal, Math.random, most);
-	const suspendAfter = new SuspendAfter(suspendAfterMs, creates);
-	const results = items.map((item): ItemResult =>
-		item.kind === 'refused' ? journal.withTask(item.error, item.itemIndex) : [],
-	);
-	const isRefused = results.some((result) => result instanceof ItemError);
-	const rule: FailureRule = {
-		ifSomeFail: plan.ifSomeFail,
+	/** The tasks that are read at the moment. */
+	reading = 0;
+
+	/** Several items may name one task, and share a read of a moment ago. */
+	private readonly reads = new ExpiringCache<Promise<TaskRecord | undefined>>(MIN_READ_INTERVAL_MS);
+
+	/** The entries that this turn may create; undefined if it may create all. */
+	private readonly announced: Set<string> | undefined;
+
+	private readonly ownIds: Set<string>;
+
+	/** When the service took a task last before this turn, milliseconds since 1970. */
+	readonly progressAt: number;
+
+	/**
+	 * @param triesLeft whether n8n tries this run again if it stops
+	 * @param startedAt when this turn began, milliseconds of the clock
+	 */
+	constructor(
+		readonly context: IExecuteFunctions,
+		readonly connection: RunConnection,
+		readonly plan: RunPlan,
+		readonly journal: Journal,
+		triesLeft: boolean,
+		startedAt: number,
+	) {
+		const { items, suspendAfterMs, checkIntervalMs, ifSomeFail } = plan;
+		this.signal = context.getExecutionCancelSignal();
+		const isLater = journal.beginning === 'woken' || journal.beginning === 'killed';
+		this.turn = new Turn(startedAt, suspendAfterMs, isLater);
+		this.calledAt = hangsUp(context) ? startedAt : Infinity;
+		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
+		const most = createsIn(items).every(isAwaited) ? plan.maxInFlight : Infinity;
+		this.queue = new CreateQueue(
+			new CreateThrottle(),
+			new RequestGap(),
+			this.signal,
+			Math.random,
+			most,
+		);
+		this.creator = new TaskCreator(context, connection.client, this.queue, journal, () =>
+			this.stopCreating(),
+		);
+		this.window = new ReadWindow(this.signal);
+		this.downloader = new Downloader(context);
+		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs);
+		const announced = journal.beginTurn();
+		this.announced = connection.isBroken ? new Set() : announced;
+		this.ownIds = new Set(journal.taskIds());
+		this.progressAt = journal.progressAt;
+		const isRefused = items.some(({ kind }) => kind === 'refused');
 		// For an AI agent the failure of its task is an answer, and not an error.
-		continues: context.continueOnFail() || (isTool(context) && !isRefused),
-		triesLeft,
-	};
-	const paidTasks = new PaidTaskList(journal.taskIds(), journal.failedTaskIds());
-	const handedOver: HandedOverTask[] = [];
-	const run = {
-		...connection,
-		...{ context, plan, rule, journal, signal, gap, queue, suspendAfter },
-
-		/** When a caller that hangs up began to wait, milliseconds of the clock. */
-		calledAt: hangsUp(context) ? startedAt : Infinity,
-
-		/** Spreads the first reads of created tasks. */
-		firstReads: new RequestGap(firstReadGapMs(leastMs, readAtOnce)),
-
-		/** Several items may name one task, and share a read of a moment ago. */
-		reads: new ExpiringCache<Promise<TaskRecord>>(MIN_READ_INTERVAL_MS),
-
-		creator: new TaskCreator(context, connection.client, queue, journal, stopCreating),
-		paidTasks,
-		deliveries: new ExpectedCallbacks(context, checkIntervalMs),
-		downloader: new Downloader(context),
-
-		/** Bounds the items that are under way at once. */
-		places: new Semaphore(most),
-
-		handedOver,
-		results,
-
-		/** Whether an item has failed, so that the node will stop: nothing more is paid for a batch that must fail. */
-		isStopping: isRefused && !rule.continues,
-
-		stopCreating,
-
-		/** The fields of an item's error or output that neither the request nor the task's record has. */
-		known(item: TaskPlan, taskId: unknown): IDataObject {
-			if (item.kind === 'read') return referenceOf(item);
-			const { estimatedCostUsd } = item;
-			const failedTaskIds = journal.failedTaskIds(item).filter((id) => id !== taskId);
-			return {
-				...referenceOf(item),
-				...(taskId !== undefined && estimatedCostUsd !== undefined && { estimatedCostUsd }),
-				...(failedTaskIds.length > 0 && { failedTaskIds }),
-				// Without a task the request shows which item it was.
-				...(taskId === undefined && echo(item)),
-			};
-		},
-
-		/** The tasks that are paid for, as the message that ends the run names them. */
-		paid: () => paidTasks.describe(journal.unanswered()),
-	};
-
-	/** Called when an item fails: a node that will stop creates nothing more. */
-	function stopCreating(): void {
-		if (rule.continues || rule.ifSomeFail === 'keep') return;
-		run.isStopping = true;
-		queue.close();
-		suspendAfter.closeAll();
+		const continues = context.continueOnFail() || (isTool(context) && !isRefused);
+		this.rule = { ifSomeFail, continues, triesLeft };
+		if (isRefused || journal.entries().some(({ end }) => end === 'error')) this.stopCreating();
 	}
 
-	return run;
+	/** Called when an item fails: a node that will stop creates nothing more. */
+	stopCreating(): void {
+		const isMistake = this.plan.items.some(({ kind }) => kind === 'refused');
+		if (this.rule.continues || (this.rule.ifSomeFail === 'keep' && !isMistake)) return;
+		this.isStopping = true;
+		this.queue.close();
+	}
+
+	/** Whether this turn may create the task of an entry. */
+	mayCreate(item: TaskPlan): boolean {
+		return !this.isStopping && (this.announced?.has(keyOf(item)) ?? true);
+	}
+
+	/** Whether a task is this node's own, so that it certainly exists and is paid for. */
+	isOwn(taskId: string): boolean {
+		return this.ownIds.has(taskId);
+	}
+
+	noteOwn(taskId: string): void {
+		this.ownIds.add(taskId);
+	}
+
+	/** The time between two reads of a task, milliseconds: a large batch is read less often. */
+	intervalOf({ pollIntervalMs }: TaskPlan): number {
+		return Math.max(pollIntervalMs, READ_GAP_MS * this.reading);
+	}
+
+	/**
+	 * Reads a task when the window of the turn has room.
+	 *
+	 * @param giveUpAt a read that would begin after this moment is not sent, milliseconds of the clock
+	 * @param limitMs milliseconds until the read itself fails
+	 * @returns undefined if it was not sent
+	 * @throws ServiceError
+	 */
+	async read(taskId: string, giveUpAt: number, limitMs?: number): Promise<TaskRecord | undefined> {
+		const known = this.reads.get(taskId);
+		if (known) return await known;
+		const { client } = this.connection;
+		const read = this.window.read(async () => await client.readTask(taskId, limitMs), giveUpAt);
+		this.reads.set(taskId, read);
+		return await read;
+	}
+
+	/** A moment of the clock, from milliseconds since 1970. */
+	momentOf(time: number): number {
+		return clock.now() + (time - Date.now());
+	}
+
+	/** The fields of an item's error or output that neither the request nor the task's record has. */
+	known(item: TaskPlan, entry: TaskEntry): IDataObject {
+		if (item.kind === 'read') return { ...referenceOf(item), ...entry.fields };
+		const { sent, costUsd, failed = [], taskId } = entry;
+		// The fields that were sent win: in a second try an expression may give another value.
+		const request = sent ?? (taskId === undefined ? echo(item) : {});
+		return {
+			...request,
+			...(sent?.reference === undefined && referenceOf(item)),
+			...(taskId !== undefined && costUsd !== undefined && { estimatedCostUsd: costUsd }),
+			...(failed.length > 0 && { failedTaskIds: failed }),
+		};
+	}
+}
+
+/** The tasks that a run has paid for, as a message names them; undefined if there are none. */
+export function describePaid(journal: Journal): string | undefined {
+	const list = new PaidTaskList([]);
+	for (const { sent, taskId, failed = [], task } of journal.entries()) {
+		for (const id of failed) list.note(id, 'FAILURE');
+		if (sent && taskId) list.note(taskId, task?.state ?? 'PENDING', task?.creditsConsumed);
+	}
+	return list.describe(journal.unanswered());
 }

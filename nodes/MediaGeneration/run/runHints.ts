@@ -1,13 +1,13 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import { isTestAddress } from '../callback/triggerCallbackUrl';
-import { HOW_TO_PRICE, knownCostUsd } from '../plan/budget';
+import { knownCostUsd } from '../plan/budget';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
 import { NOT_KNOWN } from '../report/taskErrors';
-import { roundUsd } from '../service/prices';
+import { roundUsd, VIDEO_MODEL } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import { isOutOfReach } from '../shared/privateAddress';
 
@@ -33,22 +33,16 @@ export function endHints(
 	{ items, checkIntervalMs }: Pick<RunPlan, 'items' | 'checkIntervalMs'>,
 	results: readonly ItemResult[],
 	baseUrl: string,
-	isSuspended: boolean,
 	hasErrorOutput = false,
 ): NodeExecutionHint[] {
 	const ends = items.map((plan, index) => endOf(plan, results[index] ?? []));
 	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
 	const infos = [
-		isSuspended && WAITING,
 		unreached(left, baseUrl, checkIntervalMs) ?? triggersOf(left),
 		ends.some(isUnseen) && HOW_TO_SEE,
 	].filter((message) => typeof message === 'string');
 	return [...summary(ends, hasErrorOutput), ...infos.map((message) => hint(message))];
 }
-
-/** n8n itself says "Waiting for input" of a suspended execution. */
-const WAITING =
-	'n8n waits for the tasks. You do not need to enter anything. Meanwhile two more executions in the list check the tasks: do not stop them.';
 
 const HOW_TO_SEE =
 	"Pin this output before you build the next steps: then nothing is paid twice. To see a result, open its URL, or use Task → Get with its 'taskId' and 'Download Results'.";
@@ -125,7 +119,9 @@ function failures(items: number, failed: readonly End[]): string {
 /** The known cost, as `say` tells it in US dollars; and the field that makes an unknown price known. */
 function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
 	const unpriced = creates.filter((item) => item.estimatedCostUsd === undefined);
-	const isNotKnown = `The price of ${count(unpriced.length, 'task')} is not known: ${HOW_TO_PRICE}.`;
+	const isByLength = unpriced.every(({ model }) => model === VIDEO_MODEL);
+	const how = isByLength ? 'set a duration' : "enter it in 'Price per Task (USD)'";
+	const isNotKnown = `The price of ${count(unpriced.length, 'task')} is not known: ${how}.`;
 	return [
 		...(unpriced.length < creates.length ? [say(knownCostUsd(creates))] : []),
 		...(unpriced.length > 0 ? [isNotKnown] : []),

@@ -52,6 +52,19 @@ export class ServiceError extends Error {
 		Object.assign(this, details);
 	}
 
+	get isNoSuchTask(): boolean {
+		return this.kind === 'notFound' && !this.isForeign;
+	}
+	get isNotYet(): boolean {
+		return this.kind === 'unusableRecord';
+	}
+	get asksToSlowDown(): boolean {
+		return (
+			this.kind === 'tooManyRequests' ||
+			(this.statusCode === 503 && this.retryAfterMs !== undefined)
+		);
+	}
+
 	get isTransient(): boolean {
 		return this.isForeign || IS_TRANSIENT[this.kind];
 	}

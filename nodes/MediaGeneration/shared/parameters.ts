@@ -56,9 +56,7 @@ export class ItemParameters {
 	}
 
 	value(name: string): unknown {
-		// A model is chosen from a list or entered. n8n finds its identifier in both.
-		const extracts = { extractValue: name === 'model' };
-		return this.context.getNodeParameter(name, this.itemIndex, '', extracts);
+		return this.context.getNodeParameter(name, this.itemIndex, '');
 	}
 
 	option(name: string): unknown {

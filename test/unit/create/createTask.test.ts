@@ -3,7 +3,7 @@ import { createRunExecutionData, ManualExecutionCancelledError, UserError } from
 import { CreateThrottle } from '../../../nodes/MediaGeneration/create/createThrottle';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
-import { CreateJournal } from '../../../nodes/MediaGeneration/create/createJournal';
+import { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import {
 	type HttpResponse,
@@ -34,12 +34,12 @@ function creating(...answers: Service[]) {
 	const clock = new FakeClock();
 	const stop = new AbortController();
 	const context = contextOf();
-	const journal = new CreateJournal(context);
+	const journal = new Journal(context);
 	/** When each request was sent, and what the journal knew at that moment. */
 	const sent: Array<{ at: number; known: unknown }> = [];
 	const transport: Transport = async () => {
 		const next = answers[Math.min(sent.length, answers.length - 1)] ?? accepted;
-		sent.push({ at: clock.now(), known: journal.find(plan()) });
+		sent.push({ at: clock.now(), known: journal.entryOf(plan()).state });
 		const answer = typeof next === 'function' ? await next(sent.length, clock.now()) : next;
 		if (answer instanceof Error) throw answer;
 		return { statusCode: 200, headers: {}, body: '', ...answer };
@@ -66,7 +66,7 @@ it("creates a task with one request, writes it down, and names it in n8n's log a
 	const info = jest.spyOn(context.logger, 'info');
 	const item = plan({ itemIndex: 7 });
 	expect(await creator.create(item)).toMatchObject({ taskId: 'task-1' });
-	expect(journal.find(item)).toMatchObject({ taskId: 'task-1' });
+	expect(journal.entryOf(item)).toMatchObject({ taskId: 'task-1' });
 	expect(sent).toHaveLength(1);
 	// The item is counted from 1, as in the panel.
 	expect(info.mock.calls).toEqual([[expect.stringMatching(/created task task-1 \(.*item 8\)$/)]]);
@@ -85,7 +85,7 @@ it('sends nothing and ends the queue where n8n has stored a stop of which it doe
 	await expect(creator.create(plan())).rejects.toBeInstanceOf(Stopped);
 	expect(await creator.create(plan({ itemIndex: 1 }))).toBeUndefined();
 	expect(sent).toHaveLength(0);
-	expect(journal.find(plan())).toBeUndefined();
+	expect(journal.entryOf(plan()).state).toBe('free');
 });
 
 it('sends nothing where its turn comes too late, and keeps no place', async () => {
@@ -93,7 +93,7 @@ it('sends nothing where its turn comes too late, and keeps no place', async () =
 	clock.pass(1000);
 	expect(await creator.create(plan(), 999)).toBeUndefined();
 	expect(sent).toHaveLength(0);
-	expect(journal.find(plan())).toBeUndefined();
+	expect(journal.entryOf(plan()).state).toBe('free');
 	for (let item = 0; item < 10; item++) {
 		const ticket = await account.enter(() => MINUTE);
 		if (ticket) account.accepted(ticket);
@@ -109,7 +109,7 @@ it('sends nothing where it has become too late while n8n was asked for a stop', 
 	};
 	expect(await creator.create(plan(), 30_000)).toBeUndefined();
 	expect(sent).toHaveLength(0);
-	expect(journal.find(plan())).toBeUndefined();
+	expect(journal.entryOf(plan()).state).toBe('free');
 });
 
 it('waits for no longer than it may be late, where the service asks to', async () => {
@@ -206,7 +206,7 @@ describe('what may have been taken', () => {
 		};
 		const task = { model: 'vendor/model', input: { prompt: 'A lighthouse' } };
 		expect(await errorOf(setup)).toMatchObject({ ...known, task });
-		expect(setup.journal.find(plan())).toBe('sent');
+		expect(setup.journal.entryOf(plan()).state).toBe('sent');
 		expect(await errorOf(setup)).toMatchObject(known);
 		expect(setup.sent).toHaveLength(1);
 		expect(await setup.creator.create(plan({ itemIndex: 1 }))).toBeDefined();
@@ -215,7 +215,7 @@ describe('what may have been taken', () => {
 	it('is what ends with an error that nobody has foreseen, too', async () => {
 		const setup = creating(new Error('What'), accepted);
 		expect(await errorOf(setup)).toMatchObject({ message: 'What' });
-		expect([setup.sent.length, setup.journal.find(plan())]).toEqual([1, 'sent']);
+		expect([setup.sent.length, setup.journal.entryOf(plan()).state]).toEqual([1, 'sent']);
 	});
 });
 
@@ -225,7 +225,7 @@ describe('what the service did not accept', () => {
 		const setup = creating({ statusCode });
 		expect(await errorOf(setup)).toMatchObject({ name: 'ServiceError', statusCode });
 		expect(setup.sent).toHaveLength(1);
-		expect(setup.journal.find(plan())).toBeUndefined();
+		expect(setup.journal.entryOf(plan()).state).toBe('free');
 	});
 
 	it('is told before another item can be let in', async () => {
@@ -282,7 +282,7 @@ describe('what the service did not accept', () => {
 	it('because n8n itself refused to send it, leaves no doubt behind', async () => {
 		const setup = creating(new UserError('Domain not allowed'));
 		expect(await errorOf(setup)).toMatchObject({ message: 'Domain not allowed' });
-		expect(setup.journal.find(plan())).toBeUndefined();
+		expect(setup.journal.entryOf(plan()).state).toBe('free');
 	});
 });
 
@@ -399,7 +399,7 @@ describe('while a picture is read', () => {
 	it('the execution is stopped: nothing is sent', async () => {
 		const { creator, item, sent, journal } = reading(({ stop }) => stop.abort());
 		await expect(creator.create(item)).rejects.toBeInstanceOf(Stopped);
-		expect([sent, journal.find(item)]).toEqual([[], undefined]);
+		expect([sent, journal.entryOf(item).state]).toEqual([[], 'free']);
 	});
 
 	it('another item fails, and the node will stop: nothing is sent, and no item has failed by that', async () => {
@@ -407,7 +407,7 @@ describe('while a picture is read', () => {
 			account.close(),
 		);
 		expect(await creator.create(item)).toBeUndefined();
-		expect([sent, failures, journal.find(item)]).toEqual([[], [], undefined]);
+		expect([sent, failures, journal.entryOf(item).state]).toEqual([[], [], 'free']);
 		expect(account.throttle.underWay).toBe(0);
 	});
 

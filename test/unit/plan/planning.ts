@@ -2,15 +2,12 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
-import type { PricedModel } from '../../../nodes/MediaGeneration/service/prices';
 import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { CREDENTIAL, executeContext, type TestWorkflow } from '../../workflow/engine';
 import { caught } from '../support';
 
 /** What n8n says otherwise than the tests need as a rule. */
 interface More extends Pick<TestWorkflow, 'triggers' | 'settings'> {
-	/** The models of the credential. */
-	models?: PricedModel[];
 	context?: Partial<IExecuteFunctions>;
 }
 
@@ -29,10 +26,11 @@ export const image = (options: IDataObject = {}, more: IDataObject = {}): IDataO
 export async function planOf(
 	parameters: IDataObject,
 	items = json({}),
-	{ context, models, ...workflow }: More = {},
+	{ context, ...workflow }: More = {},
 ) {
 	const made = executeContext({ node: { parameters }, items, ...workflow });
-	return await planRun(Object.assign(made, context), { ...CREDENTIAL, models });
+	const known = { limitAt: Infinity, partsOf: () => 0, isBegun: false };
+	return await planRun(Object.assign(made, context), CREDENTIAL, known);
 }
 
 type Given = [parameters: IDataObject, items?: INodeExecutionData[], more?: More];

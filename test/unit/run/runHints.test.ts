@@ -126,7 +126,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	// No price of tasks that were created before: a full run would pay for nothing.
 	[`1 of 2 tasks failed: Task task-1 failed. ${COLLECT}`, [wait, wait], [failed, done]],
 ])('a run is summed up: %s', (expected, plans, results) => {
-	const [hint, ...others] = endHints(run(...plans), results, SERVICE, false);
+	const [hint, ...others] = endHints(run(...plans), results, SERVICE);
 	const isWarning = results.some((result) => result instanceof ItemError || result[0]?.json.error);
 	expect(hint?.type).toBe(isWarning ? 'warning' : 'info');
 	expect(hint?.message).toBe(expected);
@@ -134,12 +134,12 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 });
 
 it('nobody is told to collect failed items that leave by the error output already', () => {
-	const [hint] = endHints(run(...two), [failed, done], SERVICE, false, true);
+	const [hint] = endHints(run(...two), [failed, done], SERVICE, true);
 	expect(hint?.message).toMatch(new RegExp(`${FAILED_ALONE}$`));
 });
 
 it('nothing is said where tasks were read and none failed', () => {
-	expect(endHints(run(wait), [done], SERVICE, false)).toEqual([]);
+	expect(endHints(run(wait), [done], SERVICE)).toEqual([]);
 });
 
 it('nothing is said of callbacks where the service is on the same machine', () => {
@@ -154,7 +154,7 @@ it.each<[string, number, string, string]>([
 ])('where callbacks cannot arrive n8n checks %s, and says so', (_what, minutes, test, expected) => {
 	const calledBack = create(0.08, `http://localhost:5678/webhook${test}/a/callback`);
 	const plan = { ...run(calledBack), checkIntervalMs: minutes * MINUTE };
-	const [, hint] = endHints(plan, [done], SERVICE, false);
+	const [, hint] = endHints(plan, [done], SERVICE);
 	expect(hint?.message).toContain(expected);
 });
 
@@ -165,13 +165,13 @@ it.each([
 ])('where the results appear is said of a published trigger only (%s)', (test, expected) => {
 	const url = `https://n8n.example.com/webhook${test}/a/callback`;
 	const notified = { ...create(0.08, url), completion: 'trigger' as const };
-	const [, hint] = endHints(run(notified), [items(pending)], SERVICE, false);
+	const [, hint] = endHints(run(notified), [items(pending)], SERVICE);
 	expect(hint?.message).toEqual(expected && expect.stringContaining(expected));
 });
 
 it('nothing is said of checks where no task was created', () => {
 	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');
-	const hints = endHints(run(calledBack), [new ItemError('No credits')], SERVICE, false);
+	const hints = endHints(run(calledBack), [new ItemError('No credits')], SERVICE);
 	expect(hints.map(({ message }) => message)).toEqual(['1 of 1 item failed: No credits.']);
 });
 

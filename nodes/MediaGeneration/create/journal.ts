@@ -1,0 +1,238 @@
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+
+import { internalsOf, isSupplied, nodeContext } from '../n8n/internals';
+import { readItemIdentity } from '../plan/itemIdentity';
+import type { TaskPlan } from '../plan/planTypes';
+import type { CreatedTask } from '../service/client';
+import { readStored } from '../shared/json';
+import { reopen, type TaskEntry, taskIdsIn } from './taskEntry';
+
+/** A created task with the model and the input that were sent, as the output shows them. */
+export type SentTask = CreatedTask & { sent: IDataObject };
+
+/** What a look needs to know of the plan. */
+export interface SleepRule {
+	/** *Check Interval*, milliseconds; 0 lets the sleep grow with the time waited. */
+	intervalMs: number;
+	/** When n8n's time limit cancels the execution, milliseconds since 1970; Infinity without a limit. */
+	limitAt: number;
+}
+
+interface StoredRun {
+	/** The execution that wrote this last. */
+	execution: string;
+	startedAt: number;
+	/** Since the run sleeps or sleeps no more; a killed process leaves it as it was stored: asleep. */
+	isAsleep: boolean;
+	/** How often the run went to sleep. */
+	sleeps: number;
+	/** The entries that the next turn may create; see `announce`. */
+	announced: string[];
+	/** How many tasks the last turn created. */
+	createdInTurn: number;
+	/** JSON has no Infinity: a run without a time limit has no `limitAt`. */
+	sleepRule: { intervalMs: number; limitAt?: number };
+	/** What was learnt of the account's limits. */
+	limits?: IDataObject | undefined;
+	/** Tasks of items that the user has changed since. */
+	abandoned: string[];
+	items: Record<number, { identity: string; parts: TaskEntry[] }>;
+}
+
+/** To be raised when the stored shape changes. */
+const VERSION = 1;
+
+/** The key in the node's context, which n8n stores with the execution. */
+const KEY = 'journal';
+
+/**
+ * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
+ * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `again`: it had
+ * ended with an error, and n8n tries it again, in this execution or in another one.
+ */
+export type Beginning = 'first' | 'woken' | 'killed' | 'again';
+
+type Place = Pick<TaskPlan, 'itemIndex' | 'part'>;
+
+export const keyOf = ({ itemIndex, part }: Place) => `${itemIndex}.${part}`;
+
+/**
+ * What this run of the node has sent, created, read and downloaded: the only thing that is stored of it. n8n stores the
+ * journal with the execution, when the execution sleeps and when it ends. So a run that is woken, tried again by
+ * *Retry On Fail*, or retried from the list of executions takes up what it finds here, and pays for nothing twice.
+ *
+ * An entry belongs to a run of the node (a loop has many), an input item, and a part of the item. An item is recognised
+ * by its parameters as they are written, and by its input: the values of expressions may differ each time.
+ */
+export class Journal {
+	readonly beginning: Beginning;
+
+	private readonly run: StoredRun;
+
+	/** By the index of the input item. */
+	private readonly identities: string[] = [];
+
+	/** @throws UserError if another version of this package wrote the journal */
+	constructor(
+		private readonly context: IExecuteFunctions,
+		now = Date.now(),
+	) {
+		// Calls of a supplied tool at the same time may share a run, and n8n repeats such a call as another run.
+		const store = isSupplied(context) ? {} : nodeContext(context);
+		const stored = (store[KEY] ??= { version: VERSION, runs: {} });
+		const { runs } = readStored<{ runs: Record<number, StoredRun> }>(stored, VERSION);
+		const present = internalsOf(context).runIndex ?? 0;
+		// n8n does not go back to an earlier run.
+		const earlier = Object.keys(runs).filter((run) => Number(run) < present);
+		for (const run of earlier) delete runs[Number(run)];
+		const execution = String(context.getExecutionId());
+		const known = runs[present];
+		// Not a copy: n8n stores the changes with the execution.
+		this.run = runs[present] ??= {
+			...{ execution, startedAt: now, isAsleep: false, sleeps: 0 },
+			...{ announced: [], createdInTurn: 0, abandoned: [], items: {} },
+			sleepRule: { intervalMs: 0 },
+		};
+		this.beginning = this.begin(known, execution);
+	}
+
+	private begin(known: StoredRun | undefined, execution: string): Beginning {
+		if (known === undefined) return 'first';
+		const isOther = known.execution !== execution;
+		known.execution = execution;
+		if (known.isAsleep) {
+			known.isAsleep = false;
+			if (!isOther) return 'woken';
+			// The process died in a turn, perhaps: what this turn may have sent is in doubt for good.
+			for (const key of known.announced) this.doubt(key);
+			known.announced = [];
+			return 'killed';
+		}
+		for (const entry of this.entries()) reopen(entry);
+		return 'again';
+	}
+
+	private doubt(key: string): void {
+		const [itemIndex = 0, part = 0] = key.split('.').map(Number);
+		const entry = this.run.items[itemIndex]?.parts[part];
+		if (entry?.state === 'free') entry.state = 'sent';
+	}
+
+	get startedAt(): number {
+		return this.run.startedAt;
+	}
+
+	get sleepRule(): SleepRule {
+		return { limitAt: Infinity, ...this.run.sleepRule };
+	}
+
+	get sleeps(): number {
+		return this.run.sleeps;
+	}
+
+	get createdInTurn(): number {
+		return this.run.createdInTurn;
+	}
+
+	/** When the service took a task of this run last, or the run began; milliseconds since 1970. */
+	get progressAt(): number {
+		return this.entries().reduce(
+			(at, { createdAt = 0 }) => Math.max(at, createdAt),
+			this.startedAt,
+		);
+	}
+
+	/** What was learnt of the account's limits. */
+	get limits(): IDataObject | undefined {
+		return this.run.limits;
+	}
+
+	set limits(limits: IDataObject | undefined) {
+		this.run.limits = limits;
+	}
+
+	/** The entries of an item, if it was planned before. */
+	known(itemIndex: number): TaskEntry[] {
+		return this.run.items[itemIndex]?.parts ?? [];
+	}
+
+	/** How many entries an item has; 0 if the item was not planned before, or the user has changed it since. */
+	partsOf(itemIndex: number): number {
+		const known = this.run.items[itemIndex];
+		return known?.identity === this.identityOf(itemIndex) ? known.parts.length : 0;
+	}
+
+	private identityOf(itemIndex: number): string {
+		return (this.identities[itemIndex] ??= readItemIdentity(this.context, itemIndex));
+	}
+
+	/** The entry of a task, a new one if the item is new or the user has changed it. */
+	entryOf({ itemIndex, part }: Place): TaskEntry {
+		let known = this.run.items[itemIndex];
+		if (known === undefined || (part === 0 && this.partsOf(itemIndex) === 0)) {
+			const lost = known?.parts.flatMap(taskIdsIn) ?? [];
+			this.run.abandoned.push(...lost);
+			known = { identity: this.identityOf(itemIndex), parts: [] };
+			this.run.items[itemIndex] = known;
+		}
+		return (known.parts[part] ??= { state: 'free' });
+	}
+
+	entries(): TaskEntry[] {
+		return Object.values(this.run.items).flatMap(({ parts }) => parts.filter(Boolean));
+	}
+
+	/** The ids of all tasks of this run, of earlier tries as well. */
+	taskIds(): string[] {
+		return [...this.run.abandoned, ...this.entries().flatMap(taskIdsIn)];
+	}
+
+	/** The ids of the tasks that failed at the service and cost nothing. */
+	failedTaskIds(): string[] {
+		return this.entries().flatMap(({ failed = [] }) => failed);
+	}
+
+	/** The items of this run whose create was sent and has no known answer. */
+	unanswered(): number[] {
+		return Object.entries(this.run.items).flatMap(([item, { parts }]) =>
+			parts.filter((entry) => entry?.state === 'sent').map(() => Number(item)),
+		);
+	}
+
+	/** To be called before the request leaves: without an answer the service may have taken the task. */
+	sending(place: Place): void {
+		this.entryOf(place).state = 'sent';
+	}
+
+	/** To be called the moment the id is known. @param now milliseconds since 1970 */
+	created(place: Place, { taskId, record, sent }: SentTask, now = Date.now()): void {
+		const entry = this.entryOf(place);
+		Object.assign(entry, { state: 'created', taskId, record, sent, createdAt: now });
+		delete entry.again;
+		delete entry.task;
+		this.run.createdInTurn++;
+	}
+
+	/** The item certainly has no task. */
+	forget(place: Place): void {
+		this.entryOf(place).state = 'free';
+	}
+
+	/**
+	 * Goes to sleep. What is stored then names the entries that the next turn may create: if the process is killed in
+	 * that turn, these and no others are in doubt.
+	 */
+	fallAsleep(next: readonly Place[], { intervalMs, limitAt }: SleepRule): void {
+		this.run.sleepRule = { intervalMs, ...(limitAt < Infinity && { limitAt }) };
+		this.run.isAsleep = true;
+		this.run.sleeps++;
+		this.run.announced = next.map(keyOf);
+	}
+
+	/** Begins a turn. @returns the entries that it may create; undefined if it may create all */
+	beginTurn(): Set<string> | undefined {
+		this.run.createdInTurn = 0;
+		const isLater = this.beginning === 'woken' || this.beginning === 'killed';
+		return isLater ? new Set(this.run.announced) : undefined;
+	}
+}

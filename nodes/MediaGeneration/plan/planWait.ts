@@ -1,0 +1,137 @@
+import type { IExecuteFunctions, NodeTypeAndVersion } from 'n8n-workflow';
+
+import {
+	hangsUp,
+	inExpression,
+	internalsOf,
+	isEngineV2,
+	isTool,
+	settingsOf,
+} from '../n8n/internals';
+import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
+import type { ItemParameters } from '../shared/parameters';
+import { isAwaited, type ItemPlan } from './planTypes';
+
+const MINUTE_MS = 60_000;
+
+/** The default of *Timeout* for a run that may sleep: it holds no memory. */
+export const DAY_SECONDS = 86_400;
+const HELD_SECONDS = 600;
+
+/** n8n's and most other MCP clients wait a minute for a tool. The rest is for the answer. */
+const MCP_PATIENCE_SECONDS = 50;
+
+/** A run wakes so long before n8n's time limit: n8n may be a minute late, and a turn takes its time. Milliseconds. */
+export const BEFORE_LIMIT_MS = 90_000;
+
+/** So long before the limit the wait ends, so that the items leave. */
+const LAST_MS = 5_000;
+
+/** What is left must be worth a sleep, milliseconds. */
+const WORTH_A_SLEEP_MS = 60_000;
+
+export interface WaitPlan {
+	/** The default of *Timeout*, seconds. */
+	seconds: number;
+	/** Milliseconds from the start of the run to its first sleep; Infinity if the run is held to its end. */
+	suspendAfterMs: number;
+	/** When n8n's time limit cancels the execution, and when the wait ends for it; milliseconds since 1970. */
+	limitAt: number;
+	endsAt: number;
+	/** Warnings about the wait for the user. */
+	warnings: string[];
+}
+
+/**
+ * Decides whether and when a run goes to sleep.
+ *
+ * @param first the parameters of the first item, which hold for the whole run
+ * @param limitAt when n8n's time limit cancels the execution, milliseconds since 1970
+ * @throws ItemError if the user chose to sleep at once, and n8n cannot wake the execution
+ */
+export function planWait(
+	items: readonly ItemPlan[],
+	first: ItemParameters,
+	limitAt: number,
+): WaitPlan {
+	const { context } = first;
+	const ends = { limitAt, endsAt: limitAt - LAST_MS };
+	const held = { seconds: DAY_SECONDS, suspendAfterMs: Infinity, ...ends, warnings: [] };
+	if (!items.some(isAwaited)) return held;
+	const minutes = first.number('suspendAfter');
+	const obstacle = obstacleOf(context);
+	if (obstacle === undefined) {
+		const isNearLimit = limitAt - Date.now() < BEFORE_LIMIT_MS + WORTH_A_SLEEP_MS;
+		return isNearLimit ? held : { ...held, suspendAfterMs: minutes * MINUTE_MS };
+	}
+	const seconds = heldSeconds(context);
+	if (minutes > 0) return { ...held, seconds };
+	const { why, isRefused } = obstacle;
+	if (!isRefused) {
+		return { ...held, seconds, warnings: [`This run does not sleep, since ${why}.`] };
+	}
+	throw new ItemError(`This run cannot be stored before its first task is created: ${why}`, {
+		description:
+			"Remove the option 'Suspend After', so that the node waits without sleeping. No task was created.",
+	});
+}
+
+/** The default of *Timeout* for a run that can only be held, seconds. */
+export const heldSeconds = (context: IExecuteFunctions): number =>
+	hangsUp(context) ? MCP_PATIENCE_SECONDS : HELD_SECONDS;
+
+/** Why a run is held to its end. */
+interface Obstacle {
+	why: string;
+	/** Whether the user's choice to sleep at once is refused; otherwise the run is held. */
+	isRefused: boolean;
+}
+
+function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
+	if (isTool(context)) {
+		return { why: 'an AI agent needs the answer of its tool at once', isRefused: true };
+	}
+	if (isEngineV2(context)) return { why: "n8n's engine v2 wakes no execution", isRefused: true };
+	if (context.getMode() === 'evaluation') {
+		return { why: 'n8n would end the evaluation when the run goes to sleep', isRefused: false };
+	}
+	const caller = waitingCaller(context);
+	if (caller === undefined) return undefined;
+	return { why: `the caller of '${caller}' waits for the answer`, isRefused: false };
+}
+
+/** @returns the trigger of this execution if its caller waits: n8n answers, or ends the stream, when the run sleeps */
+function waitingCaller(context: IExecuteFunctions): string | undefined {
+	const callers = context.getParentNodes(context.getNode().name, { includeNodeParameters: true });
+	const hasRun = ({ name }: { name: string }) =>
+		context.evaluateExpression(`{{ $(${inExpression(name)}).isExecuted }}`, 0) === true;
+	const isWaiting = (caller: NodeTypeAndVersion) => {
+		const mode = String(responseModeOf(caller));
+		if (mode !== 'responseNode') return ['lastNode', 'streaming'].includes(mode);
+		const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
+		return !nodes.some((node) => node.type.endsWith('.respondToWebhook') && hasRun(node));
+	};
+	return callers.find((caller) => !caller.disabled && isWaiting(caller) && hasRun(caller))?.name;
+}
+
+/** In a Webhook and a Form the mode is a parameter. In a chat it is an option, and has a default. */
+function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
+	const mode = (place: unknown) => (isRecord(place) ? place.responseMode : undefined);
+	const fallback = type.endsWith('.chatTrigger') ? 'lastNode' : undefined;
+	return mode(parameters) ?? mode(parameters?.options) ?? fallback;
+}
+
+/**
+ * The time limit of the workflow or of n8n, which counts the sleep.
+ *
+ * @returns when n8n cancels the execution, milliseconds since 1970; Infinity if there is no limit
+ */
+export function timeLimitOf(context: IExecuteFunctions, startedAt: number): number {
+	const seconds = Number(settingsOf(context).executionTimeout ?? 0);
+	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
+	return Math.min(
+		seconds > 0 ? startedAt + 1000 * seconds : Infinity,
+		typeof endsAt === 'number' ? endsAt : Infinity,
+	);
+}

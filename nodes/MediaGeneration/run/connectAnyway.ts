@@ -1,0 +1,32 @@
+import type { IExecuteFunctions } from 'n8n-workflow';
+
+import { ServiceClient } from '../service/client';
+import { connect, type Connection } from '../service/connect';
+import { ServiceError } from '../service/serviceError';
+import { messageOf } from '../shared/itemError';
+import { settled } from '../shared/promises';
+
+/** The service with the node's credential; or without it, so that nothing can be sent. */
+export type RunConnection = Connection & { isBroken: boolean };
+
+/**
+ * Connects a run with the service. A run that has slept, and whose credential cannot be used any more, goes on without
+ * it: nothing is sent, and its tasks are tried again in each turn, until their time is up.
+ *
+ * @param isStored whether the run has slept
+ * @throws UserError if the credential cannot be used
+ */
+export async function connectAnyway(
+	context: IExecuteFunctions,
+	isStored: boolean,
+): Promise<RunConnection> {
+	const connected = await settled(connect(context));
+	if ('value' in connected) return { ...connected.value, isBroken: false };
+	const { error } = connected;
+	if (!isStored) throw error;
+	const message = messageOf(error);
+	context.logger.warn(`${context.getNode().name}: the credential cannot be used. ${message}`);
+	const baseUrl = 'https://credential.invalid';
+	const refuse = async () => await Promise.reject(new ServiceError('unreachable', message));
+	return { client: new ServiceClient(refuse, baseUrl, []), apiKey: '', baseUrl, isBroken: true };
+}

@@ -1,0 +1,54 @@
+import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import type { Journal } from '../create/journal';
+import { isToCreate } from '../create/taskEntry';
+import { sleepAndRunAgain } from '../n8n/runAgain';
+import type { TaskPlan } from '../plan/planTypes';
+import { nextWakeAt } from '../wait/nextWake';
+import { tellProgress } from './progress';
+
+/** So many entries at most are in doubt if a turn is killed. */
+const MOST_ANNOUNCED = 50;
+const LEAST_ANNOUNCED = 10;
+
+/**
+ * The tasks that the next turn may create, in order: as many as it can send, judged by the last turn that created.
+ * Exactly these are in doubt if that turn is killed, so there are never more than 50.
+ *
+ * @param left the tasks that are to be created, in the order of the items
+ * @param createdInTurn how many tasks this turn created
+ */
+export const nextToCreate = <T>(left: readonly T[], createdInTurn: number): T[] =>
+	left.slice(0, Math.min(MOST_ANNOUNCED, Math.max(LEAST_ANNOUNCED, 2 * createdInTurn)));
+
+/**
+ * Puts the run to sleep: n8n stores the journal, and runs the node again when the time has come.
+ *
+ * @param next the tasks that the next turn may create
+ * @returns what `execute` returns
+ */
+export async function goToSleep(
+	context: IExecuteFunctions,
+	journal: Journal,
+	next: readonly TaskPlan[],
+	rule = journal.sleepRule,
+): Promise<INodeExecutionData[][]> {
+	const now = Date.now();
+	const waiting = journal.entries().filter(({ end }) => end === undefined);
+	const wakeAt = nextWakeAt(
+		{
+			...rule,
+			startedAt: journal.startedAt,
+			isBeforeCreates: journal.sleeps === 0 && next.length > 0 && journal.taskIds().length === 0,
+			isSoon: waiting.some((entry) => isToCreate(entry) || entry.overdueAt !== undefined),
+			dueAt: waiting.flatMap(({ until, again }) => [until ?? Infinity, again?.at ?? Infinity]),
+		},
+		now,
+	);
+	journal.fallAsleep(next, rule);
+	tellProgress(context, journal, wakeAt);
+	const taskIds = journal.taskIds();
+	const error =
+		'The run was passed over while it slept: n8n retried it with the currently saved workflow. Retry it with the original workflow, or fetch its tasks with Task → Wait';
+	return await sleepAndRunAgain(context, new Date(wakeAt), [{ json: { error, taskIds } }]);
+}

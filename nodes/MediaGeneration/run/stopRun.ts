@@ -1,0 +1,33 @@
+import { leaveRecord } from '../n8n/stopRecord';
+import { ItemError, messageOf } from '../shared/itemError';
+import { settled } from '../shared/promises';
+import { describePaid, type RunContext } from './runContext';
+
+/**
+ * Explains why the run ended before its items: somebody stopped it, as a rule. n8n keeps neither the error nor the
+ * journal of a run that is stopped in its first turn. So the tasks are written to the log, and to a short execution in
+ * the list of the workflow's executions, whose items Task → Wait takes.
+ */
+export async function explainStop(
+	{ context, journal }: RunContext,
+	reason: unknown,
+): Promise<Error> {
+	const node = context.getNode();
+	const error = ItemError.from(reason);
+	const list = describePaid(journal);
+	if (list === undefined) return error.toNodeError(node, undefined);
+	context.logger.warn(`${node.name}: ${error.message}. ${list}`);
+	const items = journal.entries().flatMap(({ taskId, task, sent, state }) => {
+		if (taskId === undefined && state !== 'sent') return [];
+		const known =
+			taskId === undefined ? { state: 'not known' } : { taskId, state: task?.state ?? 'PENDING' };
+		return [
+			{ json: { ...known, resultUrls: task?.state === 'SUCCESS' ? task.resultUrls : [], ...sent } },
+		];
+	});
+	const left = await settled(leaveRecord(context, items));
+	if ('error' in left) {
+		context.logger.warn(`${node.name}: the tasks stand in this log only. ${messageOf(left.error)}`);
+	}
+	return error.toNodeError(node, undefined, list);
+}

@@ -1,0 +1,117 @@
+import type { TaskEntry } from '../create/taskEntry';
+import type { ReadPlan, TaskPlan } from '../plan/planTypes';
+import { ofTask, timedOut } from '../report/taskErrors';
+import { pendingJson } from '../report/taskItems';
+import { ServiceError } from '../service/serviceError';
+import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { clock } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import { settled } from '../shared/promises';
+import { afterRead, type Known, nextRead, type ReadRule } from '../wait/nextRead';
+import type { RunContext } from './runContext';
+
+/** A task that cannot be read when its time is up is tried for this long after that: the trouble may pass. */
+const LAST_CHECKS_MS = 10 * 60_000;
+
+/** How long a read may last after the deadline: a caller that hangs up must hear of the task before. */
+const LAST_READ_MS = 5_000;
+
+const LIMIT = 'The wait ends now, because n8n cancels the execution soon: its time limit is over.';
+
+/** How long *Get* tries to read a task. */
+const GET_MS = 30_000;
+
+/**
+ * Waits until a task is finished, its time is up, or the turn is over. The journal has the last record.
+ *
+ * @returns the finished task; undefined if the turn is over, or nobody needs the task any more
+ * @throws ItemError if the task is not finished in time, or the service does not know it
+ * @throws Stopped if the execution was stopped
+ */
+export async function waitForTask(
+	run: RunContext,
+	plan: TaskPlan,
+	entry: TaskEntry,
+): Promise<FinishedTask | undefined> {
+	const { taskId = '', until = Infinity, overdueAt } = entry;
+	const { endsAt } = run.plan;
+	const timeIsUpAt = overdueAt === undefined ? until : overdueAt + LAST_CHECKS_MS;
+	const deadline = run.momentOf(Math.min(timeIsUpAt, endsAt));
+	const isOwn = run.isOwn(taskId);
+	const isNew = entry.createdAt !== undefined && Date.now() - entry.createdAt < plan.pollIntervalMs;
+	let known: Known = { dueAt: clock.now() + (isNew ? plan.pollIntervalMs : 0), failures: 0 };
+	for (let reads = 0; ; reads++) {
+		const rule: ReadRule = { pollIntervalMs: run.intervalOf(plan), deadline, isOwn };
+		const next = nextRead(known, rule, clock.now());
+		// A task that this node did not create costs nothing more if nobody waits for it.
+		if (plan.kind === 'read' && run.isStopping) return undefined;
+		if (next.kind === 'finished') return next.task;
+		const json = pendingJson(taskId, { ...run.known(plan, entry), record: entry.record });
+		if (next.kind === 'noSuchTask') throw ofTask(next.error, taskId, json);
+		if (next.kind === 'timeIsUp') {
+			if (known.trouble && run.turn.maySleep && overdueAt === undefined) {
+				entry.overdueAt = Date.now();
+				return undefined;
+			}
+			const error = timedOut(
+				taskId,
+				plan.timeoutMs,
+				{ last: entry.task, trouble: entry.trouble },
+				json,
+			);
+			if (timeIsUpAt <= endsAt) throw error;
+			throw ItemError.from(ItemError.because(error, LIMIT), error.task);
+		}
+		if (next.kind !== 'read') return undefined;
+		const isDue = await run.turn.reaches(next.at, run.signal);
+		// Each turn reads each task once at least, unless its last read was a moment ago.
+		if (!isDue && (reads > 0 || !run.turn.isLater)) return undefined;
+		const answer = await readOnce(run, taskId, rule);
+		if (answer === undefined) return undefined;
+		known = afterRead(known, answer, rule, clock.now());
+		entry.trouble = known.trouble?.message;
+		if (known.last) entry.task = known.last;
+	}
+}
+
+/** Reads a task once. @returns the record, or why the read failed; undefined if the turn ended before the read could be sent */
+export async function readOnce(
+	run: RunContext,
+	taskId: string,
+	{ deadline }: Pick<ReadRule, 'deadline'>,
+): Promise<TaskRecord | ServiceError | undefined> {
+	const lastMs = run.calledAt < Infinity ? LAST_READ_MS : Infinity;
+	const limitMs = Math.max(0, deadline - clock.now()) + lastMs;
+	run.reading++;
+	const read = await settled(run.read(taskId, run.turn.endsAt, limitMs));
+	run.reading--;
+	if (!('error' in read)) return read.value;
+	if (read.error instanceof ServiceError) return read.error;
+	throw read.error;
+}
+
+/**
+ * Reads a task whatever its state is. A read that fails is tried again for a while.
+ *
+ * @throws ServiceError if no read brought a record
+ * @throws Stopped if the execution was stopped
+ */
+export async function readForAWhile(run: RunContext, plan: ReadPlan): Promise<TaskRecord> {
+	const deadline = clock.now() + GET_MS;
+	const rule: ReadRule = {
+		pollIntervalMs: plan.pollIntervalMs,
+		deadline,
+		isOwn: false,
+		isOnce: true,
+	};
+	let known: Known = { dueAt: clock.now(), failures: 0 };
+	for (;;) {
+		const next = nextRead(known, rule, clock.now());
+		if (next.kind === 'found') return next.task;
+		if (next.kind !== 'read')
+			throw known.trouble ?? new ServiceError('noAnswer', 'The task was not read');
+		await run.turn.reaches(next.at, run.signal);
+		const answer = await readOnce(run, plan.taskId, rule);
+		if (answer !== undefined) known = afterRead(known, answer, rule, clock.now());
+	}
+}

@@ -1,0 +1,44 @@
+import { BEFORE_LIMIT_MS } from '../plan/planWait';
+
+/** n8n wakes executions once a minute. */
+export const LEAST_SLEEP_MS = 60_000;
+
+/** The longest sleep that the node chooses by itself. */
+const LONGEST_SLEEP_MS = 15 * 60_000;
+
+/** A sleep is this part of the time waited, so that a result is late by a part of the time that it took. */
+const PART_OF_TIME_WAITED = 4;
+
+/** Sleeps are longer by up to this part, by chance, so that many runs do not wake at once. */
+const SPREAD = 0.1;
+
+/** What decides when to wake. All times are milliseconds since 1970. */
+export interface Sleeper {
+	startedAt: number;
+	/** *Check Interval*, milliseconds; 0 lets the pause grow with the time waited. */
+	intervalMs: number;
+	/** Whether the first turn ends before its first create, so that the run is stored. */
+	isBeforeCreates: boolean;
+	/** Whether there is something to create, or a task whose time is up has not been read. */
+	isSoon: boolean;
+	/** When something must be done: a task's time is up. */
+	dueAt: readonly number[];
+	/** When n8n's time limit cancels the execution; Infinity without a limit. */
+	limitAt: number;
+}
+
+/**
+ * When a sleeping run is to be woken.
+ *
+ * @param random from 0 to 1
+ * @returns milliseconds since 1970
+ */
+export function nextWakeAt(sleeper: Sleeper, now: number, random = Math.random()): number {
+	const { startedAt, intervalMs, isBeforeCreates, isSoon, dueAt, limitAt } = sleeper;
+	if (isBeforeCreates) return now;
+	const growing = (now - startedAt) / PART_OF_TIME_WAITED;
+	const chosen = Math.min(Math.max(growing, LEAST_SLEEP_MS), LONGEST_SLEEP_MS);
+	const pauseMs = isSoon ? LEAST_SLEEP_MS : intervalMs || chosen;
+	const due = Math.min(...dueAt.filter((each) => each > now), limitAt - BEFORE_LIMIT_MS);
+	return Math.max(now, Math.min(now + pauseMs * (1 + SPREAD * random), due));
+}
