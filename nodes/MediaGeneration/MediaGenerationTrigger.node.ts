@@ -9,7 +9,8 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { emitTasks, handleTriggerWebhook } from './callback/trigger';
+import { emitTasks } from './callback/emitTasks';
+import { handleTriggerWebhook } from './callback/trigger';
 import { triggerOutputOptions } from './fields/output';
 import {
 	CALLBACK_PATH,
@@ -153,6 +154,6 @@ export class MediaGenerationTrigger implements INodeType {
 	}
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
-		return [await emitTasks(this)];
+		return await emitTasks(this);
 	}
 }

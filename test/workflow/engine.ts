@@ -139,7 +139,7 @@ let triggered = 0;
 
 /** Starts the workflow at its trigger with what `webhook()` returned, as n8n does after it has stored the execution. */
 export async function startTrigger(test: TestWorkflow, items: INodeExecutionData[]): Promise<Ran> {
-	const host = { executionId: `t${++triggered}` };
+	const host = { executionId: `t${++triggered}`, ...test.host };
 	return await startWorkflow({ mode: 'webhook', ...test, host }, (node) =>
 		beginning({ node, data: { main: [items] }, source: null }),
 	).result;

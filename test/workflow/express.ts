@@ -14,7 +14,8 @@ export class FakeResponse extends EventEmitter {
 
 	readonly headers: Record<string, string> = {};
 
-	writableFinished = false;
+	/** Whether n8n has answered, also if nobody listens any more. */
+	writableEnded = false;
 
 	destroyed = false;
 
@@ -42,7 +43,7 @@ export class FakeResponse extends EventEmitter {
 	/** n8n has stored the execution and answers, or could not and says so. */
 	end(statusCode = this.statusCode): void {
 		this.statusCode = statusCode;
-		this.writableFinished = true;
+		this.writableEnded = true;
 		this.close();
 	}
 

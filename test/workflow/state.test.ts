@@ -7,7 +7,7 @@ import {
 } from 'n8n-workflow';
 import nock from '../nock';
 
-import { accountOf, mayStart } from '../../nodes/MediaGeneration/callback/startOnce';
+import { accountOf, TaskStart } from '../../nodes/MediaGeneration/callback/startOnce';
 import { callbackAddress, isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
 import {
 	isRegistered,
@@ -188,7 +188,7 @@ async function storedToday() {
 	const staticData = {};
 	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, staticData }).hook, true);
 	const started = executeContext({ node: TRIGGER });
-	await mayStart(started, START, 'callback');
+	await new TaskStart(started, START, 'callback').claim();
 	return {
 		failedRun: partOf(failed),
 		suspendedRun: partOf(suspended),
@@ -310,7 +310,8 @@ describe('of the present version', () => {
 
 	it('an execution goes on with the task that it has started with', async () => {
 		const context = triggered(triggeredRun.context);
-		expect(await mayStart(context, START, 'callback')).toBe(true);
+		const start = new TaskStart(context, START, 'callback');
+		expect([await start.isTaken(), await start.claim()]).toEqual([false, true]);
 	});
 });
 
@@ -321,7 +322,7 @@ describe('of a newer version is refused', () => {
 
 	it('what an execution of the trigger has noted', async () => {
 		const context = triggered(triggeredRun.context);
-		await expect(mayStart(context, START, 'callback')).rejects.toThrow(OTHER);
+		await expect(new TaskStart(context, START, 'callback').claim()).rejects.toThrow(OTHER);
 	});
 });
 

@@ -14,11 +14,16 @@ import {
 	threeTries,
 } from './support';
 import { passTime } from './time';
+import { sleepThrough, wake } from './wake';
 
 const on = stage();
 
 useProcessedData();
-beforeEach(() => on.service.configure({ mediaBytes: 100, mediaType: 'image/png' }));
+const mend = () => {
+	on.service.resetSettings();
+	on.service.configure({ mediaBytes: 100, mediaType: 'image/png' });
+};
+beforeEach(mend);
 
 let callbacks = 0;
 
@@ -121,11 +126,83 @@ describe('one task', () => {
 });
 
 describe('a host of results', () => {
+	/** An execution as n8n has stored it; other executions find it so. */
+	const execution = () => {
+		const executionId = `sleeper ${++callbacks}`;
+		const host = { executionId, getRunExecutionData: async () => asleep as never };
+		return { ...workflow(downloading), host, mode: 'webhook' as const };
+	};
+	const asleep = { resultData: {} };
+	const TROUBLE = { mediaStatus: 503 };
+
+	it('in trouble has the execution sleep within a minute, which holds nothing, and it starts the workflow once it is over', async () => {
+		on.service.configure(TROUBLE);
+		const test = execution();
+		const task = finished();
+		const first = await passTime(startTrigger(test, [task]));
+		expect(first.run.status).toBe('waiting');
+		expect([first.output, store.rows.size]).toEqual([[], 0]);
+		expect(on.elapsed).toBeLessThan(MINUTE);
+		const second = await wake(test, first);
+		expect([second.run.status, second.output]).toEqual(['waiting', []]);
+		mend();
+		const { output, run, wakes } = await sleepThrough(test, second);
+		expect([run.status, wakes]).toEqual(['success', 1]);
+		expect(output).toMatchObject([
+			{ json: { taskId: task.json.taskId, state: 'SUCCESS' }, binary: { data: {} } },
+		]);
+		expect(output[0]?.json).not.toHaveProperty('callbackId');
+		expect(run.data.resultData.runData.Trigger).toHaveLength(1);
+		expect(await counts([task])).toEqual([0]);
+	});
+
 	it('is given up after an hour', async () => {
-		on.service.configure({ mediaStatus: 503 });
-		const { error } = await start(finished(), downloading);
+		on.service.configure(TROUBLE);
+		const test = execution();
+		const task = finished();
+		const { error, wakes } = await sleepThrough(test, await passTime(startTrigger(test, [task])));
 		expect(error?.message).toContain('HTTP 503');
 		expect(Math.abs(on.elapsed / MINUTE - 60)).toBeLessThan(2);
+		expect(wakes).toBeLessThan(20);
+		// The failure is the task's outcome, which *Retry execution* goes on with. Its callback starts nothing more.
+		mend();
+		expect(await counts([task, downloading])).toEqual([0]);
+		expect(await counts([task, { ...downloading, mode: 'retry' }])).toEqual([1]);
+	});
+
+	it('in trouble is not asked by a second execution of the same task, unless the first was stopped', async () => {
+		on.service.configure(TROUBLE);
+		const test = execution();
+		const task = finished();
+		expect((await passTime(startTrigger(test, [task]))).run.status).toBe('waiting');
+		const asked = on.service.requests.length;
+		const again = as(task, { callbackId: 'another callback' });
+		const second = await passTime(startTrigger(test, [again]));
+		expect([second.run.status, second.output]).toEqual(['success', []]);
+		expect(on.service.requests).toHaveLength(asked);
+		mend();
+		const stopped = async () => ({ resultData: { error: new Error('Stopped') } }) as never;
+		const third = await passTime(
+			startTrigger({ ...test, host: { getRunExecutionData: stopped } }, [again]),
+		);
+		expect(third.output).toHaveLength(1);
+	});
+
+	it('lets nothing of the callback out where n8n passes over the sleeping trigger', async () => {
+		on.service.configure(TROUBLE);
+		const test = execution();
+		const task = finished();
+		const { run } = await passTime(startTrigger(test, [task]));
+		for (const { node } of run.data.executionData?.nodeExecutionStack ?? []) node.disabled = true;
+		const [, entry] = run.data.executionData?.nodeExecutionStack ?? [];
+		expect(entry?.data.main?.[0]?.map(({ json }) => json) ?? []).toEqual([
+			{
+				taskId: task.json.taskId,
+				state: 'SUCCESS',
+				resultUrls: expect.any(Array) as unknown,
+				error: text("passed over 'Trigger'"),
+			},
+		]);
 	});
 
 	it('without the result stops the workflow with the URL, unless the node continues', async () => {
@@ -140,6 +217,17 @@ describe('a host of results', () => {
 		const split = await start(finished(), { ...downloading, ...hasErrorOutput });
 		expect([split.output.length, split.errors.length]).toEqual([0, 1]);
 	});
+});
+
+it('of two executions that download the results of one task, as in two processes, one starts the workflow', async () => {
+	const task = finished();
+	const others = [task, as(task, { callbackId: 'another callback' })];
+	const both = await passTime(
+		Promise.all(others.map(async (each) => await startTrigger(workflow(downloading), [each]))),
+	);
+	expect(on.service.requests.filter(({ host }) => host === 'media')).toHaveLength(2);
+	expect(both.map(({ run }) => run.status)).toEqual(['success', 'success']);
+	expect(both.flatMap(({ output }) => output)).toHaveLength(1);
 });
 
 it('a second try of the execution that a task has started goes on with the task', async () => {

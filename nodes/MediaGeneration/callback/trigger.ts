@@ -1,26 +1,14 @@
 import { randomUUID } from 'crypto';
-import {
-	type IDataObject,
-	type IExecuteFunctions,
-	type INode,
-	type INodeExecutionData,
-	type IWebhookFunctions,
-	type IWebhookResponseData,
-	UserError,
-} from 'n8n-workflow';
+import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8n-workflow';
 
-import { Downloader, TRIGGER_TRY_MS } from '../report/download';
-import { type OutputOptions, readOutputOptions, taskJson } from '../report/taskItems';
+import { taskJson } from '../report/taskItems';
 import type { Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
-import { type FinishedTask, parseTaskRecord, type TaskRecord } from '../service/taskRecord';
+import type { FinishedTask } from '../service/taskRecord';
 import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
-import { isRecord } from '../shared/json';
 import { isEngineV2 } from '../n8n/internals';
-import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
-import { accountOf, credentialIdOf, mayStart } from './startOnce';
+import { accountOf, credentialIdOf } from './startOnce';
 import {
 	answer,
 	ANSWER_LIMIT_MS,
@@ -126,6 +114,19 @@ async function readFinished(
 	return events.includes(task.state) ? task : NOT_SELECTED;
 }
 
+/** How often to look whether n8n has answered a sender that has hung up, milliseconds. */
+const LOOK_MS = 1_000;
+
+/** A sender that hangs up does not keep n8n from storing the execution, nor from answering then. */
+async function untilAnswered(
+	response: ReturnType<IWebhookFunctions['getResponseObject']>,
+): Promise<void> {
+	// The response of a sender that has hung up never closes again.
+	if (!response.destroyed) await new Promise((resolve) => response.once('close', resolve));
+	const giveUpAt = clock.now() + MAX_AGE_MS;
+	while (!response.writableEnded && clock.now() < giveUpAt) await clock.sleep(LOOK_MS, undefined);
+}
+
 /** n8n answers an admitted callback when the execution is stored. From then on other callbacks are duplicates. */
 async function outcomeOf(
 	key: string,
@@ -134,76 +135,9 @@ async function outcomeOf(
 ): Promise<Outcome> {
 	const task = await reading;
 	if (!('status' in task)) {
-		// If the sender has hung up, the response never closes again.
-		if (!response.destroyed) await new Promise((resolve) => response.once('close', resolve));
-		if (response.writableFinished && response.statusCode < 300) return DUPLICATE;
+		await untilAnswered(response);
+		if (response.writableEnded && response.statusCode < 300) return DUPLICATE;
 	}
 	recent.delete(key);
 	return 'status' in task ? task : 'notStored';
-}
-
-/** The settings of each trigger whose last try failed, for its next try by *Retry On Fail*. */
-const asChosen = new WeakMap<INode, INode>();
-
-/**
- * Starts the workflow for the tasks that the gate admitted, once for each task. A test run always starts, and neither
- * asks the ledger nor writes to it.
- *
- * @returns the items to go on with: none for a task that another execution has started with
- * @throws NodeOperationError if a result cannot be downloaded, unless the node's *On Error* lets the error out; the
- *   database's error, whatever *On Error* says
- */
-export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
-	const { node } = context.getExecuteData();
-	// Otherwise n8n would start the workflow with an empty item for a task that has started it before.
-	Object.assign(node, asChosen.get(node), { alwaysOutputData: false });
-	const emitted = await settled(itemsToStart(context));
-	if ('value' in emitted) return emitted.value;
-	// Otherwise *On Error: Continue* would start the workflow with the callback as it came, although the task may have
-	// started the workflow before.
-	asChosen.set(node, { ...node });
-	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
-	throw emitted.error;
-}
-
-async function itemsToStart(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
-	const isTest = context.getMode() === 'manual';
-	const parameters = new ItemParameters(context, 0);
-	// The options come first: an error in them must not leave the task marked as started.
-	const options = readOutputOptions(parameters, parameters.option('downloadResults'));
-	const output: INodeExecutionData[] = [];
-	for (const { json } of context.getInputData()) {
-		if (typeof json.taskId !== 'string' || !isRecord(json.record)) continue;
-		const task = parseTaskRecord(json.taskId, json.record);
-		if (!isTest && !(await isToStart(context, task.taskId, json))) continue;
-		output.push(...(await itemsOf(context, task, json, options)));
-	}
-	return output;
-}
-
-/** @param json the item that the gate admitted */
-async function isToStart(
-	context: IExecuteFunctions,
-	taskId: string,
-	{ account, callbackId }: IDataObject,
-): Promise<boolean> {
-	return await mayStart(context, { account: String(account), taskId }, String(callbackId));
-}
-
-async function itemsOf(
-	context: IExecuteFunctions,
-	task: TaskRecord,
-	{ reference }: IDataObject,
-	options: OutputOptions,
-): Promise<INodeExecutionData[]> {
-	const json = taskJson(task, { reference });
-	const downloader = new Downloader(context, TRIGGER_TRY_MS);
-	try {
-		return await downloader.itemsOf(task, json, { output: options });
-	} catch (error) {
-		const failed = ItemError.from(error);
-		const node = context.getNode();
-		if (!context.continueOnFail()) throw failed.toNodeError(node, 0);
-		return [failed.toItem(node)];
-	}
 }

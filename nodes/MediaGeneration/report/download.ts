@@ -20,9 +20,6 @@ const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
 /** How long a run goes on while no file arrives, milliseconds. */
 const TRY_MS = 10 * 60_000;
 
-/** The same on the trigger: no further callback starts the workflow for the task. */
-export const TRIGGER_TRY_MS = 60 * 60_000;
-
 /** How long to wait for the begin of an answer, and for its next bytes. The whole transfer may take longer. */
 const HOST_TIMEOUT_MS = 60_000;
 

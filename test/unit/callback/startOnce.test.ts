@@ -1,6 +1,7 @@
 import {
 	accountOf,
-	mayStart as mayStartWith,
+	type Start,
+	TaskStart,
 } from '../../../nodes/MediaGeneration/callback/startOnce';
 import { executeContext, SERVICE, TRIGGER } from '../../workflow/engine';
 import { SECOND_ROW, store, useProcessedData } from '../../workflow/processedData';
@@ -21,15 +22,18 @@ const execution = (mode: 'webhook' | 'retry' = 'webhook', id = 'trigger') => {
 	return context;
 };
 
-/** Unless said otherwise the callback is another one for each execution. */
+/** The whole way of an execution. Unless said otherwise the callback is another one for each execution. */
 const mayStart = async (
 	taskId: string,
 	context = execution(),
 	{
 		callbackId = `callback of ${context.getExecutionId()}`,
 		...start
-	}: Partial<Parameters<typeof mayStartWith>[1]> & { callbackId?: string } = {},
-) => await mayStartWith(context, { account: ACCOUNT, taskId, ...start }, callbackId);
+	}: Partial<Start> & { callbackId?: string } = {},
+) => {
+	const begun = new TaskStart(context, { account: ACCOUNT, taskId, ...start }, callbackId);
+	return !(await begun.isTaken()) && (await begun.claim());
+};
 
 useProcessedData();
 
@@ -123,10 +127,10 @@ describe('the execution that recorded a task', () => {
 		const second = execution();
 		const { getProcessedDataCount: count, checkProcessedAndRecord: record } = second.helpers;
 		// Neither finds a row; the second adds its entries to what the first has written, and never hears of it.
+		let counts = 0;
 		second.helpers.getProcessedDataCount = async (...args) => {
-			second.helpers.getProcessedDataCount = count;
 			const found = await count(...args);
-			expect(await mayStart('task-1')).toBe(true);
+			if (++counts === 2) expect(await mayStart('task-1')).toBe(true);
 			return found;
 		};
 		second.helpers.checkProcessedAndRecord = async (...args) => {
@@ -190,6 +194,17 @@ it.each(Object.entries(SECOND_ROW))(
 it('another trouble of the database is no answer', async () => {
 	store.nextError = new Error('SQLITE_BUSY: database is locked');
 	await expect(mayStart('task-1')).rejects.toThrow('SQLITE_BUSY: database is locked');
+});
+
+it('executions that bring the results of one task at the same time: the first that claims it starts the workflow', async () => {
+	const [first, second] = [execution(), execution()].map(
+		(context) =>
+			new TaskStart(context, { account: ACCOUNT, taskId: 'task-1' }, context.getExecutionId()),
+	) as [TaskStart, TaskStart];
+	expect([await first.isTaken(), await second.isTaken()]).toEqual([false, false]);
+	expect(store.rows.size).toBe(0);
+	expect([await second.claim(), await first.claim()]).toEqual([true, false]);
+	expect([await first.isTaken(), await second.isTaken()]).toEqual([true, false]);
 });
 
 describe("the node's own id", () => {

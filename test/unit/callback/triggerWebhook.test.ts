@@ -213,22 +213,44 @@ describe('a callback that comes again', () => {
 		expect(await came()).toEqual(STARTS);
 	});
 
-	it.each<[string, (response: Arrived['response']) => void]>([
-		['n8n could not store its execution', (response) => response.end(500)],
-		['its sender was gone before the answer', (response) => response.close()],
-	])('after %s starts it', async (_what, end) => {
-		end(await first());
+	it('after n8n could not store its execution starts it', async () => {
+		(await first()).end(500);
 		service();
 		expect(await came()).toEqual(STARTS);
 	});
 
-	it('after its sender was gone while the task was read starts it', async () => {
-		service();
-		const gone = deliver();
-		gone.response.close();
-		await outcome(gone);
-		service();
-		expect(await came()).toEqual(STARTS);
+	describe('after its sender has hung up', () => {
+		/** While the task was read, or later. */
+		const hungUp = async (isEarly: boolean) => {
+			service();
+			const { response, result } = deliver();
+			if (isEarly) response.close();
+			await result;
+			if (!isEarly) response.close();
+			return response;
+		};
+
+		it.each([true, false])(
+			'comes again while n8n stores the execution, and is a duplicate when n8n has stored it (%s)',
+			async (isEarly) => {
+				const response = await hungUp(isEarly);
+				const read = service();
+				expect(await passTime(came())).toMatchObject(TRY_AGAIN);
+				response.writableEnded = true;
+				expect(await passTime(came())).toMatchObject(DUPLICATE);
+				expect(read.isDone()).toBe(false);
+			},
+		);
+
+		it('starts it where n8n could not store the execution, or never answers', async () => {
+			const response = await hungUp(false);
+			response.status(500).writableEnded = true;
+			service();
+			expect(await passTime(came())).toEqual(STARTS);
+			await passTime(time.pass(5 * MINUTE));
+			service();
+			expect(await came()).toEqual(STARTS);
+		});
 	});
 
 	it('at another trigger starts that one', async () => {

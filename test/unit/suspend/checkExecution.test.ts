@@ -1,7 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import nock from '../../nock';
 
-import { accountOf, mayStart } from '../../../nodes/MediaGeneration/callback/startOnce';
+import { accountOf, TaskStart } from '../../../nodes/MediaGeneration/callback/startOnce';
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import {
 	checkItem,
@@ -350,7 +350,7 @@ describe('a check for lost callbacks', () => {
 	it('asks neither the service nor a trigger of this workflow that has started for the task', async () => {
 		const node = { ...TRIGGER, id: 'trigger' };
 		const start = { account: accountOf(SERVICE, 'credential'), taskId: 'task-0' };
-		await mayStart(executeContext({ node }), start, 'callback');
+		await new TaskStart(executeContext({ node }), start, 'callback').claim();
 		const own = { ...delivery(0), triggerId: 'trigger', triggerCredentialId: 'credential' };
 		const { output } = await turn(deliveryCheck({ deliveries: [own] }));
 		expect(output).toMatchObject([{ json: { delivered: true } }]);

@@ -1,0 +1,170 @@
+import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow';
+
+import { nodeContext } from '../n8n/internals';
+import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
+import { Downloader, PassingTrouble } from '../report/download';
+import {
+	type ItemResult,
+	type OutputOptions,
+	readOutputOptions,
+	taskItems,
+	taskJson,
+} from '../report/taskItems';
+import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
+import { clock, Stopped } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
+import { ItemParameters } from '../shared/parameters';
+import { settled } from '../shared/promises';
+import { pauseMs } from './nextCheck';
+import { TaskStart } from './startOnce';
+import { startsUnderWay } from './startsUnderWay';
+
+/** How long the first run tries to download results while the media host is in trouble, milliseconds. */
+const FIRST_TRY_MS = 20_000;
+
+/** So long the node tries in all, milliseconds. */
+const ALL_TRIES_MS = 60 * 60_000;
+
+/** A task that the gate admitted. */
+interface Admitted {
+	task: TaskRecord;
+	/** The fields of its items. */
+	json: IDataObject;
+	start: TaskStart;
+	/** Names the start for `startsUnderWay`. */
+	place: string;
+	callbackId: string;
+}
+
+/** The settings of each trigger whose last try failed, for its next try by *Retry On Fail*. */
+const asChosen = new WeakMap<INode, INode>();
+
+/**
+ * Starts the workflow for the tasks that the gate admitted, once for each task. A task counts as started when its items
+ * leave, after the downloads. While the media host is in trouble, the execution sleeps and tries again. A test run always
+ * starts, and neither asks the ledger nor writes to it.
+ *
+ * @returns the items to go on with: none for a task that another execution starts
+ * @throws NodeOperationError if a result cannot be downloaded, unless the node's *On Error* lets the error out; the
+ *   database's error, whatever *On Error* says
+ */
+export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+	takeInputBack(context);
+	const { node } = context.getExecuteData();
+	// Otherwise n8n would start the workflow with an empty item for a task that has started it before.
+	Object.assign(node, asChosen.get(node), { alwaysOutputData: false });
+	const emitted = await settled(startAll(context));
+	if ('value' in emitted) return emitted.value;
+	// Otherwise *On Error: Continue* would start the workflow with the callback as it came, although the task may have
+	// started the workflow before.
+	asChosen.set(node, { ...node });
+	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
+	throw emitted.error;
+}
+
+async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+	const isTest = context.getMode() === 'manual';
+	const parameters = new ItemParameters(context, 0);
+	// The options come first: an error in them must not leave a task marked as started.
+	const options = readOutputOptions(parameters, parameters.option('downloadResults'));
+	const admitted = admittedTasks(context);
+	const begun: Admitted[] = [];
+	let isAsleep = false;
+	try {
+		const ended: Array<{ start: TaskStart; result: ItemResult }> = [];
+		for (const each of admitted) {
+			const { start, place, callbackId } = each;
+			if (!isTest) {
+				if (await start.isTaken()) continue;
+				if (!(await startsUnderWay.begin(context, place, callbackId))) continue;
+			}
+			begun.push(each);
+			const made = await settled(bring(context, each, options));
+			if ('value' in made) ended.push({ start, result: made.value });
+			else if (made.error instanceof PassingTrouble && isTimeLeft(context)) {
+				isAsleep = true;
+				return await sleep(context, admitted, made.error);
+			} else if (made.error instanceof Stopped) throw made.error;
+			else ended.push({ start, result: ItemError.from(made.error, each.json) });
+		}
+		const output: INodeExecutionData[] = [];
+		for (const { start, result } of ended) {
+			if (isTest || (await start.claim())) output.push(...outputOf(context, result));
+		}
+		return [output];
+	} finally {
+		if (!isAsleep) for (const { place, callbackId } of begun) startsUnderWay.end(place, callbackId);
+	}
+}
+
+function admittedTasks(context: IExecuteFunctions): Admitted[] {
+	return context.getInputData().flatMap(({ json: given }) => {
+		const { taskId, record, account, callbackId, reference } = given;
+		if (typeof taskId !== 'string' || !isRecord(record)) return [];
+		const task = parseTaskRecord(taskId, record);
+		const start = { account: String(account), taskId };
+		const place = JSON.stringify([context.getWorkflow().id, context.getNode().id, account, taskId]);
+		return {
+			task,
+			json: taskJson(task, { reference }),
+			start: new TaskStart(context, start, String(callbackId)),
+			place,
+			callbackId: String(callbackId),
+		};
+	});
+}
+
+/** @returns the task's items, with its results if the options ask for them. @throws as `Downloader.filesOf` */
+async function bring(
+	context: IExecuteFunctions,
+	{ task, json }: Admitted,
+	output: OutputOptions,
+): Promise<INodeExecutionData[]> {
+	const destination = { output };
+	if (!output.download || task.state !== 'SUCCESS') return taskItems(task, json, destination);
+	// A later run tries once, and sleeps again.
+	const giveUpAt = clock.now() + (troubleSince(context) === undefined ? FIRST_TRY_MS : 0);
+	const files = await new Downloader(context).filesOf(task, giveUpAt);
+	return taskItems(task, json, destination, files);
+}
+
+function outputOf(context: IExecuteFunctions, result: ItemResult): INodeExecutionData[] {
+	if (!(result instanceof ItemError)) return result;
+	const node = context.getNode();
+	if (!context.continueOnFail()) throw result.toNodeError(node, 0);
+	return [result.toItem(node)];
+}
+
+/** The key in the node's context of the moment since when the media host is in trouble. */
+const KEY = 'mediaHostTrouble';
+
+/** @returns milliseconds since 1970; undefined if this execution has not slept. A retry is another execution. */
+function troubleSince(context: IExecuteFunctions): number | undefined {
+	const kept = nodeContext(context)[KEY];
+	const isOurs = isRecord(kept) && kept.of === context.getExecutionId();
+	return isOurs ? Number(kept.since) : undefined;
+}
+
+const isTimeLeft = (context: IExecuteFunctions): boolean =>
+	Date.now() < (troubleSince(context) ?? Infinity) + ALL_TRIES_MS;
+
+/** Sleeps, which holds no place of n8n's concurrency limit. */
+async function sleep(
+	context: IExecuteFunctions,
+	admitted: readonly Admitted[],
+	{ message }: PassingTrouble,
+): Promise<INodeExecutionData[][]> {
+	// The time of day: another process may go on.
+	const now = Date.now();
+	const since = troubleSince(context) ?? now;
+	nodeContext(context)[KEY] = { of: context.getExecutionId(), since };
+	const until = new Date(Math.min(now + pauseMs(now - since), since + ALL_TRIES_MS));
+	const { name } = context.getNode();
+	context.logger.info(`${name}: ${message}. Again at ${until.toISOString()}`);
+	const ifPassedOver = admitted.map(({ json: { taskId, state, resultUrls } }) => {
+		const error = `n8n passed over '${name}' before the results were downloaded. Fetch them with the operation Task → Get`;
+		return { json: { taskId, state, error, resultUrls } };
+	});
+	return await sleepAndRunAgain(context, until, ifPassedOver);
+}

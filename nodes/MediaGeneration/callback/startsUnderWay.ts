@@ -1,0 +1,47 @@
+import type { IExecuteFunctions } from 'n8n-workflow';
+
+import { ExpiringCache } from '../shared/clock';
+import { MAX_PAUSE_MS } from './nextCheck';
+
+/** Longer than the longest sleep: n8n may wake an execution a minute late. */
+const MAX_AGE_MS = MAX_PAUSE_MS + 5 * 60_000;
+
+interface UnderWay {
+	callbackId: string;
+	executionId: string;
+}
+
+const underWay = new ExpiringCache<UnderWay>(MAX_AGE_MS);
+
+/**
+ * What the executions of this process are about to start: they download results, or sleep because the media host is in
+ * trouble. This only saves the work of a second execution for the same task: the ledger decides.
+ */
+export const startsUnderWay = {
+	/**
+	 * @param place names the trigger node and the task
+	 * @param callbackId names the execution in all its tries
+	 * @returns whether no other execution is about to start the workflow for the task
+	 */
+	async begin(context: IExecuteFunctions, place: string, callbackId: string): Promise<boolean> {
+		const executionId = context.getExecutionId();
+		const other = underWay.get(place);
+		if (other !== undefined && other.callbackId !== callbackId) {
+			const data = await context.getExecutionDataById(other.executionId);
+			// Somebody may have stopped or deleted an execution that slept.
+			if (data !== undefined && data.resultData.error === undefined) {
+				const { name } = context.getNode();
+				context.logger.info(
+					`${name}: execution ${other.executionId} downloads these results already`,
+				);
+				return false;
+			}
+		}
+		underWay.set(place, { callbackId, executionId });
+		return true;
+	},
+
+	end(place: string, callbackId: string): void {
+		if (underWay.get(place)?.callbackId === callbackId) underWay.delete(place);
+	},
+};
