@@ -1,4 +1,4 @@
-import { CreateThrottle } from '../../nodes/MediaGeneration/create/createThrottle';
+import { AccountLimits } from '../../nodes/MediaGeneration/create/accountLimits';
 import type { Rules } from './account';
 import { Oracle } from './oracle';
 import { type Learns, type Policy, simulate, type TaskMs } from './simulate';
@@ -27,8 +27,7 @@ export interface Result extends Cell {
 }
 
 /** Chance that is the same in every run. */
-export function chance(): () => number {
-	let seed = 7;
+export function chance(seed = 7): () => number {
 	return () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
 }
 
@@ -37,7 +36,7 @@ export function run(cell: Cell): Result {
 	const simulated = <T>(policy: Policy<T>, learns: Learns) =>
 		simulate(rules, [{ items, taskMs: tasks.ms, policy, learns: leaves ? learns : 'polling' }]);
 	const { ms: oracleMs } = simulated(new Oracle(rules), 'atOnce');
-	return { ...cell, ...simulated(new CreateThrottle(chance()), 'afterRefusal'), oracleMs };
+	return { ...cell, ...simulated(new AccountLimits(chance()), 'afterRefusal'), oracleMs };
 }
 
 /** Six refusals to find out, one for ten tasks, and one a minute. */

@@ -1,4 +1,4 @@
-import { CreateThrottle } from '../../nodes/MediaGeneration/create/createThrottle';
+import { AccountLimits } from '../../nodes/MediaGeneration/create/accountLimits';
 import type { Rules, Steps } from './account';
 import { chance } from './cell';
 import { Oracle } from './oracle';
@@ -54,6 +54,8 @@ export const DIPS: readonly Dip[] = [
 	...[3, 10, 40].map((places) =>
 		dip(`${places} places that two of our runs share`, [[0, places]], 20 * places, 30, [0, 1]),
 	),
+	dip('6 places that two of our runs share, begun together', [[0, 6]], 40, 5, [0, 0]),
+	dip('6 places that two of our runs share, begun 3 s apart', [[0, 6]], 40, 5, [0, 0.05]),
 	dip(
 		'10 places that two of our runs share, of unlike lengths of life',
 		fewer(10, 4, 4, 4),
@@ -63,12 +65,15 @@ export const DIPS: readonly Dip[] = [
 	),
 ];
 
-/** @returns what the runs come to, and what an oracle needs for all their tasks as one batch: nobody could share the places better */
-export function runDip({ places, items, taskMs, runs }: Dip) {
+/**
+ * @param seed another one is another history
+ * @returns what the runs come to, and what an oracle needs for all their tasks as one batch: nobody could share the places better
+ */
+export function runDip({ places, items, taskMs, runs }: Dip, seed = 7) {
 	const rules: Rules = { concurrency: places };
-	const policies = runs.map((startsAt) => ({
+	const policies = runs.map((startsAt, nth) => ({
 		...{ items, taskMs, startsAt },
-		policy: new CreateThrottle(chance()),
+		policy: new AccountLimits(chance(seed + nth)),
 	}));
 	const best = simulate(rules, [{ items: items * runs.length, taskMs, policy: new Oracle(rules) }]);
 	return { ...simulate(rules, policies), bestMs: best.ms };

@@ -3,7 +3,7 @@ import { ServiceError } from '../service/serviceError';
 import { Semaphore, settled } from '../shared/promises';
 import { clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import type { CreateThrottle, Ticket } from './createThrottle';
+import type { AccountLimits, Ticket } from './accountLimits';
 
 /** How an address ends a create if the service is not there. */
 const NO_SERVICE: Array<ServiceError['kind']> = ['unreachable', 'unexpectedAnswer', 'redirected'];
@@ -56,7 +56,7 @@ export class CreateQueue {
 	 * @param most how many tasks of the run may be unfinished at once
 	 */
 	constructor(
-		readonly throttle: CreateThrottle,
+		readonly throttle: AccountLimits,
 		private readonly gap: RequestGap,
 		private readonly signal: AbortSignal | undefined,
 		private readonly random: () => number = Math.random,

@@ -3,7 +3,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { ExpectedCallbacks } from '../suspend/missingCallbacks';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
-import { CreateThrottle } from '../create/createThrottle';
+import { AccountLimits } from '../create/accountLimits';
 import { type Journal, keyOf } from '../create/journal';
 import type { TaskEntry } from '../create/taskEntry';
 import { hangsUp, isTool } from '../n8n/internals';
@@ -74,7 +74,7 @@ export class RunContext {
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
 		const most = createsIn(items).every(isAwaited) ? plan.maxInFlight : Infinity;
 		this.queue = new CreateQueue(
-			new CreateThrottle(),
+			new AccountLimits(),
 			new RequestGap(),
 			this.signal,
 			Math.random,

@@ -1,4 +1,4 @@
-import { CreateThrottle, type Ticket } from '../../../nodes/MediaGeneration/create/createThrottle';
+import { AccountLimits, type Ticket } from '../../../nodes/MediaGeneration/create/accountLimits';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/client';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
@@ -19,7 +19,7 @@ const unreachable = () => new ServiceError('unreachable', 'Not there');
 /** A queue with so many places, whose random pauses are as long as they can be. */
 function opened(places = 10, signal?: AbortSignal) {
 	const clock = new FakeClock();
-	const throttle = new CreateThrottle(() => 0.5);
+	const throttle = new AccountLimits(() => 0.5);
 	const queue = new CreateQueue(throttle, new RequestGap(), signal, () => 1, places);
 	return { clock, queue };
 }
