@@ -9,7 +9,7 @@ import { tellProgress } from './progress';
 
 /** So many entries at most are in doubt if a turn is killed. */
 const MOST_ANNOUNCED = 50;
-const LEAST_ANNOUNCED = 10;
+const LEAST_ANNOUNCED = 25;
 
 /**
  * The tasks that the next turn may create, in order: as many as it can send, judged by the last turn that created.
@@ -38,9 +38,11 @@ export async function goToSleep(
 	const wakeAt = nextWakeAt(
 		{
 			...rule,
+			// The run is stored before its first create, which does not wait for the interval.
+			...(journal.taskIds().length === 0 && { intervalMs: 0 }),
 			startedAt: journal.startedAt,
-			isBeforeCreates: journal.sleeps === 0 && next.length > 0 && journal.taskIds().length === 0,
-			isSoon: waiting.some((entry) => isToCreate(entry) || entry.overdueAt !== undefined),
+			isCreating: waiting.some((entry) => isToCreate(entry) && entry.again === undefined),
+			isOverdue: waiting.some(({ overdueAt }) => overdueAt !== undefined),
 			dueAt: waiting.flatMap(({ until, again }) => [until ?? Infinity, again?.at ?? Infinity]),
 		},
 		now,

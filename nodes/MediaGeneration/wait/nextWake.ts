@@ -1,7 +1,7 @@
 import { BEFORE_LIMIT_MS } from '../plan/planWait';
 
 /** n8n wakes executions once a minute. */
-export const LEAST_SLEEP_MS = 60_000;
+const LEAST_SLEEP_MS = 60_000;
 
 /** The longest sleep that the node chooses by itself. */
 const LONGEST_SLEEP_MS = 15 * 60_000;
@@ -17,10 +17,10 @@ export interface Sleeper {
 	startedAt: number;
 	/** *Check Interval*, milliseconds; 0 lets the pause grow with the time waited. */
 	intervalMs: number;
-	/** Whether the first turn ends before its first create, so that the run is stored. */
-	isBeforeCreates: boolean;
-	/** Whether there is something to create, or a task whose time is up has not been read. */
-	isSoon: boolean;
+	/** Whether something is left to create: n8n wakes the run when it looks next, at most a minute later. */
+	isCreating: boolean;
+	/** Whether a task whose time is up could not be read. */
+	isOverdue: boolean;
 	/** When something must be done: a task's time is up. */
 	dueAt: readonly number[];
 	/** When n8n's time limit cancels the execution; Infinity without a limit. */
@@ -34,11 +34,11 @@ export interface Sleeper {
  * @returns milliseconds since 1970
  */
 export function nextWakeAt(sleeper: Sleeper, now: number, random = Math.random()): number {
-	const { startedAt, intervalMs, isBeforeCreates, isSoon, dueAt, limitAt } = sleeper;
-	if (isBeforeCreates) return now;
+	const { startedAt, intervalMs, isCreating, isOverdue, dueAt, limitAt } = sleeper;
+	if (isCreating && intervalMs === 0) return now;
 	const growing = (now - startedAt) / PART_OF_TIME_WAITED;
 	const chosen = Math.min(Math.max(growing, LEAST_SLEEP_MS), LONGEST_SLEEP_MS);
-	const pauseMs = isSoon ? LEAST_SLEEP_MS : intervalMs || chosen;
+	const pauseMs = isOverdue ? LEAST_SLEEP_MS : intervalMs || chosen;
 	const due = Math.min(...dueAt.filter((each) => each > now), limitAt - BEFORE_LIMIT_MS);
 	return Math.max(now, Math.min(now + pauseMs * (1 + SPREAD * random), due));
 }
