@@ -25,6 +25,8 @@ export interface TaskEntry {
 	task?: TaskRecord;
 	/** Why the last read or download failed. */
 	trouble?: string | undefined;
+	/** When the task was first read as a success without a usable link. */
+	linklessAt?: number | undefined;
 	/** When a turn first found the task's time up, and could not read it. */
 	overdueAt?: number;
 	files?: IBinaryData[];

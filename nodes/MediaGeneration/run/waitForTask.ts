@@ -39,7 +39,12 @@ export async function waitForTask(
 	const deadline = run.momentOf(Math.min(timeIsUpAt, endsAt));
 	const isOwn = run.isOwn(taskId);
 	const isNew = entry.createdAt !== undefined && Date.now() - entry.createdAt < plan.pollIntervalMs;
-	let known: Known = { dueAt: clock.now() + (isNew ? plan.pollIntervalMs : 0), failures: 0 };
+	const { linklessAt } = entry;
+	let known: Known = {
+		dueAt: clock.now() + (isNew ? plan.pollIntervalMs : 0),
+		failures: 0,
+		linklessSince: linklessAt === undefined ? undefined : run.momentOf(linklessAt),
+	};
 	for (let reads = 0; ; reads++) {
 		const rule: ReadRule = { pollIntervalMs: run.intervalOf(plan), deadline, isOwn };
 		const next = nextRead(known, rule, clock.now());
@@ -70,6 +75,7 @@ export async function waitForTask(
 		if (answer === undefined) return undefined;
 		known = afterRead(known, answer, rule, clock.now());
 		entry.trouble = known.trouble?.message;
+		entry.linklessAt = known.linklessSince === undefined ? undefined : (linklessAt ?? Date.now());
 		if (known.last) entry.task = known.last;
 	}
 }
