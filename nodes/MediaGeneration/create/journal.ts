@@ -69,6 +69,9 @@ export class Journal {
 
 	private readonly run: StoredRun;
 
+	/** The execution that was killed or stopped. */
+	private earlier = '';
+
 	/** By the index of the input item. */
 	private readonly identities: string[] = [];
 
@@ -98,24 +101,33 @@ export class Journal {
 
 	private begin(known: StoredRun | undefined, execution: string): Beginning {
 		if (known === undefined) return 'first';
-		const isOther = known.execution !== execution;
+		const { execution: earlier } = known;
+		const isOther = earlier !== execution;
 		known.execution = execution;
 		if (known.isAsleep) {
 			known.isAsleep = false;
 			if (!isOther) return 'woken';
-			// The process died in a turn, perhaps: what this turn may have sent is in doubt for good.
-			for (const key of known.announced) this.doubt(key);
-			known.announced = [];
+			this.earlier = earlier;
 			return 'killed';
 		}
 		for (const entry of this.entries()) reopen(entry);
 		return 'again';
 	}
 
-	private doubt(key: string): void {
-		const [itemIndex = 0, part = 0] = key.split('.').map(Number);
-		const entry = this.run.items[itemIndex]?.parts[part];
-		if (entry?.state === 'free') entry.state = 'sent';
+	/**
+	 * Begins the retry of a killed run, which creates nothing before it is stored.
+	 *
+	 * @param isInDoubt whether a turn had begun: what it may have sent is in doubt for good
+	 */
+	takeOver(isInDoubt: boolean): void {
+		const { announced, items } = this.run;
+		this.run.announced = [];
+		if (!isInDoubt) return;
+		for (const key of announced) {
+			const [itemIndex = 0, part = 0] = key.split('.').map(Number);
+			const entry = items[itemIndex]?.parts[part];
+			if (entry?.state === 'free') Object.assign(entry, { state: 'sent', doubtIn: this.earlier });
+		}
 	}
 
 	get startedAt(): number {

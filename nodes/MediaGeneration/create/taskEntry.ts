@@ -10,6 +10,8 @@ export interface TaskEntry {
 	/** `free`: there is no task. `sent`: a create was sent, and its answer is not known. `created`: there is a task. */
 	state: 'free' | 'sent' | 'created';
 	taskId?: string;
+	/** The execution that was killed or stopped in a turn in which it may have created the task. */
+	doubtIn?: string;
 	/** The answer to the create, and the model and the input that were sent. */
 	record?: IDataObject;
 	sent?: IDataObject;

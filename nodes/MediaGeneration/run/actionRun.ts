@@ -2,7 +2,7 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Journal } from '../create/journal';
 import { errorOf, holdsPlace, isToCreate } from '../create/taskEntry';
-import { refuseKilledRetry } from '../n8n/killedRetry';
+import { refuseKilledRetry, wasStoppedAsleep } from '../n8n/killedRetry';
 import { isTool } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
 import { echo } from '../plan/inputFile';
@@ -42,6 +42,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 		journal = new Journal(context);
 		const isWoken = journal.beginning === 'woken';
 		if (isWoken && !(await hasNews(context, journal))) return await goToSleep(context, journal, []);
+		if (journal.beginning === 'killed') journal.takeOver(!(await wasStoppedAsleep(context)));
 		run = await openRun(context, journal, startedAt);
 	} catch (error) {
 		return [refuse(context, ItemError.from(error), journal)];

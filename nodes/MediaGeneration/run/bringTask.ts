@@ -2,7 +2,7 @@ import { freeAfterFailure, holdsPlace, storedError, type TaskEntry } from '../cr
 import { type CreatePlan, isAwaited, type ReadPlan, type TaskPlan } from '../plan/planTypes';
 import { redeliver } from '../callback/redeliver';
 import { PassingTrouble } from '../report/download';
-import { failedInAll, failedTask, ofTask } from '../report/taskErrors';
+import { failedInAll, failedTask, NOT_KNOWN, ofTask } from '../report/taskErrors';
 import { taskJson } from '../report/taskItems';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
@@ -63,8 +63,9 @@ async function bringCreate(run: RunContext, plan: CreatePlan, entry: TaskEntry):
 async function create(run: RunContext, plan: CreatePlan, entry: TaskEntry): Promise<boolean> {
 	const { turn, calledAt } = run;
 	const { again } = entry;
+	if (entry.doubtIn !== undefined) throw inDoubt(plan, entry.doubtIn);
 	if (run.isStopping && again) throw failureOf(again);
-	if (!run.mayCreate(plan)) return false;
+	if (entry.state === 'free' && !run.mayCreate(plan)) return false;
 	const timeIsUpAt = Math.min(
 		calledAt + plan.patienceMs,
 		run.momentOf(again?.deadline ?? Infinity),
@@ -94,6 +95,15 @@ async function pause(run: RunContext, until: number): Promise<boolean> {
 
 const failureOf = ({ failure }: NonNullable<TaskEntry['again']>) =>
 	new ItemError(failure.message, failure);
+
+/** The error of an item that a killed turn may have sent. It is never sent again: it may be paid for. */
+const inDoubt = ({ itemIndex }: CreatePlan, execution: string) =>
+	new ItemError(
+		`${NOT_KNOWN}. Its execution was killed or stopped in a turn that may have sent it`,
+		{
+			description: `Look in n8n's log for a line with 'created task' and '(execution ${execution}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Task → Wait and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
+		},
+	);
 
 const notTaken = ({ queue }: RunContext, { patienceMs }: CreatePlan) =>
 	new ItemError(queue.refusal?.message ?? 'The service took no task', {
