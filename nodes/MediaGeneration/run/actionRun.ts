@@ -55,6 +55,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	if (run.turn.maySleep && isUnfinished(run)) {
 		const { limitAt, checkIntervalMs: intervalMs } = run.plan;
 		const announced = nextToCreate(next, journal.createdInTurn);
+		journal.limits = run.limits.toStored(clock.now());
 		return await goToSleep(context, journal, announced, { intervalMs, limitAt });
 	}
 	return [letOut(run)];
@@ -138,11 +139,11 @@ function dryRun({ context, plan, isStopping, rule }: RunContext): INodeExecution
 
 /** @throws Stopped where the execution was stopped */
 async function bringTasks(run: RunContext): Promise<void> {
-	const { plan, journal, queue, deliveries, signal } = run;
+	const { plan, journal, deliveries, signal } = run;
 	const tasks = plan.items.filter((item) => item.kind !== 'refused');
 	// Tasks of earlier turns and tries may be unfinished. They are counted before another task is created.
 	const creates = createsIn(plan.items).map((item) => journal.entryOf(item));
-	queue.throttle.unfinished += creates.filter(holdsPlace).length;
+	run.limits.unfinished += creates.filter(holdsPlace).length;
 	const ways = tasks.map(async (item) => await bringTask(run, item));
 	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
 	await deliveries.leave();

@@ -26,6 +26,8 @@ const READ_GAP_MS = 8;
 /** What the items of a turn share. */
 export class RunContext {
 	readonly signal: AbortSignal | undefined;
+	/** What is learnt of the account, in earlier turns as well. */
+	readonly limits: AccountLimits;
 	readonly queue: CreateQueue;
 	readonly creator: TaskCreator;
 	readonly turn: Turn;
@@ -73,8 +75,10 @@ export class RunContext {
 		this.calledAt = hangsUp(context) ? startedAt : Infinity;
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
 		const most = createsIn(items).every(isAwaited) ? plan.maxInFlight : Infinity;
+		const { limits } = journal;
+		this.limits = limits ? AccountLimits.fromStored(limits, startedAt) : new AccountLimits();
 		this.queue = new CreateQueue(
-			new AccountLimits(),
+			this.limits,
 			new RequestGap(),
 			this.signal,
 			Math.random,
