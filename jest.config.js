@@ -3,8 +3,6 @@ process.env.N8N_LOG_LEVEL ??= 'silent';
 
 /** Unit tests, whole workflows and the simulated service's own tests: all that needs no real n8n. */
 module.exports = {
-	// Stryker, which `npm run mutants` runs, does not know <rootDir> here.
-	testEnvironment: require.resolve('./test/compileOnce.cjs'),
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
@@ -12,9 +10,9 @@ module.exports = {
 	maxWorkers: '100%',
 	// No test takes a tenth of that, but a machine that does much else makes it wait.
 	testTimeout: 180_000,
-	testSequencer: '<rootDir>/test/longestFirst.cjs',
-	setupFiles: ['<rootDir>/test/unrefTimers.cjs'],
 	testMatch: ['**/*.test.ts'],
 	setupFilesAfterEnv: ['<rootDir>/test/listLengths.cjs'],
 	transform: { '^.+\\.ts$': '@swc/jest' },
+	// n8n's timers of time limits go on after the answer, and cannot be cut short.
+	forceExit: true,
 };

@@ -1,7 +1,7 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { prepare, readExample } from '../demo/examples';
-import { type LanguageModel, startLanguageModel } from '../demo/languageModel';
+import { prepare, readExample } from '../n8n/examples';
+import { type LanguageModel, startLanguageModel } from '../n8n/languageModel';
 import type { Execution, StoredCredential, WorkflowDefinition } from '../n8n/client';
 import type { SimulatedTask } from '../service/service';
 import { promptOf, Run, succeeded } from './run';

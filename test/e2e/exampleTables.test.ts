@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { publishTriggers } from '../demo/examples';
+import { publishTriggers } from '../n8n/examples';
 import { until } from '../n8n/client';
 import { listed, nodeOf, openExamples, promptsOf } from './exampleScene';
 import { itemsOf, succeeded } from './run';

@@ -1,4 +1,4 @@
-import { listExamples, readExample } from '../demo/examples';
+import { listExamples, readExample } from '../n8n/examples';
 import { type Execution, outputItems, until } from '../n8n/client';
 import { listed, openExamples, promptsOf } from './exampleScene';
 import { itemsOf, statesOf, succeeded } from './run';

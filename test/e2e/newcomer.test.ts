@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } fro
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
-import { demoFolder } from '../demo/editor';
+import { demoFolder } from '../../scripts/start/editor';
 import { cacheFolder } from '../n8n/cache';
 import { N8nClient } from '../n8n/client';
 import { freePort } from '../n8n/ports';

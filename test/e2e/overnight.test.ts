@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { prepare, readExample } from '../demo/examples';
+import { prepare, readExample } from '../n8n/examples';
 import { until } from '../n8n/client';
 import { Randomness } from '../simulation/world/randomness';
 import { ifAsked } from './needs';

@@ -4,7 +4,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
-import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../demo/languageModel';
+import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../n8n/languageModel';
 import { until } from '../n8n/client';
 import { node, to } from './nodes';
 import { openScene } from './scene';

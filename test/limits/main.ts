@@ -5,7 +5,7 @@ import { changes, isInTime, isQuiet, type Result, run } from './cell';
 import { type Dip, DIPS, runDip } from './dips';
 import { grid as first, heldOut } from './grid';
 
-const PAGE = join(__dirname, '../../docs/bench/limits.md');
+const PAGE = join(__dirname, 'README.md');
 
 function shares(name: string, results: readonly Result[]): string[][] {
 	const kinds: ReadonlyArray<readonly [string, (cell: Result) => boolean]> = [

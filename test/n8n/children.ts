@@ -1,5 +1,4 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
-import { onExit } from 'signal-exit';
 
 /** Options of `spawn` for a child that can be ended with all that it starts. */
 export const OWN_GROUP = { detached: process.platform !== 'win32', windowsHide: true };
@@ -18,8 +17,22 @@ export function killGroup({ pid }: ChildProcess): void {
 	}
 }
 
+const children = new Set<ChildProcess>();
+const killAll = () => children.forEach(killGroup);
+
+process.on('exit', killAll);
+for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
+	process.on(signal, () => {
+		// Whoever else listens ends this process in order; the children end with it then.
+		if (process.listenerCount(signal) > 1) return;
+		killAll();
+		process.removeAllListeners(signal);
+		process.kill(process.pid, signal);
+	});
+}
+
 /** Kills a child that was spawned with `OWN_GROUP` when this process ends, by a signal too. */
 export function endWithUs(child: ChildProcess): void {
-	const forget = onExit(() => killGroup(child));
-	child.once('close', forget);
+	children.add(child);
+	child.once('close', () => children.delete(child));
 }

@@ -1,4 +1,3 @@
-import getPort from 'get-port';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -9,13 +8,25 @@ export const HOST = '127.0.0.1';
  * Below the ports that a system gives to whoever asks for any: between the choice and its use, which may be seconds,
  * a connection that begins meanwhile must not be given the same.
  */
-const CHOSEN_FROM = { first: 20_000, last: 32_000 };
+const CHOSEN_FROM = [20_000, 32_000] as const;
+
+/** What this process has been given. */
+const given = new Set<number>();
 
 /** @returns a port that nobody listened on a moment ago, and that this process is not given again soon */
 export async function freePort(): Promise<number> {
-	const { first, last } = CHOSEN_FROM;
-	// From a random one on: several processes look at once.
-	return await getPort({ host: HOST, port: getPort.makeRange(randomInt(first, last), last) });
+	// By chance: several processes look at once.
+	const port = randomInt(...CHOSEN_FROM);
+	if (given.has(port) || !(await isFree(port))) return await freePort();
+	given.add(port);
+	return port;
+}
+
+async function isFree(port: number): Promise<boolean> {
+	return await assertPortFree(port, 'a test').then(
+		() => true,
+		() => false,
+	);
 }
 
 /** @throws where another program listens on the port */

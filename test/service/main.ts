@@ -1,7 +1,7 @@
 import { readOptions, wholeNumber } from '../commandLine';
 import { startService } from './service';
 
-const USAGE = `Usage: npm run service [-- --port <n>]
+const USAGE = `Usage: npx tsx test/service/main.ts [--port <n>]
 
   --port <n>   port of the API (default 4010); the media are on the next one`;
 

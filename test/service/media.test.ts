@@ -36,7 +36,7 @@ it('pictures are PNG files that the prompt and the number decide', async () => {
 	}
 	const texts = files.map((file) => file.toString('base64'));
 	expect(texts[2]).toBe(texts[1]);
-	expect(new Set(texts).size).toBe(4);
+	expect(new Set(texts).size).toBe(3);
 });
 
 it('videos are MP4 files', async () => {

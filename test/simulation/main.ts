@@ -15,7 +15,7 @@ const USAGE = `Usage: npm run simulate -- [options]
   --from <n>        the first seed (default 1)
   --seed <n>        replay one history, made as short as it can be where it violates the contract
   --sources <path>  the folder of another version of the nodes (default: this one)
-  --write           write the counts into docs/simulation.md`;
+  --write           write the counts into test/simulation/results.md`;
 
 const values = readOptions(USAGE, {
 	seeds: { type: 'string', default: '1000' },
@@ -102,7 +102,7 @@ async function report(
 	}
 	console.log(`${count} histories: ${count - bad} green, ${bad} with a violation`);
 	process.exitCode = bad === 0 ? 0 : 1;
-	if (values.write) writeSection(resolve(ROOT, 'docs/simulation.md'), 'counts', page);
+	if (values.write) writeSection(resolve(__dirname, 'results.md'), 'counts', page);
 }
 
 void main();

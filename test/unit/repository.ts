@@ -4,7 +4,9 @@ import type { INodeProperties, INodePropertyCollection, INodeTypeDescription } f
 import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
-import { nodePanel } from '../e2e/shownInPictures';
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
+import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 
 /** This repository, as the tests see it that are about its files. */
 
@@ -48,9 +50,11 @@ export function textsIn(path: string): string[] {
 }
 
 /** The descriptions of the nodes. */
-export const nodes = ['MediaGeneration', 'MediaGenerationTrigger', 'MediaGenerationCredits'].map(
-	(name) => nodePanel(name) as INodeTypeDescription,
-);
+export const nodes: INodeTypeDescription[] = [
+	new MediaGeneration().description,
+	new MediaGenerationTrigger().description,
+	new MediaGenerationCredits().description,
+];
 
 const flatten = (all: INodeProperties[]): INodeProperties[] =>
 	all.flatMap((property) => [

@@ -42,7 +42,7 @@ import { callBack, turnOf } from './subExecution';
 import { EPOCH as NOW } from '../virtualTime';
 
 /**
- * Whatever outlives a process (docs/state.md): as the version stored it. The files in
+ * Whatever outlives a process (docs/development.md): as the version stored it. The files in
  * test/fixtures/state are never changed once a version is released; a new format gets a new file.
  */
 

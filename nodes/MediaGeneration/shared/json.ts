@@ -58,7 +58,7 @@ export const digest = (value: unknown): string =>
  * @param stored an object with its `version`
  * @returns the same object
  * @throws UserError if another version of this package wrote the data; the error names the tasks in them
- * @see docs/state.md
+ * @see docs/development.md, What is stored
  */
 export function readStored<T>(stored: unknown, version: number): T {
 	if (isRecord(stored) && stored.version === version) return stored as T;

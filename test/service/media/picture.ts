@@ -1,76 +1,40 @@
-import { createCanvas, GlobalFonts, type SKRSContext2D } from '@napi-rs/canvas';
 import { createHash } from 'node:crypto';
-
-/** The scripts of the font, each a file of its own; the first that has a character draws it. */
-const SCRIPTS = ['latin', 'latin-ext', 'cyrillic', 'cyrillic-ext', 'greek', 'vietnamese'];
-
-// The font that comes with the package: the machine may have none.
-for (const script of SCRIPTS) {
-	if (GlobalFonts.has(`Inter ${script}`)) continue;
-	const file = require.resolve(`@fontsource/inter/files/inter-${script}-700-normal.woff2`);
-	GlobalFonts.registerFromPath(file, `Inter ${script}`);
-}
-
-const FAMILIES = [...SCRIPTS.map((script) => `"Inter ${script}"`), 'sans-serif'].join(', ');
+import { crc32, deflateSync } from 'node:zlib';
 
 const WIDTH = 960;
 const HEIGHT = 720;
-const MARGIN = 65;
 
-/** What stands in a picture. */
-interface Words {
-	/** The text in large type. */
-	readonly title: string;
-	/** The line below it. */
-	readonly caption: string;
-	/** Decides the colours: the same seed gives the same picture. */
-	readonly seed: string;
-}
+const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 
-/** Emoji are left out: there is no glyph for them. */
-const drawable = (text: string) =>
-	text.replace(/\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{RI}|\u200d|\ufe0f/gu, '').trim();
-
-/** Breaks a text into lines; a language without spaces is broken between its words, too. */
-function wrap(context: SKRSContext2D, text: string, width: number): string[] {
-	const lines = [''];
-	for (const { segment } of new Intl.Segmenter(undefined, { granularity: 'word' }).segment(text)) {
-		const longer = `${lines.at(-1)}${segment}`;
-		if (context.measureText(longer).width <= width) lines[lines.length - 1] = longer;
-		else lines.push(segment.trimStart());
-	}
-	return lines;
-}
-
-/** Draws a PNG picture: the text in large type, on colours. */
-export async function drawPicture({ title, caption, seed }: Words): Promise<Buffer> {
-	const canvas = createCanvas(WIDTH, HEIGHT);
-	const context = canvas.getContext('2d');
-
-	const hue = createHash('sha256').update(seed).digest().readUInt16BE() % 360;
-	const colours = context.createLinearGradient(0, 0, WIDTH / 2, HEIGHT);
-	colours.addColorStop(0, `hsl(${hue} 70% 42%)`);
-	colours.addColorStop(1, `hsl(${(hue + 60) % 360} 75% 26%)`);
-	context.fillStyle = colours;
-	context.fillRect(0, 0, WIDTH, HEIGHT);
-
-	const write = (text: string, size: number, y: number) => {
-		context.font = `${size}px ${FAMILIES}`;
-		context.fillText(text, MARGIN, y, WIDTH - 2 * MARGIN);
-	};
-	context.fillStyle = 'rgb(255 255 255 / 75%)';
-	write(drawable(caption), 18, HEIGHT - MARGIN);
-
-	let lines: string[];
-	let size = MARGIN * 1.5;
-	do {
-		size *= 0.9;
-		context.font = `${size}px ${FAMILIES}`;
-		lines = wrap(context, drawable(title) || 'Untitled', WIDTH - 2 * MARGIN);
-	} while (lines.length * size * 1.2 > HEIGHT - 4 * MARGIN);
-	context.fillStyle = 'white';
-	lines.forEach((line, index) => {
-		write(line, size, HEIGHT - 2 * MARGIN - (lines.length - 1 - index) * size * 1.2);
+/** A part of a PNG file: its length, its name, its content and their checksum. */
+function chunk(name: string, content: Buffer): Buffer {
+	const named = Buffer.concat([Buffer.from(name), content]);
+	const numbers = [content.length, crc32(named)].map((number) => {
+		const bytes = Buffer.alloc(4);
+		bytes.writeUInt32BE(number);
+		return bytes;
 	});
-	return await canvas.encode('png');
+	return Buffer.concat([numbers[0]!, named, numbers[1]!]);
+}
+
+/** Makes a PNG picture: one colour that goes over into another. @param seed decides the colours */
+export function drawPicture(seed: string): Buffer {
+	const digest = createHash('sha256').update(seed).digest();
+	const [from, to] = [digest.subarray(0, 3), digest.subarray(3, 6)];
+	const rows = Array.from({ length: HEIGHT }, (_, y) => {
+		const colour = [0, 1, 2].map((part) => from[part]! + ((to[part]! - from[part]!) * y) / HEIGHT);
+		// The first byte says that the row is stored as it is.
+		return Buffer.concat([Buffer.alloc(1), Buffer.alloc(3 * WIDTH, Buffer.from(colour))]);
+	});
+	const header = Buffer.alloc(13);
+	header.writeUInt32BE(WIDTH, 0);
+	header.writeUInt32BE(HEIGHT, 4);
+	// Eight bits for each of red, green and blue.
+	header.set([8, 2], 8);
+	return Buffer.concat([
+		SIGNATURE,
+		chunk('IHDR', header),
+		chunk('IDAT', deflateSync(Buffer.concat(rows), { level: 1 })),
+		chunk('IEND', Buffer.alloc(0)),
+	]);
 }

@@ -8,15 +8,10 @@ import { drawPicture } from './picture';
 /** The one video of the service: what it shows is not looked at. */
 const VIDEO = join(__dirname, 'clip.mp4');
 
-/** A result of a task: a picture of the prompt, or a video. */
+/** A result of a task: a picture whose colours the prompt decides, or a video. */
 export async function makeResult(task: SimulatedTask, number: number): Promise<Buffer> {
 	const { model, input } = task.record;
 	if (kindOf(model) === 'video') return await readFile(VIDEO);
-	const { length: count } = task.results;
 	const title = typeof input.prompt === 'string' ? input.prompt : model;
-	return await drawPicture({
-		title,
-		caption: count > 1 ? `${model}  ·  ${number} of ${count}` : model,
-		seed: `${title} ${number}`,
-	});
+	return drawPicture(`${title} ${number}`);
 }

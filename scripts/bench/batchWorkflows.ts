@@ -1,0 +1,88 @@
+import type { IDataObject, INode } from 'n8n-workflow';
+
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import type { Collector } from '../../test/e2e/collector';
+import { inARow, manualTrigger, node, type Stage, to } from '../../test/e2e/stage';
+
+/** Of our node. */
+export const MAX_IN_FLIGHT = 200;
+
+/** Between two reads of the loop that users build: the Wait node's own default. */
+const LOOP_WAIT_SECONDS = 5;
+
+/** The items come as pinned data: a node that makes them would be measured with the rest. */
+export function startWith(latencies: number[]) {
+	const start = manualTrigger();
+	const items = latencies.map((latencyMs, index) => ({
+		json: { prompt: `Prompt ${index} latency=${latencyMs}`, simulate: { latencyMs } },
+	}));
+	return { start, pinData: { [start.name]: items } };
+}
+
+/** One request for all items that come: the end of the batch is seen from outside. */
+export const report = (collector: Collector): INode => ({
+	...collector.node('Done'),
+	executeOnce: true,
+});
+
+export function oursFor(stage: Stage, collector: Collector, latencies: number[]) {
+	const { start, pinData } = startWith(latencies);
+	const maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT);
+	const generate = stage.image({ completion: 'wait', options: { maxInFlight } });
+	const row = inARow(start, generate, report(collector));
+	return { name: `Ours: ${latencies.length}`, ...row, pinData };
+}
+
+/** n8n's HTTP Request nodes with the service's key, as users set them up by hand. */
+export async function requestsWithKey({ service, client }: Stage) {
+	const genericAuthType = 'httpHeaderAuth';
+	const header = { name: 'Authorization', value: `Bearer ${service.apiKey}` };
+	const { id, name: title } = await client.createCredential('Key', genericAuthType, header);
+	const send = (name: string, more: IDataObject): INode => {
+		const authentication = 'genericCredentialType';
+		const parameters = { authentication, genericAuthType, options: {}, ...more };
+		return {
+			...node('n8n-nodes-base.httpRequest', name, parameters, 4.2),
+			credentials: { [genericAuthType]: { id, name: title } },
+		};
+	};
+	return {
+		/** @param body an expression */
+		create: (body: string) =>
+			send('Create', {
+				method: 'POST',
+				url: `${service.url}/api/generate`,
+				sendBody: true,
+				specifyBody: 'json',
+				jsonBody: `={{ JSON.stringify(${body}) }}`,
+			}),
+		read: () => send('Read', { url: `=${service.url}/api/generate/{{ $json.taskId }}` }),
+	};
+}
+
+/** All items at once: create, wait, read, and wait again for those that are not finished. */
+export async function loopFor(stage: Stage, collector: Collector, latencies: number[]) {
+	const request = await requestsWithKey(stage);
+	const { start, pinData } = startWith(latencies);
+	const create = request.create(
+		`{ model: '${IMAGE_MODEL}', input: { prompt: $json.prompt, simulate: $json.simulate } }`,
+	);
+	const wait: INode = {
+		...node('n8n-nodes-base.wait', 'Wait', { amount: LOOP_WAIT_SECONDS, unit: 'seconds' }, 1.1),
+		webhookId: crypto.randomUUID(),
+	};
+	const read = request.read();
+	const condition = {
+		id: crypto.randomUUID(),
+		leftValue: '={{ $json.state }}',
+		rightValue: 'PENDING',
+		operator: { type: 'string', operation: 'notEquals' },
+	};
+	const options = { caseSensitive: true, leftValue: '', typeValidation: 'strict', version: 2 };
+	const conditions = { options, combinator: 'and', conditions: [condition] };
+	const isFinished = node('n8n-nodes-base.if', 'Finished?', { conditions, options: {} }, 2.2);
+	const done = report(collector);
+	const { nodes, connections } = inARow(start, create, wait, read, isFinished, done);
+	connections[isFinished.name] = { main: [...to(done.name), ...to(wait.name)] };
+	return { name: `Loop: ${latencies.length}`, nodes, connections, pinData };
+}

@@ -1,0 +1,56 @@
+import { markdownTable, writeSection } from '../../test/page';
+import type { Results, Row, Sample } from './results';
+
+const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Ours : limit'];
+
+/** The rows that the page shows, by their ids. All others are printed only. */
+const ON_PAGE = /^(batch-\d+-time|callback|suspended|startup)/;
+
+const CHART =
+	'![Seconds until a batch of 1, 8, 50, 200 and 1,000 tasks is done: the least time with 200 at the same time, this package, and a loop built by hand. The table has the same figures.](images/batches.svg)';
+
+/** The figures as a table of a page, which a terminal shows as well: the rows with such an id. */
+export async function tableOf({ rows }: Results, isShown = /./): Promise<string> {
+	const shown = Object.values(rows)
+		.flat()
+		.filter(({ id }) => isShown.test(id));
+	return await markdownTable(HEAD, shown.map(cellsOf), (column) => column > 0);
+}
+
+/** Writes the figures that most people ask for into the document, between its marks. */
+export async function writePage(path: string, results: Results): Promise<void> {
+	const { machine, measured } = results;
+	const days = Object.values(measured).map(({ at }) => at.slice(0, 10));
+	writeSection(
+		path,
+		'machine',
+		`Measured on ${[...new Set(days)].sort().join(' and ')}: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets.`,
+	);
+	writeSection(path, 'figures', `${CHART}\n\n${await tableOf(results, ON_PAGE)}`);
+}
+
+function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {
+	return [
+		what,
+		withSpread(ours, unit),
+		peer ? `${withSpread(peer.sample, unit)}, ${peer.name}` : '',
+		limit ? `${figure(limit.value)} ${unit}, ${limit.name}` : '',
+		peer ? ratio(ours.median, peer.sample.median) : '',
+		limit ? ratio(ours.median, limit.value) : '',
+	];
+}
+
+function withSpread({ median, least, most, count }: Sample, unit: string): string {
+	const spread = count > 1 ? ` (${figure(least)}–${figure(most)})` : '';
+	return `${figure(median)}${spread} ${unit}`;
+}
+
+/** Three digits, and no more decimals than two. */
+function figure(value: number): string {
+	const decimals = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+	return value.toFixed(decimals);
+}
+
+function ratio(ours: number, other: number): string {
+	return ours / other < 0.1 ? (ours / other).toFixed(3) : figure(ours / other);
+}

@@ -1,0 +1,23 @@
+/**
+ * Changes the product in one place after the other, and says which changes no test notices:
+ * `npx stryker run --mutate 'nodes/MediaGeneration/create/*.ts'`.
+ */
+export default {
+  testRunner: 'jest',
+  plugins: ['@stryker-mutator/jest-runner'],
+  jest: {
+    config: { ...(await import('./jest.config.js')).default, roots: ['<rootDir>/test/unit'] },
+    // Of the unit tests, which import what they are about.
+    enableFindRelatedTests: true,
+  },
+  coverageAnalysis: 'perTest',
+  // What is computed once, when a file is loaded, would need all tests for each change.
+  ignoreStatic: true,
+  mutate: ['nodes/MediaGeneration/{callback,create,wait}/**/*.ts'],
+  concurrency: 2,
+  timeoutMS: 5_000,
+  ignorePatterns: ['/dist', '/release', '/coverage', '/docs/images', '/test/artefacts', '/scripts'],
+  tempDirName: 'test/artefacts/mutants',
+  reporters: ['progress-append-only', 'clear-text'],
+  clearTextReporter: { allowColor: false, logTests: false },
+};
