@@ -77,8 +77,7 @@ test('the retry of a run that was stopped in a turn does so, too; its tasks stan
 }, 600_000);
 
 test('a run that is stopped asleep goes on with its retry, and nothing is in doubt', async () => {
-	const run = await start('Asleep', 12, { ...TURNS, checkInterval: 10 });
-	await asleep(run);
+	const run = await (await start('Asleep', 12, { ...TURNS, checkInterval: 10 })).suspended();
 	await run.stop();
 	const items = itemsOf(succeeded(await run.retry()));
 	expect(items.map(({ state }) => state)).toEqual(Array(12).fill('SUCCESS'));
