@@ -37,14 +37,15 @@ describe('the input', () => {
 	it('goes on beside the reason, without an earlier balance, where there is none now', async () => {
 		on.service.configure({ creditsStatus: 500 });
 		const { output } = await credits({}, json({ row: 1, balance: 7 }), keepsGoing);
-		expect(output[0]?.json).toEqual({ row: 1, error: text('(HTTP 500)') });
+		const advice = text('The service may work again later');
+		expect(output[0]?.json).toEqual({ row: 1, error: text('(HTTP 500)'), advice });
 	});
 
 	it('is on the error output once, where there is one', async () => {
 		const { errors } = await credits({ minimumBalance: 1e9 }, rows(), hasErrorOutput);
 		expect(errors.map(({ json }) => [json.row, Object.keys(json.details as object)])).toEqual([
-			[1, ['balance', 'record']],
-			[2, ['balance', 'record']],
+			[1, ['balance', 'record', 'advice']],
+			[2, ['balance', 'record', 'advice']],
 		]);
 	});
 

@@ -35,7 +35,7 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 	it('waits for all tasks, and stops with what failed, what to change, and what is paid for', async () => {
 		const ran = await on.images([slow('a'), fails('b'), slow('c')], stops);
 		expect(ran.run.status).toBe('error');
-		expect(ran.error).toMatchObject({ message: reasonOf('b'), context: { itemIndex: 1 } });
+		expect(ran.error?.message).toBe(`${reasonOf('b')} (item 2)`);
 		expect(on.tasks.map(({ record }) => record.state)).toEqual(['SUCCESS', 'FAILURE', 'SUCCESS']);
 		for (const told of [
 			'The prompt of this item: “b”',
@@ -55,7 +55,9 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 	it('names a task that timed out, which goes on at the service', async () => {
 		const ran = await on.images([never('a'), 'b'], { ...stops, timeout: 30 });
 		const [a, b] = on.taskIds;
-		expect(ran.error?.message).toBe(`Task ${a} is not finished after 30 s (last state: PENDING)`);
+		expect(ran.error?.message).toBe(
+			`Task ${a} is not finished after 30 s (last state: PENDING) (item 1)`,
+		);
 		const description = ran.description;
 		expect(description).toContain(`1 task succeeded and is paid for. ${GET} ${b}.`);
 		const billed = '1 task is not finished, and is billed if it succeeds.';
@@ -72,12 +74,17 @@ describe.each([
 		const items = [fails('a'), slow('b'), never('c'), item('d', { createStatus: 400 })];
 		const { output, run } = await on.images(items, { timeout: 30 }, node);
 		expect(run.status).toBe('success');
-		expect(field(output, 'estimatedCostUsd')).toEqual([0.08, 0.08, 0.08, undefined]);
+		// What did not fail may be billed.
+		expect(field(output, 'estimatedCostUsd')).toEqual([undefined, 0.08, 0.08, undefined]);
+		const advice = ['Change the prompt', undefined, 'The task goes on at the service', undefined];
+		for (const [index, begin] of advice.entries()) {
+			if (begin !== undefined) expect(output[index]?.json.advice).toContain(begin);
+		}
 		const [a, b, c] = on.taskIds;
 		const failed = { taskId: a, state: 'FAILURE', error: reasonOf('a'), input: { prompt: 'a' } };
 		expect(output).toMatchObject(
 			[
-				{ ...failed, resultUrls: [], creditsConsumed: 0, record: { taskId: a } },
+				{ ...failed, resultUrls: [], creditsConsumed: 0, record: { input: { prompt: 'a' } } },
 				{ taskId: b, state: 'SUCCESS' },
 				{
 					taskId: c,
@@ -136,8 +143,7 @@ describe('bad input in one of five items', () => {
 
 	it('creates nothing where the node stops', async () => {
 		const { error } = await on.images(items);
-		const message = "The parameter 'Prompt' is empty";
-		expect(error).toMatchObject({ message, context: { itemIndex: 2 } });
+		expect(error?.message).toBe("The parameter 'Prompt' is empty (item 3)");
 		expect(on.creates).toEqual([]);
 	});
 

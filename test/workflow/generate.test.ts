@@ -34,10 +34,10 @@ describe('an image', () => {
 		const { output } = await on.run({ parameters: { prompt: 'Sea', downloadResults: false } });
 		const [first, taskId = ''] = on.taskIds;
 		const common = { model: IMAGE_MODEL, input: { prompt: 'Sea' }, estimatedCostUsd: 0.08 };
-		const pending = { taskId: first, ...common, ...PENDING, record: { taskId: first } };
+		const pending = { taskId: first, ...common, ...PENDING, record: {} };
 		expect(returned.output).toEqual([{ json: pending, pairedItem: { item: 0 } }]);
 		const resultUrls = [`${on.service.mediaUrl}/media/${taskId}/1.png`];
-		const record = expect.objectContaining({ taskId, state: 'SUCCESS' }) as IDataObject;
+		const record = expect.objectContaining({ input: { prompt: 'Sea' } }) as IDataObject;
 		const json = { taskId, ...common, state: 'SUCCESS', resultUrls, creditsConsumed: 8, record };
 		expect(output).toEqual([{ json, pairedItem: { item: 0 } }]);
 	});
@@ -105,7 +105,7 @@ it.each<[string, TestNode[], object]>([
 		const token = callbackToken(TRIGGER_PATH, on.service.apiKey);
 		expect(webhookUrls()).toEqual(Array(2).fill(`https://n8n.test${TRIGGER_PATH}?token=${token}`));
 		expect(jsonOf(output)).toMatchObject(
-			on.taskIds.map((taskId) => ({ taskId, ...PENDING, record: { taskId } })),
+			on.taskIds.map((taskId) => ({ taskId, ...PENDING, record: {} })),
 		);
 		expect(on.requests('GET')).toEqual([]);
 		expect(JSON.stringify(output)).not.toContain(token);
@@ -155,7 +155,7 @@ describe('a reference', () => {
 		]),
 	])('%s is refused before a task is created', async (reference, message) => {
 		const { error } = await order('trigger', { reference });
-		expect(error?.message).toBe(message);
+		expect(error?.message).toBe(`${message} (item 1)`);
 		expect(on.creates).toEqual([]);
 	});
 });

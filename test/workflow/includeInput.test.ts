@@ -47,7 +47,7 @@ const beside = (id: number) => ({
 		// An order may have a delivery of its own.
 		delivery: 'express',
 		...{ taskId: on.taskIds[id], input: { prompt: `Prompt ${id}` } },
-		record: { taskId: on.taskIds[id] },
+		record: { input: { prompt: `Prompt ${id}` } },
 	},
 	binary: { note: file(`note-${id}`), data: file(`data-${id}`) },
 	pairedItem: { item: id },
@@ -147,7 +147,7 @@ describe('an item that fails', () => {
 			[undefined, undefined],
 			[undefined, undefined],
 			[undefined, undefined],
-			[expect.objectContaining({ taskId: on.taskIds[0] }), undefined],
+			[expect.objectContaining({ input: { prompt: 'Prompt 0', simulate: {} } }), undefined],
 		]);
 	});
 
@@ -163,7 +163,8 @@ describe('an item that fails', () => {
 		};
 		const sent = { json: { row: 7, delivered: true, delivery: 'accepted' } };
 		const { output } = await on.run({ ...keepsGoing, parameters }, [sent]);
-		expect(output[0]?.json).toEqual({ row: 7, taskId: 'x', error: text('404') });
+		const advice = text('Check the task id');
+		expect(output[0]?.json).toEqual({ row: 7, taskId: 'x', error: text('404'), advice });
 	});
 
 	it('keeps the id of the task to wait for where nobody could read it', async () => {

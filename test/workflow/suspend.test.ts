@@ -48,7 +48,7 @@ describe('an execution with unfinished tasks', () => {
 		const unfinished = {
 			...{ taskId: first, state: 'PENDING', timedOut: true, resultUrls: [], creditsConsumed: null },
 			...{ model: IMAGE_MODEL, input: { prompt: 'a' }, estimatedCostUsd: 0.08 },
-			record: { taskId: first, state: 'PENDING' },
+			record: { input: { prompt: 'a' } },
 		};
 		expect(ran.isSuspended).toBe(true);
 		expect(ran.waiting).toMatchObject([

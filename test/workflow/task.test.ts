@@ -37,7 +37,7 @@ describe('Get', () => {
 		const taskId = on.finishedTask();
 		const { output } = await taskRun('get', [taskId]);
 		const resultUrls = [`${on.service.mediaUrl}/media/${taskId}/1.png`];
-		const record = expect.objectContaining({ taskId }) as IDataObject;
+		const record = expect.objectContaining({ input: { prompt: 'A' } }) as IDataObject;
 		const json = { taskId, state: 'SUCCESS', resultUrls, creditsConsumed: 8, record };
 		expect(output).toEqual([{ json, pairedItem: { item: 0 } }]);
 	});

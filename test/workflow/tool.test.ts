@@ -191,7 +191,7 @@ describe('the patience of whoever calls a tool', () => {
 			expect(on.elapsed).toBeLessThan(60_000);
 			await time.pass(600_000);
 			expect(on.taskIds).toEqual([]);
-			expect(answer).toEqual([{ error: text('HTTP 429') }]);
+			expect(answer).toEqual([{ error: text('HTTP 429'), advice: text('Try again later') }]);
 		},
 	);
 

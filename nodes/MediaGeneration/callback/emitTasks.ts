@@ -132,7 +132,7 @@ async function bring(
 function outputOf(context: IExecuteFunctions, result: ItemResult): INodeExecutionData[] {
 	if (!(result instanceof ItemError)) return result;
 	const node = context.getNode();
-	if (!context.continueOnFail()) throw result.toNodeError(node, 0);
+	if (!context.continueOnFail()) throw result.toNodeError(node, undefined);
 	return [result.toItem(node)];
 }
 

@@ -110,7 +110,9 @@ export function findFiles(parameters: ItemParameters, value: unknown, label: str
 				description: `Enter the name of a binary field of the item in '${label}'.`,
 			});
 		} catch (error) {
-			throw parameters.unfinished(label) ?? error;
+			// n8n counts items from zero.
+			const message = messageOf(error).replace(/ \[item \d+\]$/, '');
+			throw parameters.unfinished(label) ?? new ItemError(message, ItemError.from(error));
 		}
 	});
 	if (files.length === 0) {

@@ -2,7 +2,6 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
 import type { IfSomeFail } from '../report/ifSomeFail';
-import type { Account } from '../service/connect';
 import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
 import { budgetRefusal } from './budget';
@@ -25,7 +24,7 @@ export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
 /**
  * Reads and checks all parameters of all input items, before the first request.
  *
- * @param service the account, whose key signs the callback addresses
+ * @param service the account, whose key signs the callback addresses, and its models with their prices
  * @param known what an earlier turn or try knows: when n8n's time limit ends the execution (milliseconds since 1970), and
  *   how many tasks it has for an item
  * @throws ItemError if the whole run is refused, because its price is above the budget
@@ -33,7 +32,7 @@ export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
  */
 export async function planRun(
 	context: IExecuteFunctions,
-	service: Account,
+	service: Omit<TriggerAddresses, 'ownTrigger'>,
 	known: { limitAt: number; partsOf: (itemIndex: number) => number; isBegun: boolean },
 ): Promise<RunPlan> {
 	const count = context.getInputData().length;

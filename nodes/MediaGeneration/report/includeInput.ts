@@ -19,25 +19,36 @@ export const outputItems = (
 		// Copies: what became of the items is still to be told of without the fields of the input.
 		const items =
 			result instanceof ItemError
-				? [result.toItem(node, { item })]
+				? [asBilled(result).toItem(node, { item })]
 				: result.map((each) => ({ ...each }));
 		return items.map((each) => withInput(each, input, node.onError));
 	});
 
-/** @returns the part of an input item that goes on; undefined if the option *Include Input* is off */
-export function includedInput(
+/** A failed task has no price: the sum of the estimates is what the batch may cost. */
+const asBilled = (error: ItemError): ItemError =>
+	error.task.state === 'FAILURE'
+		? new ItemError(error.message, { ...error, task: without(error.task, 'estimatedCostUsd') })
+		: error;
+
+/**
+ * The option *Include Input*, which is read once for the run.
+ *
+ * @returns the part of an input item that goes on, by its index; nothing if the option is off
+ */
+export function includedInputs(
 	context: IExecuteFunctions,
-	itemIndex: number,
-): InputPart | undefined {
+): (itemIndex: number) => InputPart | undefined {
 	// An agent gets only the fields that it can use.
-	if (isTool(context)) return undefined;
-	if (context.getNodeParameter('options.includeInput', 0, false) !== true) return undefined;
-	const input = context.getInputData()[itemIndex];
-	const others = [
-		...OF_ANOTHER_RUN,
-		...(OF_ANOTHER_TASK[String(context.getNodeParameter('operation', 0))] ?? []),
-	];
-	return input && partOf({ ...input, json: others.reduce(without, input.json) });
+	const isIncluded =
+		!isTool(context) && context.getNodeParameter('options.includeInput', 0, false) === true;
+	if (!isIncluded) return () => undefined;
+	const inputs = context.getInputData();
+	const operation = String(context.getNodeParameter('operation', 0));
+	const others = [...OF_ANOTHER_RUN, ...(OF_ANOTHER_TASK[operation] ?? [])];
+	return (itemIndex) => {
+		const input = inputs[itemIndex];
+		return input && partOf({ ...input, json: others.reduce(without, input.json) });
+	};
 }
 
 /** Fields that tell how the task of an earlier node ended: an item that was refused now must not look like a success. */
@@ -56,9 +67,10 @@ const OF_ANOTHER_TASK: Record<string, string[]> = {
 	redeliver: ['delivered', 'delivery'],
 };
 
-/** An `error` does not go on: n8n would take it for an error of this node. */
+/** An `error` does not go on, nor its advice: n8n would take it for an error of this node. */
 export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
-	json: without(json, 'error'),
+	json:
+		json?.error === undefined ? without(json, 'error') : without(without(json, 'error'), 'advice'),
 	...(binary && { binary }),
 });
 

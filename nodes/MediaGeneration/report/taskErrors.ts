@@ -1,8 +1,8 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import type { FailedTask, TaskRecord } from '../service/taskRecord';
-import { cutDataUris } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
+import { recordRest } from './recordRest';
 import { taskJson } from './taskItems';
 
 /** The beginning of the message for a create that may have made a task whose id is not known. */
@@ -61,7 +61,11 @@ export function timedOut(
 		{
 			description:
 				"The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. Raise 'Timeout' for the next run.",
-			task: { ...known, timedOut: true, ...(last && { record: cutDataUris(last.record) }) },
+			task: {
+				...known,
+				timedOut: true,
+				...(last && { record: recordRest(last.record, { ...known, state: last.state }) }),
+			},
 		},
 	);
 }

@@ -1,9 +1,10 @@
 import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { TaskRecord } from '../service/taskRecord';
-import { cutDataUris } from '../shared/dataUri';
+import { isRecord } from '../shared/json';
 import { inTableOrder, type ItemError } from '../shared/itemError';
 import type { ItemParameters } from '../shared/parameters';
+import { recordRest } from './recordRest';
 
 /** How finished tasks become output items, on the action node and on the trigger. */
 export interface OutputOptions {
@@ -34,14 +35,15 @@ export const readOutputOptions = (
 
 /** The output fields of a task's record. @param sent the fields of the item that the record does not have */
 export function taskJson(task: TaskRecord, sent: IDataObject = {}): IDataObject {
-	return {
-		taskId: task.taskId,
-		state: task.state,
+	const { taskId, state, record } = task;
+	const fields = {
+		taskId,
+		state,
 		resultUrls: task.state === 'SUCCESS' ? task.resultUrls : [],
-		creditsConsumed: task.creditsConsumed,
-		...sent,
-		record: cutDataUris(task.record),
+		// A failed task is free, unless the service says otherwise (specification, sections 2 and 7).
+		creditsConsumed: task.creditsConsumed ?? (state === 'FAILURE' ? 0 : null),
 	};
+	return { ...fields, ...sent, record: recordRest(record, fields) };
 }
 
 /**
@@ -73,7 +75,7 @@ export function taskItems(
 		index === 0 ? binaryField : `${binaryField}_${index}`,
 		data,
 	]);
-	return [toItem(json, named && Object.fromEntries(named))];
+	return [toItem(json, named?.length ? Object.fromEntries(named) : undefined)];
 }
 
 /** The result of an input item: its output items, or the error. */
@@ -81,5 +83,7 @@ export type ItemResult = INodeExecutionData[] | ItemError;
 
 /** The output fields of a task before its first read. */
 export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
-	return { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null, ...sent };
+	const fields = { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null };
+	const { record } = sent;
+	return { ...fields, ...sent, ...(isRecord(record) && { record: recordRest(record, fields) }) };
 }

@@ -26,7 +26,8 @@ export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutio
 	const { details, ...left } = json;
 	const answer = NOT_FOR_AGENTS.reduce(without, { ...(isRecord(details) && details), ...left });
 	const next = nextStep(answer);
-	return { ...item, json: next === undefined ? answer : { ...answer, next } };
+	// The advice for people is not repeated to an agent that is told what to do next.
+	return { ...item, json: next === undefined ? answer : { ...without(answer, 'advice'), next } };
 }
 
 function nextStep({ taskId, state, error, creditsConsumed, dryRun }: IDataObject) {

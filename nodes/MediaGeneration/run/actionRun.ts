@@ -10,7 +10,7 @@ import { planRun } from '../plan/planRun';
 import { timeLimitOf } from '../plan/planWait';
 import { createsIn, isAwaited, type ItemPlan, referenceOf } from '../plan/planTypes';
 import { describeStop, hasTriesLeft, stoppingItem } from '../report/ifSomeFail';
-import { includedInput, outputItems } from '../report/includeInput';
+import { includedInputs, outputItems } from '../report/includeInput';
 import { NOT_KNOWN } from '../report/taskErrors';
 import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
 import { toolAnswer } from '../report/toolAnswer';
@@ -113,7 +113,8 @@ function itemsOf(
 	results: readonly ItemResult[],
 	inputOf: readonly number[],
 ): INodeExecutionData[] {
-	const origins = inputOf.map((item) => ({ item, input: includedInput(context, item) }));
+	const included = includedInputs(context);
+	const origins = inputOf.map((item) => ({ item, input: included(item) }));
 	const output = outputItems(context.getNode(), results, origins);
 	return isTool(context) ? output.map(toolAnswer) : output;
 }
@@ -131,7 +132,7 @@ function dryRun({ context, plan, isStopping, rule }: RunContext): INodeExecution
 	const inputOf = plan.items.map(({ itemIndex }) => itemIndex);
 	if (stopping !== undefined) {
 		const error = ItemError.from(results[stopping]);
-		throw error.toNodeError(context.getNode(), inputOf[stopping], describeStop(error, undefined));
+		throw stopOf(context, error, inputOf[stopping], undefined);
 	}
 	showHints(context, hint(dryRunHint(createsIn(plan.items))));
 	return itemsOf(context, results, inputOf);
@@ -177,16 +178,23 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	const stopping = stoppingItem(results, rule);
 	if (stopping !== undefined) {
 		const error = ItemError.from(results[stopping]);
-		throw error.toNodeError(
-			node,
-			inputOf[stopping],
-			describeStop(error, describePaid(run.journal)),
-		);
+		throw stopOf(context, error, inputOf[stopping], describePaid(run.journal));
 	}
 	const output = itemsOf(context, results, inputOf);
 	const hasErrorOutput = node.onError === 'continueErrorOutput';
 	showHints(context, ...endHints(plan, results, connection.baseUrl, hasErrorOutput));
 	return output;
+}
+
+/** The error that stops the node. It names the item if there are several. */
+function stopOf(
+	context: IExecuteFunctions,
+	error: ItemError,
+	itemIndex: number | undefined,
+	paid: string | undefined,
+): Error {
+	const place = context.getInputData().length > 1 ? itemIndex : undefined;
+	return error.toNodeError(context.getNode(), place, describeStop(error, paid));
 }
 
 /** The result of a plan, from what the journal knows. */

@@ -70,11 +70,12 @@ export class ItemError extends Error {
 	}
 
 	/**
-	 * The output item of a failed item under *On Error: Continue*. Its `json` names the task, which may be paid for. On the
-	 * error output n8n adds the fields of the input item.
+	 * The output item of a failed item under *On Error: Continue*. Its `json` names the task, which may be paid for, and
+	 * says what to do. On the error output n8n adds the fields of the input item.
 	 */
 	toItem(node: INode, pairedItem?: INodeExecutionData['pairedItem']): INodeExecutionData {
-		const { message: error, task } = this;
+		const { message: error, description: advice } = this;
+		const task = { ...this.task, ...(advice && { advice }) };
 		const paired = pairedItem !== undefined && { pairedItem };
 		const isForErrorOutput = node.onError === 'continueErrorOutput';
 		if (!isForErrorOutput) return { json: inTableOrder({ ...task, error }), ...paired };
@@ -87,10 +88,17 @@ export class ItemError extends Error {
 		return Object.defineProperty(item, 'error', { value: this.toNodeError(node, undefined) });
 	}
 
-	/** Converts the error to n8n's, which the editor shows with message, description and item. */
+	/**
+	 * Converts the error to n8n's, which the editor shows with message and description.
+	 *
+	 * @param itemIndex the item that the message names, counted from one; undefined if there is one item only. n8n itself
+	 *   would count from zero.
+	 */
 	toNodeError(node: INode, itemIndex: number | undefined, description = this.description): Error {
-		const { message, statusCode } = this;
-		const options = { message, description, itemIndex };
+		const { statusCode } = this;
+		const place = itemIndex === undefined ? '' : ` (item ${itemIndex + 1})`;
+		const message = this.message.replace(place, '') + place;
+		const options = { message, description };
 		// A new object and never the original error, which contains the request, and so the API key.
 		const error =
 			statusCode === undefined
@@ -105,7 +113,7 @@ export class ItemError extends Error {
  * The fields in the order of n8n's table: the result first, and `record` last, which is long and would hide the others.
  */
 export function inTableOrder(fields: IDataObject): IDataObject {
-	const { taskId, state, timedOut, error, record, ...others } = fields;
-	const ordered = { taskId, state, timedOut, error, ...others, record };
+	const { taskId, state, timedOut, error, advice, record, ...others } = fields;
+	const ordered = { taskId, state, timedOut, error, advice, ...others, record };
 	return Object.fromEntries(Object.entries(ordered).filter(([, value]) => value !== undefined));
 }

@@ -23,9 +23,11 @@ export function toNumber(value: unknown): number | null {
 
 /** @returns the fields by their names in lower-case letters only: `credit_balance` and `creditBalance` are the same */
 export function plainFields(object: IDataObject): Map<string, unknown> {
-	const plain = (name: string) => name.replace(/[^a-z]/gi, '').toLowerCase();
-	return new Map(Object.entries(object).map(([name, value]) => [plain(name), value]));
+	return new Map(Object.entries(object).map(([name, value]) => [plainName(name), value]));
 }
+
+/** A name in lower-case letters only. */
+export const plainName = (name: string): string => name.replace(/[^a-z]/gi, '').toLowerCase();
 
 /** The names in a path such as `a.b[0]`. */
 export const namesIn = (path: string): string[] => path.match(/[^.[\]]+/g) ?? [];

@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import type { IfSomeFail } from '../report/ifSomeFail';
-import { includedInput } from '../report/includeInput';
+import { includedInputs } from '../report/includeInput';
 import type { ItemResult, OutputOptions } from '../report/taskItems';
 import type { TaskRecord } from '../service/taskRecord';
 import { ItemError, messageOf } from '../shared/itemError';
@@ -49,6 +49,7 @@ export async function suspendRun(
 		const waits = { until: now + Math.max(0, deadline - clockNow), timeoutMs };
 		items[itemIndex] = { item: itemIndex, json, record: last?.record, waits, output };
 	}
+	const included = includedInputs(context);
 	const check: ResultsCheck = {
 		version: CHECK_VERSION,
 		purpose: 'results',
@@ -58,7 +59,7 @@ export async function suspendRun(
 		intervalMs: checkIntervalMs,
 		onError: node.onError ?? (context.continueOnFail() ? 'continueRegularOutput' : 'stopWorkflow'),
 		ifSomeFail,
-		items: items.map((each) => ({ ...each, input: includedInput(context, each.item) })),
+		items: items.map((each) => ({ ...each, input: included(each.item) })),
 	};
 	const pauseMs = handedOver.reduce(
 		(longest, { notBefore }) => Math.max(longest, notBefore - clockNow),

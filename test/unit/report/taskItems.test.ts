@@ -19,7 +19,7 @@ const files: IBinaryData[] = ['a', 'b', 'c'].map((data) => ({ data, mimeType: 'i
 const options = (given: IDataObject = {}) =>
 	readOutputOptions(
 		new ItemParameters({ getNodeParameter: () => given } as unknown as IExecuteFunctions, 0),
-		given.downloadResults,
+		given.downloadResults ?? '',
 	);
 
 it.each([
@@ -73,7 +73,7 @@ describe('the items of a task', () => {
 				binary: { data: files[resultIndex] },
 			})),
 		],
-		['are one where there is no result to split', [success([]), split, []], [{ json, binary: {} }]],
+		['are one where there is no result to split', [success([]), split, []], [{ json }]],
 		['are one for a failed task', [failed, split], [{ json }]],
 	])('%s', (_what, given, items) => {
 		expect(itemsOf(...given)).toEqual(

@@ -28,7 +28,6 @@ const held = new ItemError('Task task-1 failed at the service: Held back.', {
 	task: { taskId: 'task-1', state, input: { prompt: 'A blue bird' } },
 });
 const twoOfOne = items(...[0, 1].map((resultIndex) => ({ taskId: 'task-1', resultIndex })));
-const video = { ...create(), model: 'videovendor/video-model-2-mini' };
 
 const run = (...items: ItemPlan[]) => ({ items, checkIntervalMs: 0 });
 const two = [create(0.08), create(0.08)];
@@ -79,9 +78,8 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		[refused, done],
 	],
 	// The operation Create has no field for the duration.
-	['1 task created. The price of 1 task is not known: set a duration.', [video], [done]],
 	[
-		"2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
+		'2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter the price of the model in the credential, or set a duration if the model costs by the second.',
 		[create(0.08), create()],
 		[done, done],
 	],

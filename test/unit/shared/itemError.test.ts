@@ -68,23 +68,32 @@ describe('as an error of n8n', () => {
 		const shown = error.toNodeError(NODE, 3);
 		expect(shown).toBeInstanceOf(NodeApiError);
 		expect(shown).toMatchObject({
-			message: 'It was refused',
+			message: 'It was refused (item 4)',
 			description: 'Do this',
 			httpCode: String(statusCode),
-			context: { itemIndex: 3 },
 		});
+		// The editor would count it from zero.
+		expect(shown).not.toHaveProperty('context.itemIndex');
 	});
 
 	it('without a status is a NodeOperationError', () => {
-		const shown = new ItemError('So it is', { description: 'Do this' }).toNodeError(NODE, 0);
+		const shown = new ItemError('So it is', { description: 'Do this' }).toNodeError(
+			NODE,
+			undefined,
+		);
 		expect(shown).toBeInstanceOf(NodeOperationError);
 		expect(shown).toMatchObject({ message: 'So it is', description: 'Do this' });
 	});
 
 	it.each([undefined, 500])('keeps words for which n8n has its own: status %s', (statusCode) => {
 		const message = 'Task task-7 failed at the service: connect ECONNREFUSED 10.0.0.1:80';
-		const shown = new ItemError(message, { statusCode }).toNodeError(NODE, 0);
+		const shown = new ItemError(message, { statusCode }).toNodeError(NODE, undefined);
 		expect(shown.message).toBe(message);
+	});
+
+	it('names its item once, counted from one', () => {
+		const error = new ItemError('The price is not known (item 3)').toNodeError(NODE, 2);
+		expect(error.message).toBe('The price is not known (item 3)');
 	});
 
 	it('holds nothing of the request that was refused, and so not the key', () => {
