@@ -131,6 +131,54 @@ export class MediaGenerationApi implements ICredentialType {
 			placeholder: 'e.g. sk-live-…',
 			description: 'Key of your account at the service. Live keys begin with sk-live-.',
 		},
+		{
+			displayName: 'Models',
+			name: 'models',
+			type: 'fixedCollection',
+			typeOptions: { multipleValues: true, sortable: true },
+			placeholder: 'Add Model',
+			default: {},
+			description:
+				"Models of your account. The field 'Model' of the nodes lists them, and the nodes know their prices.",
+			options: [
+				{
+					displayName: 'Model',
+					name: 'model',
+					values: [
+						{
+							displayName: 'Model ID',
+							name: 'id',
+							type: 'string',
+							default: '',
+							placeholder: 'e.g. provider/model-name',
+							description: "Identifier of the model, as the service's documentation has it",
+						},
+						{
+							displayName: 'Price (USD)',
+							name: 'priceUsd',
+							type: 'number',
+							typeOptions: { minValue: 0, numberPrecision: 6 },
+							default: 0,
+							description: 'What one unit costs. 0 means that the price is not known.',
+						},
+						{
+							displayName: 'Unit',
+							name: 'unit',
+							type: 'options',
+							default: 'task',
+							options: [
+								{ name: 'Task', value: 'task', description: 'The price is for one result' },
+								{
+									name: 'Second',
+									value: 'second',
+									description: 'The price is for one second of video',
+								},
+							],
+						},
+					],
+				},
+			],
+		},
 	];
 
 	authenticate: IAuthenticate = authenticate;

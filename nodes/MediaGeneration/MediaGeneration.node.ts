@@ -3,39 +3,19 @@ import {
 	type INodeExecutionData,
 	type INodeType,
 	type INodeTypeDescription,
-	type NodeHint,
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
 import { completionFields } from './fields/completion';
 import { optionFields } from './fields/options';
 import { downloadFields } from './fields/output';
+import { panelHints } from './fields/panelHints';
 import { imageFields, taskFields, videoFields } from './fields/resources';
+import { searchModels } from './fields/searchModels';
 import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
 import { runCheckExecution } from './suspend/checkExecution';
 import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
-
-/** Hints of the output panel before a run, which depend on the parameters. */
-const panelHints: NodeHint[] = [
-	{
-		message:
-			"The output holds the URL of each result. To see pictures here, switch on 'Download Results'.",
-		location: 'outputPane',
-		whenToDisplay: 'beforeExecution',
-		displayCondition:
-			'={{ $parameter["completion"] === "wait" && $parameter["downloadResults"] === false && !$parameter["options"]["dryRun"] }}',
-	},
-	{
-		message:
-			"'Additional Fields': take each name from the model's documentation, e.g. aspect_ratio with 16:9. For line breaks in a value, switch the value to Expression.",
-		location: 'outputPane',
-		// n8n shows no hint at a list of fields, and the user may add a field after the first run.
-		whenToDisplay: 'always',
-		displayCondition:
-			'={{ !!$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalFields"]["assignments"]?.[0]?.name }}',
-	},
-];
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {
@@ -82,6 +62,9 @@ export class MediaGeneration implements INodeType {
 			...optionFields,
 		],
 	};
+
+	/** The list of the field *Model*. */
+	methods = { listSearch: { searchModels } };
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][] | null> {
 		// No panel offers these operations: the sub-executions of a wait run this node.

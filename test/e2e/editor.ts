@@ -116,6 +116,13 @@ export class Editor extends EditorPage {
 		await choose(this.parameter(parameter).nth(place), list.getByText(option, { exact: true }));
 	}
 
+	/** Enters the identifier of a model that is not in the list. */
+	async enterModel(id: string): Promise<void> {
+		const mode = this.parameter('model').getByTestId('rlc-mode-selector');
+		await choose(mode, this.page.locator('.el-select-dropdown:visible').getByText('By ID'));
+		await this.fill('model', id);
+	}
+
 	async addOption(label: string): Promise<void> {
 		const option = this.get('collection-parameter-option').getByText(label, { exact: true });
 		await choose(this.get('collection-parameter-add'), option);

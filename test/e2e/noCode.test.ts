@@ -109,7 +109,7 @@ describe('with mouse and keyboard, and not one brace', () => {
 		await editor.add('Media Generation', 'Generate video', 'AI video');
 		await addCredential();
 
-		await type(editor.inputOf('model'), MODEL);
+		await editor.enterModel(MODEL);
 		await editor.choose('imageSource', 'None');
 		const input = editor.get('ndv-input-panel');
 		await input.getByText('Schema', { exact: true }).click();

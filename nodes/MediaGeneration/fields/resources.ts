@@ -1,21 +1,31 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import {
-	IMAGE_MODEL,
-	IMAGE_PRICE_USD,
-	VIDEO_MODEL,
-	VIDEO_PRICE_USD_PER_SECOND,
-} from '../service/prices';
+import { describeModel, IMAGE_MODEL, SPECIFIED_MODELS, VIDEO_MODEL } from '../service/prices';
 import { fileField, numberField, operationField } from './makers';
 
-const modelField: INodeProperties = {
+/** The model by its place in the list of the credential, or by its identifier. */
+const modelField = (model: string): INodeProperties => ({
 	displayName: 'Model',
 	name: 'model',
-	type: 'string',
-	required: true,
-	default: '',
-	placeholder: 'e.g. provider/model-name',
-};
+	type: 'resourceLocator',
+	default: { mode: model === '' ? 'id' : 'list', value: model },
+	modes: [
+		{
+			displayName: 'From List',
+			name: 'list',
+			type: 'list',
+			typeOptions: { searchListMethod: 'searchModels', searchable: true },
+		},
+		{
+			displayName: 'By ID',
+			name: 'id',
+			type: 'string',
+			placeholder: 'e.g. provider/model-name',
+		},
+	],
+	hint: 'The list has the models that you have entered in the credential, with their prices',
+	description: `Model that makes the result. The default models are placeholders. Their prices: ${SPECIFIED_MODELS.map(describeModel).join(', ')}.`,
+});
 
 /** The fields that images and videos share. */
 function mediaFields(
@@ -23,33 +33,35 @@ function mediaFields(
 	media: {
 		description: string;
 		model: string;
-		price: string;
+		perLine: string;
 		prompt: Pick<INodeProperties, 'placeholder' | 'description'>;
 	},
 ): INodeProperties[] {
-	const { description, model, price, prompt } = media;
+	const { description, model, perLine, prompt } = media;
 	const displayOptions = { show: { resource: [resource], operation: ['generate'] } };
 	return [
 		operationField(resource, 'generate', [
 			{ name: 'Generate', value: 'generate', action: `Generate ${resource}`, description },
 		]),
-		{
-			...modelField,
-			displayOptions,
-			default: model,
-			hint: `The default model costs ${price}. Failed tasks are usually free.`,
-			description: 'Identifier of the model. Other models of the service work too.',
-		},
+		{ ...modelField(model), displayOptions },
 		{
 			displayName: 'Prompt',
 			name: 'prompt',
 			type: 'string',
-			required: true,
 			typeOptions: { rows: 4 },
 			displayOptions,
 			default: '',
-			hint: `One item makes one ${resource}. For a list, put 'Split Out' before. To see the ${resource} in n8n, use 'Download Results'.`,
+			hint: `One item makes one ${resource}. For several, switch on '${perLine}', or put an item for each before this node.`,
 			...prompt,
+		},
+		{
+			displayName: perLine,
+			name: 'promptPerLine',
+			type: 'boolean',
+			// An agent calls the tool once for each result.
+			displayOptions: { ...displayOptions, hide: { '@tool': [true] } },
+			default: false,
+			description: `Whether each line of the prompt makes ${resource === 'image' ? 'an image' : 'a video'} of its own. Empty lines make none.`,
 		},
 	];
 }
@@ -57,7 +69,7 @@ function mediaFields(
 export const imageFields = mediaFields('image', {
 	description: 'Create an image from a text prompt',
 	model: IMAGE_MODEL,
-	price: `${IMAGE_PRICE_USD} USD per image`,
+	perLine: 'One Image per Line',
 	prompt: {
 		placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
 		description: 'What the image should show',
@@ -70,7 +82,7 @@ export const videoFields: INodeProperties[] = [
 	...mediaFields('video', {
 		description: 'Create a video from a text prompt and a reference image',
 		model: VIDEO_MODEL,
-		price: `${VIDEO_PRICE_USD_PER_SECOND} USD per second of video`,
+		perLine: 'One Video per Line',
 		prompt: {
 			placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
 			description: 'What should happen in the video',
@@ -105,7 +117,6 @@ export const videoFields: INodeProperties[] = [
 		displayName: 'Image URL',
 		name: 'imageUrl',
 		type: 'string',
-		required: true,
 		displayOptions: { show: { ...showVideo, imageSource: ['url'] } },
 		default: '',
 		placeholder: 'e.g. https://example.com/image.png',
@@ -113,7 +124,6 @@ export const videoFields: INodeProperties[] = [
 	},
 	{
 		...fileField('picture'),
-		required: true,
 		displayOptions: { show: { ...showVideo, imageSource: ['binary'] } },
 	},
 	{
@@ -154,9 +164,8 @@ export const taskFields: INodeProperties[] = [
 		},
 	]),
 	{
-		...modelField,
+		...modelField(''),
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
-		description: `Identifier of the model, as the service lists it. Known prices: ${IMAGE_MODEL} ${IMAGE_PRICE_USD} USD per image, ${VIDEO_MODEL} ${VIDEO_PRICE_USD_PER_SECOND} USD per second.`,
 	},
 	{
 		displayName: 'Input',
@@ -172,7 +181,6 @@ export const taskFields: INodeProperties[] = [
 		displayName: 'Task ID',
 		name: 'taskId',
 		type: 'string',
-		required: true,
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
 		placeholder: 'e.g. task-12345',

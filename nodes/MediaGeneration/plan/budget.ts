@@ -2,6 +2,10 @@ import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import type { CreatePlan } from './planTypes';
 
+/** How a price becomes known, as a part of a sentence. */
+export const HOW_TO_PRICE =
+	'enter the price of the model in the credential, or set a duration if the model costs by the second';
+
 /** @returns why the batch is refused, if it is: its known price is above the budget, or a price is not known */
 export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
 	// If an expression gives the items different limits, the lowest limit counts.
@@ -15,8 +19,7 @@ export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undef
 		return new ItemError(
 			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
 			{
-				description:
-					"Add the option 'Price per Task (USD)', set a 'Duration' if it is a video of the default model, or remove 'Max Cost (USD)'. No task was created.",
+				description: `To make the price known, ${HOW_TO_PRICE}. The option 'Price per Task (USD)' is for one node only. No task was created.`,
 			},
 		);
 	}

@@ -3,7 +3,14 @@ import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflo
 import { hasText, isCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import { isName, isRecord, namesIn } from '../shared/json';
-import { choice, describe, isEmpty, type ItemParameters, refused } from '../shared/parameters';
+import {
+	choice,
+	describe,
+	isEmpty,
+	type ItemParameters,
+	refused,
+	textsIn,
+} from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
 
@@ -12,23 +19,26 @@ export const durationField = (parameters: ItemParameters): string =>
 	parameters.optionName('durationField', 'Duration Field', 'duration');
 
 /**
- * What a create sends for an item: the model, and the input. The input has the values of the fields, and the options win
- * over them.
+ * What each create of an item sends: the model, and the input. The input has the values of the fields, and the options
+ * win over them. With *One Image per Line* an item has many creates.
  *
  * @throws ItemError if there is nothing to send, or a value cannot be meant
  */
-export function readCreateBody(parameters: ItemParameters): Pick<CreatePlan, 'model' | 'input'> {
+export function readCreateBodies(
+	parameters: ItemParameters,
+): Array<Pick<CreatePlan, 'model' | 'input'>> {
 	const wayOut = 'Enter a model identifier such as imagevendor/image-model-2-text-to-image.';
 	const model = parameters.requiredText('model', 'Model', wayOut).trim();
 	const isRaw = parameters.value('resource') === 'task';
-	const fields = isRaw ? readRawInput(parameters) : readMediaInput(parameters);
+	const inputs = isRaw ? [readRawInput(parameters)] : readMediaInputs(parameters);
 	const json = parameters.option('additionalInput');
-	const input = {
-		...withAdditionalFields(withFiles(fields, parameters), parameters),
-		...parameters.jsonObject(json, 'Additional Input (JSON)'),
-	};
-	checkInput(input, parameters);
-	return { model, input };
+	const additional = parameters.jsonObject(json, 'Additional Input (JSON)');
+	return inputs.map((fields) => {
+		const all = withAdditionalFields(withFiles(fields, parameters), parameters);
+		const input = { ...all, ...additional };
+		checkInput(input, parameters);
+		return { model, input };
+	});
 }
 
 /** The input of a task as JSON. The unchanged template counts as empty. */
@@ -46,10 +56,12 @@ function readRawInput(parameters: ItemParameters): IDataObject {
 /** The text that JavaScript makes of an object. */
 const OBJECT_IN_TEXT = '[object Object]';
 
-function checkInput(input: IDataObject, { context }: ItemParameters): void {
+function checkInput(input: IDataObject, { context, itemIndex }: ItemParameters): void {
 	const isOfObject = (text: string) => text.includes(OBJECT_IN_TEXT);
 	const field = Object.keys(input).find((name) => hasText(input[name], isOfObject));
-	if (field !== undefined && !hasText(context.getNode().parameters, isOfObject)) {
+	// Somebody may have written the text by hand, in the node or in the row.
+	const written = [context.getNode().parameters, context.getInputData()[itemIndex]?.json];
+	if (field !== undefined && !hasText(written, isOfObject)) {
 		throw new ItemError(`The field '${field}' has an object in its text: '${OBJECT_IN_TEXT}'`, {
 			description:
 				'An expression gives an object or a list. Take one field of it, e.g. {{ $json.product.name }}.',
@@ -67,10 +79,25 @@ function checkInput(input: IDataObject, { context }: ItemParameters): void {
 	throw refused('Input', 'empty', wayOut);
 }
 
-function readMediaInput(parameters: ItemParameters): IDataObject {
+function readMediaInputs(parameters: ItemParameters): IDataObject[] {
+	const prompts = readPrompts(parameters);
+	const [prompt = ''] = prompts;
+	const input = readMediaInput(parameters, { prompt });
+	return prompts.map((each) => ({ ...input, prompt: each }));
+}
+
+/** The prompt, or each of its lines. */
+function readPrompts(parameters: ItemParameters): string[] {
 	const wayOut =
 		'Describe what is to be generated. If the prompt is an expression, check that the incoming item has that field.';
-	let input: IDataObject = { prompt: parameters.requiredText('prompt', 'Prompt', wayOut) };
+	const prompt = parameters.requiredText('prompt', 'Prompt', wayOut);
+	const label =
+		parameters.value('resource') === 'video' ? 'One Video per Line' : 'One Image per Line';
+	const isPerLine = parameters.flag('promptPerLine', label, parameters.value('promptPerLine'));
+	return isPerLine ? textsIn(prompt, /[\r\n\u2028\u2029]/) : [prompt];
+}
+
+function readMediaInput(parameters: ItemParameters, input: IDataObject): IDataObject {
 	if (parameters.value('resource') !== 'video') return input;
 
 	const seconds = parameters.number('durationSeconds', parameters.value('durationSeconds'));

@@ -3,7 +3,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { callbackAddress } from '../callback/callbackToken';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
-import type { Account } from '../service/connect';
+import type { Account, Connection } from '../service/connect';
 import { estimateCostUsd } from '../service/prices';
 import { asTaskId } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
@@ -11,12 +11,12 @@ import { parsedJson } from '../shared/json';
 import { isTool } from '../n8n/internals';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './planWait';
-import { durationField, readCreateBody } from './createBody';
+import { durationField, readCreateBodies } from './createBody';
 import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, ItemPlan, PlanBase, ReadPlan } from './planTypes';
 
-/** The account, whose key signs the trigger's address. */
-export interface TriggerAddresses extends Account {
+/** The account, whose key signs the trigger's address, and its models. */
+export interface TriggerAddresses extends Account, Partial<Pick<Connection, 'models'>> {
 	/** The URL of the only trigger of this workflow; rejects with a UserError if there is none. */
 	ownTrigger: () => Promise<string>;
 }
@@ -53,14 +53,13 @@ export async function planItem(
 			part: 0,
 			pollIntervalMs: 1000 * parameters.number('pollInterval'),
 			timeoutMs: 1000 * parameters.number('timeout'),
-			// An agent gets no files.
-			output: readOutputOptions(
-				parameters,
-				!isTool(context) && parameters.value('downloadResults'),
-			),
+			output: readOutputOptions(parameters),
 			reference: readReference(parameters),
 		};
-		if (!isRead) return [{ ...(await planCreate(parameters, base, addresses)), isDry }];
+		if (!isRead) {
+			const creates = await planCreates(parameters, base, addresses);
+			return creates.map((plan, part) => ({ ...plan, part, isDry }));
+		}
 		const entries = entriesOf(parameters.value('taskId'));
 		if (entries.length === 0) throw refused('Task ID', 'empty', WAY_OUT);
 		const isRedelivery = operation === 'redeliver';
@@ -81,31 +80,34 @@ export async function planItem(
 	}
 }
 
-async function planCreate(
+async function planCreates(
 	parameters: ItemParameters,
 	base: PlanBase,
 	addresses: TriggerAddresses,
-): Promise<Omit<CreatePlan, 'isDry'>> {
+): Promise<Array<Omit<CreatePlan, 'isDry'>>> {
 	const completion = readCompletion(parameters);
-	const { model, input } = readCreateBody(parameters);
-	const sendsLinks = readSendsLinks(parameters, input, addresses.baseUrl);
+	const bodies = readCreateBodies(parameters);
 	const price = parameters.number('pricePerTaskUsd');
 	const isNotified = completion === 'trigger';
 	// With a trigger nobody waits, so the node may take long to create the tasks.
 	const patience = isNotified ? DAY_SECONDS : heldSeconds(parameters.context);
-	return {
+	const plan = {
 		...base,
-		kind: 'create',
+		kind: 'create' as const,
 		completion,
-		model,
-		input,
-		sendsLinks,
 		patienceMs: base.timeoutMs || 1000 * patience,
 		retryFailed: completion === 'wait' ? parameters.number('retryFailed') : 0,
 		webhookUrl: isNotified ? await readAddress(parameters, addresses, base) : undefined,
 		maxCostUsd: parameters.number('maxCostUsd'),
-		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters)),
 	};
+	const { baseUrl, models } = addresses;
+	return bodies.map(({ model, input }) => ({
+		...plan,
+		model,
+		input,
+		sendsLinks: readSendsLinks(parameters, input, baseUrl),
+		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters), models),
+	}));
 }
 
 /** @throws ItemError if the value is not in the list, or not for a tool */

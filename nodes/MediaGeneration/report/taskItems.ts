@@ -3,6 +3,7 @@ import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } fro
 import type { TaskRecord } from '../service/taskRecord';
 import { isRecord } from '../shared/json';
 import { inTableOrder, type ItemError } from '../shared/itemError';
+import { isTool } from '../n8n/internals';
 import type { ItemParameters } from '../shared/parameters';
 import { recordRest } from './recordRest';
 
@@ -23,10 +24,10 @@ export interface Destination {
 	itemIndex?: number;
 }
 
-/** @param download the value of *Download Results*: on the trigger an option, on the action node a field of the panel */
+/** @param download the value of *Download Results*; by default that of the panel. An agent gets no files. */
 export const readOutputOptions = (
 	parameters: ItemParameters,
-	download: unknown,
+	download: unknown = !isTool(parameters.context) && parameters.value('downloadResults'),
 ): OutputOptions => ({
 	download: parameters.flag('downloadResults', 'Download Results', download),
 	binaryField: parameters.optionName('outputBinaryField', 'Put Output File in Field', 'data'),

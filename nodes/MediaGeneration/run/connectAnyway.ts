@@ -28,5 +28,6 @@ export async function connectAnyway(
 	context.logger.warn(`${context.getNode().name}: the credential cannot be used. ${message}`);
 	const baseUrl = 'https://credential.invalid';
 	const refuse = async () => await Promise.reject(new ServiceError('unreachable', message));
-	return { client: new ServiceClient(refuse, baseUrl, []), apiKey: '', baseUrl, isBroken: true };
+	const client = new ServiceClient(refuse, baseUrl, []);
+	return { client, apiKey: '', baseUrl, models: [], isBroken: true };
 }

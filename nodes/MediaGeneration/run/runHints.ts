@@ -1,13 +1,13 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import { isTestAddress } from '../callback/triggerCallbackUrl';
-import { knownCostUsd } from '../plan/budget';
+import { HOW_TO_PRICE, knownCostUsd } from '../plan/budget';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
 import { NOT_KNOWN } from '../report/taskErrors';
-import { roundUsd, VIDEO_MODEL } from '../service/prices';
+import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import { isOutOfReach } from '../shared/privateAddress';
 
@@ -119,9 +119,7 @@ function failures(items: number, failed: readonly End[]): string {
 /** The known cost, as `say` tells it in US dollars; and the field that makes an unknown price known. */
 function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
 	const unpriced = creates.filter((item) => item.estimatedCostUsd === undefined);
-	const isByLength = unpriced.every(({ model }) => model === VIDEO_MODEL);
-	const how = isByLength ? 'set a duration' : "enter it in 'Price per Task (USD)'";
-	const isNotKnown = `The price of ${count(unpriced.length, 'task')} is not known: ${how}.`;
+	const isNotKnown = `The price of ${count(unpriced.length, 'task')} is not known: ${HOW_TO_PRICE}.`;
 	return [
 		...(unpriced.length < creates.length ? [say(knownCostUsd(creates))] : []),
 		...(unpriced.length > 0 ? [isNotKnown] : []),

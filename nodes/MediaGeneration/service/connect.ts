@@ -13,6 +13,7 @@ import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
+import { type PricedModel, readModels } from './prices';
 import { ServiceError } from './serviceError';
 
 export const CREDENTIAL_TYPE = 'mediaGenerationApi';
@@ -27,6 +28,8 @@ export interface Connection {
 	apiKey: string;
 	/** The address of the service, as `parseBaseUrl` returns it. */
 	baseUrl: string;
+	/** The models of the account, as the user has entered them. */
+	models: readonly PricedModel[];
 }
 
 /** The account of tasks. */
@@ -64,7 +67,8 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 		present = latest;
 		return await requestService(context, latest, request);
 	};
-	return { client: new ServiceClient(transport, baseUrl, keys), apiKey, baseUrl };
+	const models = readModels(present.models);
+	return { client: new ServiceClient(transport, baseUrl, keys), apiKey, baseUrl, models };
 }
 
 const REFUSED_KEY = [401, 403];

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { numberAt } from '../shared/json';
+import { isRecord, numberAt, toNumber } from '../shared/json';
 
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
 export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
@@ -10,22 +10,54 @@ export const IMAGE_PRICE_USD = 0.08;
 /** US dollars a second of video (specification, section 1). */
 export const VIDEO_PRICE_USD_PER_SECOND = 0.1025;
 
+/** A model, and what it costs. */
+export interface PricedModel {
+	/** The `model` of a create. */
+	id: string;
+	/** US dollars a unit; 0 if the price is not known. */
+	priceUsd: number;
+	unit: 'task' | 'second';
+}
+
+/** The models of the specification (section 1). */
+export const SPECIFIED_MODELS: readonly PricedModel[] = [
+	{ id: IMAGE_MODEL, priceUsd: IMAGE_PRICE_USD, unit: 'task' },
+	{ id: VIDEO_MODEL, priceUsd: VIDEO_PRICE_USD_PER_SECOND, unit: 'second' },
+];
+
+/** @returns the models that the user has entered in the credential; rows without an id are left out */
+export function readModels(models: unknown): PricedModel[] {
+	const rows = Object.values(Object(models) as object).flat() as unknown[];
+	return rows.filter(isRecord).flatMap(({ id, priceUsd, unit }) => {
+		if (typeof id !== 'string' || id.trim() === '') return [];
+		const price = Math.max(0, toNumber(priceUsd) ?? 0);
+		return { id: id.trim(), priceUsd: price, unit: unit === 'second' ? 'second' : 'task' };
+	});
+}
+
+/** A model as the list in the panel shows it. */
+export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
+	priceUsd > 0 ? `${id} (${priceUsd} USD per ${unit})` : id;
+
 /**
- * The cost of a task that succeeds, by the published prices.
+ * The cost of a task that succeeds. The prices of the account win over those of the specification.
  *
  * @param durationField the field of `input` with a video's duration in seconds
- * @returns US dollars, or undefined if the model or the duration is not known
+ * @param models the models of the account
+ * @returns US dollars, or undefined if the price or the duration is not known
  * @see specification, section 1
  */
 export function estimateCostUsd(
 	model: string,
 	input: IDataObject,
 	durationField: string,
+	models: readonly PricedModel[] = [],
 ): number | undefined {
-	if (model === IMAGE_MODEL) return IMAGE_PRICE_USD;
-	if (model !== VIDEO_MODEL) return undefined;
+	const known = [...models, ...SPECIFIED_MODELS];
+	const priced = known.find(({ id, priceUsd }) => id === model && priceUsd > 0);
+	if (priced?.unit !== 'second') return priced?.priceUsd;
 	const seconds = numberAt(input, durationField) ?? 0;
-	return seconds > 0 ? roundUsd(seconds * VIDEO_PRICE_USD_PER_SECOND) : undefined;
+	return seconds > 0 ? roundUsd(seconds * priced.priceUsd) : undefined;
 }
 
 /** Removes the error of binary fractions: 0.1 + 0.2 dollars are 0.3. */

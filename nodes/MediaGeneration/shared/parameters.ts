@@ -56,7 +56,9 @@ export class ItemParameters {
 	}
 
 	value(name: string): unknown {
-		return this.context.getNodeParameter(name, this.itemIndex, '');
+		// A model is chosen from a list or entered. n8n finds its identifier in both.
+		const extracts = { extractValue: name === 'model' };
+		return this.context.getNodeParameter(name, this.itemIndex, '', extracts);
 	}
 
 	option(name: string): unknown {

@@ -1,4 +1,10 @@
-import { type INode, type INodeParameters, type INodeProperties, NodeHelpers } from 'n8n-workflow';
+import {
+	type IDataObject,
+	type INode,
+	type INodeParameters,
+	type INodeProperties,
+	NodeHelpers,
+} from 'n8n-workflow';
 
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
@@ -42,7 +48,7 @@ function offered(parameters: INodeParameters): string[] {
 
 it('the first view is short, whatever the options can do', () => {
 	expect(shown({})).toEqual([
-		...['resource', 'operation', 'model', 'prompt'],
+		...['resource', 'operation', 'model', 'prompt', 'promptPerLine'],
 		...['completion', 'downloadResults', 'options'],
 	]);
 	expect(description.credentials).toHaveLength(1);
@@ -92,12 +98,10 @@ describe('the options', () => {
 describe('what a beginner is told before the first run', () => {
 	const named = (name: string) => description.properties.filter((each) => each.name === name);
 
-	it('stands at the prompt: one item is one task, how a list is split, and where to see the result', () => {
+	it('stands at the prompt: one item is one task, and how to make several', () => {
 		expect(named('prompt')).toHaveLength(2);
 		for (const { hint } of named('prompt')) {
-			expect(hint).toMatch(
-				/^One item makes one (image|video)\. .*'Split Out' before\. To see the \1 in n8n, /,
-			);
+			expect(hint).toMatch(/^One item makes one (image|video)\. .*'One (Image|Video) per Line'/);
 		}
 	});
 
@@ -114,18 +118,56 @@ describe('what a beginner is told before the first run', () => {
 	});
 });
 
-it.each([
-	[{ downloadResults: false }, true],
-	[{ downloadResults: true }, false],
-	[{}, false],
-	[{ resource: 'task', operation: 'create' }, true],
-	// The output holds no result.
-	[{ downloadResults: false, options: { dryRun: true } }, false],
-])('with the parameters %j the output is announced: %s', (parameters, isShown) => {
-	const [{ displayCondition = '' } = {}] = description.hints ?? [];
-	const context = executeContext({ node: { parameters }, items: [{ json: {} }] });
-	const expression = displayCondition.replace(/^=/, '');
-	expect(context.evaluateExpression(expression, 0)).toBe(isShown);
+describe('the hints before the first run', () => {
+	const lines = (...all: string[]) => ({ prompt: all.join('\n'), model: 'acme/painter' });
+	const long = 'A lighthouse on a cliff at dusk, '.repeat(4);
+
+	/** What a node with these parameters says, by the beginning of its hint. */
+	function hintsOf(parameters: IDataObject): string[] {
+		const context = executeContext({ node: { parameters }, items: [{ json: {} }] });
+		return (description.hints ?? [])
+			.filter(({ displayCondition = '' }) => {
+				return context.evaluateExpression(displayCondition.replace(/^=/, ''), 0) === true;
+			})
+			.map(({ message }) => message.slice(0, 23));
+	}
+
+	const PLACEHOLDER = 'This model is a placeho';
+	const SEVERAL = 'The prompt has several ';
+	const URLS = 'The output holds the UR';
+	const own = { model: { __rl: true, mode: 'id', value: 'acme/painter' } };
+	const task = { resource: 'task', operation: 'create', ...own };
+
+	it.each<[string, IDataObject, string[]]>([
+		['say what to do with the placeholder', {}, [PLACEHOLDER]],
+		['say it for a video, too', { resource: 'video' }, [PLACEHOLDER]],
+		['say nothing of a model of the account', own, []],
+		['ask whether several lines are several pictures', lines('a bird', '', 'a cat'), [SEVERAL]],
+		['ask it for a video, too', { resource: 'video', ...lines('a', 'b') }, [SEVERAL]],
+		['do not ask where they are', { promptPerLine: true, ...lines('a', 'b') }, []],
+		['do not ask for one line', lines('a bird', ''), []],
+		['do not ask for paragraphs of one prompt', lines(long, 'oil painting'), []],
+		['say how to see the results', { downloadResults: false, ...own }, [URLS]],
+		['say it where the switch is off as it comes', task, [URLS]],
+		[
+			'do not say it where nothing is ordered',
+			{ downloadResults: false, options: { dryRun: true }, ...own },
+			[],
+		],
+	])('%s', (_what, parameters, hints) => {
+		expect(hintsOf(parameters)).toEqual(hints);
+	});
+});
+
+it('n8n itself requires no field: it would forget earlier results when it refuses to start', () => {
+	const required = description.properties.filter((each) => each.required).map(({ name }) => name);
+	expect([...new Set(required)]).toEqual(['toolDescription']);
+});
+
+it.each(['includeInput', 'splitResults', 'dryRun'])('%s arrives switched on', (name) => {
+	expect(options.filter((option) => option.name === name).map((option) => option.default)).toEqual(
+		expect.arrayContaining([true]),
+	);
 });
 
 describe('the trigger', () => {

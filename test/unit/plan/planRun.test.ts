@@ -351,7 +351,9 @@ describe('the budget', () => {
 	it('refuses a price that is not known, since the limit could not be kept', async () => {
 		const { message, description } = await refusalOf(video({}, { maxCostUsd: 5 }));
 		expect(message).toContain("so 'Max Cost (USD)' of 5 cannot be kept (item 1)");
-		expect(description).toMatch(/'Price per Task \(USD\)'.*'Duration'.*No task was created/);
+		expect(description).toMatch(
+			/the credential.* a duration .*'Price per Task \(USD\)'.*No task was created/,
+		);
 	});
 
 	it('does not count tasks that are only read', async () => {
@@ -468,6 +470,15 @@ describe('an object in a text of the input', () => {
 		const { message, description } = await refusalOf(parameters, json({ a: { name: 'a mug' } }));
 		expect(message).toBe(`The field '${name}' has an object in its text: '[object Object]'`);
 		expect(description).toContain('Take one field of it');
+	});
+
+	it('may stand in a row that somebody has written so', async () => {
+		const prompt = 'A mug that says [object Object]';
+		const { items } = await planOf(
+			{ prompt: '={{ $json.prompt }}' },
+			json({ prompt }, { prompt: 'b' }),
+		);
+		expect(items).toMatchObject([{ input: { prompt } }, { input: { prompt: 'b' } }]);
 	});
 
 	it('may stand there if it was written so', async () => {

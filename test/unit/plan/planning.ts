@@ -2,12 +2,15 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import type { PricedModel } from '../../../nodes/MediaGeneration/service/prices';
 import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { CREDENTIAL, executeContext, type TestWorkflow } from '../../workflow/engine';
 import { caught } from '../support';
 
 /** What n8n says otherwise than the tests need as a rule. */
 interface More extends Pick<TestWorkflow, 'triggers' | 'settings'> {
+	/** The models of the credential. */
+	models?: PricedModel[];
 	context?: Partial<IExecuteFunctions>;
 }
 
@@ -26,11 +29,11 @@ export const image = (options: IDataObject = {}, more: IDataObject = {}): IDataO
 export async function planOf(
 	parameters: IDataObject,
 	items = json({}),
-	{ context, ...workflow }: More = {},
+	{ context, models, ...workflow }: More = {},
 ) {
 	const made = executeContext({ node: { parameters }, items, ...workflow });
 	const known = { limitAt: Infinity, partsOf: () => 0, isBegun: false };
-	return await planRun(Object.assign(made, context), CREDENTIAL, known);
+	return await planRun(Object.assign(made, context), { ...CREDENTIAL, models }, known);
 }
 
 type Given = [parameters: IDataObject, items?: INodeExecutionData[], more?: More];

@@ -120,10 +120,11 @@ it('refuses a test whose base URL cannot be used, and says why and what to enter
 	);
 });
 
-it('shows the key as a password, and asks for both fields', () => {
+it('shows the key as a password, and asks for both fields, and not for models', () => {
 	expect(type.properties).toMatchObject([
 		{ name: 'baseUrl', type: 'string', required: true },
 		{ name: 'apiKey', type: 'string', required: true, typeOptions: { password: true } },
+		{ name: 'models', type: 'fixedCollection', default: {} },
 	]);
 });
 

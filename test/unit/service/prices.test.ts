@@ -1,6 +1,8 @@
 import {
+	describeModel,
 	estimateCostUsd,
 	IMAGE_MODEL,
+	readModels,
 	roundUsd,
 	VIDEO_MODEL,
 } from '../../../nodes/MediaGeneration/service/prices';
@@ -32,6 +34,63 @@ it.each(UNKNOWN)('a video of unknown length (%j) has no known price', (duration)
 
 it('another model has no known price', () => {
 	expect(estimateCostUsd('other/model', { duration: 5 }, 'duration')).toBeUndefined();
+});
+
+describe('the models of the credential', () => {
+	const painter = { id: 'acme/painter', priceUsd: 0.05, unit: 'task' };
+	const clips = { id: 'acme/clips', priceUsd: 0.2, unit: 'second' };
+	const free = { id: 'acme/new', priceUsd: 0, unit: 'task' };
+	const dear = { id: IMAGE_MODEL, priceUsd: 0.1, unit: 'task' };
+	const models = readModels({ model: [painter, clips, free, dear] });
+	const cost = (id: string, input = {}) => estimateCostUsd(id, input, 'duration', models);
+
+	it('give each model its price, by the task or by the second', () => {
+		expect(cost('acme/painter')).toBe(0.05);
+		expect(cost('acme/clips', { duration: 5 })).toBe(1);
+		expect(cost('acme/clips')).toBeUndefined();
+		expect(cost('acme/new')).toBeUndefined();
+		expect(cost('acme/unknown')).toBeUndefined();
+	});
+
+	it('win over the prices of the specification, unless their price is not known', () => {
+		expect(cost(IMAGE_MODEL)).toBe(0.1);
+		const unpriced = readModels([{ ...dear, priceUsd: 0 }]);
+		expect(estimateCostUsd(IMAGE_MODEL, {}, 'duration', unpriced)).toBe(0.08);
+	});
+
+	it.each([undefined, null, '', {}, { model: [] }, [], { model: [{ id: ' ' }, {}, null, 7] }])(
+		'are none in %j',
+		(value) => {
+			expect(readModels(value)).toEqual([]);
+		},
+	);
+
+	it.each([
+		[
+			{ id: ' a/b ', priceUsd: '0.5', unit: 'second' },
+			{ id: 'a/b', priceUsd: 0.5, unit: 'second' },
+		],
+		[{ id: 'a/b' }, { id: 'a/b', priceUsd: 0, unit: 'task' }],
+		[
+			{ id: 'a/b', priceUsd: -1, unit: 'hour' },
+			{ id: 'a/b', priceUsd: 0, unit: 'task' },
+		],
+		[
+			{ id: 'a/b', priceUsd: 'much' },
+			{ id: 'a/b', priceUsd: 0, unit: 'task' },
+		],
+	])('are read from %j as %j', (row, model) => {
+		expect(readModels({ model: [row] })).toEqual([model]);
+	});
+
+	it('name their price only if it is known', () => {
+		expect(models.map(describeModel)).toEqual([
+			'acme/painter (0.05 USD per task)',
+			'acme/clips (0.2 USD per second)',
+			'acme/new',
+			`${IMAGE_MODEL} (0.1 USD per task)`,
+		]);
+	});
 });
 
 it('sums lose what binary fractions add', () => {

@@ -73,7 +73,8 @@ describe('a delivery', () => {
 	const deliver = async (delivery: AwaitedDelivery) => {
 		const { read: readTask } = service({ 'task-1': 'SUCCESS' });
 		const client = { readTask } as unknown as ServiceClient;
-		const work = async () => await deliverTask(contextOf(), delivery, { ...CREDENTIAL, client });
+		const work = async () =>
+			await deliverTask(contextOf(), delivery, { ...CREDENTIAL, models: [], client });
 		const ended = await settled(work);
 		return 'value' in ended ? ended.value : messageOf(ended.error);
 	};

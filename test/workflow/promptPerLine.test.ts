@@ -1,0 +1,48 @@
+import { field, imageNode, keepsGoing, stage, threeTries } from './support';
+
+const on = stage();
+
+const LINES = 'A red bird\n\nA blue bird\nA green bird';
+const perLine = (...[options, more]: Parameters<typeof imageNode>) =>
+	imageNode(
+		{ additionalInput: '{}', ...options },
+		{ ...more, parameters: { prompt: LINES, promptPerLine: true } },
+	);
+
+const prompts = () => on.inputs.map(({ prompt }) => prompt);
+const THREE = ['A red bird', 'A blue bird', 'A green bird'];
+
+it('three lines make three pictures, in their order, each linked to the one item', async () => {
+	const { output, hints } = await on.run(perLine({ downloadResults: true, includeInput: true }), [
+		{ json: { row: 7 } },
+	]);
+	expect(prompts().sort()).toEqual([...THREE].sort());
+	expect(output.map(({ json }) => (json.input as { prompt: string }).prompt)).toEqual(THREE);
+	expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
+	expect(field(output, 'row')).toEqual([7, 7, 7]);
+	expect(output.map(({ pairedItem }) => pairedItem)).toEqual(Array(3).fill({ item: 0 }));
+	expect(output.map(({ binary }) => binary?.data?.mimeType)).toEqual(Array(3).fill('image/png'));
+	expect(hints.join()).toContain('3 tasks created. Estimated price: 0.24 USD.');
+});
+
+it('a line that fails leaves in its place', async () => {
+	const blue = '={{ { simulate: { outcome: "FAILURE" } } }}';
+	const node = perLine({ additionalInput: blue }, keepsGoing);
+	const { output } = await on.run(node, [{ json: {} }]);
+	expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE', 'FAILURE']);
+	expect(new Set(field(output, 'taskId')).size).toBe(3);
+});
+
+it('a next try takes up the task of each line, and pays for none twice', async () => {
+	on.service.configure({ readStatus: { status: 404, times: 1 } });
+	const { output, error } = await on.run(perLine({}, threeTries), [{ json: {} }]);
+	expect(error).toBeUndefined();
+	expect(on.creates).toHaveLength(3);
+	expect(output.map(({ json }) => (json.input as { prompt: string }).prompt)).toEqual(THREE);
+});
+
+it('a dry run shows each line, and sends none', async () => {
+	const { output } = await on.run(perLine({ dryRun: true }), [{ json: {} }]);
+	expect(output.map(({ json }) => (json.input as { prompt: string }).prompt)).toEqual(THREE);
+	expect(on.creates).toEqual([]);
+});
