@@ -1,46 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { INode } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { type Collector, withCollector } from '../../test/e2e/collector';
 import { node, type Stage, webhook } from '../../test/e2e/stage';
 import { until } from '../../test/n8n/until';
-import { requestsWithKey } from './batchWorkflows';
-import { type Bench, callOften, FOREVER_MS, publish } from './bench';
+import { type Bench, callOften, publish } from './bench';
 import { type Row, rowOf } from './results';
-import { median } from './statistics';
 
-const EXECUTIONS = 300;
+const EXECUTIONS = 100;
 const QUICK_EXECUTIONS = 30;
 
-/** Resumed one after the other, for the time that one takes; the others go side by side. */
-const ONE_BY_ONE = 30;
-const AT_ONCE = 10;
+/** So many runs sleep while nothing ends, and for so long. */
+const SLEEPERS = 400;
+const QUICK_SLEEPERS = 100;
+const SLEEP_MINUTES = 12;
 
-/** So that the look itself delays nothing. */
-const LOOK_EVERY_MS = 5;
-const LONGEST_MS = 15 * 60_000;
+const LONGEST_MS = 30 * 60_000;
 
-/** Suspended executions: ours, and the Wait node with a hand-made request, which believes any call. */
+/** Longer than n8n's Wait node keeps an execution in memory. */
+const WAIT_SECONDS = 66;
+
+/** How long n8n's idle time is measured, milliseconds. */
+const IDLE_MS = 30_000;
+
+/** Ours, sleeping, beside n8n's own Wait node; and many runs that sleep while nothing ends. */
 export async function measureSuspended(bench: Bench): Promise<Row[]> {
 	const { stage, options } = bench;
-	const count = options.quick ? QUICK_EXECUTIONS : EXECUTIONS;
 	return await withCollector(async (collector) => {
-		// Long runs of which each has hundreds of executions: once is enough.
-		const ours = await measure(bench, collector, count, [suspendingNode(stage)]);
-		const theirs = await measure(bench, collector, count, await waitNodes(stage));
-		const row = (id: string, what: string, key: 'resumeMs' | 'cpuMsEach') => {
-			const peer = { name: "n8n's Wait node, any call resumes", values: theirs[key] };
-			const all = `${count.toLocaleString('en')} suspended executions: ${what}`;
-			return rowOf(`suspended-${id}`, all, 'ms', ours[key], { peer });
-		};
+		await bench.usage.quiet();
+		const idle = bench.usage.cpuMs();
+		await sleep(IDLE_MS);
+		const idlePart = (bench.usage.cpuMs() - idle) / IDLE_MS;
+		const count = options.quick ? QUICK_EXECUTIONS : EXECUTIONS;
+		const ours = await measure(bench, collector, count, [suspendingNode(stage)], idlePart);
+		const theirs = await measure(bench, collector, count, waitNodes(), idlePart);
+		const peer = { name: "two of n8n's Wait nodes, one after the other", values: [theirs] };
+		const what = `${count} runs that sleep twice: n8n's CPU each, start to end`;
+		const sleepers = options.quick ? QUICK_SLEEPERS : SLEEPERS;
+		const asleep = await measureAsleep(bench, sleepers, idlePart);
+		const of = `${sleepers} runs asleep, the first ${SLEEP_MINUTES} minutes`;
 		return [
-			row('resume', 'callback until the node behind', 'resumeMs'),
-			row('cpu', "n8n's CPU each, start to end", 'cpuMsEach'),
+			rowOf('suspended-cpu', what, 'ms', [ours], { peer }),
+			rowOf('suspended-core', `${of}: part of a core`, '%', [asleep.corePercent]),
+			rowOf('suspended-memory', `${of}: most memory`, 'MiB', [asleep.mostMiB]),
 		];
 	});
 }
 
-/** Suspends its execution until a task that does not finish by itself is finished. */
+/** Is stored before its first create, woken to create the task, and woken again when the task has ended. */
 export const suspendingNode = (stage: Stage): INode =>
 	stage.mediaNode('mediaGeneration', 'Generate', {
 		resource: 'image',
@@ -51,58 +60,56 @@ export const suspendingNode = (stage: Stage): INode =>
 		options: { suspendAfter: 0 },
 	});
 
-/** The same with n8n's own nodes. */
-async function waitNodes(stage: Stage): Promise<INode[]> {
-	const request = await requestsWithKey(stage);
-	const body = `{ model: '${IMAGE_MODEL}', input: { prompt: 'A lighthouse' }, webhook_url: $execution.resumeUrl }`;
-	const parameters = { resume: 'webhook', httpMethod: 'POST', options: {} };
-	const wait = node('n8n-nodes-base.wait', 'Wait', parameters, 1.1);
-	return [request.create(body), { ...wait, webhookId: crypto.randomUUID() }];
-}
+const waitNodes = (): INode[] =>
+	['First wait', 'Second wait'].map((name) => ({
+		...node('n8n-nodes-base.wait', name, { amount: WAIT_SECONDS, unit: 'seconds' }, 1.1),
+		webhookId: crypto.randomUUID(),
+	}));
 
-/**
- * @param between the nodes between the webhook that starts an execution and the node that reports its end
- * @returns from a task's end to the node behind, each; n8n's CPU for one execution from its start to its end
- */
+/** @returns n8n's CPU for one execution from its start to its end, without n8n's idle time, milliseconds */
 async function measure(
 	{ stage, usage, log }: Bench,
 	collector: Collector,
 	count: number,
 	between: INode[],
-): Promise<{ resumeMs: number[]; cpuMsEach: number[] }> {
-	const { service } = stage;
+	idlePart: number,
+): Promise<number> {
 	const name = between.at(-1)?.name ?? '';
-	const behind = [...between, collector.node('After')];
-	const { url } = await publish(stage, webhook(`Start: ${name}`), behind);
-
-	service.clear();
-	service.configure({ latencyMs: FOREVER_MS });
+	const { url } = await publish(stage, webhook(`Start: ${name}`), [
+		...between,
+		collector.node('After'),
+	]);
+	stage.service.clear();
+	stage.service.configure({ latencyMs: 45_000 });
 	collector.reset();
 	await usage.quiet();
-	const cpu = usage.cpuMs();
-	log(`suspending ${count} executions, ${name} …`);
+	const [cpu, at] = [usage.cpuMs(), Date.now()];
+	log(`${count} executions that wait twice, ${name} …`);
 	await callOften(url, count);
-	await until(`${count} tasks`, LONGEST_MS, () => service.tasks.size === count);
+	await until(`${count} ends`, LONGEST_MS, () => collector.times.length >= count);
 	await usage.quiet();
+	const eachMs = (usage.cpuMs() - cpu - idlePart * (Date.now() - at)) / count;
+	log(`${name}: ${eachMs.toFixed(0)} ms of CPU each`);
+	return eachMs;
+}
 
-	const { times } = collector;
-	const untilResumed = async (least: number) => {
-		const areResumed = () => times.length >= least;
-		await until(`${least} executions to be resumed`, LONGEST_MS, areResumed, LOOK_EVERY_MS);
-	};
-	const alone = Math.min(ONE_BY_ONE, count / 2);
-	const resumeMs: number[] = [];
-	for (const [index, taskId] of [...service.tasks.keys()].entries()) {
-		// Those before it: all of them, or all but the ones that go side by side.
-		await untilResumed(index < alone ? index : Math.max(alone, index - AT_ONCE + 1));
-		const at = Date.now();
-		service.complete(taskId);
-		if (index >= alone) continue;
-		await untilResumed(index + 1);
-		resumeMs.push((times[index] ?? NaN) - at);
-	}
-	await untilResumed(count);
+/** Runs of one task each that does not end: what their looks cost. */
+async function measureAsleep({ stage, usage, log }: Bench, count: number, idlePart: number) {
+	const { url } = await publish(stage, webhook('Start: sleepers'), [suspendingNode(stage)]);
+	stage.service.clear();
+	stage.service.configure({ latencyMs: 24 * 3_600_000 });
+	await callOften(url, count);
+	await until(`${count} tasks`, LONGEST_MS, () => stage.service.tasks.size === count);
 	await usage.quiet();
-	log(`${name}: resumed in ${median(resumeMs)} ms`);
-	return { resumeMs, cpuMsEach: [(usage.cpuMs() - cpu) / count] };
+	const [cpu, at] = [usage.cpuMs(), Date.now()];
+	let mostMiB = 0;
+	log(`${count} runs sleep for ${SLEEP_MINUTES} minutes …`);
+	while (Date.now() - at < SLEEP_MINUTES * 60_000) {
+		await sleep(500);
+		mostMiB = Math.max(mostMiB, usage.residentMiB());
+	}
+	const elapsedMs = Date.now() - at;
+	const corePercent = 100 * ((usage.cpuMs() - cpu) / elapsedMs - idlePart);
+	log(`${count} asleep: ${corePercent.toFixed(1)} % of a core, ${mostMiB.toFixed(0)} MiB at most`);
+	return { corePercent, mostMiB };
 }
