@@ -47,7 +47,7 @@ describe('in the editor, with a credential', () => {
 		const { client, service } = scene;
 		service.configure({ latencyMs: 3_600_000 });
 		await addImage();
-		await editor.addOption('Suspend After (Minutes)');
+		await editor.addOption('Survive Restarts After (Minutes)');
 		await editor.fill('suspendAfter', '0.05');
 		await editor.keep('suspend after');
 		await editor.closePanel();

@@ -159,7 +159,7 @@ describe('with mouse and keyboard, and not one brace', () => {
 		await type(editor.inputOf('prompt'), PROMPT);
 		// Added means on.
 		await editor.addOption('Dry Run');
-		await editor.addOption('Your Reference');
+		await editor.addOption('Row Name or ID');
 		await type(editor.inputOf('reference'), 'row-7');
 		await editor.addOption('Retry Failed Tasks');
 		await type(editor.inputOf('retryFailed'), '2');

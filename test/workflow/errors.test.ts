@@ -66,7 +66,7 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 });
 
 describe.each([
-	['If Some Items Fail: Keep What Succeeded', {}],
+	['If Some Items Fail: Keep All Items', {}],
 	['On Error: Continue', keepsGoing],
 	['On Error: Continue, as older workflows have it', { continueOnFail: true }],
 ])('%s', (_setting, node) => {

@@ -319,7 +319,9 @@ describe('a run that cannot be suspended is held to its end', () => {
 		const ran = await atOnce(items, { splitResults: true });
 		expect(ran.run.status).toBe('success');
 		expect(ran.hints).toContainEqual(
-			expect.stringMatching(/is not suspended, although 'Suspend After' is 0: n8n would link/),
+			expect.stringMatching(
+				/is not suspended, although 'Survive Restarts After' is 0: n8n would link/,
+			),
 		);
 	});
 });

@@ -12,7 +12,7 @@ export type SentTask = CreatedTask & { sent: IDataObject };
 
 /** What a look needs to know of the plan. */
 export interface SleepRule {
-	/** *Check Interval*, milliseconds; 0 lets the sleep grow with the time waited. */
+	/** *Time Between Checks*, milliseconds; 0 lets the sleep grow with the time waited. */
 	intervalMs: number;
 	/** When n8n's time limit cancels the execution, milliseconds since 1970; Infinity without a limit. */
 	limitAt: number;

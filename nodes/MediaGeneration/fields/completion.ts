@@ -23,20 +23,20 @@ const completion: INodeProperties = {
 			name: 'Wait for Results',
 			value: 'wait',
 			description:
-				'This workflow uses the results. The items leave when all tasks are finished. As a rule n8n suspends the execution after 5 minutes: then the wait survives restarts.',
+				'This workflow uses the results. The next node runs when all tasks are finished. After 5 minutes the wait survives restarts of n8n, as a rule.',
 		},
 		{
 			name: 'Notify a Trigger',
 			value: 'trigger',
 			displayOptions: NOT_IN_TOOLS,
 			description:
-				'A workflow with a Media Generation Trigger uses the results: the workflow starts once for each finished task. The items leave when all tasks are created.',
+				'Another workflow uses the results. It begins with a Media Generation Trigger, and starts once for each finished task. Here the next node runs as soon as all tasks are created.',
 		},
 		{
 			name: 'Return Immediately',
 			value: 'return',
 			description:
-				"Nobody uses the results now. The items leave when all tasks are created. Get the results later with 'Task → Wait'.",
+				"Nobody uses the results now. The next node runs as soon as all tasks are created. Get the results later with 'Task → Wait'.",
 		},
 	],
 };
@@ -67,7 +67,7 @@ export const completionFields: INodeProperties[] = [
 	completion,
 	notice(
 		'trigger',
-		"Publish the workflow of the trigger first. If the service cannot reach n8n, n8n checks the tasks by itself ('Check Interval'). The executions that check stay 'Waiting' in the list until all results have arrived: do not stop them. 'Download Results' and 'Split Results' are options of the trigger.",
+		"Publish the workflow of the trigger first. If a result does not reach the trigger, n8n finds it: an execution that looks for it stays 'Waiting' in the list meanwhile. 'Download Results' and 'Split Results' are options of the trigger.",
 	),
 	notice(
 		'return',

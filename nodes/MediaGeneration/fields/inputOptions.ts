@@ -3,13 +3,13 @@ import type { INodeProperties } from 'n8n-workflow';
 import { fileField } from './makers';
 
 const inputField: INodeProperties = {
-	displayName: 'Input Field',
+	displayName: 'Name in the Model',
 	name: 'inputField',
 	type: 'string',
 	default: '',
 	placeholder: 'e.g. first_frame',
 	description:
-		'The name that the model uses for this file. Files with the same name become a list. With [] at the end of the name, one file becomes a list, too.',
+		'The name that the documentation of the model has for this file. Several files with one name are sent as a list. For a list of one file, write [] after the name, e.g. images[].',
 };
 
 /** The options that add to the input of the model. */
@@ -75,7 +75,7 @@ export const inputOptions: INodeProperties[] = [
 /** The options for videos only. */
 export const videoOptions: INodeProperties[] = [
 	{
-		displayName: 'Duration Field',
+		displayName: 'Name of Duration Field',
 		name: 'durationField',
 		type: 'string',
 		default: 'duration',
@@ -84,7 +84,7 @@ export const videoOptions: INodeProperties[] = [
 			'Name of the input field that takes the duration. Change this only if your model uses another name for this field.',
 	},
 	{
-		displayName: 'Image Field',
+		displayName: 'Name of Image Field',
 		name: 'imageField',
 		type: 'string',
 		default: 'image_url',

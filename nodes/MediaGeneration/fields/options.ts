@@ -26,7 +26,7 @@ const options: INodeProperties[] = [
 			"What to do when some items fail and others succeed. Where all fail, the setting 'On Error' decides.",
 		options: [
 			{
-				name: 'Keep What Succeeded',
+				name: 'Keep All Items',
 				value: 'keep',
 				description: "Output all items, the failed ones with the reason in 'error'",
 			},
@@ -66,12 +66,12 @@ const options: INodeProperties[] = [
 		{
 			...numberField('Max Cost (USD)', 'maxCostUsd'),
 			description:
-				'Refuse all items, before the first task is created, if their known price adds up to more than this. 0 means no limit.',
+				'The most that one run may cost. If its tasks would cost more, or a price is not known, the node orders nothing. 0 means no limit.',
 		},
 		{
 			...numberField('Price per Task (USD)', 'pricePerTaskUsd'),
 			description:
-				"What one task costs, for a model whose price this node does not know. The estimate and 'Max Cost (USD)' use it.",
+				"What one task of this node costs. It counts instead of the price in the credential, for the estimate and for 'Max Cost (USD)'.",
 		},
 	]),
 	...shownWhen(ofVideos, videoOptions),
@@ -80,28 +80,29 @@ const options: INodeProperties[] = [
 		{
 			...numberField('Max Tasks at the Same Time', 'maxInFlight'),
 			description:
-				'How many tasks of this node may be unfinished at the service at the same time. More is faster, up to the limit of your account.',
+				'How many tasks of this node the service may work on at once. More is faster, up to the limit of your account.',
 		},
 		{
-			...numberField('Poll Interval (Seconds)', 'pollInterval'),
-			description: 'Time between two reads of a task. The service asks for 2 to 5 seconds.',
-		},
-		{
-			...numberField('Suspend After (Minutes)', 'suspendAfter'),
+			...numberField('Time Between Reads (Seconds)', 'pollInterval'),
 			description:
-				'How long n8n keeps this execution in memory after the last task is created. Then n8n suspends the execution and checks the tasks: from then on a restart does no harm. A restart before ends the execution. 0 = suspend at once.',
+				'How often the node asks for a task while it waits. The service asks for 2 to 5 seconds.',
+		},
+		{
+			...numberField('Survive Restarts After (Minutes)', 'suspendAfter'),
+			description:
+				'Minutes from the start of this node until its run is stored and sleeps. From then on a restart of n8n does no harm; a restart before ends the execution. 0 = the run is stored before its first task is created.',
 		},
 	]),
 	...shownWhen(ofWaitsAndTriggers, [
 		{
-			...numberField('Check Interval (Minutes)', 'checkInterval'),
+			...numberField('Time Between Checks (Minutes)', 'checkInterval'),
 			description:
-				'Time between two checks of a suspended execution, or of tasks for a trigger. 0 = automatic: after one minute, then less and less often (at most 15 minutes apart).',
+				'How often a run that sleeps looks at its tasks, or n8n looks for results that a trigger has missed. 0 = automatic: after one minute, then less and less often (at most 15 minutes apart).',
 		},
 		{
 			...numberField('Timeout (Seconds)', 'timeout'),
 			description:
-				'How long to wait for each task. 0 = one day, or ten minutes if n8n cannot suspend the execution. A late task is not lost: it goes on at the service.',
+				'How long to wait for each task. 0 = one day, or ten minutes where the run cannot sleep. A late task is not lost: it goes on at the service.',
 		},
 	]),
 	{
@@ -111,13 +112,13 @@ const options: INodeProperties[] = [
 		displayOptions: { show: waits },
 	},
 	{
-		displayName: 'Your Reference',
+		displayName: 'Row Name or ID',
 		name: 'reference',
 		type: 'string',
 		default: '',
 		placeholder: 'e.g. row-7',
 		description:
-			"Your own name for the task, such as a row number. The result has it as 'reference', also on a Media Generation Trigger. No secrets: it travels in the callback address. At most 500 characters.",
+			"The row, order or customer that the task belongs to. The result has it as 'reference', also on a Media Generation Trigger. Enter no secrets: the service can read it. At most 500 characters.",
 		displayOptions: { show: { '/operation': [...CREATES, 'redeliver'] } },
 	},
 ];

@@ -153,7 +153,7 @@ export const taskFields: INodeProperties[] = [
 			value: 'redeliver',
 			action: 'Send result of task again',
 			description:
-				'Send the result of a finished task to its trigger again, if it was lost. A trigger that has started for the task starts nothing.',
+				'Send the result of a finished task to its trigger again, if the trigger has missed it. No task starts a workflow twice.',
 		},
 		{
 			name: 'Wait',

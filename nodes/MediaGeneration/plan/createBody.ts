@@ -16,7 +16,7 @@ import type { CreatePlan } from './planTypes';
 
 /** The name of the input field for a video's duration. */
 export const durationField = (parameters: ItemParameters): string =>
-	parameters.optionName('durationField', 'Duration Field', 'duration');
+	parameters.optionName('durationField', 'Name of Duration Field', 'duration');
 
 /**
  * What each create of an item sends: the model, and the input. The input has the values of the fields, and the options
@@ -106,7 +106,7 @@ function readMediaInput(parameters: ItemParameters, input: IDataObject): IDataOb
 	const sources = { none: 'None', url: 'From URL', binary: 'From Binary Data' };
 	const source = choice('Reference Image', parameters.value('imageSource'), sources);
 	if (source === 'none') return input;
-	const imageField = parameters.optionName('imageField', 'Image Field', 'image_url');
+	const imageField = parameters.optionName('imageField', 'Name of Image Field', 'image_url');
 	const images = source === 'binary' ? findImages(parameters) : [readImageUrl(parameters)];
 	return withValuesIn(input, imageField, images);
 }
@@ -161,7 +161,7 @@ function withValuesIn(
 function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject {
 	const byField = new Map<string, InputFile[]>();
 	for (const entry of entriesOf(parameters, 'files', 'file')) {
-		const field = nameOf(entry.inputField, 'Input Field', 'Files');
+		const field = nameOf(entry.inputField, 'Name in the Model', 'Files');
 		const files = findFiles(parameters, entry.binaryPropertyName, 'Input Data Field Name');
 		// `images` and `images[]` are one list.
 		const isSame = (other: string) => namesIn(other).join('.') === namesIn(field).join('.');

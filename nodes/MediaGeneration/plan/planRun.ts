@@ -11,7 +11,7 @@ import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type ItemPlan } from './planTypes';
 
 export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
-	/** *Check Interval*, milliseconds; 0 lets the sleep grow with the time waited. */
+	/** *Time Between Checks*, milliseconds; 0 lets the sleep grow with the time waited. */
 	checkIntervalMs: number;
 	/** In the order of the input items. */
 	items: ItemPlan[];
@@ -79,7 +79,7 @@ export async function planRun(
 		checkIntervalMs: 60_000 * first.number('checkInterval'),
 		isDry,
 		ifSomeFail: choice('If Some Items Fail', first.option('ifSomeFail') ?? 'keep', {
-			keep: 'Keep What Succeeded',
+			keep: 'Keep All Items',
 			stop: 'Stop with an Error',
 		}),
 	};

@@ -77,13 +77,7 @@ export class RunContext {
 		const most = createsIn(items).every(isAwaited) ? plan.maxInFlight : Infinity;
 		const { limits } = journal;
 		this.limits = limits ? AccountLimits.fromStored(limits, startedAt) : new AccountLimits();
-		this.queue = new CreateQueue(
-			this.limits,
-			new RequestGap(),
-			this.signal,
-			Math.random,
-			most,
-		);
+		this.queue = new CreateQueue(this.limits, new RequestGap(), this.signal, Math.random, most);
 		this.creator = new TaskCreator(context, connection.client, this.queue, journal, () =>
 			this.stopCreating(),
 		);

@@ -7,7 +7,7 @@ const LOOK_MS = 1_000;
 const LEAST_TURN_MS = 60_000;
 
 /**
- * The time in which a run is awake. The first turn lasts *Suspend After* from the start of the run. A later turn lasts
+ * The time in which a run is awake. The first turn lasts *Survive Restarts After* from the start of the run. A later turn lasts
  * as long as there is something to create, and not longer than the first one; where nothing is to be created, each task
  * is read once. A run that is held has one turn, to its end.
  */

@@ -17,7 +17,7 @@ export interface NumberBounds {
 /** All numbers that a user may enter. The poll interval has the specification's bounds (section 4.2). */
 export const NUMBERS = {
 	checkInterval: {
-		label: 'Check Interval',
+		label: 'Time Between Checks',
 		min: 1,
 		// Thirty days. A time that is too far away is not a valid date.
 		max: 43_200,
@@ -28,7 +28,7 @@ export const NUMBERS = {
 	maxInFlight: { label: 'Max Tasks at the Same Time', fallback: 10, min: 1, whole: true },
 	minimumBalance: { label: 'Minimum Balance', unit: '0 for no check' },
 	pollInterval: {
-		label: 'Poll Interval',
+		label: 'Time Between Reads',
 		fallback: 2,
 		min: 2,
 		max: 5,
@@ -36,7 +36,11 @@ export const NUMBERS = {
 	},
 	pricePerTaskUsd: { label: 'Price per Task (USD)' },
 	retryFailed: { label: 'Retry Failed Tasks', max: 5, whole: true },
-	suspendAfter: { label: 'Suspend After', fallback: 5, unit: 'minutes; 0 suspends at once' },
+	suspendAfter: {
+		label: 'Survive Restarts After',
+		fallback: 5,
+		unit: 'minutes; 0 stores the run first',
+	},
 	timeout: { label: 'Timeout', unit: 'seconds; 0 leaves it to the node' },
 } satisfies Record<string, NumberBounds>;
 

@@ -15,7 +15,7 @@ const SPREAD = 0.1;
 /** What decides when to wake. All times are milliseconds since 1970. */
 export interface Sleeper {
 	startedAt: number;
-	/** *Check Interval*, milliseconds; 0 lets the pause grow with the time waited. */
+	/** *Time Between Checks*, milliseconds; 0 lets the pause grow with the time waited. */
 	intervalMs: number;
 	/** Whether something is left to create: n8n wakes the run when it looks next, at most a minute later. */
 	isCreating: boolean;

@@ -17,7 +17,7 @@ export const TRIGGER_PATH = '/webhook/3f1c2a/callback';
 /** An address must bring these signs as they are. */
 const REFERENCE = ' & 100 %, für+=#?';
 
-/** *Your Reference* of a task, where the history has references. */
+/** *Row Name or ID* of a task, where the history has references. */
 export const referenceOf = (item: string): string => item + REFERENCE;
 
 const PRICE_USD = 0.08;

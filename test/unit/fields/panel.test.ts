@@ -57,12 +57,16 @@ it('the first view is short, whatever the options can do', () => {
 describe('the options', () => {
 	const ofAll = ['If Some Items Fail', 'Include Input'];
 	const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
-	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Price per Task (USD)', 'Your Reference'];
+	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Price per Task (USD)', 'Row Name or ID'];
 	const ofCreates = [...ofAll, ...ofInput, ...ofPrice];
-	const ofChecks = ['Check Interval (Minutes)', 'Timeout (Seconds)'];
+	const ofChecks = ['Time Between Checks (Minutes)', 'Timeout (Seconds)'];
 	const ofWaits = [
 		...ofChecks,
-		...['Max Tasks at the Same Time', 'Poll Interval (Seconds)', 'Suspend After (Minutes)'],
+		...[
+			'Max Tasks at the Same Time',
+			'Time Between Reads (Seconds)',
+			'Survive Restarts After (Minutes)',
+		],
 		'Split Results',
 	];
 
@@ -70,7 +74,12 @@ describe('the options', () => {
 		['image', 'generate', 'wait', [...ofCreates, ...ofWaits, 'Retry Failed Tasks']],
 		['image', 'generate', 'trigger', [...ofCreates, ...ofChecks]],
 		['image', 'generate', 'return', ofCreates],
-		['video', 'generate', 'return', [...ofCreates, 'Duration Field', 'Image Field']],
+		[
+			'video',
+			'generate',
+			'return',
+			[...ofCreates, 'Name of Duration Field', 'Name of Image Field'],
+		],
 		['task', 'wait', undefined, [...ofAll, ...ofWaits]],
 	])(
 		'are offered where they do something, each once (%s, %s, %s)',

@@ -222,7 +222,7 @@ describe('files', () => {
 		]),
 		[FIELD_NAME, files(['x', ' ']), "e.g. 'data'"],
 		[FIELD_NAME, files(['x', 7])],
-		[noName('Files'), files(['', 'data']), 'Input Field'],
+		[noName('Files'), files(['', 'data']), 'Name in the Model'],
 		[noName('Additional Fields'), fields([' ', 'string', 'a']), "'Name'"],
 		...[nothing, withData({ data: '', mimeType: 'image/png' })].map((empty): Case => [
 			"The file 'data' is empty (0 bytes)",

@@ -36,7 +36,7 @@ describe('an image', () => {
 			input: { prompt: 'A lighthouse' },
 			pollIntervalMs: 2000,
 			timeoutMs: 86_400_000,
-			patienceMs: 600_000,
+			patienceMs: 86_400_000,
 			output: { download: true, binaryField: 'data', split: false },
 			maxCostUsd: 0,
 			estimatedCostUsd: 0.08,
@@ -158,11 +158,11 @@ describe('what cannot be meant', () => {
 	it.each<Case>([
 		["'Prompt' is empty", image({}, { prompt: '  ' }), /Describe/],
 		["'Model' is empty", image({}, { model: ' ' }), /imagevendor/],
-		...options('Poll Interval', 'pollInterval', [1, 6, 'a'], /2 to 5.*sec/),
+		...options('Time Between Reads', 'pollInterval', [1, 6, 'a'], /2 to 5.*sec/),
 		...options('Timeout', 'timeout', [-5, 'long'], /0 or more.*seconds/),
 		...options('Timeout', 'timeout', [1e21], /from 0 to 9007199254740991/),
-		...options('Suspend After', 'suspendAfter', [-1, 'soon'], /0 or more/),
-		...options('Check Interval', 'checkInterval', [0.5, 43_201], /from 1 to 43200 \(minutes/),
+		...options('Survive Restarts After', 'suspendAfter', [-1, 'soon'], /0 or more/),
+		...options('Time Between Checks', 'checkInterval', [0.5, 43_201], /from 1 to 43200 \(minutes/),
 		...options('Max Cost (USD)', 'maxCostUsd', [-1, 'cheap'], /0 or more/),
 		...options('Price per Task (USD)', 'pricePerTaskUsd', [-1, 'cheap'], /0 or more/),
 		...options('Max Tasks at the Same Time', 'maxInFlight', [0, -1, 1.5, 'many'], /of 1 or more/),
@@ -292,8 +292,8 @@ describe('a value whose expression gives nothing', () => {
 		// The model would choose the length, and so the price.
 		['Duration', video({ durationSeconds: given })],
 		// The model would not see the picture.
-		['Image Field', video(named, { imageField: given })],
-		['Duration Field', video(named, { durationField: given })],
+		['Name of Image Field', video(named, { imageField: given })],
+		['Name of Duration Field', video(named, { durationField: given })],
 	])('is refused, and not guessed: %s', async (label, parameters) => {
 		for (const row of cells) {
 			const { message, description } = await refusalOf(parameters, json(row));
@@ -387,17 +387,6 @@ describe('the callback address', () => {
 		expect(message).toContain('does not work with the engine v2');
 		expect(await addressOf(notifies(url), undefined, more)).toBe(signed);
 	});
-
-	it('of a suspended run is evaluated once, however many items there are', async () => {
-		const evaluateExpression = jest.fn(() => 'https://n8n.test/webhook-waiting/1');
-		const context = { evaluateExpression: evaluateExpression as never, getParentNodes: () => [] };
-		const { items } = await planOf(image({ suspendAfter: 0 }), empty(500), { context });
-		expect(evaluateExpression).toHaveBeenCalledTimes(1);
-		const addresses = items.map((item) => 'webhookUrl' in item && item.webhookUrl);
-		expect(new Set(addresses)).toEqual(
-			new Set([expect.stringContaining('/1/media-generation?') as string]),
-		);
-	});
 });
 
 describe('a large batch', () => {
@@ -429,9 +418,9 @@ describe('the name of an input field in the options', () => {
 		video({ ...fromUrl, durationSeconds: 5 }, { [option]: name as string });
 
 	it.each([
-		['Image Field', 'imageField', '[]', '[]'],
-		['Image Field', 'imageField', '={{ 7 }}', '7'],
-		['Duration Field', 'durationField', ' . ', ' . '],
+		['Name of Image Field', 'imageField', '[]', '[]'],
+		['Name of Image Field', 'imageField', '={{ 7 }}', '7'],
+		['Name of Duration Field', 'durationField', ' . ', ' . '],
 	])('that names nothing is refused: %s (%s) is %j', async (label, option, name, shown) => {
 		const { message, description } = await refusalOf(named(option, name));
 		expect(message).toBe(`The parameter '${label}' is '${shown}'`);
@@ -456,7 +445,7 @@ it('a dry run is the whole run also where the item that asks for it is refused',
 it("the option 'If Some Items Fail' is not guessed at", async () => {
 	const { message, description } = await refusalOf(image({ ifSomeFail: 'Stop' }));
 	expect(message).toBe("The parameter 'If Some Items Fail' is 'Stop'");
-	expect(description).toContain("'Keep What Succeeded' or 'Stop with an Error'");
+	expect(description).toContain("'Keep All Items' or 'Stop with an Error'");
 });
 
 describe('an object in a text of the input', () => {

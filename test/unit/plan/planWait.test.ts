@@ -72,7 +72,7 @@ describe('a run', () => {
 		expect(await plan(given)).toMatchObject(wait);
 	});
 
-	it('of which nobody waits reads no Suspend After', async () => {
+	it('of which nobody waits reads no Survive Restarts After', async () => {
 		const parameters = { completion: 'return' };
 		const wait = { suspendAfterMs: Infinity, timeoutMs: DAY_MS, warnings: [] };
 		expect(await plan({ options: AT_ONCE, parameters, context: ENGINE_V2 })).toMatchObject(wait);
@@ -103,7 +103,7 @@ describe('a run that is to be suspended at once', () => {
 		const more = { context: TOOL };
 		const { message, description } = await refusalOf(image(AT_ONCE), undefined, more);
 		expect(message).toContain('cannot be suspended at once: an AI agent needs');
-		expect(description).toMatch(/'Suspend After'.*No task was created/s);
+		expect(description).toMatch(/'Survive Restarts After'.*No task was created/s);
 	});
 
 	it('is suspended in a sub-workflow, with a word on what its caller gets', async () => {
