@@ -5,39 +5,11 @@ import { readItemIdentity } from '../plan/itemIdentity';
 import type { TaskPlan } from '../plan/planTypes';
 import type { CreatedTask } from '../service/client';
 import { readStored } from '../shared/json';
+import { newRun, type SleepRule, type StoredRun } from './storedRun';
 import { reopen, type TaskEntry, taskIdsIn } from './taskEntry';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };
-
-/** What a look needs to know of the plan. */
-export interface SleepRule {
-	/** *Time Between Checks*, milliseconds; 0 lets the sleep grow with the time waited. */
-	intervalMs: number;
-	/** When n8n's time limit cancels the execution, milliseconds since 1970; Infinity without a limit. */
-	limitAt: number;
-}
-
-interface StoredRun {
-	/** The execution that wrote this last. */
-	execution: string;
-	startedAt: number;
-	/** Since the run sleeps or sleeps no more; a killed process leaves it as it was stored: asleep. */
-	isAsleep: boolean;
-	/** How often the run went to sleep. */
-	sleeps: number;
-	/** The entries that the next turn may create; see `announce`. */
-	announced: string[];
-	/** How many tasks the last turn created. */
-	createdInTurn: number;
-	/** JSON has no Infinity: a run without a time limit has no `limitAt`. */
-	sleepRule: { intervalMs: number; limitAt?: number };
-	/** What was learnt of the account's limits. */
-	limits?: IDataObject | undefined;
-	/** Tasks of items that the user has changed since. */
-	abandoned: string[];
-	items: Record<number, { identity: string; parts: TaskEntry[] }>;
-}
 
 /** To be raised when the stored shape changes. */
 const VERSION = 1;
@@ -91,11 +63,7 @@ export class Journal {
 		const execution = String(context.getExecutionId());
 		const known = runs[present];
 		// Not a copy: n8n stores the changes with the execution.
-		this.run = runs[present] ??= {
-			...{ execution, startedAt: now, isAsleep: false, sleeps: 0 },
-			...{ announced: [], createdInTurn: 0, abandoned: [], items: {} },
-			sleepRule: { intervalMs: 0 },
-		};
+		this.run = runs[present] ??= newRun(execution, now);
 		this.beginning = this.begin(known, execution);
 	}
 
@@ -146,12 +114,14 @@ export class Journal {
 		return this.run.createdInTurn;
 	}
 
-	/** When the service took a task of this run last, or the run began; milliseconds since 1970. */
-	get progressAt(): number {
-		return this.entries().reduce(
-			(at, { createdAt = 0 }) => Math.max(at, createdAt),
-			this.startedAt,
-		);
+	/** Since when turns create nothing, although they could; milliseconds since 1970. */
+	get quietSince(): number | undefined {
+		return this.run.quietSince;
+	}
+
+	/** Ends a turn. @param isQuiet whether it created nothing, although it could. @param since when it began */
+	noteTurn(isQuiet: boolean, since: number): void {
+		this.run.quietSince = isQuiet ? (this.run.quietSince ?? since) : undefined;
 	}
 
 	/** What was learnt of the account's limits. */

@@ -56,6 +56,8 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 		const { limitAt, checkIntervalMs: intervalMs } = run.plan;
 		const announced = nextToCreate(next, journal.createdInTurn);
 		journal.limits = run.limits.toStored(clock.now());
+		const isQuiet = run.canCreate && next.length > 0 && journal.createdInTurn === 0;
+		journal.noteTurn(isQuiet && run.limits.unfinished === 0, run.begunAt);
 		return await goToSleep(context, journal, announced, { intervalMs, limitAt });
 	}
 	return [letOut(run)];

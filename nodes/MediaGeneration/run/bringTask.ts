@@ -65,13 +65,14 @@ async function create(run: RunContext, plan: CreatePlan, entry: TaskEntry): Prom
 	const { again } = entry;
 	if (entry.doubtIn !== undefined) throw inDoubt(plan, entry.doubtIn);
 	if (run.isStopping && again) throw failureOf(again);
+	const { quietSince = Infinity } = run.journal;
+	if (Date.now() - quietSince > plan.patienceMs) throw notTaken(run, plan);
 	if (entry.state === 'free' && !run.mayCreate(plan)) return false;
 	const timeIsUpAt = Math.min(
 		calledAt + plan.patienceMs,
 		run.momentOf(again?.deadline ?? Infinity),
 	);
 	const tooLateAt = Math.min(timeIsUpAt, run.momentOf(again?.until ?? Infinity));
-	if (turn.maySleep && Date.now() - run.progressAt > plan.patienceMs) throw notTaken(run, plan);
 	const task = await turn.creates(async () => {
 		if (again && !(await pause(run, run.momentOf(again.at)))) return undefined;
 		return await run.creator.create(plan, Math.min(tooLateAt, turn.endsAt));

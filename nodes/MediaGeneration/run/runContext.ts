@@ -53,8 +53,11 @@ export class RunContext {
 
 	private readonly ownIds: Set<string>;
 
-	/** When the service took a task last before this turn, milliseconds since 1970. */
-	readonly progressAt: number;
+	/** When this turn began, milliseconds since 1970. */
+	readonly begunAt = Date.now();
+
+	/** Whether this turn may create anything at all. */
+	readonly canCreate: boolean;
 
 	/**
 	 * @param triesLeft whether n8n tries this run again if it stops
@@ -85,9 +88,9 @@ export class RunContext {
 		this.downloader = new Downloader(context);
 		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs);
 		const announced = journal.beginTurn();
+		this.canCreate = announced === undefined || announced.size > 0;
 		this.announced = connection.isBroken ? new Set() : announced;
 		this.ownIds = new Set(journal.taskIds());
-		this.progressAt = journal.progressAt;
 		const isRefused = items.some(({ kind }) => kind === 'refused');
 		// For an AI agent the failure of its task is an answer, and not an error.
 		const continues = context.continueOnFail() || (isTool(context) && !isRefused);

@@ -1,0 +1,41 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import type { TaskEntry } from './taskEntry';
+
+/** What a look needs to know of the plan. */
+export interface SleepRule {
+	/** *Time Between Checks*, milliseconds; 0 lets the sleep grow with the time waited. */
+	intervalMs: number;
+	/** When n8n's time limit cancels the execution, milliseconds since 1970; Infinity without a limit. */
+	limitAt: number;
+}
+
+/** What n8n stores of a run. All times are milliseconds since 1970: another process may read them. */
+export interface StoredRun {
+	/** The execution that wrote this last. */
+	execution: string;
+	startedAt: number;
+	/** Since the run sleeps or sleeps no more; a killed process leaves it as it was stored: asleep. */
+	isAsleep: boolean;
+	/** How often the run went to sleep. */
+	sleeps: number;
+	/** The entries that the next turn may create; see `announce`. */
+	announced: string[];
+	/** How many tasks the last turn created. */
+	createdInTurn: number;
+	/** Since when turns create nothing, although no task of the run holds a place at the account. */
+	quietSince?: number | undefined;
+	/** JSON has no Infinity: a run without a time limit has no `limitAt`. */
+	sleepRule: { intervalMs: number; limitAt?: number };
+	/** What was learnt of the account's limits. */
+	limits?: IDataObject | undefined;
+	/** Tasks of items that the user has changed since. */
+	abandoned: string[];
+	items: Record<number, { identity: string; parts: TaskEntry[] }>;
+}
+
+/** A run of which nothing is known. @param now milliseconds since 1970 */
+export const newRun = (execution: string, now: number): StoredRun => ({
+	...{ execution, startedAt: now, isAsleep: false, sleeps: 0, sleepRule: { intervalMs: 0 } },
+	...{ announced: [], createdInTurn: 0, abandoned: [], items: {} },
+});
