@@ -33,10 +33,8 @@ export async function waitForTask(
 	plan: TaskPlan,
 	entry: TaskEntry,
 ): Promise<FinishedTask | undefined> {
-	const { taskId = '', until = Infinity, overdueAt } = entry;
-	const { endsAt } = run.plan;
-	const timeIsUpAt = overdueAt === undefined ? until : overdueAt + LAST_CHECKS_MS;
-	const deadline = run.momentOf(Math.min(timeIsUpAt, endsAt));
+	const { taskId = '' } = entry;
+	const deadline = run.momentOf(Math.min(timeIsUpAt(entry), run.plan.endsAt));
 	const isOwn = run.isOwn(taskId);
 	const isNew = entry.createdAt !== undefined && Date.now() - entry.createdAt < plan.pollIntervalMs;
 	const { linklessAt } = entry;
@@ -53,31 +51,44 @@ export async function waitForTask(
 		if (next.kind === 'finished') return next.task;
 		const json = pendingJson(taskId, { ...run.known(plan, entry), record: entry.record });
 		if (next.kind === 'noSuchTask') throw ofTask(next.error, taskId, json);
-		if (next.kind === 'timeIsUp') {
-			if (known.trouble && run.turn.maySleep && overdueAt === undefined) {
-				entry.overdueAt = Date.now();
-				return undefined;
-			}
-			const error = timedOut(
-				taskId,
-				plan.timeoutMs,
-				{ last: entry.task, trouble: entry.trouble },
-				json,
-			);
-			if (timeIsUpAt <= endsAt) throw error;
-			throw ItemError.from(ItemError.because(error, LIMIT), error.task);
-		}
+		if (next.kind === 'timeIsUp') return giveUp(run, plan, entry, known.trouble !== undefined);
 		if (next.kind !== 'read') return undefined;
 		const isDue = await run.turn.reaches(next.at, run.signal);
 		// Each turn reads each task once at least, unless its last read was a moment ago.
 		if (!isDue && (reads > 0 || !run.turn.isLater)) return undefined;
 		const answer = await readOnce(run, taskId, rule);
-		if (answer === undefined) return undefined;
+		if (answer === undefined) {
+			// The service asks to wait for longer than the task's time, or than the turn lasts.
+			if (!(await run.turn.reaches(deadline, run.signal))) return undefined;
+			return giveUp(run, plan, entry, true);
+		}
 		known = afterRead(known, answer, rule, clock.now());
 		entry.trouble = known.trouble?.message;
 		entry.linklessAt = known.linklessSince === undefined ? undefined : (linklessAt ?? Date.now());
 		if (known.last) entry.task = known.last;
 	}
+}
+
+/** When the time of a task is up, milliseconds since 1970: later if it could not be read in the end. */
+const timeIsUpAt = ({ until = Infinity, overdueAt }: TaskEntry) =>
+	overdueAt === undefined ? until : overdueAt + LAST_CHECKS_MS;
+
+/**
+ * Gives a task up whose time is up. A run that may sleep tries a task again for a while if it could not be read.
+ *
+ * @throws ItemError
+ */
+function giveUp(run: RunContext, plan: TaskPlan, entry: TaskEntry, isUnread: boolean): undefined {
+	const { taskId = '', task: last, trouble } = entry;
+	const { endsAt } = run.plan;
+	if (isUnread && run.turn.maySleep && entry.overdueAt === undefined && Date.now() < endsAt) {
+		entry.overdueAt = Date.now();
+		return undefined;
+	}
+	const json = pendingJson(taskId, { ...run.known(plan, entry), record: entry.record });
+	const error = timedOut(taskId, plan.timeoutMs, { last, trouble }, json);
+	if (timeIsUpAt(entry) <= endsAt) throw error;
+	throw ItemError.from(ItemError.because(error, LIMIT), error.task);
 }
 
 /** Reads a task once. @returns the record, or why the read failed; undefined if the turn ended before the read could be sent */
@@ -89,7 +100,8 @@ export async function readOnce(
 	const lastMs = run.calledAt < Infinity ? LAST_READ_MS : Infinity;
 	const limitMs = Math.max(0, deadline - clock.now()) + lastMs;
 	run.reading++;
-	const read = await settled(run.read(taskId, run.turn.endsAt, limitMs));
+	const giveUpAt = Math.min(run.turn.endsAt, Math.max(deadline, clock.now()));
+	const read = await settled(run.read(taskId, giveUpAt, limitMs));
 	run.reading--;
 	if (!('error' in read)) return read.value;
 	if (read.error instanceof ServiceError) return read.error;
@@ -118,6 +130,11 @@ export async function readForAWhile(run: RunContext, plan: ReadPlan): Promise<Ta
 			throw known.trouble ?? new ServiceError('noAnswer', 'The task was not read');
 		await run.turn.reaches(next.at, run.signal);
 		const answer = await readOnce(run, plan.taskId, rule);
-		if (answer !== undefined) known = afterRead(known, answer, rule, clock.now());
+		if (answer === undefined)
+			throw (
+				known.trouble ??
+				new ItemError('The service asks to wait for longer than this node tries to read the task')
+			);
+		known = afterRead(known, answer, rule, clock.now());
 	}
 }
