@@ -29,6 +29,8 @@ export async function sleepAndRunAgain(
 ): Promise<INodeExecutionData[][]> {
 	const entry: SleepingEntry = context.getExecuteData();
 	const { runExecutionData, runIndex } = internalsOf(context);
+	// The retry of a stopped execution begins with the error of the stop, which n8n would throw when it wakes the node.
+	delete runExecutionData?.resultData.error;
 	const inputOfSleeper = entry.inputOfSleeper ?? entry.data.main?.[0] ?? [];
 	runExecutionData?.executionData?.nodeExecutionStack.unshift({
 		...entry,

@@ -14,12 +14,13 @@ import { includedInputs, outputItems } from '../report/includeInput';
 import { NOT_KNOWN } from '../report/taskErrors';
 import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
 import { toolAnswer } from '../report/toolAnswer';
+import type { Connection } from '../service/connect';
 import { clock, Stopped } from '../shared/clock';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { bringTask } from './bringTask';
 import { connectAnyway } from './connectAnyway';
-import { hasNews } from './look';
+import { look } from './look';
 import { describePaid, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 import { goToSleep, nextToCreate } from './sleep';
@@ -40,10 +41,10 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	let journal: Journal | undefined;
 	try {
 		journal = new Journal(context);
-		const isWoken = journal.beginning === 'woken';
-		if (isWoken && !(await hasNews(context, journal))) return await goToSleep(context, journal, []);
+		const looked = journal.beginning === 'woken' ? await look(context, journal) : undefined;
+		if (looked?.isNews === false) return await goToSleep(context, journal, []);
 		if (journal.beginning === 'killed') journal.takeOver(!(await wasStoppedAsleep(context)));
-		run = await openRun(context, journal, startedAt);
+		run = await openRun(context, journal, startedAt, looked?.connection);
 	} catch (error) {
 		return [refuse(context, ItemError.from(error), journal)];
 	}
@@ -67,11 +68,12 @@ async function openRun(
 	context: IExecuteFunctions,
 	journal: Journal,
 	startedAt: number,
+	known?: Connection,
 ): Promise<RunContext> {
 	// A refused try counts, too.
 	const triesLeft = hasTriesLeft(context, journal.beginning === 'woken');
 	const isStored = journal.beginning === 'woken' || journal.beginning === 'killed';
-	const connection = await connectAnyway(context, isStored);
+	const connection = await connectAnyway(context, isStored, known);
 	const { limitAt } = journal.sleepRule;
 	const plan = await planRun(context, connection, {
 		limitAt: Math.min(limitAt, timeLimitOf(context, journal.startedAt)),

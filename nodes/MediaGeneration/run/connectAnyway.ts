@@ -14,12 +14,15 @@ export type RunConnection = Connection & { isBroken: boolean };
  * it: nothing is sent, and its tasks are tried again in each turn, until their time is up.
  *
  * @param isStored whether the run has slept
+ * @param known the service, if the run has connected with it before
  * @throws UserError if the credential cannot be used
  */
 export async function connectAnyway(
 	context: IExecuteFunctions,
 	isStored: boolean,
+	known?: Connection,
 ): Promise<RunConnection> {
+	if (known) return { ...known, isBroken: false };
 	const connected = await settled(connect(context));
 	if ('value' in connected) return { ...connected.value, isBroken: false };
 	const { error } = connected;

@@ -2,17 +2,23 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
 import { isToCreate } from '../create/taskEntry';
-import { connect } from '../service/connect';
+import { connect, type Connection } from '../service/connect';
 import { messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
+
+/** What a look has found. */
+interface Look {
+	/** Whether the run needs a whole turn. */
+	isNews: boolean;
+	/** The service, if the look has connected with it: to look up a credential takes n8n a while. */
+	connection?: Connection | undefined;
+}
 
 /**
  * Looks whether a run that was woken has anything to do: something is to be created or downloaded, a task's time is up, or
  * a task has ended. The look plans nothing and reads one task, another one each time.
- *
- * @returns whether the run needs a whole turn
  */
-export async function hasNews(context: IExecuteFunctions, journal: Journal): Promise<boolean> {
+export async function look(context: IExecuteFunctions, journal: Journal): Promise<Look> {
 	const now = Date.now();
 	const waiting = journal.entries().filter(({ end }) => end === undefined);
 	const isDue = waiting.some(
@@ -23,13 +29,17 @@ export async function hasNews(context: IExecuteFunctions, journal: Journal): Pro
 			entry.overdueAt !== undefined ||
 			(entry.until ?? 0) <= now,
 	);
-	if (isDue || now >= journal.sleepRule.limitAt) return true;
+	if (isDue || now >= journal.sleepRule.limitAt) return { isNews: true };
 	const looked = waiting[journal.sleeps % waiting.length];
-	if (looked?.taskId === undefined) return true;
+	if (looked?.taskId === undefined) return { isNews: true };
 	const { taskId } = looked;
-	const read = await settled(async () => await (await connect(context)).client.readTask(taskId));
+	let connection: Connection | undefined;
+	const read = await settled(async () => {
+		connection = await connect(context);
+		return await connection.client.readTask(taskId);
+	});
 	looked.trouble = 'error' in read ? messageOf(read.error) : undefined;
-	if ('error' in read) return false;
+	if ('error' in read) return { isNews: false };
 	looked.task = read.value;
-	return read.value.state !== 'PENDING';
+	return { isNews: read.value.state !== 'PENDING', connection };
 }

@@ -54,8 +54,8 @@ export async function waitForTask(
 		if (next.kind === 'timeIsUp') return giveUp(run, plan, entry, known.trouble !== undefined);
 		if (next.kind !== 'read') return undefined;
 		const isDue = await run.turn.reaches(next.at, run.signal);
-		// Each turn reads each task once at least, unless its last read was a moment ago.
-		if (!isDue && (reads > 0 || !run.turn.isLater)) return undefined;
+		// Each turn reads each task once at least, unless the task is new or was read a moment ago.
+		if (!isDue && (reads > 0 || isNew || !run.turn.isLater)) return undefined;
 		const answer = await readOnce(run, taskId, rule);
 		if (answer === undefined) {
 			// The service asks to wait for longer than the task's time, or than the turn lasts.
