@@ -40,7 +40,7 @@ export class MediaGenerationTrigger implements INodeType {
 		triggerPanel: {
 			header: 'Wait for a finished task',
 			executionsHelp:
-				"<b>While building your workflow</b>, click 'Execute step'. Then run 'Task → Send Result Again' in another workflow, with the 'taskId' of a finished task, and the test URL of this trigger as 'Callback URL'. The task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.",
+				"<b>While building your workflow</b>, click 'Execute step'. Then run 'Task → Send Result Again' in another workflow, with the 'taskId' of a finished task, and the test URL of this trigger as 'Callback URL'. The task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.<br /><br /><b>If the workflow has another trigger</b>, choose beside the button 'Execute workflow' which trigger starts: a run by hand should begin at the other one.",
 		},
 		builderHint: {
 			searchHint:

@@ -20,7 +20,7 @@ export const inputOptions: INodeProperties[] = [
 		type: 'assignmentCollection',
 		default: {},
 		description:
-			'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. Same name: this value replaces the one above.',
+			'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. Same name: this value replaces the one above. For line breaks in a value, switch it to Expression.',
 		builderHint: {
 			propertyHint:
 				"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",

@@ -28,7 +28,7 @@ export const panelHints: NodeHint[] = [
 	perLineHint('video', 'One Video per Line'),
 	{
 		message:
-			"The output holds the URL of each result. To see pictures here, switch on 'Download Results'.",
+			"The output holds the URL of each result. To see the results here, switch on 'Download Results'.",
 		location: 'outputPane',
 		whenToDisplay: 'beforeExecution',
 		displayCondition:

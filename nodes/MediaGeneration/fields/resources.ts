@@ -183,8 +183,8 @@ export const taskFields: INodeProperties[] = [
 		type: 'string',
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
-		placeholder: 'e.g. task-12345',
-		hint: "The 'taskId' in the output of the node that created the task",
+		placeholder: 'e.g. task-12345, task-12346',
+		hint: "The 'taskId' in the output of the node that created the task. One ID or several, with commas between them.",
 		description:
 			'ID that the service returned when the task was created. For several tasks: a list, or a text with commas or line breaks between the IDs.',
 	},

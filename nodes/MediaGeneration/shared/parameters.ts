@@ -71,7 +71,7 @@ export class ItemParameters {
 
 	/** @throws ItemError if the value is empty or not a text; a number counts as a text, but not NaN */
 	requiredText(name: string, label: string, wayOut: string): string {
-		const text = this.single(this.value(name), label);
+		const text = this.single(this.value(name), name, label);
 		if (isEmpty(text) && /resultUrl/.test(this.expression(name))) throw this.empty(label, wayOut);
 		if (isEmpty(text)) throw refused(label, 'empty', wayOut);
 		if (typeof text !== 'string' && !Number.isFinite(text)) {
@@ -102,14 +102,15 @@ export class ItemParameters {
 	}
 
 	/** A single value: a list of one entry counts as its entry. */
-	private single(value: unknown, label: string): unknown {
+	private single(value: unknown, name: string, label: string): unknown {
 		if (!Array.isArray(value)) return value;
-		if (value.length <= 1) return this.single(value[0], label);
+		if (value.length <= 1) return this.single(value[0], name, label);
+		const [, list] = /^=\{\{\s*([^{}]+?)\s*\}\}$/.exec(this.expression(name)) ?? [];
+		const example = list === undefined ? '' : `, e.g. {{ ${list}[0] }}`;
 		throw new ItemError(
 			`The parameter '${label}' is a list of ${value.length}, and takes one at a time`,
 			{
-				description:
-					'Put a Split Out node before this node: it makes an item of each entry. Or take one entry, e.g. {{ $json.resultUrls[0] }}.',
+				description: `Put a Split Out node before this node: it makes an item of each entry. Or take one entry${example}.`,
 			},
 		);
 	}

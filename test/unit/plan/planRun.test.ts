@@ -212,7 +212,9 @@ describe('what cannot be meant', () => {
 		expect(await inputOf(parameters, json({ prompts: ['a'] }))).toEqual({ prompt: 'a' });
 		expect(await refusalOf(parameters, json({ prompts: ['a', 'b'] }))).toMatchObject({
 			message: "The parameter 'Prompt' is a list of 2, and takes one at a time",
-			description: expect.stringMatching(/Split Out.*resultUrls\[0\]/) as string,
+			description: expect.stringMatching(
+				/Split Out.*e\.g\. \{\{ \$json\.prompts\[0\] \}\}\.$/,
+			) as string,
 		});
 	});
 
