@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -57,4 +58,36 @@ export function checkIdentity(root: string, forgeRepository?: string): Finding {
 	const isOther = forgeRepository !== undefined && url !== `https://github.com/${forgeRepository}`;
 	const other = said([isOther, `package.json names ${url}, and this is ${forgeRepository}`]);
 	return { wrong, open: [...missingIdentity(root), ...other] };
+}
+
+/** The pages that say how the package is installed no longer tell that it is not on npm. */
+export function checkPages(root: string): Finding {
+	const pages = ['README.md', 'docs/installation.md'];
+	const early = pages.filter((page) => read(root, page).includes('not on npm yet'));
+	return {
+		wrong: [],
+		open: early.map((page) => `${page} says that the package is not on npm yet`),
+	};
+}
+
+/** @param measured when each part of the benchmark was measured */
+export function outdatedFigures(
+	measured: Record<string, { at: string }>,
+	changedAt: Date,
+): string[] {
+	return Object.entries(measured)
+		.filter(([, { at }]) => new Date(at) < changedAt)
+		.map(
+			([part]) => `"${part}" was measured before the code changed: npm run bench -- --only ${part}`,
+		);
+}
+
+/** The figures are those of the code that is released, as far as the history of this clone tells. */
+export function checkFigures(root: string): Finding {
+	const log = ['log', '-1', '--format=%cI', '--', 'nodes', 'credentials'];
+	const changedAt = execFileSync('git', log, { cwd: root, encoding: 'utf8' }).trim();
+	const { measured } = JSON.parse(read(root, 'scripts/bench/results.json')) as {
+		measured: Record<string, { at: string }>;
+	};
+	return { wrong: [], open: outdatedFigures(measured, new Date(changedAt)) };
 }

@@ -31,7 +31,7 @@ const isInPanel = (file: string) => /^(credentials|nodes)\//.test(file);
 
 const readManifest = (root: string) =>
 	JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-		author: { email: string };
+		author: { name: string; email: string };
 		repository: { url: string };
 	};
 
@@ -48,6 +48,7 @@ export const said = (...texts: Array<[holds: boolean, text: string]>) =>
 /** @returns what the owner has not chosen yet, in words; empty where all is set */
 export function missingIdentity(root: string): string[] {
 	const url = repositoryUrl(root);
+	const { author } = readManifest(root);
 	const isOnGitHub = /^https:\/\/github\.com\/[\w-]+\/[\w.-]+$/.test(url);
 	return said(
 		[isUnset(url), 'package.json: "repository.url" is not set'],
@@ -55,7 +56,8 @@ export function missingIdentity(root: string): string[] {
 			!isUnset(url) && !isOnGitHub,
 			`package.json: "repository.url" is no GitHub repository: ${url}`,
 		],
-		[isUnset(readManifest(root).author.email), 'package.json: "author.email" is not set'],
+		[/^The authors of /.test(author.name), 'package.json: "author.name" names nobody'],
+		[isUnset(author.email), 'package.json: "author.email" is not set'],
 	);
 }
 

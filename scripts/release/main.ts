@@ -12,7 +12,14 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { runCommand } from '../../test/commandLine';
-import { type Finding, checkChangelog, checkIdentity, checkVersion } from './checks';
+import {
+	checkChangelog,
+	checkFigures,
+	checkIdentity,
+	checkPages,
+	checkVersion,
+	type Finding,
+} from './checks';
 import { fillIdentity, repositoryUrl } from './identity';
 import { packTwice } from './reproduce';
 
@@ -35,6 +42,8 @@ async function main(): Promise<boolean> {
 		Version: checkVersion(ROOT, isRelease ? (GITHUB_REF_NAME ?? 'none') : undefined),
 		Changelog: checkChangelog(ROOT),
 		Identity: checkIdentity(ROOT, GITHUB_REPOSITORY),
+		Pages: checkPages(ROOT),
+		Figures: checkFigures(ROOT),
 	};
 	for (const [title, { wrong, open }] of Object.entries(checks)) {
 		if (wrong.length + open.length === 0) console.log(`✓ ${title}`);

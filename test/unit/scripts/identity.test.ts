@@ -31,8 +31,9 @@ describe('the identity of the package', () => {
 		expect(read(file)).toMatch(from);
 		writeFileSync(join(copy, file), read(file).replace(from, to));
 	};
-	const choose = (url: string, email = 'somebody@example.org') => {
+	const choose = (url: string, name = 'Somebody', email = 'somebody@example.org') => {
 		change('package.json', /"url": "git\+[^"]*"/, `"url": "git+${url}.git"`);
+		change('package.json', /"name": "[^"]*"(?=,\s+"email")/, `"name": "${name}"`);
 		change('package.json', /"email": "[^"]*"/, `"email": "${email}"`);
 	};
 
@@ -81,9 +82,10 @@ describe('the identity of the package', () => {
 	});
 
 	test('what is not chosen is named, so that a release can stop', () => {
-		choose(`https://${UNSET_HOST}/unset`, `unset@${UNSET_HOST}`);
+		choose(`https://${UNSET_HOST}/unset`, 'The authors of this', `unset@${UNSET_HOST}`);
 		expect(missingIdentity(copy)).toEqual([
 			expect.stringContaining('"repository.url" is not set'),
+			expect.stringContaining('"author.name" names nobody'),
 			expect.stringContaining('"author.email" is not set'),
 		]);
 		choose('https://example.org/media');

@@ -1,35 +1,28 @@
 import { newestFirst } from '../../../scripts/weekly/newestN8n';
-import { type JestResults, report } from '../../../scripts/weekly/report';
-const results = (...tests: Array<[name: string, status: string]>): JestResults => ({
-	testResults: [
-		{
-			name: '/home/runner/work/test/e2e/money.test.ts',
-			status: tests.some(([, status]) => status === 'failed') ? 'failed' : 'passed',
-			assertionResults: tests.map(([fullName, status]) => ({ fullName, status })),
-		},
-	],
+import { report } from '../../../scripts/weekly/report';
+
+const job = (name: string, conclusion: string) => ({
+	name,
+	conclusion,
+	url: `https://example.org/${name}`,
 });
 
 describe('the weekly report', () => {
-	it('names the failing tests of each version, and no others', () => {
-		expect(
-			report({
-				newest: results(['a batch is paid once', 'failed'], ['a retry is free', 'passed']),
-				'2.41.1': results(['a batch is paid once', 'passed']),
-			}),
-		).toBe('### n8n newest\n\n- money.test.ts: a batch is paid once');
-	});
-
-	it('says nothing where nothing fails', () => {
-		expect(report({ newest: results(['a', 'passed'], ['b', 'pending']) })).toBeUndefined();
-	});
-
-	it('takes no results, and a file that did not run, for what they are', () => {
-		const broken = results();
-		broken.testResults[0]!.status = 'failed';
-		expect(report({ newest: undefined, '2.41.1': broken })).toBe(
-			'### n8n newest\n\n- left no results\n\n### n8n 2.41.1\n\n- money.test.ts: did not run',
+	it('names every job that did not pass, whatever the job was, and no others', () => {
+		const jobs = [
+			job('newest', 'failure'),
+			job('seeds', 'success'),
+			job('soak', 'timed_out'),
+			job('long', 'skipped'),
+			job('report', ''),
+		];
+		expect(report(jobs)).toBe(
+			'- [newest](https://example.org/newest): failure\n- [soak](https://example.org/soak): timed_out',
 		);
+	});
+
+	it('says nothing where all pass', () => {
+		expect(report([job('seeds', 'success'), job('report', '')])).toBeUndefined();
 	});
 });
 
