@@ -1,4 +1,4 @@
-import type { IDataObject, INode } from 'n8n-workflow';
+import type { ICredentialDataDecryptedObject, IDataObject, INode } from 'n8n-workflow';
 
 import { prepare, readExample } from '../n8n/examples';
 import { type LanguageModel, startLanguageModel } from '../n8n/languageModel';
@@ -18,6 +18,12 @@ export function openExamples(): Examples {
 	return examples;
 }
 
+/** The models of the account, in place of the placeholders that the examples come with. */
+const OWN_MODELS = [
+	{ id: 'acme/painter-9', priceUsd: 0.08, unit: 'task' },
+	{ id: 'acme/video-9', priceUsd: 0.1025, unit: 'second' },
+];
+
 export class Examples {
 	model!: LanguageModel;
 
@@ -30,14 +36,28 @@ export class Examples {
 		this.model = await startLanguageModel();
 		const access = { apiKey: 'none', url: this.model.url };
 		this.credentials = [
-			{ ...stage.credential, type: 'mediaGenerationApi' },
+			await client.createCredential('My account', 'mediaGenerationApi', {
+				baseUrl: stage.service.url,
+				apiKey: stage.service.apiKey,
+				models: { model: OWN_MODELS },
+			}),
 			await client.createCredential('Language model', 'openAiApi', access),
 		];
 	}
 
-	/** Imports an example. @param changes parameters of some of its nodes, put over those in the file */
+	/** Adds a credential for the nodes of its type. */
+	async addCredential(name: string, type: string, data: ICredentialDataDecryptedObject) {
+		this.credentials.push(await this.scene.client.createCredential(name, type, data));
+	}
+
+	/** Imports an example, and chooses own models in its nodes. @param changes parameters of some of its nodes, put over those in the file */
 	async import(name: string, changes: Record<string, IDataObject> = {}) {
 		const definition = prepare(readExample(name), this.credentials);
+		const [image, video] = OWN_MODELS.map(({ id }) => ({ __rl: true, mode: 'list', value: id }));
+		for (const { parameters } of definition.nodes) {
+			if (parameters.resource === 'image') parameters.model = image;
+			if (parameters.resource === 'video') parameters.model = video;
+		}
 		for (const [node, parameters] of Object.entries(changes)) {
 			Object.assign(nodeOf(definition, node).parameters, parameters);
 		}

@@ -3,6 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { publishTriggers } from '../n8n/examples';
 import { until } from '../n8n/client';
+import { listen } from '../listen';
 import { listed, nodeOf, openExamples, promptsOf } from './exampleScene';
 import { itemsOf, succeeded } from './run';
 
@@ -61,6 +62,38 @@ test('two-lanes-with-trigger: each picture is written to its own row once, howev
 	}
 	await client.unpublish(workflow.id);
 });
+
+test('save-to-storage: each file is in the storage, and its row has a link that lasts', async () => {
+	const files = new Map<string, number>();
+	const storage = await listen((request, response) => {
+		let bytes = 0;
+		request.on('data', (chunk: Buffer) => (bytes += chunk.length));
+		request.on('end', () => {
+			const isUpload = request.method === 'PUT';
+			if (isUpload) files.set(new URL(request.url ?? '', 'http://s3.test').pathname, bytes);
+			response.setHeader('Content-Type', 'application/xml');
+			response.end(isUpload ? '' : '<LocationConstraint>us-east-1</LocationConstraint>');
+		});
+	});
+	const access = { accessKeyId: 'key', secretAccessKey: 'secret', forcePathStyle: true };
+	const address = { endpoint: storage.url, region: 'us-east-1' };
+	await examples.addCredential('Storage', 's3', { ...access, ...address });
+	await order(await examples.import('save-to-storage'));
+	await storage.close();
+	expect(promptsOf(scene.tasks)).toEqual(listed('save-to-storage'));
+	const names = scene.taskIds.map((taskId) => `/pictures/${taskId}.png`).sort();
+	expect([...files.keys()].sort()).toEqual(names);
+	expect([...files.values()].every((bytes) => bytes > 1000)).toBe(true);
+	const rows = await rowsOf('media_generation_saved_pictures');
+	for (const { record, taskId } of scene.tasks) {
+		expect(rows.filter(({ prompt }) => prompt === record.input.prompt)).toEqual([
+			expect.objectContaining({
+				picture: `https://storage.example.com/pictures/${taskId}.png`,
+				remark: null,
+			}),
+		]);
+	}
+}, 120_000);
 
 describe('records-in-a-data-table', () => {
 	const TABLE = 'media_generation_tasks';

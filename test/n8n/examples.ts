@@ -143,6 +143,7 @@ const HAS_WEBHOOK = /\.(mediaGenerationTrigger|chatTrigger|wait)$/;
 
 function credentialType({ type }: INode): string | undefined {
 	if (type.startsWith(`${PACKAGE}.`)) return 'mediaGenerationApi';
+	if (type === 'n8n-nodes-base.s3') return 's3';
 	return type === '@n8n/n8n-nodes-langchain.lmChatOpenAi' ? 'openAiApi' : undefined;
 }
 
