@@ -1,7 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { callN8n } from '../service/connect';
-import { findServiceMessage } from '../service/serviceError';
+import { findServiceMessage } from '../service/serviceMessage';
 import type { FinishedTask } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';

@@ -104,7 +104,7 @@ async function readFinished(
 	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs));
 	if ('error' in read) {
 		const { error } = read;
-		return error instanceof ServiceError && error.kind === 'notFound' && !error.isForeign
+		return error instanceof ServiceError && error.isNoSuchTask
 			? answer(404, 'The service knows no such task for this account')
 			: tryAgain('The task could not be read from the service');
 	}

@@ -1,6 +1,6 @@
 import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { findTaskId } from '../service/taskRecord';
+import { findTaskId } from '../service/taskId';
 import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
 import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';

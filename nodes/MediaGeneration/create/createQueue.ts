@@ -5,13 +5,13 @@ import { clock, sleepUntil, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { AccountLimits, Ticket } from './accountLimits';
 
-/** How an address ends a create if the service is not there. */
-const NO_SERVICE: Array<ServiceError['kind']> = ['unreachable', 'unexpectedAnswer', 'redirected'];
-
 /** How long a run tries an address that does not answer as the service does, if the service has never answered. */
 const NO_SERVICE_PATIENCE_MS = 5_000;
 
 const LONGEST_PAUSE_MS = 30_000;
+
+/** Whether nothing shows that there is a service at the address. */
+const isOfAddress = ({ meaning }: ServiceError) => meaning.scope === 'address';
 
 /**
  * The queue of the creates of a run, in the order of the items. A create leaves the queue when the throttle admits it.
@@ -83,7 +83,7 @@ export class CreateQueue {
 			patienceMs = Math.max(patienceMs, patience());
 			if (this.end && patienceMs <= this.end.patienceMs) {
 				if (!this.end.error) return undefined;
-				throw ItemError.because(this.end.error, 'This item was not sent.');
+				throw ItemError.from(this.end.error);
 			}
 			const now = clock.now();
 			if (now >= until) return undefined;
@@ -150,7 +150,7 @@ export class CreateQueue {
 	 * @returns whether there is no use in sending on
 	 */
 	refused(ticket: Ticket, error: ServiceError, patienceMs: number): boolean {
-		if (error.kind === 'unreachable') return this.doubtful(ticket, error, patienceMs);
+		if (isOfAddress(error)) return this.doubtful(ticket, error, patienceMs);
 		const now = clock.now();
 		const { retryAfterMs = 0 } = error;
 		this.throttle.refused(ticket, now, retryAfterMs);
@@ -221,8 +221,7 @@ export class CreateQueue {
 	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
 		const now = clock.now();
 		this.quietSince ??= now;
-		const isNoService = NO_SERVICE.includes(error.kind);
-		const isShort = isNoService && !this.hasCreated && this.refusal === undefined;
+		const isShort = isOfAddress(error) && !this.hasCreated && this.refusal === undefined;
 		const longestMs = isShort ? Math.min(NO_SERVICE_PATIENCE_MS, patienceMs) : patienceMs;
 		const isHopeless = now - this.quietSince > longestMs;
 		if (isHopeless) this.close(error, patienceMs);

@@ -1,4 +1,4 @@
-import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
 
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
@@ -12,15 +12,22 @@ import { storedStop } from '../n8n/storedStop';
 import { notePause, pauseLeft } from './askedPause';
 import type { Journal, SentTask } from './journal';
 import type { CreateQueue } from './createQueue';
-import { maySendAgain } from './maySendAgain';
 
-/** If so many items are answered 403 before any task is taken, the key is refused. */
-const MAX_FORBIDDEN = 3;
+/** After so many such refusals in a row a refusal that may concern one item concerns all. */
+const MAX_ALIKE = 3;
+
+/**
+ * Whether a task may have been created, although the create failed. A create may be sent again only if there is
+ * certainly none: otherwise both creates may be paid for.
+ */
+const isUnknown = (error: unknown): boolean =>
+	// n8n throws a UserError if n8n itself refuses to send the request.
+	error instanceof ServiceError ? error.taken === 'unknown' : !(error instanceof UserError);
 
 /** Creates the tasks of one run. A create is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
-	/** How many items were answered 403. */
-	private forbidden = 0;
+	/** How many items in a row were refused for what seems to concern all items. */
+	private alike = 0;
 
 	private readonly signal: AbortSignal | undefined;
 	private readonly graceIsOver: Promise<undefined>;
@@ -44,25 +51,34 @@ export class TaskCreator {
 	/**
 	 * Creates an item's task. The task is in the journal before this returns.
 	 *
-	 * @param until when it is too late, milliseconds of the clock
+	 * @param until when it is too late to send, milliseconds of the clock
+	 * @param deadline when nobody waits for the answer any more, milliseconds of the clock. An answer that comes later is
+	 *   written down, too.
 	 * @returns the task, counted as unfinished by the throttle; undefined if the run creates nothing more, or if it is too
 	 *   late
 	 * @throws ItemError if there is no task, or nobody knows whether there is a task
 	 * @throws Stopped if the execution was stopped
 	 * @see specification, section 4.1
 	 */
-	async create(item: CreatePlan, until = Infinity): Promise<SentTask | undefined> {
+	async create(
+		item: CreatePlan,
+		until = Infinity,
+		deadline = Infinity,
+	): Promise<SentTask | undefined> {
 		if (this.journal.entryOf(item).state === 'sent')
 			throw this.unknown(item, new Error('Its answer was lost in an earlier try'));
 		// While a task of this run is unfinished, the run waits for its end.
 		const patience = () =>
 			Math.max(item.patienceMs, this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0);
-		for (;;) {
-			const ticket = await this.queue.enter(patience, until);
+		for (let isSent = false; ;) {
+			const entered = await settled(this.queue.enter(patience, Math.min(until, deadline)));
+			if ('error' in entered) throw isSent ? entered.error : notSent(entered.error);
+			const ticket = entered.value;
 			if (ticket === undefined) return undefined;
-			const sent = await settled(this.send(item, until));
+			const sent = await settled(this.send(item, until, deadline));
 			if ('value' in sent) {
 				if (sent.value) {
+					this.alike = 0;
 					this.queue.accepted(ticket);
 					return sent.value;
 				}
@@ -70,15 +86,15 @@ export class TaskCreator {
 				continue;
 			}
 			const { error } = sent;
-			const failed = maySendAgain(error);
-			if (failed !== 'sendAgain' || !(error instanceof ServiceError)) {
+			if (!(error instanceof ServiceError) || !error.isToSendAgain) {
 				this.onFailure();
-				const isDoubtful = failed === 'unknown' && error instanceof ServiceError;
 				// Other creates may meet the same trouble.
-				if (isDoubtful) this.queue.doubtful(ticket, error, patience());
+				if (error instanceof ServiceError && isUnknown(error))
+					this.queue.doubtful(ticket, error, patience());
 				else this.queue.ended();
 				throw this.explain(item, error);
 			}
+			isSent = true;
 			notePause(this.context, error.retryAfterMs);
 			if (this.queue.refused(ticket, error, patience())) throw error;
 		}
@@ -86,73 +102,98 @@ export class TaskCreator {
 
 	/**
 	 * Sends one request. The journal has an entry before the request leaves, and another when the answer is there. If the
-	 * execution is stopped, the request goes on, so that its answer is stored whenever it comes.
+	 * execution is stopped, or the deadline is over, the request goes on, so that its answer is stored whenever it comes.
 	 *
 	 * @returns undefined if nothing was sent, because meanwhile another item has ended the queue, or it is too late
 	 */
-	private async send(item: CreatePlan, until: number): Promise<SentTask | undefined> {
+	private async send(
+		item: CreatePlan,
+		until: number,
+		deadline: number,
+	): Promise<SentTask | undefined> {
 		const input = await sentInput(this.context, item);
 		const isStopped = await this.isStopStored();
 		if (isStopped) this.queue.close();
 		if (isStopped || this.signal?.aborted) throw new Stopped();
-		if (this.queue.isOver || clock.now() >= until) return undefined;
+		if (this.queue.isOver || clock.now() >= Math.min(until, deadline)) return undefined;
 		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
-		const sent = await Promise.race([this.request(item, input, fields), this.graceIsOver]);
+		const request = this.request(item, input, fields, deadline);
+		const ends = [request, this.graceIsOver, ...(deadline < Infinity ? [lateAt(deadline)] : [])];
+		const sent = await Promise.race(ends);
 		if (sent === undefined) throw new Stopped();
-		return sent;
+		if (sent !== 'late') return sent;
+		throw new ServiceError('noAnswer', 'The service did not answer in time', {
+			description: 'If an answer still comes, the task id stands in the log of n8n.',
+		});
 	}
 
-	private async request(item: CreatePlan, input: IDataObject, fields: IDataObject) {
-		const { model, webhookUrl, itemIndex } = item;
+	private async request(
+		item: CreatePlan,
+		input: IDataObject,
+		fields: IDataObject,
+		deadline: number,
+	): Promise<SentTask> {
+		const { model, webhookUrl } = item;
 		const sent = await settled(this.client.createTask({ model, input, webhookUrl }));
+		const isLate = clock.now() >= deadline;
 		if ('value' in sent) {
 			const task: SentTask = { ...sent.value, sent: fields };
 			this.journal.created(item, task);
 			// n8n stores the journal when the node has ended. If the process is killed, only the log is left.
-			this.log(`created task ${task.taskId}`, itemIndex);
+			this.log(`created task ${task.taskId}`, item, isLate);
 			return task;
 		}
 		const { error } = sent;
-		const isUnknown = maySendAgain(error) === 'unknown';
-		if (!isUnknown) this.journal.forget(item);
-		if (isUnknown || this.signal?.aborted) {
-			const outcome = isUnknown
+		if (!isUnknown(error)) this.journal.forget(item);
+		if (isUnknown(error) || this.signal?.aborted || isLate) {
+			const outcome = isUnknown(error)
 				? 'sent, and it is not known whether a task was created'
 				: 'created no task';
 			// The answer may name the task in a field that is not searched for an id.
 			const { message, description = '' } = ItemError.from(error);
-			this.log(`${outcome}: ${message}. ${description}`, itemIndex);
+			this.log(`${outcome}: ${message}. ${description}`, item, isLate);
 		}
 		throw error;
 	}
 
-	private log(text: string, itemIndex: number): void {
+	private log(text: string, { itemIndex }: CreatePlan, isLate: boolean): void {
 		const { logger } = this.context;
 		const place = `(execution ${this.context.getExecutionId()}, item ${itemIndex + 1})`;
 		const line = `${this.context.getNode().name}: ${text} ${place}`;
 		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
+		else if (isLate) logger.warn(`${line}, after the call had ended`);
 		else logger.info(line);
 	}
 
 	private explain(item: CreatePlan, error: unknown): unknown {
 		if (!(error instanceof ServiceError)) return error;
-		if (this.isKeyRefused(error)) this.queue.close(error);
-		else if (error.statusCode === 403 && this.queue.hasCreated) {
-			// The key has created tasks, so this 403 is not about the key.
+		const { statusCode, meaning } = error;
+		if (this.concernsAll(error)) this.queue.close(error);
+		else if (error.kind === 'unauthorized' && meaning.mayBeItem && this.queue.hasCreated) {
+			// The key has created tasks, so this refusal is not about the key.
 			return new ItemError(error.message, {
 				description:
 					'The service has accepted other items with this key, so the model or the prompt of this item may not be allowed. Change them, and run this item again.',
-				statusCode: error.statusCode,
+				statusCode,
 			});
 		}
-		return maySendAgain(error) === 'unknown' ? this.unknown(item, error) : error;
+		return isUnknown(error) ? this.unknown(item, error) : error;
 	}
 
-	/** Whether the service will take no item: 401 concerns the key, and 403 may concern the prompt of one item. */
-	private isKeyRefused({ kind, isForeign, statusCode }: ServiceError): boolean {
-		if (kind !== 'unauthorized' || isForeign) return false;
-		return statusCode === 401 || (!this.queue.hasCreated && ++this.forbidden >= MAX_FORBIDDEN);
+	/**
+	 * Whether the service will take no item. What concerns the account ends the batch at once; what concerns the address
+	 * or the key, if the service has taken no task yet. Otherwise an error may be a passing one, or that of one item.
+	 */
+	private concernsAll({ taken, meaning: { scope, mayBeItem } }: ServiceError): boolean {
+		if (taken !== 'no' || scope === 'item') {
+			this.alike = 0;
+			return false;
+		}
+		if (scope === 'account') return true;
+		const { hasCreated } = this.queue;
+		if (mayBeItem && hasCreated) return false;
+		return ++this.alike >= (mayBeItem || hasCreated ? MAX_ALIKE : 1);
 	}
 
 	/** The create is never sent again: if the service took the first one, the second would be paid for, too. */
@@ -163,3 +204,15 @@ export class TaskCreator {
 		return new ItemError(message, { ...ItemError.because(cause, why), task: echo(item) });
 	}
 }
+
+/** Resolves at a moment of the clock. */
+const lateAt = async (moment: number): Promise<'late'> => {
+	await clock.sleep(Math.max(0, moment - clock.now()), undefined);
+	return 'late';
+};
+
+/** The message says so, since an item that leaves does not show the description. */
+const notSent = (error: unknown): unknown =>
+	error instanceof ItemError
+		? new ItemError(`This item was not sent. ${error.message}`, error)
+		: error;

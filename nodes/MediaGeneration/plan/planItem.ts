@@ -5,7 +5,7 @@ import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
 import type { Account, Connection } from '../service/connect';
 import { estimateCostUsd } from '../service/prices';
-import { asTaskId } from '../service/taskRecord';
+import { asTaskId } from '../service/taskId';
 import { ItemError } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { isTool } from '../n8n/internals';

@@ -1,6 +1,6 @@
 import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { retryAfterMs } from '../service/serviceError';
+import { retryAfterMs } from '../service/retryAfter';
 import type { TaskRecord } from '../service/taskRecord';
 import { Semaphore, settled } from '../shared/promises';
 import { clock, sleepUntil, Stopped, unlessStalled } from '../shared/clock';

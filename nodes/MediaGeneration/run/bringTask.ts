@@ -75,7 +75,11 @@ async function create(run: RunContext, plan: CreatePlan, entry: TaskEntry): Prom
 	const tooLateAt = Math.min(timeIsUpAt, run.momentOf(again?.until ?? Infinity));
 	const task = await turn.creates(async () => {
 		if (again && !(await pause(run, run.momentOf(again.at)))) return undefined;
-		return await run.creator.create(plan, Math.min(tooLateAt, turn.endsAt));
+		return await run.creator.create(
+			plan,
+			Math.min(tooLateAt, turn.endsAt),
+			calledAt + plan.patienceMs,
+		);
 	});
 	if (task === undefined) {
 		if (run.isStopping || clock.now() < tooLateAt) return false;

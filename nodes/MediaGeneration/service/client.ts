@@ -3,26 +3,25 @@ import type { IDataObject } from 'n8n-workflow';
 import { clock } from '../shared/clock';
 import { cutDataUris } from '../shared/dataUri';
 import { messageOf } from '../shared/itemError';
-import { isRecord, parsedJson } from '../shared/json';
+import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
+import { type Answer, classifyAnswer } from './answer';
 import { SecretRedactor } from './redactSecrets';
-import { explainStatus, findServiceMessage, retryAfterMs, ServiceError } from './serviceError';
-import { findTaskId, parseTaskRecord, type TaskRecord } from './taskRecord';
+import { explainKind, ServiceError } from './serviceError';
+import { findServiceMessage } from './serviceMessage';
+import { findTaskId } from './taskId';
+import { parseTaskRecord, type TaskRecord } from './taskRecord';
 
 export interface HttpRequest {
 	method: 'GET' | 'POST';
 	url: string;
 	/** JSON. */
 	body?: string;
-	/** Milliseconds until the request fails with `noAnswer`. */
+	/** Milliseconds until the request fails with `noAnswer`, even if its answer has begun. */
 	timeoutMs: number;
 }
 
-export interface HttpResponse {
-	statusCode: number;
-	headers: Record<string, unknown>;
-	body: string;
-}
+export type HttpResponse = Answer;
 
 /**
  * Sends one request with the API key, and returns the answer, whatever its status. Follows no redirect, so that the key
@@ -59,6 +58,8 @@ export const MAX_UNLUCKY_ANSWERS = 3;
 
 /** A long text in an answer, such as the prompt, would push the id out of the excerpt. Ids are shorter as a rule. */
 const LONG_TEXT = /"[^"]{200,}"/g;
+
+const NOT_JSON = 'The service answered with something that is not JSON';
 
 const FOREIGN =
 	'The answer is not JSON: it may come from a firewall or a proxy before the service.';
@@ -99,10 +100,12 @@ export class ServiceClient {
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
 		const request = { method: 'POST', path: '/api/generate', body, timeoutMs } as const;
-		const { parsed: record, response } = await this.send(request);
+		const { parsed: record, said, response } = await this.send(request);
 		const taskId = findTaskId(record);
 		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
-		throw this.unexpected('The service accepted the task but named no task id', response);
+		if (record === undefined) throw this.unexpected(NOT_JSON, response);
+		const words = said === undefined ? '' : `: ${this.secrets.hide(said)}`;
+		throw this.unexpected(`The service named no task id${words}`, response);
 	}
 
 	/**
@@ -115,7 +118,7 @@ export class ServiceClient {
 		const timeoutMs = Math.min(READ_TIMEOUT_MS, limitMs);
 		const path = `/api/generate/${encodeURIComponent(taskId)}`;
 		const { parsed } = await this.send({ method: 'GET', path, timeoutMs }, taskId);
-		return parseTaskRecord(taskId, parsed);
+		return parseTaskRecord(taskId, parsed, this.baseUrl);
 	}
 
 	/**
@@ -125,19 +128,33 @@ export class ServiceClient {
 	 */
 	async readCredits(): Promise<unknown> {
 		const request = { method: 'GET', path: '/api/credits', timeoutMs: READ_TIMEOUT_MS } as const;
-		return (await this.send(request)).parsed;
+		const { parsed, response } = await this.send(request);
+		if (parsed !== undefined) return parsed;
+		throw this.unexpected(NOT_JSON, response);
 	}
 
+	/** @returns the parsed body of an answer with a 2xx; undefined if the body is empty */
 	private async send(
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
 		taskId?: string,
-	): Promise<{ parsed: unknown; response: HttpResponse }> {
+	): Promise<{ parsed: unknown; said: string | undefined; response: HttpResponse }> {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
-		const { statusCode, body } = response;
-		if (statusCode < 200 || statusCode >= 300) throw this.refusal(response, taskId);
-		const parsed = parsedJson(this.secrets.hideInRecord(body));
-		if (parsed !== undefined) return { parsed, response };
-		throw this.unexpected('The service answered with something that is not JSON', response);
+		const body = this.secrets.hideInRecord(response.body);
+		const { said, spoken, status, ...meaning } = classifyAnswer({ ...response, body }, Date.now());
+		const { kind, speaker, taken } = meaning;
+		if (kind === 'answered') return { parsed: spoken, said, response };
+		if (kind === 'unexpectedAnswer') throw this.unexpected(NOT_JSON, response);
+		const { what, next } = explainKind(kind, status, taskId);
+		// The true status may stand in the body.
+		const happened = status === response.statusCode ? what : what.replace('(HTTP', '(code');
+		const words = said === undefined ? '' : `: ${this.secrets.hide(said)}`;
+		// An id or a location in the answer is the only way to a task that this create may have made.
+		const mayExist = taskId === undefined && taken === 'unknown';
+		const named = mayExist && this.nameOf(findTaskId(spoken) ?? response.headers.location);
+		const hints = [next, speaker === 'stranger' && FOREIGN, named];
+		const description = hints.filter(Boolean).join(' ');
+		const details = { description, statusCode: status, meaning };
+		throw new ServiceError(kind, happened + words, details);
 	}
 
 	private unexpected(message: string, { headers, body }: HttpResponse): ServiceError {
@@ -158,24 +175,6 @@ export class ServiceClient {
 	/** @param named the id or the address of a task that may exist, as the service wrote it */
 	private nameOf(named: unknown): string | undefined {
 		return named ? `The answer names ${this.secrets.hide(String(named))}.` : undefined;
-	}
-
-	private refusal({ statusCode, headers, body }: HttpResponse, taskId?: string): ServiceError {
-		const [kind, what, next] = explainStatus(statusCode, taskId);
-		const text = this.secrets.hide(body);
-		const spoken = parsedJson(text);
-		const said = findServiceMessage(spoken ?? (/^\s*</.test(text) ? undefined : text));
-		const isForeign = statusCode >= 400 && spoken === undefined && text.trim() !== '';
-		// An id or a location in the answer is the only way to a task that this create may have made.
-		const mayExist = taskId === undefined && (kind === 'serviceDown' || kind === 'redirected');
-		const named = mayExist && this.nameOf(findTaskId(spoken) ?? headers.location);
-		const hints = [next, isForeign && FOREIGN, named];
-		return new ServiceError(kind, said === undefined ? what : `${what}: ${said}`, {
-			description: hints.filter(Boolean).join(' '),
-			statusCode,
-			retryAfterMs: retryAfterMs(headers, Date.now()),
-			isForeign,
-		});
 	}
 }
 

@@ -11,7 +11,9 @@ import { findInChain } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
+import { classifyAnswer } from './answer';
 import { parseApiKey, parseBaseUrl } from './baseUrl';
+import { type OpenAnswer, readAnswer, UnfinishedAnswer } from './boundedAnswer';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
 import { type PricedModel, readModels } from './prices';
 import { ServiceError } from './serviceError';
@@ -52,7 +54,7 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 		// Several requests may be refused together. The first one finds the changed key for all.
 		const used = present;
 		const response = await requestService(context, used, request);
-		if (!REFUSED_KEY.includes(response.statusCode)) return response;
+		if (classifyAnswer(response, Date.now()).kind !== 'unauthorized') return response;
 		const lookedUp = await settled(async () => {
 			const latest = await lookUp();
 			return { latest, key: parseApiKey(latest.apiKey) };
@@ -71,12 +73,10 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 	return { client: new ServiceClient(transport, baseUrl, keys), apiKey, baseUrl, models };
 }
 
-const REFUSED_KEY = [401, 403];
-
 /** Returns an answer of any status, and only from the called address. */
 const ANY_ANSWER = {
-	// Text, so that the body of an answer that is not JSON is known.
-	encoding: 'text',
+	// So that the answer can be given up at any moment.
+	encoding: 'stream',
 	returnFullResponse: true,
 	ignoreHttpStatusErrors: true,
 	disableFollowRedirect: true,
@@ -98,10 +98,10 @@ async function requestService(
 	const headers = { Accept: 'application/json', ...type };
 	const options = { ...request, body, headers, timeout: timeoutMs, ...ANY_ANSWER };
 	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
-	const sent: Promise<HttpResponse> = call.call(context, CREDENTIAL_TYPE, options, {
+	const sent: Promise<OpenAnswer> = call.call(context, CREDENTIAL_TYPE, options, {
 		credentialsDecrypted,
 	});
-	const called = await settled(sent);
+	const called = await settled(readAnswer(sent, timeoutMs));
 	if ('value' in called) return called.value;
 	// A stop does not cancel a create, so something else ended it.
 	if (request.method === 'GET' && isStopped(context)) throw new Stopped();
@@ -111,19 +111,20 @@ async function requestService(
 /**
  * Sends a request to an n8n, normally this n8n. The request has no API key.
  *
+ * @param request with its `timeout`, in milliseconds to the last byte of the answer
  * @param forbidden the message if n8n's own protection refuses the address
  * @returns the answer, whatever its status; undefined if there was none
  * @throws UserError if the protection refuses the address; Stopped if the execution was stopped
  */
 export async function callN8n(
 	context: Context,
-	request: IHttpRequestOptions,
+	request: IHttpRequestOptions & { timeout: number },
 	forbidden: string,
 ): Promise<HttpResponse | undefined> {
 	const abortSignal = stopSignal(context);
 	const options = { ...request, ...ANY_ANSWER, ...(abortSignal && { abortSignal }) };
-	const sent: Promise<HttpResponse> = context.helpers.httpRequest(options);
-	const called = await settled(sent);
+	const sent: Promise<OpenAnswer> = context.helpers.httpRequest(options);
+	const called = await settled(readAnswer(sent, request.timeout));
 	if ('value' in called) return called.value;
 	if (abortSignal?.aborted) throw new Stopped();
 	const refused = forbiddenAddress(called.error, forbidden);
@@ -160,6 +161,12 @@ const CERTIFICATE = /^(?!.*ALERT).*(CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_VERIFY)/;
 function explainNoResponse(error: unknown): ServiceError | UserError {
 	const forbidden = forbiddenAddress(error, 'n8n does not let this node call the service');
 	if (forbidden !== undefined) return forbidden;
+	if (error instanceof UnfinishedAnswer && error.isTooLarge) {
+		return new ServiceError('unexpectedAnswer', error.message, {
+			description:
+				"Check that the 'Base URL' of the credential is the address of the media generation service.",
+		});
+	}
 	const code = findInChain(error, (link) =>
 		isRecord(link) && typeof link.code === 'string' ? link.code : undefined,
 	);

@@ -1,196 +1,131 @@
-import { isRecord, plainFields } from '../shared/json';
+import { type Kind, type Meaning, meaningOf } from './answer';
 
-/** What may go wrong at the service, and whether the same read may succeed a little later. */
-const IS_TRANSIENT = {
-	/** The service refused the API key (401, 403). */
-	unauthorized: false,
-	/** The account has no credits left (402). */
-	noCredits: false,
-	/** The service knows no such task for this account (404, 410). */
-	notFound: false,
-	/** The account has too many unfinished tasks, or asks too often (429). */
-	tooManyRequests: true,
-	/** The service did not accept the request as it is (other 4xx). */
-	rejected: false,
-	/** The service, or a gateway before it, points at another address (3xx). */
-	redirected: false,
-	/** The service, or a gateway before it, answered with a 5xx. */
-	serviceDown: true,
-	/** There was no connection, so the request certainly did not reach the service. */
-	unreachable: true,
-	/** The request left, and no complete answer came back. */
-	noAnswer: true,
-	/** The answer is not as the specification says: a page of a gateway, or a body that was cut off. */
-	unexpectedAnswer: true,
-	/** The answer is JSON, but no task record with a state. */
-	unusableRecord: true,
-};
+export type ServiceErrorKind = Exclude<Kind, 'answered'>;
 
-export type ServiceErrorKind = keyof typeof IS_TRANSIENT;
+type Details = Partial<Pick<ServiceError, 'description' | 'statusCode' | 'meaning'>> &
+	Partial<Pick<Meaning, 'retryAfterMs'>>;
 
-/** A request that failed. `message` says what happened, `description` says what to do. Neither contains the API key. */
+/**
+ * A request that failed, with what the answer means. `message` says what happened, `description` says what to do.
+ * Neither contains the API key.
+ */
 export class ServiceError extends Error {
 	override readonly name = 'ServiceError';
-	readonly description?: string;
-	readonly statusCode?: number;
-
-	/** How long the service asked to wait before the next request, milliseconds. */
-	readonly retryAfterMs?: number | undefined;
-
-	/** Whether the answer comes from something in front of the API: a firewall, a gateway, a login page. */
-	readonly isForeign: boolean = false;
+	readonly description?: string | undefined;
+	/** The HTTP status of the answer, if there was one. */
+	readonly statusCode?: number | undefined;
+	readonly meaning: Meaning;
 
 	constructor(
 		readonly kind: ServiceErrorKind,
 		message: string,
-		details: Pick<
-			Partial<ServiceError>,
-			'description' | 'statusCode' | 'retryAfterMs' | 'isForeign'
-		> = {},
+		{ description, statusCode, meaning = meaningOf(kind), retryAfterMs }: Details = {},
 	) {
 		super(message);
-		Object.assign(this, details);
+		if (description !== undefined) this.description = description;
+		if (statusCode !== undefined) this.statusCode = statusCode;
+		this.meaning = { ...meaning, kind, retryAfterMs: retryAfterMs ?? meaning.retryAfterMs };
 	}
 
-	get isNoSuchTask(): boolean {
-		return this.kind === 'notFound' && !this.isForeign;
+	/** How long the service asked to wait before the next request, milliseconds. */
+	get retryAfterMs(): number | undefined {
+		return this.meaning.retryAfterMs;
 	}
+
+	/** Whether the service took the create that failed, as far as known. */
+	get taken(): Meaning['taken'] {
+		return this.meaning.taken;
+	}
+
+	/** Whether a create may be sent again, and may succeed then: the service certainly did not take the task. */
+	get isToSendAgain(): boolean {
+		return this.taken === 'no' && this.meaning.again;
+	}
+
+	/** Whether the service itself says that it knows no such task for this account. */
+	get isNoSuchTask(): boolean {
+		return this.kind === 'notFound' && this.meaning.speaker === 'service';
+	}
+
+	/** Whether the service answered a read without a usable state. For an own task that means "not yet". */
 	get isNotYet(): boolean {
 		return this.kind === 'unusableRecord';
 	}
+
+	/** Whether too much was asked, or the service asks to wait before the next request. */
 	get asksToSlowDown(): boolean {
-		return (
-			this.kind === 'tooManyRequests' ||
-			(this.statusCode === 503 && this.retryAfterMs !== undefined)
-		);
+		const { kind, retryAfterMs } = this;
+		return kind === 'tooManyRequests' || (kind === 'serviceDown' && retryAfterMs !== undefined);
 	}
 
-	get isTransient(): boolean {
-		return this.isForeign || IS_TRANSIENT[this.kind];
-	}
-
-	/** Whether the error concerns the task that was read, and not the service: other tasks can be read. */
+	/** Whether the error concerns the task that was read alone. To go with `suspend/`. */
 	get isOfOneTask(): boolean {
-		return this.kind === 'unusableRecord' || (this.kind === 'notFound' && !this.isForeign);
+		return this.isNotYet || this.isNoSuchTask;
 	}
 }
-
-type Explanation = [kind: ServiceErrorKind, what: string, next: string];
 
 const CHECK_TASK =
 	'Check the task id, and that the credential belongs to the account that created the task.';
 
-/** The specification does not show status codes (section 7). These are the meanings in HTTP. */
-export function explainStatus(statusCode: number, taskId: string | undefined): Explanation {
-	if (statusCode >= 300 && statusCode < 400) {
-		return [
-			'redirected',
-			`The service redirects to another address (HTTP ${statusCode})`,
-			"Enter the final address as the 'Base URL' of the credential. Redirects are not followed, so that the API key goes nowhere else.",
-		];
-	}
-	if (statusCode >= 500 || statusCode === 408) {
-		return [
-			'serviceDown',
-			`The service is not working at the moment (HTTP ${statusCode})`,
-			'The service may work again later. A task that was created goes on: fetch it with the operation Task → Wait.',
-		];
-	}
-	switch (statusCode) {
-		case 401:
-		case 403:
-			return [
-				'unauthorized',
-				`The service refused the API key (HTTP ${statusCode})`,
-				"Open the Media Generation credential and paste the API key of your account again. Live keys begin with sk-live-. Check that the 'Base URL' belongs to the same account.",
-			];
-		case 402:
-			return [
-				'noCredits',
-				'The account has not enough credits for this task (HTTP 402)',
-				'Buy credits at the service, then run the items that are left again. The Media Generation Credits node shows the balance.',
-			];
-		case 404:
-		case 410:
-			if (taskId === undefined) {
-				return [
-					'notFound',
-					`The service has no such address (HTTP ${statusCode})`,
-					"Check the 'Base URL' of the credential: it must be the part before /api/generate.",
-				];
-			}
-			return [
-				'notFound',
-				`The service knows no task ${taskId} for this account (HTTP ${statusCode})`,
-				CHECK_TASK,
-			];
-		case 429:
-			return [
-				'tooManyRequests',
-				'The account has too many tasks or requests under way (HTTP 429)',
-				'Wait until other tasks of the account are finished, or run fewer of them at the same time.',
-			];
+/** What happened, and what to do. */
+interface Explanation {
+	what: string;
+	next: string;
+}
+
+/**
+ * Explains an answer that refuses a request.
+ *
+ * @param taskId the task that was to be read; undefined for other requests
+ */
+export function explainKind(
+	kind: ServiceErrorKind,
+	status: number,
+	taskId: string | undefined,
+): Explanation {
+	switch (kind) {
+		case 'redirected':
+			return {
+				what: `The service redirects to another address (HTTP ${status})`,
+				next: "Enter the final address as the 'Base URL' of the credential. Redirects are not followed, so that the API key goes nowhere else.",
+			};
+		case 'serviceDown':
+			return {
+				what: `The service is not working at the moment (HTTP ${status})`,
+				next: 'The service may work again later. A task that was created goes on: fetch it with the operation Task → Wait.',
+			};
+		case 'unauthorized':
+			return {
+				what: `The service refused the API key (HTTP ${status})`,
+				next: "Open the Media Generation credential and paste the API key of your account again. Live keys begin with sk-live-. Check that the 'Base URL' belongs to the same account.",
+			};
+		case 'noCredits':
+			return {
+				what: `The account has not enough credits for this task (HTTP ${status})`,
+				next: 'Buy credits at the service, then run the items that are left again. The Media Generation Credits node shows the balance.',
+			};
+		case 'notFound':
+			return taskId === undefined
+				? {
+						what: `The service has no such address (HTTP ${status})`,
+						next: "Check the 'Base URL' of the credential: it must be the part before /api/generate.",
+					}
+				: {
+						what: `The service knows no task ${taskId} for this account (HTTP ${status})`,
+						next: CHECK_TASK,
+					};
+		case 'tooManyRequests':
+			return {
+				what: `The account has too many tasks or requests under way (HTTP ${status})`,
+				next: 'Wait until other tasks of the account are finished, or run fewer of them at the same time.',
+			};
 		default:
-			return [
-				'rejected',
-				`The service did not accept the request (HTTP ${statusCode})`,
-				taskId === undefined
-					? 'Check the model and the input fields of this item against what the service offers.'
-					: CHECK_TASK,
-			];
+			return {
+				what: `The service did not accept the request (HTTP ${status})`,
+				next:
+					taskId === undefined
+						? 'Check the model and the input fields of this item against what the service offers.'
+						: CHECK_TASK,
+			};
 	}
-}
-
-/** Longer than any wait for a task. A longer time may not be a valid date. */
-const LONGEST_PAUSE_MS = 30 * 86_400_000;
-
-/**
- * Reads a `Retry-After` header: seconds, or a date by the sender's clock, which the `Date` header tells.
- *
- * @param now milliseconds since 1970
- * @returns milliseconds to wait, or undefined if the header is missing or makes no sense
- */
-export function retryAfterMs(
-	{ 'retry-after': header, date: sentAt }: Record<string, unknown>,
-	now: number,
-): number | undefined {
-	if (typeof header !== 'string' || header.trim() === '') return undefined;
-	const isNumber = /^\s*\d+(\.\d+)?\s*$/.test(header);
-	// A date in a header names its day or month; `-5` would pass for a date otherwise.
-	const date = /[a-z]{3}/i.test(header) ? Date.parse(header) : NaN;
-	const ms = isNumber ? Number(header) * 1000 : date - (Date.parse(String(sentAt)) || now);
-	return Number.isNaN(ms) ? undefined : Math.min(LONGEST_PAUSE_MS, Math.max(0, ms));
-}
-
-/** The fields of a failed task's record that may hold the reason, as `plainFields` writes them. */
-export const WHY_FIELDS = ['message', 'error', 'errormessage', 'detail', 'reason', 'failurereason'];
-
-/** The same for other answers. In a task record these fields repeat what the user sent. */
-const FURTHER_FIELDS = ['msg', 'details', 'description', 'title', 'errors', 'data'];
-
-const MAX_DEPTH = 4;
-const MAX_LENGTH = 500;
-
-/**
- * Finds the message in an answer whose shape is not known.
- *
- * @param fields the fields of an object to look in, as `plainFields` writes them
- * @returns one line of at most 500 characters, or undefined if there is no message
- */
-export function findServiceMessage(
-	body: unknown,
-	fields = [...WHY_FIELDS, ...FURTHER_FIELDS],
-	depth = 0,
-): string | undefined {
-	if (typeof body === 'string') {
-		return body.replace(/\s+/g, ' ').trim().slice(0, MAX_LENGTH) || undefined;
-	}
-	if (depth >= MAX_DEPTH) return undefined;
-	const named = isRecord(body) ? plainFields(body) : undefined;
-	const places = named ? fields.map((field) => named.get(field)) : Array.isArray(body) ? body : [];
-	for (const place of places) {
-		const message = findServiceMessage(place, undefined, depth + 1);
-		if (message !== undefined) return message;
-	}
-	return undefined;
 }

@@ -5,14 +5,27 @@ import { createHash } from 'crypto';
 export const isRecord = (value: unknown): value is IDataObject =>
 	typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** @returns the value, or undefined if the text is not JSON */
+/**
+ * Parses a JSON text. A whole number that JavaScript cannot hold becomes a text: it is an id, as a rule, and an id must
+ * stay exact.
+ *
+ * @returns the value, or undefined if the text is not JSON
+ */
 export function parsedJson(text: string): unknown {
 	try {
-		return JSON.parse(text) as unknown;
+		return JSON.parse(/\d{16}/.test(text) ? quoteLargeNumbers(text) : text) as unknown;
 	} catch {
 		return undefined;
 	}
 }
+
+/** The texts and the numbers of a JSON text. */
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/gs;
+
+const quoteLargeNumbers = (text: string): string =>
+	text.replace(TOKENS, (token) =>
+		/^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token)) ? `"${token}"` : token,
+	);
 
 /** The number of a JSON value: a finite number, or a string that holds one; null otherwise. */
 export function toNumber(value: unknown): number | null {

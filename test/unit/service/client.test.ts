@@ -3,10 +3,7 @@ import {
 	type HttpResponse,
 	ServiceClient,
 } from '../../../nodes/MediaGeneration/service/client';
-import {
-	retryAfterMs,
-	type ServiceError,
-} from '../../../nodes/MediaGeneration/service/serviceError';
+import type { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { caught, visibleText } from '../support';
 
 const BASE_URL = 'https://api.example.com/v1';
@@ -61,6 +58,28 @@ describe('creating a task', () => {
 		expect(await client.createTask(TASK)).toEqual({ taskId: 'task-1', record: body });
 	});
 
+	it('keeps a number exact that JavaScript cannot hold', async () => {
+		const { client } = clientThatGets({ body: '{"taskId": 1234567890123456789, "at": 17}' });
+		const record = { taskId: '1234567890123456789', at: 17 };
+		expect(await client.createTask(TASK)).toEqual({ taskId: record.taskId, record });
+	});
+
+	it.each<[string, object, string]>([
+		['402', { code: 402, msg: 'Top up first' }, 'not enough credits for this task (code 402): Top'],
+		['no', { success: false, msg: 'Bad luck' }, 'The service named no task id: Bad luck'],
+		['no', { code: 500, data: null, message: 'Oops' }, 'The service named no task id: Oops'],
+		['no', { code: 200, message: 'ok' }, 'The service named no task id'],
+	])(
+		'answered 200 with %s in the body is named by the words of the service: %j',
+		async (_what, body, message) => {
+			const { client } = clientThatGets(json(body));
+			const error = await caught(async () => await client.createTask(TASK));
+			expect(error.message).toContain(message);
+			expect(error.message).not.toContain('accepted');
+			expect(error.message).not.toMatch(/: ok$/);
+		},
+	);
+
 	const request = { prompt: 'A lighthouse "at dusk". '.repeat(100) };
 	const job = { created: '2026-01-01', queue: 'x'.repeat(200), uuid: 'paid-task-7' };
 	const warning =
@@ -76,7 +95,6 @@ describe('creating a task', () => {
 		],
 		['an id where nobody looks', json({ result: { job } }), 'named no task id', 'paid-task-7'],
 		['an id behind a prompt', json({ request, result: { job } }), 'named no', 'paid-task-7'],
-		['too large a number', { body: '{"taskId": 1234567890123456789}' }, 'named no', '3456789}'],
 		['a list', json(['task-1']), 'named no task id', 'task-1'],
 		['a web page', { body: '<p>Hi</p>' }, 'something that is not JSON', 'begins: <p>Hi</p>'],
 		['nothing', { body: '' }, 'something that is not JSON', 'was empty'],
@@ -199,24 +217,28 @@ describe('an answer with an error status', () => {
 	});
 });
 
-describe('what may follow an error', () => {
-	it.each([
-		...[408, 429, 500, 503].map((statusCode) => [{ statusCode }, true] as const),
-		...[400, 401, 404].map((statusCode) => [{ statusCode }, false] as const),
-		[{ body: '{"state": "SUC' }, true],
-	] as const)('a read that came to %j may well succeed later: %s', async (answer, isTransient) => {
-		expect(await errorOf(answer)).toMatchObject({ isTransient, isForeign: false });
+describe('an answer to a read', () => {
+	it.each<[Partial<HttpResponse>]>([
+		[{ body: '' }],
+		[{ statusCode: 202 }],
+		[{ statusCode: 204 }],
+		[json({ code: 500, data: null })],
+		[json({ taskId: 'task-1' })],
+	])('without a state (%j) means "not yet"', async (answer) => {
+		expect(await errorOf(answer)).toMatchObject({ kind: 'unusableRecord', isNotYet: true });
 	});
 
-	it.each([
-		[{ statusCode: 403, body: '<html><title>Blocked</title></html>' }, true],
-		[{ statusCode: 404, body: 'Not found' }, true],
-		[{ statusCode: 401, body: '{"error":"Wrong key"}' }, false],
-		[{ statusCode: 403, body: '"Forbidden"' }, false],
-		[{ statusCode: 404, body: '' }, false],
-		[{ statusCode: 301, body: '<a href="https://elsewhere">Moved</a>' }, false],
-	])('%j may come from something before the API: %s', async (answer, isTransient) => {
-		expect(await errorOf(answer)).toMatchObject({ isTransient, isForeign: isTransient });
+	it.each<[Partial<HttpResponse>]>([
+		[{ body: '<html>' }],
+		[{ statusCode: 503 }],
+		[{ body: '{"state": "SUC' }],
+	])('that is none of the service (%j) does not', async (answer) => {
+		expect(await errorOf(answer)).toMatchObject({ isNotYet: false });
+	});
+
+	it('has a hint where something before the service may speak', async () => {
+		const { description } = await errorOf({ statusCode: 403, body: '<html>Blocked</html>' });
+		expect(description).toContain('firewall or a proxy before the service');
 	});
 });
 
@@ -269,25 +291,5 @@ describe('the token of a callback address', () => {
 		const error = await caught(async () => await refused.createTask(task));
 		expect(error.message).toContain(`Cannot reach ${webhookUrl.replace(token, '***')}`);
 		expect(JSON.stringify(answers) + visibleText(error)).not.toContain(token);
-	});
-});
-
-describe('the header Retry-After', () => {
-	const NOW = Date.parse('2026-01-01T12:00:00Z');
-
-	it.each([
-		[' 7 ', 7000],
-		['0', 0],
-		['1.5', 1500],
-		['9'.repeat(40), 30 * 86_400_000],
-		['Thu, 01 Jan 2026 12:00:30 GMT', 30_000],
-		['Thu, 01 Jan 2026 11:00:00 GMT', 0],
-	])('%j means %d ms', (header, ms) => {
-		expect(retryAfterMs({ 'retry-after': header }, NOW)).toBe(ms);
-	});
-
-	const NONE = ['soon', '', '  ', '-5', 'NaN', undefined, null, ['7'], 7];
-	it.each(NONE)('%j means nothing', (header) => {
-		expect(retryAfterMs({ 'retry-after': header }, NOW)).toBeUndefined();
 	});
 });

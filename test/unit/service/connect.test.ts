@@ -1,7 +1,6 @@
 import type { RequestListener } from 'node:http';
 import nock from '../../nock';
 
-import { maySendAgain } from '../../../nodes/MediaGeneration/create/maySendAgain';
 import { connect } from '../../../nodes/MediaGeneration/service/connect';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { listen } from '../../listen';
@@ -41,7 +40,7 @@ describe('a request', () => {
 		};
 		const error = await caught(async () => await create({ input: { file: { toJSON } } }));
 		expect(error.message).toBe('The request is too large to be sent');
-		expect(maySendAgain(error)).toBe('refused');
+		expect(error).toMatchObject({ taken: 'no', isToSendAgain: false });
 	});
 
 	it('is not sent to a base URL that cannot be used', async () => {
@@ -186,8 +185,7 @@ describe('where no answer comes', () => {
 		['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', undefined],
 	])('%s of %s leaves it open whether the request was taken', async (code, syscall) => {
 		failing(code, { syscall });
-		const open = { kind: 'noAnswer', isTransient: true };
-		await expect(read()).rejects.toMatchObject(open);
+		await expect(read()).rejects.toMatchObject({ kind: 'noAnswer', taken: 'unknown' });
 	});
 
 	it.each([
@@ -240,13 +238,35 @@ describe('on a real socket', () => {
 				response.write('{"state":"SUCCESS"', () => response.destroy());
 			},
 		],
+		[
+			'a body that comes byte by byte',
+			(_request, response) => {
+				response.writeHead(200, { 'content-type': 'application/json' });
+				const drip = setInterval(() => response.write(' '), 20);
+				response.once('close', () => clearInterval(drip));
+			},
+		],
 	])('%s is no answer', async (_what, listener) => {
 		onRequest = listener;
 		await expect(read(server.url, undefined, 300)).rejects.toMatchObject({
 			kind: 'noAnswer',
-			isTransient: true,
 			description: expect.stringContaining('took too long') as string,
 		});
+	});
+
+	it('an answer of any size ends, with a message that says so', async () => {
+		let sent = 0;
+		onRequest = (_request, response) => {
+			response.writeHead(200, { 'content-type': 'application/json' });
+			const more = () => {
+				sent++;
+				if (!response.destroyed && sent < 100) response.write(Buffer.alloc(1024 ** 2), more);
+			};
+			more();
+		};
+		const message = 'The answer is larger than 32 MiB';
+		await expect(read(server.url)).rejects.toMatchObject({ kind: 'unexpectedAnswer', message });
+		expect(sent).toBeLessThan(60);
 	});
 
 	it("the execution's stop ends a read, and lets a create come to its end", async () => {

@@ -1,8 +1,4 @@
-import {
-	asTaskId,
-	findTaskId,
-	parseTaskRecord,
-} from '../../../nodes/MediaGeneration/service/taskRecord';
+import { parseTaskRecord, reasonOf } from '../../../nodes/MediaGeneration/service/taskRecord';
 
 const URLS = ['https://media.example.com/1.png', 'https://media.example.com/2.png'];
 const parse = (body: unknown) => parseTaskRecord('t', body);
@@ -71,8 +67,31 @@ describe('a record', () => {
 		['a list of objects', [{ url: URLS[0], width: 1024 }, { url: URLS[1] }], URLS],
 		['an object', { url: URLS[0] }, [URLS[0]]],
 		['an object without a URL', { id: 'x' }, []],
+		['a list with an empty text', [''], []],
+		['null', null, []],
+		['objects with other names', [{ image_url: URLS[0] }, { href: URLS[1] }], URLS],
+		['an object of links', { first: URLS[0], second: URLS[1], thumbnail: 'https://m/t' }, URLS],
+		['the JSON text of a list', JSON.stringify(URLS), URLS],
+		['the JSON text of an object', JSON.stringify({ url: URLS[0] }), [URLS[0]]],
+		['a text with commas', URLS.join(', '), URLS],
+		['a text with line breaks', `${URLS.join('\n')}\n`, URLS],
+		['a link with a comma', 'https://m/a,b.png', ['https://m/a,b.png']],
+		['a data URI', 'data:image/png;base64,AAAA', ['data:image/png;base64,AAAA']],
+		['a link without a host', '/files/1.png', ['https://api.example.com/files/1.png']],
+		['a path', ['files/1.png?x=1'], ['https://api.example.com/files/1.png?x=1']],
+		['words', ['none', 'not ready', 'pending'], []],
+		['a link that nobody can fetch', ['s3://bucket/1.png', 'https://'], []],
 	])('has its results read from %s', (_shape, resultUrls, expected) => {
-		expect(parse({ state: 'SUCCESS', resultUrls })).toHaveProperty('resultUrls', expected);
+		const task = parseTaskRecord(
+			't',
+			{ state: 'SUCCESS', resultUrls },
+			'https://api.example.com/v1',
+		);
+		expect(task).toHaveProperty('resultUrls', expected);
+	});
+
+	it('has no results of links without a host where the address of the service is not known', () => {
+		expect(parse({ state: 'SUCCESS', resultUrls: ['/1.png'] })).toHaveProperty('resultUrls', []);
 	});
 
 	it('has credits that are a number, or null where it is none', () => {
@@ -83,11 +102,19 @@ describe('a record', () => {
 		expect(none.map(credits)).toEqual(none.map(() => null));
 	});
 
-	it.each([
+	it.each<[object, string | undefined]>([
 		[{ error: 'Unsafe prompt' }, 'Unsafe prompt'],
 		[{ error: { code: 'unsafe', message: 'Unsafe prompt' } }, 'Unsafe prompt'],
 		[{ failureReason: 'Unsafe prompt' }, 'Unsafe prompt'],
 		[{ message: 'Unsafe\n  prompt' }, 'Unsafe prompt'],
+		...['failMsg', 'fail_reason', 'errorMsg', 'msg', 'detail'].map((name): [object, string] => [
+			{ [name]: 'Unsafe prompt', message: 'ok' },
+			'Unsafe prompt',
+		]),
+		[{ errors: [{ message: 'Unsafe prompt' }] }, 'Unsafe prompt'],
+		[{ error: { details: [{ msg: 'Unsafe prompt' }] } }, 'Unsafe prompt'],
+		[{ code: 200, message: 'success', error: 'Unsafe prompt' }, 'Unsafe prompt'],
+		[{ message: 'ok' }, undefined],
 		[{}, undefined],
 		// What the user sent.
 		[{ input: { message: 'Say hello' }, data: { error: 'no' } }, undefined],
@@ -95,53 +122,17 @@ describe('a record', () => {
 	])('that is a failure has its reason found in %j: %s', (fields, reason) => {
 		expect(parse({ state: 'FAILURE', ...fields })).toHaveProperty('reason', reason);
 	});
-});
 
-describe('the task id of a body', () => {
-	it.each([
-		[{ id: 'a' }],
-		[{ data: { task_id: 'a' } }],
-		[{ id: 'callback', taskId: 'a' }],
-		[{ taskId: '', data: { id: 'a' } }],
-		[{ code: 200, message: 'ok', data: { taskId: ' a ' } }],
-		// An envelope has an id of its own.
-		[{ id: 'evt_1', type: 'task.completed', data: { taskId: 'a', id: 'x' } }],
-		[{ id: 'evt_1', task_id: 'x', task: { taskId: 'a' } }],
-		[{ id: 'evt_1', data: { id: 'x' }, task: { task_id: 'a' } }],
-		[{ task_id: 'a', data: { task_id: 'x', id: 'x' } }],
-		[{ taskId: 'a', data: { taskId: 'x' } }],
-		[{ id: 'evt_1', data: { id: 'a' } }],
-		[{ id: 'req_1', task: { id: 'a', state: 'PENDING' } }],
-	])('is found in %j', (body) => {
-		expect(findTaskId(body)).toBe('a');
+	it('has its reason beside the wrapper, too', () => {
+		const body = { message: 'success', error: 'Unsafe prompt', data: { state: 'FAILURE' } };
+		expect(parse(body)).toHaveProperty('reason', 'Unsafe prompt');
 	});
 
-	it.each([
-		[{}],
-		[{ taskId: null }],
-		[{ taskId: { id: 'a' } }],
-		[{ data: { data: { taskId: 'a' } } }],
-		[{ result: { taskId: 'a' } }],
-		[{ data: ['a'] }],
-		[['a']],
-		['a'],
-		[null],
-		[undefined],
-	])('is not made up from %j', (body) => {
-		expect(findTaskId(body)).toBeUndefined();
-	});
-});
-
-describe('a task id', () => {
-	it('may be any text that fits into a path, and loses the white space around it', () => {
-		const ids = ['task-1', 'a/b', '../credits', '...', 'a?b#c%20', 'ü🙂', 'x'.repeat(512)];
-		expect(ids.map(asTaskId)).toEqual(ids);
-		expect([' task-1\n', 42].map(asTaskId)).toEqual(['task-1', '42']);
-	});
-
-	it('cannot be what leads elsewhere, is too long, or is no text', () => {
-		const texts = ['.', '..', ' .. ', '', '  ', '\uD800', 'a\uDC00b', 'x'.repeat(513)];
-		const others = [1.5, 2 ** 60, NaN, true, null, undefined, {}, ['a']];
-		for (const value of [...texts, ...others]) expect(asTaskId(value)).toBeUndefined();
+	it('says why it has no results, or is quoted', () => {
+		expect(reasonOf({ state: 'SUCCESS', message: 'ok', detail: 'All filtered' })).toBe(
+			'All filtered',
+		);
+		expect(reasonOf({ state: 'SUCCESS', images: 0 })).toBe('{"state":"SUCCESS","images":0}');
+		expect(reasonOf({ state: 'SUCCESS', text: 'x'.repeat(900) })).toHaveLength(300);
 	});
 });

@@ -1,3 +1,4 @@
+import { meaningOf } from '../../../nodes/MediaGeneration/service/answer';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { nextCheckAt } from '../../../nodes/MediaGeneration/suspend/checkSchedule';
@@ -78,7 +79,10 @@ describe('a check for results', () => {
 
 describe('a task that says nothing of the others', () => {
 	const gone = () => new ServiceError('notFound', 'No such task (HTTP 404)', { statusCode: 404 });
-	const fromProxy = () => new ServiceError('notFound', 'Not of the service', { isForeign: true });
+	const fromProxy = () =>
+		new ServiceError('notFound', 'Not of the service', {
+			meaning: { ...meaningOf('notFound'), speaker: 'stranger' },
+		});
 	const down = () => new ServiceError('serviceDown', 'HTTP 500', { statusCode: 500 });
 	const noRecord = () => new ServiceError('unusableRecord', 'No state');
 

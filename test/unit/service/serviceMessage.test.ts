@@ -1,7 +1,4 @@
-import {
-	explainStatus,
-	findServiceMessage,
-} from '../../../nodes/MediaGeneration/service/serviceError';
+import { findServiceMessage } from '../../../nodes/MediaGeneration/service/serviceMessage';
 
 it.each([
 	['Not enough credits'],
@@ -17,11 +14,6 @@ it.each([
 	[{ message: { text: 1 }, reason: 'Not  enough\n\tcredits' }],
 ])('finds the message of the service in %j', (body) => {
 	expect(findServiceMessage(body)).toBe('Not enough credits');
-});
-
-// A read has no model, and not every operation has the option Max Tasks at the Same Time.
-it.each([400, 429])('says nothing that is true of creates alone (%d)', (status) => {
-	expect(explainStatus(status, 'task-1').join()).not.toMatch(/model and the input|Max Tasks/);
 });
 
 it.each([[undefined], [null], [''], [' \n'], [7], [{}], [[]], [{ code: 'x' }], [{ message: 7 }]])(

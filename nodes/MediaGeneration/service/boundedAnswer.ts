@@ -1,0 +1,90 @@
+import { clock, withTimeLimit } from '../shared/clock';
+import type { Answer } from './answer';
+
+/** Larger answers are not read to their end. Results that are data URIs stand in an answer. */
+const MAX_BYTES = 32 * 1024 ** 2;
+
+/** Why an answer was not read to its end. */
+export class UnfinishedAnswer extends Error {
+	constructor(
+		message: string,
+		/** Whether the answer was too large; otherwise it took too long. */
+		readonly isTooLarge = false,
+	) {
+		super(message);
+	}
+}
+
+/** The used part of a Node.js stream; n8n forbids importing the module itself. */
+interface ByteStream extends AsyncIterable<Uint8Array> {
+	destroy(): void;
+}
+
+/** What n8n's HTTP helper gives for `encoding: 'stream'`. */
+export interface OpenAnswer {
+	statusCode: number;
+	headers: Record<string, unknown>;
+	body: unknown;
+}
+
+const isStream = (body: unknown): body is ByteStream =>
+	typeof body === 'object' && body !== null && Symbol.asyncIterator in body && 'destroy' in body;
+
+/**
+ * Reads an answer to its end, within a time and a size: n8n's timeout ends when the connection stands still, so that a
+ * service that sends a byte a second would never be given up, and n8n bounds no size.
+ *
+ * @param opening the request, whose answer is a stream
+ * @param timeoutMs milliseconds from now to the last byte
+ * @throws UnfinishedAnswer if the answer takes too long or is too large; otherwise what the request throws
+ */
+export async function readAnswer(
+	opening: Promise<OpenAnswer>,
+	timeoutMs: number,
+	maxBytes = MAX_BYTES,
+): Promise<Answer> {
+	const endsAt = clock.now() + timeoutMs;
+	if (!(await endsBy(opening, endsAt))) {
+		void opening.then(close, () => undefined);
+		throw new UnfinishedAnswer('No answer came in time');
+	}
+	const { body, ...head } = await opening;
+	// In an evaluation n8n answers in place of the service.
+	if (!isStream(body)) {
+		return { ...head, body: typeof body === 'string' ? body : JSON.stringify(body ?? '') };
+	}
+	const reading = textOf(body, maxBytes);
+	if (await endsBy(reading, endsAt)) return { ...head, body: await reading };
+	body.destroy();
+	throw new UnfinishedAnswer('The answer did not end in time');
+}
+
+const close = ({ body }: OpenAnswer) => {
+	if (isStream(body)) body.destroy();
+};
+
+/** @returns whether the work ends by a moment of the clock. The timer outlives the work, and keeps nothing of it. */
+async function endsBy(work: Promise<unknown>, moment: number): Promise<boolean> {
+	const isEnded = work.then(
+		() => true,
+		() => true,
+	);
+	return (await withTimeLimit(isEnded, moment - clock.now())) ?? false;
+}
+
+async function textOf(body: ByteStream, maxBytes: number): Promise<string> {
+	const chunks: Uint8Array[] = [];
+	let bytes = 0;
+	for await (const chunk of body) {
+		bytes += chunk.length;
+		if (bytes > maxBytes) {
+			const size = `${Math.floor(maxBytes / 1024 ** 2)} MiB`;
+			throw new UnfinishedAnswer(`The answer is larger than ${size}`, true);
+		}
+		chunks.push(chunk);
+	}
+	// A byte order mark is no JSON.
+	return Buffer.concat(chunks)
+		.toString()
+		.replace(/^\uFEFF/, '');
+}

@@ -1,0 +1,198 @@
+import {
+	type Answer,
+	classifyAnswer,
+	type Meaning,
+	meaningOf,
+} from '../../../nodes/MediaGeneration/service/answer';
+import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+
+const NOW = Date.UTC(2026, 0, 1);
+
+const HTML = '<!doctype html><title>Error</title><h1>Guru Meditation</h1>';
+const TEXT = 'upstream connect error or disconnect/reset before headers';
+const asking = (seconds: number) => ({ 'retry-after': String(seconds) });
+
+/** An answer: its status, its body (JSON unless it is a text) and its headers. */
+type Given = [status: number, body?: unknown, headers?: Record<string, string>];
+
+const answer = ([statusCode, body = {}, headers = {}]: Given): Answer => ({
+	statusCode,
+	headers,
+	body: typeof body === 'string' ? body : JSON.stringify(body),
+});
+
+const classify = (...given: Given) => classifyAnswer(answer(given), NOW);
+
+type Row = [
+	kind: Meaning['kind'],
+	speaker: Meaning['speaker'],
+	taken: Meaning['taken'],
+	scope: Meaning['scope'],
+	again: boolean | number,
+	...answers: Given[],
+];
+
+const limit = (message: string, code = 'rate_limit_exceeded') => ({ error: { code, message } });
+
+/** What each answer means: the table of docs/service.md, with its cases. */
+const TABLE: Row[] = [
+	[
+		'answered',
+		'service',
+		'yes',
+		'item',
+		false,
+		[200],
+		[201, { taskId: 'x' }],
+		[202, ''],
+		[204, ''],
+	],
+	['answered', 'service', 'yes', 'item', false, [200, { code: 500, data: null }], [200, '"x"']],
+	// A task is a task, whatever else stands beside it.
+	['answered', 'service', 'yes', 'item', false, [200, { code: 402, taskId: 'x' }]],
+	['answered', 'service', 'yes', 'item', false, [200, { status: 404, state: 'PENDING' }]],
+	['unexpectedAnswer', 'stranger', 'unknown', 'address', true, [200, HTML], [200, '{"state": "S']],
+
+	// A status in the body of a 200.
+	['noCredits', 'service', 'no', 'account', false, [200, { code: 402, msg: 'Top up' }]],
+	['notFound', 'service', 'no', 'address', false, [200, { code: '404', data: null }]],
+	['unauthorized', 'service', 'no', 'key', false, [200, { statusCode: 401 }]],
+	['tooManyRequests', 'service', 'no', 'account', true, [200, { code: 429 }]],
+	['serviceDown', 'service', 'unknown', 'item', true, [200, { code: 408 }]],
+
+	['rejected', 'service', 'no', 'item', false, [400], [409], [413], [422], [423], [400, '']],
+	['rejected', 'service', 'no', 'address', false, [405]],
+	['rejected', 'stranger', 'no', 'address', false, [400, HTML], [413, TEXT]],
+	['unauthorized', 'service', 'no', 'key', false, [401], [403], [401, ''], [403, '"Forbidden"']],
+	['unauthorized', 'stranger', 'no', 'key', false, [401, HTML], [403, HTML], [403, 'Blocked']],
+	['notFound', 'service', 'no', 'address', false, [404], [410], [404, '']],
+	['notFound', 'stranger', 'no', 'address', false, [404, HTML], [404, 'Not found']],
+	['redirected', 'service', 'no', 'address', false, [301], [307, HTML], [308, '']],
+	['redirected', 'service', 'unknown', 'address', false, [302], [303, HTML], [300]],
+
+	// Money first: these may cover a task.
+	['serviceDown', 'service', 'unknown', 'item', true, [500], [502], [503], [504, ''], [520], [599]],
+	['serviceDown', 'service', 'unknown', 'item', true, [408], [425], [499]],
+	['serviceDown', 'stranger', 'unknown', 'item', true, [502, HTML], [520, TEXT], [408, HTML]],
+	['serviceDown', 'stranger', 'unknown', 'item', 7_000, [503, HTML, asking(7)]],
+	['serviceDown', 'stranger', 'unknown', 'item', 7_000, [503, TEXT, asking(7)]],
+	['serviceDown', 'stranger', 'unknown', 'item', 7_000, [425, HTML, asking(7)]],
+	['serviceDown', 'service', 'unknown', 'item', 7_000, [500, {}, asking(7)], [499, {}, asking(7)]],
+	['serviceDown', 'service', 'no', 'account', 7_000, [503, {}, asking(7)]],
+	['serviceDown', 'service', 'no', 'account', 7_000, [503, { retry_after: 7 }]],
+	// This header says nothing of a service that is down.
+	['serviceDown', 'service', 'unknown', 'item', true, [503, {}, { 'ratelimit-reset': '7' }]],
+
+	['tooManyRequests', 'service', 'no', 'account', true, [429], [429, '']],
+	['tooManyRequests', 'stranger', 'no', 'account', true, [429, HTML], [429, 'Slow down']],
+	['tooManyRequests', 'service', 'no', 'account', 7_000, [429, {}, asking(7)]],
+	['tooManyRequests', 'service', 'no', 'account', 7_000, [429, {}, { 'ratelimit-reset': '7' }]],
+	['tooManyRequests', 'service', 'no', 'account', 7_000, [429, { error: { retry_after: 7 } }]],
+	[
+		...(['tooManyRequests', 'service', 'no', 'account', true] as const),
+		[429, limit('Rate limit reached: 3 per minute. See your plan and billing.')],
+		[429, limit('Quota of 10 concurrent tasks reached', 'limit')],
+		[429, limit('The quota per minute is used up', 'limit')],
+	],
+	[
+		...(['tooManyRequests', 'service', 'no', 'account', 7_000] as const),
+		[429, limit('Quota exceeded', 'limit'), asking(7)],
+	],
+
+	// An empty account.
+	[
+		...(['noCredits', 'service', 'no', 'account', false] as const),
+		[402],
+		[402, ''],
+		[429, limit('You exceeded your current quota, check your plan', 'insufficient_quota')],
+		[429, { message: 'Your credit balance is too low' }],
+		[429, { error: { type: 'billing_hard_limit' } }],
+		[429, { error: 'Quota exceeded' }],
+		[403, { detail: 'You have run out of credits' }],
+		[403, { errors: [{ code: 'INSUFFICIENT_BALANCE' }] }],
+		[400, { code: 'insufficient_credits', message: 'No' }],
+	],
+	['noCredits', 'stranger', 'no', 'account', false, [402, HTML], [429, 'No credits left']],
+	// The prompt, and not the account.
+	[
+		...(['unauthorized', 'service', 'no', 'key', false] as const),
+		[403, { error: 'The prompt "a credit card" is not allowed' }],
+	],
+	['rejected', 'service', 'no', 'item', false, [400, { error: 'Bad field: credits' }]],
+];
+
+const CASES = TABLE.flatMap(([kind, speaker, taken, scope, again, ...answers]) =>
+	answers.map((given) => {
+		const retryAfterMs = typeof again === 'number' ? again : undefined;
+		return [given, { kind, speaker, taken, scope, again: again !== false, retryAfterMs }] as const;
+	}),
+);
+
+it.each(CASES)('%j means %j', (given, meaning) => {
+	const { kind, speaker, taken, scope, again, retryAfterMs } = classify(...given);
+	expect({ kind, speaker, taken, scope, again, retryAfterMs }).toEqual(meaning);
+});
+
+it.each<[boolean, ...Given]>([
+	[true, 403],
+	[false, 401],
+	[true, 404, { error: 'No such model' }],
+	[false, 404],
+	[true, 403, HTML],
+	[true, 400, HTML],
+	[false, 404, HTML],
+	[false, 402],
+])('may be about this item alone (%j): %j', (mayBeItem, ...given) => {
+	expect(classify(...given).mayBeItem).toBe(mayBeItem);
+});
+
+it('nothing but a certain no is sent again: what may be a task never is', () => {
+	const sentAgain = CASES.filter(([, { taken, again }]) => again && taken === 'no');
+	expect(new Set(sentAgain.map(([, { kind }]) => kind))).toEqual(
+		new Set(['tooManyRequests', 'serviceDown']),
+	);
+	expect([meaningOf('unreachable').taken, meaningOf('noAnswer').taken]).toEqual(['no', 'unknown']);
+});
+
+describe('the words of an answer', () => {
+	it.each<[string | undefined, ...Given]>([
+		['No', 400, { error: 'No' }],
+		['Bad model', 400, 'Bad model\n'],
+		[undefined, 502, HTML],
+		[undefined, 200, { message: 'ok', data: null }],
+	])('are %j', (said, ...given) => {
+		expect(classify(...given).said).toBe(said);
+	});
+});
+
+describe('an error', () => {
+	const errorOf = (...given: Given) => {
+		const { kind, said, spoken, status, ...meaning } = classify(...given);
+		if (kind === 'answered') throw new Error(`No error: ${said} ${String(spoken)}`);
+		return new ServiceError(kind, 'No', { statusCode: status, meaning: { ...meaning, kind } });
+	};
+
+	it.each<[boolean, ...Given]>([
+		[true, 404],
+		[true, 410],
+		[true, 404, ''],
+		[true, 200, { code: 404, message: 'No such task' }],
+		[false, 404, HTML],
+		[false, 405],
+		[false, 401],
+	])('says that there is no such task (%j): %j', (isNoSuchTask, ...given) => {
+		expect(errorOf(...given).isNoSuchTask).toBe(isNoSuchTask);
+	});
+
+	it.each<[boolean, ...Given]>([
+		[true, 429],
+		[true, 429, HTML],
+		[true, 503, {}, asking(7)],
+		[true, 503, HTML, asking(7)],
+		[false, 503],
+		[false, 402],
+		[false, 429, { error: 'No credits' }],
+	])('asks to slow down (%j): %j', (asksToSlowDown, ...given) => {
+		expect(errorOf(...given).asksToSlowDown).toBe(asksToSlowDown);
+	});
+});
