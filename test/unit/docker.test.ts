@@ -35,8 +35,10 @@ describe('compose.yaml', () => {
 	});
 
 	it('hides the package by no volume, and keeps what must be kept on one', () => {
-		expect(services.n8n.volumes).toBeUndefined();
-		expect(services.worker.volumes).toBeUndefined();
+		for (const service of [services.n8n, services.worker]) {
+			expect(service.volumes).toEqual(['logs:/home/node/.n8n/logs']);
+			expect(service.environment.N8N_LOG_OUTPUT).toBe('console,file');
+		}
 		expect(services.postgres.volumes).toHaveLength(1);
 		expect(services.redis.volumes).toHaveLength(1);
 		expect(services.redis.command).toEqual(['redis-server', '--appendonly', 'yes']);
