@@ -3,6 +3,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { internalsOf, isSupplied, nodeContext } from '../n8n/internals';
 import { readItemIdentity } from '../plan/itemIdentity';
 import type { TaskPlan } from '../plan/planTypes';
+import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
 import { readStored } from '../shared/json';
 import { newRun, type SleepRule, type StoredRun } from './storedRun';
@@ -19,10 +20,10 @@ const KEY = 'journal';
 
 /**
  * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
- * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `again`: it had
- * ended with an error, and n8n tries it again, in this execution or in another one.
+ * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `retried`: it had
+ * ended with an error, and another execution tries it again. `again`: this execution does so (*Retry On Fail*).
  */
-export type Beginning = 'first' | 'woken' | 'killed' | 'again';
+export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
 
 type Place = Pick<TaskPlan, 'itemIndex' | 'part'>;
 
@@ -69,17 +70,24 @@ export class Journal {
 
 	private begin(known: StoredRun | undefined, execution: string): Beginning {
 		if (known === undefined) return 'first';
-		const { execution: earlier } = known;
+		const { execution: earlier, isAsleep } = known;
 		const isOther = earlier !== execution;
-		known.execution = execution;
-		if (known.isAsleep) {
-			known.isAsleep = false;
-			if (!isOther) return 'woken';
+		Object.assign(known, { execution, isAsleep: false });
+		if (isAsleep && !isOther) return 'woken';
+		known.tries = isOther ? 0 : known.tries + 1;
+		if (isAsleep) {
 			this.earlier = earlier;
 			return 'killed';
 		}
-		for (const entry of this.entries()) reopen(entry);
-		return 'again';
+		// n8n counts its tries anew when it wakes a run. Without an end to them a task would be waited for for ever.
+		if (known.tries < triesOf(this.context.getNode()))
+			for (const entry of this.entries()) reopen(entry);
+		return isOther ? 'retried' : 'again';
+	}
+
+	/** Whether n8n tries this run again if it stops (*Retry On Fail*). */
+	get hasTriesLeft(): boolean {
+		return this.run.tries + 1 < triesOf(this.context.getNode());
 	}
 
 	/**

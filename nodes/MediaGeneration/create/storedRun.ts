@@ -17,6 +17,8 @@ export interface StoredRun {
 	startedAt: number;
 	/** Since the run sleeps or sleeps no more; a killed process leaves it as it was stored: asleep. */
 	isAsleep: boolean;
+	/** n8n's tries of the run in this execution (*Retry On Fail*) before the present try. */
+	tries: number;
 	/** How often the run went to sleep. */
 	sleeps: number;
 	/** The entries that the next turn may create; see `announce`. */
@@ -36,6 +38,13 @@ export interface StoredRun {
 
 /** A run of which nothing is known. @param now milliseconds since 1970 */
 export const newRun = (execution: string, now: number): StoredRun => ({
-	...{ execution, startedAt: now, isAsleep: false, sleeps: 0, sleepRule: { intervalMs: 0 } },
+	...{
+		execution,
+		startedAt: now,
+		isAsleep: false,
+		tries: 0,
+		sleeps: 0,
+		sleepRule: { intervalMs: 0 },
+	},
 	...{ announced: [], createdInTurn: 0, abandoned: [], items: {} },
 });

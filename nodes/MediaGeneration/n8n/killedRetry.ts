@@ -10,12 +10,17 @@ const REFUSED = 'retriesKilledExecution';
  * created when the execution sleeps or ends. Of the first turn nothing is stored, so the retry would create each task
  * again, and each task would be paid for twice.
  *
+ * @param isFirstTry whether this execution has not tried the node before
  * @throws UserError if the retried execution was stopped or killed in this node
  */
-export async function refuseKilledRetry(context: IExecuteFunctions): Promise<void> {
+export async function refuseKilledRetry(
+	context: IExecuteFunctions,
+	isFirstTry: boolean,
+): Promise<void> {
 	if (context.getMode() !== 'retry') return;
 	const stored = context.getContext('node');
-	if (stored[REFUSED] !== true && !(await wasKilledHere(context))) return;
+	const isRefused = stored[REFUSED] === true || (isFirstTry && (await wasKilledHere(context)));
+	if (!isRefused) return;
 	stored[REFUSED] = true;
 	throw new UserError(
 		'The execution that is retried was stopped or killed, and n8n has not kept what it created',

@@ -1,7 +1,6 @@
-import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
-import { nodeContext } from '../n8n/internals';
 import { ItemError } from '../shared/itemError';
 import type { ItemResult } from './taskItems';
 
@@ -57,29 +56,11 @@ export function quotePrompt({ input }: IDataObject, most: number): string | unde
 export const shortened = (text: string, most: number): string =>
 	text.length > most ? `${text.slice(0, most)}…` : text;
 
-/** The key in the node's context, which lasts from one try of *Retry On Fail* to the next. */
-const KEY = 'tries';
-
 /** n8n's default for *Max. Tries*. */
 const DEFAULT_TRIES = 3;
 const MIN_TRIES = 2;
 const MAX_TRIES = 5;
 
-/**
- * Counts n8n's tries of this run of the node.
- *
- * @param isWoken whether the run was asleep: n8n counts its tries anew then
- * @returns whether n8n tries again if this try stops: *Retry On Fail* is on, and this is not the last try
- */
-export function hasTriesLeft(context: IExecuteFunctions, isWoken = false): boolean {
-	const { retryOnFail, maxTries } = context.getNode();
-	if (retryOnFail !== true) return false;
-	const store = nodeContext(context);
-	// A loop runs the node many times, and a retry from the list of executions gets the context of the first execution.
-	const run = `${context.getExecutionId()}:${String(context.getWorkflowDataProxy(0).$runIndex ?? 0)}`;
-	const stored = store[KEY];
-	const before = isRecord(stored) && stored.run === run && !isWoken ? Number(stored.count) : 0;
-	store[KEY] = { run, count: before + 1 };
-	const allowed = Math.min(MAX_TRIES, Math.max(MIN_TRIES, maxTries || DEFAULT_TRIES));
-	return before + 1 < allowed;
-}
+/** How often n8n tries the node if it stops (*Retry On Fail*). */
+export const triesOf = ({ retryOnFail, maxTries }: INode): number =>
+	retryOnFail === true ? Math.min(MAX_TRIES, Math.max(MIN_TRIES, maxTries || DEFAULT_TRIES)) : 1;

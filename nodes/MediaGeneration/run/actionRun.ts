@@ -9,7 +9,7 @@ import { echo } from '../plan/inputFile';
 import { planRun } from '../plan/planRun';
 import { timeLimitOf } from '../plan/planWait';
 import { createsIn, isAwaited, type ItemPlan, referenceOf } from '../plan/planTypes';
-import { describeStop, hasTriesLeft, stoppingItem } from '../report/ifSomeFail';
+import { describeStop, stoppingItem } from '../report/ifSomeFail';
 import { includedInputs, outputItems } from '../report/includeInput';
 import { NOT_KNOWN } from '../report/taskErrors';
 import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
@@ -70,8 +70,6 @@ async function openRun(
 	startedAt: number,
 	known?: Connection,
 ): Promise<RunContext> {
-	// A refused try counts, too.
-	const triesLeft = hasTriesLeft(context, journal.beginning === 'woken');
 	const isStored = journal.beginning === 'woken' || journal.beginning === 'killed';
 	const connection = await connectAnyway(context, isStored, known);
 	const { limitAt } = journal.sleepRule;
@@ -81,9 +79,10 @@ async function openRun(
 		isBegun: journal.taskIds().length > 0,
 	});
 	// A run that creates nothing cannot pay twice.
-	if (!isStored && !plan.isDry && createsIn(plan.items).length > 0)
-		await refuseKilledRetry(context);
-	return new RunContext(context, connection, plan, journal, triesLeft, startedAt);
+	if (!isStored && !plan.isDry && createsIn(plan.items).length > 0) {
+		await refuseKilledRetry(context, journal.beginning !== 'again');
+	}
+	return new RunContext(context, connection, plan, journal, startedAt);
 }
 
 /** The output of a run that is refused as a whole. @throws NodeOperationError unless *On Error* lets the items out */

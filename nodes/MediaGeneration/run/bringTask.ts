@@ -65,9 +65,11 @@ async function create(run: RunContext, plan: CreatePlan, entry: TaskEntry): Prom
 	const { again } = entry;
 	if (entry.doubtIn !== undefined) throw inDoubt(plan, entry.doubtIn);
 	if (run.isStopping && again) throw failureOf(again);
-	const { quietSince = Infinity } = run.journal;
-	if (Date.now() - quietSince > plan.patienceMs) throw notTaken(run, plan);
-	if (entry.state === 'free' && !run.mayCreate(plan)) return false;
+	if (entry.state === 'free') {
+		const { quietSince = Infinity } = run.journal;
+		if (Date.now() - quietSince > plan.patienceMs) throw notTaken(run, plan);
+		if (!run.mayCreate(plan)) return false;
+	}
 	const timeIsUpAt = Math.min(
 		calledAt + plan.patienceMs,
 		run.momentOf(again?.deadline ?? Infinity),

@@ -60,7 +60,6 @@ export class RunContext {
 	readonly canCreate: boolean;
 
 	/**
-	 * @param triesLeft whether n8n tries this run again if it stops
 	 * @param startedAt when this turn began, milliseconds of the clock
 	 */
 	constructor(
@@ -68,7 +67,6 @@ export class RunContext {
 		readonly connection: RunConnection,
 		readonly plan: RunPlan,
 		readonly journal: Journal,
-		triesLeft: boolean,
 		startedAt: number,
 	) {
 		const { items, suspendAfterMs, checkIntervalMs, ifSomeFail } = plan;
@@ -94,7 +92,7 @@ export class RunContext {
 		const isRefused = items.some(({ kind }) => kind === 'refused');
 		// For an AI agent the failure of its task is an answer, and not an error.
 		const continues = context.continueOnFail() || (isTool(context) && !isRefused);
-		this.rule = { ifSomeFail, continues, triesLeft };
+		this.rule = { ifSomeFail, continues, triesLeft: journal.hasTriesLeft };
 		if (isRefused || journal.entries().some(({ end }) => end === 'error')) this.stopCreating();
 	}
 
