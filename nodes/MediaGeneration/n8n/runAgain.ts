@@ -40,7 +40,8 @@ export async function sleepAndRunAgain(
 	});
 	// Copies: another branch may lead to this node, too. With *Always Output Data* an empty item would leave at each wake.
 	entry.node = { ...entry.node, alwaysOutputData: false };
-	entry.data = { main: [[]] };
+	// Not an empty list of items: in a workflow with the former order of execution a Merge node would take that for an input.
+	entry.data = { main: [] };
 	await context.putExecutionToWait(until);
 	return [[]];
 }
