@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import type { IDataObject } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
-import { until } from '../n8n/client';
+import { outputItems, until } from '../n8n/client';
 import { LEAN } from '../n8n/settings';
 import { AT_ONCE } from './atOnce';
 import { missingForQueueMode } from './cluster';
 import { bySenders, Lane } from './lane';
 import { unless } from './needs';
 import { inARow, lanes, node, webhook } from './nodes';
-import { statesOf, succeeded } from './run';
+import { itemsOf, promptOf, statesOf, succeeded } from './run';
 import { openScene, type Order } from './scene';
 import { Stage } from './stage';
 
@@ -35,7 +35,7 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 
 		test.each([
 			['held', {}],
-			['suspended', AT_ONCE],
+			['asleep', AT_ONCE],
 		] as const)(
 			'%s: ten executions of two tasks come back from the workers, each once',
 			async (_, options) =>
@@ -73,6 +73,48 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			expect(collector.seen).toHaveLength(1);
 		});
 	});
+
+	test('a run that sleeps keeps its files, in the database or on disk, and is woken on a worker', async () => {
+		const { stage } = scene;
+		const switches = [{ latencyMs: 8_000 }, { latencyMs: 2_000, resultCount: 2 }];
+		for (const mode of ['database', 'filesystem']) {
+			await stage.stop();
+			await stage.restart({ N8N_DEFAULT_BINARY_DATA_MODE: mode });
+			await scene.client.login();
+			const options = { ...AT_ONCE, downloadResults: true };
+			const run = await scene.startImages(switches, { name: mode, options });
+			const items = outputItems(succeeded(await run.end()), 'Media');
+			expect(await run.others()).toEqual([]);
+			const files = items.flatMap(({ binary = {} }) => Object.values(binary));
+			expect(files.map(({ mimeType }) => mimeType)).toEqual(Array(3).fill('image/png'));
+			for (const { id = '' } of files) {
+				expect(id.split(':')[0]).toBe(mode === 'database' ? 'database' : 'filesystem-v2');
+				expect((await scene.client.file(id)).length).toBeGreaterThan(1_000);
+			}
+		}
+	}, 400_000);
+
+	test('a worker is killed in a turn that creates: the retry pays for nothing twice', async () => {
+		const { cluster } = scene.stage;
+		const options = { suspendAfter: 0.05, maxInFlight: 2 };
+		const run = await scene.startImages(times(40, { latencyMs: 2_500 }), { options });
+		await run.asleep();
+		const before = run.tasks.length;
+		await until('a later turn', 120_000, () => run.tasks.length > before + 1);
+		// Whichever of them runs it.
+		await Promise.all(cluster.workers.map(async (worker) => await cluster.kill(worker)));
+		await Promise.all([cluster.addWorker(), cluster.addWorker()]);
+		expect((await run.end()).status).toBe('error');
+		const items = itemsOf(succeeded(await run.retry()));
+		expect(items.map(promptOf)).toEqual([...Array(40).keys()].map((item) => `Prompt ${item}`));
+		const paid = run.tasks.map(({ record }) => promptOf(record));
+		expect(new Set(paid).size).toBe(paid.length);
+		const doubtful = items.filter(({ error }) => String(error).startsWith('It is not known'));
+		expect(doubtful.length).toBeGreaterThan(0);
+		expect(doubtful.length).toBeLessThanOrEqual(25);
+		const rest = items.filter((item) => !doubtful.includes(item));
+		expect(new Set(rest.map(({ state }) => state))).toEqual(new Set(['SUCCESS']));
+	}, 400_000);
 
 	test('a run that a webhook processor has started is stopped, and n8n tells the worker nothing', async () => {
 		const row = inARow(webhook('Start'), ...scene.oneByOne());

@@ -6,6 +6,7 @@ import {
 	type Execution,
 	type ExecutionSummary,
 	outputItems,
+	until,
 } from '../n8n/client';
 import type { SimulatedTask } from '../service/service';
 import type { Scene } from './scene';
@@ -35,10 +36,23 @@ export class Run {
 		await this.scene.client.stopExecution(this.id);
 	}
 
-	async retry(): Promise<Execution> {
+	/** @param saved whether with the currently saved workflow. @returns the retry, at its end */
+	async retry(saved = false): Promise<Execution> {
 		const { client } = this.scene;
-		const id = await client.retryExecution(this.id);
+		const id = await client.retryExecution(this.id, saved);
 		return await client.waitForExecution(id, 4 * MINUTE);
+	}
+
+	/** How often the node went to sleep, by the log. */
+	get sleeps(): number {
+		const lines = this.scene.log.split('asleep until');
+		return lines.filter((line) => line.includes(`(execution ${this.id},`)).length;
+	}
+
+	/** Until the run sleeps for the first time. */
+	async asleep(): Promise<this> {
+		await until('the run to sleep', 2 * MINUTE, () => this.sleeps > 0);
+		return this;
 	}
 
 	async now(): Promise<Execution> {
@@ -50,7 +64,7 @@ export class Run {
 		return await this.scene.client.listExecutions({ workflowId: this.workflowId });
 	}
 
-	/** The other executions of the workflow, newest first: of a suspended run the one that checks, and its supervisor. */
+	/** The other executions of the workflow, newest first. A run that sleeps has none; a stopped run leaves a record. */
 	async others(): Promise<ExecutionSummary[]> {
 		return (await this.executions()).filter(({ id }) => id !== this.id);
 	}

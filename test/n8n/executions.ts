@@ -24,10 +24,15 @@ export class Executions extends Session {
 		await this.send('POST', '/rest/executions/delete', { ids: [id] });
 	}
 
-	/** Retries an execution with the workflow as it was then, to its end. @returns the id of the new execution */
-	async retryExecution(id: string): Promise<string> {
+	/**
+	 * Retries an execution, to its end.
+	 *
+	 * @param loadWorkflow whether with the currently saved workflow, and not with the workflow as it was then
+	 * @returns the id of the new execution
+	 */
+	async retryExecution(id: string, loadWorkflow = false): Promise<string> {
 		const path = `/rest/executions/${id}/retry`;
-		return (await this.send<{ id: string }>('POST', path, { loadWorkflow: false })).id;
+		return (await this.send<{ id: string }>('POST', path, { loadWorkflow })).id;
 	}
 
 	/** @returns the latest executions, running and suspended ones among them, newest first; at most 100 */
