@@ -1,24 +1,12 @@
-import { readFileSync } from 'node:fs';
 import type { INode } from 'n8n-workflow';
 
-import { describe as tell, until } from '../n8n/client';
-import { chooseN8nVersion } from '../n8n/version';
-import { AT_ONCE } from './atOnce';
-import { unless } from './needs';
-import { statesOf } from './run';
+import { describe as tell } from '../n8n/client';
 import { openScene, type Order } from './scene';
 
 /**
  * n8n's protection against requests to private addresses, with nothing allowed but one name: what the user reads where
  * the service, the host of a result, or n8n's own address is refused.
  */
-
-/** The first n8n that has it, of those that are prepared here. */
-const SINCE = '2.41.1';
-
-const { version } = chooseN8nVersion();
-const missing = version === SINCE ? undefined : `n8n ${version} is not ${SINCE}`;
-const { describe } = unless(missing, 'The protection');
 
 describe("n8n's protection against requests to private addresses", () => {
 	const scene = openScene({
@@ -79,16 +67,4 @@ describe("n8n's protection against requests to private addresses", () => {
 		expect(text).toContain('n8n does not let this node call the trigger: http://127');
 		expect(text).toContain(RANGE);
 	});
-
-	test("n8n's own address is refused to a suspended run, which goes on at its next look, and says why in the log", async () => {
-		const log = () => readFileSync(scene.stage.receiver.logFile, 'utf8');
-		const order = { options: AT_ONCE, node: allowed };
-		const started = await scene.startImages([{ latencyMs: 5_000 }], order);
-		await started.suspended();
-		const why =
-			'n8n could not be told at its own address that the tasks are finished; the execution goes on at the next check';
-		await until('the log to say why', 60_000, () => log().includes(why));
-		expect(statesOf(await started.end())).toEqual(['SUCCESS']);
-		expect(log()).toContain(RANGE);
-	}, 240_000);
 });

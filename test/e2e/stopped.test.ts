@@ -4,30 +4,39 @@ import type { IDataObject } from 'n8n-workflow';
 import { until } from '../n8n/client';
 import { needing } from './needs';
 import { call, called, inARow } from './nodes';
+import { itemsOf, succeeded } from './run';
 import { openScene } from './scene';
 
 /** An execution that ends while its tasks go on. */
 
 const scene = openScene();
 
-test.each([
-	['that is stopped', undefined],
-	['that n8n ends at its time-out', 8],
-])(
-	'an execution %s ends the reads, and is in the log with its task',
-	async (_, executionTimeout) => {
-		const settings = { executionTimeout };
-		const started = await scene.startImages([{ latencyMs: 3_600_000 }], { settings });
-		await until('the task', 30_000, () => scene.tasks.length > 0);
-		if (executionTimeout === undefined) await started.stop();
-		expect((await started.end(30_000)).status).toBe('canceled');
-		// n8n keeps nothing of what a stopped node says: its log names the task that goes on.
-		await scene.logged(`without paying again: ${scene.taskIds[0]}`);
-		const before = scene.service.requests.length;
-		await sleep(5000);
-		expect(scene.service.requests).toHaveLength(before);
-	},
-);
+test('a held run that is stopped reads no more, and leaves its task in the log and in the list of executions', async () => {
+	const run = await scene.startImages([{ latencyMs: 3_600_000 }]);
+	await until('the task', 30_000, () => scene.tasks.length > 0);
+	await run.stop();
+	expect((await run.end(30_000)).status).toBe('canceled');
+	// n8n keeps nothing of what a stopped node says.
+	await scene.logged(`without paying again: ${scene.taskIds[0]}`);
+	await until('the record', 30_000, async () => (await run.others()).length > 0);
+	const [record] = await run.others();
+	const left = await scene.client.waitForExecution(record?.id ?? '');
+	const prompt = expect.objectContaining({ prompt: 'Prompt 0' }) as object;
+	expect(itemsOf(left, 'Tasks of the stopped run')).toMatchObject([
+		{ taskId: scene.taskIds[0], state: 'PENDING', input: prompt },
+	]);
+	const before = scene.service.requests.length;
+	await sleep(5000);
+	expect(scene.service.requests).toHaveLength(before);
+});
+
+test('a run that is near its time limit is held, and its items leave before n8n cancels it', async () => {
+	const settings = { executionTimeout: 10 };
+	const node = { onError: 'continueRegularOutput' as const };
+	const execution = await scene.runImages([{ latencyMs: 3_600_000 }], { settings, node });
+	const [taskId] = scene.taskIds;
+	expect(itemsOf(succeeded(execution))).toMatchObject([{ taskId, timedOut: true }]);
+});
 
 needing('storedStops', 'The stop of a caller').test(
 	'an execution whose caller is stopped, of which n8n does not tell a sub-workflow, creates nothing more',
