@@ -201,6 +201,11 @@ export class CreateQueue {
 		this.wake();
 	}
 
+	/** Why nothing more is created, for good. */
+	get closedBy(): ServiceError | undefined {
+		return this.isOver ? this.end?.error : undefined;
+	}
+
 	/** Whether nothing more is created, for good. */
 	get isOver(): boolean {
 		return this.end?.patienceMs === Infinity;

@@ -212,7 +212,7 @@ const lateAt = async (moment: number): Promise<'late'> => {
 };
 
 /** The message says so, since an item that leaves does not show the description. */
-const notSent = (error: unknown): unknown =>
+export const notSent = (error: unknown): unknown =>
 	error instanceof ItemError
 		? new ItemError(`This item was not sent. ${error.message}`, error)
 		: error;

@@ -1,7 +1,8 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Journal } from '../create/journal';
-import { errorOf, holdsPlace, isToCreate } from '../create/taskEntry';
+import { notSent } from '../create/createTask';
+import { errorOf, holdsPlace, isToCreate, storedError } from '../create/taskEntry';
 import { refuseKilledRetry, wasStoppedAsleep } from '../n8n/killedRetry';
 import { isTool } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
@@ -52,6 +53,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	if (run.plan.isDry) return [dryRun(run)];
 	const ended = await settled(bringTasks(run));
 	if ('error' in ended) throw await explainStop(run, ended.error);
+	endUnsent(run);
 	const next = run.isStopping ? [] : toCreate(run);
 	if (run.turn.maySleep && isUnfinished(run)) {
 		const { limitAt, checkIntervalMs: intervalMs } = run.plan;
@@ -153,6 +155,17 @@ async function bringTasks(run: RunContext): Promise<void> {
 	await deliveries.leave();
 	if (broken) throw broken.reason;
 	if (signal?.aborted) throw new Stopped();
+}
+
+/** If the service takes no task for good, the items of later turns fail as those of this turn did. */
+function endUnsent(run: RunContext): void {
+	const { closedBy } = run.queue;
+	if (closedBy === undefined) return;
+	for (const item of toCreate(run)) {
+		const entry = run.journal.entryOf(item);
+		const error = ItemError.from(notSent(ItemError.from(closedBy)), run.known(item, entry));
+		Object.assign(entry, { error: storedError(error), end: 'error' });
+	}
 }
 
 /** The tasks that are still to be created, in the order of the items. */

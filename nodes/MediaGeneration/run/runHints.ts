@@ -8,6 +8,8 @@ import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
 import { NOT_KNOWN } from '../report/taskErrors';
 import { roundUsd } from '../service/prices';
+import { reasonOf } from '../service/taskRecord';
+import { isRecord } from '../shared/json';
 import { ItemError } from '../shared/itemError';
 import { isOutOfReach } from '../shared/privateAddress';
 
@@ -41,7 +43,24 @@ export function endHints(
 		unreached(left, baseUrl, checkIntervalMs) ?? triggersOf(left),
 		ends.some(isUnseen) && HOW_TO_SEE,
 	].filter((message) => typeof message === 'string');
-	return [...summary(ends, hasErrorOutput), ...infos.map((message) => hint(message))];
+	return [
+		...summary(ends, hasErrorOutput),
+		...linkless(ends),
+		...infos.map((message) => hint(message)),
+	];
+}
+
+/** Successes without a usable link, with what the service says of the first one. */
+function linkless(ends: readonly End[]): NodeExecutionHint[] {
+	const empty = ends.filter(
+		({ json: { state, resultUrls, error } }) =>
+			state === 'SUCCESS' && error === undefined && [resultUrls].flat().length === 0,
+	);
+	const [first] = empty;
+	if (first === undefined) return [];
+	const said = isRecord(first.json.record) ? reasonOf(first.json.record) : 'nothing';
+	const what = `${count(empty.length, 'task')} succeeded, and the service named no result that can be used`;
+	return [hint(`${what}. Of task ${String(first.json.taskId)} it says: ${said}`, 'warning')];
 }
 
 const HOW_TO_SEE =
@@ -153,6 +172,7 @@ const isUnseen = ({ plan, json, isFailed, isCreated }: End) =>
 	isCreated &&
 	!isFailed &&
 	plan.kind === 'create' &&
+	[json.resultUrls].flat().length > 0 &&
 	!plan.output.download &&
 	json.state === 'SUCCESS';
 
