@@ -3,11 +3,12 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { internalsOf, isSupplied, nodeContext } from '../n8n/internals';
 import { readItemIdentity } from '../plan/itemIdentity';
 import type { TaskPlan } from '../plan/planTypes';
+import type { EarlierPart } from '../plan/takenUp';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
 import { readStored } from '../shared/json';
-import { newRun, type SleepRule, type StoredRun } from './storedRun';
-import { reopen, type TaskEntry, taskIdsIn } from './taskEntry';
+import { entriesIn, newRun, type SleepRule, type StoredRun } from './storedRun';
+import { isToCreate, reopen, type TaskEntry, taskIdsIn } from './taskEntry';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };
@@ -40,6 +41,12 @@ export const keyOf = ({ itemIndex, part }: Place) => `${itemIndex}.${part}`;
 export class Journal {
 	readonly beginning: Beginning;
 
+	/**
+	 * Whether n8n has stored the run as it slept: only what was announced then may be created in this turn, and in the tries
+	 * of this turn.
+	 */
+	isLater = false;
+
 	private readonly run: StoredRun;
 
 	/** The execution that was killed or stopped. */
@@ -65,14 +72,20 @@ export class Journal {
 		const known = runs[present];
 		// Not a copy: n8n stores the changes with the execution.
 		this.run = runs[present] ??= newRun(execution, now);
-		this.beginning = this.begin(known, execution);
+		this.beginning = this.begin(known, execution, now);
 	}
 
-	private begin(known: StoredRun | undefined, execution: string): Beginning {
+	private begin(known: StoredRun | undefined, execution: string, now: number): Beginning {
 		if (known === undefined) return 'first';
 		const { execution: earlier, isAsleep } = known;
 		const isOther = earlier !== execution;
 		Object.assign(known, { execution, isAsleep: false });
+		if (isOther) {
+			// Another execution has a time limit of its own.
+			known.startedAt = now;
+			delete known.sleepRule.limitAt;
+		}
+		this.isLater = isAsleep || (!isOther && known.sleeps > 0);
 		if (isAsleep && !isOther) return 'woken';
 		known.tries = isOther ? 0 : known.tries + 1;
 		if (isAsleep) {
@@ -143,13 +156,18 @@ export class Journal {
 
 	/** The entries of an item, if it was planned before. */
 	known(itemIndex: number): TaskEntry[] {
-		return this.run.items[itemIndex]?.parts ?? [];
+		const known = this.run.items[itemIndex];
+		return known ? entriesIn(known) : [];
 	}
 
-	/** How many entries an item has; 0 if the item was not planned before, or the user has changed it since. */
-	partsOf(itemIndex: number): number {
+	/** What is known of the tasks of an item; nothing if the item was not planned before, or the user has changed it. */
+	partsOf(itemIndex: number): EarlierPart[] {
 		const known = this.run.items[itemIndex];
-		return known?.identity === this.identityOf(itemIndex) ? known.parts.length : 0;
+		if (known?.identity !== this.identityOf(itemIndex)) return [];
+		return Array.from(known.parts, (entry) => ({
+			isBegun: Boolean(entry && !isToCreate(entry)),
+			foreignId: entry?.sent === undefined ? entry?.taskId : undefined,
+		}));
 	}
 
 	private identityOf(itemIndex: number): string {
@@ -159,8 +177,8 @@ export class Journal {
 	/** The entry of a task, a new one if the item is new or the user has changed it. */
 	entryOf({ itemIndex, part }: Place): TaskEntry {
 		let known = this.run.items[itemIndex];
-		if (known === undefined || (part === 0 && this.partsOf(itemIndex) === 0)) {
-			const lost = known?.parts.flatMap(taskIdsIn) ?? [];
+		if (known === undefined || (part === 0 && this.partsOf(itemIndex).length === 0)) {
+			const lost = this.known(itemIndex).flatMap(taskIdsIn);
 			this.run.abandoned.push(...lost);
 			known = { identity: this.identityOf(itemIndex), parts: [] };
 			this.run.items[itemIndex] = known;
@@ -169,12 +187,19 @@ export class Journal {
 	}
 
 	entries(): TaskEntry[] {
-		return Object.values(this.run.items).flatMap(({ parts }) => parts.filter(Boolean));
+		return Object.values(this.run.items).flatMap(entriesIn);
 	}
 
 	/** The ids of all tasks of this run, of earlier tries as well. */
 	taskIds(): string[] {
 		return [...this.run.abandoned, ...this.entries().flatMap(taskIdsIn)];
+	}
+
+	/** The ids of the tasks that this run has created. */
+	ownTaskIds(): string[] {
+		return this.entries().flatMap((entry) =>
+			entry.sent ? taskIdsIn(entry) : (entry.failed ?? []),
+		);
 	}
 
 	/** The ids of the tasks that failed at the service and cost nothing. */
@@ -222,7 +247,6 @@ export class Journal {
 	/** Begins a turn. @returns the entries that it may create; undefined if it may create all */
 	beginTurn(): Set<string> | undefined {
 		this.run.createdInTurn = 0;
-		const isLater = this.beginning === 'woken' || this.beginning === 'killed';
-		return isLater ? new Set(this.run.announced) : undefined;
+		return this.isLater ? new Set(this.run.announced) : undefined;
 	}
 }

@@ -33,7 +33,7 @@ export interface StoredRun {
 	limits?: IDataObject | undefined;
 	/** Tasks of items that the user has changed since. */
 	abandoned: string[];
-	items: Record<number, { identity: string; parts: TaskEntry[] }>;
+	items: Record<number, { identity: string; parts: Array<TaskEntry | undefined | null> }>;
 }
 
 /** A run of which nothing is known. @param now milliseconds since 1970 */
@@ -48,3 +48,7 @@ export const newRun = (execution: string, now: number): StoredRun => ({
 	},
 	...{ announced: [], createdInTurn: 0, abandoned: [], items: {} },
 });
+
+/** The entries of an item. A part that was refused has no entry, which JSON stores as null. */
+export const entriesIn = ({ parts }: StoredRun['items'][number]): TaskEntry[] =>
+	parts.flatMap((entry) => entry ?? []);

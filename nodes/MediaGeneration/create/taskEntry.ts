@@ -29,6 +29,8 @@ export interface TaskEntry {
 	trouble?: string | undefined;
 	/** When the task was first read as a success without a usable link. */
 	linklessAt?: number | undefined;
+	/** Since when the service does not know the task. */
+	unknownAt?: number | undefined;
 	/** When a turn first found the task's time up, and could not read it. */
 	overdueAt?: number;
 	files?: IBinaryData[];

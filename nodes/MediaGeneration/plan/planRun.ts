@@ -6,7 +6,7 @@ import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
 import { budgetRefusal } from './budget';
 import { planWait, type WaitPlan } from './planWait';
-import { takenUp } from './takenUp';
+import { type EarlierPart, withEarlier } from './takenUp';
 import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type ItemPlan } from './planTypes';
 
@@ -26,14 +26,14 @@ export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
  *
  * @param service the account, whose key signs the callback addresses, and its models with their prices
  * @param known what an earlier turn or try knows: when n8n's time limit ends the execution (milliseconds since 1970), and
- *   how many tasks it has for an item
+ *   which tasks it has for an item
  * @throws ItemError if the whole run is refused, because its price is above the budget
  * @throws Stopped if the execution was stopped
  */
 export async function planRun(
 	context: IExecuteFunctions,
 	service: Omit<TriggerAddresses, 'ownTrigger'>,
-	known: { limitAt: number; partsOf: (itemIndex: number) => number; isBegun: boolean },
+	known: { limitAt: number; partsOf: (itemIndex: number) => EarlierPart[]; isBegun: boolean },
 ): Promise<RunPlan> {
 	const count = context.getInputData().length;
 	let trigger: Promise<string> | undefined;
@@ -46,9 +46,7 @@ export async function planRun(
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
 		await nextTurn();
 		const planned = await planItem(context, itemIndex, addresses);
-		// An expression may give nothing this time: the tasks that were created are awaited all the same.
-		const parts = planned.some(({ kind }) => kind === 'refused') ? known.partsOf(itemIndex) : 0;
-		items.push(...(parts > 0 ? takenUp(context, itemIndex, parts) : planned));
+		items.push(...withEarlier(context, itemIndex, planned, known.partsOf(itemIndex)));
 	}
 	// The settings of the whole run come from the first item whose parameters can be read.
 	const readable = items.find(({ kind }) => kind !== 'refused');

@@ -2,32 +2,55 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { readOutputOptions } from '../report/taskItems';
 import { ItemParameters } from '../shared/parameters';
-import type { CreatePlan } from './planTypes';
+import type { ItemPlan, TaskPlan } from './planTypes';
+
+/** What an earlier turn or try knows of one task of an item. */
+export interface EarlierPart {
+	/** Whether there is a task, or may be a task. */
+	isBegun: boolean;
+	/** The id of a task that the run has not created. */
+	foreignId?: string | undefined;
+}
 
 /**
- * The plans of an item whose tasks were created in an earlier turn or try, and whose parameters are refused now: they wait
- * for these tasks, and create no other task.
+ * The plans of an item that was planned before. Expressions may give something else this time, or nothing. What was begun
+ * goes on all the same, and an item gets no more tasks than it had.
  *
- * @param parts how many tasks the item has
+ * @param planned what the parameters give this time
+ * @param earlier the item's tasks, in their order; none if the item was not planned before
  */
-export function takenUp(
+export function withEarlier(
 	context: IExecuteFunctions,
 	itemIndex: number,
-	parts: number,
-): CreatePlan[] {
-	const parameters = new ItemParameters(context, itemIndex);
-	const output = readOutputOptions(parameters, parameters.value('downloadResults'));
-	return Array.from({ length: parts }, (_, part) => ({
-		...({
-			kind: 'create',
-			completion: 'wait',
-			model: '',
-			input: {},
-			itemIndex,
-			part,
-			output,
-		} as const),
+	planned: ItemPlan[],
+	earlier: readonly EarlierPart[],
+): ItemPlan[] {
+	if (earlier.length === 0) return planned;
+	const parts = Math.max(planned.length, earlier.length);
+	return Array.from({ length: parts }, (_, part) => part).flatMap((part) => {
+		const [plan, known] = [planned[part], earlier[part]];
+		if (known?.isBegun === true && (plan === undefined || plan.kind === 'refused')) {
+			return takenUp(context, itemIndex, part, known);
+		}
+		const isNew = known === undefined && plan?.kind === 'create';
+		return plan === undefined || isNew ? [] : plan;
+	});
+}
+
+/** Waits for a task, and creates none. */
+function takenUp(
+	context: IExecuteFunctions,
+	itemIndex: number,
+	part: number,
+	{ foreignId: taskId }: EarlierPart,
+): TaskPlan {
+	const output = readOutputOptions(new ItemParameters(context, itemIndex));
+	const base = { itemIndex, part, output, pollIntervalMs: 2_000, timeoutMs: 0 };
+	if (taskId !== undefined) return { ...base, kind: 'read', taskId, wait: true };
+	return {
+		...base,
+		...({ kind: 'create', completion: 'wait', model: '', input: {} } as const),
 		...{ sendsLinks: false, isDry: false, retryFailed: 0, maxCostUsd: 0 },
-		...{ pollIntervalMs: 2_000, timeoutMs: 0, patienceMs: 0, estimatedCostUsd: undefined },
-	}));
+		...{ patienceMs: 0, estimatedCostUsd: undefined },
+	};
 }

@@ -72,7 +72,7 @@ async function openRun(
 	startedAt: number,
 	known?: Connection,
 ): Promise<RunContext> {
-	const isStored = journal.beginning === 'woken' || journal.beginning === 'killed';
+	const isStored = journal.isLater;
 	const connection = await connectAnyway(context, isStored, known);
 	const { limitAt } = journal.sleepRule;
 	const plan = await planRun(context, connection, {
@@ -175,7 +175,7 @@ const toCreate = ({ plan, journal }: RunContext) =>
 /** Whether an item waits for a task, a file or a create. A run that stops waits for the tasks that it has created. */
 const isUnfinished = ({ plan, journal, isStopping }: RunContext): boolean =>
 	plan.items.some((item) => {
-		if (item.kind === 'refused' || !isAwaited(item)) return false;
+		if (item.kind === 'refused') return false;
 		const entry = journal.entryOf(item);
 		const isLeft = isStopping && (item.kind === 'read' || entry.taskId === undefined);
 		return entry.end === undefined && !isLeft;

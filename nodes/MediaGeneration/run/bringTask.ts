@@ -42,6 +42,8 @@ async function bringCreate(run: RunContext, plan: CreatePlan, entry: TaskEntry):
 	for (;;) {
 		if (entry.taskId === undefined && !(await create(run, plan, entry))) return;
 		if (!isAwaited(plan)) return leave(run, plan, entry);
+		// A wait that timed out begins anew in another try.
+		entry.until ??= Date.now() + plan.timeoutMs;
 		const task = await ended(run, plan, entry);
 		if (task === undefined) return;
 		if (task.state === 'SUCCESS') return await finish(run, plan, entry, task);
@@ -68,13 +70,19 @@ async function create(run: RunContext, plan: CreatePlan, entry: TaskEntry): Prom
 	if (entry.state === 'free') {
 		const { quietSince = Infinity } = run.journal;
 		if (Date.now() - quietSince > plan.patienceMs) throw notTaken(run, plan);
-		if (!run.mayCreate(plan)) return false;
+		if (!run.mayCreate(plan)) {
+			if (run.isStopping || turn.maySleep) return false;
+			throw notTaken(run, plan);
+		}
 	}
 	const timeIsUpAt = Math.min(
 		calledAt + plan.patienceMs,
 		run.momentOf(again?.deadline ?? Infinity),
 	);
-	const tooLateAt = Math.min(timeIsUpAt, run.momentOf(again?.until ?? Infinity));
+	const tooLateAt = Math.min(
+		timeIsUpAt,
+		run.momentOf(Math.min(again?.until ?? Infinity, run.plan.endsAt)),
+	);
 	const task = await turn.creates(async () => {
 		if (again && !(await pause(run, run.momentOf(again.at)))) return undefined;
 		return await run.creator.create(
@@ -112,10 +120,18 @@ const inDoubt = ({ itemIndex }: CreatePlan, execution: string) =>
 		},
 	);
 
-const notTaken = ({ queue }: RunContext, { patienceMs }: CreatePlan) =>
-	new ItemError(queue.refusal?.message ?? 'The service took no task', {
+function notTaken({ queue, connection, turn, plan }: RunContext, { patienceMs }: CreatePlan) {
+	if (Date.now() >= plan.endsAt || (turn.isLater && !turn.maySleep)) {
+		return new ItemError(
+			'This item was not sent: n8n cancels the execution soon, because its time limit is over',
+			{ description: 'Raise the time limit of the workflow, and run this item again.' },
+		);
+	}
+	const why = connection.isBroken ? 'The credential cannot be used' : 'The service took no task';
+	return new ItemError(queue.refusal?.message ?? why, {
 		description: `No task was created within ${patienceMs / 1000} s. Try again later.`,
 	});
+}
 
 /** @returns the finished task; undefined if it has not finished in this turn */
 async function ended(

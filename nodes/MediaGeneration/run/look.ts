@@ -2,7 +2,9 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
 import { isToCreate } from '../create/taskEntry';
+import { BEFORE_LIMIT_MS } from '../plan/planWait';
 import { connect, type Connection } from '../service/connect';
+import { ServiceError } from '../service/serviceError';
 import { messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
 
@@ -29,7 +31,7 @@ export async function look(context: IExecuteFunctions, journal: Journal): Promis
 			entry.overdueAt !== undefined ||
 			(entry.until ?? 0) <= now,
 	);
-	if (isDue || now >= journal.sleepRule.limitAt) return { isNews: true };
+	if (isDue || now >= journal.sleepRule.limitAt - BEFORE_LIMIT_MS) return { isNews: true };
 	const looked = waiting[journal.sleeps % waiting.length];
 	if (looked?.taskId === undefined) return { isNews: true };
 	const { taskId } = looked;
@@ -39,7 +41,12 @@ export async function look(context: IExecuteFunctions, journal: Journal): Promis
 		return await connection.client.readTask(taskId);
 	});
 	looked.trouble = 'error' in read ? messageOf(read.error) : undefined;
-	if ('error' in read) return { isNews: false };
+	if ('error' in read) {
+		// It is final for a task that the run has not created.
+		const { error } = read;
+		const isFinal = error instanceof ServiceError && error.isNoSuchTask;
+		return { isNews: isFinal && looked.sent === undefined, connection };
+	}
 	looked.task = read.value;
 	return { isNews: read.value.state !== 'PENDING', connection };
 }

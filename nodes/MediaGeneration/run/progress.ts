@@ -17,7 +17,9 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 	const created = entries.filter(({ taskId }) => taskId !== undefined);
 	const finished = entries.filter(({ task }) => task?.state === 'SUCCESS').length;
 	const failed = entries.filter(({ end }) => end === 'error').length;
-	const usd = roundUsd(created.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0));
+	// Failed tasks are free.
+	const paid = created.filter(({ task }) => task?.state !== 'FAILURE');
+	const usd = roundUsd(paid.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0));
 	const parts = [
 		created.length < entries.length
 			? `${created.length} of ${count(entries.length, 'task')} created`

@@ -71,8 +71,7 @@ export class RunContext {
 	) {
 		const { items, suspendAfterMs, checkIntervalMs, ifSomeFail } = plan;
 		this.signal = context.getExecutionCancelSignal();
-		const isLater = journal.beginning === 'woken' || journal.beginning === 'killed';
-		this.turn = new Turn(startedAt, suspendAfterMs, isLater);
+		this.turn = new Turn(startedAt, suspendAfterMs, journal.isLater);
 		this.calledAt = hangsUp(context) ? startedAt : Infinity;
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
 		const most = createsIn(items).every(isAwaited) ? plan.maxInFlight : Infinity;
@@ -88,7 +87,7 @@ export class RunContext {
 		const announced = journal.beginTurn();
 		this.canCreate = announced === undefined || announced.size > 0;
 		this.announced = connection.isBroken ? new Set() : announced;
-		this.ownIds = new Set(journal.taskIds());
+		this.ownIds = new Set(journal.ownTaskIds());
 		const isRefused = items.some(({ kind }) => kind === 'refused');
 		// For an AI agent the failure of its task is an answer, and not an error.
 		const continues = context.continueOnFail() || (isTool(context) && !isRefused);

@@ -37,11 +37,12 @@ export async function waitForTask(
 	const deadline = run.momentOf(Math.min(timeIsUpAt(entry), run.plan.endsAt));
 	const isOwn = run.isOwn(taskId);
 	const isNew = entry.createdAt !== undefined && Date.now() - entry.createdAt < plan.pollIntervalMs;
-	const { linklessAt } = entry;
+	const { linklessAt, unknownAt } = entry;
 	let known: Known = {
 		dueAt: clock.now() + (isNew ? plan.pollIntervalMs : 0),
 		failures: 0,
 		linklessSince: linklessAt === undefined ? undefined : run.momentOf(linklessAt),
+		unknownSince: unknownAt === undefined ? undefined : run.momentOf(unknownAt),
 	};
 	for (let reads = 0; ; reads++) {
 		const rule: ReadRule = { pollIntervalMs: run.intervalOf(plan), deadline, isOwn };
@@ -65,6 +66,7 @@ export async function waitForTask(
 		known = afterRead(known, answer, rule, clock.now());
 		entry.trouble = known.trouble?.message;
 		entry.linklessAt = known.linklessSince === undefined ? undefined : (linklessAt ?? Date.now());
+		entry.unknownAt = known.unknownSince === undefined ? undefined : (unknownAt ?? Date.now());
 		if (known.last) entry.task = known.last;
 	}
 }
@@ -81,13 +83,14 @@ const timeIsUpAt = ({ until = Infinity, overdueAt }: TaskEntry) =>
 function giveUp(run: RunContext, plan: TaskPlan, entry: TaskEntry, isUnread: boolean): undefined {
 	const { taskId = '', task: last, trouble } = entry;
 	const { endsAt } = run.plan;
-	if (isUnread && run.turn.maySleep && entry.overdueAt === undefined && Date.now() < endsAt) {
+	const isAtLimit = timeIsUpAt(entry) > endsAt;
+	if (isUnread && run.turn.maySleep && entry.overdueAt === undefined && !isAtLimit) {
 		entry.overdueAt = Date.now();
 		return undefined;
 	}
 	const json = pendingJson(taskId, { ...run.known(plan, entry), record: entry.record });
 	const error = timedOut(taskId, plan.timeoutMs, { last, trouble }, json);
-	if (timeIsUpAt(entry) <= endsAt) throw error;
+	if (!isAtLimit) throw error;
 	throw ItemError.from(ItemError.because(error, LIMIT), error.task);
 }
 

@@ -32,7 +32,7 @@ export async function planOf(
 	{ context, models, ...workflow }: More = {},
 ) {
 	const made = executeContext({ node: { parameters }, items, ...workflow });
-	const known = { limitAt: Infinity, partsOf: () => 0, isBegun: false };
+	const known = { limitAt: Infinity, partsOf: () => [], isBegun: false };
 	return await planRun(Object.assign(made, context), { ...CREDENTIAL, models }, known);
 }
 
