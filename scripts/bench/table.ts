@@ -27,6 +27,32 @@ export async function writePage(path: string, results: Results): Promise<void> {
 		`Measured on ${[...new Set(days)].sort().join(' and ')}: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets.`,
 	);
 	writeSection(path, 'figures', `${CHART}\n\n${await tableOf(results, ON_PAGE)}`);
+	writeSection(path, 'costs', await tableOfCosts(results));
+}
+
+/** What the table of costs shows, with the ids of its rows: with one process, and in queue mode. */
+const COSTS: ReadonlyArray<readonly [what: string, alone: string, inQueueMode?: RegExp]> = [
+	['Held, 1,000 tasks in one run', 'batch-1000-cpu'],
+	['A trigger, one execution for each task', 'callback-accepted-cpu-0', /^cluster-\d+-callback$/],
+	['Suspended, one execution for each task', 'suspended-cpu', /^cluster-\d+-suspended$/],
+];
+
+/** What one task costs n8n. */
+async function tableOfCosts({ rows }: Results): Promise<string> {
+	const all = Object.values(rows).flat();
+	const range = (isShown: (id: string) => boolean) => {
+		const medians = all.filter(({ id }) => isShown(id)).map(({ ours }) => ours.median);
+		if (medians.length === 0) return '';
+		const ends = [Math.min(...medians), Math.max(...medians)].map((value) => value.toFixed(0));
+		return `${[...new Set(ends)].join('–')} ms`;
+	};
+	const lines = COSTS.map(([what, alone, inQueueMode]) => [
+		what,
+		range((id) => id === alone),
+		range((id) => inQueueMode?.test(id) ?? false),
+	]);
+	const head = ['How the result comes', 'One process', 'Queue mode, all processes'];
+	return await markdownTable(head, lines, (column) => column > 0);
 }
 
 function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {
