@@ -12,18 +12,7 @@ const nodesBase = (preset, overrides = {}) => ({
 const HOUSE = 'nodes/MediaGeneration';
 
 /** What happens to a task, from the ground up: a room imports its own files and those of the rooms before it. */
-const ROOMS = [
-  'shared',
-  'n8n',
-  'service',
-  'report',
-  'callback',
-  'suspend',
-  'plan',
-  'create',
-  'wait',
-  'run',
-];
+const ROOMS = ['shared', 'n8n', 'service', 'report', 'wait', 'callback', 'plan', 'create', 'run'];
 
 /** What a room imports; a folder that is no room here imports nothing of another. */
 const IMPORTED = {
@@ -32,21 +21,10 @@ const IMPORTED = {
   fields: ['service', 'shared', 'n8n'],
 };
 
-/** What the rest of the package may use of suspended runs: all else may change without a look elsewhere. */
-const SUSPEND = '^\\.{1,2}/suspend/';
-const DOORS_OF_SUSPEND = [
-  {
-    regex: `${SUSPEND}(?!(suspendRun|checkExecution|resumeWebhook|missingCallbacks|checkWorkflow)$)`,
-  },
-  { regex: `${SUSPEND}missingCallbacks$`, allowImportNames: ['ExpectedCallbacks'] },
-  // The operations that no panel offers.
-  { regex: `${SUSPEND}checkWorkflow$`, allowImportNames: ['CHECK_OPERATIONS'] },
-];
-
 /** The files of a folder import only what is allowed there. */
 const imports = (folder, regex) => ({
   files: [`${HOUSE}/${folder}*.ts`],
-  rules: { 'no-restricted-imports': ['error', { patterns: [{ regex }, ...DOORS_OF_SUSPEND] }] },
+  rules: { 'no-restricted-imports': ['error', { patterns: [{ regex }] }] },
 });
 
 /** The rooms of the node: in which order they use one another, and how long their files are. */

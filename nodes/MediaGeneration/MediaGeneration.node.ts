@@ -6,6 +6,8 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
+import { CHECK_CALLBACKS } from './callback/deliveryCheck';
+import { checkCallbacks } from './callback/missingCallbacks';
 import { completionFields } from './fields/completion';
 import { optionFields } from './fields/options';
 import { downloadFields } from './fields/output';
@@ -14,8 +16,6 @@ import { imageFields, taskFields, videoFields } from './fields/resources';
 import { searchModels } from './fields/searchModels';
 import { toolFields } from './fields/toolDescription';
 import { runTasks } from './run/actionRun';
-import { runCheckExecution } from './suspend/checkExecution';
-import { CHECK_OPERATIONS } from './suspend/checkWorkflow';
 
 /** Creates tasks at the media generation service and brings their results. */
 export class MediaGeneration implements INodeType {
@@ -66,11 +66,9 @@ export class MediaGeneration implements INodeType {
 	/** The list of the field *Model*. */
 	methods = { listSearch: { searchModels } };
 
-	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][] | null> {
-		// No panel offers these operations: the sub-executions of a wait run this node.
-		const { operation } = this.getNode().parameters;
-		if (CHECK_OPERATIONS.includes(String(operation)))
-			return await runCheckExecution(this, operation);
+	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+		// No panel offers this operation: the sub-execution that makes up for missing callbacks runs this node.
+		if (this.getNode().parameters.operation === CHECK_CALLBACKS) return await checkCallbacks(this);
 		return await runTasks(this);
 	}
 }

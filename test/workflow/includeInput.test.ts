@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { type Ran, type TestNode, toolContext } from './engine';
+import { type Ran, startWorkflow, type TestNode, toolContext } from './engine';
 import {
 	field,
 	hasErrorOutput,
@@ -11,8 +11,8 @@ import {
 	stage,
 	text,
 } from './support';
-import { passTime, time } from './time';
-import { nextCheck, turnOf } from './subExecution';
+import { passTime } from './time';
+import { sleepThrough } from './wake';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 
 const on = stage();
@@ -204,52 +204,28 @@ describe('a suspended run', () => {
 	const slow = (id: number) => row(id, MINUTES);
 	const lost = (id: number) => row(id, { ...MINUTES, outcome: 'FAILURE' });
 
-	/** Suspends at once, and brings what n8n stores of the run and what its sub-execution is handed. */
-	async function suspend(more: TestNode = {}, items = [slow(0), refused(1), lost(2)]) {
-		const { waiting, handed } = await on.run(including({ suspendAfter: 0 }, more), items);
-		return { stored: waiting, handed: handed[0] ?? [] };
+	/** Sleeps before its first create, and is woken until all of its tasks are finished. */
+	async function woken(more: TestNode = {}, items = [slow(0), refused(1), lost(2)]) {
+		const test = on.workflow(including({ suspendAfter: 0 }, more), items);
+		const first = await passTime(startWorkflow(test).result);
+		expect(first.run.status).toBe('waiting');
+		return await sleepThrough(test, first);
 	}
 
-	/** What the run comes to when all of its tasks are finished. */
-	async function results(handed: INodeExecutionData[]) {
-		await time.pass(11 * MINUTE);
-		const { output = [] } = await passTime(nextCheck(handed, on.credential));
-		return output;
-	}
-
-	it('stores the input with the items that n8n may let out, and comes out as one that was held', async () => {
-		const { stored, handed } = await suspend();
-		expect(field(stored, 'row')).toEqual([0, 1, 2]);
-		const json = { taskId: on.taskIds[0], state: 'PENDING', timedOut: true };
-		expect(stored[0]).toMatchObject({ json, binary: row(0).binary });
-		expect(errors(stored)).toEqual([true, true, true]);
-		expect(stored[0]?.json.error).toContain(`the wait for task ${on.taskIds[0]} early`);
-
-		const items = await results(handed);
-		expect(items[0]).toMatchObject(beside(0));
-		expect(items[0]?.json).not.toHaveProperty('timedOut');
-		expect(field(items, 'row')).toEqual([0, 1, 2]);
-		expect(field(items, 'state')).toEqual(['SUCCESS', undefined, 'FAILURE']);
-		expect(items[2]?.binary).toMatchObject(row(2).binary ?? {});
-		expect(errors(items)).toEqual([false, true, true]);
-	});
-
-	it('names its items and the fields of their input also where the sub-execution dies', async () => {
-		const { handed } = await suspend();
-		const { credential } = on;
-		const { output: present = [] } = await passTime(turnOf('supervise', handed, { credential }));
-		expect(field(present, 'row')).toEqual([0, 1, 2]);
-		expect(present[0]?.json).toMatchObject({ taskId: on.taskIds[0], timedOut: true });
-		// n8n would copy each file.
-		expect(present[0]).not.toHaveProperty('binary');
+	it('comes out as one that was held', async () => {
+		const { output } = await woken();
+		expect(output[0]).toMatchObject(beside(0));
+		expect(output[0]?.json).not.toHaveProperty('timedOut');
+		expect(field(output, 'row')).toEqual([0, 1, 2]);
+		expect(field(output, 'state')).toEqual(['SUCCESS', undefined, 'FAILURE']);
+		expect(output[2]?.binary).toMatchObject(row(2).binary ?? {});
+		expect(errors(output)).toEqual([false, true, true]);
 	});
 
 	it("adds the files alone on n8n's error output", async () => {
-		const { handed } = await suspend({ onError: 'continueErrorOutput' });
-		const items = await results(handed);
-		expect(items[0]?.json.row).toBe(0);
-		for (const { json } of items.slice(1)) expect(Object.keys(json)).toEqual(['error', 'details']);
-		expect(items[2]?.json.details).not.toHaveProperty('row');
-		expect(items[2]?.binary).toMatchObject(row(2).binary ?? {});
+		const { output, errors: failed } = await woken({ onError: 'continueErrorOutput' });
+		expect(field(output, 'row')).toEqual([0]);
+		expect(failed).toHaveLength(2);
+		expect(failed[1]?.binary).toMatchObject(row(2).binary ?? {});
 	});
 });

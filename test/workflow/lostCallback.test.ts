@@ -1,6 +1,6 @@
 import type { IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
-import { type DeliveryCheck, readCheck } from '../../nodes/MediaGeneration/suspend/checkState';
+import { type DeliveryCheck, parseCheck } from '../../nodes/MediaGeneration/callback/deliveryCheck';
 import type { Settings } from '../service/settings';
 import { startWorkflow, type TestNode, TRIGGER_PATH } from './engine';
 import { imageNode, item, prompts, stage, threeTries } from './support';
@@ -23,7 +23,7 @@ const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async
 	{ inputData = [] },
 ) => {
 	if (refusals-- > 0) throw new Error('No sub-workflows now');
-	const { deliveries } = readCheck(inputData) as DeliveryCheck;
+	const { deliveries }: DeliveryCheck = parseCheck(inputData[0]?.json);
 	checks.push({ at: Date.now(), taskIds: deliveries.map(({ taskId }) => taskId) });
 	return await Promise.resolve({ executionId: '2', data: [null] });
 };

@@ -16,7 +16,7 @@ import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
-import { pauseMs } from './nextCheck';
+import { nextWakeAt } from '../wait/nextWake';
 import { TaskStart } from './startOnce';
 import { startsUnderWay } from './startsUnderWay';
 
@@ -159,7 +159,13 @@ async function sleep(
 	const now = Date.now();
 	const since = troubleSince(context) ?? now;
 	nodeContext(context)[KEY] = { of: context.getExecutionId(), since };
-	const until = new Date(Math.min(now + pauseMs(now - since), since + ALL_TRIES_MS));
+	const sleeper = {
+		startedAt: since,
+		intervalMs: 0,
+		isOverdue: false,
+		dueAt: [since + ALL_TRIES_MS],
+	};
+	const until = new Date(nextWakeAt(sleeper, now));
 	const { name } = context.getNode();
 	context.logger.info(`${name}: ${message}. Again at ${until.toISOString()}`);
 	const ifPassedOver = admitted.map(({ json: { taskId, state, resultUrls } }) => {

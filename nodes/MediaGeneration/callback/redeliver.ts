@@ -7,6 +7,9 @@ import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { TOKEN_PARAMETER } from './callbackToken';
 
+/** The trigger could not read the task at the moment. */
+export class TriggerBusy extends ItemError {}
+
 /** A trigger answers within 10 s, whatever the service does. The rest is for a busy n8n. */
 const LIMIT_MS = 30_000;
 
@@ -56,7 +59,7 @@ export async function redeliver(
 		});
 	}
 	const said = findServiceMessage(body);
-	throw new ItemError(
+	throw new (statusCode === 503 ? TriggerBusy : ItemError)(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
 		{ description: NEXT[statusCode] ?? NEXT.other },
 	);

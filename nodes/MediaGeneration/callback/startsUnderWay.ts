@@ -1,10 +1,10 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { ExpiringCache } from '../shared/clock';
-import { MAX_PAUSE_MS } from './nextCheck';
+import { LONGEST_SLEEP_MS } from '../wait/nextWake';
 
 /** Longer than the longest sleep: n8n may wake an execution a minute late. */
-const MAX_AGE_MS = MAX_PAUSE_MS + 5 * 60_000;
+const MAX_AGE_MS = LONGEST_SLEEP_MS + 5 * 60_000;
 
 interface UnderWay {
 	callbackId: string;

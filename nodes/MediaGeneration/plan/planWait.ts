@@ -11,6 +11,7 @@ import {
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import type { ItemParameters } from '../shared/parameters';
+import { BEFORE_LIMIT_MS } from '../wait/nextWake';
 import { isAwaited, type ItemPlan } from './planTypes';
 
 const MINUTE_MS = 60_000;
@@ -21,9 +22,6 @@ const HELD_SECONDS = 600;
 
 /** n8n's and most other MCP clients wait a minute for a tool. The rest is for the answer. */
 const MCP_PATIENCE_SECONDS = 50;
-
-/** A run wakes so long before n8n's time limit: n8n may be a minute late, and a turn takes its time. Milliseconds. */
-export const BEFORE_LIMIT_MS = 90_000;
 
 /** So long before the limit the wait ends, so that the items leave. */
 const LAST_MS = 5_000;

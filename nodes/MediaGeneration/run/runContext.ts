@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { ExpectedCallbacks } from '../suspend/missingCallbacks';
+import { ExpectedCallbacks } from '../callback/expectedCallbacks';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import { AccountLimits } from '../create/accountLimits';

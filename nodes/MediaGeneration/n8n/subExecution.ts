@@ -1,0 +1,118 @@
+import type { IDataObject, IExecuteFunctions, INode, IWorkflowBase } from 'n8n-workflow';
+
+import { clock } from '../shared/clock';
+import { settled } from '../shared/promises';
+import { settingsOf } from './internals';
+
+/** An execution that this node starts, and in which it runs once more. */
+export interface SubExecution {
+	/** An operation that no panel offers. */
+	operation: string;
+	/** The names of the workflow and of its node, and a note in Markdown, for a person who opens the execution. */
+	title: string;
+	nodeName: string;
+	note: string;
+}
+
+/** The limit for an n8n that never answers: the sub-execution sleeps long before. */
+const MOST_QUESTIONS = 100;
+const QUESTION_GAP_MS = 50;
+
+/**
+ * Starts a sub-execution that nobody waits for, with this very node under another operation. The list of executions of
+ * this workflow shows the sub-execution. Its node is to sleep at once (`sleepAndRunAgain`): this call returns when n8n
+ * has stored it asleep, because an execution that dies before it sleeps never begins again.
+ *
+ * It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/lostCallbacks.test.ts.
+ *
+ * @param json the item that the sub-execution begins with
+ * @returns the id of the sub-execution
+ * @throws n8n's error if n8n starts no sub-execution
+ */
+export async function startSubExecution(
+	context: IExecuteFunctions,
+	how: SubExecution,
+	json: IDataObject,
+): Promise<string> {
+	const { executionId } = await context.executeWorkflow(
+		{ code: workflowOf(context, how) },
+		[{ json }],
+		undefined,
+		{
+			doNotWaitToFinish: true,
+			parentExecution: {
+				executionId: context.getExecutionId(),
+				workflowId: context.getWorkflow().id ?? '',
+				shouldResume: false,
+			},
+		},
+	);
+	for (let questions = 1; questions <= MOST_QUESTIONS; questions++) {
+		const found = await settled(async () => await context.getExecutionDataById(executionId));
+		const data = 'value' in found ? found.value : undefined;
+		const isGone = 'value' in found && data === undefined;
+		if (isGone || data?.waitTill || data?.resultData.error) break;
+		await clock.sleep(questions * QUESTION_GAP_MS, undefined);
+	}
+	return executionId;
+}
+
+const START = 'Starts by itself';
+
+/** The workflow of the sub-execution, which is in no list of workflows. */
+function workflowOf(
+	context: IExecuteFunctions,
+	{ operation, title, nodeName, note }: SubExecution,
+): IWorkflowBase {
+	const { type, typeVersion, credentials }: INode = context.getNode();
+	const { errorWorkflow } = settingsOf(context);
+	const now = new Date();
+	return {
+		// The id of the workflow itself, so that its list of executions shows this execution.
+		id: context.getWorkflow().id ?? '',
+		name: title,
+		active: false,
+		activeVersionId: null,
+		isArchived: false,
+		createdAt: now,
+		updatedAt: now,
+		nodes: [
+			{
+				id: START,
+				name: START,
+				type: 'n8n-nodes-base.executeWorkflowTrigger',
+				typeVersion: 1.1,
+				position: [0, 0],
+				parameters: { inputSource: 'passthrough' },
+			},
+			{
+				id: 'note',
+				name: 'What this is',
+				type: 'n8n-nodes-base.stickyNote',
+				typeVersion: 1,
+				position: [0, -280],
+				parameters: { content: note, width: 620, height: 200 },
+			},
+			{
+				id: operation,
+				name: nodeName,
+				type,
+				typeVersion,
+				position: [280, 0],
+				parameters: { resource: 'task', operation },
+				...(credentials && { credentials }),
+			},
+		],
+		connections: { [START]: { main: [[{ node: nodeName, type: 'main', index: 0 }]] } },
+		settings: {
+			executionOrder: 'v1',
+			// The workflow's own policy may refuse all callers, and its own time limit is not meant for this execution.
+			callerPolicy: 'workflowsFromSameOwner',
+			executionTimeout: -1,
+			saveDataErrorExecution: 'all',
+			saveManualExecutions: true,
+			// A sub-execution that is defined in code hears of no error workflow unless its own settings name one.
+			...(typeof errorWorkflow === 'string' && { errorWorkflow }),
+		},
+	};
+}

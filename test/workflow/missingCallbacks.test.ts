@@ -1,0 +1,306 @@
+import type { IDataObject } from 'n8n-workflow';
+import nock from '../nock';
+
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
+import {
+	type AwaitedDelivery,
+	CHECK_CALLBACKS,
+} from '../../nodes/MediaGeneration/callback/deliveryCheck';
+import { accountOf, TaskStart } from '../../nodes/MediaGeneration/callback/startOnce';
+import { HOUR, MINUTE, SECOND } from '../durations';
+import { EPOCH } from '../virtualTime';
+import { API_KEY, executeContext, SERVICE, startWorkflow, TRIGGER } from './engine';
+import { useProcessedData } from './processedData';
+import { passTime, time, virtualTime } from './time';
+import { sleepThrough, wake } from './wake';
+
+/** The sub-execution that makes up for callbacks that do not come, on n8n's engine. */
+
+const PATH = '/webhook/3f1c2a/callback';
+const ADDRESS = '/3f1c2a/callback';
+const N8N = 'https://n8n.test';
+const ACCOUNT = accountOf(SERVICE, 'credential');
+const TOKEN = callbackToken(PATH, API_KEY);
+
+useProcessedData();
+virtualTime();
+
+/** A task of a trigger of the same workflow. */
+const delivery = (taskId: string, more: Partial<AwaitedDelivery> = {}): AwaitedDelivery => ({
+	taskId,
+	until: EPOCH + HOUR,
+	address: ADDRESS,
+	triggerId: 'trigger',
+	triggerCredentialId: 'credential',
+	...more,
+});
+
+const of = (count: number, more: Partial<AwaitedDelivery> = {}) =>
+	Array.from({ length: count }, (_, index) => delivery(`task-${index}`, more));
+
+const check = (deliveries: AwaitedDelivery[], intervalMs = 0) => ({
+	node: { parameters: { resource: 'task', operation: CHECK_CALLBACKS } },
+	mode: 'integrated' as const,
+	items: [
+		{
+			json: { version: 1, nodeName: 'Media', startedAt: EPOCH, intervalMs, deliveries },
+		},
+	] as unknown as Array<{ json: IDataObject }>,
+});
+
+/** The trigger of this workflow has started for a task. */
+const started = async (taskId: string) => {
+	const context = executeContext({ node: { ...TRIGGER, id: 'trigger' } });
+	await new TaskStart(context, { account: ACCOUNT, taskId }, `callback of ${taskId}`).claim();
+};
+
+/** What was asked of the service and of the trigger. */
+let reads: string[];
+let delivered: string[];
+beforeEach(() => {
+	reads = [];
+	delivered = [];
+});
+afterEach(() => nock.cleanAll());
+
+/** @returns the status of an answer, and a header `Retry-After` in seconds */
+type Gate = () => [status: number, retryAfter?: number];
+const OPEN: Gate = () => [200];
+
+/** The service has these states of its tasks; `gate` refuses reads. */
+function service(state: (taskId: string) => string, gate = OPEN): void {
+	nock(SERVICE)
+		.persist()
+		.get(/^\/api\/generate\//)
+		.reply((uri) => {
+			const taskId = uri.split('/').at(-1) ?? '';
+			reads.push(taskId);
+			const [status, retryAfter] = gate();
+			if (status !== 200) return [status, {}, retryAfter ? { 'Retry-After': `${retryAfter}` } : {}];
+			return [200, { taskId, state: state(taskId), resultUrls: ['https://m.example.com/1.png'] }];
+		});
+}
+
+/** The trigger of this n8n, which reads each task, too. @param accept what follows from a callback that it takes */
+function trigger(accept: (taskId: string) => Promise<void> = started, gate = OPEN): void {
+	nock(N8N)
+		.persist()
+		.post(PATH)
+		.query({ token: TOKEN })
+		.reply(async (_uri, body) => {
+			const { taskId } = body as { taskId: string };
+			const [status] = gate();
+			if (status !== 200) return [503, { message: 'The task could not be read' }];
+			delivered.push(taskId);
+			await accept(taskId);
+			return [200, { accepted: true, taskId }];
+		});
+}
+
+/** Begins a check, which sleeps at once. */
+async function begin(deliveries: AwaitedDelivery[], intervalMs?: number) {
+	const test = check(deliveries, intervalMs);
+	const first = await passTime(startWorkflow(test).result);
+	expect([first.run.status, reads, first.output]).toEqual(['waiting', [], []]);
+	return { test, first };
+}
+
+const run = async (...given: Parameters<typeof begin>) => {
+	const { test, first } = await begin(...given);
+	return await sleepThrough(test, first);
+};
+
+const now = () => Date.now() - EPOCH;
+
+it('ends without a read where the ledger has all tasks', async () => {
+	service(() => 'SUCCESS');
+	for (const { taskId } of of(3)) await started(taskId);
+	const { output, wakes } = await run(of(3));
+	expect([output.length, wakes, reads]).toEqual([1, 1, []]);
+});
+
+it('delivers what is finished, waits until the trigger has started for it, and leaves what is not finished', async () => {
+	const { test, first } = await begin(of(2));
+	let state = 'PENDING';
+	service((taskId) => (taskId === 'task-0' ? 'SUCCESS' : state));
+	trigger();
+	const second = await wake(test, first);
+	expect([delivered, [...reads].sort()]).toEqual([['task-0'], ['task-0', 'task-1']]);
+	state = 'FAILURE';
+	const end = await sleepThrough(test, second);
+	expect([delivered, end.run.status]).toEqual([['task-0', 'task-1'], 'success']);
+});
+
+it('looks after a minute, then after a quarter of the time waited, at most every 15 minutes, spread by a tenth', async () => {
+	service(() => 'PENDING');
+	const { test, first } = await begin(of(1, { until: EPOCH + 5 * HOUR }));
+	const looks: number[] = [];
+	for (let ran = first; looks.length < 20; ran = await wake(test, ran)) {
+		looks.push(Number(ran.run.waitTill) - Date.now());
+	}
+	expect(looks[0]).toBeGreaterThanOrEqual(MINUTE);
+	expect(looks[0]).toBeLessThanOrEqual(1.1 * MINUTE);
+	expect(looks[19]).toBeGreaterThanOrEqual(15 * MINUTE);
+	expect(looks[19]).toBeLessThanOrEqual(16.5 * MINUTE);
+});
+
+it('obeys the interval that the user has chosen', async () => {
+	service(() => 'PENDING');
+	const { first } = await begin(of(1), 5 * MINUTE);
+	expect(Number(first.run.waitTill) - Date.now()).toBeGreaterThanOrEqual(5 * MINUTE);
+});
+
+/** At most so many requests in a second; the service counts those of the trigger as well. */
+function limited(perSecond: number, retryAfter?: number): Gate {
+	let second = 0;
+	let count = 0;
+	return () => {
+		const present = Math.floor(Date.now() / SECOND);
+		if (present !== second) [second, count] = [present, 0];
+		return ++count > perSecond ? [429, retryAfter] : [200];
+	};
+}
+
+it.each([undefined, 1])(
+	'starts all of 200 finished tasks without callbacks at two reads a second (Retry-After: %s)',
+	async (retryAfter) => {
+		const gate = limited(2, retryAfter);
+		service(() => 'SUCCESS', gate);
+		trigger(started, gate);
+		const { run: ran, error } = await run(of(200, { until: EPOCH + HOUR }));
+		expect([error, ran.status]).toEqual([undefined, 'success']);
+		expect(new Set(delivered).size).toBe(200);
+		expect(delivered).toHaveLength(200);
+		expect(now()).toBeLessThan(30 * MINUTE);
+	},
+	120_000,
+);
+
+it('a turn reads for a minute at most, and the next turn begins with the tasks that it has not read', async () => {
+	const gate = limited(1, 1);
+	service(() => 'PENDING', gate);
+	const { test, first } = await begin(of(200));
+	const begun = now();
+	const second = await wake(test, first);
+	expect(now() - begun - Number(first.run.waitTill) + EPOCH).toBeLessThan(100 * SECOND);
+	const readFirst = new Set(reads);
+	expect(readFirst.size).toBeLessThan(200);
+	reads = [];
+	await wake(test, second);
+	expect(readFirst).not.toContain(reads[0]);
+});
+
+it('a pause that is longer than a turn is kept: nothing is read before its end', async () => {
+	const { test, first } = await begin(of(5));
+	service(
+		() => 'PENDING',
+		() => [429, 1200],
+	);
+	const second = await wake(test, first);
+	const asked = reads.length;
+	expect(asked).toBeLessThan(6);
+	expect(Number(second.run.waitTill) - Date.now()).toBeGreaterThan(19 * MINUTE);
+	await wake(test, second);
+	expect(reads.length).toBeGreaterThan(asked);
+});
+
+it('a service that is down is asked for a few tasks in each turn', async () => {
+	const { test, first } = await begin(of(50));
+	service(
+		() => 'PENDING',
+		() => [500],
+	);
+	await wake(test, first);
+	expect(reads.length).toBeLessThan(10);
+});
+
+it('goes on where the trigger cannot be reached, and delivers when it can', async () => {
+	const { test, first } = await begin(of(1));
+	service(() => 'SUCCESS');
+	nock(N8N).post(PATH).query(true).reply(404, {});
+	const second = await wake(test, first);
+	expect(second.run.status).toBe('waiting');
+	trigger();
+	expect((await sleepThrough(test, second)).run.status).toBe('success');
+	expect(delivered).toEqual(['task-0']);
+});
+
+it('a trigger of another n8n counts as started when it has taken the callback, and one that does not want the event as well', async () => {
+	service(() => 'SUCCESS');
+	const elsewhere = {
+		taskId: 'task-9',
+		until: EPOCH + HOUR,
+		address: `https://other.test${PATH}?reference=row+7`,
+	};
+	const token = callbackToken(PATH, API_KEY, 'row 7');
+	const other = nock('https://other.test')
+		.post(PATH, { taskId: 'task-9', state: 'SUCCESS' })
+		.query({ token, reference: 'row 7' })
+		.reply(200, { accepted: true });
+	nock(N8N).post(PATH).query(true).reply(200, { accepted: false, reason: 'event not selected' });
+	const { run: ran, wakes } = await run([elsewhere, delivery('task-0')]);
+	expect([ran.status, wakes, other.isDone()]).toEqual(['success', 1, true]);
+});
+
+it.each(['OK', '<!DOCTYPE html><p>Parked'])('200 and %s is no trigger', async (answer) => {
+	const { test, first } = await begin(of(1));
+	service(() => 'SUCCESS');
+	nock(N8N).post(PATH).query(true).reply(200, answer);
+	expect((await wake(test, first)).run.status).toBe('waiting');
+});
+
+describe('at the end of the time', () => {
+	it('fails with the tasks that have not started alone, each with its reason', async () => {
+		service((taskId) => (taskId === 'task-0' ? 'PENDING' : 'SUCCESS'));
+		trigger();
+		const { error, description } = await run(of(3, { until: EPOCH + 20 * MINUTE }));
+		expect(error?.message).toBe("1 of the tasks of 'Media' did not reach their trigger in time");
+		expect(description).toContain('task-0: not finished');
+		expect(description).not.toContain('task-1');
+		expect(Math.abs(now() - 20 * MINUTE)).toBeLessThan(2 * MINUTE);
+	});
+
+	it('tries what cannot be delivered for ten minutes more', async () => {
+		service(() => 'SUCCESS');
+		nock(N8N).persist().post(PATH).query(true).reply(404, {});
+		const { error, description } = await run(of(1, { until: EPOCH + 10 * MINUTE }));
+		expect(error?.message).toContain('did not reach');
+		expect(description).toContain('HTTP 404');
+		expect(now()).toBeGreaterThanOrEqual(20 * MINUTE);
+		expect(now()).toBeLessThan(23 * MINUTE);
+	});
+
+	it('waits for a trigger that has the task and still downloads its results', async () => {
+		service(() => 'SUCCESS');
+		trigger(async (taskId) => {
+			if (now() > 50 * MINUTE) await started(taskId);
+		});
+		const { run: ran } = await run(of(1, { until: EPOCH + 10 * MINUTE }));
+		expect(ran.status).toBe('success');
+	});
+
+	it('names a task that nobody could read in all the time', async () => {
+		service(
+			() => 'SUCCESS',
+			() => [500],
+		);
+		const { description } = await run(of(30, { until: EPOCH + 5 * MINUTE }));
+		expect(description).toContain('task-29: ');
+	});
+});
+
+it('what another version of this package has stored ends the check, and names its tasks', async () => {
+	const test = check(of(2));
+	Object.assign(test.items[0]?.json ?? {}, { version: 2 });
+	const { error } = await passTime(startWorkflow(test).result);
+	expect(error?.message).toMatch(/another version of this package.*task-0, task-1/);
+});
+
+it('a check that was killed in a turn goes on when it is retried', async () => {
+	const { test, first } = await begin(of(1));
+	service(() => 'SUCCESS');
+	trigger();
+	await passTime(time.pass(5 * MINUTE));
+	const end = await sleepThrough({ ...test, mode: 'retry' }, first);
+	expect([end.run.status, delivered]).toEqual(['success', ['task-0']]);
+});
