@@ -202,11 +202,6 @@ export class Journal {
 		);
 	}
 
-	/** The ids of the tasks that failed at the service and cost nothing. */
-	failedTaskIds(): string[] {
-		return this.entries().flatMap(({ failed = [] }) => failed);
-	}
-
 	/** The items of this run whose create was sent and has no known answer. */
 	unanswered(): number[] {
 		return Object.entries(this.run.items).flatMap(([item, { parts }]) =>
