@@ -1,8 +1,14 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
+import { runInNewContext } from 'node:vm';
+import type { IDataObject, INode } from 'n8n-workflow';
 import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
+import { failedTask, NOT_KNOWN, timedOut } from '../../nodes/MediaGeneration/report/taskErrors';
+import { taskJson } from '../../nodes/MediaGeneration/report/taskItems';
+import { parseTaskRecord } from '../../nodes/MediaGeneration/service/taskRecord';
+import { ItemError } from '../../nodes/MediaGeneration/shared/itemError';
 import { filesIn, parameters, read, ROOT, sourceFiles, textOf, visitSource } from './repository';
 
 const pages = [
@@ -161,5 +167,42 @@ describe('the messages of the nodes', () => {
 			return !explained.some((pattern) => pattern.test(example));
 		});
 		expect(unexplained).toEqual([]);
+	});
+});
+
+describe('the filters of the how-to page', () => {
+	const [newRows, toOrderAgain] = [
+		...read('docs/how-to.md').matchAll(/^ *```\n *\{\{ (.*) \}\}\n *```$/gm),
+	].map(
+		([, code = '']) =>
+			(json: IDataObject) =>
+				runInNewContext(code, { $json: json }) as unknown,
+	);
+
+	const task = (state: string) =>
+		parseTaskRecord('1', { taskId: '1', state, resultUrls: ['https://a.b/c'] });
+	const pending = task('PENDING');
+	const failed = task('FAILURE');
+	const leaves = (error: ItemError) =>
+		error.toItem({ onError: 'continueRegularOutput' } as INode).json;
+	const out = {
+		succeeded: taskJson(task('SUCCESS')),
+		failed: failed.state === 'FAILURE' ? leaves(failedTask(failed, {})) : {},
+		late: leaves(timedOut('1', 1000, { last: pending }, taskJson(pending))),
+		lost: leaves(new ItemError('The result is empty', { task: taskJson(task('SUCCESS')) })),
+		refused: leaves(new ItemError('The service did not accept the request (HTTP 400)')),
+		doubtful: leaves(new ItemError(`${NOT_KNOWN}. The connection broke`)),
+	};
+
+	it('finds the items that certainly have no task, or a task that failed', () => {
+		const found = Object.entries(out).filter(([, json]) => toOrderAgain?.(json) === true);
+		expect(found.map(([name]) => name)).toEqual(['failed', 'refused']);
+	});
+
+	it('finds the rows to which no result was written', () => {
+		const rows = Object.values(out).map(({ taskId, error }) => ({ taskId, error }));
+		expect(rows.map((row) => newRows?.(row))).not.toContain(true);
+		expect(newRows?.({ id: 1, taskId: '', error: '' })).toBe(true);
+		expect(newRows?.({ id: 1 })).toBe(true);
 	});
 });
