@@ -21,7 +21,7 @@ type Request = IHttpRequestOptions & { uri?: string };
  *
  * @returns the request with the key. It follows no redirect, and a stop of the execution does not cancel a create.
  * @throws UserError if the credential cannot be used, or the request goes to another address
- * @see specification, section 5
+ * @see docs/service.md, section 5
  */
 async function authenticate(
 	credentials: ICredentialDataDecryptedObject,

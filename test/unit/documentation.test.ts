@@ -205,4 +205,15 @@ describe('the filters of the how-to page', () => {
 		expect(newRows?.({ id: 1, taskId: '', error: '' })).toBe(true);
 		expect(newRows?.({ id: 1 })).toBe(true);
 	});
+
+test('the page about the service has every section that the code cites', () => {
+	const headings = [...read('docs/service.md').matchAll(/^#{2,3} (\d(?:\.\d)?)\.? /gm)];
+	const cited = sourceFiles.flatMap((file) =>
+		[...read(file).matchAll(/@see docs\/service\.md, sections? ([^:\n]*)/g)].flatMap(
+			([, sections = '']) => sections.match(/\d(\.\d)?/g) ?? [],
+		),
+	);
+	expect(cited.length).toBeGreaterThan(10);
+	const there = headings.map(([, section]) => section);
+	expect(cited.filter((section) => !there.includes(section))).toEqual([]);
 });

@@ -41,7 +41,7 @@ const MOST_UNANSWERED = 3;
  * @returns what `execute` is to return
  * @throws NodeOperationError that names the tasks that have not started the workflow of their trigger in time; UserError if
  *   another version of this package stored the state
- * @see specification, section 6: keep polling as a fallback
+ * @see docs/service.md, section 6: keep polling as a fallback
  */
 export async function checkCallbacks(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	takeInputBack(context);

@@ -58,7 +58,7 @@ export class TaskCreator {
 	 *   late
 	 * @throws ItemError if there is no task, or nobody knows whether there is a task
 	 * @throws Stopped if the execution was stopped
-	 * @see specification, section 4.1
+	 * @see docs/service.md, section 4.1
 	 */
 	async create(
 		item: CreatePlan,

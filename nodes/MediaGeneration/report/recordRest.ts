@@ -13,7 +13,7 @@ const WRAPPERS = ['data', 'task'];
  * changed, except that long data URIs are cut.
  *
  * @param json the item, with `taskId`, `state`, `resultUrls` and `creditsConsumed`
- * @see specification, section 2
+ * @see docs/service.md, section 2
  */
 export function recordRest(record: IDataObject, json: IDataObject): IDataObject {
 	return cutDataUris(restIn(record, json));

@@ -16,7 +16,7 @@ const FIRST_PAUSE_MS = 5_000;
  * @param now milliseconds since 1970
  * @returns between which moments to create a task again, milliseconds since 1970
  * @throws ItemError with the reason why the task is not created again
- * @see specification, section 7
+ * @see docs/service.md, section 7
  */
 export function retryOf(
 	{ retryFailed }: CreatePlan,

@@ -8,7 +8,7 @@ const refusal = (what: string, description: string) =>
  *
  * @returns the URL without white space and trailing slash, ready to have `/api/…` appended
  * @throws UserError that says what is wrong with the value and what to enter instead
- * @see specification, the base address `{base_url}`
+ * @see docs/service.md, section 4: the base address
  */
 export function parseBaseUrl(value: unknown): string {
 	const text = typeof value === 'string' ? value.trim() : '';
@@ -45,7 +45,7 @@ export function parseBaseUrl(value: unknown): string {
  *
  * @returns the key without white space around it
  * @throws UserError if the key is empty or cannot be sent in a header; the message never contains the key
- * @see specification, section 5
+ * @see docs/service.md, section 5
  */
 export function parseApiKey(value: unknown): string {
 	const key = typeof value === 'string' ? value.trim() : '';

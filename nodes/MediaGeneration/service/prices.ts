@@ -45,7 +45,7 @@ export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
  * @param durationField the field of `input` with a video's duration in seconds
  * @param models the models of the account
  * @returns US dollars, or undefined if the price or the duration is not known
- * @see specification, section 1
+ * @see docs/service.md, section 1
  */
 export function estimateCostUsd(
 	model: string,

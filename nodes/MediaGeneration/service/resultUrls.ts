@@ -28,7 +28,7 @@ const MAX_DEPTH = 5;
  *
  * @param origin of the service, for links without a host; undefined if it is not known
  * @returns links that can be fetched: http, https or data
- * @see specification, section 2
+ * @see docs/service.md, section 2
  */
 export function readResultUrls(value: unknown, origin: string | undefined, depth = 0): string[] {
 	if (depth > MAX_DEPTH) return [];

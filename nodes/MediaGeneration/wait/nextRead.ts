@@ -49,7 +49,7 @@ export type NextRead =
  * whatever single answers say; only for an id that this node has not created the service's lasting word that there is no
  * such task is final. The last read comes at the deadline itself.
  *
- * @see specification, sections 3, 4.2 and 8
+ * @see docs/service.md, sections 3, 4.2 and 8
  */
 export function nextRead(
 	known: Known,
