@@ -1,6 +1,6 @@
 import type { IBinaryData, IDataObject } from 'n8n-workflow';
 
-import type { TaskRecord } from '../service/taskRecord';
+import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 
 type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'>;
@@ -27,6 +27,8 @@ export interface TaskEntry {
 	task?: TaskRecord;
 	/** Why the last read or download failed. */
 	trouble?: string | undefined;
+	/** When a look has read the task. */
+	readAt?: number;
 	/** When the task was first read as a success without a usable link. */
 	linklessAt?: number | undefined;
 	/** Since when the service does not know the task. */
@@ -87,8 +89,10 @@ export const errorOf = ({ error }: TaskEntry): ItemError =>
 export const isToCreate = ({ state, end }: TaskEntry): boolean =>
 	state === 'free' && end === undefined;
 
+/** Whether a record tells how its task has ended. A success without links may get them a little later. */
+export const hasEnded = (task: TaskRecord | undefined): task is FinishedTask =>
+	task?.state === 'FAILURE' || (task?.state === 'SUCCESS' && task.resultUrls.length > 0);
+
 /** Whether the entry has a task that holds a place at the account until it has ended. */
 export const holdsPlace = ({ taskId, task, end }: TaskEntry): boolean =>
-	taskId !== undefined &&
-	end === undefined &&
-	!(task?.state === 'SUCCESS' && task.resultUrls.length > 0);
+	taskId !== undefined && end === undefined && !hasEnded(task);

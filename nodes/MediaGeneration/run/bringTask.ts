@@ -1,4 +1,4 @@
-import { freeAfterFailure, holdsPlace, storedError, type TaskEntry } from '../create/taskEntry';
+import { freeAfterFailure, hasEnded, storedError, type TaskEntry } from '../create/taskEntry';
 import { type CreatePlan, isAwaited, type ReadPlan, type TaskPlan } from '../plan/planTypes';
 import { redeliver } from '../callback/redeliver';
 import { PassingTrouble } from '../report/download';
@@ -139,7 +139,7 @@ async function ended(
 	plan: CreatePlan,
 	entry: TaskEntry,
 ): Promise<FinishedTask | undefined> {
-	if (!holdsPlace(entry) && entry.task?.state === 'SUCCESS') return entry.task;
+	if (hasEnded(entry.task)) return entry.task;
 	const waited = await settled(waitForTask(run, plan, entry));
 	if ('value' in waited && waited.value === undefined) return undefined;
 	// A run that stops lets no other item have the place.

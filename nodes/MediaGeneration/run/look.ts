@@ -1,7 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
-import { isToCreate } from '../create/taskEntry';
+import { hasEnded, isToCreate } from '../create/taskEntry';
 import { BEFORE_LIMIT_MS } from '../plan/planWait';
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
@@ -47,6 +47,8 @@ export async function look(context: IExecuteFunctions, journal: Journal): Promis
 		const isFinal = error instanceof ServiceError && error.isNoSuchTask;
 		return { isNews: isFinal && looked.sent === undefined, connection };
 	}
-	looked.task = read.value;
-	return { isNews: read.value.state !== 'PENDING', connection };
+	const task = read.value;
+	Object.assign(looked, { task, readAt: Date.now() });
+	if (task.state === 'SUCCESS' && !hasEnded(task)) looked.linklessAt ??= Date.now();
+	return { isNews: task.state !== 'PENDING', connection };
 }

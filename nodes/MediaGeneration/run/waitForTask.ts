@@ -2,6 +2,7 @@ import type { TaskEntry } from '../create/taskEntry';
 import type { ReadPlan, TaskPlan } from '../plan/planTypes';
 import { ofTask, timedOut } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { clock } from '../shared/clock';
@@ -37,9 +38,12 @@ export async function waitForTask(
 	const deadline = run.momentOf(Math.min(timeIsUpAt(entry), run.plan.endsAt));
 	const isOwn = run.isOwn(taskId);
 	const isNew = entry.createdAt !== undefined && Date.now() - entry.createdAt < plan.pollIntervalMs;
-	const { linklessAt, unknownAt } = entry;
+	const { linklessAt, unknownAt, readAt = -Infinity } = entry;
+	// A look has read the task a moment ago.
+	const isFresh = Date.now() - readAt < MIN_READ_INTERVAL_MS;
 	let known: Known = {
-		dueAt: clock.now() + (isNew ? plan.pollIntervalMs : 0),
+		dueAt: clock.now() + (isNew || isFresh ? plan.pollIntervalMs : 0),
+		last: isFresh ? entry.task : undefined,
 		failures: 0,
 		linklessSince: linklessAt === undefined ? undefined : run.momentOf(linklessAt),
 		unknownSince: unknownAt === undefined ? undefined : run.momentOf(unknownAt),
@@ -56,7 +60,7 @@ export async function waitForTask(
 		if (next.kind !== 'read') return undefined;
 		const isDue = await run.turn.reaches(next.at, run.signal);
 		// Each turn reads each task once at least, unless the task is new or was read a moment ago.
-		if (!isDue && (reads > 0 || isNew || !run.turn.isLater)) return undefined;
+		if (!isDue && (reads > 0 || isNew || isFresh || !run.turn.isLater)) return undefined;
 		const answer = await readOnce(run, taskId, rule);
 		if (answer === undefined) {
 			// The service asks to wait for longer than the task's time, or than the turn lasts.
