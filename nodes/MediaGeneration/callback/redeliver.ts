@@ -3,6 +3,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { callN8n } from '../service/connect';
 import { findServiceMessage } from '../service/serviceMessage';
 import type { FinishedTask } from '../service/taskRecord';
+import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { TOKEN_PARAMETER } from './callbackToken';
@@ -36,11 +37,18 @@ export async function redeliver(
 ): Promise<Delivery | undefined> {
 	const { origin, pathname, searchParams } = new URL(address);
 	const place = origin + pathname;
+	const begunAt = clock.now();
 	const answer = await callN8n(
 		context,
 		{ method: 'POST', url: address, body: { taskId, state }, timeout: LIMIT_MS },
 		`n8n does not let this node call the trigger: ${place}`,
 	);
+	if (answer === undefined && clock.now() - begunAt >= LIMIT_MS) {
+		throw new ItemError(`The trigger does not answer within ${LIMIT_MS / 1000} s: ${place}`, {
+			description:
+				"n8n answers when the trigger's execution has a place. With N8N_CONCURRENCY_PRODUCTION_LIMIT a run may wait for the very place that it holds. The workflow may still start when this run has ended: look in the list of executions, then try again by hand, or raise the limit.",
+		});
+	}
 	if (answer === undefined) {
 		throw new ItemError(`The trigger cannot be reached: ${place}`, {
 			description:

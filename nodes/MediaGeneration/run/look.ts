@@ -2,11 +2,11 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
 import { hasEnded, isToCreate } from '../create/taskEntry';
-import { BEFORE_LIMIT_MS } from '../plan/planWait';
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import { messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { BEFORE_LIMIT_MS } from '../wait/nextWake';
 
 /** What a look has found. */
 interface Look {

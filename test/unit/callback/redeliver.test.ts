@@ -2,7 +2,7 @@ import nock from '../../nock';
 
 import { redeliver } from '../../../nodes/MediaGeneration/callback/redeliver';
 import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
+import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { caught, visibleText } from '../support';
 
@@ -38,6 +38,20 @@ it('is not taken by a web page that answers in place of the trigger', async () =
 	called().reply(200, '<!DOCTYPE html><title>Log in</title>');
 	const { message } = await refusal();
 	expect(message).toBe(`A web page answers in place of the trigger: ${HOST}${PATH}`);
+});
+
+it('says that n8n may have no free place where the trigger does not answer in time', async () => {
+	const context = executeContext();
+	const now = jest.spyOn(clock, 'now').mockReturnValueOnce(0).mockReturnValue(30_000);
+	called().replyWithError('timeout of 30000 ms exceeded');
+	const error = await caught(async () => await redeliver(context, task, ADDRESS));
+	now.mockRestore();
+	expect(error).toMatchObject({
+		message: `The trigger does not answer within 30 s: ${HOST}${PATH}`,
+		description: expect.stringContaining('N8N_CONCURRENCY_PRODUCTION_LIMIT') as string,
+	});
+	called().replyWithError('connect ECONNREFUSED');
+	expect((await refusal()).message).toContain('cannot be reached');
 });
 
 const PRODUCTION = "Check that 'Callback URL' is the production URL";
