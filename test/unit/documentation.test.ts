@@ -200,9 +200,10 @@ describe('the filters of the how-to page', () => {
 	});
 
 	it('finds the rows to which no result was written', () => {
-		const rows = Object.values(out).map(({ taskId, error }) => ({ taskId, error }));
+		const rows = Object.values(out).map(({ state, error }) => ({ state, error }));
 		expect(rows.map((row) => newRows?.(row))).not.toContain(true);
-		expect(newRows?.({ id: 1, taskId: '', error: '' })).toBe(true);
+		expect(newRows?.({ id: 1, state: 'ordered', error: '' })).toBe(false);
+		expect(newRows?.({ id: 1, state: '', error: '' })).toBe(true);
 		expect(newRows?.({ id: 1 })).toBe(true);
 	});
 
