@@ -124,8 +124,9 @@ async function bring(
 	const destination = { output };
 	if (!output.download || task.state !== 'SUCCESS') return taskItems(task, json, destination);
 	// A later run tries once, and sleeps again.
-	const giveUpAt = clock.now() + (troubleSince(context) === undefined ? FIRST_TRY_MS : 0);
-	const files = await new Downloader(context).filesOf(task, giveUpAt);
+	const isFirst = troubleSince(context) === undefined;
+	const giveUpAt = clock.now() + (isFirst ? FIRST_TRY_MS : 0);
+	const files = await new Downloader(context).filesOf(task, giveUpAt, isFirst);
 	return taskItems(task, json, destination, files);
 }
 

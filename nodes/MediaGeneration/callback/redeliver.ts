@@ -1,11 +1,11 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import { classifyAnswer, type Kind } from '../service/answer';
 import { callN8n } from '../service/connect';
-import { findServiceMessage } from '../service/serviceMessage';
 import type { FinishedTask } from '../service/taskRecord';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { isRecord, parsedJson } from '../shared/json';
+import { isRecord } from '../shared/json';
 import { TOKEN_PARAMETER } from './callbackToken';
 
 /** The trigger could not read the task at the moment. */
@@ -58,18 +58,17 @@ export async function redeliver(
 	const { statusCode } = answer;
 	// The answer may repeat the token.
 	const text = answer.body.replaceAll(String(searchParams.get(TOKEN_PARAMETER)), '***');
-	const body = parsedJson(text) ?? text;
+	const { kind, again, said, spoken } = classifyAnswer({ ...answer, body: text }, Date.now());
 	if (statusCode === 200) {
-		if (!/^\s*</.test(text)) return deliveryOf(body);
+		if (!/^\s*</.test(text)) return deliveryOf(spoken);
 		throw new ItemError(`A web page answers in place of the trigger: ${place}`, {
 			description:
 				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
 		});
 	}
-	const said = findServiceMessage(body);
-	throw new (statusCode === 503 ? TriggerBusy : ItemError)(
+	throw new (again ? TriggerBusy : ItemError)(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
-		{ description: NEXT[statusCode] ?? NEXT.other },
+		{ description: NEXT[kind] ?? NEXT.answered },
 	);
 }
 
@@ -80,10 +79,12 @@ function deliveryOf(body: unknown): Delivery | undefined {
 	return body.reason === 'duplicate' ? 'duplicate' : 'notSelected';
 }
 
-/** The advice for each HTTP status. */
-const NEXT: Record<number | 'other', string> = {
-	401: 'The trigger must use a credential with the same API key as this node.',
-	404: "Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",
-	503: 'The trigger could not read the task from the service at the moment. Try again later.',
-	other: "Check that 'Callback URL' is the production URL of a Media Generation Trigger.",
+/** The advice for each meaning of the trigger's answer, and else the first one. */
+const NEXT: Partial<Record<Kind, string>> & Pick<Record<Kind, string>, 'answered'> = {
+	answered: "Check that 'Callback URL' is the production URL of a Media Generation Trigger.",
+	unauthorized: 'The trigger must use a credential with the same API key as this node.',
+	notFound:
+		"Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",
+	serviceDown:
+		'The trigger could not answer, or could not read the task from the service at the moment. Try again later.',
 };

@@ -71,7 +71,8 @@ export async function verifyCallback(
 	const size = rawBody?.length ?? Number(headers['content-length'] ?? 0);
 	if (size > MAX_BODY_BYTES) return answer(413, 'The callback is larger than 1 MiB');
 	// n8n parses `application/json` only, and not `application/cloudevents+json` or JSON without a type.
-	const taskId = findTaskId(context.getBodyData()) ?? findTaskId(parsedJson(String(rawBody)));
+	// And n8n's parser does not keep a large number exact.
+	const taskId = findTaskId(parsedJson(String(rawBody))) ?? findTaskId(context.getBodyData());
 	if (taskId === undefined) return answer(400, 'The callback names no task id');
 	return { connection, taskId, ...(typeof reference === 'string' && { reference }) };
 }

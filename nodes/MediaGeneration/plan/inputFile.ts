@@ -57,9 +57,25 @@ export class InputFile {
 	}
 }
 
+/** The files of one item are in memory together as data URIs, several times while they are sent. */
+const MOST_CHARACTERS = 50 * 1024 ** 2;
+
+/** @throws ItemError if the files are too large to be sent as data */
+function checkTotal(characters: number): void {
+	if (characters <= MOST_CHARACTERS) return;
+	throw new ItemError('The files of this item are too large to be sent as data', {
+		description: `Together they have more than ${MOST_CHARACTERS / 1024 ** 2} MiB as data URIs, which fills n8n's memory. Send smaller files, or choose 'Links' in 'Send Files As'. No task was created.`,
+	});
+}
+
+/** How many characters a data URI has. */
+const asData = (bytes: number) => Math.ceil(bytes / 3) * 4;
+
 /**
  * The input as it is sent. The files are read now, so that memory holds only the files under way. Links are made now,
  * too, and end with the task's time.
+ *
+ * @throws ItemError if the files together are too large to be sent as data
  */
 export async function sentInput(
 	{ helpers }: IExecuteFunctions,
@@ -68,8 +84,14 @@ export async function sentInput(
 	if (sendsLinks)
 		return replaceIn(input, (file) => file.link(helpers, Math.ceil(timeoutMs / 1000)));
 	const uris = new Map<InputFile, string>();
-	for (const file of filesIn(input)) {
+	const files = filesIn(input);
+	// Nothing is read if the known sizes are too large.
+	checkTotal(files.reduce((sum, { bytes = 0 }) => sum + asData(bytes), 0));
+	let characters = 0;
+	for (const file of files) {
 		const buffer = await helpers.getBinaryDataBuffer(itemIndex, file.source);
+		characters += asData(buffer.length);
+		checkTotal(characters);
 		const uri = file.uriStart + buffer.toString('base64');
 		file.preview = cutDataUri(uri);
 		uris.set(file, uri);

@@ -1,15 +1,15 @@
 import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { retryAfterMs } from '../service/retryAfter';
+import { classifyAnswer } from '../service/answer';
 import type { TaskRecord } from '../service/taskRecord';
 import { Semaphore, settled } from '../shared/promises';
 import { clock, sleepUntil, Stopped, unlessStalled } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
-import { forbiddenAddress } from '../shared/privateAddress';
 import { type Destination, taskItems } from './taskItems';
 import { describeFile } from './fileName';
 import { AGAIN, explainStorage, isStorageFull } from './fileStorage';
+import { HOST_TIMEOUT_MS, openResult, wordsOf } from './openResult';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;
@@ -20,43 +20,40 @@ const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
 /** How long a run goes on while no file arrives, milliseconds. */
 const TRY_MS = 10 * 60_000;
 
-/** How long to wait for the begin of an answer, and for its next bytes. The whole transfer may take longer. */
-const HOST_TIMEOUT_MS = 60_000;
-
 /** The pause after a first failure; each further pause is twice as long, up to the longest. */
 const FIRST_PAUSE_MS = 2_000;
 const MAX_PAUSE_MS = 60_000;
 
-/** With these statuses a host says that it cannot send the file at the moment. */
-const PASSING = [408, 425, 429, 500, 502, 503, 504];
+/** How long a fresh link is tried, whatever the host says: the file may not have reached the host yet. */
+const FRESH_MS = 2 * 60_000;
 
 /** A file did not come, and a later try may bring it: the media host is in trouble. */
-export class PassingTrouble extends ItemError {}
-
-/** The used part of a Node.js stream; n8n forbids importing the module itself. */
-interface ByteStream {
-	map(
-		each: (chunk: Uint8Array) => Uint8Array,
-	): Parameters<IExecuteFunctions['helpers']['prepareBinaryData']>[0] & { readableEnded?: boolean };
-	readonly readableEnded: boolean;
-	destroy(): void;
+export class PassingTrouble extends ItemError {
+	/** @param retryAfterMs how long the host asks to wait, milliseconds */
+	constructor(
+		trouble: ItemError,
+		readonly retryAfterMs?: number,
+	) {
+		super(trouble.message, trouble);
+	}
 }
 
-interface StreamResponse {
-	statusCode: number;
-	headers: Record<string, string | undefined>;
-	body: ByteStream;
-}
+/** The result of one try: the file, or why there is none. */
+type Try = { file: IBinaryData } | Trouble;
 
-/** The result of one try: the file, or why the next try may bring it. */
-type Try = { file: IBinaryData } | { trouble: ItemError; retryAfterMs?: number | undefined };
+interface Trouble {
+	trouble: ItemError;
+	retryAfterMs?: number | undefined;
+	/** Whether the host says that it has no such file. Of a fresh link that may pass. */
+	isOfLink?: boolean;
+}
 
 /**
  * Downloads the results of a run's tasks as n8n's binary data. The data are streamed: with n8n's file-system or S3
  * storage memory holds no file. The media hosts get no API key.
  *
  * The tasks are paid for, so a download begins anew after a passing status, a reset, a timeout, a transfer that breaks
- * off or stands still. The pauses grow, and observe `Retry-After`.
+ * off or stands still, and of a fresh link after any answer. The pauses grow, and observe `Retry-After`.
  */
 export class Downloader {
 	/** Since when no try has brought a file, and when the last try failed; milliseconds of the clock. */
@@ -101,26 +98,32 @@ export class Downloader {
 	 * The results of a task, one for each result URL.
 	 *
 	 * @param giveUpAt no try but the first begins after this moment, milliseconds of the clock
+	 * @param isFresh whether no earlier call has tried the links
 	 * @throws PassingTrouble if a later call may bring the files; ItemError, UserError if none can
 	 * @throws Stopped if the execution was stopped
 	 */
-	async filesOf(task: TaskRecord, giveUpAt: number): Promise<IBinaryData[]> {
+	async filesOf(task: TaskRecord, giveUpAt: number, isFresh = true): Promise<IBinaryData[]> {
 		if (task.state !== 'SUCCESS') return [];
 		const { taskId, resultUrls } = task;
 		return await this.atOnce.run(async () => {
+			const freshUntil = isFresh ? clock.now() + FRESH_MS : -Infinity;
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.
 			for (const [index, url] of resultUrls.entries()) {
 				const name = resultUrls.length === 1 ? taskId : `${taskId}_${index}`;
-				files.push(await this.untilItComes(url, name, giveUpAt));
+				files.push(await this.untilItComes(url, name, giveUpAt, freshUntil));
 			}
 			return files;
 		});
 	}
 
-	private async untilItComes(url: string, name: string, deadline: number): Promise<IBinaryData> {
-		const { tryMs } = this;
-		const giveUpAt = Math.min(deadline, clock.now() + tryMs);
+	private async untilItComes(
+		url: string,
+		name: string,
+		deadline: number,
+		freshUntil: number,
+	): Promise<IBinaryData> {
+		const giveUpAt = Math.min(deadline, clock.now() + this.tryMs);
 		const signal = this.context.getExecutionCancelSignal();
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
 			const tried = await settled(this.tryOnce(url, name));
@@ -130,41 +133,51 @@ export class Downloader {
 				this.failingSince = undefined;
 				return tried.value.file;
 			}
-			const now = clock.now();
-			// Failures of long ago, with no try since then, tell nothing about the host.
-			if (now - this.failedAt > tryMs) this.failingSince = undefined;
-			this.failingSince ??= now;
-			this.failedAt = now;
-			const next = now + Math.max(pauseMs, tried.value.retryAfterMs ?? 0);
-			if (next > Math.min(giveUpAt, this.failingSince + tryMs)) {
-				throw new PassingTrouble(tried.value.trouble.message, tried.value.trouble);
-			}
+			const { trouble, retryAfterMs, isOfLink = false } = tried.value;
+			const next = clock.now() + Math.max(pauseMs, retryAfterMs ?? 0);
+			if (isOfLink && next > freshUntil) throw trouble;
+			const hostUntil = isOfLink ? Infinity : this.noteFailure() + this.tryMs;
+			if (next > Math.min(giveUpAt, hostUntil)) throw new PassingTrouble(trouble, retryAfterMs);
 			await sleepUntil(next, signal);
 		}
 	}
 
+	/** The host is in trouble. @returns since when no file has come */
+	private noteFailure(): number {
+		const now = clock.now();
+		// Failures of long ago, with no try since then, tell nothing about the host.
+		if (now - this.failedAt > this.tryMs) this.failingSince = undefined;
+		this.failedAt = now;
+		return (this.failingSince ??= now);
+	}
+
 	private async tryOnce(url: string, stem: string): Promise<Try> {
-		const opened = await open(this.context, url);
+		const opened = await openResult(this.context, url);
 		if ('trouble' in opened) return opened;
 		const { statusCode, headers, body } = opened;
-		const because = (what: string, next: string): ItemError => {
+		const because = (what: string, next: string, said = ''): ItemError => {
 			body.destroy();
-			return new ItemError(`${what}: ${cutDataUri(url)}`, { description: next });
+			return new ItemError(`${what}: ${cutDataUri(url)}${said}`, { description: next });
 		};
-		if (statusCode < 200 || statusCode >= 300) {
-			const trouble = because(
-				`The result could not be downloaded (HTTP ${statusCode})`,
-				'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.',
-			);
-			if (!PASSING.includes(statusCode)) throw trouble;
-			return { trouble, retryAfterMs: retryAfterMs(headers, Date.now()) };
-		}
 		const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-		if (type === 'text/html') {
-			throw because(
-				'The result host answered with a web page instead of media',
-				`Open the URL in a browser to see what it says. ${AGAIN}`,
-			);
+		const { kind, again, retryAfterMs } = classifyAnswer(
+			{ statusCode, headers, body: '' },
+			Date.now(),
+		);
+		const isText = /^text\/(html|plain)$|[/+]json$/.test(type);
+		const isMedia =
+			kind === 'answered' && (!isText || /\.(json|txt)$/i.test(new URL(url).pathname));
+		if (!isMedia) {
+			const said = isText ? await wordsOf(opened) : '';
+			const what =
+				kind !== 'answered'
+					? `The result could not be downloaded (HTTP ${statusCode})`
+					: `The result host answered with ${type === 'text/html' ? 'a web page' : 'a message'} instead of media`;
+			const next =
+				kind !== 'answered'
+					? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.'
+					: `Open the URL in a browser to see what it says. ${AGAIN}`;
+			return { trouble: because(what, next, said), retryAfterMs, isOfLink: !again };
 		}
 		const tooLarge = () =>
 			because(
@@ -194,41 +207,10 @@ export class Downloader {
 			return { trouble: because(`The download broke off after ${bytes} bytes`, AGAIN) };
 		}
 		if (bytes > 0) return { file: stored.value };
-		throw because(
+		const empty = because(
 			'The result is empty',
 			'Read the task again later with the operation Task → Get.',
 		);
+		return { trouble: empty, isOfLink: true };
 	}
-}
-
-/**
- * Opens the stream of a result. Redirects are followed, because the request has no key.
- *
- * @throws ItemError, UserError if no other try can bring the file
- */
-async function open(
-	context: IExecuteFunctions,
-	url: string,
-): Promise<StreamResponse | { trouble: ItemError }> {
-	const opening: Promise<StreamResponse> = context.helpers.httpRequest({
-		url,
-		method: 'GET',
-		encoding: 'stream',
-		returnFullResponse: true,
-		ignoreHttpStatusErrors: true,
-		timeout: HOST_TIMEOUT_MS,
-		abortSignal: context.getExecutionCancelSignal(),
-	});
-	const response = await settled(opening);
-	if ('value' in response) return response.value;
-	const forbidden = forbiddenAddress(
-		response.error,
-		`n8n does not let this node fetch the result: ${cutDataUri(url)}`,
-	);
-	if (forbidden !== undefined) throw forbidden;
-	const trouble = new ItemError(`The host of the result cannot be reached: ${cutDataUri(url)}`, {
-		description: `Check that n8n may connect to this host. ${AGAIN}`,
-	});
-	if (!URL.canParse(url) || !new URL(url).protocol.startsWith('http')) throw trouble;
-	return { trouble };
 }

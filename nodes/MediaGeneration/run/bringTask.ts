@@ -202,7 +202,9 @@ async function finish(
 		const now = clock.now();
 		const until = entry.until === undefined ? Infinity : run.momentOf(entry.until);
 		const giveUpAt = Math.min(until, now + (maySleep ? AWAKE_DOWNLOAD_MS : HELD_DOWNLOAD_MS));
-		const files = await settled(run.downloader.filesOf(task, giveUpAt));
+		const files = await settled(
+			run.downloader.filesOf(task, giveUpAt, entry.trouble === undefined),
+		);
 		if ('error' in files) {
 			const { error } = files;
 			const isLater = error instanceof PassingTrouble && maySleep && clock.now() < until;

@@ -57,11 +57,6 @@ export class ServiceError extends Error {
 		const { kind, retryAfterMs } = this;
 		return kind === 'tooManyRequests' || (kind === 'serviceDown' && retryAfterMs !== undefined);
 	}
-
-	/** Whether the error concerns the task that was read alone. To go with `suspend/`. */
-	get isOfOneTask(): boolean {
-		return this.isNotYet || this.isNoSuchTask;
-	}
 }
 
 const CHECK_TASK =

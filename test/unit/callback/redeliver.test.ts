@@ -56,9 +56,10 @@ it('says that n8n may have no free place where the trigger does not answer in ti
 
 const PRODUCTION = "Check that 'Callback URL' is the production URL";
 it.each([
-	...[400, 413, 500, 204, 302].map((statusCode): [number, string] => [statusCode, PRODUCTION]),
+	...[400, 413, 204, 302].map((statusCode): [number, string] => [statusCode, PRODUCTION]),
 	[401, 'a credential with the same API key'],
 	[404, 'Check that the workflow of the trigger is published'],
+	[500, 'Try again later'],
 	[503, 'Try again later'],
 ])('that is answered HTTP %d is an error with the next step, and no token', async (...given) => {
 	const [statusCode, next] = given;

@@ -514,4 +514,24 @@ describe('while a picture is read', () => {
 		expect(error.message).toBe('This item was not sent. The service refused the API key');
 		expect(sent).toHaveLength(0);
 	});
+
+	it.each<[string, number | undefined, number]>([
+		['that say how large they are are not read', 20 * 1024 ** 2, 0],
+		['that do not say it are read until they are too large', undefined, 2],
+	])('files %s, and nothing is sent', async (_what, bytes, reads) => {
+		const { context, creator, sent, journal } = creating(accepted);
+		const read = jest.spyOn(context.helpers, 'getBinaryDataBuffer');
+		read.mockResolvedValue(Buffer.alloc(20 * 1024 ** 2));
+		const fileOf = (id: string) => {
+			const data = { id, data: 'filesystem-v2', mimeType: 'image/png', ...(bytes && { bytes }) };
+			return new InputFile('data', data as never);
+		};
+		const images = ['a', 'b', 'c'].map(fileOf);
+		const item = plan({ input: { prompt: 'A lighthouse', images } as never });
+		expect(await errorOf({ creator }, item)).toMatchObject({
+			message: 'The files of this item are too large to be sent as data',
+			description: expect.stringContaining("'Links' in 'Send Files As'") as string,
+		});
+		expect([read.mock.calls.length, sent.length, journal.unanswered()]).toEqual([reads, 0, []]);
+	});
 });

@@ -3,7 +3,7 @@ import type { IBinaryData } from 'n8n-workflow';
 import nock from '../../nock';
 import { Readable } from 'node:stream';
 
-import { Downloader } from '../../../nodes/MediaGeneration/report/download';
+import { Downloader, PassingTrouble } from '../../../nodes/MediaGeneration/report/download';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { turn } from '../../virtualTime';
@@ -64,6 +64,9 @@ describe('the name and the type of a file', () => {
 		['/a/1.glb', 'model/gltf-binary', 'task-1.glb', 'model/gltf-binary'],
 		['/a/1', 'application/octet-stream', 'task-1', 'application/octet-stream'],
 		['/a/%E0%A4%A.png', 'image/png', 'task-1.png', 'image/png'],
+		['/a/1', 'constructor', 'task-1', 'constructor'],
+		['/a/1.jpeg', 'application/octet-stream', 'task-1.jpg', 'image/jpeg'],
+		['/a/1.mp3', 'application/octet-stream', 'task-1.mp3', 'audio/mpeg'],
 	])('at %s with %s are %s and %s', async (path, type, fileName, mimeType) => {
 		hostSends(PNG, { 'content-type': type });
 		expect(await download({ url: HOST + path })).toMatchObject({ fileName, mimeType });
@@ -160,6 +163,23 @@ describe('a transfer', () => {
 	});
 });
 
+describe('the words of a media host', () => {
+	it.each<[number, object, string]>([
+		[422, { detail: [{ msg: 'Link expired' }] }, 'The result could not be downloaded (HTTP 422)'],
+		[200, { error: 'Link expired' }, 'The result host answered with a message instead of media'],
+	])('are in the message (HTTP %d, %j)', async (status, body, message) => {
+		const clock = new FakeClock();
+		nock(HOST).persist().get(/.*/).reply(status, body);
+		clock.sleep = async () => {
+			await new Promise((resolve) => setTimeout(resolve, 200));
+			clock.pass(3 * MINUTE);
+		};
+		const error = await caught(download);
+		nock.cleanAll();
+		expect(error.message).toBe(`${message}: ${URL}. The host says: Link expired`);
+	});
+});
+
 describe('where n8n does not keep a file', () => {
 	const sizes = { fileSizeMb: 3, maxFileSizeMb: 2 };
 	const tooLarge = new FileTooLargeError({ ...sizes, fileId: 'file-1', fileName: '1.png' });
@@ -224,7 +244,7 @@ describe('what may come later', () => {
 		);
 
 	const CODES = ['ECONNRESET', 'ETIMEDOUT', 'ECONNABORTED', 'ECONNREFUSED', 'EAI_AGAIN', 'EPIPE'];
-	const PASSING = [...CODES, 408, 425, 429, 500, 502, 503, 504];
+	const PASSING = [...CODES, 408, 425, 429, 499, 500, 501, 502, 503, 504, 520, 522];
 	it.each(PASSING)('is tried again after %s', async (what) => {
 		const lost = Object.assign(new Error('No'), { code: what });
 		const { file, requests } = answering(typeof what === 'number' ? { status: what } : lost, {});
@@ -286,11 +306,64 @@ describe('what may come later', () => {
 		expect(tries()).toBeGreaterThan(1);
 	});
 
-	it.each([400, 401, 403, 404, 410, 416, 501])('is no file with HTTP %d', async (status) => {
-		const { file, requests } = answering({ status }, {});
-		const message = `The result could not be downloaded (HTTP ${status}): ${URL}`;
-		await expect(file()).rejects.toMatchObject({ message, ...PAID });
+	const HTML = { headers: { 'content-type': 'text/html' } };
+	const EMPTY = () => Readable.from([]);
+	const NO_FILE: Array<[string, () => object, string]> = [
+		...[400, 401, 403, 404, 410, 416].map((status): [string, () => object, string] => [
+			`HTTP ${status}`,
+			() => ({ status }),
+			`The result could not be downloaded (HTTP ${status}): ${URL}`,
+		]),
+		['a page', () => HTML, `The result host answered with a web page instead of media: ${URL}`],
+		['nothing', () => ({ body: EMPTY() }), `The result is empty: ${URL}`],
+	];
+
+	it.each(NO_FILE)('of a fresh link is tried again after %s', async (_what, answer) => {
+		const { file, requests } = answering(answer(), {});
+		expect(bytesOf(await file())).toEqual(PNG);
+		expect(requests).toHaveLength(2);
+	});
+
+	it.each(NO_FILE)('is no file after two minutes of %s', async (_what, answer, message) => {
+		const { file, requests, context, clock } = answering();
+		const { httpRequest } = context.helpers;
+		context.helpers.httpRequest = async (options) => {
+			const { headers, body } = (await httpRequest(options)) as { headers: object; body: Readable };
+			const given = answer() as { status?: number; headers?: object; body?: Readable };
+			return { statusCode: given.status ?? 200, headers, body, ...given } as never;
+		};
+		const error = await caught(file);
+		expect(error.message.slice(0, message.length)).toBe(message);
+		expect(error).not.toBeInstanceOf(PassingTrouble);
+		expect(requests.length).toBeGreaterThan(3);
+		expect(clock.now()).toBeLessThanOrEqual(2.5 * MINUTE);
+	});
+
+	const done = { state: 'SUCCESS', creditsConsumed: null, record: {} } as const;
+	const task = { ...done, taskId: 'task-1', resultUrls: [URL] };
+
+	it('may still come to a fresh link where the time for it is over before', async () => {
+		const { context, requests } = answering({ status: 404 });
+		const error = await caught(
+			async () => void (await new Downloader(context).filesOf(task, 5_000)),
+		);
+		expect(error).toBeInstanceOf(PassingTrouble);
+		expect(requests).toEqual([0, 2000]);
+	});
+
+	it('of a link that was tried before is final at once', async () => {
+		const { context, requests } = answering({ status: 404 });
+		const error = await caught(async () => {
+			await new Downloader(context).filesOf(task, Infinity, false);
+		});
+		expect(error).not.toBeInstanceOf(PassingTrouble);
 		expect(requests).toHaveLength(1);
+	});
+
+	it('says how long the host asks to wait', async () => {
+		const { context } = answering({ status: 503, headers: { 'retry-after': '90' } });
+		const files = new Downloader(context).filesOf(task, 10_000);
+		await expect(files).rejects.toMatchObject({ retryAfterMs: 90_000 });
 	});
 
 	it('is not waited for once the execution was stopped', async () => {
