@@ -184,7 +184,7 @@ class Turn {
 			const { error } = done;
 			if (!(error instanceof ServiceError)) return done;
 			if (!error.asksToSlowDown) {
-				if (!error.isOfOneTask) this.unanswered++;
+				if (!error.isNotYet && !error.isNoSuchTask) this.unanswered++;
 				return done;
 			}
 			this.notBefore = Math.max(this.notBefore, Date.now() + (error.retryAfterMs ?? 0));

@@ -58,7 +58,10 @@ export async function redeliver(
 	const { statusCode } = answer;
 	// The answer may repeat the token.
 	const text = answer.body.replaceAll(String(searchParams.get(TOKEN_PARAMETER)), '***');
-	const { kind, again, said, spoken } = classifyAnswer({ ...answer, body: text }, Date.now());
+	const { kind, taken, again, said, spoken } = classifyAnswer(
+		{ ...answer, body: text },
+		Date.now(),
+	);
 	if (statusCode === 200) {
 		if (!/^\s*</.test(text)) return deliveryOf(spoken);
 		throw new ItemError(`A web page answers in place of the trigger: ${place}`, {
@@ -66,7 +69,8 @@ export async function redeliver(
 				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
 		});
 	}
-	throw new (again ? TriggerBusy : ItemError)(
+	// The trigger asks to wait.
+	throw new (taken === 'no' && again ? TriggerBusy : ItemError)(
 		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
 		{ description: NEXT[kind] ?? NEXT.answered },
 	);
