@@ -206,6 +206,7 @@ describe('the filters of the how-to page', () => {
 		expect(newRows?.({ id: 1, state: '', error: '' })).toBe(true);
 		expect(newRows?.({ id: 1 })).toBe(true);
 	});
+});
 
 test('the page about the service has every section that the code cites', () => {
 	const headings = [...read('docs/service.md').matchAll(/^#{2,3} (\d(?:\.\d)?)\.? /gm)];
