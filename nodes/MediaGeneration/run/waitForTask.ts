@@ -19,6 +19,9 @@ const LAST_READ_MS = 5_000;
 
 const LIMIT = 'The wait ends now, because n8n cancels the execution soon: its time limit is over.';
 
+/** Tasks whose time is up at the same moment are read one after the other: so long a read may wait for the others. */
+const IN_LINE_MS = 1_000;
+
 /** How long *Get* tries to read a task. */
 const GET_MS = 30_000;
 
@@ -107,7 +110,8 @@ export async function readOnce(
 	const lastMs = run.calledAt < Infinity ? LAST_READ_MS : Infinity;
 	const limitMs = Math.max(0, deadline - clock.now()) + lastMs;
 	run.reading++;
-	const giveUpAt = Math.min(run.turn.endsAt, Math.max(deadline, clock.now()));
+	const lastAt = Math.max(deadline, clock.now() + IN_LINE_MS);
+	const giveUpAt = Math.min(run.turn.endsAt, lastAt);
 	const read = await settled(run.read(taskId, giveUpAt, limitMs));
 	run.reading--;
 	if (!('error' in read)) return read.value;
