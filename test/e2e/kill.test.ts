@@ -31,7 +31,7 @@ async function startSleepers(): Promise<void> {
 		const order = { name: `Sleeper${index}`, options, after: [scene.collector.node()] };
 		asleep.push(await scene.startImages(Array<IDataObject>(count).fill(LATER), order));
 	}
-	for (const run of asleep) await until('two sleeps', 3 * MINUTE, () => run.sleeps > 1);
+	for (const run of asleep) await run.asleep(2);
 }
 
 const COUNT = 40;

@@ -49,9 +49,9 @@ export class Run {
 		return lines.filter((line) => line.includes(`(execution ${this.id},`)).length;
 	}
 
-	/** Until the run sleeps for the first time. */
-	async asleep(): Promise<this> {
-		await until('the run to sleep', 2 * MINUTE, () => this.sleeps > 0);
+	/** Until the run sleeps. @param times how often; a run with *Suspend After* 0 creates after its first sleep */
+	async asleep(times = 1): Promise<this> {
+		await until('the run to sleep', 4 * MINUTE, () => this.sleeps >= times);
 		return this;
 	}
 
