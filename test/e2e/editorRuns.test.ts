@@ -61,6 +61,7 @@ describe('in the editor, with a credential', () => {
 		service.complete(scene.taskIds[0] ?? '');
 		await node.getByTestId('canvas-node-status-success').waitFor({ timeout: 180_000 });
 		await editor.openNode('Generate image');
+		await editor.showOutput('JSON');
 		await editor.outputHas('SUCCESS');
 		await editor.keep('has gone on');
 		const executions = await client.listExecutions();
@@ -88,9 +89,7 @@ describe('in the editor, with a credential', () => {
 		await addImage();
 		await editor.choose('completion', 'Notify a Trigger');
 		await editor.paste('callbackUrl');
-		await editor.panel
-			.getByText('If the service cannot reach n8n, n8n checks the tasks by itself')
-			.waitFor();
+		await editor.panel.getByText('If a result does not reach the trigger, n8n finds it').waitFor();
 		await editor.execute();
 		await editor.outputHas('PENDING');
 		await editor.keep('notified');

@@ -175,6 +175,7 @@ describe('with mouse and keyboard, and not one brace', () => {
 		await editor.parameter('dryRun').locator('.el-switch').click();
 		await editor.execute();
 		await editor.outputHas('1 failed task created again; failed tasks are usually free');
+		await editor.showOutput('JSON');
 		await editor.outputHas('failedTaskIds');
 		await editor.keep('retried');
 		expect(scene.tasks).toHaveLength(2);
