@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { AT_ONCE } from '../../test/e2e/atOnce';
-import { Randomness } from '../../test/simulation/world/randomness';
+import { Randomness } from '../../test/workflow/n8n/randomness';
 import { type CampaignPlan, type Log, type Outcome, runCampaign, type RunPlan } from './campaign';
 import { at, oneProcess, queueMode } from './place';
 import { MINUTE, SECOND } from '../../test/durations';

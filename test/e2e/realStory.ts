@@ -95,7 +95,7 @@ export class RealStory {
 			case 'suspended':
 				return runs.at(-1)?.status === 'waiting';
 			case 'asleep':
-				return all.filter(isSub).filter(({ status }) => status === 'waiting').length === 2;
+				return all.filter(isSub).some(({ status }) => status === 'waiting');
 			default:
 				return runs.length > 0 && runs.every(isOver);
 		}
@@ -105,7 +105,7 @@ export class RealStory {
 		const { client } = this.stage;
 		const all = await this.executions();
 		const run = runsOf(all).at(-1)?.id ?? '';
-		const [supervisor, checker] = all.filter(isSub);
+		const [check] = all.filter(isSub);
 		switch (deed) {
 			case 'stop':
 				return await client.stopExecution(run);
@@ -116,10 +116,8 @@ export class RealStory {
 				return await until('the retry', MINUTE, async () =>
 					(await this.executions()).some(({ mode }) => mode === 'retry'),
 				);
-			case 'stop supervisor':
-				return await client.stopExecution(supervisor?.id ?? '');
-			case 'stop checker':
-				return await client.stopExecution(checker?.id ?? '');
+			case 'stop check':
+				return await client.stopExecution(check?.id ?? '');
 			default:
 				throw new Error(`Not done by itself: ${deed}`);
 		}

@@ -130,7 +130,7 @@ async function run({ items, node, requests }: Batch, suspendAfter: number) {
 }
 
 function tell({ n8n, service }: World) {
-	const { status, waits, data } = n8n.rows[0]!;
+	const { status, sleeps, data } = n8n.rows[0]!;
 	const { error } = fromStored(data).resultData;
 	const own = n8n.sunk.filter(({ execution }) => execution === '1');
 	const byItem = groupBy(service.tasks, ({ item }) => item);
@@ -141,7 +141,7 @@ function tell({ n8n, service }: World) {
 		/** What the nodes behind it have got, and how often they were run. */
 		behind: own.map(({ node, items }) => [node, items.map(shown)]),
 		creates: [...byItem].map(([item, { length }]) => `${length} for ${item}`).sort(),
-		isSuspended: waits > 0,
+		isSuspended: sleeps > 0,
 	};
 	let text = JSON.stringify(told);
 	// The tasks of each item get names that do not depend on what else was created in between.

@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { groupBy } from '../groupBy';
-import { errorOf, everythingSaid, isKeyRefused } from './told';
+import { errorOf, everythingSaid, isKeyRefused, journalOf } from './told';
 import type { SeenRequest, Told } from './world/network';
 import type { ServiceTask } from './world/service';
 import type { World } from './world/world';
@@ -16,16 +16,31 @@ const isHeard = (told: Told | undefined) =>
 
 /** The sentences of the contract that speak of creates and of what they cost. Each brings what contradicts it. */
 export const createSentences = {
-	'each item has at most one task that was not refused, failed or asked for again': ({
-		service,
-		user,
-	}) =>
+	'each item has at most one task that was not refused, and did not fail': ({ service }) =>
 		[...groupBy(service.tasks.filter(isPaid), ({ item }) => item)].flatMap(([item, tasks]) => {
-			const asked = user.asks.get(item) ?? 0;
 			const ids = tasks.map(({ id }) => id).join(', ');
-			if (tasks.length <= asked) return [];
-			return [`${item} was asked for ${asked} times and has ${tasks.length} tasks: ${ids}`];
+			return tasks.length > 1 ? [`${item} has ${tasks.length} tasks: ${ids}`] : [];
 		}),
+
+	'after a kill in a turn, those items are in doubt that were announced before it, and at most 50':
+		(world) =>
+			world.n8n.rows.flatMap((row) => {
+				const killed = world.n8n.row(row.retryOf);
+				const before = killed?.isKilled ? journalOf(killed) : undefined;
+				const after = journalOf(row);
+				if (!before || !after) return [];
+				const doubtful = after.sent.filter((key) => !before.sent.includes(key));
+				const sentNow = world.network.seen.flatMap(({ kind, by, item = '' }) =>
+					kind === 'create' && by === `execution ${row.id}` ? [`${item.split(' ').pop()}.0`] : [],
+				);
+				const isAnnounced = (key: string) =>
+					before.announced.includes(key) || sentNow.includes(key);
+				const others = doubtful.filter((key) => !isAnnounced(key));
+				return [
+					...(others.length > 0 ? [`execution ${row.id} has ${others.join(', ')} in doubt`] : []),
+					...(before.announced.length > 50 ? [`execution ${row.retryOf} announces too many`] : []),
+				];
+			}),
 
 	'a failed task is made anew as often as the node allows, and after a pause': ({
 		service,
@@ -82,13 +97,12 @@ export const createSentences = {
 			.filter(({ status, told }) => status === 303 && isHeard(told))
 			.flatMap(({ item = '', at, by, location = '' }) => {
 				const again = creates.find((create) => create.item === item && create.at > at);
-				const isAskedAgain = (world.user.asks.get(item) ?? 0) > 1;
 				const row = world.n8n.row(by.replace('execution ', ''));
 				// A retry may have the error of the execution before, which was stopped.
 				const isOver =
 					row?.status === 'success' || (row?.status === 'error' && !row.isKilled && !row.retryOf);
 				return [
-					...(again && !isAskedAgain ? [`${by} sends ${item} again at ${again.at} ms`] : []),
+					...(again ? [`${by} sends ${item} again at ${again.at} ms`] : []),
 					...(everythingSaid(world).includes(location) ? [] : [`${location} is named nowhere`]),
 					...(isOver && !/not known whether|may exist/.test(row.data)
 						? [`${by} does not say that ${item} is in doubt`]

@@ -5,7 +5,6 @@ import { simulate } from './simulate';
 const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 	'a run is stopped while it creates, and its retry is suspended: the error of the first stays with the retry':
 		{
-			tellsRetried: false,
 			node: { suspendAfter: 0, items: 2 },
 			service: { maxUnfinished: 1, longestTaskMs: 10_000 },
 			acts: [
@@ -15,7 +14,6 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 		},
 	'a node that stops is suspended for a task that it has created, then stopped and retried: an item that it had not begun is lost':
 		{
-			tellsRetried: false,
 			node: { suspendAfter: 0, items: 3, ifSomeFail: 'stop' },
 			requests: [{ on: 'create', nth: 0, what: 'answer lost' }],
 			callbacks: [{ nth: 0, what: 'lost' }],
@@ -50,11 +48,6 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 			service: { longestTaskMs: 40_000, failing: [0] },
 			requests: [{ on: 'create', nth: 0, what: 'request lost' }],
 		},
-	'n8n does not suspend a run after a read was lost: the next read keeps to its interval': {
-		node: { suspendAfter: 0.02, pollIntervalSeconds: 5 },
-		requests: [{ on: 'read', nth: 0, what: 'answer lost' }],
-		handOvers: [{ afterMs: 0, what: 'not begun' }],
-	},
 	'the time of the tasks is up while n8n still stores the suspended run: the check takes the run for gone':
 		{
 			slowestQueryMs: 400,

@@ -19,15 +19,22 @@ const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number, weight = 3, none 
 	);
 
 /** Of the last two processes, which take callbacks, nothing is heard but for a moment; the first three do the rest. */
-const PROCESSES = { anything: [0, 1, 2, 3, 3, 4, 4], callbacks: [0, 1, 1, 1, 2, 2, 2, 3, 4] };
+const PROCESSES = {
+	anything: [0, 1, 2, 3, 3, 4, 4],
+	callbacks: [0, 1, 1, 1, 2, 2, 2, 3, 4],
+	turns: [0, 1, 2],
+};
 
-/** A process dies after so many effects since its start: of any kind, or of callbacks and what they start. */
+/**
+ * A process dies after so many effects since its start: of any kind, of callbacks and what they start, or of executions
+ * that were asleep before.
+ */
 const kill = (of: keyof typeof PROCESSES) =>
 	fc.record({
 		process: number(...PROCESSES[of]),
 		of: fc.constant(of),
 		// A callback and the execution that it starts are a dozen effects.
-		afterEffects: fc.oneof(fc.nat({ max: of === 'anything' ? 30 : 12 }), fc.nat({ max: 8 })),
+		afterEffects: fc.oneof(fc.nat({ max: of === 'callbacks' ? 12 : 30 }), fc.nat({ max: 8 })),
 		// Whether the last effect takes place.
 		isSeen: fc.boolean(),
 		downMs: number(1_000, 30_000),
@@ -55,6 +62,7 @@ export const REFUSALS = [
 	['503', { status: 503 }],
 	['503 with Retry-After', { status: 503, retryAfter: 7 }],
 	['500', { status: 500 }],
+	['502', { status: 502, body: '<html><h1>Bad Gateway</h1></html>', contentType: 'text/html' }],
 	["a firewall's 403", { status: 403, ...PAGE }],
 	['404', { status: 404 }],
 	['401', { status: 401 }],
@@ -75,24 +83,21 @@ const ACTS = [
 ] as const;
 export type Act = (typeof ACTS)[number];
 
-/** `tasks end`: all of them, and their callbacks come. `not begun`: n8n begins no sub-execution, at once. */
-export const HAND_OVER_TROUBLES = [
+/** `tasks end`: all of them, and their callbacks come. */
+export const SLEEP_TROUBLES = [
 	'stop',
 	'kill',
 	'tasks end',
 	'clock set back',
 	'clock set forward',
-	'not begun',
 ] as const;
-export type HandOverTrouble = (typeof HAND_OVER_TROUBLES)[number];
+export type SleepTrouble = (typeof SLEEP_TROUBLES)[number];
 
 /** All that one history is made of: nothing else is left to chance. Times are milliseconds since its beginning. */
 const PARTS = {
 	/** Decides of latencies, durations and of the order of what happens at the same time. */
 	salt: fc.nat({ max: 0xffff }),
 	n8n: word('one process', 'queue mode', 'queue mode'),
-	/** Whether n8n tells which execution is retried; before 2.41 it does not. */
-	tellsRetried: fc.boolean(),
 	/** How long n8n's database takes for a query at most. A slow one gives its races room. */
 	slowestQueryMs: number(5, 60, 60, 60),
 	node: fc.record({
@@ -154,16 +159,24 @@ const PARTS = {
 	limits: few(fc.record({ at, maxUnfinished: number(0, 1, 3), maxPerSecond: number(0, 1) }), 2, 2),
 	keyChanges: few(fc.record({ at, noticedAfterMs: number(0, 20_000) }), 1, 1),
 	clockJumps: few(fc.record({ at, byMs: number(-3_600_000, 3_600_000) }), 1, 1),
-	kills: few(fc.oneof(kill('anything'), { weight: 2, arbitrary: kill('callbacks') }), 3, 8),
+	kills: few(
+		fc.oneof(
+			kill('anything'),
+			{ weight: 2, arbitrary: kill('callbacks') },
+			{ weight: 3, arbitrary: kill('turns') },
+		),
+		3,
+		8,
+	),
 	/** Writes to the store of processed data that fail, counted from the first. */
 	ledgerTroubles: few(fc.record({ nth: fc.nat({ max: 3 }), isWritten: fc.boolean() }), 2, 4),
 	acts: few(fc.record({ at, what: word(...ACTS, 'forge') }), 3, 4),
-	/** What happens so long after a run has begun to hand its tasks over to be suspended. */
-	handOvers: few(
+	/** What happens so long after a run begins to go to sleep for the first time. */
+	sleeps: few(
 		fc.record({
-			// To store three executions takes a dozen queries.
+			// To store an execution takes a few queries.
 			afterMs: fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: 1_000 })),
-			what: word(...HAND_OVER_TROUBLES, 'kill', 'stop'),
+			what: word(...SLEEP_TROUBLES, 'kill', 'stop'),
 		}),
 		2,
 		2,
@@ -188,6 +201,14 @@ const PARTS = {
 	),
 	/** How much longer n8n takes to store an execution that it suspends, milliseconds. */
 	slowStores: few(number(70_000, 200_000, 300_000), 1, 1, 6),
+	/** What the service makes of reads: how many it takes in a second (0: all of them), and whether each fifth one fails. */
+	reads: fc.record({
+		mostPerSecond: number(0, 0, 0, 1, 2),
+		saysRetryAfter: fc.boolean(),
+		isFifthLost: fc.constantFrom(false, false, true),
+	}),
+	/** How the user retries what was killed asleep or in a turn. */
+	retryWith: word('original', 'original', 'original', 'saved'),
 };
 
 type Parts = {
@@ -230,8 +251,8 @@ const [smallest] = fc.check(
 	{ numRuns: 1, seed: 1 },
 ).counterexample as [History];
 
-/** One item, and nothing goes wrong: what every history shrinks to, on a present n8n. */
-export const PLAIN: History = { ...smallest, tellsRetried: true };
+/** One item, and nothing goes wrong: what every history shrinks to. */
+export const PLAIN: History = smallest;
 
 export type PartlyHistory = {
 	[Name in keyof History]?: History[Name] extends unknown[]
@@ -240,10 +261,11 @@ export type PartlyHistory = {
 };
 
 /** The plain history, but for what is said here. */
-export const plainBut = ({ node, trigger, service, ...parts }: PartlyHistory): History => ({
+export const plainBut = ({ node, trigger, service, reads, ...parts }: PartlyHistory): History => ({
 	...PLAIN,
 	...parts,
 	node: { ...PLAIN.node, ...node },
 	trigger: { ...PLAIN.trigger, ...trigger },
 	service: { ...PLAIN.service, ...service },
+	reads: { ...PLAIN.reads, ...reads },
 });

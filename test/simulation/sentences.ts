@@ -1,7 +1,7 @@
 import { groupBy } from '../groupBy';
 import { callbackSentences } from './callbackSentences';
 import { createSentences } from './createSentences';
-import { hasLostItsResults, isKilledUnsuspended, isN8nsDoing, setForwardMs } from './exceptions';
+import { isPassedOver, setForwardMs } from './exceptions';
 import {
 	everythingSaid,
 	firstOf,
@@ -13,7 +13,7 @@ import {
 	unsaidOf,
 	waitBegan,
 } from './told';
-import { isTerminal } from './world/database';
+import { isTerminal } from '../workflow/n8n/database';
 import { BASE_URL } from './world/service';
 import type { World } from './world/world';
 
@@ -40,16 +40,16 @@ export const sentences: Record<string, Check> = {
 				const task = world.service.task(String(json.taskId));
 				if (!task) {
 					const unsaid = unsaidOf(world, execution, item);
-					if (!unsaid || hasLostItsResults(world, execution)) return [];
+					if (!unsaid || isPassedOver(world, execution)) return [];
 					return [`execution ${execution} does not say what became of ${unsaid.id}`];
 				}
 				if (json.state === task.outcome) return [];
 				// An error may come before the end of the task.
 				if (json.timedOut !== true && json.error !== undefined) return [];
-				// A suspended run goes by the wall clock, since other processes go on with it.
+				// A run that sleeps goes by the wall clock, since other processes go on with it.
 				const age = at - firstOf(world, task).createdAt + setForwardMs(world, execution);
 				const isLate = age >= timeoutSeconds * 1000;
-				if (json.timedOut === true && (isLate || isN8nsDoing(world, execution))) return [];
+				if (json.timedOut === true && isLate) return [];
 				return [`execution ${execution} says ${task.id} is ${String(json.state)}, ${age} ms old`];
 			}),
 		);
@@ -57,9 +57,6 @@ export const sentences: Record<string, Check> = {
 
 	'every run that waits goes on once': (world) => {
 		if (world.history.node.completion !== 'wait') return [];
-		if (world.service.tasks.some(({ by }) => isKilledUnsuspended(world, by))) {
-			world.except('a run was killed between a create and its suspension: the log names its tasks');
-		}
 		return runsThatWentOn(world).flatMap(({ id }) => {
 			const on = world.n8n.sunk.filter(({ execution }) => execution === id);
 			const places = new Set(on.map(({ node }) => node));
@@ -69,6 +66,31 @@ export const sentences: Record<string, Check> = {
 		});
 	},
 
+	'what is retried after a kill while it slept, or in a later turn, goes on': (world) =>
+		world.n8n.rows
+			.filter(({ start, isKilled, sleeps, retriedBy }) => {
+				const retry = world.n8n.row(retriedBy);
+				return start === 'Start' && isKilled && sleeps > 0 && retry?.status === 'error';
+			})
+			.filter(({ retriedBy }) => /was stopped or killed/.test(world.n8n.row(retriedBy)?.data ?? ''))
+			.map(({ id, retriedBy }) => `execution ${retriedBy}, the retry of ${id}, refuses to go on`),
+
+	'no retry lets the bare input out': (world) =>
+		world.history.node.completion !== 'wait'
+			? []
+			: world.n8n.sunk
+					.filter(({ node }) => node === 'Sink')
+					.flatMap(({ execution, items }) =>
+						items
+							.filter(
+								({ json }) =>
+									json.taskId === undefined &&
+									json.error === undefined &&
+									json.taskIds === undefined,
+							)
+							.map(() => `execution ${execution} lets its input out`),
+					),
+
 	'nothing waits for ever once the faults stop': ({ n8n }) =>
 		n8n.rows
 			.filter(({ status }) => !isTerminal(status))
@@ -76,7 +98,7 @@ export const sentences: Record<string, Check> = {
 
 	'every item comes out once, in its order and linked': (world) =>
 		runsThatWentOn(world)
-			.filter(({ id }) => !hasLostItsResults(world, id))
+			.filter(({ id }) => !isPassedOver(world, id))
 			.flatMap((row) => outputOf(world, row)),
 
 	'no task is read twice within the interval': (world) => {

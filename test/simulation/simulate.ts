@@ -18,13 +18,13 @@ import {
 	plainBut,
 	TROUBLED_MS,
 } from './history';
+import type { Row } from '../workflow/n8n/database';
+import { Randomness } from '../workflow/n8n/randomness';
+import { HistoryTime } from '../workflow/n8n/time';
 import { sentences, type Violation } from './sentences';
-import type { Row } from './world/database';
 import { NodeSources } from './world/nodeSources';
-import { Randomness } from './world/randomness';
 import type { Request } from './world/network';
 import { forge } from './world/stranger';
-import { HistoryTime } from './world/time';
 import { World } from './world/world';
 
 /** After the last fault everything has come to an end within this time, and an hour more where the clock was set back. */
@@ -227,8 +227,13 @@ async function calmDown(here: World): Promise<void> {
 	for (let retries = 0; retries < 40 && user.retry(isFailedStart); retries++) {
 		await time.run(time.now + 10_000);
 	}
+	// The tasks of a large batch whose run was killed a moment ago are to end before that.
+	if (history.largeBatch.length > 0) await time.run(time.now + 60_000);
 	user.redeliver();
-	// The check of a run that was killed finds twenty times that nobody waits.
+	// What was stored when a run went to sleep goes on only where somebody retries it.
+	const wasAsleep = ({ start, status, data }: Row) =>
+		start === 'Start' && status === 'crashed' && data.includes('"journal"');
+	while (user.retry(wasAsleep, history.retryWith)) await time.run(time.now + 10_000);
 	const lateMs = 20 * (history.slowStores[0] ?? 0) + LARGE_BATCH_MS * history.largeBatch.length;
 	// n8n keeps the moment that an execution waits for by the wall clock.
 	const end = TROUBLED_MS + CALM_MS + here.setBackMs + lateMs;

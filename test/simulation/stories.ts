@@ -7,18 +7,18 @@ export type Condition =
 	| `created ${number}`
 	/** So many executions of the trigger have ended. */
 	| `started ${number}`
-	/** The run waits for its tasks. */
+	/** The run sleeps. */
 	| 'suspended'
 	/** The last run, or its last retry, has come to its end. */
 	| 'ended'
-	/** The two sub-executions wait. */
+	/** The check for callbacks sleeps. */
 	| 'asleep';
 
 export type Deed =
 	| 'stop'
 	| 'retry'
-	| 'stop checker'
-	| 'stop supervisor'
+	/** The sub-execution that checks for callbacks. */
+	| 'stop check'
 	/** n8n dies in this moment, and starts again. */
 	| 'kill';
 
@@ -97,27 +97,12 @@ export const stories: Story[] = [
 	]),
 	suspended('a suspended run in which all fail, retried', [failing], RETRY),
 	suspended('a suspended run that is stopped and retried', [slow, slow], STOP, RETRY),
-	suspended('a suspended run whose checker is stopped', [slow], ['suspended', 'stop checker']),
-	suspended(
-		'a suspended run whose supervisor is stopped',
-		[slow],
-		['suspended', 'stop supervisor'],
-	),
 	// Sooner than a check is due, with short minutes, too.
 	suspendedWith({ timeoutSeconds: 15 })('a suspended run that times out', [slow, silent(400_000)]),
 	triggered('triggered tasks whose callbacks come twice', [takes(3_000, { callbackCopies: 2 })]),
 	triggered('a triggered task that fails', [takes(3_000, FAILS)]),
 	triggered('a triggered task whose callback is lost', [slow, takes(4_500)]),
-	triggered(
-		'the supervisor of triggered tasks is stopped',
-		[takes(8_000)],
-		['asleep', 'stop supervisor'],
-	),
-	triggered(
-		'the checker of triggered tasks is stopped',
-		[silent(8_000)],
-		['asleep', 'stop checker'],
-	),
+	triggered('the check of triggered tasks is stopped', [silent(8_000)], ['asleep', 'stop check']),
 	held(
 		'n8n is killed while a batch is held, and it is retried',
 		[takes(60_000)],

@@ -1,11 +1,11 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { isTerminal, type Row } from '../workflow/n8n/database';
+import { SUB } from '../workflow/n8n/executions';
 import { enactRun } from './simulate';
 import type { Condition, Deed, Story } from './stories';
-import { isTerminal, type Row } from './world/database';
 import type { NodeSources } from './world/nodeSources';
 import { itemOf } from './world/service';
-import { SUB } from './world/subExecution';
 import type { World } from './world/world';
 
 /** What happened, as far as it can be told of n8n from outside: times and ids left out. */
@@ -58,19 +58,17 @@ function holds(condition: Condition, { n8n, service }: World): boolean {
 		created: () => service.tasks.length >= Number(count),
 		started: () => rows.filter(isTriggered).filter(hasEnded).length >= Number(count),
 		suspended: () => rows.findLast(ofUser)?.status === 'waiting',
-		asleep: () => rows.filter(isAsleep).length === 2,
+		asleep: () => rows.some(isAsleep),
 		ended: () => rows.filter(ofUser).every(hasEnded),
 	};
 	return conditions[what]!();
 }
 
 function perform(deed: Deed, { n8n, user }: World): void {
-	const isSupervisor = ({ start, parent }: Row) => start === SUB && ofUser(n8n.row(parent));
 	const deeds: Record<Deed, () => unknown> = {
 		stop: () => user.stop(),
 		retry: () => user.retry(),
-		'stop checker': () => user.stop((row) => row.start === SUB && !isSupervisor(row)),
-		'stop supervisor': () => user.stop(isSupervisor),
+		'stop check': () => user.stop(({ start }) => start === SUB),
 		kill: () => n8n.processes.living('main')[0]?.die(),
 	};
 	deeds[deed]();

@@ -1,7 +1,7 @@
 import type { INodeExecutionData } from 'n8n-workflow';
 
 import { fromStored } from '../workflow/stored';
-import type { Row } from './world/database';
+import type { Row } from '../workflow/n8n/database';
 import type { SeenRequest } from './world/network';
 import { itemOf, type ServiceTask } from './world/service';
 import type { World } from './world/world';
@@ -111,25 +111,34 @@ export function outputOf({ history }: World, row: Row): string[] {
 	);
 }
 
-/** The specification's least time between two reads of a task. */
-const MIN_INTERVAL_MS = 2_000;
-
-/** Reads that follow no interval: the last one at the deadline, the one at the hand-over, and the first one of another try or after a callback. */
+/** Reads that follow no interval: the last one at the deadline, and the first one of another try or turn. */
 export function isFollowUp(
 	world: World,
 	read: SeenRequest,
 	before: SeenRequest | undefined,
 ): boolean {
-	const { service, history, n8n } = world;
+	const { service, history } = world;
 	const task = service.task(read.taskId ?? '');
 	if (!task || !before) return true;
-	const isWoken = n8n.webhooks.woken.some(
-		({ at, execution }) => read.by === `execution ${execution}` && before.at <= at && at <= read.at,
-	);
-	if (isWoken) return true;
 	const age = read.at - firstOf(world, task).createdAt;
-	const { timeoutSeconds, maxTries, suspendAfter } = history.node;
-	// With the last create every task is read once more, and handed over.
-	const isHandedOver = suspendAfter === 0 && read.at - before.at >= MIN_INTERVAL_MS;
-	return maxTries > 1 || isHandedOver || age >= timeoutSeconds * 1000;
+	const { timeoutSeconds, maxTries } = history.node;
+	return maxTries > 1 || age >= timeoutSeconds * 1000;
+}
+
+interface StoredJournal {
+	runs: Record<
+		string,
+		{ announced: string[]; items: Record<string, { parts: Array<{ state: string }> }> }
+	>;
+}
+
+/** What n8n keeps of the node's first run: the entries that were sent without a known answer, and the announced ones. */
+export function journalOf({ data }: Row) {
+	const kept = fromStored(data).executionData?.contextData['node:Media']?.journal;
+	const run = (kept as unknown as StoredJournal | undefined)?.runs[0];
+	if (!run) return undefined;
+	const sent = Object.entries(run.items).flatMap(([item, { parts }]) =>
+		parts.flatMap(({ state }, part) => (state === 'sent' ? [`${item}.${part}`] : [])),
+	);
+	return { sent, announced: run.announced };
 }

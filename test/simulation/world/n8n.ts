@@ -1,29 +1,16 @@
-import {
-	type IDataObject,
-	type INodeExecutionData,
-	type INodeTypes,
-	type IWorkflowExecuteAdditionalData,
-	UnexpectedError,
-	Workflow,
-	type WorkflowExecuteMode,
-} from 'n8n-workflow';
+import type { ICredentialsHelper, INodeExecutionData } from 'n8n-workflow';
 
 import { HOUR } from '../../durations';
 import { credentialsHelper } from '../../workflow/credentials';
-import { hostData } from '../../workflow/host';
-import { fromStored } from '../../workflow/stored';
-import type { HandOverTrouble } from '../history';
-import { Database, isTerminal, type Row } from './database';
+import { type Definition, isTerminal, type Row } from '../../workflow/n8n/database';
+import { MemoryN8n } from '../../workflow/n8n/memoryN8n';
+import type { Death, Loaded, Process } from '../../workflow/n8n/process';
+import type { SleepTrouble } from '../history';
 import type { NodeSources } from './nodeSources';
-import type { Process } from './process';
 import { ProcessedData } from './processedData';
-import { Processes } from './processes';
-import { Runner } from './runner';
 import { BASE_URL } from './service';
-import type { Definition } from './subExecution';
-import { WaitTracker } from './waitTracker';
 import { Webhooks } from './webhooks';
-import { connections, helperNodes, nodesOf, WORKFLOW_ID } from './workflow';
+import { connections, helperNodes, nodesOf } from './workflow';
 import type { World } from './world';
 
 /** What the rest of a workflow was started with. */
@@ -34,12 +21,8 @@ interface Sunk {
 	items: INodeExecutionData[];
 }
 
-/** The model of n8n around its real engine: what it stores, and what it hands to the engine. */
-export class N8n {
-	readonly database: Database;
-	readonly processes: Processes;
-	readonly runner: Runner;
-	readonly waitTracker: WaitTracker;
+/** The n8n of a history, with the history's troubles. */
+export class N8n extends MemoryN8n {
 	readonly webhooks: Webhooks;
 	readonly ledger: ProcessedData;
 	readonly sunk: Sunk[] = [];
@@ -47,42 +30,102 @@ export class N8n {
 	/** The credential as users have entered it. */
 	credential: { baseUrl: string; apiKey: string };
 
-	isActive = false;
+	override isActive = false;
 
 	/** Whether an expression of the trigger throws. */
 	isTriggerBroken = false;
 
-	/** The workflow's, as JSON. */
-	staticData = '{}';
-
-	/** Whether a run has begun to have itself suspended. */
-	private hasHandedOver = false;
+	private hasSlept = false;
 
 	constructor(
 		private readonly world: World,
-		sources: NodeSources,
+		private readonly sources: NodeSources,
 	) {
-		this.database = new Database(world);
+		const { n8n, slowestQueryMs, slowStores } = world.history;
+		const isQueueMode = n8n === 'queue mode';
+		const [storesLateMs = 0] = slowStores;
+		super(world.time, world.random, { isQueueMode, slowestQueryMs, storesLateMs });
 		this.ledger = new ProcessedData(world);
-		this.runner = new Runner(world);
-		this.waitTracker = new WaitTracker(world);
 		this.webhooks = new Webhooks(world);
-		this.processes = new Processes(world, sources, (main) => this.waitTracker.sweep(main));
 		this.credential = { baseUrl: BASE_URL, apiKey: world.service.key };
 	}
 
-	/** All executions, oldest first. */
-	get rows(): readonly Row[] {
-		return this.database.rows;
+	load(): Loaded {
+		const { credential, ...nodes } = this.sources.load();
+		const helpers = helperNodes((...sunk) => this.sink(...sunk));
+		const startOfSub = { 'n8n-nodes-base.executeWorkflowTrigger': helpers.start };
+		return { nodes: { ...nodes, ...helpers, ...startOfSub }, credential };
 	}
 
-	row(id: string | undefined): Row | undefined {
-		return this.rows.find((row) => row.id === id);
+	get definition(): Definition {
+		return { nodes: nodesOf(this.world.history, this.isTriggerBroken), connections };
 	}
 
-	/** Whether an execution has not come to its end. */
-	get isBusy(): boolean {
-		return this.rows.some(({ status }) => !isTerminal(status));
+	protected credentials({ loaded }: Process): ICredentialsHelper {
+		const lookUp = async () => await this.database.query(() => ({ ...this.credential }));
+		return credentialsHelper(loaded.credential!, lookUp);
+	}
+
+	override deathOf(name: string, boots: number): Death | undefined {
+		const { history, isTroubled, time } = this.world;
+		const { names } = this.processes;
+		if (!isTroubled) return undefined;
+		const deaths = history.kills.filter(({ process }) => names[process % names.length] === name);
+		const kill = deaths[boots];
+		if (!kill) return undefined;
+		const isCounted = {
+			anything: () => true,
+			callbacks: () => this.isOfCallback(time.activity.name),
+			turns: () => this.isOfLaterTurn(time.activity.name),
+		};
+		return { ...kill, counts: () => this.world.isTroubled && isCounted[kill.of]() };
+	}
+
+	/** Whether an activity is a callback, or the execution that a callback has started. */
+	private isOfCallback(activity: string): boolean {
+		const [kind, id = ''] = activity.split(' ');
+		return kind === 'webhook' || this.row(id)?.start === 'Trigger';
+	}
+
+	/** Whether an activity is a turn of an execution that was asleep. */
+	private isOfLaterTurn(activity: string): boolean {
+		const [kind, id = ''] = activity.split(' ');
+		return kind === 'execution' && (this.row(id)?.wakes ?? 0) > 0;
+	}
+
+	override trace(line: string): void {
+		this.world.trace(line);
+	}
+
+	override note(fault: string): void {
+		this.world.note(fault);
+	}
+
+	override newToken(): string {
+		const token = super.newToken();
+		this.world.service.secrets.add(token);
+		return token;
+	}
+
+	/** A run goes to sleep for the first time: what the history has for this moment happens. */
+	override noteSleep(row: Row): void {
+		const { world } = this;
+		if (row.start !== 'Start' || this.hasSlept) return;
+		this.hasSlept = true;
+		for (const { afterMs, what } of world.history.sleeps) {
+			world.time.later(afterMs, () => {
+				if (!world.isTroubled) return;
+				world.note(`${what} while a run goes to sleep`);
+				this.happen(what, row);
+			});
+		}
+	}
+
+	private happen(what: SleepTrouble, row: Row): void {
+		const { world } = this;
+		if (what === 'tasks end') world.service.endAll();
+		else if (what.startsWith('clock')) world.setClock(what === 'clock set back' ? -HOUR : HOUR);
+		else world.endRun(row, what);
 	}
 
 	/** How often each task has started the workflow of the trigger. */
@@ -103,94 +146,11 @@ export class N8n {
 		);
 	}
 
-	/**
-	 * A run of the workflow begins to have itself suspended: what the history has for this moment happens.
-	 *
-	 * @throws where n8n is to begin no sub-execution
-	 */
-	noteHandOver(parentId: string): void {
-		const { world } = this;
-		const row = this.row(parentId);
-		if (row?.start !== 'Start' || this.hasHandedOver) return;
-		this.hasHandedOver = true;
-		const { handOvers } = world.history;
-		for (const { afterMs, what } of handOvers) {
-			world.time.later(afterMs, () => {
-				if (!world.isTroubled) return;
-				world.note(`${what} while a run is suspended`);
-				this.inHandOver(what, row);
-			});
-		}
-		const isRefused = handOvers.some(({ what }) => what === 'not begun');
-		if (world.isTroubled && isRefused) throw new UnexpectedError('The database is locked');
-	}
-
-	private inHandOver(what: HandOverTrouble, row: Row): void {
-		const { world } = this;
-		if (what === 'tasks end') world.service.endAll();
-		else if (what.startsWith('clock')) world.setClock(what === 'clock set back' ? -HOUR : HOUR);
-		else world.endRun(row, what);
-	}
-
-	/**
-	 * The workflow as a process loads it.
-	 *
-	 * @param definition of a sub-execution; the user's workflow where left out
-	 */
-	workflow(process: Process, definition?: Definition): Workflow {
-		const { nodes, connections: links } = definition ?? {
-			nodes: nodesOf(this.world.history, this.isTriggerBroken),
-			connections,
-		};
-		return new Workflow({
-			id: WORKFLOW_ID,
-			name: 'Simulated',
-			nodes: nodes.map((node) => ({ ...node })),
-			connections: links,
-			active: this.isActive,
-			nodeTypes: this.nodeTypes(process),
-			staticData: JSON.parse(this.staticData) as IDataObject,
-			settings: { executionOrder: 'v1' },
-		});
-	}
-
-	private nodeTypes({ nodes }: Process): INodeTypes {
-		const helpers = helperNodes((...sunk) => this.sink(...sunk));
-		const types = { ...nodes, ...helpers, 'n8n-nodes-base.executeWorkflowTrigger': helpers.start };
-		const byName = (name: string) => types[name as keyof typeof helpers];
-		return { getByName: byName, getByNameAndVersion: byName, getKnownTypes: () => ({}) };
-	}
-
 	/** The rest of a workflow begins: something is posted, a customer gets a mail. */
 	private sink(node: string, execution: string, items: INodeExecutionData[]): void {
 		const { activity, now } = this.world.time;
 		if (activity.process && !activity.process.effect()) return;
 		this.sunk.push({ at: now, execution, node, items });
 		this.world.trace(`n8n: execution ${execution} comes to ${node} with ${items.length} items`);
-	}
-
-	/** What n8n tells its engine of an execution in a process. */
-	additionalData(
-		process: Process,
-		executionId: string,
-		mode: WorkflowExecuteMode,
-	): IWorkflowExecuteAdditionalData {
-		const { database, runner } = this;
-		const { tellsRetried } = this.world.history;
-		const retryOf = tellsRetried ? this.row(executionId)?.retryOf : undefined;
-		return {
-			...hostData(executionId, mode, this.isActive, retryOf),
-			credentialsHelper: credentialsHelper(
-				process.nodes.credential,
-				async () => await database.query(() => ({ ...this.credential })),
-			),
-			getRunExecutionData: async (id) =>
-				await database.query(() => {
-					const row = this.row(id);
-					return row && fromStored(row.data);
-				}),
-			executeWorkflow: async (info, _, options) =>
-				await runner.executeWorkflow(process, info, options),
-		};
 	}
 }

@@ -4,8 +4,8 @@ import { type Answer, answerOfRefusal } from '../../service/model';
 import type { Refusal } from '../../service/settings';
 import { REFUSALS, type RequestTrouble } from '../history';
 import { BASE_URL, itemOf } from './service';
-import type { Process } from './process';
-import type { Activity } from './time';
+import type { Process } from '../../workflow/n8n/process';
+import type { Activity } from '../../workflow/n8n/time';
 import type { World } from './world';
 
 const N8N_URL = 'https://n8n.test';
@@ -147,10 +147,22 @@ export class Network {
 		});
 	}
 
+	/** Whether the service refuses the read that comes now, or something before the service fails. */
+	private readTrouble(nth: number): RequestTrouble | undefined {
+		const { mostPerSecond, saysRetryAfter, isFifthLost } = this.world.history.reads;
+		if (isFifthLost && nth % 5 === 4) return '502';
+		const { now } = this.world.time;
+		const { length } = this.seen.filter(({ kind, at }) => kind === 'read' && at > now - 1_000);
+		if (mostPerSecond === 0 || length <= mostPerSecond) return undefined;
+		return saysRetryAfter ? '429 with Retry-After' : '429';
+	}
+
 	private troubleOf(kind: SeenRequest['kind'], nth: number): RequestTrouble | undefined {
 		const { requests, seeOther } = this.world.history;
 		const trouble = requests.find((entry) => entry.on === kind && entry.nth === nth)?.what;
-		return trouble ?? (kind === 'create' && seeOther.includes(nth) ? '303' : undefined);
+		if (trouble) return trouble;
+		if (kind === 'read') return this.readTrouble(nth);
+		return kind === 'create' && seeOther.includes(nth) ? '303' : undefined;
 	}
 
 	private note(url: URL, { method, body, headers }: Request, by: string): SeenRequest {

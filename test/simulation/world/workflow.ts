@@ -9,8 +9,6 @@ import {
 } from 'n8n-workflow';
 import type { History } from '../history';
 
-export const WORKFLOW_ID = 'workflow';
-
 /** The path of the trigger's production URL. */
 export const TRIGGER_PATH = '/webhook/3f1c2a/callback';
 

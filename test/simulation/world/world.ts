@@ -1,11 +1,11 @@
 import { type History, TROUBLED_MS } from '../history';
-import type { Row } from './database';
+import type { Row } from '../../workflow/n8n/database';
+import type { Randomness } from '../../workflow/n8n/randomness';
+import type { HistoryTime } from '../../workflow/n8n/time';
 import { N8n } from './n8n';
 import type { NodeSources } from './nodeSources';
 import { Network } from './network';
-import type { Randomness } from './randomness';
 import { Service } from './service';
-import type { HistoryTime } from './time';
 import { User } from './user';
 
 /** Everything that one history happens in. */

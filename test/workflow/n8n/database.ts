@@ -1,58 +1,63 @@
-import type { ExecutionStatus, WorkflowExecuteMode } from 'n8n-workflow';
+import type { ExecutionStatus, IConnections, INode, WorkflowExecuteMode } from 'n8n-workflow';
 
+import type { MemoryN8n } from './memoryN8n';
 import type { Process } from './process';
-import type { Definition } from './subExecution';
-import type { World } from './world';
+
+/** A workflow: that of the user, or one that stands in a node and in no list. */
+export interface Definition {
+	nodes: INode[];
+	connections: IConnections;
+}
 
 export const isTerminal = (status: ExecutionStatus): boolean =>
 	['success', 'error', 'canceled', 'crashed'].includes(status);
 
-interface NewRow {
+export interface NewRow {
 	mode: WorkflowExecuteMode;
+	/** The node that the execution begins at. */
 	start: string;
+	/** What is stored of the execution. */
 	data: string;
 	retryOf?: string | undefined;
-	/** The execution whose node has started it, if one has. */
-	parent?: string | undefined;
-	/** The workflow of a sub-execution; undefined for the one that the user has made. */
+	/** The workflow of a sub-execution; undefined for the user's workflow. */
 	definition?: Definition | undefined;
-	/** Where it runs, or ran last. */
+	/** Where the execution runs, or ran last. */
 	process?: Process | undefined;
 }
 
 const rowOf = (id: string, given: NewRow) => ({
 	id,
 	status: 'new' as ExecutionStatus,
-	/** All that it has had, in order. */
+	/** All that the status has been, in order. */
 	statuses: ['new'] as ExecutionStatus[],
 	begin: given.data,
-	/** How often it was suspended, and how often it has gone on after that. */
-	waits: 0,
-	resumes: 0,
+	/** How often the execution went to sleep, and how often it was woken. */
+	sleeps: 0,
+	wakes: 0,
 	/** Whether its process died while it ran. */
 	isKilled: false,
-	/** When it came to its end, milliseconds since the history began. */
+	/** When the execution came to its end, milliseconds since the history began. */
 	endedAt: undefined as number | undefined,
 	retriedBy: undefined as string | undefined,
+	/** Whether the execution is a retry with the currently saved workflow. */
+	isOfSaved: false,
 	/** The nodes that have begun, and whether they have ended, as n8n's log of events has it. */
 	events: new Map<string, 'started' | 'finished'>(),
-	/** Whether it was given to a worker as a job of its own. */
+	/** Whether the execution was given to a worker. */
 	hasJob: false,
-	/** Until when it waits, by the wall clock. */
+	/** Until when it sleeps, by the wall clock. */
 	waitTill: undefined as number | undefined,
-	/** Called once where it ends, in the processes that wait for that. */
-	onEnd: [] as Array<{ process: Process; run: () => Promise<unknown> }>,
 	...given,
 });
 
 /** An execution as n8n's database keeps it. */
 export type Row = ReturnType<typeof rowOf>;
 
-/** n8n's database: its table of executions, and the time that queries take. */
+/** n8n's table of executions, and the time that queries take. */
 export class Database {
 	readonly rows: Row[] = [];
 
-	constructor(private readonly world: World) {}
+	constructor(private readonly n8n: MemoryN8n) {}
 
 	/**
 	 * A query of the present process: done where it takes place, and heard of where the process still lives then.
@@ -60,11 +65,11 @@ export class Database {
 	 * @param longerMs how much longer than others it takes
 	 */
 	async query<T>(work: () => T, longerMs = 0): Promise<T> {
-		const { time, random, history } = this.world;
+		const { time, random, setting } = this.n8n;
 		const { activity } = time;
 		if (activity.process && !activity.process.effect()) return await new Promise(() => undefined);
-		const there = random.between(1, history.slowestQueryMs, 'query', time.count);
-		const back = random.between(1, history.slowestQueryMs, 'result', time.count);
+		const there = random.between(1, setting.slowestQueryMs, 'query', time.count);
+		const back = random.between(1, setting.slowestQueryMs, 'result', time.count);
 		return await new Promise<T>((resolve, reject) => {
 			time.later(there + longerMs, () => {
 				try {
@@ -75,6 +80,10 @@ export class Database {
 				}
 			});
 		});
+	}
+
+	row(id: string | undefined): Row | undefined {
+		return this.rows.find((row) => row.id === id);
 	}
 
 	insert(given: NewRow): Row {

@@ -1,11 +1,18 @@
-import type { LoadedNodes } from './nodeSources';
+import type { ICredentialType, INodeType } from 'n8n-workflow';
 
 export type Role = 'main' | 'worker' | 'webhook';
 
-interface Death {
-	/** It dies after so many effects. The last of them still takes place, or does not. */
+/** What a process has loaded. */
+export interface Loaded {
+	nodes: Record<string, INodeType>;
+	credential?: ICredentialType;
+}
+
+/** How a process dies: after so many effects. The last of them still takes place, or does not. */
+export interface Death {
 	afterEffects: number;
 	isSeen: boolean;
+	downMs: number;
 	/** Whether what happens at present is such an effect. */
 	counts: () => boolean;
 }
@@ -17,23 +24,23 @@ interface Death {
 export class Process {
 	isDead = false;
 
-	/** In which event of the history it died, and when, milliseconds since the history began. */
+	/** In which event the process died, and when, milliseconds since the history began. */
 	diedIn = Infinity;
 	diedAt = Infinity;
-
-	private effects = 0;
 
 	/** The executions that run in it, and how to stop them. */
 	readonly running = new Map<string, { cancel(): void }>();
 
-	/** Waiting executions for which a timer of this process is set. */
+	/** Sleeping executions for which a timer of this process is set. */
 	readonly timers = new Set<string>();
 
-	/** @param nodes the package's node types, loaded for this process alone */
+	private effects = 0;
+
+	/** @param loaded for this process alone */
 	constructor(
 		readonly name: string,
 		readonly role: Role,
-		readonly nodes: LoadedNodes,
+		readonly loaded: Loaded,
 		private readonly death: Death | undefined,
 		private readonly onDeath: (process: Process) => void,
 	) {}

@@ -1,0 +1,236 @@
+import { WorkflowExecute } from 'n8n-core';
+import {
+	type ExecuteWorkflowData,
+	type ExecuteWorkflowOptions,
+	type ExecutionStatus,
+	type IExecuteData,
+	type IExecuteWorkflowInfo,
+	type INodeExecutionData,
+	type IRun,
+	type IRunExecutionData,
+	UnexpectedError,
+} from 'n8n-workflow';
+
+import { beginning, dataOfRetry, fromStored, toStored } from '../stored';
+import { enter, isTerminal, type NewRow, type Row } from './database';
+import type { MemoryN8n } from './memoryN8n';
+import type { Process } from './process';
+
+/** What a sub-execution starts at, in the list of executions. */
+export const SUB = 'Sub';
+
+/** How often the main process looks for executions that are due. */
+const EVERY_MS = 60_000;
+
+/** For what is due so soon, the main process sets a timer of its own. */
+const AHEAD_MS = 70_000;
+
+/** Who runs which execution when: what n8n stores, and what it makes of sleeps, stops and retries. */
+export class Executions {
+	constructor(private readonly n8n: MemoryN8n) {}
+
+	/** Stores an execution that begins at a node, and has it run. */
+	begin(given: Pick<Row, 'mode' | 'start'> & { items: INodeExecutionData[] }, home?: Process): Row {
+		const { mode, start, items } = given;
+		const node = this.n8n.definition.nodes.find(({ name }) => name === start);
+		if (!node) throw new UnexpectedError(`No node ${start}`);
+		const data = this.startData({ node, data: { main: [items] }, source: null });
+		return this.store({ mode, start, data: toStored(data) }, home);
+	}
+
+	private store(given: NewRow, home?: Process): Row {
+		const row = this.n8n.database.insert(given);
+		this.dispatch(row, home);
+		return row;
+	}
+
+	private startData(
+		first: IExecuteData,
+		more: Parameters<typeof beginning>[1] = {},
+	): IRunExecutionData {
+		return beginning(first, { ...more, resumeToken: this.n8n.newToken() });
+	}
+
+	/** Gives an execution to a process: the one that stored it, or in queue mode a worker. */
+	private dispatch(row: Row, home: Process | undefined): void {
+		const { time, random, processes, setting, database } = this.n8n;
+		// The queue outlives whoever put it there. Without one, n8n has an execution run before it answers.
+		row.process = setting.isQueueMode ? undefined : home;
+		if (row.process) enter(row, 'running');
+		row.hasJob = setting.isQueueMode;
+		const take = () => {
+			if (isTerminal(row.status) || row.process?.isDead) return;
+			const candidates = processes.living(setting.isQueueMode ? 'worker' : 'main');
+			const process =
+				row.process ?? candidates[random.between(0, candidates.length - 1, 'worker', row.id)];
+			if (!process) {
+				time.later(1_000, take);
+				return;
+			}
+			enter(row, 'running');
+			row.process = process;
+			processes.within(process, `execution ${row.id}`, async () => {
+				await this.execute(process, row, fromStored(await database.query(() => row.data)));
+			});
+		};
+		time.later(random.between(1, 20, 'dispatch', row.id), take);
+	}
+
+	private async execute(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
+		const { id, mode, start, retryOf, wakes } = row;
+		const of = retryOf === undefined ? '' : `, of execution ${retryOf}`;
+		this.n8n.trace(
+			`${process.name}: ${wakes > 0 ? 'wakes' : 'begins'} execution ${id} (${mode}, at ${start}${of})`,
+		);
+		const workflow = this.n8n.workflow(process, row.definition);
+		const additional = this.n8n.additionalData(process, id, mode);
+		const { hooks } = additional;
+		// Each time that an execution goes on begins anew in n8n's log of events.
+		row.events.clear();
+		hooks?.addHandler('nodeExecuteBefore', (node) => void row.events.set(node, 'started'));
+		hooks?.addHandler('nodeExecuteAfter', (node) => void row.events.set(node, 'finished'));
+		hooks?.addHandler('workflowExecuteAfter', async (run) => await this.save(row, run));
+		const execution = new WorkflowExecute(additional, mode, data).processRunExecutionData(workflow);
+		process.running.set(id, execution);
+		const run = await execution;
+		process.running.delete(id);
+		return run;
+	}
+
+	private async save(row: Row, run: IRun): Promise<void> {
+		const data = toStored(run.data);
+		const waitTill = run.waitTill?.getTime();
+		if (waitTill !== undefined) this.n8n.noteSleep(row);
+		const longerMs = waitTill === undefined ? 0 : this.n8n.setting.storesLateMs;
+		if (longerMs > 0) this.n8n.note('a sleeping execution stored late');
+		await this.n8n.database.query(() => {
+			// What a user has stopped stays as it was then, unless a worker has taken notice of it.
+			if (row.status !== 'canceled' || (row.hasJob && run.status === 'canceled')) row.data = data;
+			if (row.status !== 'running') return;
+			const { error } = run.data.resultData;
+			// Also where the error is that of an execution before, which was stopped and retried.
+			this.end(row, error && run.status === 'success' ? 'error' : run.status);
+			row.waitTill = waitTill;
+			if (error) this.n8n.trace(`n8n: execution ${row.id} says "${error.message}"`);
+		}, longerMs);
+	}
+
+	/** An execution runs no more, be it only for a while. */
+	end(row: Row, status: ExecutionStatus): void {
+		enter(row, status);
+		row.waitTill = undefined;
+		if (status === 'waiting') row.sleeps++;
+		if (isTerminal(status)) row.endedAt = this.n8n.time.now;
+		this.n8n.trace(`n8n: execution ${row.id} is ${status}`);
+	}
+
+	/** Has the main process look once a minute for sleeping executions that are due. */
+	lookForDue(main: Process): void {
+		const { time, processes, database, rows } = this.n8n;
+		processes.within(main, 'clock', async () => {
+			const due = await database.query(() =>
+				rows.filter(
+					({ status, waitTill = Infinity }) =>
+						status === 'waiting' && waitTill <= time.wall + AHEAD_MS,
+				),
+			);
+			for (const row of due) {
+				if (main.timers.has(row.id)) continue;
+				main.timers.add(row.id);
+				time.schedule((row.waitTill ?? 0) - time.wall, () => {
+					main.timers.delete(row.id);
+					processes.within(main, `wake of ${row.id}`, async () => await this.wake(main, row));
+				});
+			}
+		});
+		time.schedule(EVERY_MS, () => this.lookForDue(main), { process: main, name: 'clock' });
+	}
+
+	private async wake(by: Process, row: Row): Promise<void> {
+		await this.n8n.database.query(() => {
+			if (row.status !== 'waiting') throw new UnexpectedError('It does not sleep any more');
+			enter(row, 'running');
+			row.process = by;
+			row.wakes++;
+			row.waitTill = undefined;
+		});
+		this.dispatch(row, by);
+	}
+
+	/** A user stops an execution, awake or asleep. */
+	stop(row: Row): void {
+		const { database, processes, time } = this.n8n;
+		const [main] = processes.living('main');
+		const isGoingOn = () => row.status === 'running' || row.status === 'waiting';
+		if (!main) return;
+		this.n8n.trace(`user: stops execution ${row.id}`);
+		processes.within(main, `stop of ${row.id}`, async () => {
+			const stored = await database.query(() => row.data);
+			if (!isGoingOn()) return;
+			const { process } = row;
+			if (process && !process.isDead) {
+				processes.within(process, `execution ${row.id}`, async () => {
+					process.running.get(row.id)?.cancel();
+				});
+			}
+			const data = fromStored(stored);
+			const extra = { executionId: row.id };
+			const error = { message: 'The execution was cancelled manually', extra };
+			data.resultData.error = { ...error, timestamp: time.wall } as never;
+			await database.query(() => {
+				row.data = toStored(data);
+				this.end(row, 'canceled');
+			});
+		});
+	}
+
+	/**
+	 * *Retry execution* of the list of executions.
+	 *
+	 * @param workflow `saved` gives all entries of a node on the stack the same node, as it is saved now
+	 * @returns the new execution; undefined if n8n has nothing to begin with
+	 */
+	retry(row: Row, workflow: 'original' | 'saved' = 'original'): Row | undefined {
+		const data = dataOfRetry(row.data);
+		const stack = data.executionData?.nodeExecutionStack ?? [];
+		if (!stack[0] || !this.n8n.processes.living('main')[0]) return undefined;
+		if (workflow === 'saved') {
+			const { nodes } = structuredClone(row.definition ?? this.n8n.definition);
+			for (const entry of stack) {
+				entry.node = nodes.find(({ name }) => name === entry.node.name) ?? entry.node;
+			}
+		}
+		const { start, id: retryOf, definition } = row;
+		const retry = this.store({ mode: 'retry', start, data: toStored(data), retryOf, definition });
+		row.retriedBy = retry.id;
+		retry.isOfSaved = workflow === 'saved';
+		this.n8n.trace(`user: retries execution ${row.id} as ${retry.id} (${workflow} workflow)`);
+		return retry;
+	}
+
+	/** A node starts a workflow that nobody waits for. */
+	async executeWorkflow(
+		process: Process,
+		{ code }: IExecuteWorkflowInfo,
+		{ parentExecution, inputData, doNotWaitToFinish }: ExecuteWorkflowOptions,
+	): Promise<ExecuteWorkflowData> {
+		const [node] = code?.nodes ?? [];
+		if (!code || !node || !doNotWaitToFinish) throw new UnexpectedError('Not in this n8n');
+		const first: IExecuteData = {
+			node,
+			data: { main: [inputData ?? [{ json: {} }]] },
+			metadata: { parentExecution },
+			source: null,
+		};
+		const data = this.startData(first, { parentExecution });
+		const row = await this.n8n.database.query(() => {
+			const definition = { nodes: code.nodes, connections: code.connections };
+			const given = { mode: 'integrated', start: SUB, definition, process } as const;
+			const stored = this.n8n.database.insert({ ...given, data: toStored(data) });
+			enter(stored, 'running');
+			return stored;
+		});
+		void this.execute(process, row, data);
+		return { executionId: row.id, data: [null] };
+	}
+}

@@ -1,0 +1,139 @@
+import {
+	type ICredentialsHelper,
+	type IDataObject,
+	type INodeTypes,
+	type IWorkflowExecuteAdditionalData,
+	Workflow,
+	type WorkflowExecuteMode,
+} from 'n8n-workflow';
+
+import { hostData } from '../host';
+import { fromStored } from '../stored';
+import { Database, type Definition, isTerminal, type Row } from './database';
+import { Executions } from './executions';
+import type { Death, Loaded, Process } from './process';
+import { Processes } from './processes';
+import type { Randomness } from './randomness';
+import type { HistoryTime } from './time';
+
+export interface Setting {
+	isQueueMode: boolean;
+	/** How long a query of n8n's database takes at most, milliseconds. */
+	slowestQueryMs: number;
+	/** How much longer n8n takes to store an execution that goes to sleep, milliseconds. */
+	storesLateMs: number;
+}
+
+export const WORKFLOW_ID = 'workflow';
+
+/**
+ * n8n in memory, around n8n-core's own engine: its processes, what it stores, its clock, and what users do with
+ * executions. What sleeps is stored as text, and is all that is left when its process dies. What a dead process was at
+ * does not go on: its timers do not go off, and it hears no answers.
+ */
+export abstract class MemoryN8n {
+	readonly database: Database;
+	readonly processes: Processes;
+	readonly executions: Executions;
+
+	isActive = true;
+
+	/** The workflow's, as JSON. */
+	staticData = '{}';
+
+	/** @param random decides how long queries take, and who does what */
+	constructor(
+		readonly time: HistoryTime,
+		readonly random: Randomness,
+		readonly setting: Setting,
+	) {
+		this.database = new Database(this);
+		this.processes = new Processes(this);
+		this.executions = new Executions(this);
+	}
+
+	/** Loads the node types for a process that starts. */
+	abstract load(): Loaded;
+
+	/** The user's workflow, as it is saved now. */
+	abstract get definition(): Definition;
+
+	protected abstract credentials(process: Process): ICredentialsHelper;
+
+	/** How a process dies that starts for the nth time. */
+	deathOf(_process: string, _boots: number): Death | undefined {
+		return undefined;
+	}
+
+	/** A line for whoever reads what happened. */
+	trace(_line: string): void {}
+
+	/** Something has happened that does not happen every day. */
+	note(_fault: string): void {}
+
+	/** An execution goes to sleep, and is about to be stored. */
+	noteSleep(_row: Row): void {}
+
+	/** A token of the addresses that resume an execution. */
+	newToken(): string {
+		const { length } = this.rows;
+		return [0, 1]
+			.map((part) => this.random.between(0, 0xffffffff, 'token', part, length).toString(16))
+			.join('')
+			.padStart(64, 'e');
+	}
+
+	/** All executions, oldest first. */
+	get rows(): readonly Row[] {
+		return this.database.rows;
+	}
+
+	row(id: string | undefined): Row | undefined {
+		return this.database.row(id);
+	}
+
+	/** Whether an execution has not come to its end. */
+	get isBusy(): boolean {
+		return this.rows.some(({ status }) => !isTerminal(status));
+	}
+
+	/** A workflow as a process loads it. */
+	workflow({ loaded }: Process, { nodes, connections }: Definition = this.definition): Workflow {
+		const byName = (name: string) => loaded.nodes[name]!;
+		const nodeTypes: INodeTypes = {
+			getByName: byName,
+			getByNameAndVersion: byName,
+			getKnownTypes: () => ({}),
+		};
+		return new Workflow({
+			id: WORKFLOW_ID,
+			name: 'In memory',
+			nodes: nodes.map((node) => ({ ...node })),
+			connections,
+			active: this.isActive,
+			nodeTypes,
+			staticData: JSON.parse(this.staticData) as IDataObject,
+			settings: { executionOrder: 'v1' },
+		});
+	}
+
+	/** What n8n tells its engine of an execution in a process. */
+	additionalData(
+		process: Process,
+		executionId: string,
+		mode: WorkflowExecuteMode,
+	): IWorkflowExecuteAdditionalData {
+		const { database, executions } = this;
+		return {
+			...hostData(executionId, mode, this.isActive, this.row(executionId)?.retryOf),
+			credentialsHelper: this.credentials(process),
+			getRunExecutionData: async (id) =>
+				await database.query(() => {
+					const row = this.row(id);
+					return row && fromStored(row.data);
+				}),
+			executeWorkflow: async (info, _, options) =>
+				await executions.executeWorkflow(process, info, options),
+		};
+	}
+}

@@ -1,0 +1,82 @@
+import { fromStored, toStored } from '../stored';
+import { amendCrashed } from './crash';
+import type { Row } from './database';
+import type { MemoryN8n } from './memoryN8n';
+import { Process, type Role } from './process';
+
+const ONE = ['main'];
+const QUEUE_MODE = ['main', 'worker-1', 'worker-2', 'webhook-1', 'webhook-2'];
+
+/** So long after the death of a worker n8n notices what it was at. */
+const STALLED_MS = 60_000;
+
+/** n8n's processes: their deaths and starts, and what n8n makes of the executions that ran in a dead one. */
+export class Processes {
+	readonly names: readonly string[];
+	private readonly all = new Map<string, Process>();
+	private readonly boots = new Map<string, number>();
+
+	constructor(private readonly n8n: MemoryN8n) {
+		this.names = n8n.setting.isQueueMode ? QUEUE_MODE : ONE;
+	}
+
+	start(): void {
+		for (const name of this.names) this.boot(name);
+	}
+
+	living(role: Role): Process[] {
+		return [...this.all.values()].filter((process) => process.role === role && !process.isDead);
+	}
+
+	/** Does something in a process, as an activity of its own. */
+	within(process: Process, name: string, work: () => Promise<unknown>): void {
+		const fail = (error: unknown) => this.n8n.trace(`${process.name}: ${name}: ${String(error)}`);
+		this.n8n.time.schedule(0, () => void work().catch(fail), { process, name });
+	}
+
+	private boot(name: string): void {
+		const { n8n } = this;
+		const role = name.split('-', 1)[0] as Role;
+		const boots = this.boots.get(name) ?? 0;
+		this.boots.set(name, boots + 1);
+		const death = n8n.deathOf(name, boots);
+		const onDeath = (dead: Process) => {
+			Object.assign(dead, { diedAt: n8n.time.now, diedIn: n8n.time.count });
+			n8n.note(`${role === 'main' ? 'main process' : role} killed`);
+			n8n.trace(`${name}: dies`);
+			n8n.time.later(death?.downMs ?? 1_000, () => {
+				this.recover(dead);
+				this.boot(name);
+				n8n.trace(`${name}: starts again`);
+			});
+		};
+		const process = new Process(name, role, n8n.load(), death, onDeath);
+		this.all.set(name, process);
+		if (role === 'main') n8n.executions.lookForDue(process);
+		if (n8n.setting.isQueueMode || boots === 0) return;
+		// While it starts n8n takes what sleeps for crashed, since its log has no end of it, and then looks closer.
+		for (const { status, statuses } of n8n.rows) {
+			if (status === 'waiting') statuses.push('crashed', 'waiting');
+		}
+	}
+
+	/**
+	 * What ran in a process that died is crashed when n8n is back; of a worker, when the main process notices that the
+	 * worker's job stands still.
+	 */
+	private recover(dead: Process): void {
+		for (const row of this.n8n.rows) {
+			if (row.process !== dead || row.status !== 'running') continue;
+			row.isKilled = true;
+			if (dead.role === 'worker') this.n8n.time.later(STALLED_MS, () => this.crash(row));
+			else this.crash(row);
+		}
+	}
+
+	private crash(row: Row): void {
+		if (row.status !== 'running') return;
+		const { nodes } = row.definition ?? this.n8n.definition;
+		row.data = toStored(amendCrashed(fromStored(row.data), nodes, row.events));
+		this.n8n.executions.end(row, 'crashed');
+	}
+}

@@ -1,0 +1,140 @@
+import {
+	type ICredentialsHelper,
+	type IConnections,
+	type IDataObject,
+	type IExecuteFunctions,
+	type INode,
+	type INodeExecutionData,
+	type INodeType,
+	NodeConnectionTypes,
+} from 'n8n-workflow';
+
+import type { Definition, Row } from './database';
+import { MemoryN8n } from './memoryN8n';
+import type { Loaded } from './process';
+import { Randomness } from './randomness';
+import { HistoryTime } from './time';
+
+const { Main } = NodeConnectionTypes;
+
+/** A node type that is nothing but its `execute`. */
+export const nodeType = (
+	execute: (context: IExecuteFunctions) => Promise<INodeExecutionData[][]>,
+	inputs = 1,
+	outputs = 1,
+): INodeType => ({
+	description: {
+		displayName: 'Trial',
+		name: 'trial',
+		group: ['transform'],
+		version: 1,
+		description: 'A node of the tests',
+		defaults: { name: 'Trial' },
+		inputs: Array.from({ length: inputs }, () => Main),
+		outputs: Array.from({ length: outputs }, () => Main),
+		properties: [],
+	},
+	async execute() {
+		return await execute(this);
+	},
+});
+
+/** A node whose type has the same name. */
+export const nodeOf = (type: string, more: Partial<INode> = {}): INode => ({
+	...{ id: type, name: type, type, typeVersion: 1, position: [0, 0], parameters: {} },
+	...more,
+});
+
+/** Connects nodes: `A > B` from the first output to the first input, `A:1 > B:1` from the second to the second. */
+export function connect(...links: string[]): IConnections {
+	const connections: IConnections = {};
+	for (const link of links) {
+		const [from, to] = link.split(' > ').map((end) => end.split(':'));
+		const [source = '', output = '0'] = from ?? [];
+		const [node = '', input = '0'] = to ?? [];
+		const main = ((connections[source] ??= { main: [] }).main ??= []);
+		for (let index = 0; index <= Number(output); index++) main[index] ??= [];
+		main[Number(output)]?.push({ node, type: Main, index: Number(input) });
+	}
+	return connections;
+}
+
+interface Sunk {
+	execution: string;
+	items: INodeExecutionData[];
+}
+
+/** An n8n for one workflow of a test, which begins at its node `start` and ends in its node `sink`. */
+export class TestN8n extends MemoryN8n {
+	/** What the node `sink` was given, each time. */
+	readonly sunk: Sunk[] = [];
+
+	definition: Definition;
+
+	constructor(
+		time: HistoryTime,
+		definition: Definition,
+		private readonly types: Record<string, INodeType>,
+		isQueueMode = false,
+	) {
+		super(time, new Randomness(1), { isQueueMode, slowestQueryMs: 5, storesLateMs: 0 });
+		this.definition = definition;
+		this.processes.start();
+	}
+
+	load(): Loaded {
+		const start = nodeType(async (context) => await Promise.resolve([context.getInputData()]));
+		const sink = nodeType(async (context) => {
+			this.sunk.push({ execution: context.getExecutionId(), items: context.getInputData() });
+			return await Promise.resolve([context.getInputData()]);
+		});
+		return { nodes: { start, sink, ...this.types } };
+	}
+
+	protected credentials(): ICredentialsHelper {
+		return {} as ICredentialsHelper;
+	}
+
+	/** Starts the workflow, and lets some seconds pass. */
+	async start(items: IDataObject[], seconds = 1): Promise<Row> {
+		const row = this.executions.begin({
+			mode: 'trigger',
+			start: 'start',
+			items: items.map((json) => ({ json })),
+		});
+		await this.pass(seconds);
+		return row;
+	}
+
+	async pass(seconds: number): Promise<void> {
+		await this.time.run(this.time.now + seconds * 1000);
+	}
+
+	/** A power cut. n8n is back a second later. */
+	async kill(row: Row): Promise<void> {
+		row.process?.die();
+		await this.pass(120);
+	}
+
+	/** What left for the node `sink`, of each of its runs. */
+	get out(): IDataObject[][] {
+		return this.sunk.map(({ items }) => items.map(({ json }) => json));
+	}
+
+	/** The index of the item that each item is linked to, of each run of the node `sink`. */
+	get links() {
+		return this.sunk.map(({ items }) => items.map(({ pairedItem }) => pairedItem));
+	}
+}
+
+/** Does something with an n8n of its own, in virtual time. */
+export const inN8n = async <T>(
+	definition: Definition,
+	types: Record<string, INodeType>,
+	work: (n8n: TestN8n) => Promise<T>,
+	isQueueMode = false,
+): Promise<T> =>
+	await HistoryTime.rule(
+		Math.random,
+		async (time) => await work(new TestN8n(time, definition, types, isQueueMode)),
+	);

@@ -1,0 +1,330 @@
+import {
+	type IDataObject,
+	type IExecuteFunctions,
+	type INode,
+	type INodeExecutionData,
+	type IWorkflowBase,
+	sleep,
+} from 'n8n-workflow';
+
+import { internalsOf } from '../../nodes/MediaGeneration/n8n/internals';
+import { sleepAndRunAgain, takeInputBack } from '../../nodes/MediaGeneration/n8n/runAgain';
+import { fromStored } from './stored';
+import { connect, inN8n, nodeOf, nodeType, type TestN8n } from './n8n/testN8n';
+
+/** How often each run of the trial node goes to sleep, and how long it is awake before, seconds. */
+const SLEEPS = 2;
+const AWAKE_SECONDS = 5;
+
+/** Longer than the trial node takes with all its sleeps. */
+const ALL_SECONDS = 600;
+
+const PASSED_OVER = [{ json: { error: 'passed over' } }];
+
+/** What each turn of the trial node was: its execution, its run index, and its input. */
+let turns: Array<[execution: string, run: number, input: IDataObject[]]>;
+/** What the trial node has ordered: nothing may be ordered twice. */
+let orders: string[];
+beforeEach(() => {
+	turns = [];
+	orders = [];
+});
+
+/** Orders something for each item in its first turn, sleeps, and puts out two items for each item. */
+async function trial(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+	takeInputBack(context);
+	const { runIndex = 0 } = internalsOf(context);
+	const input = context.getInputData();
+	turns.push([context.getExecutionId(), runIndex, input.map(({ json }) => json)]);
+	const kept = context.getContext('node');
+	const run = (kept[runIndex] ??= { sleeps: 0, ordered: [] }) as {
+		sleeps: number;
+		ordered: string[];
+	};
+	for (const { json } of input) {
+		const name = `${runIndex}/${String(json.name)}`;
+		if (run.ordered.includes(name)) continue;
+		run.ordered.push(name);
+		orders.push(name);
+	}
+	await sleep(AWAKE_SECONDS * 1000);
+	if (run.sleeps++ < SLEEPS) {
+		return await sleepAndRunAgain(context, new Date(Date.now() + 90_000), PASSED_OVER);
+	}
+	return [
+		input.flatMap(({ json }, item): INodeExecutionData[] =>
+			json.fails
+				? [{ json: { error: 'It fails' }, pairedItem: { item } }]
+				: [0, 1].map((nth) => ({ json: { ...json, nth }, pairedItem: { item } })),
+		),
+	];
+}
+
+const types = {
+	trial: nodeType(trial),
+	merge: nodeType(
+		async (context) =>
+			await Promise.resolve([[...context.getInputData(0), ...context.getInputData(1)]]),
+		2,
+	),
+	/** Puts out one item at a time on its second output, and all that came back on its first one. */
+	loop: nodeType(
+		async (context) => {
+			const kept = context.getContext('node');
+			const isFirst = kept.left === undefined;
+			const left = isFirst ? context.getInputData() : (kept.left as never[]);
+			if (!isFirst) kept.done = [...((kept.done ?? []) as never[]), ...context.getInputData()];
+			kept.left = left.slice(1);
+			const [next] = left;
+			return await Promise.resolve(next ? [[], [next]] : [kept.done as never[], []]);
+		},
+		1,
+		2,
+	),
+};
+
+const A_AND_B = [{ name: 'a' }, { name: 'b' }];
+const OUT = [
+	{ name: 'a', nth: 0 },
+	{ name: 'a', nth: 1 },
+	{ name: 'b', nth: 0 },
+	{ name: 'b', nth: 1 },
+];
+
+/** The workflow `start > trial > sink`. */
+const plain = (settings: Partial<INode> = {}) => ({
+	nodes: [nodeOf('start'), nodeOf('trial', settings), nodeOf('sink')],
+	connections: connect('start > trial', 'trial > sink'),
+});
+
+const inPlain = async (
+	work: (n8n: TestN8n) => Promise<void>,
+	settings?: Partial<INode>,
+	isQueueMode = false,
+) => await inN8n(plain(settings), types, work, isQueueMode);
+
+describe.each([
+	['one process', false],
+	['queue mode', true],
+])('in %s', (_, isQueueMode) => {
+	it('a node that sleeps twice is run three times, and its items leave once, in order and linked', async () => {
+		await inPlain(
+			async (n8n) => {
+				const row = await n8n.start(A_AND_B, ALL_SECONDS);
+				expect(row).toMatchObject({ status: 'success', sleeps: 2, wakes: 2 });
+				expect(turns).toEqual(Array(3).fill(['1', 0, A_AND_B]));
+				expect(orders).toEqual(['0/a', '0/b']);
+				expect(n8n.out).toEqual([OUT]);
+				const runs = fromStored(row.data).resultData.runData.trial ?? [];
+				expect(runs).toHaveLength(1);
+				const links = runs[0]?.data?.main?.[0]?.map(({ pairedItem }) => pairedItem);
+				expect(links).toEqual([{ item: 0 }, { item: 0 }, { item: 1 }, { item: 1 }]);
+			},
+			{},
+			isQueueMode,
+		);
+	});
+
+	it('a process that dies while it sleeps does no harm', async () => {
+		await inPlain(
+			async (n8n) => {
+				const row = await n8n.start(A_AND_B, 10);
+				expect(row.status).toBe('waiting');
+				await n8n.kill(row);
+				for (const name of ['main', 'worker'] as const) n8n.processes.living(name)[0]?.die();
+				await n8n.pass(ALL_SECONDS);
+				expect(row.status).toBe('success');
+				expect(n8n.out).toEqual([OUT]);
+				expect(orders).toEqual(['0/a', '0/b']);
+			},
+			{},
+			isQueueMode,
+		);
+	});
+
+	it.each([
+		['original', OUT],
+		['saved', [{ error: 'passed over' }]],
+	] as const)(
+		'a process that dies in a turn ends the execution: its retry (%s workflow) goes on with what was stored',
+		async (workflow, out) => {
+			await inPlain(
+				async (n8n) => {
+					const row = await n8n.start(A_AND_B, 10);
+					while (row.wakes === 0) await n8n.pass(1);
+					await n8n.pass(2);
+					expect(row.status).toBe('running');
+					await n8n.kill(row);
+					expect(row.status).toBe('crashed');
+					await n8n.pass(ALL_SECONDS);
+					expect(n8n.out).toEqual([]);
+					const retry = n8n.executions.retry(row, workflow);
+					await n8n.pass(ALL_SECONDS);
+					expect(retry).toMatchObject({ status: 'success', mode: 'retry', id: '2' });
+					expect(n8n.out).toEqual([out]);
+					expect(orders).toEqual(['0/a', '0/b']);
+				},
+				{},
+				isQueueMode,
+			);
+		},
+	);
+});
+
+it('what a dead process was at goes no further', async () => {
+	await inPlain(async (n8n) => {
+		const row = await n8n.start(A_AND_B, 2);
+		expect(row.status).toBe('running');
+		await n8n.kill(row);
+		expect(row).toMatchObject({ status: 'crashed', sleeps: 0 });
+		expect(fromStored(row.data).executionData?.contextData).toEqual({});
+	});
+});
+
+it.each([
+	['asleep', 10, 4],
+	['in its second turn', 130, 5],
+])('a run that is stopped %s goes on where it was if it is retried', async (_, seconds, most) => {
+	await inPlain(async (n8n) => {
+		const row = await n8n.start(A_AND_B, seconds);
+		n8n.executions.stop(row);
+		await n8n.pass(ALL_SECONDS);
+		expect(row.status).toBe('canceled');
+		expect(n8n.out).toEqual([]);
+		n8n.executions.retry(row);
+		await n8n.pass(ALL_SECONDS);
+		expect(n8n.out).toEqual([OUT]);
+		expect(turns.length).toBeLessThanOrEqual(most);
+		expect(orders).toEqual(['0/a', '0/b']);
+	});
+});
+
+it('of a run that is stopped in its first turn n8n keeps the start alone: its retry begins anew', async () => {
+	await inPlain(async (n8n) => {
+		const row = await n8n.start(A_AND_B, 2);
+		n8n.executions.stop(row);
+		await n8n.pass(ALL_SECONDS);
+		expect(row.status).toBe('canceled');
+		n8n.executions.retry(row);
+		await n8n.pass(ALL_SECONDS);
+		expect(orders).toEqual(['0/a', '0/b', '0/a', '0/b']);
+	});
+});
+
+it.each<[string, Partial<INode>]>([
+	['Always Output Data', { alwaysOutputData: true }],
+	['Retry On Fail', { retryOnFail: true, maxTries: 2 }],
+	['Continue', { onError: 'continueRegularOutput' }],
+])('with the setting %s nothing leaves while the node sleeps', async (_, settings) => {
+	await inPlain(async (n8n) => {
+		await n8n.start(A_AND_B, ALL_SECONDS);
+		expect(n8n.out).toEqual([OUT]);
+	}, settings);
+});
+
+it('with Execute Once the node has its first item in each turn', async () => {
+	await inPlain(
+		async (n8n) => {
+			await n8n.start(A_AND_B, ALL_SECONDS);
+			expect(turns).toEqual(Array(3).fill(['1', 0, [{ name: 'a' }]]));
+			expect(n8n.out).toEqual([OUT.slice(0, 2)]);
+		},
+		{ executeOnce: true },
+	);
+});
+
+it('an item that fails after the sleeps leaves on the error output, with its input', async () => {
+	const definition = {
+		nodes: [nodeOf('start'), nodeOf('trial', { onError: 'continueErrorOutput' }), nodeOf('sink')],
+		connections: connect('start > trial', 'trial:1 > sink'),
+	};
+	await inN8n(definition, types, async (n8n) => {
+		await n8n.start([{ name: 'a', fails: true }, { name: 'b' }], ALL_SECONDS);
+		expect(n8n.out).toEqual([[{ name: 'a', fails: true, error: 'It fails' }]]);
+		expect(orders).toEqual(['0/a', '0/b']);
+	});
+});
+
+it('in a loop each round sleeps for itself', async () => {
+	const definition = {
+		nodes: ['start', 'loop', 'trial', 'sink'].map((type) => nodeOf(type)),
+		connections: connect('start > loop', 'loop:1 > trial', 'trial > loop', 'loop > sink'),
+	};
+	await inN8n(definition, types, async (n8n) => {
+		await n8n.start(A_AND_B, 2 * ALL_SECONDS);
+		expect(turns.map(([, run, input]) => [run, input[0]?.name])).toEqual([
+			...Array<unknown>(3).fill([0, 'a']),
+			...Array<unknown>(3).fill([1, 'b']),
+		]);
+		expect(n8n.out).toEqual([OUT]);
+	});
+});
+
+it('of two branches that lead into the node each has its own run', async () => {
+	const definition = {
+		nodes: [nodeOf('start'), nodeOf('other', { type: 'start' }), nodeOf('trial'), nodeOf('sink')],
+		connections: connect('start > trial', 'start > other', 'other > trial', 'trial > sink'),
+	};
+	await inN8n(definition, types, async (n8n) => {
+		await n8n.start(A_AND_B, 2 * ALL_SECONDS);
+		expect(n8n.out).toEqual([OUT, OUT]);
+		expect(orders).toEqual(['0/a', '0/b', '1/a', '1/b']);
+	});
+});
+
+it('a Merge behind it gets the items of both branches once', async () => {
+	const definition = {
+		nodes: [...plain().nodes, nodeOf('merge')],
+		connections: connect('start > trial', 'start > merge:1', 'trial > merge', 'merge > sink'),
+	};
+	await inN8n(definition, types, async (n8n) => {
+		await n8n.start(A_AND_B, ALL_SECONDS);
+		expect(n8n.out).toEqual([[...OUT, ...A_AND_B]]);
+	});
+});
+
+it('several executions sleep side by side', async () => {
+	await inPlain(async (n8n) => {
+		await n8n.start([{ name: 'a' }], 20);
+		await n8n.start([{ name: 'b' }], ALL_SECONDS);
+		expect(n8n.out).toEqual([OUT.slice(0, 2), OUT.slice(2)]);
+		expect(n8n.sunk.map(({ execution }) => execution)).toEqual(['1', '2']);
+	});
+});
+
+it('a sub-execution that nobody waits for sleeps and ends by itself, and each can read what is stored of the other', async () => {
+	/** What the sub-execution has read of its parent, in each turn. */
+	const seen: unknown[] = [];
+	const parent = nodeType(async (context) => {
+		const code = { nodes: [nodeOf('child')], connections: {} } as unknown as IWorkflowBase;
+		await context.executeWorkflow({ code }, [{ json: { name: 'of the parent' } }], undefined, {
+			doNotWaitToFinish: true,
+			parentExecution: {
+				...{ executionId: context.getExecutionId(), workflowId: 'workflow' },
+				shouldResume: false,
+			},
+		});
+		return [context.getInputData()];
+	});
+	const child = nodeType(async (context) => {
+		const out = await trial(context);
+		const stored = await context.getExecutionDataById('1');
+		seen.push(stored?.resultData.lastNodeExecuted);
+		return out;
+	});
+	const definition = {
+		nodes: [nodeOf('start'), nodeOf('parent'), nodeOf('sink')],
+		connections: connect('start > parent', 'parent > sink'),
+	};
+	await inN8n(definition, { parent, child }, async (n8n) => {
+		await n8n.start(A_AND_B, 3);
+		expect(n8n.out).toEqual([A_AND_B]);
+		await n8n.pass(ALL_SECONDS);
+		expect(n8n.rows.map(({ status, sleeps }) => [status, sleeps])).toEqual([
+			['success', 0],
+			['success', 2],
+		]);
+		expect(orders).toEqual(['0/of the parent']);
+		expect(seen).toEqual(['sink', 'sink', 'sink']);
+	});
+});
