@@ -68,6 +68,7 @@ export class Processes {
 		for (const row of this.n8n.rows) {
 			if (row.process !== dead || row.status !== 'running') continue;
 			row.isKilled = true;
+			this.n8n.note(row.wakes > 0 ? 'execution killed in a later turn' : 'execution killed');
 			if (dead.role === 'worker') this.n8n.time.later(STALLED_MS, () => this.crash(row));
 			else this.crash(row);
 		}
