@@ -66,7 +66,7 @@ export class N8n extends MemoryN8n {
 		return credentialsHelper(loaded.credential!, lookUp);
 	}
 
-	override deathOf(name: string, boots: number): Death | undefined {
+	deathOf(name: string, boots: number): Death | undefined {
 		const { history, isTroubled, time } = this.world;
 		const { names } = this.processes;
 		if (!isTroubled) return undefined;
@@ -93,11 +93,11 @@ export class N8n extends MemoryN8n {
 		return kind === 'execution' && (this.row(id)?.wakes ?? 0) > 0;
 	}
 
-	override trace(line: string): void {
+	trace(line: string): void {
 		this.world.trace(line);
 	}
 
-	override note(fault: string): void {
+	note(fault: string): void {
 		this.world.note(fault);
 	}
 
@@ -108,7 +108,7 @@ export class N8n extends MemoryN8n {
 	}
 
 	/** A run goes to sleep for the first time: what the history has for this moment happens. */
-	override noteSleep(row: Row): void {
+	noteSleep(row: Row): void {
 		const { world } = this;
 		if (row.start !== 'Start' || this.hasSlept) return;
 		this.hasSlept = true;

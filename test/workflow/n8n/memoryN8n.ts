@@ -61,18 +61,16 @@ export abstract class MemoryN8n {
 	protected abstract credentials(process: Process): ICredentialsHelper;
 
 	/** How a process dies that starts for the nth time. */
-	deathOf(_process: string, _boots: number): Death | undefined {
-		return undefined;
-	}
+	abstract deathOf(process: string, boots: number): Death | undefined;
 
 	/** A line for whoever reads what happened. */
-	trace(_line: string): void {}
+	abstract trace(line: string): void;
 
 	/** Something has happened that does not happen every day. */
-	note(_fault: string): void {}
+	abstract note(fault: string): void;
 
 	/** An execution goes to sleep, and is about to be stored. */
-	noteSleep(_row: Row): void {}
+	abstract noteSleep(row: Row): void;
 
 	/** A token of the addresses that resume an execution. */
 	newToken(): string {

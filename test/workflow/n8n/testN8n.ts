@@ -95,6 +95,15 @@ export class TestN8n extends MemoryN8n {
 		return {} as ICredentialsHelper;
 	}
 
+	/** A process dies where a test kills it. */
+	deathOf(): undefined {}
+
+	trace(): void {}
+
+	note(): void {}
+
+	noteSleep(): void {}
+
 	/** Starts the workflow, and lets some seconds pass. */
 	async start(items: IDataObject[], seconds = 1): Promise<Row> {
 		const row = this.executions.begin({
