@@ -172,7 +172,9 @@ export class Downloader {
 			const what =
 				kind !== 'answered'
 					? `The result could not be downloaded (HTTP ${statusCode})`
-					: `The result host answered with ${type === 'text/html' ? 'a web page' : 'a message'} instead of media`;
+					: type === 'text/html'
+						? 'The result host answered with a web page instead of media'
+						: 'The result host answered with a message instead of media';
 			const next =
 				kind !== 'answered'
 					? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.'

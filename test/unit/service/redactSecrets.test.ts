@@ -1,4 +1,5 @@
 import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { CALLBACK_PATH } from '../../../nodes/MediaGeneration/callback/triggerCallbackUrl';
 import { SecretRedactor } from '../../../nodes/MediaGeneration/service/redactSecrets';
 
 const TOKEN = 'a1'.repeat(32);
@@ -134,3 +135,13 @@ describe('a token that was given out', () => {
 		expect(performance.now() - startedAt).toBeLessThan(10_000);
 	});
 });
+
+it.each(['webhook', 'webhook-test', 'hooks', 'my/own-hooks'])(
+	'the address that the trigger gives out below /%s is found by its path, in each writing',
+	(endpoint) => {
+		const url = `https://n8n.example.com/${endpoint}/3f1c2a/${CALLBACK_PATH}`;
+		const address = callbackAddress(url, 'sk-live-secret', 'row 7');
+		const token = new URL(address).searchParams.get('token') ?? '';
+		for (const written of WRITINGS) expect(hidden(written(address))).not.toContain(token);
+	},
+);
