@@ -25,11 +25,6 @@ const AT_ONCE = { suspendAfter: 0 };
 const TOOL = { isToolExecution: () => true };
 const ENGINE_V2 = { getWorkflowSettings: () => ({ engineType: 'v2' }) as never };
 const SUB_WORKFLOW = { getMode: () => 'integrated' as const };
-const TIME_LIMIT = { getWorkflowSettings: () => ({ executionTimeout: 60 }) as never };
-const LOCAL: Partial<IExecuteFunctions> = {
-	evaluateExpression: () => 'http://localhost:5678/webhook-waiting/1' as never,
-	getParentNodes: () => [],
-};
 const TASKS = { resource: 'task', operation: 'wait', taskId: 'task-1, task-2' };
 const SPLIT = { options: { splitResults: true } };
 const AFTER_A_DAY = { timeoutMs: DAY_MS, warnings: [], webhookUrl: undefined };
@@ -48,26 +43,10 @@ describe('a run', () => {
 			{ suspendAfterMs: 5 * MINUTE_MS },
 		],
 		[
-			'gives its tasks a callback address where it is suspended at once',
-			{ options: AT_ONCE },
-			{ suspendAfterMs: 0, webhookUrl: expect.stringContaining('/webhook-waiting/1/') },
-		],
-		[
-			'gives none where the service cannot call n8n',
-			{ options: AT_ONCE, context: LOCAL },
-			{ suspendAfterMs: 0, webhookUrl: undefined },
-		],
-		[
 			'of Task → Wait is suspended like one that creates',
 			{ parameters: { ...TASKS, taskId: 'task-1' }, options: { suspendAfter: 2 } },
 			{ suspendAfterMs: 2 * MINUTE_MS, timeoutMs: DAY_MS },
 		],
-		[
-			'says at its begin what may go wrong where it is suspended at once',
-			{ options: AT_ONCE, context: TIME_LIMIT },
-			{ warnings: [expect.stringContaining('time limit of 60 s')] },
-		],
-		['does not say so otherwise', { context: TIME_LIMIT }, { warnings: [] }],
 	])('%s', async (_what, given, wait) => {
 		expect(await plan(given)).toMatchObject(wait);
 	});
@@ -79,58 +58,27 @@ describe('a run', () => {
 	});
 });
 
-type Case = [what: string, given: Given];
-/** Which other obstacles there are: canSuspend.test.ts. */
-const held: Case[] = [
-	['whose results are split', SPLIT],
-	['in a sub-workflow, whose results are split', { context: SUB_WORKFLOW, ...SPLIT }],
-	['of which one input item names two tasks', { parameters: TASKS }],
-];
-
-it.each<Case>([
-	['as a tool', { context: TOOL }],
-	['in a sub-workflow', { context: SUB_WORKFLOW }],
-	...held,
-])('a run %s is held to its end, for ten minutes or as the user says', async (_what, given) => {
+it('a run as a tool is held to its end, for ten minutes or as the user says', async () => {
 	const ofTenMinutes = { suspendAfterMs: Infinity, timeoutMs: 10 * MINUTE_MS, warnings: [] };
-	expect(await plan(given)).toMatchObject(ofTenMinutes);
-	const chosen = { ...given, options: { ...given.options, timeout: 7200 } };
+	expect(await plan({ context: TOOL })).toMatchObject(ofTenMinutes);
+	const chosen = { context: TOOL, options: { timeout: 7200 } };
 	expect(await plan(chosen)).toMatchObject({ suspendAfterMs: Infinity, timeoutMs: 7_200_000 });
 });
 
-describe('a run that is to be suspended at once', () => {
-	it('is refused as a tool, with a way out', async () => {
-		const more = { context: TOOL };
-		const { message, description } = await refusalOf(image(AT_ONCE), undefined, more);
-		expect(message).toContain('cannot be suspended at once: an AI agent needs');
-		expect(description).toMatch(/'Survive Restarts After'.*No task was created/s);
-	});
+it.each<[string, Given]>([
+	['whose results are split', SPLIT],
+	['in a sub-workflow', { context: SUB_WORKFLOW }],
+	['of which one input item names two tasks', { parameters: TASKS }],
+])('a run %s sleeps like any other, also at once', async (_what, given) => {
+	expect(await plan(given)).toMatchObject({ suspendAfterMs: 5 * MINUTE_MS, timeoutMs: DAY_MS });
+	const atOnce = { ...given, options: { ...given.options, ...AT_ONCE } };
+	expect(await plan(atOnce)).toMatchObject({ suspendAfterMs: 0, warnings: [] });
+});
 
-	it('is suspended in a sub-workflow, with a word on what its caller gets', async () => {
-		expect(await plan({ context: SUB_WORKFLOW, options: AT_ONCE })).toMatchObject({
-			suspendAfterMs: 0,
-			timeoutMs: DAY_MS,
-			warnings: [expect.stringContaining('the first result only')],
-		});
-	});
-
-	it.each([
-		[1_000, 'a callback', expect.stringContaining('/webhook-waiting/1/') as string],
-		[1_001, 'checks alone, since n8n reads all of it anew for each callback', undefined],
-	])('of %i tasks has %s', async (tasks, _what, webhookUrl) => {
-		const { items } = await planOf(image(AT_ONCE), json(...Array<IDataObject>(tasks).fill({})));
-		expect(items.map((item) => item.kind === 'create' && item.webhookUrl)).toEqual(
-			Array(tasks).fill(webhookUrl),
-		);
-	});
-
-	it.each(held)('is held %s, with a word on why', async (_what, given) => {
-		const planned = await plan({ ...given, options: { ...given.options, ...AT_ONCE } });
-		expect(planned).toMatchObject({ suspendAfterMs: Infinity, webhookUrl: undefined });
-		expect(planned.warnings).toEqual([
-			expect.stringMatching(/is not suspended.*link the items wrongly/),
-		]);
-	});
+it('a tool that is to be stored before its first task is refused, with a way out', async () => {
+	const { message, description } = await refusalOf(image(AT_ONCE), undefined, { context: TOOL });
+	expect(message).toContain('cannot be stored before its first task is created: an AI agent needs');
+	expect(description).toMatch(/'Survive Restarts After'.*No task was created/s);
 });
 
 const eachOne = { ...TASKS, taskId: '={{ $json.id }}' };
