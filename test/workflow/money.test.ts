@@ -29,7 +29,6 @@ import {
 	prompts,
 	SECOND,
 	stage,
-	text,
 	threeTries,
 } from './support';
 import { hostData } from './host';
@@ -250,7 +249,11 @@ describe('Retry On Fail', () => {
 		it('puts out what was sent for the tasks of the first try', async () => {
 			jest.restoreAllMocks();
 			const items = ['a', item('b', late())];
-			const { output } = await on.images(items, { ...stops, ...givesUp, additionalInput }, threeTries);
+			const { output } = await on.images(
+				items,
+				{ ...stops, ...givesUp, additionalInput },
+				threeTries,
+			);
 			expect(field(output, 'taskId')).toEqual(on.taskIds);
 			const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
 			expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
@@ -305,8 +308,7 @@ describe('Retry of a stored execution', () => {
 		const retried = await on.retry(second, failed);
 		return { retried, creates: on.creates.length - creates };
 	}
-	const failing = (...more: Parameters<typeof prompts>) =>
-		prompts('a', item('b', late()), ...more);
+	const failing = (...more: Parameters<typeof prompts>) => prompts('a', item('b', late()), ...more);
 
 	it('takes up the tasks of the first execution, and creates the items that were never sent', async () => {
 		const node = imageNode({ ...stops, ...givesUp, maxInFlight: 1 });
