@@ -10,14 +10,8 @@ import type { IDataDeduplicator, INodeExecutionData } from 'n8n-workflow';
 import { SECOND } from '../durations';
 import type { Settings } from '../service/settings';
 import { missingTasks } from './callbackSentences';
-import {
-	type Act,
-	type History,
-	type PartlyHistory,
-	PLAIN,
-	plainBut,
-	TROUBLED_MS,
-} from './history';
+import { type History, type PartlyHistory, PLAIN, plainBut, TROUBLED_MS } from './history';
+import { type Act } from './troubles';
 import type { Row } from '../workflow/n8n/database';
 import { Randomness } from '../workflow/n8n/randomness';
 import { HistoryTime } from '../workflow/n8n/time';

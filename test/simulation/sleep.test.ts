@@ -1,4 +1,5 @@
-import { type History, plainBut, SLEEP_TROUBLES } from './history';
+import { type History, plainBut } from './history';
+import { SLEEP_TROUBLES } from './troubles';
 import { simulate } from './simulate';
 
 /** A run goes from the memory of its process to n8n's database, and back: whatever happens in these moments, happens here. */

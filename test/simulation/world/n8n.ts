@@ -5,7 +5,7 @@ import { credentialsHelper } from '../../workflow/credentials';
 import { type Definition, isTerminal, type Row } from '../../workflow/n8n/database';
 import { MemoryN8n } from '../../workflow/n8n/memoryN8n';
 import type { Death, Loaded, Process } from '../../workflow/n8n/process';
-import type { SleepTrouble } from '../history';
+import type { SleepTrouble } from '../troubles';
 import type { NodeSources } from './nodeSources';
 import { ProcessedData } from './processedData';
 import { BASE_URL } from './service';

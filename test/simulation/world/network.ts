@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 
 import { type Answer, answerOfRefusal } from '../../service/model';
 import type { Refusal } from '../../service/settings';
-import { REFUSALS, type RequestTrouble } from '../history';
+import { REFUSALS, type RequestTrouble } from '../troubles';
 import { BASE_URL, itemOf } from './service';
 import type { Process } from '../../workflow/n8n/process';
 import type { Activity } from '../../workflow/n8n/time';
