@@ -161,9 +161,6 @@ it('a task that is not finished in time is named with those that failed before',
 });
 
 describe('a second try of n8n', () => {
-	/** So often that the first try gives the task up. */
-	const readFails = { readStatus: { status: 404, times: 3 } };
-
 	it('(Retry On Fail) creates one at least, and counts what failed before', async () => {
 		const ran = await on.images([unlucky('a', 9)], { retryFailed: 1 }, threeTries);
 		// Two in the first try, one in each of the others.
@@ -175,8 +172,10 @@ describe('a second try of n8n', () => {
 		['Retry On Fail', threeTries],
 		['Retry execution', {}],
 	])('(%s) takes up the last one', async (_which, tries) => {
-		later(3 * SECOND, readFails);
-		const workflow = on.workflow(imageNode({ retryFailed: 1 }, tries), prompts(unlucky('a', 1)));
+		// The first try gives the second task up.
+		later(3 * SECOND, { latencyMs: 35 * SECOND });
+		const options = { retryFailed: 1, timeout: 30 };
+		const workflow = on.workflow(imageNode(options, tries), prompts(unlucky('a', 1)));
 		const first = await passTime(startWorkflow(workflow).result);
 		const { output } = first.error ? await on.retry(workflow, first) : first;
 		expect(first.error === undefined).toBe('retryOnFail' in tries);

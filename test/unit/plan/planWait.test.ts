@@ -1,5 +1,9 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
+import { planWait, timeLimitOf } from '../../../nodes/MediaGeneration/plan/planWait';
+import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
+import { executeContext } from '../../workflow/engine';
 import { image, json, planOf, refusalOf } from './planning';
 
 const DAY_MS = 86_400_000;
@@ -16,69 +20,156 @@ async function plan({ options, parameters, context = {} }: Given = {}) {
 	const planned = await planOf(image(options, parameters), undefined, { context });
 	const [first] = planned.items;
 	if (first === undefined || first.kind === 'refused') throw new Error('No item was planned');
-	const webhookUrl = first.kind === 'create' ? first.webhookUrl : undefined;
-	return { ...planned, timeoutMs: first.timeoutMs, webhookUrl };
+	return { ...planned, timeoutMs: first.timeoutMs };
 }
 
 const AT_ONCE = { suspendAfter: 0 };
-
-const TOOL = { isToolExecution: () => true };
-const ENGINE_V2 = { getWorkflowSettings: () => ({ engineType: 'v2' }) as never };
-const SUB_WORKFLOW = { getMode: () => 'integrated' as const };
+const AFTER_A_DAY = { timeoutMs: DAY_MS, warnings: [] };
 const TASKS = { resource: 'task', operation: 'wait', taskId: 'task-1, task-2' };
-const SPLIT = { options: { splitResults: true } };
-const AFTER_A_DAY = { timeoutMs: DAY_MS, warnings: [], webhookUrl: undefined };
 
-describe('a run', () => {
+const node = (type: string) => ({ getNode: () => ({ ...executeContext().getNode(), type }) });
+const mode = (name: string) => ({ getMode: () => name as 'integrated' });
+const settings = (given: object) => ({ getWorkflowSettings: () => given as never });
+
+const CHAT = '@n8n/n8n-nodes-langchain.chatTrigger';
+
+/** A run that a trigger above the node has started. */
+function startedBy(
+	parameters: object,
+	{ hasRun = true, disabled = false, type = 'n8n-nodes-base.webhook', answered = true } = {},
+) {
+	const answer = { name: 'Answer', type: 'n8n-nodes-base.respondToWebhook' };
+	const trigger = { name: 'Other "caller"', type, typeVersion: 1, disabled, parameters };
+	const isExecuted: Record<string, boolean> = {
+		'{{ $("Answer").isExecuted }}': answered,
+		'{{ $("Other \\"caller\\"").isExecuted }}': hasRun,
+	};
+	return {
+		others: { Answer: answer },
+		getParentNodes: () => [trigger],
+		evaluateExpression: (expression: string) => isExecuted[expression],
+	} as unknown as Partial<IExecuteFunctions>;
+}
+const webhook = (responseMode: string, more = {}) => startedBy({ responseMode }, more);
+const chat = (options: object) => startedBy({ options }, { type: CHAT });
+
+/** What is decided for a run of one item that waits. */
+function decide(given: Partial<IExecuteFunctions>, options: IDataObject = {}, limitAt = Infinity) {
+	const context = Object.assign(executeContext({ node: { parameters: { options } } }), given);
+	Object.assign(context.workflow.nodes, 'others' in given ? given.others : {});
+	const item = { kind: 'create', completion: 'wait', itemIndex: 0, part: 0 } as ItemPlan;
+	return planWait([item], new ItemParameters(context, 0), limitAt);
+}
+
+describe('a run sleeps', () => {
 	it.each<[string, Given, object]>([
-		['is held for five minutes as a rule', {}, { suspendAfterMs: 5 * MINUTE_MS, ...AFTER_A_DAY }],
+		['after five minutes as a rule', {}, { suspendAfterMs: 5 * MINUTE_MS, ...AFTER_A_DAY }],
 		[
-			'is suspended after as many minutes as are chosen',
+			'after as many minutes as are chosen',
 			{ options: { suspendAfter: 0.5 } },
 			{ suspendAfterMs: 0.5 * MINUTE_MS, ...AFTER_A_DAY },
 		],
+		['with no minutes by default', { options: { suspendAfter: null } }, AFTER_A_DAY],
 		[
-			'with no minutes has the default',
-			{ options: { suspendAfter: null } },
-			{ suspendAfterMs: 5 * MINUTE_MS },
+			'before its first create, without a callback',
+			{ options: AT_ONCE },
+			{ suspendAfterMs: 0, ...AFTER_A_DAY, items: [{ webhookUrl: undefined }] },
 		],
-		[
-			'of Task → Wait is suspended like one that creates',
-			{ parameters: { ...TASKS, taskId: 'task-1' }, options: { suspendAfter: 2 } },
-			{ suspendAfterMs: 2 * MINUTE_MS, timeoutMs: DAY_MS },
-		],
+		['that waits for tasks', { parameters: TASKS }, { suspendAfterMs: 5 * MINUTE_MS }],
+		['whose results are split', { options: { splitResults: true } }, AFTER_A_DAY],
+		['that creates failed tasks again', { options: { retryFailed: 2 } }, AFTER_A_DAY],
+		['in a sub-workflow', { context: mode('integrated') }, AFTER_A_DAY],
+		['in a retry', { context: mode('retry') }, AFTER_A_DAY],
 	])('%s', async (_what, given, wait) => {
-		expect(await plan(given)).toMatchObject(wait);
+		expect(await plan(given)).toMatchObject({ suspendAfterMs: 5 * MINUTE_MS, ...wait });
 	});
 
-	it('of which nobody waits reads no Survive Restarts After', async () => {
-		const parameters = { completion: 'return' };
+	it.each<[string, Partial<IExecuteFunctions>]>([
+		['where n8n does not tell its settings', { getWorkflowSettings: undefined as never }],
+		['where it is not saved', settings({ saveDataSuccessExecution: 'none' })],
+		['where a Webhook answers at once', webhook('onReceived')],
+		['by a chat that answers by nodes', chat({ responseMode: 'responseNodes' })],
+		['where a node has answered already', webhook('responseNode')],
+		['where the Webhook has not started it', webhook('lastNode', { hasRun: false })],
+		['where the Webhook is switched off', webhook('lastNode', { disabled: true })],
+	])('%s', (_what, context) => {
+		expect(decide(context, AT_ONCE)).toMatchObject({ suspendAfterMs: 0, warnings: [] });
+	});
+});
+
+describe('a run is held to its end, for ten minutes or as the user says', () => {
+	const waits = 'the caller of \'Other "caller"\' waits';
+	const uuid = '01a200b4-3048-73fe-8a3a-955880aa5c89';
+
+	it.each<[string, Partial<IExecuteFunctions>, why: string, isRefused: boolean]>([
+		['as a tool of older agents', { isToolExecution: () => true }, 'AI agent', true],
+		['as a tool of agents from version 3 on', node('x.mediaGenerationTool'), 'AI agent', true],
+		["by n8n's engine v2", settings({ engineType: 'v2' }), 'engine v2', true],
+		[
+			'by that, which only the id of the execution tells',
+			{ getExecutionId: () => uuid },
+			'engine v2',
+			true,
+		],
+		['where a Webhook and a Form answer with the last node', webhook('lastNode'), waits, false],
+		['where a chat answers with the last node', chat({ responseMode: 'lastNode' }), waits, false],
+		['by a chat by default', chat({}), waits, false],
+		['where a chat streams its answer', chat({ responseMode: 'streaming' }), waits, false],
+		['where a node is to answer', webhook('responseNode', { answered: false }), waits, false],
+		['for an evaluation', mode('evaluation'), 'evaluation', false],
+	])('%s', (_what, context, why, isRefused) => {
+		const held = { suspendAfterMs: Infinity, seconds: 600 };
+		expect(decide(context)).toMatchObject({ ...held, warnings: [] });
+		if (isRefused) {
+			expect(() => decide(context, AT_ONCE)).toThrow(why);
+		} else {
+			const warnings = [expect.stringContaining(why)];
+			expect(decide(context, AT_ONCE)).toMatchObject({ ...held, warnings });
+		}
+	});
+
+	it('that is to be stored first is refused as a tool, with a way out', async () => {
+		const more = { context: { isToolExecution: () => true } };
+		const { message, description } = await refusalOf(image(AT_ONCE), undefined, more);
+		expect(message).toContain('cannot be stored before its first task is created: an AI agent');
+		expect(description).toMatch(/No task was created/);
+	});
+
+	it('of which nobody waits reads no suspendAfter', async () => {
+		const given = { options: AT_ONCE, parameters: { completion: 'return' } };
 		const wait = { suspendAfterMs: Infinity, timeoutMs: DAY_MS, warnings: [] };
-		expect(await plan({ options: AT_ONCE, parameters, context: ENGINE_V2 })).toMatchObject(wait);
+		expect(await plan({ ...given, context: settings({ engineType: 'v2' }) })).toMatchObject(wait);
 	});
 });
 
-it('a run as a tool is held to its end, for ten minutes or as the user says', async () => {
-	const ofTenMinutes = { suspendAfterMs: Infinity, timeoutMs: 10 * MINUTE_MS, warnings: [] };
-	expect(await plan({ context: TOOL })).toMatchObject(ofTenMinutes);
-	const chosen = { context: TOOL, options: { timeout: 7200 } };
-	expect(await plan(chosen)).toMatchObject({ suspendAfterMs: Infinity, timeoutMs: 7_200_000 });
-});
+describe("n8n's time limit", () => {
+	const START = 1_000_000;
+	const limitOf = (given: object, ofN8n?: number) => {
+		const context = Object.assign(executeContext(), settings(given));
+		Object.assign(context.additionalData, { executionTimeoutTimestamp: ofN8n });
+		return timeLimitOf(context, START);
+	};
 
-it.each<[string, Given]>([
-	['whose results are split', SPLIT],
-	['in a sub-workflow', { context: SUB_WORKFLOW }],
-	['of which one input item names two tasks', { parameters: TASKS }],
-])('a run %s sleeps like any other, also at once', async (_what, given) => {
-	expect(await plan(given)).toMatchObject({ suspendAfterMs: 5 * MINUTE_MS, timeoutMs: DAY_MS });
-	const atOnce = { ...given, options: { ...given.options, ...AT_ONCE } };
-	expect(await plan(atOnce)).toMatchObject({ suspendAfterMs: 0, warnings: [] });
-});
+	it.each<[string, object, number | undefined, number]>([
+		['is none as a rule', { executionTimeout: -1 }, undefined, Infinity],
+		['of the workflow counts from the start', { executionTimeout: 60 }, undefined, START + 60_000],
+		['holds for a workflow without one', {}, START + 90_000, START + 90_000],
+		[
+			"is the smaller one where the workflow's is above it",
+			{ executionTimeout: 86_400 },
+			START + 90_000,
+			START + 90_000,
+		],
+	])('%s', (_what, given, ofN8n, limitAt) => {
+		expect(limitOf(given, ofN8n)).toBe(limitAt);
+	});
 
-it('a tool that is to be stored before its first task is refused, with a way out', async () => {
-	const { message, description } = await refusalOf(image(AT_ONCE), undefined, { context: TOOL });
-	expect(message).toContain('cannot be stored before its first task is created: an AI agent needs');
-	expect(description).toMatch(/'Survive Restarts After'.*No task was created/s);
+	it('ends the wait a little before, and a run near it does not sleep any more', () => {
+		const now = Date.now();
+		const [near, far] = [now + 2 * MINUTE_MS, now + 10 * MINUTE_MS];
+		expect(decide({}, {}, far)).toMatchObject({ suspendAfterMs: 300_000, endsAt: far - 5_000 });
+		expect(decide({}, {}, near)).toMatchObject({ suspendAfterMs: Infinity, endsAt: near - 5_000 });
+	});
 });
 
 const eachOne = { ...TASKS, taskId: '={{ $json.id }}' };
@@ -86,7 +177,7 @@ const prompt = { prompt: '={{ $json.prompt }}' };
 it.each<[string, IDataObject, IDataObject[]]>([
 	['names a task for each of several input items', eachOne, [{ id: 'task-1' }, { id: 'task-2' }]],
 	['has an item whose parameters cannot be meant', prompt, [{ prompt: 'a' }, {}]],
-])('a run that %s can be suspended', async (_what, parameters, items) => {
+])('a run that %s can sleep', async (_what, parameters, items) => {
 	const { suspendAfterMs } = await planOf(parameters, json(...items));
 	expect(suspendAfterMs).toBe(5 * MINUTE_MS);
 });
