@@ -1,23 +1,215 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { Sleeper } from './sleeping';
-import { fails, field, imageNode, item, MINUTE, prompts, stage } from './support';
+import {
+	fails,
+	field,
+	hasErrorOutput,
+	imageNode,
+	item,
+	jsonOf,
+	keepsGoing,
+	MINUTE,
+	prompts,
+	SECOND,
+	stage,
+	text,
+	threeTries,
+} from './support';
+
+/** Runs that sleep and are woken, on n8n's own engine and in virtual time. */
 
 const on = stage();
 
 /** A prompt whose task takes so many minutes. */
 const slow = (prompt: string, minutes = 7) => item(prompt, { latencyMs: minutes * MINUTE });
 
-/** A run of one image for each prompt, up to its end. */
+/** A run of one image for each prompt, after its first turn. */
 async function asleep(items: Parameters<typeof prompts>, options: IDataObject = {}, more = {}) {
 	const sleeper = new Sleeper(on.workflow(imageNode(options, more), prompts(...items)));
 	await sleeper.begin();
+	expect(sleeper.ran.isSuspended).toBe(true);
 	return sleeper;
 }
 
-it('a run that waits long sleeps, is woken, and puts out what a held run puts out', async () => {
-	const run = await asleep([slow('a'), slow('b', 20), fails('c')], { ifSomeFail: 'keep' });
+const created = () => on.creates.filter(({ status }) => status === 200).length;
+
+/** Output without what no two runs share. */
+const comparable = (items: unknown) =>
+	JSON.parse(
+		JSON.stringify(items)
+			.replace(/task-[0-9a-f-]{36}/g, 'task')
+			.replace(/"20\d\d-[^"]+"/g, '"time"'),
+	) as unknown;
+
+describe('the output is the same, held or woken', () => {
+	it.each<[string, IDataObject, object]>([
+		['as a rule', {}, {}],
+		['with Split Results', { splitResults: true }, {}],
+		['with Include Input', { includeInput: true }, {}],
+		['with downloads', { downloadResults: true }, {}],
+		['with Retry Failed Tasks', { retryFailed: 1 }, {}],
+		['with the error output', {}, hasErrorOutput],
+		['with Always Output Data', {}, { alwaysOutputData: true }],
+		['with Execute Once', {}, { executeOnce: true }],
+	])('%s', async (_what, options, more) => {
+		on.service.configure({ resultCount: 2 });
+		const items = [slow('a'), slow('b', 2), fails('c')];
+		const run = await asleep(items, options, more);
+		const woken = await run.toEnd();
+		const runs = woken.run.data.resultData.runData.Media;
+		expect(runs).toHaveLength(1);
+		on.service.clear();
+		const held = await on.images(items, { suspendAfter: 60, ...options }, more);
+		expect(held.isSuspended).toBe(false);
+		expect(comparable([woken.output, woken.errors])).toEqual(
+			comparable([held.output, held.errors]),
+		);
+	});
+});
+
+it('several ids in one item leave in their order', async () => {
+	const ids = [8, 6].map((minutes) => {
+		on.service.configure({ latencyMs: minutes * MINUTE });
+		return on.service.createTask('imagevendor/image-model-2-text-to-image', { prompt: 'x' }).taskId;
+	});
+	const parameters = { resource: 'task', operation: 'wait', taskId: ids.join(',') };
+	const run = new Sleeper(on.workflow({ parameters }));
+	await run.begin();
 	expect(run.ran.isSuspended).toBe(true);
 	const { output } = await run.toEnd();
-	expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'FAILURE']);
+	expect(field(output, 'taskId')).toEqual(ids);
+	expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+});
+
+it('a foreign id that the service does not know ends soon, although each turn reads once', async () => {
+	const parameters = {
+		...{ resource: 'task', operation: 'wait', taskId: 'task-nobody-knows' },
+		options: { suspendAfter: 0 },
+	};
+	const run = new Sleeper(on.workflow({ parameters }));
+	await run.begin();
+	const { error } = await run.toEnd();
+	expect(error?.message).toContain('task-nobody-knows');
+	expect(on.elapsed).toBeLessThan(10 * MINUTE);
+});
+
+it('says above the output how far the run is', async () => {
+	const run = await asleep([slow('a'), fails('b'), 'c'], { ifSomeFail: 'keep' });
+	expect(run.progress[0]).toContain('3 tasks created, 1 finished, 1 failed');
+	expect(run.progress[0]).toContain('cost so far about 0.16 USD');
+});
+
+it('If Some Items Fail: stop leaves the failed item to On Error, when the others are finished', async () => {
+	const run = await asleep([slow('a'), fails('b')], { ifSomeFail: 'stop' });
+	const { error, description } = await run.toEnd();
+	expect(error?.message).toContain('failed at the service');
+	for (const taskId of on.taskIds) expect(description).toContain(taskId);
+	expect(on.elapsed).toBeGreaterThanOrEqual(7 * MINUTE);
+});
+
+it('with 0 minutes n8n stores the run before its first create, and wakes it at once', async () => {
+	const run = await asleep([slow('a')], { suspendAfter: 0 });
+	expect(created()).toBe(0);
+	expect(run.sleeps[0]?.until).toBe(run.sleeps[0]?.from);
+	const { output } = await run.toEnd();
+	expect(field(output, 'state')).toEqual(['SUCCESS']);
+	expect(created()).toBe(1);
+});
+
+it('nothing is evaluated into another order: an expression that gives something else next time creates nothing', async () => {
+	const additionalInput =
+		'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}';
+	const run = await asleep([slow('a'), slow('b', 20)], { additionalInput });
+	const { output } = await run.toEnd();
+	expect(created()).toBe(2);
+	const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
+	expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
+});
+
+it('each file is downloaded once, and a media host that is down is asked again in later turns', async () => {
+	on.service.configure({ mediaStatus: { status: 503 } });
+	const run = await asleep([slow('a', 6)], { downloadResults: true });
+	await run.wake();
+	while (on.elapsed < 40 * MINUTE) await run.wake();
+	expect(run.ran.isSuspended).toBe(true);
+	on.service.resetSettings();
+	const { output, error } = await run.toEnd();
+	expect(error).toBeUndefined();
+	expect(output[0]?.binary?.data?.mimeType).toBe('image/png');
+	const fetched = on.service.requests.filter(
+		({ host, status }) => host === 'media' && status === 200,
+	);
+	expect(fetched).toHaveLength(1);
+});
+
+it('a credential that is lost while the run sleeps is looked up at each wake', async () => {
+	const run = await asleep([slow('a', 6)]);
+	const credential = { ...on.credential, apiKey: '' };
+	await run.wake({ credential });
+	await run.wake({ credential });
+	expect(run.ran.isSuspended).toBe(true);
+	const { output } = await run.toEnd();
+	expect(field(output, 'state')).toEqual(['SUCCESS']);
+});
+
+it("the workflow's time limit ends the wait before n8n cancels the run: the items leave with their ids", async () => {
+	const settings = { executionTimeout: 1200 };
+	const node = imageNode({}, keepsGoing);
+	const run = new Sleeper({ ...on.workflow(node, prompts(slow('a', 60))), settings });
+	await run.begin();
+	expect(run.ran.isSuspended).toBe(true);
+	const { output } = await run.toEnd();
+	expect(output).toMatchObject([{ json: { taskId: on.taskIds[0], timedOut: true } }]);
+	expect(on.elapsed).toBeLessThan(20 * MINUTE);
+	expect(on.elapsed).toBeGreaterThan(18 * MINUTE);
+});
+
+it('Retry On Fail in a woken turn pays for nothing twice', async () => {
+	const run = await asleep([slow('a'), slow('b', 20)], { timeout: 600 }, threeTries);
+	await run.toEnd();
+	expect(created()).toBe(2);
+	expect(field(run.ran.output, 'state')[0]).toBe('SUCCESS');
+});
+
+describe('a batch that takes several turns', () => {
+	const many = (count: number) =>
+		Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 40 * SECOND }));
+
+	it('is created in the order of the items, and announces at most 50 of them', async () => {
+		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
+		const journal = run.data.executionData?.contextData['node:Media']?.journal as IDataObject;
+		const { announced } = (journal.runs as Record<string, { announced: string[] }>)['0'] ?? {};
+		expect(announced?.length).toBeGreaterThan(0);
+		expect(announced?.length).toBeLessThanOrEqual(50);
+		const { output } = await run.toEnd();
+		expect(on.inputs.map(({ prompt }) => prompt)).toEqual(many(60).map(({ prompt }) => prompt));
+		expect(field(output, 'taskId')).toEqual(on.taskIds);
+	});
+
+	it('killed in a turn: the retry pays for nothing twice, and names what is in doubt', async () => {
+		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
+		const before = created();
+		await run.killedTurn();
+		const paid = created();
+		expect(paid).toBeGreaterThan(before);
+		const retried = await run.retry('original');
+		const { output } = await retried.toEnd();
+		expect(output).toHaveLength(60);
+		const doubtful = jsonOf(output).filter(({ error }) => error !== undefined);
+		expect(doubtful.length).toBeGreaterThanOrEqual(paid - before);
+		expect(doubtful.length).toBeLessThanOrEqual(50);
+		expect(doubtful[0]?.error).toEqual(text('It is not known whether the task was created'));
+		const orders = on.inputs.map(({ prompt }) => prompt);
+		expect(new Set(orders).size).toBe(orders.length);
+	});
+
+	it('retried with the currently saved workflow: the bare input does not leave', async () => {
+		const run = await asleep([slow('a', 30)], {}, { alwaysOutputData: true });
+		const retried = await run.retry('current');
+		const { output } = await retried.toEnd();
+		expect(created()).toBe(1);
+		for (const json of jsonOf(output)) expect(json).not.toHaveProperty('prompt');
+		expect(JSON.stringify(output)).toContain(on.taskIds[0]);
+	});
 });
