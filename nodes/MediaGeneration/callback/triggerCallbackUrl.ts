@@ -14,9 +14,7 @@ import { isEngineV2, internalsOf, webhookBase } from '../n8n/internals';
 import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
 
-/**
- * The path of the trigger's webhook, and of the webhook that resumes a suspended execution, as the nodes declare it.
- */
+/** The path of the trigger's webhook, as the node declares it. */
 export const CALLBACK_PATH = 'callback';
 
 /** Whether n8n answers at a callback address only while somebody listens in the editor: nobody checks for results then. */

@@ -1,4 +1,3 @@
-import * as n8nWorkflow from 'n8n-workflow';
 import type {
 	FunctionsBase,
 	IDataObject,
@@ -27,12 +26,6 @@ interface N8nInternals {
 		hooks?: { retryOf?: unknown };
 	};
 }
-
-/**
- * Whether n8n resumes an execution at the end of its sub-execution, and with its results. n8n 1 resumes it each time
- * that the sub-execution sleeps, and without results. This name exists in n8n 2, and not in n8n 1.
- */
-export const handsOnResults = 'validateWorkflowHasTriggerLikeNode' in n8nWorkflow;
 
 /**
  * Whether n8n has stored an error because an execution was stopped. The retry of a stopped execution begins with the

@@ -82,7 +82,6 @@ function endOf(plan: ItemPlan, result: ItemResult): End {
 		plan,
 		json,
 		isFailed: !isTimedOut && json.error !== undefined,
-		// The others are suspended.
 		isLate: isError && isTimedOut,
 		isCreated: plan.kind !== 'read' && json.taskId !== undefined && json.state !== 'FAILURE',
 	};

@@ -44,7 +44,7 @@ export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string)
 				"The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
 		});
 	}
-	// Files in the record would stay in memory during the wait, and would be stored with a suspended run.
+	// Files in the record would stay in memory during the wait, and would be stored with a run that sleeps.
 	const record = cutDataUris(body, 'resultUrls');
 	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record };
 	switch (String(source.state).trim().toUpperCase()) {
