@@ -49,7 +49,7 @@ export class Journal {
 
 	private readonly run: StoredRun;
 
-	/** The execution that was killed or stopped. */
+	/** The execution that wrote this before. */
 	private earlier = '';
 
 	/** By the index of the input item. */
@@ -78,6 +78,7 @@ export class Journal {
 	private begin(known: StoredRun | undefined, execution: string, now: number): Beginning {
 		if (known === undefined) return 'first';
 		const { execution: earlier, isAsleep } = known;
+		this.earlier = earlier;
 		const isOther = earlier !== execution;
 		Object.assign(known, { execution, isAsleep: false });
 		if (isOther) {
@@ -88,10 +89,7 @@ export class Journal {
 		this.isLater = isAsleep || (!isOther && known.sleeps > 0);
 		if (isAsleep && !isOther) return 'woken';
 		known.tries = isOther ? 0 : known.tries + 1;
-		if (isAsleep) {
-			this.earlier = earlier;
-			return 'killed';
-		}
+		if (isAsleep) return 'killed';
 		// n8n counts its tries anew when it wakes a run. Without an end to them a task would be waited for for ever.
 		if (known.tries < triesOf(this.context.getNode()))
 			for (const entry of this.entries()) reopen(entry);
@@ -104,7 +102,7 @@ export class Journal {
 	}
 
 	/**
-	 * Begins the retry of a killed run, which creates nothing before it is stored.
+	 * Goes on after a killed turn, and creates nothing before the run is stored.
 	 *
 	 * @param isInDoubt whether a turn had begun: what it may have sent is in doubt for good
 	 */
@@ -117,6 +115,11 @@ export class Journal {
 			const entry = items[itemIndex]?.parts[part];
 			if (entry?.state === 'free') Object.assign(entry, { state: 'sent', doubtIn: this.earlier });
 		}
+	}
+
+	/** The number of this turn, if it may create something. */
+	get creatingTurn(): number | undefined {
+		return this.run.announced.length > 0 ? this.run.sleeps : undefined;
 	}
 
 	get startedAt(): number {

@@ -6,6 +6,7 @@ import { errorOf, holdsPlace, isToCreate, storedError } from '../create/taskEntr
 import { refuseKilledRetry, wasStoppedAsleep } from '../n8n/killedRetry';
 import { isTool } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
+import { hadBegun } from '../n8n/turnMark';
 import { echo } from '../plan/inputFile';
 import { planRun } from '../plan/planRun';
 import { timeLimitOf } from '../plan/planWait';
@@ -45,6 +46,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 		const looked = journal.beginning === 'woken' ? await look(context, journal) : undefined;
 		if (looked?.isNews === false) return await goToSleep(context, journal, []);
 		if (journal.beginning === 'killed') journal.takeOver(!(await wasStoppedAsleep(context)));
+		if (looked && (await hadBegun(context, journal.creatingTurn))) journal.takeOver(true);
 		run = await openRun(context, journal, startedAt, looked?.connection);
 	} catch (error) {
 		return [refuse(context, ItemError.from(error), journal)];
