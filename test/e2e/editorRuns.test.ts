@@ -62,6 +62,7 @@ describe('in the editor, with a credential', () => {
 		await node.getByTestId('canvas-node-status-success').waitFor({ timeout: 180_000 });
 		await editor.openNode('Generate image');
 		await editor.showOutput('JSON');
+		await editor.showOutput('JSON');
 		await editor.outputHas('SUCCESS');
 		await editor.keep('has gone on');
 		const executions = await client.listExecutions();

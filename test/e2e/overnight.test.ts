@@ -34,18 +34,19 @@ const between = (least: number, most: number) => least + Math.random() * (most -
 describe('overnight', () => {
 	const scene = openScene({ env: WHOLE_MINUTE });
 
-	/** Retries an execution, which may take long. @returns the retry */
+	/** Retries an execution, which may take long. @returns the retry; the run itself where n8n has woken it meanwhile */
 	async function retry(run: Run): Promise<Run> {
 		const { client } = scene;
 		const known = (await run.executions()).map(({ id }) => id);
+		let isRefused = false;
 		// n8n answers at the end, or not at all where it is killed before.
-		void client.retryExecution(run.id).catch(() => undefined);
-		let id = '';
+		void client.retryExecution(run.id).catch(() => (isRefused = true));
+		let id: string | undefined;
 		await until('the retry', MINUTE, async () => {
-			id = (await run.executions()).find((each) => !known.includes(each.id))?.id ?? '';
-			return id !== '';
+			id = (await run.executions()).find((each) => !known.includes(each.id))?.id;
+			return id !== undefined || isRefused;
 		});
-		return new Run(scene, id, run.workflowId, 'Row');
+		return id === undefined ? run : new Run(scene, id, run.workflowId, 'Row');
 	}
 
 	/** Until n8n has seen, after a kill, what became of an execution. */
@@ -88,7 +89,8 @@ describe('overnight', () => {
 		);
 		expect(items.map(promptOf)).toEqual(switches.map((_, row) => `Row ${row}`));
 		expect(new Set(paid).size).toBe(paid.length);
-		expect(doubtful.length).toBeLessThanOrEqual(retries * MOST_IN_DOUBT);
+		// n8n wakes some killed runs by itself, from what was stored before the killed turn.
+		expect(doubtful.length).toBeLessThanOrEqual(KILLS * MOST_IN_DOUBT);
 		const others = items.filter((item) => !isDoubtful(item));
 		expect(others.every(({ state }) => state === 'SUCCESS')).toBe(true);
 		await collector.settle(ROWS);

@@ -27,18 +27,21 @@ describe('the package is installed anew while executions wait', () => {
 			const { client, collector, service, stage } = scene;
 			service.configure({ latencyMs: 3_600_000 });
 			const lane = await scene.publish();
-			const suspended: Run[] = [];
+			const asleep: Run[] = [];
 			for (let count = 0; count < COUNT; count++) {
 				const order = { name: `Run${count}`, options: { suspendAfter: 0 } };
-				suspended.push(await scene.startImages([{}], { ...order, after: [collector.node()] }));
+				asleep.push(await scene.startImages([{}], { ...order, after: [collector.node()] }));
 			}
-			for (const run of suspended) await client.waitForSuspension(run.id, 2 * MINUTE);
+			// The first sleep comes before the first create.
+			for (const run of asleep) await run.asleep(2);
 			const many = prompts('Triggered', Array<IDataObject>(COUNT).fill({}));
 			const options = { maxInFlight: COUNT };
 			const left = { completion: 'trigger', callbackUrl: lane.url, options };
 			succeeded(await scene.run('Leaves its tasks to a trigger', many, scene.image(left)));
 			const { taskIds } = scene;
 			expect(taskIds).toHaveLength(2 * COUNT);
+			const triggered = scene.tasks.filter(({ webhookUrl }) => webhookUrl !== undefined);
+			expect(triggered).toHaveLength(COUNT);
 
 			await stage.stop();
 			await installPackage(stage.userFolder, (await packPackage()).tarball);
@@ -47,10 +50,10 @@ describe('the package is installed anew while executions wait', () => {
 			await client.waitForWebhook(lane.path);
 			for (const taskId of taskIds) service.complete(taskId);
 			// Senders deliver a callback more than once.
-			for (const taskId of taskIds) await service.deliverCallback(taskId, { copies: 2 });
+			for (const { taskId } of triggered) await service.deliverCallback(taskId, { copies: 2 });
 
 			await scene.expectArrived(taskIds, 4 * MINUTE);
-			for (const run of suspended) {
+			for (const run of asleep) {
 				expect(statesOf(succeeded(await run.end(3 * MINUTE)))).toEqual(['SUCCESS']);
 			}
 			await until('the trigger to be done', MINUTE, async () => {
@@ -58,7 +61,7 @@ describe('the package is installed anew while executions wait', () => {
 				return list.every(({ status }) => status === 'success');
 			});
 			expect(scene.creates).toHaveLength(2 * COUNT);
-			console.log(`${COUNT} suspended runs and ${COUNT} triggered tasks came out once`);
+			console.log(`${COUNT} runs that slept and ${COUNT} triggered tasks came out once`);
 		},
 		20 * MINUTE,
 	);

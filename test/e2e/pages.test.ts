@@ -1,10 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { INodeTypeDescription } from 'n8n-workflow';
+import { parse } from 'yaml';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { installN8n } from '../n8n/install';
 import { DEFAULT_VERSION } from '../n8n/version';
+
+/** What the pages and the examples say of n8n, by the files of an n8n that is installed. */
 
 const ROOT = resolve(__dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -81,3 +84,27 @@ it.each(pages)('%s names labels as n8n and the nodes show them', (page) => {
 		ours.has(label) || theirs.has(label) || ELSEWHERE.includes(label) || examples.includes(label);
 	expect(labelsOf(page).filter((label) => !known(label))).toEqual([]);
 });
+
+test('every variable of the Docker example is one that n8n reads', async () => {
+	const { folder } = await installN8n(DEFAULT_VERSION);
+	const modules = join(folder, 'node_modules');
+	const known = new Set(
+		[join(modules, 'n8n/dist'), join(modules, 'n8n-core/dist'), join(modules, '@n8n/config/dist')]
+			.flatMap((root) =>
+				readdirSync(root, { recursive: true, encoding: 'utf8' })
+					// The rules for later versions name variables without reading them.
+					.filter((file) => file.endsWith('.js') && !file.includes('breaking-changes'))
+					.map((file) => readFileSync(join(root, file), 'utf8')),
+			)
+			.flatMap((text) => [...text.matchAll(/\bEnv\)\('([A-Z0-9_]+)'|process\.env\.([A-Z0-9_]+)/g)])
+			.map(([, declared, read]) => declared ?? read ?? ''),
+	);
+	expect(known.size).toBeGreaterThan(300);
+	const compose = read('examples/docker/compose.yaml');
+	const { services } = parse(compose, { merge: true }) as {
+		services: { n8n: { environment: Record<string, string> } };
+	};
+	const names = Object.keys(services.n8n.environment);
+	expect(names.filter((name) => !known.has(name))).toEqual([]);
+	expect(known.has('N8N_WEBHOOK_URLS')).toBe(false);
+}, 900_000);
