@@ -86,9 +86,23 @@ export abstract class ProcessedDataTable implements IDataDeduplicator {
 		return await this.query(() => this.rows.get(key)?.length ?? 0);
 	}
 
-	checkProcessedItemsAndRecord = notNeeded;
+	async removeProcessed(
+		items: DeduplicationItemTypes[],
+		_scope: DeduplicationScope,
+		context: ICheckProcessedContextData,
+	): Promise<void> {
+		const key = keyOf(context);
+		const found = await this.query(() => this.rows.get(key)?.slice());
+		const left = found?.filter((item) => !items.includes(item));
+		const trouble = this.nextTrouble();
+		await this.query(() => {
+			if (trouble && !trouble.isWritten) throw trouble.error;
+			if (left) this.rows.set(key, left);
+			if (trouble) throw trouble.error;
+		});
+	}
 
-	removeProcessed = notNeeded;
+	checkProcessedItemsAndRecord = notNeeded;
 
 	clearAllProcessedItems = notNeeded;
 }

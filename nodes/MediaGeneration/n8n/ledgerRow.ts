@@ -5,6 +5,7 @@ import { settled } from '../shared/promises';
 
 /** The entries that n8n keeps if all names share one row. */
 const FALLBACK_ENTRIES = 100_000;
+const OPTIONS = { mode: 'entries', maxEntries: FALLBACK_ENTRIES } as const;
 
 let fallbackWasLogged = false;
 
@@ -42,12 +43,25 @@ export class LedgerRow {
 		return isOwnRow ? answer : 0;
 	}
 
-	/** Writes the row, unless somebody else has. @returns whether this call wrote the row */
+	/**
+	 * Writes the row, unless somebody else has. To a row that somebody else wrote in the same milliseconds n8n adds the
+	 * entries; they are taken out again.
+	 *
+	 * @returns whether this call wrote the row
+	 */
 	async insert(entries: readonly string[]): Promise<boolean> {
 		const recorded = await settled(this.record([this.name, ...entries]));
-		if ('value' in recorded) return recorded.value.new.includes(this.name);
-		if (isSecondRow(recorded.error)) return false;
-		throw recorded.error;
+		if ('error' in recorded) {
+			if (isSecondRow(recorded.error)) return false;
+			throw recorded.error;
+		}
+		const { new: added } = recorded.value;
+		if (added.includes(this.name)) return true;
+		// If that fails, the writer of the row may not recognise the row as its own, and says so.
+		await settled(
+			this.named(async (helpers) => await helpers.removeProcessed(added, 'node', OPTIONS)),
+		);
+		return false;
 	}
 
 	/** Adds an entry. @returns whether the row had the entry before */
@@ -56,9 +70,8 @@ export class LedgerRow {
 	}
 
 	private async record(entries: string[]) {
-		const options = { mode: 'entries', maxEntries: FALLBACK_ENTRIES } as const;
 		const { answer } = await this.named(
-			async (helpers) => await helpers.checkProcessedAndRecord(entries, 'node', options),
+			async (helpers) => await helpers.checkProcessedAndRecord(entries, 'node', OPTIONS),
 		);
 		return answer;
 	}

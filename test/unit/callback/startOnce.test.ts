@@ -142,6 +142,24 @@ describe('the execution that recorded a task', () => {
 		await expect(mayStart('task-1', second)).rejects.toThrow('It is not known');
 	});
 
+	it('starts the task of which it lost the answer, also where another added its entries in the same milliseconds', async () => {
+		const [first, second] = [execution(), execution()];
+		const { getProcessedDataCount: count } = second.helpers;
+		// Neither finds a row. The first writes it and never hears of it; then the second comes.
+		let counts = 0;
+		second.helpers.getProcessedDataCount = async (...args) => {
+			const found = await count(...args);
+			if (++counts < 2) return found;
+			store.answerIsLost = true;
+			await expect(mayStart('task-1', first)).rejects.toThrow(LOST);
+			return found;
+		};
+		expect(await mayStart('task-1', second)).toBe(false);
+		expect(counts).toBe(2);
+		expect(await mayStart('task-1', first)).toBe(true);
+		expect(await mayStart('task-1')).toBe(false);
+	});
+
 	it('knows each task by itself', async () => {
 		const context = execution();
 		await mayStart('task-2');
