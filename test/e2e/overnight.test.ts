@@ -40,7 +40,10 @@ describe('overnight', () => {
 		const known = (await run.executions()).map(({ id }) => id);
 		let isRefused = false;
 		// n8n answers at the end, or not at all where it is killed before.
-		void client.retryExecution(run.id).catch(() => (isRefused = true));
+		void client.retryExecution(run.id).catch((error: unknown) => {
+			console.log(String(error));
+			isRefused = true;
+		});
 		let id: string | undefined;
 		await until('the retry', MINUTE, async () => {
 			id = (await run.executions()).find((each) => !known.includes(each.id))?.id;

@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { useProcessedData } from './processedData';
 import { Sleeper } from './sleeping';
 import {
 	fails,
@@ -19,6 +20,7 @@ import {
 
 /** Runs that sleep and are woken, on n8n's own engine and in virtual time. */
 
+useProcessedData();
 const on = stage();
 
 /** A prompt whose task takes so many minutes. */
