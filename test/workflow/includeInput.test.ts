@@ -14,7 +14,9 @@ import {
 import { passTime } from './time';
 import { sleepThrough } from './wake';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import { useProcessedData } from './processedData';
 
+useProcessedData();
 const on = stage();
 
 const file = (name: string) => ({
