@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { until } from '../n8n/until';
 import { bySenders } from './lane';
 import { deliver, prompts } from './nodes';
 import { errorOf, itemsOf, statesOf } from './run';
@@ -114,3 +115,41 @@ test('60 tasks start the workflow 60 times, though each has five callbacks at on
 	// Said where n8n does not let each task have a row of its own, which several processes would need.
 	expect(scene.log).not.toContain('finished tasks in one row');
 }, 300_000);
+
+describe('n8n is killed while the trigger downloads the results of three tasks: none is lost', () => {
+	const downloading = () => scene.trigger({ options: { downloadResults: true } });
+
+	/** Has the media host keep the trigger waiting, cuts the power then, and mends the host meanwhile. */
+	async function cutDuringDownloads(target: Published): Promise<void> {
+		const begun = () => scene.requests('media', 'GET').length;
+		await until('three downloads', 120_000, () => begun() >= 3);
+		expect(scene.collector.seen).toEqual([]);
+		scene.service.resetSettings();
+		await scene.powerCut(target);
+	}
+
+	test('the next callback of each task starts it', async () => {
+		const target = await scene.publish(downloading());
+		const tasks = scene.stage.finishedTasks(3);
+		scene.service.configure({ mediaDelayMs: 600_000 });
+		for (const taskId of tasks) expect(await scene.deliver(target.address, taskId)).toBe(200);
+		await cutDuringDownloads(target);
+		for (const taskId of tasks) {
+			await until('the callback to be taken', 60_000, async () => {
+				return (await scene.deliver(target.address, taskId)) === 200;
+			});
+		}
+		await scene.expectArrived(tasks);
+	});
+
+	test('without another callback the checks start them', async () => {
+		const order = scene.image({ completion: 'trigger' }, { name: 'Order' });
+		const orders = [prompts('Prompt', [{}, {}, {}]), order];
+		const target = await scene.publish(downloading(), { orders });
+		scene.service.configure({ latencyMs: 500, mediaDelayMs: 600_000 });
+		await scene.client.waitForExecution(await scene.client.run(target.id));
+		await cutDuringDownloads(target);
+		await scene.expectArrived(scene.taskIds, 240_000);
+		expect(scene.taskIds).toHaveLength(3);
+	});
+});
