@@ -6,12 +6,12 @@ import { field, keepsGoing, MINUTE, stage, text } from './support';
 
 const on = stage();
 
-/** An image for each prompt, and its results. */
+/** An image for each prompt, and its results. n8n holds an evaluation to its end: other runs sleep while a host is down. */
 const download = async (
 	items: Parameters<typeof on.images>[0] = ['a'],
 	options: IDataObject = {},
 	node: TestNode = {},
-) => await on.images(items, { downloadResults: true, ...options }, node);
+) => await on.images(items, { downloadResults: true, ...options }, node, { mode: 'evaluation' });
 
 /** The first file of an item. */
 const fileOf = ([item]: INodeExecutionData[]) => item?.binary?.data;

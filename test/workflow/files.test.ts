@@ -96,20 +96,16 @@ describe('files as data', () => {
 		expect(jsonOf(output)).toMatchObject([{ error: text('not known'), input: { frame } }]);
 	});
 
-	it.each([undefined, 0])(
-		'are nowhere kept with what waits (suspended after %s minutes), though the service repeats them in its answers',
-		async (suspendAfter) => {
-			on.service.configure({ createShape: 'record', latencyMs: 600_000 });
-			const photo = 'a'.repeat(9000);
-			const items = [{ json: {}, binary: { data: binary(photo) } }];
-			const workflow = on.workflow(node({ ...files(['frame', 'data']), suspendAfter }), items);
-			const { run, handed } = await on.stopWhen(() => on.requests('GET').length > 0, workflow);
-			const { contextData } = run.data.executionData ?? {};
-			const text = JSON.stringify([contextData, handed]);
-			expect(text).toContain('data:image/png;base64,YWFh');
-			expect(text.length).toBeLessThan(4000);
-		},
-	);
+	it('are nowhere kept with what sleeps, though the service repeats them in its answers', async () => {
+		on.service.configure({ createShape: 'record', latencyMs: 600_000 });
+		const items = [{ json: {}, binary: { data: binary('a'.repeat(9000)) } }];
+		const parameters = { ...files(['frame', 'data']), suspendAfter: 0.1 };
+		const { run } = await on.run(node(parameters), items);
+		expect(run.status).toBe('waiting');
+		const text = JSON.stringify(run.data.executionData?.contextData);
+		expect(text).toContain('data:image/png;base64,YWFh');
+		expect(text.length).toBeLessThan(4000);
+	});
 });
 
 describe('a dry run', () => {
@@ -134,7 +130,7 @@ describe('a dry run', () => {
 		const options = { dryRun: true, pricePerTaskUsd: '={{ $json.price }}' };
 		const { hints } = await on.run(node(options), items);
 		expect(hints).toEqual([
-			"Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter it in 'Price per Task (USD)'.",
+			'Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter the price of the model in the credential, or set a duration if the model costs by the second.',
 		]);
 	});
 
@@ -210,12 +206,15 @@ describe('files as links', () => {
 	it.each([
 		['with the time of the wait', {}, { timeout: 90 }, '90s'],
 		['with the whole second', {}, { timeout: 1.5 }, '2s'],
-		['after ten minutes with a wait that is held', {}, { splitResults: true }, '600s'],
+		['after ten minutes with a wait that is held', {}, {}, '600s', 'evaluation'],
 		['after a day where nobody waits', { completion: 'return' }, {}, '86400s'],
-	])('end %s', async (_when, more, options, expiresIn) => {
-		await on.run(links(options, more), [item]);
-		expect(on.inputs).toEqual([{ prompt: 'Waves', first_frame: link('first', expiresIn) }]);
-	});
+	] as Array<[string, IDataObject, IDataObject, string, 'evaluation'?]>)(
+		'end %s',
+		async (_when, more, options, expiresIn, mode) => {
+			await on.run(links(options, more), [item], { ...(mode && { mode }) });
+			expect(on.inputs).toEqual([{ prompt: 'Waves', first_frame: link('first', expiresIn) }]);
+		},
+	);
 
 	it('are signed anew for a create that is sent again', async () => {
 		on.service.configure({ createStatus: { status: 429, times: 2, retryAfter: 1 } });

@@ -90,7 +90,9 @@ function trigger(accept: (taskId: string) => Promise<void> = started, gate = OPE
 		.reply(async (_uri, body) => {
 			const { taskId } = body as { taskId: string };
 			const [status] = gate();
-			if (status !== 200) return [503, { message: 'The task could not be read' }];
+			if (status !== 200) {
+				return [503, { message: 'The task could not be read' }, { 'Retry-After': '5' }];
+			}
 			delivered.push(taskId);
 			await accept(taskId);
 			return [200, { accepted: true, taskId }];

@@ -58,6 +58,19 @@ const counts = async (...starts: Array<[INodeExecutionData, Started?]>) => {
 };
 
 const downloading = { options: { downloadResults: true } };
+
+/** An execution as n8n has stored it; other executions find it so. */
+const execution = (how: Started = downloading) => {
+	const executionId = `sleeper ${++callbacks}`;
+	const host = { executionId, getRunExecutionData: async () => ({ resultData: {} }) as never };
+	return { ...workflow(how), host, mode: 'webhook' as const };
+};
+
+/** What an execution comes to that sleeps while the host of results is in trouble. */
+async function atLast(task: INodeExecutionData, how?: Started) {
+	const test = execution(how);
+	return await sleepThrough(test, await passTime(startTrigger(test, [task])));
+}
 const BUSY = new Error('SQLITE_BUSY: database is locked');
 
 describe('the output of the trigger', () => {
@@ -131,13 +144,6 @@ describe('one task', () => {
 });
 
 describe('a host of results', () => {
-	/** An execution as n8n has stored it; other executions find it so. */
-	const execution = () => {
-		const executionId = `sleeper ${++callbacks}`;
-		const host = { executionId, getRunExecutionData: async () => asleep as never };
-		return { ...workflow(downloading), host, mode: 'webhook' as const };
-	};
-	const asleep = { resultData: {} };
 	const TROUBLE = { mediaStatus: 503 };
 
 	it('in trouble has the execution sleep within a minute, which holds nothing, and it starts the workflow once it is over', async () => {
@@ -212,14 +218,14 @@ describe('a host of results', () => {
 
 	it('without the result stops the workflow with the URL, unless the node continues', async () => {
 		on.service.configure({ mediaStatus: 404 });
-		const stopped = await start(finished(), downloading);
+		const stopped = await atLast(finished());
 		expect(stopped.error?.message).toMatch(/could not be downloaded \(HTTP 404\): http.*\/1\.png/);
 		const task = finished();
-		const { output } = await start(task, { ...downloading, ...keepsGoing });
+		const { output } = await atLast(task, { ...downloading, ...keepsGoing });
 		const { taskId } = task.json;
 		const json = { taskId, resultUrls: [text('/media/')], error: text('HTTP 404') };
 		expect(output).toMatchObject([{ json }]);
-		const split = await start(finished(), { ...downloading, ...hasErrorOutput });
+		const split = await atLast(finished(), { ...downloading, ...hasErrorOutput });
 		expect([split.output.length, split.errors.length]).toEqual([0, 1]);
 	});
 });
@@ -259,7 +265,7 @@ it('a try of Retry On Fail after one in which the database failed goes by On Err
 	store.nextError = BUSY;
 	const task = finished();
 	const how = { ...downloading, ...threeTries, ...keepsGoing };
-	const { output, run } = await start(task, how);
+	const { output, run } = await atLast(task, how);
 	expect(run.status).toBe('success');
 	expect(output[0]?.json).toMatchObject({
 		taskId: task.json.taskId,

@@ -1,8 +1,8 @@
 import { readCredits } from '../../../nodes/MediaGeneration/run/creditsRun';
+import { ServiceClient } from '../../../nodes/MediaGeneration/service/client';
 import { findBalance } from '../../../nodes/MediaGeneration/service/creditBalance';
 import { numberAt } from '../../../nodes/MediaGeneration/shared/json';
-import nock from '../../nock';
-import { executeContext, SERVICE } from '../../workflow/engine';
+import { executeContext } from '../../workflow/engine';
 import { BusyClock } from '../support';
 
 describe('the balance', () => {
@@ -62,7 +62,7 @@ describe('the balance at a place that the user named', () => {
 });
 
 it('leaves the thread to the rest of n8n every 25 ms, however many items come in', async () => {
-	nock(SERVICE).get('/api/credits').reply(200, { balance: 5 });
+	jest.spyOn(ServiceClient.prototype, 'readCredits').mockResolvedValue({ balance: 5 });
 	const clock = new BusyClock();
 	const context = executeContext({
 		node: { type: 'mediaGenerationCredits', parameters: { options: { minimumBalance: 1 } } },
