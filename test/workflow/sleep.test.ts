@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { useProcessedData } from './processedData';
-import { Sleeper } from './sleeping';
+import { pass, Sleeper } from './sleeping';
 import {
 	fails,
 	field,
@@ -117,6 +117,13 @@ it('with 0 minutes n8n stores the run before its first create, and wakes it at o
 	const { output } = await run.toEnd();
 	expect(field(output, 'state')).toEqual(['SUCCESS']);
 	expect(created()).toBe(1);
+});
+
+it('with 0 minutes the time until n8n wakes the run is not taken off the time of a task', async () => {
+	const run = await asleep(['a'], { suspendAfter: 0, timeout: 15 });
+	await pass(MINUTE);
+	const { output } = await run.toEnd();
+	expect(field(output, 'state')).toEqual(['SUCCESS']);
 });
 
 it('nothing is evaluated into another order: an expression that gives something else next time creates nothing', async () => {

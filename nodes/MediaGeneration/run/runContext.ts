@@ -56,7 +56,7 @@ export class RunContext {
 	/** When this turn began, milliseconds since 1970. */
 	readonly begunAt = Date.now();
 
-	/** Whether this turn may create anything at all. */
+	/** Whether this turn may create anything at all: with *Survive Restarts After* 0 the first turn may not. */
 	readonly canCreate: boolean;
 
 	/**
@@ -85,7 +85,7 @@ export class RunContext {
 		this.downloader = new Downloader(context);
 		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs);
 		const announced = journal.beginTurn();
-		this.canCreate = announced === undefined || announced.size > 0;
+		this.canCreate = announced ? announced.size > 0 : suspendAfterMs > 0;
 		this.announced = connection.isBroken ? new Set() : announced;
 		this.ownIds = new Set(journal.ownTaskIds());
 		const isRefused = items.some(({ kind }) => kind === 'refused');
