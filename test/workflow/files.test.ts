@@ -204,11 +204,11 @@ describe('files as links', () => {
 	});
 
 	it.each([
-		['with the time of the wait', {}, { timeout: 90 }, '90s'],
-		['with the whole second', {}, { timeout: 1.5 }, '2s'],
+		['with the time of the wait', {}, { timeout: 90 }, '90s', undefined],
+		['with the whole second', {}, { timeout: 1.5 }, '2s', undefined],
 		['after ten minutes with a wait that is held', {}, {}, '600s', 'evaluation'],
-		['after a day where nobody waits', { completion: 'return' }, {}, '86400s'],
-	] as Array<[string, IDataObject, IDataObject, string, 'evaluation'?]>)(
+		['after a day where nobody waits', { completion: 'return' }, {}, '86400s', undefined],
+	] as Array<[string, IDataObject, IDataObject, string, 'evaluation' | undefined]>)(
 		'end %s',
 		async (_when, more, options, expiresIn, mode) => {
 			await on.run(links(options, more), [item], { ...(mode && { mode }) });
