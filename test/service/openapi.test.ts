@@ -122,7 +122,8 @@ describe('what the nodes send, and what the simulated service answers', () => {
 		await run(imageNode({ timeout: 1 }), prompts('A'));
 		on.service.configure({ createShape: 'flat', extraFields: { resultUrls: undefined } });
 		await run(imageNode(), prompts('A'));
-		expect(offences()).toEqual([
+		// A success without links is read again for a while.
+		expect([...new Set(offences())]).toEqual([
 			expect.stringContaining("must have required property 'taskId'"),
 			expect.stringContaining("must have required property 'resultUrls'"),
 			expect.stringContaining('must match "then" schema'),

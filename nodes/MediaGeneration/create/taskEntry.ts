@@ -27,7 +27,7 @@ export interface TaskEntry {
 	task?: TaskRecord;
 	/** Why the last read or download failed. */
 	trouble?: string | undefined;
-	/** When a look has read the task. */
+	/** When the task was read last. */
 	readAt?: number;
 	/** When the task was first read as a success without a usable link. */
 	linklessAt?: number | undefined;

@@ -71,6 +71,7 @@ export async function waitForTask(
 			return giveUp(run, plan, entry, true);
 		}
 		known = afterRead(known, answer, rule, clock.now());
+		entry.readAt = Date.now();
 		entry.trouble = known.trouble?.message;
 		entry.linklessAt = known.linklessSince === undefined ? undefined : (linklessAt ?? Date.now());
 		entry.unknownAt = known.unknownSince === undefined ? undefined : (unknownAt ?? Date.now());

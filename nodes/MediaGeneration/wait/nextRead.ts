@@ -15,6 +15,8 @@ const LINKLESS_MS = 20_000;
 export interface Known {
 	/** When the task is to be read next. */
 	dueAt: number;
+	/** When the last answer came. */
+	answeredAt?: number;
 	/** The last record that was read. */
 	last?: TaskRecord | undefined;
 	/** Why the last read failed; undefined if it brought a record. */
@@ -56,7 +58,7 @@ export function nextRead(
 	{ deadline, isOwn, isOnce }: ReadRule,
 	now: number,
 ): NextRead {
-	const { last, trouble, dueAt, unknownSince, linklessSince } = known;
+	const { last, trouble, dueAt, answeredAt, unknownSince, linklessSince } = known;
 	if (trouble === undefined && last !== undefined) {
 		if (isOnce) return { kind: 'found', task: last };
 		const isWhole = last.state === 'SUCCESS' && last.resultUrls.length > 0;
@@ -69,7 +71,10 @@ export function nextRead(
 	const isLasting = unknownSince !== undefined && now - unknownSince >= LASTING_MS;
 	if (trouble && isLasting && !isOwn) return { kind: 'noSuchTask', error: trouble };
 	if (now >= deadline && (last !== undefined || trouble !== undefined)) return { kind: 'timeIsUp' };
-	return { kind: 'read', at: dueAt > deadline - MIN_READ_INTERVAL_MS ? deadline : dueAt };
+	const at = dueAt > deadline - MIN_READ_INTERVAL_MS ? deadline : dueAt;
+	// A task that was read a moment ago needs no further read.
+	const isTooSoon = answeredAt !== undefined && at - answeredAt < MIN_READ_INTERVAL_MS;
+	return isTooSoon ? { kind: 'timeIsUp' } : { kind: 'read', at };
 }
 
 /** What is known after a read. @param answer the record, or why the read failed */
@@ -81,7 +86,8 @@ export function afterRead(
 ): Known {
 	if (!(answer instanceof ServiceError)) {
 		const linklessSince = answer.state === 'SUCCESS' ? (known.linklessSince ?? now) : undefined;
-		return { dueAt: now + pollIntervalMs, last: answer, failures: 0, linklessSince };
+		const dueAt = now + pollIntervalMs;
+		return { dueAt, answeredAt: now, last: answer, failures: 0, linklessSince };
 	}
 	// The service speaks of the task: such an answer is no trouble of the service.
 	const pauseMs = answer.isNotYet
@@ -91,6 +97,7 @@ export function afterRead(
 	const isUnknown = answer.isNoSuchTask || (neverRead && answer.kind === 'unauthorized');
 	return {
 		...known,
+		answeredAt: now,
 		dueAt: now + Math.max(pauseMs, answer.retryAfterMs ?? 0, MIN_READ_INTERVAL_MS),
 		trouble: answer,
 		failures: known.failures + 1,
