@@ -120,7 +120,7 @@ export class Editor extends EditorPage {
 	async enterModel(id: string): Promise<void> {
 		const mode = this.parameter('model').getByTestId('rlc-mode-selector');
 		await choose(mode, this.page.locator('.el-select-dropdown:visible').getByText('By ID'));
-		await this.parameter('model').getByTestId('rlc-input').locator('input').fill(id);
+		await this.parameter('model').getByTestId('rlc-input-container').locator('input').fill(id);
 	}
 
 	async addOption(label: string): Promise<void> {
