@@ -48,6 +48,7 @@ export async function waitForTask(
 		dueAt: clock.now() + (isNew || isFresh ? plan.pollIntervalMs : 0),
 		last: isFresh ? entry.task : undefined,
 		failures: 0,
+		wasRead: entry.task !== undefined,
 		linklessSince: linklessAt === undefined ? undefined : run.momentOf(linklessAt),
 		unknownSince: unknownAt === undefined ? undefined : run.momentOf(unknownAt),
 	};

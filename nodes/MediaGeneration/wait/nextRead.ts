@@ -19,6 +19,8 @@ export interface Known {
 	answeredAt?: number;
 	/** The last record that was read. */
 	last?: TaskRecord | undefined;
+	/** Whether an earlier turn has read the task. */
+	wasRead?: boolean;
 	/** Why the last read failed; undefined if it brought a record. */
 	trouble?: ServiceError | undefined;
 	/** How many reads in a row failed. */
@@ -93,7 +95,7 @@ export function afterRead(
 	const pauseMs = answer.isNotYet
 		? pollIntervalMs
 		: Math.min(pollIntervalMs * 2 ** known.failures, LONGEST_PAUSE_MS);
-	const neverRead = known.last === undefined;
+	const neverRead = known.last === undefined && known.wasRead !== true;
 	const isUnknown = answer.isNoSuchTask || (neverRead && answer.kind === 'unauthorized');
 	return {
 		...known,
