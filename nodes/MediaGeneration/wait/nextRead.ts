@@ -73,10 +73,10 @@ export function nextRead(
 	const isLasting = unknownSince !== undefined && now - unknownSince >= LASTING_MS;
 	if (trouble && isLasting && !isOwn) return { kind: 'noSuchTask', error: trouble };
 	if (now >= deadline && (last !== undefined || trouble !== undefined)) return { kind: 'timeIsUp' };
-	const at = dueAt > deadline - MIN_READ_INTERVAL_MS ? deadline : dueAt;
-	// A task that was read a moment ago needs no further read.
-	const isTooSoon = answeredAt !== undefined && at - answeredAt < MIN_READ_INTERVAL_MS;
-	return isTooSoon ? { kind: 'timeIsUp' } : { kind: 'read', at };
+	if (dueAt <= deadline - MIN_READ_INTERVAL_MS) return { kind: 'read', at: dueAt };
+	// The last read comes at the deadline, unless the task was read a moment before.
+	const isTooSoon = answeredAt !== undefined && deadline - answeredAt < MIN_READ_INTERVAL_MS;
+	return isTooSoon ? { kind: 'timeIsUp' } : { kind: 'read', at: deadline };
 }
 
 /** What is known after a read. @param answer the record, or why the read failed */

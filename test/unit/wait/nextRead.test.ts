@@ -240,3 +240,9 @@ describe('trouble that may pass', () => {
 		expect(ended.at).toBeGreaterThan((5 * HOUR) / SECOND);
 	});
 });
+
+it('a rounded time between two reads ends no wait', () => {
+	const known = { dueAt: 2_000.1, answeredAt: 0.2, failures: 0, last: undefined };
+	const rule = { pollIntervalMs: 2_000, deadline: HOUR, isOwn: true };
+	expect(nextRead(known, rule, 0.2)).toEqual({ kind: 'read', at: 2_000.1 });
+});
