@@ -34,7 +34,7 @@ export function oursFor(stage: Stage, collector: Collector, latencies: number[])
 }
 
 /** n8n's HTTP Request nodes with the service's key, as users set them up by hand. */
-export async function requestsWithKey({ service, client }: Stage) {
+async function requestsWithKey({ service, client }: Stage) {
 	const genericAuthType = 'httpHeaderAuth';
 	const header = { name: 'Authorization', value: `Bearer ${service.apiKey}` };
 	const { id, name: title } = await client.createCredential('Key', genericAuthType, header);

@@ -19,8 +19,6 @@ export interface BenchOptions {
 	quick: boolean;
 	/** How many times each figure is measured. */
 	runs: number;
-	/** How long the soak takes. */
-	minutes: number;
 }
 
 export type Log = (line: string) => void;

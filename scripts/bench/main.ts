@@ -1,17 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 
-import { elapsed, partsOf, readOptions, runCommand, wholeNumber } from '../../test/commandLine';
+import { elapsed, partsOf, readOptions, runCommand } from '../../test/commandLine';
 import { measureLimits } from '../../test/limits/main';
 import { installN8n } from '../../test/n8n/install';
 import { measureBatches } from './batch';
 import { type BenchOptions, type Log, withBench } from './bench';
 import { holdsBudget } from './budget';
 import { measureCallbacks } from './callback';
-import { drawBatches } from './chart';
 import { measureCluster } from './cluster';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
-import { measureSoak } from './soak';
 import { measureStartup } from './startup';
 import { measureSuspended } from './suspended';
 import { tableOf, writePage } from './table';
@@ -21,8 +19,8 @@ const ROOT = resolve(__dirname, '../..');
 /** What is measured where nothing else is asked for; `limits` needs no n8n. */
 const USUAL = ['batch', 'callback', 'suspended', 'startup', 'limits'] as const;
 
-/** What takes longer, or more of the machine: only where it is asked for by name. */
-const NAMED = ['cluster', 'soak'] as const;
+/** What needs more of the machine: only where it is asked for by name. */
+const NAMED = ['cluster'] as const;
 
 const PARTS: Record<string, (options: BenchOptions, log: Log) => Promise<Row[]>> = {
 	batch: async (options, log) => await withBench(options, log, measureBatches),
@@ -30,14 +28,12 @@ const PARTS: Record<string, (options: BenchOptions, log: Log) => Promise<Row[]>>
 	suspended: async (options, log) => await withBench(options, log, measureSuspended),
 	startup: measureStartup,
 	cluster: measureCluster,
-	soak: measureSoak,
 };
 
 const USAGE = `Usage: npm run bench -- [options]
 
   --only <names>   measure only these, with commas between: ${USUAL.join(', ')}; and
                    what is not measured unless it is named: ${NAMED.join(', ')}
-  --minutes <n>    for soak: how long it takes (default 45)
   --quick          small batches and few calls, once, written to test/artefacts/bench
   --check          compare the results with the budget: 1 where one is exceeded`;
 
@@ -45,14 +41,13 @@ const startedAt = Date.now();
 const log: Log = (line) => console.log(`${elapsed(startedAt)}: ${line}`);
 
 async function main(): Promise<boolean> {
-	const { only, minutes, quick, check } = readOptions(USAGE, {
+	const { only, quick, check } = readOptions(USAGE, {
 		only: { type: 'string', default: USUAL.join() },
-		minutes: { type: 'string', default: '45' },
 		quick: { type: 'boolean', default: false },
 		check: { type: 'boolean', default: false },
 	});
 	if (process.platform !== 'linux') throw new Error('The benchmark reads /proc: it needs Linux.');
-	const options = { quick, runs: quick ? 1 : 3, minutes: wholeNumber('minutes', minutes) };
+	const options = { quick, runs: quick ? 1 : 3 };
 	const folder = quick ? join(ROOT, 'test/artefacts/bench') : __dirname;
 	const results = readResults(folder);
 	for (const part of partsOf([...USUAL, ...NAMED], only)) {
@@ -61,8 +56,6 @@ async function main(): Promise<boolean> {
 		else await measure(part, options, folder, results);
 	}
 	console.log(await tableOf(results));
-	const chart = join(quick ? folder : join(ROOT, 'docs/images'), 'batches.svg');
-	drawBatches(chart, results.rows.batch ?? []);
 	if (!quick) await writePage(join(ROOT, 'docs/benchmarks.md'), results);
 	return !check || holdsBudget(results);
 }

@@ -6,9 +6,6 @@ const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Ours : limit'];
 /** The rows that the page shows, by their ids. All others are printed only. */
 const ON_PAGE = /^(batch-\d+-time|callback|suspended|startup)/;
 
-const CHART =
-	'![Seconds until a batch of 1, 8, 50, 200 and 1,000 tasks is done: the least time with 200 at the same time, this package, and a loop built by hand. The table has the same figures.](images/batches.svg)';
-
 /** The figures as a table of a page, which a terminal shows as well: the rows with such an id. */
 export async function tableOf({ rows }: Results, isShown = /./): Promise<string> {
 	const shown = Object.values(rows)
@@ -26,7 +23,7 @@ export async function writePage(path: string, results: Results): Promise<void> {
 		'machine',
 		`Measured on ${[...new Set(days)].sort().join(' and ')}: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets.`,
 	);
-	writeSection(path, 'figures', `${CHART}\n\n${await tableOf(results, ON_PAGE)}`);
+	writeSection(path, 'figures', await tableOf(results, ON_PAGE));
 	writeSection(path, 'costs', await tableOfCosts(results));
 }
 

@@ -3,31 +3,23 @@ import type { N8nProcess } from '../n8n/process';
 
 /** The database of an n8n. In statements, names with capitals are in double quotes. */
 export abstract class Database {
-	/** The type of a column that numbers rows as they are written. */
-	abstract readonly numbering: string;
-
 	abstract rows(query: string): Promise<Row[]>;
 
 	/** Runs statements, as one transaction: where one of them is refused, none has had an effect. */
 	abstract execute(...statements: string[]): Promise<void>;
 
 	/**
-	 * From now on the database does something at an event such as `after insert on execution_entity`, where a condition on
+	 * From now on the database refuses a write at an event such as `after insert on execution_entity`, where a condition on
 	 * `old` and `new` holds.
 	 *
 	 * @param name by which `forget` ends it
 	 */
-	abstract at(name: string, event: string, when: string, statement: string): Promise<void>;
-
-	/** From now on the database refuses a write: `at` with nothing but an error. */
 	abstract refuse(name: string, event: string, when: string, message: string): Promise<void>;
 
 	abstract forget(...names: string[]): Promise<void>;
 }
 
 export class SqliteDatabase extends Database {
-	readonly numbering = 'integer primary key';
-
 	/** @param n8n it may have ended */
 	constructor(private readonly n8n: () => N8nProcess) {
 		super();
@@ -41,12 +33,9 @@ export class SqliteDatabase extends Database {
 		await querySqlite(this.n8n(), ...statements);
 	}
 
-	async at(name: string, event: string, when: string, statement: string): Promise<void> {
-		await this.execute(`create trigger ${name} ${event} when ${when} begin ${statement}; end`);
-	}
-
 	async refuse(name: string, event: string, when: string, message: string): Promise<void> {
-		await this.at(name, event, when, `select raise(abort, ${literal(message)})`);
+		const refusal = `select raise(abort, ${literal(message)})`;
+		await this.execute(`create trigger ${name} ${event} when ${when} begin ${refusal}; end`);
 	}
 
 	async forget(...names: string[]): Promise<void> {
@@ -55,8 +44,6 @@ export class SqliteDatabase extends Database {
 }
 
 export class PostgresDatabase extends Database {
-	readonly numbering = 'serial primary key';
-
 	/** @param query runs statements as one transaction, and returns the rows of the last, columns joined by `|` */
 	constructor(private readonly query: (statements: string) => string[]) {
 		super();
@@ -71,15 +58,12 @@ export class PostgresDatabase extends Database {
 		await Promise.resolve(this.query(statements.join(';\n')));
 	}
 
-	async at(name: string, event: string, when: string, statement: string): Promise<void> {
+	async refuse(name: string, event: string, when: string, message: string): Promise<void> {
+		const refusal = `raise exception ${literal(message)}`;
 		await this.execute(
-			`create function ${name}() returns trigger language plpgsql as $$ begin ${statement}; return new; end $$`,
+			`create function ${name}() returns trigger language plpgsql as $$ begin ${refusal}; return new; end $$`,
 			`create trigger ${name} ${event} for each row when (${when}) execute function ${name}()`,
 		);
-	}
-
-	async refuse(name: string, event: string, when: string, message: string): Promise<void> {
-		await this.at(name, event, when, `raise exception ${literal(message)}`);
 	}
 
 	async forget(...names: string[]): Promise<void> {

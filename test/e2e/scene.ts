@@ -147,12 +147,6 @@ export class Scene {
 		expect(this.taskIds).toEqual(created);
 	}
 
-	/** The tasks that the log says an execution has created. */
-	createdByLog(executionId: string): string[] {
-		const line = new RegExp(`created task (\\S+) \\(execution ${executionId}\\b`, 'g');
-		return [...this.log.matchAll(line)].map(([, taskId = '']) => taskId);
-	}
-
 	/** The action node, called `Media` unless `more` says otherwise. */
 	media(parameters: IDataObject, { name = 'Media', ...more }: Partial<INode> = {}): INode {
 		return this.stage.mediaNode('mediaGeneration', name, parameters, more);

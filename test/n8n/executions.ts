@@ -20,10 +20,6 @@ export class Executions extends Session {
 		await this.send('POST', `/rest/executions/${id}/stop`);
 	}
 
-	async deleteExecution(id: string): Promise<void> {
-		await this.send('POST', '/rest/executions/delete', { ids: [id] });
-	}
-
 	/**
 	 * Retries an execution, to its end.
 	 *

@@ -11,7 +11,7 @@ import {
 	type TestNode,
 	type TestWorkflow,
 } from './engine';
-import { passTime, settle, time, virtualTime } from './time';
+import { passTime, virtualTime } from './time';
 
 export { MINUTE, SECOND } from '../durations';
 
@@ -50,18 +50,6 @@ export class Stage {
 	/** *Retry execution* of n8n's list of executions. */
 	async retry(test: TestWorkflow, failed: Ran): Promise<Ran> {
 		return await passTime(retryExecution(test, failed));
-	}
-
-	/** Runs a workflow until a condition holds, and stops the execution then. */
-	async stopWhen(condition: () => boolean, test: TestWorkflow): Promise<Ran> {
-		const { execution, result } = startWorkflow(test);
-		while (!condition()) {
-			await settle();
-			await time.next();
-		}
-		await settle();
-		execution.cancel();
-		return await passTime(result);
 	}
 
 	/** What was asked of the service's API, oldest first. */

@@ -12,12 +12,12 @@ describe('the weekly report', () => {
 		const jobs = [
 			job('newest', 'failure'),
 			job('seeds', 'success'),
-			job('soak', 'timed_out'),
+			job('night', 'timed_out'),
 			job('long', 'skipped'),
 			job('report', ''),
 		];
 		expect(report(jobs)).toBe(
-			'- [newest](https://example.org/newest): failure\n- [soak](https://example.org/soak): timed_out',
+			'- [newest](https://example.org/newest): failure\n- [night](https://example.org/night): timed_out',
 		);
 	});
 
