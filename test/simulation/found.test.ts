@@ -72,6 +72,17 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 			keyChanges: [{ at: 116, noticedAfterMs: 0 }],
 			kills: [{ process: 0, of: 'callbacks', afterEffects: 3, isSeen: false, downMs: 1_000 }],
 		},
+	'a task is read for the last time a moment before its time is up: it is given up then, and its place is given away':
+		{
+			node: { items: 7, timeoutSeconds: 20, maxInFlight: 1 },
+			service: { slowestAnswerMs: 1000, longestTaskMs: 40_000 },
+		},
+	'a check for callbacks whose read is refused reads the same task again after half a second': {
+		node: { completion: 'trigger', items: 2, timeoutSeconds: 120 },
+		callbacks: [{ nth: 0, what: 'lost' }],
+		ledgerTroubles: [{ nth: 0, isWritten: false }],
+		reads: { mostPerSecond: 1 },
+	},
 };
 
 test.each(Object.entries(FOUND))('a history that once went wrong: %s', async (_, parts) => {

@@ -2,9 +2,10 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { nodeContext, webhookBase } from '../n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { type Connection, connect } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
-import { clock } from '../shared/clock';
+import { clock, sleepUntil } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { Semaphore, settled } from '../shared/promises';
 import { ReadWindow } from '../wait/readWindow';
@@ -173,6 +174,7 @@ class Turn {
 	private async inWindow<T>(
 		work: () => Promise<T>,
 	): Promise<{ value: T } | { error: unknown } | 'untried'> {
+		const signal = this.context.getExecutionCancelSignal();
 		const tryOnce = async () =>
 			this.isDown ? ('untried' as const) : { value: await refusable(work) };
 		for (;;) {
@@ -188,6 +190,7 @@ class Turn {
 				return done;
 			}
 			this.notBefore = Math.max(this.notBefore, Date.now() + (error.retryAfterMs ?? 0));
+			await sleepUntil(clock.now() + MIN_READ_INTERVAL_MS, signal);
 		}
 	}
 

@@ -52,6 +52,9 @@ export async function waitForTask(
 		linklessSince: linklessAt === undefined ? undefined : run.momentOf(linklessAt),
 		unknownSince: unknownAt === undefined ? undefined : run.momentOf(unknownAt),
 	};
+	// The last read may come a little earlier. The task holds its place until its time is up.
+	const giveUpAtDeadline = async (isUnread: boolean) =>
+		(await run.turn.reaches(deadline, run.signal)) ? giveUp(run, plan, entry, isUnread) : undefined;
 	for (let reads = 0; ; reads++) {
 		const rule: ReadRule = { pollIntervalMs: run.intervalOf(plan), deadline, isOwn };
 		const next = nextRead(known, rule, clock.now());
@@ -60,7 +63,7 @@ export async function waitForTask(
 		if (next.kind === 'finished') return next.task;
 		const json = pendingJson(taskId, { ...run.known(plan, entry), record: entry.record });
 		if (next.kind === 'noSuchTask') throw ofTask(next.error, taskId, json);
-		if (next.kind === 'timeIsUp') return giveUp(run, plan, entry, known.trouble !== undefined);
+		if (next.kind === 'timeIsUp') return await giveUpAtDeadline(known.trouble !== undefined);
 		if (next.kind !== 'read') return undefined;
 		const isDue = await run.turn.reaches(next.at, run.signal);
 		// Each turn reads each task once at least, unless the task is new or was read a moment ago.
@@ -68,8 +71,7 @@ export async function waitForTask(
 		const answer = await readOnce(run, taskId, rule);
 		if (answer === undefined) {
 			// The service asks to wait for longer than the task's time, or than the turn lasts.
-			if (!(await run.turn.reaches(deadline, run.signal))) return undefined;
-			return giveUp(run, plan, entry, true);
+			return await giveUpAtDeadline(true);
 		}
 		known = afterRead(known, answer, rule, clock.now());
 		entry.readAt = Date.now();
