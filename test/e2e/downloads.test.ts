@@ -54,12 +54,12 @@ test('a slow media host holds up no create, and is asked for ten files at once a
 
 test('a bad result is an error of its item, which keeps the URL; the other items have their files, fetched without the key', async () => {
 	const bad: Array<[IDataObject, string]> = [
-		[{ mediaHtml: true }, 'web page'],
-		[{ mediaEmpty: true }, 'empty'],
+		[{ mediaStatus: { status: 200, body: '<p>Not ready</p>' } }, 'web page'],
+		[{ mediaStatus: { status: 200, body: '', contentType: 'image/png' } }, 'empty'],
 		// It is shorter than its announced length.
-		[{ mediaTruncated: true }, 'broke off'],
+		[{ mediaWay: 'cut short' }, 'broke off'],
 		[{ mediaStatus: 404 }, 'HTTP 404'],
-		[{ mediaStalls: true }, 'broke off'],
+		[{ mediaWay: 'stalls' }, 'broke off'],
 	];
 	const busy = { mediaStatus: { status: 503, times: 1, retryAfter: 3 } };
 	const good = [{}, busy, { mediaRedirect: true }];

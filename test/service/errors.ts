@@ -1,3 +1,5 @@
+import type { AskedWait } from './settings';
+
 /** A refusal by the service, answered as `{ error: { code, message } }` (section 7 shows no shape). */
 export class ServiceError extends Error {
 	constructor(
@@ -5,16 +7,31 @@ export class ServiceError extends Error {
 		readonly code: string,
 		message: string,
 		readonly headers: Readonly<Record<string, string>> = {},
+		/** Further fields of the error. */
+		private readonly fields: object = {},
 	) {
 		super(message);
 		this.name = 'ServiceError';
 	}
 
 	get body() {
-		return { error: { code: this.code, message: this.message } };
+		return { error: { code: this.code, message: this.message, ...this.fields } };
 	}
 }
 
-/** The header that says how long to wait: seconds, or an HTTP date. */
-export const retryAfterHeader = (value: number | string | undefined): Record<string, string> =>
-	value === undefined ? {} : { 'retry-after': String(value) };
+/**
+ * What says how long to wait.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function askToWait({ retryAfter, retryAfterIn = 'retry-after' }: AskedWait, now: number) {
+	const says: { headers: Record<string, string>; fields: object } = { headers: {}, fields: {} };
+	const seconds = Number(retryAfter);
+	if (retryAfter === undefined) return says;
+	if (retryAfterIn === 'body') says.fields = { retry_after: retryAfter };
+	else if (retryAfterIn === 'retry-after-ms') says.headers[retryAfterIn] = String(seconds * 1000);
+	else if (retryAfterIn === 'x-ratelimit-reset') {
+		says.headers[retryAfterIn] = String(Math.ceil(now / 1000 + seconds));
+	} else says.headers[retryAfterIn] = String(retryAfter);
+	return says;
+}

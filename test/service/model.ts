@@ -1,8 +1,9 @@
 import { CallbackSender } from './callbacks';
 import { type CreateRequest, parseCreate } from './createRequest';
 import type { Effects } from './effects';
-import { retryAfterHeader, ServiceError } from './errors';
-import type { Refusal, Settings } from './settings';
+import { askToWait, ServiceError } from './errors';
+import { type Fate, isObject, type Refusal, type Settings } from './settings';
+import { fillIn } from './shapes';
 import { Switches } from './switches';
 import { type SimulatedTask, TaskStore } from './tasks';
 
@@ -16,8 +17,10 @@ export interface Answer {
 	headers: Readonly<Record<string, string>>;
 	type: string;
 	body: string;
-	/** What happens to the answer on its way. */
-	fate?: 'dropped' | 'cut short';
+	/** What becomes of the answer on its way. */
+	fate?: Fate;
+	/** Between two bytes of an answer that trickles, milliseconds. */
+	everyMs?: number;
 }
 
 /** A request that has been taken: what it was to do is done. */
@@ -37,15 +40,23 @@ const json = (body: unknown, type = JSON_TYPE): Answer => ({
 	body: typeof body === 'string' ? body : JSON.stringify(body),
 });
 
-/** The error answer that a switch asks for. */
-export function answerOfRefusal(refusal: Refusal): Answer {
-	const { status, retryAfter, contentType, headers = {} } = refusal;
+const isPage = (body: unknown): boolean => typeof body === 'string' && body.startsWith('<');
+
+/**
+ * The answer that a switch asks for.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function answerOfRefusal(refusal: Refusal, now = Date.now()): Answer {
+	const { status, contentType, headers = {} } = refusal;
 	const message = `The service is set to answer with ${status} here.`;
-	const body = 'body' in refusal ? refusal.body : { error: { code: 'simulated', message } };
+	const asked = askToWait(refusal, now);
+	const given = 'body' in refusal ? refusal.body : { error: { code: 'simulated', message } };
+	const body = isObject(given) ? { ...given, ...asked.fields } : given;
 	return {
-		...json(body, contentType),
+		...json(body, contentType ?? (isPage(body) ? 'text/html' : JSON_TYPE)),
 		status,
-		headers: { ...retryAfterHeader(retryAfter), ...headers },
+		headers: { ...asked.headers, ...headers },
 	};
 }
 
@@ -55,19 +66,6 @@ export const answerOfError = ({ status, headers, body }: ServiceError): Answer =
 	status,
 	headers,
 });
-
-/** Answers to a create, from the one of section 4.1 to those that a client must get along with. */
-const CREATE_ANSWERS: Record<
-	NonNullable<Settings['createShape']>,
-	(task: SimulatedTask, record: () => unknown) => Answer
-> = {
-	flat: ({ taskId }) => json({ taskId }),
-	record: (_task, record) => json(record()),
-	missing: () => json({}),
-	array: ({ taskId }) => json([taskId]),
-	html: () =>
-		json('<!doctype html><title>Accepted</title><p>Your task was accepted.</p>', 'text/html'),
-};
 
 interface ModelOptions {
 	settings?: Settings;
@@ -111,17 +109,20 @@ export class ServiceModel {
 		const own = { ...this.options.fate?.(parsed), ...parsed.own };
 		// A client that tries again sends the same body: it is what tells one create from another.
 		const scope = () => JSON.stringify(body);
-		const refusal = switches.refusal('createStatus', own, scope);
-		if (refusal) return { answer: () => answerOfRefusal(refusal) };
+		const refusal = switches.refusal('create', own, scope);
+		if (refusal && !refusal.taken) return { answer: () => answerOfRefusal(refusal) };
 
 		const task = store.create({ ...parsed, own });
-		const { createDelayMs, createShape = 'flat' } = switches.for(own);
+		const { taskId } = task;
+		const { createDelayMs, createShape = { taskId } } = switches.for(own);
 		return {
-			taskId: task.taskId,
+			taskId,
 			delayMs: createDelayMs,
 			answer: () => ({
-				...CREATE_ANSWERS[createShape](task, () => store.present(task)),
-				...(switches.accident('createLost', own, scope) && { fate: 'dropped' }),
+				...(refusal
+					? answerOfRefusal(refusal)
+					: json(fillIn(createShape, { $taskId: taskId, $record: store.present(task) }))),
+				...switches.way('create', own, scope),
 			}),
 		};
 	}
@@ -131,34 +132,32 @@ export class ServiceModel {
 		const { switches, store } = this;
 		const own = store.tasks.get(taskId)?.own;
 		const scope = () => taskId;
-		const refusal = switches.refusal('readStatus', own, scope);
+		const refusal = switches.refusal('read', own, scope);
 		if (refusal) return { answer: () => answerOfRefusal(refusal) };
+		const { readDelayMs, readShape = '$record' } = switches.for(own);
 		return {
-			delayMs: switches.for(own).readDelayMs,
-			answer: () => {
-				if (switches.accident('readDropped', own, scope)) return { ...json(''), fate: 'dropped' };
-				const record = json(store.read(taskId));
-				const isCut = switches.accident('readCutShort', own, scope);
-				return { ...record, ...(isCut && { fate: 'cut short' }) };
-			},
+			delayMs: readDelayMs,
+			answer: () => ({
+				...json(fillIn(readShape, { $record: store.read(taskId) })),
+				...switches.way('read', own, scope),
+			}),
 		};
 	}
 
 	/** Section 4.3. */
 	credits(): Taken {
-		const refusal = this.switches.refusal('creditsStatus');
+		const refusal = this.switches.refusal('credits');
 		if (refusal) return { answer: () => answerOfRefusal(refusal) };
 		const { balance, reserved } = this.store;
-		const { creditsShape = { balance: '$balance', reserved } } = this.switches.for();
-		const body = JSON.stringify(creditsShape).replaceAll('"$balance"', String(balance));
-		return { answer: () => json(body) };
+		const { creditsShape = { balance, reserved } } = this.switches.for();
+		const body = json(fillIn(creditsShape, { $balance: balance }));
+		return { answer: () => ({ ...body, ...this.switches.way('credits') }) };
 	}
 
 	/** What a callback of a task says (section 6). */
 	callbackBody(task: SimulatedTask): unknown {
-		const record = this.store.present(task);
-		if (this.switches.for(task.own).callbackShape !== 'event') return record;
-		return { id: 'event-1', type: 'task.finished', data: record };
+		const { callbackShape = '$record' } = this.switches.for(task.own);
+		return fillIn(callbackShape, { $record: this.store.present(task) });
 	}
 
 	/** Forgets tasks and callbacks, and restores the balance; the switches stay. */

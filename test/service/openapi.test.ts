@@ -118,9 +118,9 @@ describe('what the nodes send, and what the simulated service answers', () => {
 	});
 
 	it('would not agree if one of them were different', async () => {
-		on.service.configure({ createShape: 'missing' });
+		on.service.configure({ createShape: {} });
 		await run(imageNode({ timeout: 1 }), prompts('A'));
-		on.service.configure({ createShape: 'flat', extraFields: { resultUrls: undefined } });
+		on.service.configure({ createShape: undefined, extraFields: { resultUrls: undefined } });
 		await run(imageNode(), prompts('A'));
 		// A success without links is read again for a while.
 		expect([...new Set(offences())]).toEqual([

@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { json, text } from 'node:stream/consumers';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import { type Listening, listen } from '../listen';
 import { until } from '../n8n/until';
@@ -12,7 +14,7 @@ import { ofThisProcess } from './effects';
 import { ServiceModel } from './model';
 import { priceInCredits } from './prices';
 import { type SimulatedService, startService } from './service';
-import { draw, type Settings } from './settings';
+import { type AskedWait, draw, type Settings } from './settings';
 import { Switches } from './switches';
 
 describe('a create (section 4.1)', () => {
@@ -25,12 +27,19 @@ describe('a create (section 4.1)', () => {
 		['no input', { model: IMAGE_MODEL }],
 		['an input without a prompt', { model: IMAGE_MODEL, input: {} }],
 		['a webhook_url that is none', { model: IMAGE_MODEL, input, webhook_url: 'x' }],
-		...[{ x: 1 }, { outcome: 'DONE' }, { latencyMs: -1 }, { createStatus: { times: 2 } }].map(
-			(simulate): [string, unknown] => [
-				`the switches ${JSON.stringify(simulate)}`,
-				{ model: IMAGE_MODEL, input: { prompt: 'x', simulate } },
-			],
-		),
+		...[
+			{ x: 1 },
+			{ outcome: 'DONE' },
+			{ latencyMs: -1 },
+			{ createStatus: { times: 2 } },
+			{ createStatus: { status: 503, retryAftr: 1 } },
+			{ readWay: 'slow' },
+			{ mediaWay: { times: 1 } },
+			{ readsPerSecond: { limit: 1, retryAfterIn: 'words' } },
+		].map((simulate): [string, unknown] => [
+			`the switches ${JSON.stringify(simulate)}`,
+			{ model: IMAGE_MODEL, input: { prompt: 'x', simulate } },
+		]),
 	])('is refused with %s', (_what, body) => {
 		expect(() => parseCreate(body)).toThrow(expect.objectContaining({ status: 400 }));
 	});
@@ -50,7 +59,7 @@ describe('switches', () => {
 		const limited = { readStatus: { status: 500, times: 1 } };
 		const switches = new Switches(limited);
 		const refuses = (own: Settings, task: string) =>
-			switches.refusal('readStatus', own, () => task) !== undefined;
+			switches.refusal('read', own, () => task) !== undefined;
 		expect([refuses({}, 'a'), refuses({}, 'b')]).toEqual([true, false]);
 		expect([refuses(limited, 'a'), refuses(limited, 'b'), refuses(limited, 'a')]).toEqual([
 			true,
@@ -59,6 +68,17 @@ describe('switches', () => {
 		]);
 		switches.configure(limited);
 		expect([refuses({}, 'a'), refuses({}, 'a')]).toEqual([true, false]);
+	});
+
+	it.each<[string, object, string]>([
+		['the first two', { times: 2 }, 'xx......'],
+		['all but the first two', { after: 2 }, '..xxxxxx'],
+		['the third and the fourth', { after: 2, times: 2 }, '..xx....'],
+		['each third', { every: 3 }, '..x..x..'],
+	])('may be for %s', (_which, when, due) => {
+		const switches = new Switches({ readStatus: { status: 502, ...when } });
+		const refusals = Array.from(due, () => (switches.refusal('read') ? 'x' : '.'));
+		expect(refusals.join('')).toBe(due);
 	});
 
 	it('of a time take two limits', () => {
@@ -82,7 +102,7 @@ describe('over time', () => {
 					return status;
 				},
 			},
-			{ settings: { latencyMs: 1_000, ...settings }, mediaUrl: () => '' },
+			{ settings: { latencyMs: 1_000, ...settings }, mediaUrl: () => 'https://media.test' },
 		);
 		const create = (input: object = {}) =>
 			model
@@ -124,6 +144,66 @@ describe('over time', () => {
 		expect(() => create()).toThrow('2 tasks a second');
 	});
 
+	it.each<[AskedWait, object, object]>([
+		[{ retryAfter: 7 }, { 'retry-after': '7' }, {}],
+		[{ retryAfter: 7, retryAfterIn: 'retry-after-ms' }, { 'retry-after-ms': '7000' }, {}],
+		[{ retryAfter: 7, retryAfterIn: 'ratelimit-reset' }, { 'ratelimit-reset': '7' }, {}],
+		[{ retryAfter: 7, retryAfterIn: 'x-ratelimit-reset' }, { 'x-ratelimit-reset': '7' }, {}],
+		[{ retryAfter: 7, retryAfterIn: 'body' }, {}, { retry_after: 7 }],
+		[{}, {}, {}],
+	])('%j asks to wait with %j and %j', async (asked, headers, fields) => {
+		const { create } = modelWith({ createsPerSecond: { limit: 0, ...asked } });
+		const body = { error: expect.objectContaining(fields) as object };
+		expect(() => create()).toThrow(expect.objectContaining({ status: 429, headers, body }));
+		const status = modelWith({
+			createStatus: { status: 429, body: {}, ...asked },
+		});
+		expect(status.create()).toMatchObject({ headers, body: JSON.stringify(fields) });
+	});
+
+	it('readsPerSecond: refuses what is read above it', async () => {
+		const { create, read, pass } = modelWith({ readsPerSecond: { limit: 1, retryAfter: 1 } });
+		create();
+		expect(read()).toMatchObject({ state: 'PENDING' });
+		expect(read).toThrow('read 1 tasks a second');
+		await pass(1_000);
+		expect(read()).toMatchObject({ state: 'SUCCESS' });
+	});
+
+	it('createStatus with `taken`: a page answers for a task that was created', () => {
+		const page = { status: 503, retryAfter: 1, body: '<h1>Guru</h1>', taken: true, times: 1 };
+		const { model, create } = modelWith({ createStatus: page });
+		expect(create()).toMatchObject({ status: 503, type: 'text/html', body: '<h1>Guru</h1>' });
+		expect([...model.store.tasks.keys()]).toEqual(['task-1']);
+	});
+
+	it.each<[unknown, unknown]>([
+		[[''], ['']],
+		[null, null],
+		['$nothing', undefined],
+		[
+			{ first: '$1', second: '$2' },
+			{ first: '/m/task-1/1.png', second: '/m/task-1/2.png' },
+		],
+		['["$1"]', '["/m/task-1/1.png"]'],
+		['$1,\n$2', '/m/task-1/1.png,\n/m/task-1/2.png'],
+		['$path', '/m/task-1/1.png'],
+	])('resultShape: %j gives the links as %j', async (resultShape, resultUrls) => {
+		const { create, read, pass } = modelWith({ resultShape, resultCount: 2 });
+		create();
+		await pass(1_000);
+		const text = JSON.stringify(read()).replaceAll('https://media.test/media', '/m');
+		expect(
+			(JSON.parse(text.replaceAll('/media/', '/m/')) as { resultUrls?: unknown }).resultUrls,
+		).toEqual(resultUrls);
+	});
+
+	it('readShape: a record stands inside something else', () => {
+		const { create, read } = modelWith({ readShape: { code: 200, data: '$record' } });
+		create();
+		expect(read()).toMatchObject({ code: 200, data: { taskId: 'task-1', state: 'PENDING' } });
+	});
+
 	it('createStatus of a task: refuses the first of the requests with the same body', () => {
 		const { create } = modelWith({});
 		const simulate = { createStatus: { status: 500, times: 1 } };
@@ -132,8 +212,9 @@ describe('over time', () => {
 	});
 
 	it('shapes: answers a create with the record, and calls back with an event around it', async () => {
-		const settings = { createShape: 'record', callbackShape: 'event', repeatWebhookUrl: true };
-		const { create, pass, posted } = modelWith(settings as Settings);
+		const callbackShape = { id: 'event-1', data: '$record' };
+		const settings = { createShape: '$record', callbackShape, repeatWebhookUrl: true };
+		const { create, pass, posted } = modelWith(settings);
 		const record = { taskId: 'task-1', webhook_url: 'https://n8n.test/' };
 		expect(JSON.parse(create().body)).toMatchObject({ ...record, state: 'PENDING' });
 		await pass(1_000);
@@ -193,13 +274,56 @@ describe('over HTTP', () => {
 		return await (await fetch(`${service.url}/api/generate/${taskId}`, { headers })).json();
 	};
 
-	it.each(['readDropped', 'readCutShort'])('%s: one answer for each task', async (accident) => {
-		const simulate = { [accident]: { times: 1 } };
+	it.each(['lost', 'cut short'])('readWay: one answer of each task is %s', async (fate) => {
+		const simulate = { readWay: { fate, times: 1 } };
 		for (const prompt of ['x', 'y']) {
 			const { taskId } = service.createTask(IMAGE_MODEL, { prompt, simulate });
 			await expect(read(taskId)).rejects.toThrow();
 			expect(await read(taskId)).toMatchObject({ state: 'PENDING' });
 		}
+	});
+
+	/** When the parts of an answer came, milliseconds after the first one, and all of them. */
+	async function parts(path: string) {
+		const { hostname, port } = new URL(service.url);
+		const socket = connect(Number(port), hostname);
+		const key = `Authorization: Bearer ${service.apiKey}`;
+		socket.write(`GET ${path} HTTP/1.1\r\nHost: service\r\n${key}\r\n\r\n`);
+		const times: number[] = [];
+		let all = '';
+		for await (const chunk of socket) {
+			times.push(performance.now());
+			all += String(chunk);
+		}
+		return { count: times.length, ms: times.at(-1)! - times[0]!, all };
+	}
+
+	it.each([
+		['trickles', 19],
+		['trickles from its head', 150],
+	] as const)('creditsWay: the answer %s, and comes whole', async (fate, least) => {
+		service.configure({ creditsWay: { fate, everyMs: 4 }, creditsShape: { balance: '$balance' } });
+		const { count, ms, all } = await parts('/api/credits');
+		service.resetSettings();
+		expect(count).toBeGreaterThan(least * 0.5);
+		expect(ms).toBeGreaterThanOrEqual(least * 3);
+		expect(all).toMatch(/^HTTP\/1\.1 200 \r\n[^{]*\r\n\r\n\{"balance":\d+\}$/);
+	});
+
+	it('mediaWay: a file stands still in its middle', async () => {
+		const { taskId } = service.createTask(IMAGE_MODEL, {
+			prompt: 'x',
+			simulate: { mediaWay: 'stalls' },
+		});
+		const answer = await fetch(`${service.mediaUrl}/media/${taskId}/1.png`);
+		const length = Number(answer.headers.get('content-length'));
+		const reader = answer.body!.getReader();
+		let bytes = 0;
+		while (bytes < Math.floor(length / 2)) bytes += (await reader.read()).value?.length ?? 0;
+		const more = reader.read().then(() => 'more');
+		expect(await Promise.race([more, pause(300, 'nothing')])).toBe('nothing');
+		expect(bytes).toBe(Math.floor(length / 2));
+		await reader.cancel();
 	});
 
 	it('posts the record, with what is asked for besides, once and then by hand', async () => {

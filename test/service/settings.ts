@@ -5,24 +5,64 @@ export type Milliseconds = number | readonly [number, number];
 
 export type Outcome = 'SUCCESS' | 'FAILURE';
 
-/** An answer with an error status; a bare number is short for `{ status }`. */
-export interface Refusal {
-	status: number;
-	/** Refuse only this many times, then answer normally. */
+/** Which of the requests a switch is for: all of them, unless this says otherwise. */
+export interface When {
+	/** None of the first so many. */
+	after?: number;
+	/** Only so many. */
 	times?: number;
-	/** Seconds, or an HTTP date. */
+	/** Only each nth one. */
+	every?: number;
+}
+
+/** How a refusal says how long to wait: in a header, or in its body. `x-ratelimit-reset` names a moment. */
+const WAITS = [
+	'retry-after',
+	'retry-after-ms',
+	'ratelimit-reset',
+	'x-ratelimit-reset',
+	'body',
+] as const;
+
+export interface AskedWait {
+	/** Seconds; in `retry-after` an HTTP date as well. */
 	retryAfter?: number | string;
+	/** Default: `retry-after`. */
+	retryAfterIn?: (typeof WAITS)[number];
+}
+
+/** An answer in place of the usual one; a bare number is short for `{ status }`. */
+export interface Refusal extends When, AskedWait {
+	status: number;
+	/** Whether what was asked for is done all the same: the answer of something before the service. */
+	taken?: boolean;
+	/** A text that begins with `<` is a web page, unless `contentType` says otherwise. */
 	body?: unknown;
 	contentType?: string;
 	/** Further headers, such as the `location` of a redirect. */
 	headers?: Readonly<Record<string, string>>;
 }
 
-/** A limit of the account, and what a refusal says: how long to wait, in seconds, or an HTTP date. */
-export type Limit = number | { limit: number; retryAfter?: number | string };
+/** A limit of the account, and how long a refusal asks to wait. */
+export type Limit = number | ({ limit: number } & AskedWait);
 
-/** Always, or only the first `times` times. */
-type Occasionally = boolean | { times: number };
+/**
+ * What becomes of an answer on its way: the connection ends before it (`lost`) or in its middle (`cut short`); it stands
+ * still in its middle (`stalls`); or it comes byte by byte, after its head or with it.
+ */
+const FATES = ['lost', 'cut short', 'stalls', 'trickles', 'trickles from its head'] as const;
+export type Fate = (typeof FATES)[number];
+
+/** The way of an answer; a bare word is short for `{ fate }`. */
+interface LongWay extends When {
+	fate: Fate;
+	/** Between two bytes of an answer that trickles, milliseconds; 1,000 if left out. */
+	everyMs?: number;
+}
+export type Way = Fate | LongWay;
+
+/** Always, or only sometimes. */
+type Occasionally = boolean | When;
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
 	typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -32,15 +72,38 @@ const isFlag = (value: unknown): value is boolean => typeof value === 'boolean';
 const isAnything = (value: unknown): value is unknown => value !== undefined;
 const isDuration = (value: unknown): value is Milliseconds =>
 	isAmount(value) || (Array.isArray(value) && value.length === 2 && value.every(isAmount));
-const isLimit = (value: unknown): value is Limit => isAmount(isObject(value) ? value.limit : value);
-const isOccasional = (value: unknown): value is Occasionally =>
-	isFlag(value) || (isObject(value) && isAmount(value.times));
-const isRefusal = (value: unknown): value is number | Refusal =>
-	isAmount(isObject(value) ? value.status : value);
 const isOneOf =
 	<T extends string>(...values: readonly T[]) =>
 	(value: unknown): value is T =>
 		values.includes(value as T);
+
+type Check = (value: unknown) => boolean;
+
+/** Whether a value is an object with this field, and perhaps with others of these. */
+const hasParts = (value: unknown, needed: string, parts: Record<string, Check>): boolean =>
+	isObject(value) &&
+	(needed === '' || needed in value) &&
+	Object.entries(value).every(([name, part]) => part === undefined || parts[name]?.(part));
+
+const WHEN = { after: isAmount, times: isAmount, every: isAmount };
+const WAIT = {
+	retryAfter: (value: unknown) => isAmount(value) || isText(value),
+	retryAfterIn: isOneOf(...WAITS),
+};
+const REFUSAL = {
+	...{ ...WHEN, ...WAIT, status: isAmount, taken: isFlag },
+	...{ body: isAnything, contentType: isText, headers: isObject },
+};
+const LIMIT = { ...WAIT, limit: isAmount };
+const WAY = { ...WHEN, fate: isOneOf(...FATES), everyMs: isAmount };
+
+const isLimit = (value: unknown): value is Limit =>
+	isAmount(value) || hasParts(value, 'limit', LIMIT);
+const isOccasional = (value: unknown): value is Occasionally =>
+	isFlag(value) || hasParts(value, '', WHEN);
+const isRefusal = (value: unknown): value is number | Refusal =>
+	isAmount(value) || hasParts(value, 'status', REFUSAL);
+const isWay = (value: unknown): value is Way => WAY.fate(value) || hasParts(value, 'fate', WAY);
 
 /** Every switch with what it takes. The README says what each one does. */
 const SWITCHES = {
@@ -53,32 +116,32 @@ const SWITCHES = {
 	callbackLost: isFlag,
 	callbackDelayMs: isDuration,
 	callbackBackoffMs: isAmount,
-	callbackShape: isOneOf('record', 'event'),
 	createStatus: isRefusal,
 	readStatus: isRefusal,
 	creditsStatus: isRefusal,
+	mediaStatus: isRefusal,
+	createWay: isWay,
+	readWay: isWay,
+	creditsWay: isWay,
+	mediaWay: isWay,
 	createDelayMs: isDuration,
 	readDelayMs: isDuration,
-	createLost: isOccasional,
-	readDropped: isOccasional,
-	readCutShort: isOccasional,
+	mediaDelayMs: isDuration,
 	concurrencyLimit: isLimit,
 	createsPerSecond: isLimit,
+	readsPerSecond: isLimit,
 	createLagMs: isAmount,
 	endLagMs: isAmount,
 	repeatWebhookUrl: isFlag,
 	extraFields: isObject,
-	createShape: isOneOf('flat', 'record', 'missing', 'array', 'html'),
+	createShape: isAnything,
+	readShape: isAnything,
+	callbackShape: isAnything,
 	creditsShape: isAnything,
-	mediaStatus: isRefusal,
-	mediaDelayMs: isDuration,
+	resultShape: isAnything,
 	mediaRedirect: isFlag,
 	mediaBytes: isAmount,
 	mediaType: isText,
-	mediaHtml: isFlag,
-	mediaTruncated: isFlag,
-	mediaStalls: isFlag,
-	mediaEmpty: isFlag,
 };
 
 /** Settings of the service. What is left out behaves as the specification says. */

@@ -1,7 +1,7 @@
-import { parseSettings, type Refusal, type Settings } from './settings';
+import { type Fate, parseSettings, type Refusal, type Settings, type When } from './settings';
 
-type RefusalSwitch = 'createStatus' | 'readStatus' | 'creditsStatus' | 'mediaStatus';
-type AccidentSwitch = 'createLost' | 'readDropped' | 'readCutShort' | 'taskFails';
+/** What a client asks of the service. */
+export type Endpoint = 'create' | 'read' | 'credits' | 'media';
 
 /** The settings of the service, and how often the limited ones were used. */
 export class Switches {
@@ -29,29 +29,43 @@ export class Switches {
 	}
 
 	/**
-	 * The error answer that is due now, if one is.
+	 * The answer in place of the usual one that is due now, if there is one.
 	 * @param scope what the uses of a task's own switch are counted by
 	 */
-	refusal(name: RefusalSwitch, own?: Settings, scope?: () => string): Refusal | undefined {
+	refusal(endpoint: Endpoint, own?: Settings, scope?: () => string): Refusal | undefined {
+		const name = `${endpoint}Status` as const;
 		const value = this.for(own)[name];
 		if (value === undefined) return undefined;
 		const due = typeof value === 'number' ? { status: value } : value;
-		return this.use(name, due.times, own, scope) ? due : undefined;
+		return this.isDue(name, due, own, scope) ? due : undefined;
 	}
 
-	/** Whether an accident, of the connection or of a model, is due now; counted as in {@link refusal}. */
-	accident(name: AccidentSwitch, own?: Settings, scope?: () => string): boolean {
-		const value = this.for(own)[name];
+	/** What becomes of the answer that is given now; counted as in {@link refusal}. */
+	way(endpoint: Endpoint, own?: Settings, scope?: () => string): { fate?: Fate; everyMs?: number } {
+		const name = `${endpoint}Way` as const;
+		const value = this.for(own)[name] ?? {};
+		const due = typeof value === 'string' ? { fate: value } : value;
+		return this.isDue(name, due, own, scope) ? due : {};
+	}
+
+	/** Whether a task fails now, although it was to succeed; counted as in {@link refusal}. */
+	failure(own?: Settings, scope?: () => string): boolean {
+		const value = this.for(own).taskFails;
 		if (!value) return false;
-		return this.use(name, value === true ? undefined : value.times, own, scope);
+		return this.isDue('taskFails', value === true ? {} : value, own, scope);
 	}
 
-	private use(name: string, times = Infinity, own: Settings = {}, scope = () => ''): boolean {
-		if (times === Infinity) return true;
+	private isDue(
+		name: string,
+		{ after = 0, times = Infinity, every = 1 }: When,
+		own: Settings = {},
+		scope = () => '',
+	): boolean {
+		if (after === 0 && times === Infinity && every === 1) return true;
 		const counter = name in own ? `${name} ${scope()}` : name;
-		const used = this.used.get(counter) ?? 0;
-		if (used >= times) return false;
-		this.used.set(counter, used + 1);
-		return true;
+		const used = (this.used.get(counter) ?? 0) + 1;
+		this.used.set(counter, used);
+		const nth = used - after;
+		return nth > 0 && nth % every === 0 && nth / every <= times;
 	}
 }

@@ -1,9 +1,10 @@
 import type { CreateRequest } from './createRequest';
 import type { Effects } from './effects';
-import { retryAfterHeader, ServiceError } from './errors';
-import { AccountLimits } from './limits';
+import { askToWait, ServiceError } from './errors';
+import { AccountLimits, RateLimiter } from './limits';
 import { kindOf, priceInCredits, roundCredits } from './prices';
-import { type Limit, type Outcome, type Settings, draw } from './settings';
+import { type AskedWait, type Limit, type Outcome, type Settings, draw } from './settings';
+import { fillIn } from './shapes';
 import type { Switches } from './switches';
 
 const CREDITS = 100_000;
@@ -49,6 +50,13 @@ const notFound = (taskId: string) =>
 
 const limitOf = (value?: Limit) => (typeof value === 'number' ? { limit: value } : value);
 
+/** The links, and the path of the first one, as a shape names them. */
+const namesOf = (links: readonly string[]) => ({
+	...Object.fromEntries(links.map((link, index) => [`$${index + 1}`, link])),
+	$path: URL.parse(links[0] ?? '')?.pathname,
+	$nothing: undefined,
+});
+
 /** The rate of the account: a second's creates may come at once after a second's rest. */
 const BY_THE_SECOND = { kind: 'bucket', windowSeconds: 1 } as const;
 
@@ -60,6 +68,7 @@ export class TaskStore {
 	private available = CREDITS;
 	private held = 0;
 	private limits = new AccountLimits();
+	private reading = new RateLimiter();
 
 	constructor(
 		private readonly switches: Switches,
@@ -117,7 +126,8 @@ export class TaskStore {
 	/** What is read of a task (section 4.2). @throws ServiceError 404 where it is not known, or not yet */
 	read(taskId: string): Record<string, unknown> {
 		const task = this.get(taskId);
-		const { createLagMs = 0, endLagMs = 0 } = this.switches.for(task.own);
+		const { createLagMs = 0, endLagMs = 0, readsPerSecond } = this.switches.for(task.own);
+		this.checkReads(limitOf(readsPerSecond));
 		const now = this.effects.now();
 		if (now < task.createdAt + createLagMs) throw notFound(taskId);
 		task.reads++;
@@ -137,7 +147,7 @@ export class TaskStore {
 		const { record } = task;
 		// The same order again has the same body.
 		const scope = () => JSON.stringify([record.model, record.input]);
-		const isUnlucky = outcome === undefined && this.switches.accident('taskFails', task.own, scope);
+		const isUnlucky = outcome === undefined && this.switches.failure(task.own, scope);
 		record.state = isUnlucky ? 'FAILURE' : (outcome ?? settings.outcome ?? 'SUCCESS');
 		task.completedAt = this.effects.now();
 		record.completedAt = new Date(task.completedAt).toISOString();
@@ -155,8 +165,16 @@ export class TaskStore {
 
 	/** The record as the service writes it out: with the switches that make it unusual. */
 	present({ record, own, webhookUrl }: SimulatedTask): Record<string, unknown> {
-		const { repeatWebhookUrl, extraFields } = this.switches.for(own);
-		return { ...record, ...(repeatWebhookUrl && { webhook_url: webhookUrl }), ...extraFields };
+		const { repeatWebhookUrl, extraFields, resultShape } = this.switches.for(own);
+		return {
+			...record,
+			...(record.resultUrls &&
+				resultShape !== undefined && {
+					resultUrls: fillIn(resultShape, namesOf(record.resultUrls)),
+				}),
+			...(repeatWebhookUrl && { webhook_url: webhookUrl }),
+			...extraFields,
+		};
 	}
 
 	/** Forgets every task, and gives the account its first balance back. */
@@ -167,6 +185,22 @@ export class TaskStore {
 		this.available = CREDITS;
 		this.held = 0;
 		this.limits = new AccountLimits();
+		this.reading = new RateLimiter();
+	}
+
+	private checkReads(limit: ({ limit: number } & AskedWait) | undefined): void {
+		if (limit === undefined) return;
+		const now = this.effects.now();
+		const rate = { ...BY_THE_SECOND, perSecond: limit.limit };
+		if (this.reading.freeAt(now, rate) > now) {
+			throw this.tooMany('too_many_requests', `read ${limit.limit} tasks a second`, limit);
+		}
+		this.reading.take(now, rate);
+	}
+
+	private tooMany(code: string, allowed: string, asked: AskedWait): ServiceError {
+		const { headers, fields } = askToWait(asked, this.effects.now());
+		return new ServiceError(429, code, `The account may ${allowed}.`, headers, fields);
 	}
 
 	private checkLimits({ createsPerSecond, concurrencyLimit }: Settings): void {
@@ -180,7 +214,6 @@ export class TaskStore {
 			over.by === 'rate'
 				? [rate, 'too_many_requests', `create ${rate?.limit} tasks a second`]
 				: [places, 'too_many_tasks', `have ${places?.limit} unfinished tasks at once`];
-		const message = `The account may ${allowed}.`;
-		throw new ServiceError(429, code, message, retryAfterHeader(given?.retryAfter));
+		throw this.tooMany(code, allowed, given ?? {});
 	}
 }

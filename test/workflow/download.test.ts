@@ -75,12 +75,20 @@ describe('a host that stumbles', () => {
 });
 
 describe('results that cannot be downloaded', () => {
-	const half = { mediaTruncated: true, mediaBytes: undefined };
+	const half = { mediaWay: 'cut short', mediaBytes: undefined } as const;
 
 	it.each<[string, Settings, string]>([
 		['a status', { mediaStatus: 404 }, 'The result could not be downloaded (HTTP 404): http'],
-		['a web page', { mediaHtml: true }, 'a web page instead of media: http'],
-		['nothing', { mediaEmpty: true }, 'The result is empty: http'],
+		[
+			'a web page',
+			{ mediaStatus: { status: 200, body: '<p>Not ready</p>' } },
+			'a web page instead of media: http',
+		],
+		[
+			'nothing',
+			{ mediaStatus: { status: 200, body: '', contentType: 'image/png' } },
+			'The result is empty: http',
+		],
 		['half of it', half, 'The download broke off after '],
 	])('for %s leave an item with the URL, task and record', async (_what, settings, message) => {
 		on.service.configure(settings);

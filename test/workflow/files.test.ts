@@ -87,7 +87,7 @@ describe('files as data', () => {
 	});
 
 	it('are neither read nor put out where nobody knows whether the task was created', async () => {
-		on.service.configure({ createLost: true });
+		on.service.configure({ createWay: 'lost' });
 		const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)) } };
 		const { output } = await on.run({ ...node(files(['frame', 'a'])), ...keepsGoing }, [large]);
 		expect(JSON.stringify(output).length).toBeLessThan(2000);
@@ -97,7 +97,7 @@ describe('files as data', () => {
 	});
 
 	it('are nowhere kept with what sleeps, though the service repeats them in its answers', async () => {
-		on.service.configure({ createShape: 'record', latencyMs: 600_000 });
+		on.service.configure({ createShape: '$record', latencyMs: 600_000 });
 		const items = [{ json: {}, binary: { data: binary('a'.repeat(9000)) } }];
 		const parameters = { ...files(['frame', 'data']), suspendAfter: 0.1 };
 		const { run } = await on.run(node(parameters), items);
@@ -237,7 +237,7 @@ describe('files as links', () => {
 	});
 
 	it('leave their tokens nowhere, also where the record repeats them', async () => {
-		on.service.configure({ createShape: 'record' });
+		on.service.configure({ createShape: '$record' });
 		const ran = await on.run(links({ suspendAfter: 0 }), [item]);
 		on.service.configure({ createStatus: { status: 400, times: 1, body: link('first', '7s') } });
 		const refused = await on.run(links(), [item]);

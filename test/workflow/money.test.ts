@@ -62,7 +62,7 @@ function expectAll(output: INodeExecutionData[], items: Array<{ prompt: string }
 
 describe('a create that the service may have taken', () => {
 	it('is sent once in all tries, and may be billed once', async () => {
-		const ran = await on.images([item('a', { createLost: true })], {}, threeTries);
+		const ran = await on.images([item('a', { createWay: 'lost' })], {}, threeTries);
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
 		expect(ran.description).toContain('The task may exist and may be billed once.');
 		expect(ran.description).toContain('was not sent again');
@@ -71,7 +71,7 @@ describe('a create that the service may have taken', () => {
 
 	it("is in n8n's log with what the service answered: the id may stand there", async () => {
 		const info = jest.spyOn(executeContext(on.workflow({})).logger, 'info');
-		await on.images([item('a', { createShape: 'array' })], {}, keepsGoing);
+		await on.images([item('a', { createShape: ['$taskId'] })], {}, keepsGoing);
 		expect(info.mock.calls.flat().join()).toContain(on.taskIds[0]);
 	});
 });
@@ -409,7 +409,7 @@ it('an item whose create may have been taken says so, also where no key can be l
 	const { credentialsHelper } = additionalData(on.credential);
 	Object.assign(credentialsHelper, { getDecrypted });
 	const { output } = await on.images(
-		[item('a', { createLost: true })],
+		[item('a', { createWay: 'lost' })],
 		{},
 		{ ...threeTries, maxTries: 2, ...keepsGoing },
 		{ host: { credentialsHelper } },

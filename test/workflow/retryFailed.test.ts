@@ -96,7 +96,7 @@ describe('no other task is created', () => {
 	});
 
 	it('where the answer to the second one was lost, in all tries of n8n', async () => {
-		later(3 * SECOND, { createLost: true });
+		later(3 * SECOND, { createWay: 'lost' });
 		const ran = await on.images([unlucky('a', 1)], { retryFailed: 5 }, threeTries);
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
 		expect(ran.description).toContain('Sent, but the answer was lost: item 1.');

@@ -71,7 +71,7 @@ describe.each(ways)('a tool that is run %s', (_way, call) => {
 
 	it.each<[string, Parameters<typeof tool>, tasks: number, IDataObject]>([
 		['a dry run with the cost, and that nothing was ordered', [{}, {}, { dryRun: true }], 0, DRY],
-		['what may have been taken with not to order it again', [{ createLost: true }], 1, LOST],
+		['what may have been taken with not to order it again', [{ createWay: 'lost' }], 1, LOST],
 	])('answers %s', async (_what, given, tasks, answer) => {
 		expect(await call(tool(...given))).toEqual([answer]);
 		expect(on.creates).toHaveLength(tasks);

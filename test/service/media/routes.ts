@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { Readable } from 'node:stream';
 
-import { drop, holdBack, sendAnswer, sendHalf } from '../answers';
+import { drop, holdBack, sendAnswer, sendBadly } from '../answers';
 import { answerOfRefusal, type ServiceModel } from '../model';
 import { kindOf, type MediaKind } from '../prices';
 import { makeResult } from './results';
@@ -13,8 +13,6 @@ const FORMATS: Readonly<Record<MediaKind, { type: string; signature: Buffer }>> 
 };
 
 const CHUNK = Buffer.alloc(64 * 1024);
-
-const PAGE = '<!doctype html><title>Not ready</title><p>Please come back in a few minutes.</p>';
 
 /** Bytes of any number, none of which is held in memory. */
 function* bytes(signature: Buffer, length: number): Generator<Buffer> {
@@ -41,22 +39,20 @@ export function mediaRoutes(
 		const task = store.get(taskId);
 		const settings = switches.for(task.own);
 
-		const refusal = switches.refusal('mediaStatus', task.own, () => taskId);
+		const refusal = switches.refusal('media', task.own, () => taskId);
 		if (refusal) return sendAnswer(reply, answerOfRefusal(refusal));
 		if (!(await holdBack(settings.mediaDelayMs, closing))) return drop(reply);
 		if (settings.mediaRedirect && redirectTo) return reply.redirect(redirectTo() + url);
-		if (settings.mediaHtml) return reply.type('text/html; charset=utf-8').send(PAGE);
 
 		const format = FORMATS[kindOf(task.record.model)];
-		const { mediaType: type = format.type, mediaBytes, mediaTruncated, mediaStalls } = settings;
+		const { mediaType: type = format.type, mediaBytes } = settings;
 		reply.type(type);
-		if (settings.mediaEmpty) return reply.send(Buffer.alloc(0));
 		if (mediaBytes !== undefined) {
 			reply.header('content-length', mediaBytes);
 			return reply.send(Readable.from(bytes(format.signature, mediaBytes)));
 		}
-		const content = await makeResult(task, Number.parseInt(file, 10));
-		if (!mediaTruncated && !mediaStalls) return reply.send(content);
-		return sendHalf(reply, type, content, mediaStalls);
+		const body = await makeResult(task, Number.parseInt(file, 10));
+		const way = switches.way('media', task.own, () => taskId);
+		return way.fate ? sendBadly(reply, { ...way, type, body }) : reply.send(body);
 	});
 }

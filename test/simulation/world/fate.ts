@@ -6,6 +6,9 @@ import type { World } from './world';
 /** Longer than any history. */
 export const NEVER_MS = 24 * 3_600_000;
 
+/** An event with an id of its own, around the record. */
+const EVENT = { id: 'event-1', type: 'task.finished', data: '$record' };
+
 const withCallback = ({ service }: World) =>
 	service.tasks.filter(({ webhookUrl }) => webhookUrl !== undefined).length;
 
@@ -36,7 +39,7 @@ export function fateOf(world: World, item: string, isCalledBack: boolean): Setti
 			...(isCharged && { extraFields: { creditsConsumed: 8 } }),
 		}),
 		// The specification does not show a callback's fields.
-		...(random.between(0, 9, 'shape', number) === 0 && { callbackShape: 'event' as const }),
+		...(random.between(0, 9, 'shape', number) === 0 && { callbackShape: EVENT }),
 		callbackDelayMs: random.between(1, 300, 'callback', withCallback(world)),
 		...(isCalledBack && callbackSwitches(callbackTroubleOf(world, latencyMs))),
 		...service.script?.(item, attempt),

@@ -128,7 +128,7 @@ export class Network {
 			seen.status = answer.status;
 			seen.retryAfterMs = Number(answer.headers['retry-after']) * 1000 || undefined;
 			seen.location = answer.headers.location;
-			if (answer.fate === 'dropped' || trouble === 'answer lost') return end(back, hungUp());
+			if (answer.fate === 'lost' || trouble === 'answer lost') return end(back, hungUp());
 			if (trouble === 'no route, after it was sent') return end(back, noRoute());
 			end(back + (trouble === 'answer late' ? 45_000 : 0), () => {
 				seen.answeredAt = time.now;

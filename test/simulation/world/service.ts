@@ -119,7 +119,7 @@ export class Service {
 		if (!this.history.isTalkative) return;
 		// What some services repeat, though nobody should see it.
 		this.model.switches.configure({
-			createShape: 'record',
+			createShape: '$record',
 			repeatWebhookUrl: true,
 			extraFields: { metadata: { key: this.key } },
 		});
