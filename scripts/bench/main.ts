@@ -4,11 +4,13 @@ import { join, resolve } from 'node:path';
 import { elapsed, partsOf, readOptions, runCommand } from '../../test/commandLine';
 import { measureLimits } from '../../test/limits/main';
 import { installN8n } from '../../test/n8n/install';
+import { measureAsleep } from './asleep';
 import { measureBatches } from './batch';
 import { type BenchOptions, type Log, withBench } from './bench';
 import { holdsBudget } from './budget';
 import { measureCallbacks } from './callback';
 import { measureCluster } from './cluster';
+import { measureNight } from './night';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
 import { measureStartup } from './startup';
 import { measureSuspended } from './suspended';
@@ -19,8 +21,8 @@ const ROOT = resolve(__dirname, '../..');
 /** What is measured where nothing else is asked for; `limits` needs no n8n. */
 const USUAL = ['batch', 'callback', 'suspended', 'startup', 'limits'] as const;
 
-/** What needs more of the machine: only where it is asked for by name. */
-const NAMED = ['cluster'] as const;
+/** What takes longer, or more of the machine: only where it is asked for by name. */
+const NAMED = ['cluster', 'asleep', 'night'] as const;
 
 const PARTS: Record<string, (options: BenchOptions, log: Log) => Promise<Row[]>> = {
 	batch: async (options, log) => await withBench(options, log, measureBatches),
@@ -28,6 +30,8 @@ const PARTS: Record<string, (options: BenchOptions, log: Log) => Promise<Row[]>>
 	suspended: async (options, log) => await withBench(options, log, measureSuspended),
 	startup: measureStartup,
 	cluster: measureCluster,
+	asleep: async (options, log) => await withBench(options, log, measureAsleep),
+	night: measureNight,
 };
 
 const USAGE = `Usage: npm run bench -- [options]

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { INode } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { type Collector, withCollector } from '../../test/e2e/collector';
@@ -15,11 +15,6 @@ const ROUNDS = 2;
 const EXECUTIONS = 100;
 const QUICK_EXECUTIONS = 30;
 
-/** So many runs sleep while nothing ends, and for so long. */
-const SLEEPERS = 400;
-const QUICK_SLEEPERS = 100;
-const SLEEP_MINUTES = 12;
-
 const LONGEST_MS = 30 * 60_000;
 
 /** Longer than n8n's Wait node keeps an execution in memory. */
@@ -28,7 +23,7 @@ const WAIT_SECONDS = 66;
 /** How long n8n's idle time is measured, milliseconds. */
 const IDLE_MS = 30_000;
 
-/** Ours, sleeping, beside n8n's own Wait node; and many runs that sleep while nothing ends. */
+/** Ours, sleeping, beside n8n's own Wait node. */
 export async function measureSuspended(bench: Bench): Promise<Row[]> {
 	const { stage, options } = bench;
 	return await withCollector(async (collector) => {
@@ -48,19 +43,12 @@ export async function measureSuspended(bench: Bench): Promise<Row[]> {
 		}
 		const peer = { name: "two of n8n's Wait nodes, one after the other", values: each.theirs };
 		const what = `${count} runs that sleep twice: n8n's CPU each, start to end`;
-		const sleepers = options.quick ? QUICK_SLEEPERS : SLEEPERS;
-		const asleep = await measureAsleep(bench, sleepers, idlePart);
-		const of = `${sleepers} runs asleep, the first ${SLEEP_MINUTES} minutes`;
-		return [
-			rowOf('suspended-cpu', what, 'ms', each.ours, { peer }),
-			rowOf('suspended-core', `${of}: part of a core`, '%', [asleep.corePercent]),
-			rowOf('suspended-memory', `${of}: most memory`, 'MiB', [asleep.mostMiB]),
-		];
+		return [rowOf('suspended-cpu', what, 'ms', each.ours, { peer })];
 	});
 }
 
 /** Is stored before its first create, woken to create the task, and woken again when the task has ended. */
-export const suspendingNode = (stage: Stage): INode =>
+export const suspendingNode = (stage: Stage, parameters: IDataObject = {}): INode =>
 	stage.mediaNode('mediaGeneration', 'Generate', {
 		resource: 'image',
 		operation: 'generate',
@@ -68,6 +56,7 @@ export const suspendingNode = (stage: Stage): INode =>
 		prompt: 'A lighthouse',
 		downloadResults: false,
 		options: { suspendAfter: 0 },
+		...parameters,
 	});
 
 const waitNodes = (): INode[] =>
@@ -101,25 +90,4 @@ async function measure(
 	const eachMs = (usage.cpuMs() - cpu - idlePart * (Date.now() - at)) / count;
 	log(`${name}: ${eachMs.toFixed(0)} ms of CPU each`);
 	return eachMs;
-}
-
-/** Runs of one task each that does not end: what their looks cost. */
-async function measureAsleep({ stage, usage, log }: Bench, count: number, idlePart: number) {
-	const { url } = await publish(stage, webhook('Start: sleepers'), [suspendingNode(stage)]);
-	stage.service.clear();
-	stage.service.configure({ latencyMs: 24 * 3_600_000 });
-	await callOften(url, count);
-	await until(`${count} tasks`, LONGEST_MS, () => stage.service.tasks.size === count);
-	await usage.quiet();
-	const [cpu, at] = [usage.cpuMs(), Date.now()];
-	let mostMiB = 0;
-	log(`${count} runs sleep for ${SLEEP_MINUTES} minutes …`);
-	while (Date.now() - at < SLEEP_MINUTES * 60_000) {
-		await sleep(500);
-		mostMiB = Math.max(mostMiB, usage.residentMiB());
-	}
-	const elapsedMs = Date.now() - at;
-	const corePercent = 100 * ((usage.cpuMs() - cpu) / elapsedMs - idlePart);
-	log(`${count} asleep: ${corePercent.toFixed(1)} % of a core, ${mostMiB.toFixed(0)} MiB at most`);
-	return { corePercent, mostMiB };
 }

@@ -20,6 +20,9 @@ const RUNS = Number(process.env.RUNS ?? 200);
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
+/** So long n8n waits at a restart for a turn to end. */
+const GRACE_MS = 2 * MINUTE;
+
 /** The tasks of an account at the same time. */
 const PLACES = 10;
 
@@ -32,7 +35,20 @@ const isDoubtful = ({ error }: IDataObject) => String(error).startsWith('It is n
 const between = (least: number, most: number) => least + Math.random() * (most - least);
 
 describe('overnight', () => {
-	const scene = openScene({ env: WHOLE_MINUTE });
+	const scene = openScene({
+		env: { ...WHOLE_MINUTE, N8N_GRACEFUL_SHUTDOWN_TIMEOUT: String(GRACE_MS / SECOND) },
+	});
+
+	/** Starts a run of so many rows, whose tasks take ten seconds on average. */
+	async function startRows(name: string): Promise<Run> {
+		const { collector, service } = scene;
+		service.configure({ concurrencyLimit: PLACES });
+		const switches = Array<IDataObject>(ROWS).fill({ latencyMs: [4 * SECOND, 16 * SECOND] });
+		const options = { suspendAfter: 1, maxInFlight: PLACES };
+		return await scene.startImages(switches, { name, options, after: [collector.node()] });
+	}
+
+	const rowsOf = (name: string) => Array.from({ length: ROWS }, (_, row) => `${name} ${row}`);
 
 	/** Retries an execution, which may take long. @returns the retry; the run itself where n8n has woken it meanwhile */
 	async function retry(run: Run): Promise<Run> {
@@ -63,13 +79,9 @@ describe('overnight', () => {
 	}
 
 	test('each row comes out once, and nothing is paid twice', async () => {
-		const { collector, service, stage } = scene;
-		service.configure({ concurrencyLimit: PLACES });
-		const switches = Array<IDataObject>(ROWS).fill({ latencyMs: [4 * SECOND, 16 * SECOND] });
-		const options = { suspendAfter: 1, maxInFlight: PLACES };
-		const after = [collector.node()];
+		const { collector, stage } = scene;
 		const from = Date.now();
-		let run = await scene.startImages(switches, { name: 'Row', options, after });
+		let run = await startRows('Row');
 		let retries = 0;
 		for (let kill = 0; kill < KILLS; kill++) {
 			// In the first turn nothing is stored: that is a story of its own.
@@ -90,7 +102,7 @@ describe('overnight', () => {
 		console.log(
 			`${ROWS} rows, ${KILLS} kills, ${retries} retries, ${minutes} minutes: ${doubtful.length} in doubt, of which ${found.length} have a task; ${paid.length} tasks`,
 		);
-		expect(items.map(promptOf)).toEqual(switches.map((_, row) => `Row ${row}`));
+		expect(items.map(promptOf)).toEqual(rowsOf('Row'));
 		expect(new Set(paid).size).toBe(paid.length);
 		// n8n wakes some killed runs by itself, from what was stored before the killed turn.
 		expect(doubtful.length).toBeLessThanOrEqual(KILLS * MOST_IN_DOUBT);
@@ -100,6 +112,25 @@ describe('overnight', () => {
 		await collector.settle(ROWS);
 		const came = collector.seen.filter((taskId) => taskId !== 'undefined');
 		expect(came.sort()).toEqual(others.map(({ taskId }) => String(taskId)).sort());
+	}, 10_800_000);
+
+	test('with normal restarts each row comes out once, and nobody does anything', async () => {
+		const { client, stage } = scene;
+		const from = Date.now();
+		const run = await startRows('Calm');
+		for (let restart = 0; restart < KILLS; restart++) {
+			await sleep(between(20, 140) * SECOND);
+			await stage.n8n.stop(GRACE_MS + MINUTE);
+			await stage.restart();
+			await client.login();
+			console.log(`restart ${restart + 1}: ${run.tasks.length} tasks; ${(await run.now()).status}`);
+		}
+		const items = itemsOf(succeeded(await run.end(2 * 60 * MINUTE)));
+		const minutes = Math.round((Date.now() - from) / MINUTE);
+		console.log(`${ROWS} rows, ${KILLS} restarts, ${minutes} minutes: ${run.tasks.length} tasks`);
+		expect(items.map(promptOf)).toEqual(rowsOf('Calm'));
+		expect(items.filter(({ state }) => state !== 'SUCCESS')).toEqual([]);
+		expect(run.tasks).toHaveLength(ROWS);
 	}, 10_800_000);
 
 	test('of many runs with two kills most come out by themselves, and the others by Retry', async () => {

@@ -128,10 +128,10 @@ export async function startN8n(options: StartN8nOptions) {
 		/** Settles when the process has ended, for whatever reason, with a short account of how. */
 		exited,
 		logTail,
-		/** Shuts n8n down in order. */
-		stop: async () => {
+		/** Shuts n8n down in order. @param graceMs so long n8n has time for what it is at, milliseconds */
+		stop: async (graceMs = STOP_GRACE_MS) => {
 			child.kill('SIGTERM');
-			const timer = setTimeout(() => killGroup(child), STOP_GRACE_MS);
+			const timer = setTimeout(() => killGroup(child), graceMs);
 			await exited;
 			clearTimeout(timer);
 		},

@@ -213,6 +213,35 @@ describe('a batch that takes several turns', () => {
 		expect(new Set(orders).size).toBe(orders.length);
 	});
 
+	it('retried twice: the second retry creates nothing, and the retry of the first one goes on', async () => {
+		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
+		const first = await run.retry();
+		const second = await run.retry();
+		expect(second.ran.isSuspended).toBe(false);
+		const errors = jsonOf(second.ran.output).map(({ error }) => error);
+		expect(new Set(errors)).toEqual(
+			new Set(['Another retry of execution 1 goes on with its tasks']),
+		);
+		const { output } = await (await first.retry()).toEnd();
+		expect(field(output, 'state')).toEqual(Array(60).fill('SUCCESS'));
+		expect(created()).toBe(60);
+	});
+
+	it('retried while it sleeps: n8n wakes it all the same, and it creates nothing more', async () => {
+		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
+		const retried = await run.retry();
+		const { error, description } = await run.toEnd();
+		expect(error?.message).toContain('A retry of this execution goes on with its tasks');
+		expect(description).toContain(on.taskIds[0]);
+		const { output } = await retried.toEnd();
+		expect(output).toHaveLength(60);
+		const orders = on.inputs.map(({ prompt }) => prompt);
+		expect(new Set(orders).size).toBe(orders.length);
+		// What the woken run was to create is in doubt.
+		const doubtful = jsonOf(output).filter(({ error }) => error !== undefined);
+		expect(doubtful).toHaveLength(0);
+	});
+
 	it('retried with the currently saved workflow: the bare input does not leave', async () => {
 		const run = await asleep([slow('a', 30)], {}, { alwaysOutputData: true });
 		const retried = await run.retry('current');

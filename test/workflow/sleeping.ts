@@ -22,6 +22,8 @@ export class Sleeper {
 
 	wakes = 0;
 
+	private retries = 0;
+
 	/** When the run went to sleep and is to be woken, milliseconds since 1970. */
 	readonly sleeps: Array<{ from: number; until: number }> = [];
 
@@ -65,7 +67,8 @@ export class Sleeper {
 		workflow: 'original' | 'current' = 'original',
 		more: Partial<TestWorkflow> = {},
 	): Promise<Sleeper> {
-		const [retryOf, executionId] = [this.executionId, String(Number(this.executionId) + 1)];
+		const retryOf = this.executionId;
+		const executionId = `${retryOf}${++this.retries}`;
 		const earlier = fromStored(this.stored);
 		const hooks = new ExecutionLifecycleHooks(
 			'retry',

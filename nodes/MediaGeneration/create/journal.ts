@@ -49,8 +49,8 @@ export class Journal {
 
 	private readonly run: StoredRun;
 
-	/** The execution that wrote this before. */
-	private earlier = '';
+	/** The execution that wrote this before, if that was another one. */
+	earlier = '';
 
 	/** By the index of the input item. */
 	private readonly identities: string[] = [];

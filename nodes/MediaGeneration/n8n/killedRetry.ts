@@ -31,19 +31,6 @@ export async function refuseKilledRetry(
 	);
 }
 
-/**
- * Whether the retried execution was certainly asleep when it was stopped. n8n stores the stop, and wakes no execution
- * before its time.
- */
-export async function wasStoppedAsleep(context: IExecuteFunctions): Promise<boolean> {
-	const { retryOf } = internalsOf(context).additionalData?.hooks ?? {};
-	if (typeof retryOf !== 'string') return false;
-	const { resultData, waitTill } = (await context.getExecutionDataById(retryOf)) ?? {};
-	const error = resultData?.error;
-	if (waitTill === undefined || !isStopOf(retryOf, error)) return false;
-	return Number(error?.timestamp) < new Date(waitTill).getTime();
-}
-
 async function wasKilledHere(context: IExecuteFunctions): Promise<boolean> {
 	const retryOf = internalsOf(context).additionalData?.hooks?.retryOf;
 	if (typeof retryOf !== 'string') return false;

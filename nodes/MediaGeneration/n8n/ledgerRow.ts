@@ -1,4 +1,4 @@
-import type { IExecuteFunctions } from 'n8n-workflow';
+import type { DeduplicationItemTypes, IExecuteFunctions } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
 import { settled } from '../shared/promises';
@@ -58,15 +58,24 @@ export class LedgerRow {
 		const { new: added } = recorded.value;
 		if (added.includes(this.name)) return true;
 		// If that fails, the writer of the row may not recognise the row as its own, and says so.
-		await settled(
-			this.named(async (helpers) => await helpers.removeProcessed(added, 'node', OPTIONS)),
-		);
+		await settled(this.remove(added));
 		return false;
+	}
+
+	/** Whether the row has an entry: n8n only tells by adding the entry, which is taken out again. */
+	async has(entry: string): Promise<boolean> {
+		const had = await this.add(entry);
+		if (!had) await this.remove([entry]);
+		return had;
 	}
 
 	/** Adds an entry. @returns whether the row had the entry before */
 	async add(entry: string): Promise<boolean> {
 		return (await this.record([entry])).processed.includes(entry);
+	}
+
+	private async remove(entries: DeduplicationItemTypes[]): Promise<void> {
+		await this.named(async (helpers) => await helpers.removeProcessed(entries, 'node', OPTIONS));
 	}
 
 	private async record(entries: string[]) {

@@ -1,7 +1,8 @@
-import type { IDataObject, IExecuteFunctions, INode, IWorkflowBase } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, INode } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
 import { settled } from '../shared/promises';
+import { startCode } from './codeWorkflow';
 import { settingsOf } from './internals';
 
 /** An execution that this node starts, and in which it runs once more. */
@@ -23,8 +24,6 @@ const QUESTION_GAP_MS = 50;
  * this workflow shows the sub-execution. Its node is to sleep at once (`sleepAndRunAgain`): this call returns when n8n
  * has stored it asleep, because an execution that dies before it sleeps never begins again.
  *
- * It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/lostCallbacks.test.ts.
- *
  * @param json the item that the sub-execution begins with
  * @returns the id of the sub-execution
  * @throws n8n's error if n8n starts no sub-execution
@@ -34,19 +33,7 @@ export async function startSubExecution(
 	how: SubExecution,
 	json: IDataObject,
 ): Promise<string> {
-	const { executionId } = await context.executeWorkflow(
-		{ code: workflowOf(context, how) },
-		[{ json }],
-		undefined,
-		{
-			doNotWaitToFinish: true,
-			parentExecution: {
-				executionId: context.getExecutionId(),
-				workflowId: context.getWorkflow().id ?? '',
-				shouldResume: false,
-			},
-		},
-	);
+	const { executionId } = await startCode(context, workflowOf(context, how), [{ json }]);
 	for (let questions = 1; questions <= MOST_QUESTIONS; questions++) {
 		const found = await settled(async () => await context.getExecutionDataById(executionId));
 		const data = 'value' in found ? found.value : undefined;
@@ -59,32 +46,16 @@ export async function startSubExecution(
 
 const START = 'Starts by itself';
 
-/** The workflow of the sub-execution, which is in no list of workflows. */
 function workflowOf(
 	context: IExecuteFunctions,
 	{ operation, title, nodeName, note }: SubExecution,
-): IWorkflowBase {
+): Parameters<typeof startCode>[1] {
 	const { type, typeVersion, credentials }: INode = context.getNode();
 	const { errorWorkflow } = settingsOf(context);
-	const now = new Date();
 	return {
-		// The id of the workflow itself, so that its list of executions shows this execution.
-		id: context.getWorkflow().id ?? '',
 		name: title,
-		active: false,
-		activeVersionId: null,
-		isArchived: false,
-		createdAt: now,
-		updatedAt: now,
+		start: START,
 		nodes: [
-			{
-				id: START,
-				name: START,
-				type: 'n8n-nodes-base.executeWorkflowTrigger',
-				typeVersion: 1.1,
-				position: [0, 0],
-				parameters: { inputSource: 'passthrough' },
-			},
 			{
 				id: 'note',
 				name: 'What this is',
@@ -105,12 +76,9 @@ function workflowOf(
 		],
 		connections: { [START]: { main: [[{ node: nodeName, type: 'main', index: 0 }]] } },
 		settings: {
-			executionOrder: 'v1',
-			// The workflow's own policy may refuse all callers, and its own time limit is not meant for this execution.
-			callerPolicy: 'workflowsFromSameOwner',
+			// The workflow's own time limit is not meant for this execution.
 			executionTimeout: -1,
 			saveDataErrorExecution: 'all',
-			saveManualExecutions: true,
 			// A sub-execution that is defined in code hears of no error workflow unless its own settings name one.
 			...(typeof errorWorkflow === 'string' && { errorWorkflow }),
 		},

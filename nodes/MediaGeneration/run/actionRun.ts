@@ -3,10 +3,10 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import { Journal } from '../create/journal';
 import { notSent } from '../create/createTask';
 import { errorOf, holdsPlace, isToCreate, storedError } from '../create/taskEntry';
-import { refuseKilledRetry, wasStoppedAsleep } from '../n8n/killedRetry';
+import { refuseKilledRetry } from '../n8n/killedRetry';
 import { isTool } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
-import { hadBegun } from '../n8n/turnMark';
+import { claimRetry, hadBegun, markTurn, refuseIfRetried } from '../n8n/runMarks';
 import { echo } from '../plan/inputFile';
 import { planRun } from '../plan/planRun';
 import { timeLimitOf } from '../plan/planWait';
@@ -45,8 +45,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 		journal = new Journal(context);
 		const looked = journal.beginning === 'woken' ? await look(context, journal) : undefined;
 		if (looked?.isNews === false) return await goToSleep(context, journal, []);
-		if (journal.beginning === 'killed') journal.takeOver(!(await wasStoppedAsleep(context)));
-		if (looked && (await hadBegun(context, journal.creatingTurn))) journal.takeOver(true);
+		await claimCreates(context, journal);
 		run = await openRun(context, journal, startedAt, looked?.connection);
 	} catch (error) {
 		return [refuse(context, ItemError.from(error), journal)];
@@ -87,6 +86,22 @@ async function openRun(
 		await refuseKilledRetry(context, journal.beginning !== 'again');
 	}
 	return new RunContext(context, connection, plan, journal, startedAt);
+}
+
+/**
+ * Settles, before a turn creates anything, what it may create: another turn or another execution may have begun with the
+ * same stored state.
+ *
+ * @throws UserError if another execution may create the tasks of this run
+ */
+async function claimCreates(context: IExecuteFunctions, journal: Journal): Promise<void> {
+	const { beginning, creatingTurn, earlier } = journal;
+	const isRetry = beginning === 'killed' || beginning === 'retried';
+	if (isRetry && journal.entries().some(isToCreate)) await claimRetry(context);
+	if (beginning === 'killed') journal.takeOver(await hadBegun(context, earlier, creatingTurn));
+	if (beginning !== 'woken' || creatingTurn === undefined) return;
+	if (await markTurn(context, creatingTurn)) journal.takeOver(true);
+	await refuseIfRetried(context);
 }
 
 /** The output of a run that is refused as a whole. @throws NodeOperationError unless *On Error* lets the items out */

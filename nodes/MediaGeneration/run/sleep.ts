@@ -51,6 +51,6 @@ export async function goToSleep(
 	tellProgress(context, journal, wakeAt);
 	const taskIds = journal.taskIds();
 	const error =
-		'The run was passed over while it slept: n8n retried it with the currently saved workflow. Retry it with the original workflow, or fetch its tasks with Task → Wait';
+		'The run was passed over while it slept: n8n retried it with the currently saved workflow. Fetch its tasks with Task → Wait';
 	return await sleepAndRunAgain(context, new Date(wakeAt), [{ json: { error, taskIds } }]);
 }

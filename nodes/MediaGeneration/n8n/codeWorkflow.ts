@@ -1,0 +1,63 @@
+import type {
+	ExecuteWorkflowData,
+	IConnections,
+	IExecuteFunctions,
+	INode,
+	INodeExecutionData,
+	IWorkflowSettings,
+} from 'n8n-workflow';
+
+/** A workflow that is in no list of workflows. */
+interface CodeWorkflow {
+	name: string;
+	/** Its first node, where the items come in. */
+	start: string;
+	/** The nodes behind the first one. */
+	nodes?: INode[];
+	connections?: IConnections;
+	settings: IWorkflowSettings;
+}
+
+/**
+ * Starts an execution of a workflow that is made here, and waits for nothing. The list of executions of this workflow shows
+ * that execution. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/lostCallbacks.test.ts and
+ * test/e2e/stopped.test.ts.
+ *
+ * @param items what its first node puts out
+ * @throws n8n's error if n8n starts no execution
+ */
+export async function startCode(
+	context: IExecuteFunctions,
+	{ name, start, nodes = [], connections = {}, settings }: CodeWorkflow,
+	items: INodeExecutionData[],
+): Promise<ExecuteWorkflowData> {
+	// The id of the workflow itself, so that its list of executions shows this execution.
+	const { id: workflowId = '' } = context.getWorkflow();
+	const now = new Date();
+	const trigger: INode = {
+		id: start,
+		name: start,
+		type: 'n8n-nodes-base.executeWorkflowTrigger',
+		typeVersion: 1.1,
+		position: [0, 0],
+		parameters: { inputSource: 'passthrough' },
+	};
+	const code = {
+		...{ id: workflowId, name, active: false, activeVersionId: null, isArchived: false },
+		...{ createdAt: now, updatedAt: now, nodes: [trigger, ...nodes], connections },
+		settings: {
+			executionOrder: 'v1' as const,
+			// The workflow's own policy may refuse all callers.
+			callerPolicy: 'workflowsFromSameOwner' as const,
+			saveManualExecutions: true,
+			...settings,
+		},
+	};
+	return await context.executeWorkflow({ code }, items, undefined, {
+		doNotWaitToFinish: true,
+		parentExecution: {
+			...{ executionId: context.getExecutionId(), workflowId },
+			shouldResume: false,
+		},
+	});
+}
