@@ -4,9 +4,9 @@ import type { INodeProperties, INodePropertyCollection, INodeTypeDescription } f
 import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
-import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
-import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
-import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node.ts';
+import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node.ts';
+import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node.ts';
 
 /** This repository, as the tests see it that are about its files. */
 
