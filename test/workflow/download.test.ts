@@ -94,7 +94,7 @@ describe('results that cannot be downloaded', () => {
 		on.service.configure(settings);
 		const { output } = await download(['a'], {}, keepsGoing);
 		const [taskId] = on.taskIds;
-		const known = { taskId, state: 'SUCCESS', creditsConsumed: 8, record: { input: {} } };
+		const known = { taskId, state: 'SUCCESS', creditsConsumed: 8, record: { createdAt: text('') } };
 		const json = { ...known, resultUrls: [text('http')], error: text(message) };
 		expect(output).toMatchObject([{ json, pairedItem: { item: 0 } }]);
 	});

@@ -84,7 +84,12 @@ describe.each([
 		const failed = { taskId: a, state: 'FAILURE', error: reasonOf('a'), input: { prompt: 'a' } };
 		expect(output).toMatchObject(
 			[
-				{ ...failed, resultUrls: [], creditsConsumed: 0, record: { input: { prompt: 'a' } } },
+				{
+					...failed,
+					resultUrls: [],
+					creditsConsumed: 0,
+					record: { createdAt: '2026-01-01T00:00:00.000Z' },
+				},
 				{ taskId: b, state: 'SUCCESS' },
 				{
 					taskId: c,

@@ -37,7 +37,8 @@ describe('an image', () => {
 		const pending = { taskId: first, ...common, ...PENDING, record: {} };
 		expect(returned.output).toEqual([{ json: pending, pairedItem: { item: 0 } }]);
 		const resultUrls = [`${on.service.mediaUrl}/media/${taskId}/1.png`];
-		const record = expect.objectContaining({ input: { prompt: 'Sea' } }) as IDataObject;
+		const at = expect.stringContaining('2026') as unknown;
+		const record = { createdAt: at, completedAt: at } as IDataObject;
 		const json = { taskId, ...common, state: 'SUCCESS', resultUrls, creditsConsumed: 8, record };
 		expect(output).toEqual([{ json, pairedItem: { item: 0 } }]);
 	});

@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { cutDataUris } from '../shared/dataUri';
-import { isRecord, plainName, toNumber } from '../shared/json';
+import { isRecord, isSame, plainName, toNumber } from '../shared/json';
 
 type Entry = [name: string, value: IDataObject[string]];
 
@@ -12,11 +12,13 @@ const WRAPPERS = ['data', 'task'];
  * What the service's record of a task holds beside the item's own fields. The prompt metadata come first. Fields are not
  * changed, except that long data URIs are cut.
  *
- * @param json the item, with `taskId`, `state`, `resultUrls` and `creditsConsumed`
+ * @param json the item, with `taskId`, `state`, `resultUrls`, `creditsConsumed`, and `model` and `input` if this node sent
+ *   them
  * @see docs/service.md, section 2
  */
 export function recordRest(record: IDataObject, json: IDataObject): IDataObject {
-	return cutDataUris(restIn(record, json));
+	// Cut first: the item's own `input` is cut, too.
+	return restIn(cutDataUris(record), json);
 }
 
 function restIn(record: IDataObject, json: IDataObject, isInside = false): IDataObject {
@@ -46,6 +48,9 @@ function repeats(name: string, value: unknown, json: IDataObject): boolean {
 			const isText = [value].flat().every((entry) => typeof entry === 'string');
 			return isNothing || (urls.length > 0 && isText);
 		}
+		case 'model':
+		case 'input':
+			return isSame(value, json[name]);
 		default:
 			return false;
 	}

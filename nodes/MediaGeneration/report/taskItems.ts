@@ -44,7 +44,7 @@ export function taskJson(task: TaskRecord, sent: IDataObject = {}): IDataObject 
 		// A failed task is free, unless the service says otherwise (specification, sections 2 and 7).
 		creditsConsumed: task.creditsConsumed ?? (state === 'FAILURE' ? 0 : null),
 	};
-	return { ...fields, ...sent, record: recordRest(record, fields) };
+	return { ...fields, ...sent, record: recordRest(record, { ...sent, ...fields }) };
 }
 
 /**
@@ -85,6 +85,6 @@ export type ItemResult = INodeExecutionData[] | ItemError;
 /** The output fields of a task before its first read. */
 export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
 	const fields = { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null };
-	const { record } = sent;
-	return { ...fields, ...sent, ...(isRecord(record) && { record: recordRest(record, fields) }) };
+	const json = { ...fields, ...sent };
+	return { ...json, ...(isRecord(sent.record) && { record: recordRest(sent.record, json) }) };
 }

@@ -62,6 +62,17 @@ export function numberAt(value: unknown, path: string): number | null {
 export const without = <T extends object>(object: T, field: string): T =>
 	Object.fromEntries(Object.entries({ ...object }).filter(([name]) => name !== field)) as T;
 
+/** Whether two JSON values say the same. The order of the fields of an object says nothing. */
+export function isSame(one: unknown, other: unknown): boolean {
+	if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return one === other;
+	const entries = Object.entries(one);
+	return (
+		Array.isArray(one) === Array.isArray(other) &&
+		entries.length === Object.keys(other).length &&
+		entries.every(([name, value]) => name in other && isSame(value, (other as IDataObject)[name]))
+	);
+}
+
 /** A short name for a JSON value: 32 hex digits of SHA-256. Values with the same JSON text have the same name. */
 export const digest = (value: unknown): string =>
 	createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);

@@ -1,3 +1,4 @@
+import { echo } from '../../../nodes/MediaGeneration/plan/inputFile';
 import { recordRest } from '../../../nodes/MediaGeneration/report/recordRest';
 import { taskJson, pendingJson } from '../../../nodes/MediaGeneration/report/taskItems';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
@@ -22,6 +23,26 @@ describe('the record of an item', () => {
 	it('does not repeat it inside a wrapper either, and leaves no empty wrapper', () => {
 		const wrapped = { code: 200, data: { ...FIELDS, prompt: 'A sea' }, task: { id: 'task-1' } };
 		expect(recordRest(wrapped, FIELDS)).toEqual({ code: 200, data: { prompt: 'A sea' } });
+	});
+
+	it.each([
+		['in another order', { model: 'a/b', input: { seed: 7, prompt: 'A', sizes: [1, 2] } }, []],
+		['with a default', { input: { prompt: 'A', sizes: [1, 2], seed: 7, steps: 20 } }, ['input']],
+		['without a field', { input: { prompt: 'A', seed: 7 } }, ['input']],
+		['with another order of a list', { input: { prompt: 'A', sizes: [2, 1], seed: 7 } }, ['input']],
+		['of another model', { model: 'a/b-2' }, ['model']],
+	])('does not repeat the model and the input as they were sent: %s', (_what, echo, left) => {
+		const sent = { model: 'a/b', input: { prompt: 'A', sizes: [1, 2], seed: 7 } };
+		const record = { taskId: 'task-1', state: 'SUCCESS', width: 1024, ...echo };
+		const { record: rest } = taskJson(parseTaskRecord('task-1', record), sent);
+		expect(Object.keys(rest as object)).toEqual([...left, 'width']);
+	});
+
+	it('does not repeat a picture that was sent, which the item shows cut short', () => {
+		const picture = `data:image/png;base64,${'A'.repeat(5_000)}`;
+		const sent = echo({ model: 'a/b', input: { image_url: picture } });
+		const record = { state: 'SUCCESS', input: { image_url: picture } };
+		expect(taskJson(parseTaskRecord('task-1', record), sent).record).toEqual({});
 	});
 
 	it('keeps what the item says otherwise', () => {
