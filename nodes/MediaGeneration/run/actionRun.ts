@@ -215,7 +215,8 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	}
 	const output = itemsOf(context, results, inputOf);
 	const hasErrorOutput = node.onError === 'continueErrorOutput';
-	showHints(context, ...endHints(plan, results, connection.baseUrl, hasErrorOutput));
+	const isByHand = context.getMode() === 'manual';
+	showHints(context, ...endHints(plan, results, connection.baseUrl, { hasErrorOutput, isByHand }));
 	return output;
 }
 

@@ -29,19 +29,21 @@ interface End {
  * The hints of the output panel at the end of a run.
  *
  * @param results the result of each item, in the order of the plan
- * @param hasErrorOutput whether failed items leave by the error output
+ * @param more.hasErrorOutput whether failed items leave by the error output
+ * @param more.isByHand whether somebody has started the run in the editor
  */
 export function endHints(
 	{ items, checkIntervalMs }: Pick<RunPlan, 'items' | 'checkIntervalMs'>,
 	results: readonly ItemResult[],
 	baseUrl: string,
-	hasErrorOutput = false,
+	{ hasErrorOutput = false, isByHand = false } = {},
 ): NodeExecutionHint[] {
 	const ends = items.map((plan, index) => endOf(plan, results[index] ?? []));
 	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
 	const infos = [
 		unreached(left, baseUrl, checkIntervalMs) ?? triggersOf(left),
-		ends.some(isUnseen) && HOW_TO_SEE,
+		ends.some((end) => isShown(end, false)) && HOW_TO_SEE,
+		isByHand && ends.some((end) => isShown(end, true)) && HOW_TO_GO_ON,
 	].filter((message) => typeof message === 'string');
 	return [
 		...summary(ends, hasErrorOutput),
@@ -65,6 +67,10 @@ function linkless(ends: readonly End[]): NodeExecutionHint[] {
 
 const HOW_TO_SEE =
 	"Pin this output before you build the next steps: then nothing is paid twice. To see a result, open its URL, or use Task → Get with its 'taskId' and 'Download Results'.";
+
+/** n8n cannot pin an output that has files. */
+const HOW_TO_GO_ON =
+	"To build the next steps, press 'Execute step' in each of them. 'Execute workflow' orders all results again, and they cost money again.";
 
 const RUN_FAILED = 'Run only the failed items again: a full run would pay for the others twice.';
 
@@ -167,12 +173,13 @@ function charged(paid: readonly End[]): string {
 	return `The service charged ${count(total, 'credit')}${of}.`;
 }
 
-const isUnseen = ({ plan, json, isFailed, isCreated }: End) =>
+/** Whether the item has results that were made now, with or without files. */
+const isShown = ({ plan, json, isFailed, isCreated }: End, asFiles: boolean) =>
 	isCreated &&
 	!isFailed &&
 	plan.kind === 'create' &&
 	[json.resultUrls].flat().length > 0 &&
-	!plan.output.download &&
+	plan.output.download === asFiles &&
 	json.state === 'SUCCESS';
 
 /** Says which callbacks cannot arrive, and what the node does instead. */

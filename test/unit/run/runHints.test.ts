@@ -79,7 +79,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	],
 	// The operation Create has no field for the duration.
 	[
-		'2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter the price of the model in the credential, or set a duration if the model costs by the second.',
+		"2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A price by the second also needs a duration.",
 		[create(0.08), create()],
 		[done, done],
 	],
@@ -132,7 +132,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 });
 
 it('nobody is told to collect failed items that leave by the error output already', () => {
-	const [hint] = endHints(run(...two), [failed, done], SERVICE, true);
+	const [hint] = endHints(run(...two), [failed, done], SERVICE, { hasErrorOutput: true });
 	expect(hint?.message).toMatch(new RegExp(`${FAILED_ALONE}$`));
 });
 
@@ -140,9 +140,21 @@ it('nothing is said where tasks were read and none failed', () => {
 	expect(endHints(run(wait), [done], SERVICE)).toEqual([]);
 });
 
+it.each([
+	['by hand, with files: how to go on without paying again', true, true, 'To build the next steps'],
+	['by hand, without files: how to see the results', true, false, 'Pin this output'],
+	['by itself, with files: nothing', false, true, undefined],
+])('a run that was started %s', (_what, isByHand, download, expected) => {
+	const made = run(plan({ output: { ...output, download } }));
+	const results = [items({ taskId: 'task-1', state: 'SUCCESS', resultUrls: ['https://a/1.png'] })];
+	const [, hint, ...others] = endHints(made, results, SERVICE, { isByHand });
+	expect(hint?.message).toEqual(expected && expect.stringContaining(expected));
+	expect(others).toEqual([]);
+});
+
 it('nothing is said of callbacks where the service is on the same machine', () => {
 	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');
-	expect(endHints(run(calledBack), [done], 'http://127.0.0.1:4010', false)).toHaveLength(1);
+	expect(endHints(run(calledBack), [done], 'http://127.0.0.1:4010')).toHaveLength(1);
 });
 
 it.each<[string, number, string, string]>([
