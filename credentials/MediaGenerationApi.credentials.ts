@@ -157,21 +157,22 @@ export class MediaGenerationApi implements ICredentialType {
 							displayName: 'Price (USD)',
 							name: 'priceUsd',
 							type: 'number',
-							typeOptions: { minValue: 0, numberPrecision: 6 },
+							typeOptions: { minValue: 0 },
 							default: 0,
-							description: 'What one unit costs. 0 means that the price is not known.',
+							description:
+								'What one task, or one second, costs. 0 means that the price is not known.',
 						},
 						{
-							displayName: 'Unit',
+							displayName: 'Price Per',
 							name: 'unit',
 							type: 'options',
 							default: 'task',
 							options: [
-								{ name: 'Task', value: 'task', description: 'The price is for one result' },
+								{ name: 'Task', value: 'task', description: 'One image or one video' },
 								{
-									name: 'Second',
+									name: 'Second of Video',
 									value: 'second',
-									description: 'The price is for one second of video',
+									description: 'The nodes multiply the price by the duration',
 								},
 							],
 						},

@@ -69,7 +69,7 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. If the service cannot reach n8n, n8n checks the tasks by itself.",
+					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. To order by hand, choose the other trigger beside the button 'Execute workflow'.",
 				name: 'notice',
 				type: 'notice',
 				default: '',

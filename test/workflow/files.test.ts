@@ -130,7 +130,7 @@ describe('a dry run', () => {
 		const options = { dryRun: true, pricePerTaskUsd: '={{ $json.price }}' };
 		const { hints } = await on.run(node(options), items);
 		expect(hints).toEqual([
-			'Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter the price of the model in the credential, or set a duration if the model costs by the second.',
+			"Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A price by the second also needs a duration.",
 		]);
 	});
 
@@ -153,7 +153,7 @@ describe('a dry run', () => {
 		const noFile = await on.run(dry(), [FRAMES, { json: {} }]);
 		expect(noFile.error?.message).toContain('first');
 		const noTrigger = await on.run(dry({}, { completion: 'trigger' }), [FRAMES]);
-		expect(noTrigger.error?.message).toContain('No active Media Generation Trigger');
+		expect(noTrigger.error?.message).toContain('No published Media Generation Trigger');
 		expect(on.service.requests).toEqual([]);
 	});
 

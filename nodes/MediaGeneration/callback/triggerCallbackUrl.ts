@@ -66,7 +66,7 @@ export function register(context: IHookFunctions, isPublished: boolean): void {
 /**
  * The production URL of the only Media Generation Trigger of this workflow.
  *
- * @throws UserError if there is no active trigger, or more than one, or if n8n cannot be asked
+ * @throws UserError if there is no published trigger, or more than one, or if n8n cannot be asked
  */
 export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise<string> {
 	const triggers = triggersOf(context).filter(({ disabled }) => disabled !== true);
@@ -77,7 +77,7 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 			: await publishedOf(context, urlsOf(context, triggers));
 	const [url] = urls;
 	if (url === undefined) {
-		throw new UserError('No active Media Generation Trigger was found in this workflow', {
+		throw new UserError('No published Media Generation Trigger was found in this workflow', {
 			description:
 				"Add a Media Generation Trigger and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL after you have pressed 'Execute step' there). No task was created.",
 		});

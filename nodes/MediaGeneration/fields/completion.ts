@@ -67,7 +67,7 @@ export const completionFields: INodeProperties[] = [
 	completion,
 	notice(
 		'trigger',
-		"Publish the workflow of the trigger first. If a result does not reach the trigger, n8n finds it: an execution that looks for it stays 'Waiting' in the list meanwhile. 'Download Results' and 'Split Results' are options of the trigger.",
+		"First add a Media Generation Trigger, and publish its workflow. Until all results have reached the trigger, the list of executions has an execution that is 'Waiting': do not stop it. 'Download Results' and 'Split Results' are options of the trigger.",
 	),
 	notice(
 		'return',

@@ -36,7 +36,7 @@ export const fileField = (content: string): INodeProperties => ({
 	type: 'string',
 	default: 'data',
 	placeholder: 'e.g. data',
-	hint: `The name of the input field containing the ${content}`,
+	hint: `The name of the input field containing the ${content}, as the Binary tab of the input shows it`,
 	description: `Name of the binary field with the ${content}. Several names: put commas between them. For a file of an earlier node, use an expression.`,
 });
 

@@ -23,7 +23,7 @@ const modelField = (model: string): INodeProperties => ({
 			placeholder: 'e.g. provider/model-name',
 		},
 	],
-	hint: 'The list has the models that you have entered in the credential, with their prices',
+	hint: 'To have your own models in the list, enter them in the credential under Models',
 	description: `Model that makes the result. The default models are placeholders. Their prices: ${SPECIFIED_MODELS.map(describeModel).join(', ')}.`,
 });
 
@@ -120,6 +120,7 @@ export const videoFields: INodeProperties[] = [
 		displayOptions: { show: { ...showVideo, imageSource: ['url'] } },
 		default: '',
 		placeholder: 'e.g. https://example.com/image.png',
+		hint: 'For the picture of an earlier node, drag resultUrls[0] from the input here',
 		description: 'URL of the picture. The service must be able to reach it.',
 	},
 	{

@@ -4,7 +4,7 @@ import type { CreatePlan } from './planTypes';
 
 /** How a price becomes known, as a part of a sentence. */
 export const HOW_TO_PRICE =
-	'enter the price of the model in the credential, or set a duration if the model costs by the second';
+	"enter the model with its price under 'Models' in the credential. A price by the second also needs a duration";
 
 /** @returns why the batch is refused, if it is: its known price is above the budget, or a price is not known */
 export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
@@ -19,7 +19,7 @@ export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undef
 		return new ItemError(
 			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
 			{
-				description: `To make the price known, ${HOW_TO_PRICE}. The option 'Price per Task (USD)' is for one node only. No task was created.`,
+				description: `To make the price known, ${HOW_TO_PRICE}. For this node alone, add the option 'Price per Task (USD)'. No task was created.`,
 			},
 		);
 	}

@@ -123,7 +123,7 @@ function findImages(parameters: ItemParameters): InputFile[] {
 
 function readImageUrl(parameters: ItemParameters): string {
 	const wayOut =
-		"Enter an address that the service can reach, e.g. https://example.com/image.png, or choose another 'Reference Image'.";
+		"Enter an address that the service can reach, e.g. https://example.com/image.png, or {{ $json.resultUrls[0] }} for the result of a Media Generation node. For a file of the item, choose 'From Binary Data' in 'Reference Image'.";
 	const text = parameters.requiredText('imageUrl', 'Image URL', wayOut).trim();
 	if (/^data:image\/[^,]*,./i.test(text)) return text;
 	if (!URL.canParse(text)) {

@@ -44,7 +44,7 @@ const contextOf = ({ mode = 'manual', rootMode, ...test }: Given = {}) => {
 /** What an action node finds. */
 const found = async (given?: Given) => await triggerOfThisWorkflow(contextOf(given));
 
-const NONE = 'No active Media Generation Trigger was found in this workflow';
+const NONE = 'No published Media Generation Trigger was found in this workflow';
 const SEVERAL = 'This workflow has more than one Media Generation Trigger';
 
 describe('a published trigger', () => {
