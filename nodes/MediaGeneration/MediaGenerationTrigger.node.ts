@@ -12,12 +12,8 @@ import {
 import { emitTasks } from './callback/emitTasks';
 import { handleTriggerWebhook } from './callback/trigger';
 import { triggerOutputOptions } from './fields/output';
-import {
-	CALLBACK_PATH,
-	isRegistered,
-	refuseEngineV2,
-	register,
-} from './callback/triggerCallbackUrl';
+import { CALLBACK_PATH } from './shared/ownAddresses';
+import { isRegistered, refuseEngineV2, register } from './callback/triggerCallbackUrl';
 
 /** The hooks of a test run must leave the production URL alone, which the published workflow may be using. */
 const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';

@@ -1,5 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import type { Settings } from '../service/settings';
 import { field, hasErrorOutput, keepsGoing, stage, text } from './support';
 
 const on = stage();
@@ -61,6 +62,44 @@ describe('the input', () => {
 		expect(output.map(({ json, binary }) => [Object.keys(json), binary])).toEqual(
 			Array(2).fill([['balance', 'record'], undefined]),
 		);
+	});
+});
+
+describe('a service that does not answer with the balance', () => {
+	const REFUSED = { status: 429, times: 2 };
+
+	it.each<[string, Settings['creditsStatus'], number, number]>([
+		['429 with Retry-After', { ...REFUSED, retryAfter: 4 }, 3, 8_000],
+		[
+			'429 with a time in its body',
+			{ ...REFUSED, retryAfter: 4, retryAfterIn: 'body', body: {} },
+			3,
+			8_000,
+		],
+		['429', REFUSED, 3, 4_000],
+		['502 of a proxy', { ...REFUSED, status: 502, body: '<h1>Bad Gateway</h1>' }, 3, 4_000],
+	])('is asked again after %s', async (_what, creditsStatus, reads, leastMs) => {
+		on.service.configure({ creditsStatus });
+		const { output } = await credits();
+		expect(field(output, 'balance')).toEqual([100_000]);
+		expect(on.requests('GET')).toHaveLength(reads);
+		expect(on.elapsed).toBeGreaterThanOrEqual(leastMs);
+		expect(on.elapsed).toBeLessThan(leastMs + 3_000);
+	});
+
+	it.each<[string, Settings['creditsStatus'], string, reads: number, mostMs: number]>([
+		['401', 401, 'refused the API key', 1, 1_000],
+		['an empty account', { status: 429, body: { error: 'No credits left' } }, 'credits', 1, 1_000],
+		['a pause of a minute', { status: 429, retryAfter: 60 }, 'too many', 1, 3_000],
+		['a web page', { status: 200, body: '<h1>Please sign in</h1>' }, 'not JSON', 3, 6_000],
+		['503 for ever', 503, 'not working', 15, 36_000],
+	])('is given up after %s', async (_what, creditsStatus, said, reads, mostMs) => {
+		on.service.configure({ creditsStatus });
+		const { error } = await credits();
+		expect(error?.message).toContain(said);
+		expect(on.requests('GET').length).toBeLessThanOrEqual(reads + 1);
+		expect(on.requests('GET').length).toBeGreaterThanOrEqual(reads - 1);
+		expect(on.elapsed).toBeLessThan(mostMs);
 	});
 });
 

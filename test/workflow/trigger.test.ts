@@ -248,6 +248,47 @@ it('a second try of the execution that a task has started goes on with the task'
 	expect(store.rows.size).toBe(1);
 });
 
+/** What the trigger puts out for a finished task whose callback has come. */
+async function startedBy(resultShape: unknown) {
+	on.service.configure({ resultShape });
+	const taskId = on.finishedTask();
+	const callback = deliver({ ...on.credential, body: { taskId } });
+	const { workflowData } = await passTime(callback.result);
+	return await start(workflowData?.[0]?.[0] ?? { json: {} });
+}
+
+it('resolves the links of results that have no host, as the action node does', async () => {
+	const { output } = await startedBy({ image: '$path' });
+	const [taskId] = on.taskIds;
+	const { origin } = new URL(on.service.url);
+	expect(field(output, 'resultUrls')).toEqual([[`${origin}/media/${taskId}/1.png`]]);
+});
+
+it('a success without a link is read again for a while, and then leaves with a warning', async () => {
+	const { output, hints } = await startedBy(['']);
+	expect(output).toMatchObject([{ json: { state: 'SUCCESS', resultUrls: [] } }]);
+	expect(hints).toEqual([text(`Of task ${on.taskIds[0]} it says: {"model"`)]);
+	expect(on.requests('GET').length).toBeGreaterThan(2);
+	expect(on.elapsed).toBeLessThan(8_000);
+});
+
+it('links that come a little later are the results', async () => {
+	on.service.configure({ readStatus: { status: 200, times: 1, body: { state: 'SUCCESS' } } });
+	const { output, hints } = await startedBy('$1');
+	expect(output).toMatchObject([{ json: { resultUrls: [text('http')] } }]);
+	expect(hints).toEqual([]);
+});
+
+it('a task whose id is a UUID starts the workflow once, however its callbacks write the id', async () => {
+	const { json } = finished();
+	const [small, large] = [
+		'3f1c2a00-0000-4000-8000-00000000abcd',
+		'3F1C2A00-0000-4000-8000-00000000ABCD',
+	];
+	const tasks = [small, large, small].map((taskId) => ({ json: { ...json, taskId } }));
+	expect(await counts(...tasks.map((task): [INodeExecutionData] => [task]))).toEqual([1, 0, 0]);
+});
+
 it('puts out a long result whole that is a data URI, and cuts it in the record', async () => {
 	const { taskId, record } = on.service.createTask(IMAGE_MODEL, { prompt: 'A' });
 	on.service.complete(taskId);

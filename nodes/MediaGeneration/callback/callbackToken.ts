@@ -1,8 +1,7 @@
 import { createHmac, timingSafeEqual } from 'crypto';
 import { UserError } from 'n8n-workflow';
 
-/** The query parameter of a callback address that carries the token. */
-export const TOKEN_PARAMETER = 'token';
+import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 
 /** The query parameter of a callback address that carries the user's reference, which comes back with the result. */
 export const REFERENCE_PARAMETER = 'reference';

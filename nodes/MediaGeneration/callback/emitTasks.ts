@@ -3,6 +3,7 @@ import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from '
 import { nodeContext } from '../n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
 import { Downloader, PassingTrouble } from '../report/download';
+import { isWithoutResult, withoutResult } from '../report/taskErrors';
 import {
 	type ItemResult,
 	type OutputOptions,
@@ -17,7 +18,7 @@ import { isRecord } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
 import { nextWakeAt } from '../wait/nextWake';
-import { TaskStart } from './startOnce';
+import { startKey, TaskStart } from './startOnce';
 import { startsUnderWay } from './startsUnderWay';
 
 /** How long the first run tries to download results while the media host is in trouble, milliseconds. */
@@ -92,6 +93,10 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 		for (const { start, result } of ended) {
 			if (isTest || (await start.claim())) output.push(...outputOf(context, result));
 		}
+		const message = withoutResult(output.map(({ json }) => json).filter(isWithoutResult));
+		if (message !== undefined) {
+			context.addExecutionHints({ message, type: 'warning', location: 'outputPane' });
+		}
 		return [output];
 	} finally {
 		if (!isAsleep) for (const { place, callbackId } of begun) startsUnderWay.end(place, callbackId);
@@ -100,11 +105,11 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 
 function admittedTasks(context: IExecuteFunctions): Admitted[] {
 	return context.getInputData().flatMap(({ json: given }) => {
-		const { taskId, record, account, callbackId, reference } = given;
+		const { taskId, record, account, callbackId, reference, baseUrl } = given;
 		if (typeof taskId !== 'string' || !isRecord(record)) return [];
-		const task = parseTaskRecord(taskId, record);
+		const task = parseTaskRecord(taskId, record, typeof baseUrl === 'string' ? baseUrl : undefined);
 		const start = { account: String(account), taskId };
-		const place = JSON.stringify([context.getWorkflow().id, context.getNode().id, account, taskId]);
+		const place = `${context.getWorkflow().id} ${context.getNode().id} ${startKey(start)}`;
 		return {
 			task,
 			json: taskJson(task, { reference }),

@@ -4,9 +4,9 @@ import { webhookBase } from '../n8n/internals';
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
+import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 import { settled } from '../shared/promises';
 import { LEAST_SLEEP_MS, LONGEST_SLEEP_MS } from '../wait/nextWake';
-import { TOKEN_PARAMETER } from './callbackToken';
 import { type AwaitedDelivery, startCheck } from './deliveryCheck';
 import { isTestAddress, triggerAt } from './triggerCallbackUrl';
 

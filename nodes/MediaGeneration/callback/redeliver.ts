@@ -1,12 +1,12 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { classifyAnswer, type Kind } from '../service/answer';
+import { classifyAnswer, isOk, type Kind } from '../service/answer';
 import { callN8n } from '../service/connect';
 import type { FinishedTask } from '../service/taskRecord';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { TOKEN_PARAMETER } from './callbackToken';
+import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 
 /** The trigger could not read the task at the moment. */
 export class TriggerBusy extends ItemError {}
@@ -25,6 +25,7 @@ type Delivery = 'accepted' | 'duplicate' | 'notSelected';
  * token and no API key. Its body has the task id, because the trigger reads nothing else.
  *
  * @param address the trigger's URL with its token
+ * @param callerWaitsMs how long the caller of this node waits, milliseconds
  * @returns undefined if the answer is not that of a trigger of this package
  * @throws ItemError, UserError if the trigger did not take the callback; the message does not contain the token
  * @throws Stopped if the execution was stopped
@@ -34,20 +35,25 @@ export async function redeliver(
 	context: IExecuteFunctions,
 	{ taskId, state }: Pick<FinishedTask, 'taskId' | 'state'>,
 	address: string,
+	callerWaitsMs = Infinity,
 ): Promise<Delivery | undefined> {
 	const { origin, pathname, searchParams } = new URL(address);
 	const place = origin + pathname;
 	const begunAt = clock.now();
+	const limitMs = Math.min(LIMIT_MS, Math.max(1, callerWaitsMs));
 	const answer = await callN8n(
 		context,
-		{ method: 'POST', url: address, body: { taskId, state }, timeout: LIMIT_MS },
+		{ method: 'POST', url: address, body: { taskId, state }, timeout: limitMs },
 		`n8n does not let this node call the trigger: ${place}`,
 	);
-	if (answer === undefined && clock.now() - begunAt >= LIMIT_MS) {
-		throw new ItemError(`The trigger does not answer within ${LIMIT_MS / 1000} s: ${place}`, {
-			description:
-				"n8n answers when the trigger's execution has a place. With N8N_CONCURRENCY_PRODUCTION_LIMIT a run may wait for the very place that it holds. The workflow may still start when this run has ended: look in the list of executions, then try again by hand, or raise the limit.",
-		});
+	if (answer === undefined && clock.now() - begunAt >= limitMs) {
+		throw new ItemError(
+			`The trigger does not answer within ${Math.round(limitMs / 1000)} s: ${place}`,
+			{
+				description:
+					"n8n answers when the trigger's execution has a place. With N8N_CONCURRENCY_PRODUCTION_LIMIT a run may wait for the very place that it holds. The workflow may still start when this run has ended: look in the list of executions, then try again by hand, or raise the limit.",
+			},
+		);
 	}
 	if (answer === undefined) {
 		throw new ItemError(`The trigger cannot be reached: ${place}`, {
@@ -58,11 +64,9 @@ export async function redeliver(
 	const { statusCode } = answer;
 	// The answer may repeat the token.
 	const text = answer.body.replaceAll(String(searchParams.get(TOKEN_PARAMETER)), '***');
-	const { kind, taken, again, said, spoken } = classifyAnswer(
-		{ ...answer, body: text },
-		Date.now(),
-	);
-	if (statusCode === 200) {
+	const read = { ...answer, body: text };
+	const { kind, taken, again, said, spoken } = classifyAnswer(read, Date.now());
+	if (isOk(answer)) {
 		if (!/^\s*</.test(text)) return deliveryOf(spoken);
 		throw new ItemError(`A web page answers in place of the trigger: ${place}`, {
 			description:

@@ -3,6 +3,7 @@ import { type IDataObject, type IExecuteFunctions, type INode, UserError } from 
 import { LedgerRow } from '../n8n/ledgerRow';
 import { digest, readStored } from '../shared/json';
 import { CREDENTIAL_TYPE } from '../service/connect';
+import { comparableId } from '../service/taskId';
 
 /** @returns the id that n8n gave to the node's credential; empty where it has none */
 export const credentialIdOf = ({ credentials }: INode): string =>
@@ -31,15 +32,16 @@ export interface Start {
 	taskId: string;
 }
 
-/** The name of the row of a start, and of the note in the node's context. */
-const keyOf = ({ account, taskId }: Start) => JSON.stringify([account, taskId]);
+/** The name of a start, in the ledger and in this process: however a callback writes a UUID, it is the same task. */
+export const startKey = ({ account, taskId }: Start): string =>
+	JSON.stringify([account, comparableId(taskId)]);
 
 /** Whether a trigger of this workflow has started for a task. @throws the database's error */
 export const hasStarted = async (
 	context: IExecuteFunctions,
 	triggerId: string,
 	start: Start,
-): Promise<boolean> => (await new LedgerRow(context, keyOf(start), triggerId).size()) > 0;
+): Promise<boolean> => (await new LedgerRow(context, startKey(start), triggerId).size()) > 0;
 
 /**
  * The ledger's row of a task, as one execution sees it. The row is written when the items leave the trigger, so what
@@ -60,7 +62,7 @@ export class TaskStart {
 		private readonly start: Start,
 		private readonly callbackId: string,
 	) {
-		this.key = keyOf(start);
+		this.key = startKey(start);
 		this.row = new LedgerRow(context, this.key);
 	}
 

@@ -2,13 +2,14 @@ import { randomUUID } from 'crypto';
 import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8n-workflow';
 
 import { taskJson } from '../report/taskItems';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
 import type { Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import type { FinishedTask } from '../service/taskRecord';
-import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
+import { clock, ExpiringCache, sleepUntil, withTimeLimit } from '../shared/clock';
 import { isEngineV2 } from '../n8n/internals';
 import { settled } from '../shared/promises';
-import { accountOf, credentialIdOf } from './startOnce';
+import { accountOf, credentialIdOf, startKey } from './startOnce';
 import {
 	answer,
 	ANSWER_LIMIT_MS,
@@ -69,7 +70,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const account = accountOf(connection.baseUrl, credentialIdOf(node));
 	// A test run shows every event, also an event that was seen before.
 	const isTest = context.getMode() === 'manual';
-	const key = JSON.stringify([context.getWorkflow().id, node.id, account, taskId]);
+	const key = `${context.getWorkflow().id} ${node.id} ${startKey({ account, taskId })}`;
 	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
 		const outcome = await earlier;
 		if (outcome !== 'notStored') return outcome;
@@ -88,9 +89,15 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		// n8n stores both fields with the execution, so the ledger recognises the execution in each of its tries.
 		callbackId: randomUUID(),
 		account,
+		// For results whose links have no host.
+		baseUrl: connection.baseUrl,
 	};
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
 }
+
+/** Before another read of a success without a link, and how much time the last read must have; milliseconds. */
+const LINKLESS_PAUSE_MS = MIN_READ_INTERVAL_MS;
+const LAST_READ_MS = 2_000;
 
 /** Never rejects: other callbacks of the task wait for it. */
 async function readFinished(
@@ -99,19 +106,26 @@ async function readFinished(
 	events: unknown[],
 	giveUpAt: number,
 ): Promise<FinishedTask | WebhookAnswer> {
-	// The look-up of the credential, or the wait for another callback, may have used a part of the time.
-	const limitMs = Math.max(1, giveUpAt - clock.now());
-	const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs));
-	if ('error' in read) {
-		const { error } = read;
-		return error instanceof ServiceError && error.isNoSuchTask
-			? answer(404, 'The service knows no such task for this account')
-			: tryAgain('The task could not be read from the service');
+	for (;;) {
+		// The look-up of the credential, or the wait for another callback, may have used a part of the time.
+		const limitMs = Math.max(1, giveUpAt - clock.now());
+		const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs));
+		if ('error' in read) {
+			const { error } = read;
+			return error instanceof ServiceError && error.isNoSuchTask
+				? answer(404, 'The service knows no such task for this account')
+				: tryAgain('The task could not be read from the service');
+		}
+		const task = read.value;
+		if (task === undefined) return tryAgain('The service did not answer in time');
+		if (task.state === 'PENDING') return tryAgain('The task is not finished yet');
+		if (!events.includes(task.state)) return NOT_SELECTED;
+		// The links of a success may come a little later.
+		const again = clock.now() + LINKLESS_PAUSE_MS;
+		const isWhole = task.state === 'FAILURE' || task.resultUrls.length > 0;
+		if (isWhole || again > giveUpAt - LAST_READ_MS) return task;
+		await sleepUntil(again, undefined);
 	}
-	const task = read.value;
-	if (task === undefined) return tryAgain('The service did not answer in time');
-	if (task.state === 'PENDING') return tryAgain('The task is not finished yet');
-	return events.includes(task.state) ? task : NOT_SELECTED;
 }
 
 /** How often to look whether n8n has answered a sender that has hung up, milliseconds. */

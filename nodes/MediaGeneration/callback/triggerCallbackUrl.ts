@@ -10,12 +10,10 @@ import {
 
 import { callN8n } from '../service/connect';
 import { isRecord, without } from '../shared/json';
+import { CALLBACK_PATH } from '../shared/ownAddresses';
 import { isEngineV2, internalsOf, webhookBase } from '../n8n/internals';
 import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
-
-/** The path of the trigger's webhook, as the node declares it. */
-export const CALLBACK_PATH = 'callback';
 
 /** Whether n8n answers at a callback address only while somebody listens in the editor: nobody checks for results then. */
 export const isTestAddress = (callbackUrl: string): boolean =>

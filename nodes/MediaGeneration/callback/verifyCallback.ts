@@ -5,8 +5,9 @@ import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../s
 import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
+import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 import { settled } from '../shared/promises';
-import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from './callbackToken';
+import { isTokenValid, REFERENCE_PARAMETER } from './callbackToken';
 import { credentialIdOf } from './startOnce';
 
 /** Larger bodies are refused. The record is read from the service anyway. */

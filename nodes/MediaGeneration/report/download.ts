@@ -9,7 +9,7 @@ import { ItemError } from '../shared/itemError';
 import { type Destination, taskItems } from './taskItems';
 import { describeFile } from './fileName';
 import { AGAIN, explainStorage, isStorageFull } from './fileStorage';
-import { HOST_TIMEOUT_MS, openResult, wordsOf } from './openResult';
+import { openResult, wordsOf } from './openResult';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;
@@ -17,15 +17,20 @@ const DOWNLOADS_AT_ONCE = 10;
 /** Far above any image or clip, and less than what fills a disk overnight. */
 const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
 
+const MINUTE_MS = 60_000;
+
+/** A transfer that brings less is broken off: a host that sends a byte now and then would never end it. */
+const LEAST_BYTES_A_MINUTE = 64 * 1024;
+
 /** How long a run goes on while no file arrives, milliseconds. */
-const TRY_MS = 10 * 60_000;
+const TRY_MS = 10 * MINUTE_MS;
 
 /** The pause after a first failure; each further pause is twice as long, up to the longest. */
 const FIRST_PAUSE_MS = 2_000;
-const MAX_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = MINUTE_MS;
 
 /** How long a fresh link is tried, whatever the host says: the file may not have reached the host yet. */
-const FRESH_MS = 2 * 60_000;
+const FRESH_MS = 2 * MINUTE_MS;
 
 /** A file did not come, and a later try may bring it: the media host is in trouble. */
 export class PassingTrouble extends ItemError {
@@ -197,7 +202,7 @@ export class Downloader {
 		});
 		const storing = settled(this.context.helpers.prepareBinaryData(counted, name, mimeType));
 		const progress = () => (body.readableEnded ? undefined : bytes);
-		const stored = await unlessStalled(storing, progress, HOST_TIMEOUT_MS);
+		const stored = await unlessStalled(storing, progress, LEAST_BYTES_A_MINUTE, MINUTE_MS);
 		if (bytes > this.maxBytes) throw tooLarge();
 		if (stored && 'error' in stored && (counted.readableEnded || isStorageFull(stored.error))) {
 			throw because(

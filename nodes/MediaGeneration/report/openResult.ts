@@ -1,15 +1,15 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { classifyAnswer } from '../service/answer';
-import { readAnswer } from '../service/boundedAnswer';
+import { openInTime, readAnswer } from '../service/boundedAnswer';
 import { cutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
 import { AGAIN } from './fileStorage';
 
-/** How long to wait for the begin of an answer, and for its next bytes. The whole transfer may take longer. */
-export const HOST_TIMEOUT_MS = 60_000;
+/** How long to wait for the head of an answer. */
+const HOST_TIMEOUT_MS = 60_000;
 
 /** How much of a host's refusal is read, and how long. */
 const REFUSAL_BYTES = 64 * 1024;
@@ -46,6 +46,8 @@ export async function openResult(
 	context: IExecuteFunctions,
 	url: string,
 ): Promise<StreamResponse | { trouble: ItemError }> {
+	const stop = context.getExecutionCancelSignal();
+	const tooLate = new AbortController();
 	const opening: Promise<StreamResponse> = context.helpers.httpRequest({
 		url,
 		method: 'GET',
@@ -53,10 +55,11 @@ export async function openResult(
 		returnFullResponse: true,
 		ignoreHttpStatusErrors: true,
 		timeout: HOST_TIMEOUT_MS,
-		abortSignal: context.getExecutionCancelSignal(),
+		abortSignal: AbortSignal.any(stop ? [tooLate.signal, stop] : [tooLate.signal]),
 	});
-	const response = await settled(opening);
+	const response = await settled(openInTime(opening, HOST_TIMEOUT_MS));
 	if ('value' in response) return response.value;
+	tooLate.abort();
 	const forbidden = forbiddenAddress(
 		response.error,
 		`n8n does not let this node fetch the result: ${cutDataUri(url)}`,

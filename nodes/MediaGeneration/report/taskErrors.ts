@@ -1,7 +1,8 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import type { FailedTask, TaskRecord } from '../service/taskRecord';
+import { type FailedTask, reasonOf, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
 import { recordRest } from './recordRest';
 import { taskJson } from './taskItems';
 
@@ -27,6 +28,24 @@ export function failedTask(task: FailedTask, known: IDataObject, retry?: string)
 		task: taskJson(task, known),
 	});
 }
+
+/**
+ * The warning about tasks that succeeded without a usable link, with what the service says of the first one.
+ *
+ * @param tasks the output fields of these tasks
+ * @returns undefined if there are none
+ */
+export function withoutResult(tasks: readonly IDataObject[]): string | undefined {
+	const [first] = tasks;
+	if (first === undefined) return undefined;
+	const said = isRecord(first.record) ? reasonOf(first.record) : 'nothing';
+	const what = `${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'} succeeded, and the service named no result that can be used`;
+	return `${what}. Of task ${String(first.taskId)} it says: ${said}`;
+}
+
+/** Whether the service names no result of a task that has succeeded. */
+export const isWithoutResult = ({ state, resultUrls, error }: IDataObject): boolean =>
+	state === 'SUCCESS' && error === undefined && [resultUrls].flat().length === 0;
 
 /** @param count how many tasks of the item have failed */
 export function failedInAll(count: number): string {

@@ -1,4 +1,5 @@
 import { freeAfterFailure, hasEnded, storedError, type TaskEntry } from '../create/taskEntry';
+import { heldSeconds } from '../plan/planWait';
 import { type CreatePlan, isAwaited, type ReadPlan, type TaskPlan } from '../plan/planTypes';
 import { redeliver } from '../callback/redeliver';
 import { PassingTrouble } from '../report/download';
@@ -182,9 +183,10 @@ async function bringOnce(run: RunContext, plan: ReadPlan, entry: TaskEntry): Pro
 }
 
 /** Sends the callback of a finished task to its trigger once more. @returns the fields `delivered` and `delivery` */
-async function redelivered({ context }: RunContext, address: string, task: TaskRecord) {
+async function redelivered({ context, calledAt }: RunContext, address: string, task: TaskRecord) {
 	if (task.state === 'PENDING') return { delivered: false };
-	const sent = await settled(redeliver(context, task, address));
+	const callerWaitsMs = calledAt + 1000 * heldSeconds(context) - clock.now();
+	const sent = await settled(redeliver(context, task, address, callerWaitsMs));
 	if ('value' in sent) return { delivered: true, ...(sent.value && { delivery: sent.value }) };
 	throw ItemError.from(sent.error, taskJson(task));
 }

@@ -3,11 +3,14 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import { partOf, withInput } from '../report/includeInput';
 import { connect } from '../service/connect';
 import { findBalance } from '../service/creditBalance';
-import { inTurns } from '../shared/clock';
+import { ServiceError } from '../service/serviceError';
+import { clock, inTurns, sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isTool } from '../n8n/internals';
 import { ItemParameters } from '../shared/parameters';
 import { numberAt, without } from '../shared/json';
+import { settled } from '../shared/promises';
+import { ReadWindow } from '../wait/readWindow';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
@@ -20,7 +23,6 @@ import { numberAt, without } from '../shared/json';
 export async function readCredits(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
 	const nextTurn = inTurns(context.getExecutionCancelSignal());
 	let reading: Promise<unknown> | undefined;
-	const read = async () => await (await connect(context)).client.readCredits();
 	const node = context.getNode();
 	const output: INodeExecutionData[] = [];
 	for (const [itemIndex, input] of context.getInputData().entries()) {
@@ -31,7 +33,7 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 		try {
 			const parameters = new ItemParameters(context, itemIndex);
 			includesInput = parameters.option('includeInput') !== false;
-			const body = await (reading ??= read());
+			const body = await (reading ??= readBalance(context));
 			item = { json: checkBalance(body, parameters), pairedItem };
 		} catch (error) {
 			const failed = ItemError.from(error);
@@ -43,6 +45,39 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 		else output.push(includesInput ? withInput(item, inputPart(input), node.onError) : item);
 	}
 	return output;
+}
+
+/** How long the balance is tried, milliseconds; shorter if nothing shows that there is a service at the address. */
+const PATIENCE_MS = 30_000;
+const NO_SERVICE_PATIENCE_MS = 5_000;
+
+/** How long the last read may take. */
+const LAST_READ_MS = 5_000;
+
+const PAUSE_MS = 2_000;
+
+/** Reads the balance, and again for a while if the answer says that this may help, as with the reads of a task. */
+async function readBalance(context: IExecuteFunctions): Promise<unknown> {
+	const { client } = await connect(context);
+	const signal = context.getExecutionCancelSignal();
+	const window = new ReadWindow(signal);
+	const begunAt = clock.now();
+	const giveUpAt = begunAt + PATIENCE_MS;
+	const read = async () => await client.readCredits(giveUpAt + LAST_READ_MS - clock.now());
+	let refusal: unknown = new Error('The balance was not read');
+	for (;;) {
+		const answer = await settled(window.read(read, giveUpAt));
+		if (!('error' in answer)) {
+			if (answer.value !== undefined) return answer.value;
+			throw refusal;
+		}
+		refusal = answer.error;
+		const next = clock.now() + PAUSE_MS;
+		if (!(refusal instanceof ServiceError) || !refusal.meaning.again) throw refusal;
+		const isOfAddress = refusal.meaning.scope === 'address';
+		if (next > (isOfAddress ? begunAt + NO_SERVICE_PATIENCE_MS : giveUpAt)) throw refusal;
+		await sleepUntil(next, signal);
+	}
 }
 
 /** If the balance cannot be read now, an earlier balance in the input must not pass for it. */

@@ -6,10 +6,8 @@ import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
-import { NOT_KNOWN } from '../report/taskErrors';
+import { isWithoutResult, NOT_KNOWN, withoutResult } from '../report/taskErrors';
 import { roundUsd } from '../service/prices';
-import { reasonOf } from '../service/taskRecord';
-import { isRecord } from '../shared/json';
 import { ItemError } from '../shared/itemError';
 import { isOutOfReach } from '../shared/privateAddress';
 
@@ -45,24 +43,12 @@ export function endHints(
 		ends.some((end) => isShown(end, false)) && HOW_TO_SEE,
 		isByHand && ends.some((end) => isShown(end, true)) && HOW_TO_GO_ON,
 	].filter((message) => typeof message === 'string');
+	const empty = withoutResult(ends.map(({ json }) => json).filter(isWithoutResult));
 	return [
 		...summary(ends, hasErrorOutput),
-		...linkless(ends),
+		...(empty === undefined ? [] : [hint(empty, 'warning')]),
 		...infos.map((message) => hint(message)),
 	];
-}
-
-/** Successes without a usable link, with what the service says of the first one. */
-function linkless(ends: readonly End[]): NodeExecutionHint[] {
-	const empty = ends.filter(
-		({ json: { state, resultUrls, error } }) =>
-			state === 'SUCCESS' && error === undefined && [resultUrls].flat().length === 0,
-	);
-	const [first] = empty;
-	if (first === undefined) return [];
-	const said = isRecord(first.json.record) ? reasonOf(first.json.record) : 'nothing';
-	const what = `${count(empty.length, 'task')} succeeded, and the service named no result that can be used`;
-	return [hint(`${what}. Of task ${String(first.json.taskId)} it says: ${said}`, 'warning')];
 }
 
 const HOW_TO_SEE =

@@ -104,6 +104,9 @@ const HANDED_ON = [408, 425, 499];
 
 const UNAVAILABLE = 503;
 
+/** Whether a trigger of this package has taken a callback. */
+export const isOk = ({ statusCode }: Pick<Answer, 'statusCode'>): boolean => statusCode === 200;
+
 function byStatus(statusCode: number): Verdict {
 	if (statusCode < 200) return VERDICTS.unexpectedAnswer;
 	if (statusCode < 300) return VERDICTS.answered;

@@ -44,11 +44,7 @@ export async function readAnswer(
 	maxBytes = MAX_BYTES,
 ): Promise<Answer> {
 	const endsAt = clock.now() + timeoutMs;
-	if (!(await endsBy(opening, endsAt))) {
-		void opening.then(close, () => undefined);
-		throw new UnfinishedAnswer('No answer came in time');
-	}
-	const { body, ...head } = await opening;
+	const { body, ...head } = await openInTime(opening, timeoutMs);
 	// In an evaluation n8n answers in place of the service.
 	if (!isStream(body)) {
 		return { ...head, body: typeof body === 'string' ? body : JSON.stringify(body ?? '') };
@@ -57,6 +53,22 @@ export async function readAnswer(
 	if (await endsBy(reading, endsAt)) return { ...head, body: await reading };
 	body.destroy();
 	throw new UnfinishedAnswer('The answer did not end in time');
+}
+
+/**
+ * Waits for the head of an answer, within a time.
+ *
+ * @param opening the request, whose answer is a stream
+ * @param timeoutMs milliseconds from now
+ * @throws UnfinishedAnswer if the head takes too long; otherwise what the request throws
+ */
+export async function openInTime<T extends OpenAnswer>(
+	opening: Promise<T>,
+	timeoutMs: number,
+): Promise<T> {
+	if (await endsBy(opening, clock.now() + timeoutMs)) return await opening;
+	void opening.then(close, () => undefined);
+	throw new UnfinishedAnswer('No answer came in time');
 }
 
 const close = ({ body }: OpenAnswer) => {

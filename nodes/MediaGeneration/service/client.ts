@@ -122,13 +122,18 @@ export class ServiceClient {
 	}
 
 	/**
+	 * @param limitMs milliseconds until the read fails, if that is sooner than usual
 	 * @returns the parsed JSON body, whose shape the specification does not show
 	 * @throws ServiceError
 	 * @see docs/service.md, section 4.3
 	 */
-	async readCredits(): Promise<unknown> {
-		const request = { method: 'GET', path: '/api/credits', timeoutMs: READ_TIMEOUT_MS } as const;
-		const { parsed, response } = await this.send(request);
+	async readCredits(limitMs = Infinity): Promise<unknown> {
+		const timeoutMs = Math.min(READ_TIMEOUT_MS, limitMs);
+		const { parsed, response } = await this.send({
+			method: 'GET',
+			path: '/api/credits',
+			timeoutMs,
+		});
 		if (parsed !== undefined) return parsed;
 		throw this.unexpected(NOT_JSON, response);
 	}

@@ -6,7 +6,7 @@ import type {
 	UserError,
 } from 'n8n-workflow';
 
-import { Stopped } from '../shared/clock';
+import { clock, Stopped } from '../shared/clock';
 import { findInChain } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { forbiddenAddress } from '../shared/privateAddress';
@@ -53,6 +53,7 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 	const transport: Transport = async (request) => {
 		// Several requests may be refused together. The first one finds the changed key for all.
 		const used = present;
+		const endsAt = clock.now() + request.timeoutMs;
 		const response = await requestService(context, used, request);
 		if (classifyAnswer(response, Date.now()).kind !== 'unauthorized') return response;
 		const lookedUp = await settled(async () => {
@@ -67,7 +68,10 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 		if (latest.apiKey === used.apiKey || latest.baseUrl !== used.baseUrl) return response;
 		if (!keys.includes(key)) keys.push(key);
 		present = latest;
-		return await requestService(context, latest, request);
+		// The answer to a create is too dear to be cut short.
+		const timeoutMs =
+			request.method === 'POST' ? request.timeoutMs : Math.max(0, endsAt - clock.now());
+		return await requestService(context, latest, { ...request, timeoutMs });
 	};
 	const models = readModels(present.models);
 	return { client: new ServiceClient(transport, baseUrl, keys), apiKey, baseUrl, models };

@@ -1,30 +1,59 @@
+import { CALLBACK_PATH, SIGNED_FILE_PATH, TOKEN_PARAMETER } from '../shared/ownAddresses';
+
 /** A key of at least this length is never in a text by chance. */
 const MIN_TELLING_KEY = 12;
 
-/** The query parameters that prove a callback: this package's token, and n8n's signature. */
-const PARAMETERS = ['token', 'signature'];
-
-/** A token or a signature (64 hex digits each), or n8n's token for a file, after the name of its parameter. */
-const SECRET =
-	/((?:token|signature)(?:=|\\+u003d|%(?:25)?3D))(?:[0-9a-f]{64}|eyJ[\w-]+\.[\w-]+\.[\w-]+)/gi;
+/** A token of this package (64 hex digits), or n8n's token for a file, after the name of its parameter. */
+const SECRET = /(token(?:=|\\+u003d|%(?:25)?3D))(?:[0-9a-f]{64}|eyJ[\w-]+\.[\w-]+\.[\w-]+)/gi;
 
 /** Includes a percent-encoded character before the digits, whose own digits could be taken for the token's. */
 const ANY_HEX = /(%(?:25)?[0-9a-f]{2})?([0-9a-f]{64})/gi;
 
+/** The addresses that this package gives out end in one of these paths. */
+const PATHS = [CALLBACK_PATH, SIGNED_FILE_PATH];
+
 /**
- * Our addresses in a JSON text: plain, with escapes, or encoded once or twice within another address. An address is ours
- * if it has the path of n8n's webhooks or files, or ends as the addresses of this package do. Each match ends where the
- * text ends, or another address begins.
- *
- * Each pattern begins with a single character and not with a repetition, so that the time grows linearly with the text:
- * the service repeats what anybody wrote into a prompt. Each pattern has a largest length, because a search without an
- * end takes more memory than JavaScript gives. Our longest address, encoded twice, has half that length.
+ * The rest of an address from its query on: plain or with escapes, encoded once, or twice. It ends where the text ends, or
+ * another address begins. It has a largest length, because a search without an end takes more memory than JavaScript gives.
+ * Our longest address, encoded twice, has half that length.
  */
-const ADDRESSES = [
-	/\/(?:webhook(?:-test|-waiting)?\\*\/|callback\?|binary-data\\*\/signed\?)(?:(?!:\\*\/\\*\/)(?:[^\s"'<>`\\]|\\+(?:\/|u00[0-9a-f]{2}))){0,16384}/gi,
-	/%2F(?:webhook(?:-test|-waiting)?%2F|callback%3F|binary-data%2Fsigned%3F)(?:(?!%3A%2F%2F)[\w.~%!*()+-]){0,16384}/gi,
-	/%252F(?:webhook(?:-test|-waiting)?%252F|callback%253F|binary-data%252Fsigned%253F)(?:(?!%253A%252F%252F)[\w.~%!*()+-]){0,16384}/gi,
+const PLAIN_REST =
+	/(?:(?!:\\{0,15}\/\\{0,15}\/)(?:[^\s"'<>`\\]|\\{1,15}(?:\/|u00[0-9a-f]{2}))){0,16384}/giy;
+const ENCODED_REST = /(?:(?!%3A%2F%2F)[\w.~%!*()+-]){0,16384}/giy;
+const TWICE_ENCODED_REST = /(?:(?!%253A%252F%252F)[\w.~%!*()+-]){0,16384}/giy;
+
+/** How a text writes the signs of an address: as it is, as JSON in JSON, or encoded within another address. */
+const WRITINGS: Array<[slash: string, query: string, rest: RegExp]> = [
+	['/', '?', PLAIN_REST],
+	['\\/', '?', PLAIN_REST],
+	['\\\\\\/', '?', PLAIN_REST],
+	['%2F', '%3F', ENCODED_REST],
+	['%2f', '%3f', ENCODED_REST],
+	['%252F', '%253F', TWICE_ENCODED_REST],
+	['%252f', '%253f', TWICE_ENCODED_REST],
 ];
+
+/** How our addresses go on after their host, up to their query, in each writing. */
+const OURS = PATHS.flatMap((path) =>
+	WRITINGS.map(([slash, query, rest]) => ({
+		path: slash + path.replaceAll('/', slash) + query,
+		rest,
+	})),
+);
+
+/** Hides the secrets of the addresses that go on like this, in a time that grows with the text alone. */
+function hideBehind(text: string, path: string, rest: RegExp): string {
+	const parts: string[] = [];
+	let done = 0;
+	for (let at = text.indexOf(path); at >= 0; at = text.indexOf(path, done)) {
+		rest.lastIndex = at + path.length;
+		const [query = ''] = rest.exec(text) ?? [];
+		const end = at + path.length + query.length;
+		parts.push(text.slice(done, end - query.length), query.replace(SECRET, '$1***'));
+		done = end;
+	}
+	return parts.join('') + text.slice(done);
+}
 
 /**
  * Removes the API keys, and the tokens of callback addresses and of links to files, from what the service says: it may
@@ -40,8 +69,7 @@ export class SecretRedactor {
 
 	/** @param url an address that is sent to the service */
 	add(url: string): void {
-		const { searchParams } = new URL(url);
-		for (const name of PARAMETERS) this.known.add(searchParams.get(name));
+		this.known.add(new URL(url).searchParams.get(TOKEN_PARAMETER));
 	}
 
 	/**
@@ -66,9 +94,6 @@ export class SecretRedactor {
 		const rest = keyless.replace(ANY_HEX, (all, sign: string | undefined, hex: string) =>
 			this.known.has(hex.toLowerCase()) ? `${sign ?? ''}***` : all,
 		);
-		return ADDRESSES.reduce(
-			(left, ours) => left.replace(ours, (found) => found.replace(SECRET, '$1***')),
-			rest,
-		);
+		return OURS.reduce((left, ours) => hideBehind(left, ours.path, ours.rest), rest);
 	}
 }

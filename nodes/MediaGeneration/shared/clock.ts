@@ -65,23 +65,25 @@ export async function withTimeLimit<T>(promise: Promise<T>, ms: number): Promise
 const STALL_CHECK_MS = 5_000;
 
 /**
- * Waits for a transfer unless it stands still: n8n's timeout ends with the header of the answer.
+ * Waits for a transfer unless it stands still or trickles: n8n's timeout ends with the head of the answer.
  *
  * @param progress how much has arrived; undefined when all has arrived
- * @param stillMs how long nothing may arrive, milliseconds
- * @returns the value of the transfer; undefined if it stands still
+ * @param least how much is to arrive within each `withinMs` milliseconds
+ * @returns the value of the transfer; undefined if less arrives
  */
 export async function unlessStalled<T extends object>(
 	transfer: Promise<T>,
 	progress: () => number | undefined,
-	stillMs: number,
+	least: number,
+	withinMs: number,
 ): Promise<T | undefined> {
-	for (let still = 0; still < stillMs;) {
-		const before = progress();
+	for (let since = clock.now(), before = 0; clock.now() - since < withinMs;) {
 		const ended = await withTimeLimit(transfer, STALL_CHECK_MS);
 		if (ended !== undefined) return ended;
 		const now = progress();
-		still = now === undefined || now !== before ? 0 : still + STALL_CHECK_MS;
+		if (now !== undefined && now - before < least) continue;
+		since = clock.now();
+		before = now ?? before;
 	}
 	return undefined;
 }

@@ -22,6 +22,7 @@ const STARTED = {
 	record: RECORD,
 	callbackId: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
 	account: accountOf(SERVICE, 'credential'),
+	baseUrl: SERVICE,
 };
 const STARTS = { starts: [STARTED] };
 const DUPLICATE = {
@@ -181,6 +182,17 @@ describe('what the service says of the task', () => {
 		service();
 		expect(await came()).toEqual(STARTS);
 	});
+});
+
+it('a UUID is one task, however its callbacks write it: the second one is a duplicate', async () => {
+	const id = '3f1c2a00-0000-4000-8000-00000000abcd';
+	nock(SERVICE)
+		.get(`/api/generate/${id}`)
+		.reply(200, { ...RECORD, taskId: id });
+	const arrived = deliver({ body: { taskId: id } });
+	expect(await outcome(arrived)).toHaveProperty('starts');
+	arrived.response.end(200);
+	expect(await came({ body: { taskId: id.toUpperCase() } })).toEqual(DUPLICATE);
 });
 
 describe('what cannot be checked', () => {

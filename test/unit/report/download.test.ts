@@ -5,9 +5,9 @@ import { Readable } from 'node:stream';
 
 import { Downloader, PassingTrouble } from '../../../nodes/MediaGeneration/report/download';
 import { API_KEY, executeContext } from '../../workflow/engine';
-import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
-import { turn } from '../../virtualTime';
-import { caught, FakeClock } from '../support';
+import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
+import { passTime, time, virtualTime } from '../../workflow/time';
+import { caught } from '../support';
 import { HOUR, MINUTE } from '../../durations';
 
 const HOST = 'https://media.example.com';
@@ -18,6 +18,8 @@ const MiB = 1024 ** 2;
 const PAID = {
 	description: expect.stringMatching(/is done and paid for.* Task → Get\.$/) as string,
 };
+
+virtualTime();
 
 const bytesOf = (file?: IBinaryData) => Buffer.from(file?.data ?? '', 'base64');
 
@@ -45,7 +47,7 @@ async function download({
 	const done = { state: 'SUCCESS', creditsConsumed: null } as const;
 	const task = { ...done, taskId, resultUrls: [url], record: {} };
 	const output = { download: true, binaryField: 'data', split: false };
-	const [item] = await downloader.itemsOf(task, {}, { output }, deadline);
+	const [item] = await passTime(downloader.itemsOf(task, {}, { output }, deadline));
 	return item?.binary?.data;
 }
 
@@ -127,39 +129,50 @@ describe('a file', () => {
 });
 
 describe('a transfer', () => {
-	/** A host that sends a little every so many seconds, and after a while nothing more; time passes as it is told. */
-	function sluggish(seconds: number, times: number) {
-		const clock = new FakeClock();
-		let sent = 0;
+	/** A host that sends a chunk every so many seconds, so often, and then no more; the last one ends it if there are several. */
+	function sluggish(seconds: number, times: number, chunk = PNG) {
 		const body = new Readable({ read: () => undefined });
-		clock.sleep = async (ms) => {
-			clock.pass(ms);
-			if (sent < times && clock.now() >= seconds * 1000 * sent) {
-				sent++;
-				body.push(PNG);
-			} else if (sent === times && times > 1) {
-				sent++;
-				body.push(null);
-			}
-			await turn();
+		const send = (left: number) => {
+			if (left > 0) body.push(chunk);
+			else if (times > 1) body.push(null);
+			if (left > 0) setTimeout(() => send(left - 1), seconds * 1000);
 		};
+		send(times);
 		const context = executeContext();
 		context.helpers.httpRequest = async () => ({ statusCode: 200, headers: {}, body });
-		return { file: download({ context, tryMs: 30_000 }), body, clock };
+		return { file: async () => await download({ context, tryMs: 30_000 }), body };
 	}
 
-	it('that stands still for a minute is broken off', async () => {
-		const { file, body, clock } = sluggish(0, 1);
-		const message = `The download broke off after 8 bytes: ${URL}`;
-		await expect(file).rejects.toMatchObject({ message, ...PAID });
+	it.each([
+		['stands still for a minute', 0, 1, 8],
+		['brings a few bytes a second', 1, 100_000, 600],
+	])('that %s is broken off', async (_what, seconds, times, most) => {
+		const { file, body } = sluggish(seconds, times);
+		const error = await caught(file);
+		expect(error).toMatchObject(PAID);
+		expect(error.message).toMatch(/^The download broke off after \d+ bytes: /);
+		expect(Number(/\d+/.exec(error.message)?.[0])).toBeLessThanOrEqual(most);
 		expect(body.destroyed).toBe(true);
 		expect(clock.now()).toBeLessThan(90_000);
 	});
 
 	it('that is slow is not, however long it takes', async () => {
-		const { file, clock } = sluggish(50, 10);
-		expect(await file).toBeDefined();
+		const { file } = sluggish(50, 10, Buffer.alloc(64 * 1024, 7));
+		expect(bytesOf(await file())).toHaveLength(10 * 64 * 1024);
 		expect(clock.now()).toBeGreaterThan(400_000);
+	});
+
+	it('whose answer does not begin within a minute is given up, and the request is ended', async () => {
+		const context = executeContext();
+		let signal: AbortSignal | undefined;
+		context.helpers.httpRequest = async ({ abortSignal }) => {
+			signal = abortSignal as AbortSignal;
+			return await new Promise(() => undefined);
+		};
+		const error = await caught(async () => await download({ context, tryMs: 30_000 }));
+		expect(error.message).toContain('The host of the result cannot be reached');
+		expect(signal?.aborted).toBe(true);
+		expect(clock.now()).toBe(60_000);
 	});
 });
 
@@ -168,12 +181,7 @@ describe('the words of a media host', () => {
 		[422, { detail: [{ msg: 'Link expired' }] }, 'The result could not be downloaded (HTTP 422)'],
 		[200, { error: 'Link expired' }, 'The result host answered with a message instead of media'],
 	])('are in the message (HTTP %d, %j)', async (status, body, message) => {
-		const clock = new FakeClock();
 		nock(HOST).persist().get(/.*/).reply(status, body);
-		clock.sleep = async () => {
-			await new Promise((resolve) => setTimeout(resolve, 200));
-			clock.pass(3 * MINUTE);
-		};
 		const error = await caught(download);
 		nock.cleanAll();
 		expect(error.message).toBe(`${message}: ${URL}. The host says: Link expired`);
@@ -209,17 +217,10 @@ describe('where n8n does not keep a file', () => {
 });
 
 describe('what may come later', () => {
-	/** A host that answers each request with the next of these; the clock goes on by itself. */
+	/** A host that answers each request with the next of these. */
 	function answering(
 		...answers: Array<{ status?: number; headers?: object; body?: Readable } | Error>
 	) {
-		const clock = new FakeClock();
-		const { sleep } = clock;
-		clock.sleep = async (ms, signal) => {
-			await sleep.call(clock, ms, signal);
-			// Streams go on meanwhile.
-			for (let turns = 0; turns < 5; turns++) await turn();
-		};
 		const requests: number[] = [];
 		const context = executeContext();
 		context.helpers.httpRequest = async (options) => {
@@ -232,7 +233,7 @@ describe('what may come later', () => {
 		};
 		const file = async (deadline?: number) =>
 			await download({ context, tryMs: 10 * MINUTE, ...(deadline && { deadline }) });
-		return { file, context, clock, requests };
+		return { file, context, requests };
 	}
 
 	const broken = () =>
@@ -273,7 +274,7 @@ describe('what may come later', () => {
 	});
 
 	it('is not tried again after the deadline', async () => {
-		const { file, requests, clock } = answering({ status: 503 });
+		const { file, requests } = answering({ status: 503 });
 		await expect(file(10_000)).rejects.toThrow('HTTP 503');
 		expect(requests).toEqual([0, 2000, 6000]);
 		expect(clock.now()).toBeLessThanOrEqual(10_000);
@@ -281,7 +282,7 @@ describe('what may come later', () => {
 
 	/** Two files of one run: no host answers for eleven minutes, and again for three seconds when the second one begins. */
 	async function secondFile(beginsAt: number) {
-		const { context, clock, requests } = answering({
+		const { context, requests } = answering({
 			get status() {
 				const isDown = clock.now() < 11 * MINUTE || clock.now() < beginsAt + 3000;
 				return isDown ? 503 : 200;
@@ -289,7 +290,7 @@ describe('what may come later', () => {
 		});
 		const downloader = new Downloader(context, 10 * MINUTE);
 		await expect(download({ downloader })).rejects.toThrow('HTTP 503');
-		clock.pass(beginsAt - clock.now());
+		time.jump(beginsAt - clock.now());
 		const tries = requests.length;
 		return { second: download({ downloader }), tries: () => requests.length - tries };
 	}
@@ -325,7 +326,7 @@ describe('what may come later', () => {
 	});
 
 	it.each(NO_FILE)('is no file after two minutes of %s', async (_what, answer, message) => {
-		const { file, requests, context, clock } = answering();
+		const { file, requests, context } = answering();
 		const { httpRequest } = context.helpers;
 		context.helpers.httpRequest = async (options) => {
 			const { headers, body } = (await httpRequest(options)) as { headers: object; body: Readable };
@@ -345,7 +346,7 @@ describe('what may come later', () => {
 	it('may still come to a fresh link where the time for it is over before', async () => {
 		const { context, requests } = answering({ status: 404 });
 		const error = await caught(
-			async () => void (await new Downloader(context).filesOf(task, 5_000)),
+			async () => void (await passTime(new Downloader(context).filesOf(task, 5_000))),
 		);
 		expect(error).toBeInstanceOf(PassingTrouble);
 		expect(requests).toEqual([0, 2000]);
@@ -362,19 +363,15 @@ describe('what may come later', () => {
 
 	it('says how long the host asks to wait', async () => {
 		const { context } = answering({ status: 503, headers: { 'retry-after': '90' } });
-		const files = new Downloader(context).filesOf(task, 10_000);
+		const files = passTime(new Downloader(context).filesOf(task, 10_000));
 		await expect(files).rejects.toMatchObject({ retryAfterMs: 90_000 });
 	});
 
 	it('is not waited for once the execution was stopped', async () => {
 		const stop = new AbortController();
-		const { file, context, clock } = answering({ status: 503 });
+		const { file, context } = answering({ status: 503 });
 		context.getExecutionCancelSignal = () => stop.signal;
-		const { sleep } = clock;
-		clock.sleep = async (ms, signal) => {
-			stop.abort();
-			await sleep.call(clock, ms, signal);
-		};
+		setTimeout(() => stop.abort(), 1_000);
 		await expect(file()).rejects.toBeInstanceOf(Stopped);
 	});
 });

@@ -1,15 +1,19 @@
+import { BinaryDataService } from 'n8n-core';
+import { type INode, NodeHelpers } from 'n8n-workflow';
+
 import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { CALLBACK_PATH } from '../../../nodes/MediaGeneration/callback/triggerCallbackUrl';
+import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
+import { MediaGenerationCredits } from '../../../nodes/MediaGeneration/MediaGenerationCredits.node';
+import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 import { SecretRedactor } from '../../../nodes/MediaGeneration/service/redactSecrets';
+import { executeContext } from '../../workflow/engine';
 
 const TOKEN = 'a1'.repeat(32);
 const OTHER = 'b2'.repeat(32);
-const SIGNATURE = 'c3'.repeat(32);
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const FILE_TOKEN = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ id: 'filesystem-v2:1', exp: 1 })}.a-b_${'c'.repeat(39)}`;
 
 const TRIGGER = `https://n8n.example.com/webhook/3f1c2a/callback?token=${TOKEN}`;
-const RESUMES = `https://n8n.example.com/webhook-waiting/12/media-generation?signature=${SIGNATURE}&token=${TOKEN}`;
 const LINK = `https://n8n.example.com/rest/binary-data/signed?token=${FILE_TOKEN}`;
 
 const hidden = (value: unknown, ...sent: string[]) => {
@@ -18,7 +22,7 @@ const hidden = (value: unknown, ...sent: string[]) => {
 	return secrets.hide(typeof value === 'string' ? value : JSON.stringify(value));
 };
 const without = (text: string) =>
-	[TOKEN, SIGNATURE, FILE_TOKEN].reduce((rest, secret) => rest.replaceAll(secret, '***'), text);
+	[TOKEN, FILE_TOKEN].reduce((rest, secret) => rest.replaceAll(secret, '***'), text);
 
 /** As what a service, or a log, writes may hold an address. */
 const WRITINGS: Array<(text: string) => string> = [
@@ -43,7 +47,6 @@ describe('an address of n8n', () => {
 		['of a test event', TRIGGER.replace('webhook', 'webhook-test')],
 		['behind a prefix', TRIGGER.replace('/webhook/', '/n8n/webhook/')],
 		['of an n8n that serves its webhooks elsewhere', TRIGGER.replace('/webhook/', '/hooks/')],
-		['that resumes', RESUMES],
 		['with a reference before it', TRIGGER.replace('?', '?reference=order%2017%26x&')],
 		['with an address as a reference', TRIGGER.replace('?', '?reference=https%3A%2F%2Fshop%2F17&')],
 		['with a reference after it', `${TRIGGER}&reference=row-17`],
@@ -94,11 +97,11 @@ describe('an address of something else', () => {
 });
 
 describe('a token that was given out', () => {
-	const sent = `https://n8n.example.com/hooks/x/done?signature=${SIGNATURE}&token=${TOKEN}`;
+	const sent = `https://n8n.example.com/hooks/x/done?token=${TOKEN}`;
 
 	it.each([
 		['by itself', { token: TOKEN }, '{"token":"***"}'],
-		['in a text', `Denied: ${TOKEN}, ${SIGNATURE}`, 'Denied: ***, ***'],
+		['in a text', `Denied: ${TOKEN}, for x`, 'Denied: ***, for x'],
 		['behind an encoded sign', `x%3d${TOKEN}`, 'x%3d***'],
 		['in upper case', TOKEN.toUpperCase(), '***'],
 	])('is found %s', (_what, said, expected) => {
@@ -136,12 +139,44 @@ describe('a token that was given out', () => {
 	});
 });
 
-it.each(['webhook', 'webhook-test', 'hooks', 'my/own-hooks'])(
-	'the address that the trigger gives out below /%s is found by its path, in each writing',
-	(endpoint) => {
-		const url = `https://n8n.example.com/${endpoint}/3f1c2a/${CALLBACK_PATH}`;
-		const address = callbackAddress(url, 'sk-live-secret', 'row 7');
-		const token = new URL(address).searchParams.get('token') ?? '';
-		for (const written of WRITINGS) expect(hidden(written(address))).not.toContain(token);
-	},
-);
+describe('whatever the package gives out', () => {
+	const own = [MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits].flatMap((Node) => {
+		const { description } = new Node();
+		return (description.webhooks ?? []).map(({ path }) => [description.name, path] as const);
+	});
+
+	it('is called at the webhook of the trigger alone', () => {
+		expect(own).toEqual([['mediaGenerationTrigger', expect.any(String)]]);
+	});
+
+	/** n8n's settings of its paths, and others. */
+	const ENDPOINTS = [
+		...['webhook', 'webhook-test', 'webhook-waiting', 'form', 'hooks', 'my/own-hooks'],
+		...['waits', 'wait/for'],
+	];
+	const node = { id: '1', webhookId: '3f1c2a' } as INode;
+
+	it.each(ENDPOINTS)('is an address below /%s that hides its token in each writing', (endpoint) => {
+		for (const [, path] of own) {
+			const base = `https://n8n.example.com/${endpoint}`;
+			const url = NodeHelpers.getNodeWebhookUrl(base, 'workflow', node, String(path));
+			const address = callbackAddress(url, 'sk-live-secret', 'row 7');
+			const token = new URL(address).searchParams.get('token') ?? '';
+			expect(token).toHaveLength(64);
+			for (const write of WRITINGS) {
+				expect(write(address).toLowerCase()).toContain(token);
+				expect(hidden(write(address)).toLowerCase()).not.toContain(token);
+			}
+		}
+	});
+
+	it.each(['rest', 'api/internal'])('is a link to a file below /%s', (endpoint) => {
+		const token = jest.spyOn(BinaryDataService.prototype, 'createSignedToken');
+		token.mockReturnValue(FILE_TOKEN);
+		const context = executeContext({ host: { restApiUrl: `https://n8n.example.com/${endpoint}` } });
+		const file = { data: '', mimeType: 'image/png', id: 'filesystem-v2:1' };
+		const link = context.helpers.createBinarySignedUrl(file, '60s');
+		expect(link).toContain(FILE_TOKEN);
+		for (const write of WRITINGS) expect(hidden(write(link))).not.toContain(FILE_TOKEN);
+	});
+});
