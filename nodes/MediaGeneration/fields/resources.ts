@@ -187,6 +187,6 @@ export const taskFields: INodeProperties[] = [
 		placeholder: 'e.g. task-12345, task-12346',
 		hint: "The 'taskId' in the output of the node that created the task. One ID or several, with commas between them.",
 		description:
-			'ID that the service returned when the task was created. For several tasks: a list, or a text with commas or line breaks between the IDs.',
+			'ID that the service returned when the task was created. For several tasks: a list, a text with commas or line breaks between the IDs, or the copied JSON of items that have a taskId.',
 	},
 ];

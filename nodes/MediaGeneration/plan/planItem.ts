@@ -7,7 +7,7 @@ import type { Account, Connection } from '../service/connect';
 import { estimateCostUsd } from '../service/prices';
 import { asTaskId } from '../service/taskId';
 import { ItemError } from '../shared/itemError';
-import { parsedJson } from '../shared/json';
+import { isRecord, parsedJson } from '../shared/json';
 import { isTool } from '../n8n/internals';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './planWait';
@@ -166,14 +166,15 @@ async function readAddress(
 }
 
 const WAY_OUT =
-	'Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, or a text with commas or line breaks between them.';
+	'Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, a text with commas or line breaks between them, or the copied JSON of items.';
 
-/** The entries of a list, or of a text. */
+/** The entries of a list, of a text, or of items, also as n8n copies them: `[{ "taskId": … }]`. */
 function entriesOf(value: unknown): unknown[] {
 	if (Array.isArray(value)) return value.flatMap(entriesOf);
+	if (isRecord(value)) return [value.taskId ?? value];
 	if (typeof value === 'string') {
-		const list = parsedJson(value);
-		return Array.isArray(list) ? entriesOf(list) : textsIn(value, /[,\r\n]/);
+		const json = parsedJson(value);
+		return typeof json === 'object' ? entriesOf(json) : textsIn(value, /[,\r\n]/);
 	}
 	return value === undefined || value === null ? [] : [value];
 }

@@ -106,6 +106,12 @@ describe('a task to read', () => {
 	it.each([
 		['line breaks', 'a\r\nb\n\n c ', {}],
 		['a list and commas', '={{ $json.ids }}', { ids: ['a,b', 'c'] }],
+		[
+			'items',
+			'={{ $json.items }}',
+			{ items: ['a', 'b', 'c'].map((taskId) => ({ taskId, id: 1 })) },
+		],
+		['items copied as JSON', '[{ "taskId": "a" },\n{ "taskId": "b" }, { "taskId": "c" }]', {}],
 		['a list as a cell or an agent writes it', '={{ $json.ids }}', { ids: '["a", "b", "c"]' }],
 	])('may be many, by %s, each with the item it came from', async (_what, taskId, item) => {
 		const { items } = await read(taskId, item);
@@ -113,6 +119,20 @@ describe('a task to read', () => {
 			['a', 'b', 'c'].map((id) => ({ kind: 'read', taskId: id, itemIndex: 0 })),
 		);
 		expect(items[3]).toMatchObject({ itemIndex: 1 });
+	});
+
+	it.each(['={{ $json }}', '{ "taskId": "last", "state": "PENDING" }'])(
+		'may be an item that names its task: %s',
+		async (taskId) => {
+			const { items } = await read(taskId, { taskId: 'last' });
+			expect(items[0]).toMatchObject({ kind: 'read', taskId: 'last' });
+		},
+	);
+
+	it('is not taken from an item without one, whose id is another', async () => {
+		const { items } = await read('={{ $json }}', { id: 'row-7' });
+		const message = "The parameter 'Task ID' cannot be a task id: an object";
+		expect(items[0]).toMatchObject({ error: { message } });
 	});
 
 	it('keeps the other ids where one cannot be meant', async () => {
@@ -354,7 +374,7 @@ describe('the budget', () => {
 		const { message, description } = await refusalOf(video({}, { maxCostUsd: 5 }));
 		expect(message).toContain("so 'Max Cost (USD)' of 5 cannot be kept (item 1)");
 		expect(description).toMatch(
-			/the credential.* a duration .*'Price per Task \(USD\)'.*No task was created/,
+			/the credential\..* a duration\..*'Price per Task \(USD\)'.*No task was created/,
 		);
 	});
 
