@@ -68,6 +68,8 @@ describe('a model of the credential', () => {
 		const refused = order('acme/new', { maxCostUsd: 1 });
 		const { message, description } = await refusalOf(refused, undefined, { models: own });
 		expect(message).toContain("The price of model 'acme/new' is not known");
-		expect(description).toMatch(/^To make the price known, enter the price .* in the credential/);
+		expect(description).toMatch(
+			/^To make the price known, enter the model with its price .* in the credential/,
+		);
 	});
 });
