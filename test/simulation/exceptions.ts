@@ -26,6 +26,17 @@ export function isUnwatched(world: World, { id }: ServiceTask): boolean {
 	return killed.length > 0 && world.except(what);
 }
 
+/**
+ * Two executions wrote the row of a task in the same milliseconds, and the database failed both times: nothing tells which
+ * of them has started the workflow. The error says so.
+ */
+export function isUndecided(world: World, { id }: ServiceTask): boolean {
+	const what = 'two workers wrote one row at the same moment, and the database failed for both';
+	const said = `It is not known whether another execution has started for the task ${id}`;
+	const isSaid = world.n8n.rows.some(({ data }) => data.includes(said));
+	return world.n8n.ledger.failures >= 2 && isSaid && world.except(what);
+}
+
 /** With the currently saved workflow n8n passes over a node that slept: what leaves then says what it is. */
 export const isPassedOver = (world: World, execution: string): boolean =>
 	withRetried(world, execution).some(({ isOfSaved }) => isOfSaved) &&

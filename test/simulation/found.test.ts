@@ -77,6 +77,22 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 			node: { items: 7, timeoutSeconds: 20, maxInFlight: 1 },
 			service: { slowestAnswerMs: 1000, longestTaskMs: 40_000 },
 		},
+	'a run is stopped before n8n can tell it: with On Error: Continue its input leaves in place of results':
+		{
+			salt: 46_330,
+			node: { onError: 'continueErrorOutput' },
+			acts: [{ at: 117, what: 'stop' }],
+		},
+	'a turn of a check for callbacks ends a moment before the time of a task is up: the next turn reads its tasks again':
+		{
+			n8n: 'queue mode',
+			node: { completion: 'trigger', items: 2, timeoutSeconds: 120 },
+			service: { longestTaskMs: 40_000, maxUnfinished: 1, saysRetryAfter: true },
+			requests: [{ on: 'create', nth: 2, what: 'answer late' }],
+			keyChanges: [{ at: 16_313, noticedAfterMs: 20_000 }],
+			ledgerTroubles: [{ nth: 0, isWritten: false }],
+			acts: [{ at: 5_718, what: 'switch off' }],
+		},
 	'a check for callbacks whose read is refused reads the same task again after half a second': {
 		node: { completion: 'trigger', items: 2, timeoutSeconds: 120 },
 		callbacks: [{ nth: 0, what: 'lost' }],

@@ -1,6 +1,7 @@
 import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
 
 import { startSubExecution } from '../n8n/subExecution';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { readStored } from '../shared/json';
 import { nextWakeAt } from '../wait/nextWake';
 import type { TriggerNode } from './triggerCallbackUrl';
@@ -100,7 +101,8 @@ export function nextTurnAt(check: DeliveryCheck, now: number, random = Math.rand
 	const dueAt = deliveries.map(({ until }) => until);
 	// The last tries come each minute.
 	const isSoon = check.isSoon === true || overdueAt !== undefined;
-	return Math.max(notBefore, nextWakeAt({ ...check, isOverdue: isSoon, dueAt }, now, random));
+	const wakeAt = nextWakeAt({ ...check, isOverdue: isSoon, dueAt }, now, random);
+	return Math.max(notBefore, now + MIN_READ_INTERVAL_MS, wakeAt);
 }
 
 /**

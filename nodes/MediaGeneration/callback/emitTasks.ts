@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow';
 
-import { nodeContext } from '../n8n/internals';
+import { endWithError, nodeContext } from '../n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
 import { Downloader, PassingTrouble } from '../report/download';
 import { isWithoutResult, withoutResult } from '../report/taskErrors';
@@ -60,7 +60,7 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	// Otherwise *On Error: Continue* would start the workflow with the callback as it came, although the task may have
 	// started the workflow before.
 	asChosen.set(node, { ...node });
-	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
+	endWithError(context);
 	throw emitted.error;
 }
 

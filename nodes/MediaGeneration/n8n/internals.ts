@@ -40,6 +40,12 @@ export const internalsOf = (context: object): N8nInternals => context;
 export const nodeContext = (context: IExecuteFunctions): IDataObject =>
 	context.getExecutionId() === undefined ? {} : context.getContext('node');
 
+/** Has the error that the node throws next end the execution. *On Error* would let the input of the node out. */
+export function endWithError(context: IExecuteFunctions): void {
+	const { node } = context.getExecuteData();
+	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
+}
+
 /** A text as an expression contains it. For n8n an expression ends at the first pair of braces. */
 export const inExpression = (text: string): string =>
 	JSON.stringify(text).replace(/[{}\u2028\u2029]/g, (sign) => {

@@ -1,4 +1,6 @@
+import { endWithError } from '../n8n/internals';
 import { leaveRecord } from '../n8n/stopRecord';
+import { Stopped } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { describePaid, type RunContext } from './runContext';
@@ -13,6 +15,8 @@ export async function explainStop(
 	reason: unknown,
 ): Promise<Error> {
 	const node = context.getNode();
+	// If n8n itself has not heard of the stop, the execution would go on.
+	if (reason instanceof Stopped) endWithError(context);
 	const error = ItemError.from(reason);
 	const list = describePaid(journal);
 	if (list === undefined) return error.toNodeError(node, undefined);

@@ -3,6 +3,9 @@ import type { World } from './world';
 
 /** n8n's de-duplication store on the database of a history, with its troubles. */
 export class ProcessedData extends ProcessedDataTable {
+	/** How many writes have failed. */
+	failures = 0;
+
 	private writes = 0;
 
 	constructor(private readonly world: World) {
@@ -22,6 +25,7 @@ export class ProcessedData extends ProcessedDataTable {
 		const nth = this.writes++;
 		const trouble = isTroubled && history.ledgerTroubles.find((entry) => entry.nth === nth);
 		if (!trouble) return undefined;
+		this.failures++;
 		const { isWritten } = trouble;
 		this.world.note(`ledger write fails, ${isWritten ? 'written' : 'not written'}`);
 		this.world.trace(`database: a write of the ledger fails`);
