@@ -60,6 +60,15 @@ function expectAll(output: INodeExecutionData[], items: Array<{ prompt: string }
 	expect(created).toHaveLength(items.length);
 }
 
+it('says above the output why a whole batch was refused, also where n8n goes on', async () => {
+	const { output, hints } = await on.images(['a', 'b'], { maxCostUsd: 0.1 }, keepsGoing);
+	expect(output).toHaveLength(2);
+	expect(hints).toEqual([
+		expect.stringMatching(/^2 items failed: 2 tasks would cost 0.16 USD.* No task was created\.$/),
+	]);
+	expect(on.creates).toEqual([]);
+});
+
 describe('a create that the service may have taken', () => {
 	it('is sent once in all tries, and may be billed once', async () => {
 		const ran = await on.images([item('a', { createWay: 'lost' })], {}, threeTries);

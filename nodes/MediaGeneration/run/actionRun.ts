@@ -115,6 +115,9 @@ function refuse(
 		throw refused.toNodeError(context.getNode(), undefined, describeStop(refused, paid));
 	}
 	const inputs = [...context.getInputData().keys()];
+	const { message, description = '' } = refused;
+	const failed = `${inputs.length} ${inputs.length === 1 ? 'item' : 'items'} failed`;
+	showHints(context, hint(`${failed}: ${message}. ${description}`.trim(), 'warning'));
 	const results = inputs.map((itemIndex) => withTask(refused, journal, itemIndex));
 	return itemsOf(context, results, inputs);
 }
