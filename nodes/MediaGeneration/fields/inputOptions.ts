@@ -20,7 +20,7 @@ export const inputOptions: INodeProperties[] = [
 		type: 'assignmentCollection',
 		default: {},
 		description:
-			'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. Same name: this value replaces the one above. For line breaks in a value, switch it to Expression.',
+			'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. If a field above has the same name, only this value is sent. For line breaks in a value, switch it to Expression.',
 		builderHint: {
 			propertyHint:
 				"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",
@@ -32,7 +32,7 @@ export const inputOptions: INodeProperties[] = [
 		type: 'json',
 		default: '{}',
 		description:
-			'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. Same name: this value replaces all others.',
+			'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. If another field has the same name, only this value is sent.',
 	},
 	{
 		displayName: 'Files',

@@ -85,7 +85,7 @@ const options: INodeProperties[] = [
 		{
 			...numberField('Time Between Reads (Seconds)', 'pollInterval'),
 			description:
-				'How often the node asks for a task while it waits. The service asks for 2 to 5 seconds.',
+				'How often the node asks the service for the state of a task while it waits: every 2 to 5 seconds',
 		},
 		{
 			...numberField('Survive Restarts After (Minutes)', 'suspendAfter'),

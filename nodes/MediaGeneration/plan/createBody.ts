@@ -27,7 +27,7 @@ export const durationField = (parameters: ItemParameters): string =>
 export function readCreateBodies(
 	parameters: ItemParameters,
 ): Array<Pick<CreatePlan, 'model' | 'input'>> {
-	const wayOut = 'Enter a model identifier such as imagevendor/image-model-2-text-to-image.';
+	const wayOut = 'Choose a model from the list, or enter its identifier, e.g. provider/model-name.';
 	const model = parameters.requiredText('model', 'Model', wayOut).trim();
 	const isRaw = parameters.value('resource') === 'task';
 	const inputs = isRaw ? [readRawInput(parameters)] : readMediaInputs(parameters);

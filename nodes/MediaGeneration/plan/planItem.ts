@@ -137,7 +137,7 @@ function readReference(parameters: ItemParameters): string | undefined {
 	const reference = String(value);
 	if (reference.length > MAX_REFERENCE) {
 		throw new ItemError(`The parameter 'Row Name or ID' has ${reference.length} characters`, {
-			description: `Enter at most ${MAX_REFERENCE}, for example the id of a row and not the row itself: the reference travels in the callback address.`,
+			description: `Enter at most ${MAX_REFERENCE}, for example the id of a row and not the whole row.`,
 		});
 	}
 	return reference === '' ? undefined : reference;

@@ -31,7 +31,7 @@ describe('the model', () => {
 		async (model) => {
 			const { message, description } = await refusalOf(image({}, { model }));
 			expect(message).toBe("The parameter 'Model' is empty");
-			expect(description).toMatch(/imagevendor/);
+			expect(description).toMatch(/from the list, or enter its identifier/);
 		},
 	);
 });

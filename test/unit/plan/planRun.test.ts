@@ -177,7 +177,7 @@ describe('what cannot be meant', () => {
 
 	it.each<Case>([
 		["'Prompt' is empty", image({}, { prompt: '  ' }), /Describe/],
-		["'Model' is empty", image({}, { model: ' ' }), /imagevendor/],
+		["'Model' is empty", image({}, { model: ' ' }), /from the list/],
 		...options('Time Between Reads', 'pollInterval', [1, 6, 'a'], /2 to 5.*sec/),
 		...options('Timeout', 'timeout', [-5, 'long'], /0 or more.*seconds/),
 		...options('Timeout', 'timeout', [1e21], /from 0 to 9007199254740991/),
