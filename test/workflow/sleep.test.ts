@@ -213,6 +213,34 @@ describe('a batch that takes several turns', () => {
 		expect(new Set(orders).size).toBe(orders.length);
 	});
 
+	it('woken twice by n8n: one of the two goes on, and nothing is in doubt', async () => {
+		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
+		const before = created();
+		const twin = await run.wakeTwice(MINUTE);
+		expect(twin.isSuspended).toBe(true);
+		expect(created()).toBeGreaterThan(before);
+		const { output } = await run.toEnd();
+		expect(field(output, 'state')).toEqual(Array(60).fill('SUCCESS'));
+		expect(created()).toBe(60);
+	});
+
+	it('killed in a turn, and woken again by n8n: the next turn puts in doubt what the killed turn was to create', async () => {
+		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
+		const before = created();
+		await run.killedTurn();
+		const paid = created();
+		// The killed turn seems to be under way at first.
+		await run.wake();
+		expect(created()).toBe(paid);
+		const { output } = await run.toEnd();
+		expect(output).toHaveLength(60);
+		const doubtful = jsonOf(output).filter(({ error }) => error !== undefined);
+		expect(doubtful.length).toBeGreaterThanOrEqual(paid - before);
+		expect(doubtful.length).toBeLessThanOrEqual(50);
+		const orders = on.inputs.map(({ prompt }) => prompt);
+		expect(new Set(orders).size).toBe(orders.length);
+	});
+
 	it('retried twice: the second retry creates nothing, and the retry of the first one goes on', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
 		const first = await run.retry();

@@ -52,6 +52,21 @@ export class Sleeper {
 		await passTime(this.goOn());
 	}
 
+	/**
+	 * n8n wakes the run twice from the same stored state, as at a start at which the run is due.
+	 *
+	 * @param apartMs how long after the first turn has begun
+	 * @returns what the second one comes to; the run goes on with what the first one has stored
+	 */
+	async wakeTwice(apartMs: number): Promise<Ran> {
+		await this.untilDue();
+		const living = this.goOn();
+		await pass(apartMs);
+		const twin = await passTime(this.goOn());
+		this.note(await passTime(living));
+		return twin;
+	}
+
 	/** The turns up to the end. */
 	async toEnd(more: Partial<TestWorkflow> = {}): Promise<Ran> {
 		while (this.ran.isSuspended) await this.wake(more);

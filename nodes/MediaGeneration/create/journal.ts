@@ -117,11 +117,6 @@ export class Journal {
 		}
 	}
 
-	/** The number of this turn, if it may create something. */
-	get creatingTurn(): number | undefined {
-		return this.run.announced.length > 0 ? this.run.sleeps : undefined;
-	}
-
 	get startedAt(): number {
 		return this.run.startedAt;
 	}
@@ -240,6 +235,11 @@ export class Journal {
 		this.run.isAsleep = true;
 		this.run.sleeps++;
 		this.run.announced = next.map(keyOf);
+	}
+
+	/** Goes back to sleep: what is stored stays as it was. */
+	stayAsleep(): void {
+		this.run.isAsleep = true;
 	}
 
 	/** Begins a turn. @returns the entries that it may create; undefined if it may create all */

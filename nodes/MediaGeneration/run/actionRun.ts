@@ -6,7 +6,7 @@ import { errorOf, holdsPlace, isToCreate, storedError } from '../create/taskEntr
 import { refuseKilledRetry } from '../n8n/killedRetry';
 import { isTool } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
-import { claimRetry, hadBegun, markTurn, refuseIfRetried } from '../n8n/runMarks';
+import { TurnLease } from '../n8n/turnLease';
 import { echo } from '../plan/inputFile';
 import { planRun } from '../plan/planRun';
 import { timeLimitOf } from '../plan/planWait';
@@ -20,12 +20,13 @@ import type { Connection } from '../service/connect';
 import { clock, Stopped } from '../shared/clock';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { beginTurn } from './beginTurn';
 import { bringTask } from './bringTask';
 import { connectAnyway } from './connectAnyway';
 import { look } from './look';
 import { describePaid, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
-import { goToSleep, nextToCreate } from './sleep';
+import { goToSleep, nextToCreate, sleepBesideTwin } from './sleep';
 import { explainStop } from './stopRun';
 
 /**
@@ -39,17 +40,30 @@ import { explainStop } from './stopRun';
 export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	const startedAt = clock.now();
 	takeInputBack(context);
-	let run: RunContext;
 	let journal: Journal | undefined;
+	let lease: TurnLease | undefined;
 	try {
-		journal = new Journal(context);
-		const looked = journal.beginning === 'woken' ? await look(context, journal) : undefined;
-		if (looked?.isNews === false) return await goToSleep(context, journal, []);
-		await claimCreates(context, journal);
-		run = await openRun(context, journal, startedAt, looked?.connection);
-	} catch (error) {
-		return [refuse(context, ItemError.from(error), journal)];
+		let run: RunContext;
+		try {
+			journal = new Journal(context);
+			const looked = journal.beginning === 'woken' ? await look(context, journal) : undefined;
+			if (looked?.isNews === false) return await goToSleep(context, journal, []);
+			lease = new TurnLease(context, journal.sleeps);
+			if (!(await beginTurn(context, journal, lease)))
+				return await sleepBesideTwin(context, journal);
+			run = await openRun(context, journal, startedAt, looked?.connection);
+		} catch (error) {
+			return [refuse(context, ItemError.from(error), journal)];
+		}
+		return await goOn(run);
+	} finally {
+		lease?.end();
 	}
+}
+
+/** The rest of a turn that has begun. */
+async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
+	const { context, journal } = run;
 	showWarnings(context, run.plan.warnings);
 	if (run.plan.isDry) return [dryRun(run)];
 	const ended = await settled(bringTasks(run));
@@ -86,22 +100,6 @@ async function openRun(
 		await refuseKilledRetry(context, journal.beginning !== 'again');
 	}
 	return new RunContext(context, connection, plan, journal, startedAt);
-}
-
-/**
- * Settles, before a turn creates anything, what it may create: another turn or another execution may have begun with the
- * same stored state.
- *
- * @throws UserError if another execution may create the tasks of this run
- */
-async function claimCreates(context: IExecuteFunctions, journal: Journal): Promise<void> {
-	const { beginning, creatingTurn, earlier } = journal;
-	const isRetry = beginning === 'killed' || beginning === 'retried';
-	if (isRetry && journal.entries().some(isToCreate)) await claimRetry(context);
-	if (beginning === 'killed') journal.takeOver(await hadBegun(context, earlier, creatingTurn));
-	if (beginning !== 'woken' || creatingTurn === undefined) return;
-	if (await markTurn(context, creatingTurn)) journal.takeOver(true);
-	await refuseIfRetried(context);
 }
 
 /** The output of a run that is refused as a whole. @throws NodeOperationError unless *On Error* lets the items out */

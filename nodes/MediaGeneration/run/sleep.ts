@@ -3,6 +3,7 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import type { Journal } from '../create/journal';
 import { isToCreate } from '../create/taskEntry';
 import { sleepAndRunAgain } from '../n8n/runAgain';
+import { TWIN_SLEEP_MS } from '../n8n/turnLease';
 import type { TaskPlan } from '../plan/planTypes';
 import { nextWakeAt } from '../wait/nextWake';
 import { tellProgress } from './progress';
@@ -49,6 +50,31 @@ export async function goToSleep(
 	);
 	journal.fallAsleep(next, rule);
 	tellProgress(context, journal, wakeAt);
+	return await suspend(context, journal, wakeAt);
+}
+
+/**
+ * Leaves the turn to the process that runs it: n8n has woken the run twice. What this process stores is stored again by the
+ * other process at the end of its turn.
+ */
+export async function sleepBesideTwin(
+	context: IExecuteFunctions,
+	journal: Journal,
+): Promise<INodeExecutionData[][]> {
+	const { name } = context.getNode();
+	context.logger.info(
+		`${name}: n8n has woken this run twice (execution ${context.getExecutionId()}, turn ${journal.sleeps}); the other process goes on`,
+	);
+	journal.stayAsleep();
+	return await suspend(context, journal, Date.now() + TWIN_SLEEP_MS);
+}
+
+/** @returns what `execute` returns */
+async function suspend(
+	context: IExecuteFunctions,
+	journal: Journal,
+	wakeAt: number,
+): Promise<INodeExecutionData[][]> {
 	const taskIds = journal.taskIds();
 	const error =
 		'The run was passed over while it slept: n8n retried it with the currently saved workflow. Fetch its tasks with Task → Wait';

@@ -1,0 +1,76 @@
+import type { IExecuteFunctions } from 'n8n-workflow';
+
+import { clock } from '../shared/clock';
+import { settled } from '../shared/promises';
+import { internalsOf } from './internals';
+import { LedgerRow } from './ledgerRow';
+
+/** How often a turn says that it is alive, milliseconds. */
+const BEAT_MS = 15_000;
+
+/** The times of the beats are counted in steps of so many milliseconds. */
+const STEP_MS = 30_000;
+
+/** A turn without a beat for more steps is dead: its process may have been busy for a minute. */
+const STEPS_WITHOUT_BEAT = 2;
+
+/** How long a run sleeps whose turn is under way elsewhere, milliseconds. */
+export const TWIN_SLEEP_MS = 90_000;
+
+const stepOf = (now: number) => Math.floor(now / STEP_MS);
+
+const beatAt = (step: number) => `alive at ${step}`;
+
+/**
+ * A turn of a run that has slept. In n8n's database a row stands for each turn, with the times at which the turn was alive.
+ *
+ * Nothing else tells that a turn has begun: n8n stores nothing of a turn before its end. And n8n wakes some executions
+ * twice, under the same id and from the same stored state (shown on n8n 2.41 by test/e2e/overnight.test.ts): a turn that was
+ * killed, because n8n's start makes it a waiting execution again; and a turn under way, if n8n's start has made it a
+ * waiting execution after it was woken.
+ */
+export class TurnLease {
+	private readonly row: LedgerRow;
+	private readonly name: string;
+	private readonly ended = new AbortController();
+
+	/** @param turn the number of the turn in this run of the node */
+	constructor(context: IExecuteFunctions, turn: number, execution = context.getExecutionId()) {
+		this.name = `turn ${turn} of ${execution}.${internalsOf(context).runIndex ?? 0}`;
+		this.row = new LedgerRow(context, this.name);
+	}
+
+	/** Whether the turn of another execution had begun, which was killed or stopped. */
+	async hadBegun(): Promise<boolean> {
+		return await this.row.has(this.name);
+	}
+
+	/**
+	 * Begins the turn, unless it is under way elsewhere. It is alive until `end` is called.
+	 *
+	 * @returns `first`; `underWay`: this process must leave the turn alone; `dead`: another process had begun the turn, and
+	 *   may have created tasks
+	 */
+	async begin(now = Date.now()): Promise<'first' | 'underWay' | 'dead'> {
+		const step = stepOf(now);
+		const isFirst = await this.row.insert([beatAt(step)]);
+		for (let back = 0; !isFirst && back <= STEPS_WITHOUT_BEAT; back++) {
+			if (await this.row.has(beatAt(step - back))) return 'underWay';
+		}
+		void this.stayAlive();
+		return isFirst ? 'first' : 'dead';
+	}
+
+	/** Says now and then that the turn is alive. */
+	async stayAlive(): Promise<void> {
+		while (!this.ended.signal.aborted) {
+			// n8n's store may fail now and then: the next beat comes soon.
+			await settled(this.row.add(beatAt(stepOf(Date.now()))));
+			await settled(clock.sleep(BEAT_MS, this.ended.signal));
+		}
+	}
+
+	end(): void {
+		this.ended.abort();
+	}
+}
