@@ -20,7 +20,7 @@ import { contextOfHook, contextOfWebhook } from './contexts';
 import { credentialsHelper } from './credentials';
 import type { Express } from './express';
 import { hostData } from './host';
-import { beginning, dataOfRetry, toStored } from './stored';
+import { beginning } from './stored';
 import {
 	buildWorkflow,
 	type Credential,
@@ -87,52 +87,35 @@ export function startWorkflow(
 	const { workflow, tested } = buildWorkflow(test);
 	const data = { ...additionalData(credential, mode), ...host };
 	const { execution, finished, handed } = launch(workflow, mode, data, stored?.(tested, workflow));
-	const result = finished.then((run) => {
-		const runs = run.data.resultData.runData[tested.name] ?? [];
-		const [task] = runs;
-		const [output = [], errors = []] = task?.data?.main ?? [];
-		const [next] = run.data.executionData?.nodeExecutionStack ?? [];
-		const error = task?.error ?? run.data.resultData.error;
-		return {
-			run,
-			/** Items of the first output. */
-			output: output ?? [],
-			/** Items of the error output. */
-			errors: errors ?? [],
-			/** The error that stopped the node. */
-			error,
-			/** The description of that error, where n8n shows what to do next. */
-			description: String((error && 'description' in error && error.description) ?? ''),
-			/** What n8n shows above the output of the node. */
-			hints: runs.flatMap(({ hints = [] }) => hints.map(({ message }) => message)),
-			/** Whether n8n waits for a sub-execution of the node. */
-			isSuspended: run.status === 'waiting' || run.waitTill instanceof Date,
-			/** What n8n stores as the input of the node that waits: it lets it out when the time is up. */
-			waiting: next?.node.name === tested.name ? (next.data.main?.[0] ?? []) : [],
-			/** What each sub-execution was given, as n8n stores it. */
-			handed,
-		};
-	});
+	const result = finished.then((run) => ranOf(run, tested.name, handed));
 	return { execution, result };
 }
 
-/** What one run of the node under test came to. */
-export type Ran = Awaited<ReturnType<typeof startWorkflow>['result']>;
-
-/**
- * *Retry execution* of n8n's list of executions: a new execution that begins at the node that failed, with all that
- * was stored of the first one.
- */
-export async function retryExecution(test: TestWorkflow, { run }: Pick<Ran, 'run'>): Promise<Ran> {
-	const retry = { ...test, mode: 'retry', host: { executionId: '2' } } as const;
-	return await startWorkflow(retry, (_, workflow) => {
-		const data = dataOfRetry(toStored(run.data));
-		for (const entry of data.executionData?.nodeExecutionStack ?? []) {
-			entry.node = workflow.getNode(entry.node.name) ?? entry.node;
-		}
-		return data;
-	}).result;
+/** @param name the node under test @param handed what each sub-execution was given, as n8n stores it */
+export function ranOf(run: IRun, name: string, handed: INodeExecutionData[][] = []) {
+	const runs = run.data.resultData.runData[name] ?? [];
+	const [task] = runs;
+	const [output = [], errors = []] = task?.data?.main ?? [];
+	const error = task?.error ?? run.data.resultData.error;
+	return {
+		run,
+		/** Items of the first output. */
+		output: output ?? [],
+		/** Items of the error output. */
+		errors: errors ?? [],
+		/** The error that stopped the node. */
+		error,
+		/** The description of that error, where n8n shows what to do next. */
+		description: String((error && 'description' in error && error.description) ?? ''),
+		/** What n8n shows above the output of the node. */
+		hints: runs.flatMap(({ hints = [] }) => hints.map(({ message }) => message)),
+		/** What each sub-execution was given, as n8n stores it. */
+		handed,
+	};
 }
+
+/** What one run of the node under test came to. */
+export type Ran = ReturnType<typeof ranOf>;
 
 /** Executions that a trigger has started. */
 let triggered = 0;

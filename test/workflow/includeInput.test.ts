@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { type Ran, startWorkflow, type TestNode, toolContext } from './engine';
+import { type Ran, type TestNode, toolContext } from './engine';
 import {
 	field,
 	hasErrorOutput,
@@ -12,7 +12,6 @@ import {
 	text,
 } from './support';
 import { passTime } from './time';
-import { sleepThrough } from './wake';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { useProcessedData } from './processedData';
 
@@ -208,10 +207,9 @@ describe('a suspended run', () => {
 
 	/** Sleeps before its first create, and is woken until all of its tasks are finished. */
 	async function woken(more: TestNode = {}, items = [slow(0), refused(1), lost(2)]) {
-		const test = on.workflow(including({ suspendAfter: 0 }, more), items);
-		const first = await passTime(startWorkflow(test).result);
-		expect(first.run.status).toBe('waiting');
-		return await sleepThrough(test, first);
+		const run = await on.start(including({ suspendAfter: 0 }, more), items);
+		expect(run.isAsleep).toBe(true);
+		return await run.end();
 	}
 
 	it('comes out as one that was held', async () => {

@@ -9,10 +9,10 @@ import {
 import { accountOf, TaskStart } from '../../nodes/MediaGeneration/callback/startOnce';
 import { HOUR, MINUTE, SECOND } from '../durations';
 import { EPOCH } from '../virtualTime';
-import { API_KEY, executeContext, SERVICE, startWorkflow, TRIGGER } from './engine';
+import { API_KEY, executeContext, SERVICE, TRIGGER } from './engine';
+import { WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
-import { passTime, time, virtualTime } from './time';
-import { sleepThrough, wake } from './wake';
+import { virtualTime } from './time';
 
 /** The sub-execution that makes up for callbacks that do not come, on n8n's engine. */
 
@@ -100,46 +100,41 @@ function trigger(accept: (taskId: string) => Promise<void> = started, gate = OPE
 }
 
 /** Begins a check, which sleeps at once. */
-async function begin(deliveries: AwaitedDelivery[], intervalMs?: number) {
-	const test = check(deliveries, intervalMs);
-	const first = await passTime(startWorkflow(test).result);
-	expect([first.run.status, reads, first.output]).toEqual(['waiting', [], []]);
-	return { test, first };
+async function begin(...given: Parameters<typeof check>) {
+	const begun = await new WorkflowN8n(check(...given)).start();
+	expect([begun.row.status, reads, begun.ran.output]).toEqual(['waiting', [], []]);
+	return begun;
 }
 
-const run = async (...given: Parameters<typeof begin>) => {
-	const { test, first } = await begin(...given);
-	return await sleepThrough(test, first);
-};
+const run = async (...given: Parameters<typeof check>) => await (await begin(...given)).end();
 
 const now = () => Date.now() - EPOCH;
 
 it('ends without a read where the ledger has all tasks', async () => {
 	service(() => 'SUCCESS');
 	for (const { taskId } of of(3)) await started(taskId);
-	const { output, wakes } = await run(of(3));
-	expect([output.length, wakes, reads]).toEqual([1, 1, []]);
+	const begun = await begin(of(3));
+	const { output } = await begun.end();
+	expect([output.length, begun.row.wakes, reads]).toEqual([1, 1, []]);
 });
 
 it('delivers what is finished, waits until the trigger has started for it, and leaves what is not finished', async () => {
-	const { test, first } = await begin(of(2));
+	const begun = await begin(of(2));
 	let state = 'PENDING';
 	service((taskId) => (taskId === 'task-0' ? 'SUCCESS' : state));
 	trigger();
-	const second = await wake(test, first);
+	await begun.wake();
 	expect([delivered, [...reads].sort()]).toEqual([['task-0'], ['task-0', 'task-1']]);
 	state = 'FAILURE';
-	const end = await sleepThrough(test, second);
+	const end = await begun.end();
 	expect([delivered, end.run.status]).toEqual([['task-0', 'task-1'], 'success']);
 });
 
 it('looks after a minute, then after a quarter of the time waited, at most every 15 minutes, spread by a tenth', async () => {
 	service(() => 'PENDING');
-	const { test, first } = await begin(of(1, { until: EPOCH + 5 * HOUR }));
-	const looks: number[] = [];
-	for (let ran = first; looks.length < 20; ran = await wake(test, ran)) {
-		looks.push(Number(ran.run.waitTill) - Date.now());
-	}
+	const begun = await begin(of(1, { until: EPOCH + 5 * HOUR }));
+	for (let look = 1; look < 20; look++) await begun.wake();
+	const looks = begun.sleeps.map(({ from, until }) => until - from);
 	expect(looks[0]).toBeGreaterThanOrEqual(MINUTE);
 	expect(looks[0]).toBeLessThanOrEqual(1.1 * MINUTE);
 	expect(looks[19]).toBeGreaterThanOrEqual(15 * MINUTE);
@@ -148,8 +143,8 @@ it('looks after a minute, then after a quarter of the time waited, at most every
 
 it('obeys the interval that the user has chosen', async () => {
 	service(() => 'PENDING');
-	const { first } = await begin(of(1), 5 * MINUTE);
-	expect(Number(first.run.waitTill) - Date.now()).toBeGreaterThanOrEqual(5 * MINUTE);
+	const { sleepMs } = await begin(of(1), 5 * MINUTE);
+	expect(sleepMs).toBeGreaterThanOrEqual(5 * MINUTE);
 });
 
 /** At most so many requests in a second; the service counts those of the trigger as well. */
@@ -185,14 +180,14 @@ it('a turn reads for a minute at most, and the next turn begins with the tasks t
 		return 'PENDING';
 	};
 	service(answer, limited(1, 1));
-	const { test, first } = await begin(of(200));
-	const begun = now();
-	const second = await wake(test, first);
-	expect(now() - begun - Number(first.run.waitTill) + EPOCH).toBeLessThan(100 * SECOND);
+	const begun = await begin(of(200));
+	const [{ until = NaN } = {}] = begun.sleeps;
+	await begun.wake();
+	expect(Date.now() - until).toBeLessThan(100 * SECOND);
 	const { length } = answered;
 	expect(length).toBeGreaterThan(30);
 	expect(length).toBeLessThan(200);
-	await wake(test, second);
+	await begun.wake();
 	expect(answered.slice(0, length)).not.toContain(answered[length]);
 });
 
@@ -200,45 +195,43 @@ it('reads no task again within the interval if the service refuses the read', as
 	const readAt: number[] = [];
 	const gate: Gate = () => [readAt.push(now()) < 5 ? 429 : 200];
 	service(() => 'PENDING', gate);
-	const { test, first } = await begin(of(1));
-	await wake(test, first);
+	await (await begin(of(1))).wake();
 	const pauses = readAt.slice(1).map((at, index) => at - (readAt[index] ?? 0));
 	expect(pauses).toHaveLength(4);
 	expect(Math.min(...pauses)).toBeGreaterThanOrEqual(2 * SECOND);
 });
 
 it('a pause that is longer than a turn is kept: nothing is read before its end', async () => {
-	const { test, first } = await begin(of(5));
+	const begun = await begin(of(5));
 	service(
 		() => 'PENDING',
 		() => [429, 1200],
 	);
-	const second = await wake(test, first);
+	await begun.wake();
 	const asked = reads.length;
 	expect(asked).toBeLessThan(6);
-	expect(Number(second.run.waitTill) - Date.now()).toBeGreaterThan(19 * MINUTE);
-	await wake(test, second);
+	expect(begun.sleepMs).toBeGreaterThan(19 * MINUTE);
+	await begun.wake();
 	expect(reads.length).toBeGreaterThan(asked);
 });
 
 it('a service that is down is asked for a few tasks in each turn', async () => {
-	const { test, first } = await begin(of(50));
+	const begun = await begin(of(50));
 	service(
 		() => 'PENDING',
 		() => [500],
 	);
-	await wake(test, first);
+	await begun.wake();
 	expect(reads.length).toBeLessThan(10);
 });
 
 it('goes on where the trigger cannot be reached, and delivers when it can', async () => {
-	const { test, first } = await begin(of(1));
+	const begun = await begin(of(1));
 	service(() => 'SUCCESS');
 	nock(N8N).post(PATH).query(true).reply(404, {});
-	const second = await wake(test, first);
-	expect(second.run.status).toBe('waiting');
+	expect((await begun.wake()).isAsleep).toBe(true);
 	trigger();
-	expect((await sleepThrough(test, second)).run.status).toBe('success');
+	expect((await begun.end()).run.status).toBe('success');
 	expect(delivered).toEqual(['task-0']);
 });
 
@@ -255,15 +248,16 @@ it('a trigger of another n8n counts as started when it has taken the callback, a
 		.query({ token, reference: 'row 7' })
 		.reply(200, { accepted: true });
 	nock(N8N).post(PATH).query(true).reply(200, { accepted: false, reason: 'event not selected' });
-	const { run: ran, wakes } = await run([elsewhere, delivery('task-0')]);
-	expect([ran.status, wakes, other.isDone()]).toEqual(['success', 1, true]);
+	const begun = await begin([elsewhere, delivery('task-0')]);
+	const { run: ran } = await begun.end();
+	expect([ran.status, begun.row.wakes, other.isDone()]).toEqual(['success', 1, true]);
 });
 
 it.each(['OK', '<!DOCTYPE html><p>Parked'])('200 and %s is no trigger', async (answer) => {
-	const { test, first } = await begin(of(1));
+	const begun = await begin(of(1));
 	service(() => 'SUCCESS');
 	nock(N8N).post(PATH).query(true).reply(200, answer);
-	expect((await wake(test, first)).run.status).toBe('waiting');
+	expect((await begun.wake()).isAsleep).toBe(true);
 });
 
 describe('at the end of the time', () => {
@@ -309,15 +303,17 @@ describe('at the end of the time', () => {
 it('what another version of this package has stored ends the check, and names its tasks', async () => {
 	const test = check(of(2));
 	Object.assign(test.items[0]?.json ?? {}, { version: 2 });
-	const { error } = await passTime(startWorkflow(test).result);
+	const { error } = (await new WorkflowN8n(test).start()).ran;
 	expect(error?.message).toMatch(/another version of this package.*task-0, task-1/);
 });
 
 it('a check that was killed in a turn goes on when it is retried', async () => {
-	const { test, first } = await begin(of(1));
-	service(() => 'SUCCESS');
+	const begun = await begin(of(1));
+	let state = 'PENDING';
+	service(() => state);
 	trigger();
-	await passTime(time.pass(5 * MINUTE));
-	const end = await sleepThrough({ ...test, mode: 'retry' }, first);
+	await begun.killedTurn();
+	state = 'SUCCESS';
+	const end = await (await begun.retry()).end();
 	expect([end.run.status, delivered]).toEqual(['success', ['task-0']]);
 });

@@ -32,6 +32,7 @@ import {
 	threeTries,
 } from './support';
 import { hostData } from './host';
+import { WorkflowN8n } from './n8n/workflowN8n';
 import { passTime, time } from './time';
 
 const on = stage();
@@ -310,27 +311,25 @@ describe('Retry On Fail', () => {
 
 describe('Retry of a stored execution', () => {
 	/** Runs until it fails, and then once more from what n8n stored. */
-	async function runTwice(first: TestWorkflow, second: TestWorkflow = first) {
-		const failed = await passTime(startWorkflow(first).result);
-		expect(failed.run.status).toBe('error');
+	async function runTwice(items: INodeExecutionData[], more: IDataObject = {}, apiKey?: string) {
+		const failed = await on.start(imageNode({ ...stops, ...givesUp, ...more }), items);
+		expect(failed.row.status).toBe('error');
 		const creates = on.creates.length;
-		const retried = await on.retry(second, failed);
+		if (apiKey !== undefined) failed.n8n.test.credential = { ...on.credential, apiKey };
+		const retried = (await failed.retry()).ran;
 		return { retried, creates: on.creates.length - creates };
 	}
 	const failing = (...more: Parameters<typeof prompts>) => prompts('a', item('b', late()), ...more);
 
 	it('takes up the tasks of the first execution, and creates the items that were never sent', async () => {
-		const node = imageNode({ ...stops, ...givesUp, maxInFlight: 1 });
-		const { retried, creates } = await runTwice(on.workflow(node, failing('c', 'd')));
+		const { retried, creates } = await runTwice(failing('c', 'd'), { maxInFlight: 1 });
 		expect(retried.error).toBeUndefined();
 		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
 		expect(creates).toBe(2);
 	});
 
 	it('names the tasks of the first execution where nothing can be started', async () => {
-		const first = on.workflow(imageNode({ ...stops, ...givesUp }), failing());
-		const credential = { ...on.credential, apiKey: '' };
-		const { retried } = await runTwice(first, { ...first, credential });
+		const { retried } = await runTwice(failing(), {}, '');
 		expect(retried.error?.message).toContain("The 'API Key'");
 		for (const taskId of on.taskIds) expect(retried.description).toContain(taskId);
 	});
@@ -354,12 +353,10 @@ describe('a loop', () => {
 
 	it('takes up the round that failed, when the execution is retried', async () => {
 		const rounds = [prompts('a', 'b'), prompts(item('a', late()), 'b'), prompts('a', 'b')];
-		const workflow = loop(rounds);
-		const failed = await passTime(startWorkflow(workflow).result);
-		expect(failed.run.status).toBe('error');
+		const failed = await new WorkflowN8n(loop(rounds)).start();
+		expect(failed.row.status).toBe('error');
 		expect(on.taskIds).toHaveLength(4);
-		const retried = await on.retry(workflow, failed);
-		expect(retried.run.status).toBe('success');
+		expect((await failed.retry()).row.status).toBe('success');
 		expect(on.taskIds).toHaveLength(6);
 	});
 });
@@ -438,11 +435,10 @@ describe('where n8n itself refuses the output', () => {
 		// n8n adds files to this field, and can add none to a text.
 		const items = [{ json: { prompt: 'a', _files: 'a.png' } }];
 		const node = imageNode({ includeInput: true, downloadResults: true });
-		const workflow = on.workflow(node, items);
-		const settings = { binaryMode: 'combined' } as const;
-		const failed = await passTime(startWorkflow({ ...workflow, settings }).result);
-		expect(failed.error?.message).toContain('Binary data could not be converted');
-		const { error, output } = await on.retry(workflow, failed);
+		const failed = await on.start(node, items, { settings: { binaryMode: 'combined' } });
+		expect(failed.ran.error?.message).toContain('Binary data could not be converted');
+		failed.n8n.settings = {};
+		const { error, output } = (await failed.retry()).ran;
 		expect(error).toBeUndefined();
 		expect(field(output, 'taskId')).toEqual(on.taskIds);
 		expect(on.creates).toHaveLength(1);

@@ -1,5 +1,4 @@
 import type { Settings } from '../service/settings';
-import { startWorkflow } from './engine';
 import {
 	field,
 	item,
@@ -11,7 +10,6 @@ import {
 	stage,
 	threeTries,
 } from './support';
-import { passTime } from './time';
 
 const on = stage();
 
@@ -175,9 +173,9 @@ describe('a second try of n8n', () => {
 		// The first try gives the second task up.
 		later(3 * SECOND, { latencyMs: 35 * SECOND });
 		const options = { retryFailed: 1, timeout: 30 };
-		const workflow = on.workflow(imageNode(options, tries), prompts(unlucky('a', 1)));
-		const first = await passTime(startWorkflow(workflow).result);
-		const { output } = first.error ? await on.retry(workflow, first) : first;
+		const run = await on.start(imageNode(options, tries), prompts(unlucky('a', 1)));
+		const first = run.ran;
+		const { output } = first.error ? (await run.retry()).ran : first;
 		expect(first.error === undefined).toBe('retryOnFail' in tries);
 		const [failed, taskId] = on.taskIds;
 		expect(output[0]?.json).toMatchObject({ taskId, state: 'SUCCESS', failedTaskIds: [failed] });

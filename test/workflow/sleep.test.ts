@@ -1,7 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { useProcessedData } from './processedData';
-import { pass, Sleeper } from './sleeping';
 import {
 	fails,
 	field,
@@ -17,6 +16,7 @@ import {
 	text,
 	threeTries,
 } from './support';
+import { pass } from './time';
 
 /** Runs that sleep and are woken, on n8n's own engine and in virtual time. */
 
@@ -28,10 +28,9 @@ const slow = (prompt: string, minutes = 7) => item(prompt, { latencyMs: minutes 
 
 /** A run of one image for each prompt, after its first turn. */
 async function asleep(items: Parameters<typeof prompts>, options: IDataObject = {}, more = {}) {
-	const sleeper = new Sleeper(on.workflow(imageNode(options, more), prompts(...items)));
-	await sleeper.begin();
-	expect(sleeper.ran.isSuspended).toBe(true);
-	return sleeper;
+	const run = await on.start(imageNode(options, more), prompts(...items));
+	expect(run.isAsleep).toBe(true);
+	return run;
 }
 
 const created = () => on.creates.filter(({ status }) => status === 200).length;
@@ -58,12 +57,12 @@ describe('the output is the same, held or woken', () => {
 		on.service.configure({ resultCount: 2 });
 		const items = [slow('a'), slow('b', 2), fails('c')];
 		const run = await asleep(items, options, more);
-		const woken = await run.toEnd();
+		const woken = await run.end();
 		const runs = woken.run.data.resultData.runData.Media;
 		expect(runs).toHaveLength(1);
 		on.service.clear();
 		const held = await on.images(items, { suspendAfter: 60, ...options }, more);
-		expect(held.isSuspended).toBe(false);
+		expect(held.run.status).not.toBe('waiting');
 		expect(comparable([woken.output, woken.errors])).toEqual(
 			comparable([held.output, held.errors]),
 		);
@@ -76,10 +75,9 @@ it('several ids in one item leave in their order', async () => {
 		return on.service.createTask('imagevendor/image-model-2-text-to-image', { prompt: 'x' }).taskId;
 	});
 	const parameters = { resource: 'task', operation: 'wait', taskId: ids.join(',') };
-	const run = new Sleeper(on.workflow({ parameters }));
-	await run.begin();
-	expect(run.ran.isSuspended).toBe(true);
-	const { output } = await run.toEnd();
+	const run = await on.start({ parameters });
+	expect(run.isAsleep).toBe(true);
+	const { output } = await run.end();
 	expect(field(output, 'taskId')).toEqual(ids);
 	expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
 });
@@ -89,22 +87,21 @@ it('a foreign id that the service does not know ends soon, although each turn re
 		...{ resource: 'task', operation: 'wait', taskId: 'task-nobody-knows' },
 		options: { suspendAfter: 0 },
 	};
-	const run = new Sleeper(on.workflow({ parameters }));
-	await run.begin();
-	const { error } = await run.toEnd();
+	const { error } = await (await on.start({ parameters })).end();
 	expect(error?.message).toContain('task-nobody-knows');
 	expect(on.elapsed).toBeLessThan(10 * MINUTE);
 });
 
 it('says above the output how far the run is', async () => {
 	const run = await asleep([slow('a'), fails('b'), 'c'], { ifSomeFail: 'keep' });
-	expect(run.progress[0]).toContain('3 tasks created, 1 finished, 1 failed');
-	expect(run.progress[0]).toContain('cost so far about 0.16 USD');
+	const [hint] = run.ran.hints;
+	expect(hint).toContain('3 tasks created, 1 finished, 1 failed');
+	expect(hint).toContain('cost so far about 0.16 USD');
 });
 
 it('If Some Items Fail: stop leaves the failed item to On Error, when the others are finished', async () => {
 	const run = await asleep([slow('a'), fails('b')], { ifSomeFail: 'stop' });
-	const { error, description } = await run.toEnd();
+	const { error, description } = await run.end();
 	expect(error?.message).toContain('failed at the service');
 	for (const taskId of on.taskIds) expect(description).toContain(taskId);
 	expect(on.elapsed).toBeGreaterThanOrEqual(7 * MINUTE);
@@ -113,8 +110,8 @@ it('If Some Items Fail: stop leaves the failed item to On Error, when the others
 it('with 0 minutes n8n stores the run before its first create, and wakes it at once', async () => {
 	const run = await asleep([slow('a')], { suspendAfter: 0 });
 	expect(created()).toBe(0);
-	expect(run.sleeps[0]?.until).toBe(run.sleeps[0]?.from);
-	const { output } = await run.toEnd();
+	expect(run.sleepMs).toBe(0);
+	const { output } = await run.end();
 	expect(field(output, 'state')).toEqual(['SUCCESS']);
 	expect(created()).toBe(1);
 });
@@ -122,7 +119,7 @@ it('with 0 minutes n8n stores the run before its first create, and wakes it at o
 it('with 0 minutes the time until n8n wakes the run is not taken off the time of a task', async () => {
 	const run = await asleep(['a'], { suspendAfter: 0, timeout: 15 });
 	await pass(MINUTE);
-	const { output } = await run.toEnd();
+	const { output } = await run.end();
 	expect(field(output, 'state')).toEqual(['SUCCESS']);
 });
 
@@ -130,7 +127,7 @@ it('nothing is evaluated into another order: an expression that gives something 
 	const additionalInput =
 		'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}';
 	const run = await asleep([slow('a'), slow('b', 20)], { additionalInput });
-	const { output } = await run.toEnd();
+	const { output } = await run.end();
 	expect(created()).toBe(2);
 	const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
 	expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
@@ -141,9 +138,9 @@ it('each file is downloaded once, and a media host that is down is asked again i
 	const run = await asleep([slow('a', 6)], { downloadResults: true });
 	await run.wake();
 	while (on.elapsed < 40 * MINUTE) await run.wake();
-	expect(run.ran.isSuspended).toBe(true);
+	expect(run.isAsleep).toBe(true);
 	on.service.resetSettings();
-	const { output, error } = await run.toEnd();
+	const { output, error } = await run.end();
 	expect(error).toBeUndefined();
 	expect(output[0]?.binary?.data?.mimeType).toBe('image/png');
 	const fetched = on.service.requests.filter(
@@ -155,20 +152,21 @@ it('each file is downloaded once, and a media host that is down is asked again i
 it('a credential that is lost while the run sleeps is looked up at each wake', async () => {
 	const run = await asleep([slow('a', 6)]);
 	const credential = { ...on.credential, apiKey: '' };
-	await run.wake({ credential });
-	await run.wake({ credential });
-	expect(run.ran.isSuspended).toBe(true);
-	const { output } = await run.toEnd();
+	const { test } = run.n8n;
+	Object.assign(test, { credential });
+	await run.wake();
+	await run.wake();
+	expect(run.isAsleep).toBe(true);
+	Object.assign(test, { credential: on.credential });
+	const { output } = await run.end();
 	expect(field(output, 'state')).toEqual(['SUCCESS']);
 });
 
 it("the workflow's time limit ends the wait before n8n cancels the run: the items leave with their ids", async () => {
 	const settings = { executionTimeout: 1200 };
-	const node = imageNode({}, keepsGoing);
-	const run = new Sleeper({ ...on.workflow(node, prompts(slow('a', 60))), settings });
-	await run.begin();
-	expect(run.ran.isSuspended).toBe(true);
-	const { output } = await run.toEnd();
+	const run = await on.start(imageNode({}, keepsGoing), prompts(slow('a', 60)), { settings });
+	expect(run.isAsleep).toBe(true);
+	const { output } = await run.end();
 	expect(output).toMatchObject([{ json: { taskId: on.taskIds[0], timedOut: true } }]);
 	expect(on.elapsed).toBeLessThan(20 * MINUTE);
 	expect(on.elapsed).toBeGreaterThan(18 * MINUTE);
@@ -176,7 +174,7 @@ it("the workflow's time limit ends the wait before n8n cancels the run: the item
 
 it('Retry On Fail in a woken turn pays for nothing twice', async () => {
 	const run = await asleep([slow('a'), slow('b', 20)], { timeout: 600 }, threeTries);
-	await run.toEnd();
+	await run.end();
 	expect(created()).toBe(2);
 	expect(field(run.ran.output, 'state')[0]).toBe('SUCCESS');
 });
@@ -191,7 +189,7 @@ describe('a batch that takes several turns', () => {
 		const { announced } = (journal.runs as Record<string, { announced: string[] }>)['0'] ?? {};
 		expect(announced?.length).toBeGreaterThan(0);
 		expect(announced?.length).toBeLessThanOrEqual(50);
-		const { output } = await run.toEnd();
+		const { output } = await run.end();
 		expect(on.inputs.map(({ prompt }) => prompt)).toEqual(many(60).map(({ prompt }) => prompt));
 		expect(field(output, 'taskId')).toEqual(on.taskIds);
 	});
@@ -202,8 +200,8 @@ describe('a batch that takes several turns', () => {
 		await run.killedTurn();
 		const paid = created();
 		expect(paid).toBeGreaterThan(before);
-		const retried = await run.retry('original');
-		const { output } = await retried.toEnd();
+		const retried = await run.retry();
+		const { output } = await retried.end();
 		expect(output).toHaveLength(60);
 		const doubtful = jsonOf(output).filter(({ error }) => error !== undefined);
 		expect(doubtful.length).toBeGreaterThanOrEqual(paid - before);
@@ -217,9 +215,9 @@ describe('a batch that takes several turns', () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
 		const before = created();
 		const twin = await run.wakeTwice(MINUTE);
-		expect(twin.isSuspended).toBe(true);
+		expect(twin.run.status).toBe('waiting');
 		expect(created()).toBeGreaterThan(before);
-		const { output } = await run.toEnd();
+		const { output } = await run.end();
 		expect(field(output, 'state')).toEqual(Array(60).fill('SUCCESS'));
 		expect(created()).toBe(60);
 	});
@@ -227,12 +225,12 @@ describe('a batch that takes several turns', () => {
 	it('killed in a turn, and woken again by n8n: the next turn puts in doubt what the killed turn was to create', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
 		const before = created();
-		await run.killedTurn();
+		await run.killedTurn(false);
 		const paid = created();
 		// The killed turn seems to be under way at first.
 		await run.wake();
 		expect(created()).toBe(paid);
-		const { output } = await run.toEnd();
+		const { output } = await run.end();
 		expect(output).toHaveLength(60);
 		const doubtful = jsonOf(output).filter(({ error }) => error !== undefined);
 		expect(doubtful.length).toBeGreaterThanOrEqual(paid - before);
@@ -245,12 +243,12 @@ describe('a batch that takes several turns', () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
 		const first = await run.retry();
 		const second = await run.retry();
-		expect(second.ran.isSuspended).toBe(false);
+		expect(second.isAsleep).toBe(false);
 		const errors = jsonOf(second.ran.output).map(({ error }) => error);
 		expect(new Set(errors)).toEqual(
 			new Set(['Another retry of execution 1 goes on with its tasks']),
 		);
-		const { output } = await (await first.retry()).toEnd();
+		const { output } = await (await first.retry()).end();
 		expect(field(output, 'state')).toEqual(Array(60).fill('SUCCESS'));
 		expect(created()).toBe(60);
 	});
@@ -258,10 +256,10 @@ describe('a batch that takes several turns', () => {
 	it('retried while it sleeps: n8n wakes it all the same, and it creates nothing more', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
 		const retried = await run.retry();
-		const { error, description } = await run.toEnd();
+		const { error, description } = await run.end();
 		expect(error?.message).toContain('A retry of this execution goes on with its tasks');
 		expect(description).toContain(on.taskIds[0]);
-		const { output } = await retried.toEnd();
+		const { output } = await retried.end();
 		expect(output).toHaveLength(60);
 		const orders = on.inputs.map(({ prompt }) => prompt);
 		expect(new Set(orders).size).toBe(orders.length);
@@ -272,8 +270,8 @@ describe('a batch that takes several turns', () => {
 
 	it('retried with the currently saved workflow: the bare input does not leave', async () => {
 		const run = await asleep([slow('a', 30)], {}, { alwaysOutputData: true });
-		const retried = await run.retry('current');
-		const { output } = await retried.toEnd();
+		const retried = await run.retry('saved');
+		const { output } = await retried.end();
 		expect(created()).toBe(1);
 		for (const json of jsonOf(output)) expect(json).not.toHaveProperty('prompt');
 		expect(JSON.stringify(output)).toContain(on.taskIds[0]);

@@ -1,8 +1,8 @@
 import {
+	type ExecutionError,
 	type IDataObject,
 	type INodeExecutionData,
-	type IRun,
-	createRunExecutionData,
+	UnexpectedError,
 } from 'n8n-workflow';
 import nock from '../nock';
 
@@ -20,7 +20,6 @@ import {
 	executeContext,
 	hookContext,
 	type Ran,
-	retryExecution,
 	SERVICE,
 	startTrigger,
 	startWorkflow,
@@ -28,10 +27,10 @@ import {
 	TRIGGER,
 	TRIGGER_PATH,
 } from './engine';
+import { type StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import { store, useProcessedData } from './processedData';
-import { keepsGoing } from './support';
+import { keepsGoing, MINUTE } from './support';
 import { passTime, time, virtualTime } from './time';
-import { sleepThrough, wake } from './wake';
 import { EPOCH as NOW } from '../virtualTime';
 
 /**
@@ -80,12 +79,18 @@ const stored = () =>
 		callbackCheck: Stored;
 	};
 
-/** Retries an execution that ended in an error from the list of executions. */
-async function retried(node: TestNode, { context, input }: Stored): Promise<Ran> {
+/** Retries an execution, with the error that it ended in, or one that was killed, from the list of executions. */
+async function retried(
+	node: TestNode,
+	{ context, input }: Stored,
+	error?: ExecutionError,
+): Promise<StoredRun> {
 	const first = { node: { name: 'Media' } as never, data: { main: [input] }, source: null };
 	const executionData = { contextData: { 'node:Media': context }, nodeExecutionStack: [first] };
-	const run = { data: createRunExecutionData({ executionData }) } as IRun;
-	return await passTime(retryExecution({ node, items: ITEMS }, { run }));
+	const task = { startTime: 0, executionTime: 0, executionIndex: 0, source: [], error };
+	const resultData = error ? { error, lastNodeExecuted: 'Media', runData: { Media: [task] } } : {};
+	const n8n = new WorkflowN8n({ node, items: ITEMS });
+	return await n8n.crashed({ executionData, resultData }).retry('saved');
 }
 
 /** An execution that the trigger has started, with what it has noted. */
@@ -122,10 +127,10 @@ async function storedToday() {
 	}
 	const failed = await passTime(startWorkflow({ node: FAILING, items: ITEMS }).result);
 
-	time.setWall(NOW);
-	const suspending = { node: SLEEPING, items: ITEMS };
-	const before = await passTime(startWorkflow(suspending).result);
-	const sleeping = await wake(suspending, before);
+	// n8n wakes it a minute later.
+	time.setWall(NOW - MINUTE);
+	const before = await new WorkflowN8n({ node: SLEEPING, items: ITEMS }).start();
+	const sleeping = (await before.wake()).ran;
 
 	time.setWall(NOW);
 	const options = { reference: 'row 7' };
@@ -169,7 +174,9 @@ describe('of the present version', () => {
 
 	it('a failed run is retried: its task is adopted, nothing is created, and the unanswered create is not sent again', async () => {
 		states('SUCCESS');
-		const { output } = await retried({ ...FAILING, ...keepsGoing }, failedRun);
+		const { output } = (
+			await retried({ ...FAILING, ...keepsGoing }, failedRun, new UnexpectedError('Late') as never)
+		).ran;
 		expect(endsOf(output)).toEqual([
 			['task-1', 'SUCCESS'],
 			[undefined, undefined],
@@ -179,14 +186,7 @@ describe('of the present version', () => {
 
 	it('a run that was killed while it slept is retried: nothing is created', async () => {
 		states('SUCCESS', 'SUCCESS');
-		const first = await retried(SLEEPING, { ...sleepingRun, input: ITEMS });
-		const test = {
-			node: SLEEPING,
-			items: ITEMS,
-			mode: 'retry',
-			host: { executionId: '2' },
-		} as const;
-		const { output } = await sleepThrough(test, first);
+		const { output } = await (await retried(SLEEPING, { ...sleepingRun, input: ITEMS })).end();
 		expect(endsOf(output)).toEqual([
 			['task-1', 'SUCCESS'],
 			// It is not known whether the second item has a task.
@@ -225,8 +225,8 @@ describe('of the present version', () => {
 			.post(TRIGGER_PATH, { taskId: 'task-1', state: 'SUCCESS' })
 			.query(({ reference, token }) => isTokenValid(token, TRIGGER_PATH, API_KEY, reference))
 			.reply(200, { accepted: true });
-		const { run } = await retried(CHECKING, { ...callbackCheck, input: [{ json: {} }] });
-		expect(run.status).toBe('waiting');
+		const { isAsleep } = await retried(CHECKING, { ...callbackCheck, input: [{ json: {} }] });
+		expect(isAsleep).toBe(true);
 		expect(trigger.isDone()).toBe(true);
 	});
 

@@ -6,11 +6,11 @@ import { EPOCH } from '../virtualTime';
 import {
 	type Credential,
 	type Ran,
-	retryExecution,
 	startWorkflow,
 	type TestNode,
 	type TestWorkflow,
 } from './engine';
+import { type StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import { passTime, virtualTime } from './time';
 
 export { MINUTE, SECOND } from '../durations';
@@ -47,9 +47,13 @@ export class Stage {
 		return await passTime(startWorkflow({ ...this.workflow(node, items), ...more }).result);
 	}
 
-	/** *Retry execution* of n8n's list of executions. */
-	async retry(test: TestWorkflow, failed: Ran): Promise<Ran> {
-		return await passTime(retryExecution(test, failed));
+	/** Starts a workflow in an n8n that stores it, and waits until it sleeps or is at its end. */
+	async start(
+		node: TestNode,
+		items?: INodeExecutionData[],
+		more: Partial<TestWorkflow> = {},
+	): Promise<StoredRun> {
+		return await new WorkflowN8n({ ...this.workflow(node, items), ...more }).start();
 	}
 
 	/** What was asked of the service's API, oldest first. */

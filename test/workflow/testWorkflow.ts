@@ -57,14 +57,19 @@ const testRounds = (rounds: INodeExecutionData[][]): INodeType => ({
 	},
 });
 
-function nodeTypes(items: INodeExecutionData[], rounds: INodeExecutionData[][]): INodeTypes {
-	const types: Record<string, INodeType> = {
-		mediaGeneration: new MediaGeneration(),
-		mediaGenerationCredits: new MediaGenerationCredits(),
-		mediaGenerationTrigger: new MediaGenerationTrigger(),
-		testItems: testItems(items),
-		testRounds: testRounds(rounds),
-	};
+/** The types of the nodes of `buildWorkflow`, by their names. */
+export const typesOf = ({
+	items = EMPTY,
+	rounds = [],
+}: TestWorkflow): Record<string, INodeType> => ({
+	mediaGeneration: new MediaGeneration(),
+	mediaGenerationCredits: new MediaGenerationCredits(),
+	mediaGenerationTrigger: new MediaGenerationTrigger(),
+	testItems: testItems(items),
+	testRounds: testRounds(rounds),
+});
+
+function nodeTypes(types: Record<string, INodeType>): INodeTypes {
 	const byName = (name: string): INodeType => {
 		const type = types[name.replace(/Tool$/, '')];
 		if (!type) throw new UnexpectedError(`No node type ${name}`);
@@ -98,13 +103,15 @@ export interface TestWorkflow {
 	host?: Partial<IWorkflowExecuteAdditionalData>;
 }
 
+const EMPTY: INodeExecutionData[] = [{ json: {} }];
+
 /** The node before the tested one. */
 export const SOURCE = 'Items';
 
 /** The workflow `Items → node`, the node's second output going nowhere; in a loop `Items ⇄ node`. */
 export function buildWorkflow({
 	node = {},
-	items = [{ json: {} }],
+	items = EMPTY,
 	rounds,
 	source: parameters = {},
 	staticData,
@@ -136,7 +143,6 @@ export function buildWorkflow({
 		name: `Trigger ${index}`,
 		parameters: {},
 	}));
-	const types = nodeTypes(items, rounds ?? []);
 	const to = (node: string) => ({
 		main: [[{ node, type: NodeConnectionTypes.Main, index: 0 }]],
 	});
@@ -146,7 +152,7 @@ export function buildWorkflow({
 		nodes: [source, tested, ...others],
 		connections: { [SOURCE]: to(tested.name), ...(rounds && { [tested.name]: to(SOURCE) }) },
 		active: true,
-		nodeTypes: types,
+		nodeTypes: nodeTypes(typesOf({ items, rounds })),
 		staticData,
 		settings: { executionOrder: 'v1', ...settings },
 	});

@@ -1,7 +1,8 @@
 import * as diagnostics from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 
-import { turn, VirtualTime } from '../virtualTime';
+import { turn } from '../virtualTime';
+import { HistoryTime } from './n8n/time';
 
 /** HTTP requests of this process that are under way, of nock's and of real ones. */
 let underWay = 0;
@@ -19,12 +20,12 @@ diagnostics.subscribe(REQUEST_START, count);
 afterAll(() => diagnostics.unsubscribe(REQUEST_START, count));
 
 /** The time of the present test, where it is a virtual one. */
-export let time: VirtualTime;
+export let time: HistoryTime;
 
 /** Gives each test of a file, or of a `describe`, a virtual time of its own. */
 export function virtualTime(now?: number): void {
 	beforeEach(() => {
-		time = new VirtualTime(now);
+		time = new HistoryTime(now);
 	});
 	afterEach(() => time.end());
 }
@@ -45,19 +46,33 @@ export async function settle(): Promise<void> {
 const MOST_TIMERS = 10_000;
 
 /**
- * Lets time pass until the work is done: from one timer to the next, and never while a request is under way. So
- * hours pass in no time, and every run sees the same times.
+ * Lets time pass until a condition holds: from one timer to the next, and never while a request is under way. So hours
+ * pass in no time, and every run sees the same times.
  *
- * @throws where the work does not end
+ * @throws where it never holds
  */
+export async function passUntil(condition: () => boolean): Promise<void> {
+	for (let timers = 0; timers < MOST_TIMERS; timers++) {
+		await settle();
+		time.rest();
+		if (condition()) return;
+		await time.next();
+	}
+	throw new Error(`The work has not ended after ${MOST_TIMERS} timers`);
+}
+
+/** Lets time pass until the work is done. @throws where the work does not end */
 export async function passTime<T>(work: Promise<T>): Promise<T> {
 	let done = false;
 	const noteEnd = () => (done = true);
 	work.then(noteEnd, noteEnd);
-	for (let timers = 0; timers < MOST_TIMERS; timers++) {
-		await settle();
-		if (done) return await work;
-		await time.next();
-	}
-	throw new Error(`The work has not ended after ${MOST_TIMERS} timers`);
+	await passUntil(() => done);
+	return await work;
+}
+
+/** Lets so many milliseconds pass. */
+export async function pass(ms: number): Promise<void> {
+	const until = Date.now() + ms;
+	time.later(ms, () => undefined);
+	await passUntil(() => Date.now() >= until);
 }

@@ -2,6 +2,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { deliver } from '../unit/callback/webhook';
 import { startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
+import { WorkflowN8n } from './n8n/workflowN8n';
 import { store, useProcessedData } from './processedData';
 import {
 	field,
@@ -15,7 +16,6 @@ import {
 } from './support';
 import { recordRest } from '../../nodes/MediaGeneration/report/recordRest';
 import { passTime } from './time';
-import { sleepThrough, wake } from './wake';
 
 const on = stage();
 
@@ -59,18 +59,13 @@ const counts = async (...starts: Array<[INodeExecutionData, Started?]>) => {
 
 const downloading = { options: { downloadResults: true } };
 
-/** An execution as n8n has stored it; other executions find it so. */
-const execution = (how: Started = downloading) => {
-	const executionId = `sleeper ${++callbacks}`;
-	const host = { executionId, getRunExecutionData: async () => ({ resultData: {} }) as never };
-	return { ...workflow(how), host, mode: 'webhook' as const };
-};
+/** A callback starts an execution that n8n stores. */
+const begin = async (task: INodeExecutionData, n8n = new WorkflowN8n(workflow(downloading))) =>
+	await n8n.start('webhook', 'Trigger', [task]);
 
 /** What an execution comes to that sleeps while the host of results is in trouble. */
-async function atLast(task: INodeExecutionData, how?: Started) {
-	const test = execution(how);
-	return await sleepThrough(test, await passTime(startTrigger(test, [task])));
-}
+const atLast = async (task: INodeExecutionData, how: Started = downloading) =>
+	await (await begin(task, new WorkflowN8n(workflow(how)))).end();
 const BUSY = new Error('SQLITE_BUSY: database is locked');
 
 describe('the output of the trigger', () => {
@@ -148,17 +143,15 @@ describe('a host of results', () => {
 
 	it('in trouble has the execution sleep within a minute, which holds nothing, and it starts the workflow once it is over', async () => {
 		on.service.configure(TROUBLE);
-		const test = execution();
 		const task = finished();
-		const first = await passTime(startTrigger(test, [task]));
-		expect(first.run.status).toBe('waiting');
-		expect([first.output, store.rows.size]).toEqual([[], 0]);
+		const begun = await begin(task);
+		expect([begun.row.status, begun.ran.output, store.rows.size]).toEqual(['waiting', [], 0]);
 		expect(on.elapsed).toBeLessThan(MINUTE);
-		const second = await wake(test, first);
-		expect([second.run.status, second.output]).toEqual(['waiting', []]);
+		await begun.wake();
+		expect([begun.row.status, begun.ran.output]).toEqual(['waiting', []]);
 		mend();
-		const { output, run, wakes } = await sleepThrough(test, second);
-		expect([run.status, wakes]).toEqual(['success', 1]);
+		const { output, run } = await begun.end();
+		expect([run.status, begun.row.wakes]).toEqual(['success', 2]);
 		expect(output).toMatchObject([
 			{ json: { taskId: task.json.taskId, state: 'SUCCESS' }, binary: { data: {} } },
 		]);
@@ -169,12 +162,12 @@ describe('a host of results', () => {
 
 	it('is given up after an hour', async () => {
 		on.service.configure(TROUBLE);
-		const test = execution();
 		const task = finished();
-		const { error, wakes } = await sleepThrough(test, await passTime(startTrigger(test, [task])));
+		const begun = await begin(task);
+		const { error } = await begun.end();
 		expect(error?.message).toContain('HTTP 503');
 		expect(Math.abs(on.elapsed / MINUTE - 60)).toBeLessThan(2);
-		expect(wakes).toBeLessThan(20);
+		expect(begun.row.wakes).toBeLessThan(20);
 		// The failure is the task's outcome, which *Retry execution* goes on with. Its callback starts nothing more.
 		mend();
 		expect(await counts([task, downloading])).toEqual([0]);
@@ -183,29 +176,23 @@ describe('a host of results', () => {
 
 	it('in trouble is not asked by a second execution of the same task, unless the first was stopped', async () => {
 		on.service.configure(TROUBLE);
-		const test = execution();
 		const task = finished();
-		expect((await passTime(startTrigger(test, [task]))).run.status).toBe('waiting');
+		const first = await begin(task);
+		expect(first.isAsleep).toBe(true);
 		const asked = on.service.requests.length;
 		const again = as(task, { callbackId: 'another callback' });
-		const second = await passTime(startTrigger(test, [again]));
-		expect([second.run.status, second.output]).toEqual(['success', []]);
+		const second = await begin(again, first.n8n);
+		expect([second.row.status, second.ran.output]).toEqual(['success', []]);
 		expect(on.service.requests).toHaveLength(asked);
 		mend();
-		const stopped = async () => ({ resultData: { error: new Error('Stopped') } }) as never;
-		const third = await passTime(
-			startTrigger({ ...test, host: { getRunExecutionData: stopped } }, [again]),
-		);
-		expect(third.output).toHaveLength(1);
+		await first.stop();
+		expect((await begin(again, first.n8n)).ran.output).toHaveLength(1);
 	});
 
 	it('lets nothing of the callback out where n8n passes over the sleeping trigger', async () => {
 		on.service.configure(TROUBLE);
-		const test = execution();
 		const task = finished();
-		const { run } = await passTime(startTrigger(test, [task]));
-		for (const { node } of run.data.executionData?.nodeExecutionStack ?? []) node.disabled = true;
-		const [, entry] = run.data.executionData?.nodeExecutionStack ?? [];
+		const [, entry] = (await begin(task)).data.executionData?.nodeExecutionStack ?? [];
 		expect(entry?.data.main?.[0]?.map(({ json }) => json) ?? []).toEqual([
 			{
 				taskId: task.json.taskId,

@@ -100,7 +100,7 @@ export class Executions {
 	private async save(row: Row, run: IRun): Promise<void> {
 		const data = toStored(run.data);
 		const waitTill = run.waitTill?.getTime();
-		if (waitTill !== undefined) this.n8n.noteSleep(row);
+		if (waitTill !== undefined) this.n8n.noteSleep(row, waitTill);
 		const longerMs = waitTill === undefined ? 0 : this.n8n.setting.storesLateMs;
 		if (longerMs > 0) this.n8n.note('a sleeping execution stored late');
 		await this.n8n.database.query(() => {

@@ -2,6 +2,7 @@ import {
 	type ICredentialsHelper,
 	type IDataObject,
 	type INodeTypes,
+	type IWorkflowSettings,
 	type IWorkflowExecuteAdditionalData,
 	Workflow,
 	type WorkflowExecuteMode,
@@ -41,6 +42,9 @@ export abstract class MemoryN8n {
 	/** The workflow's, as JSON. */
 	staticData = '{}';
 
+	/** The workflow's. */
+	settings: IWorkflowSettings = {};
+
 	/** @param random decides how long queries take, and who does what */
 	constructor(
 		readonly time: HistoryTime,
@@ -69,8 +73,8 @@ export abstract class MemoryN8n {
 	/** Something has happened that does not happen every day. */
 	abstract note(fault: string): void;
 
-	/** An execution goes to sleep, and is about to be stored. */
-	abstract noteSleep(row: Row): void;
+	/** An execution goes to sleep, and is about to be stored. @param waitTill until when, milliseconds since 1970 */
+	abstract noteSleep(row: Row, waitTill: number): void;
 
 	/** A token of the addresses that resume an execution. */
 	newToken(): string {
@@ -111,7 +115,7 @@ export abstract class MemoryN8n {
 			active: this.isActive,
 			nodeTypes,
 			staticData: JSON.parse(this.staticData) as IDataObject,
-			settings: { executionOrder: 'v1' },
+			settings: { executionOrder: 'v1', ...this.settings },
 		});
 	}
 

@@ -19,8 +19,28 @@ export class HistoryTime extends VirtualTime {
 
 	count = 0;
 
+	private readonly timers: Pick<typeof globalThis, 'setTimeout' | 'setInterval'>;
+
 	/** What a user or a time server has changed the wall clock by, milliseconds. */
 	private wallOffset = 0;
+
+	/** @param now the wall clock, milliseconds since 1970 */
+	constructor(now?: number) {
+		super(now);
+		this.timers = { setTimeout: globalThis.setTimeout, setInterval: globalThis.setInterval };
+		globalThis.setTimeout = this.inActivity(this.timers.setTimeout);
+		globalThis.setInterval = this.inActivity(this.timers.setInterval);
+	}
+
+	override end(): void {
+		Object.assign(globalThis, this.timers);
+		super.end();
+	}
+
+	/** What happens from now on belongs to nobody, until the next event. */
+	rest(): void {
+		this.activity = NOBODY;
+	}
 
 	/** Milliseconds since the history began. It only goes forward. */
 	get now(): number {
@@ -55,7 +75,7 @@ export class HistoryTime extends VirtualTime {
 		while (!isOver) {
 			this.clock.next();
 			await turn();
-			this.activity = NOBODY;
+			this.rest();
 		}
 	}
 
@@ -67,14 +87,10 @@ export class HistoryTime extends VirtualTime {
 	static async rule<T>(random: () => number, work: (time: HistoryTime) => Promise<T>): Promise<T> {
 		const real = Math.random;
 		const time = new HistoryTime();
-		const { setTimeout: timeout, setInterval: interval } = globalThis;
 		Math.random = random;
-		globalThis.setTimeout = time.inActivity(timeout);
-		globalThis.setInterval = time.inActivity(interval);
 		try {
 			return await work(time);
 		} finally {
-			Object.assign(globalThis, { setTimeout: timeout, setInterval: interval });
 			time.end();
 			Math.random = real;
 		}
