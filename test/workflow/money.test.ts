@@ -33,8 +33,10 @@ import {
 } from './support';
 import { hostData } from './host';
 import { WorkflowN8n } from './n8n/workflowN8n';
+import { useProcessedData } from './processedData';
 import { passTime, time } from './time';
 
+useProcessedData();
 const on = stage();
 
 const stops = { ifSomeFail: 'stop' };
