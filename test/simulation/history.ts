@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { ACTS, REFUSALS, REQUEST_TROUBLES, SLEEP_TROUBLES } from './troubles';
+import {
+	ACTS,
+	OTHER_REFUSALS,
+	REFUSALS,
+	REQUEST_TROUBLES,
+	SLEEP_TROUBLES,
+	STRANGE,
+} from './troubles';
 
 /** Troubles happen within this time; then the faults stop. */
 export const TROUBLED_MS = 90_000;
@@ -158,6 +165,16 @@ const PARTS = {
 	}),
 	/** How the user retries what was killed asleep or in a turn. */
 	retryWith: word('original', 'original', 'original', 'saved'),
+	/** What else may answer in place of the service, or as the service. */
+	strange: few(
+		fc.record({
+			on: word('create', 'create', 'read', 'read', 'download'),
+			nth: number(0, 0, 1, 1, 2, 3),
+			what: word('answer trickles', ...[...STRANGE, ...OTHER_REFUSALS].map(([name]) => name)),
+		}),
+		4,
+		2,
+	),
 };
 
 type Parts = {
@@ -190,6 +207,7 @@ function enlarge(history: History): History {
 		node: { ...history.node, ...large },
 		service: { ...history.service, ...slow },
 		requests: history.requests.filter(({ on }) => on === 'read'),
+		strange: history.strange.filter(({ on }) => on === 'read'),
 		acts: history.acts.filter(({ what }) => !what.startsWith('stop')),
 		...{ limits: [], keyChanges: [], clockJumps: [], kills: [], seeOther: [] },
 	};

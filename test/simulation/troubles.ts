@@ -25,8 +25,33 @@ export const REFUSALS = [
 	['404', { status: 404 }],
 	['401', { status: 401 }],
 ] as const;
+
+const GURU = { body: '<html><h1>Guru Meditation</h1></html>', retryAfter: 7 };
+
+/** Answers of what stands before the service, which may cover a task, and answers that say nothing. */
+export const STRANGE = [
+	["a proxy's 503 with Retry-After", { status: 503, ...GURU }],
+	["a proxy's 499", { status: 499, ...PAGE }],
+	["a proxy's 520", { status: 520, ...PAGE }],
+	['425', { status: 425 }],
+	['204', { status: 204, body: '' }],
+	['200 with nothing', { status: 200, body: '' }],
+	['200 with 500 in its body', { status: 200, body: { code: 500, data: null } }],
+] as const;
+
+/** Refusals that say in other words how long to wait; and an account without credits. */
+export const OTHER_REFUSALS = [
+	['429 with a time in its body', { status: 429, body: {}, retryAfter: 7, retryAfterIn: 'body' }],
+	['429 with RateLimit-Reset', { status: 429, retryAfter: 7, retryAfterIn: 'ratelimit-reset' }],
+	['402', { status: 402 }],
+	['423', { status: 423 }],
+] as const;
+
 export type RequestTrouble =
-	(typeof REQUEST_TROUBLES)[number] | (typeof REFUSALS)[number][0] | '303';
+	| (typeof REQUEST_TROUBLES)[number]
+	| (typeof REFUSALS | typeof STRANGE | typeof OTHER_REFUSALS)[number][0]
+	| '303'
+	| 'answer trickles';
 
 /** What users and strangers do. */
 export const ACTS = [

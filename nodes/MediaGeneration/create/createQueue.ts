@@ -152,11 +152,9 @@ export class CreateQueue {
 	refused(ticket: Ticket, error: ServiceError, patienceMs: number): boolean {
 		if (isOfAddress(error)) return this.doubtful(ticket, error, patienceMs);
 		const now = clock.now();
-		const { retryAfterMs = 0 } = error;
-		this.throttle.refused(ticket, now, retryAfterMs);
-		this.refusal = error;
+		this.throttle.refused(ticket, now, error.retryAfterMs ?? 0);
+		this.observePause(error, now);
 		this.reachLimit();
-		this.askedUntil = Math.max(this.askedUntil, now + retryAfterMs);
 		return this.giveUpWhereHopeless(error, patienceMs);
 	}
 
@@ -174,7 +172,15 @@ export class CreateQueue {
 			const pauseMs = 1000 * 2 ** this.inVain++ * (0.5 + this.random() / 2);
 			this.throttle.pause(now + Math.min(pauseMs, LONGEST_PAUSE_MS));
 		}
+		// A proxy that answers for the service may say when the service works again.
+		if (error.retryAfterMs !== undefined) this.observePause(error, now);
+		this.throttle.pause(this.askedUntil);
 		return this.giveUpWhereHopeless(error, patienceMs);
+	}
+
+	private observePause(error: ServiceError, now: number): void {
+		this.refusal = error;
+		this.askedUntil = Math.max(this.askedUntil, now + (error.retryAfterMs ?? 0));
 	}
 
 	/** Observes the rest of a pause that the service asked for in an earlier try. */

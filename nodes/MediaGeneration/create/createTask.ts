@@ -86,6 +86,9 @@ export class TaskCreator {
 				continue;
 			}
 			const { error } = sent;
+			if (error instanceof ServiceError && error.meaning.again) {
+				notePause(this.context, error.retryAfterMs);
+			}
 			if (!(error instanceof ServiceError) || !error.isToSendAgain) {
 				this.onFailure();
 				// Other creates may meet the same trouble.
@@ -95,7 +98,6 @@ export class TaskCreator {
 				throw this.explain(item, error);
 			}
 			isSent = true;
-			notePause(this.context, error.retryAfterMs);
 			if (this.queue.refused(ticket, error, patience())) throw error;
 		}
 	}

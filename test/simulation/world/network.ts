@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 
 import { type Answer, answerOfRefusal } from '../../service/model';
 import type { Refusal } from '../../service/settings';
-import { REFUSALS, type RequestTrouble } from '../troubles';
+import { OTHER_REFUSALS, REFUSALS, type RequestTrouble, STRANGE } from '../troubles';
 import { BASE_URL, itemOf } from './service';
 import type { Process } from '../../workflow/n8n/process';
 import type { Activity } from '../../workflow/n8n/time';
@@ -50,7 +50,11 @@ const noRoute = () => failure('read EHOSTUNREACH', 'EHOSTUNREACH', 'read');
 
 const addressOf = ({ taskId }: SeenRequest) => `${BASE_URL}/api/tasks/${taskId}`;
 
-const refusals = new Map<RequestTrouble, Refusal>(REFUSALS);
+const refusals = new Map<RequestTrouble, Refusal>([...REFUSALS, ...STRANGE, ...OTHER_REFUSALS]);
+const strange = new Set<RequestTrouble>(STRANGE.map(([name]) => name));
+
+/** Between two bytes of an answer that trickles. */
+const TRICKLE_MS = 5_000;
 
 /** Who was told an answer, and in which event. */
 export interface Told {
@@ -126,10 +130,14 @@ export class Network {
 		time.later(there, () => {
 			const answer = this.answer(options, seen, trouble);
 			seen.status = answer.status;
-			seen.retryAfterMs = Number(answer.headers['retry-after']) * 1000 || undefined;
+			seen.retryAfterMs ??= Number(answer.headers['retry-after']) * 1000 || undefined;
 			seen.location = answer.headers.location;
 			if (answer.fate === 'lost' || trouble === 'answer lost') return end(back, hungUp());
 			if (trouble === 'no route, after it was sent') return end(back, noRoute());
+			if (trouble === 'answer trickles') {
+				const { status: statusCode, headers, body } = answer;
+				return end(back, () => ({ statusCode, headers, body: this.trickling(body) }));
+			}
 			end(back + (trouble === 'answer late' ? 45_000 : 0), () => {
 				seen.answeredAt = time.now;
 				const task = this.world.service.tasks.find(
@@ -147,6 +155,17 @@ export class Network {
 		});
 	}
 
+	private trickling(body: string): Readable {
+		const stream = new Readable({ read: () => undefined });
+		const next = (rest: Buffer) => {
+			if (stream.destroyed) return;
+			stream.push(rest.length > 0 ? rest.subarray(0, 1) : null);
+			if (rest.length > 0) this.world.time.later(TRICKLE_MS, () => next(rest.subarray(1)));
+		};
+		next(Buffer.from(body));
+		return stream;
+	}
+
 	/** Whether the service refuses the read that comes now, or something before the service fails. */
 	private readTrouble(nth: number): RequestTrouble | undefined {
 		const { mostPerSecond, saysRetryAfter, isFifthLost } = this.world.history.reads;
@@ -159,7 +178,8 @@ export class Network {
 
 	private troubleOf(kind: SeenRequest['kind'], nth: number): RequestTrouble | undefined {
 		const { requests, seeOther } = this.world.history;
-		const trouble = requests.find((entry) => entry.on === kind && entry.nth === nth)?.what;
+		const all = [...requests, ...this.world.history.strange];
+		const trouble = all.find((entry) => entry.on === kind && entry.nth === nth)?.what;
 		if (trouble) return trouble;
 		if (kind === 'read') return this.readTrouble(nth);
 		return kind === 'create' && seeOther.includes(nth) ? '303' : undefined;
@@ -185,12 +205,13 @@ export class Network {
 		if (!trouble) return world.service.answer(options, seen);
 		const refusal = refusals.get(trouble);
 		if (refusal) {
-			// An answer that blames the server says nothing of what it has done.
-			if (refusal.status >= 500 && !refusal.retryAfter && this.seen.length % 2 === 0) {
-				world.service.answer(options, seen);
-			}
+			// An answer that blames the server, or comes from elsewhere, says nothing of what the server has done.
+			const mayCover = strange.has(trouble) || (refusal.status >= 500 && !refusal.retryAfter);
+			if (mayCover && this.seen.length % 2 === 0) world.service.answer(options, seen);
 			world.trace(`service: answers ${by} ${refusal.status} to a ${kind} (${trouble})`);
-			return answerOfRefusal(refusal);
+			const asks = kind === 'create' && refusal.retryAfter;
+			if (asks) seen.retryAfterMs = Number(asks) * 1000;
+			return answerOfRefusal(refusal, world.time.now);
 		}
 		const answer = world.service.answer(options, seen);
 		if (trouble === 'sent twice by the network') this.repeat(options, seen);

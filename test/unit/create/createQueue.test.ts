@@ -127,6 +127,35 @@ describe('a connection that did not come about', () => {
 	});
 });
 
+describe('a create in doubt', () => {
+	/** A proxy's page, which may cover a task. */
+	const page = (retryAfterMs?: number) =>
+		new ServiceError('serviceDown', 'Down', {
+			statusCode: 503,
+			...(retryAfterMs && { retryAfterMs }),
+		});
+
+	it.each([
+		[undefined, 1 * SECOND],
+		[7 * SECOND, 7 * SECOND],
+	])(
+		'that asks to wait for %p ms has the next one wait for %d ms',
+		async (retryAfterMs, pauseMs) => {
+			const { queue, clock } = opened();
+			queue.doubtful(await enter(queue), page(retryAfterMs), HOUR);
+			const begunAt = clock.now();
+			await enter(queue);
+			expect(clock.now() - begunAt).toBe(pauseMs);
+		},
+	);
+
+	it('that asks to wait for longer than one has patience for is an error that says so', async () => {
+		const { queue } = opened();
+		queue.doubtful(await enter(queue), page(HOUR), SECOND);
+		await expect(enter(queue, SECOND)).rejects.toThrow('Down');
+	});
+});
+
 describe('the time in which nobody is let in', () => {
 	it('runs from the first refusal on', async () => {
 		const { queue, clock } = opened();
