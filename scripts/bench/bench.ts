@@ -73,8 +73,8 @@ export async function publish(
 export async function call(url: string, taskId?: string): Promise<number> {
 	const startedAt = performance.now();
 	const response = await deliver(url, { taskId });
-	await response.arrayBuffer();
-	if (response.status !== 200) throw new Error(`${url} answered ${response.status}.`);
+	const body = await response.text();
+	if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${body}`);
 	return performance.now() - startedAt;
 }
 
