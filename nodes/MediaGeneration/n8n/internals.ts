@@ -1,4 +1,5 @@
 import type {
+	ExecutionStatus,
 	FunctionsBase,
 	IDataObject,
 	IExecuteFunctions,
@@ -24,6 +25,8 @@ interface N8nInternals {
 		executionTimeoutTimestamp?: unknown;
 		/** The execution that *Retry execution* repeats. */
 		hooks?: { retryOf?: unknown };
+		/** Says what the process is doing with the execution. */
+		setExecutionStatus?: (status: ExecutionStatus) => void;
 	};
 }
 

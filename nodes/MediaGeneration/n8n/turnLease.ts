@@ -6,16 +6,16 @@ import { internalsOf } from './internals';
 import { LedgerRow } from './ledgerRow';
 
 /** How often a turn says that it is alive, milliseconds. */
-const BEAT_MS = 15_000;
+const BEAT_MS = 5_000;
 
-/** The times of the beats are counted in steps of so many milliseconds. */
+/** n8n's database hears of it in steps of so many milliseconds. */
 const STEP_MS = 30_000;
 
 /** A turn without a beat for more steps is dead: its process may have been busy for a minute. */
 const STEPS_WITHOUT_BEAT = 2;
 
 /** How long a run sleeps whose turn is under way elsewhere, milliseconds. */
-export const TWIN_SLEEP_MS = 90_000;
+export const TWIN_SLEEP_MS = 2 * 60_000;
 
 const stepOf = (now: number) => Math.floor(now / STEP_MS);
 
@@ -35,7 +35,11 @@ export class TurnLease {
 	private readonly ended = new AbortController();
 
 	/** @param turn the number of the turn in this run of the node */
-	constructor(context: IExecuteFunctions, turn: number, execution = context.getExecutionId()) {
+	constructor(
+		private readonly context: IExecuteFunctions,
+		turn: number,
+		execution = context.getExecutionId(),
+	) {
 		this.name = `turn ${turn} of ${execution}.${internalsOf(context).runIndex ?? 0}`;
 		this.row = new LedgerRow(context, this.name);
 	}
@@ -61,11 +65,18 @@ export class TurnLease {
 		return isFirst ? 'first' : 'dead';
 	}
 
-	/** Says now and then that the turn is alive. */
+	/**
+	 * Says now and then that the turn is alive: to n8n's database, and to n8n's process. That one counts executions by their
+	 * ids, and would not wait for this turn at its shutdown after the other process or run of the turn has gone to sleep.
+	 */
 	async stayAlive(): Promise<void> {
-		while (!this.ended.signal.aborted) {
+		const setStatus = internalsOf(this.context).additionalData?.setExecutionStatus;
+		for (let last = Number.NaN; !this.ended.signal.aborted;) {
+			const step = stepOf(Date.now());
 			// n8n's store may fail now and then: the next beat comes soon.
-			await settled(this.row.add(beatAt(stepOf(Date.now()))));
+			const told = step === last || 'value' in (await settled(this.row.add(beatAt(step))));
+			if (told) last = step;
+			await settled(async () => await Promise.resolve(setStatus?.('running')));
 			await settled(clock.sleep(BEAT_MS, this.ended.signal));
 		}
 	}
