@@ -93,6 +93,13 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 			ledgerTroubles: [{ nth: 0, isWritten: false }],
 			acts: [{ at: 5_718, what: 'switch off' }],
 		},
+	'a create that was admitted is sent although another create has been told to wait meanwhile': {
+		salt: 53_236,
+		node: { items: 5 },
+		service: { slowestAnswerMs: 1000, hanging: [0], maxUnfinished: 1, saysRetryAfter: true },
+		requests: [{ on: 'read', nth: 0, what: "a firewall's 403" }],
+		limits: [{ at: 965, maxUnfinished: 3, maxPerSecond: 0 }],
+	},
 	'a check for callbacks whose read is refused reads the same task again after half a second': {
 		node: { completion: 'trigger', items: 2, timeoutSeconds: 120 },
 		callbacks: [{ nth: 0, what: 'lost' }],

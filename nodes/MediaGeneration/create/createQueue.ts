@@ -191,6 +191,11 @@ export class CreateQueue {
 		this.throttle.pause(this.askedUntil);
 	}
 
+	/** Whether the service has asked for a pause that is not over. */
+	get isPaused(): boolean {
+		return clock.now() < this.askedUntil;
+	}
+
 	/** Whether something is left to create, as far as known. */
 	get isCreating(): boolean {
 		return !this.isOver && (this.oneAtATime.isBusy || this.throttle.underWay > 0);

@@ -106,7 +106,8 @@ export class TaskCreator {
 	 * Sends one request. The journal has an entry before the request leaves, and another when the answer is there. If the
 	 * execution is stopped, or the deadline is over, the request goes on, so that its answer is stored whenever it comes.
 	 *
-	 * @returns undefined if nothing was sent, because meanwhile another item has ended the queue, or it is too late
+	 * @returns undefined if nothing was sent, because meanwhile another item has ended the queue, the service has asked for a
+	 *   pause, or it is too late
 	 */
 	private async send(
 		item: CreatePlan,
@@ -117,7 +118,8 @@ export class TaskCreator {
 		const isStopped = await this.isStopStored();
 		if (isStopped) this.queue.close();
 		if (isStopped || this.signal?.aborted) throw new Stopped();
-		if (this.queue.isOver || clock.now() >= Math.min(until, deadline)) return undefined;
+		const { isOver, isPaused } = this.queue;
+		if (isOver || isPaused || clock.now() >= Math.min(until, deadline)) return undefined;
 		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
 		const request = this.request(item, input, fields, deadline);
