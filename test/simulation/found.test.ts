@@ -100,6 +100,18 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 		requests: [{ on: 'read', nth: 0, what: "a firewall's 403" }],
 		limits: [{ at: 965, maxUnfinished: 3, maxPerSecond: 0 }],
 	},
+	'a turn cannot be noted as begun, and the next try creates all the same: after a kill nobody knows of that turn':
+		{
+			node: { suspendAfter: 0.1, items: 2, ifSomeFail: 'stop', maxTries: 2, maxInFlight: 1 },
+			service: { longestTaskMs: 10_000 },
+			kills: [
+				{ process: 0, of: 'turns', afterEffects: 8, isSeen: false, downMs: 1_000 },
+				{ process: 0, of: 'callbacks', afterEffects: 0, isSeen: false, downMs: 1_000 },
+			],
+			ledgerTroubles: [{ nth: 0, isWritten: false }],
+			acts: [{ at: 0, what: 'start' }],
+			seeOther: [0],
+		},
 	'a check for callbacks whose read is refused reads the same task again after half a second': {
 		node: { completion: 'trigger', items: 2, timeoutSeconds: 120 },
 		callbacks: [{ nth: 0, what: 'lost' }],

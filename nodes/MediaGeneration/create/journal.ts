@@ -80,7 +80,6 @@ export class Journal {
 		const { execution: earlier, isAsleep } = known;
 		this.earlier = earlier;
 		const isOther = earlier !== execution;
-		Object.assign(known, { execution, isAsleep: false });
 		if (isOther) {
 			// Another execution has a time limit of its own.
 			known.startedAt = now;
@@ -94,6 +93,11 @@ export class Journal {
 		if (known.tries < triesOf(this.context.getNode()))
 			for (const entry of this.entries()) reopen(entry);
 		return isOther ? 'retried' : 'again';
+	}
+
+	/** To be called when it is settled what this execution may create: a try that fails before leaves the run as it was. */
+	takeUp(): void {
+		Object.assign(this.run, { execution: String(this.context.getExecutionId()), isAsleep: false });
 	}
 
 	/** Whether n8n tries this run again if it stops (*Retry On Fail*). */
@@ -235,11 +239,6 @@ export class Journal {
 		this.run.isAsleep = true;
 		this.run.sleeps++;
 		this.run.announced = next.map(keyOf);
-	}
-
-	/** Goes back to sleep: what is stored stays as it was. */
-	stayAsleep(): void {
-		this.run.isAsleep = true;
 	}
 
 	/** Begins a turn. @returns the entries that it may create; undefined if it may create all */

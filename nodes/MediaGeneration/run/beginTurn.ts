@@ -24,10 +24,12 @@ export async function beginTurn(
 		journal.takeOver(await new TurnLease(context, sleeps, earlier).hadBegun());
 	}
 	if (beginning === 'again' && isLater) void lease.stayAlive();
-	if (beginning !== 'woken') return true;
-	const begun = await lease.begin();
-	if (begun === 'underWay') return false;
-	if (begun === 'dead') journal.takeOver(true);
-	if (journal.entries().some(isToCreate)) await refuseIfRetried(context);
+	if (beginning === 'woken') {
+		const begun = await lease.begin();
+		if (begun === 'underWay') return false;
+		if (begun === 'dead') journal.takeOver(true);
+		if (journal.entries().some(isToCreate)) await refuseIfRetried(context);
+	}
+	journal.takeUp();
 	return true;
 }

@@ -54,8 +54,8 @@ export async function goToSleep(
 }
 
 /**
- * Leaves the turn to the process that runs it: n8n has woken the run twice. What this process stores is stored again by the
- * other process at the end of its turn.
+ * Leaves the turn to the process that runs it: n8n has woken the run twice. The run stays asleep. What this process stores is
+ * stored again by the other process at the end of its turn.
  */
 export async function sleepBesideTwin(
 	context: IExecuteFunctions,
@@ -65,7 +65,6 @@ export async function sleepBesideTwin(
 	context.logger.info(
 		`${name}: n8n has woken this run twice (execution ${context.getExecutionId()}, turn ${journal.sleeps}); the other process goes on`,
 	);
-	journal.stayAsleep();
 	return await suspend(context, journal, Date.now() + TWIN_SLEEP_MS);
 }
 

@@ -83,10 +83,25 @@ describe('a run begins', () => {
 		const context = created();
 		new Journal(context).fallAsleep([SECOND], NO_LIMIT);
 		const woken = contextOf({}, context);
-		expect(new Journal(woken).beginning).toBe('woken');
+		const first = new Journal(woken);
+		expect(first.beginning).toBe('woken');
+		first.takeUp();
 		const journal = new Journal(woken);
 		expect([journal.beginning, journal.isLater]).toEqual(['again', true]);
 		expect(journal.beginTurn()).toEqual(new Set(['1.0']));
+	});
+
+	it.each([
+		['woken', '1'],
+		['killed', '2'],
+	])('%s once more, if the try before did not take the run up', (beginning, executionId) => {
+		const context = created();
+		new Journal(context).fallAsleep([SECOND], NO_LIMIT);
+		const later = contextOf({ executionId }, context);
+		for (let tries = 0; tries < 2; tries++) {
+			const journal = new Journal(later);
+			expect([journal.beginning, journal.earlier]).toEqual([beginning, '1']);
+		}
 	});
 
 	it('after a kill, with what was announced in doubt, and creates nothing before it is stored', () => {
