@@ -63,12 +63,20 @@ async function saveCanvas(name: string, editor: Editor): Promise<void> {
 	await save(name, editor.page, { x, y, width: right - x, height: bottom - y });
 }
 
+/** What a reader enters in the credential. */
+const MODELS = { model: [{ id: 'provider/model-name', priceUsd: 0.04, unit: 'task' }] };
+
+/** Sizes of the window, px: the dialog of the credential is cut off in a lower window. */
+const LOW = { width: 1560, height: 740 };
+const HIGH = { width: 1560, height: 1080 };
+
 /** Our credential, and the panel of a node. */
 async function savePanels(editor: Editor): Promise<void> {
 	const start = async () => {
 		await editor.newWorkflow();
 		await tidy(editor);
 	};
+	await editor.page.setViewportSize(HIGH);
 	await start();
 	await editor.add('Media Generation', 'Generate image');
 	await editor.editCredential();
@@ -81,6 +89,7 @@ async function savePanels(editor: Editor): Promise<void> {
 	});
 	await editor.settle();
 	await save('credential', editor.dialog);
+	await editor.page.setViewportSize(LOW);
 
 	await start();
 	await editor.add('Media Generation Credits', 'Get credit balance');
@@ -140,11 +149,12 @@ async function saveExamples(stage: Stage, editor: Editor): Promise<void> {
 }
 
 runCommand(async () => {
-	const { stage, editor } = await openEditor({ width: 1560, height: 740 });
+	const { stage, editor } = await openEditor(LOW);
 	try {
 		const { client, service, credential } = stage;
 		await client.deleteCredential(credential.id);
-		await saveCredential(client, { baseUrl: service.url, apiKey: service.apiKey });
+		const { url: baseUrl, apiKey } = service;
+		await saveCredential(client, { baseUrl, apiKey, models: MODELS });
 		await savePanels(editor);
 		await saveExamples(stage, editor);
 	} catch (error) {

@@ -61,7 +61,7 @@ export function readExample(name: string): WorkflowDefinition {
 /** Creates the demo's credential for the service, or brings it up to date. */
 export const saveCredential = async (
 	client: N8nClient,
-	data: { baseUrl: string; apiKey: string },
+	data: ICredentialDataDecryptedObject,
 ): Promise<StoredCredential> => await save(client, 'Simulated service', 'mediaGenerationApi', data);
 
 /** Creates the demo's credential for a language model at this *Base URL*, or brings it up to date. */
