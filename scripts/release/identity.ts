@@ -49,6 +49,7 @@ export const said = (...texts: Array<[holds: boolean, text: string]>) =>
 export function missingIdentity(root: string): string[] {
 	const url = repositoryUrl(root);
 	const { author } = readManifest(root);
+	const conduct = readFileSync(join(root, 'CODE_OF_CONDUCT.md'), 'utf8');
 	const isOnGitHub = /^https:\/\/github\.com\/[\w-]+\/[\w.-]+$/.test(url);
 	return said(
 		[isUnset(url), 'package.json: "repository.url" is not set'],
@@ -58,6 +59,7 @@ export function missingIdentity(root: string): string[] {
 		],
 		[/^The authors of /.test(author.name), 'package.json: "author.name" names nobody'],
 		[isUnset(author.email), 'package.json: "author.email" is not set'],
+		[conduct.includes('@repository.invalid'), 'CODE_OF_CONDUCT.md: the address is not set'],
 	);
 }
 

@@ -1,11 +1,10 @@
-/** The packed tarball in a real n8n, which is lent to one file after the other unless it needs another environment. */
+/** The packed tarball in a real n8n, of which each file starts its own. */
 module.exports = {
 	rootDir: '../..',
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['<rootDir>/test/e2e'],
-	globalSetup: '<rootDir>/test/e2e/openLender.ts',
-	globalTeardown: '<rootDir>/test/e2e/closeLender.ts',
+	globalSetup: '<rootDir>/test/e2e/prepare.ts',
 	testMatch: ['**/*.test.ts'],
 	setupFilesAfterEnv: ['<rootDir>/test/listLengths.cjs'],
 	transform: { '^.+\\.ts$': '@swc/jest' },

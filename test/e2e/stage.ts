@@ -5,12 +5,11 @@ import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { N8nClient, type WorkflowDefinition } from '../n8n/client';
 import type { N8nInstall } from '../n8n/install';
 import { type N8nProcess, startN8n } from '../n8n/process';
-import { isLikeN8n3, N8N_3, shortMinute, WHOLE_MINUTE } from '../n8n/settings';
+import { isLikeN8n3, N8N_3, NO_RUNNER, shortMinute, WHOLE_MINUTE } from '../n8n/settings';
 import { makeUserFolder } from '../n8n/userFolder';
 import { type SimulatedService, startService } from '../service/service';
 import { Cluster, type Servers } from './cluster';
 import { type Database, PostgresDatabase, SqliteDatabase } from './database';
-import { type BorrowedN8n, borrowN8n } from './lender';
 import { node } from './nodes';
 
 export * from './nodes';
@@ -56,12 +55,11 @@ export class Stage {
 		private readonly env: Record<string, string>,
 		private readonly ownsService: boolean,
 		private readonly ownCluster: Cluster | undefined,
-		private readonly borrowed: BorrowedN8n | undefined,
 	) {}
 
 	/** The parameters are those of a `Setting`. */
 	static async open(
-		env: Record<string, string> = {},
+		env: Record<string, string> = NO_RUNNER,
 		shared?: SimulatedService,
 		furtherTarballs: string[] = [],
 	): Promise<Stage> {
@@ -99,14 +97,9 @@ export class Stage {
 		cluster?: Cluster,
 	): Promise<Stage> {
 		const env: Record<string, string> = { ...shortMinute(), ...further };
-		const borrowed = furtherTarballs.length === 0 ? await borrowN8n(env) : undefined;
-		Object.assign(env, borrowed?.env);
 		const withDatabase = env.DB_TYPE === undefined && install === undefined;
-		const start = async () => {
-			const userFolder = await makeUserFolder({ furtherTarballs, withDatabase });
-			return await startN8n({ userFolder, env, install });
-		};
-		const n8n = borrowed?.process ?? (await start());
+		const userFolder = await makeUserFolder({ furtherTarballs, withDatabase });
+		const n8n = await startN8n({ userFolder, env, install });
 		const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
 		const client = new N8nClient(n8n.url);
 		await client.setUp();
@@ -114,8 +107,7 @@ export class Stage {
 			baseUrl: service.url,
 			apiKey: service.apiKey,
 		});
-		const own = [shared === undefined, cluster, borrowed] as const;
-		return new Stage(service, n8n, client, { id, name }, env, ...own);
+		return new Stage(service, n8n, client, { id, name }, env, shared === undefined, cluster);
 	}
 
 	/** The further processes of an n8n in queue mode. @throws where there are none */
@@ -167,10 +159,10 @@ export class Stage {
 	/** Starts n8n again on the same data and ports. @param changes put over the environment of before */
 	async restart(changes: Record<string, string> = {}): Promise<void> {
 		Object.assign(this.env, changes);
-		const { env, borrowed } = this;
+		const { env } = this;
 		const { userFolder, port, install } = this.n8n;
 		[this.n8n] = await Promise.all([
-			borrowed?.start(env) ?? startN8n({ userFolder, env, port, install }),
+			startN8n({ userFolder, env, port, install }),
 			this.ownCluster?.restart(changes),
 		]);
 	}
@@ -182,29 +174,12 @@ export class Stage {
 
 	async close(): Promise<void> {
 		try {
-			if (this.borrowed) {
-				await this.clearN8n();
-				await this.borrowed.giveBack();
-			} else {
-				await this.n8n.kill();
-				await this.ownCluster?.close();
-				rmSync(this.userFolder, { recursive: true, force: true });
-			}
+			await this.n8n.kill();
+			await this.ownCluster?.close();
+			rmSync(this.userFolder, { recursive: true, force: true });
 		} finally {
 			if (this.ownsService) await this.service.close();
 		}
-	}
-
-	/** Leaves n8n to the next test file as it was. */
-	private async clearN8n(): Promise<void> {
-		const { client } = this;
-		const unfinished = await client.listExecutions({ status: ['new', 'running', 'waiting'] });
-		// One that ends meanwhile cannot be stopped.
-		for (const { id } of unfinished) await client.stopExecution(id).catch(() => undefined);
-		for (const { id } of await client.listWorkflows()) await client.deleteWorkflow(id);
-		for (const { id } of await client.listCredentials()) await client.deleteCredential(id);
-		const { path, tables } = await client.dataTables();
-		for (const { id } of tables) await client.send('DELETE', `${path}/${id}`);
 	}
 
 	/** Publishes a workflow with a webhook, and calls that. @returns the workflow's id, and the answer */

@@ -65,12 +65,6 @@ export class N8nClient extends Executions {
 		return await this.get(`/rest/workflows/${id}`);
 	}
 
-	/** @returns all workflows that are not archived */
-	async listWorkflows(): Promise<Array<{ id: string }>> {
-		const filter = encodeURIComponent(JSON.stringify({ isArchived: false }));
-		return await this.get(`/rest/workflows?take=250&filter=${filter}`);
-	}
-
 	/** Saves a workflow. What production triggers run changes only with the next `publish`. */
 	async updateWorkflow(id: string, changes: Partial<WorkflowDefinition>): Promise<StoredWorkflow> {
 		return await this.send('PATCH', `/rest/workflows/${id}`, changes);

@@ -1,10 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { runInNewContext } from 'node:vm';
-import type { IDataObject, INode } from 'n8n-workflow';
+import type { IDataObject, INode, INodeProperties } from 'n8n-workflow';
 import ts from 'typescript';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { failedTask, NOT_KNOWN, timedOut } from '../../nodes/MediaGeneration/report/taskErrors';
 import { taskJson } from '../../nodes/MediaGeneration/report/taskItems';
 import { parseTaskRecord } from '../../nodes/MediaGeneration/service/taskRecord';
@@ -98,6 +99,24 @@ test('the reference names every parameter and option', () => {
 		)
 		.map(({ displayName }) => displayName);
 	expect(labels.filter((label) => !text.includes(`**${label}**`))).toEqual([]);
+});
+
+test('the reference has the default of every number, switch and text among the options of a task', () => {
+	const rows = [...read('docs/reference.md').matchAll(/^\| \*\*(.+?)\*\* +\| (.*?) +\|/gm)];
+	// The options of a task come first; the credits have one of the same name.
+	const defaults = new Map(rows.reverse().map(([, label = '', cell]) => [label, cell]));
+	const [{ options = [] } = {}] = new MediaGeneration().description.properties.filter(
+		({ name }) => name === 'options',
+	);
+	const told = (options as INodeProperties[])
+		.filter(({ type }) => /^(number|boolean|string|json)$/.test(type))
+		.map(({ displayName, type, default: value }) => {
+			if (type === 'boolean') return [displayName, value === true ? 'off; added = on' : 'off'];
+			if (type === 'number') return [displayName, String(value)];
+			return [displayName, value === '' ? 'empty' : `\`${String(value)}\``];
+		});
+	expect(told.length).toBeGreaterThan(10);
+	expect(told.map(([label = '']) => [label, defaults.get(label)])).toEqual(told);
 });
 
 /** The messages that a page explains, each at the beginning of a row. */

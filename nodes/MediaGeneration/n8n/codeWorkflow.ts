@@ -20,8 +20,8 @@ interface CodeWorkflow {
 
 /**
  * Starts an execution of a workflow that is made here, and waits for nothing. The list of executions of this workflow shows
- * that execution. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/lostCallbacks.test.ts and
- * test/e2e/stopped.test.ts.
+ * that execution. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/ledger.test.ts and
+ * test/e2e/action.test.ts.
  *
  * @param items what its first node puts out
  * @throws n8n's error if n8n starts no execution

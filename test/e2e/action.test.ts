@@ -1,0 +1,318 @@
+import { type IDataObject, type INode } from 'n8n-workflow';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { outputItems, until } from '../n8n/client';
+import { needing } from './needs';
+import { call, called, inARow, itemNodes, manualTrigger } from './nodes';
+import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
+import { openScene } from './scene';
+
+const scene = openScene();
+
+/** An execution that ends while its tasks go on. */
+describe('an execution that ends while its tasks go on', () => {
+	test('a held run that is stopped reads no more, and leaves its task in the log and in the list of executions', async () => {
+		const run = await scene.startImages([{ latencyMs: 3_600_000 }]);
+		await until('the task', 30_000, () => scene.tasks.length > 0);
+		await run.stop();
+		expect((await run.end(30_000)).status).toBe('canceled');
+		// n8n keeps nothing of what a stopped node says.
+		await scene.logged(`without paying again: ${scene.taskIds[0]}`);
+		await until('the record', 30_000, async () => (await run.others()).length > 0);
+		const [record] = await run.others();
+		const left = await scene.client.waitForExecution(record?.id ?? '');
+		const prompt = expect.objectContaining({ prompt: 'Prompt 0' }) as object;
+		expect(itemsOf(left, 'Tasks of the stopped run')).toMatchObject([
+			{ taskId: scene.taskIds[0], state: 'PENDING', input: prompt },
+		]);
+		const before = scene.service.requests.length;
+		await sleep(5000);
+		expect(scene.service.requests).toHaveLength(before);
+	});
+
+	test('a run that is near its time limit is held, and its items leave before n8n cancels it', async () => {
+		const settings = { executionTimeout: 10 };
+		const node = { onError: 'continueRegularOutput' as const };
+		const execution = await scene.runImages([{ latencyMs: 3_600_000 }], { settings, node });
+		const [taskId] = scene.taskIds;
+		expect(itemsOf(succeeded(execution))).toMatchObject([{ taskId, timedOut: true }]);
+	});
+
+	needing('storedStops', 'The stop of a caller').test(
+		'an execution whose caller is stopped, of which n8n does not tell a sub-workflow, creates nothing more',
+		async () => {
+			const { client } = scene;
+			const { id } = await client.createWorkflow({
+				name: 'Called',
+				...inARow(called(), ...scene.oneByOne()),
+			});
+			await client.publish(id, []);
+			const { workflowId } = await scene.start('Caller', call(id));
+			await scene.expectStopHeard(workflowId);
+		},
+	);
+
+	test('an execution that is stopped while creates are under way names what was sent without an answer, and the task when the answer comes after all', async () => {
+		const before = scene.log.length;
+		const log = () => scene.log.slice(before);
+		scene.service.configure({ createDelayMs: 30_000 });
+		const started = await scene.startImages(Array<IDataObject>(8).fill({ latencyMs: 60_000 }));
+		await until('the first create', 30_000, () => scene.creates.length > 0);
+		await sleep(500);
+		await started.stop();
+		expect((await started.end()).status).toBe('canceled');
+		await until('the list', 25_000, () => log().includes('Sent, but the answer was lost: item 1'));
+		// Neither the stop nor the list waits for an answer.
+		expect(scene.creates.filter(({ status }) => status !== undefined)).toEqual([]);
+		for (const taskId of scene.taskIds) expect(log()).not.toContain(taskId);
+		await until('the late answers', 60_000, () =>
+			scene.taskIds.every((taskId) => log().includes(`created task ${taskId}`)),
+		);
+		expect(log()).toMatch(
+			/created task \S+ \(execution \d+, item 1\), after the execution was stopped/,
+		);
+		expect(log()).not.toMatch(/unhandled/i);
+		// Nothing was created after the stop.
+		expect(scene.creates.length).toBeLessThan(8);
+	}, 180_000);
+});
+
+/** A run of each kind, on each n8n that is supported; what else comes out is in `test/workflow`. */
+describe('each way of completion', () => {
+	test('wait: the items carry every field of the contract, in input order', async () => {
+		const switches = [{ latencyMs: 3000 }, { latencyMs: 0 }];
+		const items = outputItems(succeeded(await scene.runImages(switches)), 'Media');
+		expect(items.map(({ json }) => promptOf(json))).toEqual(['Prompt 0', 'Prompt 1']);
+		for (const [index, { json, pairedItem }] of items.entries()) {
+			expect(Object.keys(json).sort()).toEqual([
+				'creditsConsumed',
+				'estimatedCostUsd',
+				'input',
+				'model',
+				'record',
+				'resultUrls',
+				'state',
+				'taskId',
+			]);
+			expect(json).toMatchObject({ state: 'SUCCESS', creditsConsumed: 8, estimatedCostUsd: 0.08 });
+			expect(pairedItem).toEqual({ item: index });
+		}
+	});
+
+	test('with On Error: Continue (using error output) a failed item leaves by the second output', async () => {
+		const failing = { outcome: 'FAILURE', failureMessage: 'no such colour' };
+		const node = { onError: 'continueErrorOutput' as const };
+		const execution = await scene.runImages([{}, failing, {}], { node });
+		expect(statesOf(execution)).toEqual(['SUCCESS', 'SUCCESS']);
+		const error = expect.stringContaining('no such colour') as string;
+		const details = expect.objectContaining({ taskId: scene.taskIds[1], state: 'FAILURE' });
+		expect(outputItems(execution, 'Media', 1).map(({ json }) => json)).toEqual([
+			expect.objectContaining({ prompt: 'Prompt 1', error, details }),
+		]);
+	});
+
+	test('return: the item leaves at once, and task: get and task: wait fetch it later', async () => {
+		const order = scene.image({ prompt: 'later', completion: 'return' });
+		const [created] = itemsOf(await scene.run('Order', itemNodes('Item', [{}]), order));
+		expect(created).toMatchObject({ state: 'PENDING', resultUrls: [], creditsConsumed: null });
+		expect(scene.reads).toEqual([]);
+		const taskIds = [scene.slowTask().taskId, String(created?.taskId)];
+		expect((await scene.onTasks('get', taskIds))[0]?.state).toBe('PENDING');
+		scene.service.complete(taskIds[0] ?? '');
+		const finished = await scene.onTasks('wait', taskIds);
+		expect(finished).toMatchObject(taskIds.map((taskId) => ({ taskId, state: 'SUCCESS' })));
+		expect(finished[0]).not.toHaveProperty('model');
+	});
+
+	test('trigger: where none is published it is not found by a run, its retry, or a sub-workflow that a run by hand calls', async () => {
+		const order = () => scene.image({ prompt: 'x', completion: 'trigger' });
+		const withTrigger = (name: string, start: INode) => {
+			const wired = inARow(start, order());
+			return { name, ...wired, nodes: [...wired.nodes, scene.trigger()] };
+		};
+		const alone = await scene.startWorkflow(withTrigger('Not published', manualTrigger()));
+		const failed = await alone.end();
+		const child = withTrigger('Called, and not published', called());
+		const { id } = await scene.client.createWorkflow(child);
+		const [without, calling] = [
+			await scene.run('Without', order()),
+			await scene.run('Calls', call(id)),
+		];
+		for (const execution of [without, failed, await alone.retry(), calling]) {
+			expect(execution.status).toBe('error');
+			// n8n 2.0 runs no sub-workflow that is not published.
+			const isRefused = execution === calling ? '|Workflow is not active' : '';
+			expect(errorOf(execution)?.message).toMatch(RegExp(`Media Generation Trigger${isRefused}`));
+		}
+		expect(scene.tasks).toEqual([]);
+	});
+});
+
+describe('downloads', () => {
+	/** Downloads the result of one task for each object of switches, with failed items coming out. */
+	async function run(switches: IDataObject[]) {
+		const execution = await scene.runImages(switches, {
+			// What stumbles is tried again for as long.
+			options: { downloadResults: true, timeout: 45 },
+			node: { onError: 'continueRegularOutput' },
+		});
+		return outputItems(execution, 'Media');
+	}
+
+	/** Resident memory of the process that runs executions, in MiB. */
+	function memoryMiB(): number {
+		const status = readFileSync(`/proc/${scene.stage.runner.pid}/status`, 'utf8');
+		return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+	}
+
+	test('a result of 1 GiB goes into the file system, with less than a quarter of it as more memory in n8n', async () => {
+		// Once before, so that what n8n loads for its first download is not counted.
+		await run([{}]);
+		const before = memoryMiB();
+		let most = before;
+		const watch = setInterval(() => (most = Math.max(most, memoryMiB())), 50);
+		const [item] = await run([{ mediaBytes: 1024 ** 3, mediaType: 'video/mp4' }]);
+		clearInterval(watch);
+		console.log(`1 GiB: ${Math.round(most - before)} MiB more memory at most`);
+		expect(item?.json.error).toBeUndefined();
+		expect(item?.binary?.data).toMatchObject({ mimeType: 'video/mp4', fileSize: '1.07 GB' });
+		// Most of it is what V8 has not collected yet, and more on a busy machine.
+		expect(most - before).toBeLessThan(256);
+	});
+
+	test('a slow media host holds up no create, and is asked for ten files at once at most', async () => {
+		const mediaDelayMs = 20_000;
+		const switches = Array<IDataObject>(12).fill({ latencyMs: 200, mediaDelayMs });
+		const options = { downloadResults: true, maxInFlight: 6 };
+		const items = outputItems(await scene.runImages(switches, { options }), 'Media');
+		expect(items.filter(({ binary }) => binary?.data)).toHaveLength(12);
+		const creates = scene.creates.map(({ at }) => at);
+		const media = scene.requests('media', 'GET').map(({ at }) => at);
+		const firstFile = Math.min(...media) + mediaDelayMs;
+		expect(creates).toHaveLength(12);
+		expect(Math.max(...creates)).toBeLessThan(firstFile);
+		expect(media.filter((at) => at < firstFile)).toHaveLength(10);
+		expect(media).toHaveLength(12);
+	});
+
+	test('a bad result is an error of its item, which keeps the URL; the other items have their files, fetched without the key', async () => {
+		const bad: Array<[IDataObject, string]> = [
+			[{ mediaStatus: { status: 200, body: '<p>Not ready</p>' } }, 'web page'],
+			[{ mediaStatus: { status: 200, body: '', contentType: 'image/png' } }, 'empty'],
+			// It is shorter than its announced length.
+			[{ mediaWay: 'cut short' }, 'broke off'],
+			[{ mediaStatus: 404 }, 'HTTP 404'],
+			[{ mediaWay: 'stalls' }, 'broke off'],
+		];
+		const busy = { mediaStatus: { status: 503, times: 1, retryAfter: 3 } };
+		const good = [{}, busy, { mediaRedirect: true }];
+		const items = await run([...bad.map(([switches]) => switches), ...good]);
+		expect(items.slice(0, -3).map(({ json, binary }) => ({ ...json, binary }))).toMatchObject(
+			bad.map(([, said]) => ({
+				state: 'SUCCESS',
+				resultUrls: [expect.stringContaining('http')],
+				error: expect.stringContaining(said) as string,
+				binary: undefined,
+			})),
+		);
+		for (const { json, binary } of items.slice(-3)) {
+			expect(json.error).toBeUndefined();
+			expect(binary?.data).toMatchObject({ mimeType: 'image/png' });
+		}
+		const media = scene.service.requests.filter(({ path }) => path.includes('/media/'));
+		expect(media.every(({ authorization }) => authorization === undefined)).toBe(true);
+	});
+});
+
+describe('files', () => {
+	/** How the output shows a file. */
+	const SHOWN_FILE = /^data:image\/png;base64,… \(.*bytes\)$/;
+
+	/** Seconds that a link is good for. */
+	const TIMEOUT = 30;
+
+	/** A node that makes a picture and downloads it. */
+	const picture = (more: IDataObject = {}) => {
+		const options = { downloadResults: true, additionalInput: '{}', ...more };
+		return scene.image({ prompt: 'a lighthouse', options }, { name: 'Picture' });
+	};
+
+	needing('linksToFiles', 'Links to files').test(
+		'the service fetches a file by the link that n8n has signed, and not after its time',
+		async () => {
+			const { service } = scene;
+			const fromPicture = scene.media({
+				resource: 'video',
+				operation: 'generate',
+				prompt: 'waves roll in',
+				imageSource: 'binary',
+				durationSeconds: 2,
+				options: { sendFilesAs: 'link', timeout: TIMEOUT },
+			});
+			const run = await scene.start('Picture to video', picture(), fromPicture);
+			const execution = succeeded(await run.end());
+			const [made, video] = scene.tasks;
+			const taskId = video?.taskId ?? '';
+			const body = JSON.stringify(video?.record.input);
+			expect(body).toContain('/rest/binary-data/signed?token=');
+			expect(body.length).toBeLessThan(1000);
+
+			// A task whose input has the address of the picture, and so what stands there.
+			const copy = service.createTask('some/model', { urls: made?.record.resultUrls });
+			const [original] = await service.fetchFiles(copy.taskId);
+			const [fetched] = await service.fetchFiles(taskId);
+			expect(fetched).toMatchObject({ status: 200, type: 'image/png' });
+			expect(original?.body.length).toBeGreaterThan(1000);
+			expect(fetched?.body.equals(original?.body ?? Buffer.alloc(0))).toBe(true);
+
+			// Whoever has the link can open it, and nobody sees it in n8n.
+			const [, token = ''] = /token=([\w.-]+)/.exec(fetched?.url ?? '') ?? [];
+			expect(token).toMatch(/^eyJ/);
+			const stored = JSON.stringify(await run.now());
+			expect(stored).toContain('waves roll in');
+			expect(stored).not.toContain(token.split('.').at(-1));
+			expect(outputItems(execution, 'Media')[0]?.json).toMatchObject({
+				state: 'SUCCESS',
+				input: { image_url: expect.stringMatching(SHOWN_FILE) as string },
+			});
+
+			let late = fetched;
+			await until('the link to end', 2 * TIMEOUT * 1000, async () => {
+				[late] = await service.fetchFiles(taskId);
+				return late?.status !== 200;
+			});
+			expect(late?.status).toBe(400);
+		},
+		400_000,
+	);
+
+	test('rows go on beside their results, with their files, also after a power cut while the run sleeps', async () => {
+		scene.service.configure({ latencyMs: 20_000 });
+		const rows = ['A', 'B'].map((title, row) => ({ row, title, state: 'to do', tags: [title] }));
+		const run = await scene.start(
+			'Rows',
+			itemNodes('Rows', rows),
+			picture({ includeInput: true, additionalInput: '{ "simulate": { "latencyMs": 100 } }' }),
+			scene.image({
+				prompt: '={{ $json.title }}',
+				options: { includeInput: true, suspendAfter: 0, outputBinaryField: 'result' },
+			}),
+		);
+		await run.suspended();
+		await scene.stage.killAndRestart();
+		const execution = succeeded(await run.end());
+		const items = outputItems(execution, 'Media');
+		const ordered = scene.taskIds.slice(2);
+		expect(items).toMatchObject(
+			rows.map(({ row, title, tags }) => ({
+				json: { row, title, tags, state: 'SUCCESS', taskId: ordered[row] },
+				binary: { data: { mimeType: 'image/png' } },
+				pairedItem: { item: row },
+			})),
+		);
+		expect(items.some(({ json }) => 'timedOut' in json || 'error' in json)).toBe(false);
+		const files = outputItems(execution, 'Picture').map(({ binary }) => binary?.data?.id);
+		expect(items.map(({ binary }) => binary?.data?.id)).toEqual(files);
+	}, 400_000);
+});

@@ -1,0 +1,346 @@
+import { type IDataObject, type INode } from 'n8n-workflow';
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe as tell, type Execution, outputItems, until } from '../n8n/client';
+import { literal } from '../n8n/database';
+import { freePort, HOST } from '../n8n/ports';
+import { LEAN } from '../n8n/settings';
+import { AT_ONCE } from './atOnce';
+import { missingPostgres, OF_THE_MACHINE, sql } from './cluster';
+import { missingLikeN8n3, needing, unless } from './needs';
+import {
+	deliver,
+	inARow,
+	itemNodes,
+	manualTrigger,
+	prompts,
+	type Steps,
+	webhook,
+	withField,
+} from './nodes';
+import { itemsOf, statesOf, succeeded } from './run';
+import { openScene, type Order } from './scene';
+import { Stage } from './stage';
+
+/** What n8n may be set to. */
+
+/** An n8n that is short of memory for expressions, and limits how long executions and how large files may be. */
+describe('an n8n with limits', () => {
+	const scene = openScene({
+		env: {
+			N8N_EXPRESSION_ENGINE_MEMORY_LIMIT: '8',
+			EXECUTIONS_TIMEOUT: '900',
+			N8N_DEFAULT_BINARY_DATA_MODE: 'database',
+			N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE: '1',
+		},
+	});
+
+	const COUNT = 40;
+
+	/** Much text for each item: more of them together than an expression may hold. */
+	const MUCH = 500_000;
+
+	test('a run that is too large for an expression sleeps, and comes out complete', async () => {
+		scene.service.configure({ latencyMs: 8_000 });
+		const numbers = Array.from({ length: COUNT }, (_, number) => ({ number }));
+		const prompt = `={{ $json.number + ' '.padEnd(${MUCH}, 'x') }}`;
+		const prompts = withField('Prompts', 'prompt', prompt);
+		const order = scene.image({ options: AT_ONCE });
+		const run = await scene.start('Large', itemNodes('Numbers', numbers), prompts, order);
+		const execution = succeeded(await run.end());
+		expect(run.sleeps).toBeGreaterThan(1);
+		expect(statesOf(execution)).toEqual(Array(COUNT).fill('SUCCESS'));
+		expect(execution.data.resultData.runData).toHaveProperty('Prompts');
+	}, 400_000);
+
+	test("a result that is too large for n8n's database names n8n's setting", async () => {
+		const switches = [{ mediaBytes: 3 * 1024 ** 2, mediaType: 'video/mp4' }, {}];
+		const options = { downloadResults: true };
+		const execution = await scene.runImages(switches, { options });
+		const [large, small] = outputItems(execution, 'Media');
+		expect(large?.json.error).toMatch(/^n8n could not keep the result of 3 MiB: http/);
+		expect(large?.json.state).toBe('SUCCESS');
+		expect(small?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+	});
+});
+
+describe('an address that cannot be reached', () => {
+	/** Nobody is there. */
+	const DEAD = 'http://127.0.0.1:9';
+
+	const scene = openScene({ env: { WEBHOOK_URL: `${DEAD}/` }, clears: false });
+	const { test } = needing('deadAddress', 'An address that cannot be reached');
+
+	beforeAll(() => scene.service.configure({ callbackLost: true, latencyMs: 5_000 }));
+
+	const publish = async () =>
+		await scene.publish(scene.trigger(), {
+			orders: [prompts('Prompt', [{}]), scene.image({ completion: 'trigger' })],
+		});
+
+	/** Orders a picture. @returns the task, and where its callback is to go */
+	async function order(workflowId: string) {
+		const { client } = scene;
+		const run = await client.run(workflowId, { trigger: 'Start', destination: 'Media' });
+		await client.waitForExecution(run);
+		const { taskId = '', webhookUrl = '' } = scene.tasks.at(-1) ?? {};
+		const { origin, pathname, search } = new URL(webhookUrl);
+		return { run, taskId, url: origin + pathname, search };
+	}
+
+	test('an n8n that cannot reach its own public address knows which callbacks have come', async () => {
+		const { client, collector } = scene;
+		const { id, url } = await publish();
+		const { run, taskId, search } = await order(id);
+		await until('the task to end', 60_000, () => scene.tasks.at(-1)?.record.state === 'SUCCESS');
+		await scene.deliver(url + search, taskId);
+		await scene.arrived(taskId, 30_000);
+		const others = async () =>
+			(await client.listExecutions({ workflowId: id })).filter((each) => each.id !== run);
+		await until('the looks to end', 240_000, async () =>
+			(await others()).every(({ status }) => status === 'success'),
+		);
+		// The one of the callback, and the one that looked, which delivers nothing that has started.
+		expect(await others()).toHaveLength(2);
+		expect(collector.seen).toEqual([taskId]);
+	}, 400_000);
+
+	test('a new public address holds after a restart of n8n, also for tasks that were created before', async () => {
+		const { client, stage } = scene;
+		const { id, path } = await publish();
+		const before = await order(id);
+		expect(before.url).toBe(DEAD + path);
+
+		await stage.stop();
+		await stage.restart({ WEBHOOK_URL: `${stage.webhookUrl}/` });
+		await client.login();
+		await client.waitForWebhook(path);
+		const after = await order(id);
+		expect(after.url).toBe(stage.webhookUrl + path);
+		for (const { taskId } of [before, after]) await scene.arrived(taskId);
+	}, 600_000);
+});
+
+/**
+ * n8n's protection against requests to private addresses, with nothing allowed but one name: what the user reads where
+ * the service, the host of a result, or n8n's own address is refused.
+ */
+
+describe("n8n's protection against requests to private addresses", () => {
+	const scene = openScene({
+		env: {
+			N8N_SSRF_PROTECTION_ENABLED: 'true',
+			N8N_SSRF_ALLOWED_HOSTNAMES: 'localhost',
+			N8N_SSRF_ALLOWED_IP_RANGES: '',
+		},
+	});
+
+	/** The service by a name that is allowed; its results are at an address that is not. */
+	let allowed: Partial<INode>;
+	beforeAll(async () => {
+		const { url, apiKey } = scene.service;
+		const baseUrl = url.replace('127.0.0.1', 'localhost');
+		const data = { baseUrl, apiKey };
+		const { id, name } = await scene.client.createCredential('Allowed', 'mediaGenerationApi', data);
+		allowed = { credentials: { mediaGenerationApi: { id, name } } };
+	});
+
+	/** What becomes of a run for one item. */
+	const told = async (order?: Order) => tell(await scene.runImages([{}], order));
+
+	const RANGE =
+		"refused '127.0.0.1'. On every process of n8n, add the name to N8N_SSRF_ALLOWED_HOSTNAMES";
+
+	test('the service is refused: nothing is sent, and the message says what to allow', async () => {
+		const text = await told();
+		expect(text).toContain('error: n8n does not let this node call the service');
+		expect(text).toContain(RANGE);
+		expect(scene.service.requests).toEqual([]);
+	});
+
+	test("the credential's test says that n8n refused it", async () => {
+		const { url: baseUrl, apiKey } = scene.service;
+		const verdict = await scene.client.testCredential(
+			{ ...scene.stage.credential, type: 'mediaGenerationApi' },
+			{ baseUrl, apiKey },
+		);
+		expect(verdict.status).toBe('Error');
+		expect(verdict.message).toContain('blocked because it resolves to a restricted IP address');
+	});
+
+	test('the host of a result is refused: the task is named, and what to allow', async () => {
+		const text = await told({ options: { downloadResults: true }, node: allowed });
+		expect(text).toContain('n8n does not let this node fetch the result: http://127');
+		expect(text).toContain(RANGE);
+		expect(text).toContain(scene.taskIds[0]);
+		// Without the download the same goes.
+		expect(await told({ node: allowed })).toBe('success');
+	});
+
+	test("n8n's own address is refused to Task: Redeliver", async () => {
+		const [taskId = ''] = scene.stage.finishedTasks(1);
+		const callbackUrl = `${scene.stage.webhookUrl}/webhook/any/callback`;
+		const parameters = { resource: 'task', operation: 'redeliver', taskId, callbackUrl };
+		const text = await told({ parameters, node: allowed });
+		expect(text).toContain('n8n does not let this node call the trigger: http://127');
+		expect(text).toContain(RANGE);
+	});
+});
+
+const onEngineV2 = unless(missingLikeN8n3('engineV2') ?? missingPostgres(), 'The engine v2');
+
+/** n8n's types do not let through what they know. */
+const ENGINE_V2: IDataObject = { engineType: 'v2' };
+
+onEngineV2.describe("n8n's engine v2", () => {
+	const database = `media_generation_e2e_${randomBytes(4).toString('hex')}`;
+	const scene = openScene({
+		open: async () => {
+			sql(OF_THE_MACHINE, `create database ${database}`);
+			const place = async (prefix: string) => {
+				const port = await freePort();
+				const url = `http://${HOST}:${port}`;
+				return {
+					[`${prefix}_HOST`]: HOST,
+					[`${prefix}_PORT`]: `${port}`,
+					[`${prefix}_BASE_URL`]: url,
+				};
+			};
+			return await Stage.open({
+				...LEAN,
+				N8N_ENABLED_MODULES: 'engine-v2',
+				N8N_ENGINE_DATABASE_URL: `postgres://postgres@${HOST}:${OF_THE_MACHINE.postgresPort}/${database}`,
+				...(await place('N8N_ENGINE')),
+				...(await place('N8N_ENGINE_CONTROL_PLANE')),
+			});
+		},
+	});
+	afterAll(() => sql(OF_THE_MACHINE, `drop database if exists ${database} with (force)`));
+
+	/** Runs nodes in a row by the engine v2, to the end. */
+	async function run(...nodes: Steps): Promise<Execution> {
+		const row = inARow(manualTrigger(), ...nodes);
+		const definition = { name: 'Engine v2', ...row, settings: ENGINE_V2 };
+		const execution = await (await scene.startWorkflow(definition)).end();
+		// The engine of today would have counted it.
+		expect(execution.id).toMatch(/^[0-9a-f-]{36}$/);
+		return execution;
+	}
+
+	const second = prompts('Prompt', [{ latencyMs: 1000 }]);
+
+	test('waits, in input order, with downloads', async () => {
+		const failing = { latencyMs: 0, outcome: 'FAILURE' };
+		const execution = await run(
+			prompts('Prompt', [{ latencyMs: 1500 }, failing, { latencyMs: 500 }]),
+			scene.image({ completion: 'wait', options: { downloadResults: true } }),
+		);
+		expect(tell(execution)).toBe('success');
+		expect(statesOf(execution)).toEqual(['SUCCESS', 'FAILURE', 'SUCCESS']);
+		const [first] = outputItems(execution, 'Media');
+		expect(first?.binary?.data).toMatchObject({ mimeType: 'image/png' });
+		expect(scene.creates).toHaveLength(3);
+	});
+
+	test('returns at once; Task: Get and Task: Wait fetch the tasks; the credits are read', async () => {
+		const created = itemsOf(await run(second, scene.image({ completion: 'return' })));
+		expect(created).toMatchObject([{ state: 'PENDING' }]);
+		const taskId = created[0]?.taskId;
+		for (const operation of ['wait', 'get']) {
+			const fetched = await run(scene.media({ resource: 'task', operation, taskId }));
+			expect(itemsOf(fetched)).toMatchObject([{ taskId, state: 'SUCCESS' }]);
+		}
+		const credits = await run(scene.stage.mediaNode('mediaGenerationCredits', 'Media', {}));
+		expect(typeof itemsOf(credits)[0]?.balance).toBe('number');
+	});
+
+	test.each([
+		['Survive Restarts After 0', { options: AT_ONCE }, "n8n's engine v2 wakes no execution"],
+		[
+			'Notify a Trigger without a Callback URL',
+			{ completion: 'trigger' },
+			'Trigger does not work with the engine v2',
+		],
+	])('%s is refused before a task is created', async (_, parameters, reason) => {
+		expect(tell(await run(second, scene.image(parameters)))).toContain(reason);
+		expect(scene.creates).toEqual([]);
+	});
+
+	test('a trigger in another workflow is notified, also of a task whose callback is lost', async () => {
+		const { url: callbackUrl } = await scene.publish();
+		const lost = { latencyMs: 500, callbackLost: true };
+		const execution = await run(
+			prompts('Prompt', [{ latencyMs: 500 }, lost]),
+			scene.image({ completion: 'trigger', callbackUrl }),
+		);
+		expect(tell(execution)).toBe('success');
+		const taskIds = itemsOf(execution).map(({ taskId }) => String(taskId));
+		await scene.expectArrived(taskIds, 150_000);
+	}, 240_000);
+
+	test('a trigger is not activated, and n8n says why', async () => {
+		const { client, stage } = scene;
+		const own = scene.trigger({ options: { requireToken: false } });
+		const row = inARow(own, scene.collector.node());
+		const { id } = await client.createWorkflow({ name: 'Own', ...row, settings: ENGINE_V2 });
+		// n8n activates after it has answered.
+		await client.publish(id);
+		await scene.logged('does not work with the engine v2 of this workflow');
+		const [taskId = ''] = stage.finishedTasks(1);
+		const url = stage.webhookUrl + client.webhookPath(own, 'callback');
+		expect(await scene.deliver(url, taskId)).toBe(404);
+		expect(scene.collector.seen).toEqual([]);
+		await client.unpublish(id);
+	});
+
+	test('a trigger whose workflow is changed to it takes no callback', async () => {
+		const { database: stored } = scene.stage;
+		const { id, url } = await scene.publish(scene.trigger({ options: { requireToken: false } }));
+		// As an import of the settings does: nothing is activated anew.
+		const settings = literal(JSON.stringify(ENGINE_V2));
+		await stored.execute(`update workflow_entity set settings = ${settings} where id = '${id}'`);
+		const [taskId = ''] = scene.stage.finishedTasks(1);
+		const answer = await deliver(url, { taskId });
+		expect(answer.status).toBe(503);
+		expect(await answer.text()).toContain("does not work with n8n's engine v2");
+		await scene.expectArrived([]);
+	});
+});
+
+describe('an n8n with a limit of concurrency', () => {
+	const scene = openScene({ env: { N8N_CONCURRENCY_PRODUCTION_LIMIT: '2' } });
+
+	test('triggers whose media host is in trouble hold no place of the concurrency limit', async () => {
+		const { client, service, stage } = scene;
+		const target = await scene.publish(scene.trigger({ options: { downloadResults: true } }));
+		const tasks = stage.finishedTasks(2);
+		service.configure({ mediaStatus: 503 });
+		const asked = webhook('Asked', { responseMode: 'lastNode' });
+		const definition = { name: 'Another workflow', ...inARow(asked, scene.collector.node()) };
+		const { id } = await client.createWorkflow(definition);
+		await client.publish(id, [`/webhook/${asked.webhookId}`]);
+		const ask = async () =>
+			(await fetch(`${stage.webhookUrl}/webhook/${asked.webhookId}`, { method: 'POST' })).status;
+
+		for (const taskId of tasks) expect(await scene.deliver(target.address, taskId)).toBe(200);
+		// While both of them try for the first time, they hold both places.
+		const early = ask();
+		expect(await Promise.race([early, sleep(3_000, 'no answer')])).toBe('no answer');
+		await until('both executions to sleep', 120_000, async () => {
+			const asleep = await client.listExecutions({ workflowId: target.id, status: ['waiting'] });
+			return asleep.length === 2;
+		});
+		expect(scene.requests('media', 'GET').length).toBeGreaterThanOrEqual(2);
+
+		expect(await early).toBe(200);
+		expect(await ask()).toBe(200);
+		expect(scene.collector.seen).toHaveLength(2);
+
+		service.resetSettings();
+		scene.collector.reset();
+		await scene.expectArrived(tasks);
+		// Each task has one execution, which slept and went on.
+		expect(await client.listExecutions({ workflowId: target.id })).toHaveLength(2);
+	}, 400_000);
+});
