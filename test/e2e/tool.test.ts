@@ -141,6 +141,22 @@ describe('an MCP server', () => {
 		expect(scene.tasks).toHaveLength(1);
 	});
 
+	it.each(['trickles', 'trickles from its head'])(
+		'answers within that minute, too, if the answer to the create %s: nobody orders it again',
+		async (fate) => {
+			scene.service.configure({ createWay: { fate, everyMs: 10_000 } as never });
+			await connect(pictureTool());
+			const begunAt = Date.now();
+			const text = await call();
+			expect(Date.now() - begunAt).toBeLessThan(58_000);
+			const [item = {}] = JSON.parse(text) as IDataObject[];
+			expect(item.error).toContain('It is not known whether the task was created');
+			expect(scene.tasks).toHaveLength(1);
+			expect(item.next).toContain('Do not order it again');
+		},
+		180_000,
+	);
+
 	it('answers within the minute that clients wait, with the task that goes on', async () => {
 		await connect(pictureTool({}, { latencyMs: 3_600_000 }));
 		const text = await call();

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 import {
 	type Answer,
 	classifyAnswer,
@@ -152,6 +155,35 @@ it('nothing but a certain no is sent again: what may be a task never is', () => 
 		new Set(['tooManyRequests', 'serviceDown']),
 	);
 	expect([meaningOf('unreachable').taken, meaningOf('noAnswer').taken]).toEqual(['no', 'unknown']);
+});
+
+describe('the table of docs/service.md', () => {
+	const page = readFileSync(join(__dirname, '../../../docs/service.md'), 'utf8');
+	const [, table = ''] = page.split('## What an answer means');
+	const TAKEN: Record<string, Meaning['taken']> = { no: 'no', 'not known': 'unknown' };
+
+	/** The rows that begin with statuses of the service's own answers to a create. */
+	const rows = table
+		.split('\n')
+		.map((line) => line.split('|').map((cell) => cell.trim()))
+		.filter(([, answers = '', taken]) => /^[3-5]\d\d/.test(answers) && taken)
+		.flatMap(([, answers = '', taken = '', concerns = '']) =>
+			(answers.split(';')[0]?.match(/\b[3-5]\d\d\b/g) ?? []).map(
+				(status) => [Number(status), taken, concerns, answers] as const,
+			),
+		);
+
+	it('names the statuses', () => {
+		expect(rows.map(([status]) => status).sort()).toEqual([
+			...[301, 307, 308, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 425, 429, 499, 503],
+		]);
+	});
+
+	it.each(rows)('is right about %d: %s, %s', (status, taken, concerns, answers) => {
+		const headers = answers.includes('with `Retry-After`') ? asking(7) : {};
+		const meaning = classify(status, {}, headers);
+		expect([meaning.taken, meaning.scope]).toEqual([TAKEN[taken], concerns.replace('the ', '')]);
+	});
 });
 
 describe('the words of an answer', () => {
