@@ -46,7 +46,11 @@ test(
 	async () => {
 		const { service, stage } = scene;
 		service.configure({ latencyMs: 3_600_000 });
-		const run = await examples.start(await examples.import('overnight-batch'));
+		const name = 'Generate overnight';
+		const { options } = nodeOf(readExample('overnight-batch'), name).parameters;
+		// It sleeps long enough for the kill to come in its sleep, also on a busy machine.
+		const changes = { [name]: { options: { ...(options as IDataObject), checkInterval: 10 } } };
+		const run = await examples.start(await examples.import('overnight-batch', changes));
 		const prompts = listed('overnight-batch');
 		await until('all orders', 2 * MINUTE, () => scene.tasks.length === prompts.length);
 		await run.suspended();
