@@ -1,27 +1,27 @@
 import { markdownTable, writeSection } from '../../test/page';
 import type { Results, Row, Sample } from './results';
 
-const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Ours : limit'];
+const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Ours : limit', 'Measured on'];
 
 /** The rows that the page shows, by their ids. All others are printed only. */
 const ON_PAGE = /^(batch-\d+-time|callback|suspended|startup)/;
 
 /** The figures as a table of a page, which a terminal shows as well: the rows with such an id. */
-export async function tableOf({ rows }: Results, isShown = /./): Promise<string> {
-	const shown = Object.values(rows)
-		.flat()
-		.filter(({ id }) => isShown.test(id));
-	return await markdownTable(HEAD, shown.map(cellsOf), (column) => column > 0);
+export async function tableOf({ rows, measured }: Results, isShown = /./): Promise<string> {
+	const lines = Object.entries(rows).flatMap(([part, all]) => {
+		const shown = all.filter(({ id }) => isShown.test(id));
+		return shown.map((row) => [...cellsOf(row), measured[part]?.at.slice(0, 10) ?? '']);
+	});
+	return await markdownTable(HEAD, lines, (column) => column > 0);
 }
 
 /** Writes the figures that most people ask for into the document, between its marks. */
 export async function writePage(path: string, results: Results): Promise<void> {
-	const { machine, measured } = results;
-	const days = Object.values(measured).map(({ at }) => at.slice(0, 10));
+	const { machine } = results;
 	writeSection(
 		path,
 		'machine',
-		`Measured on ${[...new Set(days)].sort().join(' and ')}: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets.`,
+		`The machine: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets.`,
 	);
 	writeSection(path, 'figures', await tableOf(results, ON_PAGE));
 	writeSection(path, 'costs', await tableOfCosts(results));
@@ -47,7 +47,7 @@ async function tableOfCosts({ rows }: Results): Promise<string> {
 		what,
 		range((id) => id === alone),
 		range((id) => inQueueMode?.test(id) ?? false),
-	]);
+	]).filter(([, ...cells]) => cells.some((cell) => cell !== ''));
 	const head = ['How the result comes', 'One process', 'Queue mode, all processes'];
 	return await markdownTable(head, lines, (column) => column > 0);
 }

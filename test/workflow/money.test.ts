@@ -317,17 +317,20 @@ describe('Retry of a stored execution', () => {
 		const failed = await on.start(imageNode({ ...stops, ...givesUp, ...more }), items);
 		expect(failed.row.status).toBe('error');
 		const creates = on.creates.length;
+		// Of the first task, which has ended.
+		const reads = () => on.requests('GET', on.taskIds[0]).length;
+		const readBefore = reads();
 		if (apiKey !== undefined) failed.n8n.test.credential = { ...on.credential, apiKey };
 		const retried = (await failed.retry()).ran;
-		return { retried, creates: on.creates.length - creates };
+		return { retried, creates: on.creates.length - creates, reads: reads() - readBefore };
 	}
 	const failing = (...more: Parameters<typeof prompts>) => prompts('a', item('b', late()), ...more);
 
-	it('takes up the tasks of the first execution, and creates the items that were never sent', async () => {
-		const { retried, creates } = await runTwice(failing('c', 'd'), { maxInFlight: 1 });
+	it('takes up the tasks of the first execution, reads none that has ended, and creates the items that were never sent', async () => {
+		const { retried, creates, reads } = await runTwice(failing('c', 'd'), { maxInFlight: 1 });
 		expect(retried.error).toBeUndefined();
 		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
-		expect(creates).toBe(2);
+		expect([creates, reads]).toEqual([2, 0]);
 	});
 
 	it('names the tasks of the first execution where nothing can be started', async () => {

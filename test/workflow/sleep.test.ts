@@ -179,6 +179,14 @@ it('Retry On Fail in a woken turn pays for nothing twice', async () => {
 	expect(field(run.ran.output, 'state')[0]).toBe('SUCCESS');
 });
 
+it('Retry On Fail comes to its end, although n8n counts its tries anew when it wakes a run', async () => {
+	const run = await asleep([slow('a', 300)], { timeout: 600 }, threeTries);
+	const { error } = await run.end();
+	expect(error?.message).toContain('is not finished');
+	expect(on.elapsed).toBeLessThan(60 * MINUTE);
+	expect(created()).toBe(1);
+});
+
 describe('a batch that takes several turns', () => {
 	const many = (count: number) =>
 		Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 40 * SECOND }));
