@@ -15,6 +15,16 @@ const perLineHint = (resource: 'image' | 'video', label: string): NodeHint => ({
 	displayCondition: `={{ $parameter["resource"] === "${resource}" && $parameter["promptPerLine"] === false && ${hasShortLines} }}`,
 });
 
+/** Whether nothing that is sent differs from item to item: no expression, and no file. */
+const isSameForAll = `$parameter["prompt"] !== "" && $parameter["imageSource"] !== "binary" && !$parameter["options"]["files"] && !JSON.stringify($rawParameter).includes('"=')`;
+
+const sameHint = (resource: 'image' | 'video'): NodeHint => ({
+	message: `Each incoming item makes ${resource === 'image' ? 'an image' : 'a video'} of its own, and all have the same prompt. To use a field of the items, drag the field into 'Prompt'.`,
+	location: 'outputPane',
+	whenToDisplay: 'beforeExecution',
+	displayCondition: `={{ $parameter["resource"] === "${resource}" && $input.all().length > 1 && ${isSameForAll} }}`,
+});
+
 /** Hints of the output panel before a run, which depend on the parameters. */
 export const panelHints: NodeHint[] = [
 	{
@@ -26,6 +36,8 @@ export const panelHints: NodeHint[] = [
 	},
 	perLineHint('image', 'One Image per Line'),
 	perLineHint('video', 'One Video per Line'),
+	sameHint('image'),
+	sameHint('video'),
 	{
 		message:
 			"The output holds the URL of each result. To see the results here, switch on 'Download Results'.",

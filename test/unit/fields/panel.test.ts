@@ -132,8 +132,9 @@ describe('the hints before the first run', () => {
 	const long = 'A lighthouse on a cliff at dusk, '.repeat(4);
 
 	/** What a node with these parameters says, by the beginning of its hint. */
-	function hintsOf(parameters: IDataObject): string[] {
-		const context = executeContext({ node: { parameters }, items: [{ json: {} }] });
+	function hintsOf(parameters: IDataObject, count = 1): string[] {
+		const items = Array.from({ length: count }, (_, row) => ({ json: { row } }));
+		const context = executeContext({ node: { parameters }, items });
 		return (description.hints ?? [])
 			.filter(({ displayCondition = '' }) => {
 				return context.evaluateExpression(displayCondition.replace(/^=/, ''), 0) === true;
@@ -165,6 +166,22 @@ describe('the hints before the first run', () => {
 		],
 	])('%s', (_what, parameters, hints) => {
 		expect(hintsOf(parameters)).toEqual(hints);
+	});
+
+	const SAME = 'Each incoming item make';
+	const fixed = { prompt: 'A bird', ...own };
+
+	it.each<[string, IDataObject, string[]]>([
+		['say that all images would be alike', fixed, [SAME]],
+		['say it of videos, too', { resource: 'video', imageUrl: 'https://a/1.png', ...fixed }, [SAME]],
+		['do not where the prompt is of the item', { ...own, prompt: '={{ $json.row }}' }, []],
+		['do not where another field is', { ...fixed, options: { additionalInput: '={{ {} }}' } }, []],
+		['do not where each has a picture', { resource: 'video', imageSource: 'binary', ...fixed }, []],
+		['do not where each has a file', { ...fixed, options: { files: {} } }, []],
+		['do not where there is no prompt yet', own, []],
+	])('%s, before many items are paid for', (_what, parameters, hints) => {
+		expect(hintsOf(parameters, 3)).toEqual(hints);
+		expect(hintsOf(parameters, 1)).toEqual([]);
 	});
 });
 
