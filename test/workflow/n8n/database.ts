@@ -36,6 +36,8 @@ const rowOf = (id: string, given: NewRow) => ({
 	wakes: 0,
 	/** Whether its process died while it ran. */
 	isKilled: false,
+	/** Whether a start of n8n had it wake a second time. */
+	isWokenTwice: false,
 	/** When the execution came to its end, milliseconds since the history began. */
 	endedAt: undefined as number | undefined,
 	retriedBy: undefined as string | undefined,

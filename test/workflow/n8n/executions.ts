@@ -106,7 +106,8 @@ export class Executions {
 		await this.n8n.database.query(() => {
 			// What a user has stopped stays as it was then, unless a worker has taken notice of it.
 			if (row.status !== 'canceled' || (row.hasJob && run.status === 'canceled')) row.data = data;
-			if (row.status !== 'running') return;
+			const isTwin = row.isWokenTwice && row.status !== 'canceled';
+			if (row.status !== 'running' && !isTwin) return;
 			const { error } = run.data.resultData;
 			// Also where the error is that of an execution before, which was stopped and retried.
 			this.end(row, error && run.status === 'success' ? 'error' : run.status);

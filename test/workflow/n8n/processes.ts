@@ -1,6 +1,6 @@
 import { fromStored, toStored } from '../stored';
 import { amendCrashed } from './crash';
-import type { Row } from './database';
+import { enter, type Row } from './database';
 import type { MemoryN8n } from './memoryN8n';
 import { Process, type Role } from './process';
 
@@ -9,6 +9,9 @@ const QUEUE_MODE = ['main', 'worker-1', 'worker-2', 'webhook-1', 'webhook-2'];
 
 /** So long after the death of a worker n8n notices what it was at. */
 const STALLED_MS = 60_000;
+
+/** So long after its start n8n stores the executions that it takes for crashed. */
+const RECOVERED_MS = [100, 2_000] as const;
 
 /** n8n's processes: their deaths and starts, and what n8n makes of the executions that ran in a dead one. */
 export class Processes {
@@ -53,10 +56,26 @@ export class Processes {
 		const process = new Process(name, role, n8n.load(), death, onDeath);
 		this.all.set(name, process);
 		if (role === 'main') n8n.executions.lookForDue(process);
-		if (n8n.setting.isQueueMode || boots === 0) return;
-		// While it starts n8n takes what sleeps for crashed, since its log has no end of it, and then looks closer.
-		for (const { status, statuses } of n8n.rows) {
-			if (status === 'waiting') statuses.push('crashed', 'waiting');
+		if (!n8n.setting.isQueueMode && boots > 0) this.recoverSleepers();
+	}
+
+	/**
+	 * While it starts n8n takes what sleeps for crashed, since its log has no end of it, and then looks closer. An execution
+	 * that was due has been woken by then: n8n stores it as it slept, and wakes it a second time.
+	 */
+	private recoverSleepers(): void {
+		const { n8n } = this;
+		for (const row of n8n.rows) {
+			const { status, statuses, data, waitTill, wakes } = row;
+			if (status !== 'waiting') continue;
+			statuses.push('crashed', 'waiting');
+			n8n.time.later(n8n.random.between(...RECOVERED_MS, 'recovery', row.id, wakes), () => {
+				if (row.status !== 'running' || row.wakes === wakes) return;
+				n8n.note('woken twice');
+				n8n.trace(`n8n: takes execution ${row.id}, which runs, for asleep`);
+				Object.assign(row, { data, waitTill, isWokenTwice: true });
+				enter(row, 'waiting');
+			});
 		}
 	}
 
