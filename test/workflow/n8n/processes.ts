@@ -85,7 +85,10 @@ export class Processes {
 	 */
 	private recover(dead: Process): void {
 		for (const row of this.n8n.rows) {
-			if (row.process !== dead || row.status !== 'running') continue;
+			if (row.process !== dead) continue;
+			// n8n takes a run that was woken twice for asleep.
+			if (row.isWokenTwice && dead.running.has(row.id)) row.isKilled = true;
+			if (row.status !== 'running') continue;
 			row.isKilled = true;
 			this.n8n.note(row.wakes > 0 ? 'execution killed in a later turn' : 'execution killed');
 			if (dead.role === 'worker') this.n8n.time.later(STALLED_MS, () => this.crash(row));
