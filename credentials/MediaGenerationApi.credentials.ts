@@ -9,11 +9,15 @@ import {
 	UserError,
 } from 'n8n-workflow';
 import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
+import { anyOf } from '../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../nodes/MediaGeneration/shared/itemError';
 import { settled } from '../nodes/MediaGeneration/shared/promises';
 
-/** n8n's HTTP Request node calls the address `uri`, also in the requests for further pages. */
-type Request = IHttpRequestOptions & { uri?: string };
+/**
+ * n8n's HTTP Request node calls the address `uri`, also in the requests for further pages. The package's own requests have
+ * a signal for when the time of the answer is up.
+ */
+type Request = IHttpRequestOptions & { uri?: string; giveUp?: AbortSignal };
 
 /**
  * Adds the API key to a request to the service, and refuses to add it to any other request. It is a function and not a
@@ -37,7 +41,7 @@ async function authenticate(
 		throw new UserError(`${message}. ${description}`);
 	}
 	const { baseUrl, apiKey } = read.value;
-	const { baseURL, uri = '', url: address = uri, abortSignal, ...options } = request;
+	const { baseURL, uri = '', url: address = uri, abortSignal, giveUp, ...options } = request;
 	const url = new URL(baseURL === undefined ? address : baseUrl + address);
 	const target = url.origin + url.pathname;
 	if (!`${target}/`.startsWith(`${baseUrl}/`)) {
@@ -47,12 +51,14 @@ async function authenticate(
 	}
 	// n8n's cancel signal would cancel a create that the service may have taken: nobody would learn its task id.
 	const isCreate = request.method === 'POST' && target === `${baseUrl}/api/generate`;
+	const stop = isCreate ? undefined : (abortSignal as AbortSignal | undefined);
+	const signal = giveUp ? anyOf(giveUp, stop) : stop;
 	const isAuthorization = (name: string) => name.toLowerCase() === 'authorization';
 	const headers = Object.entries(request.headers ?? {}).filter(([name]) => !isAuthorization(name));
 	return {
 		...options,
 		url: url.href,
-		...(abortSignal && !isCreate && { abortSignal }),
+		...(signal && { abortSignal: signal }),
 		disableFollowRedirect: true,
 		// The older interface, which the HTTP Request node uses, has other names for this.
 		...{ followRedirect: false, followAllRedirects: false },

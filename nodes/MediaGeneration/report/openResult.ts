@@ -2,6 +2,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { classifyAnswer } from '../service/answer';
 import { openInTime, readAnswer } from '../service/boundedAnswer';
+import { anyOf } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import { forbiddenAddress } from '../shared/privateAddress';
@@ -32,7 +33,7 @@ export interface StreamResponse {
 
 /** What a host says in place of a file, ready to be added to a message. */
 export async function wordsOf(opened: StreamResponse): Promise<string> {
-	const read = await settled(readAnswer(Promise.resolve(opened), REFUSAL_MS, REFUSAL_BYTES));
+	const read = await settled(readAnswer(async () => opened, REFUSAL_MS, REFUSAL_BYTES));
 	const said = 'value' in read ? classifyAnswer(read.value, Date.now()).said : undefined;
 	return said === undefined ? '' : `. The host says: ${said}`;
 }
@@ -46,20 +47,18 @@ export async function openResult(
 	context: IExecuteFunctions,
 	url: string,
 ): Promise<StreamResponse | { trouble: ItemError }> {
-	const stop = context.getExecutionCancelSignal();
-	const tooLate = new AbortController();
-	const opening: Promise<StreamResponse> = context.helpers.httpRequest({
-		url,
-		method: 'GET',
-		encoding: 'stream',
-		returnFullResponse: true,
-		ignoreHttpStatusErrors: true,
-		timeout: HOST_TIMEOUT_MS,
-		abortSignal: AbortSignal.any(stop ? [tooLate.signal, stop] : [tooLate.signal]),
-	});
-	const response = await settled(openInTime(opening, HOST_TIMEOUT_MS));
+	const open = async (giveUp: AbortSignal): Promise<StreamResponse> =>
+		await context.helpers.httpRequest({
+			url,
+			method: 'GET',
+			encoding: 'stream',
+			returnFullResponse: true,
+			ignoreHttpStatusErrors: true,
+			timeout: HOST_TIMEOUT_MS,
+			abortSignal: anyOf(giveUp, context.getExecutionCancelSignal()),
+		});
+	const response = await settled(openInTime(open, HOST_TIMEOUT_MS));
 	if ('value' in response) return response.value;
-	tooLate.abort();
 	const forbidden = forbiddenAddress(
 		response.error,
 		`n8n does not let this node fetch the result: ${cutDataUri(url)}`,

@@ -34,17 +34,17 @@ const isStream = (body: unknown): body is ByteStream =>
  * Reads an answer to its end, within a time and a size: n8n's timeout ends when the connection stands still, so that a
  * service that sends a byte a second would never be given up, and n8n bounds no size.
  *
- * @param opening the request, whose answer is a stream
+ * @param open as for `openInTime`
  * @param timeoutMs milliseconds from now to the last byte
  * @throws UnfinishedAnswer if the answer takes too long or is too large; otherwise what the request throws
  */
 export async function readAnswer(
-	opening: Promise<OpenAnswer>,
+	open: (giveUp: AbortSignal) => Promise<OpenAnswer>,
 	timeoutMs: number,
 	maxBytes = MAX_BYTES,
 ): Promise<Answer> {
 	const endsAt = clock.now() + timeoutMs;
-	const { body, ...head } = await openInTime(opening, timeoutMs);
+	const { body, ...head } = await openInTime(open, timeoutMs);
 	// In an evaluation n8n answers in place of the service.
 	if (!isStream(body)) {
 		return { ...head, body: typeof body === 'string' ? body : JSON.stringify(body ?? '') };
@@ -58,15 +58,18 @@ export async function readAnswer(
 /**
  * Waits for the head of an answer, within a time.
  *
- * @param opening the request, whose answer is a stream
+ * @param open sends the request, whose answer is a stream; aborts it with the signal, since a head may trickle for ever
  * @param timeoutMs milliseconds from now
  * @throws UnfinishedAnswer if the head takes too long; otherwise what the request throws
  */
 export async function openInTime<T extends OpenAnswer>(
-	opening: Promise<T>,
+	open: (giveUp: AbortSignal) => Promise<T>,
 	timeoutMs: number,
 ): Promise<T> {
+	const giveUp = new AbortController();
+	const opening = open(giveUp.signal);
 	if (await endsBy(opening, clock.now() + timeoutMs)) return await opening;
+	giveUp.abort();
 	void opening.then(close, () => undefined);
 	throw new UnfinishedAnswer('No answer came in time');
 }

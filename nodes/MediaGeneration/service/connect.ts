@@ -6,7 +6,7 @@ import type {
 	UserError,
 } from 'n8n-workflow';
 
-import { clock, Stopped } from '../shared/clock';
+import { anyOf, clock, Stopped } from '../shared/clock';
 import { findInChain } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { forbiddenAddress } from '../shared/privateAddress';
@@ -102,10 +102,12 @@ async function requestService(
 	const headers = { Accept: 'application/json', ...type };
 	const options = { ...request, body, headers, timeout: timeoutMs, ...ANY_ANSWER };
 	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
-	const sent: Promise<OpenAnswer> = call.call(context, CREDENTIAL_TYPE, options, {
-		credentialsDecrypted,
-	});
-	const called = await settled(readAnswer(sent, timeoutMs));
+	const open = async (giveUp: AbortSignal): Promise<OpenAnswer> => {
+		// n8n has a signal of its own for each request. The credential adds this signal.
+		const given = { ...options, giveUp };
+		return await call.call(context, CREDENTIAL_TYPE, given, { credentialsDecrypted });
+	};
+	const called = await settled(readAnswer(open, timeoutMs));
 	if ('value' in called) return called.value;
 	// A stop does not cancel a create, so something else ended it.
 	if (request.method === 'GET' && isStopped(context)) throw new Stopped();
@@ -125,12 +127,16 @@ export async function callN8n(
 	request: IHttpRequestOptions & { timeout: number },
 	forbidden: string,
 ): Promise<HttpResponse | undefined> {
-	const abortSignal = stopSignal(context);
-	const options = { ...request, ...ANY_ANSWER, ...(abortSignal && { abortSignal }) };
-	const sent: Promise<OpenAnswer> = context.helpers.httpRequest(options);
-	const called = await settled(readAnswer(sent, request.timeout));
+	const stop = stopSignal(context);
+	const open = async (giveUp: AbortSignal): Promise<OpenAnswer> =>
+		await context.helpers.httpRequest({
+			...request,
+			...ANY_ANSWER,
+			abortSignal: anyOf(giveUp, stop),
+		});
+	const called = await settled(readAnswer(open, request.timeout));
 	if ('value' in called) return called.value;
-	if (abortSignal?.aborted) throw new Stopped();
+	if (stop?.aborted) throw new Stopped();
 	const refused = forbiddenAddress(called.error, forbidden);
 	if (refused) throw refused;
 	return undefined;

@@ -7,6 +7,10 @@ export class Stopped extends Error {
 	}
 }
 
+/** @returns a signal that is aborted when one of these is */
+export const anyOf = (...signals: Array<AbortSignal | undefined>): AbortSignal =>
+	AbortSignal.any(signals.filter((signal) => signal !== undefined));
+
 /** The time of all waits. For a date use `Date`. Tests replace both functions, so that hours take no time. */
 export const clock = {
 	/** Milliseconds since some moment. They never go back, even if the computer's date is changed. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import nock from '../../nock';
 
@@ -246,12 +247,25 @@ describe('on a real socket', () => {
 				response.once('close', () => clearInterval(drip));
 			},
 		],
-	])('%s is no answer', async (_what, listener) => {
-		onRequest = listener;
+		[
+			'a head that comes byte by byte',
+			({ socket }) => {
+				socket.write('HTTP/1.1 200 OK\r\nx: ');
+				const drip = setInterval(() => socket.write('x'), 20);
+				socket.once('close', () => clearInterval(drip));
+			},
+		],
+	])('%s is no answer, and its connection ends', async (_what, listener) => {
+		let closed: Promise<unknown> | undefined;
+		onRequest = (request, response) => {
+			closed = once(request.socket, 'close');
+			listener(request, response);
+		};
 		await expect(read(server.url, undefined, 300)).rejects.toMatchObject({
 			kind: 'noAnswer',
 			description: expect.stringContaining('took too long') as string,
 		});
+		await closed;
 	});
 
 	it('an answer of any size ends, with a message that says so', async () => {

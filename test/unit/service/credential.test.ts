@@ -79,11 +79,23 @@ it.each([
 ] as const)(
 	"a %s of %s can be broken off by n8n's cancel signal: %s, as a create may be paid for already",
 	async (method, path, isKept) => {
-		const { signal: abortSignal } = new AbortController();
-		const sent = await authenticate({ method, url: `${HOST}/v1/api/${path}`, abortSignal });
-		expect(sent.abortSignal).toBe(isKept ? abortSignal : undefined);
+		const stop = new AbortController();
+		const request = { method, url: `${HOST}/v1/api/${path}`, abortSignal: stop.signal };
+		const sent = await authenticate(request);
+		stop.abort();
+		expect((sent.abortSignal as AbortSignal | undefined)?.aborted).toBe(isKept ? true : undefined);
 	},
 );
+
+it.each(['POST', 'GET'] as const)('a %s ends when the time of its answer is up', async (method) => {
+	const giveUp = new AbortController();
+	const request = { method, url: `${HOST}/v1/api/generate`, giveUp: giveUp.signal };
+	const { abortSignal, ...sent } = await authenticate(request);
+	expect(sent).not.toHaveProperty('giveUp');
+	expect((abortSignal as AbortSignal).aborted).toBe(false);
+	giveUp.abort();
+	expect((abortSignal as AbortSignal).aborted).toBe(true);
+});
 
 it.each([
 	['another host', EVIL],
