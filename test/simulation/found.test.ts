@@ -72,6 +72,11 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 			keyChanges: [{ at: 116, noticedAfterMs: 0 }],
 			kills: [{ process: 0, of: 'callbacks', afterEffects: 3, isSeen: false, downMs: 1_000 }],
 		},
+	'a proxy answers for the service and asks to wait: the next create, of another item, comes at once':
+		{
+			node: { items: 2, maxInFlight: 1 },
+			strange: [{ on: 'create', nth: 0, what: "a proxy's 503 with Retry-After" }],
+		},
 	'a task is read for the last time a moment before its time is up: it is given up then, and its place is given away':
 		{
 			node: { items: 7, timeoutSeconds: 20, maxInFlight: 1 },
