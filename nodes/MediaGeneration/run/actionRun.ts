@@ -73,7 +73,7 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	if (run.turn.maySleep && isUnfinished(run)) {
 		const { limitAt, checkIntervalMs: intervalMs } = run.plan;
 		const announced = nextToCreate(next, journal.createdInTurn);
-		journal.limits = run.limits.toStored(clock.now());
+		journal.limits = run.limits.toStored();
 		const isQuiet = run.canCreate && next.length > 0 && journal.createdInTurn === 0;
 		journal.noteTurn(isQuiet && run.limits.unfinished === 0, run.begunAt);
 		return await goToSleep(context, journal, announced, { intervalMs, limitAt });

@@ -76,7 +76,7 @@ export class RunContext {
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
 		const most = createsIn(items).every(isAwaited) ? plan.maxInFlight : Infinity;
 		const { limits } = journal;
-		this.limits = limits ? AccountLimits.fromStored(limits, startedAt) : new AccountLimits();
+		this.limits = limits ? AccountLimits.fromStored(limits) : new AccountLimits();
 		this.queue = new CreateQueue(this.limits, new RequestGap(), this.signal, Math.random, most);
 		this.creator = new TaskCreator(context, connection.client, this.queue, journal, () =>
 			this.stopCreating(),
