@@ -56,6 +56,7 @@ describe('in the editor, with a model of an own account', () => {
 		await editor.keep('three lines');
 		await editor.execute();
 		await editor.outputHas('3 tasks created. Estimated price: 0.15 USD');
+		await editor.outputHas("To build the next steps, press 'Execute step'");
 		// One more leads into the prompt, and four lead into the fields of the credential.
 		const forPictures = toAdd + (await clicks()) + 1;
 		console.log(
@@ -74,6 +75,9 @@ describe('in the editor, with a model of an own account', () => {
 
 		await editor.add('Media Generation', 'Generate video');
 		await editor.fill('prompt', 'It flies away');
+		await editor.outputHas(
+			'Each incoming item makes a video of its own, and all have the same prompt',
+		);
 		await editor.execute();
 		await editor.outputHas("The parameter 'Image URL' is empty");
 		await editor.keep('an empty Image URL');
