@@ -6,7 +6,12 @@ export default {
   testRunner: 'jest',
   plugins: ['@stryker-mutator/jest-runner'],
   jest: {
-    config: { ...(await import('./jest.config.js')).default, roots: ['<rootDir>/test/unit'] },
+    config: {
+      ...(await import('./jest.config.js')).default,
+      roots: ['<rootDir>/test/unit'],
+      // The pages and pictures that it reads are not copied.
+      testPathIgnorePatterns: ['/documentation\\.test'],
+    },
     // Of the unit tests, which import what they are about.
     enableFindRelatedTests: true,
   },

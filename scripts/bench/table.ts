@@ -48,8 +48,14 @@ async function tableOfCosts({ rows }: Results): Promise<string> {
 		range((id) => id === alone),
 		range((id) => inQueueMode?.test(id) ?? false),
 	]).filter(([, ...cells]) => cells.some((cell) => cell !== ''));
-	const head = ['How the result comes', 'One process', 'Queue mode, all processes'];
-	return await markdownTable(head, lines, (column) => column > 0);
+	const head = [
+		'How the result comes',
+		'One process',
+		'Queue mode, 1, 2 and 4 workers: all processes',
+	];
+	const columns = lines.some(([, , inQueueMode]) => inQueueMode !== '') ? 3 : 2;
+	const shown = lines.map((line) => line.slice(0, columns));
+	return await markdownTable(head.slice(0, columns), shown, (column) => column > 0);
 }
 
 function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {
