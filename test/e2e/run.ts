@@ -59,6 +59,24 @@ export class Run {
 		return await this.scene.client.getExecution(this.id);
 	}
 
+	/**
+	 * Retries a run of so many items that was killed in a turn that creates tasks: it goes on, pays for nothing twice, and
+	 * names the items in doubt.
+	 */
+	async expectRetryGoesOn(count: number): Promise<void> {
+		const items = itemsOf(succeeded(await this.retry()));
+		expect(items.map(promptOf)).toEqual(
+			[...Array(count).keys()].map((item) => `${this.name} ${item}`),
+		);
+		const paid = this.tasks.map(({ record }) => promptOf(record));
+		expect(new Set(paid).size).toBe(paid.length);
+		const doubtful = items.filter(({ error }) => String(error).startsWith('It is not known'));
+		expect(doubtful.length).toBeGreaterThan(0);
+		expect(doubtful.length).toBeLessThanOrEqual(25);
+		const rest = items.filter((item) => !doubtful.includes(item));
+		expect(new Set(rest.map(({ state }) => state))).toEqual(new Set(['SUCCESS']));
+	}
+
 	/** All executions of the workflow, newest first. */
 	async executions(): Promise<ExecutionSummary[]> {
 		return await this.scene.client.listExecutions({ workflowId: this.workflowId });
