@@ -4,7 +4,7 @@ import type { Results, Row, Sample } from './results';
 const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Ours : limit', 'Measured on'];
 
 /** The rows that the page shows, by their ids. All others are printed only. */
-const ON_PAGE = /^(batch-\d+-time|callback|suspended|startup)/;
+const ON_PAGE = /^(batch-\d+-time|callback|suspended|asleep|night|startup)/;
 
 /** The figures as a table of a page, which a terminal shows as well: the rows with such an id. */
 export async function tableOf({ rows, measured }: Results, isShown = /./): Promise<string> {
