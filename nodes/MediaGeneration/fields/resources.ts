@@ -185,7 +185,7 @@ export const taskFields: INodeProperties[] = [
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
 		placeholder: 'e.g. task-12345, task-12346',
-		hint: "The 'taskId' in the output of the node that created the task. One ID, several with commas between them, or the copied JSON of items.",
+		hint: "The 'taskId' of the output that created the task: one ID, several with commas between, or the copied JSON of items.",
 		description:
 			'ID that the service returned when the task was created. For several tasks: a list, a text with commas or line breaks between the IDs, or the copied JSON of items that have a taskId.',
 	},
