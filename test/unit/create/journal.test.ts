@@ -138,6 +138,17 @@ describe('a run begins', () => {
 	});
 });
 
+it('a part that was refused leaves a hole, which JSON stores as null', () => {
+	const before = contextOf();
+	new Journal(before).created({ itemIndex: 0, part: 1 }, task());
+	const journal = new Journal(contextOf({}, before));
+	expect(journal.taskIds()).toEqual([task().taskId]);
+	expect(journal.unanswered()).toEqual([]);
+	expect(journal.partsOf(0).map(({ isBegun }) => isBegun)).toEqual([false, true]);
+	expect(journal.entryOf(FIRST)).toEqual({ state: 'free' });
+	expect(journal.taskIds()).toEqual([task().taskId]);
+});
+
 describe('an item is recognised', () => {
 	const stored = created({ parameters: { prompt: '={{ Math.random() }}' } });
 
