@@ -1,4 +1,6 @@
-import type { IDataObject } from 'n8n-workflow';
+import type { IDataObject, IRunExecutionData } from 'n8n-workflow';
+
+import { fromStored, toStored } from './stored';
 
 import { useProcessedData } from './processedData';
 import {
@@ -187,13 +189,17 @@ it('Retry On Fail comes to its end, although n8n counts its tries anew when it w
 	expect(created()).toBe(1);
 });
 
+/** The journal that n8n has stored. */
+const keptIn = (data: IRunExecutionData) =>
+	fromStored(toStored(data)).executionData?.contextData['node:Media']?.journal as IDataObject;
+
 describe('a batch that takes several turns', () => {
 	const many = (count: number) =>
 		Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 40 * SECOND }));
 
 	it('is created in the order of the items, and announces at most 50 of them', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
-		const journal = run.data.executionData?.contextData['node:Media']?.journal as IDataObject;
+		const journal = keptIn(run.data);
 		const { announced } = (journal.runs as Record<string, { announced: string[] }>)['0'] ?? {};
 		expect(announced?.length).toBeGreaterThan(0);
 		expect(announced?.length).toBeLessThanOrEqual(50);
@@ -219,11 +225,12 @@ describe('a batch that takes several turns', () => {
 		expect(new Set(orders).size).toBe(orders.length);
 	});
 
-	it('woken twice by n8n: one of the two goes on, and nothing is in doubt', async () => {
+	it('woken twice by n8n: one of the two goes on, the other one stores the same, and nothing is in doubt', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
 		const before = created();
 		const twin = await run.wakeTwice(MINUTE);
 		expect(twin.run.status).toBe('waiting');
+		expect(keptIn(twin.run.data)).toEqual(keptIn(run.data));
 		expect(created()).toBeGreaterThan(before);
 		const { output } = await run.end();
 		expect(field(output, 'state')).toEqual(Array(60).fill('SUCCESS'));

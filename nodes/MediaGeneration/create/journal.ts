@@ -6,18 +6,11 @@ import type { TaskPlan } from '../plan/planTypes';
 import type { EarlierPart } from '../plan/takenUp';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
-import { readStored } from '../shared/json';
-import { entriesIn, newRun, type SleepRule, type StoredRun } from './storedRun';
+import { entriesIn, newRun, runsIn, type SleepRule, type StoredRun } from './storedRun';
 import { isToCreate, reopen, type TaskEntry, taskIdsIn } from './taskEntry';
 
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };
-
-/** To be raised when the stored shape changes. */
-const VERSION = 1;
-
-/** The key in the node's context, which n8n stores with the execution. */
-const KEY = 'journal';
 
 /**
  * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
@@ -62,8 +55,7 @@ export class Journal {
 	) {
 		// Calls of a supplied tool at the same time may share a run, and n8n repeats such a call as another run.
 		const store = isSupplied(context) ? {} : nodeContext(context);
-		const stored = (store[KEY] ??= { version: VERSION, runs: {} });
-		const { runs } = readStored<{ runs: Record<number, StoredRun> }>(stored, VERSION);
+		const runs = runsIn(store);
 		const present = internalsOf(context).runIndex ?? 0;
 		// n8n does not go back to an earlier run.
 		const earlier = Object.keys(runs).filter((run) => Number(run) < present);
@@ -98,6 +90,13 @@ export class Journal {
 	/** To be called when it is settled what this execution may create: a try that fails before leaves the run as it was. */
 	takeUp(): void {
 		Object.assign(this.run, { execution: String(this.context.getExecutionId()), isAsleep: false });
+	}
+
+	/** How this turn has ended elsewhere, by what is stored of the node now; undefined if the stored turn is older. */
+	endOfTurn(kept: IDataObject): 'asleep' | 'ended' | undefined {
+		const run = runsIn(kept)[internalsOf(this.context).runIndex ?? 0];
+		if (run === undefined || !run.isAsleep) return 'ended';
+		return run.sleeps > this.sleeps ? 'asleep' : undefined;
 	}
 
 	/** Whether n8n tries this run again if it stops (*Retry On Fail*). */

@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { readStored } from '../shared/json';
 import type { TaskEntry } from './taskEntry';
 
 /** What a look needs to know of the plan. */
@@ -34,6 +35,23 @@ export interface StoredRun {
 	/** Tasks of items that the user has changed since. */
 	abandoned: string[];
 	items: Record<number, { identity: string; parts: Array<TaskEntry | undefined | null> }>;
+}
+
+/** To be raised when the stored shape changes. */
+const VERSION = 1;
+
+/** The key in the node's context, which n8n stores with the execution. */
+const KEY = 'journal';
+
+/**
+ * The runs of a node, by their index. Not a copy: n8n stores the changes with the execution.
+ *
+ * @param kept the data of the node that n8n stores
+ * @throws UserError if another version of this package wrote the runs
+ */
+export function runsIn(kept: IDataObject): Record<number, StoredRun> {
+	const stored = (kept[KEY] ??= { version: VERSION, runs: {} });
+	return readStored<{ runs: Record<number, StoredRun> }>(stored, VERSION).runs;
 }
 
 /** A run of which nothing is known. @param now milliseconds since 1970 */

@@ -14,9 +14,6 @@ const STEP_MS = 30_000;
 /** A turn without a beat for more steps is dead: its process may have been busy for a minute. */
 const STEPS_WITHOUT_BEAT = 2;
 
-/** How long a run sleeps whose turn is under way elsewhere, milliseconds. */
-export const TWIN_SLEEP_MS = 2 * 60_000;
-
 const stepOf = (now: number) => Math.floor(now / STEP_MS);
 
 const beatAt = (step: number) => `alive at ${step}`;
@@ -56,13 +53,21 @@ export class TurnLease {
 	 *   may have created tasks
 	 */
 	async begin(now = Date.now()): Promise<'first' | 'underWay' | 'dead'> {
-		const step = stepOf(now);
-		const isFirst = await this.row.insert([beatAt(step)]);
-		for (let back = 0; !isFirst && back <= STEPS_WITHOUT_BEAT; back++) {
-			if (await this.row.has(beatAt(step - back))) return 'underWay';
-		}
+		const isFirst = await this.row.insert([beatAt(stepOf(now))]);
+		if (!isFirst && (await this.isAlive(now))) return 'underWay';
 		void this.stayAlive();
 		return isFirst ? 'first' : 'dead';
+	}
+
+	/** Whether the turn, which has begun, is under way somewhere. */
+	async isAlive(now = Date.now()): Promise<boolean> {
+		const step = stepOf(now);
+		// The present step comes last: to ask for it may take away a beat that comes at the same moment.
+		const steps = Array.from({ length: STEPS_WITHOUT_BEAT }, (_, back) => step - back - 1);
+		for (const each of [...steps, step]) {
+			if (await this.row.has(beatAt(each))) return true;
+		}
+		return false;
 	}
 
 	/**

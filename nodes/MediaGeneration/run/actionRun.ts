@@ -26,7 +26,7 @@ import { connectAnyway } from './connectAnyway';
 import { look } from './look';
 import { describePaid, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
-import { goToSleep, nextToCreate, sleepBesideTwin } from './sleep';
+import { goToSleep, nextToCreate } from './sleep';
 import { explainStop } from './stopRun';
 
 /**
@@ -49,8 +49,8 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 			const looked = journal.beginning === 'woken' ? await look(context, journal) : undefined;
 			if (looked?.isNews === false) return await goToSleep(context, journal, []);
 			lease = new TurnLease(context, journal.sleeps);
-			if (!(await beginTurn(context, journal, lease)))
-				return await sleepBesideTwin(context, journal);
+			const asleep = await beginTurn(context, journal, lease);
+			if (asleep) return asleep;
 			run = await openRun(context, journal, startedAt, looked?.connection);
 		} catch (error) {
 			return [refuse(context, ItemError.from(error), journal)];

@@ -3,7 +3,6 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 import type { Journal } from '../create/journal';
 import { isToCreate } from '../create/taskEntry';
 import { sleepAndRunAgain } from '../n8n/runAgain';
-import { TWIN_SLEEP_MS } from '../n8n/turnLease';
 import type { TaskPlan } from '../plan/planTypes';
 import { nextWakeAt } from '../wait/nextWake';
 import { tellProgress } from './progress';
@@ -53,23 +52,8 @@ export async function goToSleep(
 	return await suspend(context, journal, wakeAt);
 }
 
-/**
- * Leaves the turn to the process that runs it: n8n has woken the run twice. The run stays asleep. What this process stores is
- * stored again by the other process at the end of its turn.
- */
-export async function sleepBesideTwin(
-	context: IExecuteFunctions,
-	journal: Journal,
-): Promise<INodeExecutionData[][]> {
-	const { name } = context.getNode();
-	context.logger.info(
-		`${name}: n8n has woken this run twice (execution ${context.getExecutionId()}, turn ${journal.sleeps}); the other process goes on`,
-	);
-	return await suspend(context, journal, Date.now() + TWIN_SLEEP_MS);
-}
-
 /** @returns what `execute` returns */
-async function suspend(
+export async function suspend(
 	context: IExecuteFunctions,
 	journal: Journal,
 	wakeAt: number,
