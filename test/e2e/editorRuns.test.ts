@@ -90,7 +90,7 @@ describe('in the editor, with a credential', () => {
 		await addImage();
 		await editor.choose('completion', 'Notify a Trigger');
 		await editor.paste('callbackUrl');
-		await editor.panel.getByText('If a result does not reach the trigger, n8n finds it').waitFor();
+		await editor.panel.getByText('Until all results have reached the trigger').waitFor();
 		await editor.execute();
 		await editor.outputHas('PENDING');
 		await editor.keep('notified');
