@@ -1,7 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
-import type { Settings } from '../service/settings';
+import { type Settings, WAITS } from '../service/settings';
 import { outputItems } from '../n8n/client';
 import { AT_ONCE } from './atOnce';
 import { atTheSameTime, errorOf, itemsOf, promptOf, type Run, statesOf, succeeded } from './run';
@@ -116,14 +116,7 @@ describe('at the same time', () => {
 	story(
 		'a create that is refused is sent again when the answer says so, wherever it says it',
 		async () => {
-			const ways = [
-				'retry-after',
-				'retry-after-ms',
-				'ratelimit-reset',
-				'x-ratelimit-reset',
-				'body',
-			] as const;
-			const switches = ways.map((retryAfterIn): Settings => ({
+			const switches = WAITS.map((retryAfterIn): Settings => ({
 				createStatus: { status: 429, times: 1, body: {}, retryAfter: 3, retryAfterIn },
 			}));
 			for (const { run, items, ms } of await inBothModes('Refused', switches)) {

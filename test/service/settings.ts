@@ -16,7 +16,7 @@ export interface When {
 }
 
 /** How a refusal says how long to wait: in a header, or in its body. `x-ratelimit-reset` names a moment. */
-const WAITS = [
+export const WAITS = [
 	'retry-after',
 	'retry-after-ms',
 	'ratelimit-reset',

@@ -53,9 +53,10 @@ export class TurnLease {
 	 *   may have created tasks
 	 */
 	async begin(now = Date.now()): Promise<'first' | 'underWay' | 'dead'> {
-		const isFirst = await this.row.insert([beatAt(stepOf(now))]);
+		const step = stepOf(now);
+		const isFirst = await this.row.insert([beatAt(step)]);
 		if (!isFirst && (await this.isAlive(now))) return 'underWay';
-		void this.stayAlive();
+		void this.stayAlive(isFirst ? step : undefined);
 		return isFirst ? 'first' : 'dead';
 	}
 
@@ -73,10 +74,12 @@ export class TurnLease {
 	/**
 	 * Says now and then that the turn is alive: to n8n's database, and to n8n's process. That one counts executions by their
 	 * ids, and would not wait for this turn at its shutdown after the other process or run of the turn has gone to sleep.
+	 *
+	 * @param last the step of the beat that the row has already
 	 */
-	async stayAlive(): Promise<void> {
+	async stayAlive(last?: number): Promise<void> {
 		const setStatus = internalsOf(this.context).additionalData?.setExecutionStatus;
-		for (let last = Number.NaN; !this.ended.signal.aborted;) {
+		while (!this.ended.signal.aborted) {
 			const step = stepOf(Date.now());
 			// n8n's store may fail now and then: the next beat comes soon.
 			const told = step === last || 'value' in (await settled(this.row.add(beatAt(step))));

@@ -53,9 +53,6 @@ const READ_TIMEOUT_MS = 30_000;
 /** The least time between two reads of a task (specification, sections 4.2 and 8). */
 export const MIN_READ_INTERVAL_MS = 2_000;
 
-/** One unlucky answer must not end the wait for a paid task: only this many in a row do. */
-export const MAX_UNLUCKY_ANSWERS = 3;
-
 /** A long text in an answer, such as the prompt, would push the id out of the excerpt. Ids are shorter as a rule. */
 const LONG_TEXT = /"[^"]{200,}"/g;
 

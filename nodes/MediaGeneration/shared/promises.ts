@@ -36,18 +36,3 @@ export async function settled<T>(work: Promise<T> | (() => Promise<T>)): Promise
 		return { error };
 	}
 }
-
-const MOST_AT_ONCE = 25;
-
-/** Works on one entry, then on two at once, on four and so on: the first entries usually tell enough. */
-export async function inGrowingGroups<T>(
-	entries: readonly T[],
-	work: (entry: T) => Promise<unknown>,
-	isEnough: () => boolean,
-): Promise<void> {
-	for (let at = 0, size = 1; at < entries.length && !isEnough();) {
-		await Promise.all(entries.slice(at, at + size).map(work));
-		at += size;
-		size = Math.min(2 * size, MOST_AT_ONCE);
-	}
-}
