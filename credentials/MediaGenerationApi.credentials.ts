@@ -60,7 +60,7 @@ async function authenticate(
 		url: url.href,
 		...(signal && { abortSignal: signal }),
 		disableFollowRedirect: true,
-		// The older interface, which the HTTP Request node uses, has other names for this.
+		// The older interface, which the HTTP Request node uses, has these two names for it; the type of n8n has neither.
 		...{ followRedirect: false, followAllRedirects: false },
 		headers: { ...Object.fromEntries(headers), Authorization: `Bearer ${apiKey}` },
 	};

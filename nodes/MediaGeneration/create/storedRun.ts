@@ -16,13 +16,13 @@ export interface StoredRun {
 	/** The execution that wrote this last. */
 	execution: string;
 	startedAt: number;
-	/** Since the run sleeps or sleeps no more; a killed process leaves it as it was stored: asleep. */
+	/** A killed process leaves this as n8n stored it when the run went to sleep: true. */
 	isAsleep: boolean;
 	/** n8n's tries of the run in this execution (*Retry On Fail*) before the present try. */
 	tries: number;
 	/** How often the run went to sleep. */
 	sleeps: number;
-	/** The entries that the next turn may create; see `announce`. */
+	/** The keys of the entries that the next turn may create; see `Journal.fallAsleep`. */
 	announced: string[];
 	/** How many tasks the last turn created. */
 	createdInTurn: number;
@@ -56,15 +56,16 @@ export function runsIn(kept: IDataObject): Record<number, StoredRun> {
 
 /** A run of which nothing is known. @param now milliseconds since 1970 */
 export const newRun = (execution: string, now: number): StoredRun => ({
-	...{
-		execution,
-		startedAt: now,
-		isAsleep: false,
-		tries: 0,
-		sleeps: 0,
-		sleepRule: { intervalMs: 0 },
-	},
-	...{ announced: [], createdInTurn: 0, abandoned: [], items: {} },
+	execution,
+	startedAt: now,
+	isAsleep: false,
+	tries: 0,
+	sleeps: 0,
+	sleepRule: { intervalMs: 0 },
+	announced: [],
+	createdInTurn: 0,
+	abandoned: [],
+	items: {},
 });
 
 /** The entries of an item. A part that was refused has no entry, which JSON stores as null. */

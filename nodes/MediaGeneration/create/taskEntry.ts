@@ -72,14 +72,10 @@ export function freeAfterFailure(entry: TaskEntry): void {
 	delete entry.until;
 }
 
-export const storedError = ({
-	message,
-	description,
-	statusCode,
-	task,
-}: ItemError): StoredError => ({
-	...{ message, description, statusCode, task },
-});
+/** An error as n8n stores it: plain data, from which `errorOf` makes the error again. */
+export function storedError({ message, description, statusCode, task }: ItemError): StoredError {
+	return { message, description, statusCode, task };
+}
 
 /** The error with which an entry ended. */
 export const errorOf = ({ error }: TaskEntry): ItemError =>

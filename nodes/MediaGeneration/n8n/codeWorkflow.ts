@@ -43,8 +43,15 @@ export async function startCode(
 		parameters: { inputSource: 'passthrough' },
 	};
 	const code = {
-		...{ id: workflowId, name, active: false, activeVersionId: null, isArchived: false },
-		...{ createdAt: now, updatedAt: now, nodes: [trigger, ...nodes], connections },
+		id: workflowId,
+		name,
+		active: false,
+		activeVersionId: null,
+		isArchived: false,
+		createdAt: now,
+		updatedAt: now,
+		nodes: [trigger, ...nodes],
+		connections,
 		settings: {
 			executionOrder: 'v1' as const,
 			// The workflow's own policy may refuse all callers.
@@ -56,7 +63,8 @@ export async function startCode(
 	return await context.executeWorkflow({ code }, items, undefined, {
 		doNotWaitToFinish: true,
 		parentExecution: {
-			...{ executionId: context.getExecutionId(), workflowId },
+			executionId: context.getExecutionId(),
+			workflowId,
 			shouldResume: false,
 		},
 	});

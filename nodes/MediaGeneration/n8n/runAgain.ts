@@ -32,12 +32,14 @@ export async function sleepAndRunAgain(
 	// The retry of a stopped execution begins with the error of the stop, which n8n would throw when it wakes the node.
 	delete runExecutionData?.resultData.error;
 	const inputOfSleeper = entry.inputOfSleeper ?? entry.data.main?.[0] ?? [];
-	runExecutionData?.executionData?.nodeExecutionStack.unshift({
+	const sleeper: SleepingEntry = {
 		...entry,
 		data: { main: [ifPassedOver] },
 		// n8n stops an execution as an endless loop if a node runs twice in a row under one index.
-		...{ runIndex, inputOfSleeper },
-	});
+		runIndex,
+		inputOfSleeper,
+	};
+	runExecutionData?.executionData?.nodeExecutionStack.unshift(sleeper);
 	// Copies: another branch may lead to this node, too. With *Always Output Data* an empty item would leave at each wake.
 	entry.node = { ...entry.node, alwaysOutputData: false };
 	// Not an empty list of items: in a workflow with the former order of execution a Merge node would take that for an input.

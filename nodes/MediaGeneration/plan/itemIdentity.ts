@@ -4,11 +4,24 @@ import { digest, isRecord } from '../shared/json';
 
 /** The parameters and options that make up a request. The others may be changed for a retry: the task stays the same. */
 const OF_REQUEST = [
-	...['resource', 'operation', 'model', 'prompt', 'promptPerLine', 'input', 'taskId'],
-	...['imageSource', 'imageUrl', 'binaryPropertyName', 'durationSeconds'],
+	'resource',
+	'operation',
+	'model',
+	'prompt',
+	'promptPerLine',
+	'input',
+	'taskId',
+	'imageSource',
+	'imageUrl',
+	'binaryPropertyName',
+	'durationSeconds',
 ];
 const OPTIONS_OF_REQUEST = [
-	...['additionalInput', 'additionalFields', 'files', 'imageField', 'durationField'],
+	'additionalInput',
+	'additionalFields',
+	'files',
+	'imageField',
+	'durationField',
 ];
 
 const pick = (from: unknown, names: readonly string[]) =>
@@ -22,10 +35,15 @@ export function readItemIdentity(context: IExecuteFunctions, itemIndex: number):
 	const { parameters } = context.getNode();
 	const { json = {}, binary = {} } = context.getInputData()[itemIndex] ?? {};
 	const files = Object.entries(binary).map(([name, { id, fileName, fileSize }]) => [
-		...[name, id ?? null, fileName ?? null, fileSize ?? null],
+		name,
+		id ?? null,
+		fileName ?? null,
+		fileSize ?? null,
 	]);
 	return digest([
-		...[pick(parameters, OF_REQUEST), pick(parameters.options, OPTIONS_OF_REQUEST)],
-		...[json, files],
+		pick(parameters, OF_REQUEST),
+		pick(parameters.options, OPTIONS_OF_REQUEST),
+		json,
+		files,
 	]);
 }

@@ -1,6 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { readOutputOptions } from '../report/taskItems';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ItemParameters } from '../shared/parameters';
 import type { ItemPlan, TaskPlan } from './planTypes';
 
@@ -45,12 +46,19 @@ function takenUp(
 	{ foreignId: taskId }: EarlierPart,
 ): TaskPlan {
 	const output = readOutputOptions(new ItemParameters(context, itemIndex));
-	const base = { itemIndex, part, output, pollIntervalMs: 2_000, timeoutMs: 0 };
+	const base = { itemIndex, part, output, pollIntervalMs: MIN_READ_INTERVAL_MS, timeoutMs: 0 };
 	if (taskId !== undefined) return { ...base, kind: 'read', taskId, wait: true };
 	return {
 		...base,
-		...({ kind: 'create', completion: 'wait', model: '', input: {} } as const),
-		...{ sendsLinks: false, isDry: false, retryFailed: 0, maxCostUsd: 0 },
-		...{ patienceMs: 0, estimatedCostUsd: undefined },
+		kind: 'create',
+		completion: 'wait',
+		model: '',
+		input: {},
+		sendsLinks: false,
+		isDry: false,
+		retryFailed: 0,
+		maxCostUsd: 0,
+		patienceMs: 0,
+		estimatedCostUsd: undefined,
 	};
 }

@@ -53,8 +53,13 @@ export function includedInputs(
 
 /** Fields that tell how the task of an earlier node ended: an item that was refused now must not look like a success. */
 const OF_ANOTHER_RUN = [
-	...['timedOut', 'dryRun', 'state', 'creditsConsumed'],
-	...['resultUrls', 'resultUrl', 'resultIndex'],
+	'timedOut',
+	'dryRun',
+	'state',
+	'creditsConsumed',
+	'resultUrls',
+	'resultUrl',
+	'resultIndex',
 ];
 
 /** An item without a task must not name another task, nor its price. */
