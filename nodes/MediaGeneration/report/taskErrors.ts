@@ -1,6 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { type FailedTask, reasonOf, type TaskRecord } from '../service/taskRecord';
+import { count } from '../shared/count';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { recordRest } from './recordRest';
@@ -10,6 +11,8 @@ import { taskJson } from './taskItems';
 export const NOT_KNOWN = 'It is not known whether the task was created';
 
 /**
+ * The error of an item whose task has failed at the service.
+ *
  * @param known the fields of the item that the record does not have
  * @param retry a sentence that says why the task was not created again; undefined if the node has not created the task
  */
@@ -39,7 +42,7 @@ export function withoutResult(tasks: readonly IDataObject[]): string | undefined
 	const [first] = tasks;
 	if (first === undefined) return undefined;
 	const said = isRecord(first.record) ? reasonOf(first.record) : 'nothing';
-	const what = `${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'} succeeded, and the service named no result that can be used`;
+	const what = `${count(tasks.length, 'task')} succeeded, and the service named no result that can be used`;
 	return `${what}. Of task ${String(first.taskId)} it says: ${said}`;
 }
 
@@ -47,10 +50,10 @@ export function withoutResult(tasks: readonly IDataObject[]): string | undefined
 export const isWithoutResult = ({ state, resultUrls, error }: IDataObject): boolean =>
 	state === 'SUCCESS' && error === undefined && [resultUrls].flat().length === 0;
 
-/** @param count how many tasks of the item have failed */
-export function failedInAll(count: number): string {
-	return count > 1
-		? `${count} tasks of this item have failed.`
+/** @param failures how many tasks of the item have failed */
+export function failedInAll(failures: number): string {
+	return failures > 1
+		? `${failures} tasks of this item have failed.`
 		: "If it fails by chance, the option 'Retry Failed Tasks' creates it again.";
 }
 
@@ -63,7 +66,13 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): Item
 	return new ItemError(text, { description, statusCode, task });
 }
 
-/** @param known the known fields of the item */
+/**
+ * The error of an item whose wait ended before its task.
+ *
+ * @param last the last record that was read
+ * @param trouble why the last read failed
+ * @param known the known fields of the item
+ */
 export function timedOut(
 	taskId: string,
 	timeoutMs: number,

@@ -18,6 +18,7 @@ import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/tas
 import { toolAnswer } from '../report/toolAnswer';
 import type { Connection } from '../service/connect';
 import { clock, Stopped } from '../shared/clock';
+import { count } from '../shared/count';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { beginTurn } from './beginTurn';
@@ -81,14 +82,15 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	return [letOut(run)];
 }
 
+/** Plans a turn that has begun. @throws ItemError, UserError if the run is refused as a whole */
 async function openRun(
 	context: IExecuteFunctions,
 	journal: Journal,
 	startedAt: number,
 	known?: Connection,
 ): Promise<RunContext> {
-	const isStored = journal.isLater;
-	const connection = await connectAnyway(context, isStored, known);
+	const hasSlept = journal.isLater;
+	const connection = await connectAnyway(context, hasSlept, known);
 	const { limitAt } = journal.sleepRule;
 	const plan = await planRun(context, connection, {
 		limitAt: Math.min(limitAt, timeLimitOf(context, journal.startedAt)),
@@ -96,7 +98,7 @@ async function openRun(
 		isBegun: journal.taskIds().length > 0,
 	});
 	// A run that creates nothing cannot pay twice.
-	if (!isStored && !plan.isDry && createsIn(plan.items).length > 0) {
+	if (!hasSlept && !plan.isDry && createsIn(plan.items).length > 0) {
 		await refuseKilledRetry(context, journal.beginning !== 'again');
 	}
 	return new RunContext(context, connection, plan, journal, startedAt);
@@ -114,8 +116,8 @@ function refuse(
 	}
 	const inputs = [...context.getInputData().keys()];
 	const { message, description = '' } = refused;
-	const failed = `${inputs.length} ${inputs.length === 1 ? 'item' : 'items'} failed`;
-	showHints(context, hint(`${failed}: ${message}. ${description}`.trim(), 'warning'));
+	const failed = count(inputs.length, 'item');
+	showHints(context, hint(`${failed} failed: ${message}. ${description}`.trim(), 'warning'));
 	const results = inputs.map((itemIndex) => withTask(refused, journal, itemIndex));
 	return itemsOf(context, results, inputs);
 }

@@ -13,20 +13,20 @@ export type RunConnection = Connection & { isBroken: boolean };
  * Connects a run with the service. A run that has slept, and whose credential cannot be used any more, goes on without
  * it: nothing is sent, and its tasks are tried again in each turn, until their time is up.
  *
- * @param isStored whether the run has slept
+ * @param hasSlept whether the run has slept
  * @param known the service, if the run has connected with it before
  * @throws UserError if the credential cannot be used
  */
 export async function connectAnyway(
 	context: IExecuteFunctions,
-	isStored: boolean,
+	hasSlept: boolean,
 	known?: Connection,
 ): Promise<RunConnection> {
 	if (known) return { ...known, isBroken: false };
 	const connected = await settled(connect(context));
 	if ('value' in connected) return { ...connected.value, isBroken: false };
 	const { error } = connected;
-	if (!isStored) throw error;
+	if (!hasSlept) throw error;
 	const message = messageOf(error);
 	context.logger.warn(`${context.getNode().name}: the credential cannot be used. ${message}`);
 	const baseUrl = 'https://credential.invalid';

@@ -2,9 +2,8 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
 import { roundUsd } from '../service/prices';
+import { count } from '../shared/count';
 import { hint, showHints } from './runHints';
-
-const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`;
 
 /**
  * Says how far a sleeping run is: in the output panel, where the hints of a turn stand while the run sleeps, and in n8n's

@@ -8,6 +8,7 @@ import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
 import { isWithoutResult, NOT_KNOWN, withoutResult } from '../report/taskErrors';
 import { roundUsd } from '../service/prices';
+import { count } from '../shared/count';
 import { ItemError } from '../shared/itemError';
 import { isOutOfReach } from '../shared/privateAddress';
 
@@ -208,14 +209,14 @@ export function showWarnings(context: IExecuteFunctions, messages: readonly stri
 	}
 }
 
+/** Shows hints in the output panel. */
 export function showHints(context: IExecuteFunctions, ...hints: NodeExecutionHint[]): void {
 	// Some versions of n8n do not have `addExecutionHints`.
 	if (typeof context.addExecutionHints === 'function') context.addExecutionHints(...hints);
 }
 
+/** A hint for the output panel. */
 export const hint = (
 	message: string,
 	type: NodeExecutionHint['type'] = 'info',
 ): NodeExecutionHint => ({ message, type, location: 'outputPane' });
-
-const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`;
