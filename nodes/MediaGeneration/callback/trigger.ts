@@ -5,7 +5,7 @@ import { taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import type { Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
-import type { FinishedTask } from '../service/taskRecord';
+import { type FinishedTask, hasEnded } from '../service/taskRecord';
 import { clock, ExpiringCache, sleepUntil, withTimeLimit } from '../shared/clock';
 import { isEngineV2 } from '../n8n/internals';
 import { settled } from '../shared/promises';
@@ -122,8 +122,7 @@ async function readFinished(
 		if (!events.includes(task.state)) return NOT_SELECTED;
 		// The links of a success may come a little later.
 		const again = clock.now() + LINKLESS_PAUSE_MS;
-		const isWhole = task.state === 'FAILURE' || task.resultUrls.length > 0;
-		if (isWhole || again > giveUpAt - LAST_READ_MS) return task;
+		if (hasEnded(task) || again > giveUpAt - LAST_READ_MS) return task;
 		await sleepUntil(again, undefined);
 	}
 }

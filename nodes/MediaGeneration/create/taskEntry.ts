@@ -1,6 +1,6 @@
 import type { IBinaryData, IDataObject } from 'n8n-workflow';
 
-import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 
 type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'>;
@@ -84,10 +84,6 @@ export const errorOf = ({ error }: TaskEntry): ItemError =>
 /** Whether the entry has no task yet, and may get a task. */
 export const isToCreate = ({ state, end }: TaskEntry): boolean =>
 	state === 'free' && end === undefined;
-
-/** Whether a record tells how its task has ended. A success without links may get them a little later. */
-export const hasEnded = (task: TaskRecord | undefined): task is FinishedTask =>
-	task?.state === 'FAILURE' || (task?.state === 'SUCCESS' && task.resultUrls.length > 0);
 
 /** Whether the entry has a task that holds a place at the account until it has ended. */
 export const holdsPlace = ({ taskId, task, end }: TaskEntry): boolean =>

@@ -1,11 +1,11 @@
-import { freeAfterFailure, hasEnded, storedError, type TaskEntry } from '../create/taskEntry';
+import { freeAfterFailure, storedError, type TaskEntry } from '../create/taskEntry';
 import { heldSeconds } from '../plan/planWait';
 import { type CreatePlan, isAwaited, type ReadPlan, type TaskPlan } from '../plan/planTypes';
 import { redeliver } from '../callback/redeliver';
 import { PassingTrouble } from '../report/download';
 import { failedInAll, failedTask, NOT_KNOWN, ofTask } from '../report/taskErrors';
 import { taskJson } from '../report/taskItems';
-import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { type FinishedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
@@ -209,8 +209,8 @@ async function finish(
 		);
 		if ('error' in files) {
 			const { error } = files;
-			const isLater = error instanceof PassingTrouble && maySleep && clock.now() < until;
-			if (!isLater) throw ofResult(error, taskJson(task, run.known(plan, entry)));
+			const mayTryAgain = error instanceof PassingTrouble && maySleep && clock.now() < until;
+			if (!mayTryAgain) throw ofResult(error, taskJson(task, run.known(plan, entry)));
 			entry.trouble = error.message;
 			return;
 		}

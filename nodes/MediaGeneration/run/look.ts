@@ -1,9 +1,10 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
-import { hasEnded, isToCreate } from '../create/taskEntry';
+import { isToCreate } from '../create/taskEntry';
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
+import { hasEnded } from '../service/taskRecord';
 import { messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { BEFORE_LIMIT_MS } from '../wait/nextWake';

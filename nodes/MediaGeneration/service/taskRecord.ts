@@ -15,16 +15,22 @@ interface RecordBase {
 	record: IDataObject;
 }
 
+/** A task whose end is a failure. */
 export interface FailedTask extends RecordBase {
 	state: 'FAILURE';
 	/** The service's own reason, if the record has one. */
 	reason: string | undefined;
 }
 
+/** A task in one of the two final states (specification, section 3). */
 export type FinishedTask = FailedTask | (RecordBase & { state: 'SUCCESS'; resultUrls: string[] });
 
 /** A task as the service reports it, parsed once (specification, section 2). */
 export type TaskRecord = FinishedTask | (RecordBase & { state: 'PENDING' });
+
+/** Whether a record tells how its task has ended. A success without links may get them a little later. */
+export const hasEnded = (task: TaskRecord | undefined): task is FinishedTask =>
+	task?.state === 'FAILURE' || (task?.state === 'SUCCESS' && task.resultUrls.length > 0);
 
 /**
  * Parses a task record. A state in lower case counts as in upper case. A state that the specification does not name

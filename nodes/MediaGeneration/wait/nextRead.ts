@@ -1,6 +1,6 @@
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { type FinishedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
 
 /** The longest pause between two reads of a task while its reads fail. */
 const LONGEST_PAUSE_MS = 30_000;
@@ -30,9 +30,11 @@ export interface Known {
 	linklessSince?: number | undefined;
 }
 
+/** How a task is to be read. */
 export interface ReadRule {
+	/** The least time between two reads, milliseconds. */
 	pollIntervalMs: number;
-	/** When the task's time is up. */
+	/** When the task's time is up, milliseconds of the clock. */
 	deadline: number;
 	/** Whether this node has created the task: it certainly exists, and it is paid for. */
 	isOwn: boolean;
@@ -41,7 +43,7 @@ export interface ReadRule {
 }
 
 /** What follows from what is known. `timeIsUp` and `noSuchTask` have no finished task. */
-export type NextRead =
+type NextRead =
 	| { kind: 'read'; at: number }
 	| { kind: 'finished'; task: FinishedTask }
 	| { kind: 'found'; task: TaskRecord }
@@ -53,6 +55,7 @@ export type NextRead =
  * whatever single answers say; only for an id that this node has not created the service's lasting word that there is no
  * such task is final. The last read comes at the deadline itself.
  *
+ * @param now milliseconds of the clock
  * @see docs/service.md, sections 3, 4.2 and 8
  */
 export function nextRead(
@@ -63,10 +66,9 @@ export function nextRead(
 	const { last, trouble, dueAt, answeredAt, unknownSince, linklessSince } = known;
 	if (trouble === undefined && last !== undefined) {
 		if (isOnce) return { kind: 'found', task: last };
-		const isWhole = last.state === 'SUCCESS' && last.resultUrls.length > 0;
-		if (last.state === 'FAILURE' || isWhole) return { kind: 'finished', task: last };
 		const isLinkless = linklessSince !== undefined && now - linklessSince >= LINKLESS_MS;
-		if (last.state === 'SUCCESS' && (isLinkless || now >= deadline)) {
+		// Without links a success is finished when no link comes in time.
+		if (last.state !== 'PENDING' && (hasEnded(last) || isLinkless || now >= deadline)) {
 			return { kind: 'finished', task: last };
 		}
 	}
@@ -79,7 +81,12 @@ export function nextRead(
 	return isTooSoon ? { kind: 'timeIsUp' } : { kind: 'read', at: deadline };
 }
 
-/** What is known after a read. @param answer the record, or why the read failed */
+/**
+ * What is known after a read.
+ *
+ * @param answer the record, or why the read failed
+ * @param now milliseconds of the clock
+ */
 export function afterRead(
 	known: Known,
 	answer: TaskRecord | ServiceError,
