@@ -86,7 +86,7 @@ async function makeUpFor(context: IExecuteFunctions, check: DeliveryCheck): Prom
 	// The ledger needs no read.
 	const missing = await withoutStarted(context, check.deliveries, connected.value);
 	if (Date.now() < (check.notBefore ?? 0)) return { ...check, deliveries: missing, isSoon: false };
-	return await new Turn(context, connected.value).run({ ...check, deliveries: missing });
+	return await new CheckTurn(context, connected.value).run({ ...check, deliveries: missing });
 }
 
 /** The tasks that have not started a trigger of this workflow, as far as its ledger knows. @throws the database's error */
@@ -106,7 +106,7 @@ async function withoutStarted(
 }
 
 /** The reads and deliveries of a turn, which share a window. A delivery makes the trigger read the task, too. */
-class Turn {
+class CheckTurn {
 	private readonly window: ReadWindow;
 	private readonly giveUpAt = clock.now() + TURN_MS;
 	private unanswered = 0;

@@ -17,10 +17,12 @@ export type SentTask = CreatedTask & { sent: IDataObject };
  * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `retried`: it had
  * ended with an error, and another execution tries it again. `again`: this execution does so (*Retry On Fail*).
  */
-export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
+type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
 
+/** Where a task stands among the tasks of a run. */
 type Place = Pick<TaskPlan, 'itemIndex' | 'part'>;
 
+/** The name of an entry in `StoredRun.announced`. */
 export const keyOf = ({ itemIndex, part }: Place) => `${itemIndex}.${part}`;
 
 /**
@@ -141,7 +143,7 @@ export class Journal {
 		return this.run.quietSince;
 	}
 
-	/** Ends a turn. @param isQuiet whether it created nothing, although it could. @param since when it began */
+	/** Ends a turn. @param isQuiet whether it created nothing, although it could. @param since when it began (since 1970) */
 	noteTurn(isQuiet: boolean, since: number): void {
 		this.run.quietSince = isQuiet ? (this.run.quietSince ?? since) : undefined;
 	}
@@ -156,7 +158,7 @@ export class Journal {
 	}
 
 	/** The entries of an item, if it was planned before. */
-	known(itemIndex: number): TaskEntry[] {
+	entriesOf(itemIndex: number): TaskEntry[] {
 		const known = this.run.items[itemIndex];
 		return known ? entriesIn(known) : [];
 	}
@@ -179,7 +181,7 @@ export class Journal {
 	entryOf({ itemIndex, part }: Place): TaskEntry {
 		let known = this.run.items[itemIndex];
 		if (known === undefined || (part === 0 && this.partsOf(itemIndex).length === 0)) {
-			const lost = this.known(itemIndex).flatMap(taskIdsIn);
+			const lost = this.entriesOf(itemIndex).flatMap(taskIdsIn);
 			this.run.abandoned.push(...lost);
 			known = { identity: this.identityOf(itemIndex), parts: [] };
 			this.run.items[itemIndex] = known;

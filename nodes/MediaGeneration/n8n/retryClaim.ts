@@ -4,7 +4,7 @@ import { internalsOf } from './internals';
 import { LedgerRow } from './ledgerRow';
 
 /** The row that the first retry of a run writes. */
-const retryOf = (context: IExecuteFunctions, execution: string): LedgerRow =>
+const claimRow = (context: IExecuteFunctions, execution: string): LedgerRow =>
 	new LedgerRow(context, `retry of ${execution}.${internalsOf(context).runIndex ?? 0}`);
 
 /**
@@ -19,7 +19,7 @@ const retryOf = (context: IExecuteFunctions, execution: string): LedgerRow =>
 export async function claimRetry(context: IExecuteFunctions): Promise<void> {
 	const execution = internalsOf(context).additionalData?.hooks?.retryOf;
 	if (typeof execution !== 'string') return;
-	if (await retryOf(context, execution).insert([])) return;
+	if (await claimRow(context, execution).insert([])) return;
 	throw new UserError(`Another retry of execution ${execution} goes on with its tasks`, {
 		description: NOTHING_CREATED,
 	});
@@ -31,7 +31,7 @@ export async function claimRetry(context: IExecuteFunctions): Promise<void> {
  * @throws UserError if a retry of this execution may create tasks
  */
 export async function refuseIfRetried(context: IExecuteFunctions): Promise<void> {
-	if ((await retryOf(context, context.getExecutionId()).size()) === 0) return;
+	if ((await claimRow(context, context.getExecutionId()).size()) === 0) return;
 	throw new UserError('A retry of this execution goes on with its tasks', {
 		description: NOTHING_CREATED,
 	});

@@ -6,7 +6,7 @@ import { startCode } from './codeWorkflow';
 import { settingsOf } from './internals';
 
 /** An execution that this node starts, and in which it runs once more. */
-export interface SubExecution {
+interface SubExecution {
 	/** An operation that no panel offers. */
 	operation: string;
 	/** The names of the workflow and of its node, and a note in Markdown, for a person who opens the execution. */

@@ -6,7 +6,7 @@ import { isTool } from '../n8n/internals';
 import type { ItemResult } from './taskItems';
 
 /** What of an input item goes on beside the node's output. */
-export type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;
+type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;
 
 /** The output items of a run. @param origins the input item of each result, and the part of it that goes on */
 export const outputItems = (

@@ -25,7 +25,8 @@ interface ByteStream {
 	destroy(): void;
 }
 
-export interface StreamResponse {
+/** The answer of a media host, with its body as a stream. */
+interface StreamResponse {
 	statusCode: number;
 	headers: Record<string, string | undefined>;
 	body: ByteStream;

@@ -124,7 +124,7 @@ function refuse(
 
 /** An error with the task that the run has created for the item before. */
 function withTask(error: ItemError, journal: Journal | undefined, itemIndex: number): ItemError {
-	const entries = journal?.known(itemIndex) ?? [];
+	const entries = journal?.entriesOf(itemIndex) ?? [];
 	if (entries.some(({ state }) => state === 'sent')) {
 		return new ItemError(`${NOT_KNOWN}. ${error.message}`, error);
 	}
@@ -165,14 +165,14 @@ function dryRun({ context, plan, isStopping, rule }: RunContext): INodeExecution
 
 /** @throws Stopped where the execution was stopped */
 async function bringTasks(run: RunContext): Promise<void> {
-	const { plan, journal, deliveries, signal } = run;
+	const { plan, journal, expectedCallbacks, signal } = run;
 	const tasks = plan.items.filter((item) => item.kind !== 'refused');
 	// Tasks of earlier turns and tries may be unfinished. They are counted before another task is created.
 	const creates = createsIn(plan.items).map((item) => journal.entryOf(item));
 	run.limits.unfinished += creates.filter(holdsPlace).length;
 	const ways = tasks.map(async (item) => await bringTask(run, item));
 	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
-	await deliveries.leave();
+	await expectedCallbacks.leave();
 	if (broken) throw broken.reason;
 	if (signal?.aborted) throw new Stopped();
 }
@@ -183,7 +183,7 @@ function endUnsent(run: RunContext): void {
 	if (closedBy === undefined) return;
 	for (const item of toCreate(run)) {
 		const entry = run.journal.entryOf(item);
-		const error = ItemError.from(notSent(ItemError.from(closedBy)), run.known(item, entry));
+		const error = ItemError.from(notSent(ItemError.from(closedBy)), run.ownFields(item, entry));
 		Object.assign(entry, { error: storedError(error), end: 'error' });
 	}
 }
@@ -240,7 +240,7 @@ function resultOf(run: RunContext, item: ItemPlan): ItemResult {
 	const entry = run.journal.entryOf(item);
 	if (entry.end === undefined) return [];
 	if (entry.end === 'error') return errorOf(entry);
-	const known = run.known(item, entry);
+	const known = run.ownFields(item, entry);
 	if (entry.task && (item.kind === 'read' || isAwaited(item))) {
 		return taskItems(entry.task, taskJson(entry.task, known), item, entry.files);
 	}

@@ -34,7 +34,7 @@ export async function bringTask(run: RunContext, plan: TaskPlan): Promise<void> 
 	if (!('error' in brought)) return;
 	if (brought.error instanceof Stopped) throw brought.error;
 	const error = ItemError.from(brought.error);
-	entry.error = storedError(ItemError.from(error, run.known(plan, entry)));
+	entry.error = storedError(ItemError.from(error, run.ownFields(plan, entry)));
 	entry.end = 'error';
 	run.stopCreating();
 }
@@ -48,7 +48,7 @@ async function bringCreate(run: RunContext, plan: CreatePlan, entry: TaskEntry):
 		const task = await ended(run, plan, entry);
 		if (task === undefined) return;
 		if (task.state === 'SUCCESS') return await finish(run, plan, entry, task);
-		const again = retryOf(plan, entry, task, run.known(plan, entry));
+		const again = retryOf(plan, entry, task, run.ownFields(plan, entry));
 		freeAfterFailure(entry);
 		entry.again = again;
 		// What is stored names only the entries that this turn may create.
@@ -154,7 +154,8 @@ async function ended(
 function leave(run: RunContext, plan: CreatePlan, entry: TaskEntry): void {
 	const { taskId = '' } = entry;
 	void settled(followUntilFree(run, plan, taskId));
-	if (plan.webhookUrl !== undefined) run.deliveries.add(taskId, plan.webhookUrl, plan.timeoutMs);
+	if (plan.webhookUrl !== undefined)
+		run.expectedCallbacks.add(taskId, plan.webhookUrl, plan.timeoutMs);
 	entry.end = 'result';
 }
 
@@ -166,7 +167,7 @@ async function bringRead(run: RunContext, plan: ReadPlan, entry: TaskEntry): Pro
 	if (task === undefined) return;
 	if (task.state === 'FAILURE') {
 		const why = run.isOwn(plan.taskId) ? failedInAll(1) : undefined;
-		throw failedTask(task, run.known(plan, entry), why);
+		throw failedTask(task, run.ownFields(plan, entry), why);
 	}
 	await finish(run, plan, entry, task);
 }
@@ -210,7 +211,7 @@ async function finish(
 		if ('error' in files) {
 			const { error } = files;
 			const mayTryAgain = error instanceof PassingTrouble && maySleep && clock.now() < until;
-			if (!mayTryAgain) throw ofResult(error, taskJson(task, run.known(plan, entry)));
+			if (!mayTryAgain) throw ofResult(error, taskJson(task, run.ownFields(plan, entry)));
 			entry.trouble = error.message;
 			return;
 		}

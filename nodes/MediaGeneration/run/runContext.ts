@@ -33,7 +33,7 @@ export class RunContext {
 	readonly turn: Turn;
 	readonly window: ReadWindow;
 	readonly downloader: Downloader;
-	readonly deliveries: ExpectedCallbacks;
+	readonly expectedCallbacks: ExpectedCallbacks;
 	readonly rule: FailureRule;
 
 	/** When a caller that hangs up began to wait, milliseconds of the clock. */
@@ -59,9 +59,7 @@ export class RunContext {
 	/** Whether this turn may create anything at all: with *Survive Restarts After* 0 the first turn may not. */
 	readonly canCreate: boolean;
 
-	/**
-	 * @param startedAt when this turn began, milliseconds of the clock
-	 */
+	/** @param startedAt when this turn began, milliseconds of the clock */
 	constructor(
 		readonly context: IExecuteFunctions,
 		readonly connection: RunConnection,
@@ -83,7 +81,7 @@ export class RunContext {
 		);
 		this.window = new ReadWindow(this.signal);
 		this.downloader = new Downloader(context);
-		this.deliveries = new ExpectedCallbacks(context, checkIntervalMs);
+		this.expectedCallbacks = new ExpectedCallbacks(context, checkIntervalMs);
 		const announced = journal.beginTurn();
 		this.canCreate = announced ? announced.size > 0 : suspendAfterMs > 0;
 		this.announced = connection.isBroken ? new Set() : announced;
@@ -113,6 +111,7 @@ export class RunContext {
 		return this.ownIds.has(taskId);
 	}
 
+	/** To be called when this node has created a task. */
 	noteOwn(taskId: string): void {
 		this.ownIds.add(taskId);
 	}
@@ -144,8 +143,11 @@ export class RunContext {
 		return clock.now() + (time - Date.now());
 	}
 
-	/** The fields of an item's error or output that neither the request nor the task's record has. */
-	known(item: TaskPlan, entry: TaskEntry): IDataObject {
+	/**
+	 * The fields of an item's error or output that the task's record does not have: what was sent, the reference, the
+	 * estimate, and the tasks that failed before.
+	 */
+	ownFields(item: TaskPlan, entry: TaskEntry): IDataObject {
 		if (item.kind === 'read') return { ...referenceOf(item), ...entry.fields };
 		const { sent, costUsd, failed = [], taskId } = entry;
 		// The fields that were sent win: in a second try an expression may give another value.

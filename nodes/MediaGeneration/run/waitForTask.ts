@@ -61,10 +61,11 @@ export async function waitForTask(
 		// A task that this node did not create costs nothing more if nobody waits for it.
 		if (plan.kind === 'read' && run.isStopping) return undefined;
 		if (next.kind === 'finished') return next.task;
-		const json = pendingJson(taskId, { ...run.known(plan, entry), record: entry.record });
+		const json = pendingJson(taskId, { ...run.ownFields(plan, entry), record: entry.record });
 		if (next.kind === 'noSuchTask') throw ofTask(next.error, taskId, json);
 		if (next.kind === 'timeIsUp') return await giveUpAtDeadline(known.trouble !== undefined);
-		if (next.kind !== 'read') return undefined;
+		// `found` comes only where a single read is enough.
+		if (next.kind === 'found') return undefined;
 		const isDue = await run.turn.reaches(next.at, run.signal);
 		// Each turn reads each task once at least, unless the task is new or was read a moment ago.
 		if (!isDue && (reads > 0 || isNew || isFresh || !run.turn.isLater)) return undefined;
@@ -99,13 +100,18 @@ function giveUp(run: RunContext, plan: TaskPlan, entry: TaskEntry, isUnread: boo
 		entry.overdueAt = Date.now();
 		return undefined;
 	}
-	const json = pendingJson(taskId, { ...run.known(plan, entry), record: entry.record });
+	const json = pendingJson(taskId, { ...run.ownFields(plan, entry), record: entry.record });
 	const error = timedOut(taskId, plan.timeoutMs, { last, trouble }, json);
 	if (!isAtLimit) throw error;
 	throw ItemError.from(ItemError.because(error, LIMIT), error.task);
 }
 
-/** Reads a task once. @returns the record, or why the read failed; undefined if the turn ended before the read could be sent */
+/**
+ * Reads a task once.
+ *
+ * @returns the record, or why the read failed; undefined if the turn ended before the read could be sent
+ * @throws Stopped if the execution was stopped
+ */
 export async function readOnce(
 	run: RunContext,
 	taskId: string,
