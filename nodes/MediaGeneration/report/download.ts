@@ -9,7 +9,7 @@ import { ItemError } from '../shared/itemError';
 import { type Destination, taskItems } from './taskItems';
 import { describeFile } from './fileName';
 import { AGAIN, explainStorage, isStorageFull } from './fileStorage';
-import { openResult, wordsOf } from './openResult';
+import { openResult, type StreamResponse, wordsOf } from './openResult';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;
@@ -159,33 +159,25 @@ export class Downloader {
 	private async tryOnce(url: string, stem: string): Promise<Try> {
 		const opened = await openResult(this.context, url);
 		if ('trouble' in opened) return opened;
-		const { statusCode, headers, body } = opened;
-		const because = (what: string, next: string, said = ''): ItemError => {
-			body.destroy();
-			return new ItemError(`${what}: ${cutDataUri(url)}${said}`, { description: next });
-		};
-		const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-		const { kind, again, retryAfterMs } = classifyAnswer(
-			{ statusCode, headers, body: '' },
-			Date.now(),
-		);
-		const isText = /^text\/(html|plain)$|[/+]json$/.test(type);
-		const isMedia =
-			kind === 'answered' && (!isText || /\.(json|txt)$/i.test(new URL(url).pathname));
-		if (!isMedia) {
-			const said = isText ? await wordsOf(opened) : '';
-			const what =
-				kind !== 'answered'
-					? `The result could not be downloaded (HTTP ${statusCode})`
-					: type === 'text/html'
-						? 'The result host answered with a web page instead of media'
-						: 'The result host answered with a message instead of media';
-			const next =
-				kind !== 'answered'
-					? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.'
-					: `Open the URL in a browser to see what it says. ${AGAIN}`;
-			return { trouble: because(what, next, said), retryAfterMs, isOfLink: !again };
-		}
+		const type =
+			(opened.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+		return (await refusalOf(opened, url, type)) ?? (await this.store(opened, url, type, stem));
+	}
+
+	/**
+	 * Streams a file into n8n's storage.
+	 *
+	 * @param type the media type from the host, in lower case, without parameters
+	 * @throws ItemError if the file is too large, or n8n does not keep it
+	 */
+	private async store(
+		opened: StreamResponse,
+		url: string,
+		type: string,
+		stem: string,
+	): Promise<Try> {
+		const { headers, body } = opened;
+		const because = endingOf(opened, url);
 		const tooLarge = () =>
 			because(
 				`The result is larger than ${Math.floor(this.maxBytes / 1024 ** 2)} MiB`,
@@ -221,3 +213,37 @@ export class Downloader {
 		return { trouble: empty, isOfLink: true };
 	}
 }
+
+/** @returns why there is no file, if the host has answered with something else than media */
+async function refusalOf(
+	opened: StreamResponse,
+	url: string,
+	type: string,
+): Promise<Trouble | undefined> {
+	const { statusCode, headers } = opened;
+	const head = { statusCode, headers, body: '' };
+	const { kind, again, retryAfterMs } = classifyAnswer(head, Date.now());
+	const isText = /^text\/(html|plain)$|[/+]json$/.test(type);
+	const isMedia = kind === 'answered' && (!isText || /\.(json|txt)$/i.test(new URL(url).pathname));
+	if (isMedia) return undefined;
+	const said = isText ? await wordsOf(opened) : '';
+	const what =
+		kind !== 'answered'
+			? `The result could not be downloaded (HTTP ${statusCode})`
+			: type === 'text/html'
+				? 'The result host answered with a web page instead of media'
+				: 'The result host answered with a message instead of media';
+	const next =
+		kind !== 'answered'
+			? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.'
+			: `Open the URL in a browser to see what it says. ${AGAIN}`;
+	return { trouble: endingOf(opened, url)(what, next, said), retryAfterMs, isOfLink: !again };
+}
+
+/** Ends a transfer without its file. @returns a function that does so, and makes the error that says why */
+const endingOf =
+	({ body }: StreamResponse, url: string) =>
+	(what: string, next: string, said = ''): ItemError => {
+		body.destroy();
+		return new ItemError(`${what}: ${cutDataUri(url)}${said}`, { description: next });
+	};

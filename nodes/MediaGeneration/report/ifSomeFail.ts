@@ -53,6 +53,7 @@ export function quotePrompt({ input }: IDataObject, most: number): string | unde
 	return typeof prompt === 'string' && prompt !== '' ? `“${shortened(prompt, most)}”` : undefined;
 }
 
+/** A text of at most `most` characters, and an ellipsis if it is cut. */
 export const shortened = (text: string, most: number): string =>
 	text.length > most ? `${text.slice(0, most)}…` : text;
 

@@ -26,7 +26,7 @@ interface ByteStream {
 }
 
 /** The answer of a media host, with its body as a stream. */
-interface StreamResponse {
+export interface StreamResponse {
 	statusCode: number;
 	headers: Record<string, string | undefined>;
 	body: ByteStream;
