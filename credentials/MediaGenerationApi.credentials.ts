@@ -102,6 +102,7 @@ const testRules = [
 	},
 ] as ICredentialTestRequest['rules'];
 
+/** The address of the service, the API key, and the models of the account. n8n adds the key to requests with it. */
 export class MediaGenerationApi implements ICredentialType {
 	name = 'mediaGenerationApi';
 

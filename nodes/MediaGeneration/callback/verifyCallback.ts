@@ -113,9 +113,10 @@ function isProven(
 	return isGood(URL.canParse(url) ? new URL(url).pathname : '');
 }
 
-/** How long the decision about a callback may take: the service waits 10 s for the answer. */
+/** How long the decision about a callback may take: the answer is due within 10 s (docs/reference.md, Limits). */
 export const ANSWER_LIMIT_MS = 8_000;
 
+/** What the trigger answers to a callback. */
 export interface WebhookAnswer {
 	status: number;
 	body: Record<string, string | boolean>;

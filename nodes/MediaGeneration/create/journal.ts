@@ -143,7 +143,7 @@ export class Journal {
 		return this.run.quietSince;
 	}
 
-	/** Ends a turn. @param isQuiet whether it created nothing, although it could. @param since when it began (since 1970) */
+	/** Ends a turn. @param isQuiet whether it created nothing, although it could. @param since its beginning, milliseconds since 1970 */
 	noteTurn(isQuiet: boolean, since: number): void {
 		this.run.quietSince = isQuiet ? (this.run.quietSince ?? since) : undefined;
 	}

@@ -63,6 +63,7 @@ const notice = (completion: string, displayName: string): INodeProperties => ({
 	displayOptions: shownWith(completion),
 });
 
+/** The fields that say when the items leave, and to which trigger. */
 export const completionFields: INodeProperties[] = [
 	completion,
 	notice(

@@ -123,6 +123,7 @@ const options: INodeProperties[] = [
 	},
 ];
 
+/** The collection *Options* of the action node: the panel shows each option only where it applies. */
 export const optionFields: INodeProperties[] = [
 	{
 		displayName: 'Options',

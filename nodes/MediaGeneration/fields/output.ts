@@ -37,6 +37,7 @@ const shownSwitch = (isOn: boolean, show: IDisplayOptions['show']): INodePropert
 	displayOptions: { show, hide: { '@tool': [true] } },
 });
 
+/** The field *Download Results*, where the results are waited for or read. */
 export const downloadFields: INodeProperties[] = [
 	shownSwitch(true, { operation: ['generate'], completion: ['wait'] }),
 	shownSwitch(false, { resource: ['task'], operation: ['create'], completion: ['wait'] }),

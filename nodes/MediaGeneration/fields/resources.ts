@@ -66,6 +66,7 @@ function mediaFields(
 	];
 }
 
+/** The operation and the fields of *Image*. */
 export const imageFields = mediaFields('image', {
 	description: 'Create an image from a text prompt',
 	model: IMAGE_MODEL,
@@ -78,6 +79,7 @@ export const imageFields = mediaFields('image', {
 
 const showVideo = { resource: ['video'], operation: ['generate'] };
 
+/** The operation and the fields of *Video*. */
 export const videoFields: INodeProperties[] = [
 	...mediaFields('video', {
 		description: 'Create a video from a text prompt and a reference image',
@@ -135,6 +137,7 @@ export const videoFields: INodeProperties[] = [
 	},
 ];
 
+/** The operations and the fields of *Task*. */
 export const taskFields: INodeProperties[] = [
 	operationField('task', 'create', [
 		{

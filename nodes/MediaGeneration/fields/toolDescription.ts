@@ -18,6 +18,7 @@ const toolDescription = (text: string, show: IDisplayOptions['show'] = {}): INod
 const ANSWER =
 	"Returns taskId, state and resultUrls. With state PENDING the task goes on: do not order it again. A failed task is usually free, and 'error' says why it failed.";
 
+/** The fields that only a tool of an AI agent has. */
 export const toolFields: INodeProperties[] = [
 	toolDescription(
 		`Generates one image from a text prompt, which takes up to some minutes. Write one detailed prompt: the subject, its surroundings, style, light and composition. Call it once for each image that the user asked for, since each one costs money (${IMAGE_PRICE_USD} USD with the default model). ${ANSWER}`,
@@ -41,6 +42,7 @@ export const toolFields: INodeProperties[] = [
 	),
 ];
 
+/** The same for the credits node. */
 export const creditsToolFields: INodeProperties[] = [
 	toolDescription(
 		"Reads how many credits are left in the account for images and videos. It needs nothing and costs nothing. Returns the number in 'balance'.",

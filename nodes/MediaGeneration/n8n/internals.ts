@@ -37,6 +37,7 @@ interface N8nInternals {
 export const isStopOf = (executionId: string, error: unknown): boolean =>
 	isRecord(error) && isRecord(error.extra) && error.extra.executionId === executionId;
 
+/** The same context, with the properties that no interface of n8n names. */
 export const internalsOf = (context: object): N8nInternals => context;
 
 /** The data of the node that n8n stores with the execution. n8n's Agents run a tool without one: nothing is kept. */

@@ -10,11 +10,13 @@ import { type EarlierPart, withEarlier } from './takenUp';
 import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type ItemPlan } from './planTypes';
 
+/** What a run does for all its items. */
 export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
 	/** *Time Between Checks*, milliseconds; 0 lets the sleep grow with the time waited. */
 	checkIntervalMs: number;
 	/** In the order of the input items. */
 	items: ItemPlan[];
+	/** *Max Tasks at the Same Time*. */
 	maxInFlight: number;
 	/** Whether nothing is to be sent. */
 	isDry: boolean;
@@ -25,8 +27,8 @@ export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
  * Reads and checks all parameters of all input items, before the first request.
  *
  * @param service the account, whose key signs the callback addresses, and its models with their prices
- * @param known what an earlier turn or try knows: when n8n's time limit ends the execution (milliseconds since 1970), and
- *   which tasks it has for an item
+ * @param known what an earlier turn or try knows: when n8n's time limit ends the execution (milliseconds since 1970), which
+ *   tasks it has for an item, and whether it has created a task: then the budget was checked
  * @throws ItemError if the whole run is refused, because its price is above the budget
  * @throws Stopped if the execution was stopped
  */

@@ -6,11 +6,13 @@ import type { ItemError } from '../shared/itemError';
 /** Where the results go: on in this workflow, to the workflow of a trigger, or nowhere yet. */
 export type Completion = 'wait' | 'trigger' | 'return';
 
+/** What the plans of all tasks have. */
 export interface PlanBase extends Destination {
 	/** The index of the input item. An item may name many tasks. */
 	itemIndex: number;
 	/** The index of the task among the tasks of its input item. */
 	part: number;
+	/** The least time between two reads of the task, milliseconds. */
 	pollIntervalMs: number;
 	/** Milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
@@ -18,6 +20,7 @@ export interface PlanBase extends Destination {
 	reference?: string | undefined;
 }
 
+/** A task that is to be created. */
 export interface CreatePlan extends PlanBase {
 	kind: 'create';
 	completion: Completion;
@@ -40,6 +43,7 @@ export interface CreatePlan extends PlanBase {
 	maxCostUsd: number;
 }
 
+/** A task that exists already, and is read by its id. */
 export interface ReadPlan extends PlanBase {
 	kind: 'read';
 	taskId: string;
@@ -49,6 +53,7 @@ export interface ReadPlan extends PlanBase {
 	redeliverTo?: string | undefined;
 }
 
+/** What a run does for one task. */
 export type TaskPlan = CreatePlan | ReadPlan;
 
 /** The plan for an item, or why its parameters are refused. */
@@ -61,6 +66,7 @@ export function referenceOf({ reference }: TaskPlan): IDataObject {
 	return reference === undefined ? {} : { reference };
 }
 
+/** The tasks of a run that are to be created, in the order of the items. */
 export const createsIn = (items: readonly ItemPlan[]): CreatePlan[] =>
 	items.filter((item) => item.kind === 'create');
 

@@ -29,6 +29,7 @@ const LAST_MS = 5_000;
 /** What is left must be worth a sleep, milliseconds. */
 const WORTH_A_SLEEP_MS = 60_000;
 
+/** How long a run waits, and whether and when it sleeps. */
 export interface WaitPlan {
 	/** The default of *Timeout*, seconds. */
 	seconds: number;

@@ -37,6 +37,7 @@ export type Kind =
 	/** The answer is that of the service, and has no task record with a state. */
 	| 'unusableRecord';
 
+/** What an answer means for the request. */
 export interface Meaning {
 	kind: Kind;
 	/** `stranger`: something before the service, such as a proxy, a firewall or a login page. */

@@ -12,6 +12,7 @@ import { findServiceMessage } from './serviceMessage';
 import { findTaskId } from './taskId';
 import { parseTaskRecord, type TaskRecord } from './taskRecord';
 
+/** A request to the service, without its key. */
 export interface HttpRequest {
 	method: 'GET' | 'POST';
 	url: string;
@@ -21,6 +22,7 @@ export interface HttpRequest {
 	timeoutMs: number;
 }
 
+/** An answer of the service, whatever its status. */
 export type HttpResponse = Answer;
 
 /**
@@ -38,6 +40,7 @@ interface TaskRequest {
 	webhookUrl?: string | undefined;
 }
 
+/** The answer to a create that the service has taken. */
 export interface CreatedTask {
 	taskId: string;
 	/** The create response as received; long data URIs are cut. */
@@ -106,6 +109,8 @@ export class ServiceClient {
 	}
 
 	/**
+	 * Reads a task once.
+	 *
 	 * @param taskId an id from `asTaskId`, so that the URL leads to no other endpoint
 	 * @param limitMs milliseconds until the read fails, if that is sooner than usual
 	 * @throws ServiceError
@@ -119,6 +124,8 @@ export class ServiceClient {
 	}
 
 	/**
+	 * Reads the balance of the account.
+	 *
 	 * @param limitMs milliseconds until the read fails, if that is sooner than usual
 	 * @returns the parsed JSON body, whose shape the specification does not show
 	 * @throws ServiceError

@@ -18,9 +18,12 @@ import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } fr
 import { type PricedModel, readModels } from './prices';
 import { ServiceError } from './serviceError';
 
+/** The name of the credential's type. */
 export const CREDENTIAL_TYPE = 'mediaGenerationApi';
 
+/** What calls the service: a run, or a webhook. */
 export type Context = IExecuteFunctions | IWebhookFunctions;
+/** The fields of the credential, decrypted by n8n. */
 export type Credential = ICredentialDataDecryptedObject;
 
 /** The service with one credential. */

@@ -2,6 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { isRecord, numberAt, toNumber } from '../shared/json';
 
+/** The models that the specification shows (section 1), which are the defaults of the nodes. */
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
 export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
 

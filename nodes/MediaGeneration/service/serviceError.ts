@@ -1,5 +1,6 @@
 import { type Kind, type Meaning, meaningOf } from './answer';
 
+/** Why a request failed. */
 export type ServiceErrorKind = Exclude<Kind, 'answered'>;
 
 type Details = Partial<Pick<ServiceError, 'description' | 'statusCode' | 'meaning'>> &
@@ -71,6 +72,7 @@ interface Explanation {
 /**
  * Explains an answer that refuses a request.
  *
+ * @param status the HTTP status, or the one that the body has instead
  * @param taskId the task that was to be read; undefined for other requests
  */
 export function explainKind(

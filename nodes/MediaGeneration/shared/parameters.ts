@@ -3,14 +3,18 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { isName, isRecord, toNumber } from './json';
 import { ItemError, messageOf } from './itemError';
 
+/** Which numbers a field takes, and how messages name the field. */
 export interface NumberBounds {
 	label: string;
 	/** The value of an empty field, which may be entered, too; 0 if left out. */
 	fallback?: number;
 	/** The smallest value; 0 if left out. */
 	min?: number;
+	/** The largest value; no limit if left out. */
 	max?: number;
+	/** Whether only whole numbers count. */
 	whole?: true;
+	/** The unit, for the message that refuses a value. */
 	unit?: string;
 }
 
@@ -44,6 +48,12 @@ export const NUMBERS = {
 	timeout: { label: 'Timeout', unit: 'seconds; 0 leaves it to the node' },
 } satisfies Record<string, NumberBounds>;
 
+/**
+ * The error of a parameter whose value cannot be used.
+ *
+ * @param what what is wrong, after `The parameter '…' is `
+ * @param wayOut what to do
+ */
 export const refused = (label: string, what: string, wayOut: string) =>
 	new ItemError(`The parameter '${label}' is ${what}`, { description: wayOut });
 
@@ -194,6 +204,7 @@ function finite(name: string, value: unknown): unknown {
 	throw new ItemError(`The field '${name}' is '${value}' and not a number`);
 }
 
+/** Whether a value counts as not entered. */
 export const isEmpty = (value: unknown): boolean =>
 	value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
