@@ -18,7 +18,7 @@ import { isRecord } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
 import { nextWakeAt } from '../wait/nextWake';
-import { startKey, TaskStart } from './startOnce';
+import { keyInProcess, TaskStart } from './startOnce';
 import { startsUnderWay } from './startsUnderWay';
 
 /** How long the first run tries to download results while the media host is in trouble, milliseconds. */
@@ -34,7 +34,7 @@ interface Admitted {
 	json: IDataObject;
 	start: TaskStart;
 	/** Names the start for `startsUnderWay`. */
-	place: string;
+	key: string;
 	callbackId: string;
 }
 
@@ -75,10 +75,10 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 	try {
 		const ended: Array<{ start: TaskStart; result: ItemResult }> = [];
 		for (const each of admitted) {
-			const { start, place, callbackId } = each;
+			const { start, key, callbackId } = each;
 			if (!isTest) {
 				if (await start.isTaken()) continue;
-				if (!(await startsUnderWay.begin(context, place, callbackId))) continue;
+				if (!(await startsUnderWay.begin(context, key, callbackId))) continue;
 			}
 			begun.push(each);
 			const made = await settled(bring(context, each, options));
@@ -99,7 +99,7 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 		}
 		return [output];
 	} finally {
-		if (!isAsleep) for (const { place, callbackId } of begun) startsUnderWay.end(place, callbackId);
+		if (!isAsleep) for (const { key, callbackId } of begun) startsUnderWay.end(key, callbackId);
 	}
 }
 
@@ -109,12 +109,11 @@ function admittedTasks(context: IExecuteFunctions): Admitted[] {
 		if (typeof taskId !== 'string' || !isRecord(record)) return [];
 		const task = parseTaskRecord(taskId, record, typeof baseUrl === 'string' ? baseUrl : undefined);
 		const start = { account: String(account), taskId };
-		const place = `${context.getWorkflow().id} ${context.getNode().id} ${startKey(start)}`;
 		return {
 			task,
 			json: taskJson(task, { reference }),
 			start: new TaskStart(context, start, String(callbackId)),
-			place,
+			key: keyInProcess(context, start),
 			callbackId: String(callbackId),
 		};
 	});

@@ -38,17 +38,18 @@ export async function redeliver(
 	callerWaitsMs = Infinity,
 ): Promise<Delivery | undefined> {
 	const { origin, pathname, searchParams } = new URL(address);
-	const place = origin + pathname;
+	// Without the token, for messages.
+	const shown = origin + pathname;
 	const begunAt = clock.now();
 	const limitMs = Math.min(LIMIT_MS, Math.max(1, callerWaitsMs));
 	const answer = await callN8n(
 		context,
 		{ method: 'POST', url: address, body: { taskId, state }, timeout: limitMs },
-		`n8n does not let this node call the trigger: ${place}`,
+		`n8n does not let this node call the trigger: ${shown}`,
 	);
 	if (answer === undefined && clock.now() - begunAt >= limitMs) {
 		throw new ItemError(
-			`The trigger does not answer within ${Math.round(limitMs / 1000)} s: ${place}`,
+			`The trigger does not answer within ${Math.round(limitMs / 1000)} s: ${shown}`,
 			{
 				description:
 					"n8n answers when the trigger's execution has a place. With N8N_CONCURRENCY_PRODUCTION_LIMIT a run may wait for the very place that it holds. The workflow may still start when this run has ended: look in the list of executions, then try again by hand, or raise the limit.",
@@ -56,7 +57,7 @@ export async function redeliver(
 		);
 	}
 	if (answer === undefined) {
-		throw new ItemError(`The trigger cannot be reached: ${place}`, {
+		throw new ItemError(`The trigger cannot be reached: ${shown}`, {
 			description:
 				"Check that the workflow of the trigger is published, and that this n8n can reach the address in 'Callback URL'.",
 		});
@@ -68,7 +69,7 @@ export async function redeliver(
 	const { kind, taken, again, said, spoken } = classifyAnswer(read, Date.now());
 	if (isOk(answer)) {
 		if (!/^\s*</.test(text)) return deliveryOf(spoken);
-		throw new ItemError(`A web page answers in place of the trigger: ${place}`, {
+		throw new ItemError(`A web page answers in place of the trigger: ${shown}`, {
 			description:
 				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
 		});

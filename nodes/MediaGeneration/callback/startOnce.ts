@@ -1,4 +1,10 @@
-import { type IDataObject, type IExecuteFunctions, type INode, UserError } from 'n8n-workflow';
+import {
+	type IDataObject,
+	type IExecuteFunctions,
+	type INode,
+	type IWebhookFunctions,
+	UserError,
+} from 'n8n-workflow';
 
 import { LedgerRow } from '../n8n/ledgerRow';
 import { digest, readStored } from '../shared/json';
@@ -32,9 +38,15 @@ export interface Start {
 	taskId: string;
 }
 
-/** The name of a start, in the ledger and in this process: however a callback writes a UUID, it is the same task. */
+/** The name of a start in the ledger: however a callback writes a UUID, it is the same task. */
 export const startKey = ({ account, taskId }: Start): string =>
 	JSON.stringify([account, comparableId(taskId)]);
+
+/** The same name among the starts of all triggers in this process. */
+export const keyInProcess = (
+	context: IExecuteFunctions | IWebhookFunctions,
+	start: Start,
+): string => `${context.getWorkflow().id} ${context.getNode().id} ${startKey(start)}`;
 
 /** Whether a trigger of this workflow has started for a task. @throws the database's error */
 export const hasStarted = async (

@@ -19,13 +19,13 @@ const underWay = new ExpiringCache<UnderWay>(MAX_AGE_MS);
  */
 export const startsUnderWay = {
 	/**
-	 * @param place names the trigger node and the task
+	 * @param key names the trigger node and the task, as `keyInProcess` does
 	 * @param callbackId names the execution in all its tries
 	 * @returns whether no other execution is about to start the workflow for the task
 	 */
-	async begin(context: IExecuteFunctions, place: string, callbackId: string): Promise<boolean> {
+	async begin(context: IExecuteFunctions, key: string, callbackId: string): Promise<boolean> {
 		const executionId = context.getExecutionId();
-		const other = underWay.get(place);
+		const other = underWay.get(key);
 		if (other !== undefined && other.callbackId !== callbackId) {
 			const data = await context.getExecutionDataById(other.executionId);
 			// Somebody may have stopped or deleted an execution that slept.
@@ -37,11 +37,11 @@ export const startsUnderWay = {
 				return false;
 			}
 		}
-		underWay.set(place, { callbackId, executionId });
+		underWay.set(key, { callbackId, executionId });
 		return true;
 	},
 
-	end(place: string, callbackId: string): void {
-		if (underWay.get(place)?.callbackId === callbackId) underWay.delete(place);
+	end(key: string, callbackId: string): void {
+		if (underWay.get(key)?.callbackId === callbackId) underWay.delete(key);
 	},
 };

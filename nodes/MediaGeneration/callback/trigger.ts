@@ -9,7 +9,7 @@ import { type FinishedTask, hasEnded } from '../service/taskRecord';
 import { clock, ExpiringCache, sleepUntil, withTimeLimit } from '../shared/clock';
 import { isEngineV2 } from '../n8n/internals';
 import { settled } from '../shared/promises';
-import { accountOf, credentialIdOf, startKey } from './startOnce';
+import { accountOf, credentialIdOf, keyInProcess } from './startOnce';
 import {
 	answer,
 	ANSWER_LIMIT_MS,
@@ -70,7 +70,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const account = accountOf(connection.baseUrl, credentialIdOf(node));
 	// A test run shows every event, also an event that was seen before.
 	const isTest = context.getMode() === 'manual';
-	const key = `${context.getWorkflow().id} ${node.id} ${startKey({ account, taskId })}`;
+	const key = keyInProcess(context, { account, taskId });
 	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
 		const outcome = await earlier;
 		if (outcome !== 'notStored') return outcome;

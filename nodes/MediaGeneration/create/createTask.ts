@@ -163,8 +163,8 @@ export class TaskCreator {
 
 	private log(text: string, { itemIndex }: CreatePlan, isLate: boolean): void {
 		const { logger } = this.context;
-		const place = `(execution ${this.context.getExecutionId()}, item ${itemIndex + 1})`;
-		const line = `${this.context.getNode().name}: ${text} ${place}`;
+		const where = `(execution ${this.context.getExecutionId()}, item ${itemIndex + 1})`;
+		const line = `${this.context.getNode().name}: ${text} ${where}`;
 		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
 		else if (isLate) logger.warn(`${line}, after the call had ended`);
 		else logger.info(line);
