@@ -20,6 +20,7 @@ import { settled } from '../shared/promises';
 import { nextWakeAt } from '../wait/nextWake';
 import { keyInProcess, TaskStart } from './startOnce';
 import { startsUnderWay } from './startsUnderWay';
+import { admitAgain } from './trigger';
 
 /** How long the first run tries to download results while the media host is in trouble, milliseconds. */
 const FIRST_TRY_MS = 20_000;
@@ -61,6 +62,7 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	// started the workflow before.
 	asChosen.set(node, { ...node });
 	endWithError(context);
+	for (const { key } of admittedTasks(context)) admitAgain(key);
 	throw emitted.error;
 }
 

@@ -34,6 +34,9 @@ type Outcome = WebhookAnswer | 'notStored';
  */
 const recent = new ExpiringCache<Promise<Outcome>>(MAX_AGE_MS);
 
+/** Lets the next callback of a task in, because the execution that was to start the workflow has failed. @param key as `keyInProcess` gives it */
+export const admitAgain = (key: string): void => void recent.delete(key);
+
 const EVENTS = ['SUCCESS', 'FAILURE'];
 
 const notAccepted = (reason: string): WebhookAnswer => ({

@@ -198,6 +198,11 @@ export class Journal {
 		return [...this.run.abandoned, ...this.entries().flatMap(taskIdsIn)];
 	}
 
+	/** Whether the run has a task, or may have one. */
+	get isBegun(): boolean {
+		return this.taskIds().length > 0 || this.unanswered().length > 0;
+	}
+
 	/** The ids of the tasks that this run has created. */
 	ownTaskIds(): string[] {
 		return this.entries().flatMap((entry) =>

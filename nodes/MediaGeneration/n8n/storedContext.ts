@@ -14,11 +14,15 @@ interface Stored {
 /**
  * Reads what n8n has stored last of this very execution: another process may run it, too.
  *
- * @returns undefined if n8n does not tell
+ * @returns `gone` if n8n has removed the execution: it does so at the end, where the workflow's settings save no successful
+ *   executions; undefined if n8n does not tell
  */
-export async function storedContext(context: IExecuteFunctions): Promise<Stored | undefined> {
+export async function storedContext(
+	context: IExecuteFunctions,
+): Promise<Stored | 'gone' | undefined> {
 	const read = await settled(context.getExecutionDataById(context.getExecutionId()));
-	if ('error' in read || read.value === undefined) return undefined;
+	if ('error' in read) return undefined;
+	if (read.value === undefined) return 'gone';
 	const { executionData, waitTill } = read.value;
 	const kept = executionData?.contextData[`node:${context.getNode().name}`];
 	if (!isRecord(kept)) return undefined;

@@ -60,7 +60,7 @@ export async function planRun(
 	const first = new ItemParameters(context, readable.itemIndex);
 	const creates = createsIn(items);
 	// If an expression makes only one item a dry run, nothing is sent either: a bill could not be taken back.
-	const isDry = items.some((item) => item.kind !== 'read' && item.isDry);
+	const isDry = !known.isBegun && items.some((item) => item.kind !== 'read' && item.isDry);
 	// The price of a batch is checked before its first create.
 	const refusal = known.isBegun ? undefined : budgetRefusal(creates);
 	if (refusal && !isDry) throw refusal;

@@ -95,7 +95,7 @@ async function openRun(
 	const plan = await planRun(context, connection, {
 		limitAt: Math.min(limitAt, timeLimitOf(context, journal.startedAt)),
 		partsOf: (itemIndex) => journal.partsOf(itemIndex),
-		isBegun: journal.taskIds().length > 0,
+		isBegun: journal.isBegun,
 	});
 	// A run that creates nothing cannot pay twice.
 	if (!hasSlept && !plan.isDry && createsIn(plan.items).length > 0) {

@@ -1,4 +1,4 @@
-import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import { type IExecuteFunctions, type INodeExecutionData, UserError } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
 import { isToCreate } from '../create/taskEntry';
@@ -8,7 +8,7 @@ import { clock } from '../shared/clock';
 import { settled } from '../shared/promises';
 import { standBesideTwin } from './twin';
 
-/** How often a turn tries to begin while n8n's store fails, and the pause between two tries, milliseconds. */
+/** How often a turn asks n8n's store while it fails, and the pause between two tries, milliseconds. */
 const MOST_TRIES = 5;
 const PAUSE_MS = 5_000;
 
@@ -26,31 +26,42 @@ export async function beginTurn(
 ): Promise<INodeExecutionData[][] | undefined> {
 	const { beginning, earlier, isLater, sleeps } = journal;
 	const isRetry = beginning === 'killed' || beginning === 'retried';
-	if (isRetry && journal.entries().some(isToCreate)) await claimRetry(context);
+	const ask = async <T>(question: () => Promise<T>) => await askStore(context, question);
+	if (isRetry && journal.entries().some(isToCreate)) {
+		await ask(async () => await claimRetry(context));
+	}
 	if (beginning === 'killed') {
-		journal.takeOver(await new TurnLease(context, sleeps, earlier).hadBegun());
+		const turn = new TurnLease(context, sleeps, earlier);
+		journal.takeOver(await ask(async () => await turn.hadBegun()));
 	}
 	if (beginning === 'again' && isLater) void lease.stayAlive();
 	if (beginning === 'woken') {
-		let begun = await beginLease(context, lease);
+		const begin = async () => await ask(async () => await lease.begin());
+		let begun = await begin();
 		while (begun === 'underWay') {
 			const asleep = await standBesideTwin(context, journal, lease);
 			if (asleep) return asleep;
-			begun = await beginLease(context, lease);
+			begun = await begin();
 		}
 		if (begun === 'dead') journal.takeOver(true);
-		if (journal.entries().some(isToCreate)) await refuseIfRetried(context);
+		if (journal.entries().some(isToCreate)) {
+			await ask(async () => await refuseIfRetried(context));
+		}
 	}
 	journal.takeUp();
 	return undefined;
 }
 
-/** n8n's store may fail for a moment: that must not end a run whose tasks are paid for. @throws the database's error */
-async function beginLease(context: IExecuteFunctions, lease: TurnLease) {
+/**
+ * Asks n8n's store, which may fail for a moment: that must not end a run whose tasks are paid for.
+ *
+ * @throws UserError if the answer is a refusal; the database's error if the store goes on failing
+ */
+async function askStore<T>(context: IExecuteFunctions, question: () => Promise<T>): Promise<T> {
 	for (let tries = 1; ; tries++) {
-		const begun = await settled(lease.begin());
-		if ('value' in begun) return begun.value;
-		if (tries === MOST_TRIES) throw begun.error;
+		const asked = await settled(question());
+		if ('value' in asked) return asked.value;
+		if (asked.error instanceof UserError || tries === MOST_TRIES) throw asked.error;
 		await clock.sleep(PAUSE_MS, context.getExecutionCancelSignal());
 	}
 }

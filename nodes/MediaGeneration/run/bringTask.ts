@@ -159,8 +159,10 @@ function leave(run: RunContext, plan: CreatePlan, entry: TaskEntry): void {
 	entry.end = 'result';
 }
 
-async function bringRead(run: RunContext, plan: ReadPlan, entry: TaskEntry): Promise<void> {
-	Object.assign(entry, { state: 'created', taskId: plan.taskId });
+async function bringRead(run: RunContext, planned: ReadPlan, entry: TaskEntry): Promise<void> {
+	entry.state = 'created';
+	// The expression may give another id in a later turn.
+	const plan = { ...planned, taskId: (entry.taskId ??= planned.taskId) };
 	if (!plan.wait) return await bringOnce(run, plan, entry);
 	entry.until ??= Date.now() + plan.timeoutMs - Math.max(0, clock.now() - run.calledAt);
 	const task = await waitForTask(run, plan, entry);

@@ -5,6 +5,7 @@ import { isToCreate } from '../create/taskEntry';
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import { hasEnded } from '../service/taskRecord';
+import { Stopped } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { BEFORE_LIMIT_MS } from '../wait/nextWake';
@@ -19,7 +20,9 @@ interface Look {
 
 /**
  * Looks whether a run that was woken has anything to do: something is to be created or downloaded, a task's time is up, or
- * a task has ended. The look plans nothing and reads one task, another one each time.
+ * its task has ended. The look plans nothing. A run that waits for several tasks reads them all in a whole turn.
+ *
+ * @throws Stopped if the execution was stopped
  */
 export async function look(context: IExecuteFunctions, journal: Journal): Promise<Look> {
 	const now = Date.now();
@@ -33,8 +36,8 @@ export async function look(context: IExecuteFunctions, journal: Journal): Promis
 			(entry.until ?? 0) <= now,
 	);
 	if (isDue || now >= journal.sleepRule.limitAt - BEFORE_LIMIT_MS) return { isNews: true };
-	const looked = waiting[journal.sleeps % waiting.length];
-	if (looked?.taskId === undefined) return { isNews: true };
+	const [looked] = waiting;
+	if (waiting.length > 1 || looked?.taskId === undefined) return { isNews: true };
 	const { taskId } = looked;
 	let connection: Connection | undefined;
 	const read = await settled(async () => {
@@ -45,6 +48,7 @@ export async function look(context: IExecuteFunctions, journal: Journal): Promis
 	if ('error' in read) {
 		// It is final for a task that the run has not created.
 		const { error } = read;
+		if (error instanceof Stopped) throw error;
 		const isFinal = error instanceof ServiceError && error.isNoSuchTask;
 		return { isNews: isFinal && looked.sent === undefined, connection };
 	}

@@ -86,17 +86,18 @@ export class RunContext {
 		this.canCreate = announced ? announced.size > 0 : suspendAfterMs > 0;
 		this.announced = connection.isBroken ? new Set() : announced;
 		this.ownIds = new Set(journal.ownTaskIds());
-		const isRefused = items.some(({ kind }) => kind === 'refused');
+		// A mistake in the parameters stops the run before its first create. Later it is an error of its item.
+		const isMistake = !journal.isBegun && items.some(({ kind }) => kind === 'refused');
 		// For an AI agent the failure of its task is an answer, and not an error.
-		const continues = context.continueOnFail() || (isTool(context) && !isRefused);
-		this.rule = { ifSomeFail, continues, triesLeft: journal.hasTriesLeft };
-		if (isRefused || journal.entries().some(({ end }) => end === 'error')) this.stopCreating();
+		const continues = context.continueOnFail() || (isTool(context) && !isMistake);
+		const rule = isMistake ? 'stop' : ifSomeFail;
+		this.rule = { ifSomeFail: rule, continues, triesLeft: journal.hasTriesLeft };
+		if (isMistake || journal.entries().some(({ end }) => end === 'error')) this.stopCreating();
 	}
 
 	/** Called when an item fails: a node that will stop creates nothing more. */
 	stopCreating(): void {
-		const isMistake = this.plan.items.some(({ kind }) => kind === 'refused');
-		if (this.rule.continues || (this.rule.ifSomeFail === 'keep' && !isMistake)) return;
+		if (this.rule.continues || this.rule.ifSomeFail === 'keep') return;
 		this.isStopping = true;
 		this.queue.close();
 	}

@@ -32,9 +32,9 @@ export async function standBesideTwin(
 		// Asked before: a turn that has ended is stored a moment later.
 		const isAlive = await lease.isAlive();
 		const stored = await storedContext(context);
-		const end = stored && journal.endOfTurn(stored.kept);
+		const end = stored === 'gone' ? 'ended' : stored && journal.endOfTurn(stored.kept);
 		if (end === 'ended') return await new Promise(() => undefined);
-		if (end === 'asleep' && stored?.wakeAt !== undefined) {
+		if (end === 'asleep' && typeof stored === 'object' && stored.wakeAt !== undefined) {
 			Object.assign(nodeContext(context), stored.kept);
 			return await suspend(context, journal, stored.wakeAt);
 		}
