@@ -323,12 +323,6 @@ describe('what was learnt, stored between two turns', () => {
 		return Object.assign(new Account(), { throttle: AccountLimits.fromStored(stored) });
 	};
 
-	it('is nothing where nothing was learnt', () => {
-		const account = woken(new Account());
-		account.accept(1000);
-		expect(account.now).toBe(0);
-	});
-
 	it('keeps the places, and a turn probes once at its begin', () => {
 		const account = woken(Account.ofThreePlaces());
 		account.accept(3);
