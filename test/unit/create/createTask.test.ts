@@ -49,8 +49,7 @@ function creating(...answers: Service[]) {
 	const account = new CreateQueue(throttle, new RequestGap(), undefined, () => 1);
 	const failures: string[] = [];
 	/** A creator beside the same queue and journal. */
-	const creatorOf = (inContext = context) => {
-		const onFailure = () => failures.push('failed');
+	const creatorOf = (inContext = context, onFailure = () => void failures.push('failed')) => {
 		inContext.getExecutionCancelSignal = () => stop.signal;
 		return new TaskCreator(inContext, client, account, journal, onFailure);
 	};
@@ -234,6 +233,17 @@ describe('what the service did not accept', () => {
 		expect(await errorOf(setup)).toMatchObject({ name: 'ServiceError', statusCode });
 		expect(setup.sent).toHaveLength(1);
 		expect(setup.journal.entryOf(plan()).state).toBe('free');
+	});
+
+	it('is told before another item is let in', async () => {
+		const { account, context, creatorOf, sent } = creating({ statusCode: 400 }, accepted);
+		// Two creates may be under way at first. This is one of them.
+		account.throttle.send(0);
+		const creator = creatorOf(context, () => account.close());
+		const items = [plan(), plan({ itemIndex: 1 })];
+		const ends = items.map(async (item) => await settled(creator.create(item)));
+		expect((await Promise.all(ends))[1]).toEqual({ value: undefined });
+		expect(sent).toHaveLength(1);
 	});
 
 	it('with 403 is its own where the service has taken another with this key', async () => {

@@ -62,7 +62,6 @@ it.each<[IDataObject, boolean]>([
 
 describe('the input', () => {
 	const five = { ...fromUrl, durationSeconds: 5 };
-	const extra = (additionalInput: string) => image({ additionalInput });
 	const [waves, lighthouse] = [{ prompt: 'Waves' }, { prompt: 'A lighthouse' }];
 
 	it.each<[string, IDataObject, IDataObject]>([
@@ -78,8 +77,11 @@ describe('the input', () => {
 			{ ...waves, settings: { seconds: 5 }, frames: [{ url: PICTURE }] },
 		],
 		['leaves a duration of 0 out', video({ durationSeconds: 0 }), waves],
-		['is the same with the additional input {}', extra('{}'), lighthouse],
-		['is the same with the additional input of blanks', extra('  '), lighthouse],
+		[
+			'is the same with the additional input of blanks',
+			image({ additionalInput: '  ' }),
+			lighthouse,
+		],
 	])('%s', async (_what, parameters, input) => {
 		expect(await inputOf(parameters)).toEqual(input);
 	});
