@@ -49,7 +49,10 @@ function creating(...answers: Service[]) {
 	const account = new CreateQueue(throttle, new RequestGap(), undefined, () => 1);
 	const failures: string[] = [];
 	/** A creator beside the same queue and journal. */
-	const creatorOf = (inContext = context, onFailure = () => void failures.push('failed')) => {
+	const creatorOf = (
+		inContext = context,
+		onFailure: () => void = () => failures.push('failed'),
+	) => {
 		inContext.getExecutionCancelSignal = () => stop.signal;
 		return new TaskCreator(inContext, client, account, journal, onFailure);
 	};
