@@ -51,7 +51,6 @@ it('the first view is short, whatever the options can do', () => {
 		...['resource', 'operation', 'model', 'prompt', 'promptPerLine'],
 		...['completion', 'downloadResults', 'options'],
 	]);
-	expect(description.credentials).toHaveLength(1);
 });
 
 describe('the options', () => {
