@@ -1,6 +1,7 @@
 import { createRunExecutionData, ManualExecutionCancelledError, UserError } from 'n8n-workflow';
 
 import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
+import { notePause, pauseLeft } from '../../../nodes/MediaGeneration/create/askedPause';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
@@ -147,6 +148,13 @@ describe('a pause of a minute that the service asked for', () => {
 			'40 s more, which is longer than this node waits',
 		) as string;
 		if (sentAt.length === 0) expect(created).toMatchObject({ error: { description } });
+	});
+
+	it('is not less than nothing once it is over', () => {
+		const context = executeContext();
+		notePause(context, MINUTE);
+		time.setWall(Date.now() + HOUR);
+		expect(pauseLeft(context)).toBe(0);
 	});
 });
 
