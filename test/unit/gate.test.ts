@@ -83,14 +83,6 @@ describe("the hints for n8n's own builder", () => {
 		...nodes.flatMap(({ builderHint }) => builderHint?.searchHint ?? []),
 		...properties.flatMap(({ builderHint }) => builderHint?.propertyHint ?? []),
 	];
-	const about = (text: string) => hints.filter((hint) => hint.includes(text));
-
-	it('say that one node does the batch, to try first, when to choose what, and what files take', () => {
-		expect(about('Build no loop, no polling, no Wait')).toHaveLength(1);
-		expect(about("'dryRun' first")).toHaveLength(1);
-		expect(about("Keep 'wait'").length).toBeGreaterThan(0);
-		expect(about('names of binary fields')).toHaveLength(1);
-	});
 
 	it('name values that there are', () => {
 		const names = new Set([

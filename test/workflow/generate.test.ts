@@ -1,9 +1,8 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
-import nock from '../nock';
 import type { Settings } from '../service/settings';
-import { SERVICE, type TestNode, TRIGGER, TRIGGER_PATH } from './engine';
+import { type TestNode, TRIGGER, TRIGGER_PATH } from './engine';
 import {
 	field,
 	IMAGE_MODEL,
@@ -17,8 +16,6 @@ import {
 	VIDEO_MODEL,
 } from './support';
 
-// The simulated service.
-beforeAll(() => nock.enableNetConnect('127.0.0.1'));
 const on = stage();
 
 const webhookUrls = () => on.tasks.map(({ webhookUrl }) => webhookUrl);
@@ -156,37 +153,5 @@ describe('a reference', () => {
 		const { error } = await order('trigger', { reference });
 		expect(error?.message).toBe(`${message} (item 1)`);
 		expect(on.creates).toEqual([]);
-	});
-});
-
-describe('the hints above the output', () => {
-	it.each<[string, IDataObject, IDataObject, number]>([
-		['say how to see results', {}, {}, 1],
-		['do not where results are downloaded', { downloadResults: true }, {}, 0],
-		['do not where there are none yet', {}, { completion: 'return' }, 0],
-	])('%s', async (_what, options, parameters, said) => {
-		const { hints } = await on.images(['a'], options, { parameters });
-		const pin = 'Pin this output before you build the next steps';
-		expect(hints.filter((hint) => hint.startsWith(pin))).toHaveLength(said);
-	});
-
-	it.each([
-		[
-			'where the results will appear that a trigger gets',
-			'https://n8n.example.com/webhook/a/callback',
-			/stay PENDING.* Trigger at https:\/\/n8n\.example\.com\/webhook\/a\/callback: look in the list of executions/,
-		],
-		[
-			'what comes in place of callbacks where the service cannot call back',
-			'http://localhost:5678/webhook/a/callback',
-			/api\.example\.com cannot call http:\/\/localhost:5678,.*WEBHOOK_URL/,
-		],
-	])('say %s, without the token', async (_what, address, said) => {
-		nock(SERVICE).post('/api/generate').reply(200, { taskId: 'task-1' });
-		const parameters = { completion: 'trigger', callbackUrl: `${address}?token=secret` };
-		const credential = { ...on.credential, baseUrl: SERVICE };
-		const { hints } = await on.images(['a'], {}, { parameters }, { credential });
-		expect(hints.slice(1)).toEqual([expect.stringMatching(said)]);
-		expect(hints[1]).not.toContain('secret');
 	});
 });

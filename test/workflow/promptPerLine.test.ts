@@ -1,4 +1,4 @@
-import { field, imageNode, keepsGoing, stage, threeTries } from './support';
+import { field, imageNode, stage, threeTries } from './support';
 
 const on = stage();
 
@@ -25,24 +25,10 @@ it('three lines make three pictures, in their order, each linked to the one item
 	expect(hints.join()).toContain('3 tasks created. Estimated price: 0.24 USD.');
 });
 
-it('a line that fails leaves in its place', async () => {
-	const blue = '={{ { simulate: { outcome: "FAILURE" } } }}';
-	const node = perLine({ additionalInput: blue }, keepsGoing);
-	const { output } = await on.run(node, [{ json: {} }]);
-	expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE', 'FAILURE']);
-	expect(new Set(field(output, 'taskId')).size).toBe(3);
-});
-
 it('a next try takes up the task of each line, and pays for none twice', async () => {
 	on.service.configure({ readStatus: { status: 404, times: 1 } });
 	const { output, error } = await on.run(perLine({}, threeTries), [{ json: {} }]);
 	expect(error).toBeUndefined();
 	expect(on.creates).toHaveLength(3);
 	expect(output.map(({ json }) => (json.input as { prompt: string }).prompt)).toEqual(THREE);
-});
-
-it('a dry run shows each line, and sends none', async () => {
-	const { output } = await on.run(perLine({ dryRun: true }), [{ json: {} }]);
-	expect(output.map(({ json }) => (json.input as { prompt: string }).prompt)).toEqual(THREE);
-	expect(on.creates).toEqual([]);
 });

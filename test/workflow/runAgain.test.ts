@@ -1,9 +1,7 @@
 import {
 	type IDataObject,
 	type IExecuteFunctions,
-	type INode,
 	type INodeExecutionData,
-	type IWorkflowBase,
 	sleep,
 } from 'n8n-workflow';
 
@@ -53,9 +51,7 @@ async function trial(context: IExecuteFunctions): Promise<INodeExecutionData[][]
 	}
 	return [
 		input.flatMap(({ json }, item): INodeExecutionData[] =>
-			json.fails
-				? [{ json: { error: 'It fails' }, pairedItem: { item } }]
-				: [0, 1].map((nth) => ({ json: { ...json, nth }, pairedItem: { item } })),
+			[0, 1].map((nth) => ({ json: { ...json, nth }, pairedItem: { item } })),
 		),
 	];
 }
@@ -92,54 +88,43 @@ const OUT = [
 ];
 
 /** The workflow `start > trial > sink`. */
-const plain = (settings: Partial<INode> = {}) => ({
-	nodes: [nodeOf('start'), nodeOf('trial', settings), nodeOf('sink')],
+const PLAIN = {
+	nodes: [nodeOf('start'), nodeOf('trial'), nodeOf('sink')],
 	connections: connect('start > trial', 'trial > sink'),
-});
+};
 
-const inPlain = async (
-	work: (n8n: TestN8n) => Promise<void>,
-	settings?: Partial<INode>,
-	isQueueMode = false,
-) => await inN8n(plain(settings), types, work, isQueueMode);
+const inPlain = async (work: (n8n: TestN8n) => Promise<void>, isQueueMode = false) =>
+	await inN8n(PLAIN, types, work, isQueueMode);
 
 describe.each([
 	['one process', false],
 	['queue mode', true],
 ])('in %s', (_, isQueueMode) => {
 	it('a node that sleeps twice is run three times, and its items leave once, in order and linked', async () => {
-		await inPlain(
-			async (n8n) => {
-				const row = await n8n.start(A_AND_B, ALL_SECONDS);
-				expect(row).toMatchObject({ status: 'success', sleeps: 2, wakes: 2 });
-				expect(turns).toEqual(Array(3).fill(['1', 0, A_AND_B]));
-				expect(orders).toEqual(['0/a', '0/b']);
-				expect(n8n.out).toEqual([OUT]);
-				const runs = fromStored(row.data).resultData.runData.trial ?? [];
-				expect(runs).toHaveLength(1);
-				const links = runs[0]?.data?.main?.[0]?.map(({ pairedItem }) => pairedItem);
-				expect(links).toEqual([{ item: 0 }, { item: 0 }, { item: 1 }, { item: 1 }]);
-			},
-			{},
-			isQueueMode,
-		);
+		await inPlain(async (n8n) => {
+			const row = await n8n.start(A_AND_B, ALL_SECONDS);
+			expect(row).toMatchObject({ status: 'success', sleeps: 2, wakes: 2 });
+			expect(turns).toEqual(Array(3).fill(['1', 0, A_AND_B]));
+			expect(orders).toEqual(['0/a', '0/b']);
+			expect(n8n.out).toEqual([OUT]);
+			const runs = fromStored(row.data).resultData.runData.trial ?? [];
+			expect(runs).toHaveLength(1);
+			const links = runs[0]?.data?.main?.[0]?.map(({ pairedItem }) => pairedItem);
+			expect(links).toEqual([{ item: 0 }, { item: 0 }, { item: 1 }, { item: 1 }]);
+		}, isQueueMode);
 	});
 
 	it('a process that dies while it sleeps does no harm', async () => {
-		await inPlain(
-			async (n8n) => {
-				const row = await n8n.start(A_AND_B, 10);
-				expect(row.status).toBe('waiting');
-				await n8n.kill(row);
-				for (const name of ['main', 'worker'] as const) n8n.processes.living(name)[0]?.die();
-				await n8n.pass(ALL_SECONDS);
-				expect(row.status).toBe('success');
-				expect(n8n.out).toEqual([OUT]);
-				expect(orders).toEqual(['0/a', '0/b']);
-			},
-			{},
-			isQueueMode,
-		);
+		await inPlain(async (n8n) => {
+			const row = await n8n.start(A_AND_B, 10);
+			expect(row.status).toBe('waiting');
+			await n8n.kill(row);
+			for (const name of ['main', 'worker'] as const) n8n.processes.living(name)[0]?.die();
+			await n8n.pass(ALL_SECONDS);
+			expect(row.status).toBe('success');
+			expect(n8n.out).toEqual([OUT]);
+			expect(orders).toEqual(['0/a', '0/b']);
+		}, isQueueMode);
 	});
 
 	it.each([
@@ -148,37 +133,23 @@ describe.each([
 	] as const)(
 		'a process that dies in a turn ends the execution: its retry (%s workflow) goes on with what was stored',
 		async (workflow, out) => {
-			await inPlain(
-				async (n8n) => {
-					const row = await n8n.start(A_AND_B, 10);
-					while (row.wakes === 0) await n8n.pass(1);
-					await n8n.pass(2);
-					expect(row.status).toBe('running');
-					await n8n.kill(row);
-					expect(row.status).toBe('crashed');
-					await n8n.pass(ALL_SECONDS);
-					expect(n8n.out).toEqual([]);
-					const retry = n8n.executions.retry(row, workflow);
-					await n8n.pass(ALL_SECONDS);
-					expect(retry).toMatchObject({ status: 'success', mode: 'retry', id: '2' });
-					expect(n8n.out).toEqual([out]);
-					expect(orders).toEqual(['0/a', '0/b']);
-				},
-				{},
-				isQueueMode,
-			);
+			await inPlain(async (n8n) => {
+				const row = await n8n.start(A_AND_B, 10);
+				while (row.wakes === 0) await n8n.pass(1);
+				await n8n.pass(2);
+				expect(row.status).toBe('running');
+				await n8n.kill(row);
+				expect(row.status).toBe('crashed');
+				await n8n.pass(ALL_SECONDS);
+				expect(n8n.out).toEqual([]);
+				const retry = n8n.executions.retry(row, workflow);
+				await n8n.pass(ALL_SECONDS);
+				expect(retry).toMatchObject({ status: 'success', mode: 'retry', id: '2' });
+				expect(n8n.out).toEqual([out]);
+				expect(orders).toEqual(['0/a', '0/b']);
+			}, isQueueMode);
 		},
 	);
-});
-
-it('what a dead process was at goes no further', async () => {
-	await inPlain(async (n8n) => {
-		const row = await n8n.start(A_AND_B, 2);
-		expect(row.status).toBe('running');
-		await n8n.kill(row);
-		expect(row).toMatchObject({ status: 'crashed', sleeps: 0 });
-		expect(fromStored(row.data).executionData?.contextData).toEqual({});
-	});
 });
 
 it.each([
@@ -195,52 +166,6 @@ it.each([
 		await n8n.pass(ALL_SECONDS);
 		expect(n8n.out).toEqual([OUT]);
 		expect(turns.length).toBeLessThanOrEqual(most);
-		expect(orders).toEqual(['0/a', '0/b']);
-	});
-});
-
-it('of a run that is stopped in its first turn n8n keeps the start alone: its retry begins anew', async () => {
-	await inPlain(async (n8n) => {
-		const row = await n8n.start(A_AND_B, 2);
-		n8n.executions.stop(row);
-		await n8n.pass(ALL_SECONDS);
-		expect(row.status).toBe('canceled');
-		n8n.executions.retry(row);
-		await n8n.pass(ALL_SECONDS);
-		expect(orders).toEqual(['0/a', '0/b', '0/a', '0/b']);
-	});
-});
-
-it.each<[string, Partial<INode>]>([
-	['Always Output Data', { alwaysOutputData: true }],
-	['Retry On Fail', { retryOnFail: true, maxTries: 2 }],
-	['Continue', { onError: 'continueRegularOutput' }],
-])('with the setting %s nothing leaves while the node sleeps', async (_, settings) => {
-	await inPlain(async (n8n) => {
-		await n8n.start(A_AND_B, ALL_SECONDS);
-		expect(n8n.out).toEqual([OUT]);
-	}, settings);
-});
-
-it('with Execute Once the node has its first item in each turn', async () => {
-	await inPlain(
-		async (n8n) => {
-			await n8n.start(A_AND_B, ALL_SECONDS);
-			expect(turns).toEqual(Array(3).fill(['1', 0, [{ name: 'a' }]]));
-			expect(n8n.out).toEqual([OUT.slice(0, 2)]);
-		},
-		{ executeOnce: true },
-	);
-});
-
-it('an item that fails after the sleeps leaves on the error output, with its input', async () => {
-	const definition = {
-		nodes: [nodeOf('start'), nodeOf('trial', { onError: 'continueErrorOutput' }), nodeOf('sink')],
-		connections: connect('start > trial', 'trial:1 > sink'),
-	};
-	await inN8n(definition, types, async (n8n) => {
-		await n8n.start([{ name: 'a', fails: true }, { name: 'b' }], ALL_SECONDS);
-		expect(n8n.out).toEqual([[{ name: 'a', fails: true, error: 'It fails' }]]);
 		expect(orders).toEqual(['0/a', '0/b']);
 	});
 });
@@ -274,57 +199,11 @@ it('of two branches that lead into the node each has its own run', async () => {
 
 it('a Merge behind it gets the items of both branches once', async () => {
 	const definition = {
-		nodes: [...plain().nodes, nodeOf('merge')],
+		nodes: [...PLAIN.nodes, nodeOf('merge')],
 		connections: connect('start > trial', 'start > merge:1', 'trial > merge', 'merge > sink'),
 	};
 	await inN8n(definition, types, async (n8n) => {
 		await n8n.start(A_AND_B, ALL_SECONDS);
 		expect(n8n.out).toEqual([[...OUT, ...A_AND_B]]);
-	});
-});
-
-it('several executions sleep side by side', async () => {
-	await inPlain(async (n8n) => {
-		await n8n.start([{ name: 'a' }], 20);
-		await n8n.start([{ name: 'b' }], ALL_SECONDS);
-		expect(n8n.out).toEqual([OUT.slice(0, 2), OUT.slice(2)]);
-		expect(n8n.sunk.map(({ execution }) => execution)).toEqual(['1', '2']);
-	});
-});
-
-it('a sub-execution that nobody waits for sleeps and ends by itself, and each can read what is stored of the other', async () => {
-	/** What the sub-execution has read of its parent, in each turn. */
-	const seen: unknown[] = [];
-	const parent = nodeType(async (context) => {
-		const code = { nodes: [nodeOf('child')], connections: {} } as unknown as IWorkflowBase;
-		await context.executeWorkflow({ code }, [{ json: { name: 'of the parent' } }], undefined, {
-			doNotWaitToFinish: true,
-			parentExecution: {
-				...{ executionId: context.getExecutionId(), workflowId: 'workflow' },
-				shouldResume: false,
-			},
-		});
-		return [context.getInputData()];
-	});
-	const child = nodeType(async (context) => {
-		const out = await trial(context);
-		const stored = await context.getExecutionDataById('1');
-		seen.push(stored?.resultData.lastNodeExecuted);
-		return out;
-	});
-	const definition = {
-		nodes: [nodeOf('start'), nodeOf('parent'), nodeOf('sink')],
-		connections: connect('start > parent', 'parent > sink'),
-	};
-	await inN8n(definition, { parent, child }, async (n8n) => {
-		await n8n.start(A_AND_B, 3);
-		expect(n8n.out).toEqual([A_AND_B]);
-		await n8n.pass(ALL_SECONDS);
-		expect(n8n.rows.map(({ status, sleeps }) => [status, sleeps])).toEqual([
-			['success', 0],
-			['success', 2],
-		]);
-		expect(orders).toEqual(['0/of the parent']);
-		expect(seen).toEqual(['sink', 'sink', 'sink']);
 	});
 });

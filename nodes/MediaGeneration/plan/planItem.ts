@@ -35,10 +35,9 @@ export async function planItem(
 	addresses: TriggerAddresses,
 ): Promise<ItemPlan[]> {
 	let isDry = false;
-	const refusal = (error: unknown, part = 0): ItemPlan => ({
+	const refusal = (error: unknown): ItemPlan => ({
 		kind: 'refused',
 		itemIndex,
-		part,
 		error: ItemError.from(error),
 		isDry,
 	});
@@ -73,7 +72,7 @@ export async function planItem(
 			const taskId = asTaskId(entry);
 			if (taskId !== undefined) return { ...plan, part, taskId };
 			const what = `The parameter 'Task ID' cannot be a task id: ${describe(entry)}`;
-			return refusal(new ItemError(what, { description: WAY_OUT }), part);
+			return refusal(new ItemError(what, { description: WAY_OUT }));
 		});
 	} catch (error) {
 		return [refusal(error)];

@@ -58,8 +58,7 @@ export type TaskPlan = CreatePlan | ReadPlan;
 
 /** The plan for an item, or why its parameters are refused. */
 export type ItemPlan =
-	| TaskPlan
-	| (Pick<PlanBase, 'itemIndex' | 'part'> & { kind: 'refused'; error: ItemError; isDry: boolean });
+	TaskPlan | (Pick<PlanBase, 'itemIndex'> & { kind: 'refused'; error: ItemError; isDry: boolean });
 
 /** The user's reference as a field of the output. */
 export function referenceOf({ reference }: TaskPlan): IDataObject {

@@ -166,8 +166,7 @@ const isShown = ({ plan, json, isFailed, isCreated }: End, asFiles: boolean) =>
 	!isFailed &&
 	plan.kind === 'create' &&
 	[json.resultUrls].flat().length > 0 &&
-	plan.output.download === asFiles &&
-	json.state === 'SUCCESS';
+	plan.output.download === asFiles;
 
 /** Says which callbacks cannot arrive, and what the node does instead. */
 function unreached(

@@ -1,11 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { notePause, pauseLeft } from '../../../nodes/MediaGeneration/create/askedPause';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
-import { storedError } from '../../../nodes/MediaGeneration/create/taskEntry';
-import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { executeContext } from '../../workflow/engine';
-import { time, virtualTime } from '../../workflow/time';
 
 type Context = ReturnType<typeof executeContext>;
 
@@ -57,38 +53,16 @@ const knownBy = (given: Given, stored: Context) =>
 	new Journal(contextOf(given, stored)).entryOf(FIRST).taskId;
 
 describe('a run begins', () => {
-	it('with nothing known', () => {
-		const journal = new Journal(contextOf());
-		expect([journal.beginning, journal.isLater]).toEqual(['first', false]);
-		expect(journal.beginTurn()).toBeUndefined();
-	});
-
-	it('again in a second try, which finds what was created', () => {
-		const context = created();
-		const journal = new Journal(context);
-		expect(journal.beginning).toBe('again');
-		expect(journal.entryOf(FIRST)).toMatchObject({ state: 'created', ...task() });
-		expect(journal.beginTurn()).toBeUndefined();
-	});
-
-	it('woken, and may create what was announced', () => {
-		const context = created();
-		new Journal(context).fallAsleep([SECOND], NO_LIMIT);
-		const journal = new Journal(contextOf({}, context));
-		expect([journal.beginning, journal.isLater]).toEqual(['woken', true]);
-		expect(journal.beginTurn()).toEqual(new Set(['1.0']));
-	});
-
-	it('again in a turn that was woken, and may create no more than that turn', () => {
+	it('woken, and may create what was announced, as may another try of that turn', () => {
 		const context = created();
 		new Journal(context).fallAsleep([SECOND], NO_LIMIT);
 		const woken = contextOf({}, context);
-		const first = new Journal(woken);
-		expect(first.beginning).toBe('woken');
-		first.takeUp();
-		const journal = new Journal(woken);
-		expect([journal.beginning, journal.isLater]).toEqual(['again', true]);
-		expect(journal.beginTurn()).toEqual(new Set(['1.0']));
+		for (const beginning of ['woken', 'again']) {
+			const journal = new Journal(woken);
+			expect([journal.beginning, journal.isLater]).toEqual([beginning, true]);
+			expect(journal.beginTurn()).toEqual(new Set(['1.0']));
+			journal.takeUp();
+		}
 	});
 
 	it.each([
@@ -120,16 +94,6 @@ describe('a run begins', () => {
 		expect(journal.beginTurn()).toEqual(new Set());
 	});
 
-	it('after a stop of a run that slept, with nothing in doubt', () => {
-		const context = contextOf();
-		const first = new Journal(context);
-		first.entryOf(FIRST);
-		first.fallAsleep([FIRST], NO_LIMIT);
-		const journal = new Journal(contextOf({ executionId: '2' }, context));
-		journal.takeOver(false);
-		expect(journal.unanswered()).toEqual([]);
-	});
-
 	it('in another execution with a time limit of its own', () => {
 		const context = created();
 		new Journal(context, 1000).fallAsleep([], { intervalMs: 0, limitAt: 5000 });
@@ -150,19 +114,12 @@ it('a part that was refused leaves a hole, which JSON stores as null', () => {
 });
 
 describe('an item is recognised', () => {
-	const stored = created({ parameters: { prompt: '={{ Math.random() }}' } });
-
-	it('by its parameters as they are written, whatever their expressions give', () => {
-		const again = { parameters: { prompt: '={{ Math.random() }}' }, executionId: '2' };
-		expect(knownBy(again, stored)).toBe('task-1');
-	});
-
 	it.each<[string, Given]>([
 		['another prompt', { parameters: { prompt: 'A harbour' } }],
 		['another model', { parameters: { ...PROMPT, model: 'vendor/other' } }],
 		['another input', { items: [{ id: 7 }, {}] }],
 		['another field', { parameters: { ...PROMPT, options: { additionalInput: '{"seed":7}' } } }],
-	])('and is another task with %s, which the journal still names', (_what, given) => {
+	])('as another task with %s, and the journal still names the task', (_what, given) => {
 		const before = created();
 		const journal = new Journal(contextOf({ ...given, executionId: '2' }, before));
 		expect(journal.entryOf(FIRST)).toEqual({ state: 'free' });
@@ -175,73 +132,9 @@ describe('an item is recognised', () => {
 		{ suspendAfter: 0 },
 		{ splitResults: true },
 		{ maxInFlight: 1 },
-	])('with another option that is no part of the request: %j', (options) => {
+	])('as the same with another option that is no part of the request: %j', (options) => {
 		const changed = { parameters: { ...PROMPT, options }, executionId: '2' };
 		expect(knownBy(changed, created())).toBe('task-1');
-	});
-
-	it('also in another order of the items only if its place is the same', () => {
-		const before = contextOf({ items: [{ id: 1 }, { id: 2 }] });
-		const journal = new Journal(before);
-		journal.created(FIRST, task('task-1'));
-		journal.created(SECOND, task('task-2'));
-		const swapped = contextOf({ items: [{ id: 2 }, { id: 1 }], executionId: '2' }, before);
-		expect(new Journal(swapped).entryOf(FIRST)).toEqual({ state: 'free' });
-	});
-});
-
-it('each run of a loop has its own tasks, and the last run alone is kept', () => {
-	const context = created();
-	const journal = new Journal(contextOf({ runIndex: 1 }, context));
-	expect([journal.beginning, journal.entryOf(FIRST).taskId]).toEqual(['first', undefined]);
-	expect(journal.taskIds()).toEqual([]);
-});
-
-describe('a create', () => {
-	it('that was sent and not heard of is never free again', () => {
-		const context = contextOf();
-		new Journal(context).sending(FIRST);
-		const journal = new Journal(contextOf({ executionId: '2' }, context));
-		expect(journal.entryOf(FIRST).state).toBe('sent');
-		expect([journal.taskIds(), journal.unanswered()]).toEqual([[], [0]]);
-	});
-
-	it('that was certainly refused is free again', () => {
-		const journal = new Journal(contextOf());
-		journal.sending(FIRST);
-		journal.forget(FIRST);
-		expect(journal.entryOf(FIRST)).toEqual({ state: 'free' });
-	});
-});
-
-describe('an entry that ended with an error is tried again', () => {
-	/** A task that ended like this in the first try. */
-	function after(end: IDataObject) {
-		const context = created();
-		const error = storedError(new ItemError('So it is'));
-		Object.assign(new Journal(context).entryOf(FIRST), { end: 'error', error, until: 5, ...end });
-		const journal = new Journal(contextOf({ executionId: '2' }, context));
-		return { journal, entry: journal.entryOf(FIRST) };
-	}
-	const failed = (creditsConsumed: number) => ({
-		task: { taskId: 'task-1', state: 'FAILURE', creditsConsumed, record: {} },
-	});
-
-	it('with its task, and with all the time', () => {
-		const { entry } = after({});
-		expect(entry).toMatchObject({ state: 'created', taskId: 'task-1' });
-		expect(entry).not.toHaveProperty('end');
-		expect(entry).not.toHaveProperty('until');
-	});
-
-	it('with another task if its task failed, whose id is kept', () => {
-		const { journal, entry } = after(failed(0));
-		expect(entry).toMatchObject({ state: 'free', failed: ['task-1'] });
-		expect(journal.taskIds()).toEqual(['task-1']);
-	});
-
-	it('not if the failed task was charged', () => {
-		expect(after(failed(8)).entry).toMatchObject({ end: 'error', taskId: 'task-1' });
 	});
 });
 
@@ -268,16 +161,4 @@ it.each(UNREADABLE)('what another version has stored (%j) is refused, and left a
 	Object.assign(context.getContext('node'), { journal: odd });
 	expect(() => new Journal(context)).toThrow('started with another version of this package');
 	expect(context.getContext('node').journal).toEqual(odd);
-});
-
-describe('a pause that the service asks for', () => {
-	virtualTime(1_000_000);
-
-	it('runs out, and is not less than nothing then', () => {
-		const context = contextOf();
-		notePause(context, 5000);
-		expect(pauseLeft(context)).toBe(5000);
-		time.setWall(1_006_000);
-		expect(pauseLeft(context)).toBe(0);
-	});
 });

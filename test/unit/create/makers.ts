@@ -1,10 +1,6 @@
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
-import { executeContext, type TestNode } from '../../workflow/engine';
 
-export const contextOf = (node: TestNode = {}) => executeContext({ node });
-
-export type Context = ReturnType<typeof contextOf>;
-
+/** A task to create, as it was planned. */
 export const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 	kind: 'create',
 	itemIndex: 0,

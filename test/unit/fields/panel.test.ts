@@ -51,7 +51,6 @@ it('the first view is short, whatever the options can do', () => {
 		...['resource', 'operation', 'model', 'prompt', 'promptPerLine'],
 		...['completion', 'downloadResults', 'options'],
 	]);
-	expect(description.credentials).toHaveLength(1);
 });
 
 describe('the options', () => {
@@ -101,29 +100,6 @@ describe('the options', () => {
 		const [rows = ''] = table.trim().split('\n\n', 1);
 		const labels = [...rows.matchAll(/^\| \*\*(.+?)\*\*/gm)].map(([, label]) => label);
 		expect(labels).toEqual([...new Set(options.map(({ displayName }) => displayName))]);
-	});
-});
-
-describe('what a beginner is told before the first run', () => {
-	const named = (name: string) => description.properties.filter((each) => each.name === name);
-
-	it('stands at the prompt: one item is one task, and how to make several', () => {
-		expect(named('prompt')).toHaveLength(2);
-		for (const { hint } of named('prompt')) {
-			expect(hint).toMatch(/^One item makes one (image|video)\. .*'One (Image|Video) per Line'/);
-		}
-	});
-
-	it('is where the options are that a choice takes away', () => {
-		const notices = named('completionNotice').map(({ displayName }) => displayName);
-		expect(notices).toHaveLength(2);
-		const labels = options.map(({ displayName }) => displayName);
-		for (const notice of notices) {
-			expect(notice).toMatch(
-				/'Download Results'.* are (options of the trigger|in the panel of 'Task → Wait')\.$/,
-			);
-			expect(labels).toContain('Split Results');
-		}
 	});
 });
 
@@ -188,12 +164,6 @@ describe('the hints before the first run', () => {
 it('n8n itself requires no field: it would forget earlier results when it refuses to start', () => {
 	const required = description.properties.filter((each) => each.required).map(({ name }) => name);
 	expect([...new Set(required)]).toEqual(['toolDescription']);
-});
-
-it.each(['includeInput', 'splitResults', 'dryRun'])('%s arrives switched on', (name) => {
-	expect(options.filter((option) => option.name === name).map((option) => option.default)).toEqual(
-		expect.arrayContaining([true]),
-	);
 });
 
 describe('the trigger', () => {

@@ -4,7 +4,8 @@ import { planWait, timeLimitOf } from '../../../nodes/MediaGeneration/plan/planW
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
 import { executeContext } from '../../workflow/engine';
-import { image, json, planOf, refusalOf } from './planning';
+import { caught } from '../support';
+import { image, json, planOf } from './planning';
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
@@ -25,7 +26,6 @@ async function plan({ options, parameters, context = {} }: Given = {}) {
 
 const AT_ONCE = { suspendAfter: 0 };
 const AFTER_A_DAY = { timeoutMs: DAY_MS, warnings: [] };
-const TASKS = { resource: 'task', operation: 'wait', taskId: 'task-1, task-2' };
 
 const node = (type: string) => ({ getNode: () => ({ ...executeContext().getNode(), type }) });
 const mode = (name: string) => ({ getMode: () => name as 'integrated' });
@@ -70,14 +70,6 @@ describe('a run sleeps', () => {
 			{ suspendAfterMs: 0.5 * MINUTE_MS, ...AFTER_A_DAY },
 		],
 		['with no minutes by default', { options: { suspendAfter: null } }, AFTER_A_DAY],
-		[
-			'before its first create, without a callback',
-			{ options: AT_ONCE },
-			{ suspendAfterMs: 0, ...AFTER_A_DAY, items: [{ webhookUrl: undefined }] },
-		],
-		['that waits for tasks', { parameters: TASKS }, { suspendAfterMs: 5 * MINUTE_MS }],
-		['whose results are split', { options: { splitResults: true } }, AFTER_A_DAY],
-		['that creates failed tasks again', { options: { retryFailed: 2 } }, AFTER_A_DAY],
 		['in a sub-workflow', { context: mode('integrated') }, AFTER_A_DAY],
 		['in a retry', { context: mode('retry') }, AFTER_A_DAY],
 	])('%s', async (_what, given, wait) => {
@@ -117,22 +109,19 @@ describe('a run is held to its end, for ten minutes or as the user says', () => 
 		['where a chat streams its answer', chat({ responseMode: 'streaming' }), waits, false],
 		['where a node is to answer', webhook('responseNode', { answered: false }), waits, false],
 		['for an evaluation', mode('evaluation'), 'evaluation', false],
-	])('%s', (_what, context, why, isRefused) => {
+	])('%s', async (_what, context, why, isRefused) => {
 		const held = { suspendAfterMs: Infinity, seconds: 600 };
 		expect(decide(context)).toMatchObject({ ...held, warnings: [] });
 		if (isRefused) {
-			expect(() => decide(context, AT_ONCE)).toThrow(why);
+			const refused = await caught(() => decide(context, AT_ONCE));
+			expect(refused).toMatchObject({
+				message: expect.stringMatching(`cannot be stored before its first task .*${why}`) as string,
+				description: expect.stringContaining('No task was created') as string,
+			});
 		} else {
 			const warnings = [expect.stringContaining(why)];
 			expect(decide(context, AT_ONCE)).toMatchObject({ ...held, warnings });
 		}
-	});
-
-	it('that is to be stored first is refused as a tool, with a way out', async () => {
-		const more = { context: { isToolExecution: () => true } };
-		const { message, description } = await refusalOf(image(AT_ONCE), undefined, more);
-		expect(message).toContain('cannot be stored before its first task is created: an AI agent');
-		expect(description).toMatch(/No task was created/);
 	});
 
 	it('of which nobody waits reads no suspendAfter', async () => {
@@ -172,7 +161,7 @@ describe("n8n's time limit", () => {
 	});
 });
 
-const eachOne = { ...TASKS, taskId: '={{ $json.id }}' };
+const eachOne = { resource: 'task', operation: 'wait', taskId: '={{ $json.id }}' };
 const prompt = { prompt: '={{ $json.prompt }}' };
 it.each<[string, IDataObject, IDataObject[]]>([
 	['names a task for each of several input items', eachOne, [{ id: 'task-1' }, { id: 'task-2' }]],

@@ -14,7 +14,7 @@ const creates = (count: number): ItemPlan[] =>
 	})) as unknown as ItemPlan[];
 
 const refused: ItemPlan = {
-	...({ kind: 'refused', itemIndex: 0, part: 0, isDry: false } as const),
+	...({ kind: 'refused', itemIndex: 0, isDry: false } as const),
 	error: new ItemError('No prompt'),
 };
 

@@ -74,7 +74,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	],
 	[
 		`1 of 2 items failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${AGAIN}`,
-		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
+		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
 	],
 	// The operation Create has no field for the duration.
@@ -112,7 +112,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	// An earlier try has created its task.
 	[
 		`1 of 2 tasks failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${LOOK} ${COLLECT}`,
-		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
+		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[ItemError.from(refused, { taskId: 'task-1', state: 'PENDING' }), done],
 	],
 	// Not each service lets a failed task be free.
@@ -143,8 +143,9 @@ it('nothing is said where tasks were read and none failed', () => {
 it.each([
 	['by hand, with files: how to go on without paying again', true, true, 'To build the next steps'],
 	['by hand, without files: how to see the results', true, false, 'Pin this output'],
+	['by itself, without files: how to see the results', false, false, 'Pin this output'],
 	['by itself, with files: nothing', false, true, undefined],
-])('a run that was started %s', (_what, isByHand, download, expected) => {
+])('is told of a run that was started %s', (_what, isByHand, download, expected) => {
 	const made = run(plan({ output: { ...output, download } }));
 	const results = [items({ taskId: 'task-1', state: 'SUCCESS', resultUrls: ['https://a/1.png'] })];
 	const [, hint, ...others] = endHints(made, results, SERVICE, { isByHand });
@@ -162,22 +163,28 @@ it.each<[string, number, string, string]>([
 	['in the chosen interval', 60, '', 'n8n checks once in 60 minutes. For results at once'],
 	['not at all at a test URL', 60, '-test', 'At a test URL n8n does not check: use'],
 ])('where callbacks cannot arrive n8n checks %s, and says so', (_what, minutes, test, expected) => {
-	const calledBack = create(0.08, `http://localhost:5678/webhook${test}/a/callback`);
-	const plan = { ...run(calledBack), checkIntervalMs: minutes * MINUTE };
-	const [, hint] = endHints(plan, [done], SERVICE);
-	expect(hint?.message).toContain(expected);
+	const url = `http://localhost:5678/webhook${test}/a/callback?token=secret`;
+	const plan = { ...run(create(0.08, url)), checkIntervalMs: minutes * MINUTE };
+	const [, { message = '' } = {}] = endHints(plan, [done], SERVICE);
+	expect(message).toContain('The service at api.example.com cannot call http://localhost:5678,');
+	expect(message).toContain(expected);
+	expect(message).not.toContain('secret');
 });
 
 it.each([
-	['', 'Each result starts the workflow'],
+	['published', '', 'Trigger at https://n8n.example.com/webhook/a/callback: look in the list'],
 	// It takes one callback, in the editor.
-	['-test', undefined],
-])('where the results appear is said of a published trigger only (%s)', (test, expected) => {
-	const url = `https://n8n.example.com/webhook${test}/a/callback`;
-	const notified = { ...create(0.08, url), completion: 'trigger' as const };
-	const [, hint] = endHints(run(notified), [items(pending)], SERVICE);
-	expect(hint?.message).toEqual(expected && expect.stringContaining(expected));
-});
+	['test', '-test', undefined],
+])(
+	'where the results appear is said of a published trigger only: a %s one, without the token',
+	(_what, test, expected) => {
+		const url = `https://n8n.example.com/webhook${test}/a/callback?token=secret`;
+		const notified = { ...create(0.08, url), completion: 'trigger' as const };
+		const [, hint] = endHints(run(notified), [items(pending)], SERVICE);
+		expect(hint?.message).toEqual(expected && expect.stringContaining(expected));
+		expect(hint?.message ?? '').not.toContain('secret');
+	},
+);
 
 it('nothing is said of checks where no task was created', () => {
 	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');

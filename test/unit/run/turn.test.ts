@@ -4,20 +4,13 @@ import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { HOUR, MINUTE, SECOND } from '../../durations';
 import { FakeClock } from '../support';
 
-describe('the first turn', () => {
-	it('lasts so long from the start of the run, whether it creates or not', () => {
-		const clock = new FakeClock();
-		const turn = new Turn(0, 5 * MINUTE, false);
-		clock.pass(5 * MINUTE - 1);
-		expect(turn.isOver).toBe(false);
-		clock.pass(1);
-		expect(turn.isOver).toBe(true);
-	});
-
-	it('is over at once where the run is to be stored first', () => {
-		const clock = new FakeClock(7);
-		expect(new Turn(clock.now(), 0, false).isOver).toBe(true);
-	});
+it('the first turn lasts so long from the start of the run, whether it creates or not', () => {
+	const clock = new FakeClock();
+	const turn = new Turn(0, 5 * MINUTE, false);
+	clock.pass(5 * MINUTE - 1);
+	expect(turn.isOver).toBe(false);
+	clock.pass(1);
+	expect(turn.isOver).toBe(true);
 });
 
 describe('a later turn', () => {
@@ -59,26 +52,16 @@ it.each([false, true])('a run that is held has one turn, to its end (later: %s)'
 });
 
 describe('a sleep in memory', () => {
-	it('ends at its moment', async () => {
+	it.each([
+		['at its moment', 30.5, 5 * MINUTE, Infinity, 30.5],
+		['with the turn', 3600, MINUTE, Infinity, 60],
+		['when nobody waits any more', 3600, Infinity, 3, 3],
+	])('ends %s', async (_when, seconds, suspendAfterMs, enough, endsAt) => {
 		const clock = new FakeClock();
-		const turn = new Turn(0, 5 * MINUTE, false);
-		expect(await turn.reaches(30_500, undefined)).toBe(true);
-		expect(clock.now()).toBe(30_500);
-	});
-
-	it('ends with the turn', async () => {
-		const clock = new FakeClock();
-		const turn = new Turn(0, MINUTE, false);
-		expect(await turn.reaches(HOUR, undefined)).toBe(false);
-		expect(clock.now()).toBeLessThanOrEqual(MINUTE + SECOND);
-	});
-
-	it('ends when nobody waits any more', async () => {
-		const clock = new FakeClock();
-		const turn = new Turn(0, Infinity, false);
-		const isEnough = () => clock.now() >= 3 * SECOND;
-		expect(await turn.reaches(HOUR, undefined, isEnough)).toBe(false);
-		expect(clock.now()).toBe(3 * SECOND);
+		const turn = new Turn(0, suspendAfterMs, false);
+		const isEnough = () => clock.now() >= enough * SECOND;
+		const hasCome = await turn.reaches(seconds * SECOND, undefined, isEnough);
+		expect([hasCome, clock.now()]).toEqual([endsAt === seconds, endsAt * SECOND]);
 	});
 
 	it('ends with a stop', async () => {
@@ -88,20 +71,18 @@ describe('a sleep in memory', () => {
 	});
 });
 
-describe('the tasks that the next turn may create', () => {
-	const left = Array.from({ length: 1000 }, (_, index) => index);
-
-	it.each([
-		[0, 25],
-		[5, 25],
-		[20, 40],
-		[25, 50],
-		[900, 50],
-	])('after a turn that created %d are the next %d', (created, count) => {
-		expect(nextToCreate(left, created)).toEqual(left.slice(0, count));
-	});
-
-	it('are no more than are left', () => {
-		expect(nextToCreate([1, 2], 30)).toEqual([1, 2]);
-	});
-});
+it.each([
+	[0, 1000, 25],
+	[5, 1000, 25],
+	[20, 1000, 40],
+	[25, 1000, 50],
+	[900, 1000, 50],
+	[30, 2, 2],
+])(
+	'after a turn that created %d, of %d tasks the next turn may create the first %d',
+	(...given) => {
+		const [created, count, next] = given;
+		const left = Array.from({ length: count }, (_, index) => index);
+		expect(nextToCreate(left, created)).toEqual(left.slice(0, next));
+	},
+);

@@ -167,14 +167,6 @@ describe('Get', () => {
 		expect(reading([answer], once)).toMatchObject({ kind: 'found', reads: 1 });
 	});
 
-	it('reads again after trouble, at the time that the service names', () => {
-		const ended = reading(
-			[error('tooManyRequests', { retryAfterMs: 7 * SECOND }), 'PENDING'],
-			once,
-		);
-		expect(ended).toMatchObject({ kind: 'found', sentAt: [0, 7] });
-	});
-
 	it('ends with the trouble that lasts', () => {
 		expect(reading([trouble()], once)).toMatchObject({ kind: 'timeIsUp', at: 30 });
 	});

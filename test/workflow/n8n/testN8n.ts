@@ -59,15 +59,10 @@ export function connect(...links: string[]): IConnections {
 	return connections;
 }
 
-interface Sunk {
-	execution: string;
-	items: INodeExecutionData[];
-}
-
 /** An n8n for one workflow of a test, which begins at its node `start` and ends in its node `sink`. */
 export class TestN8n extends MemoryN8n {
 	/** What the node `sink` was given, each time. */
-	readonly sunk: Sunk[] = [];
+	readonly out: IDataObject[][] = [];
 
 	definition: Definition;
 
@@ -85,7 +80,7 @@ export class TestN8n extends MemoryN8n {
 	load(): Loaded {
 		const start = nodeType(async (context) => await Promise.resolve([context.getInputData()]));
 		const sink = nodeType(async (context) => {
-			this.sunk.push({ execution: context.getExecutionId(), items: context.getInputData() });
+			this.out.push(context.getInputData().map(({ json }) => json));
 			return await Promise.resolve([context.getInputData()]);
 		});
 		return { nodes: { start, sink, ...this.types } };
@@ -123,16 +118,6 @@ export class TestN8n extends MemoryN8n {
 	async kill(row: Row): Promise<void> {
 		row.process?.die();
 		await this.pass(120);
-	}
-
-	/** What left for the node `sink`, of each of its runs. */
-	get out(): IDataObject[][] {
-		return this.sunk.map(({ items }) => items.map(({ json }) => json));
-	}
-
-	/** The index of the item that each item is linked to, of each run of the node `sink`. */
-	get links() {
-		return this.sunk.map(({ items }) => items.map(({ pairedItem }) => pairedItem));
 	}
 }
 

@@ -8,7 +8,7 @@ import {
 
 import { storedStop } from '../../../nodes/MediaGeneration/n8n/storedStop';
 import { internalsOf } from '../../../nodes/MediaGeneration/n8n/internals';
-import { contextOf } from '../create/makers';
+import { executeContext } from '../../workflow/engine';
 import { FakeClock } from '../support';
 
 /** Execution 1 runs the node. */
@@ -22,7 +22,7 @@ type Executions = Record<string, Stored | 'away'>;
 
 function storing(executions: Executions) {
 	const clock = new FakeClock();
-	const context = contextOf();
+	const context = executeContext();
 	const asked: string[] = [];
 	context.getExecutionDataById = async (id) => {
 		asked.push(id);
