@@ -188,24 +188,8 @@ export class RequestGap {
 	/** When the next request may be sent at the earliest, milliseconds of the clock. */
 	nextAt = -Infinity;
 
-	constructor(private readonly gapMs = REQUEST_GAP_MS) {}
-
-	/** @returns when the request may be sent, milliseconds of the clock; the request after it gets a later time */
-	take(notBefore = clock.now()): number {
-		const at = Math.max(notBefore, this.nextAt);
-		this.nextAt = at + this.gapMs;
-		return at;
+	/** A request is sent now. */
+	take(): void {
+		this.nextAt = clock.now() + REQUEST_GAP_MS;
 	}
 }
-
-/** Wide enough to spread the reads, narrow enough for a small batch. */
-const MAX_READ_GAP_MS = 50;
-
-/**
- * The time between the first reads of created tasks, milliseconds. All first reads fit into one poll interval. Later
- * reads keep the distance, since each follows the answer before by the interval.
- *
- * @param inFlight how many tasks are read at once at most
- */
-export const firstReadGapMs = (pollIntervalMs: number, inFlight: number): number =>
-	Math.min(MAX_READ_GAP_MS, pollIntervalMs / Math.max(1, inFlight));
