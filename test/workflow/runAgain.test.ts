@@ -3,14 +3,14 @@ import {
 	type IExecuteFunctions,
 	type INode,
 	type INodeExecutionData,
-	type IWorkflowBase,
 	sleep,
 } from 'n8n-workflow';
 
 import { internalsOf } from '../../nodes/MediaGeneration/n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../../nodes/MediaGeneration/n8n/runAgain';
 import { fromStored } from './stored';
-import { connect, inN8n, nodeOf, nodeType, type TestN8n } from './n8n/testN8n';
+import { connect, nodeOf, nodeType } from './n8n/nodes';
+import { inN8n, type TestN8n } from './n8n/testN8n';
 
 /** How often each run of the trial node goes to sleep, and how long it is awake before, seconds. */
 const SLEEPS = 2;
@@ -53,9 +53,7 @@ async function trial(context: IExecuteFunctions): Promise<INodeExecutionData[][]
 	}
 	return [
 		input.flatMap(({ json }, item): INodeExecutionData[] =>
-			json.fails
-				? [{ json: { error: 'It fails' }, pairedItem: { item } }]
-				: [0, 1].map((nth) => ({ json: { ...json, nth }, pairedItem: { item } })),
+			[0, 1].map((nth) => ({ json: { ...json, nth }, pairedItem: { item } })),
 		),
 	];
 }
@@ -171,16 +169,6 @@ describe.each([
 	);
 });
 
-it('what a dead process was at goes no further', async () => {
-	await inPlain(async (n8n) => {
-		const row = await n8n.start(A_AND_B, 2);
-		expect(row.status).toBe('running');
-		await n8n.kill(row);
-		expect(row).toMatchObject({ status: 'crashed', sleeps: 0 });
-		expect(fromStored(row.data).executionData?.contextData).toEqual({});
-	});
-});
-
 it.each([
 	['asleep', 10, 4],
 	['in its second turn', 130, 5],
@@ -199,18 +187,6 @@ it.each([
 	});
 });
 
-it('of a run that is stopped in its first turn n8n keeps the start alone: its retry begins anew', async () => {
-	await inPlain(async (n8n) => {
-		const row = await n8n.start(A_AND_B, 2);
-		n8n.executions.stop(row);
-		await n8n.pass(ALL_SECONDS);
-		expect(row.status).toBe('canceled');
-		n8n.executions.retry(row);
-		await n8n.pass(ALL_SECONDS);
-		expect(orders).toEqual(['0/a', '0/b', '0/a', '0/b']);
-	});
-});
-
 it.each<[string, Partial<INode>]>([
 	['Always Output Data', { alwaysOutputData: true }],
 	['Retry On Fail', { retryOnFail: true, maxTries: 2 }],
@@ -220,29 +196,6 @@ it.each<[string, Partial<INode>]>([
 		await n8n.start(A_AND_B, ALL_SECONDS);
 		expect(n8n.out).toEqual([OUT]);
 	}, settings);
-});
-
-it('with Execute Once the node has its first item in each turn', async () => {
-	await inPlain(
-		async (n8n) => {
-			await n8n.start(A_AND_B, ALL_SECONDS);
-			expect(turns).toEqual(Array(3).fill(['1', 0, [{ name: 'a' }]]));
-			expect(n8n.out).toEqual([OUT.slice(0, 2)]);
-		},
-		{ executeOnce: true },
-	);
-});
-
-it('an item that fails after the sleeps leaves on the error output, with its input', async () => {
-	const definition = {
-		nodes: [nodeOf('start'), nodeOf('trial', { onError: 'continueErrorOutput' }), nodeOf('sink')],
-		connections: connect('start > trial', 'trial:1 > sink'),
-	};
-	await inN8n(definition, types, async (n8n) => {
-		await n8n.start([{ name: 'a', fails: true }, { name: 'b' }], ALL_SECONDS);
-		expect(n8n.out).toEqual([[{ name: 'a', fails: true, error: 'It fails' }]]);
-		expect(orders).toEqual(['0/a', '0/b']);
-	});
 });
 
 it('in a loop each round sleeps for itself', async () => {
@@ -280,51 +233,5 @@ it('a Merge behind it gets the items of both branches once', async () => {
 	await inN8n(definition, types, async (n8n) => {
 		await n8n.start(A_AND_B, ALL_SECONDS);
 		expect(n8n.out).toEqual([[...OUT, ...A_AND_B]]);
-	});
-});
-
-it('several executions sleep side by side', async () => {
-	await inPlain(async (n8n) => {
-		await n8n.start([{ name: 'a' }], 20);
-		await n8n.start([{ name: 'b' }], ALL_SECONDS);
-		expect(n8n.out).toEqual([OUT.slice(0, 2), OUT.slice(2)]);
-		expect(n8n.sunk.map(({ execution }) => execution)).toEqual(['1', '2']);
-	});
-});
-
-it('a sub-execution that nobody waits for sleeps and ends by itself, and each can read what is stored of the other', async () => {
-	/** What the sub-execution has read of its parent, in each turn. */
-	const seen: unknown[] = [];
-	const parent = nodeType(async (context) => {
-		const code = { nodes: [nodeOf('child')], connections: {} } as unknown as IWorkflowBase;
-		await context.executeWorkflow({ code }, [{ json: { name: 'of the parent' } }], undefined, {
-			doNotWaitToFinish: true,
-			parentExecution: {
-				...{ executionId: context.getExecutionId(), workflowId: 'workflow' },
-				shouldResume: false,
-			},
-		});
-		return [context.getInputData()];
-	});
-	const child = nodeType(async (context) => {
-		const out = await trial(context);
-		const stored = await context.getExecutionDataById('1');
-		seen.push(stored?.resultData.lastNodeExecuted);
-		return out;
-	});
-	const definition = {
-		nodes: [nodeOf('start'), nodeOf('parent'), nodeOf('sink')],
-		connections: connect('start > parent', 'parent > sink'),
-	};
-	await inN8n(definition, { parent, child }, async (n8n) => {
-		await n8n.start(A_AND_B, 3);
-		expect(n8n.out).toEqual([A_AND_B]);
-		await n8n.pass(ALL_SECONDS);
-		expect(n8n.rows.map(({ status, sleeps }) => [status, sleeps])).toEqual([
-			['success', 0],
-			['success', 2],
-		]);
-		expect(orders).toEqual(['0/of the parent']);
-		expect(seen).toEqual(['sink', 'sink', 'sink']);
 	});
 });
