@@ -134,11 +134,11 @@ export class ServiceModel {
 		const scope = () => taskId;
 		const refusal = switches.refusal('read', own, scope);
 		if (refusal) return { answer: () => answerOfRefusal(refusal) };
-		const { readDelayMs, readShape = '$record' } = switches.for(own);
+		const { readDelayMs } = switches.for(own);
 		return {
 			delayMs: readDelayMs,
 			answer: () => ({
-				...json(fillIn(readShape, { $record: store.read(taskId) })),
+				...json(store.read(taskId)),
 				...switches.way('read', own, scope),
 			}),
 		};

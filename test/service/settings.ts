@@ -135,7 +135,6 @@ const SWITCHES = {
 	repeatWebhookUrl: isFlag,
 	extraFields: isObject,
 	createShape: isAnything,
-	readShape: isAnything,
 	callbackShape: isAnything,
 	creditsShape: isAnything,
 	resultShape: isAnything,

@@ -1,7 +1,7 @@
 import { type Fate, parseSettings, type Refusal, type Settings, type When } from './settings';
 
 /** What a client asks of the service. */
-export type Endpoint = 'create' | 'read' | 'credits' | 'media';
+type Endpoint = 'create' | 'read' | 'credits' | 'media';
 
 /** The settings of the service, and how often the limited ones were used. */
 export class Switches {

@@ -1,7 +1,8 @@
 import { MINUTE } from '../durations';
+import { TRIGGER_PATH } from '../workflow/contexts';
 import { isUndecided, isUnwatched } from './exceptions';
 import type { ServiceTask } from './world/service';
-import { referenceOf, TRIGGER_PATH } from './world/workflow';
+import { referenceOf } from './world/workflow';
 import type { World } from './world/world';
 
 /** How the trigger refuses a callback; and how n8n answers where no node is asked. */

@@ -8,19 +8,17 @@ import {
 	type WorkflowExecuteMode,
 } from 'n8n-workflow';
 
+/** The path of the trigger's production URL. */
+export const TRIGGER_PATH = '/webhook/3f1c2a/callback';
+
 /** A node, and what n8n knows of its webhook. */
-function webhookOf(
-	workflow: Workflow,
-	name: string,
-	path: string,
-	data: IWorkflowExecuteAdditionalData,
-) {
+function webhookOf(workflow: Workflow, name: string, data: IWorkflowExecuteAdditionalData) {
 	const node = workflow.getNode(name)!;
 	const { description } = workflow.nodeTypes.getByNameAndVersion(node.type);
 	const webhook: IWebhookData = {
 		httpMethod: 'POST',
 		node: name,
-		path,
+		path: TRIGGER_PATH,
 		webhookDescription: description.webhooks![0]!,
 		workflowId: workflow.id,
 		workflowExecuteAdditionalData: data,
@@ -37,12 +35,11 @@ function webhookOf(
 export function contextOfWebhook(
 	workflow: Workflow,
 	name: string,
-	path: string,
 	data: IWorkflowExecuteAdditionalData,
 	mode: WorkflowExecuteMode,
 	run: IRunExecutionData | null = null,
 ): WebhookContext {
-	const { node, webhook } = webhookOf(workflow, name, path, data);
+	const { node, webhook } = webhookOf(workflow, name, data);
 	return new WebhookContext(workflow, node, data, mode, webhook, [], run);
 }
 
@@ -50,10 +47,9 @@ export function contextOfWebhook(
 export function contextOfHook(
 	workflow: Workflow,
 	name: string,
-	path: string,
 	data: IWorkflowExecuteAdditionalData,
 	activation: WorkflowActivateMode,
 ): HookContext {
-	const { node, webhook } = webhookOf(workflow, name, path, data);
+	const { node, webhook } = webhookOf(workflow, name, data);
 	return new HookContext(workflow, node, data, 'trigger', activation, webhook);
 }

@@ -30,6 +30,7 @@ import {
 	type TestWorkflow,
 } from './testWorkflow';
 
+export { TRIGGER_PATH } from './contexts';
 export * from './testWorkflow';
 
 /** What n8n tells its engine of an execution of the tests' workflow. */
@@ -51,7 +52,7 @@ export function additionalData(
  * @param stored what is stored of the execution; it begins at the node before the tested one where left out
  * @returns `execution.cancel()` is the stop button; `handed` is what each sub-execution was given, as n8n stores it
  */
-export function launch(
+function launch(
 	workflow: Workflow,
 	mode: WorkflowExecuteMode,
 	data: IWorkflowExecuteAdditionalData,
@@ -187,9 +188,6 @@ export const TRIGGER: TestNode = {
 	webhookId: '3f1c2a',
 };
 
-/** The path of the trigger's production URL. */
-export const TRIGGER_PATH = '/webhook/3f1c2a/callback';
-
 /** A context as n8n makes it for a call of the trigger's webhook. */
 export function webhookContext(
 	test: TestWorkflow,
@@ -198,13 +196,13 @@ export function webhookContext(
 ) {
 	const { workflow, tested } = buildWorkflow(test);
 	const data = { ...additionalData(test.credential, mode), ...express };
-	return contextOfWebhook(workflow, tested.name, TRIGGER_PATH, data, mode);
+	return contextOfWebhook(workflow, tested.name, data, mode);
 }
 
 /** A context as n8n makes it to activate and deactivate the trigger. */
 export function hookContext(test: TestWorkflow, activation: WorkflowActivateMode = 'activate') {
 	const { workflow, tested } = buildWorkflow(test);
 	const data = additionalData(test.credential);
-	const hook = contextOfHook(workflow, tested.name, TRIGGER_PATH, data, activation);
+	const hook = contextOfHook(workflow, tested.name, data, activation);
 	return { hook, workflow };
 }

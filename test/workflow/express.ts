@@ -55,7 +55,7 @@ export class FakeResponse extends EventEmitter {
 }
 
 /** What stands in for express's request. */
-export interface FakeRequest {
+interface FakeRequest {
 	/** With the query. */
 	path: string;
 	query: Record<string, unknown>;

@@ -6,7 +6,7 @@ import {
 } from 'n8n-workflow';
 
 /** Where n8n is reached. */
-const BASE = 'https://n8n.test/';
+export const N8N_URL = 'https://n8n.test';
 
 /**
  * What n8n tells its engine of an execution, as far as it is the same wherever the nodes run, and as far as the engine and
@@ -25,12 +25,12 @@ export function hostData(
 		executionId,
 		currentNodeExecutionIndex: 0,
 		variables: {},
-		restApiUrl: `${BASE}rest`,
-		instanceBaseUrl: BASE,
-		formWaitingBaseUrl: `${BASE}form-waiting`,
-		webhookBaseUrl: `${BASE}webhook`,
-		webhookWaitingBaseUrl: `${BASE}webhook-waiting`,
-		webhookTestBaseUrl: `${BASE}webhook-test`,
+		restApiUrl: `${N8N_URL}/rest`,
+		instanceBaseUrl: `${N8N_URL}/`,
+		formWaitingBaseUrl: `${N8N_URL}/form-waiting`,
+		webhookBaseUrl: `${N8N_URL}/webhook`,
+		webhookWaitingBaseUrl: `${N8N_URL}/webhook-waiting`,
+		webhookTestBaseUrl: `${N8N_URL}/webhook-test`,
 		getRunExecutionData: async () => undefined,
 	};
 	return data as IWorkflowExecuteAdditionalData;

@@ -1,16 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { type Ran, type TestNode, toolContext } from './engine';
-import {
-	field,
-	hasErrorOutput,
-	IMAGE_MODEL,
-	imageNode,
-	keepsGoing,
-	MINUTE,
-	stage,
-	text,
-} from './support';
+import { field, hasErrorOutput, IMAGE_MODEL, imageNode, keepsGoing, stage, text } from './support';
 import { passTime } from './time';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { useProcessedData } from './processedData';
@@ -56,8 +47,6 @@ const beside = (id: number) => ({
 
 /** There is no account at this address. */
 const nowhere = () => ({ credential: { ...on.credential, baseUrl: 'nowhere' } });
-
-const errors = (items: INodeExecutionData[]) => items.map(({ json }) => 'error' in json);
 
 describe('the fields and files of the input', () => {
 	it("go on beside each result: the node's own fields win, and what tells how another run ended does not go on", async () => {
@@ -197,35 +186,5 @@ describe('an item that fails', () => {
 		expect(withIt.errors).toMatchObject([{ binary: row(0).binary }, { binary: row(1).binary }]);
 		expect(without.errors[0]).not.toHaveProperty('binary');
 		expect(withIt.output).toEqual([]);
-	});
-});
-
-describe('a suspended run', () => {
-	const MINUTES = { latencyMs: 10 * MINUTE };
-	const slow = (id: number) => row(id, MINUTES);
-	const lost = (id: number) => row(id, { ...MINUTES, outcome: 'FAILURE' });
-
-	/** Sleeps before its first create, and is woken until all of its tasks are finished. */
-	async function woken(more: TestNode = {}, items = [slow(0), refused(1), lost(2)]) {
-		const run = await on.start(including({ suspendAfter: 0 }, more), items);
-		expect(run.isAsleep).toBe(true);
-		return await run.end();
-	}
-
-	it('comes out as one that was held', async () => {
-		const { output } = await woken();
-		expect(output[0]).toMatchObject(beside(0));
-		expect(output[0]?.json).not.toHaveProperty('timedOut');
-		expect(field(output, 'row')).toEqual([0, 1, 2]);
-		expect(field(output, 'state')).toEqual(['SUCCESS', undefined, 'FAILURE']);
-		expect(output[2]?.binary).toMatchObject(row(2).binary ?? {});
-		expect(errors(output)).toEqual([false, true, true]);
-	});
-
-	it("adds the files alone on n8n's error output", async () => {
-		const { output, errors: failed } = await woken({ onError: 'continueErrorOutput' });
-		expect(field(output, 'row')).toEqual([0]);
-		expect(failed).toHaveLength(2);
-		expect(failed[1]?.binary).toMatchObject(row(2).binary ?? {});
 	});
 });

@@ -8,7 +8,8 @@ import {
 import { internalsOf } from '../../nodes/MediaGeneration/n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../../nodes/MediaGeneration/n8n/runAgain';
 import { fromStored } from './stored';
-import { connect, inN8n, nodeOf, nodeType, type TestN8n } from './n8n/testN8n';
+import { connect, nodeOf, nodeType } from './n8n/nodes';
+import { inN8n, type TestN8n } from './n8n/testN8n';
 
 /** How often each run of the trial node goes to sleep, and how long it is awake before, seconds. */
 const SLEEPS = 2;

@@ -50,6 +50,7 @@ describe('the output is the same, held or woken', () => {
 		['as a rule', {}, {}],
 		['with Split Results', { splitResults: true }, {}],
 		['with Include Input', { includeInput: true }, {}],
+		['with Include Input and the error output', { includeInput: true }, hasErrorOutput],
 		['with downloads', { downloadResults: true }, {}],
 		['with Retry Failed Tasks', { retryFailed: 1 }, {}],
 		['with the error output', {}, hasErrorOutput],
@@ -57,13 +58,19 @@ describe('the output is the same, held or woken', () => {
 		['with Execute Once', {}, { executeOnce: true }],
 	])('%s', async (_what, options, more) => {
 		on.service.configure({ resultCount: 2 });
-		const items = [slow('a'), slow('b', 2), fails('c')];
-		const run = await asleep(items, options, more);
+		const binary = { note: { data: btoa('a note'), mimeType: 'text/plain' } };
+		const refused = item('d', { createStatus: 400 });
+		const items = prompts(slow('a'), slow('b', 2), fails('c'), refused).map(({ json }) => ({
+			json,
+			binary,
+		}));
+		const run = await on.start(imageNode(options, more), items);
+		expect(run.isAsleep).toBe(true);
 		const woken = await run.end();
 		const runs = woken.run.data.resultData.runData.Media;
 		expect(runs).toHaveLength(1);
 		on.service.clear();
-		const held = await on.images(items, { suspendAfter: 60, ...options }, more);
+		const held = await on.run(imageNode({ suspendAfter: 60, ...options }, more), items);
 		expect(held.run.status).not.toBe('waiting');
 		expect(comparable([woken.output, woken.errors])).toEqual(
 			comparable([held.output, held.errors]),

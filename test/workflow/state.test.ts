@@ -28,6 +28,7 @@ import {
 	TRIGGER_PATH,
 } from './engine';
 import { type StoredRun, WorkflowN8n } from './n8n/workflowN8n';
+import { N8N_URL as N8N } from './host';
 import { store, useProcessedData } from './processedData';
 import { keepsGoing, MINUTE } from './support';
 import { passTime, time, virtualTime } from './time';
@@ -38,7 +39,6 @@ import { EPOCH as NOW } from '../virtualTime';
  * test/fixtures/state are never changed once a version is released; a new format gets a new file.
  */
 
-const N8N = 'https://n8n.test';
 const START = { account: accountOf(SERVICE, 'credential'), taskId: 'task-1' };
 const PROMPTS = ['A lighthouse', 'A harbour'];
 const ITEMS = PROMPTS.map((prompt) => ({ json: { prompt } }));

@@ -14,6 +14,7 @@ import {
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
 import { MediaGenerationTrigger } from '../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { nodeType } from './n8n/nodes';
 
 export interface Credential {
 	baseUrl: string;
@@ -42,20 +43,13 @@ const testItems = (items: INodeExecutionData[]): INodeType => ({
 });
 
 /** Hands out the rounds of a loop, one each time that it is reached, as Loop Over Items does. */
-const testRounds = (rounds: INodeExecutionData[][]): INodeType => ({
-	description: {
-		...testItems([]).description,
-		displayName: 'Test Rounds',
-		name: 'testRounds',
-		inputs: [NodeConnectionTypes.Main],
-	},
-	async execute() {
-		const store = this.getContext('node');
+const testRounds = (rounds: INodeExecutionData[][]): INodeType =>
+	nodeType(async (context) => {
+		const store = context.getContext('node');
 		const round = Number(store.round ?? 0);
 		store.round = round + 1;
 		return [rounds[round] ?? []];
-	},
-});
+	});
 
 /** The types of the nodes of `buildWorkflow`, by their names. */
 export const typesOf = ({

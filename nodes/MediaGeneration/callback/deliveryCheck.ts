@@ -90,18 +90,13 @@ const LAST_TRIES_MS = 10 * 60_000;
  */
 const LONGEST_TRIES_MS = 75 * 60_000;
 
-/**
- * When the next turn is due, milliseconds since 1970.
- *
- * @param now when the last turn ended
- * @param random from 0 to 1
- */
-export function nextTurnAt(check: DeliveryCheck, now: number, random = Math.random()): number {
+/** When the next turn is due, milliseconds since 1970. @param now when the last turn ended */
+export function nextTurnAt(check: DeliveryCheck, now: number): number {
 	const { deliveries, notBefore = 0, overdueAt } = check;
 	const dueAt = deliveries.map(({ until }) => until);
 	// The last tries come each minute.
 	const isSoon = check.isSoon === true || overdueAt !== undefined;
-	const wakeAt = nextWakeAt({ ...check, isOverdue: isSoon, dueAt }, now, random);
+	const wakeAt = nextWakeAt({ ...check, isOverdue: isSoon, dueAt }, now);
 	return Math.max(notBefore, now + MIN_READ_INTERVAL_MS, wakeAt);
 }
 

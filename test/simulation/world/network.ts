@@ -4,11 +4,10 @@ import { type Answer, answerOfRefusal } from '../../service/model';
 import type { Refusal } from '../../service/settings';
 import { OTHER_REFUSALS, REFUSALS, type RequestTrouble, STRANGE } from '../troubles';
 import { BASE_URL, itemOf } from './service';
+import { N8N_URL } from '../../workflow/host';
 import type { Process } from '../../workflow/n8n/process';
 import type { Activity } from '../../workflow/n8n/time';
 import type { World } from './world';
-
-const N8N_URL = 'https://n8n.test';
 
 /** A request as the service saw it. */
 export interface SeenRequest {

@@ -6,7 +6,7 @@ import { transformSync } from '@swc/core';
 import type { ICredentialType, INodeType } from 'n8n-workflow';
 
 /** The package's node types and its credential type, with modules of their own. */
-export interface LoadedNodes {
+interface LoadedNodes {
 	mediaGeneration: INodeType;
 	mediaGenerationTrigger: INodeType;
 	credential: ICredentialType;

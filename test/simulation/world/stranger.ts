@@ -1,4 +1,4 @@
-import { TRIGGER_PATH } from './workflow';
+import { TRIGGER_PATH } from '../../workflow/contexts';
 import type { World } from './world';
 
 /**

@@ -1,9 +1,9 @@
 import type { INodeExecutionData } from 'n8n-workflow';
 
-import { contextOfHook } from '../../workflow/contexts';
+import { contextOfHook, TRIGGER_PATH } from '../../workflow/contexts';
 import type { Row } from '../../workflow/n8n/database';
 import type { N8n } from './n8n';
-import { referenceOf, TRIGGER_PATH } from './workflow';
+import { referenceOf } from './workflow';
 import type { World } from './world';
 
 const isOfUser = ({ start }: Row) => start === 'Start';
@@ -74,7 +74,7 @@ export class User {
 			const workflow = n8n.workflow(main);
 			const data = n8n.additionalData(main, 'activation', 'trigger');
 			const what = isActive ? 'activate' : 'update';
-			const hook = contextOfHook(workflow, 'Trigger', TRIGGER_PATH, data, what);
+			const hook = contextOfHook(workflow, 'Trigger', data, what);
 			const methods = main.loaded.nodes.mediaGenerationTrigger?.webhookMethods?.default;
 			if (isActive) await methods?.create?.call(hook);
 			else await methods?.delete?.call(hook);

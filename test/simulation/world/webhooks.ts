@@ -1,7 +1,6 @@
-import { contextOfWebhook } from '../../workflow/contexts';
+import { contextOfWebhook, TRIGGER_PATH } from '../../workflow/contexts';
 import { type Express, expressOf, FakeResponse } from '../../workflow/express';
 import type { Process } from '../../workflow/n8n/process';
-import { TRIGGER_PATH } from './workflow';
 import type { World } from './world';
 
 /** The trigger's address, which is called from outside. */
@@ -56,7 +55,7 @@ export class Webhooks {
 		const { n8n } = this.world;
 		const workflow = n8n.workflow(process);
 		const data = { ...n8n.additionalData(process, 'none', 'webhook'), ...express };
-		const context = contextOfWebhook(workflow, 'Trigger', TRIGGER_PATH, data, 'webhook');
+		const context = contextOfWebhook(workflow, 'Trigger', data, 'webhook');
 		const result = await process.loaded.nodes.mediaGenerationTrigger?.webhook?.call(context);
 		const items = result?.workflowData?.[0];
 		if (!items) return;

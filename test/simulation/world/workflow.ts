@@ -1,16 +1,7 @@
-import {
-	type IConnections,
-	type IDataObject,
-	type INode,
-	type INodeExecutionData,
-	type INodeType,
-	type NodeParameterValueType,
-	NodeConnectionTypes,
-} from 'n8n-workflow';
-import type { History } from '../history';
+import type { IDataObject, INode, INodeExecutionData } from 'n8n-workflow';
 
-/** The path of the trigger's production URL. */
-export const TRIGGER_PATH = '/webhook/3f1c2a/callback';
+import { connect, nodeOf, nodeType } from '../../workflow/n8n/nodes';
+import type { History } from '../history';
 
 /** An address must bring these signs as they are. */
 const REFERENCE = ' & 100 %, für+=#?';
@@ -22,17 +13,12 @@ const PRICE_USD = 0.08;
 
 const credentials = { mediaGenerationApi: { id: 'credential', name: 'Media Generation' } };
 
-function node(name: string, type: string, parameters: IDataObject = {}, more: Partial<INode> = {}) {
-	return {
-		id: name,
-		name,
-		type,
-		typeVersion: 1,
-		position: [0, 0] as [number, number],
-		parameters: parameters as Record<string, NodeParameterValueType> as INode['parameters'],
-		...more,
-	};
-}
+const node = (
+	name: string,
+	type: string,
+	parameters: IDataObject = {},
+	more: Partial<INode> = {},
+) => nodeOf(type, { id: name, name, parameters: parameters as INode['parameters'], ...more });
 
 const retryOnFail = (maxTries: number): Partial<INode> =>
 	maxTries > 1 ? { retryOnFail: true, maxTries, waitBetweenTries: 1000 } : {};
@@ -110,38 +96,22 @@ export function nodesOf(history: History, isBroken: boolean): INode[] {
 	];
 }
 
-const to = (name: string) => [{ node: name, type: NodeConnectionTypes.Main, index: 0 }];
-
-export const connections: IConnections = {
-	Start: { main: [to('Media')] },
-	Media: { main: [to('Sink'), to('Failed')] },
-	Trigger: { main: [to('Done')] },
-	Again: { main: [to('Redeliver')] },
-};
+export const connections = connect(
+	'Start > Media',
+	'Media > Sink',
+	'Media:1 > Failed',
+	'Trigger > Done',
+	'Again > Redeliver',
+);
 
 type OnSink = (node: string, execution: string, items: INodeExecutionData[]) => void;
 
-const helperNode = (name: string, onItems?: OnSink): INodeType => ({
-	description: {
-		displayName: name,
-		name,
-		group: ['transform'],
-		version: 1,
-		description: 'Part of the simulation',
-		defaults: { name },
-		inputs: [NodeConnectionTypes.Main],
-		outputs: [NodeConnectionTypes.Main],
-		properties: [],
-	},
-	async execute() {
-		const items = this.getInputData();
-		onItems?.(this.getNode().name, this.getExecutionId(), items);
-		return [items];
-	},
-});
-
 /** The nodes around ours: one that puts out what the user entered, and one that is the rest of the workflow. */
 export const helperNodes = (onSink: OnSink) => ({
-	start: helperNode('start'),
-	sink: helperNode('sink', onSink),
+	start: nodeType(async (context) => [context.getInputData()]),
+	sink: nodeType(async (context) => {
+		const items = context.getInputData();
+		onSink(context.getNode().name, context.getExecutionId(), items);
+		return [items];
+	}),
 });

@@ -50,8 +50,6 @@ it('says that n8n may have no free place where the trigger does not answer in ti
 		message: `The trigger does not answer within 30 s: ${HOST}${PATH}`,
 		description: expect.stringContaining('N8N_CONCURRENCY_PRODUCTION_LIMIT') as string,
 	});
-	called().replyWithError('connect ECONNREFUSED');
-	expect((await refusal()).message).toContain('cannot be reached');
 });
 
 const PRODUCTION = "Check that 'Callback URL' is the production URL";

@@ -63,14 +63,6 @@ describe('a task', () => {
 		expect(named).toEqual(Array(2).fill(expect.stringContaining(line)));
 	});
 
-	it('has a row of its own, so that the table key decides', async () => {
-		const context = execution();
-		const tasks = ['a', 'b', 'c'];
-		await Promise.all(tasks.map(async (task) => await mayStart(task, context)));
-		const keys = [...store.rows.values()].map(([first]) => first);
-		expect(keys).toEqual(tasks.map((task) => JSON.stringify([ACCOUNT, task])));
-	});
-
 	it('is recorded by each trigger node for itself', async () => {
 		for (const id of ['first', 'second']) {
 			expect(await mayStart('task-1', execution('webhook', id))).toBe(true);
@@ -174,16 +166,22 @@ describe('an execution that was killed and is retried from the list', () => {
 		await mayStart('task-1', context, { callbackId });
 	const retryOf = async (callbackId: string) => await by(callbackId, execution('retry'));
 
-	it('goes on with the task that it had recorded', async () => {
-		expect([await by('1'), await retryOf('1'), await by('3')]).toEqual([true, true, false]);
-	});
-
-	it('starts with the task that it had not recorded, and nobody after it', async () => {
-		expect([await retryOf('1'), await by('3')]).toEqual([true, false]);
-	});
-
-	it('starts nothing where another has started the task meanwhile', async () => {
-		expect([await by('2'), await retryOf('1'), await retryOf('2')]).toEqual([true, false, true]);
+	it.each<[string, Array<[callbackId: string, isRetry?: true]>, starts: boolean[]]>([
+		['goes on with a task that it had recorded', [['1'], ['1', true], ['3']], [true, true, false]],
+		[
+			'starts with one that it had not recorded, and nobody after it',
+			[['1', true], ['3']],
+			[true, false],
+		],
+		[
+			'starts nothing where another has started the task meanwhile',
+			[['2'], ['1', true], ['2', true]],
+			[true, false, true],
+		],
+	])('%s', async (_what, executions, starts) => {
+		const started: boolean[] = [];
+		for (const [id, isRetry] of executions) started.push(await (isRetry ? retryOf(id) : by(id)));
+		expect(started).toEqual(starts);
 	});
 
 	it('starts nothing, however often it is retried, where another has started the task', async () => {
@@ -208,22 +206,6 @@ it.each(Object.entries(SECOND_ROW))(
 		expect(await mayStart('task-1')).toBe(false);
 	},
 );
-
-it('another trouble of the database is no answer', async () => {
-	store.nextError = new Error('SQLITE_BUSY: database is locked');
-	await expect(mayStart('task-1')).rejects.toThrow('SQLITE_BUSY: database is locked');
-});
-
-it('executions that bring the results of one task at the same time: the first that claims it starts the workflow', async () => {
-	const [first, second] = [execution(), execution()].map(
-		(context) =>
-			new TaskStart(context, { account: ACCOUNT, taskId: 'task-1' }, context.getExecutionId()),
-	) as [TaskStart, TaskStart];
-	expect([await first.isTaken(), await second.isTaken()]).toEqual([false, false]);
-	expect(store.rows.size).toBe(0);
-	expect([await second.claim(), await first.claim()]).toEqual([true, false]);
-	expect([await first.isTaken(), await second.isTaken()]).toEqual([true, false]);
-});
 
 describe("the node's own id", () => {
 	const idOf = (context: ReturnType<typeof execution>) =>

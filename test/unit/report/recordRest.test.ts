@@ -51,9 +51,12 @@ describe('the record of an item', () => {
 		expect(recordRest(record, pending)).toEqual(record);
 	});
 
-	it('keeps links that say more than their address', () => {
+	it('keeps links that say more than their address, cut short where they are whole files', () => {
 		const resultUrls = [{ url: URL, width: 1024 }];
 		expect(recordRest({ resultUrls }, FIELDS)).toEqual({ resultUrls });
+		const picture = `data:image/png;base64,${'A'.repeat(5_000)}`;
+		const whole = recordRest({ resultUrls: [{ url: picture, width: 1024 }] }, FIELDS);
+		expect(JSON.stringify(whole).length).toBeLessThan(200);
 	});
 
 	it('begins with the prompt metadata', () => {

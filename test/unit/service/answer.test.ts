@@ -186,17 +186,6 @@ describe('the table of docs/service.md', () => {
 	});
 });
 
-describe('the words of an answer', () => {
-	it.each<[string | undefined, ...Given]>([
-		['No', 400, { error: 'No' }],
-		['Bad model', 400, 'Bad model\n'],
-		[undefined, 502, HTML],
-		[undefined, 200, { message: 'ok', data: null }],
-	])('are %j', (said, ...given) => {
-		expect(classify(...given).said).toBe(said);
-	});
-});
-
 describe('an error', () => {
 	const errorOf = (...given: Given) => {
 		const { kind, said, spoken, status, ...meaning } = classify(...given);

@@ -1,3 +1,5 @@
+import type { IDataObject } from 'n8n-workflow';
+
 import {
 	describeModel,
 	estimateCostUsd,
@@ -7,18 +9,28 @@ import {
 	VIDEO_MODEL,
 } from '../../../nodes/MediaGeneration/service/prices';
 
-it('an image costs 0.08 USD, whatever its input', () => {
-	expect(estimateCostUsd(IMAGE_MODEL, {}, 'duration')).toBe(0.08);
-	expect(estimateCostUsd(IMAGE_MODEL, { duration: 9 }, 'duration')).toBe(0.08);
-});
+const painter = { id: 'acme/painter', priceUsd: 0.05, unit: 'task' };
+const clips = { id: 'acme/clips', priceUsd: 0.2, unit: 'second' };
+const free = { id: 'acme/new', priceUsd: 0, unit: 'task' };
+const dear = { id: IMAGE_MODEL, priceUsd: 0.1, unit: 'task' };
+const models = readModels({ model: [painter, clips, free, dear] });
 
-it.each([
-	[1, 0.1025],
-	[5, 0.5125],
-	['6', 0.615],
-	[0.5, 0.05125],
-])('a video of %j seconds costs %d USD', (duration, cost) => {
-	expect(estimateCostUsd(VIDEO_MODEL, { duration }, 'duration')).toBe(cost);
+it.each<[string, model: string, input: IDataObject, cost: number | undefined]>([
+	['an image', IMAGE_MODEL, {}, 0.08],
+	['an image, whatever its input', IMAGE_MODEL, { duration: 9 }, 0.08],
+	['a video of a second', VIDEO_MODEL, { duration: 1 }, 0.1025],
+	['a video of five seconds', VIDEO_MODEL, { duration: 5 }, 0.5125],
+	['a video of a number in a text', VIDEO_MODEL, { duration: '6' }, 0.615],
+	['a video of half a second', VIDEO_MODEL, { duration: 0.5 }, 0.05125],
+	['a video of no length', VIDEO_MODEL, {}, undefined],
+	['a video of no length', VIDEO_MODEL, { duration: 0 }, undefined],
+	['a video of no length', VIDEO_MODEL, { duration: -1 }, undefined],
+	['a video of no length', VIDEO_MODEL, { duration: 'long' }, undefined],
+	['a video of no length', VIDEO_MODEL, { duration: null }, undefined],
+	['a video of no length', VIDEO_MODEL, { duration: {} }, undefined],
+	['another model', 'other/model', { duration: 5 }, undefined],
+])('%s costs what the specification says (%s %j): %s USD', (_what, model, input, cost) => {
+	expect(estimateCostUsd(model, input, 'duration')).toBe(cost);
 });
 
 it('the duration is read from the field that carries it', () => {
@@ -26,34 +38,19 @@ it('the duration is read from the field that carries it', () => {
 	expect(estimateCostUsd(VIDEO_MODEL, input, 'seconds')).toBe(0.205);
 });
 
-const UNKNOWN = [undefined, 0, -1, 'long', null, {}];
-it.each(UNKNOWN)('a video of unknown length (%j) has no known price', (duration) => {
-	const input = duration === undefined ? {} : { duration };
-	expect(estimateCostUsd(VIDEO_MODEL, input, 'duration')).toBeUndefined();
-});
-
-it('another model has no known price', () => {
-	expect(estimateCostUsd('other/model', { duration: 5 }, 'duration')).toBeUndefined();
-});
-
 describe('the models of the credential', () => {
-	const painter = { id: 'acme/painter', priceUsd: 0.05, unit: 'task' };
-	const clips = { id: 'acme/clips', priceUsd: 0.2, unit: 'second' };
-	const free = { id: 'acme/new', priceUsd: 0, unit: 'task' };
-	const dear = { id: IMAGE_MODEL, priceUsd: 0.1, unit: 'task' };
-	const models = readModels({ model: [painter, clips, free, dear] });
-	const cost = (id: string, input = {}) => estimateCostUsd(id, input, 'duration', models);
-
-	it('give each model its price, by the task or by the second', () => {
-		expect(cost('acme/painter')).toBe(0.05);
-		expect(cost('acme/clips', { duration: 5 })).toBe(1);
-		expect(cost('acme/clips')).toBeUndefined();
-		expect(cost('acme/new')).toBeUndefined();
-		expect(cost('acme/unknown')).toBeUndefined();
+	it.each<[string, model: string, input: IDataObject, cost: number | undefined]>([
+		['by the task', 'acme/painter', {}, 0.05],
+		['by the second', 'acme/clips', { duration: 5 }, 1],
+		['that needs a duration', 'acme/clips', {}, undefined],
+		['that is not known', 'acme/new', {}, undefined],
+		['that nobody has entered', 'acme/unknown', {}, undefined],
+		['in place of that of the specification', IMAGE_MODEL, {}, 0.1],
+	])('give a price %s', (_what, model, input, cost) => {
+		expect(estimateCostUsd(model, input, 'duration', models)).toBe(cost);
 	});
 
-	it('win over the prices of the specification, unless their price is not known', () => {
-		expect(cost(IMAGE_MODEL)).toBe(0.1);
+	it('leave the price of the specification where theirs is not known', () => {
 		const unpriced = readModels([{ ...dear, priceUsd: 0 }]);
 		expect(estimateCostUsd(IMAGE_MODEL, {}, 'duration', unpriced)).toBe(0.08);
 	});
@@ -66,21 +63,12 @@ describe('the models of the credential', () => {
 	);
 
 	it.each([
-		[
-			{ id: ' a/b ', priceUsd: '0.5', unit: 'second' },
-			{ id: 'a/b', priceUsd: 0.5, unit: 'second' },
-		],
-		[{ id: 'a/b' }, { id: 'a/b', priceUsd: 0, unit: 'task' }],
-		[
-			{ id: 'a/b', priceUsd: -1, unit: 'hour' },
-			{ id: 'a/b', priceUsd: 0, unit: 'task' },
-		],
-		[
-			{ id: 'a/b', priceUsd: 'much' },
-			{ id: 'a/b', priceUsd: 0, unit: 'task' },
-		],
-	])('are read from %j as %j', (row, model) => {
-		expect(readModels({ model: [row] })).toEqual([model]);
+		[{ id: ' a/b ', priceUsd: '0.5', unit: 'second' }, 0.5, 'second'],
+		[{ id: 'a/b' }, 0, 'task'],
+		[{ id: 'a/b', priceUsd: -1, unit: 'hour' }, 0, 'task'],
+		[{ id: 'a/b', priceUsd: 'much' }, 0, 'task'],
+	])('are read from %j: %d USD per %s', (row, priceUsd, unit) => {
+		expect(readModels({ model: [row] })).toEqual([{ id: 'a/b', priceUsd, unit }]);
 	});
 
 	it('name their price only if it is known', () => {

@@ -22,14 +22,17 @@ describe('the header Retry-After', () => {
 
 describe('how long to wait', () => {
 	const SECONDS = NOW / 1000;
+	const at = (seconds: number) => new Date((SECONDS + seconds) * 1000).toUTCString();
 	// Each row has three values: in place of a missing value Jest hands over a callback, and waits for its call.
 	it.each<[number | undefined, Record<string, string>, unknown]>([
 		[1_500, { 'retry-after-ms': '1500', 'retry-after': '2' }, {}],
+		// By the clock of the service, which is an hour behind.
+		[30_000, { date: at(-3600), 'retry-after': at(-3570) }, {}],
 		[7_000, { 'ratelimit-reset': '7' }, {}],
 		[7_000, { 'x-ratelimit-reset': '7' }, {}],
 		[7_000, { 'x-ratelimit-reset': String(SECONDS + 7) }, {}],
 		[7_000, { 'x-ratelimit-reset': String(NOW + 7_000) }, {}],
-		[7_000, { 'x-ratelimit-reset': new Date(NOW + 7_000).toUTCString() }, {}],
+		[7_000, { 'x-ratelimit-reset': at(7) }, {}],
 		[7_000, { 'ratelimit-reset': '7', 'ratelimit-remaining': '0' }, {}],
 		[undefined, { 'ratelimit-reset': '7', 'ratelimit-remaining': '3' }, {}],
 		[2_000, { 'ratelimit-reset': '7', 'retry-after': '2' }, {}],

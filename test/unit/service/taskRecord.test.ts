@@ -104,15 +104,11 @@ describe('a record', () => {
 
 	it.each<[object, string | undefined]>([
 		[{ error: 'Unsafe prompt' }, 'Unsafe prompt'],
-		[{ error: { code: 'unsafe', message: 'Unsafe prompt' } }, 'Unsafe prompt'],
 		[{ failureReason: 'Unsafe prompt' }, 'Unsafe prompt'],
-		[{ message: 'Unsafe\n  prompt' }, 'Unsafe prompt'],
 		...['failMsg', 'fail_reason', 'errorMsg', 'msg', 'detail'].map((name): [object, string] => [
 			{ [name]: 'Unsafe prompt', message: 'ok' },
 			'Unsafe prompt',
 		]),
-		[{ errors: [{ message: 'Unsafe prompt' }] }, 'Unsafe prompt'],
-		[{ error: { details: [{ msg: 'Unsafe prompt' }] } }, 'Unsafe prompt'],
 		[{ code: 200, message: 'success', error: 'Unsafe prompt' }, 'Unsafe prompt'],
 		[{ message: 'ok' }, undefined],
 		[{}, undefined],

@@ -1,7 +1,7 @@
 import type { INode, IRunExecutionData } from 'n8n-workflow';
 
 /** The only field of the item that n8n puts in the place of an output that was not stored. */
-export const ARTIFICIAL_ITEM = 'isArtificialRecoveredEventItem';
+const ARTIFICIAL_ITEM = 'isArtificialRecoveredEventItem';
 
 const ARTIFICIAL = { main: [[{ json: { [ARTIFICIAL_ITEM]: true } }]] };
 

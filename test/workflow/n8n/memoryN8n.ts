@@ -25,7 +25,7 @@ export interface Setting {
 	storesLateMs: number;
 }
 
-export const WORKFLOW_ID = 'workflow';
+const WORKFLOW_ID = 'workflow';
 
 /**
  * n8n in memory, around n8n-core's own engine: its processes, what it stores, its clock, and what users do with

@@ -1,0 +1,52 @@
+import {
+	type IConnections,
+	type IExecuteFunctions,
+	type INode,
+	type INodeExecutionData,
+	type INodeType,
+	NodeConnectionTypes,
+} from 'n8n-workflow';
+
+const { Main } = NodeConnectionTypes;
+
+/** A node type that is nothing but its `execute`. */
+export const nodeType = (
+	execute: (context: IExecuteFunctions) => Promise<INodeExecutionData[][]>,
+	inputs = 1,
+	outputs = 1,
+): INodeType => ({
+	description: {
+		displayName: 'Trial',
+		name: 'trial',
+		group: ['transform'],
+		version: 1,
+		description: 'A node of the tests',
+		defaults: { name: 'Trial' },
+		inputs: Array.from({ length: inputs }, () => Main),
+		outputs: Array.from({ length: outputs }, () => Main),
+		properties: [],
+	},
+	async execute() {
+		return await execute(this);
+	},
+});
+
+/** A node whose type has the same name. */
+export const nodeOf = (type: string, more: Partial<INode> = {}): INode => ({
+	...{ id: type, name: type, type, typeVersion: 1, position: [0, 0], parameters: {} },
+	...more,
+});
+
+/** Connects nodes: `A > B` from the first output to the first input, `A:1 > B:1` from the second to the second. */
+export function connect(...links: string[]): IConnections {
+	const connections: IConnections = {};
+	for (const link of links) {
+		const [from, to] = link.split(' > ').map((end) => end.split(':'));
+		const [source = '', output = '0'] = from ?? [];
+		const [node = '', input = '0'] = to ?? [];
+		const main = ((connections[source] ??= { main: [] }).main ??= []);
+		for (let index = 0; index <= Number(output); index++) main[index] ??= [];
+		main[Number(output)]?.push({ node, type: Main, index: Number(input) });
+	}
+	return connections;
+}
