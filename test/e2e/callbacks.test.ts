@@ -183,8 +183,8 @@ describe("the trigger's memory", () => {
 			() => scene.service.resetSettings(),
 		],
 		[
-			'a trigger that could not write its row',
-			{ notes: 'row' },
+			'a trigger that could not write its row, and whose On Error would let the callback out,',
+			{ onError: 'continueRegularOutput' },
 			async () => await scene.stage.database.refuse('no_rows', INSERT, '1 = 1', 'The disk is full'),
 			async () => await scene.stage.database.forget('no_rows'),
 		],
@@ -205,7 +205,7 @@ describe("the trigger's memory", () => {
 			const [{ id = '' } = {}] = await executionsOf(target);
 			const failed = await client.waitForExecution(id);
 			expect(failed.status).toBe('error');
-			const isRow = node.notes !== undefined;
+			const isRow = node.onError !== undefined;
 			expect(JSON.stringify(errorOf(failed)).includes('The disk is full')).toBe(isRow);
 			const retried = await client.waitForExecution(await client.retryExecution(id));
 			expect(retried.status).toBe('success');

@@ -149,11 +149,15 @@ export class Scene {
 		await until(`the log to say '${text}'`, 60_000, () => this.log.includes(text));
 	}
 
-	/** Nodes that create 30 tasks one after the other, each of which takes a second. */
+	/**
+	 * Nodes that create 30 tasks one after the other, each of which takes a second. With *On Error: Continue* n8n would let
+	 * the input of a node out that ends by itself, to the collector.
+	 */
 	oneByOne(): Steps {
 		return [
 			prompts('Prompt', Array<object>(30).fill({ latencyMs: 1_000 })),
-			this.image({ options: { maxInFlight: 1 } }),
+			this.image({ options: { maxInFlight: 1 } }, { onError: 'continueRegularOutput' }),
+			this.collector.node(),
 		];
 	}
 
@@ -171,6 +175,7 @@ export class Scene {
 		for (const taskId of created) expect(this.log).toContain(taskId);
 		await sleep(3_000);
 		expect(this.taskIds).toEqual(created);
+		expect(this.collector.seen).toEqual([]);
 	}
 
 	/** Has n8n without any credential. */
