@@ -88,14 +88,19 @@ export class Stage {
 		const withDatabase = env.DB_TYPE === undefined;
 		const userFolder = given ?? (await makeUserFolder({ furtherTarballs, withDatabase }));
 		const n8n = await startN8n({ userFolder, env });
-		const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
-		const client = new N8nClient(n8n.url);
-		await client.setUp();
-		const { id, name } = await client.createCredential('Media Generation', 'mediaGenerationApi', {
-			baseUrl: service.url,
-			apiKey: service.apiKey,
-		});
-		return new Stage(service, n8n, client, { id, name }, env, shared === undefined, cluster);
+		try {
+			const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
+			const client = new N8nClient(n8n.url);
+			await client.setUp();
+			const { id, name } = await client.createCredential('Media Generation', 'mediaGenerationApi', {
+				baseUrl: service.url,
+				apiKey: service.apiKey,
+			});
+			return new Stage(service, n8n, client, { id, name }, env, shared === undefined, cluster);
+		} catch (error) {
+			await n8n.kill();
+			throw error;
+		}
 	}
 
 	/** The further processes of an n8n in queue mode. @throws where there are none */
