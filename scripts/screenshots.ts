@@ -6,9 +6,8 @@ import type { PageScreenshotOptions } from 'playwright-core';
 import { runCommand } from '../test/commandLine';
 import { prepare, readExample, saveCredential, saveModelCredential } from '../test/n8n/examples';
 import { outputItems, type WorkflowDefinition } from '../test/n8n/client';
-import type { Editor } from '../test/e2e/editor';
-import { openEditor } from '../test/e2e/openEditor';
-import type { Stage } from '../test/e2e/stage';
+import { type Editor, openEditor } from '../test/e2e/editor';
+import { Stage } from '../test/e2e/stage';
 
 const ROOT = resolve(__dirname, '..');
 const FOLDER = join(ROOT, 'docs/images');
@@ -149,7 +148,11 @@ async function saveExamples(stage: Stage, editor: Editor): Promise<void> {
 }
 
 runCommand(async () => {
-	const { stage, editor } = await openEditor(LOW);
+	const stage = await Stage.open();
+	const editor = await openEditor(stage, LOW).catch(async (error: unknown) => {
+		await stage.close();
+		throw error;
+	});
 	try {
 		const { client, service, credential } = stage;
 		await client.deleteCredential(credential.id);

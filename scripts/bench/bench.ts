@@ -40,7 +40,7 @@ export async function withBench<T>(
 	const packed = mkdtempSync(join(tmpdir(), 'media-generation-bench-'));
 	await runNpm(['pack', '--pack-destination', packed], join(__dirname, 'least-trigger'));
 	const tarballs = readdirSync(packed).map((name) => join(packed, name));
-	const stage = await Stage.open(WHOLE_MINUTE, undefined, tarballs).finally(() =>
+	const stage = await Stage.open({ env: WHOLE_MINUTE, furtherTarballs: tarballs }).finally(() =>
 		rmSync(packed, { recursive: true, force: true }),
 	);
 	try {

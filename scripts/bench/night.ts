@@ -75,7 +75,7 @@ async function measure(
 	options: IDataObject,
 	isLoop: boolean,
 ): Promise<Measured> {
-	const stage = await Stage.open(MONITORED);
+	const stage = await Stage.open({ env: MONITORED });
 	try {
 		const { start, pinData } = startWith(Array<number>(rows).fill(TASK_MS));
 		const generate = stage.image({ options: { ...options, maxInFlight: PLACES } });

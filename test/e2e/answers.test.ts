@@ -3,9 +3,8 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { type Settings, WAITS } from '../service/settings';
 import { outputItems } from '../n8n/client';
-import { AT_ONCE } from './atOnce';
 import { atTheSameTime, errorOf, itemsOf, promptOf, type Run, statesOf, succeeded } from './run';
-import { openScene } from './scene';
+import { AT_ONCE, openScene } from './scene';
 
 /**
  * A service that trickles its answers, has a proxy before it, lags behind itself and refuses reads: what is paid for, what
@@ -38,8 +37,9 @@ function paidFor(run: Run, items: readonly IDataObject[]) {
 
 const ONCE = { count: 1, isNamed: true };
 
+const scene = openScene({ clears: false });
+
 describe('at the same time', () => {
-	const scene = openScene({ clears: false });
 	const story = atTheSameTime(test, 300);
 
 	/** Runs an item for each of these, held and asleep. @returns each run, with its items and how long it took */
@@ -296,7 +296,7 @@ describe('at the same time', () => {
 });
 
 describe('one after the other', () => {
-	const scene = openScene();
+	beforeEach(() => scene.clear());
 
 	test('an empty account that is answered as 429 ends the batch within seconds, in its own words', async () => {
 		const body = { error: { type: 'insufficient_quota', message: 'You exceeded your quota.' } };

@@ -93,7 +93,8 @@ export class Cluster {
 			N8N_REDIS_KEY_PREFIX: name,
 			WEBHOOK_URL: `http://${HOST}:${firstWebhookPort}/`,
 			// A killed worker is noticed when its lock has run out: in a minute and a half by default.
-			QUEUE_WORKER_LOCK_DURATION: '20000',
+			// On a busy machine a worker may not come round to renew it for 20 s.
+			QUEUE_WORKER_LOCK_DURATION: '40000',
 			QUEUE_WORKER_LOCK_RENEW_TIME: '4000',
 			QUEUE_WORKER_STALLED_INTERVAL: '4000',
 			...env,

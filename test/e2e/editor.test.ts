@@ -1,202 +1,314 @@
 import type { IConnections } from 'n8n-workflow';
 
 import { type SimulatedService, startService } from '../service/service';
-import { findChromium } from './chromium';
-import type { Editor } from './editor';
-import { unless } from './needs';
+import { type Editor, inEditor, openEditorOf } from './editor';
 import { inARow, manualTrigger, node, to } from './nodes';
-import { inEditor, openEditorScene } from './openEditor';
+import { openScene } from './scene';
+import { Stage } from './stage';
 
-const { test } = inEditor('Some tests in the editor');
-const { describe } = unless(findChromium().missing, 'The tests in the editor');
+/** n8n's editor in a browser, steered as a user does. */
 
-describe('in the editor, as a new user', () => {
-	let prefixed: SimulatedService;
+const { test, describe } = inEditor('The tests in the editor');
+
+const shown = async (part: { innerText(): Promise<string> }) => await part.innerText();
+
+describe('in the editor', () => {
 	let editor: Editor;
-	const scene = openEditorScene((opened) => (editor = opened));
+	const scene = openScene({ open: async () => await Stage.open() });
+	openEditorOf(scene, (opened) => (editor = opened));
 
-	beforeAll(async () => {
-		prefixed = await startService({ pathPrefix: '/v1' });
-		// An editor that is open meanwhile goes on to show the credential for a while.
-		await scene.client.deleteCredential(scene.stage.credential.id);
-	});
-	afterAll(async () => await prefixed?.close());
-
-	const shown = async (part: { innerText(): Promise<string> }) => await part.innerText();
-
-	test('the node is among the first that a search finds, and "credits" and Enter lead to the credits node', async () => {
-		// n8n adds how popular a node is to how well it matches, and knows that of its own nodes alone. "image" and "video"
-		// match seven and three of these as fully as ours.
-		const latest = {
-			picture: 3,
-			photo: 3,
-			'AI image': 3,
-			'AI video': 3,
-			'text to image': 3,
-			'generate image': 3,
-			'image generation': 3,
-			'create video': 3,
-			callback: 3,
-			image: 8,
-			video: 4,
-		};
-		const find = async (text: string, title: string) => {
-			// What the search before has found must be gone.
-			await editor.search('no such node');
-			await editor.entry('Media Generation').waitFor({ state: 'hidden' });
-			await editor.search(text);
-			await editor.entry(title).waitFor();
-			return await editor.entryTitles();
-		};
-		for (const [text, place] of Object.entries(latest)) {
-			const titles = await find(text, 'Media Generation');
-			console.log(`"${text}": ${titles.indexOf('Media Generation') + 1} of ${titles.length}`);
-			expect(titles.slice(0, place)).toContain('Media Generation');
-		}
-		const title = 'Media Generation Credits';
-		expect((await find('credits', title))[0]).toBe(title);
-		await editor.page.keyboard.press('Enter');
-		await editor.entry('Get credit balance').waitFor();
-	}, 180_000);
-
-	test('a search finds the three nodes and their actions', async () => {
-		for (const text of ['generate', 'media']) {
-			await editor.search(text);
-			await editor.entry('Media Generation').waitFor();
-		}
-		// n8n shows the action node and the trigger as one.
-		await editor.entry('Media Generation Credits').waitFor();
-		expect(await shown(editor.entry('Media Generation'))).toContain('Generate images and videos');
-		await editor.entry('Media Generation').click();
-		await editor.entry('On task succeeded').waitFor();
-		await editor.toggle('Actions');
-		await editor.entry('Generate video').waitFor();
-		const titles = await editor.entryTitles();
-		const actions = [
-			'Generate image',
-			'Generate video',
-			'Create task',
-			'Get task',
-			'Wait for task',
-		];
-		const all = ['On task failed', 'On task succeeded', ...actions];
-		expect(titles).toEqual(expect.arrayContaining(all));
-	});
-
-	test('the node behind each of ours shows its fields to drag, before anything has run', async () => {
-		const media = (name: string, parameters: object) =>
-			scene.media({ prompt: 'A cat', options: {}, ...parameters }, { name });
-		const fields = {
-			Image: ['resultUrls', 'creditsConsumed', 'estimatedCostUsd', 'prompt'],
-			Video: ['resultUrls', 'image_url', 'duration'],
-			Task: ['taskId', 'state', 'resultUrls'],
-			Credits: ['balance'],
-		};
-		const ours = [
-			media('Image', {}),
-			media('Video', { resource: 'video', operation: 'generate' }),
-			media('Task', { resource: 'task', operation: 'get', taskId: 'task-1' }),
-			scene.stage.mediaNode('mediaGenerationCredits', 'Credits', {}),
-		];
-		const rows = ours.map((each, row) => {
-			const next = node('n8n-nodes-base.noOp', `Next to ${each.name}`, {});
-			each.position = [200, 200 * row];
-			next.position = [400, 200 * row];
-			return inARow(each, next);
+	describe('as a new user', () => {
+		let prefixed: SimulatedService;
+		beforeAll(async () => {
+			prefixed = await startService({ pathPrefix: '/v1' });
 		});
-		const start = manualTrigger();
-		const { id } = await scene.client.createWorkflow({
-			name: 'Fields',
-			nodes: [start, ...rows.flatMap(({ nodes }) => nodes)],
-			connections: Object.assign(
-				{ [start.name]: { main: to(...Object.keys(fields)) } },
-				...rows.map(({ connections }) => connections),
-			) as IConnections,
+		afterAll(async () => await prefixed?.close());
+
+		test('the node is among the first that a search finds, and "credits" and Enter lead to the credits node', async () => {
+			// n8n adds how popular a node is to how well it matches, and knows that of its own nodes alone. "image" and "video"
+			// match seven and three of these as fully as ours.
+			const latest = {
+				picture: 3,
+				photo: 3,
+				'AI image': 3,
+				'AI video': 3,
+				'text to image': 3,
+				'generate image': 3,
+				'image generation': 3,
+				'create video': 3,
+				callback: 3,
+				image: 8,
+				video: 4,
+			};
+			const find = async (text: string, title: string) => {
+				// What the search before has found must be gone.
+				await editor.search('no such node');
+				await editor.entry('Media Generation').waitFor({ state: 'hidden' });
+				await editor.search(text);
+				await editor.entry(title).waitFor();
+				return await editor.entryTitles();
+			};
+			for (const [text, place] of Object.entries(latest)) {
+				const titles = await find(text, 'Media Generation');
+				console.log(`"${text}": ${titles.indexOf('Media Generation') + 1} of ${titles.length}`);
+				expect(titles.slice(0, place)).toContain('Media Generation');
+			}
+			const title = 'Media Generation Credits';
+			expect((await find('credits', title))[0]).toBe(title);
+			await editor.page.keyboard.press('Enter');
+			await editor.entry('Get credit balance').waitFor();
+		}, 180_000);
+
+		test('a search finds the three nodes and their actions', async () => {
+			for (const text of ['generate', 'media']) {
+				await editor.search(text);
+				await editor.entry('Media Generation').waitFor();
+			}
+			// n8n shows the action node and the trigger as one.
+			await editor.entry('Media Generation Credits').waitFor();
+			expect(await shown(editor.entry('Media Generation'))).toContain('Generate images and videos');
+			await editor.entry('Media Generation').click();
+			await editor.entry('On task succeeded').waitFor();
+			await editor.toggle('Actions');
+			await editor.entry('Generate video').waitFor();
+			const titles = await editor.entryTitles();
+			const actions = [
+				'Generate image',
+				'Generate video',
+				'Create task',
+				'Get task',
+				'Wait for task',
+			];
+			const all = ['On task failed', 'On task succeeded', ...actions];
+			expect(titles).toEqual(expect.arrayContaining(all));
 		});
-		await editor.openWorkflow(id);
-		for (const [name, shown] of Object.entries(fields)) {
-			await editor.openNode(`Next to ${name}`);
-			const input = editor.get('ndv-input-panel');
-			for (const field of shown) await input.getByText(field, { exact: true }).first().waitFor();
+
+		test('the node behind each of ours shows its fields to drag, before anything has run', async () => {
+			const media = (name: string, parameters: object) =>
+				scene.media({ prompt: 'A cat', options: {}, ...parameters }, { name });
+			const fields = {
+				Image: ['resultUrls', 'creditsConsumed', 'estimatedCostUsd', 'prompt'],
+				Video: ['resultUrls', 'image_url', 'duration'],
+				Task: ['taskId', 'state', 'resultUrls'],
+				Credits: ['balance'],
+			};
+			const ours = [
+				media('Image', {}),
+				media('Video', { resource: 'video', operation: 'generate' }),
+				media('Task', { resource: 'task', operation: 'get', taskId: 'task-1' }),
+				scene.stage.mediaNode('mediaGenerationCredits', 'Credits', {}),
+			];
+			const rows = ours.map((each, row) => {
+				const next = node('n8n-nodes-base.noOp', `Next to ${each.name}`, {});
+				each.position = [200, 200 * row];
+				next.position = [400, 200 * row];
+				return inARow(each, next);
+			});
+			const start = manualTrigger();
+			const { id } = await scene.client.createWorkflow({
+				name: 'Fields',
+				nodes: [start, ...rows.flatMap(({ nodes }) => nodes)],
+				connections: Object.assign(
+					{ [start.name]: { main: to(...Object.keys(fields)) } },
+					...rows.map(({ connections }) => connections),
+				) as IConnections,
+			});
+			await editor.openWorkflow(id);
+			for (const [name, shown] of Object.entries(fields)) {
+				await editor.openNode(`Next to ${name}`);
+				const input = editor.get('ndv-input-panel');
+				for (const field of shown) await input.getByText(field, { exact: true }).first().waitFor();
+				await editor.closePanel();
+			}
+		}, 180_000);
+
+		test('the credential dialog says what is wrong, and takes what is right', async () => {
+			const { url, apiKey } = scene.service;
+			await editor.add('Media Generation', 'Generate image');
+			await editor.firstCredential();
+
+			await editor.saveCredential(`${prefixed.url}/`, prefixed.apiKey);
+			// It closes by itself when the test has succeeded, and tests again when it is opened again.
+			await editor.dialog.waitFor({ state: 'hidden' });
+			await editor.editCredential();
+			await editor.credentialWorks();
+
+			const noService = 'No media generation service answers at this';
+			const withoutScheme =
+				'is not an address with https:// or http:// before it. Start it with https';
+			const wrong: Array<[string, string, string]> = [
+				[url, 'sk-live-wrong', "does not accept this 'API Key' (401)"],
+				[url.replace('http://', ''), apiKey, withoutScheme],
+				[`${url}/api/generate`, apiKey, "ends in '/api/generate'. Leave that out"],
+				[`${url}/elsewhere`, apiKey, noService],
+			];
+			for (const [baseUrl, key, message] of wrong) {
+				await editor.saveCredential(baseUrl, key);
+				await editor.credentialFails(message);
+			}
+			// A site that answers a web page to everything is not the service.
+			scene.service.configure({
+				creditsStatus: { status: 200, body: '<!doctype html>', contentType: 'text/html' },
+			});
+			await editor.saveCredential(`${url}/`, apiKey);
+			await editor.credentialFails(noService);
+			scene.service.resetSettings();
+
+			await editor.saveCredential(url, apiKey);
+			await editor.credentialWorks();
+		});
+
+		// In older editors, too.
+		it('each completion and each operation shows its own fields', async () => {
+			await editor.add('Media Generation', 'Generate image');
+			await editor.choose('completion', 'Notify a Trigger');
+			await editor.parameter('callbackUrl').waitFor();
+			await editor.choose('completion', 'Wait for Results');
+			await editor.parameter('callbackUrl').waitFor({ state: 'detached' });
+			await editor.choose('resource', 'Video');
+			await editor.parameter('durationSeconds').waitFor();
+			await editor.parameter('imageUrl').waitFor();
+			await editor.choose('imageSource', 'From Binary Data');
+			await editor.parameter('binaryPropertyName').waitFor();
+			await editor.parameter('imageUrl').waitFor({ state: 'detached' });
+			await editor.choose('resource', 'Task');
+			await editor.choose('operation', 'Wait');
+			await editor.parameter('taskId').waitFor();
+			expect(await editor.parameter('prompt').count()).toBe(0);
+		});
+
+		test('the panel of the trigger shows its URLs and that a workflow needs no address', async () => {
+			await editor.add('Media Generation', 'On task succeeded');
+			await editor.panel.getByText('Webhook URLs').click();
+			await editor.panel.getByText(/webhook-test\/[\w-]+\/callback/).waitFor();
+			await editor.panel.getByText('Production URL', { exact: true }).click();
+			await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
+			expect(await shown(editor.panel)).toContain('When this workflow is published');
+			// As the pages call it; n8n calls it otherwise for its own Webhook node.
+			expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
 			await editor.closePanel();
-		}
-	}, 180_000);
-
-	test('the credential dialog says what is wrong, and takes what is right', async () => {
-		const { url, apiKey } = scene.service;
-		await editor.add('Media Generation', 'Generate image');
-		await editor.firstCredential();
-
-		await editor.saveCredential(`${prefixed.url}/`, prefixed.apiKey);
-		// It closes by itself when the test has succeeded, and tests again when it is opened again.
-		await editor.dialog.waitFor({ state: 'hidden' });
-		await editor.editCredential();
-		await editor.credentialWorks();
-
-		const noService = 'No media generation service answers at this';
-		const withoutScheme =
-			'is not an address with https:// or http:// before it. Start it with https';
-		const wrong: Array<[string, string, string]> = [
-			[url, 'sk-live-wrong', "does not accept this 'API Key' (401)"],
-			[url.replace('http://', ''), apiKey, withoutScheme],
-			[`${url}/api/generate`, apiKey, "ends in '/api/generate'. Leave that out"],
-			[`${url}/elsewhere`, apiKey, noService],
-		];
-		for (const [baseUrl, key, message] of wrong) {
-			await editor.saveCredential(baseUrl, key);
-			await editor.credentialFails(message);
-		}
-		// A site that answers a web page to everything is not the service.
-		scene.service.configure({
-			creditsStatus: { status: 200, body: '<!doctype html>', contentType: 'text/html' },
+			expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
 		});
-		await editor.saveCredential(`${url}/`, apiKey);
-		await editor.credentialFails(noService);
-		scene.service.resetSettings();
 
-		await editor.saveCredential(url, apiKey);
-		await editor.credentialWorks();
+		test('the dark theme has icons of its own', async () => {
+			await editor.page.emulateMedia({ colorScheme: 'dark' });
+			await editor.newWorkflow();
+			await editor.search('media');
+			const icon = editor.entry('Media Generation').locator('img').first();
+			expect(await editor.widthOf(icon)).toBeGreaterThan(0);
+			expect(await icon.getAttribute('src')).toContain('mediaGeneration.dark.svg');
+			await editor.page.emulateMedia({ colorScheme: 'light' });
+		});
 	});
 
-	// In older editors, too.
-	it('each completion and each operation shows its own fields', async () => {
-		await editor.add('Media Generation', 'Generate image');
-		await editor.choose('completion', 'Notify a Trigger');
-		await editor.parameter('callbackUrl').waitFor();
-		await editor.choose('completion', 'Wait for Results');
-		await editor.parameter('callbackUrl').waitFor({ state: 'detached' });
-		await editor.choose('resource', 'Video');
-		await editor.parameter('durationSeconds').waitFor();
-		await editor.parameter('imageUrl').waitFor();
-		await editor.choose('imageSource', 'From Binary Data');
-		await editor.parameter('binaryPropertyName').waitFor();
-		await editor.parameter('imageUrl').waitFor({ state: 'detached' });
-		await editor.choose('resource', 'Task');
-		await editor.choose('operation', 'Wait');
-		await editor.parameter('taskId').waitFor();
-		expect(await editor.parameter('prompt').count()).toBe(0);
-	});
+	describe('with a credential', () => {
+		beforeAll(async () => {
+			const { url: baseUrl, apiKey } = scene.service;
+			await scene.deleteCredentials();
+			await scene.client.createCredential('Media Generation', 'mediaGenerationApi', {
+				baseUrl,
+				apiKey,
+			});
+		});
 
-	test('the panel of the trigger shows its URLs and that a workflow needs no address', async () => {
-		await editor.add('Media Generation', 'On task succeeded');
-		await editor.panel.getByText('Webhook URLs').click();
-		await editor.panel.getByText(/webhook-test\/[\w-]+\/callback/).waitFor();
-		await editor.panel.getByText('Production URL', { exact: true }).click();
-		await editor.panel.getByText(/webhook\/[\w-]+\/callback/).waitFor();
-		expect(await shown(editor.panel)).toContain('When this workflow is published');
-		// As the pages call it; n8n calls it otherwise for its own Webhook node.
-		expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
-		await editor.closePanel();
-		expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
-	});
+		async function addImage(): Promise<void> {
+			await editor.add('Media Generation', 'Generate image');
+			await editor.fill('prompt', 'A lighthouse at dusk');
+		}
 
-	test('the dark theme has icons of its own', async () => {
-		await editor.page.emulateMedia({ colorScheme: 'dark' });
-		await editor.newWorkflow();
-		await editor.search('media');
-		const icon = editor.entry('Media Generation').locator('img').first();
-		expect(await editor.widthOf(icon)).toBeGreaterThan(0);
-		expect(await icon.getAttribute('src')).toContain('mediaGeneration.dark.svg');
-		await editor.page.emulateMedia({ colorScheme: 'light' });
+		test('a prompt becomes a picture, which the output panel shows; the panel says what it costs, before and after the run', async () => {
+			await editor.add('Media Generation', 'Generate image');
+			await editor.execute();
+			await editor.outputHas("The parameter 'Prompt' is empty");
+			expect(scene.tasks).toEqual([]);
+			await editor.fill('prompt', 'A lighthouse at dusk');
+			await editor.execute();
+			await editor.outputHas('1 task created. Estimated price: 0.08 USD');
+			await editor.showOutput('JSON');
+			await editor.outputHas('SUCCESS');
+			await editor.outputHas('resultUrls');
+			await editor.showOutput('Binary');
+			await editor.get('ndv-view-binary-data').click();
+			expect(await editor.widthOf(editor.output.locator('img'))).toBeGreaterThan(100);
+			await editor.closePanel();
+			expect(await shown(editor.node('Generate image'))).toContain('image: generate');
+		});
+
+		test('a task that fails shows its reason, its id and what to do', async () => {
+			scene.service.configure({ outcome: 'FAILURE', failureMessage: 'The prompt is not allowed.' });
+			await addImage();
+			await editor.execute();
+			await editor.outputHas('The prompt is not allowed');
+			const [taskId = ''] = scene.taskIds;
+			expect(await shown(editor.output)).toContain(taskId);
+			expect(await shown(editor.output)).toContain('Change the prompt or the input');
+		});
+
+		test('a run that sleeps after a short hold shows on the canvas that it waits, says in its panel how far it is, and goes on there', async () => {
+			const { client, service } = scene;
+			service.configure({ latencyMs: 3_600_000 });
+			await addImage();
+			await editor.addOption('Survive Restarts After (Minutes)');
+			await editor.fill('suspendAfter', '0.05');
+			await editor.keep('suspend after');
+			await editor.closePanel();
+			const node = editor.node('Generate image');
+			await editor.page.keyboard.press('Control+Enter');
+			await node.locator('[class*="_waiting_"]').first().waitFor();
+			await editor.keep('waits on the canvas');
+			await editor.openNode('Generate image');
+			await editor.outputHas(/1 task created, 0 finished.*The run sleeps/);
+			await editor.keep('waits in the panel');
+			await editor.closePanel();
+			service.complete(scene.taskIds[0] ?? '');
+			await node.getByTestId('canvas-node-status-success').waitFor({ timeout: 180_000 });
+			await editor.openNode('Generate image');
+			await editor.showOutput('JSON');
+			await editor.showOutput('JSON');
+			await editor.outputHas('SUCCESS');
+			await editor.keep('has gone on');
+			const executions = await client.listExecutions();
+			expect(executions.filter(({ mode }) => mode !== 'manual')).toEqual([]);
+		}, 600_000);
+
+		test('a trigger whose URL was copied starts for a callback, also for one that was lost at first', async () => {
+			await editor.add('Media Generation', 'On task succeeded');
+			await editor.panel.getByText('Webhook URLs').click();
+			await editor.panel.getByText('Production URL', { exact: true }).click();
+			await editor.panel.getByText(/webhook\/[\w-]+\/callback/).click();
+			await editor.toast.getByText('URL copied').waitFor();
+			const url = await editor.page.evaluate(async () => await navigator.clipboard.readText());
+			const { pathname } = new URL(url);
+			await editor.closePanel();
+			await editor.get('workflow-open-publish-modal-button').click();
+			await editor.get('workflow-publish-button').click();
+			await editor.get('workflow-active-version-indicator').waitFor();
+			await editor.page.getByRole('button', { name: 'Got it' }).click();
+			await scene.client.waitForWebhook(pathname);
+			const triggerUrl = editor.page.url();
+
+			scene.service.configure({ callbackLost: true, latencyMs: 0 });
+			await editor.newWorkflow();
+			await addImage();
+			await editor.choose('completion', 'Notify a Trigger');
+			await editor.paste('callbackUrl');
+			await editor.panel.getByText('Until all results have reached the trigger').waitFor();
+			await editor.execute();
+			await editor.outputHas('PENDING');
+			await editor.keep('notified');
+			const [taskId = ''] = scene.taskIds;
+
+			await editor.newWorkflow();
+			await editor.add('Media Generation', 'Send result of task again');
+			await editor.fill('taskId', taskId);
+			await editor.paste('callbackUrl');
+			await editor.execute();
+			await editor.showOutput('JSON');
+			await editor.outputHas('"delivered"');
+			await editor.keep('redelivered');
+			await editor.page.goto(triggerUrl);
+			await editor.get('radio-button-executions').click();
+			await editor.get('current-executions-list').getByText('Succeeded').first().waitFor();
+		}, 300_000);
 	});
 });

@@ -1,6 +1,42 @@
-import type { Locator, ViewportSize } from 'playwright-core';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { chromium, type Locator, type Page, selectors, type ViewportSize } from 'playwright-core';
 
-import { EditorPage, openBrowser } from './editorPage';
+import { TEST_OWNER, until } from '../n8n/client';
+import { listAsInstalled } from '../n8n/registration';
+import { unless } from './needs';
+import type { Scene } from './scene';
+import type { Stage } from './stage';
+
+selectors.setTestIdAttribute('data-test-id');
+
+/** The machine may be busy with an n8n and a browser on few cores. */
+const TIMEOUT_MS = 60_000;
+const SETTLE_MS = 1_500;
+
+/** Pictures of what the tests saw, for whoever wants to know why one did not pass. */
+const ARTEFACTS = resolve(__dirname, '../artefacts/editor');
+
+/** Opens a browser whose clipboard may be read. */
+async function openBrowser(executablePath: string, url: string, viewport: ViewportSize) {
+	const browser = await chromium.launch({
+		executablePath,
+		args: [
+			'--no-sandbox',
+			'--disable-gpu',
+			'--disable-background-networking',
+			'--disable-component-update',
+			// The editor asks npm and n8n's maker for news, which tests must not depend on. A route that refuses would also turn
+			// the browser's cache off: then each page loads the whole editor again.
+			'--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+		],
+	});
+	const page = await browser.newPage({ viewport, reducedMotion: 'reduce' });
+	page.setDefaultTimeout(TIMEOUT_MS);
+	await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url });
+	return page;
+}
 
 const CHOICES = 5;
 const CHOICE_TIMEOUT_MS = 8_000;
@@ -21,10 +57,87 @@ export async function choose(opener: Locator, entry: Locator): Promise<void> {
 }
 
 /** n8n's editor in a browser, steered as a user does: by what is to be seen there. */
-export class Editor extends EditorPage {
+export class Editor {
+	/** What the browser's console said was an error. */
+	readonly errors: string[] = [];
+
+	private constructor(
+		readonly page: Page,
+		private readonly url: string,
+	) {
+		page.on('pageerror', ({ message }) => this.errors.push(message));
+		page.on('console', (line) => {
+			const place = line.location().url;
+			// What was kept from leaving this machine is an error there, too.
+			if (line.type() !== 'error' || !place.startsWith(url)) return;
+			this.errors.push(`${line.text()} (${place})`);
+		});
+	}
+
 	/** Opens a browser; nobody is logged in. @param executablePath of Chromium */
 	static async open(executablePath: string, url: string, size: ViewportSize): Promise<Editor> {
 		return new Editor(await openBrowser(executablePath, url, size), url);
+	}
+
+	async close(): Promise<void> {
+		await this.page.context().browser()?.close();
+	}
+
+	get(testId: string): Locator {
+		return this.page.getByTestId(testId);
+	}
+
+	get toast(): Locator {
+		return this.page.locator('.el-notification');
+	}
+
+	async logIn(): Promise<void> {
+		await this.page.goto(`${this.url}/signin`);
+		await this.page.locator('input[autocomplete="email"]').fill(TEST_OWNER.email);
+		await this.page.locator('input[type="password"]').fill(TEST_OWNER.password);
+		await this.page.getByRole('button', { name: 'Sign in' }).click();
+		await this.page.waitForURL(/\/(home|workflow)/);
+	}
+
+	async newWorkflow(): Promise<void> {
+		await this.page.goto(`${this.url}/workflow/new`);
+		await this.get('canvas-add-button').waitFor();
+	}
+
+	async openWorkflow(id: string): Promise<void> {
+		await this.page.goto(`${this.url}/workflow/${id}`);
+		await this.get('canvas-node').first().waitFor();
+	}
+
+	/** Waits until a text is to be seen, also in a frame, where n8n shows an execution. */
+	async shows(text: string | RegExp): Promise<void> {
+		await until(`'${String(text)}' to be seen`, TIMEOUT_MS, async () => {
+			const counts = this.page.frames().map((frame) => frame.getByText(text).count());
+			return (await Promise.all(counts)).some((count) => count > 0);
+		});
+	}
+
+	/** Waits until the editor has drawn what it knows now. */
+	private async nextFrame(): Promise<void> {
+		await this.page.evaluate(
+			async () =>
+				await new Promise((resolve) =>
+					requestAnimationFrame(() => requestAnimationFrame(() => resolve(undefined))),
+				),
+		);
+	}
+
+	/** Waits until nothing moves any more, for a picture. */
+	async settle(): Promise<void> {
+		await this.page.waitForLoadState('networkidle');
+		await this.page.waitForTimeout(SETTLE_MS);
+	}
+
+	/** Keeps a picture of what is to be seen in `test/artefacts/editor/`. */
+	async keep(name: string): Promise<void> {
+		mkdirSync(ARTEFACTS, { recursive: true });
+		const file = `${name.replaceAll(/\W+/g, '-')}.png`;
+		await this.page.screenshot({ path: join(ARTEFACTS, file), animations: 'disabled' });
 	}
 
 	/** Searches in the node creator: for the first step on an empty canvas, else for the next one. */
@@ -189,4 +302,52 @@ export class Editor extends EditorPage {
 		if (!(await message.isVisible())) await details.click();
 		await message.waitFor();
 	}
+}
+
+/** Where Chromium is, or why there is none. */
+type Chromium = { path: string; missing?: never } | { path?: never; missing: string };
+
+/** Finds Chromium, synchronously: jest wants to know while it reads a file which of its tests to skip. */
+function findChromium(): Chromium {
+	const which = 'command -v chromium || command -v chromium-browser || command -v google-chrome';
+	const path = spawnSync('sh', ['-c', which], { encoding: 'utf8' }).stdout.trim();
+	if (path) return { path };
+	return { missing: 'Chromium is not installed. On Debian: apt-get install chromium' };
+}
+
+/** The tests in the editor, which are skipped where there is no browser. */
+export const inEditor = (what: string) => unless(findChromium().missing, what);
+
+/** Has a stage's n8n list this package as installed, and opens its editor, with the owner logged in. */
+export async function openEditor(
+	{ n8n, client, database }: Stage,
+	size: ViewportSize = { width: 1500, height: 1000 },
+): Promise<Editor> {
+	const { path, missing } = findChromium();
+	if (path === undefined) throw new Error(missing);
+	await listAsInstalled(n8n, client, async (...given) => await database.execute(...given));
+	const editor = await Editor.open(path, n8n.url, size);
+	await editor.logIn();
+	return editor;
+}
+
+/**
+ * Opens the editor for the tests of a `describe`, as a new user sees it: without a credential, and with an empty canvas
+ * before each test.
+ *
+ * @param use takes the editor
+ */
+export function openEditorOf(scene: Scene, use: (editor: Editor) => void): void {
+	let editor: Editor | undefined;
+	beforeAll(async () => {
+		await scene.deleteCredentials();
+		use((editor = await openEditor(scene.stage)));
+	}, 900_000);
+	afterAll(async () => await editor?.close());
+	beforeEach(async () => await editor?.newWorkflow());
+	afterEach(async () => {
+		// Also of a test that has just failed, when it shows why.
+		await editor?.keep(expect.getState().currentTestName ?? '');
+		expect(editor?.errors.filter((text) => /media.?generation/i.test(text))).toEqual([]);
+	});
 }

@@ -6,7 +6,6 @@ import { describe as tell, type Execution, outputItems, until } from '../n8n/cli
 import { literal } from '../n8n/database';
 import { freePort, HOST } from '../n8n/ports';
 import { LEAN } from '../n8n/settings';
-import { AT_ONCE } from './atOnce';
 import { missingPostgres, OF_THE_MACHINE, sql } from './cluster';
 import { missingLikeN8n3, needing, unless } from './needs';
 import {
@@ -20,15 +19,19 @@ import {
 	withField,
 } from './nodes';
 import { itemsOf, statesOf, succeeded } from './run';
-import { openScene, type Order } from './scene';
+import { AT_ONCE, openScene, type Order } from './scene';
 import { Stage } from './stage';
 
 /** What n8n may be set to. */
 
-/** An n8n that is short of memory for expressions, and limits how long executions and how large files may be. */
-describe('an n8n with limits', () => {
+describe('an n8n with little memory for expressions, limits of time, size and concurrency, and a wrong public address', () => {
+	/** Nobody is there. */
+	const DEAD = 'http://127.0.0.1:9';
+
 	const scene = openScene({
 		env: {
+			WEBHOOK_URL: `${DEAD}/`,
+			N8N_CONCURRENCY_PRODUCTION_LIMIT: '2',
 			N8N_EXPRESSION_ENGINE_MEMORY_LIMIT: '8',
 			EXECUTIONS_TIMEOUT: '900',
 			N8N_DEFAULT_BINARY_DATA_MODE: 'database',
@@ -63,20 +66,46 @@ describe('an n8n with limits', () => {
 		expect(large?.json.state).toBe('SUCCESS');
 		expect(small?.binary?.data).toMatchObject({ mimeType: 'image/png' });
 	});
-});
 
-describe('an address that cannot be reached', () => {
-	/** Nobody is there. */
-	const DEAD = 'http://127.0.0.1:9';
+	test('triggers whose media host is in trouble hold no place of the concurrency limit', async () => {
+		const { client, service, stage } = scene;
+		const target = await scene.publish(scene.trigger({ options: { downloadResults: true } }));
+		const tasks = stage.finishedTasks(2);
+		service.configure({ mediaStatus: 503 });
+		const asked = webhook('Asked', { responseMode: 'lastNode' });
+		const definition = { name: 'Another workflow', ...inARow(asked, scene.collector.node()) };
+		const { id } = await client.createWorkflow(definition);
+		await client.publish(id, [`/webhook/${asked.webhookId}`]);
+		const ask = async () =>
+			(await fetch(`${stage.webhookUrl}/webhook/${asked.webhookId}`, { method: 'POST' })).status;
 
-	const scene = openScene({ env: { WEBHOOK_URL: `${DEAD}/` }, clears: false });
-	const { test } = needing('deadAddress', 'An address that cannot be reached');
+		for (const taskId of tasks) expect(await scene.deliver(target.address, taskId)).toBe(200);
+		// While both of them try for the first time, they hold both places.
+		const early = ask();
+		expect(await Promise.race([early, sleep(3_000, 'no answer')])).toBe('no answer');
+		await until('both executions to sleep', 120_000, async () => {
+			const asleep = await client.listExecutions({ workflowId: target.id, status: ['waiting'] });
+			return asleep.length === 2;
+		});
+		expect(scene.requests('media', 'GET').length).toBeGreaterThanOrEqual(2);
 
-	beforeAll(() => scene.service.configure({ callbackLost: true, latencyMs: 5_000 }));
+		expect(await early).toBe(200);
+		expect(await ask()).toBe(200);
+		expect(scene.collector.seen).toHaveLength(2);
+
+		service.resetSettings();
+		scene.collector.reset();
+		await scene.expectArrived(tasks);
+		// Each task has one execution, which slept and went on.
+		expect(await client.listExecutions({ workflowId: target.id })).toHaveLength(2);
+	}, 400_000);
+
+	const reached = needing('deadAddress', 'An address that cannot be reached');
+	const LOST = { callbackLost: true, latencyMs: 5_000 };
 
 	const publish = async () =>
 		await scene.publish(scene.trigger(), {
-			orders: [prompts('Prompt', [{}]), scene.image({ completion: 'trigger' })],
+			orders: [prompts('Prompt', [LOST]), scene.image({ completion: 'trigger' })],
 		});
 
 	/** Orders a picture. @returns the task, and where its callback is to go */
@@ -89,37 +118,45 @@ describe('an address that cannot be reached', () => {
 		return { run, taskId, url: origin + pathname, search };
 	}
 
-	test('an n8n that cannot reach its own public address knows which callbacks have come', async () => {
-		const { client, collector } = scene;
-		const { id, url } = await publish();
-		const { run, taskId, search } = await order(id);
-		await until('the task to end', 60_000, () => scene.tasks.at(-1)?.record.state === 'SUCCESS');
-		await scene.deliver(url + search, taskId);
-		await scene.arrived(taskId, 30_000);
-		const others = async () =>
-			(await client.listExecutions({ workflowId: id })).filter((each) => each.id !== run);
-		await until('the looks to end', 240_000, async () =>
-			(await others()).every(({ status }) => status === 'success'),
-		);
-		// The one of the callback, and the one that looked, which delivers nothing that has started.
-		expect(await others()).toHaveLength(2);
-		expect(collector.seen).toEqual([taskId]);
-	}, 400_000);
+	reached.test(
+		'an n8n that cannot reach its own public address knows which callbacks have come',
+		async () => {
+			const { client, collector } = scene;
+			const { id, url } = await publish();
+			const { run, taskId, search } = await order(id);
+			await until('the task to end', 60_000, () => scene.tasks.at(-1)?.record.state === 'SUCCESS');
+			await scene.deliver(url + search, taskId);
+			await scene.arrived(taskId, 30_000);
+			const others = async () =>
+				(await client.listExecutions({ workflowId: id })).filter((each) => each.id !== run);
+			await until('the looks to end', 240_000, async () =>
+				(await others()).every(({ status }) => status === 'success'),
+			);
+			// The one of the callback, and the one that looked, which delivers nothing that has started.
+			expect(await others()).toHaveLength(2);
+			expect(collector.seen).toEqual([taskId]);
+		},
+		400_000,
+	);
 
-	test('a new public address holds after a restart of n8n, also for tasks that were created before', async () => {
-		const { client, stage } = scene;
-		const { id, path } = await publish();
-		const before = await order(id);
-		expect(before.url).toBe(DEAD + path);
+	reached.test(
+		'a new public address holds after a restart of n8n, also for tasks that were created before',
+		async () => {
+			const { client, stage } = scene;
+			const { id, path } = await publish();
+			const before = await order(id);
+			expect(before.url).toBe(DEAD + path);
 
-		await stage.stop();
-		await stage.restart({ WEBHOOK_URL: `${stage.webhookUrl}/` });
-		await client.login();
-		await client.waitForWebhook(path);
-		const after = await order(id);
-		expect(after.url).toBe(stage.webhookUrl + path);
-		for (const { taskId } of [before, after]) await scene.arrived(taskId);
-	}, 600_000);
+			await stage.stop();
+			await stage.restart({ WEBHOOK_URL: `${stage.webhookUrl}/` });
+			await client.login();
+			await client.waitForWebhook(path);
+			const after = await order(id);
+			expect(after.url).toBe(stage.webhookUrl + path);
+			for (const { taskId } of [before, after]) await scene.arrived(taskId);
+		},
+		600_000,
+	);
 });
 
 /**
@@ -207,13 +244,14 @@ onEngineV2.describe("n8n's engine v2", () => {
 					[`${prefix}_BASE_URL`]: url,
 				};
 			};
-			return await Stage.open({
+			const env = {
 				...LEAN,
 				N8N_ENABLED_MODULES: 'engine-v2',
 				N8N_ENGINE_DATABASE_URL: `postgres://postgres@${HOST}:${OF_THE_MACHINE.postgresPort}/${database}`,
 				...(await place('N8N_ENGINE')),
 				...(await place('N8N_ENGINE_CONTROL_PLANE')),
-			});
+			};
+			return await Stage.open({ env });
 		},
 	});
 	afterAll(() => sql(OF_THE_MACHINE, `drop database if exists ${database} with (force)`));
@@ -306,41 +344,4 @@ onEngineV2.describe("n8n's engine v2", () => {
 		expect(await answer.text()).toContain("does not work with n8n's engine v2");
 		await scene.expectArrived([]);
 	});
-});
-
-describe('an n8n with a limit of concurrency', () => {
-	const scene = openScene({ env: { N8N_CONCURRENCY_PRODUCTION_LIMIT: '2' } });
-
-	test('triggers whose media host is in trouble hold no place of the concurrency limit', async () => {
-		const { client, service, stage } = scene;
-		const target = await scene.publish(scene.trigger({ options: { downloadResults: true } }));
-		const tasks = stage.finishedTasks(2);
-		service.configure({ mediaStatus: 503 });
-		const asked = webhook('Asked', { responseMode: 'lastNode' });
-		const definition = { name: 'Another workflow', ...inARow(asked, scene.collector.node()) };
-		const { id } = await client.createWorkflow(definition);
-		await client.publish(id, [`/webhook/${asked.webhookId}`]);
-		const ask = async () =>
-			(await fetch(`${stage.webhookUrl}/webhook/${asked.webhookId}`, { method: 'POST' })).status;
-
-		for (const taskId of tasks) expect(await scene.deliver(target.address, taskId)).toBe(200);
-		// While both of them try for the first time, they hold both places.
-		const early = ask();
-		expect(await Promise.race([early, sleep(3_000, 'no answer')])).toBe('no answer');
-		await until('both executions to sleep', 120_000, async () => {
-			const asleep = await client.listExecutions({ workflowId: target.id, status: ['waiting'] });
-			return asleep.length === 2;
-		});
-		expect(scene.requests('media', 'GET').length).toBeGreaterThanOrEqual(2);
-
-		expect(await early).toBe(200);
-		expect(await ask()).toBe(200);
-		expect(scene.collector.seen).toHaveLength(2);
-
-		service.resetSettings();
-		scene.collector.reset();
-		await scene.expectArrived(tasks);
-		// Each task has one execution, which slept and went on.
-		expect(await client.listExecutions({ workflowId: target.id })).toHaveLength(2);
-	}, 400_000);
 });

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { N8nClient } from '../n8n/client';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { Semaphore } from '../../nodes/MediaGeneration/shared/promises';
-import { deliver } from './nodes';
+import { bySenders, deliver } from './nodes';
 import type { Scene } from './scene';
 
 /** Real senders give up an attempt after 10 to 15 s, and the callback after hours or days. */
@@ -12,22 +11,7 @@ const GIVE_UP_AFTER_MS = 120_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 4_000;
 
-/**
- * How many tasks a sender delivers at once. A process of n8n has two connections to PostgreSQL: on a busy machine 40
- * callbacks at once wait for them for so long that the sender gives up each attempt.
- */
-const SENDERS = 8;
-
-/** Has the senders deliver tasks in order. */
-export async function bySenders(
-	taskIds: readonly string[],
-	deliver: (taskId: string) => Promise<unknown>,
-): Promise<void> {
-	const senders = new Semaphore(SENDERS);
-	await Promise.all(taskIds.map((taskId) => senders.run(async () => await deliver(taskId))));
-}
-
-/** A published workflow that starts with a trigger and reports to a collector, in queue mode. */
+/** For the tests in queue mode: a published workflow that starts with a trigger and reports to a collector. */
 export class Lane {
 	deliveries = 0;
 

@@ -1,30 +1,147 @@
-import { type IDataObject } from 'n8n-workflow';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { IDataObject } from 'n8n-workflow';
 
 import { until } from '../n8n/client';
-import { installN8n } from '../n8n/install';
-import { installPackage, packPackage } from '../n8n/package';
 import { WHOLE_MINUTE } from '../n8n/settings';
 import { ifAsked } from './needs';
 import { deliver, node, prompts } from './nodes';
-import { itemsOf, type Run, statesOf, succeeded } from './run';
+import { itemsOf, promptOf, Run, succeeded } from './run';
 import { openScene } from './scene';
-import { Stage } from './stage';
 
-/** What takes minutes, and so runs where LONG_TESTS is set. */
+/**
+ * What takes minutes or a night, with n8n killed at random moments. It runs where LONG_TESTS is set:
+ * `LONG_TESTS=1 ROWS=200 KILLS=3 npm run test:e2e -- e2e/long`. Minutes are those on the clock.
+ */
+const { describe } = ifAsked('What takes long');
 
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+const ROWS = Number(process.env.ROWS ?? 1_000);
+const KILLS = Number(process.env.KILLS ?? 5);
+
+/** So long n8n waits at a restart for a turn to end. */
+const GRACE_MS = 2 * MINUTE;
+
+/** The tasks of an account at the same time. */
+const PLACES = 10;
+
+/** As many items of one turn are in doubt at most. */
+const MOST_IN_DOUBT = 50;
+
+const isDoubtful = ({ error }: IDataObject) => String(error).startsWith('It is not known');
+
+/** So many seconds, by chance. */
+const between = (least: number, most: number) => least + Math.random() * (most - least);
+
+describe('overnight', () => {
+	const scene = openScene({
+		env: { ...WHOLE_MINUTE, N8N_GRACEFUL_SHUTDOWN_TIMEOUT: String(GRACE_MS / SECOND) },
+	});
+
+	/** Starts a run of so many rows, whose tasks take ten seconds on average. */
+	async function startRows(name: string): Promise<Run> {
+		const { collector, service } = scene;
+		service.configure({ concurrencyLimit: PLACES });
+		const switches = Array<IDataObject>(ROWS).fill({ latencyMs: [4 * SECOND, 16 * SECOND] });
+		const options = { suspendAfter: 1, maxInFlight: PLACES };
+		return await scene.startImages(switches, { name, options, after: [collector.node()] });
+	}
+
+	const rowsOf = (name: string) => Array.from({ length: ROWS }, (_, row) => `${name} ${row}`);
+
+	/** Retries an execution, which may take long. @returns the retry; the run itself where n8n has woken it meanwhile */
+	async function retry(run: Run): Promise<Run> {
+		const { client } = scene;
+		const known = (await run.executions()).map(({ id }) => id);
+		let isRefused = false;
+		// n8n answers at the end, or not at all where it is killed before.
+		void client.retryExecution(run.id).catch((error: unknown) => {
+			console.log(String(error));
+			isRefused = true;
+		});
+		let id: string | undefined;
+		await until('the retry', MINUTE, async () => {
+			id = (await run.executions()).find((each) => !known.includes(each.id))?.id;
+			return id !== undefined || isRefused;
+		});
+		return id === undefined ? run : new Run(scene, id, run.workflowId, 'Row');
+	}
+
+	/** Until n8n has seen, after a kill, what became of an execution. */
+	async function settled(run: Run): Promise<string> {
+		let status = '';
+		await until('n8n to see the execution', 3 * MINUTE, async () => {
+			({ status } = await run.now());
+			return status === 'waiting' || status === 'success' || status === 'crashed';
+		});
+		return status;
+	}
+
+	test('each row comes out once, and nothing is paid twice', async () => {
+		const { collector, stage } = scene;
+		const from = Date.now();
+		let run = await startRows('Row');
+		let retries = 0;
+		for (let kill = 0; kill < KILLS; kill++) {
+			// In the first turn nothing is stored: that is a story of its own.
+			if (kill === 0) await run.asleep();
+			await sleep(between(20, 140) * SECOND);
+			await stage.killAndRestart();
+			const status = await settled(run);
+			console.log(`kill ${kill + 1}: ${run.tasks.length} tasks; the execution: ${status}`);
+			if (status !== 'crashed') continue;
+			retries++;
+			run = await retry(run);
+		}
+		const items = itemsOf(succeeded(await run.end(2 * 60 * MINUTE)));
+		const minutes = Math.round((Date.now() - from) / MINUTE);
+		const paid = run.tasks.map(({ record }) => promptOf(record));
+		const doubtful = items.filter(isDoubtful).map(promptOf);
+		const found = doubtful.filter((prompt) => paid.includes(prompt));
+		console.log(
+			`${ROWS} rows, ${KILLS} kills, ${retries} retries, ${minutes} minutes: ${doubtful.length} in doubt, of which ${found.length} have a task; ${paid.length} tasks`,
+		);
+		expect(items.map(promptOf)).toEqual(rowsOf('Row'));
+		expect(new Set(paid).size).toBe(paid.length);
+		// n8n wakes some killed runs by itself, from what was stored before the killed turn.
+		expect(doubtful.length).toBeLessThanOrEqual(KILLS * MOST_IN_DOUBT);
+		const others = items.filter((item) => !isDoubtful(item));
+		const failed = others.filter(({ state }) => state !== 'SUCCESS');
+		expect(failed.map(({ taskId, state, error }) => [taskId, state, error])).toEqual([]);
+		await collector.settle(ROWS);
+		const came = collector.seen.filter((taskId) => taskId !== '');
+		expect(came.sort()).toEqual(others.map(({ taskId }) => String(taskId)).sort());
+	}, 10_800_000);
+
+	test('with normal restarts each row comes out once, and nobody does anything', async () => {
+		const { client, stage } = scene;
+		const from = Date.now();
+		const run = await startRows('Calm');
+		for (let restart = 0; restart < KILLS; restart++) {
+			await sleep(between(20, 140) * SECOND);
+			await stage.n8n.stop(GRACE_MS + MINUTE);
+			await stage.restart();
+			await client.login();
+			console.log(`restart ${restart + 1}: ${run.tasks.length} tasks; ${(await run.now()).status}`);
+		}
+		const items = itemsOf(succeeded(await run.end(2 * 60 * MINUTE)));
+		const minutes = Math.round((Date.now() - from) / MINUTE);
+		console.log(`${ROWS} rows, ${KILLS} restarts, ${minutes} minutes: ${run.tasks.length} tasks`);
+		expect(items.map(promptOf)).toEqual(rowsOf('Calm'));
+		expect(items.filter(({ state }) => state !== 'SUCCESS')).toEqual([]);
+		expect(run.tasks).toHaveLength(ROWS);
+	}, 10_800_000);
+});
+
+/**
+ * A storm of callbacks in which n8n is killed twice: of tasks that a node of the same workflow has created, and of tasks
+ * that were created elsewhere.
+ */
 describe('a storm', () => {
-	/**
-	 * A storm of callbacks in which n8n is killed twice: of tasks that a node of the same workflow has created, and of
-	 * tasks that were created elsewhere.
-	 */
-	const { test } = ifAsked('The storm');
-
 	const OWN = 600;
 	const FOREIGN = 600;
 	const SENDERS = 40;
-	const MINUTE = 60_000;
-	const SECOND = 1_000;
 
 	/** How long a sender waits for an answer, and then before it comes again. */
 	const ATTEMPT_LIMIT_MS = 15 * SECOND;
@@ -171,63 +288,4 @@ describe('a storm', () => {
 		const stillMissing = missing(all);
 		expect(stillMissing.filter((taskId) => !died.includes(taskId))).toEqual([]);
 	}, 3_600_000);
-});
-
-describe('updates', () => {
-	/**
-	 * The package is installed anew while executions wait, on one user folder.
-	 */
-	const { describe } = ifAsked('Updates');
-
-	const COUNT = 20;
-	const MINUTE = 60_000;
-
-	describe('the package is installed anew while executions wait', () => {
-		const scene = openScene({ open: async () => await Stage.openOn(await installN8n()) });
-
-		test(
-			'nothing is lost, nothing comes twice',
-			async () => {
-				const { client, collector, service, stage } = scene;
-				service.configure({ latencyMs: 3_600_000 });
-				const lane = await scene.publish();
-				const asleep: Run[] = [];
-				for (let count = 0; count < COUNT; count++) {
-					const order = { name: `Run${count}`, options: { suspendAfter: 0 } };
-					asleep.push(await scene.startImages([{}], { ...order, after: [collector.node()] }));
-				}
-				// The first sleep comes before the first create.
-				for (const run of asleep) await run.asleep(2);
-				const many = prompts('Triggered', Array<IDataObject>(COUNT).fill({}));
-				const options = { maxInFlight: COUNT };
-				const left = { completion: 'trigger', callbackUrl: lane.url, options };
-				succeeded(await scene.run('Leaves its tasks to a trigger', many, scene.image(left)));
-				const { taskIds } = scene;
-				expect(taskIds).toHaveLength(2 * COUNT);
-				const triggered = scene.tasks.filter(({ webhookUrl }) => webhookUrl !== undefined);
-				expect(triggered).toHaveLength(COUNT);
-
-				await stage.stop();
-				await installPackage(stage.userFolder, (await packPackage()).tarball);
-				await stage.restart();
-				await client.login();
-				await client.waitForWebhook(lane.path);
-				for (const taskId of taskIds) service.complete(taskId);
-				// Senders deliver a callback more than once.
-				for (const { taskId } of triggered) await service.deliverCallback(taskId, { copies: 2 });
-
-				await scene.expectArrived(taskIds, 4 * MINUTE);
-				for (const run of asleep) {
-					expect(statesOf(succeeded(await run.end(3 * MINUTE)))).toEqual(['SUCCESS']);
-				}
-				await until('the trigger to be done', MINUTE, async () => {
-					const list = await client.listExecutions({ workflowId: lane.id });
-					return list.every(({ status }) => status === 'success');
-				});
-				expect(scene.creates).toHaveLength(2 * COUNT);
-				console.log(`${COUNT} runs that slept and ${COUNT} triggered tasks came out once`);
-			},
-			20 * MINUTE,
-		);
-	});
 });

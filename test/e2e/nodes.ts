@@ -1,5 +1,7 @@
 import type { IConnections, IDataObject, INode, INodeParameters } from 'n8n-workflow';
 
+import { Semaphore } from '../../nodes/MediaGeneration/shared/promises';
+
 /** What the workflows of the tests are made of, beside the nodes of this package. */
 
 export function node(type: string, name: string, parameters: IDataObject, typeVersion = 1): INode {
@@ -103,6 +105,9 @@ export function inALoop(items: INode[], body: INode, start = manualTrigger()): W
 	return { nodes: [...nodes, body], connections };
 }
 
+/** Of a callback that is sent on a connection of its own: n8n may be closing an idle one just when the next goes out on it. */
+export const ONE_REQUEST = { headers: { 'content-type': 'application/json', connection: 'close' } };
+
 /** Delivers a callback: the body as JSON, or a text as it is. */
 export async function deliver(
 	address: string,
@@ -115,4 +120,19 @@ export async function deliver(
 		body: typeof body === 'string' ? body : JSON.stringify(body),
 		...init,
 	});
+}
+
+/**
+ * How many tasks a sender delivers at once. A process of n8n has two connections to PostgreSQL: on a busy machine 40
+ * callbacks at once wait for them for so long that the sender gives up each attempt.
+ */
+const SENDERS = 8;
+
+/** Has the senders deliver tasks in order. */
+export async function bySenders(
+	taskIds: readonly string[],
+	deliver: (taskId: string) => Promise<unknown>,
+): Promise<void> {
+	const senders = new Semaphore(SENDERS);
+	await Promise.all(taskIds.map((taskId) => senders.run(async () => await deliver(taskId))));
 }

@@ -8,9 +8,29 @@ import { type Execution, until, type WorkflowDefinition } from '../n8n/client';
 import { LEAN } from '../n8n/settings';
 import type { LoggedRequest, SimulatedTask } from '../service/service';
 import { Collector } from './collector';
-import { deliver, inARow, itemNodes, lanes, manualTrigger, prompts, type Steps } from './nodes';
+import {
+	deliver,
+	inARow,
+	itemNodes,
+	lanes,
+	manualTrigger,
+	ONE_REQUEST,
+	prompts,
+	type Steps,
+} from './nodes';
 import { itemsOf, Run, succeeded } from './run';
 import { Stage } from './stage';
+
+/** Options of a wait that sleeps from the start, with all of its tasks under way. */
+export const AT_ONCE = { suspendAfter: 0, maxInFlight: 1_000 };
+
+/** Input that is another one each time that n8n reads it: a random seed makes no other order of an item. */
+export const RANDOM = {
+	additionalInput: '={{ { simulate: $json.simulate, seed: Math.random() } }}',
+};
+
+/** The first turn creates some of the tasks, and later ones the others. */
+const TURNS: IDataObject = { ...RANDOM, suspendAfter: 0.05, maxInFlight: 2 };
 
 /** How images are ordered. */
 export interface Order {
@@ -52,7 +72,7 @@ interface SceneOptions {
 export function openScene({ env, open, clears = true }: SceneOptions = {}): Scene {
 	const scene = new Scene();
 	beforeAll(async () => {
-		scene.stage = await (open?.() ?? Stage.open({ ...LEAN, ...env }));
+		scene.stage = await (open?.() ?? Stage.open({ env: { ...LEAN, ...env } }));
 		scene.collector = await Collector.open();
 	}, 900_000);
 	afterAll(async () => {
@@ -108,6 +128,12 @@ export class Scene {
 		return this.service.requests.filter(({ host, method }) => host === wanted && method === by);
 	}
 
+	/** The requests for the results of tasks. */
+	downloads(taskIds: readonly string[]): LoggedRequest[] {
+		const media = this.requests('media', 'GET');
+		return media.filter(({ path }) => taskIds.some((taskId) => path.includes(taskId)));
+	}
+
 	/** A task that was created elsewhere and takes an hour. */
 	slowTask(): SimulatedTask {
 		const input = { prompt: 'slow', simulate: { latencyMs: 3_600_000 } };
@@ -123,11 +149,15 @@ export class Scene {
 		await until(`the log to say '${text}'`, 60_000, () => this.log.includes(text));
 	}
 
-	/** Nodes that create 30 tasks one after the other, each of which takes a second. */
+	/**
+	 * Nodes that create 30 tasks one after the other, each of which takes a second. With *On Error: Continue* n8n would let
+	 * the input of a node out that ends by itself, to the collector.
+	 */
 	oneByOne(): Steps {
 		return [
 			prompts('Prompt', Array<object>(30).fill({ latencyMs: 1_000 })),
-			this.image({ options: { maxInFlight: 1 } }),
+			this.image({ options: { maxInFlight: 1 } }, { onError: 'continueRegularOutput' }),
+			this.collector.node(),
 		];
 	}
 
@@ -145,6 +175,13 @@ export class Scene {
 		for (const taskId of created) expect(this.log).toContain(taskId);
 		await sleep(3_000);
 		expect(this.taskIds).toEqual(created);
+		expect(this.collector.seen).toEqual([]);
+	}
+
+	/** Has n8n without any credential. */
+	async deleteCredentials(): Promise<void> {
+		const all = await this.client.listCredentials();
+		for (const { id } of all) await this.client.deleteCredential(id);
 	}
 
 	/** The action node, called `Media` unless `more` says otherwise. */
@@ -181,6 +218,12 @@ export class Scene {
 		const image = this.image({ ...order.parameters, options }, order.node);
 		const nodes = [manualTrigger(), prompts(name, switches, fields), image, ...after];
 		return await this.startWorkflow({ name, ...inARow(...nodes), settings });
+	}
+
+	/** Starts a run that creates so many tasks turn by turn. */
+	async startTurns(name: string, count: number, { options, ...order }: Order = {}): Promise<Run> {
+		const switches = Array<IDataObject>(count).fill({ latencyMs: 2_500 });
+		return await this.startImages(switches, { name, ...order, options: { ...TURNS, ...options } });
 	}
 
 	async runImages(switches: IDataObject[], order?: Order): Promise<Execution> {
@@ -233,7 +276,7 @@ export class Scene {
 
 	/** Delivers the callback of a task. @returns the status of the answer */
 	async deliver(address: string, taskId: string): Promise<number> {
-		return (await deliver(address, { taskId })).status;
+		return (await deliver(address, { taskId }, ONE_REQUEST)).status;
 	}
 
 	async arrived(taskId: string | undefined, timeoutMs = 240_000): Promise<void> {
@@ -245,11 +288,5 @@ export class Scene {
 	async expectArrived(taskIds: readonly string[], timeoutMs?: number): Promise<void> {
 		await this.collector.settle(taskIds.length, timeoutMs);
 		expect([...this.collector.seen].sort()).toEqual([...taskIds].sort());
-	}
-
-	/** Has n8n restarted after a power cut, which leaves no process that remembers anything. */
-	async powerCut({ path }: Pick<Published, 'path'>): Promise<void> {
-		await this.stage.killAndRestart();
-		await this.client.waitForWebhook(path);
 	}
 }

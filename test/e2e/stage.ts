@@ -3,9 +3,8 @@ import type { IDataObject, INode } from 'n8n-workflow';
 
 import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { N8nClient, type WorkflowDefinition } from '../n8n/client';
-import type { N8nInstall } from '../n8n/install';
 import { type N8nProcess, startN8n } from '../n8n/process';
-import { isLikeN8n3, N8N_3, NO_RUNNER, shortMinute, WHOLE_MINUTE } from '../n8n/settings';
+import { isLikeN8n3, N8N_3, NO_RUNNER, shortMinute } from '../n8n/settings';
 import { makeUserFolder } from '../n8n/userFolder';
 import { type SimulatedService, startService } from '../service/service';
 import { Cluster, type Servers } from './cluster';
@@ -24,14 +23,14 @@ const PATIENT = { DB_POSTGRESDB_CONNECTION_TIMEOUT: '120000' };
 
 /** What a stage is made of, beside n8n's one process. */
 interface Setting {
-	/** Added to n8n's environment. */
+	/** Added to n8n's environment. Default: no task runner. */
 	env?: Record<string, string>;
 	/** The service of another stage, where both are to use one account. */
 	shared?: SimulatedService;
 	/** Packages to install beside ours. */
 	furtherTarballs?: string[];
-	/** Default: the chosen n8n, with a database that is there already. */
-	install?: N8nInstall;
+	/** With the package installed. Default: a new one, with a database that is there already. */
+	userFolder?: string;
 }
 
 /** How many processes n8n has in queue mode, beside the main one. */
@@ -57,22 +56,11 @@ export class Stage {
 		private readonly ownCluster: Cluster | undefined,
 	) {}
 
-	/** The parameters are those of a `Setting`. */
-	static async open(
-		env: Record<string, string> = NO_RUNNER,
-		shared?: SimulatedService,
-		furtherTarballs: string[] = [],
-	): Promise<Stage> {
-		const setting = { env, shared, furtherTarballs };
-		if (!isLikeN8n3()) return await Stage.make(setting);
+	static async open({ env = NO_RUNNER, ...setting }: Setting = {}): Promise<Stage> {
+		if (!isLikeN8n3()) return await Stage.make({ ...setting, env });
 		// One worker, which runs everything, and one webhook processor.
 		const patient = { ...setting, env: { ...PATIENT, ...env } };
 		return await Stage.openInQueueMode({ ...patient, workers: 1, webhooks: 1 });
-	}
-
-	/** An n8n that makes its database. */
-	static async openOn(install: N8nInstall): Promise<Stage> {
-		return await Stage.make({ install, env: WHOLE_MINUTE });
 	}
 
 	/** @throws where PostgreSQL or Redis is missing */
@@ -93,21 +81,26 @@ export class Stage {
 	}
 
 	private static async make(
-		{ env: further = {}, shared, furtherTarballs = [], install }: Setting,
+		{ env: further = {}, shared, furtherTarballs = [], userFolder: given }: Setting,
 		cluster?: Cluster,
 	): Promise<Stage> {
 		const env: Record<string, string> = { ...shortMinute(), ...further };
-		const withDatabase = env.DB_TYPE === undefined && install === undefined;
-		const userFolder = await makeUserFolder({ furtherTarballs, withDatabase });
-		const n8n = await startN8n({ userFolder, env, install });
-		const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
-		const client = new N8nClient(n8n.url);
-		await client.setUp();
-		const { id, name } = await client.createCredential('Media Generation', 'mediaGenerationApi', {
-			baseUrl: service.url,
-			apiKey: service.apiKey,
-		});
-		return new Stage(service, n8n, client, { id, name }, env, shared === undefined, cluster);
+		const withDatabase = env.DB_TYPE === undefined;
+		const userFolder = given ?? (await makeUserFolder({ furtherTarballs, withDatabase }));
+		const n8n = await startN8n({ userFolder, env });
+		try {
+			const service = shared ?? (await startService({ settings: { latencyMs: 500 } }));
+			const client = new N8nClient(n8n.url);
+			await client.setUp();
+			const { id, name } = await client.createCredential('Media Generation', 'mediaGenerationApi', {
+				baseUrl: service.url,
+				apiKey: service.apiKey,
+			});
+			return new Stage(service, n8n, client, { id, name }, env, shared === undefined, cluster);
+		} catch (error) {
+			await n8n.kill();
+			throw error;
+		}
 	}
 
 	/** The further processes of an n8n in queue mode. @throws where there are none */
@@ -160,9 +153,9 @@ export class Stage {
 	async restart(changes: Record<string, string> = {}): Promise<void> {
 		Object.assign(this.env, changes);
 		const { env } = this;
-		const { userFolder, port, install } = this.n8n;
+		const { userFolder, port } = this.n8n;
 		[this.n8n] = await Promise.all([
-			startN8n({ userFolder, env, port, install }),
+			startN8n({ userFolder, env, port }),
 			this.ownCluster?.restart(changes),
 		]);
 	}

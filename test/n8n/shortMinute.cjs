@@ -51,11 +51,19 @@ const told = new Map();
 
 /**
  * While it starts n8n looks for executions that are due, and then takes for crashed whatever its log has no end of. It
- * mixes up an execution that it has just taken up. So nothing is due before a short minute has passed.
+ * mixes up an execution that it has just taken up. So nothing is due before it is through with that.
  */
-let firstLookAt;
-const afterStart = (waitTill) =>
-	new Date(Math.max(waitTill.getTime(), firstLookAt + SHORT_MINUTE_MS));
+let hasRecovered = false;
+replaceMethod(
+	'message-event-bus.js',
+	'MessageEventBus',
+	'initialize',
+	(original) =>
+		async function (...given) {
+			await original.apply(this, given);
+			hasRecovered = true;
+		},
+);
 
 // What was asked for before n8n was started with this file. Each wait is told once in a real minute: n8n may still be
 // taking up an execution at its next look, and would take it up a second time, with the data of before.
@@ -65,7 +73,7 @@ replaceMethod(
 	'getWaitingExecutions',
 	(original) =>
 		async function () {
-			firstLookAt ??= Date.now();
+			if (!hasRecovered) return [];
 			const executions = await original.call(this);
 			return executions
 				.filter(({ id, waitTill }) => {
@@ -74,7 +82,7 @@ replaceMethod(
 					told.set(wait, Date.now());
 					return true;
 				})
-				.map((each) => ({ ...each, waitTill: afterStart(shortened(each.waitTill)) }));
+				.map((each) => ({ ...each, waitTill: shortened(each.waitTill) }));
 		},
 );
 
@@ -99,7 +107,8 @@ const start = globalThis.setInterval;
 globalThis.setInterval = (work, ms, ...more) => {
 	const isTick = ms === MINUTE_MS && new Error().stack.includes('wait-tracker');
 	// It has loaded all that runs executions by then.
-	const isReplaced = replaced.has('putExecutionToWait') && replaced.has('getWaitingExecutions');
+	const methods = ['putExecutionToWait', 'getWaitingExecutions', 'initialize'];
+	const isReplaced = methods.every((method) => replaced.has(method));
 	if (isTick && !isReplaced) throw new Error('This n8n suspends executions in another way.');
 	return start(work, isTick ? SHORT_MINUTE_MS : ms, ...more);
 };

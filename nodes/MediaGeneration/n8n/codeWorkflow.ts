@@ -20,7 +20,7 @@ interface CodeWorkflow {
 
 /**
  * Starts an execution of a workflow that is made here, and waits for nothing. The list of executions of this workflow shows
- * that execution. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/ledger.test.ts and
+ * that execution. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/callbacks.test.ts and
  * test/e2e/action.test.ts.
  *
  * @param items what its first node puts out

@@ -44,7 +44,11 @@ export const internalsOf = (context: object): N8nInternals => context;
 export const nodeContext = (context: IExecuteFunctions): IDataObject =>
 	context.getExecutionId() === undefined ? {} : context.getContext('node');
 
-/** Has the error that the node throws next end the execution. *On Error* would let the input of the node out. */
+/**
+ * Has the error that the node throws next end the execution. *On Error* would let the input of the node out. It relies on
+ * n8n reading the settings of the node object on its stack after the error (n8n 2.41), shown by test/e2e/action.test.ts and
+ * test/e2e/callbacks.test.ts.
+ */
 export function endWithError(context: IExecuteFunctions): void {
 	const { node } = context.getExecuteData();
 	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });

@@ -8,7 +8,8 @@ const REFUSED = 'retriesKilledExecution';
 /**
  * Refuses the retry of an execution that was stopped or killed in the first turn of this node. n8n stores what a node has
  * created when the execution sleeps or ends. Of the first turn nothing is stored, so the retry would create each task
- * again, and each task would be paid for twice.
+ * again, and each task would be paid for twice. It relies on what n8n rebuilds from its log after a kill (n8n 2.41), shown by
+ * test/e2e/restart.test.ts.
  *
  * @param isFirstTry whether this execution has not tried the node before
  * @throws UserError if the retried execution was stopped or killed in this node

@@ -22,7 +22,7 @@ const beatAt = (step: number) => `alive at ${step}`;
  * A turn of a run that has slept. In n8n's database a row stands for each turn, with the times at which the turn was alive.
  *
  * Nothing else tells that a turn has begun: n8n stores nothing of a turn before its end. And n8n wakes some executions
- * twice, under the same id and from the same stored state (shown on n8n 2.41 by test/e2e/overnight.test.ts): a turn that was
+ * twice, under the same id and from the same stored state (shown on n8n 2.41 by test/e2e/long.test.ts): a turn that was
  * killed, because n8n's start makes it a waiting execution again; and a turn under way, if n8n's start has made it a
  * waiting execution after it was woken.
  */

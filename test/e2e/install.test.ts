@@ -1,0 +1,379 @@
+import { execFileSync } from 'node:child_process';
+import {
+	cpSync,
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	readFileSync,
+	rmSync,
+	symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import type { Locator, Page } from 'playwright-core';
+
+import { demoFolder } from '../../scripts/start/editor';
+import { cacheFolder } from '../n8n/cache';
+import { until } from '../n8n/client';
+import { freePort } from '../n8n/ports';
+import { chooseN8nVersion } from '../n8n/version';
+import { choose, type Editor, inEditor, openEditorOf } from './editor';
+import { openScene } from './scene';
+import { Stage } from './stage';
+
+/** What a newcomer does: installs the package by the README's commands, and makes the first pictures in the editor. */
+
+const ROOT = resolve(__dirname, '../..');
+
+/** The commands of a section of the README, as somebody would copy them. */
+function commandsOf(section: string): string[] {
+	const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+	const [, text = ''] = readme.split(new RegExp(`^## ${section}$`, 'm'));
+	return [...(text.split(/^## /m)[0] ?? '').matchAll(/^```sh\n(.*?)^```/gms)].map(
+		([, commands = '']) => commands,
+	);
+}
+
+let folder: string;
+/** What a newcomer has: the files of the repository, and the dependencies that every command installs first. */
+let clone: string;
+let home: string;
+beforeAll(() => {
+	folder = mkdtempSync(join(tmpdir(), 'media-generation-newcomer-'));
+	clone = join(folder, 'clone');
+	home = join(folder, 'home');
+	mkdirSync(home);
+	const files = execFileSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' });
+	// What is deleted and not committed yet is listed as well.
+	for (const file of files
+		.trim()
+		.split('\n')
+		.filter((name) => existsSync(join(ROOT, name)))) {
+		mkdirSync(dirname(join(clone, file)), { recursive: true });
+		cpSync(join(ROOT, file), join(clone, file), { preserveTimestamps: true });
+	}
+	// Installing them takes a minute. `.ci/run` does so in a fresh clone, by the same command, before all tests.
+	symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What was downloaded for this repository is not downloaded again: the registry is not what is tested. */
+const npmCache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim();
+
+/** Runs commands as a person would in a terminal with an empty home folder. */
+function run(commands: string, cwd: string, env: NodeJS.ProcessEnv = {}): string {
+	// Without what an outer `npm run` put there: it would win over the folder's own settings.
+	const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_'));
+	return execFileSync('bash', ['-ec', commands], {
+		cwd,
+		env: { ...Object.fromEntries(inherited), HOME: home, npm_config_cache: npmCache, ...env },
+		encoding: 'utf8',
+		stdio: 'pipe',
+	});
+}
+
+const MODEL = 'framevendor/between-two-frames';
+const PROMPT = 'Waves "roll" in, slowly; the beam turns';
+const STYLE = "a child's watercolour, \\ and “soft”";
+
+/** What nobody types who writes no code. */
+const CODE = /[{}[\]]/;
+
+/** From the keyboard to the mouse. */
+const HAND_MS = 1_000;
+
+/** Types into a field, in place of what stands there, and leaves it. */
+async function type(field: Locator, text: string): Promise<void> {
+	if (CODE.test(text)) throw new Error(`Nobody is to type this: ${text}`);
+	const page = field.page();
+	await field.click();
+	await page.keyboard.press('ControlOrMeta+A');
+	await page.keyboard.type(text);
+	await page.keyboard.press('Tab');
+	// The editor takes a text over a moment after the last key, and shows nothing of it: nobody is faster than that.
+	await page.waitForTimeout(HAND_MS);
+}
+
+async function drag(source: Locator, target: Locator): Promise<void> {
+	const { mouse } = source.page();
+	await target.scrollIntoViewIfNeeded();
+	await source.hover();
+	await mouse.down();
+	const box = await target.boundingBox();
+	if (!box) throw new Error('There is nothing to drop it on.');
+	await mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 20 });
+	// It drops what the editor has seen arrive.
+	await target.hover();
+	await mouse.up();
+}
+
+/** A file that nobody looks into. */
+const frame = (name: string) => ({ name, mimeType: 'image/png', buffer: Buffer.from(name) });
+
+const uriOf = (name: string) => `data:image/png;base64,${frame(name).buffer.toString('base64')}`;
+
+describe("an n8n into which the README's commands have brought the package", () => {
+	const scene = openScene({
+		open: async () => {
+			const [make = '', install = ''] = commandsOf('Install');
+			run(make, clone);
+			const there = install.replaceAll('/path/to', clone);
+			expect(there).not.toBe(install);
+			run(there, folder);
+			return await Stage.open({ userFolder: home });
+		},
+	});
+
+	test('has its nodes', async () => {
+		const types = (await scene.client.nodeTypes()).map(({ name }) => name);
+		for (const node of ['', 'Trigger', 'Credits']) {
+			expect(types).toContain(`n8n-nodes-media-generation.mediaGeneration${node}`);
+		}
+	});
+
+	const { describe } = inEditor('The first pictures');
+
+	describe('in the editor', () => {
+		let editor: Editor;
+		openEditorOf(scene, (opened) => (editor = opened));
+
+		describe('the first pictures, with a model of an own account', () => {
+			const LINES = ['A red bird', 'A blue bird', 'A green bird'];
+
+			/** The clicks of the mouse since the last call. */
+			async function clicks(): Promise<number> {
+				return await editor.page.evaluate(() => {
+					const counter = window as unknown as { clicks?: number };
+					const { clicks: counted = 0 } = counter;
+					if (counter.clicks === undefined) {
+						document.addEventListener(
+							'pointerdown',
+							() => (counter.clicks = (counter.clicks ?? 0) + 1),
+							true,
+						);
+					}
+					counter.clicks = 0;
+					return counted;
+				});
+			}
+
+			test('three lines are three pictures, and an empty field behind them costs nothing', async () => {
+				await clicks();
+				await editor.add('Media Generation', 'Generate image');
+				const toAdd = await clicks();
+				await editor.outputHas('This model is a placeholder');
+				await editor.keep('first view');
+				await editor.firstCredential();
+				await editor.dialog.getByText('Add Model').click();
+				await editor.fill('id', 'acme/painter-9');
+				await editor.fill('priceUsd', '0.05');
+				await editor.keep('credential with a model');
+				await editor.saveCredential(scene.service.url, scene.service.apiKey);
+				await editor.dialog.waitFor({ state: 'hidden' });
+				const ofCredential = await clicks();
+
+				await editor.parameter('model').getByTestId('rlc-input').click();
+				await editor.page.getByTestId('rlc-item').filter({ hasText: 'acme/painter-9' }).waitFor();
+				await editor.keep('list of models');
+				await editor.page.getByTestId('rlc-item').filter({ hasText: '0.05 USD per task' }).click();
+				await editor.output.getByText('This model is a placeholder').waitFor({ state: 'hidden' });
+				await editor.fill('prompt', LINES.join('\n'));
+				await editor.outputHas("switch on 'One Image per Line'");
+				await editor.parameter('promptPerLine').click();
+				await editor.output.getByText('The prompt has several lines').waitFor({ state: 'hidden' });
+				await editor.keep('three lines');
+				await editor.execute();
+				await editor.outputHas('3 tasks created. Estimated price: 0.15 USD');
+				await editor.outputHas("To build the next steps, press 'Execute step'");
+				// One more leads into the prompt, and four lead into the fields of the credential.
+				const forPictures = toAdd + (await clicks()) + 1;
+				console.log(
+					`Clicks: ${forPictures} for three pictures, ${ofCredential + 4} for the credential`,
+				);
+				expect(forPictures).toBeLessThanOrEqual(12);
+				await editor.showOutput('Binary');
+				await editor.get('ndv-view-binary-data').first().waitFor();
+				await editor.keep('three pictures');
+				const prompts = scene.tasks.map(({ record }) => record.input.prompt);
+				expect(prompts.sort()).toEqual([...LINES].sort());
+				expect(scene.tasks.map(({ record }) => record.model)).toEqual(
+					Array(3).fill('acme/painter-9'),
+				);
+				await editor.showOutput('Schema');
+				await editor.keep('the fields of the output');
+				await editor.closePanel();
+
+				await editor.add('Media Generation', 'Generate video');
+				await editor.fill('prompt', 'It flies away');
+				await editor.outputHas(
+					'Each incoming item makes a video of its own, and all have the same prompt',
+				);
+				await editor.execute();
+				await editor.outputHas("The parameter 'Image URL' is empty");
+				await editor.keep('an empty Image URL');
+				expect(scene.tasks).toHaveLength(3);
+				// The earlier result is still there: a next try does not order it again.
+				await editor
+					.parameter('imageUrl')
+					.getByRole('textbox')
+					.first()
+					.fill('https://m.example.com/1.png');
+				await editor.execute();
+				await until('the videos', 60_000, () => scene.tasks.length > 3);
+				await editor.get('node-run-status-success').waitFor();
+				await editor.keep('videos');
+				const kinds = scene.tasks.map(({ record }) => /video/.test(record.model));
+				expect(kinds.filter((isVideo) => !isVideo)).toHaveLength(3);
+			}, 300_000);
+		});
+
+		describe('a workflow of an own, with mouse and keyboard, and not one brace', () => {
+			beforeAll(async () => await scene.deleteCredentials());
+
+			async function addForm() {
+				await editor.search('form');
+				await editor.entry('n8n Form').click();
+				await editor.entry('On new n8n Form event').click();
+				await type(editor.inputOf('formTitle'), 'A film between two frames');
+				for (const [place, label] of ['Prompt', 'First frame', 'Last frame'].entries()) {
+					await editor.panel.getByText('Add Form Element').click();
+					await type(editor.inputOf('fieldLabel', place), label);
+					if (label.endsWith('frame')) await editor.choose('fieldType', 'File', place);
+				}
+			}
+
+			async function fillForm(form: Page) {
+				await type(form.getByLabel('Prompt'), PROMPT);
+				await form.getByLabel('First frame').setInputFiles(frame('first'));
+				await form.getByLabel('Last frame').setInputFiles(frame('last'));
+				await form.getByRole('button', { name: 'Submit' }).click();
+				await form.getByText('Your response has been recorded').waitFor();
+				await form.close();
+			}
+
+			async function addCredential() {
+				await editor.firstCredential();
+				await type(editor.inputOf('baseUrl'), scene.service.url);
+				await type(editor.inputOf('apiKey'), scene.service.apiKey);
+				await editor.get('credential-save-button').click();
+				await editor.dialog.waitFor({ state: 'hidden' });
+			}
+
+			async function addField(name: string, kind: string, value: string) {
+				const fields = editor.get('assignment-collection-additionalFields');
+				const place = await fields.getByTestId('assignment').count();
+				await fields.getByText('Add Field').click();
+				const row = fields.getByTestId('assignment').nth(place);
+				await type(row.getByTestId('assignment-name').locator('input'), name);
+				const typeEntry = editor.get(`action-${kind}`).locator('visible=true');
+				await choose(row.getByTestId('assignment-type-select'), typeEntry);
+				await type(row.getByTestId('assignment-value').locator('input, textarea').first(), value);
+			}
+
+			async function addFile(place: number, field: string, name: string) {
+				await editor.get('fixed-collection-files').getByText('Add File').click();
+				await type(editor.inputOf('inputField', place), field);
+				await type(editor.inputOf('binaryPropertyName', place), name);
+			}
+
+			test('a workflow sends two frames, a seed and a style to a model that the node does not know', async () => {
+				await addForm();
+				const window = editor.page.waitForEvent('popup');
+				await editor.execute();
+				await fillForm(await window);
+				// Of this panel the names of the files are read, which the form gives them.
+				await editor.outputHas('First_frame');
+				await editor.closePanel();
+
+				await editor.add('Media Generation', 'Generate video', 'AI video');
+				await addCredential();
+
+				await editor.enterModel(MODEL);
+				await editor.choose('imageSource', 'None');
+				const input = editor.get('ndv-input-panel');
+				await input.getByText('Schema', { exact: true }).click();
+				await drag(input.getByText('Prompt', { exact: true }).first(), editor.parameter('prompt'));
+				// What explains the expression lies over the fields below.
+				await editor.panel.getByText('When to Continue', { exact: true }).click();
+				await editor.addOption('Additional Fields');
+				await addField('seed', 'number', '7');
+				await addField('style', 'string', STYLE);
+				await editor.addOption('Files');
+				await addFile(0, 'first_frame', 'First_frame');
+				await addFile(1, 'last_frame', 'Last_frame');
+				await editor.addOption('Price per Task (USD)');
+				await type(editor.inputOf('pricePerTaskUsd'), '0.5');
+				await editor.addOption('Max Cost (USD)');
+				await type(editor.inputOf('maxCostUsd'), '0.4');
+				await editor.keep('any model, filled in');
+
+				await editor.execute();
+				await editor.outputHas('1 task would cost 0.5 USD, which is above the limit of 0.4 USD');
+				await editor.keep('any model, above the budget');
+				expect(scene.tasks).toEqual([]);
+
+				await type(editor.inputOf('maxCostUsd'), '1');
+				await editor.execute();
+				await editor.showOutput('Schema');
+				await editor.outputHas('SUCCESS');
+				await editor.outputHas('1 task created. Estimated price: 0.5 USD');
+				const shown = await editor.output.innerText();
+
+				const [task, ...others] = scene.tasks;
+				expect(others).toEqual([]);
+				expect(task?.record).toMatchObject({ model: MODEL, state: 'SUCCESS' });
+				expect(task?.record.input).toEqual({
+					prompt: PROMPT,
+					first_frame: uriOf('first'),
+					last_frame: uriOf('last'),
+					seed: 7,
+					style: STYLE,
+				});
+				expect(shown).toContain(task?.taskId);
+				expect(shown).toContain(task?.record.resultUrls?.[0]);
+			}, 240_000);
+
+			test('a dry run, a reference and a failed task that is created anew', async () => {
+				await editor.add('Media Generation', 'Generate image', 'AI image');
+				await type(editor.inputOf('prompt'), PROMPT);
+				// Added means on.
+				await editor.addOption('Dry Run');
+				await editor.addOption('Row Name or ID');
+				await type(editor.inputOf('reference'), 'row-7');
+				await editor.addOption('Retry Failed Tasks');
+				await type(editor.inputOf('retryFailed'), '2');
+				await editor.execute();
+				await editor.outputHas(
+					'Nothing was sent. 1 task would cost 0.08 USD. A failed task would be created again up to 2 times. Failed tasks are usually free.',
+				);
+				await editor.outputHas('row-7');
+				await editor.keep('dry run');
+				expect(scene.tasks).toEqual([]);
+
+				scene.service.configure({ taskFails: { times: 1 } });
+				await editor.parameter('dryRun').locator('.el-switch').click();
+				await editor.execute();
+				await editor.outputHas('1 failed task created again; failed tasks are usually free');
+				await editor.showOutput('JSON');
+				await editor.outputHas('failedTaskIds');
+				await editor.keep('retried');
+				expect(scene.tasks).toHaveLength(2);
+			}, 240_000);
+		});
+	});
+});
+
+test("the README's npm start runs the example batch in a clone, and all of its tasks end as expected", async () => {
+	const command = 'npm start';
+	expect(readFileSync(join(ROOT, 'README.md'), 'utf8')).toContain(`\`${command}\` in a clone`);
+	// n8n itself is not installed anew for it: that is `test/n8n`, which installs it for every other test.
+	const cache = dirname(cacheFolder());
+	const port = await freePort();
+	const ports = `--port ${port} --service-port ${await freePort()}`;
+	try {
+		const output = run(`${command} -- --once ${ports}`, clone, { MEDIA_GENERATION_CACHE: cache });
+		expect(output).toContain('As expected: 11 succeeded and 1 failed on purpose.');
+	} finally {
+		rmSync(demoFolder(chooseN8nVersion().version, port), { recursive: true, force: true });
+	}
+}, 900_000);

@@ -1,0 +1,324 @@
+import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
+
+import { hasEnded, outputItems, until } from '../n8n/client';
+import { installPackage, packPackage } from '../n8n/package';
+import { shortMinute } from '../n8n/settings';
+import { inALoop, inARow, itemNodes, node, prompts, webhook, type Wired } from './nodes';
+import { errorOf, itemsOf, promptOf, Run, statesOf, succeeded } from './run';
+import { AT_ONCE, openScene, type Published } from './scene';
+
+/**
+ * n8n is killed, once for all of this: runs that sleep, runs in a turn that creates, runs in their first turn, triggers that
+ * download. It is killed once more while the runs that sleep still sleep, and then the package is installed anew.
+ */
+
+const MINUTE = 60_000;
+const MINUTE_HERE = 10_000;
+
+/** Ends when the test says so. */
+const LATER: IDataObject = { latencyMs: 3_600_000 };
+
+const scene = openScene({ env: shortMinute(MINUTE_HERE), clears: false });
+
+/** Sleeps over both kills: its time comes after the second one. */
+const ASLEEP = { ...AT_ONCE, checkInterval: 60 };
+
+const SLEEPERS = 30;
+const sleepers: Run[] = [];
+
+async function startSleepers(): Promise<void> {
+	for (let index = 0; index < SLEEPERS; index++) {
+		const count = index % 15 === 0 ? 10 : 1;
+		const order = { name: `Sleeper${index}`, options: ASLEEP, after: [scene.collector.node()] };
+		sleepers.push(await scene.startImages(Array<IDataObject>(count).fill(LATER), order));
+	}
+	for (const run of sleepers) await run.asleep(2);
+}
+
+const ROWS = ['A', 'B'].map((title, row) => ({ row, title, state: 'to do', tags: [title] }));
+
+/** A run that keeps the fields and the files of its input. */
+async function startRows(): Promise<Run> {
+	const picture = { downloadResults: true, includeInput: true, additionalInput: '{}' };
+	const order = { ...ASLEEP, includeInput: true, outputBinaryField: 'result' };
+	const run = await scene.start(
+		'Row',
+		itemNodes(
+			'Rows',
+			ROWS.map((row) => ({ ...row, simulate: LATER })),
+		),
+		scene.image({ prompt: 'a lighthouse', options: picture }, { name: 'Picture' }),
+		scene.image({ prompt: '=Row {{ $json.row }}', options: order }),
+	);
+	return await run.asleep(2);
+}
+
+const COUNT = 40;
+
+async function startTurns(name: string, settings: Partial<INode> = {}): Promise<Run> {
+	const after = [node('n8n-nodes-base.noOp', 'Behind', {})];
+	return await scene.startTurns(name, COUNT, { node: settings, after });
+}
+
+/** A trigger, and tasks for which it is to start. */
+interface Lane {
+	target: Published;
+	tasks: string[];
+}
+
+async function callBack({ target, tasks }: Lane): Promise<void> {
+	for (const taskId of tasks) {
+		await until('the callback to be taken', MINUTE, async () => {
+			return (await scene.deliver(target.address, taskId)) === 200;
+		});
+	}
+}
+
+async function expectStarted({ tasks }: Lane): Promise<void> {
+	for (const taskId of tasks) await scene.arrived(taskId);
+}
+
+/** Starts what triggers are killed in. */
+async function startLanes() {
+	const { client, service, stage } = scene;
+	const downloading = () => scene.trigger({ options: { downloadResults: true } });
+
+	const started = { target: await scene.publish(), tasks: stage.finishedTasks(3) };
+	await callBack(started);
+	await expectStarted(started);
+
+	const pending = { completion: 'trigger', callbackUrl: started.target.url };
+	const order = scene.image({ ...pending, options: { checkInterval: 60 } });
+	const left = prompts('Left', Array<IDataObject>(5).fill(LATER));
+	const leaves = itemsOf(succeeded(await scene.run('Left', left, order)));
+
+	service.configure({ mediaDelayMs: 600_000 });
+	const called = { target: await scene.publish(downloading()), tasks: stage.finishedTasks(3) };
+	await callBack(called);
+	const orders = [prompts('Checked', [{}, {}, {}]), scene.image({ completion: 'trigger' })];
+	const target = await scene.publish(downloading(), { orders });
+	const ordered = await client.waitForExecution(await client.run(target.id));
+	const taskIdsOf = (items: IDataObject[]) => items.map(({ taskId }) => String(taskId));
+	const checked = { target, tasks: taskIdsOf(itemsOf(ordered)) };
+	for (const { tasks } of [called, checked]) {
+		await until('three downloads', 2 * MINUTE, () => scene.downloads(tasks).length >= 3);
+	}
+	return { started, called, checked, pending: { ...started, tasks: taskIdsOf(leaves) } };
+}
+
+const hook = () => webhook('Hook');
+
+/** Has a webhook start a workflow, whose prompts begin with its name. @returns the workflow's id */
+const start = async (name: string, wired: Wired, settings?: IWorkflowSettings) =>
+	(await scene.stage.callWebhook({ name, ...wired, settings })).id;
+
+/** Waits for the moment at which a workflow is to be killed. @returns its newest execution */
+async function at(name: string, workflowId: string, isThere: (run: Run) => boolean): Promise<Run> {
+	await until(`the moment of ${name}`, MINUTE, () => isThere(new Run(scene, '', workflowId, name)));
+	const [{ id } = { id: '' }] = await scene.client.listExecutions({ workflowId });
+	return new Run(scene, id, workflowId, name);
+}
+
+const hasOrderedTwo = ({ tasks }: Run) => tasks.length === 2;
+
+/** The retry of a run that has failed, in its first turn. */
+async function retryOfAFailedRun(): Promise<Run> {
+	const { client, service } = scene;
+	service.configure({ outcome: 'FAILURE', latencyMs: 0 });
+	const workflowId = await start(
+		'Retried',
+		inARow(hook(), prompts('Retried', [{}]), scene.image()),
+	);
+	const [{ id } = { id: '' }] = await client.waitForExecutions(workflowId, 1);
+	service.configure({ outcome: 'SUCCESS', ...LATER });
+	void client.retryExecution(id).catch(() => undefined);
+	const run = await at('Retried', workflowId, hasOrderedTwo);
+	service.resetSettings();
+	return run;
+}
+
+/** Starts what is killed in its first turn. */
+async function startFirstTurns() {
+	const retry = await retryOfAFailedRun();
+
+	const loop = inALoop(prompts('Rounds', [{ latencyMs: 0 }, LATER]), scene.image(), hook());
+	const rounds = await start('Rounds', loop, { saveExecutionProgress: true });
+
+	let isHeld = false;
+	void scene.collector.untilHeld(1).then(() => (isHeld = true));
+	const before = [...itemNodes('Items', [{ taskId: 'none' }]), scene.collector.barrierNode()];
+	const order = scene.image({ prompt: 'Early 0' });
+	const early = await start('Early', inARow(hook(), ...before, order));
+
+	const { taskId } = scene.slowTask();
+	const wait = scene.media({ resource: 'task', operation: 'wait', taskId });
+	const reads = await start('Reads', inARow(hook(), itemNodes('Items', [{}]), wait));
+	return {
+		taskId,
+		retry,
+		rounds: await at('Rounds', rounds, hasOrderedTwo),
+		early: await at('Early', early, () => isHeld),
+		reads: await at('Reads', reads, () => scene.reads.some(({ path }) => path.endsWith(taskId))),
+	};
+}
+
+let first: Awaited<ReturnType<typeof startFirstTurns>>;
+let lanes: Awaited<ReturnType<typeof startLanes>>;
+let rows: Run;
+let original: Run;
+let saved: Run;
+let savedWithData: Run;
+
+/** Waits until n8n has seen what became of the executions that were killed, and has checked what can be checked. */
+async function untilSettled(): Promise<void> {
+	const { client } = scene;
+	const workflowId = lanes.checked.target.id;
+	await expectStarted(lanes.checked);
+	await until('n8n to notice', 2 * MINUTE, async () => {
+		const checks = await client.listExecutions({ workflowId });
+		const running = await client.listExecutions({ status: ['running'] });
+		return running.length === 0 && checks.every(({ status }) => hasEnded(status));
+	});
+}
+
+beforeAll(async () => {
+	const { collector, service, stage } = scene;
+	await startSleepers();
+	rows = await startRows();
+	first = await startFirstTurns();
+	lanes = await startLanes();
+	original = await startTurns('Original');
+	saved = await startTurns('Saved');
+	savedWithData = await startTurns('WithData', { alwaysOutputData: true });
+	await Promise.all([original, saved, savedWithData].map(async (run) => await run.inALaterTurn()));
+	// None of those that download has come out.
+	expect(collector.seen.sort()).toEqual(lanes.started.tasks.sort());
+	await stage.kill();
+	service.resetSettings();
+	await stage.restart();
+	collector.openBarrier();
+	service.complete(first.taskId);
+	await untilSettled();
+
+	await stage.kill();
+	await installPackage(stage.userFolder, (await packPackage()).tarball);
+	// In another order than they were created.
+	const later = [rows, ...sleepers].flatMap(({ taskIds }) => taskIds).reverse();
+	for (const taskId of [...later, ...lanes.pending.tasks]) service.complete(taskId);
+	const now = new Date().toISOString().replace('T', ' ').replace('Z', '');
+	await stage.database.execute(
+		`update execution_entity set "waitTill" = '${now}' where status = 'waiting'`,
+	);
+	await stage.restart();
+	await scene.client.waitForWebhook(lanes.started.target.path);
+}, 900_000);
+
+test('runs that slept while n8n was killed twice come out by themselves, in order', async () => {
+	for (const run of sleepers) {
+		const items = itemsOf(succeeded(await run.end()));
+		const places = items.map((item) => Number(promptOf(item).split(' ').at(-1)));
+		expect(places).toEqual([...run.taskIds.keys()]);
+		for (const item of items) expect([item.state, item.timedOut]).toEqual(['SUCCESS', undefined]);
+	}
+	expect(sleepers.flatMap(({ taskIds }) => taskIds)).toHaveLength(28 + 20);
+}, 400_000);
+
+test('rows go on beside their results, with their files, from before the kills', async () => {
+	const execution = succeeded(await rows.end());
+	const items = outputItems(execution, 'Media');
+	expect(items).toMatchObject(
+		ROWS.map(({ row, title, tags }) => ({
+			json: { row, title, tags, state: 'SUCCESS', taskId: rows.taskIds[row] },
+			binary: { data: { mimeType: 'image/png' } },
+			pairedItem: { item: row },
+		})),
+	);
+	expect(items.some(({ json }) => 'timedOut' in json || 'error' in json)).toBe(false);
+	const files = outputItems(execution, 'Picture').map(({ binary }) => binary?.data?.id);
+	expect(items.map(({ binary }) => binary?.data?.id)).toEqual(files);
+});
+
+test('a run that was killed in a turn goes on with Retry: nothing is paid twice, and what is in doubt is named', async () => {
+	expect((await original.now()).status).toBe('crashed');
+	await original.expectRetryGoesOn(COUNT);
+});
+
+test.each([
+	['', () => saved, []],
+	// n8n adds an empty item where a node puts out nothing.
+	[', also with Always Output Data', () => savedWithData, [{}]],
+])(
+	'with the currently saved workflow the retry lets no bare input out%s',
+	async (_, runOf, before) => {
+		const run = runOf();
+		const created = run.tasks.length;
+		const retried = await run.retry(true);
+		expect(run.tasks).toHaveLength(created);
+		const runs = retried.data.resultData.runData.Behind ?? [];
+		const items = runs.flatMap(({ data }) => data?.main?.[0] ?? []);
+		expect(items.map(({ json }) => json)).toEqual([
+			...before,
+			{
+				error: expect.stringContaining('currently saved workflow') as string,
+				taskIds: expect.any(Array) as string[],
+			},
+		]);
+		// The original workflow still goes on.
+		const states = statesOf(succeeded(await run.retry()));
+		expect(states.filter((state) => state === 'SUCCESS').length).toBeGreaterThanOrEqual(15);
+	},
+	400_000,
+);
+
+test.each([
+	['in a later round of a loop, where n8n saves its progress', 'rounds'],
+	['in the retry of a failed run', 'retry'],
+] as const)(
+	'a run that was killed in its first turn, %s, is not ordered again by its retry, nor by the retry of that',
+	async (_, name) => {
+		const run = first[name];
+		const refused = await run.retry();
+		expect(errorOf(refused)?.message).toContain(
+			'The execution that is retried was stopped or killed',
+		);
+		const second = await new Run(scene, refused.id, run.workflowId, name).retry();
+		expect(errorOf(second)?.message).toContain('stopped or killed');
+		expect(run.tasks).toHaveLength(2);
+	},
+);
+
+test('a run that was killed before the node had begun is ordered by its retry', async () => {
+	expect(statesOf(await first.early.retry())).toEqual(['SUCCESS']);
+	expect(first.early.tasks).toHaveLength(1);
+});
+
+test('a run that was killed while it waited for tasks that it did not create goes on with its retry', async () => {
+	expect(statesOf(await first.reads.retry())).toEqual(['SUCCESS']);
+});
+
+describe('a trigger', () => {
+	test('that was killed while it downloaded results is started by the next callback of each task', async () => {
+		await callBack(lanes.called);
+		await expectStarted(lanes.called);
+	});
+
+	test('without another callback is started by the checks', async () => {
+		expect(lanes.checked.tasks).toHaveLength(3);
+		await expectStarted(lanes.checked);
+	});
+
+	test('starts for tasks that end after the kills, whose callbacks come twice', async () => {
+		for (const taskId of lanes.pending.tasks) {
+			await scene.service.deliverCallback(taskId, { copies: 2 });
+		}
+		await expectStarted(lanes.pending);
+	});
+
+	test('starts for nothing that it has started for before', async () => {
+		await callBack(lanes.started);
+		const { started, called, checked, pending } = lanes;
+		const asleep = sleepers.flatMap(({ taskIds }) => taskIds);
+		const all = [started, called, checked, pending].flatMap(({ tasks }) => tasks);
+		await scene.expectArrived([...all, ...asleep]);
+	});
+});
