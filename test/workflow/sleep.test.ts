@@ -2,6 +2,10 @@ import type { IDataObject, IRunExecutionData } from 'n8n-workflow';
 
 import { fromStored, toStored } from './stored';
 
+import { LedgerRow } from '../../nodes/MediaGeneration/n8n/ledgerRow';
+import { ServiceClient } from '../../nodes/MediaGeneration/service/client';
+import { Stopped } from '../../nodes/MediaGeneration/shared/clock';
+import { isTerminal } from './n8n/database';
 import { useProcessedData } from './processedData';
 import {
 	fails,
@@ -18,7 +22,8 @@ import {
 	text,
 	threeTries,
 } from './support';
-import { pass } from './time';
+import { EPOCH } from '../virtualTime';
+import { pass, passUntil } from './time';
 
 /** Runs that sleep and are woken, on n8n's own engine and in virtual time. */
 
@@ -36,6 +41,9 @@ async function asleep(items: Parameters<typeof prompts>, options: IDataObject = 
 }
 
 const created = () => on.creates.filter(({ status }) => status === 200).length;
+
+const fetched = () =>
+	on.service.requests.filter(({ host, status }) => host === 'media' && status === 200);
 
 /** Output without what no two runs share. */
 const comparable = (items: unknown) =>
@@ -142,6 +150,30 @@ it('nothing is evaluated into another order: an expression that gives something 
 	expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
 });
 
+it('a dry run that an expression gives in a later turn drops no task', async () => {
+	const run = await asleep([slow('a'), slow('b')], {
+		dryRun: `={{ Date.now() > ${EPOCH + 6 * MINUTE} }}`,
+	});
+	const { output } = await run.end();
+	expect(field(output, 'taskId')).toEqual(on.taskIds);
+	expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+});
+
+it('each turn reads every task, and downloads what is finished', async () => {
+	const others = Array.from({ length: 9 }, (_, index) => slow(`p${index}`, 600));
+	const run = await asleep([...others, slow('early', 6)], { downloadResults: true });
+	while (on.elapsed < 9 * MINUTE) await run.wake();
+	expect(fetched()).toHaveLength(1);
+});
+
+it('a stop while a woken run looks at its task ends the run', async () => {
+	const run = await asleep([slow('a', 60)]);
+	const reads = jest.spyOn(ServiceClient.prototype, 'readTask').mockRejectedValue(new Stopped());
+	await passUntil(() => isTerminal(run.row.status));
+	reads.mockRestore();
+	expect(run.row.sleeps).toBe(1);
+});
+
 it('each file is downloaded once, and a media host that is down is asked again in later turns', async () => {
 	on.service.configure({ mediaStatus: { status: 503 } });
 	const run = await asleep([slow('a', 6)], { downloadResults: true });
@@ -152,10 +184,7 @@ it('each file is downloaded once, and a media host that is down is asked again i
 	const { output, error } = await run.end();
 	expect(error).toBeUndefined();
 	expect(output[0]?.binary?.data?.mimeType).toBe('image/png');
-	const fetched = on.service.requests.filter(
-		({ host, status }) => host === 'media' && status === 200,
-	);
-	expect(fetched).toHaveLength(1);
+	expect(fetched()).toHaveLength(1);
 });
 
 it('a credential that is lost while the run sleeps is looked up at each wake', async () => {
@@ -213,6 +242,24 @@ describe('a batch that takes several turns', () => {
 		const { output } = await run.end();
 		expect(on.inputs.map(({ prompt }) => prompt)).toEqual(many(60).map(({ prompt }) => prompt));
 		expect(field(output, 'taskId')).toEqual(on.taskIds);
+	});
+
+	it('a mistake that an expression makes in a later turn is an error of its item, and costs no other item', async () => {
+		const prompt = `={{ Date.now() > ${EPOCH + 100 * SECOND} && $itemIndex === 11 ? '' : $json.prompt }}`;
+		const options = { suspendAfter: 1, maxInFlight: 2 };
+		const run = await asleep(many(12), options, { parameters: { prompt } });
+		const { output } = await run.end();
+		expect(field(output, 'state')).toEqual([...Array<unknown>(11).fill('SUCCESS'), undefined]);
+		expect(jsonOf(output)[11]).toMatchObject({ error: "The parameter 'Prompt' is empty" });
+	});
+
+	it('a store that fails for a moment puts nothing in doubt', async () => {
+		const run = await asleep(many(3), { suspendAfter: 1, maxInFlight: 1 });
+		const asks = jest.spyOn(LedgerRow.prototype, 'size').mockRejectedValueOnce(new Error('busy'));
+		const { output } = await run.end();
+		expect(asks).toHaveBeenCalled();
+		asks.mockRestore();
+		expect(field(output, 'state')).toEqual(Array(3).fill('SUCCESS'));
 	});
 
 	it('killed in a turn: the retry pays for nothing twice, and names what is in doubt', async () => {

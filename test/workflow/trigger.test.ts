@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { deliver } from '../unit/callback/webhook';
+import { deliver, outcome } from '../unit/callback/webhook';
 import { startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { store, useProcessedData } from './processedData';
@@ -299,4 +299,17 @@ it('a try of Retry On Fail after one in which the database failed goes by On Err
 		taskId: task.json.taskId,
 		error: expect.stringContaining('HTTP 404') as string,
 	});
+});
+
+it('the next callback is admitted at once if the execution of the first one has failed', async () => {
+	const [taskId, id] = [on.finishedTask(), 'trigger of a failed start'];
+	const callback = { ...on.credential, body: { taskId }, node: id };
+	const first = deliver(callback);
+	const { workflowData } = await first.result;
+	first.response.end(200);
+	expect(await outcome(deliver(callback))).toMatchObject({ body: { reason: 'duplicate' } });
+	store.nextError = BUSY;
+	const { error } = await start(workflowData?.[0]?.[0] ?? { json: {} }, { id });
+	expect(error).toBeDefined();
+	expect(await outcome(deliver(callback))).toHaveProperty('starts');
 });

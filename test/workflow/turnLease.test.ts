@@ -1,4 +1,6 @@
+import { Journal } from '../../nodes/MediaGeneration/create/journal';
 import { TurnLease } from '../../nodes/MediaGeneration/n8n/turnLease';
+import { standBesideTwin } from '../../nodes/MediaGeneration/run/twin';
 import { executeContext } from './engine';
 import { useProcessedData } from './processedData';
 import { pass, passTime, virtualTime } from './time';
@@ -31,4 +33,14 @@ it('a turn tells n8n again and again that it runs: its shutdown would not wait o
 	turn.end();
 	await pass(MINUTE);
 	expect(told).toEqual(['running', 'running']);
+});
+
+it('a second wake lets nothing out if n8n has removed the run at its end, as with Save successful executions: off', async () => {
+	const context = executeContext();
+	const turn = new TurnLease(context, 0);
+	await passTime(turn.begin());
+	turn.end();
+	const twin = standBesideTwin(context, new Journal(context), new TurnLease(context, 0));
+	const first = Promise.race([twin, pass(10 * MINUTE).then(() => 'stands aside')]);
+	expect(await first).toBe('stands aside');
 });

@@ -180,7 +180,7 @@ export class Journal {
 	/** The entry of a task, a new one if the item is new or the user has changed it. */
 	entryOf({ itemIndex, part }: Place): TaskEntry {
 		let known = this.run.items[itemIndex];
-		if (known === undefined || (part === 0 && this.partsOf(itemIndex).length === 0)) {
+		if (known?.identity !== this.identityOf(itemIndex)) {
 			const lost = this.entriesOf(itemIndex).flatMap(taskIdsIn);
 			this.run.abandoned.push(...lost);
 			known = { identity: this.identityOf(itemIndex), parts: [] };
