@@ -29,7 +29,7 @@ const imports = (folder, regex) => ({
 
 /** The rooms of the node: in which order they use one another, and how long their files are. */
 const architecture = [
-  { files: [`${HOUSE}/**/*.ts`], rules: { 'max-lines': ['error', 250] } },
+  { files: [`${HOUSE}/**/*.ts`], rules: { 'max-lines': ['error', 300] } },
   // No node imports another node.
   imports('', '^\\./[^/]+$|^\\.\\./'),
   imports('*/**/', '^\\.\\./'),

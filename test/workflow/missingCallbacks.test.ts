@@ -265,7 +265,7 @@ describe('at the end of the time', () => {
 		service((taskId) => (taskId === 'task-0' ? 'PENDING' : 'SUCCESS'));
 		trigger();
 		const { error, description } = await run(of(3, { until: EPOCH + 20 * MINUTE }));
-		expect(error?.message).toBe("1 of the tasks of 'Media' did not reach their trigger in time");
+		expect(error?.message).toBe("1 task of 'Media' did not reach the trigger in time");
 		expect(description).toContain('task-0: not finished');
 		expect(description).not.toContain('task-1');
 		expect(Math.abs(now() - 20 * MINUTE)).toBeLessThan(2 * MINUTE);

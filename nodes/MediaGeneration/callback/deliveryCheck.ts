@@ -2,6 +2,7 @@ import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflo
 
 import { startSubExecution } from '../n8n/subExecution';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
+import { count } from '../shared/count';
 import { readStored } from '../shared/json';
 import { nextWakeAt } from '../wait/nextWake';
 import type { TriggerNode } from './triggerCallbackUrl';
@@ -128,7 +129,7 @@ export function undelivered(
 	if (!deliveries.every(isLost)) return undefined;
 	const lists = deliveries.map(({ taskId, last }) => `${taskId}: ${last ?? 'not read'}`);
 	return new UserError(
-		`${deliveries.length} of the tasks of '${nodeName}' did not reach their trigger in time`,
+		`${count(deliveries.length, 'task')} of '${nodeName}' did not reach the trigger in time`,
 		{
 			description: `Deliver them with the operation Task → Send Result Again. ${lists.join('; ')}`,
 		},

@@ -5,6 +5,7 @@ import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { type Connection, connect } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
+import { count } from '../shared/count';
 import { clock, sleepUntil } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { Semaphore, settled } from '../shared/promises';
@@ -63,11 +64,11 @@ async function sleep(
 	context: IExecuteFunctions,
 	check: DeliveryCheck,
 ): Promise<INodeExecutionData[][]> {
-	const count = check.deliveries.length;
+	const left = check.deliveries.length;
 	nodeContext(context)[KEY] = { ...check };
 	const until = new Date(nextTurnAt(check, Date.now()));
 	context.addExecutionHints({
-		message: `${count} tasks have not started the workflow of their trigger. Next look at ${until.toISOString()}.`,
+		message: `Not started yet: the trigger's workflow for ${count(left, 'task')}. Next look at ${until.toISOString()}.`,
 		location: 'outputPane',
 	});
 	const error = `The check for missing callbacks was passed over. Deliver its tasks with the operation Task → Send Result Again`;

@@ -10,7 +10,8 @@ import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { storedStop } from '../n8n/storedStop';
 import { notePause, pauseLeft } from './askedPause';
-import type { Journal, SentTask } from './journal';
+import type { Journal } from './journal';
+import type { SentTask } from './storedRun';
 import type { CreateQueue } from './createQueue';
 
 /** After so many such refusals in a row a refusal that may concern one item concerns all. */

@@ -5,19 +5,16 @@ import { readItemIdentity } from '../plan/itemIdentity';
 import type { TaskPlan } from '../plan/planTypes';
 import type { EarlierPart } from '../plan/takenUp';
 import { triesOf } from '../report/ifSomeFail';
-import type { CreatedTask } from '../service/client';
-import { entriesIn, newRun, runsIn, type SleepRule, type StoredRun } from './storedRun';
+import {
+	type Beginning,
+	entriesIn,
+	newRun,
+	runsIn,
+	type SentTask,
+	type SleepRule,
+	type StoredRun,
+} from './storedRun';
 import { isToCreate, reopen, type TaskEntry, taskIdsIn } from './taskEntry';
-
-/** A created task with the model and the input that were sent, as the output shows them. */
-export type SentTask = CreatedTask & { sent: IDataObject };
-
-/**
- * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
- * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `retried`: it had
- * ended with an error, and another execution tries it again. `again`: this execution does so (*Retry On Fail*).
- */
-type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
 
 /** Where a task stands among the tasks of a run. */
 type Place = Pick<TaskPlan, 'itemIndex' | 'part'>;
@@ -191,6 +188,11 @@ export class Journal {
 
 	entries(): TaskEntry[] {
 		return Object.values(this.run.items).flatMap(entriesIn);
+	}
+
+	/** The tasks of items that the user has changed since. */
+	get abandoned(): readonly string[] {
+		return this.run.abandoned;
 	}
 
 	/** The ids of all tasks of this run, of earlier tries as well. */

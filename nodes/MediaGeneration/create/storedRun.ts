@@ -1,7 +1,18 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import type { CreatedTask } from '../service/client';
 import { readStored } from '../shared/json';
 import type { TaskEntry } from './taskEntry';
+
+/** A created task with the model and the input that were sent, as the output shows them. */
+export type SentTask = CreatedTask & { sent: IDataObject };
+
+/**
+ * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
+ * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `retried`: it had
+ * ended with an error, and another execution tries it again. `again`: this execution does so (*Retry On Fail*).
+ */
+export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
 
 /** What a look needs to know of the plan. */
 export interface SleepRule {

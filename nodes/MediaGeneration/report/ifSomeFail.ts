@@ -39,7 +39,7 @@ const isSuccess = (result: ItemResult) =>
 /**
  * The description of the error that stops the node: which item it was, and what to do.
  *
- * @param paid the created tasks, as `PaidTaskList` describes them
+ * @param paid the created tasks, as `describePaidTasks` describes them
  */
 export function describeStop(error: ItemError, paid: string | undefined): string | undefined {
 	const prompt = quotePrompt(error.task, 200);

@@ -19,39 +19,36 @@ const MEANINGS: Array<[state: string, one: string, many: string, next?: string]>
 	['FAILURE', 'failed, which is usually free', 'failed, which is usually free'],
 ];
 
-/** The tasks that a run has created, in the order of creation. Whatever ends the run, its message names them. */
-export class PaidTaskList {
-	private readonly states = new Map<string, string>();
+/** A task that a run has created. */
+export interface PaidTask {
+	taskId: string;
+	/** Its state; undefined if this try knows no more of it. */
+	state?: string | undefined;
+	/** The credits that the service says it charged. */
+	credits?: number | null | undefined;
+}
 
-	/** @param earlier the tasks that earlier tries of this run created. @param failed those of them that failed */
-	constructor(earlier: readonly string[], failed: readonly string[] = []) {
-		for (const taskId of earlier) this.states.set(taskId, 'not read again');
-		for (const taskId of failed) this.note(taskId, 'FAILURE');
-	}
+const meaningOf = ({ state, credits }: PaidTask): string =>
+	state === 'FAILURE' && (credits ?? 0) > 0 ? 'CHARGED' : (state ?? 'not read again');
 
-	has(taskId: string): boolean {
-		return this.states.has(taskId);
-	}
-
-	/** Notes the state of a created task. @param credits the credits that the service says it charged */
-	note(taskId: string, state: string, credits?: unknown): void {
-		this.states.set(taskId, state === 'FAILURE' && Number(credits) > 0 ? 'CHARGED' : state);
-	}
-
-	/**
-	 * @param unanswered the input items whose create was sent, and whose answer was lost
-	 * @returns all ids by what they cost, and how to fetch them; then what may have to be paid; undefined if nothing
-	 */
-	describe(unanswered: readonly number[] = []): string | undefined {
-		const tasks = [...this.states];
-		const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
-			const ids = tasks.filter(([, state]) => state === meant).map(([taskId]) => taskId);
-			if (ids.length === 0) return [];
-			const what = ids.length === 1 ? `1 task ${one}` : `${ids.length} tasks ${many}`;
-			return [`${what}${next}: ${ids.join(', ')}.`];
-		});
-		const items = unanswered.map((item) => item + 1).join(', ');
-		const lost = `Sent, but the answer was lost: item ${items}. Their tasks may exist and may be billed once.`;
-		return [...known, ...(items ? [lost] : [])].join(' ') || undefined;
-	}
+/**
+ * The tasks that a run has created. Whatever ends the run, its message names them.
+ *
+ * @param tasks in the order of creation
+ * @param unanswered the input items whose create was sent, and whose answer was lost
+ * @returns all ids by what they cost, and how to fetch them; then what may have to be paid; undefined if nothing
+ */
+export function describePaidTasks(
+	tasks: readonly PaidTask[],
+	unanswered: readonly number[] = [],
+): string | undefined {
+	const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
+		const ids = tasks.filter((task) => meaningOf(task) === meant).map(({ taskId }) => taskId);
+		if (ids.length === 0) return [];
+		const what = ids.length === 1 ? `1 task ${one}` : `${ids.length} tasks ${many}`;
+		return [`${what}${next}: ${ids.join(', ')}.`];
+	});
+	const items = unanswered.map((item) => item + 1).join(', ');
+	const lost = `Sent, but the answer was lost: item ${items}. Their tasks may exist and may be billed once.`;
+	return [...known, ...(items ? [lost] : [])].join(' ') || undefined;
 }

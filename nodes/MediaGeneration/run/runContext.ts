@@ -12,7 +12,7 @@ import type { RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { Downloader } from '../report/download';
 import type { FailureRule } from '../report/ifSomeFail';
-import { PaidTaskList } from '../report/paidTaskList';
+import { describePaidTasks, type PaidTask } from '../report/paidTaskList';
 import { MIN_READ_INTERVAL_MS, RequestGap } from '../service/client';
 import type { TaskRecord } from '../service/taskRecord';
 import { clock, ExpiringCache } from '../shared/clock';
@@ -164,10 +164,17 @@ export class RunContext {
 
 /** The tasks that a run has paid for, as a message names them; undefined if there are none. */
 export function describePaid(journal: Journal): string | undefined {
-	const list = new PaidTaskList([]);
-	for (const { sent, taskId, failed = [], task } of journal.entries()) {
-		for (const id of failed) list.note(id, 'FAILURE');
-		if (sent && taskId) list.note(taskId, task?.state ?? 'PENDING', task?.creditsConsumed);
-	}
-	return list.describe(journal.unanswered());
+	const { abandoned } = journal;
+	const tasks = journal
+		.entries()
+		.flatMap(({ sent, taskId, failed = [], task }): PaidTask[] => [
+			...failed.map((id) => ({ taskId: id, state: 'FAILURE' })),
+			...(sent && taskId
+				? [{ taskId, state: task?.state ?? 'PENDING', credits: task?.creditsConsumed }]
+				: []),
+		]);
+	return describePaidTasks(
+		[...abandoned.map((taskId) => ({ taskId })), ...tasks],
+		journal.unanswered(),
+	);
 }
