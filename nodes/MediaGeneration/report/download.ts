@@ -1,4 +1,4 @@
-import type { IBinaryData, IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
 import { classifyAnswer } from '../service/answer';
 import type { TaskRecord } from '../service/taskRecord';
@@ -6,7 +6,6 @@ import { Semaphore, settled } from '../shared/promises';
 import { clock, sleepUntil, Stopped, unlessStalled } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
-import { type Destination, taskItems } from './taskItems';
 import { describeFile } from './fileName';
 import { AGAIN, explainStorage, isStorageFull } from './fileStorage';
 import { openResult, wordsOf } from './openResult';
@@ -76,28 +75,6 @@ export class Downloader {
 		private readonly tryMs = TRY_MS,
 		private readonly maxBytes = MAX_DOWNLOAD_BYTES,
 	) {}
-
-	/**
-	 * The output items of a task, with its results as binary data if the options ask for them.
-	 *
-	 * @param json the fields that each item of the task has
-	 * @param deadline no try begins after this moment, milliseconds of the clock
-	 * @throws ItemError with these fields if a result cannot be downloaded
-	 * @throws Stopped if the execution was stopped
-	 */
-	async itemsOf(
-		task: TaskRecord,
-		json: IDataObject,
-		destination: Destination,
-		deadline = Infinity,
-	): Promise<INodeExecutionData[]> {
-		if (!destination.output.download || task.state !== 'SUCCESS') {
-			return taskItems(task, json, destination);
-		}
-		const files = await settled(this.filesOf(task, deadline));
-		if ('value' in files) return taskItems(task, json, destination, files.value);
-		throw files.error instanceof Stopped ? files.error : ItemError.from(files.error, json);
-	}
 
 	/**
 	 * The results of a task, one for each result URL.

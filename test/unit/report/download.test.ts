@@ -41,14 +41,13 @@ async function download({
 	context = executeContext(),
 	maxBytes,
 	tryMs = 1000,
-	deadline,
+	deadline = Infinity,
 	downloader = new Downloader(context, tryMs, maxBytes),
 }: Given = {}): Promise<IBinaryData | undefined> {
 	const done = { state: 'SUCCESS', creditsConsumed: null } as const;
 	const task = { ...done, taskId, resultUrls: [url], record: {} };
-	const output = { download: true, binaryField: 'data', split: false };
-	const [item] = await passTime(downloader.itemsOf(task, {}, { output }, deadline));
-	return item?.binary?.data;
+	const [file] = await passTime(downloader.filesOf(task, deadline));
+	return file;
 }
 
 /** The host answers with this media, whatever is asked for. */
