@@ -253,10 +253,11 @@ it('a trigger of another n8n counts as started when it has taken the callback, a
 	expect([ran.status, begun.row.wakes, other.isDone()]).toEqual(['success', 1, true]);
 });
 
-it('goes on where something else answers in place of the trigger', async () => {
-	const begun = await begin(of(1));
+it('goes on where something else answers in place of a trigger of another n8n', async () => {
+	const address = `https://other.test${PATH}`;
+	const begun = await begin([{ taskId: 'task-9', until: EPOCH + HOUR, address }]);
 	service(() => 'SUCCESS');
-	nock(N8N).post(PATH).query(true).reply(200, 'OK');
+	nock('https://other.test').post(PATH).query(true).reply(200, 'OK');
 	expect((await begun.wake()).isAsleep).toBe(true);
 });
 
