@@ -164,9 +164,7 @@ export function classifyAnswer(answer: Answer, now: number): Classified {
 	};
 	if (isAccountEmpty(found)) return { ...found, ...VERDICTS.noCredits, mayBeItem: false };
 	if (found.speaker === 'stranger') return ofStranger(found);
-	// An empty answer may be that of a proxy, behind which the service took the request.
-	const isSpoken = spoken !== undefined;
-	const asksToWait = status === UNAVAILABLE && isSpoken && found.retryAfterMs !== undefined;
+	const asksToWait = status === UNAVAILABLE && found.retryAfterMs !== undefined;
 	return asksToWait ? { ...found, taken: 'no', scope: 'account' } : found;
 }
 

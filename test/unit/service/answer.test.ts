@@ -82,7 +82,7 @@ const TABLE: Row[] = [
 	['serviceDown', 'stranger', 'unknown', 'item', 7_000, [425, HTML, asking(7)]],
 	['serviceDown', 'service', 'unknown', 'item', 7_000, [500, {}, asking(7)], [499, {}, asking(7)]],
 	['serviceDown', 'service', 'no', 'account', 7_000, [503, {}, asking(7)]],
-	['serviceDown', 'service', 'unknown', 'item', 7_000, [503, '', asking(7)]],
+	['serviceDown', 'service', 'no', 'account', 7_000, [503, '', asking(7)]],
 	['serviceDown', 'service', 'no', 'account', 7_000, [503, { retry_after: 7 }]],
 	// This header says nothing of a service that is down.
 	['serviceDown', 'service', 'unknown', 'item', true, [503, {}, { 'ratelimit-reset': '7' }]],
