@@ -123,8 +123,10 @@ export class TaskCreator {
 		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
 		const request = this.request(item, input, fields, deadline);
-		const ends = [request, this.graceIsOver, ...(deadline < Infinity ? [lateAt(deadline)] : [])];
-		const sent = await Promise.race(ends);
+		const answered = new AbortController();
+		const late = deadline < Infinity ? [lateAt(deadline, answered.signal)] : [];
+		const ends = [request, this.graceIsOver, ...late];
+		const sent = await Promise.race(ends).finally(() => answered.abort());
 		if (sent === undefined) throw new Stopped();
 		if (sent !== 'late') return sent;
 		throw new ServiceError('noAnswer', 'The service did not answer in time', {
@@ -210,8 +212,8 @@ export class TaskCreator {
 }
 
 /** Resolves at a moment of the clock. */
-const lateAt = async (moment: number): Promise<'late'> => {
-	await clock.sleep(Math.max(0, moment - clock.now()), undefined);
+const lateAt = async (moment: number, signal: AbortSignal): Promise<'late'> => {
+	await clock.sleep(Math.max(0, moment - clock.now()), signal);
 	return 'late';
 };
 

@@ -78,7 +78,7 @@ const close = ({ body }: OpenAnswer) => {
 	if (isStream(body)) body.destroy();
 };
 
-/** @returns whether the work ends by a moment of the clock. The timer outlives the work, and keeps nothing of it. */
+/** @returns whether the work ends by a moment of the clock */
 async function endsBy(work: Promise<unknown>, moment: number): Promise<boolean> {
 	const isEnded = work.then(
 		() => true,
