@@ -61,6 +61,7 @@ export async function verifyCallback(
 	const { headers, rawBody, originalUrl } = context.getRequestObject();
 	const query = context.getQueryData() as IDataObject;
 	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = query;
+	connection.client.hideToken(token);
 	// Only the task id is taken from a callback without a token.
 	const isFree = !requireToken && reference === undefined;
 	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
