@@ -171,8 +171,12 @@ it("waits where n8n's engine v2 runs the workflow, which would start it for each
 });
 
 describe('what the service says of the task', () => {
-	it.each([404, 410])('HTTP %d is answered 404', async (status) => {
-		service({}, status);
+	it.each([
+		[404, {}],
+		[410, {}],
+		[404, 'Not Found'],
+	])('HTTP %d with %j is answered 404', async (status, said) => {
+		asked().reply(status, said);
 		expect(await came()).toMatchObject({ status: 404, retryAfter: undefined });
 	});
 
