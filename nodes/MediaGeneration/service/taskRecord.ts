@@ -63,6 +63,12 @@ export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string)
 	}
 }
 
+/** @returns the credits that an answer names, whether it has a state or not; null if it names none */
+export const creditsIn = (body: unknown): number | null =>
+	placesOf(body)
+		.map(({ creditsConsumed }) => toNumber(creditsConsumed))
+		.find((credits) => credits !== null) ?? null;
+
 function resultsIn(source: IDataObject, baseUrl: string | undefined): string[] {
 	const origin = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
 	return readResultUrls(resultFieldOf(source), origin);
