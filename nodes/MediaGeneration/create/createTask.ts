@@ -8,6 +8,7 @@ import { ServiceError } from '../service/serviceError';
 import { clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { executionIdOf, stopSignal } from '../n8n/internals';
 import { storedStop } from '../n8n/storedStop';
 import { notePause, pauseLeft } from './askedPause';
 import type { Journal, SentTask } from './journal';
@@ -41,7 +42,7 @@ export class TaskCreator {
 		private readonly journal: Journal,
 		private readonly onFailure: () => void,
 	) {
-		this.signal = context.getExecutionCancelSignal();
+		this.signal = stopSignal(context);
 		this.graceIsOver = graceAfterStop(this.signal);
 		this.isStopStored = storedStop(context);
 		queue.pause(pauseLeft(context));
@@ -165,11 +166,14 @@ export class TaskCreator {
 
 	private log(text: string, { itemIndex }: CreatePlan, isLate: boolean): void {
 		const { logger } = this.context;
-		const where = `(execution ${this.context.getExecutionId()}, item ${itemIndex + 1})`;
+		const where = `(execution ${executionIdOf(this.context)}, item ${itemIndex + 1})`;
 		const line = `${this.context.getNode().name}: ${text} ${where}`;
-		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
-		else if (isLate) logger.warn(`${line}, after the call had ended`);
-		else logger.info(line);
+		// A logger that fails must not fail a create that is paid for.
+		void settled(async () => {
+			if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
+			else if (isLate) logger.warn(`${line}, after the call had ended`);
+			else logger.info(line);
+		});
 	}
 
 	private explain(item: CreatePlan, error: unknown): unknown {
