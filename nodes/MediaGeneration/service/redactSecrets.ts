@@ -103,10 +103,10 @@ export class SecretRedactor {
 	}
 
 	/**
-	 * @param isOfResult whether a value is needed to download a result
+	 * @param isOfResult whether a value is needed to download a result; none is if left out
 	 * @returns the text with `***` in place of each key (also as JSON or an address writes it) and each token
 	 */
-	hide(text: string, keys = this.keys, isOfResult = (_secret: string) => false): string {
+	hide(text: string, keys = this.keys, isOfResult?: (secret: string) => boolean): string {
 		const written = keys.flatMap((key) => {
 			const json = JSON.stringify(key).slice(1, -1);
 			return [key, json, json.replaceAll('/', '\\/'), encodeURIComponent(key)];
@@ -118,7 +118,7 @@ export class SecretRedactor {
 			this.known.has(hex.toLowerCase()) ? `${sign ?? ''}***` : all,
 		);
 		const nameless = rest.replace(NAMED, (all, name: string, secret: string) =>
-			isOfResult(secret) ? all : `${name}***`,
+			isOfResult?.(secret) ? all : `${name}***`,
 		);
 		return OURS.reduce((left, ours) => hideBehind(left, ours.path, ours.rest), nameless);
 	}
