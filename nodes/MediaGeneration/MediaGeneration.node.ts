@@ -68,7 +68,8 @@ export class MediaGeneration implements INodeType {
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 		// No panel offers this operation: the sub-execution that makes up for missing callbacks runs this node.
-		if (this.getNode().parameters.operation === CHECK_CALLBACKS) return await checkCallbacks(this);
+		const { parameters = {} } = this.getNode();
+		if (parameters.operation === CHECK_CALLBACKS) return await checkCallbacks(this);
 		return await runTasks(this);
 	}
 }

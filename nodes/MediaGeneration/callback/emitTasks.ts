@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow';
 
-import { endWithError, nodeContext } from '../n8n/internals';
+import { endWithError, modeOf, nodeContext, runningNode } from '../n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
 import { Downloader, PassingTrouble } from '../report/download';
 import { isWithoutResult, withoutResult } from '../report/taskErrors';
@@ -53,7 +53,7 @@ const asChosen = new WeakMap<INode, INode>();
  */
 export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	takeInputBack(context);
-	const { node } = context.getExecuteData();
+	const node = runningNode(context);
 	// Otherwise n8n would start the workflow with an empty item for a task that has started it before.
 	Object.assign(node, asChosen.get(node), { alwaysOutputData: false });
 	const emitted = await settled(startAll(context));
@@ -67,7 +67,7 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 }
 
 async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
-	const isTest = context.getMode() === 'manual';
+	const isTest = modeOf(context) === 'manual';
 	const parameters = new ItemParameters(context, 0);
 	// The options come first: an error in them must not leave a task marked as started.
 	const options = readOutputOptions(parameters, parameters.option('downloadResults'));

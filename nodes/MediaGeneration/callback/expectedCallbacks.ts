@@ -1,6 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { webhookBase } from '../n8n/internals';
+import { executionIdOf, nodeContext, webhookBase } from '../n8n/internals';
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -77,7 +77,7 @@ export class ExpectedCallbacks {
 		const begun = await settled(startCheck(context, intervalMs, deliveries));
 		if ('value' in begun) {
 			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
-			context.getContext('node')[KEY] = { of: context.getExecutionId(), taskIds };
+			nodeContext(context)[KEY] = { of: executionIdOf(context), taskIds };
 			return;
 		}
 		// n8n may be able to start the check at the end of the run.
@@ -89,8 +89,8 @@ export class ExpectedCallbacks {
 
 	/** The tasks for which this execution has started a check. A retry from the list is another execution. */
 	private get checked(): string[] {
-		const stored = this.context.getContext('node')[KEY];
-		const isOurs = isRecord(stored) && stored.of === this.context.getExecutionId();
+		const stored = nodeContext(this.context)[KEY];
+		const isOurs = isRecord(stored) && stored.of === executionIdOf(this.context);
 		return isOurs ? (stored.taskIds as string[]) : [];
 	}
 }

@@ -1,6 +1,6 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { nodeContext, webhookBase } from '../n8n/internals';
+import { nodeContext, stopSignal, webhookBase } from '../n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { type Connection, connect } from '../service/connect';
@@ -122,7 +122,7 @@ class CheckTurn {
 		private readonly context: IExecuteFunctions,
 		private readonly connection: Connection,
 	) {
-		this.window = new ReadWindow(context.getExecutionCancelSignal());
+		this.window = new ReadWindow(stopSignal(context));
 	}
 
 	async run(check: DeliveryCheck): Promise<DeliveryCheck> {
@@ -175,7 +175,7 @@ class CheckTurn {
 	private async inWindow<T>(
 		work: () => Promise<T>,
 	): Promise<{ value: T } | { error: unknown } | 'untried'> {
-		const signal = this.context.getExecutionCancelSignal();
+		const signal = stopSignal(this.context);
 		const tryOnce = async () =>
 			this.isDown ? ('untried' as const) : { value: await refusable(work) };
 		for (;;) {

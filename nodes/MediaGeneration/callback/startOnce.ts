@@ -6,6 +6,7 @@ import {
 	UserError,
 } from 'n8n-workflow';
 
+import { executionIdOf, modeOf, nodeContext } from '../n8n/internals';
 import { LedgerRow } from '../n8n/ledgerRow';
 import { digest, readStored } from '../shared/json';
 import { CREDENTIAL_TYPE } from '../service/connect';
@@ -87,7 +88,7 @@ export class TaskStart {
 		const { notes, key } = this;
 		if (notes[key] === 'recorded' || (await this.row.size()) === 0) return false;
 		// Only an execution that may have written the row asks, because a question adds to the row.
-		if (notes[key] === undefined && this.context.getMode() !== 'retry') return true;
+		if (notes[key] === undefined && modeOf(this.context) !== 'retry') return true;
 		notes[key] = (await this.isSigned()) ? 'recorded' : 'asked';
 		return notes[key] !== 'recorded';
 	}
@@ -105,7 +106,7 @@ export class TaskStart {
 		if (notes[key] !== 'recorded' && (await row.size()) > 0) return false;
 		// The log comes before the row: if the process is killed in between, n8n keeps nothing that names the task.
 		context.logger.info(
-			`${context.getNode().name}: task ${taskId} starts the workflow (execution ${context.getExecutionId()})`,
+			`${context.getNode().name}: task ${taskId} starts the workflow (execution ${executionIdOf(context)})`,
 		);
 		if (notes[key] === 'recorded') return true;
 		notes[key] = 'asked';
@@ -116,7 +117,7 @@ export class TaskStart {
 
 	/** What this execution knows of its own tries, by the key of the task. */
 	private get notes(): IDataObject {
-		const stored = (this.context.getContext('node')[KEY] ??= { version: VERSION, tasks: {} });
+		const stored = (nodeContext(this.context)[KEY] ??= { version: VERSION, tasks: {} });
 		return readStored<{ tasks: IDataObject }>(stored, VERSION).tasks;
 	}
 
@@ -140,7 +141,7 @@ export class TaskStart {
 		const { taskId } = this.start;
 		const message = `It is not known whether another execution has started for the task ${taskId}`;
 		throw new UserError(message, {
-			description: `Two callbacks of the task came at the same moment, and an answer of the database was lost. Look in the list of executions: has another execution started for this task? If not, read the task with the operation Task → Get (execution ${context.getExecutionId()}).`,
+			description: `Two callbacks of the task came at the same moment, and an answer of the database was lost. Look in the list of executions: has another execution started for this task? If not, read the task with the operation Task → Get (execution ${executionIdOf(context)}).`,
 		});
 	}
 }

@@ -1,5 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import { executionIdOf } from '../n8n/internals';
 import { ExpiringCache } from '../shared/clock';
 import { LONGEST_SLEEP_MS } from '../wait/nextWake';
 
@@ -24,7 +25,7 @@ export const startsUnderWay = {
 	 * @returns whether no other execution is about to start the workflow for the task
 	 */
 	async begin(context: IExecuteFunctions, key: string, callbackId: string): Promise<boolean> {
-		const executionId = context.getExecutionId();
+		const executionId = String(executionIdOf(context));
 		const other = underWay.get(key);
 		if (other !== undefined && other.callbackId !== callbackId) {
 			const data = await context.getExecutionDataById(other.executionId);

@@ -11,7 +11,7 @@ import {
 import { callN8n } from '../service/connect';
 import { isRecord, without } from '../shared/json';
 import { CALLBACK_PATH } from '../shared/ownAddresses';
-import { isEngineV2, internalsOf, webhookBase } from '../n8n/internals';
+import { isEngineV2, internalsOf, modeOf, webhookBase } from '../n8n/internals';
 import { settled } from '../shared/promises';
 import { credentialIdOf } from './startOnce';
 
@@ -90,7 +90,7 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 
 function triggersOf(context: IExecuteFunctions): INode[] {
 	// n8n adds `Tool` to the type of a node that is a tool.
-	const type = context.getNode().type.replace(/Tool$/, '');
+	const type = String(context.getNode().type).replace(/Tool$/, '');
 	const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
 	return nodes.filter((node) => node.type === `${type}Trigger`);
 }
@@ -128,7 +128,7 @@ const MAYBE_OF_THE_EDITOR = ['retry', 'integrated'];
  */
 async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<string[]> {
 	// A run from the editor runs the workflows that it calls as they stand in the editor, too.
-	const mode = String(internalsOf(context).additionalData?.rootExecutionMode ?? context.getMode());
+	const mode = String(internalsOf(context).additionalData?.rootExecutionMode ?? modeOf(context));
 	const isUnclear = MAYBE_OF_THE_EDITOR.includes(mode);
 	if (!isUnclear && !OF_THE_EDITOR.includes(mode)) return urls;
 	const published = await Promise.all(

@@ -58,9 +58,11 @@ export async function verifyCallback(
 ): Promise<WebhookAnswer | VerifiedCallback> {
 	const connection = await connect(context, await credentialOf(context, isInDoubt));
 	const { apiKey } = connection;
-	const { headers, rawBody, originalUrl } = context.getRequestObject();
+	// A request that express has not made lacks the original address.
+	const { headers = {}, rawBody, url = '', originalUrl = url } = context.getRequestObject();
 	const query = context.getQueryData() as IDataObject;
 	const { [TOKEN_PARAMETER]: token, [REFERENCE_PARAMETER]: reference } = query;
+	connection.client.hideToken(token);
 	// Only the task id is taken from a callback without a token.
 	const isFree = !requireToken && reference === undefined;
 	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
@@ -151,7 +153,10 @@ export const deciding =
 		const decided = ('value' in result && result.value) || undecided;
 		if (!('status' in decided)) return decided;
 		const response = context.getResponseObject();
-		if (decided.status === TRY_AGAIN) response.set('Retry-After', String(RETRY_AFTER_SECONDS));
+		const setHeader = response.set ?? response.setHeader;
+		if (decided.status === TRY_AGAIN) {
+			setHeader.call(response, 'Retry-After', String(RETRY_AFTER_SECONDS));
+		}
 		response.status(decided.status).json(decided.body);
 		return { noWebhookResponse: true };
 	};

@@ -8,6 +8,7 @@ import { ServiceError } from '../service/serviceError';
 import { clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { executionIdOf, stopSignal } from '../n8n/internals';
 import { storedStop } from '../n8n/storedStop';
 import { notePause, pauseLeft } from './askedPause';
 import type { Journal } from './journal';
@@ -42,7 +43,7 @@ export class TaskCreator {
 		private readonly journal: Journal,
 		private readonly onFailure: () => void,
 	) {
-		this.signal = context.getExecutionCancelSignal();
+		this.signal = stopSignal(context);
 		this.graceIsOver = graceAfterStop(this.signal);
 		this.isStopStored = storedStop(context);
 		queue.pause(pauseLeft(context));
@@ -124,8 +125,10 @@ export class TaskCreator {
 		const fields = { ...echo(item), ...referenceOf(item) };
 		this.journal.sending(item);
 		const request = this.request(item, input, fields, deadline);
-		const ends = [request, this.graceIsOver, ...(deadline < Infinity ? [lateAt(deadline)] : [])];
-		const sent = await Promise.race(ends);
+		const answered = new AbortController();
+		const late = deadline < Infinity ? [lateAt(deadline, answered.signal)] : [];
+		const ends = [request, this.graceIsOver, ...late];
+		const sent = await Promise.race(ends).finally(() => answered.abort());
 		if (sent === undefined) throw new Stopped();
 		if (sent !== 'late') return sent;
 		throw new ServiceError('noAnswer', 'The service did not answer in time', {
@@ -164,11 +167,14 @@ export class TaskCreator {
 
 	private log(text: string, { itemIndex }: CreatePlan, isLate: boolean): void {
 		const { logger } = this.context;
-		const where = `(execution ${this.context.getExecutionId()}, item ${itemIndex + 1})`;
+		const where = `(execution ${executionIdOf(this.context)}, item ${itemIndex + 1})`;
 		const line = `${this.context.getNode().name}: ${text} ${where}`;
-		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
-		else if (isLate) logger.warn(`${line}, after the call had ended`);
-		else logger.info(line);
+		// A logger that fails must not fail a create that is paid for.
+		void settled(async () => {
+			if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
+			else if (isLate) logger.warn(`${line}, after the call had ended`);
+			else logger.info(line);
+		});
 	}
 
 	private explain(item: CreatePlan, error: unknown): unknown {
@@ -211,8 +217,8 @@ export class TaskCreator {
 }
 
 /** Resolves at a moment of the clock. */
-const lateAt = async (moment: number): Promise<'late'> => {
-	await clock.sleep(Math.max(0, moment - clock.now()), undefined);
+const lateAt = async (moment: number, signal: AbortSignal): Promise<'late'> => {
+	await clock.sleep(Math.max(0, moment - clock.now()), signal);
 	return 'late';
 };
 

@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { internalsOf, isSupplied, nodeContext } from '../n8n/internals';
+import { executionIdOf, internalsOf, isSupplied, nodeContext } from '../n8n/internals';
 import { readItemIdentity } from '../plan/itemIdentity';
 import type { TaskPlan } from '../plan/planTypes';
 import type { EarlierPart } from '../plan/takenUp';
@@ -59,7 +59,7 @@ export class Journal {
 		// n8n does not go back to an earlier run.
 		const earlier = Object.keys(runs).filter((run) => Number(run) < present);
 		for (const run of earlier) delete runs[Number(run)];
-		const execution = String(context.getExecutionId());
+		const execution = String(executionIdOf(context));
 		const known = runs[present];
 		// Not a copy: n8n stores the changes with the execution.
 		this.run = runs[present] ??= newRun(execution, now);
@@ -88,7 +88,7 @@ export class Journal {
 
 	/** To be called when it is settled what this execution may create: a try that fails before leaves the run as it was. */
 	takeUp(): void {
-		Object.assign(this.run, { execution: String(this.context.getExecutionId()), isAsleep: false });
+		Object.assign(this.run, { execution: String(executionIdOf(this.context)), isAsleep: false });
 	}
 
 	/** How this turn has ended elsewhere, by what is stored of the node now; undefined if the stored turn is older. */

@@ -2,15 +2,28 @@ import type {
 	ExecutionStatus,
 	FunctionsBase,
 	IDataObject,
+	IExecuteData,
 	IExecuteFunctions,
 	INode,
 	IRunExecutionData,
+	WorkflowExecuteMode,
 } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
 
+/** What the interfaces of n8n name, and some contexts lack: those of webhooks, of other versions, and of other engines. */
+type Lacking = Pick<
+	IExecuteFunctions,
+	| 'getContext'
+	| 'getExecuteData'
+	| 'getExecutionCancelSignal'
+	| 'getExecutionId'
+	| 'getMode'
+	| 'getParentNodes'
+>;
+
 /** Properties that each context of n8n has, although no interface of n8n names them. */
-interface N8nInternals {
+interface N8nInternals extends Partial<Lacking> {
 	/** What n8n stores of the execution. */
 	runExecutionData?: IRunExecutionData;
 	/** Which run of the node this is: a loop has many. */
@@ -40,9 +53,30 @@ export const isStopOf = (executionId: string, error: unknown): boolean =>
 /** The same context, with the properties that no interface of n8n names. */
 export const internalsOf = (context: object): N8nInternals => context;
 
+/** The id of the execution; undefined if there is none, or n8n does not tell. */
+export const executionIdOf = (context: object): string | undefined =>
+	internalsOf(context).getExecutionId?.();
+
+/** How the execution was started; undefined if n8n does not tell. */
+export const modeOf = (context: object): WorkflowExecuteMode | undefined =>
+	internalsOf(context).getMode?.();
+
+/** Aborted when the execution is stopped; undefined if n8n does not tell. */
+export const stopSignal = (context: object): AbortSignal | undefined =>
+	internalsOf(context).getExecutionCancelSignal?.();
+
+/** The entry of n8n's stack that runs; undefined if n8n does not tell. */
+export const stackEntry = (context: object): IExecuteData | undefined =>
+	internalsOf(context).getExecuteData?.();
+
+/** The node as n8n runs it, where n8n tells: what is changed in it holds for this run. */
+export const runningNode = (context: IExecuteFunctions): INode =>
+	stackEntry(context)?.node ?? context.getNode();
+
 /** The data of the node that n8n stores with the execution. n8n's Agents run a tool without one: nothing is kept. */
 export const nodeContext = (context: IExecuteFunctions): IDataObject =>
-	context.getExecutionId() === undefined ? {} : context.getContext('node');
+	(executionIdOf(context) === undefined ? undefined : internalsOf(context).getContext?.('node')) ??
+	{};
 
 /**
  * Has the error that the node throws next end the execution. *On Error* would let the input of the node out. It relies on
@@ -50,8 +84,7 @@ export const nodeContext = (context: IExecuteFunctions): IDataObject =>
  * test/e2e/callbacks.test.ts.
  */
 export function endWithError(context: IExecuteFunctions): void {
-	const { node } = context.getExecuteData();
-	Object.assign(node, { onError: 'stopWorkflow', continueOnFail: false });
+	Object.assign(runningNode(context), { onError: 'stopWorkflow', continueOnFail: false });
 }
 
 /** A text as an expression contains it. For n8n an expression ends at the first pair of braces. */
@@ -78,7 +111,7 @@ export const settingsOf = (context: FunctionsBase): Record<string, unknown> =>
 export function isEngineV2(context: FunctionsBase): boolean {
 	if (settingsOf(context).engineType === 'v2') return true;
 	// In engine v2 the id is a UUID; in engine v1 it is a number.
-	return 'getExecutionId' in context && String(context.getExecutionId()).includes('-');
+	return String(executionIdOf(context)).includes('-');
 }
 
 /** Whether the node runs as a tool that n8n has supplied to an agent (before version 3) or to an MCP server. */
@@ -91,7 +124,7 @@ export const isSupplied = (context: IExecuteFunctions): boolean =>
 /** Whether the node runs as a tool of an AI agent or of an MCP server. */
 export const isTool = (context: IExecuteFunctions): boolean =>
 	// From version 3 on, Agents run a tool as a node: only its type tells.
-	isSupplied(context) || context.getNode().type.endsWith('Tool');
+	isSupplied(context) || String(context.getNode().type).endsWith('Tool');
 
 /** Whether the caller of the node hangs up after a while. A caller that orders again then pays twice. */
 export function hangsUp(context: IExecuteFunctions): boolean {

@@ -1,6 +1,6 @@
 import { type IExecuteFunctions, type ITaskData, UserError } from 'n8n-workflow';
 
-import { internalsOf, isStopOf } from './internals';
+import { internalsOf, isStopOf, modeOf, nodeContext } from './internals';
 
 /** The key in the node's context that marks a refused retry: a retry of that retry is refused, too. */
 const REFUSED = 'retriesKilledExecution';
@@ -18,8 +18,8 @@ export async function refuseKilledRetry(
 	context: IExecuteFunctions,
 	isFirstTry: boolean,
 ): Promise<void> {
-	if (context.getMode() !== 'retry') return;
-	const stored = context.getContext('node');
+	if (modeOf(context) !== 'retry') return;
+	const stored = nodeContext(context);
 	const isRefused = stored[REFUSED] === true || (isFirstTry && (await wasKilledHere(context)));
 	if (!isRefused) return;
 	stored[REFUSED] = true;

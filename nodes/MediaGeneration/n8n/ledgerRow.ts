@@ -2,6 +2,7 @@ import type { DeduplicationItemTypes, IExecuteFunctions } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
 import { settled } from '../shared/promises';
+import { runningNode } from './internals';
 
 /** The entries that n8n keeps if all names share one row. */
 const FALLBACK_ENTRIES = 100_000;
@@ -35,8 +36,9 @@ export class LedgerRow {
 		private readonly nodeId = context.getNode().id,
 	) {}
 
-	/** The number of entries; 0 if nobody has written the row, or if all names share one row. */
+	/** The number of entries; 0 if nobody has written the row, if all names share one row, or if n8n does not tell. */
 	async size(): Promise<number> {
+		if (typeof this.context.helpers.getProcessedDataCount !== 'function') return 0;
 		const { answer, isOwnRow } = await this.named(
 			async (helpers) => await helpers.getProcessedDataCount('node', { mode: 'entries' }),
 		);
@@ -87,7 +89,7 @@ export class LedgerRow {
 
 	/** Calls a helper of n8n while the node's id is the name of the row. */
 	private async named<T>(call: (helpers: IExecuteFunctions['helpers']) => Promise<T>) {
-		const { node } = this.context.getExecuteData();
+		const node = runningNode(this.context);
 		const { id } = node;
 		const rowId = `${this.nodeId}:${digest(this.name)}`;
 		let isOwnRow = false;

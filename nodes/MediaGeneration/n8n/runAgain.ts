@@ -1,6 +1,6 @@
 import type { IExecuteData, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { internalsOf } from './internals';
+import { internalsOf, stackEntry } from './internals';
 
 /** An entry of n8n's stack, with the input of a node that sleeps. */
 interface SleepingEntry extends IExecuteData {
@@ -54,8 +54,9 @@ export async function sleepAndRunAgain(
  * @returns whether the node was asleep
  */
 export function takeInputBack(context: IExecuteFunctions): boolean {
-	const { inputOfSleeper, data }: SleepingEntry = context.getExecuteData();
-	if (inputOfSleeper === undefined) return false;
+	const entry: SleepingEntry | undefined = stackEntry(context);
+	if (entry?.inputOfSleeper === undefined) return false;
+	const { inputOfSleeper, data } = entry;
 	const items = inputOfSleeper.map((item) => ({ ...item }));
 	const whole = data.main?.[0] ?? [];
 	const given = context.getInputData();

@@ -1,7 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
-import { internalsOf, isStopOf } from './internals';
+import { executionIdOf, internalsOf, isStopOf, modeOf } from './internals';
 import { settled } from '../shared/promises';
 
 /** How often n8n is asked, milliseconds. */
@@ -35,7 +35,7 @@ export function storedStop(context: IExecuteFunctions): () => Promise<boolean> {
 
 /** Whether n8n has stored a stop of this execution, or of an execution that waits for its end. */
 async function isStopped(context: IExecuteFunctions): Promise<boolean> {
-	let id: string | undefined = context.getExecutionId();
+	let id = executionIdOf(context);
 	// n8n's Agents have no executions.
 	for (let callers = mostCallers(context); id !== undefined; callers--) {
 		const data = await context.getExecutionDataById(id);
@@ -50,6 +50,6 @@ async function isStopped(context: IExecuteFunctions): Promise<boolean> {
 
 /** How many callers wait: a retry names the caller of the execution that it repeats, and nobody waits for the retry. */
 function mostCallers(context: IExecuteFunctions): number {
-	if (context.getMode() === 'retry') return 0;
+	if (modeOf(context) === 'retry') return 0;
 	return internalsOf(context).additionalData?.rootExecutionMode === 'retry' ? 1 : Infinity;
 }

@@ -2,7 +2,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
 import { settled } from '../shared/promises';
-import { internalsOf } from './internals';
+import { executionIdOf, internalsOf } from './internals';
 import { LedgerRow } from './ledgerRow';
 
 /** How often a turn says that it is alive, milliseconds. */
@@ -35,7 +35,7 @@ export class TurnLease {
 	constructor(
 		private readonly context: IExecuteFunctions,
 		turn: number,
-		execution = context.getExecutionId(),
+		execution = executionIdOf(context),
 	) {
 		this.name = `turn ${turn} of ${execution}.${internalsOf(context).runIndex ?? 0}`;
 		this.row = new LedgerRow(context, this.name);

@@ -32,7 +32,7 @@ const pick = (from: unknown, names: readonly string[]) =>
  * expressions such as `Math.random()` give another value each time.
  */
 export function readItemIdentity(context: IExecuteFunctions, itemIndex: number): string {
-	const { parameters } = context.getNode();
+	const { parameters = {} } = context.getNode();
 	const { json = {}, binary = {} } = context.getInputData()[itemIndex] ?? {};
 	const files = Object.entries(binary).map(([name, { id, fileName, fileSize }]) => [
 		name,

@@ -1,6 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { triggerOfThisWorkflow } from '../callback/triggerCallbackUrl';
+import { stopSignal } from '../n8n/internals';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
@@ -44,7 +45,7 @@ export async function planRun(
 		ownTrigger: async () => await (trigger ??= triggerOfThisWorkflow(context)),
 	};
 	const items: ItemPlan[] = [];
-	const nextTurn = inTurns(context.getExecutionCancelSignal());
+	const nextTurn = inTurns(stopSignal(context));
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
 		await nextTurn();
 		const planned = await planItem(context, itemIndex, addresses);

@@ -6,7 +6,9 @@ import {
 	internalsOf,
 	isEngineV2,
 	isTool,
+	modeOf,
 	settingsOf,
+	stackEntry,
 } from '../n8n/internals';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -92,7 +94,10 @@ function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 		return { why: 'an AI agent needs the answer of its tool at once', isRefused: true };
 	}
 	if (isEngineV2(context)) return { why: "n8n's engine v2 wakes no execution", isRefused: true };
-	if (context.getMode() === 'evaluation') {
+	if (stackEntry(context) === undefined) {
+		return { why: 'this n8n suspends no execution', isRefused: true };
+	}
+	if (modeOf(context) === 'evaluation') {
 		return { why: 'n8n would end the evaluation when the run goes to sleep', isRefused: false };
 	}
 	const caller = waitingCaller(context);
@@ -102,7 +107,8 @@ function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 
 /** @returns the trigger of this execution if its caller waits: n8n answers, or ends the stream, when the run sleeps */
 function waitingCaller(context: IExecuteFunctions): string | undefined {
-	const callers = context.getParentNodes(context.getNode().name, { includeNodeParameters: true });
+	const { name } = context.getNode();
+	const callers = internalsOf(context).getParentNodes?.(name, { includeNodeParameters: true });
 	const hasRun = ({ name }: { name: string }) =>
 		context.evaluateExpression(`{{ $(${inExpression(name)}).isExecuted }}`, 0) === true;
 	const isWaiting = (caller: NodeTypeAndVersion) => {
@@ -111,7 +117,7 @@ function waitingCaller(context: IExecuteFunctions): string | undefined {
 		const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
 		return !nodes.some((node) => node.type.endsWith('.respondToWebhook') && hasRun(node));
 	};
-	return callers.find((caller) => !caller.disabled && isWaiting(caller) && hasRun(caller))?.name;
+	return callers?.find((caller) => !caller.disabled && isWaiting(caller) && hasRun(caller))?.name;
 }
 
 /** In a Webhook and a Form the mode is a parameter. In a chat it is an option, and has a default. */

@@ -1,5 +1,6 @@
 import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
+import { stopSignal } from '../n8n/internals';
 import { classifyAnswer } from '../service/answer';
 import type { TaskRecord } from '../service/taskRecord';
 import { Semaphore, settled } from '../shared/promises';
@@ -106,7 +107,7 @@ export class Downloader {
 		freshUntil: number,
 	): Promise<IBinaryData> {
 		const giveUpAt = Math.min(deadline, clock.now() + this.tryMs);
-		const signal = this.context.getExecutionCancelSignal();
+		const signal = stopSignal(this.context);
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
 			const tried = await settled(this.tryOnce(url, name));
 			if (signal?.aborted) throw new Stopped();

@@ -1,5 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import { stopSignal } from '../n8n/internals';
 import { classifyAnswer } from '../service/answer';
 import { openInTime, readAnswer } from '../service/boundedAnswer';
 import { anyOf } from '../shared/clock';
@@ -17,13 +18,23 @@ const REFUSAL_BYTES = 64 * 1024;
 const REFUSAL_MS = 5_000;
 
 /** The used part of a Node.js stream; n8n forbids importing the module itself. */
-interface ByteStream {
+interface ByteStream extends AsyncIterable<Uint8Array> {
 	map(
 		each: (chunk: Uint8Array) => Uint8Array,
 	): Parameters<IExecuteFunctions['helpers']['prepareBinaryData']>[0] & { readableEnded?: boolean };
 	readonly readableEnded: boolean;
 	destroy(): void;
 }
+
+/** A body that n8n has read to its end, in place of its stream. */
+const streamOf = (bytes: Buffer): ByteStream => ({
+	map: (each) => Object.assign(Buffer.from(each(bytes)), { readableEnded: true }),
+	readableEnded: true,
+	destroy: () => undefined,
+	async *[Symbol.asyncIterator]() {
+		yield bytes;
+	},
+});
 
 /** The answer of a media host, with its body as a stream. */
 export interface StreamResponse {
@@ -56,10 +67,13 @@ export async function openResult(
 			returnFullResponse: true,
 			ignoreHttpStatusErrors: true,
 			timeout: HOST_TIMEOUT_MS,
-			abortSignal: anyOf(giveUp, context.getExecutionCancelSignal()),
+			abortSignal: anyOf(giveUp, stopSignal(context)),
 		});
 	const response = await settled(openInTime(open, HOST_TIMEOUT_MS));
-	if ('value' in response) return response.value;
+	if ('value' in response) {
+		const { body, ...head } = response.value;
+		return { ...head, body: Buffer.isBuffer(body) ? streamOf(body) : body };
+	}
 	const forbidden = forbiddenAddress(
 		response.error,
 		`n8n does not let this node fetch the result: ${cutDataUri(url)}`,

@@ -84,15 +84,17 @@ export function timedOut(
 	const state = typeof said === 'string' ? said : (last?.state ?? 'not read');
 	// This belongs to the message: an item that leaves does not show the description.
 	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
+	const creditsConsumed = last?.creditsConsumed ?? known.creditsConsumed ?? null;
+	const fields = { ...known, creditsConsumed };
 	return new ItemError(
 		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state}${failed})`,
 		{
 			description:
 				"The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. Raise 'Timeout' for the next run.",
 			task: {
-				...known,
+				...fields,
 				timedOut: true,
-				...(last && { record: recordRest(last.record, { ...known, state: last.state }) }),
+				...(last && { record: recordRest(last.record, { ...fields, state: last.state }) }),
 			},
 		},
 	);

@@ -1,6 +1,6 @@
 import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import type { TaskRecord } from '../service/taskRecord';
+import { creditsIn, type TaskRecord } from '../service/taskRecord';
 import { isRecord } from '../shared/json';
 import { inTableOrder, type ItemError } from '../shared/itemError';
 import { isTool } from '../n8n/internals';
@@ -84,7 +84,8 @@ export type ItemResult = INodeExecutionData[] | ItemError;
 
 /** The output fields of a task before its first read. */
 export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
-	const fields = { taskId, state: 'PENDING', resultUrls: [], creditsConsumed: null };
+	const creditsConsumed = creditsIn(sent.record);
+	const fields = { taskId, state: 'PENDING', resultUrls: [], creditsConsumed };
 	const json = { ...fields, ...sent };
 	return { ...json, ...(isRecord(sent.record) && { record: recordRest(sent.record, json) }) };
 }

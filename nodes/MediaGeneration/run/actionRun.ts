@@ -4,7 +4,7 @@ import { Journal } from '../create/journal';
 import { notSent } from '../create/createTask';
 import { errorOf, holdsPlace, isToCreate, storedError } from '../create/taskEntry';
 import { refuseKilledRetry } from '../n8n/killedRetry';
-import { isTool } from '../n8n/internals';
+import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
 import { TurnLease } from '../n8n/turnLease';
 import { echo } from '../plan/inputFile';
@@ -218,7 +218,7 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	}
 	const output = itemsOf(context, results, inputOf);
 	const hasErrorOutput = node.onError === 'continueErrorOutput';
-	const isByHand = context.getMode() === 'manual';
+	const isByHand = modeOf(context) === 'manual';
 	showHints(context, ...endHints(plan, results, connection.baseUrl, { hasErrorOutput, isByHand }));
 	return output;
 }

@@ -6,7 +6,7 @@ import { findBalance } from '../service/creditBalance';
 import { ServiceError } from '../service/serviceError';
 import { clock, inTurns, sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { isTool } from '../n8n/internals';
+import { isTool, stopSignal } from '../n8n/internals';
 import { ItemParameters } from '../shared/parameters';
 import { numberAt, without } from '../shared/json';
 import { settled } from '../shared/promises';
@@ -21,7 +21,7 @@ import { ReadWindow } from '../wait/readWindow';
  * @see docs/service.md, section 4.3
  */
 export async function readCredits(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
-	const nextTurn = inTurns(context.getExecutionCancelSignal());
+	const nextTurn = inTurns(stopSignal(context));
 	let reading: Promise<unknown> | undefined;
 	const node = context.getNode();
 	const output: INodeExecutionData[] = [];
@@ -59,7 +59,7 @@ const PAUSE_MS = 2_000;
 /** Reads the balance, and again for a while if the answer says that this may help, as with the reads of a task. */
 async function readBalance(context: IExecuteFunctions): Promise<unknown> {
 	const { client } = await connect(context);
-	const signal = context.getExecutionCancelSignal();
+	const signal = stopSignal(context);
 	const window = new ReadWindow(signal);
 	const begunAt = clock.now();
 	const giveUpAt = begunAt + PATIENCE_MS;

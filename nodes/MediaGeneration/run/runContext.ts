@@ -6,7 +6,7 @@ import { TaskCreator } from '../create/createTask';
 import { AccountLimits } from '../create/accountLimits';
 import { type Journal, keyOf } from '../create/journal';
 import type { TaskEntry } from '../create/taskEntry';
-import { hangsUp, isTool } from '../n8n/internals';
+import { hangsUp, isTool, stopSignal } from '../n8n/internals';
 import { echo } from '../plan/inputFile';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
@@ -68,7 +68,7 @@ export class RunContext {
 		startedAt: number,
 	) {
 		const { items, suspendAfterMs, checkIntervalMs, ifSomeFail } = plan;
-		this.signal = context.getExecutionCancelSignal();
+		this.signal = stopSignal(context);
 		this.turn = new Turn(startedAt, suspendAfterMs, journal.isLater);
 		this.calledAt = hangsUp(context) ? startedAt : Infinity;
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.

@@ -133,6 +133,14 @@ function byStatus(statusCode: number): Verdict {
 	}
 }
 
+/** The statuses with which services say a word in plain text about this one request. */
+const WORD_STATUSES = [400, 404, 410, 422];
+const LONGEST_WORD = 200;
+
+/** Whether a body that is no JSON is a word of the service itself, such as `Not Found`, and no page of a stranger. */
+const isWord = (status: number, body: string): boolean =>
+	WORD_STATUSES.includes(status) && body.trim().length <= LONGEST_WORD && !body.includes('<');
+
 /**
  * Says what an answer means. The specification does not show error answers (section 7), so the statuses have their
  * meanings in HTTP. This is the only place that knows a status: creates, reads, downloads and callbacks ask here.
@@ -148,7 +156,7 @@ export function classifyAnswer(answer: Answer, now: number): Classified {
 	const { headers, body } = answer;
 	const spoken = parsedJson(body);
 	const status = statusOf(answer.statusCode, spoken);
-	const isPage = spoken === undefined && body.trim() !== '';
+	const isPage = spoken === undefined && body.trim() !== '' && !isWord(status, body);
 	const isRefusal = status >= 400;
 	const said = findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body));
 	const basis = byStatus(status);

@@ -46,9 +46,7 @@ export async function readAnswer(
 	const endsAt = clock.now() + timeoutMs;
 	const { body, ...head } = await openInTime(open, timeoutMs);
 	// In an evaluation n8n answers in place of the service.
-	if (!isStream(body)) {
-		return { ...head, body: typeof body === 'string' ? body : JSON.stringify(body ?? '') };
-	}
+	if (!isStream(body)) return { ...head, body: writtenOut(body) };
 	const reading = textOf(body, maxBytes);
 	if (await endsBy(reading, endsAt)) return { ...head, body: await reading };
 	body.destroy();
@@ -67,24 +65,35 @@ export async function openInTime<T extends OpenAnswer>(
 	timeoutMs: number,
 ): Promise<T> {
 	const giveUp = new AbortController();
-	const opening = open(giveUp.signal);
+	const opening = open(giveUp.signal).then(whole);
 	if (await endsBy(opening, clock.now() + timeoutMs)) return await opening;
 	giveUp.abort();
 	void opening.then(close, () => undefined);
 	throw new UnfinishedAnswer('No answer came in time');
 }
 
+/** Not each n8n gives the whole answer: without a status it is the body of a 200. */
+const whole = <T extends OpenAnswer>(answer: T): T =>
+	typeof answer?.statusCode === 'number'
+		? { ...answer, headers: answer.headers ?? {} }
+		: ({ statusCode: 200, headers: {}, body: answer } as OpenAnswer as T);
+
 const close = ({ body }: OpenAnswer) => {
 	if (isStream(body)) body.destroy();
 };
 
-/** @returns whether the work ends by a moment of the clock. The timer outlives the work, and keeps nothing of it. */
+/** @returns whether the work ends by a moment of the clock */
 async function endsBy(work: Promise<unknown>, moment: number): Promise<boolean> {
 	const isEnded = work.then(
 		() => true,
 		() => true,
 	);
 	return (await withTimeLimit(isEnded, moment - clock.now())) ?? false;
+}
+
+function writtenOut(body: unknown): string {
+	if (body instanceof Uint8Array) return Buffer.from(body).toString();
+	return typeof body === 'string' ? body : JSON.stringify(body ?? '');
 }
 
 async function textOf(body: ByteStream, maxBytes: number): Promise<string> {

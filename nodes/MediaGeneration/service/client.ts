@@ -81,6 +81,11 @@ export class ServiceClient {
 		this.secrets = new SecretRedactor(keys);
 	}
 
+	/** Hides the token of a callback that has come in whatever the service says. */
+	hideToken(token: unknown): void {
+		this.secrets.addToken(token);
+	}
+
 	/**
 	 * Creates a task. Sends exactly one request: the caller decides whether a second request may follow.
 	 *

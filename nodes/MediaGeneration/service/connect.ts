@@ -1,14 +1,16 @@
 import type {
 	ICredentialDataDecryptedObject,
+	IDataObject,
 	IExecuteFunctions,
 	IHttpRequestOptions,
 	IWebhookFunctions,
 	UserError,
 } from 'n8n-workflow';
 
+import { stopSignal } from '../n8n/internals';
 import { anyOf, clock, Stopped } from '../shared/clock';
 import { findInChain } from '../shared/itemError';
-import { isRecord } from '../shared/json';
+import { isRecord, toNumber } from '../shared/json';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
 import { classifyAnswer } from './answer';
@@ -108,7 +110,13 @@ async function requestService(
 	const open = async (giveUp: AbortSignal): Promise<OpenAnswer> => {
 		// n8n has a signal of its own for each request. The credential adds this signal.
 		const given = { ...options, giveUp };
-		return await call.call(context, CREDENTIAL_TYPE, given, { credentialsDecrypted });
+		const called = await settled(
+			call.call(context, CREDENTIAL_TYPE, given, { credentialsDecrypted }),
+		);
+		if ('value' in called) return called.value;
+		const refusal = refusalIn(called.error);
+		if (refusal === undefined) throw called.error;
+		return refusal;
 	};
 	const called = await settled(readAnswer(open, timeoutMs));
 	if ('value' in called) return called.value;
@@ -145,10 +153,24 @@ export async function callN8n(
 	return undefined;
 }
 
-const stopSignal = (context: Context) =>
-	'getExecutionCancelSignal' in context ? context.getExecutionCancelSignal() : undefined;
-
 const isStopped = (context: Context): boolean => stopSignal(context)?.aborted === true;
+
+/**
+ * The refusal that an error tells of: not each n8n returns an answer of any status. An error with a 2xx says that something
+ * else has failed.
+ */
+function refusalIn(error: unknown): OpenAnswer | undefined {
+	const responseOf = (link: unknown) =>
+		isRecord(link) && isRecord(link.response) ? link.response : undefined;
+	const status = findInChain(error, (link) => {
+		const { statusCode, httpCode } = link as IDataObject;
+		const { status, statusCode: code } = responseOf(link) ?? {};
+		return [status, code, statusCode, httpCode].map(toNumber).find((number) => number !== null);
+	});
+	if (status === undefined || status === null || status < 300 || status > 599) return undefined;
+	const { headers, data, body = data } = findInChain(error, responseOf) ?? {};
+	return { statusCode: status, headers: isRecord(headers) ? headers : {}, body };
+}
 
 /** The system calls that connect. Only if one of them failed, the request certainly did not reach the service. */
 const CONNECTING = ['connect', 'getaddrinfo'];

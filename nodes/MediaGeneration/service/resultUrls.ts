@@ -1,3 +1,5 @@
+import type { IDataObject } from 'n8n-workflow';
+
 import { isRecord, parsedJson, plainFields } from '../shared/json';
 
 /** The fields of an object that hold its link, most telling first, as `plainFields` writes them. */
@@ -18,6 +20,10 @@ const LINK_FIELDS = [
 
 /** Links to something smaller than the result. */
 const SIDE_FIELD = /thumb|preview|cover|poster|callback|webhook/;
+
+/** The field of a record that holds the results, in whatever shape. */
+export const resultFieldOf = (record: IDataObject): unknown =>
+	record.resultUrls ?? plainFields(record).get('resulturls');
 
 /** Deeper than any list of results. */
 const MAX_DEPTH = 5;

@@ -1,8 +1,8 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { cutDataUris } from '../shared/dataUri';
-import { isRecord, plainFields, toNumber } from '../shared/json';
-import { readResultUrls } from './resultUrls';
+import { isRecord, toNumber } from '../shared/json';
+import { readResultUrls, resultFieldOf } from './resultUrls';
 import { ServiceError } from './serviceError';
 import { findServiceMessage, WHY_FIELDS } from './serviceMessage';
 import { findStated, placesOf } from './taskId';
@@ -63,10 +63,15 @@ export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string)
 	}
 }
 
+/** @returns the credits that an answer names, whether it has a state or not; null if it names none */
+export const creditsIn = (body: unknown): number | null =>
+	placesOf(body)
+		.map(({ creditsConsumed }) => toNumber(creditsConsumed))
+		.find((credits) => credits !== null) ?? null;
+
 function resultsIn(source: IDataObject, baseUrl: string | undefined): string[] {
-	const fields = plainFields(source);
 	const origin = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
-	return readResultUrls(source.resultUrls ?? fields.get('resulturls'), origin);
+	return readResultUrls(resultFieldOf(source), origin);
 }
 
 /** The reason in a record: where the state is, or around it. */

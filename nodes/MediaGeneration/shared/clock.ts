@@ -1,5 +1,7 @@
 import { sleep } from 'n8n-workflow';
 
+import { settled } from './promises';
+
 /** The execution was stopped, by the user or by n8n's own time limit. */
 export class Stopped extends Error {
 	constructor() {
@@ -21,8 +23,8 @@ export const clock = {
 		await new Promise<void>((resolve, reject) => {
 			const onAbort = () => reject(new Stopped());
 			signal?.addEventListener('abort', onAbort, { once: true });
-			// n8n's `sleep` cannot be cancelled: after a stop its timer ends without effect.
-			void sleep(ms).then(() => {
+			// The signal ends the timer, too. In older versions of n8n the timer goes on, without effect.
+			void settled(sleep(ms, signal)).then(() => {
 				signal?.removeEventListener('abort', onAbort);
 				resolve();
 			});
@@ -61,8 +63,14 @@ export function inTurns(signal: AbortSignal | undefined): () => Promise<void> {
 
 /** @returns the value of the promise, or undefined if it takes longer than `ms` milliseconds */
 export async function withTimeLimit<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-	const late = clock.sleep(Math.max(0, ms), undefined).then(() => undefined);
-	return await Promise.race([promise, late]);
+	const ended = new AbortController();
+	const late = settled(clock.sleep(Math.max(0, ms), ended.signal)).then(() => undefined);
+	try {
+		return await Promise.race([promise, late]);
+	} finally {
+		// A timer that is left keeps a process alive.
+		ended.abort();
+	}
 }
 
 /** Between two checks of a transfer, milliseconds. */

@@ -57,6 +57,9 @@ export const NUMBERS = {
 export const refused = (label: string, what: string, wayOut: string) =>
 	new ItemError(`The parameter '${label}' is ${what}`, { description: wayOut });
 
+/** What the panel chooses where a workflow that was made elsewhere leaves a parameter out. */
+const DEFAULTS: Record<string, string> = { completion: 'wait', imageSource: 'url' };
+
 /** Reads the parameters of an item, and refuses wrong values before anything is paid for. */
 export class ItemParameters {
 	private readonly options: IDataObject;
@@ -72,7 +75,10 @@ export class ItemParameters {
 	value(name: string): unknown {
 		// A model is chosen from a list or entered. n8n finds its identifier in both.
 		const extracts = { extractValue: name === 'model' };
-		return this.context.getNodeParameter(name, this.itemIndex, '', extracts);
+		const fallback = DEFAULTS[name] ?? '';
+		const value: unknown = this.context.getNodeParameter(name, this.itemIndex, fallback, extracts);
+		// Not each version of n8n extracts it.
+		return isRecord(value) && value.__rl === true ? value.value : value;
 	}
 
 	option(name: string): unknown {

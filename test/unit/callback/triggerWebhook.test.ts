@@ -81,6 +81,17 @@ it('is told by n8n that it was accepted, with the task id', async () => {
 	expect(webhookResponse).toEqual({ accepted: true, taskId: 'task-1' });
 });
 
+it.each([
+	['in an address that a proxy has changed', { url: `https://hooks.example/media?token=${TOKEN}` }],
+	['in the parts of its address', { callback: { query: { token: TOKEN } } }],
+	['somewhere', { log: [TOKEN.toUpperCase()] }],
+])('hides the token of a callback that the record repeats %s', async (_what, more) => {
+	service({ ...RECORD, ...more });
+	const came = JSON.stringify(await outcome(deliver()));
+	expect(came).toContain('***');
+	expect(came.toLowerCase()).not.toContain(TOKEN);
+});
+
 const BEHIND_A_PROXY = '/inside/webhook/3f1c2a/callback';
 const NOT_PARSED = Buffer.from(JSON.stringify({ data: { taskId: 'task-1' } }));
 it.each<[string, Callback, object?]>([
@@ -160,8 +171,12 @@ it("waits where n8n's engine v2 runs the workflow, which would start it for each
 });
 
 describe('what the service says of the task', () => {
-	it.each([404, 410])('HTTP %d is answered 404', async (status) => {
-		service({}, status);
+	it.each([
+		[404, {}],
+		[410, {}],
+		[404, 'Not Found'],
+	])('HTTP %d with %j is answered 404', async (status, said) => {
+		asked().reply(status, said);
 		expect(await came()).toMatchObject({ status: 404, retryAfter: undefined });
 	});
 

@@ -1,5 +1,6 @@
 import { echo } from '../../../nodes/MediaGeneration/plan/inputFile';
 import { recordRest } from '../../../nodes/MediaGeneration/report/recordRest';
+import { timedOut } from '../../../nodes/MediaGeneration/report/taskErrors';
 import { taskJson, pendingJson } from '../../../nodes/MediaGeneration/report/taskItems';
 import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 
@@ -70,6 +71,30 @@ describe('the record of an item', () => {
 	it('of a task that was only created is the rest of the answer to the create', () => {
 		const record = { taskId: 'task-1', state: 'PENDING', queue: 3 };
 		expect(pendingJson('task-1', { record }).record).toEqual({ queue: 3 });
+	});
+});
+
+describe('the credits of a task that is not finished', () => {
+	const charged = { taskId: 'task-1', state: 'PENDING', creditsConsumed: 4 };
+
+	it.each([charged, { data: charged }, { data: { ...charged, creditsConsumed: '4' } }])(
+		'are those of the answer to its create: %j',
+		(record) => {
+			const json = pendingJson('task-1', { record });
+			expect(json).toMatchObject({ creditsConsumed: 4 });
+			expect(json.record).toEqual({});
+		},
+	);
+
+	it.each([
+		[charged, 4],
+		[{ state: 'PENDING' }, 3],
+	])('are those of the last record when its time is up: %j', (record, credits) => {
+		const known = pendingJson('task-1', { record: { creditsConsumed: 3 } });
+		const last = parseTaskRecord('task-1', record);
+		const { task } = timedOut('task-1', 1000, { last }, known);
+		expect(task).toMatchObject({ creditsConsumed: credits });
+		expect(task.record).toEqual({});
 	});
 });
 

@@ -83,16 +83,48 @@ describe('an address of something else', () => {
 	const bare = 'https://n8n.example.com/webhook/x';
 
 	it.each([
-		['by itself', { resultUrls: [media] }],
-		['in a list', [TRIGGER, media]],
+		['by itself', [media]],
+		['in a text', media],
+		['in an object', [{ url: media }]],
+		['as JSON', JSON.stringify([media])],
 		['after a comma', `${TRIGGER},${media}`],
 		['after an address that has none', `${bare},${media}`],
-		['encoded, after a comma', encodeURIComponent(`${bare},${media}`)],
-		['escaped, after a comma', `${bare},${media}`.replaceAll('/', '\\/')],
 		['behind a file of ours', `${LINK} ${media.split('?', 1)}?token=${part({ a: 1 })}.a.b`],
-	])('keeps its token %s', (_what, said) => {
+	])('keeps its token %s, if it is the link to a result', (_what, resultUrls) => {
+		const text = JSON.stringify({ data: { state: 'SUCCESS', resultUrls } });
+		const secrets = new SecretRedactor([]);
+		secrets.add(TRIGGER);
+		expect(secrets.hideInRecord(text)).toBe(without(text));
+	});
+
+	it.each([
+		['another name', { sha256: OTHER, imageToken: { sha256: OTHER } }],
+		['the name that a storage has for it', `${bare}?X-Amz-Signature=${OTHER}`],
+		['no name', [OTHER]],
+		['more digits', { token: `${OTHER}00` }],
+	])('keeps 64 hex digits with %s', (_what, said) => {
+		expect(hidden(said)).toContain(OTHER);
+	});
+});
+
+describe('a token of another run', () => {
+	const moved = `https://hooks.example/media?token=${OTHER}`;
+	const SAID: Array<[string, unknown]> = [
+		['in an address that a proxy has changed', { webhook_url: moved }],
+		['as a signature', `${moved.replace('token', 'signature')}&x=1`],
+		['in the parts of an address', { callback: { query: { token: OTHER, reference: 'x' } } }],
+		['under a longer name', { callbackToken: OTHER }],
+		['in a list', { query: { token: [OTHER] } }],
+		['in a text', `Denied: token ${OTHER}`],
+		['beside a result', { state: 'SUCCESS', resultUrls: ['https://m/1.png'], token: OTHER }],
+	];
+	it.each(SAID)('is hidden %s', (_what, said) => {
 		const text = typeof said === 'string' ? said : JSON.stringify(said);
-		expect(hidden(text, TRIGGER)).toBe(without(text));
+		for (const write of WRITINGS) {
+			expect(write(text)).toContain(OTHER);
+			expect(hidden(write(text))).not.toContain(OTHER);
+			expect(new SecretRedactor([]).hideInRecord(write(text))).not.toContain(OTHER);
+		}
 	});
 });
 

@@ -3,6 +3,7 @@ import {
 	ExpiringCache,
 	sleepUntil,
 	Stopped,
+	withTimeLimit,
 } from '../../../nodes/MediaGeneration/shared/clock';
 import { time, virtualTime } from '../../workflow/time';
 import { HOUR } from '../../durations';
@@ -32,7 +33,8 @@ it('many sleeps leave no listener on the signal behind', async () => {
 		await time.pass(10);
 		await slept;
 	}
-	expect([add.mock.calls.length, remove.mock.calls.length]).toEqual([5, 5]);
+	expect(add.mock.calls.length).toBeGreaterThan(0);
+	expect(remove).toHaveBeenCalledTimes(add.mock.calls.length);
 });
 
 it.each([-1, 1])(
@@ -46,6 +48,26 @@ it.each([-1, 1])(
 		expect(await Promise.race([slept, 'still asleep'])).toBe(10_000);
 	},
 );
+
+describe('no timer is left behind', () => {
+	const failed = async () => await Promise.reject(new Error('No'));
+	it.each<[string, () => Promise<unknown>]>([
+		['by work that ends in time', async () => await withTimeLimit(Promise.resolve(1), HOUR)],
+		['by work that fails in time', async () => await withTimeLimit(failed(), HOUR)],
+		['by a sleep that a stop ends', async () => await sleepUntil(clock.now() + HOUR, stopped())],
+	])('%s', async (_what, work) => {
+		const timers = time.timersLeft;
+		await work().catch(() => undefined);
+		expect(time.timersLeft).toBe(timers);
+	});
+
+	/** A signal that is aborted in a moment. */
+	function stopped(): AbortSignal {
+		const stop = new AbortController();
+		void Promise.resolve().then(() => stop.abort());
+		return stop.signal;
+	}
+});
 
 describe('sleeping until a moment', () => {
 	it('goes on where a timer went off a little early', async () => {
