@@ -1,13 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-	cpSync,
-	existsSync,
-	mkdirSync,
-	mkdtempSync,
-	readFileSync,
-	rmSync,
-	symlinkSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
@@ -35,7 +27,7 @@ function commandsOf(section: string): string[] {
 }
 
 let folder: string;
-/** What a newcomer has: the files of the repository, and the dependencies that every command installs first. */
+/** What a newcomer has: the files of the repository, and nothing installed. */
 let clone: string;
 let home: string;
 beforeAll(() => {
@@ -52,8 +44,6 @@ beforeAll(() => {
 		mkdirSync(dirname(join(clone, file)), { recursive: true });
 		cpSync(join(ROOT, file), join(clone, file), { preserveTimestamps: true });
 	}
-	// Installing them takes a minute. `.ci/run` does so in a fresh clone, by the same command, before all tests.
-	symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
