@@ -176,14 +176,26 @@ describe('a transfer', () => {
 });
 
 describe('the words of a media host', () => {
-	it.each<[number, object, string]>([
-		[422, { detail: [{ msg: 'Link expired' }] }, 'The result could not be downloaded (HTTP 422)'],
-		[200, { error: 'Link expired' }, 'The result host answered with a message instead of media'],
-	])('are in the message (HTTP %d, %j)', async (status, body, message) => {
+	it.each<[number, object, string, string]>([
+		[
+			422,
+			{ detail: [{ msg: 'Link expired' }] },
+			'The result could not be downloaded (HTTP 422)',
+			'read the task again',
+		],
+		[
+			200,
+			{ error: 'Link expired' },
+			'The result host answered with a message instead of media',
+			'Open the URL',
+		],
+	])('are in the message, and a way out stands below (HTTP %d, %j)', async (...given) => {
+		const [status, body, message, wayOut] = given;
 		nock(HOST).persist().get(/.*/).reply(status, body);
 		const error = await caught(download);
 		nock.cleanAll();
 		expect(error.message).toBe(`${message}: ${URL}. The host says: Link expired`);
+		expect(error).toMatchObject({ description: expect.stringContaining(wayOut) as string });
 	});
 });
 
