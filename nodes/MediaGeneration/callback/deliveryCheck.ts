@@ -92,7 +92,7 @@ export function nextTurnAt(check: DeliveryCheck, now: number): number {
 	const dueAt = deliveries.map(({ until }) => until);
 	// The last tries come each minute.
 	const isSoon = check.isSoon === true || overdueAt !== undefined;
-	const wakeAt = nextWakeAt({ ...check, intervalMs: 0, isOverdue: isSoon, dueAt }, now);
+	const wakeAt = nextWakeAt({ ...check, isOverdue: isSoon, dueAt }, now);
 	return Math.max(notBefore, now + MIN_READ_INTERVAL_MS, wakeAt);
 }
 

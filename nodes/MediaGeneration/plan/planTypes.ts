@@ -12,9 +12,7 @@ export interface PlanBase extends Destination {
 	itemIndex: number;
 	/** The index of the task among the tasks of its input item. */
 	part: number;
-	/** The least time between two reads of the task, milliseconds. */
-	pollIntervalMs: number;
-	/** Milliseconds to wait for the task, from its creation or the first read. */
+	/** *Timeout*: milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
 	/** The user's reference, which is part of the output. */
 	reference?: string | undefined;
@@ -33,7 +31,7 @@ export interface CreatePlan extends PlanBase {
 	isDry: boolean;
 	/** The callback URL with its token. */
 	webhookUrl?: string | undefined;
-	/** How long to go on if the service takes no task, milliseconds. */
+	/** How long to go on while the service takes no task, milliseconds. */
 	patienceMs: number;
 	/** How often to create a task again that failed at the service. */
 	retryFailed: number;
@@ -58,7 +56,8 @@ export type TaskPlan = CreatePlan | ReadPlan;
 
 /** The plan for an item, or why its parameters are refused. */
 export type ItemPlan =
-	TaskPlan | (Pick<PlanBase, 'itemIndex'> & { kind: 'refused'; error: ItemError; isDry: boolean });
+	| TaskPlan
+	| (Pick<PlanBase, 'itemIndex' | 'part'> & { kind: 'refused'; error: ItemError; isDry: boolean });
 
 /** The user's reference as a field of the output. */
 export function referenceOf({ reference }: TaskPlan): IDataObject {

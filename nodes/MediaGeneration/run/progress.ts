@@ -12,7 +12,7 @@ import { hint, showHints } from './runHints';
  * @param wakeAt when the run is woken, milliseconds since 1970
  */
 export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeAt: number): void {
-	const entries = journal.entries();
+	const { entries } = journal;
 	const created = entries.filter(({ taskId }) => taskId !== undefined);
 	const finished = entries.filter(({ task }) => task?.state === 'SUCCESS').length;
 	const failed = entries.filter(({ end }) => end === 'error').length;
@@ -33,8 +33,10 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 	context.logger.info(
 		`${name}: ${progress}; asleep until ${next} (execution ${context.getExecutionId()}, turn ${journal.sleeps})`,
 	);
-	const trouble = entries.find((entry) => entry.trouble !== undefined && entry.end === undefined);
-	const told = trouble ? ` The last read or download failed: ${trouble.trouble}.` : '';
+	const [trouble] = entries.flatMap(({ end, noFile, trouble }) =>
+		end === undefined ? (noFile ?? trouble?.message ?? []) : [],
+	);
+	const told = trouble === undefined ? '' : ` The last read or download failed: ${trouble}.`;
 	showHints(
 		context,
 		hint(

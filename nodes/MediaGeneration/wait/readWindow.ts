@@ -19,7 +19,8 @@ export class ReadWindow {
 	private size = FIRST_SIZE;
 	private underWay = 0;
 	private refusals = 0;
-	private pausedUntil = -Infinity;
+	/** Until when nothing is read. */
+	pausedUntil = -Infinity;
 
 	/** One read at a time is let in. */
 	private readonly door = new Semaphore(1);
