@@ -51,7 +51,7 @@ export class LedgerRow {
 	 *
 	 * @returns whether this call wrote the row
 	 */
-	async insert(entries: readonly string[]): Promise<boolean> {
+	async insert(entries: readonly string[] = []): Promise<boolean> {
 		const recorded = await settled(this.record([this.name, ...entries]));
 		if ('error' in recorded) {
 			if (isSecondRow(recorded.error)) return false;
@@ -59,8 +59,7 @@ export class LedgerRow {
 		}
 		const { new: added } = recorded.value;
 		if (added.includes(this.name)) return true;
-		// If that fails, the writer of the row may not recognise the row as its own, and says so.
-		await settled(this.remove(added));
+		if (added.length > 0) await settled(this.remove(added));
 		return false;
 	}
 
