@@ -45,7 +45,6 @@ export function nodesOf(history: History, isBroken: boolean): INode[] {
 				callbackUrl: '',
 				downloadResults,
 				options: {
-					pollInterval: media.pollIntervalSeconds,
 					timeout: media.timeoutSeconds,
 					suspendAfter: media.suspendAfter,
 					ifSomeFail: media.ifSomeFail,
