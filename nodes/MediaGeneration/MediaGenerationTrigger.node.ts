@@ -9,8 +9,8 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { emitTasks } from './callback/emitTasks';
-import { handleTriggerWebhook } from './callback/trigger';
+import { handleTriggerWebhook } from './callback/gate';
+import { startWorkflow } from './callback/startWorkflow';
 import { triggerOutputOptions } from './fields/output';
 import { CALLBACK_PATH } from './shared/ownAddresses';
 import { isRegistered, refuseEngineV2, register } from './callback/triggerCallbackUrl';
@@ -150,6 +150,6 @@ export class MediaGenerationTrigger implements INodeType {
 	}
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
-		return await emitTasks(this);
+		return await startWorkflow(this);
 	}
 }

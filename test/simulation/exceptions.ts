@@ -27,14 +27,15 @@ export function isUnwatched(world: World, { id }: ServiceTask): boolean {
 }
 
 /**
- * Two executions wrote the row of a task in the same milliseconds, and the database failed both times: nothing tells which
- * of them has started the workflow. The error says so.
+ * The database's answer was lost when an execution wrote the row of its task, and its next try finds a row: nothing tells
+ * who wrote the row. The error says so.
  */
 export function isUndecided(world: World, { id }: ServiceTask): boolean {
-	const what = 'two workers wrote one row at the same moment, and the database failed for both';
+	const what =
+		'the answer to the row of a start was lost: the execution says so, and starts when it is retried';
 	const said = `It is not known whether another execution has started for the task ${id}`;
 	const isSaid = world.n8n.rows.some(({ data }) => data.includes(said));
-	return world.n8n.ledger.failures >= 2 && isSaid && world.except(what);
+	return world.n8n.ledger.failures >= 1 && isSaid && world.except(what);
 }
 
 /** With the currently saved workflow n8n passes over a node that slept: what leaves then says what it is. */

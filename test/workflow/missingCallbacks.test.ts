@@ -6,7 +6,7 @@ import {
 	type AwaitedDelivery,
 	CHECK_CALLBACKS,
 } from '../../nodes/MediaGeneration/callback/deliveryCheck';
-import { accountOf, TaskStart } from '../../nodes/MediaGeneration/callback/startOnce';
+import { TaskStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { HOUR, MINUTE, SECOND } from '../durations';
 import { EPOCH } from '../virtualTime';
 import { API_KEY, executeContext, SERVICE, TRIGGER, TRIGGER_PATH } from './engine';
@@ -19,7 +19,6 @@ import { virtualTime } from './time';
 
 const PATH = TRIGGER_PATH;
 const ADDRESS = '/3f1c2a/callback';
-const ACCOUNT = accountOf(SERVICE, 'credential');
 const TOKEN = callbackToken(PATH, API_KEY);
 
 useProcessedData();
@@ -31,7 +30,6 @@ const delivery = (taskId: string, more: Partial<AwaitedDelivery> = {}): AwaitedD
 	until: EPOCH + HOUR,
 	address: ADDRESS,
 	triggerId: 'trigger',
-	triggerCredentialId: 'credential',
 	...more,
 });
 
@@ -51,7 +49,7 @@ const check = (deliveries: AwaitedDelivery[]) => ({
 /** The trigger of this workflow has started for a task. */
 const started = async (taskId: string) => {
 	const context = executeContext({ node: { ...TRIGGER, id: 'trigger' } });
-	await new TaskStart(context, { account: ACCOUNT, taskId }, `callback of ${taskId}`).claim();
+	await new TaskStart(context, { baseUrl: SERVICE, taskId }).claim();
 };
 
 /** What was asked of the service and of the trigger. */

@@ -61,7 +61,7 @@ const runs: Record<string, () => ReturnType<typeof run>> = {
 	'v1.0.0/getBalance': async () => await run({}, 'mediaGenerationCredits'),
 	'v1.0.0': async () => {
 		const record = { state: 'SUCCESS', resultUrls: ['https://m/1.png'], creditsConsumed: 1 };
-		const task = { taskId: 'task-1', record, account: 'account', callbackId: 'x' };
+		const task = { taskId: 'task-1', record, baseUrl: 'https://service.example.com' };
 		return await passTime(startTrigger(on.workflow(TRIGGER), [{ json: task }]));
 	},
 };

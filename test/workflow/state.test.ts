@@ -7,7 +7,7 @@ import {
 import nock from '../nock';
 
 import { CHECK_CALLBACKS } from '../../nodes/MediaGeneration/callback/deliveryCheck';
-import { accountOf, TaskStart } from '../../nodes/MediaGeneration/callback/startOnce';
+import { TaskStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { callbackAddress, isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
 import {
 	isRegistered,
@@ -39,7 +39,7 @@ import { EPOCH as NOW } from '../virtualTime';
  * test/fixtures/state are never changed once a version is released; a new format gets a new file.
  */
 
-const START = { account: accountOf(SERVICE, 'credential'), taskId: 'task-1' };
+const START = { baseUrl: SERVICE, taskId: 'task-1' };
 const PROMPTS = ['A lighthouse', 'A harbour'];
 const ITEMS = PROMPTS.map((prompt) => ({ json: { prompt } }));
 
@@ -144,7 +144,7 @@ async function storedToday() {
 	const staticData = {};
 	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, staticData }).hook, true);
 	const started = executeContext({ node: TRIGGER });
-	await new TaskStart(started, START, 'callback').claim();
+	await new TaskStart(started, START).claim();
 	return {
 		failedRun: partOf(failed),
 		sleepingRun: partOf(sleeping),
@@ -214,7 +214,7 @@ describe('of the present version', () => {
 		for (const [row, entries] of Object.entries(ledger)) store.rows.set(row, [...entries]);
 		const record = { taskId: 'task-1', state: 'SUCCESS' };
 		const { output, run } = await passTime(
-			startTrigger({ node: TRIGGER }, [{ json: { ...START, record, callbackId: 'x' } }]),
+			startTrigger({ node: TRIGGER }, [{ json: { ...START, record } }]),
 		);
 		expect([output, run.status]).toEqual([[], 'success']);
 	});
@@ -232,7 +232,7 @@ describe('of the present version', () => {
 
 	it('an execution goes on with the task that it has started with', async () => {
 		const context = triggered(triggeredRun.context);
-		const start = new TaskStart(context, START, 'callback');
+		const start = new TaskStart(context, START);
 		expect([await start.isTaken(), await start.claim()]).toEqual([false, true]);
 	});
 });
@@ -244,7 +244,7 @@ describe('of a newer version is refused', () => {
 
 	it('what an execution of the trigger has noted', async () => {
 		const context = triggered(triggeredRun.context);
-		await expect(new TaskStart(context, START, 'callback').claim()).rejects.toThrow(OTHER);
+		await expect(new TaskStart(context, START).claim()).rejects.toThrow(OTHER);
 	});
 });
 

@@ -26,14 +26,11 @@ const mend = () => {
 };
 beforeEach(mend);
 
-let callbacks = 0;
-
 /** A finished task, as the gate admits it. */
 const finished = (more: IDataObject = {}) => {
 	const taskId = on.finishedTask();
 	const record = { ...on.service.tasks.get(taskId)?.record };
-	const callbackId = `callback ${++callbacks}`;
-	return { json: { taskId, record, callbackId, account: 'account', ...more } };
+	return { json: { taskId, record, baseUrl: on.service.url, ...more } };
 };
 
 /** The same task, as the gate admits it otherwise. */
@@ -117,6 +114,7 @@ describe('one task', () => {
 		expect(store.rows.size).toBe(0);
 		const [manual, retry] = [{ mode: 'manual' } as const, { mode: 'retry' } as const];
 		expect(await counts([task], [task, manual], [task, retry])).toEqual([1, 1, 1]);
+		expect(await counts([task, retry], [task])).toEqual([1, 0]);
 	});
 
 	it.each([keepsGoing, hasErrorOutput])(
@@ -155,7 +153,7 @@ describe('a host of results', () => {
 		expect(output).toMatchObject([
 			{ json: { taskId: task.json.taskId, state: 'SUCCESS' }, binary: { data: {} } },
 		]);
-		expect(output[0]?.json).not.toHaveProperty('callbackId');
+		expect(output[0]?.json).not.toHaveProperty('baseUrl');
 		expect(run.data.resultData.runData.Trigger).toHaveLength(1);
 		expect(await counts([task])).toEqual([0]);
 	});
@@ -172,21 +170,6 @@ describe('a host of results', () => {
 		mend();
 		expect(await counts([task, downloading])).toEqual([0]);
 		expect(await counts([task, { ...downloading, mode: 'retry' }])).toEqual([1]);
-	});
-
-	it('in trouble is not asked by a second execution of the same task, unless the first was stopped', async () => {
-		on.service.configure(TROUBLE);
-		const task = finished();
-		const first = await begin(task);
-		expect(first.isAsleep).toBe(true);
-		const asked = on.service.requests.length;
-		const again = as(task, { callbackId: 'another callback' });
-		const second = await begin(again, first.n8n);
-		expect([second.row.status, second.ran.output]).toEqual(['success', []]);
-		expect(on.service.requests).toHaveLength(asked);
-		mend();
-		await first.stop();
-		expect((await begin(again, first.n8n)).ran.output).toHaveLength(1);
 	});
 
 	it('lets nothing of the callback out where n8n passes over the sleeping trigger', async () => {
@@ -219,9 +202,10 @@ describe('a host of results', () => {
 
 it('of two executions that download the results of one task, as in two processes, one starts the workflow', async () => {
 	const task = finished();
-	const others = [task, as(task, { callbackId: 'another callback' })];
 	const both = await passTime(
-		Promise.all(others.map(async (each) => await startTrigger(workflow(downloading), [each]))),
+		Promise.all(
+			[task, task].map(async (each) => await startTrigger(workflow(downloading), [each])),
+		),
 	);
 	expect(on.service.requests.filter(({ host }) => host === 'media')).toHaveLength(2);
 	expect(both.map(({ run }) => run.status)).toEqual(['success', 'success']);
@@ -301,15 +285,39 @@ it('a try of Retry On Fail after one in which the database failed goes by On Err
 	});
 });
 
-it('the next callback is admitted at once if the execution of the first one has failed', async () => {
-	const [taskId, id] = [on.finishedTask(), 'trigger of a failed start'];
-	const callback = { ...on.credential, body: { taskId }, node: id };
-	const first = deliver(callback);
-	const { workflowData } = await first.result;
-	first.response.end(200);
-	expect(await outcome(deliver(callback))).toMatchObject({ body: { reason: 'duplicate' } });
-	store.nextError = BUSY;
-	const { error } = await start(workflowData?.[0]?.[0] ?? { json: {} }, { id });
-	expect(error).toBeDefined();
-	expect(await outcome(deliver(callback))).toHaveProperty('starts');
+describe('the next callback', () => {
+	/** A callback that a trigger has admitted, and what the gate does with another callback of the task. */
+	async function admitted(id: string) {
+		const callback = { ...on.credential, body: { taskId: on.finishedTask() }, node: id };
+		const first = deliver(callback);
+		const { workflowData } = await first.result;
+		first.response.end(200);
+		const next = async () => await outcome(deliver(callback));
+		expect(await next()).toMatchObject({ body: { reason: 'duplicate' } });
+		return { task: workflowData?.[0]?.[0] ?? { json: {} }, next };
+	}
+
+	it('is admitted at once if the execution of the first one has failed', async () => {
+		const id = 'trigger of a failed start';
+		const { task, next } = await admitted(id);
+		store.nextError = BUSY;
+		const { error } = await start(task, { id });
+		expect(error).toBeDefined();
+		expect(await next()).toHaveProperty('starts');
+	});
+
+	it('is a duplicate while the execution of the first one sleeps, because its host is in trouble', async () => {
+		on.service.configure({ mediaStatus: 503 });
+		const id = 'trigger that downloads';
+		const { task, next } = await admitted(id);
+		const begun = await begin(task, new WorkflowN8n(workflow({ ...downloading, id })));
+		for (let wakes = 0; wakes < 5; wakes++) {
+			await begun.wake();
+			expect([begun.row.status, await next()]).toMatchObject([
+				'waiting',
+				{ body: { reason: 'duplicate' } },
+			]);
+		}
+		expect(on.elapsed).toBeGreaterThan(5 * MINUTE);
+	});
 });

@@ -5,7 +5,6 @@ import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { count } from '../shared/count';
 import { readStored } from '../shared/json';
 import { nextWakeAt } from '../wait/nextWake';
-import type { TriggerNode } from './triggerCallbackUrl';
 
 /** The operation of the node in the sub-execution, which no panel offers. */
 export const CHECK_CALLBACKS = 'checkCallbacks';
@@ -13,9 +12,11 @@ export const CHECK_CALLBACKS = 'checkCallbacks';
 /** To be raised when the stored shape changes: an update of this package may read what the version before it stored. */
 const VERSION = 1;
 
-/** A task that its trigger is not known to have started for; with the trigger, if it is in the same workflow. */
-export interface AwaitedDelivery extends Partial<TriggerNode> {
+/** A task that its trigger is not known to have started for. */
+export interface AwaitedDelivery {
 	taskId: string;
+	/** The id of the trigger; undefined for a trigger of another workflow. */
+	triggerId?: string | undefined;
 	/** When its time is up, milliseconds since 1970. */
 	until: number;
 	/** The trigger's address without its token; without n8n's own address, too, if that is where the trigger is. */

@@ -46,7 +46,7 @@ export class ExpectedCallbacks {
 			// The time of day: other processes read what is stored.
 			until: Date.now() + timeoutMs,
 			address: isOwn ? href.slice(base.length) : href,
-			...triggerAt(this.context, href),
+			triggerId: triggerAt(this.context, href),
 		});
 		this.early ??= this.leaveEarly();
 	}

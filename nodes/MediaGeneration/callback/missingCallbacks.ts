@@ -22,7 +22,7 @@ import {
 	undelivered,
 } from './deliveryCheck';
 import { redeliver, TriggerBusy } from './redeliver';
-import { accountOf, hasStarted } from './startOnce';
+import { hasStarted } from './ledger';
 
 /** The key in the node's context. */
 const KEY = 'callbackCheck';
@@ -98,10 +98,10 @@ async function withoutStarted(
 ): Promise<AwaitedDelivery[]> {
 	const missing: AwaitedDelivery[] = [];
 	for (const each of deliveries) {
-		const { taskId, triggerId, triggerCredentialId = '' } = each;
-		const start = { account: accountOf(baseUrl, triggerCredentialId), taskId };
-		if (triggerId === undefined || !(await hasStarted(context, triggerId, start)))
-			missing.push(each);
+		const { taskId, triggerId } = each;
+		const isKnown =
+			triggerId !== undefined && (await hasStarted(context, triggerId, { baseUrl, taskId }));
+		if (!isKnown) missing.push(each);
 	}
 	return missing;
 }

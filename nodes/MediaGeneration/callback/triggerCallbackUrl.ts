@@ -13,7 +13,6 @@ import { isRecord, without } from '../shared/json';
 import { CALLBACK_PATH } from '../shared/ownAddresses';
 import { isEngineV2, internalsOf, modeOf, webhookBase } from '../n8n/internals';
 import { settled } from '../shared/promises';
-import { credentialIdOf } from './startOnce';
 
 /** Whether n8n answers at a callback address only while somebody listens in the editor: nobody checks for results then. */
 export const isTestAddress = (callbackUrl: string): boolean =>
@@ -103,39 +102,32 @@ function urlsOf(context: IExecuteFunctions, triggers: INode[]): string[] {
 	return triggers.map((node) => NodeHelpers.getNodeWebhookUrl(base, id, node, CALLBACK_PATH));
 }
 
-/** What names the rows of a trigger in the ledger. */
-export interface TriggerNode {
-	triggerId: string;
-	triggerCredentialId: string;
-}
-
-/** @returns the trigger of this workflow at an address; undefined if there is none */
-export function triggerAt(context: IExecuteFunctions, address: string): TriggerNode | undefined {
+/** @returns the id of the trigger of this workflow at an address; undefined if there is none */
+export function triggerAt(context: IExecuteFunctions, address: string): string | undefined {
 	const [url] = address.split('?', 1);
-	const node = triggersOf(context).find((each) => urlsOf(context, [each])[0] === url);
-	return node && { triggerId: node.id, triggerCredentialId: credentialIdOf(node) };
+	return triggersOf(context).find((node) => urlsOf(context, [node])[0] === url)?.id;
 }
 
-/** Executions in these modes run the workflow as it stands in the editor, which may not be published. */
-const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'cli'];
-
-/** Executions in these modes may run that workflow: n8n does not tell what a retry repeats, nor who called (n8n 1). */
-const MAYBE_OF_THE_EDITOR = ['retry', 'integrated'];
+/**
+ * Executions in these modes run the workflow as it stands in the editor, which may not be published. A retry repeats such
+ * an execution, or another one: n8n does not tell.
+ */
+const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'cli', 'retry'];
 
 /**
  * Selects the URLs whose triggers are published. A worker of queue mode gets no static data with an execution (n8n
- * 2.41), so only the mode of the execution tells. In a run from the editor n8n has to be asked.
+ * 2.41), so only the mode of the execution tells. In a run from the editor n8n has to be asked: tasks whose results no
+ * trigger takes would be paid for.
  */
 async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<string[]> {
 	// A run from the editor runs the workflows that it calls as they stand in the editor, too.
 	const mode = String(internalsOf(context).additionalData?.rootExecutionMode ?? modeOf(context));
-	const isUnclear = MAYBE_OF_THE_EDITOR.includes(mode);
-	if (!isUnclear && !OF_THE_EDITOR.includes(mode)) return urls;
+	if (!OF_THE_EDITOR.includes(mode)) return urls;
 	const published = await Promise.all(
 		urls.map(async (url) => {
 			const asked = await settled(isPublished(context, url));
 			if ('value' in asked) return asked.value;
-			if (!isUnclear) throw asked.error;
+			if (mode !== 'retry') throw asked.error;
 			return true;
 		}),
 	);

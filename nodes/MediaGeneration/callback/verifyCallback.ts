@@ -8,7 +8,7 @@ import { parsedJson } from '../shared/json';
 import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 import { settled } from '../shared/promises';
 import { isTokenValid, REFERENCE_PARAMETER } from './callbackToken';
-import { credentialIdOf } from './startOnce';
+import { credentialIdOf } from './ledger';
 
 /** Larger bodies are refused. The record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -53,7 +53,7 @@ export class LedgerRow {
 	 * @param entries tell who writes. If the answer of the database is lost, the same call with the same entries tells.
 	 * @returns whether this call wrote the row, or an earlier call with the same entries
 	 */
-	async insert(entries: readonly string[]): Promise<boolean> {
+	async insert(entries: readonly string[] = []): Promise<boolean> {
 		const recorded = await settled(this.record([this.name, ...entries]));
 		if ('error' in recorded) {
 			if (isSecondRow(recorded.error)) return false;
@@ -62,8 +62,7 @@ export class LedgerRow {
 		const { new: added } = recorded.value;
 		if (added.includes(this.name)) return true;
 		if (entries.length > 0 && added.length === 0) return true;
-		// If that fails, the writer of the row may not recognise the row as its own, and says so.
-		await settled(this.remove(added));
+		if (added.length > 0) await settled(this.remove(added));
 		return false;
 	}
 

@@ -1,7 +1,7 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
-import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/trigger';
+import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/gate';
 import { clock } from '../../../nodes/MediaGeneration/shared/clock';
 import {
 	API_KEY,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'crypto';
 import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8n-workflow';
 
 import { taskJson } from '../report/taskItems';
@@ -9,7 +8,7 @@ import { type FinishedTask, hasEnded } from '../service/taskRecord';
 import { clock, ExpiringCache, sleepUntil, withTimeLimit } from '../shared/clock';
 import { isEngineV2, modeOf } from '../n8n/internals';
 import { settled } from '../shared/promises';
-import { accountOf, credentialIdOf, keyInProcess } from './startOnce';
+import { keyInProcess } from './ledger';
 import {
 	answer,
 	ANSWER_LIMIT_MS,
@@ -34,9 +33,6 @@ type Outcome = WebhookAnswer | 'notStored';
  */
 const recent = new ExpiringCache<Promise<Outcome>>(MAX_AGE_MS);
 
-/** Lets the next callback of a task in, because the execution that was to start the workflow has failed. @param key as `keyInProcess` gives it */
-export const admitAgain = (key: string): void => void recent.delete(key);
-
 const EVENTS = ['SUCCESS', 'FAILURE'];
 
 const notAccepted = (reason: string): WebhookAnswer => ({
@@ -45,6 +41,15 @@ const notAccepted = (reason: string): WebhookAnswer => ({
 });
 const DUPLICATE = notAccepted('duplicate');
 const NOT_SELECTED = notAccepted('event not selected');
+
+/** What the execution that a callback has begun tells the gate. The keys are those of `keyInProcess`. */
+export const recentStarts = {
+	/** Lets the next callback of a task in: the execution has failed before it started the workflow. */
+	forget: (key: string): void => void recent.delete(key),
+
+	/** The execution still downloads the results: callbacks remain duplicates for a while. */
+	keep: (key: string): void => recent.set(key, Promise.resolve(DUPLICATE)),
+};
 
 /**
  * Admits a callback, or answers it. The cheap checks come first, and a callback without a valid token causes no
@@ -70,10 +75,10 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	}
 	const { connection, taskId, reference } = checked;
 	const node = context.getNode();
-	const account = accountOf(connection.baseUrl, credentialIdOf(node));
+	const { baseUrl } = connection;
 	// A test run shows every event, also an event that was seen before.
 	const isTest = modeOf(context) === 'manual';
-	const key = keyInProcess(context, { account, taskId });
+	const key = keyInProcess(context, { baseUrl, taskId });
 	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
 		const outcome = await earlier;
 		if (outcome !== 'notStored') return outcome;
@@ -89,11 +94,8 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		...taskJson(task, { reference }),
 		// The whole record: the execution parses it again, and only here are results that are data URIs complete.
 		record: task.record,
-		// n8n stores both fields with the execution, so the ledger recognises the execution in each of its tries.
-		callbackId: randomUUID(),
-		account,
-		// For results whose links have no host.
-		baseUrl: connection.baseUrl,
+		// For the ledger, and for results whose links have no host.
+		baseUrl,
 	};
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
 }

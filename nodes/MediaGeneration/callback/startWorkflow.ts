@@ -18,9 +18,8 @@ import { isRecord } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
 import { nextWakeAt } from '../wait/nextWake';
-import { keyInProcess, TaskStart } from './startOnce';
-import { startsUnderWay } from './startsUnderWay';
-import { admitAgain } from './trigger';
+import { recentStarts } from './gate';
+import { keyInProcess, TaskStart } from './ledger';
 
 /** How long the first run tries to download results while the media host is in trouble, milliseconds. */
 const FIRST_TRY_MS = 20_000;
@@ -34,9 +33,8 @@ interface Admitted {
 	/** The fields of its items. */
 	json: IDataObject;
 	start: TaskStart;
-	/** Names the start for `startsUnderWay`. */
+	/** Names the start for `recentStarts`. */
 	key: string;
-	callbackId: string;
 }
 
 /** The settings of each trigger whose last try failed, for its next try by *Retry On Fail*. */
@@ -51,7 +49,7 @@ const asChosen = new WeakMap<INode, INode>();
  * @throws NodeOperationError if a result cannot be downloaded, unless the node's *On Error* lets the error out; the
  *   database's error, whatever *On Error* says
  */
-export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+export async function startWorkflow(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	takeInputBack(context);
 	const node = runningNode(context);
 	// Otherwise n8n would start the workflow with an empty item for a task that has started it before.
@@ -62,7 +60,7 @@ export async function emitTasks(context: IExecuteFunctions): Promise<INodeExecut
 	// started the workflow before.
 	asChosen.set(node, { ...node });
 	endWithError(context);
-	for (const { key } of admittedTasks(context)) admitAgain(key);
+	for (const { key } of admittedTasks(context)) recentStarts.forget(key);
 	throw emitted.error;
 }
 
@@ -72,51 +70,40 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 	// The options come first: an error in them must not leave a task marked as started.
 	const options = readOutputOptions(parameters, parameters.option('downloadResults'));
 	const admitted = admittedTasks(context);
-	const begun: Admitted[] = [];
-	let isAsleep = false;
-	try {
-		const ended: Array<{ start: TaskStart; result: ItemResult }> = [];
-		for (const each of admitted) {
-			const { start, key, callbackId } = each;
-			if (!isTest) {
-				if (await start.isTaken()) continue;
-				if (!(await startsUnderWay.begin(context, key, callbackId))) continue;
-			}
-			begun.push(each);
-			const made = await settled(bring(context, each, options));
-			if ('value' in made) ended.push({ start, result: made.value });
-			else if (made.error instanceof PassingTrouble && isTimeLeft(context)) {
-				isAsleep = true;
-				return await sleep(context, admitted, made.error);
-			} else if (made.error instanceof Stopped) throw made.error;
-			else ended.push({ start, result: ItemError.from(made.error, each.json) });
-		}
-		const output: INodeExecutionData[] = [];
-		for (const { start, result } of ended) {
-			if (isTest || (await start.claim())) output.push(...outputOf(context, result));
-		}
-		const message = withoutResult(output.map(({ json }) => json).filter(isWithoutResult));
-		if (message !== undefined) {
-			context.addExecutionHints({ message, type: 'warning', location: 'outputPane' });
-		}
-		return [output];
-	} finally {
-		if (!isAsleep) for (const { key, callbackId } of begun) startsUnderWay.end(key, callbackId);
+	const ended: Array<{ start: TaskStart; result: ItemResult }> = [];
+	for (const each of admitted) {
+		const { start, json } = each;
+		if (!isTest && (await start.isTaken())) continue;
+		const made = await settled(bring(context, each, options));
+		if ('value' in made) ended.push({ start, result: made.value });
+		else if (made.error instanceof PassingTrouble && isTimeLeft(context)) {
+			if (!isTest) for (const { key } of admitted) recentStarts.keep(key);
+			return await sleep(context, admitted, made.error);
+		} else if (made.error instanceof Stopped) throw made.error;
+		else ended.push({ start, result: ItemError.from(made.error, json) });
 	}
+	const output: INodeExecutionData[] = [];
+	for (const { start, result } of ended) {
+		if (isTest || (await start.claim())) output.push(...outputOf(context, result));
+	}
+	const message = withoutResult(output.map(({ json }) => json).filter(isWithoutResult));
+	if (message !== undefined) {
+		context.addExecutionHints({ message, type: 'warning', location: 'outputPane' });
+	}
+	return [output];
 }
 
 function admittedTasks(context: IExecuteFunctions): Admitted[] {
 	return context.getInputData().flatMap(({ json: given }) => {
-		const { taskId, record, account, callbackId, reference, baseUrl } = given;
+		const { taskId, record, reference, baseUrl } = given;
 		if (typeof taskId !== 'string' || !isRecord(record)) return [];
-		const task = parseTaskRecord(taskId, record, typeof baseUrl === 'string' ? baseUrl : undefined);
-		const start = { account: String(account), taskId };
+		const start = { baseUrl: String(baseUrl), taskId };
+		const task = parseTaskRecord(taskId, record, start.baseUrl);
 		return {
 			task,
 			json: taskJson(task, { reference }),
-			start: new TaskStart(context, start, String(callbackId)),
+			start: new TaskStart(context, start),
 			key: keyInProcess(context, start),
-			callbackId: String(callbackId),
 		};
 	});
 }
