@@ -55,6 +55,8 @@ export class Journal {
 		// Calls of a supplied tool at the same time may share a run, and n8n repeats such a call as another run.
 		const store = isSupplied(context) ? {} : nodeContext(context);
 		const runs = runsIn(store);
+		// *Task ID* may name this execution, from this workflow only.
+		store.workflowId = context.getWorkflow().id;
 		const present = internalsOf(context).runIndex ?? 0;
 		// n8n does not go back to an earlier run.
 		const earlier = Object.keys(runs).filter((run) => Number(run) < present);

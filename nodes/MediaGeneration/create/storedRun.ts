@@ -52,7 +52,7 @@ export interface StoredRun {
 const VERSION = 1;
 
 /** The key in the node's context, which n8n stores with the execution. */
-const KEY = 'journal';
+export const JOURNAL = 'journal';
 
 /**
  * The runs of a node, by their index. Not a copy: n8n stores the changes with the execution.
@@ -61,7 +61,7 @@ const KEY = 'journal';
  * @throws UserError if another version of this package wrote the runs
  */
 export function runsIn(kept: IDataObject): Record<number, StoredRun> {
-	const stored = (kept[KEY] ??= { version: VERSION, runs: {} });
+	const stored = (kept[JOURNAL] ??= { version: VERSION, runs: {} });
 	return readStored<{ runs: Record<number, StoredRun> }>(stored, VERSION).runs;
 }
 

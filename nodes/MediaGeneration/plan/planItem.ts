@@ -10,6 +10,7 @@ import { asTaskId } from '../service/taskId';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { isTool } from '../n8n/internals';
+import { executionIn, storedTasks } from '../n8n/storedTasks';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './planWait';
 import { readCreateBodies } from './createBody';
@@ -60,7 +61,7 @@ export async function planItem(
 			const creates = await planCreates(parameters, base, addresses);
 			return creates.map((plan, part) => ({ ...plan, part, isDry }));
 		}
-		const entries = entriesOf(parameters.value('taskId'));
+		const entries = await withStored(context, entriesOf(parameters.value('taskId')));
 		if (entries.length === 0) throw refused('Task ID', 'empty', WAY_OUT);
 		const isRedelivery = operation === 'redeliver';
 		const plan: Omit<ReadPlan, 'taskId'> = {
@@ -165,7 +166,16 @@ async function readAddress(
 }
 
 const WAY_OUT =
-	'Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, a text with commas or line breaks between them, or the copied JSON of items.';
+	"Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, a text with commas or line breaks between them, or the copied JSON of items. For all tasks of an execution of this workflow: 'execution' and its number, e.g. execution 123.";
+
+/** @returns the entries, with the tasks of an execution in place of the execution */
+async function withStored(context: IExecuteFunctions, entries: unknown[]): Promise<unknown[]> {
+	const all = entries.map(async (entry) => {
+		const execution = executionIn(entry);
+		return execution === undefined ? [entry] : await storedTasks(context, execution);
+	});
+	return (await Promise.all(all)).flat();
+}
 
 /** The entries of a list, of a text, or of items, also as n8n copies them: `[{ "taskId": … }]`. */
 function entriesOf(value: unknown): unknown[] {
