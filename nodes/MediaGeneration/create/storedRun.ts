@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { JOURNAL } from '../n8n/storedTasks';
 import type { CreatedTask } from '../service/client';
 import { readStored } from '../shared/json';
 import type { TaskEntry } from './taskEntry';
@@ -50,9 +51,6 @@ export interface StoredRun {
 
 /** To be raised when the stored shape changes. */
 const VERSION = 1;
-
-/** The key in the node's context, which n8n stores with the execution. */
-export const JOURNAL = 'journal';
 
 /**
  * The runs of a node, by their index. Not a copy: n8n stores the changes with the execution.

@@ -1,11 +1,13 @@
 import type { IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
 
-import { JOURNAL } from '../create/storedRun';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
 import { internalsOf } from './internals';
 import { STOP_RECORD } from './stopRecord';
+
+/** The key of a node's journal in the data of the node that n8n stores with the execution. */
+export const JOURNAL = 'journal';
 
 /** What a user enters for the tasks of an execution: `execution 123`. */
 const OF_EXECUTION = /^\s*execution\s+#?([\w-]+)\s*$/i;
