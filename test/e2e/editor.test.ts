@@ -223,7 +223,7 @@ describe('in the editor', () => {
 			expect(scene.tasks).toEqual([]);
 			await editor.fill('prompt', 'A lighthouse at dusk');
 			await editor.execute();
-			await editor.outputHas('1 task created. Estimated price: 0.08 USD');
+			await editor.outputHas('1 task, about 0.08 USD');
 			await editor.showOutput('JSON');
 			await editor.outputHas('SUCCESS');
 			await editor.outputHas('resultUrls');

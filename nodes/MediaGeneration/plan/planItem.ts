@@ -5,7 +5,7 @@ import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
 import type { Account, Connection } from '../service/connect';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
-import { estimateCostUsd } from '../service/prices';
+import { estimateCostUsd, isPricedBySecond } from '../service/prices';
 import { asTaskId } from '../service/taskId';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
@@ -101,13 +101,18 @@ async function planCreates(
 		maxCostUsd: parameters.number('maxCostUsd'),
 	};
 	const { baseUrl, models } = addresses;
-	return bodies.map(({ model, input }) => ({
-		...plan,
-		model,
-		input,
-		sendsLinks: readSendsLinks(parameters, input, baseUrl),
-		estimatedCostUsd: estimateCostUsd(model, input, models),
-	}));
+	return bodies.map(({ model, input }) => {
+		const estimatedCostUsd = estimateCostUsd(model, input, models);
+		const lacksDuration = estimatedCostUsd === undefined && isPricedBySecond(model, models);
+		return {
+			...plan,
+			model,
+			input,
+			sendsLinks: readSendsLinks(parameters, input, baseUrl),
+			estimatedCostUsd,
+			...(lacksDuration && { lacksDuration }),
+		};
+	});
 }
 
 /** @throws ItemError if the value is not in the list, or not for a tool */

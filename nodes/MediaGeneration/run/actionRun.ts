@@ -219,7 +219,8 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	const output = itemsOf(context, results, inputOf);
 	const hasErrorOutput = node.onError === 'continueErrorOutput';
 	const isByHand = modeOf(context) === 'manual';
-	showHints(context, ...endHints(plan, results, connection.baseUrl, { hasErrorOutput, isByHand }));
+	const how = { hasErrorOutput, isByHand, isTool: isTool(context) };
+	showHints(context, ...endHints(plan, results, connection.baseUrl, how));
 	return output;
 }
 
