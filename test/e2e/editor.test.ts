@@ -248,7 +248,7 @@ describe('in the editor', () => {
 			const { client, service } = scene;
 			service.configure({ latencyMs: 3_600_000 });
 			await addImage();
-			await editor.addOption('Survive Restarts After (Minutes)');
+			await editor.addOption('Sleep After (Minutes)');
 			await editor.fill('suspendAfter', '0.05');
 			await editor.keep('suspend after');
 			await editor.closePanel();

@@ -329,7 +329,7 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await type(editor.inputOf('prompt'), PROMPT);
 				// Added means on.
 				await editor.addOption('Dry Run');
-				await editor.addOption('Row Name or ID');
+				await editor.addOption('Reference');
 				await type(editor.inputOf('reference'), 'row-7');
 				await editor.addOption('Retry Failed Tasks');
 				await type(editor.inputOf('retryFailed'), '2');

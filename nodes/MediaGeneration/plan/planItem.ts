@@ -137,11 +137,11 @@ function readReference(parameters: ItemParameters): string | undefined {
 	const value = parameters.option('reference') ?? '';
 	if (typeof value === 'object' || Number.isNaN(value)) {
 		const wayOut = 'Enter one value that tells the row or the order, e.g. {{ $json.id }}.';
-		throw refused('Row Name or ID', 'not a text', wayOut);
+		throw refused('Reference', 'not a text', wayOut);
 	}
 	const reference = String(value);
 	if (reference.length > MAX_REFERENCE) {
-		throw new ItemError(`The parameter 'Row Name or ID' has ${reference.length} characters`, {
+		throw new ItemError(`The parameter 'Reference' has ${reference.length} characters`, {
 			description: `Enter at most ${MAX_REFERENCE}, for example the id of a row and not the whole row.`,
 		});
 	}

@@ -74,7 +74,7 @@ export function planWait(
 	}
 	throw new ItemError(`This run cannot be stored before its first task is created: ${why}`, {
 		description:
-			"Remove the option 'Survive Restarts After', so that the node waits without sleeping. No task was created.",
+			"Remove the option 'Sleep After', so that the node waits without sleeping. No task was created.",
 	});
 }
 
