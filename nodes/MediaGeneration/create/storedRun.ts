@@ -54,9 +54,6 @@ export interface Stored {
 /** To be raised when the stored shape changes. */
 export const VERSION = 1;
 
-/** The key in the node's context, which n8n stores with the execution. */
-export const JOURNAL = 'journal';
-
 /** How far the clock of this process is behind the time of day, milliseconds. */
 export const clockIsBehind = (): number => Date.now() - clock.now();
 

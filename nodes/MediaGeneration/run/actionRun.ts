@@ -252,10 +252,8 @@ function letOut(run: RunContext): INodeExecutionData[] {
 		({ plan, itemIndex, part, error }): ItemPlan =>
 			plan ?? { kind: 'refused', itemIndex, part, error: errorOf(error), isDry: false },
 	);
-	showHints(
-		context,
-		...endHints({ items }, results, connection.baseUrl, { hasErrorOutput, isByHand }),
-	);
+	const how = { hasErrorOutput, isByHand, isTool: isTool(context) };
+	showHints(context, ...endHints({ items }, results, connection.baseUrl, how));
 	journal.end();
 	return output;
 }

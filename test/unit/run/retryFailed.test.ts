@@ -41,7 +41,7 @@ it('leaves the next task as much time as this one took', () => {
 
 it('names the failure where another task comes to nothing', () => {
 	expect(again(plan(1)).failure).toMatchObject({
-		message: 'Task task-1 failed at the service: Overloaded',
+		message: 'Overloaded (task task-1)',
 		description: expect.stringContaining('not created again in time') as string,
 	});
 });
@@ -54,8 +54,8 @@ it.each<[string, Parameters<typeof again>, RegExp]>([
 	['a failed task is billed', [plan(2), entry(), failed(8)], /charged 8 credits/],
 ])('creates none where %s, and says so', async (_what, given, why) => {
 	const error = ItemError.from(await caught(async () => again(...given)));
-	expect(error.message).toBe('Task task-1 failed at the service: Overloaded');
-	expect(error.description).toMatch(/^Change the prompt or the input of this item/);
+	expect(error.message).toBe('Overloaded (task task-1)');
+	expect(error.description).toMatch(/Change the prompt or the input of this item/);
 	expect(error.description).toMatch(why);
 	expect(error.task).toMatchObject({ taskId: 'task-1', state: 'FAILURE' });
 });
