@@ -31,6 +31,9 @@ export class CreateQueue {
 	private inVain = 0;
 	private inVainAt = -Infinity;
 
+	/** Whether a create was refused before any was taken. The next creates may be refused, too: they go out singly. */
+	private goesSingly = false;
+
 	/** Since when no create is admitted and no task finishes. */
 	private quietSince: number | undefined;
 
@@ -110,7 +113,8 @@ export class CreateQueue {
 
 	private nextAt(now: number): number {
 		const { underWay, unfinished } = this.throttle;
-		const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
+		const isSingle = this.inVain > 0 || (this.goesSingly && !this.hasCreated);
+		const isFull = underWay + unfinished >= this.most || (isSingle && underWay > 0);
 		return isFull ? Infinity : Math.max(this.throttle.nextAt(now), this.gap.nextAt);
 	}
 
@@ -142,6 +146,11 @@ export class CreateQueue {
 	ended(): void {
 		this.throttle.ended();
 		this.wake();
+	}
+
+	/** The service certainly did not take the task, and it is not sent again. */
+	refusedOnce(): void {
+		this.goesSingly = true;
 	}
 
 	/**

@@ -7,7 +7,7 @@ import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
 import { type Answer, classifyAnswer } from './answer';
 import { SecretRedactor } from './redactSecrets';
-import { explainKind, ServiceError } from './serviceError';
+import { explainKind, moneyHint, ServiceError } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
 import { findTaskId } from './taskId';
 import { parseTaskRecord, type TaskRecord } from './taskRecord';
@@ -165,7 +165,8 @@ export class ServiceClient {
 		// An id or a location in the answer is the only way to a task that this create may have made.
 		const mayExist = taskId === undefined && taken === 'unknown';
 		const named = mayExist && this.nameOf(findTaskId(spoken) ?? response.headers.location);
-		const hints = [next, speaker === 'stranger' && FOREIGN, named];
+		const money = taskId === undefined ? moneyHint(kind, said) : undefined;
+		const hints = [next, money, speaker === 'stranger' && FOREIGN, named];
 		const description = hints.filter(Boolean).join(' ');
 		const details = { description, statusCode: status, meaning };
 		throw new ServiceError(kind, happened + words, details);

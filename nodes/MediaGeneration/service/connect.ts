@@ -60,7 +60,7 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 		const used = present;
 		const endsAt = clock.now() + request.timeoutMs;
 		const response = await requestService(context, used, request);
-		if (classifyAnswer(response, Date.now()).kind !== 'unauthorized') return response;
+		if (classifyAnswer(response, Date.now()).scope !== 'key') return response;
 		const lookedUp = await settled(async () => {
 			const latest = await lookUp();
 			return { latest, key: parseApiKey(latest.apiKey) };

@@ -103,7 +103,7 @@ export function afterRead(
 		? pollIntervalMs
 		: Math.min(pollIntervalMs * 2 ** known.failures, LONGEST_PAUSE_MS);
 	const neverRead = known.last === undefined && known.wasRead !== true;
-	const isUnknown = answer.isNoSuchTask || (neverRead && answer.kind === 'unauthorized');
+	const isUnknown = answer.isNoSuchTask || (neverRead && answer.isOfKey);
 	return {
 		...known,
 		answeredAt: now,
