@@ -5,7 +5,7 @@ import { stopSignal } from '../n8n/internals';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
-import { budgetRefusal } from './budget';
+import { budgetRefusal, countedAsOne } from './budget';
 import { planWait, type WaitPlan } from './planWait';
 import { type EarlierPart, withEarlier } from './takenUp';
 import { planItem, type TriggerAddresses } from './planItem';
@@ -65,6 +65,7 @@ export async function planRun(
 	// The price of a batch is checked before its first create.
 	const refusal = known.isBegun ? undefined : budgetRefusal(creates);
 	if (refusal && !isDry) throw refusal;
+	const assumed = known.isBegun ? undefined : countedAsOne(creates);
 	const { seconds, warnings, ...wait } = planWait(items, first, known.limitAt);
 	return {
 		...wait,
@@ -75,7 +76,9 @@ export async function planRun(
 			const isPatient = item.kind === 'create' && wait.suspendAfterMs < Infinity;
 			return { ...item, timeoutMs, ...(isPatient && { patienceMs: timeoutMs }) };
 		}),
-		warnings: refusal ? [`This batch would be refused: ${refusal.message}`] : warnings,
+		warnings: refusal
+			? [`This batch would be refused: ${refusal.message}`]
+			: [...warnings, ...(assumed === undefined ? [] : [assumed])],
 		maxInFlight: first.number('maxInFlight'),
 		checkIntervalMs: 60_000 * first.number('checkInterval'),
 		isDry,

@@ -13,7 +13,7 @@ import { timeLimitOf } from '../plan/planWait';
 import { createsIn, isAwaited, type ItemPlan, referenceOf } from '../plan/planTypes';
 import { describeStop, stoppingItem } from '../report/ifSomeFail';
 import { includedInputs, outputItems } from '../report/includeInput';
-import { NOT_KNOWN } from '../report/taskErrors';
+import { missingResults, NOT_KNOWN } from '../report/taskErrors';
 import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
 import { toolAnswer } from '../report/toolAnswer';
 import type { Connection } from '../service/connect';
@@ -220,6 +220,8 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	const hasErrorOutput = node.onError === 'continueErrorOutput';
 	const isByHand = modeOf(context) === 'manual';
 	showHints(context, ...endHints(plan, results, connection.baseUrl, { hasErrorOutput, isByHand }));
+	const missing = missingResults(run.journal.entries().map(({ task }) => task));
+	if (missing !== undefined) showWarnings(context, [missing]);
 	return output;
 }
 

@@ -3,6 +3,7 @@ import { heldSeconds } from '../plan/planWait';
 import { type CreatePlan, isAwaited, type ReadPlan, type TaskPlan } from '../plan/planTypes';
 import { redeliver } from '../callback/redeliver';
 import { PassingTrouble } from '../report/download';
+import { fileStem } from '../report/fileName';
 import { failedInAll, failedTask, NOT_KNOWN, ofTask } from '../report/taskErrors';
 import { taskJson } from '../report/taskItems';
 import { type FinishedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
@@ -17,6 +18,9 @@ import type { RunContext } from './runContext';
 /** How long a held run goes on while a file does not arrive; a run that may sleep tries again in its next turn. */
 const HELD_DOWNLOAD_MS = 10 * 60_000;
 const AWAKE_DOWNLOAD_MS = 60_000;
+
+/** How long a read for fresh links waits for its turn. */
+const READ_AGAIN_MS = 30_000;
 
 /**
  * Brings one task as far as this turn goes: created, awaited, created again if it failed, downloaded. Whatever happens
@@ -207,13 +211,21 @@ async function finish(
 		const now = clock.now();
 		const until = entry.until === undefined ? Infinity : run.momentOf(entry.until);
 		const giveUpAt = Math.min(until, now + (maySleep ? AWAKE_DOWNLOAD_MS : HELD_DOWNLOAD_MS));
-		const files = await settled(
-			run.downloader.filesOf(task, giveUpAt, entry.trouble === undefined),
-		);
+		const { taskId, record } = task;
+		const stem = fileStem(taskId, record, run.ownFields(plan, entry), plan.itemIndex);
+		const isOfThisTurn = entry.readAt === undefined || entry.readAt >= run.begunAt;
+		const isFresh = isOfThisTurn && entry.trouble === undefined;
+		const readAgain = async () => {
+			const read = await run.read(taskId, clock.now() + READ_AGAIN_MS);
+			if (hasEnded(read)) entry.task = read;
+			return read;
+		};
+		const wanted = { stem, giveUpAt, isFresh, readAgain };
+		const files = await settled(run.downloader.filesOf(task, wanted));
 		if ('error' in files) {
 			const { error } = files;
 			const mayTryAgain = error instanceof PassingTrouble && maySleep && clock.now() < until;
-			if (!mayTryAgain) throw ofResult(error, taskJson(task, run.ownFields(plan, entry)));
+			if (!mayTryAgain) throw ofResult(error, taskJson(entry.task, run.ownFields(plan, entry)));
 			entry.trouble = error.message;
 			return;
 		}

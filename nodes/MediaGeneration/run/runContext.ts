@@ -80,7 +80,7 @@ export class RunContext {
 			this.stopCreating(),
 		);
 		this.window = new ReadWindow(this.signal);
-		this.downloader = new Downloader(context);
+		this.downloader = new Downloader(context, connection.openFile);
 		this.expectedCallbacks = new ExpectedCallbacks(context, checkIntervalMs);
 		const announced = journal.beginTurn();
 		this.canCreate = announced ? announced.size > 0 : suspendAfterMs > 0;

@@ -98,9 +98,14 @@ export class ServiceClient {
 		// Text and not an object, because n8n's HTTP library leaves out fields such as `prototype`.
 		const written = await settled(async () => JSON.stringify(task));
 		if ('error' in written) {
-			throw new ServiceError('rejected', 'The request is too large to be sent', {
-				description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${messageOf(written.error)}`,
-			});
+			const said = messageOf(written.error);
+			throw written.error instanceof TypeError
+				? new ServiceError('rejected', 'The request cannot be written as JSON', {
+						description: `An object in the input contains itself. ${said}`,
+					})
+				: new ServiceError('rejected', 'The request is too large to be sent', {
+						description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${said}`,
+					});
 		}
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
