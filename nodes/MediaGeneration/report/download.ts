@@ -3,7 +3,7 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 import { stopSignal } from '../n8n/internals';
 import { classifyAnswer } from '../service/answer';
 import type { OpenFile } from '../service/connect';
-import type { TaskRecord } from '../service/taskRecord';
+import { placesOfResults, type TaskRecord } from '../service/taskRecord';
 import { Semaphore, settled } from '../shared/promises';
 import { clock, sleepUntil, Stopped, unlessStalled, withTimeLimit } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
@@ -142,8 +142,9 @@ export class Downloader {
 			if (!wanted.isFresh || clock.now() - askedAt > LINK_AGE_MS) await links.renew();
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.
-			for (const index of resultUrls.keys()) {
-				files.push(await this.untilItComes(links, index, resultUrls.length === 1, wanted));
+			for (const [index, place] of placesOfResults(task).entries()) {
+				const name = { stem: wanted.stem, place: resultUrls.length === 1 ? undefined : place };
+				files.push(await this.untilItComes(links, index, name, wanted));
 			}
 			return files;
 		});
@@ -152,16 +153,15 @@ export class Downloader {
 	private async untilItComes(
 		links: Links,
 		index: number,
-		isOnly: boolean,
-		{ stem, giveUpAt: deadline, isFresh }: Wanted,
+		name: Named,
+		{ giveUpAt: deadline, isFresh }: Wanted,
 	): Promise<IBinaryData> {
 		const beganAt = clock.now();
 		const giveUpAt = Math.min(deadline, beganAt + this.tryMs);
 		const freshUntil = isFresh ? beganAt + FRESH_MS : -Infinity;
 		const signal = stopSignal(this.context);
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-			const named = { stem, place: isOnly ? undefined : index };
-			const tried = await settled(this.tryOnce(links.at(index), named));
+			const tried = await settled(this.tryOnce(links.at(index), name));
 			if (signal?.aborted) throw new Stopped();
 			if ('error' in tried) throw tried.error;
 			if ('file' in tried.value) {

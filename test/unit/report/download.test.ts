@@ -15,6 +15,7 @@ import { HOUR, MINUTE } from '../../durations';
 const HOST = 'https://media.example.com';
 const URL = `${HOST}/1.png`;
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
+type Bytes = Buffer<ArrayBuffer>;
 const MiB = 1024 ** 2;
 // A node that stops has no output to look at.
 const PAID = {
@@ -65,7 +66,7 @@ const hostSends = (body = PNG, headers: Record<string, string> = { 'content-type
 
 describe('the name and the type of a file', () => {
 	const STEM = '3-a-cat-1f2e';
-	const begins = (...parts: Array<string | number[]>): Buffer<ArrayBuffer> =>
+	const begins = (...parts: Array<string | number[]>): Bytes =>
 		Buffer.concat(
 			parts.map((part) =>
 				typeof part === 'string' ? Buffer.from(part, 'latin1') : Buffer.from(part),
@@ -75,7 +76,7 @@ describe('the name and the type of a file', () => {
 	const JPEG = begins([0xff, 0xd8, 0xff, 0xe0], 'rest of a picture');
 	const UNKNOWN = begins('neither of these, but long enough');
 
-	it.each<[string, Buffer, string, string, string]>([
+	it.each<[string, Bytes, string, string, string]>([
 		// The bytes say it, whatever the host says.
 		['JPEG', JPEG, 'image/png', 'jpg', 'image/jpeg'],
 		['PNG', begins(PNG.toString('latin1'), 'IHDR0000'), '', 'png', 'image/png'],
