@@ -40,7 +40,7 @@ const architecture = [
 ];
 
 export default tseslint.config(
-  { ignores: ['dist', 'node_modules', 'coverage', 'release', 'test/artefacts'] },
+  { ignores: ['dist', 'test/artefacts'] },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   {
     files: ['**/*.ts'],

@@ -23,7 +23,7 @@ export default {
   mutate: ['nodes/MediaGeneration/{callback,create,wait}/**/*.ts'],
   concurrency: 2,
   timeoutMS: 5_000,
-  ignorePatterns: ['/dist', '/release', '/coverage', '/docs/images', '/test/artefacts', '/scripts'],
+  ignorePatterns: ['/dist', '/docs/images', '/test/artefacts', '/scripts'],
   tempDirName: 'test/artefacts/mutants',
   reporters: ['progress-append-only', 'clear-text'],
   clearTextReporter: { allowColor: false, logTests: false },

@@ -43,8 +43,8 @@ async function main(): Promise<void> {
 		log(`Measuring: ${part}`);
 		await measure(part, options, folder, results);
 	}
-	console.log(await tableOf(results));
-	if (!quick) await writePage(join(ROOT, 'docs/benchmarks.md'), results);
+	console.log(tableOf(results));
+	if (!quick) writePage(join(ROOT, 'docs/benchmarks.md'), results);
 }
 
 /** Measures one part, and stores it over what is stored already. */

@@ -4,22 +4,22 @@ import type { Results, Row, Sample } from './results';
 const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Ours : limit', 'Measured on'];
 
 /** The figures as a table of a page, which a terminal shows as well. */
-export async function tableOf({ rows, measured }: Results): Promise<string> {
+export function tableOf({ rows, measured }: Results): string {
 	const lines = Object.entries(rows).flatMap(([part, all]) => {
 		return all.map((row) => [...cellsOf(row), measured[part]?.at.slice(0, 10) ?? '']);
 	});
-	return await markdownTable(HEAD, lines, (column) => column > 0);
+	return markdownTable(HEAD, lines, (column) => column > 0);
 }
 
 /** Writes the figures into the document, between its marks. */
-export async function writePage(path: string, results: Results): Promise<void> {
+export function writePage(path: string, results: Results): void {
 	const { machine } = results;
 	writeSection(
 		path,
 		'machine',
 		`The machine: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets.`,
 	);
-	writeSection(path, 'figures', await tableOf(results));
+	writeSection(path, 'figures', tableOf(results));
 }
 
 function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {

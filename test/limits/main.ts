@@ -34,13 +34,13 @@ function dipRow(dip: Dip): string[] {
 const isFigure = (column: number) => column > 0;
 
 /** Runs all cases in virtual time, and writes the tables. */
-async function measureLimits(): Promise<void> {
-	const grid = await markdownTable(
+function measureLimits(): void {
+	const grid = markdownTable(
 		['Grid: cases', 'Number', 'In time', 'Few refusals'],
 		[...shares('First', first().map(run)), ...shares('Second', heldOut().map(run))],
 		isFigure,
 	);
-	const dips = await markdownTable(
+	const dips = markdownTable(
 		['Places (tasks)', 'Minutes', 'Best', 'Ratio', 'Refusals', 'In a minute'],
 		DIPS.map(dipRow),
 		isFigure,
