@@ -13,7 +13,9 @@ import { DEFAULT_VERSION } from '../test/n8n/version';
 const VERSIONS = resolve(__dirname, '../test/n8n/versions');
 
 runCommand(async () => {
-	const version = execFileSync('npm', ['view', 'n8n@latest', 'version'], { encoding: 'utf8' }).trim();
+	const version = execFileSync('npm', ['view', 'n8n@latest', 'version'], {
+		encoding: 'utf8',
+	}).trim();
 	const folder = join(VERSIONS, version);
 	if (!existsSync(join(folder, 'package-lock.json'))) {
 		const text = readFileSync(join(VERSIONS, DEFAULT_VERSION, 'package.json'), 'utf8');

@@ -26,9 +26,7 @@ test('each page of docs/ is reached from the README', () => {
 
 it.each(pages)('%s names only commands that there are', (page) => {
 	const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-	const commands = [...read(page).matchAll(/\bnpm run ([a-z0-9:]+)/g)].map(
-		([, name = '']) => name,
-	);
+	const commands = [...read(page).matchAll(/\bnpm run ([a-z0-9:]+)/g)].map(([, name = '']) => name);
 	expect(commands.filter((name) => !(name in scripts))).toEqual([]);
 });
 
