@@ -140,7 +140,7 @@ export async function startN8n(options: StartN8nOptions) {
 }
 
 /** @returns the last lines of a log */
-export const tailOf = (log: Buffer) => log.toString().trimEnd().split('\n').slice(-25).join('\n');
+const tailOf = (log: Buffer) => log.toString().trimEnd().split('\n').slice(-25).join('\n');
 
 async function environment(
 	install: N8nInstall,
