@@ -19,7 +19,7 @@ module.exports = {
 		],
 	},
 	// These packages have no CommonJS, which is what jest runs.
-	transformIgnorePatterns: ['/node_modules/(?!(get-port|p-wait-for)/)'],
+	transformIgnorePatterns: ['/node_modules/(?!(get-port|p-timeout|p-wait-for)/)'],
 	// n8n's timers of time limits go on after the answer, and cannot be cut short.
 	forceExit: true,
 };

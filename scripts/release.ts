@@ -77,6 +77,12 @@ function main(): boolean {
 		...wrongAddresses(root).map(([file]) => `${file} has another address: -- --write`),
 	];
 	for (const finding of findings) console.log(finding);
+	const { measured } = JSON.parse(read(root, 'scripts/bench/results.json')) as {
+		measured: Record<string, { at: string }>;
+	};
+	for (const [part, { at }] of Object.entries(measured)) {
+		console.log(`Benchmarks: ${part} was measured on ${at.slice(0, 10)}`);
+	}
 	return findings.length === 0;
 }
 
