@@ -16,7 +16,7 @@ export async function freePort(): Promise<number> {
 	return await getPort({ host: HOST, port, reserve: true });
 }
 
-/** @throws where another program listens on the port */
+/** @throws where another program listens on the port, or this process has asked for the port before */
 export async function assertPortFree(port: number, purpose: string): Promise<void> {
 	if ((await getPort({ host: HOST, port })) === port) return;
 	throw new Error(
