@@ -71,7 +71,7 @@ function readResultUrls(value: unknown, origin: string | undefined, depth = 0): 
 }
 
 /** A comma is part of many links, and separates two links only before the begin of the second. */
-const SEPARATOR = /[\r\n]|[\s,;|](?=(?:https?:\/\/|data:))/i;
+const SEPARATOR = /[\r\n]|[\s,;|](?=https?:\/\/|data:)/i;
 
 function linksIn(text: string, origin: string | undefined): string[] {
 	const trimmed = text.trim();
@@ -89,7 +89,7 @@ function linksIn(text: string, origin: string | undefined): string[] {
 }
 
 /** A path to a file, and not a word such as `none`. */
-const PATH = /^(?:\/|\.{1,2}\/|[^\s:?#]+\/[^\s]*$|[^\s:/?#]+\.[a-z0-9]{2,5}(?:\?|$))/i;
+const PATH = /^(?:\/|\.{1,2}\/|[^\s:?#/]+\/\S*$|[^\s:/?#]+\.[a-z0-9]{2,5}(?:\?|$))/i;
 
 function asLink(text: string, origin: string | undefined): string | undefined {
 	if (/^data:[^,]*,/i.test(text)) return text;

@@ -113,8 +113,8 @@ export class ItemParameters {
 	private single(value: unknown, name: string, label: string): unknown {
 		if (!Array.isArray(value)) return value;
 		if (value.length <= 1) return this.single(value[0], name, label);
-		const [, list] = /^=\{\{\s*([^{}]+?)\s*\}\}$/.exec(this.expression(name)) ?? [];
-		const example = list === undefined ? '' : `, e.g. {{ ${list}[0] }}`;
+		const [, list] = /^=\{\{([^{}]+)\}\}$/.exec(this.expression(name)) ?? [];
+		const example = list === undefined ? '' : `, e.g. {{ ${list.trim()}[0] }}`;
 		throw new ItemError(
 			`The parameter '${label}' is a list of ${value.length}, and takes one at a time`,
 			{
