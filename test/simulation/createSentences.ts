@@ -1,14 +1,9 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { groupBy } from '../groupBy';
-import { errorOf, everythingSaid, isKeyRefused, journalOf } from './told';
+import { errorOf, everythingSaid, isKeyRefused, isPaid } from './told';
 import type { SeenRequest, Told } from './world/network';
-import type { ServiceTask } from './world/service';
 import type { World } from './world/world';
-
-/** Those that cost something, and are the node's doing. */
-const isPaid = ({ outcome, isTwin, isCharged }: ServiceTask) =>
-	(outcome === 'SUCCESS' || isCharged) && !isTwin;
 
 /** Whether whoever was told lived on, so that it could be said. */
 const isHeard = (told: Told | undefined) =>
@@ -21,26 +16,6 @@ export const createSentences = {
 			const ids = tasks.map(({ id }) => id).join(', ');
 			return tasks.length > 1 ? [`${item} has ${tasks.length} tasks: ${ids}`] : [];
 		}),
-
-	'after a kill in a turn, those items are in doubt that were announced before it, and at most 50':
-		(world) =>
-			world.n8n.rows.flatMap((row) => {
-				const killed = world.n8n.row(row.retryOf);
-				const before = killed?.isKilled ? journalOf(killed) : undefined;
-				const after = journalOf(row);
-				if (!before || !after) return [];
-				const doubtful = after.sent.filter((key) => !before.sent.includes(key));
-				const sentNow = world.network.seen.flatMap(({ kind, by, item = '' }) =>
-					kind === 'create' && by === `execution ${row.id}` ? [`${item.split(' ').pop()}.0`] : [],
-				);
-				const isAnnounced = (key: string) =>
-					before.announced.includes(key) || sentNow.includes(key);
-				const others = doubtful.filter((key) => !isAnnounced(key));
-				return [
-					...(others.length > 0 ? [`execution ${row.id} has ${others.join(', ')} in doubt`] : []),
-					...(before.announced.length > 50 ? [`execution ${row.retryOf} announces too many`] : []),
-				];
-			}),
 
 	'a failed task is made anew as often as the node allows, and after a pause': ({
 		service,

@@ -13,6 +13,7 @@ import {
 	unsaidOf,
 	waitBegan,
 } from './told';
+import { turnSentences } from './turnSentences';
 import { isTerminal } from '../workflow/n8n/database';
 import { BASE_URL } from './world/service';
 import type { World } from './world/world';
@@ -30,6 +31,8 @@ export const sentences: Record<string, Check> = {
 	...createSentences,
 
 	...callbackSentences,
+
+	...turnSentences,
 
 	'every item says what became of its task': (world) => {
 		const { completion, timeoutSeconds } = world.history.node;
