@@ -10,6 +10,7 @@ const AFTER_REDESIGN: readonly string[] = [
 	'forgotten',
 	'storeOutages',
 	'moreKills',
+	'doubleWakes',
 	'an item in doubt was sent, or was about to be',
 	'the rows of a run are gone when the run has ended',
 	'no item of a run that may sleep is refused for want of time in a turn',
