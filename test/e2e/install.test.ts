@@ -245,6 +245,9 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await editor.firstCredential();
 				await type(editor.inputOf('baseUrl'), scene.service.url);
 				await type(editor.inputOf('apiKey'), scene.service.apiKey);
+				await editor.dialog.getByText('Add Model').click();
+				await type(editor.inputOf('id'), MODEL);
+				await type(editor.inputOf('priceUsd'), '0.5');
 				await editor.get('credential-save-button').click();
 				await editor.dialog.waitFor({ state: 'hidden' });
 			}
@@ -291,8 +294,6 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await editor.addOption('Files');
 				await addFile(0, 'first_frame', 'First_frame');
 				await addFile(1, 'last_frame', 'Last_frame');
-				await editor.addOption('Price per Task (USD)');
-				await type(editor.inputOf('pricePerTaskUsd'), '0.5');
 				await editor.addOption('Max Cost (USD)');
 				await type(editor.inputOf('maxCostUsd'), '0.4');
 				await editor.keep('any model, filled in');

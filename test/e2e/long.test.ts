@@ -213,8 +213,7 @@ describe('a storm', () => {
 	test('no task starts twice; what had not begun comes back by itself or by its name in the log, and so does what died', async () => {
 		const { client, collector, service, stage } = scene;
 		service.configure({ latencyMs: 3_600_000, callbackLost: true });
-		// The checks begin when the storm is over.
-		const order = scene.image({ completion: 'trigger', options: { checkInterval: 5 } });
+		const order = scene.image({ completion: 'trigger' });
 		const lane = await scene.publish(scene.trigger(), {
 			before: [work()],
 			orders: [prompts('Prompt', Array<IDataObject>(OWN).fill({})), order],

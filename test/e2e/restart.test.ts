@@ -20,16 +20,13 @@ const LATER: IDataObject = { latencyMs: 3_600_000 };
 
 const scene = openScene({ env: shortMinute(MINUTE_HERE), clears: false });
 
-/** Sleeps over both kills: its time comes after the second one. */
-const ASLEEP = { ...AT_ONCE, checkInterval: 60 };
-
 const SLEEPERS = 30;
 const sleepers: Run[] = [];
 
 async function startSleepers(): Promise<void> {
 	for (let index = 0; index < SLEEPERS; index++) {
 		const count = index % 15 === 0 ? 10 : 1;
-		const order = { name: `Sleeper${index}`, options: ASLEEP, after: [scene.collector.node()] };
+		const order = { name: `Sleeper${index}`, options: AT_ONCE, after: [scene.collector.node()] };
 		sleepers.push(await scene.startImages(Array<IDataObject>(count).fill(LATER), order));
 	}
 	for (const run of sleepers) await run.asleep(2);
@@ -40,7 +37,7 @@ const ROWS = ['A', 'B'].map((title, row) => ({ row, title, state: 'to do', tags:
 /** A run that keeps the fields and the files of its input. */
 async function startRows(): Promise<Run> {
 	const picture = { downloadResults: true, includeInput: true, additionalInput: '{}' };
-	const order = { ...ASLEEP, includeInput: true, outputBinaryField: 'result' };
+	const order = { ...AT_ONCE, includeInput: true, outputBinaryField: 'result' };
 	const run = await scene.start(
 		'Row',
 		itemNodes(
@@ -88,7 +85,7 @@ async function startLanes() {
 	await expectStarted(started);
 
 	const pending = { completion: 'trigger', callbackUrl: started.target.url };
-	const order = scene.image({ ...pending, options: { checkInterval: 60 } });
+	const order = scene.image(pending);
 	const left = prompts('Left', Array<IDataObject>(5).fill(LATER));
 	const leaves = itemsOf(succeeded(await scene.run('Left', left, order)));
 

@@ -267,7 +267,7 @@ describe('while it sleeps', () => {
 	story(
 		'a run that is stopped asleep goes on with its retry, and nothing is in doubt',
 		async () => {
-			const run = await scene.startTurns('Asleep', 12, { options: { checkInterval: 10 } });
+			const run = await scene.startTurns('Asleep', 12);
 			await run.suspended();
 			await run.stop();
 			const items = itemsOf(succeeded(await run.retry()));

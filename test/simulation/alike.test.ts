@@ -43,9 +43,8 @@ const itemOf = (seconds: number, durations: number[]) =>
 			seconds: fc.constant(seconds),
 			downloads: fc.boolean(),
 			field: fc.constantFrom('data', 'picture', 'data_1'),
-			// The last of these is no reference, and no price: the item is refused before anything is created for it.
+			// The last of these is no reference: the item is refused before anything is created for it.
 			reference: fc.constantFrom('row 1', 'row 2', 0, '', 'row 3', 'row 4', {}),
-			price: fc.constantFrom(0, 0.5, 2, 3, 4, 5, 'dear'),
 			// Fields that the node puts out, too.
 			...{ taskId: fc.constantFrom('task of the input', 7), state: fc.constant('SUCCESS') },
 			...{ error: fc.constantFrom(undefined, 'of the input'), timedOut: fc.constant(true) },
@@ -62,7 +61,6 @@ const batches = fc.record({
 		onError: fc.constantFrom('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
 		settings: fc.constantFrom({}, {}, {}, OLDER),
 		ifSomeFail: fc.constantFrom('keep', 'stop'),
-		pollIntervalSeconds: fc.constantFrom(2, 5),
 		maxInFlight: fc.constantFrom(10, 2),
 		downloads: fc.boolean(),
 		retryFailed: fc.constantFrom(0, 0, 1, 2),
@@ -70,7 +68,6 @@ const batches = fc.record({
 			.record(
 				{
 					reference: fc.constant('={{ $json.reference }}'),
-					pricePerTaskUsd: fc.constant('={{ $json.price }}'),
 					downloadResults: fc.constant('={{ $json.downloads }}'),
 					outputBinaryField: fc.constant('={{ $json.field }}'),
 					includeInput: fc.constant(true),

@@ -44,7 +44,7 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 	'a run that is suspended at once is tried again: no task is handed over before each earlier one was read':
 		{
 			salt: 16_997,
-			node: { suspendAfter: 0, items: 4, maxTries: 3, maxInFlight: 1, pollIntervalSeconds: 5 },
+			node: { suspendAfter: 0, items: 4, maxTries: 3, maxInFlight: 1 },
 			service: { longestTaskMs: 40_000, failing: [0] },
 			requests: [{ on: 'create', nth: 0, what: 'request lost' }],
 		},

@@ -76,7 +76,6 @@ const PARTS = {
 		/** Of n8n's *Retry On Fail*; 1 without. */
 		maxTries: number(1, 2, 3),
 		timeoutSeconds: number(60, 20, 120),
-		pollIntervalSeconds: number(2, 5),
 		maxInFlight: number(10, 3, 1),
 		/** How many items the budget covers; 0 without a budget. */
 		budgetItems: number(0, 0, 0, 0, 2, 8),

@@ -1,3 +1,4 @@
+import { MIN_READ_INTERVAL_MS } from '../../nodes/MediaGeneration/service/client';
 import { groupBy } from '../groupBy';
 import { callbackSentences } from './callbackSentences';
 import { createSentences } from './createSentences';
@@ -105,9 +106,6 @@ export const sentences: Record<string, Check> = {
 			.flatMap((row) => outputOf(world, row)),
 
 	'no task is read twice within the interval': (world) => {
-		const { completion, pollIntervalSeconds } = world.history.node;
-		// Where nobody waits the option is not shown, and the specification's least time holds.
-		const intervalMs = 1000 * (completion === 'wait' ? pollIntervalSeconds : 2);
 		const reads = world.network.seen.filter(
 			({ kind, by, status }) =>
 				// The same read is sent once more with a key that was changed meanwhile.
@@ -116,7 +114,7 @@ export const sentences: Record<string, Check> = {
 		return [...groupBy(reads, ({ by, taskId }) => `${by} ${taskId}`)].flatMap(([who, list]) =>
 			list.slice(1).flatMap((read, index) => {
 				const gap = read.at - (list[index]?.at ?? 0);
-				if (gap >= intervalMs || isFollowUp(world, read, list[index])) return [];
+				if (gap >= MIN_READ_INTERVAL_MS || isFollowUp(world, read, list[index])) return [];
 				return [`${who} after ${gap} ms`];
 			}),
 		);

@@ -1,5 +1,6 @@
 import type { INodeExecutionData } from 'n8n-workflow';
 
+import { MIN_READ_INTERVAL_MS } from '../../nodes/MediaGeneration/service/client';
 import { fromStored } from '../workflow/stored';
 import type { Row } from '../workflow/n8n/database';
 import type { SeenRequest } from './world/network';
@@ -34,17 +35,16 @@ export function waitBegan(world: World, task: ServiceTask): number {
  * Whether a task was waited for no more at a moment, since the service had refused the key for it. Another try of n8n's
  * takes it up again.
  */
-export function isGivenUp({ network, history }: World, task: ServiceTask, at: number): boolean {
+export function isGivenUp({ network }: World, task: ServiceTask, at: number): boolean {
 	const reads = network.seen.filter(
 		({ kind, taskId, by }) => kind === 'read' && taskId === task.id && by === task.by,
 	);
 	const last = reads.findLast((read) => read.at <= at);
 	const next = reads.find((read) => read.at > at);
-	const intervalMs = history.node.pollIntervalSeconds * 1000;
 	return (
 		last !== undefined &&
 		[401, 403].includes(last.status) &&
-		(next === undefined || next.at - last.at > 2 * intervalMs)
+		(next === undefined || next.at - last.at > 2 * MIN_READ_INTERVAL_MS)
 	);
 }
 

@@ -3,7 +3,7 @@ import { BinaryDataService } from 'n8n-core';
 import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { API_KEY, SERVICE, type TestNode, type TestWorkflow } from './engine';
-import { field, jsonOf, keepsGoing, stage, text, VIDEO_MODEL } from './support';
+import { field, IMAGE_MODEL, jsonOf, keepsGoing, stage, text, VIDEO_MODEL } from './support';
 
 const on = stage();
 
@@ -110,27 +110,29 @@ describe('files as data', () => {
 
 describe('a dry run', () => {
 	const dry = (options: IDataObject = {}, more: IDataObject = {}) =>
-		node({ ...files(['frame', 'first']), dryRun: true, pricePerTaskUsd: 0.25, ...options }, more);
+		node(
+			{ ...files(['frame', 'first']), dryRun: true, ...options },
+			{ model: IMAGE_MODEL, ...more },
+		);
 
 	it('shows what each item would send and cost, sends nothing, reads no file and notes nothing', async () => {
 		const ran = await on.run(dry(), [FRAMES, FRAMES]);
 		const frame = 'data:image/png;base64,… (photo.png, 5 bytes)';
-		const sent = { model: 'other/video-model', input: { prompt: 'Waves', frame } };
-		const json = { ...sent, estimatedCostUsd: 0.25, dryRun: true };
+		const sent = { model: IMAGE_MODEL, input: { prompt: 'Waves', frame } };
+		const json = { ...sent, estimatedCostUsd: 0.08, dryRun: true };
 		expect(ran.output).toEqual([0, 1].map((item) => ({ json, pairedItem: { item } })));
 		expect(on.service.requests).toEqual([]);
 		expect(reads).not.toHaveBeenCalled();
-		expect(ran.hints).toEqual(['Nothing was sent. 2 tasks would cost 0.5 USD.']);
+		expect(ran.hints).toEqual(['Nothing was sent. 2 tasks would cost 0.16 USD.']);
 		// Nothing is in the journal.
 		expect(JSON.stringify(ran.run.data.executionData?.contextData ?? {})).not.toContain('digest');
 	});
 
 	it('says of how many tasks the price is not known', async () => {
-		const items = [{ json: { price: 0.1 } }, { json: { price: 0 } }];
-		const options = { dryRun: true, pricePerTaskUsd: '={{ $json.price }}' };
-		const { hints } = await on.run(node(options), items);
+		const items = [{ json: { model: IMAGE_MODEL } }, { json: { model: 'other/model' } }];
+		const { hints } = await on.run(node({ dryRun: true }, { model: '={{ $json.model }}' }), items);
 		expect(hints).toEqual([
-			"Nothing was sent. 1 task would cost 0.1 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A price by the second also needs a duration.",
+			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A price by the second also needs a duration.",
 		]);
 	});
 
@@ -147,9 +149,9 @@ describe('a dry run', () => {
 	});
 
 	it('refuses what a real run would refuse, and says that the budget would', async () => {
-		const tooDear = await on.run(dry({ maxCostUsd: 0.4 }), [FRAMES, FRAMES]);
+		const tooDear = await on.run(dry({ maxCostUsd: 0.1 }), [FRAMES, FRAMES]);
 		expect(field(tooDear.output, 'dryRun')).toEqual([true, true]);
-		expect(tooDear.hints[0]).toContain('This batch would be refused: 2 tasks would cost 0.5 USD');
+		expect(tooDear.hints[0]).toContain('This batch would be refused: 2 tasks would cost 0.16 USD');
 		const noFile = await on.run(dry(), [FRAMES, { json: {} }]);
 		expect(noFile.error?.message).toContain('first');
 		const noTrigger = await on.run(dry({}, { completion: 'trigger' }), [FRAMES]);

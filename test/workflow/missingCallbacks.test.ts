@@ -38,12 +38,12 @@ const delivery = (taskId: string, more: Partial<AwaitedDelivery> = {}): AwaitedD
 const of = (count: number, more: Partial<AwaitedDelivery> = {}) =>
 	Array.from({ length: count }, (_, index) => delivery(`task-${index}`, more));
 
-const check = (deliveries: AwaitedDelivery[], intervalMs = 0) => ({
+const check = (deliveries: AwaitedDelivery[]) => ({
 	node: { parameters: { resource: 'task', operation: CHECK_CALLBACKS } },
 	mode: 'integrated' as const,
 	items: [
 		{
-			json: { version: 1, nodeName: 'Media', startedAt: EPOCH, intervalMs, deliveries },
+			json: { version: 1, nodeName: 'Media', startedAt: EPOCH, deliveries },
 		},
 	] as unknown as Array<{ json: IDataObject }>,
 });
@@ -139,12 +139,6 @@ it('looks after a minute, then after a quarter of the time waited, at most every
 	expect(looks[0]).toBeLessThanOrEqual(1.1 * MINUTE);
 	expect(looks[19]).toBeGreaterThanOrEqual(15 * MINUTE);
 	expect(looks[19]).toBeLessThanOrEqual(16.5 * MINUTE);
-});
-
-it('obeys the interval that the user has chosen', async () => {
-	service(() => 'PENDING');
-	const { sleepMs } = await begin(of(1), 5 * MINUTE);
-	expect(sleepMs).toBeGreaterThanOrEqual(5 * MINUTE);
 });
 
 /** At most so many requests in a second; the service counts those of the trigger as well. */

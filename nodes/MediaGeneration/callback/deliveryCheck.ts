@@ -31,8 +31,6 @@ export interface DeliveryCheck {
 	/** The node that created the tasks, for messages. */
 	nodeName: string;
 	startedAt: number;
-	/** Milliseconds between two turns; 0 lets the pause grow with the time waited. */
-	intervalMs: number;
 	deliveries: AwaitedDelivery[];
 	/** The end of the pause that the service asked for. */
 	notBefore?: number | undefined;
@@ -52,12 +50,10 @@ const NOTE =
 /**
  * Starts the sub-execution that makes up for callbacks that do not come.
  *
- * @param intervalMs milliseconds between two turns; 0 lets the pause grow with the time waited
  * @throws n8n's error if n8n starts no sub-execution
  */
 export async function startCheck(
 	context: IExecuteFunctions,
-	intervalMs: number,
 	deliveries: AwaitedDelivery[],
 ): Promise<void> {
 	const { name } = context.getNode();
@@ -65,7 +61,6 @@ export async function startCheck(
 		version: VERSION,
 		nodeName: name,
 		startedAt: Date.now(),
-		intervalMs,
 		deliveries,
 	};
 	const how = {
@@ -97,7 +92,7 @@ export function nextTurnAt(check: DeliveryCheck, now: number): number {
 	const dueAt = deliveries.map(({ until }) => until);
 	// The last tries come each minute.
 	const isSoon = check.isSoon === true || overdueAt !== undefined;
-	const wakeAt = nextWakeAt({ ...check, isOverdue: isSoon, dueAt }, now);
+	const wakeAt = nextWakeAt({ ...check, intervalMs: 0, isOverdue: isSoon, dueAt }, now);
 	return Math.max(notBefore, now + MIN_READ_INTERVAL_MS, wakeAt);
 }
 

@@ -26,11 +26,7 @@ export class ExpectedCallbacks {
 	/** Aborted at the end of the run. */
 	private readonly end = new AbortController();
 
-	/** @param intervalMs milliseconds between two turns of the check; 0 lets the pause grow with the time waited */
-	constructor(
-		private readonly context: IExecuteFunctions,
-		private readonly intervalMs: number,
-	) {}
+	constructor(private readonly context: IExecuteFunctions) {}
 
 	/**
 	 * @param webhookUrl the address that the service calls, with its token
@@ -71,10 +67,10 @@ export class ExpectedCallbacks {
 	}
 
 	private async leaveBehind(): Promise<void> {
-		const { context, intervalMs } = this;
+		const { context } = this;
 		const deliveries = this.deliveries.splice(0);
 		if (deliveries.length === 0) return;
-		const begun = await settled(startCheck(context, intervalMs, deliveries));
+		const begun = await settled(startCheck(context, deliveries));
 		if ('value' in begun) {
 			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
 			nodeContext(context)[KEY] = { of: executionIdOf(context), taskIds };

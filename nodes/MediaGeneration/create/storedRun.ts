@@ -16,7 +16,7 @@ export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
 
 /** What a look needs to know of the plan. */
 export interface SleepRule {
-	/** *Time Between Checks*, milliseconds; 0 lets the sleep grow with the time waited. */
+	/** Milliseconds from one turn to the next; 0 lets the sleep grow with the time waited. */
 	intervalMs: number;
 	/** When n8n's time limit cancels the execution, milliseconds since 1970; Infinity without a limit. */
 	limitAt: number;

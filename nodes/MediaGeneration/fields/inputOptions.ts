@@ -71,25 +71,3 @@ export const inputOptions: INodeProperties[] = [
 		],
 	},
 ];
-
-/** The options for videos only. */
-export const videoOptions: INodeProperties[] = [
-	{
-		displayName: 'Name of Duration Field',
-		name: 'durationField',
-		type: 'string',
-		default: 'duration',
-		placeholder: 'e.g. duration',
-		description:
-			'Name of the input field that takes the duration. Change this only if your model uses another name for this field.',
-	},
-	{
-		displayName: 'Name of Image Field',
-		name: 'imageField',
-		type: 'string',
-		default: 'image_url',
-		placeholder: 'e.g. image_url',
-		description:
-			'Name of the input field that takes the reference image. Change this only if your model uses another name for this field.',
-	},
-];

@@ -1,6 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { inputOptions, videoOptions } from './inputOptions';
+import { inputOptions } from './inputOptions';
 import { CREATES } from './completion';
 import { numberField, shownWhen } from './makers';
 import { outputOptions } from './output';
@@ -10,7 +10,6 @@ const triggers = { '/operation': CREATES, '/completion': ['trigger'] };
 const waitsForTask = { '/operation': ['wait'] };
 
 const ofCreates = [{ '/operation': CREATES }];
-const ofVideos = [{ '/resource': ['video'] }];
 const ofResults = [waits, { '/operation': ['get', 'wait'] }];
 const ofWaits = [waits, waitsForTask];
 const ofWaitsAndTriggers = [...ofWaits, triggers];
@@ -68,13 +67,7 @@ const options: INodeProperties[] = [
 			description:
 				'The most that one run may cost. If its tasks would cost more, or a price is not known, the node orders nothing. 0 means no limit.',
 		},
-		{
-			...numberField('Price per Task (USD)', 'pricePerTaskUsd'),
-			description:
-				"What one task of this node costs. It counts instead of the price in the credential, for the estimate and for 'Max Cost (USD)'.",
-		},
 	]),
-	...shownWhen(ofVideos, videoOptions),
 	...shownWhen(ofResults, outputOptions),
 	...shownWhen(ofWaits, [
 		{
@@ -83,22 +76,12 @@ const options: INodeProperties[] = [
 				'How many tasks of this node the service may work on at once. More is faster, up to the limit of your account.',
 		},
 		{
-			...numberField('Time Between Reads (Seconds)', 'pollInterval'),
-			description:
-				'How often the node asks the service for the state of a task while it waits: every 2 to 5 seconds',
-		},
-		{
 			...numberField('Survive Restarts After (Minutes)', 'suspendAfter'),
 			description:
 				'Minutes from the start of this node until its run is stored and sleeps. From then on a restart of n8n does no harm; a restart before ends the execution. 0 = the run is stored before its first task is created.',
 		},
 	]),
 	...shownWhen(ofWaitsAndTriggers, [
-		{
-			...numberField('Time Between Checks (Minutes)', 'checkInterval'),
-			description:
-				'How often a run that sleeps looks at its tasks, or n8n looks for results that a trigger has missed. 0 = automatic: after one minute, then less and less often (at most 15 minutes apart).',
-		},
 		{
 			...numberField('Timeout (Seconds)', 'timeout'),
 			description:

@@ -19,7 +19,7 @@ export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undef
 		return new ItemError(
 			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
 			{
-				description: `To make the price known, ${HOW_TO_PRICE}. For this node alone, add the option 'Price per Task (USD)'. No task was created.`,
+				description: `To make the price known, ${HOW_TO_PRICE}. No task was created.`,
 			},
 		);
 	}

@@ -14,10 +14,6 @@ import {
 import { findFiles, InputFile } from './inputFile';
 import type { CreatePlan } from './planTypes';
 
-/** The name of the input field for a video's duration. */
-export const durationField = (parameters: ItemParameters): string =>
-	parameters.optionName('durationField', 'Name of Duration Field', 'duration');
-
 /**
  * What each create of an item sends: the model, and the input. The input has the values of the fields, and the options
  * win over them. With *One Image per Line* an item has many creates.
@@ -101,14 +97,13 @@ function readMediaInput(parameters: ItemParameters, input: IDataObject): IDataOb
 	if (parameters.value('resource') !== 'video') return input;
 
 	const seconds = parameters.number('durationSeconds', parameters.value('durationSeconds'));
-	if (seconds > 0) input = withField(input, durationField(parameters), seconds);
+	if (seconds > 0) input = { ...input, duration: seconds };
 
 	const sources = { none: 'None', url: 'From URL', binary: 'From Binary Data' };
 	const source = choice('Reference Image', parameters.value('imageSource'), sources);
 	if (source === 'none') return input;
-	const imageField = parameters.optionName('imageField', 'Name of Image Field', 'image_url');
 	const images = source === 'binary' ? findImages(parameters) : [readImageUrl(parameters)];
-	return withValuesIn(input, imageField, images);
+	return withValuesIn(input, 'image_url', images);
 }
 
 function findImages(parameters: ItemParameters): InputFile[] {

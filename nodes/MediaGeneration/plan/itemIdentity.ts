@@ -16,13 +16,7 @@ const OF_REQUEST = [
 	'binaryPropertyName',
 	'durationSeconds',
 ];
-const OPTIONS_OF_REQUEST = [
-	'additionalInput',
-	'additionalFields',
-	'files',
-	'imageField',
-	'durationField',
-];
+const OPTIONS_OF_REQUEST = ['additionalInput', 'additionalFields', 'files'];
 
 const pick = (from: unknown, names: readonly string[]) =>
 	names.map((name) => (isRecord(from) ? (from[name] ?? null) : null));

@@ -4,6 +4,7 @@ import { callbackAddress } from '../callback/callbackToken';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
 import type { Account, Connection } from '../service/connect';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { estimateCostUsd } from '../service/prices';
 import { asTaskId } from '../service/taskId';
 import { ItemError } from '../shared/itemError';
@@ -11,7 +12,7 @@ import { isRecord, parsedJson } from '../shared/json';
 import { isTool } from '../n8n/internals';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './planWait';
-import { durationField, readCreateBodies } from './createBody';
+import { readCreateBodies } from './createBody';
 import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, ItemPlan, PlanBase, ReadPlan } from './planTypes';
 
@@ -50,7 +51,7 @@ export async function planItem(
 		const base: PlanBase = {
 			itemIndex,
 			part: 0,
-			pollIntervalMs: 1000 * parameters.number('pollInterval'),
+			pollIntervalMs: MIN_READ_INTERVAL_MS,
 			timeoutMs: 1000 * parameters.number('timeout'),
 			output: readOutputOptions(parameters),
 			reference: readReference(parameters),
@@ -86,7 +87,6 @@ async function planCreates(
 ): Promise<Array<Omit<CreatePlan, 'isDry'>>> {
 	const completion = readCompletion(parameters);
 	const bodies = readCreateBodies(parameters);
-	const price = parameters.number('pricePerTaskUsd');
 	const isNotified = completion === 'trigger';
 	// With a trigger nobody waits, so the node may take long to create the tasks.
 	const patience = isNotified ? DAY_SECONDS : heldSeconds(parameters.context);
@@ -105,7 +105,7 @@ async function planCreates(
 		model,
 		input,
 		sendsLinks: readSendsLinks(parameters, input, baseUrl),
-		estimatedCostUsd: price || estimateCostUsd(model, input, durationField(parameters), models),
+		estimatedCostUsd: estimateCostUsd(model, input, models),
 	}));
 }
 

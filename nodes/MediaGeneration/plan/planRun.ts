@@ -13,8 +13,6 @@ import { createsIn, type ItemPlan } from './planTypes';
 
 /** What a run does for all its items. */
 export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
-	/** *Time Between Checks*, milliseconds; 0 lets the sleep grow with the time waited. */
-	checkIntervalMs: number;
 	/** In the order of the input items. */
 	items: ItemPlan[];
 	/** *Max Tasks at the Same Time*. */
@@ -54,7 +52,7 @@ export async function planRun(
 	// The settings of the whole run come from the first item whose parameters can be read.
 	const readable = items.find(({ kind }) => kind !== 'refused');
 	if (readable === undefined) {
-		const nothing = { maxInFlight: 1, checkIntervalMs: 0, suspendAfterMs: Infinity, warnings: [] };
+		const nothing = { maxInFlight: 1, suspendAfterMs: Infinity, warnings: [] };
 		const ends = { limitAt: Infinity, endsAt: Infinity };
 		return { items, ...nothing, ...ends, isDry: false, ifSomeFail: 'stop' };
 	}
@@ -77,7 +75,6 @@ export async function planRun(
 		}),
 		warnings: refusal ? [`This batch would be refused: ${refusal.message}`] : warnings,
 		maxInFlight: first.number('maxInFlight'),
-		checkIntervalMs: 60_000 * first.number('checkInterval'),
 		isDry,
 		ifSomeFail: choice('If Some Items Fail', first.option('ifSomeFail') ?? 'keep', {
 			keep: 'Keep All Items',

@@ -72,12 +72,12 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	endUnsent(run);
 	const next = run.isStopping ? [] : toCreate(run);
 	if (run.turn.maySleep && isUnfinished(run)) {
-		const { limitAt, checkIntervalMs: intervalMs } = run.plan;
+		const { limitAt } = run.plan;
 		const announced = nextToCreate(next, journal.createdInTurn);
 		journal.limits = run.limits.toStored();
 		const isQuiet = run.canCreate && next.length > 0 && journal.createdInTurn === 0;
 		journal.noteTurn(isQuiet && run.limits.unfinished === 0, run.begunAt);
-		return await goToSleep(context, journal, announced, { intervalMs, limitAt });
+		return await goToSleep(context, journal, announced, { intervalMs: 0, limitAt });
 	}
 	return [letOut(run)];
 }

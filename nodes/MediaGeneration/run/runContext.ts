@@ -67,7 +67,7 @@ export class RunContext {
 		readonly journal: Journal,
 		startedAt: number,
 	) {
-		const { items, suspendAfterMs, checkIntervalMs, ifSomeFail } = plan;
+		const { items, suspendAfterMs, ifSomeFail } = plan;
 		this.signal = stopSignal(context);
 		this.turn = new Turn(startedAt, suspendAfterMs, journal.isLater);
 		this.calledAt = hangsUp(context) ? startedAt : Infinity;
@@ -81,7 +81,7 @@ export class RunContext {
 		);
 		this.window = new ReadWindow(this.signal);
 		this.downloader = new Downloader(context);
-		this.expectedCallbacks = new ExpectedCallbacks(context, checkIntervalMs);
+		this.expectedCallbacks = new ExpectedCallbacks(context);
 		const announced = journal.beginTurn();
 		this.canCreate = announced ? announced.size > 0 : suspendAfterMs > 0;
 		this.announced = connection.isBroken ? new Set() : announced;

@@ -32,7 +32,7 @@ interface End {
  * @param more.isByHand whether somebody has started the run in the editor
  */
 export function endHints(
-	{ items, checkIntervalMs }: Pick<RunPlan, 'items' | 'checkIntervalMs'>,
+	{ items }: Pick<RunPlan, 'items'>,
 	results: readonly ItemResult[],
 	baseUrl: string,
 	{ hasErrorOutput = false, isByHand = false } = {},
@@ -40,7 +40,7 @@ export function endHints(
 	const ends = items.map((plan, index) => endOf(plan, results[index] ?? []));
 	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
 	const infos = [
-		unreached(left, baseUrl, checkIntervalMs) ?? triggersOf(left),
+		unreached(left, baseUrl) ?? triggersOf(left),
 		ends.some((end) => isShown(end, false)) && HOW_TO_SEE,
 		isByHand && ends.some((end) => isShown(end, true)) && HOW_TO_GO_ON,
 	].filter((message) => typeof message === 'string');
@@ -169,21 +169,13 @@ const isShown = ({ plan, json, isFailed, isCreated }: End, asFiles: boolean) =>
 	plan.output.download === asFiles;
 
 /** Says which callbacks cannot arrive, and what the node does instead. */
-function unreached(
-	creates: readonly CreatePlan[],
-	baseUrl: string,
-	checkIntervalMs: number,
-): string | undefined {
+function unreached(creates: readonly CreatePlan[], baseUrl: string): string | undefined {
 	const addresses = creates.flatMap(({ webhookUrl }) => webhookUrl ?? []);
 	const address = addresses.find((url) => isOutOfReach(url, baseUrl));
 	if (address === undefined) return undefined;
-	const interval =
-		checkIntervalMs > 0
-			? `once in ${count(checkIntervalMs / 60_000, 'minute')}`
-			: 'after one minute, then less and less often (at most 15 minutes apart)';
 	const checks = isTestAddress(address)
 		? "At a test URL n8n does not check: use the trigger's production URL"
-		: `n8n checks ${interval}`;
+		: 'n8n checks after one minute, then less and less often (at most 15 minutes apart)';
 	return `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. ${checks}. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`;
 }
 

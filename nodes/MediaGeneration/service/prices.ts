@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isRecord, numberAt, toNumber } from '../shared/json';
+import { isRecord, plainName, toNumber } from '../shared/json';
 
 /** The models that the specification shows (section 1), which are the defaults of the nodes. */
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
@@ -43,7 +43,6 @@ export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
 /**
  * The cost of a task that succeeds. The prices of the account win over those of the specification.
  *
- * @param durationField the field of `input` with a video's duration in seconds
  * @param models the models of the account
  * @returns US dollars, or undefined if the price or the duration is not known
  * @see docs/service.md, section 1
@@ -51,14 +50,25 @@ export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
 export function estimateCostUsd(
 	model: string,
 	input: IDataObject,
-	durationField: string,
 	models: readonly PricedModel[] = [],
 ): number | undefined {
 	const known = [...models, ...SPECIFIED_MODELS];
 	const priced = known.find(({ id, priceUsd }) => id === model && priceUsd > 0);
 	if (priced?.unit !== 'second') return priced?.priceUsd;
-	const seconds = numberAt(input, durationField) ?? 0;
+	const seconds = secondsIn(input);
 	return seconds > 0 ? roundUsd(seconds * priced.priceUsd) : undefined;
+}
+
+/** The names that models have for the length of a video, in small letters, without what joins their words. */
+const DURATION_NAMES = ['duration', 'durationseconds', 'seconds', 'videolength', 'length'];
+
+/** The length of the video that an input asks for, seconds; 0 if the input does not say. */
+function secondsIn(input: IDataObject): number {
+	const fields = [input, ...Object.values(input).filter(isRecord)].flatMap(Object.entries);
+	const lengths = DURATION_NAMES.flatMap((duration) =>
+		fields.flatMap(([name, value]) => (plainName(name) === duration ? (toNumber(value) ?? 0) : [])),
+	);
+	return lengths.find((seconds) => seconds > 0) ?? 0;
 }
 
 /** Removes the error of binary fractions: 0.1 + 0.2 dollars are 0.3. */

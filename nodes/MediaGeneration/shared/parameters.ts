@@ -18,27 +18,12 @@ export interface NumberBounds {
 	unit?: string;
 }
 
-/** All numbers that a user may enter. The poll interval has the specification's bounds (section 4.2). */
+/** All numbers that a user may enter. */
 export const NUMBERS = {
-	checkInterval: {
-		label: 'Time Between Checks',
-		min: 1,
-		// Thirty days. A time that is too far away is not a valid date.
-		max: 43_200,
-		unit: 'minutes; 0 leaves it to the node',
-	},
 	durationSeconds: { label: 'Duration', unit: 'seconds; 0 leaves the choice to the model' },
 	maxCostUsd: { label: 'Max Cost (USD)', unit: '0 for no limit' },
 	maxInFlight: { label: 'Max Tasks at the Same Time', fallback: 10, min: 1, whole: true },
 	minimumBalance: { label: 'Minimum Balance', unit: '0 for no check' },
-	pollInterval: {
-		label: 'Time Between Reads',
-		fallback: 2,
-		min: 2,
-		max: 5,
-		unit: 'seconds, as the service asks',
-	},
-	pricePerTaskUsd: { label: 'Price per Task (USD)' },
 	retryFailed: { label: 'Retry Failed Tasks', max: 5, whole: true },
 	suspendAfter: {
 		label: 'Survive Restarts After',

@@ -16,7 +16,7 @@ export const BEFORE_LIMIT_MS = 90_000;
 /** What decides when to wake. All times are milliseconds since 1970. */
 export interface Sleeper {
 	startedAt: number;
-	/** *Time Between Checks*, milliseconds; 0 lets the pause grow with the time waited. */
+	/** Milliseconds from one turn to the next; 0 lets the pause grow with the time waited. */
 	intervalMs: number;
 	/** Whether something is left to create: n8n wakes the run when it looks next, at most a minute later. */
 	isCreating?: boolean;

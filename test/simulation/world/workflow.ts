@@ -56,7 +56,6 @@ export function nodesOf(
 				callbackUrl: '',
 				downloadResults,
 				options: {
-					pollInterval: media.pollIntervalSeconds,
 					timeout: media.timeoutSeconds,
 					suspendAfter: media.suspendAfter,
 					ifSomeFail: media.ifSomeFail,

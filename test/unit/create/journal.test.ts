@@ -128,7 +128,6 @@ describe('an item is recognised', () => {
 
 	it.each<IDataObject>([
 		{ timeout: 60 },
-		{ pollInterval: 5 },
 		{ suspendAfter: 0 },
 		{ splitResults: true },
 		{ maxInFlight: 1 },

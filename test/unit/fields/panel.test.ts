@@ -56,29 +56,18 @@ it('the first view is short, whatever the options can do', () => {
 describe('the options', () => {
 	const ofAll = ['If Some Items Fail', 'Include Input'];
 	const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
-	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Price per Task (USD)', 'Row Name or ID'];
+	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Row Name or ID'];
 	const ofCreates = [...ofAll, ...ofInput, ...ofPrice];
-	const ofChecks = ['Time Between Checks (Minutes)', 'Timeout (Seconds)'];
 	const ofWaits = [
-		...ofChecks,
-		...[
-			'Max Tasks at the Same Time',
-			'Time Between Reads (Seconds)',
-			'Survive Restarts After (Minutes)',
-		],
-		'Split Results',
+		...['Max Tasks at the Same Time', 'Survive Restarts After (Minutes)'],
+		...['Split Results', 'Timeout (Seconds)'],
 	];
 
 	it.each<[string, string, completion: string | undefined, labels: string[]]>([
 		['image', 'generate', 'wait', [...ofCreates, ...ofWaits, 'Retry Failed Tasks']],
-		['image', 'generate', 'trigger', [...ofCreates, ...ofChecks]],
+		['image', 'generate', 'trigger', [...ofCreates, 'Timeout (Seconds)']],
 		['image', 'generate', 'return', ofCreates],
-		[
-			'video',
-			'generate',
-			'return',
-			[...ofCreates, 'Name of Duration Field', 'Name of Image Field'],
-		],
+		['video', 'generate', 'return', ofCreates],
 		['task', 'wait', undefined, [...ofAll, ...ofWaits]],
 	])(
 		'are offered where they do something, each once (%s, %s, %s)',

@@ -68,13 +68,8 @@ describe('the input', () => {
 		['has the prompt to the letter', { prompt: ' a\n b ' }, { prompt: ' a\n b ' }],
 		[
 			'has the address of the image where a file would be',
-			video(fromUrl, { imageField: 'image_urls[]' }),
-			{ ...waves, image_urls: [PICTURE] },
-		],
-		[
-			'has the duration and the image in the fields that the options name',
-			video(five, { imageField: 'frames[0].url', durationField: 'settings.seconds' }),
-			{ ...waves, settings: { seconds: 5 }, frames: [{ url: PICTURE }] },
+			video(five),
+			{ ...waves, duration: 5, image_url: PICTURE },
 		],
 		['leaves a duration of 0 out', video({ durationSeconds: 0 }), waves],
 		[
@@ -150,13 +145,10 @@ describe('what cannot be meant', () => {
 	it.each<Case>([
 		["'Prompt' is empty", image({}, { prompt: '  ' }), /Describe/],
 		["'Model' is empty", image({}, { model: ' ' }), /from the list/],
-		...options('Time Between Reads', 'pollInterval', [1, 6, 'a'], /2 to 5.*sec/),
 		...options('Timeout', 'timeout', [-5, 'long'], /0 or more.*seconds/),
 		...options('Timeout', 'timeout', [1e21], /from 0 to 9007199254740991/),
 		...options('Survive Restarts After', 'suspendAfter', [-1, 'soon'], /0 or more/),
-		...options('Time Between Checks', 'checkInterval', [0.5, 43_201], /from 1 to 43200 \(minutes/),
 		...options('Max Cost (USD)', 'maxCostUsd', [-1, 'cheap'], /0 or more/),
-		...options('Price per Task (USD)', 'pricePerTaskUsd', [-1, 'cheap'], /0 or more/),
 		...options('Max Tasks at the Same Time', 'maxInFlight', [0, -1, 1.5, 'many'], /of 1 or more/),
 		...options('Retry Failed Tasks', 'retryFailed', [6, -1, 1.5, 'often'], /from 0 to 5/),
 		...options('Dry Run', 'dryRun', [1, 'TRUE '], /true or false/),
@@ -253,7 +245,6 @@ const empty = (count: number) => json(...Array.from({ length: count }, () => ({}
 describe('the price of a task', () => {
 	const five = { durationSeconds: 5 };
 	const of = (model: string, options: IDataObject = {}) => image(options, { model });
-	const other = (pricePerTaskUsd: number) => of('other/model', { pricePerTaskUsd });
 	const models: PricedModel[] = [
 		{ id: 'acme/painter', priceUsd: 0.05, unit: 'task' },
 		{ id: 'acme/clips', priceUsd: 0.2, unit: 'second' },
@@ -261,11 +252,9 @@ describe('the price of a task', () => {
 	];
 
 	it.each<[string, IDataObject, number | undefined]>([
-		['that the user names holds for any model', other(0.25), 0.25],
-		['that the user names is above the price list', image({ pricePerTaskUsd: 0.25 }), 0.25],
-		['of 0 is that of the price list', image({ pricePerTaskUsd: 0 }), 0.08],
-		['of 0 is none where there is none', other(0), undefined],
-		['is that of the duration', video(five, { durationField: 'settings.seconds' }), 0.5125],
+		['is that of the price list', image(), 0.08],
+		['is none where there is none', of('other/model'), undefined],
+		['is that of the duration', video(five), 0.5125],
 		[
 			'counts what additional input says',
 			video(five, { additionalInput: '{ "duration": 10 }' }),
@@ -278,11 +267,6 @@ describe('the price of a task', () => {
 			of('acme/clips', { additionalInput: '{ "duration": 4 }' }),
 			0.8,
 		],
-		[
-			'that the user names is above the credential',
-			of('acme/painter', { pricePerTaskUsd: 0.07 }),
-			0.07,
-		],
 	])('%s', async (_what, parameters, price) => {
 		expect((await createOf(parameters, json({}), { models })).estimatedCostUsd).toBe(price);
 	});
@@ -291,20 +275,15 @@ describe('the price of a task', () => {
 describe('a value whose expression gives nothing', () => {
 	const cells = [{}, { a: null }, { a: '' }];
 	const given = '={{ $json.a }}';
-	const named = { ...fromUrl, durationSeconds: 5 };
 
 	it.each<[label: string, parameters: IDataObject]>([
 		['Dry Run', image({ dryRun: given })],
 		['Max Cost (USD)', image({ maxCostUsd: given })],
-		['Price per Task (USD)', image({ pricePerTaskUsd: given })],
 		['Timeout', image({ timeout: given })],
 		['Download Results', image({}, { downloadResults: given })],
 		['One Image per Line', image({}, { promptPerLine: given })],
 		// The model would choose the length, and so the price.
 		['Duration', video({ durationSeconds: given })],
-		// The model would not see the picture.
-		['Name of Image Field', video(named, { imageField: given })],
-		['Name of Duration Field', video(named, { durationField: given })],
 	])('is refused, and not guessed: %s', async (label, parameters) => {
 		for (const row of cells) {
 			const { message, description } = await refusalOf(parameters, json(row));
@@ -356,7 +335,7 @@ describe('the budget', () => {
 		const { message, description } = await refusalOf(video({}, { maxCostUsd: 5 }));
 		expect(message).toContain("so 'Max Cost (USD)' of 5 cannot be kept (item 1)");
 		expect(description).toMatch(
-			/^To make the price known, enter .* in the credential\..* a duration\..*'Price per Task \(USD\)'.*No task was created/,
+			/^To make the price known, enter .* in the credential\..* a duration\..*No task was created/,
 		);
 	});
 
@@ -409,26 +388,6 @@ describe('a large batch', () => {
 		new BusyClock();
 		const planned = async () => await plan(AbortSignal.abort());
 		expect(await caught(planned)).toBeInstanceOf(Stopped);
-	});
-});
-
-describe('the name of an input field in the options', () => {
-	const named = (option: string, name: unknown) =>
-		video({ ...fromUrl, durationSeconds: 5 }, { [option]: name as string });
-
-	it.each([
-		['Name of Image Field', 'imageField', '[]', '[]'],
-		['Name of Image Field', 'imageField', '={{ 7 }}', '7'],
-		['Name of Duration Field', 'durationField', ' . ', ' . '],
-	])('that names nothing is refused: %s (%s) is %j', async (label, option, name, shown) => {
-		const { message, description } = await refusalOf(named(option, name));
-		expect(message).toBe(`The parameter '${label}' is '${shown}'`);
-		expect(description).toMatch(/Enter a name such as (image_url|duration)/);
-	});
-
-	it('that is empty is the default', async () => {
-		const input = await inputOf(named('imageField', ''));
-		expect(input).toEqual({ prompt: 'Waves', duration: 5, image_url: PICTURE });
 	});
 });
 

@@ -5,7 +5,6 @@ import type { ItemPlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/pla
 import type { ItemResult } from '../../../nodes/MediaGeneration/report/taskItems';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { SERVICE } from '../../workflow/engine';
-import { MINUTE } from '../../durations';
 import { plan } from '../create/makers';
 
 const output = { download: true, binaryField: 'data', split: false };
@@ -29,7 +28,7 @@ const held = new ItemError('Task task-1 failed at the service: Held back.', {
 });
 const twoOfOne = items(...[0, 1].map((resultIndex) => ({ taskId: 'task-1', resultIndex })));
 
-const run = (...items: ItemPlan[]) => ({ items, checkIntervalMs: 0 });
+const run = (...items: ItemPlan[]) => ({ items });
 const two = [create(0.08), create(0.08)];
 const FAILED_ALONE = 'Run only the failed items again: a full run would pay for the others twice.';
 const COLLECT = "To collect failed items: Settings → On Error → 'Continue (using error output)'.";
@@ -158,13 +157,12 @@ it('nothing is said of callbacks where the service is on the same machine', () =
 	expect(endHints(run(calledBack), [done], 'http://127.0.0.1:4010')).toHaveLength(1);
 });
 
-it.each<[string, number, string, string]>([
-	['as often as the node chooses', 0, '', 'n8n checks after one minute, then less and less often'],
-	['in the chosen interval', 60, '', 'n8n checks once in 60 minutes. For results at once'],
-	['not at all at a test URL', 60, '-test', 'At a test URL n8n does not check: use'],
-])('where callbacks cannot arrive n8n checks %s, and says so', (_what, minutes, test, expected) => {
+it.each<[string, string, string]>([
+	['less and less often', '', 'n8n checks after one minute, then less and less often'],
+	['not at all at a test URL', '-test', 'At a test URL n8n does not check: use'],
+])('where callbacks cannot arrive n8n checks %s, and says so', (_what, test, expected) => {
 	const url = `http://localhost:5678/webhook${test}/a/callback?token=secret`;
-	const plan = { ...run(create(0.08, url)), checkIntervalMs: minutes * MINUTE };
+	const plan = run(create(0.08, url));
 	const [, { message = '' } = {}] = endHints(plan, [done], SERVICE);
 	expect(message).toContain('The service at api.example.com cannot call http://localhost:5678,');
 	expect(message).toContain(expected);

@@ -30,12 +30,19 @@ it.each<[string, model: string, input: IDataObject, cost: number | undefined]>([
 	['a video of no length', VIDEO_MODEL, { duration: {} }, undefined],
 	['another model', 'other/model', { duration: 5 }, undefined],
 ])('%s costs what the specification says (%s %j): %s USD', (_what, model, input, cost) => {
-	expect(estimateCostUsd(model, input, 'duration')).toBe(cost);
+	expect(estimateCostUsd(model, input)).toBe(cost);
 });
 
-it('the duration is read from the field that carries it', () => {
-	const input = { duration: 100, seconds: 2 };
-	expect(estimateCostUsd(VIDEO_MODEL, input, 'seconds')).toBe(0.205);
+it.each<IDataObject>([
+	{ duration: 2, seconds: 100 },
+	{ seconds: 2 },
+	{ duration_seconds: '2' },
+	{ durationSeconds: 2 },
+	{ video_length: 2 },
+	{ length: 2 },
+	{ duration: 'short', settings: { seconds: 2 } },
+])('the duration is found under the names that models have for it: %j', (input) => {
+	expect(estimateCostUsd(VIDEO_MODEL, input)).toBe(0.205);
 });
 
 describe('the models of the credential', () => {
@@ -47,12 +54,12 @@ describe('the models of the credential', () => {
 		['that nobody has entered', 'acme/unknown', {}, undefined],
 		['in place of that of the specification', IMAGE_MODEL, {}, 0.1],
 	])('give a price %s', (_what, model, input, cost) => {
-		expect(estimateCostUsd(model, input, 'duration', models)).toBe(cost);
+		expect(estimateCostUsd(model, input, models)).toBe(cost);
 	});
 
 	it('leave the price of the specification where theirs is not known', () => {
 		const unpriced = readModels([{ ...dear, priceUsd: 0 }]);
-		expect(estimateCostUsd(IMAGE_MODEL, {}, 'duration', unpriced)).toBe(0.08);
+		expect(estimateCostUsd(IMAGE_MODEL, {}, unpriced)).toBe(0.08);
 	});
 
 	it.each([undefined, null, '', {}, { model: [] }, [], { model: [{ id: ' ' }, {}, null, 7] }])(
