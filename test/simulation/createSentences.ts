@@ -1,7 +1,8 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { groupBy } from '../groupBy';
-import { errorOf, everythingSaid, isKeyRefused, isPaid } from './told';
+import { isUnnamed } from './exceptions';
+import { errorOf, everythingSaid, idOf, isKeyRefused, isPaid } from './told';
 import type { SeenRequest, Told } from './world/network';
 import type { World } from './world/world';
 
@@ -11,8 +12,9 @@ const isHeard = (told: Told | undefined) =>
 
 /** The sentences of the contract that speak of creates and of what they cost. Each brings what contradicts it. */
 export const createSentences = {
-	'each item has at most one task that was not refused, and did not fail': ({ service }) =>
-		[...groupBy(service.tasks.filter(isPaid), ({ item }) => item)].flatMap(([item, tasks]) => {
+	'each item has at most one task that was not refused, and did not fail': (world) =>
+		[...groupBy(world.service.tasks.filter(isPaid), ({ item }) => item)].flatMap(([item, all]) => {
+			const tasks = all.filter(({ by }, index) => index === 0 || !isUnnamed(world, idOf(by)));
 			const ids = tasks.map(({ id }) => id).join(', ');
 			return tasks.length > 1 ? [`${item} has ${tasks.length} tasks: ${ids}`] : [];
 		}),
@@ -71,8 +73,10 @@ export const createSentences = {
 		return creates
 			.filter(({ status, told }) => status === 303 && isHeard(told))
 			.flatMap(({ item = '', at, by, location = '' }) => {
-				const again = creates.find((create) => create.item === item && create.at > at);
-				const row = world.n8n.row(by.replace('execution ', ''));
+				const again = creates.find(
+					(create) => create.item === item && create.at > at && !isUnnamed(world, idOf(create.by)),
+				);
+				const row = world.n8n.row(idOf(by));
 				// A retry may have the error of the execution before, which was stopped.
 				const isOver =
 					row?.status === 'success' || (row?.status === 'error' && !row.isKilled && !row.retryOf);

@@ -287,6 +287,11 @@ function makePatient(history: History): History {
 			...(mended && mended.priceFactor > 1 && { budgetItems: history.node.items }),
 		},
 		service: { ...history.service, ...(isSlow && { hanging: [] }) },
+		// The older a task is, the less often it is read: an hour more by the clock makes it old.
+		...(isSlow && {
+			clockJumps: [],
+			sleeps: history.sleeps.filter(({ what }) => !what.startsWith('clock')),
+		}),
 	};
 }
 

@@ -57,6 +57,9 @@ export const isKeyRefused = (status: number): boolean => status === 401 || statu
 /** Why an execution failed. */
 export const errorOf = ({ data }: Row) => fromStored(data).resultData.error;
 
+/** The id of the execution that has done something. */
+export const idOf = (by: string): string => by.replace('execution ', '');
+
 /** Those that cost something, and are the node's doing. */
 export const isPaid = ({ outcome, isTwin, isCharged }: ServiceTask): boolean =>
 	(outcome === 'SUCCESS' || isCharged) && !isTwin;

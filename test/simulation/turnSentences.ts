@@ -1,7 +1,7 @@
 import { MINUTE, SECOND } from '../durations';
 import { isTerminal, type Row } from '../workflow/n8n/database';
-import { withRetried } from './exceptions';
-import { errorOf, inputOf, isPaid, isStored } from './told';
+import { isUnnamed, withRetried } from './exceptions';
+import { errorOf, idOf, inputOf, isPaid, isStored } from './told';
 import type { SeenRequest } from './world/network';
 import { itemOf, type ServiceTask } from './world/service';
 import { PRICE_USD } from './world/workflow';
@@ -42,10 +42,8 @@ const numberOf = (item: string) => Number(item.split(' ').pop());
 
 /** Whether an execution has noted in n8n's store that it is about to order an item. */
 const isNoted = ({ n8n: { ledger } }: World, row: Row, item: string): boolean =>
-	[...ledger.asked.values()].some(
-		({ by, entries }) =>
-			isOf(row, { by }) &&
-			entries.some((entry) => String(entry).match(/\b(\d+)\.\d+$/)?.[1] === String(numberOf(item))),
+	[...ledger.noted.values()].some(
+		({ by, entries }) => isOf(row, { by }) && entries.includes(`${numberOf(item)}.0`),
 	);
 
 const IN_DOUBT = /not known whether the task was created/;
@@ -59,8 +57,9 @@ export const turnSentences = {
 		return world.n8n.rows.filter(isRun).flatMap((row) => {
 			const creates = createsOf(world, row);
 			const lastOf = (item: string) => creates.findLast((create) => create.item === item);
-			const refused = errorsOf(world, row).filter(({ item, at }) => {
+			const refused = errorsOf(world, row).filter(({ item, at, text }) => {
 				const last = lastOf(item);
+				if (IN_DOUBT.test(text)) return false;
 				return last && isOf(row, last) && isPaused(last) && isWanting(row, at);
 			});
 			// Of a run that fails as a whole its error tells.
@@ -96,17 +95,17 @@ export const turnSentences = {
 				.map(({ item }) => `execution ${row.id} has ${item} in doubt, which was not sent`);
 		}),
 
-	'what is paid is never ordered again, also with other parameters or renamed files': ({
-		service,
-		network,
-	}) => {
+	'what is paid is never ordered again, also with other parameters or renamed files': (world) => {
+		const { service, network } = world;
 		const isKept = (task: ServiceTask, at: number) =>
 			!task.isTwin && task.createdAt < at && (isPaid(task) || task.endsAt > at);
 		return network.seen
 			.filter(({ kind }) => kind === 'create')
 			.flatMap(({ item, at, by }) => {
 				const task = service.tasks.find((each) => each.item === item && isKept(each, at));
-				return task ? [`${by} orders ${item} at ${at} ms, which has ${task.id} of ${task.by}`] : [];
+				return task && !isUnnamed(world, idOf(by))
+					? [`${by} orders ${item} at ${at} ms, which has ${task.id} of ${task.by}`]
+					: [];
 			});
 	},
 
@@ -123,7 +122,7 @@ export const turnSentences = {
 			const { length } = world.network.seen.filter(
 				(seen) => seen.kind === 'create' && isOf(row, seen),
 			);
-			return killed && length > 0
+			return killed && length > 0 && !isUnnamed(world, row.id)
 				? [`execution ${row.id}, a retry of ${killed.id}, sends ${length} orders`]
 				: [];
 		}),
@@ -132,8 +131,8 @@ export const turnSentences = {
 		const { ledger } = world.n8n;
 		if (ledger.clearsFailed > 0) return [];
 		return [...ledger.rows.keys()].flatMap((key) => {
-			const { by = '', entries = [] } = ledger.asked.get(key) ?? {};
-			const row = world.n8n.row(by.replace('execution ', ''));
+			const { by = '', entries = [] } = ledger.noted.get(key) ?? {};
+			const row = world.n8n.row(idOf(by));
 			if (!row || !isRun(row) || !hasEnded(world, row)) return [];
 			return [`the row "${entries[0]}" of ${by} is still there`];
 		});

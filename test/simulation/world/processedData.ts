@@ -12,8 +12,8 @@ export class ProcessedData extends ProcessedDataTable {
 	/** How many writes have failed. */
 	failures = 0;
 
-	/** Of each row, who has asked for it first, e.g. `execution 3`, and all entries that were to be written. */
-	readonly asked = new Map<string, { by: string; entries: DeduplicationItemTypes[] }>();
+	/** Of each row that there ever was, who has written it, e.g. `execution 3`, and what was to be written, but for what was taken out again. */
+	readonly noted = new Map<string, { by: string; entries: DeduplicationItemTypes[] }>();
 
 	/** How many rows could not be cleared. */
 	clearsFailed = 0;
@@ -29,13 +29,24 @@ export class ProcessedData extends ProcessedDataTable {
 		scope: DeduplicationScope,
 		context: ICheckProcessedContextData,
 	) {
-		const key = keyOf(context);
-		const { by, entries } = this.asked.get(key) ?? {
-			by: this.world.time.activity.name,
-			entries: [],
-		};
-		this.asked.set(key, { by, entries: [...entries, ...items] });
+		const { name } = this.world.time.activity;
+		const { by, entries } = this.noteOf(context) ?? { by: name, entries: [] };
+		this.noted.set(keyOf(context), { by, entries: [...new Set([...entries, ...items])] });
 		return await super.checkProcessedAndRecord(items, scope, context);
+	}
+
+	override async removeProcessed(
+		items: DeduplicationItemTypes[],
+		scope: DeduplicationScope,
+		context: ICheckProcessedContextData,
+	): Promise<void> {
+		const note = this.noteOf(context);
+		if (note) note.entries = note.entries.filter((entry) => !items.includes(entry));
+		await super.removeProcessed(items, scope, context);
+	}
+
+	private noteOf(context: ICheckProcessedContextData) {
+		return this.noted.get(keyOf(context));
 	}
 
 	override async clearAllProcessedItems(
