@@ -80,7 +80,13 @@ export async function beginOrders(
 	);
 	await row.begin(doubts);
 	// A retry of this execution is refused, too.
-	if (journal.refusal) throw errorOf(journal.refusal);
+	if (!journal.refusal) return;
+	whenEndIsStored(
+		context,
+		() => true,
+		async () => await row.clear(),
+	);
+	throw errorOf(journal.refusal);
 }
 
 /** Why an execution may not order, if it may not: it retries one that may have ordered the same. */
@@ -123,7 +129,12 @@ export function clearRows(context: IExecuteFunctions, journal: Journal, row: Tur
 	if (beginning === 'killed') others.push([earlier, sleeps]);
 	if (row.isWritten) others.push([row.execution, row.turn]);
 	journal.rows = others;
-	if (others.length > 0) whenEndIsStored(context, async () => await clear(others));
+	if (others.length === 0) return;
+	whenEndIsStored(
+		context,
+		() => journal.isEnded,
+		async () => await clear(others),
+	);
 }
 
 const freePlaces = (journal: Journal): string[] => journal.entries.filter(isToOrder).map(placeOf);
