@@ -268,9 +268,9 @@ export class Journal {
 		Object.assign(run, { isAsleep: true, wakeAt, sleeps: run.sleeps + 1 });
 	}
 
-	/** All items leave: what is not known by the output any more is dropped. */
+	/** All items leave, and with them what nobody needs any more. n8n may try again if the first item has an error. */
 	end(): void {
-		this.isDone = true;
+		this.isDone = !this.hasTriesLeft;
 	}
 
 	/** The rows that the turns of this run have left in n8n's store. */

@@ -42,8 +42,10 @@ function refused(
 ): TaskEntry[] {
 	const isLeft = (entry: TaskEntry) => entry.itemIndex === itemIndex && !isOrdered(entry);
 	const place = known && isOrdered(known) ? before.find(isLeft)?.part : part;
-	if (place === undefined) return [];
-	const entry: TaskEntry = { itemIndex, part: place, plan: undefined, state: 'free' };
+	const free = place !== undefined && { itemIndex, part: place, plan: undefined, state: 'free' };
+	// Without a plan nobody can go on with the task, which the error names.
+	const entry = (free || (known?.plan === undefined && { ...known })) as TaskEntry | false;
+	if (!entry) return [];
 	fail(entry, error);
 	return [entry];
 }
