@@ -134,6 +134,7 @@ export class CreateQueue {
 	}
 
 	private async place(patience: () => number, until: number): Promise<Ticket | undefined> {
+		let patienceMs = 0;
 		for (;;) {
 			if (this.signal?.aborted) throw new Stopped();
 			if (this.closed) {
@@ -142,7 +143,9 @@ export class CreateQueue {
 			}
 			const now = clock.now();
 			if (this.turn.isOver || now >= until) return undefined;
-			this.checkPatience(patience(), until, now);
+			// Who waits for the end of a pause goes on to wait, although the last task ends meanwhile.
+			patienceMs = Math.max(patienceMs, patience());
+			this.checkPatience(patienceMs, until, now);
 			const at = this.nextAt(now);
 			if (at <= now) {
 				this.gap.take();
