@@ -292,7 +292,7 @@ describe('in the editor', () => {
 			await addImage();
 			await editor.choose('completion', 'Notify a Trigger');
 			await editor.paste('callbackUrl');
-			await editor.panel.getByText('Until all results have reached the trigger').waitFor();
+			await editor.panel.getByText('until all results have arrived').waitFor();
 			await editor.execute();
 			await editor.outputHas('PENDING');
 			await editor.keep('notified');
