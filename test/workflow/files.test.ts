@@ -149,7 +149,9 @@ describe('a dry run', () => {
 		expect(ran.output).toEqual([0, 1].map((item) => ({ json, pairedItem: { item } })));
 		expect(on.service.requests).toEqual([]);
 		expect(reads).not.toHaveBeenCalled();
-		expect(ran.hints).toEqual(['Nothing was sent. 2 tasks would cost 0.16 USD.']);
+		expect(ran.hints).toEqual([
+			"Nothing was sent. 2 tasks would cost 0.16 USD. A real run also puts out 'taskId', 'state' and 'resultUrls'.",
+		]);
 		// Nothing is in the journal.
 		expect(JSON.stringify(ran.run.data.executionData?.contextData ?? {})).not.toContain('digest');
 	});
@@ -158,7 +160,7 @@ describe('a dry run', () => {
 		const items = [{ json: { model: IMAGE_MODEL } }, { json: { model: 'other/model' } }];
 		const { hints } = await on.run(node({ dryRun: true }, { model: '={{ $json.model }}' }), items);
 		expect(hints).toEqual([
-			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential.",
+			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A real run also puts out 'taskId', 'state' and 'resultUrls'.",
 		]);
 	});
 

@@ -27,10 +27,10 @@ export function budgetRefusal(creates: readonly CreatePlan[], paidUsd = 0): Item
 			? `The price of model '${model}' is by the second, and the item has no duration`
 			: `The price of model '${model}' is not known`;
 		const wayOut = lacksDuration ? ENTER_DURATION : ENTER_PRICE;
-		return new ItemError(
-			`${why}, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${itemIndex + 1})`,
-			{ description: `To make the price known, ${wayOut}. No task was created.` },
-		);
+		const place = creates.length > 1 ? ` (item ${itemIndex + 1})` : '';
+		return new ItemError(`${why}, so 'Max Cost (USD)' of ${budget} cannot be kept${place}`, {
+			description: `To make the price known, ${wayOut}. No task was created.`,
+		});
 	}
 	const total = roundUsd(knownCostUsd(creates) + paidUsd);
 	if (total > budget) {
