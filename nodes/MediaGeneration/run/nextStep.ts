@@ -93,7 +93,7 @@ function orderStep(entry: TaskEntry, plan: CreatePlan, view: RunView, now: numbe
 	const { state, doubtIn, again } = entry;
 	if (state === 'sent') return { kind: 'failed', error: inDoubt(plan, doubtIn) };
 	if (view.isStopping) return again ? failed(again) : { kind: 'left' };
-	if (again && now > again.until) return failed(again);
+	if (again && now >= again.until) return failed(again);
 	if (now >= view.endsAt) {
 		const error = new ItemError(
 			'This item was not sent: n8n cancels the execution soon, because its time limit is over',

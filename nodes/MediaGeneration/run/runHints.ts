@@ -6,7 +6,13 @@ import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
-import { isWithoutResult, NOT_KNOWN, withoutId, withoutResult, withoutStop } from '../report/taskErrors';
+import {
+	isWithoutResult,
+	NOT_KNOWN,
+	withoutId,
+	withoutResult,
+	withoutStop,
+} from '../report/taskErrors';
 import { roundUsd } from '../service/prices';
 import { count } from '../shared/count';
 import { ItemError } from '../shared/itemError';

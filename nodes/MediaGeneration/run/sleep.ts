@@ -32,6 +32,7 @@ export async function goToSleep(
 			...next,
 			startedAt: journal.startedAt,
 			isOverdue: waiting.some(isOverdue),
+			hasTasks: waiting.some(({ taskId }) => taskId !== undefined),
 			dueAt: waiting.map(({ until = Infinity }) => until),
 			limitAt: journal.settings.limitAt,
 		},
