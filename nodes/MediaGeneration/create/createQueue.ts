@@ -60,6 +60,9 @@ export class CreateQueue {
 	private inVain = 0;
 	private inVainAt = -Infinity;
 
+	/** Whether an order was refused before any was taken. The next orders may be refused, too: they go out singly. */
+	private goesSingly = false;
+
 	/** Whether nothing more is ordered, and why. */
 	private closed: { error: ServiceError | undefined } | undefined;
 
@@ -173,7 +176,8 @@ export class CreateQueue {
 
 	private nextAt(now: number): number {
 		const { underWay, unfinished } = this.limits;
-		const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
+		const isSingle = this.inVain > 0 || (this.goesSingly && !this.hasCreated);
+		const isFull = underWay + unfinished >= this.most || (isSingle && underWay > 0);
 		return isFull ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
 	}
 
@@ -195,6 +199,11 @@ export class CreateQueue {
 	ended(): void {
 		this.limits.ended();
 		this.wake();
+	}
+
+	/** The service certainly did not take the task, and it is not sent again. */
+	refusedOnce(): void {
+		this.goesSingly = true;
 	}
 
 	/** The service certainly did not take the task. */

@@ -69,7 +69,7 @@ export class Journal {
 	private readonly node: Stored;
 
 	/** Whether all items have left. */
-	private isDone = false;
+	isEnded = false;
 
 	/** @throws UserError if another version of this package wrote the journal */
 	constructor(
@@ -144,8 +144,9 @@ export class Journal {
 	}
 
 	private toStored(present: number): Stored {
-		const { run, entries, isDone } = this;
-		const stored = isDone ? endedRun(run, entries) : sleepingRun(run, entries);
+		const { run, entries, isEnded } = this;
+		const isKept = !isEnded || this.hasTriesLeft;
+		const stored = isKept ? sleepingRun(run, entries) : endedRun(run, entries);
 		return { ...this.node, clockIsBehind: clockIsBehind(), runs: { [present]: stored } };
 	}
 
@@ -270,7 +271,7 @@ export class Journal {
 
 	/** All items leave, and with them what nobody needs any more. n8n may try again if the first item has an error. */
 	end(): void {
-		this.isDone = !this.hasTriesLeft;
+		this.isEnded = true;
 	}
 
 	/** The rows that the turns of this run have left in n8n's store. */
