@@ -65,6 +65,9 @@ export class Journal {
 	/** In the order of the items. */
 	entries: TaskEntry[];
 
+	/** Whether what has failed is tried again. */
+	private mayFailAgain = true;
+
 	private readonly run: StoredRun;
 	private readonly node: Stored;
 
@@ -121,9 +124,10 @@ export class Journal {
 				end === 'result' && task !== undefined && !(plan?.output.download && files);
 			this.entries = this.entries.map((entry) => (hasLeft(entry) ? begunAnew(entry) : entry));
 		}
-		if (known.isAsleep) return 'killed';
 		// n8n counts its tries anew when it wakes a run. Without an end to them a task would be waited for for ever.
-		if (known.tries < triesOf(this.context.getNode())) this.entries = this.entries.map(reopened);
+		this.mayFailAgain = known.tries < triesOf(this.context.getNode());
+		if (this.mayFailAgain) this.entries = this.entries.map(reopened);
+		if (known.isAsleep) return 'killed';
 		return isOther ? 'retried' : 'again';
 	}
 
@@ -181,7 +185,7 @@ export class Journal {
 	/** Takes up a plan that was made anew. */
 	plan({ items, isDry: _, warnings: __, ...settings }: RunPlan): void {
 		this.run.settings = settings;
-		this.entries = replanned(this.entries, items);
+		this.entries = replanned(this.entries, items, this.mayFailAgain);
 	}
 
 	get settings(): RunSettings {

@@ -81,7 +81,7 @@ async function beginRun(
 		if (output) return [output];
 	}
 	journal.takeUp();
-	clearRows(context, journal, row);
+	await clearRows(context, journal, row);
 	return new RunContext(context, connection, journal, row, startedAt);
 }
 

@@ -119,13 +119,17 @@ const anotherRetry = (execution: string) =>
 	});
 
 /** Removes the rows of a run that n8n needs no more: now those of the turns before, at the end of the execution all. */
-export function clearRows(context: IExecuteFunctions, journal: Journal, row: TurnRow): void {
+export async function clearRows(
+	context: IExecuteFunctions,
+	journal: Journal,
+	row: TurnRow,
+): Promise<void> {
 	const clear = async (rows: Journal['rows']) => {
 		for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
 	};
 	const { beginning, rows, sleeps, earlier } = journal;
 	// n8n has stored what the turns before have done. What a killed turn has done is stored with this one.
-	if (beginning === 'woken') void settled(clear(rows));
+	if (beginning === 'woken') await settled(clear(rows));
 	const others = [...(beginning === 'woken' ? [] : rows)];
 	if (beginning === 'killed') others.push([earlier, sleeps]);
 	if (row.isWritten) others.push([row.execution, row.turn]);
