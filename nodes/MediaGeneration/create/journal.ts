@@ -176,7 +176,7 @@ export class Journal {
 	}
 
 	/** Takes up a plan that was made anew. */
-	plan({ items, isDry: _, warnings: __, ...settings }: RunPlan): void {
+	plan({ items, isDry: _, ...settings }: RunPlan): void {
 		this.run.settings = settings;
 		this.entries = replanned(this.entries, items);
 	}
@@ -188,6 +188,7 @@ export class Journal {
 		return {
 			maxInFlight: 1,
 			ifSomeFail: 'keep',
+			warnings: [],
 			...settings,
 			limitAt: limitAt ?? Infinity,
 			endsAt: endsAt ?? Infinity,

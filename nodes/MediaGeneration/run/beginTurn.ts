@@ -79,12 +79,13 @@ export async function beginOrders(
 		entry.doubtIn === undefined ? [] : placeOf(entry),
 	);
 	await row.begin(doubts);
-	// A retry of this execution is refused, too.
 	if (!journal.refusal) return;
+	// A retry of this execution is refused, too, also if n8n is killed before it stores the refusal.
+	await row.claim();
 	whenEndIsStored(
 		context,
 		() => true,
-		async () => await row.clear(),
+		async () => await row.clear({ claim: true }),
 	);
 	throw errorOf(journal.refusal);
 }
