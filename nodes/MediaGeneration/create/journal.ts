@@ -86,6 +86,7 @@ export class Journal {
 			? { version: VERSION, runs: {}, clockIsBehind: clockIsBehind() }
 			: readStored<Stored>(JSON.parse(JSON.stringify(store[JOURNAL])), VERSION);
 		const known = stored.runs[present];
+		setClock(stored, known);
 		const execution = String(executionIdOf(context));
 		// n8n has kept that the node ran in the retried execution, and not what it did.
 		this.isLost = isNew && present > 0 && retriedBy(context) !== undefined;
@@ -100,7 +101,6 @@ export class Journal {
 			entries: [],
 		};
 		this.earlier = this.run.execution;
-		setClock(this.node, this.run);
 		this.entries = this.run.entries.map((entry) => this.revived(entry));
 		this.isLater = this.run.isAsleep || (this.earlier === execution && this.run.sleeps > 0);
 		this.beginning = this.begin(known, execution, now);
@@ -131,11 +131,14 @@ export class Journal {
 	private revived(entry: TaskEntry): TaskEntry {
 		if (!entry.plan) return entry;
 		entry.plan = { ...this.run.common, ...entry.plan } as TaskPlan;
-		if (entry.plan.kind !== 'create' || entry.state !== 'free') return entry;
+		const { plan, state } = entry;
+		if (plan.kind !== 'create' || plan.input === undefined) return entry;
 		try {
-			entry.plan.input = reviveFiles(this.context, entry.plan);
+			plan.input = reviveFiles(this.context, plan);
 		} catch (error) {
-			fail(entry, ItemError.from(error));
+			if (state === 'free') fail(entry, ItemError.from(error));
+			// The task goes on without its file. It cannot be created again.
+			else plan.retryFailed = 0;
 		}
 		return entry;
 	}
