@@ -161,17 +161,24 @@ async function startFirstTurns() {
 
 /** What is killed in a node behind ours. `asleep`: stored, with its task, before our node ended. */
 async function startBehind() {
-	const start = async (name: string, options: IDataObject, latencyMs: number) => {
+	const begin = async (name: string, options: IDataObject, latencyMs: number) => {
 		const after = [scene.collector.barrierNode()];
 		return await scene.startImages([{ latencyMs }], { name, options, after });
 	};
-	const held = await start('Behind', {}, 0);
-	const later = await start('Turn', AT_ONCE, 0);
-	const asleep = await start('Stored', AT_ONCE, 3_600_000);
+	// n8n retries no run by hand of which nothing is stored.
+	const nodes = [
+		prompts('Behind', [{ latencyMs: 0 }]),
+		scene.image(),
+		scene.collector.barrierNode(),
+	];
+	const workflowId = await start('Behind', inARow(hook(), ...nodes));
+	const later = await begin('Turn', AT_ONCE, 0);
+	const asleep = await begin('Stored', AT_ONCE, 3_600_000);
 	await asleep.asleep(2);
 	scene.service.complete(asleep.taskIds[0] ?? '');
 	// One more is held before our node.
 	await scene.collector.untilHeld(4, 2 * MINUTE);
+	const held = await at('Behind', workflowId, ({ tasks }) => tasks.length === 1);
 	return { held, later, asleep };
 }
 
@@ -197,6 +204,17 @@ async function untilSettled(): Promise<void> {
 	});
 }
 
+/** Kills n8n at a moment at which none of the runs that sleep is awake. */
+async function killWhileTheySleep(): Promise<void> {
+	const { stage } = scene;
+	const ids = [rows, ...sleepers].map(({ id }) => id).join(', ');
+	const awake = `select id from execution_entity where status <> 'waiting' and id in (${ids})`;
+	await until('all to sleep', 2 * MINUTE, async () => {
+		return (await stage.database.rows(awake)).length === 0;
+	});
+	await stage.kill();
+}
+
 beforeAll(async () => {
 	const { collector, service, stage } = scene;
 	await startSleepers();
@@ -212,7 +230,7 @@ beforeAll(async () => {
 	await Promise.all(inTurns.map(async (run) => await run.inALaterTurn()));
 	// None of those that download has come out.
 	expect(collector.seen.sort()).toEqual(lanes.started.tasks.sort());
-	await stage.kill();
+	await killWhileTheySleep();
 	service.resetSettings();
 	await stage.restart();
 	collector.openBarrier();
@@ -222,7 +240,7 @@ beforeAll(async () => {
 	const before = killedTwice.tasks.length;
 	killedRetry = await killedTwice.beginRetry();
 	await until('the retry to order', 2 * MINUTE, () => killedTwice.tasks.length >= before + 3);
-	await stage.kill();
+	await killWhileTheySleep();
 	await installPackage(stage.userFolder, (await packPackage()).tarball);
 	// In another order than they were created.
 	const later = [rows, ...sleepers].flatMap(({ taskIds }) => taskIds).reverse();

@@ -20,7 +20,7 @@ export class Run {
 		private readonly scene: Scene,
 		readonly id: string,
 		readonly workflowId: string,
-		private readonly name: string,
+		readonly name: string,
 	) {}
 
 	async end(timeoutMs = 4 * MINUTE): Promise<Execution> {
@@ -57,8 +57,8 @@ export class Run {
 
 	/** How often the node went to sleep, by the log. */
 	get sleeps(): number {
-		const lines = this.scene.log.split('asleep until');
-		return lines.filter((line) => line.includes(`(execution ${this.id},`)).length;
+		const line = new RegExp(`asleep until \\S+ \\(execution ${this.id},`, 'g');
+		return (this.scene.log.match(line) ?? []).length;
 	}
 
 	/** Until the run sleeps. @param times how often; a run with *Suspend After* 0 creates after its first sleep */

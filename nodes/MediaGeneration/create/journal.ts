@@ -183,7 +183,7 @@ export class Journal {
 	}
 
 	/** Takes up a plan that was made anew. */
-	plan({ items, isDry: _, warnings: __, ...settings }: RunPlan): void {
+	plan({ items, isDry: _, ...settings }: RunPlan): void {
 		this.run.settings = settings;
 		this.entries = replanned(this.entries, items, this.mayFailAgain);
 	}
@@ -195,6 +195,7 @@ export class Journal {
 		return {
 			maxInFlight: 1,
 			ifSomeFail: 'keep',
+			warnings: [],
 			...settings,
 			limitAt: limitAt ?? Infinity,
 			endsAt: endsAt ?? Infinity,

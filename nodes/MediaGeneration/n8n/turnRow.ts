@@ -107,9 +107,11 @@ export class TurnRow {
 		return this.isKept && (await this.ask(async () => await this.claimRow.size())) > 0;
 	}
 
-	/** Removes the row. */
-	async clear(): Promise<void> {
-		if (this.isKept) await this.row.clear();
+	/** Removes the row, and perhaps the claim of a retry: without the claim another retry may order. */
+	async clear({ claim = false } = {}): Promise<void> {
+		if (!this.isKept) return;
+		await this.row.clear();
+		if (claim) await this.claimRow.clear();
 	}
 
 	private get claimRow(): LedgerRow {

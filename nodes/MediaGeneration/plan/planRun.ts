@@ -15,6 +15,8 @@ export interface RunSettings extends Pick<WaitPlan, 'suspendAfterMs' | 'limitAt'
 	/** *Max Tasks at the Same Time*. */
 	maxInFlight: number;
 	ifSomeFail: IfSomeFail;
+	/** Warnings for the user. */
+	warnings: string[];
 }
 
 /** What a run does for all its items. */
@@ -23,8 +25,6 @@ export interface RunPlan extends RunSettings {
 	items: ItemPlan[];
 	/** Whether nothing is to be sent. */
 	isDry: boolean;
-	/** Warnings for the user. */
-	warnings: string[];
 }
 
 /** What earlier tries of a run know. */

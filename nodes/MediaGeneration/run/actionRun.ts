@@ -73,6 +73,8 @@ async function beginRun(
 	if (beginning === 'woken') {
 		const asleep = await wakeUp(context, journal, row);
 		if (asleep) return asleep;
+		// n8n keeps the hints of the last turn.
+		showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	}
 	if (beginning === 'killed') await findDoubts(context, journal);
 	const connection = await connectAnyway(context, journal.isLater);

@@ -85,7 +85,7 @@ export async function beginOrders(
 	whenEndIsStored(
 		context,
 		() => true,
-		async () => await row.clear(),
+		async () => await row.clear({ claim: true }),
 	);
 	throw errorOf(journal.refusal);
 }
