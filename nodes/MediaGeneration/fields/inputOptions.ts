@@ -12,22 +12,12 @@ const inputField: INodeProperties = {
 		"The model's name for this file. Files with one name become a list; images[] is a list of one.",
 };
 
-/** The places of files: the first one that holds shows the option, so that the list has it once. */
-const EXISTS = [{ _cnd: { exists: true as const } }];
-const PICTURE = { '/imageSource': ['binary'] };
-const HAS_FILES: Array<Required<INodeProperties>['displayOptions']> = [
-	{ show: PICTURE },
-	{ show: { files: EXISTS }, hide: PICTURE },
-	{ show: { additionalFields: EXISTS }, hide: { ...PICTURE, files: EXISTS } },
-];
-
-const sendFilesAs = HAS_FILES.map((displayOptions): INodeProperties => ({
+const sendFilesAs: INodeProperties = {
 	displayName: 'Send Files As',
 	name: 'sendFilesAs',
 	type: 'options',
 	noDataExpression: true,
 	default: 'data',
-	displayOptions,
 	description: "How 'Files' and the reference picture reach the service",
 	options: [
 		{
@@ -42,7 +32,7 @@ const sendFilesAs = HAS_FILES.map((displayOptions): INodeProperties => ({
 				"As links to this n8n, which the service must reach. They end with the task's timeout.",
 		},
 	],
-}));
+};
 
 /** The options that add to the input of the model. */
 export const inputOptions: INodeProperties[] = [
@@ -72,7 +62,7 @@ export const inputOptions: INodeProperties[] = [
 				"Takes names of binary fields of the incoming item, and no addresses: an address goes into 'additionalFields' as a string. Several rows with one inputField become a list, in order, e.g. first and last frame.",
 		},
 	},
-	...sendFilesAs,
+	sendFilesAs,
 	{
 		displayName: 'Additional Input (JSON)',
 		name: 'additionalInput',
