@@ -192,4 +192,12 @@ export const taskFields: INodeProperties[] = [
 		description:
 			'ID that the service returned when the task was created. For several tasks: a list, a text with commas or line breaks between the IDs, or the copied JSON of items that have a taskId.',
 	},
+	{
+		// No panel shows it: the execution that makes up for lost callbacks hands its results to a trigger.
+		displayName: 'Deliver To',
+		name: 'deliverTo',
+		type: 'hidden',
+		displayOptions: { show: { resource: ['task'], operation: ['wait'] } },
+		default: '',
+	},
 ];

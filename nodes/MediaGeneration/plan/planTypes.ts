@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import type { Recipient } from '../callback/delivery';
 import type { Destination } from '../report/taskItems';
 import type { ItemError } from '../shared/itemError';
 
@@ -49,8 +50,8 @@ export interface ReadPlan extends PlanBase {
 	taskId: string;
 	/** Whether to wait until the task is finished. */
 	wait: boolean;
-	/** The address of the trigger that gets the task's callback once more, with its token. */
-	redeliverTo?: string | undefined;
+	/** The trigger that gets the result. A wait ends when the trigger has started for the task. */
+	deliverTo?: Recipient | undefined;
 }
 
 /** What a run does for one task. */
