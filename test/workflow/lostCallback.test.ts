@@ -1,6 +1,5 @@
 import type { IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
-import { type DeliveryCheck, parseCheck } from '../../nodes/MediaGeneration/callback/deliveryCheck';
 import type { Settings } from '../service/settings';
 import { startWorkflow, type TestNode, TRIGGER_PATH } from './engine';
 import { imageNode, item, prompts, stage, threeTries } from './support';
@@ -23,8 +22,7 @@ const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async
 	{ inputData = [] },
 ) => {
 	if (refusals-- > 0) throw new Error('No sub-workflows now');
-	const { deliveries }: DeliveryCheck = parseCheck(inputData[0]?.json);
-	checks.push({ at: Date.now(), taskIds: deliveries.map(({ taskId }) => taskId) });
+	checks.push({ at: Date.now(), taskIds: inputData.map(({ json }) => String(json.taskId)) });
 	return await Promise.resolve({ executionId: '2', data: [null] });
 };
 

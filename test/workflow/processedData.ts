@@ -104,7 +104,13 @@ export abstract class ProcessedDataTable implements IDataDeduplicator {
 
 	checkProcessedItemsAndRecord = notNeeded;
 
-	clearAllProcessedItems = notNeeded;
+	async clearAllProcessedItems(
+		_scope: DeduplicationScope,
+		context: ICheckProcessedContextData,
+	): Promise<void> {
+		const key = keyOf(context);
+		await this.query(() => void this.rows.delete(key));
+	}
 }
 
 /** The store of the tests, which say what fails next. */

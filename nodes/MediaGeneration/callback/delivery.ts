@@ -39,11 +39,14 @@ export interface DeliveryAnswer {
 	words?: string;
 }
 
-/** What is known of the deliveries of one task; nothing before the first delivery. */
+/** What is known of the deliveries of one task. Times are milliseconds of the clock. */
 export interface Deliveries {
-	/** The last answer. */
+	/** When the ledger was asked last. */
+	askedAt?: number;
+	/** The last answer of the trigger, and when it came. */
 	answer?: DeliveryAnswer;
-	/** Since when the trigger answers like this, and when it was first asked; milliseconds since 1970. */
+	at?: number;
+	/** Since when the trigger answers like this, and when it first answered. */
 	since?: number;
 	firstAt?: number;
 }
@@ -51,32 +54,30 @@ export interface Deliveries {
 /** An answer is final when the trigger has given it for so long, milliseconds. */
 export const FINAL_AFTER_MS = 15 * 60_000;
 
-/** What is known after a delivery. @param now when the answer came, milliseconds since 1970 */
-export const afterAnswer = (
-	before: Deliveries,
-	answer: DeliveryAnswer,
-	now: number,
-): Required<Deliveries> => ({
-	answer,
-	since: (before.answer?.kind === answer.kind ? before.since : undefined) ?? now,
-	firstAt: before.firstAt ?? now,
-});
+/** Writes down what a delivery has come to. @param now milliseconds of the clock */
+export function noteAnswer(deliveries: Deliveries, answer: DeliveryAnswer, now: number): void {
+	const { answer: before, since, firstAt = now } = deliveries;
+	const isSame = before?.kind === answer.kind;
+	Object.assign(deliveries, { answer, at: now, since: isSame ? since : now, firstAt });
+}
+
+/** Whether a trigger has just taken a task: its workflow starts within a minute. */
+export const isJustTaken = ({ answer, at, since }: Deliveries = {}): boolean =>
+	answer?.kind === 'taken' && at === since;
 
 /**
  * Whether a task needs no further delivery, or cannot be delivered. Otherwise the result is delivered again.
  *
- * @param until when the time of the task is up, milliseconds since 1970
+ * @param until when the time of the task is up, milliseconds of the clock
  * @param hasLedger whether the ledger tells when the trigger has started. The answer *taken* says that n8n has stored an
  *   execution, which may be killed before its items leave.
- * @param now milliseconds since 1970
  */
 export function endOfDeliveries(
-	{ answer: { kind }, since, firstAt }: Required<Deliveries>,
+	{ answer, at = 0, since = at, firstAt = at }: Deliveries,
 	{ until, hasLedger }: { until: number; hasLedger: boolean },
-	now: number,
 ): 'result' | 'error' | undefined {
-	const isFinal = now >= since + FINAL_AFTER_MS;
-	switch (kind) {
+	const isFinal = at - since >= FINAL_AFTER_MS;
+	switch (answer?.kind) {
 		case 'notSelected':
 			return 'result';
 		case 'taken':
@@ -84,6 +85,8 @@ export function endOfDeliveries(
 		case 'refused':
 			return isFinal ? 'error' : undefined;
 		case 'notNow':
-			return now >= Math.max(until, firstAt + FINAL_AFTER_MS) ? 'error' : undefined;
+			return at >= Math.max(until, firstAt + FINAL_AFTER_MS) ? 'error' : undefined;
+		case undefined:
+			return undefined;
 	}
 }

@@ -43,8 +43,7 @@ export class ExpectedCallbacks {
 		const isOwn = base !== undefined && href.startsWith(`${base}/`);
 		this.deliveries.push({
 			taskId,
-			// The time of day: other processes read what is stored.
-			until: Date.now() + timeoutMs,
+			until: clock.now() + timeoutMs,
 			address: isOwn ? href.slice(base.length) : href,
 			triggerId: triggerAt(this.context, href),
 		});

@@ -155,7 +155,6 @@ async function sleep(
 	nodeContext(context)[KEY] = { of: context.getExecutionId(), since };
 	const sleeper = {
 		startedAt: since,
-		intervalMs: 0,
 		isOverdue: false,
 		dueAt: [since + ALL_TRIES_MS],
 	};

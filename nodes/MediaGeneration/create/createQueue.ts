@@ -1,132 +1,182 @@
 import type { RequestGap } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { Semaphore, settled } from '../shared/promises';
-import { clock, sleepUntil, Stopped } from '../shared/clock';
+import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
+import { Semaphore } from '../shared/promises';
 import type { AccountLimits, Ticket } from './accountLimits';
 
 /** How long a run tries an address that does not answer as the service does, if the service has never answered. */
 const NO_SERVICE_PATIENCE_MS = 5_000;
 
-const LONGEST_PAUSE_MS = 30_000;
+/** After so many orders in a row whose outcome is not known, a doubt costs more than a wait. */
+const MOST_IN_VAIN = 3;
+
+/** The pause after the last of these orders, where the run does not sleep. It doubles each time, up to the longest. */
+const FIRST_REST_MS = 60_000;
+const LONGEST_REST_MS = 10 * 60_000;
 
 /** Whether nothing shows that there is a service at the address. */
 const isOfAddress = ({ meaning }: ServiceError) => meaning.scope === 'address';
 
+/** What a queue knows, and the queue of a later turn needs. Times are milliseconds of the clock. */
+export interface QueueState {
+	quietSince?: number | undefined;
+	pausedUntil?: number | undefined;
+	inVain?: number | undefined;
+}
+
+/** What the orders need to know of the turn, and what they tell it. */
+export interface TurnOfQueue {
+	readonly maySleep: boolean;
+	readonly isOver: boolean;
+	pause(until: number): void;
+	noteOrder(): void;
+	noteProgress(): void;
+	end(): void;
+	readonly alarm: { wait(at: number): { woken: Promise<void>; wake: () => void } };
+}
+
 /**
- * The queue of the creates of a run, in the order of the items. A create leaves the queue when the throttle admits it.
- * An item's patience is the longest pause that the item accepts, milliseconds. All times are milliseconds of the clock.
+ * The queue of the orders of a run, in the order of the items. An order leaves the queue when the account's limits admit
+ * it. All times are milliseconds of the clock.
  */
 export class CreateQueue {
-	/** The last refusal of a create of this run. */
+	/** The last refusal of an order of this run. */
 	refusal: ServiceError | undefined;
 
 	/** Whether the service has taken a task. From then on an error is a passing error, or concerns one item. */
 	hasCreated = false;
 
-	/** The end of the pause that the service asked for. */
-	private askedUntil = -Infinity;
+	/** Whether the service has refused an order, so that there is a service at the address. */
+	private hasAnswered = false;
 
-	/** The creates in a row without a known outcome. Creates that were under way together count once. */
+	/** Since when no order is admitted and no task finishes. */
+	private quietSince: number | undefined;
+
+	/** The end of the pause that the service asked for. */
+	private pausedUntil = -Infinity;
+
+	/** The orders in a row without a known outcome. Orders that were under way together count once. */
 	private inVain = 0;
 	private inVainAt = -Infinity;
 
-	/** Since when no create is admitted and no task finishes. */
-	private quietSince: number | undefined;
+	/** Whether nothing more is ordered, and why. */
+	private closed: { error: ServiceError | undefined } | undefined;
 
-	/** Items with at most this patience create nothing more. Infinity is for all items, for good. */
-	private end: { patienceMs: number; error: ServiceError | undefined } | undefined;
-
-	/** One create at a time, so that the tasks are created in the order of the items. */
+	/** One order at a time, so that the tasks are created in the order of the items. */
 	private readonly oneAtATime = new Semaphore(1);
 
-	/** Makes the create at the head of the queue check again: when something happens, and at the alarm. */
+	/** Makes the order at the head of the queue look again: something has happened. */
 	private wake: () => void = () => undefined;
-	private alarmAt = Infinity;
 
 	private reachLimit: () => void = () => undefined;
-	/** Resolves when the service refuses a create of this run for the first time. */
+	/** Resolves when the service refuses an order of this run for the first time. */
 	readonly limited = new Promise<void>((resolve) => {
 		this.reachLimit = resolve;
 	});
 
 	/**
 	 * @param gap the least time between two requests of the run
+	 * @param state what the queue of an earlier turn knew
 	 * @param random for the jitter, from 0 to 1
 	 * @param most how many tasks of the run may be unfinished at once
 	 */
 	constructor(
-		readonly throttle: AccountLimits,
+		readonly limits: AccountLimits,
 		private readonly gap: RequestGap,
+		private readonly turn: TurnOfQueue,
 		private readonly signal: AbortSignal | undefined,
+		{ quietSince, pausedUntil = -Infinity, inVain = 0 }: QueueState = {},
 		private readonly random: () => number = Math.random,
 		private readonly most = Infinity,
 	) {
-		signal?.addEventListener('abort', () => this.wake(), { once: true });
-	}
-
-	/**
-	 * @param patience the item's patience, which may grow while the item waits
-	 * @param until when it is too late
-	 * @returns a ticket for one create, whose end is to be told by `accepted`, `refused`, `doubtful` or `ended`; undefined
-	 *   if the run creates nothing more, or if it is too late
-	 * @throws Error if the service asks for a longer pause, or if there is no use in sending
-	 * @throws Stopped if the execution was stopped
-	 */
-	async enter(patience: () => number, until = Infinity): Promise<Ticket | undefined> {
-		return await this.oneAtATime.run(async () => await this.place(patience, until));
-	}
-
-	private async place(patience: () => number, until: number): Promise<Ticket | undefined> {
-		for (let patienceMs = 0; ;) {
-			if (this.signal?.aborted) throw new Stopped();
-			patienceMs = Math.max(patienceMs, patience());
-			if (this.end && patienceMs <= this.end.patienceMs) {
-				if (!this.end.error) return undefined;
-				throw ItemError.from(this.end.error);
-			}
-			const now = clock.now();
-			if (now >= until) return undefined;
-			const askedMs = this.askedUntil - now;
-			// The answer to a create that is under way may bring a task, and with it more patience.
-			const longestMs = Math.min(patienceMs, until - now);
-			if (this.refusal && askedMs > longestMs && this.throttle.underWay === 0) {
-				throw ItemError.because(
-					this.refusal,
-					`The service asks to wait for ${Math.ceil(askedMs / 1000)} s more, which is longer than this node waits.`,
-				);
-			}
-			const at = this.nextAt(now);
-			if (at <= now) {
-				this.gap.take();
-				return this.throttle.send(now);
-			}
-			await new Promise<void>((resolve) => {
-				this.wake = resolve;
-				this.setAlarm(Math.min(at, until));
-			});
+		this.quietSince = quietSince;
+		this.inVain = inVain;
+		if (pausedUntil > clock.now()) {
+			this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
+			this.pauseUntil(pausedUntil);
 		}
 	}
 
-	private nextAt(now: number): number {
-		const { underWay, unfinished } = this.throttle;
-		const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
-		return isFull ? Infinity : Math.max(this.throttle.nextAt(now), this.gap.nextAt);
+	/** To be called when nothing can be sent. */
+	noteQuiet(): void {
+		this.quietSince ??= clock.now();
 	}
 
-	/** One alarm is enough: the create that wakes up sets the next alarm. */
-	private setAlarm(at: number): void {
-		if (at >= this.alarmAt) return;
-		this.alarmAt = at;
-		void settled(sleepUntil(at, this.signal)).then(() => {
-			if (this.alarmAt === at) this.alarmAt = Infinity;
-			this.wake();
-		});
+	/** Since when nothing was taken, milliseconds of the clock. */
+	get quietFrom(): number {
+		return this.quietSince ?? clock.now();
+	}
+
+	get state(): QueueState {
+		const { quietSince, pausedUntil, inVain } = this;
+		return { quietSince, inVain, ...(this.isPaused && { pausedUntil }) };
+	}
+
+	/**
+	 * @param patience how long the item waits while the service takes nothing, milliseconds; it may grow meanwhile
+	 * @param until when it is too late
+	 * @param isFirst whether the order goes before the others, because it was sent before
+	 * @returns a ticket for one order, whose end is to be told by `accepted`, `refused`, `doubtful` or `ended`; undefined if
+	 *   the run orders nothing more in this turn, or if it is too late
+	 * @throws ItemError if the item's patience is over, or there is no use in sending
+	 * @throws Stopped if the execution was stopped
+	 */
+	async enter(
+		patience: () => number,
+		until: number,
+		isFirst: boolean,
+	): Promise<Ticket | undefined> {
+		return await this.oneAtATime.run(async () => await this.place(patience, until), isFirst);
+	}
+
+	private async place(patience: () => number, until: number): Promise<Ticket | undefined> {
+		for (;;) {
+			if (this.signal?.aborted) throw new Stopped();
+			if (this.closed) {
+				if (this.closed.error) throw ItemError.from(this.closed.error);
+				return undefined;
+			}
+			const now = clock.now();
+			if (this.turn.isOver || now >= until) return undefined;
+			this.checkPatience(patience(), until, now);
+			const at = this.nextAt(now);
+			if (at <= now) {
+				this.gap.take();
+				return this.limits.send(now);
+			}
+			const { woken, wake } = this.turn.alarm.wait(Math.min(at, until));
+			this.wake = wake;
+			await woken;
+		}
+	}
+
+	/** @throws ItemError if the service has taken nothing for so long, or asks to wait for longer */
+	private checkPatience(patienceMs: number, until: number, now: number): void {
+		const { refusal, quietSince = now } = this;
+		// The answer to an order that is under way may bring a task, and with it more patience.
+		if (refusal === undefined || this.limits.underWay > 0) return;
+		const isShort = isOfAddress(refusal) && !this.hasCreated && !this.hasAnswered;
+		const longestMs = isShort ? Math.min(NO_SERVICE_PATIENCE_MS, patienceMs) : patienceMs;
+		if (now - quietSince > longestMs) throw ItemError.from(refusal);
+		const pausedMs = this.pausedUntil - now;
+		const isTooLong = pausedMs > patienceMs || (pausedMs > until - now && !this.turn.maySleep);
+		if (!isTooLong) return;
+		throw ItemError.because(
+			refusal,
+			`The service asks to wait for ${Math.ceil(pausedMs / 1000)} s more, which is longer than this node waits.`,
+		);
+	}
+
+	private nextAt(now: number): number {
+		const { underWay, unfinished } = this.limits;
+		const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
+		return isFull ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
 	}
 
 	/** The service took the task, which is unfinished until `finished` is called. */
 	accepted(ticket: Ticket): void {
-		this.throttle.accepted(ticket, clock.now());
+		this.limits.accepted(ticket, clock.now());
 		this.hasCreated = true;
 		this.inVain = 0;
 		this.goOn();
@@ -134,114 +184,101 @@ export class CreateQueue {
 
 	/** An accepted task has ended at the service, or nobody follows it any more. */
 	finished(): void {
-		this.throttle.finished();
+		this.limits.finished();
 		this.goOn();
 	}
 
-	/** A create ended without telling anything about the account's limits. */
+	/** An order ended without telling anything about the account's limits. */
 	ended(): void {
-		this.throttle.ended();
+		this.limits.ended();
 		this.wake();
 	}
 
-	/**
-	 * The service certainly did not take the task.
-	 *
-	 * @returns whether there is no use in sending on
-	 */
-	refused(ticket: Ticket, error: ServiceError, patienceMs: number): boolean {
-		if (isOfAddress(error)) return this.doubtful(ticket, error, patienceMs);
+	/** The service certainly did not take the task. */
+	refused(ticket: Ticket, error: ServiceError): void {
+		if (isOfAddress(error)) {
+			this.doubtful(ticket, error);
+			return;
+		}
 		const now = clock.now();
-		this.throttle.refused(ticket, now, error.retryAfterMs ?? 0);
-		this.observePause(error, now);
+		this.limits.refused(ticket, now, error.retryAfterMs ?? 0);
+		this.observe(error, now);
+		this.hasAnswered = true;
 		this.reachLimit();
-		return this.giveUpWhereHopeless(error, patienceMs);
+		this.wake();
 	}
 
 	/**
 	 * Nobody knows whether the service took the task, or there was no connection. If the service is down, a whole batch
-	 * would end like this. So until the service accepts a task, creates go out one at a time, after growing pauses.
-	 *
-	 * @returns whether there is no use in sending on
+	 * would end like this. So until the service accepts a task, orders go out one at a time, after growing pauses; after a
+	 * few of them in a row nothing more is ordered in this turn.
 	 */
-	doubtful({ sentAt }: Ticket, error: ServiceError, patienceMs: number): boolean {
+	doubtful({ sentAt }: Ticket, error: ServiceError): void {
 		const now = clock.now();
-		this.throttle.ended();
+		this.limits.ended();
+		this.observe(error, now);
 		if (sentAt >= this.inVainAt) {
 			this.inVainAt = now;
-			const pauseMs = 1000 * 2 ** this.inVain++ * (0.5 + this.random() / 2);
-			this.throttle.pause(now + Math.min(pauseMs, LONGEST_PAUSE_MS));
+			const count = this.inVain++;
+			// Without a connection nothing was sent, so it costs nothing to try again.
+			const isDoubt = error.taken === 'unknown';
+			if (isDoubt && this.inVain >= MOST_IN_VAIN) this.rest(now);
+			else {
+				const pauseMs = 1000 * 2 ** count * (0.5 + this.random() / 2);
+				this.limits.pause(now + Math.min(pauseMs, FIRST_REST_MS / 2));
+			}
 		}
-		// A proxy that answers for the service may say when the service works again.
-		if (error.retryAfterMs !== undefined) this.observePause(error, now);
-		this.throttle.pause(this.askedUntil);
-		return this.giveUpWhereHopeless(error, patienceMs);
+		this.limits.pause(this.pausedUntil);
+		this.wake();
 	}
 
-	private observePause(error: ServiceError, now: number): void {
+	private rest(now: number): void {
+		this.turn.end();
+		const ms = FIRST_REST_MS * 2 ** (this.inVain - MOST_IN_VAIN);
+		this.pauseUntil(now + Math.min(ms, LONGEST_REST_MS));
+	}
+
+	private observe(error: ServiceError, now: number): void {
 		this.refusal = error;
-		this.askedUntil = Math.max(this.askedUntil, now + (error.retryAfterMs ?? 0));
+		this.quietSince ??= now;
+		this.pauseUntil(now + (error.retryAfterMs ?? 0));
 	}
 
-	/** Observes the rest of a pause that the service asked for in an earlier try. */
-	pause(ms: number): void {
-		if (ms === 0) return;
-		this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
-		this.askedUntil = clock.now() + ms;
-		this.throttle.pause(this.askedUntil);
+	private pauseUntil(moment: number): void {
+		this.pausedUntil = Math.max(this.pausedUntil, moment);
+		this.turn.pause(this.pausedUntil);
+		this.limits.pause(this.pausedUntil);
 	}
 
 	/** Whether the service has asked for a pause that is not over. */
 	get isPaused(): boolean {
-		return clock.now() < this.askedUntil;
+		return clock.now() < this.pausedUntil;
 	}
 
-	/** Whether something is left to create, as far as known. */
+	/** Whether something is left to order in this turn, as far as known. */
 	get isCreating(): boolean {
-		return !this.isOver && (this.oneAtATime.isBusy || this.throttle.underWay > 0);
+		return !this.isOver && (this.oneAtATime.isBusy || this.limits.underWay > 0);
 	}
 
-	/**
-	 * Admits no further create.
-	 *
-	 * @param error why; undefined if the run creates nothing more
-	 * @param patienceMs for items with at most this patience, until a task is admitted or finishes after all
-	 */
-	close(error?: ServiceError, patienceMs = Infinity): void {
-		if (!this.isOver) this.end = { patienceMs, error };
+	/** Admits no further order. @param error why; undefined if the run orders nothing more */
+	close(error?: ServiceError): void {
+		this.closed ??= { error };
 		this.wake();
 	}
 
-	/** Why nothing more is created, for good. */
+	/** Why nothing more is ordered, for good. */
 	get closedBy(): ServiceError | undefined {
-		return this.isOver ? this.end?.error : undefined;
+		return this.closed?.error;
 	}
 
-	/** Whether nothing more is created, for good. */
+	/** Whether nothing more is ordered, for good. */
 	get isOver(): boolean {
-		return this.end?.patienceMs === Infinity;
+		return this.closed !== undefined;
 	}
 
 	private goOn(): void {
 		this.quietSince = undefined;
-		if (!this.isOver) this.end = undefined;
+		this.turn.noteProgress();
 		this.wake();
-	}
-
-	/**
-	 * Gives up for all items with at most this patience if nothing was admitted and nothing finished during the whole
-	 * patience, which is short while the service has never answered.
-	 *
-	 * @returns whether there is no use in sending on
-	 */
-	private giveUpWhereHopeless(error: ServiceError, patienceMs: number): boolean {
-		const now = clock.now();
-		this.quietSince ??= now;
-		const isShort = isOfAddress(error) && !this.hasCreated && this.refusal === undefined;
-		const longestMs = isShort ? Math.min(NO_SERVICE_PATIENCE_MS, patienceMs) : patienceMs;
-		const isHopeless = now - this.quietSince > longestMs;
-		if (isHopeless) this.close(error, patienceMs);
-		else this.wake();
-		return isHopeless;
 	}
 }

@@ -10,10 +10,10 @@ import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { executionIdOf, stopSignal } from '../n8n/internals';
 import { storedStop } from '../n8n/storedStop';
-import { notePause, pauseLeft } from './askedPause';
+import type { TurnRow } from '../n8n/turnRow';
+import type { CreateQueue, TurnOfQueue } from './createQueue';
 import type { Journal } from './journal';
-import type { SentTask } from './storedRun';
-import type { CreateQueue } from './createQueue';
+import { placeOf, type TaskEntry } from './taskEntry';
 
 /** After so many such refusals in a row a refusal that may concern one item concerns all. */
 const MAX_ALIKE = 3;
@@ -26,7 +26,25 @@ const isUnknown = (error: unknown): boolean =>
 	// n8n throws a UserError if n8n itself refuses to send the request.
 	error instanceof ServiceError ? error.taken === 'unknown' : !(error instanceof UserError);
 
-/** Creates the tasks of one run. A create is sent once, unless the service certainly did not take the task. */
+/** What one order came to. */
+type Sent =
+	/** The service took the task. */
+	| { outcome: 'accepted' }
+	/** Another item has ended the queue, the service has asked for a pause, the turn is over, or it is too late. */
+	| { outcome: 'notSent' }
+	/** The service certainly did not take the task, and may take it later. */
+	| { outcome: 'refused'; error: ServiceError }
+	/** Nobody knows whether the service took the task. */
+	| { outcome: 'unknown'; error: ServiceError }
+	/** There is no task of this item. */
+	| { outcome: 'failed'; error: unknown };
+
+const LATE = 'The service did not answer in time';
+const LATE_HINT = {
+	description: 'If an answer still comes, the task id stands in the log of n8n.',
+};
+
+/** Creates the tasks of one run. An order is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
 	/** How many items in a row were refused for what seems to concern all items. */
 	private alike = 0;
@@ -35,132 +53,143 @@ export class TaskCreator {
 	private readonly graceIsOver: Promise<undefined>;
 	private readonly isStopStored: () => Promise<boolean>;
 
-	/** @param onFailure called when an item fails, before the next create is admitted */
+	/** @param onFailure called when an item fails, before the next order is admitted */
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly client: ServiceClient,
 		private readonly queue: CreateQueue,
 		private readonly journal: Journal,
+		private readonly row: Pick<TurnRow, 'note'>,
+		private readonly turn: TurnOfQueue,
 		private readonly onFailure: () => void,
 	) {
 		this.signal = stopSignal(context);
 		this.graceIsOver = graceAfterStop(this.signal);
 		this.isStopStored = storedStop(context);
-		queue.pause(pauseLeft(context));
 		queue.hasCreated = journal.taskIds().length > 0;
 	}
 
 	/**
-	 * Creates an item's task. The task is in the journal before this returns.
+	 * Creates the task of an entry. The task is in the journal before this returns.
 	 *
 	 * @param until when it is too late to send, milliseconds of the clock
 	 * @param deadline when nobody waits for the answer any more, milliseconds of the clock. An answer that comes later is
 	 *   written down, too.
-	 * @returns the task, counted as unfinished by the throttle; undefined if the run creates nothing more, or if it is too
-	 *   late
+	 * @returns whether there is a task, counted as unfinished by the account's limits; false if the run orders nothing more in
+	 *   this turn, or if it is too late
 	 * @throws ItemError if there is no task, or nobody knows whether there is a task
 	 * @throws Stopped if the execution was stopped
 	 * @see docs/service.md, section 4.1
 	 */
 	async create(
-		item: CreatePlan,
+		entry: TaskEntry,
+		plan: CreatePlan,
 		until = Infinity,
 		deadline = Infinity,
-	): Promise<SentTask | undefined> {
-		if (this.journal.entryOf(item).state === 'sent')
-			throw this.unknown(item, new Error('Its answer was lost in an earlier try'));
+	): Promise<boolean> {
 		// While a task of this run is unfinished, the run waits for its end.
 		const patience = () =>
-			Math.max(item.patienceMs, this.queue.throttle.unfinished > 0 ? item.timeoutMs : 0);
-		for (let isSent = false; ;) {
-			const entered = await settled(this.queue.enter(patience, Math.min(until, deadline)));
-			if ('error' in entered) throw isSent ? entered.error : notSent(entered.error);
+			Math.max(plan.patienceMs, this.queue.limits.unfinished > 0 ? plan.timeoutMs : 0);
+		for (let tries = 0; ; tries++) {
+			const lastAt = Math.min(until, deadline);
+			const entered = await settled(this.queue.enter(patience, lastAt, tries > 0));
+			if ('error' in entered) throw tries > 0 ? entered.error : notSent(entered.error);
 			const ticket = entered.value;
-			if (ticket === undefined) return undefined;
-			const sent = await settled(this.send(item, until, deadline));
-			if ('value' in sent) {
-				if (sent.value) {
+			if (ticket === undefined) return false;
+			const sent = await this.sendOnce(entry, plan, until, deadline);
+			switch (sent.outcome) {
+				case 'accepted':
 					this.alike = 0;
 					this.queue.accepted(ticket);
-					return sent.value;
-				}
-				this.queue.ended();
-				continue;
+					return true;
+				case 'notSent':
+					this.queue.ended();
+					break;
+				case 'refused':
+					this.queue.refused(ticket, sent.error);
+					break;
+				case 'unknown':
+					this.onFailure();
+					this.queue.doubtful(ticket, sent.error);
+					throw this.explain(plan, sent.error);
+				case 'failed':
+					this.onFailure();
+					this.queue.ended();
+					throw this.explain(plan, sent.error);
 			}
-			const { error } = sent;
-			if (error instanceof ServiceError && error.meaning.again) {
-				notePause(this.context, error.retryAfterMs);
-			}
-			if (!(error instanceof ServiceError) || !error.isToSendAgain) {
-				this.onFailure();
-				// Other creates may meet the same trouble.
-				if (error instanceof ServiceError && isUnknown(error))
-					this.queue.doubtful(ticket, error, patience());
-				else this.queue.ended();
-				throw this.explain(item, error);
-			}
-			isSent = true;
-			if (this.queue.refused(ticket, error, patience())) throw error;
 		}
 	}
 
 	/**
-	 * Sends one request. The journal has an entry before the request leaves, and another when the answer is there. If the
-	 * execution is stopped, or the deadline is over, the request goes on, so that its answer is stored whenever it comes.
+	 * Sends one request. The journal and the row of the turn have the entry before the request leaves, and the journal has its
+	 * task when the answer is there. If the execution is stopped, or the deadline is over, the request goes on, so that its
+	 * answer is written down whenever it comes.
 	 *
-	 * @returns undefined if nothing was sent, because meanwhile another item has ended the queue, the service has asked for a
-	 *   pause, or it is too late
+	 * @throws Stopped if the execution was stopped
 	 */
-	private async send(
-		item: CreatePlan,
+	private async sendOnce(
+		entry: TaskEntry,
+		plan: CreatePlan,
 		until: number,
 		deadline: number,
-	): Promise<SentTask | undefined> {
-		const input = await sentInput(this.context, item);
-		const isStopped = await this.isStopStored();
-		if (isStopped) this.queue.close();
-		if (isStopped || this.signal?.aborted) throw new Stopped();
-		const { isOver, isPaused } = this.queue;
-		if (isOver || isPaused || clock.now() >= Math.min(until, deadline)) return undefined;
-		const fields = { ...echo(item), ...referenceOf(item) };
-		this.journal.sending(item);
-		const request = this.request(item, input, fields, deadline);
+	): Promise<Sent> {
+		const input = await settled(sentInput(this.context, plan));
+		if ('error' in input) return { outcome: 'failed', error: input.error };
+		if (await this.isStopStored()) {
+			this.queue.close();
+			throw new Stopped();
+		}
+		const { turn, queue } = this;
+		const isLate = () =>
+			queue.isOver || queue.isPaused || turn.isOver || clock.now() >= Math.min(until, deadline);
+		if (isLate()) return { outcome: 'notSent' };
+		const noted = await settled(this.row.note(placeOf(entry)));
+		if (this.signal?.aborted) throw new Stopped();
+		// Without the note nobody would know of the order if n8n were killed.
+		if ('error' in noted) turn.end();
+		if ('error' in noted || isLate()) return { outcome: 'notSent' };
+		turn.noteOrder();
+		this.journal.sending(entry);
 		const answered = new AbortController();
 		const late = deadline < Infinity ? [lateAt(deadline, answered.signal)] : [];
-		const ends = [request, this.graceIsOver, ...late];
+		const request = this.request(entry, plan, input.value, deadline);
+		const ends = [settled(request), this.graceIsOver, ...late];
 		const sent = await Promise.race(ends).finally(() => answered.abort());
 		if (sent === undefined) throw new Stopped();
-		if (sent !== 'late') return sent;
-		throw new ServiceError('noAnswer', 'The service did not answer in time', {
-			description: 'If an answer still comes, the task id stands in the log of n8n.',
-		});
+		if (sent === 'late')
+			return { outcome: 'unknown', error: new ServiceError('noAnswer', LATE, LATE_HINT) };
+		if ('value' in sent) return { outcome: 'accepted' };
+		const { error } = sent;
+		if (!(error instanceof ServiceError)) return { outcome: 'failed', error };
+		if (error.isToSendAgain) return { outcome: 'refused', error };
+		return { outcome: isUnknown(error) ? 'unknown' : 'failed', error };
 	}
 
 	private async request(
-		item: CreatePlan,
+		entry: TaskEntry,
+		plan: CreatePlan,
 		input: IDataObject,
-		fields: IDataObject,
 		deadline: number,
-	): Promise<SentTask> {
-		const { model, webhookUrl } = item;
-		const sent = await settled(this.client.createTask({ model, input, webhookUrl }));
+	): Promise<void> {
+		const { model, webhookUrl } = plan;
+		const created = await settled(this.client.createTask({ model, input, webhookUrl }));
 		const isLate = clock.now() >= deadline;
-		if ('value' in sent) {
-			const task: SentTask = { ...sent.value, sent: fields };
-			this.journal.created(item, task);
+		if ('value' in created) {
+			const sent = { ...echo(plan), ...referenceOf(plan) };
+			this.journal.created(entry, { ...created.value, sent });
 			// n8n stores the journal when the node has ended. If the process is killed, only the log is left.
-			this.log(`created task ${task.taskId}`, item, isLate);
-			return task;
+			this.log(`created task ${created.value.taskId}`, plan, isLate);
+			return;
 		}
-		const { error } = sent;
-		if (!isUnknown(error)) this.journal.forget(item);
+		const { error } = created;
+		if (!isUnknown(error)) this.journal.forget(entry);
 		if (isUnknown(error) || this.signal?.aborted || isLate) {
 			const outcome = isUnknown(error)
 				? 'sent, and it is not known whether a task was created'
 				: 'created no task';
 			// The answer may name the task in a field that is not searched for an id.
 			const { message, description = '' } = ItemError.from(error);
-			this.log(`${outcome}: ${message}. ${description}`, item, isLate);
+			this.log(`${outcome}: ${message}. ${description}`, plan, isLate);
 		}
 		throw error;
 	}

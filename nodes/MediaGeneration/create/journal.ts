@@ -1,101 +1,152 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { executionIdOf, internalsOf, isSupplied, nodeContext } from '../n8n/internals';
-import { readItemIdentity } from '../plan/itemIdentity';
-import type { TaskPlan } from '../plan/planTypes';
-import type { EarlierPart } from '../plan/takenUp';
+import { executionIdOf, internalsOf, isSupplied, nodeContext, retriedBy } from '../n8n/internals';
+import { reviveFiles } from '../plan/inputFile';
+import type { RunPlan, RunSettings } from '../plan/planRun';
+import type { ItemPlan, TaskPlan } from '../plan/planTypes';
 import { triesOf } from '../report/ifSomeFail';
+import type { CreatedTask } from '../service/client';
+import { clock } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import { readStored } from '../shared/json';
 import {
-	type Beginning,
-	entriesIn,
-	newRun,
-	runsIn,
-	type SentTask,
-	type SleepRule,
+	begunAnew,
+	fail,
+	isOrdered,
+	placeOf,
+	reopened,
+	type StoredError,
+	type TaskEntry,
+	taskIdsIn,
+} from './taskEntry';
+
+import {
+	clockIsBehind,
+	endedRun,
+	JOURNAL,
+	type RowOf,
+	setClock,
+	sleepingRun,
+	type Stored,
 	type StoredRun,
+	VERSION,
 } from './storedRun';
-import { isToCreate, reopen, type TaskEntry, taskIdsIn } from './taskEntry';
 
-/** Where a task stands among the tasks of a run. */
-type Place = Pick<TaskPlan, 'itemIndex' | 'part'>;
-
-/** The name of an entry in `StoredRun.announced`. */
-export const keyOf = ({ itemIndex, part }: Place) => `${itemIndex}.${part}`;
+/** A created task with the model and the input that were sent, as the output shows them. */
+export type SentTask = CreatedTask & { sent: IDataObject };
 
 /**
- * What this run of the node has sent, created, read and downloaded: the only thing that is stored of it. n8n stores the
- * journal with the execution, when the execution sleeps and when it ends. So a run that is woken, tried again by
- * *Retry On Fail*, or retried from the list of executions takes up what it finds here, and pays for nothing twice.
+ * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
+ * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `retried`: it had
+ * ended with an error, and another execution tries it again. `again`: this execution does so (*Retry On Fail*).
+ */
+export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
+
+/**
+ * All that is known of this run of the node: the plan, and what was sent, created, read and downloaded. n8n stores it with
+ * the execution, when the execution sleeps and when it ends. So a run that is woken, tried again by *Retry On Fail*, or
+ * retried from the list of executions takes up what it finds here, and pays for nothing twice.
  *
- * An entry belongs to a run of the node (a loop has many), an input item, and a part of the item. An item is recognised
- * by its parameters as they are written, and by its input: the values of expressions may differ each time.
+ * An entry belongs to a run of the node (a loop has many), an input item, and a task of the item. n8n hands a run that is
+ * woken or repeated the same input, so nothing else tells an entry.
  */
 export class Journal {
 	readonly beginning: Beginning;
 
-	/**
-	 * Whether n8n has stored the run as it slept: only what was announced then may be created in this turn, and in the tries
-	 * of this turn.
-	 */
-	isLater = false;
+	/** The execution that wrote this before, if that was another one. */
+	readonly earlier: string;
+
+	/** Whether the run has slept. */
+	readonly isLater: boolean;
+
+	/** Whether the retried execution has run this node, and n8n has not stored what it did. */
+	readonly isLost: boolean;
+
+	/** In the order of the items. */
+	entries: TaskEntry[];
 
 	private readonly run: StoredRun;
+	private readonly node: Stored;
 
-	/** The execution that wrote this before, if that was another one. */
-	earlier = '';
-
-	/** By the index of the input item. */
-	private readonly identities: string[] = [];
+	/** Whether all items have left. */
+	private isDone = false;
 
 	/** @throws UserError if another version of this package wrote the journal */
 	constructor(
 		private readonly context: IExecuteFunctions,
-		now = Date.now(),
+		now = clock.now(),
 	) {
 		// Calls of a supplied tool at the same time may share a run, and n8n repeats such a call as another run.
 		const store = isSupplied(context) ? {} : nodeContext(context);
-		const runs = runsIn(store);
 		const present = internalsOf(context).runIndex ?? 0;
-		// n8n does not go back to an earlier run.
-		const earlier = Object.keys(runs).filter((run) => Number(run) < present);
-		for (const run of earlier) delete runs[Number(run)];
+		const isNew = store[JOURNAL] === undefined;
+		const stored = isNew
+			? { version: VERSION, runs: {}, clockIsBehind: clockIsBehind() }
+			: readStored<Stored>(JSON.parse(JSON.stringify(store[JOURNAL])), VERSION);
+		const known = stored.runs[present];
 		const execution = String(executionIdOf(context));
-		const known = runs[present];
-		// Not a copy: n8n stores the changes with the execution.
-		this.run = runs[present] ??= newRun(execution, now);
+		// n8n has kept that the node ran in the retried execution, and not what it did.
+		this.isLost = isNew && present > 0 && retriedBy(context) !== undefined;
+		this.node = stored;
+		this.run = known ?? {
+			execution,
+			startedAt: now,
+			isAsleep: false,
+			tries: 0,
+			sleeps: 0,
+			rows: [],
+			entries: [],
+		};
+		this.earlier = this.run.execution;
+		setClock(this.node, this.run);
+		this.entries = this.run.entries.map((entry) => this.revived(entry));
+		this.isLater = this.run.isAsleep || (this.earlier === execution && this.run.sleeps > 0);
 		this.beginning = this.begin(known, execution, now);
+		// n8n stores what this says when it stores the execution. It does not go back to an earlier run.
+		store[JOURNAL] = { toJSON: () => this.toStored(present) };
 	}
 
 	private begin(known: StoredRun | undefined, execution: string, now: number): Beginning {
 		if (known === undefined) return 'first';
-		const { execution: earlier, isAsleep } = known;
-		this.earlier = earlier;
-		const isOther = earlier !== execution;
-		if (isOther) {
-			// Another execution has a time limit of its own.
-			known.startedAt = now;
-			delete known.sleepRule.limitAt;
-		}
-		this.isLater = isAsleep || (!isOther && known.sleeps > 0);
-		if (isAsleep && !isOther) return 'woken';
+		const isOther = known.execution !== execution;
+		if (known.isAsleep && !isOther) return 'woken';
 		known.tries = isOther ? 0 : known.tries + 1;
-		if (isAsleep) return 'killed';
+		// Another execution has a time limit of its own.
+		if (isOther) known.startedAt = now;
+		if (isOther) {
+			// Links perish, so what is not downloaded is read again.
+			const hasLeft = ({ end, task, files, plan }: TaskEntry) =>
+				end === 'result' && task !== undefined && !(plan?.output.download && files);
+			this.entries = this.entries.map((entry) => (hasLeft(entry) ? begunAnew(entry) : entry));
+		}
+		if (known.isAsleep) return 'killed';
 		// n8n counts its tries anew when it wakes a run. Without an end to them a task would be waited for for ever.
-		if (known.tries < triesOf(this.context.getNode()))
-			for (const entry of this.entries()) reopen(entry);
+		if (known.tries < triesOf(this.context.getNode())) this.entries = this.entries.map(reopened);
 		return isOther ? 'retried' : 'again';
 	}
 
-	/** To be called when it is settled what this execution may create: a try that fails before leaves the run as it was. */
-	takeUp(): void {
-		Object.assign(this.run, { execution: String(executionIdOf(this.context)), isAsleep: false });
+	/** An entry as n8n has stored it, with its plan and its files. */
+	private revived(entry: TaskEntry): TaskEntry {
+		if (!entry.plan) return entry;
+		entry.plan = { ...this.run.common, ...entry.plan } as TaskPlan;
+		if (entry.plan.kind !== 'create' || entry.state !== 'free') return entry;
+		try {
+			entry.plan.input = reviveFiles(this.context, entry.plan);
+		} catch (error) {
+			fail(entry, ItemError.from(error));
+		}
+		return entry;
 	}
 
-	/** How this turn has ended elsewhere, by what is stored of the node now; undefined if the stored turn is older. */
-	endOfTurn(kept: IDataObject): 'asleep' | 'ended' | undefined {
-		const run = runsIn(kept)[internalsOf(this.context).runIndex ?? 0];
-		if (run === undefined || !run.isAsleep) return 'ended';
-		return run.sleeps > this.sleeps ? 'asleep' : undefined;
+	private toStored(present: number): Stored {
+		const { run, entries, isDone } = this;
+		const stored = isDone ? endedRun(run, entries) : sleepingRun(run, entries);
+		return { ...this.node, clockIsBehind: clockIsBehind(), runs: { [present]: stored } };
+	}
+
+	/** To be called when it is settled what this execution may order: a try that fails before leaves the run as it was. */
+	takeUp(): void {
+		Object.assign(this.run, { execution: String(executionIdOf(this.context)), isAsleep: false });
 	}
 
 	/** Whether n8n tries this run again if it stops (*Retry On Fail*). */
@@ -103,155 +154,157 @@ export class Journal {
 		return this.run.tries + 1 < triesOf(this.context.getNode());
 	}
 
-	/**
-	 * Goes on after a killed turn, and creates nothing before the run is stored.
-	 *
-	 * @param isInDoubt whether a turn had begun: what it may have sent is in doubt for good
-	 */
-	takeOver(isInDoubt: boolean): void {
-		const { announced, items } = this.run;
-		this.run.announced = [];
-		if (!isInDoubt) return;
-		for (const key of announced) {
-			const [itemIndex = 0, part = 0] = key.split('.').map(Number);
-			const entry = items[itemIndex]?.parts[part];
-			if (entry?.state === 'free') Object.assign(entry, { state: 'sent', doubtIn: this.earlier });
+	/** Why this execution must not order, if it must not. */
+	get refusal(): StoredError | undefined {
+		return this.node.refusal;
+	}
+
+	set refusal(refusal: StoredError | undefined) {
+		this.node.refusal = refusal;
+	}
+
+	/** @param places orders that a killed turn may have sent @param execution the execution whose turn it was */
+	putInDoubt(places: readonly string[], execution: string): void {
+		const inDoubt = new Set(places);
+		for (const entry of this.entries) {
+			if (entry.state !== 'free' || !inDoubt.has(placeOf(entry))) continue;
+			Object.assign(entry, { state: 'sent', doubtIn: execution });
 		}
+	}
+
+	/**
+	 * Takes up a plan that was made anew. What is ordered stays as it is, whatever the parameters say now; what failed or
+	 * was not ordered takes the new parameters.
+	 */
+	plan({ items, isDry: _, warnings: __, ...settings }: RunPlan): void {
+		this.run.settings = settings;
+		const before = new Map(this.entries.map((entry) => [placeOf(entry), entry]));
+		const ordered = this.entries.filter(isOrdered);
+		const planned = items.flatMap((plan) => this.replanned(plan, before) ?? []);
+		const places = new Set(planned.map(placeOf));
+		const left = ordered.filter((entry) => !places.has(placeOf(entry)));
+		this.entries = [...planned, ...left].sort(
+			(a, b) => a.itemIndex - b.itemIndex || a.part - b.part,
+		);
+	}
+
+	private replanned(plan: ItemPlan, before: ReadonlyMap<string, TaskEntry>): TaskEntry | undefined {
+		const { itemIndex, part } = plan;
+		const known = before.get(placeOf(plan));
+		if (plan.kind === 'refused') {
+			// The refusal concerns what is not ordered.
+			const other = this.entriesOf(itemIndex).find((entry) => !isOrdered(entry));
+			const place = known && isOrdered(known) ? other?.part : part;
+			if (place === undefined) return undefined;
+			const entry: TaskEntry = { itemIndex, part: place, plan: undefined, state: 'free' };
+			fail(entry, plan.error);
+			return entry;
+		}
+		if (known && isOrdered(known)) {
+			if (known.plan === undefined || known.plan.kind === plan.kind) known.plan = plan;
+			return known;
+		}
+		// A task that was only read is read on, if it is still the same one.
+		if (known && plan.kind === 'read' && known.taskId === plan.taskId) return { ...known, plan };
+		return { itemIndex, part, plan, state: 'free', ...(known?.failed && { failed: known.failed }) };
+	}
+
+	get settings(): RunSettings {
+		const { settings } = this.run;
+		// JSON has no Infinity.
+		const { limitAt, endsAt, suspendAfterMs } = settings ?? {};
+		return {
+			maxInFlight: 1,
+			ifSomeFail: 'keep',
+			...settings,
+			limitAt: limitAt ?? Infinity,
+			endsAt: endsAt ?? Infinity,
+			suspendAfterMs: suspendAfterMs ?? Infinity,
+		};
 	}
 
 	get startedAt(): number {
 		return this.run.startedAt;
 	}
 
-	get sleepRule(): SleepRule {
-		return { limitAt: Infinity, ...this.run.sleepRule };
-	}
-
 	get sleeps(): number {
 		return this.run.sleeps;
 	}
 
-	get createdInTurn(): number {
-		return this.run.createdInTurn;
+	/** When the run was to be woken, milliseconds of the clock. */
+	get wakeAt(): number | undefined {
+		return this.run.wakeAt;
 	}
 
-	/** Since when turns create nothing, although they could; milliseconds since 1970. */
-	get quietSince(): number | undefined {
-		return this.run.quietSince;
+	/** What the queue of creates knows, and a later turn needs. */
+	get queue(): Pick<StoredRun, 'quietSince' | 'pausedUntil' | 'inVain' | 'limits'> {
+		return { ...this.run, pausedUntil: this.node.pausedUntil };
 	}
 
-	/** Ends a turn. @param isQuiet whether it created nothing, although it could. @param since its beginning, milliseconds since 1970 */
-	noteTurn(isQuiet: boolean, since: number): void {
-		this.run.quietSince = isQuiet ? (this.run.quietSince ?? since) : undefined;
+	set queue({ quietSince, pausedUntil, inVain, limits }) {
+		Object.assign(this.run, { quietSince, inVain, limits });
+		this.node.pausedUntil = pausedUntil;
 	}
 
-	/** What was learnt of the account's limits. */
-	get limits(): IDataObject | undefined {
-		return this.run.limits;
-	}
-
-	set limits(limits: IDataObject | undefined) {
-		this.run.limits = limits;
-	}
-
-	/** The entries of an item, if it was planned before. */
+	/** The entries of an item. */
 	entriesOf(itemIndex: number): TaskEntry[] {
-		const known = this.run.items[itemIndex];
-		return known ? entriesIn(known) : [];
-	}
-
-	/** What is known of the tasks of an item; nothing if the item was not planned before, or the user has changed it. */
-	partsOf(itemIndex: number): EarlierPart[] {
-		const known = this.run.items[itemIndex];
-		if (known?.identity !== this.identityOf(itemIndex)) return [];
-		return Array.from(known.parts, (entry) => ({
-			isBegun: Boolean(entry && !isToCreate(entry)),
-			foreignId: entry?.sent === undefined ? entry?.taskId : undefined,
-		}));
-	}
-
-	private identityOf(itemIndex: number): string {
-		return (this.identities[itemIndex] ??= readItemIdentity(this.context, itemIndex));
-	}
-
-	/** The entry of a task, a new one if the item is new or the user has changed it. */
-	entryOf({ itemIndex, part }: Place): TaskEntry {
-		let known = this.run.items[itemIndex];
-		if (known?.identity !== this.identityOf(itemIndex)) {
-			const lost = this.entriesOf(itemIndex).flatMap(taskIdsIn);
-			this.run.abandoned.push(...lost);
-			known = { identity: this.identityOf(itemIndex), parts: [] };
-			this.run.items[itemIndex] = known;
-		}
-		return (known.parts[part] ??= { state: 'free' });
-	}
-
-	entries(): TaskEntry[] {
-		return Object.values(this.run.items).flatMap(entriesIn);
-	}
-
-	/** The tasks of items that the user has changed since. */
-	get abandoned(): readonly string[] {
-		return this.run.abandoned;
+		return this.entries.filter((entry) => entry.itemIndex === itemIndex);
 	}
 
 	/** The ids of all tasks of this run, of earlier tries as well. */
 	taskIds(): string[] {
-		return [...this.run.abandoned, ...this.entries().flatMap(taskIdsIn)];
+		return this.entries.flatMap(taskIdsIn);
 	}
 
 	/** Whether the run has a task, or may have one. */
 	get isBegun(): boolean {
-		return this.taskIds().length > 0 || this.unanswered().length > 0;
+		return this.entries.some((entry) => entry.state === 'sent' || taskIdsIn(entry).length > 0);
 	}
 
 	/** The ids of the tasks that this run has created. */
 	ownTaskIds(): string[] {
-		return this.entries().flatMap((entry) =>
-			entry.sent ? taskIdsIn(entry) : (entry.failed ?? []),
-		);
+		return this.entries.flatMap((entry) => (entry.sent ? taskIdsIn(entry) : (entry.failed ?? [])));
 	}
 
-	/** The items of this run whose create was sent and has no known answer. */
+	/** The items of this run whose order was sent and has no known answer. */
 	unanswered(): number[] {
-		return Object.entries(this.run.items).flatMap(([item, { parts }]) =>
-			parts.filter((entry) => entry?.state === 'sent').map(() => Number(item)),
-		);
+		return this.entries.filter(({ state }) => state === 'sent').map(({ itemIndex }) => itemIndex);
 	}
 
 	/** To be called before the request leaves: without an answer the service may have taken the task. */
-	sending(place: Place): void {
-		this.entryOf(place).state = 'sent';
+	sending(entry: TaskEntry): void {
+		entry.state = 'sent';
 	}
 
-	/** To be called the moment the id is known. @param now milliseconds since 1970 */
-	created(place: Place, { taskId, record, sent }: SentTask, now = Date.now()): void {
-		const entry = this.entryOf(place);
-		Object.assign(entry, { state: 'created', taskId, record, sent, createdAt: now });
+	/** To be called the moment the id is known. */
+	created(entry: TaskEntry, { taskId, record, sent }: SentTask): void {
+		Object.assign(entry, { state: 'created', taskId, record, sent, createdAt: clock.now() });
 		delete entry.again;
 		delete entry.task;
-		this.run.createdInTurn++;
 	}
 
 	/** The item certainly has no task. */
-	forget(place: Place): void {
-		this.entryOf(place).state = 'free';
+	forget(entry: TaskEntry): void {
+		entry.state = 'free';
 	}
 
-	/**
-	 * Goes to sleep. What is stored then names the entries that the next turn may create: if the process is killed in
-	 * that turn, these and no others are in doubt.
-	 */
-	fallAsleep(next: readonly Place[], { intervalMs, limitAt }: SleepRule): void {
-		this.run.sleepRule = { intervalMs, ...(limitAt < Infinity && { limitAt }) };
-		this.run.isAsleep = true;
-		this.run.sleeps++;
-		this.run.announced = next.map(keyOf);
+	/** @param wakeAt milliseconds of the clock */
+	fallAsleep(wakeAt: number): void {
+		const { run } = this;
+		Object.assign(run, { isAsleep: true, wakeAt, sleeps: run.sleeps + 1 });
 	}
 
-	/** Begins a turn. @returns the entries that it may create; undefined if it may create all */
-	beginTurn(): Set<string> | undefined {
-		this.run.createdInTurn = 0;
-		return this.isLater ? new Set(this.run.announced) : undefined;
+	/** All items leave: what is not known by the output any more is dropped. */
+	end(): void {
+		this.isDone = true;
+	}
+
+	/** The rows that the turns of this run have left in n8n's store. */
+	get rows(): RowOf[] {
+		return this.run.rows;
+	}
+
+	set rows(rows: RowOf[]) {
+		this.run.rows = rows;
 	}
 }

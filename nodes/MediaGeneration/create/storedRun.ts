@@ -1,28 +1,15 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import type { CreatedTask } from '../service/client';
-import { readStored } from '../shared/json';
-import type { TaskEntry } from './taskEntry';
+import type { RunSettings } from '../plan/planRun';
+import type { TaskPlan } from '../plan/planTypes';
+import { clock } from '../shared/clock';
+import { isSame } from '../shared/json';
+import { shiftTimes, type StoredError, type TaskEntry } from './taskEntry';
 
-/** A created task with the model and the input that were sent, as the output shows them. */
-export type SentTask = CreatedTask & { sent: IDataObject };
+/** A turn that wrote a row: its execution and its number. */
+export type RowOf = [execution: string, turn: number];
 
-/**
- * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
- * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `retried`: it had
- * ended with an error, and another execution tries it again. `again`: this execution does so (*Retry On Fail*).
- */
-export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
-
-/** What a look needs to know of the plan. */
-export interface SleepRule {
-	/** Milliseconds from one turn to the next; 0 lets the sleep grow with the time waited. */
-	intervalMs: number;
-	/** When n8n's time limit cancels the execution, milliseconds since 1970; Infinity without a limit. */
-	limitAt: number;
-}
-
-/** What n8n stores of a run. All times are milliseconds since 1970: another process may read them. */
+/** What n8n stores of a run. All times are milliseconds of the clock. */
 export interface StoredRun {
 	/** The execution that wrote this last. */
 	execution: string;
@@ -31,54 +18,93 @@ export interface StoredRun {
 	isAsleep: boolean;
 	/** n8n's tries of the run in this execution (*Retry On Fail*) before the present try. */
 	tries: number;
-	/** How often the run went to sleep. */
+	/** How often the run went to sleep: the number of its turn. */
 	sleeps: number;
-	/** The keys of the entries that the next turn may create; see `Journal.fallAsleep`. */
-	announced: string[];
-	/** How many tasks the last turn created. */
-	createdInTurn: number;
-	/** Since when turns create nothing, although no task of the run holds a place at the account. */
+	/** When the run is to be woken. */
+	wakeAt?: number;
+	/** Since when nothing was created, and no task has ended, although something is to be ordered. */
 	quietSince?: number | undefined;
-	/** JSON has no Infinity: a run without a time limit has no `limitAt`. */
-	sleepRule: { intervalMs: number; limitAt?: number };
+	/** Until when the service has asked to send nothing. */
+	pausedUntil?: number | undefined;
+	/** How many orders in a row have no known outcome. */
+	inVain?: number | undefined;
 	/** What was learnt of the account's limits. */
 	limits?: IDataObject | undefined;
-	/** Tasks of items that the user has changed since. */
-	abandoned: string[];
-	items: Record<number, { identity: string; parts: Array<TaskEntry | undefined | null> }>;
+	/** The turns whose rows are in n8n's store. */
+	rows: RowOf[];
+	settings?: RunSettings | undefined;
+	/** What the plans of all entries have in common. */
+	common?: Partial<TaskPlan>;
+	entries: TaskEntry[];
+}
+
+/** What n8n stores of a node. */
+export interface Stored {
+	version: number;
+	/** By the index of the run. */
+	runs: Record<number, StoredRun>;
+	/** How far the clock of the process was behind the time of day, milliseconds. */
+	clockIsBehind: number;
+	/** Why this execution must not order: it retries one that may have ordered the same. */
+	refusal?: StoredError | undefined;
+	/** A pause that the service asks for, which the next round of a loop observes, too. */
+	pausedUntil?: number | undefined;
 }
 
 /** To be raised when the stored shape changes. */
-const VERSION = 1;
+export const VERSION = 1;
 
 /** The key in the node's context, which n8n stores with the execution. */
-const KEY = 'journal';
+export const JOURNAL = 'journal';
 
-/**
- * The runs of a node, by their index. Not a copy: n8n stores the changes with the execution.
- *
- * @param kept the data of the node that n8n stores
- * @throws UserError if another version of this package wrote the runs
- */
-export function runsIn(kept: IDataObject): Record<number, StoredRun> {
-	const stored = (kept[KEY] ??= { version: VERSION, runs: {} });
-	return readStored<{ runs: Record<number, StoredRun> }>(stored, VERSION).runs;
+/** How far the clock of this process is behind the time of day, milliseconds. */
+export const clockIsBehind = (): number => Date.now() - clock.now();
+
+/** Sets the times of a run that another process wrote to the clock of this process. */
+export function setClock(node: Stored, run: StoredRun): void {
+	const aheadMs = clockIsBehind() - node.clockIsBehind;
+	run.startedAt -= aheadMs;
+	if (run.wakeAt !== undefined) run.wakeAt -= aheadMs;
+	if (run.quietSince !== undefined) run.quietSince -= aheadMs;
+	if (node.pausedUntil !== undefined) node.pausedUntil -= aheadMs;
+	for (const entry of run.entries) shiftTimes(entry, aheadMs);
 }
 
-/** A run of which nothing is known. @param now milliseconds since 1970 */
-export const newRun = (execution: string, now: number): StoredRun => ({
-	execution,
-	startedAt: now,
-	isAsleep: false,
-	tries: 0,
-	sleeps: 0,
-	sleepRule: { intervalMs: 0 },
-	announced: [],
-	createdInTurn: 0,
-	abandoned: [],
-	items: {},
-});
+/** What n8n stores of a run that is not at its end. */
+export function sleepingRun(run: StoredRun, entries: readonly TaskEntry[]): StoredRun {
+	const common = commonOf(entries.flatMap(({ plan }) => plan ?? []));
+	const stored = entries.map((entry) => ({ ...entry, plan: withoutCommon(entry, common) }));
+	return { ...run, common, entries: stored };
+}
 
-/** The entries of an item. A part that was refused has no entry, which JSON stores as null. */
-export const entriesIn = ({ parts }: StoredRun['items'][number]): TaskEntry[] =>
-	parts.flatMap((entry) => entry ?? []);
+/** What n8n stores of a run whose items have left: who asks later for its tasks needs no more. */
+export function endedRun(run: StoredRun, entries: readonly TaskEntry[]): StoredRun {
+	const { settings: _, limits: __, common: ___, ...rest } = run;
+	const stored = entries.map(({ itemIndex, part, state, taskId, failed, task }) => {
+		const known = { itemIndex, part, plan: undefined, state, taskId, failed };
+		return { ...known, ...(task && { task: { taskId: task.taskId, state: task.state } }) };
+	});
+	return { ...rest, entries: stored as TaskEntry[] };
+}
+
+/** The fields that all plans have alike. */
+function commonOf(plans: readonly TaskPlan[]): Partial<TaskPlan> {
+	const [first, ...others] = plans;
+	if (first === undefined || others.length === 0) return {};
+	const isAlike = ([name, value]: [string, unknown]) =>
+		name !== 'input' && others.every((plan) => isSame(plan[name as keyof TaskPlan], value));
+	return Object.fromEntries(Object.entries(first).filter(isAlike));
+}
+
+/** What is stored of a plan. The input that was sent stands in the entry, unless it may be sent again. */
+function withoutCommon(
+	{ plan, sent, failed = [] }: TaskEntry,
+	common: Partial<TaskPlan>,
+): TaskPlan | undefined {
+	if (plan === undefined) return undefined;
+	const isSent = plan.kind === 'create' && sent !== undefined && failed.length >= plan.retryFailed;
+	const left = Object.entries(plan).filter(
+		([name]) => !(name in common) && !(isSent && name === 'input'),
+	);
+	return Object.fromEntries(left) as unknown as TaskPlan;
+}

@@ -1,66 +1,127 @@
 import type { IBinaryData, IDataObject } from 'n8n-workflow';
 
+import type { Deliveries } from '../callback/delivery';
+import type { TaskPlan } from '../plan/planTypes';
 import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 
-type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'>;
+/** An error as plain data, as n8n stores it. */
+export type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'>;
 
-/** What became of one task of a run. All times are milliseconds since 1970: another process may read them. */
+/** When a failed task is created again (option *Retry Failed Tasks*), and the error if that comes to nothing. */
+export interface OrderAgain {
+	at: number;
+	/** When it is too late to order. */
+	until: number;
+	/** When the time of the next task is up. */
+	deadline: number;
+	failure: StoredError;
+}
+
+/**
+ * All that is known of one task of a run. An entry is told by its place: the item, and the task within the item. All times
+ * are milliseconds of the clock.
+ */
 export interface TaskEntry {
-	/** `free`: there is no task. `sent`: a create was sent, and its answer is not known. `created`: there is a task. */
+	/** The index of the input item, and of the task among the tasks of that item. */
+	readonly itemIndex: number;
+	readonly part: number;
+	/** What the run does for the task; undefined if the parameters of the item are refused. */
+	plan: TaskPlan | undefined;
+	/** `free`: there is no task. `sent`: an order was sent, and its answer is not known. `created`: there is a task. */
 	state: 'free' | 'sent' | 'created';
-	taskId?: string;
+	taskId?: string | undefined;
 	/** The execution that was killed or stopped in a turn in which it may have created the task. */
-	doubtIn?: string;
-	/** The answer to the create, and the model and the input that were sent. */
-	record?: IDataObject;
-	sent?: IDataObject;
+	doubtIn?: string | undefined;
+	/** The answer to the order, and the model and the input that were sent. */
+	record?: IDataObject | undefined;
+	sent?: IDataObject | undefined;
 	costUsd?: number | undefined;
-	createdAt?: number;
-	/** When the task's time is up. */
-	until?: number;
+	createdAt?: number | undefined;
+	/** When the task's time is up; undefined before the task's time has begun. */
+	until?: number | undefined;
 	/** The tasks of this entry that failed and cost nothing, oldest first. */
-	failed?: string[];
-	/** When to create the task again that failed last, and the error if that comes to nothing. */
-	again?: { at: number; until: number; deadline: number; failure: StoredError };
+	failed?: string[] | undefined;
+	again?: OrderAgain | undefined;
 	/** The last record that was read. */
-	task?: TaskRecord;
-	/** Why the last read or download failed. */
-	trouble?: string | undefined;
-	/** When the task was read last. */
-	readAt?: number;
+	task?: TaskRecord | undefined;
+	/** When the task was read last, and when it is to be read next. */
+	readAt?: number | undefined;
+	dueAt?: number | undefined;
+	/** Why the last read failed, and how many reads in a row failed. */
+	trouble?: StoredError | undefined;
+	failures?: number;
 	/** When the task was first read as a success without a usable link. */
 	linklessAt?: number | undefined;
 	/** Since when the service does not know the task. */
 	unknownAt?: number | undefined;
-	/** When a turn first found the task's time up, and could not read it. */
-	overdueAt?: number;
-	files?: IBinaryData[];
+	/** Why the last download failed, and when to try it again. */
+	noFile?: string | undefined;
+	downloadAt?: number | undefined;
+	files?: IBinaryData[] | undefined;
+	/** What the trigger answers that the result goes to. */
+	deliveries?: Deliveries | undefined;
 	/** Fields of the output that the record does not have. */
-	fields?: IDataObject;
+	fields?: IDataObject | undefined;
 	/** How the entry ended, if it has ended. An item that left before its task ended has a result, too. */
-	end?: 'result' | 'error';
-	error?: StoredError;
+	end?: 'result' | 'error' | undefined;
+	error?: StoredError | undefined;
 }
+
+/** The fields that are times of the clock. */
+const TIMES = [
+	'createdAt',
+	'until',
+	'readAt',
+	'dueAt',
+	'linklessAt',
+	'unknownAt',
+	'downloadAt',
+] as const;
+
+/** Sets the times of an entry that another process wrote, whose clock was ahead of this one by so many milliseconds. */
+export function shiftTimes(entry: TaskEntry, ms: number): void {
+	for (const name of TIMES) {
+		const time = entry[name];
+		if (time !== undefined) entry[name] = time - ms;
+	}
+	const { again, deliveries = {} } = entry;
+	for (const [name, value] of Object.entries(deliveries)) {
+		if (typeof value === 'number') Object.assign(deliveries, { [name]: value - ms });
+	}
+	if (!again) return;
+	const { at, until, deadline } = again;
+	Object.assign(again, { at: at - ms, until: until - ms, deadline: deadline - ms });
+}
+
+/** The name of a place among the places of a run. */
+export const placeOf = ({ itemIndex, part }: Pick<TaskEntry, 'itemIndex' | 'part'>): string =>
+	`${itemIndex}.${part}`;
 
 /** The ids of all tasks of an entry, oldest first. */
 export const taskIdsIn = ({ taskId, failed = [] }: TaskEntry): string[] =>
 	taskId === undefined ? failed : [...failed, taskId];
 
-/** The next try begins an entry that failed anew: it takes up its task, or creates a task if the task has failed. */
-export function reopen(entry: TaskEntry): void {
-	const { end, task } = entry;
-	// The service charged for a failed task, so it may charge for the next one, too.
-	const isCharged = task?.state === 'FAILURE' && (task.creditsConsumed ?? 0) > 0;
-	if (end !== 'error' || isCharged) return;
-	if (task?.state === 'FAILURE') freeAfterFailure(entry);
-	delete entry.end;
-	delete entry.error;
-	delete entry.until;
-	delete entry.overdueAt;
-	delete entry.trouble;
-	delete entry.again;
+/**
+ * An entry for the next try: one that failed begins anew, takes up its task, or creates a task if the task has failed. The
+ * service charged for some failed tasks, so it may charge for the next one, too: these entries stay as they are.
+ */
+export function reopened(entry: TaskEntry): TaskEntry {
+	if (entry.end !== 'error' || isCharged(entry.task)) return entry;
+	if (entry.task?.state === 'FAILURE') freeAfterFailure(entry);
+	return begunAnew(entry);
 }
+
+/** An entry whose task is to be read again: links perish. */
+export function begunAnew(entry: TaskEntry): TaskEntry {
+	const { itemIndex, part, plan, state, taskId, doubtIn, record, sent } = entry;
+	const { costUsd, createdAt, failed, files, fields } = entry;
+	const known = { taskId, doubtIn, record, sent, costUsd, createdAt, failed, files, fields };
+	return { itemIndex, part, plan, state, ...known };
+}
+
+const isCharged = (task: TaskRecord | undefined) =>
+	task?.state === 'FAILURE' && (task.creditsConsumed ?? 0) > 0;
 
 /** The task has failed at the service, and cost nothing: another task may be created. Its id is kept. */
 export function freeAfterFailure(entry: TaskEntry): void {
@@ -70,6 +131,9 @@ export function freeAfterFailure(entry: TaskEntry): void {
 	delete entry.taskId;
 	delete entry.task;
 	delete entry.until;
+	delete entry.readAt;
+	delete entry.dueAt;
+	delete entry.trouble;
 }
 
 /** An error as n8n stores it: plain data, from which `errorOf` makes the error again. */
@@ -77,14 +141,24 @@ export function storedError({ message, description, statusCode, task }: ItemErro
 	return { message, description, statusCode, task };
 }
 
-/** The error with which an entry ended. */
-export const errorOf = ({ error }: TaskEntry): ItemError =>
+/** The error of plain data. */
+export const errorOf = (error: StoredError | undefined): ItemError =>
 	new ItemError(error?.message ?? 'Nothing is known of this item', error);
 
+/** Ends an entry with an error. */
+export function fail(entry: TaskEntry, error: ItemError): void {
+	entry.error = storedError(error);
+	entry.end = 'error';
+}
+
 /** Whether the entry has no task yet, and may get a task. */
-export const isToCreate = ({ state, end }: TaskEntry): boolean =>
-	state === 'free' && end === undefined;
+export const isToOrder = ({ plan, state, end }: TaskEntry): boolean =>
+	plan?.kind === 'create' && state === 'free' && end === undefined;
+
+/** Whether the run has a task of this entry, or may have one: it is never ordered again, whatever the parameters say. */
+export const isOrdered = ({ plan, state, sent }: TaskEntry): boolean =>
+	state === 'sent' || (state === 'created' && (sent !== undefined || plan?.kind === 'create'));
 
 /** Whether the entry has a task that holds a place at the account until it has ended. */
-export const holdsPlace = ({ taskId, task, end }: TaskEntry): boolean =>
-	taskId !== undefined && end === undefined && !hasEnded(task);
+export const holdsPlace = ({ plan, taskId, task, end }: TaskEntry): boolean =>
+	plan?.kind === 'create' && taskId !== undefined && end === undefined && !hasEnded(task);

@@ -36,8 +36,14 @@ interface N8nInternals extends Partial<Lacking> {
 		rootExecutionMode?: unknown;
 		/** When n8n's time limit ends the execution, milliseconds since 1970. */
 		executionTimeoutTimestamp?: unknown;
-		/** The execution that *Retry execution* repeats. */
-		hooks?: { retryOf?: unknown };
+		hooks?: {
+			/** The execution that *Retry execution* repeats. */
+			retryOf?: unknown;
+			addHandler?: (
+				name: 'workflowExecuteAfter',
+				handler: (run: { status: ExecutionStatus }) => Promise<void>,
+			) => void;
+		};
 		/** Says what the process is doing with the execution. */
 		setExecutionStatus?: (status: ExecutionStatus) => void;
 	};
@@ -56,6 +62,12 @@ export const internalsOf = (context: object): N8nInternals => context;
 /** The id of the execution; undefined if there is none, or n8n does not tell. */
 export const executionIdOf = (context: object): string | undefined =>
 	internalsOf(context).getExecutionId?.();
+
+/** The execution that *Retry execution* repeats; undefined if this is no retry. */
+export function retriedBy(context: object): string | undefined {
+	const { retryOf } = internalsOf(context).additionalData?.hooks ?? {};
+	return typeof retryOf === 'string' ? retryOf : undefined;
+}
 
 /** How the execution was started; undefined if n8n does not tell. */
 export const modeOf = (context: object): WorkflowExecuteMode | undefined =>

@@ -26,6 +26,9 @@ let fallbackWasLogged = false;
  * Each method throws the database's error.
  */
 export class LedgerRow {
+	/** Whether the last call has found the row by its own name. */
+	private isOwnRow = false;
+
 	/**
 	 * @param name names the row, and is its first entry
 	 * @param nodeId the node that owns the row, if that is another node of this workflow
@@ -39,17 +42,16 @@ export class LedgerRow {
 	/** The number of entries; 0 if nobody has written the row, if all names share one row, or if n8n does not tell. */
 	async size(): Promise<number> {
 		if (typeof this.context.helpers.getProcessedDataCount !== 'function') return 0;
-		const { answer, isOwnRow } = await this.named(
-			async (helpers) => await helpers.getProcessedDataCount('node', { mode: 'entries' }),
-		);
-		return isOwnRow ? answer : 0;
+		const entries = await this.count();
+		return this.isOwnRow ? entries : 0;
 	}
 
 	/**
 	 * Writes the row, unless somebody else has. To a row that somebody else wrote in the same milliseconds n8n adds the
 	 * entries; they are taken out again.
 	 *
-	 * @returns whether this call wrote the row
+	 * @param entries tell who writes. If the answer of the database is lost, the same call with the same entries tells.
+	 * @returns whether this call wrote the row, or an earlier call with the same entries
 	 */
 	async insert(entries: readonly string[] = []): Promise<boolean> {
 		const recorded = await settled(this.record([this.name, ...entries]));
@@ -59,20 +61,37 @@ export class LedgerRow {
 		}
 		const { new: added } = recorded.value;
 		if (added.includes(this.name)) return true;
+		if (entries.length > 0 && added.length === 0) return true;
 		if (added.length > 0) await settled(this.remove(added));
 		return false;
 	}
 
-	/** Whether the row has an entry: n8n only tells by adding the entry, which is taken out again. */
-	async has(entry: string): Promise<boolean> {
-		const had = await this.add(entry);
-		if (!had) await this.remove([entry]);
-		return had;
+	/** Which of these entries the row has. n8n only tells by adding the others, which are taken out again. */
+	async which(entries: readonly string[]): Promise<string[]> {
+		if (entries.length === 0 || (await this.count()) === 0) return [];
+		const { processed, new: added } = await this.record([...entries]);
+		if (added.length > 0) await this.remove(added);
+		return entries.filter((entry) => processed.includes(entry));
 	}
 
-	/** Adds an entry. @returns whether the row had the entry before */
-	async add(entry: string): Promise<boolean> {
-		return (await this.record([entry])).processed.includes(entry);
+	/** Adds entries. @returns whether the row had all of them before */
+	async add(...entries: string[]): Promise<boolean> {
+		return (await this.record(entries)).new.length === 0;
+	}
+
+	/** Removes the row. */
+	async clear(): Promise<void> {
+		// A row that all names share has entries of others.
+		if ((await this.size()) === 0) return;
+		await this.named(
+			async (helpers) => await helpers.clearAllProcessedItems('node', { mode: 'entries' }),
+		);
+	}
+
+	private async count(): Promise<number> {
+		return await this.named(
+			async (helpers) => await helpers.getProcessedDataCount('node', { mode: 'entries' }),
+		);
 	}
 
 	private async remove(entries: DeduplicationItemTypes[]): Promise<void> {
@@ -80,10 +99,9 @@ export class LedgerRow {
 	}
 
 	private async record(entries: string[]) {
-		const { answer } = await this.named(
+		return await this.named(
 			async (helpers) => await helpers.checkProcessedAndRecord(entries, 'node', OPTIONS),
 		);
-		return answer;
 	}
 
 	/** Calls a helper of n8n while the node's id is the name of the row. */
@@ -103,13 +121,14 @@ export class LedgerRow {
 		const called = call(this.context.helpers);
 		setId({ writable: true, value: id });
 		const answer = await called;
+		this.isOwnRow = isOwnRow;
 		if (!isOwnRow && !fallbackWasLogged) {
 			fallbackWasLogged = true;
 			this.context.logger.warn(
 				'Media Generation Trigger: this n8n keeps its finished tasks in one row, so that in queue mode a task may start the workflow twice',
 			);
 		}
-		return { answer, isOwnRow };
+		return answer;
 	}
 }
 

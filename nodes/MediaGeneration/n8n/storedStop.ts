@@ -4,18 +4,21 @@ import { clock } from '../shared/clock';
 import { executionIdOf, internalsOf, isStopOf, modeOf } from './internals';
 import { settled } from '../shared/promises';
 
-/** How often n8n is asked, milliseconds. */
-const ASK_MS = 10_000;
+/** How often n8n is asked, milliseconds: it parses all that is stored of the execution. */
+const ASK_MS = 30_000;
 
 /**
  * Looks for the stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker
  * hears nothing if a webhook processor started the execution, and a sub-workflow hears nothing if somebody stops its
- * caller: shown on n8n 2.41 by test/e2e/action.test.ts and test/e2e/queue.test.ts.
+ * caller: shown on n8n 2.41 by test/e2e/action.test.ts and test/e2e/queue.test.ts. Only these runs ask.
  *
- * @returns a function that says whether n8n had stored a stop when it was asked last, at most ten seconds ago
+ * @returns a function that says whether n8n had stored a stop when it was asked last, at most half a minute ago
  */
 export function storedStop(context: IExecuteFunctions): () => Promise<boolean> {
-	let askAt = -Infinity;
+	const { parentExecution } = internalsOf(context).runExecutionData ?? {};
+	const isDeaf = modeOf(context) === 'webhook' || parentExecution !== undefined;
+	if (!isDeaf) return async () => await Promise.resolve(false);
+	let askAt = clock.now() + ASK_MS;
 	let asked = Promise.resolve(false);
 	const ask = async () => {
 		const found = await settled(isStopped(context));

@@ -6,8 +6,12 @@ import type { CreatePlan } from './planTypes';
 export const HOW_TO_PRICE =
 	"enter the model with its price under 'Models' in the credential. A price by the second also needs a duration";
 
-/** @returns why the batch is refused, if it is: its known price is above the budget, or a price is not known */
-export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undefined {
+/**
+ * @param creates the tasks that are to be ordered
+ * @param paidUsd what the run has ordered before, US dollars
+ * @returns why the batch is refused, if it is: its known price is above the budget, or a price is not known
+ */
+export function budgetRefusal(creates: readonly CreatePlan[], paidUsd = 0): ItemError | undefined {
 	// If an expression gives the items different limits, the lowest limit counts.
 	const budget = creates.reduce(
 		(least, { maxCostUsd }) => Math.min(least, maxCostUsd || least),
@@ -23,13 +27,17 @@ export function budgetRefusal(creates: readonly CreatePlan[]): ItemError | undef
 			},
 		);
 	}
-	const total = knownCostUsd(creates);
+	const total = roundUsd(knownCostUsd(creates) + paidUsd);
 	if (total > budget) {
 		const batch = creates.length === 1 ? '1 task would cost' : `${creates.length} tasks would cost`;
-		return new ItemError(`${batch} ${total} USD, which is above the limit of ${budget} USD`, {
-			description:
-				"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
-		});
+		const before = paidUsd > 0 ? ` with ${paidUsd} USD for the tasks before` : '';
+		return new ItemError(
+			`${batch} ${total} USD${before}, which is above the limit of ${budget} USD`,
+			{
+				description:
+					"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
+			},
+		);
 	}
 	return undefined;
 }

@@ -9,7 +9,7 @@ import type { CreatePlan } from './planTypes';
 
 /**
  * A file in the input of a task. It is read when the task is sent, and becomes a data URI, or a link that n8n signs.
- * Until then its JSON form names the file and does not contain it.
+ * Until then its JSON form names the file.
  */
 export class InputFile {
 	readonly mimeType: string;
@@ -50,11 +50,38 @@ export class InputFile {
 		return createBinarySignedUrl(this.data, `${seconds}s`);
 	}
 
-	toJSON(): unknown[] {
-		const { id, fileName } = this.data;
-		const name = typeof this.source === 'string' ? this.source : null;
-		return [id ?? [name, fileName ?? null], this.mimeType, this.bytes ?? null];
+	/** As the file is stored with a run that sleeps. */
+	toJSON(): IDataObject {
+		return { [FILE]: this.source } as IDataObject;
 	}
+}
+
+/** The field of a stored file, which no input of a model has. */
+const FILE = 'n8n-nodes-media-generation file';
+
+/**
+ * The input of a plan that n8n has stored. A field of the item has the file under the id that it has now: n8n renames
+ * uploaded files when it stores the execution.
+ *
+ * @throws ItemError if a file is not there any more
+ */
+export function reviveFiles(
+	context: IExecuteFunctions,
+	{ input, itemIndex }: Pick<CreatePlan, 'input' | 'itemIndex'>,
+): IDataObject {
+	const revive = (source: string | IBinaryData) => {
+		if (typeof source === 'string') {
+			return new InputFile(source, context.helpers.assertBinaryData(itemIndex, source));
+		}
+		const id = source.id?.replace('/executions/temp/', `/executions/${context.getExecutionId()}/`);
+		const present = { ...source, ...(id !== undefined && { id }) };
+		return new InputFile(present, present);
+	};
+	const visit = (value: unknown): unknown => {
+		const isFile = isRecord(value) && FILE in value;
+		return isFile ? revive(value[FILE] as string | IBinaryData) : mapEntries(value, visit);
+	};
+	return mapEntries(input, visit) as IDataObject;
 }
 
 /** The files of one item are in memory together as data URIs, several times while they are sent. */

@@ -5,7 +5,6 @@ import { asRecipient } from '../callback/delivery';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
 import type { Account, Connection } from '../service/connect';
-import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { estimateCostUsd } from '../service/prices';
 import { asTaskId } from '../service/taskId';
 import { ItemError } from '../shared/itemError';
@@ -37,9 +36,10 @@ export async function planItem(
 	addresses: TriggerAddresses,
 ): Promise<ItemPlan[]> {
 	let isDry = false;
-	const refusal = (error: unknown): ItemPlan => ({
+	const refusal = (error: unknown, part = 0): ItemPlan => ({
 		kind: 'refused',
 		itemIndex,
+		part,
 		error: ItemError.from(error),
 		isDry,
 	});
@@ -52,7 +52,6 @@ export async function planItem(
 		const base: PlanBase = {
 			itemIndex,
 			part: 0,
-			pollIntervalMs: MIN_READ_INTERVAL_MS,
 			timeoutMs: 1000 * parameters.number('timeout'),
 			output: readOutputOptions(parameters),
 			reference: readReference(parameters),
@@ -76,7 +75,7 @@ export async function planItem(
 			const taskId = asTaskId(entry);
 			if (taskId !== undefined) return { ...plan, part, taskId };
 			const what = `The parameter 'Task ID' cannot be a task id: ${describe(entry)}`;
-			return refusal(new ItemError(what, { description: WAY_OUT }));
+			return refusal(new ItemError(what, { description: WAY_OUT }), part);
 		});
 	} catch (error) {
 		return [refusal(error)];

@@ -6,35 +6,49 @@ import type { IfSomeFail } from '../report/ifSomeFail';
 import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
 import { budgetRefusal } from './budget';
-import { planWait, type WaitPlan } from './planWait';
-import { type EarlierPart, withEarlier } from './takenUp';
 import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type ItemPlan } from './planTypes';
+import { planWait, type WaitPlan } from './planWait';
 
-/** What a run does for all its items. */
-export interface RunPlan extends Omit<WaitPlan, 'seconds'> {
-	/** In the order of the input items. */
-	items: ItemPlan[];
+/** What holds for all items of a run. n8n stores it with a run that sleeps. */
+export interface RunSettings extends Pick<WaitPlan, 'suspendAfterMs' | 'limitAt' | 'endsAt'> {
 	/** *Max Tasks at the Same Time*. */
 	maxInFlight: number;
-	/** Whether nothing is to be sent. */
-	isDry: boolean;
 	ifSomeFail: IfSomeFail;
 }
 
+/** What a run does for all its items. */
+export interface RunPlan extends RunSettings {
+	/** In the order of the input items. */
+	items: ItemPlan[];
+	/** Whether nothing is to be sent. */
+	isDry: boolean;
+	/** Warnings for the user. */
+	warnings: string[];
+}
+
+/** What earlier tries of a run know. */
+interface Known {
+	/** When n8n's time limit cancels the execution, milliseconds of the clock. */
+	limitAt: number;
+	/** Whether a task is ordered: it stays as it is. */
+	isOrdered: (plan: ItemPlan) => boolean;
+	/** What the ordered tasks cost, US dollars. */
+	paidUsd: number;
+}
+
 /**
- * Reads and checks all parameters of all input items, before the first request.
+ * Reads and checks all parameters of all input items, before the first request. A run is planned once: one that sleeps is
+ * stored with its plan.
  *
  * @param service the account, whose key signs the callback addresses, and its models with their prices
- * @param known what an earlier turn or try knows: when n8n's time limit ends the execution (milliseconds since 1970), which
- *   tasks it has for an item, and whether it has created a task: then the budget was checked
  * @throws ItemError if the whole run is refused, because its price is above the budget
  * @throws Stopped if the execution was stopped
  */
 export async function planRun(
 	context: IExecuteFunctions,
 	service: Omit<TriggerAddresses, 'ownTrigger'>,
-	known: { limitAt: number; partsOf: (itemIndex: number) => EarlierPart[]; isBegun: boolean },
+	{ limitAt, isOrdered, paidUsd }: Known,
 ): Promise<RunPlan> {
 	const count = context.getInputData().length;
 	let trigger: Promise<string> | undefined;
@@ -46,24 +60,21 @@ export async function planRun(
 	const nextTurn = inTurns(stopSignal(context));
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
 		await nextTurn();
-		const planned = await planItem(context, itemIndex, addresses);
-		items.push(...withEarlier(context, itemIndex, planned, known.partsOf(itemIndex)));
+		items.push(...(await planItem(context, itemIndex, addresses)));
 	}
 	// The settings of the whole run come from the first item whose parameters can be read.
 	const readable = items.find(({ kind }) => kind !== 'refused');
 	if (readable === undefined) {
-		const nothing = { maxInFlight: 1, suspendAfterMs: Infinity, warnings: [] };
-		const ends = { limitAt: Infinity, endsAt: Infinity };
-		return { items, ...nothing, ...ends, isDry: false, ifSomeFail: 'stop' };
+		const ends = { suspendAfterMs: Infinity, limitAt: Infinity, endsAt: Infinity };
+		return { items, ...ends, maxInFlight: 1, isDry: false, ifSomeFail: 'stop', warnings: [] };
 	}
 	const first = new ItemParameters(context, readable.itemIndex);
-	const creates = createsIn(items);
+	const left = items.filter((item) => item.kind !== 'read' && !isOrdered(item));
 	// If an expression makes only one item a dry run, nothing is sent either: a bill could not be taken back.
-	const isDry = !known.isBegun && items.some((item) => item.kind !== 'read' && item.isDry);
-	// The price of a batch is checked before its first create.
-	const refusal = known.isBegun ? undefined : budgetRefusal(creates);
+	const isDry = left.some((item) => item.kind !== 'read' && item.isDry);
+	const refusal = budgetRefusal(createsIn(left), paidUsd);
 	if (refusal && !isDry) throw refusal;
-	const { seconds, warnings, ...wait } = planWait(items, first, known.limitAt);
+	const { seconds, warnings, ...wait } = planWait(items, first, limitAt);
 	return {
 		...wait,
 		items: items.map((item) => {

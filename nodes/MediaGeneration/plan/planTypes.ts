@@ -13,9 +13,7 @@ export interface PlanBase extends Destination {
 	itemIndex: number;
 	/** The index of the task among the tasks of its input item. */
 	part: number;
-	/** The least time between two reads of the task, milliseconds. */
-	pollIntervalMs: number;
-	/** Milliseconds to wait for the task, from its creation or the first read. */
+	/** *Timeout*: milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
 	/** The user's reference, which is part of the output. */
 	reference?: string | undefined;
@@ -34,7 +32,7 @@ export interface CreatePlan extends PlanBase {
 	isDry: boolean;
 	/** The callback URL with its token. */
 	webhookUrl?: string | undefined;
-	/** How long to go on if the service takes no task, milliseconds. */
+	/** How long to go on while the service takes no task, milliseconds. */
 	patienceMs: number;
 	/** How often to create a task again that failed at the service. */
 	retryFailed: number;
@@ -54,12 +52,16 @@ export interface ReadPlan extends PlanBase {
 	deliverTo?: Recipient | undefined;
 }
 
+/** A wait whose result goes to a trigger. */
+export type DeliveredPlan = ReadPlan & { deliverTo: Recipient };
+
 /** What a run does for one task. */
 export type TaskPlan = CreatePlan | ReadPlan;
 
 /** The plan for an item, or why its parameters are refused. */
 export type ItemPlan =
-	TaskPlan | (Pick<PlanBase, 'itemIndex'> & { kind: 'refused'; error: ItemError; isDry: boolean });
+	| TaskPlan
+	| (Pick<PlanBase, 'itemIndex' | 'part'> & { kind: 'refused'; error: ItemError; isDry: boolean });
 
 /** The user's reference as a field of the output. */
 export function referenceOf({ reference }: TaskPlan): IDataObject {
@@ -73,3 +75,7 @@ export const createsIn = (items: readonly ItemPlan[]): CreatePlan[] =>
 /** Whether the item leaves when its task has ended. */
 export const isAwaited = (item: ItemPlan): boolean =>
 	(item.kind === 'create' && item.completion === 'wait') || (item.kind === 'read' && item.wait);
+
+/** Whether the result of a wait goes to a trigger, and not only on in this workflow. */
+export const isDelivered = (plan: TaskPlan | undefined): plan is DeliveredPlan =>
+	plan?.kind === 'read' && plan.wait && plan.deliverTo !== undefined;

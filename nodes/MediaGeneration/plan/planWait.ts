@@ -10,6 +10,7 @@ import {
 	settingsOf,
 	stackEntry,
 } from '../n8n/internals';
+import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import type { ItemParameters } from '../shared/parameters';
@@ -37,7 +38,7 @@ export interface WaitPlan {
 	seconds: number;
 	/** Milliseconds from the start of the run to its first sleep; Infinity if the run is held to its end. */
 	suspendAfterMs: number;
-	/** When n8n's time limit cancels the execution, and when the wait ends for it; milliseconds since 1970. */
+	/** When n8n's time limit cancels the execution, and when the wait ends for it; milliseconds of the clock. */
 	limitAt: number;
 	endsAt: number;
 	/** Warnings about the wait for the user. */
@@ -48,7 +49,7 @@ export interface WaitPlan {
  * Decides whether and when a run goes to sleep.
  *
  * @param first the parameters of the first item, which hold for the whole run
- * @param limitAt when n8n's time limit cancels the execution, milliseconds since 1970
+ * @param limitAt when n8n's time limit cancels the execution, milliseconds of the clock
  * @throws ItemError if the user chose to sleep at once, and n8n cannot wake the execution
  */
 export function planWait(
@@ -63,18 +64,25 @@ export function planWait(
 	const minutes = first.number('suspendAfter');
 	const obstacle = obstacleOf(context);
 	if (obstacle === undefined) {
-		const isNearLimit = limitAt - Date.now() < BEFORE_LIMIT_MS + WORTH_A_SLEEP_MS;
+		const isNearLimit = limitAt - clock.now() < BEFORE_LIMIT_MS + WORTH_A_SLEEP_MS;
 		return isNearLimit ? held : { ...held, suspendAfterMs: minutes * MINUTE_MS };
+	}
+	const { why, isRefused, loss } = obstacle;
+	if (loss !== undefined) {
+		// The wait may take as long as the caller does.
+		const isChosen = first.option('suspendAfter') !== undefined;
+		if (!isChosen) return held;
+		const warnings = [`This run may sleep, because 'Sleep After' is set, and ${why}. ${loss}`];
+		return { ...held, suspendAfterMs: minutes * MINUTE_MS, warnings };
 	}
 	const seconds = heldSeconds(context);
 	if (minutes > 0) return { ...held, seconds };
-	const { why, isRefused } = obstacle;
 	if (!isRefused) {
 		return { ...held, seconds, warnings: [`This run does not sleep, since ${why}.`] };
 	}
 	throw new ItemError(`This run cannot be stored before its first task is created: ${why}`, {
 		description:
-			"Remove the option 'Survive Restarts After', so that the node waits without sleeping. No task was created.",
+			"Remove the option 'Sleep After', so that the node waits without sleeping. No task was created.",
 	});
 }
 
@@ -87,7 +95,13 @@ interface Obstacle {
 	why: string;
 	/** Whether the user's choice to sleep at once is refused; otherwise the run is held. */
 	isRefused: boolean;
+	/** What n8n loses if the run sleeps all the same, because the user has set *Sleep After*. */
+	loss?: string;
 }
+
+/** What n8n hands over when a sub-workflow has slept. */
+const LOSS =
+	'Of a workflow that has slept, n8n gives the waiting workflow the last run of the last node only, and files that came from it cannot be read any more. Remove the option, so that the run is held.';
 
 function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 	if (isTool(context)) {
@@ -99,6 +113,12 @@ function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 	}
 	if (modeOf(context) === 'evaluation') {
 		return { why: 'n8n would end the evaluation when the run goes to sleep', isRefused: false };
+	}
+	const { parentExecution } = internalsOf(context).runExecutionData ?? {};
+	// A retry names the caller of the execution that it repeats, and nobody waits for the retry.
+	if (parentExecution && parentExecution.shouldResume !== false && modeOf(context) !== 'retry') {
+		const why = 'another workflow waits for the end of this workflow';
+		return { why, isRefused: false, loss: LOSS };
 	}
 	const caller = waitingCaller(context);
 	if (caller === undefined) return undefined;
@@ -130,13 +150,14 @@ function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
 /**
  * The time limit of the workflow or of n8n, which counts the sleep.
  *
- * @returns when n8n cancels the execution, milliseconds since 1970; Infinity if there is no limit
+ * @param startedAt when the execution began, milliseconds of the clock
+ * @returns when n8n cancels the execution, milliseconds of the clock; Infinity if there is no limit
  */
 export function timeLimitOf(context: IExecuteFunctions, startedAt: number): number {
 	const seconds = Number(settingsOf(context).executionTimeout ?? 0);
 	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
 	return Math.min(
 		seconds > 0 ? startedAt + 1000 * seconds : Infinity,
-		typeof endsAt === 'number' ? endsAt : Infinity,
+		typeof endsAt === 'number' ? clock.now() + endsAt - Date.now() : Infinity,
 	);
 }

@@ -1,38 +1,39 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { Journal } from '../create/journal';
 import { notSent } from '../create/createTask';
-import { errorOf, holdsPlace, isToCreate, storedError } from '../create/taskEntry';
-import { refuseKilledRetry } from '../n8n/killedRetry';
+import { Journal } from '../create/journal';
+import { errorOf, fail, isOrdered, isToOrder, placeOf, type TaskEntry } from '../create/taskEntry';
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
-import { TurnLease } from '../n8n/turnLease';
+import { TurnRow } from '../n8n/turnRow';
 import { echo } from '../plan/inputFile';
-import { planRun } from '../plan/planRun';
+import { planRun, type RunPlan } from '../plan/planRun';
+import { createsIn, isAwaited, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { timeLimitOf } from '../plan/planWait';
-import { createsIn, isAwaited, type ItemPlan, referenceOf } from '../plan/planTypes';
-import { describeStop, stoppingItem } from '../report/ifSomeFail';
+import { describeStop, type FailureRule, stoppingItem } from '../report/ifSomeFail';
 import { includedInputs, outputItems } from '../report/includeInput';
 import { NOT_KNOWN } from '../report/taskErrors';
 import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
 import { toolAnswer } from '../report/toolAnswer';
 import type { Connection } from '../service/connect';
+import { roundUsd } from '../service/prices';
 import { clock, Stopped } from '../shared/clock';
 import { count } from '../shared/count';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { beginTurn } from './beginTurn';
+import { beginOrders, clearRows, findDoubts, wakeUp } from './beginTurn';
 import { bringTask } from './bringTask';
 import { connectAnyway } from './connectAnyway';
-import { look } from './look';
+import { lostResults } from './deliver';
+import { ownFields } from './nextStep';
 import { describePaid, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
-import { goToSleep, nextToCreate } from './sleep';
+import { goToSleep, nextOrderAt } from './sleep';
 import { explainStop } from './stopRun';
 
 /**
- * One turn of a run of the action node: plan, create, wait, and put out, or sleep. A woken run is the same run: what it
- * did before is in the journal.
+ * One turn of a run of the action node: plan, order, wait, and put out, or sleep. A woken run is the same run: its plan, and
+ * what it did before, are in the journal.
  *
  * @returns the output items, in the order of the input items; nothing if the run sleeps
  * @throws NodeApiError, NodeOperationError for the first item that failed, unless the option *If Some Items Fail* or
@@ -42,66 +43,98 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	const startedAt = clock.now();
 	takeInputBack(context);
 	let journal: Journal | undefined;
-	let lease: TurnLease | undefined;
+	let begun: RunContext | INodeExecutionData[][];
 	try {
-		let run: RunContext;
-		try {
-			journal = new Journal(context);
-			const looked = journal.beginning === 'woken' ? await look(context, journal) : undefined;
-			if (looked?.isNews === false) return await goToSleep(context, journal, []);
-			lease = new TurnLease(context, journal.sleeps);
-			const asleep = await beginTurn(context, journal, lease);
-			if (asleep) return asleep;
-			run = await openRun(context, journal, startedAt, looked?.connection);
-		} catch (error) {
-			return [refuse(context, ItemError.from(error), journal)];
-		}
-		return await goOn(run);
-	} finally {
-		lease?.end();
+		journal = new Journal(context);
+		begun = await beginRun(context, journal, startedAt);
+	} catch (error) {
+		return [refuse(context, ItemError.from(error), journal)];
 	}
+	if (!(begun instanceof RunContext)) return begun;
+	try {
+		return await goOn(begun);
+	} finally {
+		begun.turn.close();
+	}
+}
+
+/**
+ * Begins a turn.
+ *
+ * @returns what the items share; or what `execute` returns, if nothing is to be done
+ * @throws ItemError, UserError if the run is refused as a whole
+ */
+async function beginRun(
+	context: IExecuteFunctions,
+	journal: Journal,
+	startedAt: number,
+): Promise<RunContext | INodeExecutionData[][]> {
+	const row = new TurnRow(context, journal.sleeps);
+	const { beginning } = journal;
+	if (beginning === 'woken') {
+		const asleep = await wakeUp(context, journal, row);
+		if (asleep) return asleep;
+	}
+	if (beginning === 'killed') await findDoubts(context, journal);
+	const connection = await connectAnyway(context, journal.isLater);
+	if (beginning !== 'woken') {
+		const output = await planAnew(context, journal, connection, row);
+		if (output) return [output];
+	}
+	journal.takeUp();
+	clearRows(context, journal, row);
+	return new RunContext(context, connection, journal, row, startedAt);
+}
+
+/**
+ * Plans what is left to do.
+ *
+ * @returns the output of a dry run
+ * @throws ItemError, UserError if the run is refused as a whole
+ */
+async function planAnew(
+	context: IExecuteFunctions,
+	journal: Journal,
+	connection: Connection,
+	row: TurnRow,
+): Promise<INodeExecutionData[] | undefined> {
+	const ordered = journal.entries.filter(isOrdered);
+	const places = new Set(ordered.map(placeOf));
+	// Failed tasks are free.
+	const paid = ordered.filter(({ task }) => task?.state !== 'FAILURE');
+	const plan = await planRun(context, connection, {
+		limitAt: timeLimitOf(context, journal.startedAt),
+		isOrdered: (item) => places.has(placeOf(item)),
+		paidUsd: roundUsd(paid.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0)),
+	});
+	showWarnings(context, plan.warnings);
+	if (plan.isDry) return dryRun(context, plan, journal);
+	journal.plan(plan);
+	if (journal.entries.some(isToOrder)) await beginOrders(context, journal, row);
+	return undefined;
 }
 
 /** The rest of a turn that has begun. */
 async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
-	const { context, journal } = run;
-	showWarnings(context, run.plan.warnings);
-	if (run.plan.isDry) return [dryRun(run)];
+	const { context, journal, queue, window, turn } = run;
 	const ended = await settled(bringTasks(run));
 	if ('error' in ended) throw await explainStop(run, ended.error);
 	endUnsent(run);
-	const next = run.isStopping ? [] : toCreate(run);
-	if (run.turn.maySleep && isUnfinished(run)) {
-		const { limitAt } = run.plan;
-		const announced = nextToCreate(next, journal.createdInTurn);
-		journal.limits = run.limits.toStored();
-		const isQuiet = run.canCreate && next.length > 0 && journal.createdInTurn === 0;
-		journal.noteTurn(isQuiet && run.limits.unfinished === 0, run.begunAt);
-		return await goToSleep(context, journal, announced, { intervalMs: 0, limitAt });
+	const lost = await lostResults(run);
+	if (lost) throw lost.toNodeError(context.getNode(), undefined);
+	journal.queue = { ...queue.state, limits: run.limits.toStored() };
+	if (turn.maySleep && isUnfinished(run)) {
+		const { pausedUntil } = queue.state;
+		const orderAt = run.isStopping ? Infinity : nextOrderAt(journal, pausedUntil);
+		// If nothing has moved for so long, the next turn need not come at once.
+		const isStuck = turn.isStuck || run.connection.isBroken;
+		return await goToSleep(context, journal, {
+			turnStartedAt: turn.startedAt,
+			orderAt: isStuck ? Infinity : orderAt,
+			notBefore: window.pausedUntil,
+		});
 	}
 	return [letOut(run)];
-}
-
-/** Plans a turn that has begun. @throws ItemError, UserError if the run is refused as a whole */
-async function openRun(
-	context: IExecuteFunctions,
-	journal: Journal,
-	startedAt: number,
-	known?: Connection,
-): Promise<RunContext> {
-	const hasSlept = journal.isLater;
-	const connection = await connectAnyway(context, hasSlept, known);
-	const { limitAt } = journal.sleepRule;
-	const plan = await planRun(context, connection, {
-		limitAt: Math.min(limitAt, timeLimitOf(context, journal.startedAt)),
-		partsOf: (itemIndex) => journal.partsOf(itemIndex),
-		isBegun: journal.isBegun,
-	});
-	// A run that creates nothing cannot pay twice.
-	if (!hasSlept && !plan.isDry && createsIn(plan.items).length > 0) {
-		await refuseKilledRetry(context, journal.beginning !== 'again');
-	}
-	return new RunContext(context, connection, plan, journal, startedAt);
 }
 
 /** The output of a run that is refused as a whole. @throws NodeOperationError unless *On Error* lets the items out */
@@ -144,33 +177,45 @@ function itemsOf(
 	return isTool(context) ? output.map(toolAnswer) : output;
 }
 
-/** Makes items that show what would be sent. Nothing is sent, and no file is read. */
-function dryRun({ context, plan, isStopping, rule }: RunContext): INodeExecutionData[] {
-	const results = plan.items.map((item): ItemResult => {
+/**
+ * Makes items that show what would be sent. Nothing is sent, and no file is read. A task that is ordered is shown as it is
+ * known.
+ */
+function dryRun(
+	context: IExecuteFunctions,
+	{ items }: RunPlan,
+	journal: Journal,
+): INodeExecutionData[] {
+	const isMistake = items.some(({ kind }) => kind === 'refused');
+	const before = new Map(journal.entries.map((entry) => [placeOf(entry), entry]));
+	const results = items.map((item): ItemResult => {
 		if (item.kind === 'refused') return item.error;
-		if (item.kind !== 'create' || isStopping) return [];
-		const { estimatedCostUsd, itemIndex } = item;
+		if (item.kind !== 'create' || isMistake) return [];
+		const known = before.get(placeOf(item));
+		const pairedItem = { item: item.itemIndex };
+		if (known?.taskId !== undefined && isOrdered(known)) {
+			return [
+				{ json: { ...pendingJson(known.taskId, ownFields(known)), dryRun: true }, pairedItem },
+			];
+		}
+		const { estimatedCostUsd } = item;
 		const json = { ...echo(item), ...referenceOf(item), estimatedCostUsd, dryRun: true };
-		return [{ json: inTableOrder(json), pairedItem: { item: itemIndex } }];
+		return [{ json: inTableOrder(json), pairedItem }];
 	});
-	const stopping = stoppingItem(results, rule);
-	const inputOf = plan.items.map(({ itemIndex }) => itemIndex);
-	if (stopping !== undefined) {
-		const error = ItemError.from(results[stopping]);
-		throw stopOf(context, error, inputOf[stopping], undefined);
-	}
-	showHints(context, hint(dryRunHint(createsIn(plan.items))));
+	const continues = context.continueOnFail() && !isTool(context);
+	const rule = { ifSomeFail: 'stop' as const, continues, triesLeft: false };
+	const inputOf = items.map(({ itemIndex }) => itemIndex);
+	throwStopping(context, results, rule, inputOf, undefined);
+	showHints(context, hint(dryRunHint(createsIn(items))));
 	return itemsOf(context, results, inputOf);
 }
 
 /** @throws Stopped where the execution was stopped */
 async function bringTasks(run: RunContext): Promise<void> {
-	const { plan, journal, expectedCallbacks, signal } = run;
-	const tasks = plan.items.filter((item) => item.kind !== 'refused');
-	// Tasks of earlier turns and tries may be unfinished. They are counted before another task is created.
-	const creates = createsIn(plan.items).map((item) => journal.entryOf(item));
-	run.limits.unfinished += creates.filter(holdsPlace).length;
-	const ways = tasks.map(async (item) => await bringTask(run, item));
+	const { journal, expectedCallbacks, signal } = run;
+	// What was read last waits for its turn longest.
+	const inTurn = [...journal.entries].sort((a, b) => (a.readAt ?? 0) - (b.readAt ?? 0));
+	const ways = inTurn.map(async (entry) => await bringTask(run, entry));
 	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
 	await expectedCallbacks.leave();
 	if (broken) throw broken.reason;
@@ -178,27 +223,18 @@ async function bringTasks(run: RunContext): Promise<void> {
 }
 
 /** If the service takes no task for good, the items of later turns fail as those of this turn did. */
-function endUnsent(run: RunContext): void {
-	const { closedBy } = run.queue;
+function endUnsent({ queue: { closedBy }, journal }: RunContext): void {
 	if (closedBy === undefined) return;
-	for (const item of toCreate(run)) {
-		const entry = run.journal.entryOf(item);
-		const error = ItemError.from(notSent(ItemError.from(closedBy)), run.ownFields(item, entry));
-		Object.assign(entry, { error: storedError(error), end: 'error' });
+	for (const entry of journal.entries.filter(isToOrder)) {
+		fail(entry, ItemError.from(notSent(ItemError.from(closedBy)), ownFields(entry)));
 	}
 }
 
-/** The tasks that are still to be created, in the order of the items. */
-const toCreate = ({ plan, journal }: RunContext) =>
-	createsIn(plan.items).filter((item) => isToCreate(journal.entryOf(item)));
-
-/** Whether an item waits for a task, a file or a create. A run that stops waits for the tasks that it has created. */
-const isUnfinished = ({ plan, journal, isStopping }: RunContext): boolean =>
-	plan.items.some((item) => {
-		if (item.kind === 'refused') return false;
-		const entry = journal.entryOf(item);
-		const isLeft = isStopping && (item.kind === 'read' || entry.taskId === undefined);
-		return entry.end === undefined && !isLeft;
+/** Whether an item waits for a task, a file or an order. A run that stops waits for the tasks that it has created. */
+const isUnfinished = ({ journal, isStopping }: RunContext): boolean =>
+	journal.entries.some(({ plan, end, taskId }) => {
+		const isLeft = isStopping && (plan?.kind === 'read' || taskId === undefined);
+		return plan !== undefined && end === undefined && !isLeft;
 	});
 
 /**
@@ -207,43 +243,56 @@ const isUnfinished = ({ plan, journal, isStopping }: RunContext): boolean =>
  * @throws NodeApiError, NodeOperationError for the item that stops the node
  */
 function letOut(run: RunContext): INodeExecutionData[] {
-	const { context, rule, plan, connection } = run;
-	const node = context.getNode();
-	const results = plan.items.map((item) => resultOf(run, item));
-	const inputOf = plan.items.map(({ itemIndex }) => itemIndex);
-	const stopping = stoppingItem(results, rule);
-	if (stopping !== undefined) {
-		const error = ItemError.from(results[stopping]);
-		throw stopOf(context, error, inputOf[stopping], describePaid(run.journal));
-	}
+	const { context, rule, journal, connection } = run;
+	const { entries } = journal;
+	const results = entries.map((entry) => resultOf(journal, entry));
+	const inputOf = entries.map(({ itemIndex }) => itemIndex);
+	throwStopping(context, results, rule, inputOf, describePaid(journal));
 	const output = itemsOf(context, results, inputOf);
-	const hasErrorOutput = node.onError === 'continueErrorOutput';
+	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
 	const isByHand = modeOf(context) === 'manual';
-	showHints(context, ...endHints(plan, results, connection.baseUrl, { hasErrorOutput, isByHand }));
+	const items = entries.map(
+		({ plan, itemIndex, part, error }): ItemPlan =>
+			plan ?? { kind: 'refused', itemIndex, part, error: errorOf(error), isDry: false },
+	);
+	showHints(
+		context,
+		...endHints({ items }, results, connection.baseUrl, { hasErrorOutput, isByHand }),
+	);
+	journal.end();
 	return output;
 }
 
-/** The error that stops the node. It names the item if there are several. */
-function stopOf(
+/** @throws the error that stops the node, if one of the results does; it names the item if there are several */
+function throwStopping(
 	context: IExecuteFunctions,
-	error: ItemError,
-	itemIndex: number | undefined,
+	results: readonly ItemResult[],
+	rule: FailureRule,
+	inputOf: readonly number[],
 	paid: string | undefined,
-): Error {
-	const place = context.getInputData().length > 1 ? itemIndex : undefined;
-	return error.toNodeError(context.getNode(), place, describeStop(error, paid));
+): void {
+	const stopping = stoppingItem(results, rule);
+	if (stopping === undefined) return;
+	const error = ItemError.from(results[stopping]);
+	const place = context.getInputData().length > 1 ? inputOf[stopping] : undefined;
+	throw error.toNodeError(context.getNode(), place, describeStop(error, paid));
 }
 
-/** The result of a plan, from what the journal knows. */
-function resultOf(run: RunContext, item: ItemPlan): ItemResult {
-	if (item.kind === 'refused') return withTask(item.error, run.journal, item.itemIndex);
-	const entry = run.journal.entryOf(item);
-	if (entry.end === undefined) return [];
-	if (entry.end === 'error') return errorOf(entry);
-	const known = run.ownFields(item, entry);
-	if (entry.task && (item.kind === 'read' || isAwaited(item))) {
-		return taskItems(entry.task, taskJson(entry.task, known), item, entry.files);
-	}
-	const json = inTableOrder(pendingJson(String(entry.taskId), { ...known, record: entry.record }));
-	return [{ json, pairedItem: { item: item.itemIndex } }];
+/** The result of an entry. */
+function resultOf(journal: Journal, entry: TaskEntry): ItemResult {
+	const { plan, end, task, files, taskId, record, itemIndex } = entry;
+	if (plan === undefined) return withTask(errorOf(entry.error), journal, itemIndex);
+	if (end === undefined) return [];
+	if (end === 'error') return errorOf(entry.error);
+	const known = ownFields(entry);
+	if (task && isAnswer(plan)) return taskItems(task, taskJson(task, known), plan, files);
+	// Of a task that was not read nothing else is known.
+	const isUnread = plan.kind === 'read';
+	const json = isUnread
+		? { taskId, ...known }
+		: inTableOrder(pendingJson(String(taskId), { ...known, record }));
+	return [{ json, pairedItem: { item: itemIndex } }];
 }
+
+/** Whether what was read of the task is the answer, and not only that the task exists. */
+const isAnswer = (plan: TaskPlan) => plan.kind === 'read' || isAwaited(plan);

@@ -1,67 +1,129 @@
-import { type IExecuteFunctions, type INodeExecutionData, UserError } from 'n8n-workflow';
+import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
-import { isToCreate } from '../create/taskEntry';
-import { claimRetry, refuseIfRetried } from '../n8n/retryClaim';
-import { TurnLease } from '../n8n/turnLease';
-import { clock } from '../shared/clock';
+import { errorOf, isToOrder, placeOf, type StoredError, storedError } from '../create/taskEntry';
+import { whenEndIsStored } from '../n8n/executionEnd';
+import { retriedBy } from '../n8n/internals';
+import { noteWake } from '../n8n/nextLook';
+import { TurnRow } from '../n8n/turnRow';
+import { clock, Stopped } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { standBesideTwin } from './twin';
+import { suspend } from './sleep';
 
-/** How often a turn asks n8n's store while it fails, and the pause between two tries, milliseconds. */
-const MOST_TRIES = 5;
-const PAUSE_MS = 5_000;
+/** After this time a turn is stored or dead, milliseconds. */
+const LONGEST_TURN_MS = 10 * 60_000;
+
+const NOTHING_ORDERED =
+	'No more tasks were created here: both executions would order the same tasks. Look for the retry in the list of executions, and retry that execution if it has failed.';
+
+/** How long a run sleeps if n8n's store does not answer, milliseconds. */
+const STORE_FAILS_MS = 60_000;
 
 /**
- * Settles, before a turn creates anything, what it may create: another turn or another execution may have begun with the
- * same stored state.
+ * Begins a turn of a run that was asleep. n8n wakes some executions twice, under one id and from the same stored state: then
+ * one of them has written the row of the turn, and the other one stands aside.
  *
- * @returns what `execute` returns, if n8n runs this very turn a second time; undefined if the turn has begun
- * @throws UserError if another execution may create the tasks of this run
+ * @returns what `execute` returns, if the run sleeps on; undefined if the turn has begun
+ * @throws ItemError if a retry of the execution orders what is left
  */
-export async function beginTurn(
+export async function wakeUp(
 	context: IExecuteFunctions,
 	journal: Journal,
-	lease: TurnLease,
+	row: TurnRow,
 ): Promise<INodeExecutionData[][] | undefined> {
-	const { beginning, earlier, isLater, sleeps } = journal;
-	const isRetry = beginning === 'killed' || beginning === 'retried';
-	const ask = async <T>(question: () => Promise<T>) => await askStore(context, question);
-	if (isRetry && journal.entries().some(isToCreate)) {
-		await ask(async () => await claimRetry(context));
-	}
-	if (beginning === 'killed') {
-		const turn = new TurnLease(context, sleeps, earlier);
-		journal.takeOver(await ask(async () => await turn.hadBegun()));
-	}
-	if (beginning === 'again' && isLater) void lease.stayAlive();
-	if (beginning === 'woken') {
-		const begin = async () => await ask(async () => await lease.begin());
-		let begun = await begin();
-		while (begun === 'underWay') {
-			const asleep = await standBesideTwin(context, journal, lease);
-			if (asleep) return asleep;
-			begun = await begin();
+	if (journal.wakeAt !== undefined) noteWake(journal.wakeAt);
+	const begun = await settled(row.begin());
+	if ('error' in begun && begun.error instanceof Stopped) throw begun.error;
+	// A store that fails must not end a run whose tasks are paid for.
+	if ('error' in begun) return await suspend(context, journal, clock.now() + STORE_FAILS_MS);
+	if (!begun.value) {
+		// What the other process stores at the end of its turn takes the place of what is stored here.
+		if (!(await row.standAside())) {
+			return await suspend(context, journal, clock.now() + LONGEST_TURN_MS);
 		}
-		if (begun === 'dead') journal.takeOver(true);
-		if (journal.entries().some(isToCreate)) {
-			await ask(async () => await refuseIfRetried(context));
-		}
+		// Nobody has stored the turn: its process is dead.
+		journal.putInDoubt(await row.notesOf(freePlaces(journal)), row.execution);
 	}
-	journal.takeUp();
+	if (journal.entries.some(isToOrder) && (await row.isClaimed())) {
+		// n8n retries executions that sleep, too, and wakes them all the same.
+		throw new ItemError('A retry of this execution goes on with its tasks', {
+			description: NOTHING_ORDERED,
+		});
+	}
 	return undefined;
 }
 
-/**
- * Asks n8n's store, which may fail for a moment: that must not end a run whose tasks are paid for.
- *
- * @throws UserError if the answer is a refusal; the database's error if the store goes on failing
- */
-async function askStore<T>(context: IExecuteFunctions, question: () => Promise<T>): Promise<T> {
-	for (let tries = 1; ; tries++) {
-		const asked = await settled(question());
-		if ('value' in asked) return asked.value;
-		if (asked.error instanceof UserError || tries === MOST_TRIES) throw asked.error;
-		await clock.sleep(PAUSE_MS, context.getExecutionCancelSignal());
+/** Puts in doubt what a killed or stopped turn of the retried execution may have sent. */
+export async function findDoubts(context: IExecuteFunctions, journal: Journal): Promise<void> {
+	const places = freePlaces(journal);
+	// A retry that was killed before it stored anything has left the state of the execution that it retried.
+	for (const execution of new Set([journal.earlier, retriedBy(context) ?? journal.earlier])) {
+		const notes = await new TurnRow(context, journal.sleeps, execution).notesOf(places);
+		journal.putInDoubt(notes, execution);
 	}
 }
+
+/**
+ * Settles, before a run that was planned anew orders anything, whether it may: another execution may order the same.
+ *
+ * @throws ItemError if it may not
+ */
+export async function beginOrders(
+	context: IExecuteFunctions,
+	journal: Journal,
+	row: TurnRow,
+): Promise<void> {
+	journal.refusal ??= await refusalOf(context, journal);
+	const doubts = journal.entries.flatMap((entry) =>
+		entry.doubtIn === undefined ? [] : placeOf(entry),
+	);
+	await row.begin(doubts);
+	// A retry of this execution is refused, too.
+	if (journal.refusal) throw errorOf(journal.refusal);
+}
+
+/** Why an execution may not order, if it may not: it retries one that may have ordered the same. */
+async function refusalOf(
+	context: IExecuteFunctions,
+	{ beginning, sleeps, isLost }: Journal,
+): Promise<StoredError | undefined> {
+	const retried = retriedBy(context);
+	if (retried === undefined || beginning === 'again') return undefined;
+	if (beginning === 'first') {
+		const isBegun = isLost || (await new TurnRow(context, 0, retried).isBegun());
+		return isBegun ? storedError(LOST) : undefined;
+	}
+	const claimed = await new TurnRow(context, sleeps, retried).claim();
+	return claimed ? undefined : storedError(anotherRetry(retried));
+}
+
+const LOST = new ItemError(
+	'The execution that is retried was stopped or killed, and n8n has not kept what it created',
+	{
+		description:
+			'No task was created now: a retry would order each task again. Take the task ids from n8n\'s log ("created task"), and fetch the results with Task → Wait. To order again all the same, start the workflow anew.',
+	},
+);
+
+const anotherRetry = (execution: string) =>
+	new ItemError(`Another retry of execution ${execution} goes on with its tasks`, {
+		description: NOTHING_ORDERED,
+	});
+
+/** Removes the rows of a run that n8n needs no more: now those of the turns before, at the end of the execution all. */
+export function clearRows(context: IExecuteFunctions, journal: Journal, row: TurnRow): void {
+	const clear = async (rows: Journal['rows']) => {
+		for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
+	};
+	const { beginning, rows, sleeps, earlier } = journal;
+	// n8n has stored what the turns before have done. What a killed turn has done is stored with this one.
+	if (beginning === 'woken') void settled(clear(rows));
+	const others = [...(beginning === 'woken' ? [] : rows)];
+	if (beginning === 'killed') others.push([earlier, sleeps]);
+	if (row.isWritten) others.push([row.execution, row.turn]);
+	journal.rows = others;
+	if (others.length > 0) whenEndIsStored(context, async () => await clear(others));
+}
+
+const freePlaces = (journal: Journal): string[] => journal.entries.filter(isToOrder).map(placeOf);

@@ -1,227 +1,215 @@
-import { freeAfterFailure, storedError, type TaskEntry } from '../create/taskEntry';
-import { heldSeconds } from '../plan/planWait';
-import { type CreatePlan, isAwaited, type ReadPlan, type TaskPlan } from '../plan/planTypes';
 import { redeliver } from '../callback/redeliver';
+import { fail, freeAfterFailure, type TaskEntry } from '../create/taskEntry';
+import {
+	type CreatePlan,
+	isAwaited,
+	isDelivered,
+	type ReadPlan,
+	type TaskPlan,
+} from '../plan/planTypes';
+import { heldSeconds } from '../plan/planWait';
 import { PassingTrouble } from '../report/download';
-import { failedInAll, failedTask, NOT_KNOWN, ofTask } from '../report/taskErrors';
 import { taskJson } from '../report/taskItems';
-import { type FinishedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
+import { ServiceError } from '../service/serviceError';
+import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { followUntilFree } from './freePlaces';
-import { readForAWhile, waitForTask } from './waitForTask';
-import { retryOf } from './retryFailed';
+import { askLedger, awaitCallback, deliver } from './deliver';
+import { nextStep, noteRead, ownFields, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
-/** How long a held run goes on while a file does not arrive; a run that may sleep tries again in its next turn. */
-const HELD_DOWNLOAD_MS = 10 * 60_000;
-const AWAKE_DOWNLOAD_MS = 60_000;
+const MINUTE_MS = 60_000;
+
+/** How long a file is tried at a time: in a run that is held, and in one that may sleep. */
+const HELD_DOWNLOAD_MS = 10 * MINUTE_MS;
+const AWAKE_DOWNLOAD_MS = MINUTE_MS;
+
+/** How long a read may last after the deadline: a caller that hangs up must hear of the task before. */
+const LAST_READ_MS = 5_000;
+
+/** How long *Get* waits until the service lets a first read in. */
+const LONGEST_LINE_MS = 10 * MINUTE_MS;
+
+/** Tasks whose time is up at the same moment are read one after the other: so long a read may wait for the others. */
+const IN_LINE_MS = 1_000;
 
 /**
- * Brings one task as far as this turn goes: created, awaited, created again if it failed, downloaded. Whatever happens
- * is in the journal when this returns.
+ * Brings one task as far as this turn goes: ordered, awaited, ordered again if it failed, downloaded. Whatever happens
+ * is in its entry when this returns.
  *
  * @throws Stopped if the execution was stopped; any other error becomes the end of the entry
  */
-export async function bringTask(run: RunContext, plan: TaskPlan): Promise<void> {
-	const entry = run.journal.entryOf(plan);
-	if (entry.end !== undefined) return;
-	const brought = await settled(
-		plan.kind === 'read' ? bringRead(run, plan, entry) : bringCreate(run, plan, entry),
-	);
+export async function bringTask(run: RunContext, entry: TaskEntry): Promise<void> {
+	const { plan } = entry;
+	if (plan === undefined || entry.end !== undefined) return;
+	if (plan.kind === 'read') Object.assign(entry, { state: 'created', taskId: plan.taskId });
+	if (isDelivered(plan)) awaitCallback(plan, entry);
+	const brought = await settled(async () => {
+		while (await takeStep(run, plan, entry)) if (entry.end !== undefined) return;
+	});
 	if (run.signal?.aborted) throw new Stopped();
 	if (!('error' in brought)) return;
 	if (brought.error instanceof Stopped) throw brought.error;
-	const error = ItemError.from(brought.error);
-	entry.error = storedError(ItemError.from(error, run.ownFields(plan, entry)));
-	entry.end = 'error';
-	run.stopCreating();
-}
-
-async function bringCreate(run: RunContext, plan: CreatePlan, entry: TaskEntry): Promise<void> {
-	for (;;) {
-		if (entry.taskId === undefined && !(await create(run, plan, entry))) return;
-		if (!isAwaited(plan)) return leave(run, plan, entry);
-		// A wait that timed out begins anew in another try.
-		entry.until ??= Date.now() + plan.timeoutMs;
-		const task = await ended(run, plan, entry);
-		if (task === undefined) return;
-		if (task.state === 'SUCCESS') return await finish(run, plan, entry, task);
-		const again = retryOf(plan, entry, task, run.ownFields(plan, entry));
-		freeAfterFailure(entry);
-		entry.again = again;
-		// What is stored names only the entries that this turn may create.
-		if (run.turn.isLater) return;
-		if (!(await pause(run, run.momentOf(again.at)))) return;
-	}
+	fail(entry, ItemError.from(ItemError.from(brought.error), ownFields(entry)));
+	run.noteEnd(entry);
+	run.stopOrdering();
 }
 
 /**
- * Creates the entry's task.
+ * Takes the next step of a task when its moment has come.
  *
- * @returns false if this turn does not create it
- * @throws ItemError, ServiceError if there is no task, or nobody knows whether there is a task
+ * @returns whether the task goes on in this turn
+ * @throws ItemError if the task has failed
  */
-async function create(run: RunContext, plan: CreatePlan, entry: TaskEntry): Promise<boolean> {
-	const { turn, calledAt } = run;
+async function takeStep(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<boolean> {
+	const step = nextStep(entry, run.viewOf(entry), clock.now());
+	// Something else may have happened when the moment has come, so the step is decided anew.
+	if ('at' in step && step.at > clock.now()) return await run.turn.reaches(step.at);
+	switch (step.kind) {
+		case 'order':
+			return plan.kind === 'create' && (await order(run, plan, entry));
+		case 'read':
+			return await read(run, plan, entry);
+		case 'download':
+			return await download(run, entry);
+		case 'askLedger':
+			return await askLedger(run, entry);
+		case 'deliver':
+			return await deliver(run, entry);
+		case 'orderAgain':
+			run.freePlace(entry);
+			freeAfterFailure(entry);
+			entry.again = step.again;
+			run.turn.noteLeft(entry, true);
+			return true;
+		case 'failed':
+			throw step.error;
+		case 'result':
+			await finish(run, plan, entry);
+			return false;
+		case 'left':
+			return false;
+	}
+}
+
+async function order(run: RunContext, plan: CreatePlan, entry: TaskEntry): Promise<boolean> {
+	if (!run.canOrder) return false;
 	const { again } = entry;
-	if (entry.doubtIn !== undefined) throw inDoubt(plan, entry.doubtIn);
-	if (run.isStopping && again) throw failureOf(again);
-	if (entry.state === 'free') {
-		const { quietSince = Infinity } = run.journal;
-		if (Date.now() - quietSince > plan.patienceMs) throw notTaken(run, plan);
-		if (!run.mayCreate(plan)) {
-			if (run.isStopping || turn.maySleep) return false;
-			throw notTaken(run, plan);
-		}
-	}
-	const timeIsUpAt = Math.min(
-		calledAt + plan.patienceMs,
-		run.momentOf(again?.deadline ?? Infinity),
-	);
-	const tooLateAt = Math.min(
-		timeIsUpAt,
-		run.momentOf(Math.min(again?.until ?? Infinity, run.plan.endsAt)),
-	);
-	const task = await turn.creates(async () => {
-		if (again && !(await pause(run, run.momentOf(again.at)))) return undefined;
-		return await run.creator.create(
-			plan,
-			Math.min(tooLateAt, turn.endsAt),
-			calledAt + plan.patienceMs,
-		);
-	});
-	if (task === undefined) {
-		if (run.isStopping || clock.now() < tooLateAt) return false;
-		throw again ? failureOf(again) : notTaken(run, plan);
-	}
-	run.noteOwn(task.taskId);
+	const patientUntil = run.calledAt + plan.patienceMs;
+	const tooLateAt = Math.min(patientUntil, again?.until ?? Infinity, run.settings.endsAt);
+	const isCreated = await run.creator.create(entry, plan, tooLateAt, patientUntil);
+	// What was not ordered in time fails by its next step.
+	if (!isCreated) return clock.now() >= tooLateAt;
+	run.noteOrdered(entry);
 	const now = clock.now();
-	entry.until = Date.now() + Math.min(timeIsUpAt, now + plan.timeoutMs) - now;
+	entry.dueAt = now + MIN_READ_INTERVAL_MS;
+	entry.until = Math.min(again?.deadline ?? patientUntil, now + plan.timeoutMs);
 	entry.costUsd = plan.estimatedCostUsd;
 	return true;
 }
 
-/** Waits until a moment of the clock, or until the node will stop. @returns false if the turn is over before */
-async function pause(run: RunContext, until: number): Promise<boolean> {
-	const { turn, signal } = run;
-	return (await turn.reaches(until, signal, () => run.isStopping)) || run.isStopping;
-}
-
-const failureOf = ({ failure }: NonNullable<TaskEntry['again']>) =>
-	new ItemError(failure.message, failure);
-
-/** The error of an item that a killed turn may have sent. It is never sent again: it may be paid for. */
-const inDoubt = ({ itemIndex }: CreatePlan, execution: string) =>
-	new ItemError(
-		`${NOT_KNOWN}. Its execution was killed or stopped in a turn that may have sent it`,
-		{
-			description: `Look in n8n's log for a line with 'created task' and '(execution ${execution}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Task → Wait and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
-		},
-	);
-
-function notTaken({ queue, connection, turn, plan }: RunContext, { patienceMs }: CreatePlan) {
-	if (Date.now() >= plan.endsAt || (turn.isLater && !turn.maySleep)) {
-		return new ItemError(
-			'This item was not sent: n8n cancels the execution soon, because its time limit is over',
-			{ description: 'Raise the time limit of the workflow, and run this item again.' },
-		);
+async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<boolean> {
+	const { taskId = '', until = Infinity } = entry;
+	const now = clock.now();
+	const limitMs = run.calledAt < Infinity ? Math.max(0, until - now) + LAST_READ_MS : Infinity;
+	const giveUpAt = Math.min(run.turn.readsUntil, Math.max(until, now + IN_LINE_MS));
+	const answer = await run.read(taskId, giveUpAt, limitMs);
+	if (answer === undefined) {
+		// The service lets no read in: the task's time may be up meanwhile.
+		return run.turn.isOver ? false : await run.turn.reaches(clock.now() + IN_LINE_MS);
 	}
-	const why = connection.isBroken ? 'The credential cannot be used' : 'The service took no task';
-	return new ItemError(queue.refusal?.message ?? why, {
-		description: `No task was created within ${patienceMs / 1000} s. Try again later.`,
-	});
+	// The time of a task that exists begins with its own first read, which *Get* may have to wait for.
+	const isRefused = answer instanceof ServiceError && answer.asksToSlowDown;
+	const waitMs = plan.kind === 'read' && !plan.wait && isRefused ? LONGEST_LINE_MS : 0;
+	entry.until ??= Math.min(run.calledAt, clock.now()) + timeOf(plan) + waitMs;
+	noteRead(entry, answer, run.viewOf(entry), clock.now());
+	if (hasEnded(entry.task) && !entry.trouble) run.freePlace(entry);
+	return true;
 }
 
-/** @returns the finished task; undefined if it has not finished in this turn */
-async function ended(
-	run: RunContext,
-	plan: CreatePlan,
-	entry: TaskEntry,
-): Promise<FinishedTask | undefined> {
-	if (hasEnded(entry.task)) return entry.task;
-	const waited = await settled(waitForTask(run, plan, entry));
-	if ('value' in waited && waited.value === undefined) return undefined;
-	// A run that stops lets no other item have the place.
-	if ('error' in waited) run.stopCreating();
-	run.queue.finished();
-	if ('error' in waited) throw waited.error;
-	return waited.value;
+/** Downloads the results, each once. */
+async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
+	const { task, until = Infinity, noFile } = entry;
+	if (task === undefined) return true;
+	const { maySleep } = run.turn;
+	const tryMs = maySleep ? AWAKE_DOWNLOAD_MS : HELD_DOWNLOAD_MS;
+	const giveUpAt = Math.min(until, clock.now() + tryMs);
+	const files = await settled(run.downloader.filesOf(task, giveUpAt, noFile === undefined));
+	if ('value' in files) {
+		entry.files = files.value;
+		delete entry.noFile;
+		return true;
+	}
+	const { error } = files;
+	if (error instanceof Stopped) throw error;
+	const mayTryAgain = error instanceof PassingTrouble && maySleep && clock.now() < until;
+	if (!mayTryAgain) throw ItemError.from(error, taskJson(task, ownFields(entry)));
+	entry.noFile = error.message;
+	entry.downloadAt = clock.now() + AWAKE_DOWNLOAD_MS;
+	return true;
 }
 
-/** The item leaves while its task is pending. */
-function leave(run: RunContext, plan: CreatePlan, entry: TaskEntry): void {
-	const { taskId = '' } = entry;
-	void settled(followUntilFree(run, plan, taskId));
-	if (plan.webhookUrl !== undefined)
-		run.expectedCallbacks.add(taskId, plan.webhookUrl, plan.timeoutMs);
+/** The entry has its result. */
+async function finish(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<void> {
+	const { task, taskId = '' } = entry;
+	if (plan.kind === 'read' && plan.deliverTo !== undefined && task && !plan.wait) {
+		entry.fields = await redelivered(run, plan.deliverTo.address, task, entry);
+	}
 	entry.end = 'result';
-}
-
-async function bringRead(run: RunContext, planned: ReadPlan, entry: TaskEntry): Promise<void> {
-	entry.state = 'created';
-	// The expression may give another id in a later turn.
-	const plan = { ...planned, taskId: (entry.taskId ??= planned.taskId) };
-	if (!plan.wait) return await bringOnce(run, plan, entry);
-	entry.until ??= Date.now() + plan.timeoutMs - Math.max(0, clock.now() - run.calledAt);
-	const task = await waitForTask(run, plan, entry);
-	if (task === undefined) return;
-	if (task.state === 'FAILURE') {
-		const why = run.isOwn(plan.taskId) ? failedInAll(1) : undefined;
-		throw failedTask(task, run.ownFields(plan, entry), why);
-	}
-	await finish(run, plan, entry, task);
-}
-
-/** *Get* and *Send Result Again*: whatever the task's state is, it is the answer. */
-async function bringOnce(run: RunContext, plan: ReadPlan, entry: TaskEntry): Promise<void> {
-	const read = await settled(readForAWhile(run, plan));
-	if ('error' in read) throw ofTask(read.error, plan.taskId, { taskId: plan.taskId });
-	entry.task = read.value;
-	if (plan.redeliverTo !== undefined) {
-		entry.fields = await redelivered(run, plan.redeliverTo, read.value);
-	}
-	await finish(run, plan, entry, read.value);
+	if (plan.kind === 'create' && !isAwaited(plan)) {
+		void settled(followUntilFree(run, plan, taskId));
+		if (plan.webhookUrl !== undefined) {
+			run.expectedCallbacks.add(taskId, plan.webhookUrl, plan.timeoutMs);
+		}
+	} else run.noteEnd(entry);
 }
 
 /** Sends the callback of a finished task to its trigger once more. @returns the fields `delivered` and `delivery` */
-async function redelivered({ context, calledAt }: RunContext, address: string, task: TaskRecord) {
+async function redelivered(
+	{ context, calledAt }: RunContext,
+	address: string,
+	task: TaskRecord,
+	entry: TaskEntry,
+) {
 	if (task.state === 'PENDING') return { delivered: false };
 	const callerWaitsMs = calledAt + 1000 * heldSeconds(context) - clock.now();
 	const sent = await settled(redeliver(context, task, address, callerWaitsMs));
 	if ('value' in sent) return { delivered: true, ...(sent.value && { delivery: sent.value }) };
-	throw ItemError.from(sent.error, taskJson(task));
+	throw ItemError.from(sent.error, taskJson(task, ownFields(entry)));
 }
 
-/** Downloads the results, each once, and notes that the entry has its result. */
-async function finish(
-	run: RunContext,
-	plan: TaskPlan,
-	entry: TaskEntry,
-	task: TaskRecord,
-): Promise<void> {
-	entry.task = task;
-	if (plan.output.download && task.state === 'SUCCESS' && entry.files === undefined) {
-		const { maySleep } = run.turn;
-		const now = clock.now();
-		const until = entry.until === undefined ? Infinity : run.momentOf(entry.until);
-		const giveUpAt = Math.min(until, now + (maySleep ? AWAKE_DOWNLOAD_MS : HELD_DOWNLOAD_MS));
-		const files = await settled(
-			run.downloader.filesOf(task, giveUpAt, entry.trouble === undefined),
-		);
-		if ('error' in files) {
-			const { error } = files;
-			const mayTryAgain = error instanceof PassingTrouble && maySleep && clock.now() < until;
-			if (!mayTryAgain) throw ofResult(error, taskJson(task, run.ownFields(plan, entry)));
-			entry.trouble = error.message;
-			return;
+/**
+ * Reads a task whose item has left, so that the end of the task frees its place at the account for the next order.
+ * Nothing is read before the service has refused an order, or when nothing is left to order.
+ */
+async function followUntilFree(run: RunContext, plan: CreatePlan, taskId: string): Promise<void> {
+	const { queue, turn } = run;
+	const awaited: ReadPlan = {
+		...plan,
+		kind: 'read',
+		wait: true,
+		taskId,
+		timeoutMs: Infinity,
+		output: { ...plan.output, download: false },
+	};
+	const entry: TaskEntry = {
+		itemIndex: plan.itemIndex,
+		part: plan.part,
+		plan: awaited,
+		state: 'created',
+		taskId,
+		dueAt: clock.now() + MIN_READ_INTERVAL_MS,
+	};
+	await queue.limited;
+	await settled(async () => {
+		while (queue.isCreating) {
+			const step = nextStep(entry, run.viewOf(entry), clock.now());
+			if (step.kind !== 'read') return;
+			if (step.at > clock.now()) await turn.reaches(step.at);
+			else await read(run, awaited, entry);
 		}
-		entry.files = files.value;
-	}
-	delete entry.trouble;
-	entry.end = 'result';
+	});
+	queue.finished();
 }
-
-const ofResult = (error: unknown, json: ReturnType<typeof taskJson>) =>
-	error instanceof Stopped ? error : ItemError.from(error, json);

@@ -3,6 +3,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import type { Journal } from '../create/journal';
 import { roundUsd } from '../service/prices';
 import { count } from '../shared/count';
+import { describeDeliveries } from './deliver';
 import { hint, showHints } from './runHints';
 
 /**
@@ -12,7 +13,7 @@ import { hint, showHints } from './runHints';
  * @param wakeAt when the run is woken, milliseconds since 1970
  */
 export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeAt: number): void {
-	const entries = journal.entries();
+	const { entries } = journal;
 	const created = entries.filter(({ taskId }) => taskId !== undefined);
 	const finished = entries.filter(({ task }) => task?.state === 'SUCCESS').length;
 	const failed = entries.filter(({ end }) => end === 'error').length;
@@ -27,14 +28,16 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 		...(failed > 0 ? [`${failed} failed`] : []),
 		...(usd > 0 ? [`cost so far about ${usd} USD`] : []),
 	];
-	const progress = parts.join(', ');
+	const progress = describeDeliveries(entries) ?? parts.join(', ');
 	const next = new Date(wakeAt).toISOString();
 	const { name } = context.getNode();
 	context.logger.info(
 		`${name}: ${progress}; asleep until ${next} (execution ${context.getExecutionId()}, turn ${journal.sleeps})`,
 	);
-	const trouble = entries.find((entry) => entry.trouble !== undefined && entry.end === undefined);
-	const told = trouble ? ` The last read or download failed: ${trouble.trouble}.` : '';
+	const [trouble] = entries.flatMap(({ end, noFile, trouble }) =>
+		end === undefined ? (noFile ?? trouble?.message ?? []) : [],
+	);
+	const told = trouble === undefined ? '' : ` The last read or download failed: ${trouble}.`;
 	showHints(
 		context,
 		hint(

@@ -1,23 +1,26 @@
-import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
+import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { ExpectedCallbacks } from '../callback/expectedCallbacks';
+import { AccountLimits } from '../create/accountLimits';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
-import { AccountLimits } from '../create/accountLimits';
-import { type Journal, keyOf } from '../create/journal';
-import type { TaskEntry } from '../create/taskEntry';
+import type { Journal } from '../create/journal';
+import { holdsPlace, isToOrder, type TaskEntry } from '../create/taskEntry';
 import { hangsUp, isTool, stopSignal } from '../n8n/internals';
-import { echo } from '../plan/inputFile';
-import type { RunPlan } from '../plan/planRun';
-import { createsIn, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
+import type { TurnRow } from '../n8n/turnRow';
+import type { RunSettings } from '../plan/planRun';
+import { isAwaited } from '../plan/planTypes';
 import { Downloader } from '../report/download';
 import type { FailureRule } from '../report/ifSomeFail';
 import { describePaidTasks, type PaidTask } from '../report/paidTaskList';
 import { MIN_READ_INTERVAL_MS, RequestGap } from '../service/client';
+import { ServiceError } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
-import { clock, ExpiringCache } from '../shared/clock';
+import { ExpiringCache } from '../shared/clock';
+import { settled } from '../shared/promises';
 import { ReadWindow } from '../wait/readWindow';
 import type { RunConnection } from './connectAnyway';
+import type { RunView } from './nextStep';
 import { Turn } from './turn';
 
 /** Between two reads of one task, milliseconds for each task that is read: half of the requests at most. */
@@ -26,6 +29,7 @@ const READ_GAP_MS = 8;
 /** What the items of a turn share. */
 export class RunContext {
 	readonly signal: AbortSignal | undefined;
+	readonly settings: RunSettings;
 	/** What is learnt of the account, in earlier turns as well. */
 	readonly limits: AccountLimits;
 	readonly queue: CreateQueue;
@@ -36,90 +40,133 @@ export class RunContext {
 	readonly expectedCallbacks: ExpectedCallbacks;
 	readonly rule: FailureRule;
 
-	/** When a caller that hangs up began to wait, milliseconds of the clock. */
+	/** When a caller that hangs up began to wait, milliseconds of the clock; Infinity if nobody hangs up. */
 	readonly calledAt: number;
 
 	/** Whether an item has failed, so that the node will stop: nothing more is paid for a batch that must fail. */
 	isStopping = false;
 
-	/** The tasks that are read at the moment. */
-	reading = 0;
+	/** Whether this turn may order at all: with *Sleep After* 0 the first turn may not. */
+	readonly canOrder: boolean;
+
+	/** The tasks that are waited for. */
+	private readonly waiting = new Set<TaskEntry>();
+
+	/** The entries whose task holds a place at the account. */
+	private readonly holding = new Set<TaskEntry>();
 
 	/** Several items may name one task, and share a read of a moment ago. */
 	private readonly reads = new ExpiringCache<Promise<TaskRecord | undefined>>(MIN_READ_INTERVAL_MS);
 
-	/** The entries that this turn may create; undefined if it may create all. */
-	private readonly announced: Set<string> | undefined;
-
 	private readonly ownIds: Set<string>;
-
-	/** When this turn began, milliseconds since 1970. */
-	readonly begunAt = Date.now();
-
-	/** Whether this turn may create anything at all: with *Survive Restarts After* 0 the first turn may not. */
-	readonly canCreate: boolean;
 
 	/** @param startedAt when this turn began, milliseconds of the clock */
 	constructor(
 		readonly context: IExecuteFunctions,
 		readonly connection: RunConnection,
-		readonly plan: RunPlan,
 		readonly journal: Journal,
+		row: TurnRow,
 		startedAt: number,
 	) {
-		const { items, suspendAfterMs, ifSomeFail } = plan;
+		const { entries, settings, isLater } = journal;
+		const { suspendAfterMs, maxInFlight, ifSomeFail } = settings;
+		this.settings = settings;
 		this.signal = stopSignal(context);
-		this.turn = new Turn(startedAt, suspendAfterMs, journal.isLater);
+		const runStartedAt = isLater ? journal.startedAt : startedAt;
+		this.turn = new Turn({ startedAt, runStartedAt, suspendAfterMs, signal: this.signal });
 		this.calledAt = hangsUp(context) ? startedAt : Infinity;
+		const toOrder = entries.filter(isToOrder);
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
-		const most = createsIn(items).every(isAwaited) ? plan.maxInFlight : Infinity;
-		const { limits } = journal;
+		const most = toOrder.every(({ plan }) => plan && isAwaited(plan)) ? maxInFlight : Infinity;
+		const { limits, ...state } = journal.queue;
 		this.limits = limits ? AccountLimits.fromStored(limits) : new AccountLimits();
-		this.queue = new CreateQueue(this.limits, new RequestGap(), this.signal, Math.random, most);
-		this.creator = new TaskCreator(context, connection.client, this.queue, journal, () =>
-			this.stopCreating(),
+		const { turn, signal } = this;
+		this.queue = new CreateQueue(
+			this.limits,
+			new RequestGap(),
+			turn,
+			signal,
+			state,
+			Math.random,
+			most,
 		);
-		this.window = new ReadWindow(this.signal);
+		this.creator = new TaskCreator(context, connection.client, this.queue, journal, row, turn, () =>
+			this.stopOrdering(),
+		);
+		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context);
 		this.expectedCallbacks = new ExpectedCallbacks(context);
-		const announced = journal.beginTurn();
-		this.canCreate = announced ? announced.size > 0 : suspendAfterMs > 0;
-		this.announced = connection.isBroken ? new Set() : announced;
+		if (connection.isBroken) this.queue.noteQuiet();
+		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);
 		this.ownIds = new Set(journal.ownTaskIds());
-		// A mistake in the parameters stops the run before its first create. Later it is an error of its item.
-		const isMistake = !journal.isBegun && items.some(({ kind }) => kind === 'refused');
+		// A mistake in the parameters stops the run before its first order. Later it is an error of its item.
+		const isMistake = !journal.isBegun && entries.some(({ plan }) => plan === undefined);
 		// For an AI agent the failure of its task is an answer, and not an error.
 		const continues = context.continueOnFail() || (isTool(context) && !isMistake);
 		const rule = isMistake ? 'stop' : ifSomeFail;
 		this.rule = { ifSomeFail: rule, continues, triesLeft: journal.hasTriesLeft };
-		if (isMistake || journal.entries().some(({ end }) => end === 'error')) this.stopCreating();
+		if (isMistake || entries.some(({ end }) => end === 'error')) this.stopOrdering();
+		// Tasks of earlier turns and tries may be unfinished. They are counted before another task is created.
+		this.holding = new Set(entries.filter(holdsPlace));
+		this.limits.unfinished += this.holding.size;
+		for (const entry of entries) {
+			const { plan, end, taskId } = entry;
+			const isRead = plan !== undefined && isAwaited(plan) && end === undefined;
+			if (isRead && (taskId !== undefined || plan.kind === 'read')) this.waiting.add(entry);
+		}
+		turn.begin(this.canOrder && !this.isStopping ? toOrder : []);
 	}
 
-	/** Called when an item fails: a node that will stop creates nothing more. */
-	stopCreating(): void {
-		if (this.rule.continues || this.rule.ifSomeFail === 'keep') return;
+	/** Called when an item fails: a node that will stop orders nothing more. */
+	stopOrdering(): void {
+		if (this.isStopping || this.rule.continues || this.rule.ifSomeFail === 'keep') return;
 		this.isStopping = true;
 		this.queue.close();
+		for (const entry of this.journal.entries) this.turn.noteLeft(entry, false);
+		this.turn.alarm.wakeAll();
 	}
 
-	/** Whether this turn may create the task of an entry. */
-	mayCreate(item: TaskPlan): boolean {
-		return !this.isStopping && (this.announced?.has(keyOf(item)) ?? true);
+	/** To be called when a task of an entry was created. */
+	noteOrdered(entry: TaskEntry): void {
+		if (entry.taskId !== undefined) this.ownIds.add(entry.taskId);
+		this.turn.noteLeft(entry, false);
+		this.holding.add(entry);
+		if (entry.plan && isAwaited(entry.plan)) this.waiting.add(entry);
 	}
 
-	/** Whether a task is this node's own, so that it certainly exists and is paid for. */
-	isOwn(taskId: string): boolean {
-		return this.ownIds.has(taskId);
+	/** To be called when an entry has ended. */
+	noteEnd(entry: TaskEntry): void {
+		this.turn.noteLeft(entry, false);
+		this.waiting.delete(entry);
+		this.freePlace(entry);
 	}
 
-	/** To be called when this node has created a task. */
-	noteOwn(taskId: string): void {
-		this.ownIds.add(taskId);
+	/** To be called when the task of an entry holds its place at the account no more. */
+	freePlace(entry: TaskEntry): void {
+		if (!this.holding.delete(entry)) return;
+		// A run that stops lets no other item have the place.
+		if (entry.end === 'error') this.stopOrdering();
+		this.queue.finished();
 	}
 
-	/** The time between two reads of a task, milliseconds: a large batch is read less often. */
-	intervalOf({ pollIntervalMs }: TaskPlan): number {
-		return Math.max(pollIntervalMs, READ_GAP_MS * this.reading);
+	/** What of the run concerns a task. */
+	viewOf({ plan, taskId = '' }: TaskEntry): RunView {
+		const patienceMs = plan?.kind === 'create' ? plan.patienceMs : Infinity;
+		const { isBroken } = this.connection;
+		const brokenUntil = this.turn.maySleep ? this.queue.quietFrom + patienceMs : -Infinity;
+		return {
+			orderUntil: isBroken ? brokenUntil : this.calledAt + patienceMs,
+			whyNotTaken: isBroken
+				? 'The credential cannot be used'
+				: (this.queue.refusal?.message ?? 'The service took no task'),
+			readIntervalMs: Math.max(MIN_READ_INTERVAL_MS, READ_GAP_MS * this.waiting.size),
+			isOwn: plan?.kind === 'create' || this.ownIds.has(taskId),
+			turnStartedAt: this.turn.startedAt,
+			endsAt: this.settings.endsAt,
+			readsPausedUntil: this.window.pausedUntil,
+			hangsUp: this.calledAt < Infinity,
+			isStopping: this.isStopping,
+		};
 	}
 
 	/**
@@ -127,10 +174,25 @@ export class RunContext {
 	 *
 	 * @param giveUpAt a read that would begin after this moment is not sent, milliseconds of the clock
 	 * @param limitMs milliseconds until the read itself fails
-	 * @returns undefined if it was not sent
-	 * @throws ServiceError
+	 * @returns the record, or why the read failed; undefined if it was not sent
+	 * @throws Stopped if the execution was stopped
 	 */
-	async read(taskId: string, giveUpAt: number, limitMs?: number): Promise<TaskRecord | undefined> {
+	async read(
+		taskId: string,
+		giveUpAt: number,
+		limitMs?: number,
+	): Promise<TaskRecord | ServiceError | undefined> {
+		const read = await settled(this.shared(taskId, giveUpAt, limitMs));
+		if ('value' in read) return read.value;
+		if (read.error instanceof ServiceError) return read.error;
+		throw read.error;
+	}
+
+	private async shared(
+		taskId: string,
+		giveUpAt: number,
+		limitMs?: number,
+	): Promise<TaskRecord | undefined> {
 		const known = this.reads.get(taskId);
 		if (known) return await known;
 		const { client } = this.connection;
@@ -138,43 +200,15 @@ export class RunContext {
 		this.reads.set(taskId, read);
 		return await read;
 	}
-
-	/** A moment of the clock, from milliseconds since 1970. */
-	momentOf(time: number): number {
-		return clock.now() + (time - Date.now());
-	}
-
-	/**
-	 * The fields of an item's error or output that the task's record does not have: what was sent, the reference, the
-	 * estimate, and the tasks that failed before.
-	 */
-	ownFields(item: TaskPlan, entry: TaskEntry): IDataObject {
-		if (item.kind === 'read') return { ...referenceOf(item), ...entry.fields };
-		const { sent, costUsd, failed = [], taskId } = entry;
-		// The fields that were sent win: in a second try an expression may give another value.
-		const request = sent ?? (taskId === undefined ? echo(item) : {});
-		return {
-			...request,
-			...(sent?.reference === undefined && referenceOf(item)),
-			...(taskId !== undefined && costUsd !== undefined && { estimatedCostUsd: costUsd }),
-			...(failed.length > 0 && { failedTaskIds: failed }),
-		};
-	}
 }
 
 /** The tasks that a run has paid for, as a message names them; undefined if there are none. */
 export function describePaid(journal: Journal): string | undefined {
-	const { abandoned } = journal;
-	const tasks = journal
-		.entries()
-		.flatMap(({ sent, taskId, failed = [], task }): PaidTask[] => [
-			...failed.map((id) => ({ taskId: id, state: 'FAILURE' })),
-			...(sent && taskId
-				? [{ taskId, state: task?.state ?? 'PENDING', credits: task?.creditsConsumed }]
-				: []),
-		]);
-	return describePaidTasks(
-		[...abandoned.map((taskId) => ({ taskId })), ...tasks],
-		journal.unanswered(),
-	);
+	const tasks = journal.entries.flatMap(({ sent, taskId, failed = [], task }): PaidTask[] => [
+		...failed.map((id) => ({ taskId: id, state: 'FAILURE' })),
+		...(sent && taskId
+			? [{ taskId, state: task?.state ?? 'PENDING', credits: task?.creditsConsumed }]
+			: []),
+	]);
+	return describePaidTasks(tasks, journal.unanswered());
 }

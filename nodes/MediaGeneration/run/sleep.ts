@@ -1,58 +1,55 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
+import { isJustTaken } from '../callback/delivery';
 import type { Journal } from '../create/journal';
-import { isToCreate } from '../create/taskEntry';
+import { isToOrder, type TaskEntry } from '../create/taskEntry';
 import { sleepAndRunAgain } from '../n8n/runAgain';
-import type { TaskPlan } from '../plan/planTypes';
-import { nextWakeAt } from '../wait/nextWake';
+import { clock } from '../shared/clock';
+import { nextWakeAt, type Sleeper } from '../wait/nextWake';
 import { tellProgress } from './progress';
 
-/** So many entries at most are in doubt if a turn is killed. */
-const MOST_ANNOUNCED = 50;
-const LEAST_ANNOUNCED = 25;
-
-/**
- * The tasks that the next turn may create, in order: as many as it can send, judged by the last turn that created.
- * Exactly these are in doubt if that turn is killed, so there are never more than 50.
- *
- * @param left the tasks that are to be created, in the order of the items
- * @param createdInTurn how many tasks this turn created
- */
-export const nextToCreate = <T>(left: readonly T[], createdInTurn: number): T[] =>
-	left.slice(0, Math.min(MOST_ANNOUNCED, Math.max(LEAST_ANNOUNCED, 2 * createdInTurn)));
+/** What a turn knows of the next one. */
+export type NextTurn = Pick<Sleeper, 'orderAt' | 'notBefore'> & {
+	/** When this turn began, milliseconds of the clock. */
+	turnStartedAt: number;
+};
 
 /**
  * Puts the run to sleep: n8n stores the journal, and runs the node again when the time has come.
  *
- * @param next the tasks that the next turn may create
  * @returns what `execute` returns
  */
 export async function goToSleep(
 	context: IExecuteFunctions,
 	journal: Journal,
-	next: readonly TaskPlan[],
-	rule = journal.sleepRule,
+	{ turnStartedAt, ...next }: NextTurn,
 ): Promise<INodeExecutionData[][]> {
-	const now = Date.now();
-	const waiting = journal.entries().filter(({ end }) => end === undefined);
+	const now = clock.now();
+	const waiting = journal.entries.filter(({ end }) => end === undefined);
+	const isOverdue = (entry: TaskEntry) => {
+		const { until = Infinity, readAt, createdAt = 0, dueAt = Infinity, deliveries } = entry;
+		const triedAt = Math.max(readAt ?? createdAt, deliveries?.at ?? -Infinity);
+		return until <= now || isJustTaken(deliveries) || (dueAt <= now && triedAt < turnStartedAt);
+	};
 	const wakeAt = nextWakeAt(
 		{
-			...rule,
-			// The run is stored before its first create, which does not wait for the interval.
-			...(journal.taskIds().length === 0 && { intervalMs: 0 }),
+			...next,
 			startedAt: journal.startedAt,
-			isCreating: waiting.some((entry) => isToCreate(entry) && entry.again === undefined),
-			isOverdue: waiting.some(({ overdueAt }) => overdueAt !== undefined),
-			dueAt: waiting.flatMap(({ until, again }) => [until ?? Infinity, again?.at ?? Infinity]),
+			isOverdue: waiting.some(isOverdue),
+			dueAt: waiting.map(({ until = Infinity }) => until),
+			limitAt: journal.settings.limitAt,
 		},
 		now,
 	);
-	journal.fallAsleep(next, rule);
-	tellProgress(context, journal, wakeAt);
+	journal.fallAsleep(wakeAt);
+	tellProgress(context, journal, dateOf(wakeAt).getTime());
 	return await suspend(context, journal, wakeAt);
 }
 
-/** @returns what `execute` returns */
+/**
+ * @param wakeAt milliseconds of the clock
+ * @returns what `execute` returns
+ */
 export async function suspend(
 	context: IExecuteFunctions,
 	journal: Journal,
@@ -61,5 +58,15 @@ export async function suspend(
 	const taskIds = journal.taskIds();
 	const error =
 		'The run was passed over while it slept: n8n retried it with the currently saved workflow. Fetch its tasks with Task → Wait';
-	return await sleepAndRunAgain(context, new Date(wakeAt), [{ json: { error, taskIds } }]);
+	return await sleepAndRunAgain(context, dateOf(wakeAt), [{ json: { error, taskIds } }]);
+}
+
+/** The time of day of a moment of the clock. */
+const dateOf = (moment: number) => new Date(Date.now() + (moment - clock.now()));
+
+/** When the next order may be sent. @param pausedUntil until when the service takes nothing */
+export function nextOrderAt(journal: Journal, pausedUntil = -Infinity): number {
+	const toOrder = journal.entries.filter(isToOrder);
+	const first = Math.min(...toOrder.map(({ again }) => again?.at ?? -Infinity), Infinity);
+	return toOrder.length === 0 ? Infinity : Math.max(first, pausedUntil);
 }

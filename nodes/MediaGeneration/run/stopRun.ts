@@ -21,7 +21,7 @@ export async function explainStop(
 	const list = describePaid(journal);
 	if (list === undefined) return error.toNodeError(node, undefined);
 	context.logger.warn(`${node.name}: ${error.message}. ${list}`);
-	const items = journal.entries().flatMap(({ taskId, task, sent, state }) => {
+	const items = journal.entries.flatMap(({ taskId, task, sent, state }) => {
 		if (taskId === undefined && state !== 'sent') return [];
 		const known =
 			taskId === undefined ? { state: 'not known' } : { taskId, state: task?.state ?? 'PENDING' };

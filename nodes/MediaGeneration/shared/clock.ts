@@ -13,10 +13,10 @@ export class Stopped extends Error {
 export const anyOf = (...signals: Array<AbortSignal | undefined>): AbortSignal =>
 	AbortSignal.any(signals.filter((signal) => signal !== undefined));
 
-/** The time of all waits. For a date use `Date`. Tests replace both functions, so that hours take no time. */
+/** The time of all waits. Tests replace both functions, so that hours take no time. */
 export const clock = {
-	/** Milliseconds since some moment. They never go back, even if the computer's date is changed. */
-	now: (): number => performance.now(),
+	/** Milliseconds since 1970. Within a process they never go back, even if the computer's date is changed. */
+	now: (): number => performance.timeOrigin + performance.now(),
 	/** Waits `ms` milliseconds. @throws Stopped at once when the signal is aborted */
 	async sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
 		if (signal?.aborted) throw new Stopped();

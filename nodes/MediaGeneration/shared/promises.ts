@@ -9,9 +9,15 @@ export class Semaphore {
 		return this.running > 0;
 	}
 
-	async run<T>(work: () => Promise<T>): Promise<T> {
-		if (this.running >= this.most) await new Promise<void>((resolve) => this.waiting.push(resolve));
-		else this.running++;
+	/** @param isFirst whether the work goes before all that waits */
+	async run<T>(work: () => Promise<T>, isFirst = false): Promise<T> {
+		if (this.running < this.most) this.running++;
+		else {
+			await new Promise<void>((resolve) => {
+				if (isFirst) this.waiting.unshift(resolve);
+				else this.waiting.push(resolve);
+			});
+		}
 		try {
 			return await work();
 		} finally {

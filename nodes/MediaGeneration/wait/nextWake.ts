@@ -13,15 +13,16 @@ const SPREAD = 0.1;
 /** A run wakes so long before n8n's time limit: n8n may be a minute late, and a turn takes its time. Milliseconds. */
 export const BEFORE_LIMIT_MS = 90_000;
 
-/** What decides when to wake. All times are milliseconds since 1970. */
+/** What decides when a sleeping run is woken. All times are milliseconds of the clock. */
 export interface Sleeper {
+	/** When the run began. */
 	startedAt: number;
-	/** Milliseconds from one turn to the next; 0 lets the pause grow with the time waited. */
-	intervalMs: number;
-	/** Whether something is left to create: n8n wakes the run when it looks next, at most a minute later. */
-	isCreating?: boolean;
-	/** Whether the pause is the least: a task whose time is up could not be read, or one was delivered just now. */
+	/** When the next order may be sent; Infinity if nothing is to be ordered. */
+	orderAt?: number;
+	/** Whether something is to be tried again soon: a task whose time is up, or one that was not read in this turn. */
 	isOverdue: boolean;
+	/** Until when the service has asked to read nothing. */
+	notBefore?: number;
 	/** When something must be done: a task's time is up. */
 	dueAt: readonly number[];
 	/** When n8n's time limit cancels the execution; Infinity without a limit. */
@@ -32,21 +33,15 @@ export interface Sleeper {
  * When a sleeping run is to be woken.
  *
  * @param random from 0 to 1
- * @returns milliseconds since 1970
+ * @returns milliseconds of the clock
  */
 export function nextWakeAt(sleeper: Sleeper, now: number, random = Math.random()): number {
-	const {
-		startedAt,
-		intervalMs,
-		isCreating = false,
-		isOverdue,
-		dueAt,
-		limitAt = Infinity,
-	} = sleeper;
-	if (isCreating && intervalMs === 0) return now;
+	const { startedAt, orderAt = Infinity, isOverdue, notBefore = 0, dueAt } = sleeper;
+	const { limitAt = Infinity } = sleeper;
 	const growing = (now - startedAt) / PART_OF_TIME_WAITED;
 	const chosen = Math.min(Math.max(growing, LEAST_SLEEP_MS), LONGEST_SLEEP_MS);
-	const pauseMs = isOverdue ? LEAST_SLEEP_MS : intervalMs || chosen;
+	const pauseMs = (isOverdue ? LEAST_SLEEP_MS : chosen) * (1 + SPREAD * random);
+	const readAt = Math.max(now + pauseMs, notBefore);
 	const due = Math.min(...dueAt.filter((each) => each > now), limitAt - BEFORE_LIMIT_MS);
-	return Math.max(now, Math.min(now + pauseMs * (1 + SPREAD * random), due));
+	return Math.max(now, Math.min(readAt, orderAt, due));
 }

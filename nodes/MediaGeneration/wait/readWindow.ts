@@ -1,5 +1,5 @@
 import { RequestGap } from '../service/client';
-import { ServiceError } from '../service/serviceError';
+import type { ServiceError } from '../service/serviceError';
 import { clock, sleepUntil } from '../shared/clock';
 import { Semaphore, settled } from '../shared/promises';
 
@@ -19,7 +19,8 @@ export class ReadWindow {
 	private size = FIRST_SIZE;
 	private underWay = 0;
 	private refusals = 0;
-	private pausedUntil = -Infinity;
+	/** Until when nothing is read. */
+	pausedUntil = -Infinity;
 
 	/** One read at a time is let in. */
 	private readonly door = new Semaphore(1);
@@ -61,8 +62,8 @@ export class ReadWindow {
 	}
 
 	private learn(error: unknown): void {
-		const isRefusal = error instanceof ServiceError && error.asksToSlowDown;
-		if (!isRefusal) {
+		const { asksToSlowDown, retryAfterMs } = Object(error) as Partial<ServiceError>;
+		if (asksToSlowDown !== true) {
 			if (error !== undefined) return;
 			this.size++;
 			this.refusals = 0;
@@ -73,6 +74,6 @@ export class ReadWindow {
 		if (now < this.pausedUntil) return;
 		this.size = Math.max(1, Math.floor(this.size / 2));
 		const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.refusals++);
-		this.pausedUntil = now + (error.retryAfterMs ?? pauseMs);
+		this.pausedUntil = now + (retryAfterMs ?? pauseMs);
 	}
 }

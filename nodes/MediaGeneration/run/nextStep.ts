@@ -1,0 +1,288 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import { errorOf, type OrderAgain, storedError, type TaskEntry } from '../create/taskEntry';
+import { echo } from '../plan/inputFile';
+import {
+	type CreatePlan,
+	isAwaited,
+	isDelivered,
+	referenceOf,
+	type TaskPlan,
+} from '../plan/planTypes';
+import { failedInAll, failedTask, NOT_KNOWN, ofTask, timedOut } from '../report/taskErrors';
+import { pendingJson } from '../report/taskItems';
+import { MIN_READ_INTERVAL_MS } from '../service/client';
+import { ServiceError } from '../service/serviceError';
+import { type FailedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
+import { ItemError } from '../shared/itemError';
+import { deliveryStep, isToAskLedger } from './deliveryStep';
+
+const MINUTE_MS = 60_000;
+
+/** The longest pause between two reads of a task while its reads fail. */
+const LONGEST_PAUSE_MS = 30_000;
+
+/** How long the service must say that there is no such task: a task of another run, and a task of this run. */
+const FOREIGN_UNKNOWN_MS = 10_000;
+const OWN_UNKNOWN_MS = 5 * MINUTE_MS;
+
+/** How long a success without a usable link is read again: the links may come a little later. */
+const LINKLESS_MS = 20_000;
+
+/** A task that could not be read when its time is up is tried for as long again, and not longer than this. */
+const LONGEST_LAST_TRIES_MS = 10 * MINUTE_MS;
+
+/** How long *Get* tries to read a task, from the first read of that task. */
+export const GET_MS = 30_000;
+
+/** The pause before a failed task is created again, since an overloaded model needs a moment. It doubles each time. */
+const FIRST_PAUSE_MS = 5_000;
+
+/** What happens next to a task, and when: milliseconds of the clock. */
+export type Step =
+	| { kind: 'order' | 'read' | 'download' | 'askLedger' | 'deliver'; at: number }
+	| { kind: 'orderAgain'; again: OrderAgain }
+	| { kind: 'failed'; error: ItemError }
+	/** The task has its result. */
+	| { kind: 'result' }
+	/** Nobody needs the task any more. */
+	| { kind: 'left' };
+
+/** What of a run concerns its tasks. Times are milliseconds of the clock. */
+export interface RunView {
+	/** The least time between two reads of a task, milliseconds. */
+	readIntervalMs: number;
+	/** Whether this run has created the task: it certainly exists, and it is paid for. */
+	isOwn: boolean;
+	/** Links are those of a read of this turn. */
+	turnStartedAt: number;
+	/** When the run ends its waits, because n8n cancels it soon. */
+	endsAt: number;
+	/** Until when the service has asked to read nothing. */
+	readsPausedUntil: number;
+	/** Whether the caller hangs up when the time is up. */
+	hangsUp: boolean;
+	/** Whether an item has failed, so that the node will stop. */
+	isStopping: boolean;
+	/** Until when the service may take an order, and what to say then. */
+	orderUntil: number;
+	whyNotTaken: string;
+}
+
+/**
+ * Decides what happens next to a task: a function of what is known of the task, of the run and of the time. It does not
+ * decide what happens in which turn: a step whose moment comes after the turn is a step of a later turn.
+ *
+ * A task is read until its time is up, whatever single answers say; the last read comes at that moment itself. Only if the
+ * service says for a while that there is no such task, the wait ends before.
+ *
+ * @param now milliseconds of the clock
+ * @see docs/service.md, sections 3, 4.2, 7 and 8
+ */
+export function nextStep(entry: TaskEntry, view: RunView, now: number): Step {
+	const { plan, task, taskId, trouble } = entry;
+	if (plan === undefined) return { kind: 'left' };
+	if (plan.kind === 'create' && taskId === undefined) return orderStep(entry, plan, view, now);
+	if (plan.kind === 'create' && !isAwaited(plan)) return { kind: 'result' };
+	// A task that this node did not create costs nothing more if nobody waits for it.
+	if (plan.kind === 'read' && view.isStopping) return { kind: 'left' };
+	if (isToAskLedger(entry, view, now)) return { kind: 'askLedger', at: now };
+	if (task === undefined || trouble !== undefined) return readStep(entry, plan, view, now);
+	if (plan.kind === 'read' && !plan.wait) return afterSuccess(entry, plan, view, now);
+	if (!hasEnded(task) && !isLinkless(entry, plan, view, now)) {
+		return readStep(entry, plan, view, now);
+	}
+	if (isDelivered(plan)) return deliveryStep(entry, plan, now);
+	return task.state === 'FAILURE'
+		? afterFailure(entry, plan, task, view, now)
+		: afterSuccess(entry, plan, view, now);
+}
+
+function orderStep(entry: TaskEntry, plan: CreatePlan, view: RunView, now: number): Step {
+	const { state, doubtIn, again } = entry;
+	if (state === 'sent') return { kind: 'failed', error: inDoubt(plan, doubtIn) };
+	if (view.isStopping) return again ? failed(again) : { kind: 'left' };
+	if (again && now > again.until) return failed(again);
+	if (now >= view.endsAt) {
+		const error = new ItemError(
+			'This item was not sent: n8n cancels the execution soon, because its time limit is over',
+			{ description: 'Raise the time limit of the workflow, and run this item again.' },
+		);
+		return { kind: 'failed', error };
+	}
+	if (now >= view.orderUntil) {
+		const description = `No task was created within ${plan.patienceMs / 1000} s. Try again later.`;
+		return { kind: 'failed', error: new ItemError(view.whyNotTaken, { description }) };
+	}
+	return { kind: 'order', at: again?.at ?? now };
+}
+
+const failed = ({ failure }: OrderAgain): Step => ({ kind: 'failed', error: errorOf(failure) });
+
+/** Whether a success has been without a usable link for so long that no link comes any more. */
+function isLinkless(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number): boolean {
+	const { task, linklessAt = Infinity } = entry;
+	const until = Math.min(linklessAt + LINKLESS_MS, deadlineOf(entry, plan, view));
+	return task?.state === 'SUCCESS' && now >= until;
+}
+
+/** When the time of a task is up: later if it could not be read. Before its first read the time has not begun. */
+function deadlineOf(entry: TaskEntry, plan: TaskPlan, view: RunView): number {
+	const { until = Infinity, trouble } = entry;
+	const isUnread = trouble !== undefined || view.readsPausedUntil > until;
+	const triesMs = Math.min(timeOf(plan), LONGEST_LAST_TRIES_MS);
+	return Math.min(isUnread && !view.hangsUp ? until + triesMs : until, view.endsAt);
+}
+
+/** How long a task is waited for or tried, milliseconds. */
+export const timeOf = (plan: TaskPlan): number =>
+	plan.kind === 'read' && !plan.wait ? GET_MS : plan.timeoutMs;
+
+function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number): Step {
+	const { trouble, unknownAt, readAt = -Infinity, dueAt = now } = entry;
+	const unknownMs = view.isOwn ? OWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS;
+	if (trouble && unknownAt !== undefined && now - unknownAt >= unknownMs) {
+		const { taskId = '' } = entry;
+		return { kind: 'failed', error: ofTask(errorOf(trouble), taskId, knownJson(entry)) };
+	}
+	const deadline = deadlineOf(entry, plan, view);
+	const nextAt = Math.max(dueAt, view.readsPausedUntil);
+	if (nextAt <= deadline - MIN_READ_INTERVAL_MS) return { kind: 'read', at: nextAt };
+	// The last read comes when the time is up, unless the task was read a moment before.
+	const isReadLast = deadline - readAt < MIN_READ_INTERVAL_MS || view.readsPausedUntil > deadline;
+	if (!isReadLast) return { kind: 'read', at: deadline };
+	return now >= deadline
+		? { kind: 'failed', error: lateError(entry, plan, view) }
+		: // The task holds its place until its time is up.
+			{ kind: 'read', at: deadline };
+}
+
+function afterSuccess(entry: TaskEntry, { output }: TaskPlan, view: RunView, now: number): Step {
+	const { task, files, readAt = -Infinity, downloadAt = now } = entry;
+	if (!output.download || task?.state !== 'SUCCESS' || files) return { kind: 'result' };
+	if (readAt < view.turnStartedAt) return { kind: 'read', at: now };
+	return { kind: 'download', at: downloadAt };
+}
+
+/** Whether the failed task is created again (option *Retry Failed Tasks*), and between which moments. */
+function afterFailure(
+	entry: TaskEntry,
+	plan: TaskPlan,
+	task: FailedTask,
+	{ isOwn }: RunView,
+	now: number,
+): Step {
+	const failure = (why?: string) => failedTask(task, ownFields(entry), why);
+	if (plan.kind === 'read') {
+		return { kind: 'failed', error: failure(isOwn ? failedInAll(1) : undefined) };
+	}
+	const { failed: before = [], createdAt = now, until: deadline = Infinity } = entry;
+	const count = before.length + 1;
+	if (count > plan.retryFailed) return { kind: 'failed', error: failure(failedInAll(count)) };
+	// A failed task is free. If the service charged for it, it may charge for the next one, too.
+	if ((task.creditsConsumed ?? 0) > 0) {
+		return { kind: 'failed', error: failure('So it was not created again.') };
+	}
+	const at = now + FIRST_PAUSE_MS * 2 ** (count - 1);
+	// A task that is given up before its end is paid for in vain, so the next task needs as much time as this one took.
+	const until = deadline - (now - createdAt);
+	if (at > until) {
+		const why = 'It was not created again, because too little time was left.';
+		return { kind: 'failed', error: failure(why) };
+	}
+	const notInTime = storedError(failure('It was not created again in time.'));
+	return { kind: 'orderAgain', again: { at, until, deadline, failure: notInTime } };
+}
+
+/**
+ * Writes down what a read has come to.
+ *
+ * @param answer the record, or why the read failed
+ * @param now milliseconds of the clock
+ */
+export function noteRead(
+	entry: TaskEntry,
+	answer: TaskRecord | ServiceError,
+	{ readIntervalMs }: Pick<RunView, 'readIntervalMs'>,
+	now: number,
+): void {
+	if (!(answer instanceof ServiceError)) {
+		const linklessAt = answer.state === 'SUCCESS' ? (entry.linklessAt ?? now) : undefined;
+		const fine = { trouble: undefined, failures: 0, unknownAt: undefined };
+		Object.assign(
+			entry,
+			{ task: answer, readAt: now, dueAt: now + readIntervalMs, linklessAt },
+			fine,
+		);
+		return;
+	}
+	const { failures = 0, task, unknownAt = now } = entry;
+	// The service speaks of the task: such an answer is no trouble of the service.
+	const pauseMs = answer.isNotYet
+		? readIntervalMs
+		: Math.min(readIntervalMs * 2 ** failures, LONGEST_PAUSE_MS);
+	const isUnknown = answer.isNoSuchTask || (task === undefined && answer.kind === 'unauthorized');
+	Object.assign(entry, {
+		readAt: now,
+		dueAt: now + Math.max(pauseMs, answer.retryAfterMs ?? 0, MIN_READ_INTERVAL_MS),
+		failures: failures + 1,
+		trouble: storedError(ItemError.from(answer)),
+		unknownAt: isUnknown ? unknownAt : undefined,
+	});
+}
+
+const LIMIT = 'The wait ends now, because n8n cancels the execution soon: its time limit is over.';
+
+/** The error of a task whose time is up. */
+function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
+	const { taskId = '', task: last, trouble } = entry;
+	if (plan.kind === 'read' && !plan.wait) {
+		const why = trouble ? errorOf(trouble) : new ItemError('The service lets no read in');
+		return ofTask(why, taskId, { taskId });
+	}
+	const error = timedOut(
+		taskId,
+		plan.timeoutMs,
+		{ last, trouble: trouble?.message },
+		knownJson(entry),
+	);
+	const isAtLimit = deadlineOf(entry, plan, { ...view, endsAt: Infinity }) > view.endsAt;
+	return isAtLimit ? ItemError.from(ItemError.because(error, LIMIT), error.task) : error;
+}
+
+/** The error of an item whose order may have been sent. It is never sent again: it may be paid for. */
+function inDoubt({ itemIndex }: CreatePlan, execution: string | undefined): ItemError {
+	if (execution === undefined) {
+		return new ItemError(`${NOT_KNOWN}. Its answer was lost in an earlier try`, {
+			description:
+				'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.',
+		});
+	}
+	return new ItemError(
+		`${NOT_KNOWN}. Its execution was killed or stopped in a turn that may have sent it`,
+		{
+			description: `Look in n8n's log for a line with 'created task' and '(execution ${execution}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Task → Wait and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
+		},
+	);
+}
+
+/** What the output shows of a task that was not read. */
+const knownJson = (entry: TaskEntry): IDataObject =>
+	pendingJson(entry.taskId ?? '', { ...ownFields(entry), record: entry.record });
+
+/**
+ * The fields of an item's error or output that the task's record does not have: what was sent, the reference, the
+ * estimate, and the tasks that failed before.
+ */
+export function ownFields({ plan, ...entry }: TaskEntry): IDataObject {
+	const { sent, costUsd, failed: before = [], taskId, fields } = entry;
+	if (plan?.kind === 'read') return { ...referenceOf(plan), ...fields };
+	// The fields that were sent win: a retry may have other parameters.
+	const request = sent ?? (taskId === undefined && plan ? echo(plan) : {});
+	return {
+		...request,
+		...(sent?.reference === undefined && plan && referenceOf(plan)),
+		...(taskId !== undefined && costUsd !== undefined && { estimatedCostUsd: costUsd }),
+		...(before.length > 0 && { failedTaskIds: before }),
+	};
+}
