@@ -61,7 +61,8 @@ export async function startService({
 	const requests: LoggedRequest[] = [];
 	const model = new ServiceModel(
 		{
-			...ofThisProcess,
+			now: () => ofThisProcess.now(),
+			later: (ms, run) => ofThisProcess.later(ms, run),
 			newTaskId: () => `task-${randomUUID()}`,
 			post: async (url, body) => await post(url, body, forgetting.signal),
 		},

@@ -145,8 +145,14 @@ export class ProcessedData extends ProcessedDataTable {
 /** The store of the present tests. */
 export const store = new ProcessedData();
 
+/** n8n-core takes a store once. */
+let isGiven = false;
+
 /** Gives n8n-core a store for the tests of a file, or of a `describe`; each of them finds it empty. */
 export function useProcessedData(): void {
-	beforeAll(async () => await DataDeduplicationService.init(store));
+	beforeAll(async () => {
+		if (!isGiven) await DataDeduplicationService.init(store);
+		isGiven = true;
+	});
 	beforeEach(() => store.reset());
 }

@@ -11,6 +11,7 @@ import {
 	type TestWorkflow,
 } from './engine';
 import { type StoredRun, WorkflowN8n } from './n8n/workflowN8n';
+import { useProcessedData } from './processedData';
 import { passTime, virtualTime } from './time';
 
 export { MINUTE, SECOND } from '../durations';
@@ -114,6 +115,7 @@ export class Stage {
 /** Starts the service for a test file; every test begins with no tasks, at the same fake time. */
 export function stage(): Stage {
 	const shared = new Stage();
+	useProcessedData();
 	beforeAll(async () => {
 		// Nobody listens at n8n's address in these tests.
 		shared.service = await startService({ settings: { latencyMs: 0, callbackLost: true } });

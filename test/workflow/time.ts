@@ -1,6 +1,7 @@
 import * as diagnostics from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 
+import { ofThisProcess } from '../service/effects';
 import { turn } from '../virtualTime';
 import { HistoryTime } from './n8n/time';
 
@@ -24,10 +25,16 @@ export let time: HistoryTime;
 
 /** Gives each test of a file, or of a `describe`, a virtual time of its own. */
 export function virtualTime(now?: number): void {
+	const { later } = ofThisProcess;
 	beforeEach(() => {
 		time = new HistoryTime(now);
+		// The service goes on where a process of n8n dies.
+		ofThisProcess.later = (ms, run) => time.later(ms, run);
 	});
-	afterEach(() => time.end());
+	afterEach(() => {
+		ofThisProcess.later = later;
+		time.end();
+	});
 }
 
 /** Whether a request, a file or a lookup is under way. On a busy machine each of them takes any number of turns. */
