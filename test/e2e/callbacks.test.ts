@@ -568,4 +568,27 @@ describe('where callbacks do not come as they should', () => {
 			expect(itemsOf(await run.now())).toHaveLength(2);
 		},
 	);
+
+	test('n8n is killed while the trigger downloads, and while an execution looks: each task starts once', async () => {
+		const { client, service, stage } = scene;
+		service.configure({ mediaDelayMs: 60_000 });
+		const trigger = scene.trigger({ options: { downloadResults: true } });
+		const { run: downloading, lane } = await startBeside('Download', lost(1), trigger);
+		await until('the download', 2 * MINUTE, () => scene.downloads(downloading.taskIds).length > 0);
+		const looking = await start('Look', lost(1));
+		service.configure({ mediaDelayMs: 60_000, readDelayMs: 20_000 });
+		await until('the look', 2 * MINUTE, () => looking.reads > 0);
+		await stage.killAndRestart();
+		service.resetSettings();
+		for (const { path } of [lane, published]) await client.waitForWebhook(path);
+		// The execution that slept goes on by itself. The execution that looked goes on when it is retried.
+		await expectOnce(downloading);
+		let killed: Execution | undefined;
+		await until('n8n to see what was killed', MINUTE, async () => {
+			[killed] = (await checksOf(looking)).filter(({ status }) => status === 'crashed');
+			return killed !== undefined;
+		});
+		await client.retryExecution(killed?.id ?? '');
+		await expectOnce(looking);
+	});
 });
