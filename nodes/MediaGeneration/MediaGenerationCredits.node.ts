@@ -1,6 +1,7 @@
 import {
 	type IExecuteFunctions,
 	type INodeExecutionData,
+	type INodeProperties,
 	type INodeType,
 	type INodeTypeDescription,
 	NodeConnectionTypes,
@@ -9,6 +10,12 @@ import {
 import { numberField } from './fields/makers';
 import { creditsToolFields } from './fields/toolDescription';
 import { readCredits } from './run/creditsRun';
+
+const minimumBalance: INodeProperties = {
+	...numberField('Minimum Balance (Credits)', 'minimumBalance'),
+	hint: 'In credits, and not in US dollars. 0 = no check',
+	description: 'Fail the item if fewer credits than this are left',
+};
 
 /** Reads the credit balance of the account at the media generation service. */
 export class MediaGenerationCredits implements INodeType {
@@ -24,7 +31,7 @@ export class MediaGenerationCredits implements INodeType {
 		usableAsTool: true,
 		builderHint: {
 			searchHint:
-				"Reads the balance of the account once for all items. As a guard before a batch, set the option 'minimumBalance': below it the node stops the workflow. The items go on beside the balance, so add no Merge. It costs nothing.",
+				"Reads the balance of the account once for all items. As a guard before a batch, set 'minimumBalance': below it the node stops the workflow. The items go on beside the balance, so add no Merge. It costs nothing.",
 			relatedNodes: [
 				{
 					nodeType: 'n8n-nodes-media-generation.mediaGeneration',
@@ -52,6 +59,7 @@ export class MediaGenerationCredits implements INodeType {
 					},
 				],
 			},
+			minimumBalance,
 			{
 				displayName: 'Options',
 				name: 'options',
@@ -66,7 +74,7 @@ export class MediaGenerationCredits implements INodeType {
 						default: '',
 						placeholder: 'e.g. data.wallet.credits',
 						description:
-							"Path of the balance in the service's answer, as field names joined by dots. Leave empty to look for it in the usual places.",
+							"Path of the balance in the service's answer, with dots. Empty = look in the usual places.",
 					},
 					{
 						displayName: 'Include Input',
@@ -74,12 +82,12 @@ export class MediaGenerationCredits implements INodeType {
 						type: 'boolean',
 						default: true,
 						description:
-							'Whether the fields and files of the incoming item go on beside the balance, so that this node can stand before a batch. On if this option is not added.',
+							'Whether the incoming item goes on beside the balance. On if this option is not added.',
 					},
+					// The same as an option, in workflows that have it there: it is not offered anew.
 					{
-						...numberField('Minimum Balance (Credits)', 'minimumBalance'),
-						hint: 'In credits. The prices of the models are in US dollars.',
-						description: 'Fail the item if fewer credits than this are left. 0 means no check.',
+						...minimumBalance,
+						displayOptions: { show: { minimumBalance: [{ _cnd: { exists: true } }] } },
 					},
 				],
 			},

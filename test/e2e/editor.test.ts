@@ -223,7 +223,7 @@ describe('in the editor', () => {
 			expect(scene.tasks).toEqual([]);
 			await editor.fill('prompt', 'A lighthouse at dusk');
 			await editor.execute();
-			await editor.outputHas('1 task created. Estimated price: 0.08 USD');
+			await editor.outputHas('1 task, about 0.08 USD');
 			await editor.showOutput('JSON');
 			await editor.outputHas('SUCCESS');
 			await editor.outputHas('resultUrls');
@@ -248,7 +248,7 @@ describe('in the editor', () => {
 			const { client, service } = scene;
 			service.configure({ latencyMs: 3_600_000 });
 			await addImage();
-			await editor.addOption('Survive Restarts After (Minutes)');
+			await editor.addOption('Sleep After (Minutes)');
 			await editor.fill('suspendAfter', '0.05');
 			await editor.keep('suspend after');
 			await editor.closePanel();

@@ -294,7 +294,7 @@ onEngineV2.describe("n8n's engine v2", () => {
 	});
 
 	test.each([
-		['Survive Restarts After 0', { options: AT_ONCE }, "n8n's engine v2 wakes no execution"],
+		['Sleep After 0', { options: AT_ONCE }, "n8n's engine v2 wakes no execution"],
 		[
 			'Notify a Trigger without a Callback URL',
 			{ completion: 'trigger' },

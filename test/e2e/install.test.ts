@@ -173,8 +173,8 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await editor.output.getByText('The prompt has several lines').waitFor({ state: 'hidden' });
 				await editor.keep('three lines');
 				await editor.execute();
-				await editor.outputHas('3 tasks created. Estimated price: 0.15 USD');
-				await editor.outputHas("To build the next steps, press 'Execute step'");
+				await editor.outputHas('3 tasks, about 0.15 USD');
+				await editor.outputHas("'Execute workflow' orders them again: to build the next steps");
 				// One more leads into the prompt, and four lead into the fields of the credential.
 				const forPictures = toAdd + (await clicks()) + 1;
 				console.log(
@@ -307,7 +307,7 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await editor.execute();
 				await editor.showOutput('Schema');
 				await editor.outputHas('SUCCESS');
-				await editor.outputHas('1 task created. Estimated price: 0.5 USD');
+				await editor.outputHas('1 task, about 0.5 USD');
 				const shown = await editor.output.innerText();
 
 				const [task, ...others] = scene.tasks;
@@ -329,7 +329,7 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await type(editor.inputOf('prompt'), PROMPT);
 				// Added means on.
 				await editor.addOption('Dry Run');
-				await editor.addOption('Row Name or ID');
+				await editor.addOption('Reference');
 				await type(editor.inputOf('reference'), 'row-7');
 				await editor.addOption('Retry Failed Tasks');
 				await type(editor.inputOf('retryFailed'), '2');

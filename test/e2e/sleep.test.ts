@@ -348,11 +348,12 @@ describe('while it sleeps', () => {
 		'a credential that cannot be used at the timeout, and can be used a minute later',
 		async () => {
 			const { own, data, node } = await ownCredential();
-			const run = await start('Unusable', [LATER], { options: { timeout: 20 }, node });
+			// The run tries for as long again.
+			const run = await start('Unusable', [LATER], { options: { timeout: 60 }, node });
 			await run.asleep();
 			await until('the task', MINUTE, () => run.tasks.length === 1);
 			await scene.client.updateCredential(own, { ...data, baseUrl: 'not an address' });
-			await sleep(45_000);
+			await sleep(80_000);
 			complete(run);
 			await scene.client.updateCredential(own, data);
 			expect(statesOf(succeeded(await run.end()))).toEqual(['SUCCESS']);
@@ -364,7 +365,7 @@ describe('while it sleeps', () => {
 		async () => {
 			const { own, node } = await ownCredential();
 			// Without a limit of the workflow the run tries for ten minutes more.
-			const settings = { executionTimeout: 170 };
+			const settings = { executionTimeout: 190 };
 			const run = await start('Deleted', [LATER, LATER], {
 				settings,
 				node: { ...node, onError: 'continueRegularOutput' },
@@ -381,7 +382,7 @@ describe('while it sleeps', () => {
 	);
 
 	story("the workflow's own time limit ends the wait before n8n cancels the run", async () => {
-		const settings = { executionTimeout: 170 };
+		const settings = { executionTimeout: 190 };
 		const node = { onError: 'continueRegularOutput' as const };
 		const run = await start('Limited', [LATER, LATER], { settings, node });
 		const items = itemsOf(succeeded(await run.end()));

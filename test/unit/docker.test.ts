@@ -1,5 +1,7 @@
+import type { INodeProperties } from 'n8n-workflow';
 import { parse } from 'yaml';
 
+import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { read } from './repository';
 
 const FOLDER = 'examples/docker';
@@ -9,6 +11,7 @@ interface Service {
 	command?: string | string[];
 	environment: Record<string, string>;
 	deploy?: { replicas: number };
+	stop_grace_period?: string;
 	volumes?: string[];
 }
 
@@ -48,6 +51,20 @@ describe('compose.yaml', () => {
 			.filter((name) => !/_PREFIX$|^QUEUE_WORKER_/.test(name));
 		expect(tested.length).toBeGreaterThan(8);
 		expect(Object.keys(services.n8n.environment)).toEqual(expect.arrayContaining(tested));
+	});
+
+	it('lets a restart wait until a first turn has ended, and Docker wait for n8n', () => {
+		const { options } = new MediaGeneration().description.properties.find(
+			({ name }) => name === 'options',
+		) as { options: INodeProperties[] };
+		const sleepAfter = options.find(({ name }) => name === 'suspendAfter');
+		const turnSeconds = 60 * Number(sleepAfter?.default);
+		for (const service of [services.n8n, services.worker]) {
+			const seconds = Number(service.environment.N8N_GRACEFUL_SHUTDOWN_TIMEOUT);
+			expect(seconds).toBeGreaterThan(turnSeconds);
+			const [, minutes] = /^(\d+)m$/.exec(service.stop_grace_period ?? '') ?? [];
+			expect(60 * Number(minutes)).toBeGreaterThan(seconds);
+		}
 	});
 
 	it('writes down no secret', () => {

@@ -110,6 +110,12 @@ it('finds the balance where the user says', async () => {
 });
 
 describe('the minimum', () => {
+	it('is a field of its own, too', async () => {
+		const parameters = { operation: 'getBalance', minimumBalance: 100_001, options: {} };
+		const { error } = await on.run({ type: 'mediaGenerationCredits', parameters });
+		expect(error?.message).toContain('below the minimum of 100001');
+	});
+
 	it.each([0, 100_000])('of %d is met by 100000 credits', async (minimumBalance) => {
 		expect((await credits({ minimumBalance })).error).toBeUndefined();
 	});

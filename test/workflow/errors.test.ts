@@ -26,8 +26,7 @@ const slow = (prompt: string) => item(prompt, { latencyMs: 20 * SECOND });
 const never = (prompt: string) => item(prompt, { latencyMs: HOUR });
 
 const stops = { ifSomeFail: 'stop' };
-const reasonOf = (prompt: string) =>
-	`Task ${on.taskOf(prompt)} failed at the service: Unsafe prompt.`;
+const reasonOf = (prompt: string) => `Unsafe prompt (task ${on.taskOf(prompt)})`;
 const GET = 'Task → Get fetches the results without paying again:';
 const WAIT = 'Task → Wait fetches the results without paying again:';
 
@@ -39,7 +38,8 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 		expect(on.tasks.map(({ record }) => record.state)).toEqual(['SUCCESS', 'FAILURE', 'SUCCESS']);
 		for (const told of [
 			'The prompt of this item: “b”',
-			'Change the prompt or the input of this item, then run this item alone',
+			'Change the prompt or the input of this item, then run the item again',
+			'Run this item alone: a full run would pay for the others twice.',
 			`2 tasks succeeded and are paid for. ${GET} ${on.taskOf('a')}, ${on.taskOf('c')}.`,
 			`1 task failed, which is usually free: ${on.taskOf('b')}.`,
 		]) {
@@ -56,7 +56,7 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 		const ran = await on.images([never('a'), 'b'], { ...stops, timeout: 30 });
 		const [a, b] = on.taskIds;
 		expect(ran.error?.message).toBe(
-			`Task ${a} is not finished after 30 s (last state: PENDING) (item 1)`,
+			`The task is not finished after 30 s; last state: PENDING (task ${a}) (item 1)`,
 		);
 		const description = ran.description;
 		expect(description).toContain(`1 task succeeded and is paid for. ${GET} ${b}.`);
@@ -76,7 +76,12 @@ describe.each([
 		expect(run.status).toBe('success');
 		// What did not fail may be billed.
 		expect(field(output, 'estimatedCostUsd')).toEqual([undefined, 0.08, 0.08, undefined]);
-		const advice = ['Change the prompt', undefined, 'The task goes on at the service', undefined];
+		const advice = [
+			'The task failed at the service, which is usually free',
+			undefined,
+			'The task goes on at the service',
+			undefined,
+		];
 		for (const [index, begin] of advice.entries()) {
 			if (begin !== undefined) expect(output[index]?.json.advice).toContain(begin);
 		}

@@ -132,7 +132,7 @@ describe('a dry run', () => {
 		const items = [{ json: { model: IMAGE_MODEL } }, { json: { model: 'other/model' } }];
 		const { hints } = await on.run(node({ dryRun: true }, { model: '={{ $json.model }}' }), items);
 		expect(hints).toEqual([
-			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A price by the second also needs a duration.",
+			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential.",
 		]);
 	});
 

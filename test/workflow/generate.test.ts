@@ -141,10 +141,10 @@ describe('a reference', () => {
 	});
 
 	it.each([
-		["={{ 'x'.repeat(501) }}", "The parameter 'Row Name or ID' has 501 characters"],
+		["={{ 'x'.repeat(501) }}", "The parameter 'Reference' has 501 characters"],
 		...['[1, 2]', 'Number("x")'].map((value) => [
 			`={{ ${value} }}`,
-			"The parameter 'Row Name or ID' is not a text",
+			"The parameter 'Reference' is not a text",
 		]),
 	])('%s is refused before a task is created', async (reference, message) => {
 		const { error } = await order('trigger', { reference });

@@ -62,7 +62,7 @@ describe('the fields and files of the input', () => {
 		const item = row(0);
 		item.json.failedTaskIds = ['task-of-another-run'];
 		const { hints } = await on.run(including(), [item]);
-		expect(hints[0]).toMatch(/^1 task created\. Estimated/);
+		expect(hints[0]).toMatch(/^1 task, about/);
 		const { output } = await on.run(imageNode(), [row(0)]);
 		expect(output[0]?.json).not.toHaveProperty('row');
 		expect(output[0]).not.toHaveProperty('binary');

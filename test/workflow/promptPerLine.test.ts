@@ -22,7 +22,7 @@ it('three lines make three pictures, in their order, each linked to the one item
 	expect(field(output, 'row')).toEqual([7, 7, 7]);
 	expect(output.map(({ pairedItem }) => pairedItem)).toEqual(Array(3).fill({ item: 0 }));
 	expect(output.map(({ binary }) => binary?.data?.mimeType)).toEqual(Array(3).fill('image/png'));
-	expect(hints.join()).toContain('3 tasks created. Estimated price: 0.24 USD.');
+	expect(hints.join()).toContain('3 tasks, about 0.24 USD, 24 credits.');
 });
 
 it('a next try takes up the task of each line, and pays for none twice', async () => {

@@ -119,7 +119,7 @@ it('says above the output how far the run is', async () => {
 it('If Some Items Fail: stop leaves the failed item to On Error, when the others are finished', async () => {
 	const run = await asleep([slow('a'), fails('b')], { ifSomeFail: 'stop' });
 	const { error, description } = await run.end();
-	expect(error?.message).toContain('failed at the service');
+	expect(error?.message).toContain('Unsafe prompt (task ');
 	for (const taskId of on.taskIds) expect(description).toContain(taskId);
 	expect(on.elapsed).toBeGreaterThanOrEqual(7 * MINUTE);
 });

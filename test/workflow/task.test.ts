@@ -115,7 +115,7 @@ describe('Wait', () => {
 		const failing = { latencyMs: 3000, outcome: 'FAILURE' as const, failureMessage: 'Unsafe.' };
 		const taskId = existing(failing);
 		const ran = await taskRun('wait', [taskId]);
-		expect(ran.error?.message).toBe(`Task ${taskId} failed at the service: Unsafe.`);
+		expect(ran.error?.message).toBe(`Unsafe (task ${taskId})`);
 		// This node has no prompt to change, and pays for nothing.
 		expect(ran.description).toContain('Create another task with another prompt or input');
 		expect(ran.description).not.toContain('pay');
@@ -125,7 +125,7 @@ describe('Wait', () => {
 		const taskId = unfinished();
 		const ran = await taskRun('wait', [taskId], { options: { timeout: 60 } });
 		expect(ran.error?.message).toBe(
-			`Task ${taskId} is not finished after 60 s (last state: PENDING)`,
+			`The task is not finished after 60 s; last state: PENDING (task ${taskId})`,
 		);
 		expect(ran.description).toContain('Task → Wait');
 		expect(on.elapsed).toBe(60 * SECOND);

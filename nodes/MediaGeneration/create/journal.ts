@@ -1,9 +1,10 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { executionIdOf, internalsOf, isSupplied, nodeContext, retriedBy } from '../n8n/internals';
+import { JOURNAL } from '../n8n/storedTasks';
 import { reviveFiles } from '../plan/inputFile';
 import type { RunPlan, RunSettings } from '../plan/planRun';
-import type { ItemPlan, TaskPlan } from '../plan/planTypes';
+import type { TaskPlan } from '../plan/planTypes';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
 import { clock } from '../shared/clock';
@@ -12,7 +13,6 @@ import { readStored } from '../shared/json';
 import {
 	begunAnew,
 	fail,
-	isOrdered,
 	placeOf,
 	reopened,
 	type StoredError,
@@ -20,10 +20,10 @@ import {
 	taskIdsIn,
 } from './taskEntry';
 
+import { replanned } from './replan';
 import {
 	clockIsBehind,
 	endedRun,
-	JOURNAL,
 	type RowOf,
 	setClock,
 	sleepingRun,
@@ -78,6 +78,8 @@ export class Journal {
 	) {
 		// Calls of a supplied tool at the same time may share a run, and n8n repeats such a call as another run.
 		const store = isSupplied(context) ? {} : nodeContext(context);
+		// *Task ID* may name this execution, from this workflow only.
+		store.workflowId = context.getWorkflow().id;
 		const present = internalsOf(context).runIndex ?? 0;
 		const isNew = store[JOURNAL] === undefined;
 		const stored = isNew
@@ -172,41 +174,10 @@ export class Journal {
 		}
 	}
 
-	/**
-	 * Takes up a plan that was made anew. What is ordered stays as it is, whatever the parameters say now; what failed or
-	 * was not ordered takes the new parameters.
-	 */
+	/** Takes up a plan that was made anew. */
 	plan({ items, isDry: _, warnings: __, ...settings }: RunPlan): void {
 		this.run.settings = settings;
-		const before = new Map(this.entries.map((entry) => [placeOf(entry), entry]));
-		const ordered = this.entries.filter(isOrdered);
-		const planned = items.flatMap((plan) => this.replanned(plan, before) ?? []);
-		const places = new Set(planned.map(placeOf));
-		const left = ordered.filter((entry) => !places.has(placeOf(entry)));
-		this.entries = [...planned, ...left].sort(
-			(a, b) => a.itemIndex - b.itemIndex || a.part - b.part,
-		);
-	}
-
-	private replanned(plan: ItemPlan, before: ReadonlyMap<string, TaskEntry>): TaskEntry | undefined {
-		const { itemIndex, part } = plan;
-		const known = before.get(placeOf(plan));
-		if (plan.kind === 'refused') {
-			// The refusal concerns what is not ordered.
-			const other = this.entriesOf(itemIndex).find((entry) => !isOrdered(entry));
-			const place = known && isOrdered(known) ? other?.part : part;
-			if (place === undefined) return undefined;
-			const entry: TaskEntry = { itemIndex, part: place, plan: undefined, state: 'free' };
-			fail(entry, plan.error);
-			return entry;
-		}
-		if (known && isOrdered(known)) {
-			if (known.plan === undefined || known.plan.kind === plan.kind) known.plan = plan;
-			return known;
-		}
-		// A task that was only read is read on, if it is still the same one.
-		if (known && plan.kind === 'read' && known.taskId === plan.taskId) return { ...known, plan };
-		return { itemIndex, part, plan, state: 'free', ...(known?.failed && { failed: known.failed }) };
+		this.entries = replanned(this.entries, items);
 	}
 
 	get settings(): RunSettings {
@@ -294,9 +265,9 @@ export class Journal {
 		Object.assign(run, { isAsleep: true, wakeAt, sleeps: run.sleeps + 1 });
 	}
 
-	/** All items leave: what is not known by the output any more is dropped. */
+	/** All items leave, and with them what nobody needs any more. n8n may try again if the first item has an error. */
 	end(): void {
-		this.isDone = true;
+		this.isDone = !this.hasTriesLeft;
 	}
 
 	/** The rows that the turns of this run have left in n8n's store. */

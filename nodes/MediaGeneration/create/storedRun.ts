@@ -54,9 +54,6 @@ export interface Stored {
 /** To be raised when the stored shape changes. */
 export const VERSION = 1;
 
-/** The key in the node's context, which n8n stores with the execution. */
-export const JOURNAL = 'journal';
-
 /** How far the clock of this process is behind the time of day, milliseconds. */
 export const clockIsBehind = (): number => Date.now() - clock.now();
 
@@ -80,8 +77,8 @@ export function sleepingRun(run: StoredRun, entries: readonly TaskEntry[]): Stor
 /** What n8n stores of a run whose items have left: who asks later for its tasks needs no more. */
 export function endedRun(run: StoredRun, entries: readonly TaskEntry[]): StoredRun {
 	const { settings: _, limits: __, common: ___, ...rest } = run;
-	const stored = entries.map(({ itemIndex, part, state, taskId, failed, task }) => {
-		const known = { itemIndex, part, plan: undefined, state, taskId, failed };
+	const stored = entries.map(({ itemIndex, part, state, taskId, failed, costUsd, task }) => {
+		const known = { itemIndex, part, plan: undefined, state, taskId, failed, costUsd };
 		return { ...known, ...(task && { task: { taskId: task.taskId, state: task.state } }) };
 	});
 	return { ...rest, entries: stored as TaskEntry[] };

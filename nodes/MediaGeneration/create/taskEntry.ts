@@ -156,8 +156,8 @@ export const isToOrder = ({ plan, state, end }: TaskEntry): boolean =>
 	plan?.kind === 'create' && state === 'free' && end === undefined;
 
 /** Whether the run has a task of this entry, or may have one: it is never ordered again, whatever the parameters say. */
-export const isOrdered = ({ plan, state, sent }: TaskEntry): boolean =>
-	state === 'sent' || (state === 'created' && (sent !== undefined || plan?.kind === 'create'));
+export const isOrdered = ({ plan, state }: TaskEntry): boolean =>
+	state === 'sent' || (state === 'created' && plan?.kind !== 'read');
 
 /** Whether the entry has a task that holds a place at the account until it has ended. */
 export const holdsPlace = ({ plan, taskId, task, end }: TaskEntry): boolean =>

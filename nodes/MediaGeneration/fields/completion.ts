@@ -22,21 +22,19 @@ const completion: INodeProperties = {
 		{
 			name: 'Wait for Results',
 			value: 'wait',
-			description:
-				'This workflow uses the results. The next node runs when all tasks are finished. After 5 minutes the wait survives restarts of n8n, as a rule.',
+			description: 'The next node runs when all tasks are finished, also after hours',
 		},
 		{
 			name: 'Notify a Trigger',
 			value: 'trigger',
 			displayOptions: NOT_IN_TOOLS,
 			description:
-				'Another workflow uses the results. It begins with a Media Generation Trigger, and starts once for each finished task. Here the next node runs as soon as all tasks are created.',
+				'The next node runs at once. Each finished task starts the workflow of a Media Generation Trigger.',
 		},
 		{
 			name: 'Return Immediately',
 			value: 'return',
-			description:
-				"Nobody uses the results now. The next node runs as soon as all tasks are created. Get the results later with 'Task → Wait'.",
+			description: "The next node runs at once. Get the results later with 'Task → Wait'.",
 		},
 	],
 };
@@ -68,11 +66,11 @@ export const completionFields: INodeProperties[] = [
 	completion,
 	notice(
 		'trigger',
-		"First add a Media Generation Trigger, and publish its workflow. Until all results have reached the trigger, the list of executions has an execution that is 'Waiting': do not stop it. 'Download Results' and 'Split Results' are options of the trigger.",
+		"First add a Media Generation Trigger, and publish its workflow. The list of executions has an execution that is 'Waiting' until all results have arrived: do not stop it. Files are an option of the trigger.",
 	),
 	notice(
 		'return',
-		"Nothing waits for these tasks, and they are billed. Store each 'taskId': you need it to get the results. 'Download Results', 'Split Results' and 'Timeout' are in the panel of 'Task → Wait'.",
+		"Nothing waits for these tasks, and they are billed. Store each 'taskId': 'Task → Wait' needs it to get the results.",
 	),
 	{ ...callbackUrl, displayOptions: shownWith('trigger') },
 	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },

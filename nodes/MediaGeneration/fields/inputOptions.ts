@@ -9,7 +9,29 @@ const inputField: INodeProperties = {
 	default: '',
 	placeholder: 'e.g. first_frame',
 	description:
-		'The name that the documentation of the model has for this file. Several files with one name are sent as a list. For a list of one file, write [] after the name, e.g. images[].',
+		"The model's name for this file. Files with one name become a list; images[] is a list of one.",
+};
+
+const sendFilesAs: INodeProperties = {
+	displayName: 'Send Files As',
+	name: 'sendFilesAs',
+	type: 'options',
+	noDataExpression: true,
+	default: 'data',
+	description: "How 'Files' and the reference picture reach the service",
+	options: [
+		{
+			name: 'Data',
+			value: 'data',
+			description: 'In the request itself, as data URIs',
+		},
+		{
+			name: 'Links',
+			value: 'link',
+			description:
+				"As links to this n8n, which the service must reach. They end with the task's timeout.",
+		},
+	],
 };
 
 /** The options that add to the input of the model. */
@@ -20,19 +42,11 @@ export const inputOptions: INodeProperties[] = [
 		type: 'assignmentCollection',
 		default: {},
 		description:
-			'For input fields of the model that are not above, such as aspect_ratio or seed, without writing JSON. If a field above has the same name, only this value is sent. For line breaks in a value, switch it to Expression.',
+			'More input of the model, such as aspect_ratio or seed. Wins over a field above with the same name.',
 		builderHint: {
 			propertyHint:
 				"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",
 		},
-	},
-	{
-		displayName: 'Additional Input (JSON)',
-		name: 'additionalInput',
-		type: 'json',
-		default: '{}',
-		description:
-			'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. If another field has the same name, only this value is sent.',
 	},
 	{
 		displayName: 'Files',
@@ -41,33 +55,20 @@ export const inputOptions: INodeProperties[] = [
 		typeOptions: { multipleValues: true, sortable: true },
 		placeholder: 'Add File',
 		default: {},
-		description:
-			'Files to send to the model, such as a first frame, a reference picture or a sound',
+		description: 'Files to send to the model, such as a first frame or a sound',
 		options: [{ displayName: 'File', name: 'file', values: [inputField, fileField('file')] }],
 		builderHint: {
 			propertyHint:
 				"Takes names of binary fields of the incoming item, and no addresses: an address goes into 'additionalFields' as a string. Several rows with one inputField become a list, in order, e.g. first and last frame.",
 		},
 	},
+	sendFilesAs,
 	{
-		displayName: 'Send Files As',
-		name: 'sendFilesAs',
-		type: 'options',
-		noDataExpression: true,
-		default: 'data',
-		description: "How 'Files' and the reference picture reach the service",
-		options: [
-			{
-				name: 'Data',
-				value: 'data',
-				description: 'In the request itself, as data URIs',
-			},
-			{
-				name: 'Links',
-				value: 'link',
-				description:
-					"As links to this n8n, which the service must reach. Anyone who has a link can open it, until the task's timeout.",
-			},
-		],
+		displayName: 'Additional Input (JSON)',
+		name: 'additionalInput',
+		type: 'json',
+		default: '{}',
+		description:
+			'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. Wins over all other fields.',
 	},
 ];

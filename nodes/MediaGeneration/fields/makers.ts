@@ -37,7 +37,8 @@ export const fileField = (content: string): INodeProperties => ({
 	default: 'data',
 	placeholder: 'e.g. data',
 	hint: `The name of the input field containing the ${content}, as the Binary tab of the input shows it`,
-	description: `Name of the binary field with the ${content}. Several names: put commas between them. For a file of an earlier node, use an expression.`,
+	description:
+		'Several names: put commas between them. For a file of an earlier node, use an expression.',
 });
 
 /** The same fields for each condition. Only one condition holds at a time. */
@@ -48,6 +49,9 @@ export const shownWhen = (
 	properties.flatMap((property) =>
 		conditions.map((condition) => ({
 			...property,
-			displayOptions: { show: { ...condition, ...property.displayOptions?.show } },
+			displayOptions: {
+				...property.displayOptions,
+				show: { ...condition, ...property.displayOptions?.show },
+			},
 		})),
 	);

@@ -12,17 +12,34 @@ const waitsForTask = { '/operation': ['wait'] };
 const ofCreates = [{ '/operation': CREATES }];
 const ofResults = [waits, { '/operation': ['get', 'wait'] }];
 const ofWaits = [waits, waitsForTask];
-const ofWaitsAndTriggers = [...ofWaits, triggers];
 
-const options: INodeProperties[] = [
+/** What guards money, and what becomes of items that fail. */
+const guards: INodeProperties[] = [
+	...shownWhen(ofCreates, [
+		{
+			displayName: 'Dry Run',
+			name: 'dryRun',
+			type: 'boolean',
+			default: true,
+			description: 'Whether to order nothing, and to show what would be sent and the price',
+			builderHint: {
+				propertyHint:
+					'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
+			},
+		},
+		{
+			...numberField('Max Cost (USD)', 'maxCostUsd'),
+			description:
+				'The most that one run may cost. Above it, or if a price is not known, nothing is ordered. 0 = no limit.',
+		},
+	]),
 	{
 		displayName: 'If Some Items Fail',
 		name: 'ifSomeFail',
 		type: 'options',
 		noDataExpression: true,
 		default: 'keep',
-		description:
-			"What to do when some items fail and others succeed. Where all fail, the setting 'On Error' decides.",
+		description: "What to do when some items fail. If all fail, the setting 'On Error' decides.",
 		options: [
 			{
 				name: 'Keep All Items',
@@ -33,10 +50,20 @@ const options: INodeProperties[] = [
 				name: 'Stop with an Error',
 				value: 'stop',
 				description:
-					"Create no more tasks. Tasks already created go on and may be charged. 'On Error' decides what follows.",
+					"Order no more, finish what is ordered. The setting 'On Error' decides what follows.",
 			},
 		],
 	},
+	{
+		...numberField('Retry Failed Tasks', 'retryFailed'),
+		description:
+			'How often to order a failed task again, for models that fail by chance. Failed tasks are usually free.',
+		displayOptions: { show: waits },
+	},
+];
+
+/** Which row a result belongs to. */
+const rows: INodeProperties[] = [
 	{
 		displayName: 'Include Input',
 		name: 'includeInput',
@@ -46,64 +73,45 @@ const options: INodeProperties[] = [
 		default: true,
 		displayOptions: { hide: { '@tool': [true] } },
 		description:
-			'Whether the fields and files of the incoming item go on beside the result, so that a row can be written back',
-	},
-	...shownWhen(ofCreates, [
-		...inputOptions,
-		{
-			displayName: 'Dry Run',
-			name: 'dryRun',
-			type: 'boolean',
-			default: true,
-			description:
-				'Whether to only try it out. Sends nothing and costs nothing. Shows what would be sent and the price.',
-			builderHint: {
-				propertyHint:
-					'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
-			},
-		},
-		{
-			...numberField('Max Cost (USD)', 'maxCostUsd'),
-			description:
-				'The most that one run may cost. If its tasks would cost more, or a price is not known, the node orders nothing. 0 means no limit.',
-		},
-	]),
-	...shownWhen(ofResults, outputOptions),
-	...shownWhen(ofWaits, [
-		{
-			...numberField('Max Tasks at the Same Time', 'maxInFlight'),
-			description:
-				'How many tasks of this node the service may work on at once. More is faster, up to the limit of your account.',
-		},
-		{
-			...numberField('Survive Restarts After (Minutes)', 'suspendAfter'),
-			description:
-				'Minutes from the start of this node until its run is stored and sleeps. From then on a restart of n8n does no harm; a restart before ends the execution. 0 = the run is stored before its first task is created.',
-		},
-	]),
-	...shownWhen(ofWaitsAndTriggers, [
-		{
-			...numberField('Timeout (Seconds)', 'timeout'),
-			description:
-				'How long to wait for each task. 0 = one day, or ten minutes where the run cannot sleep. A late task is not lost: it goes on at the service.',
-		},
-	]),
-	{
-		...numberField('Retry Failed Tasks', 'retryFailed'),
-		description:
-			"How often to try a failed task again, within 'Timeout'. Failed tasks are usually free. For models that fail by chance.",
-		displayOptions: { show: waits },
+			'Whether the fields and files of the incoming item go on beside the result, e.g. to write a row back',
 	},
 	{
-		displayName: 'Row Name or ID',
+		displayName: 'Reference',
 		name: 'reference',
 		type: 'string',
 		default: '',
 		placeholder: 'e.g. row-7',
 		description:
-			"The row, order or customer that the task belongs to. The result has it as 'reference', also on a Media Generation Trigger. Enter no secrets: the service can read it. At most 500 characters.",
+			"Your row, order or customer. The result has it as 'reference', on the trigger too. The service can read it.",
 		displayOptions: { show: { '/operation': [...CREATES, 'redeliver'] } },
 	},
+];
+
+const times: INodeProperties[] = [
+	...shownWhen(ofWaits, [
+		{
+			...numberField('Max Tasks at the Same Time', 'maxInFlight'),
+			description:
+				'How many tasks of this node may be unfinished at once. More is faster, up to the limit of your account.',
+		},
+	]),
+	...shownWhen(
+		[...ofWaits, triggers],
+		[
+			{
+				...numberField('Timeout (Seconds)', 'timeout'),
+				description:
+					'How long to wait for each task. 0 = one day, or ten minutes if the run cannot sleep. A late task goes on.',
+			},
+		],
+	),
+	...shownWhen(ofWaits, [
+		{
+			...numberField('Sleep After (Minutes)', 'suspendAfter'),
+			description:
+				'From then on the run sleeps between looks, and survives restarts of n8n. 0 = before the first order.',
+		},
+	]),
 ];
 
 /** The collection *Options* of the action node: the panel shows each option only where it applies. */
@@ -114,7 +122,13 @@ export const optionFields: INodeProperties[] = [
 		type: 'collection',
 		placeholder: 'Add option',
 		default: {},
-		// By label: n8n shows one long list.
-		options: options.sort((one, other) => one.displayName.localeCompare(other.displayName)),
+		// n8n shows one long list, of which about eight can be seen: what guards money comes first.
+		options: [
+			...guards,
+			...shownWhen(ofCreates, inputOptions),
+			...rows,
+			...shownWhen(ofResults, outputOptions),
+			...times,
+		],
 	},
 ];

@@ -1,13 +1,14 @@
 import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
+import { CREATES } from './completion';
+
 /** The default of an option is its value when it is added in the panel. Left out, a switch is off. */
 const downloadResults: INodeProperties = {
 	displayName: 'Download Results',
 	name: 'downloadResults',
 	type: 'boolean',
 	default: true,
-	description:
-		'Whether to download each result and attach it to the item as binary data, where the output panel shows it',
+	description: 'Whether to attach each result as a file, which the output panel shows',
 };
 
 const outputBinaryField = (switchedOn: NonNullable<IDisplayOptions['show']>): INodeProperties => ({
@@ -18,7 +19,7 @@ const outputBinaryField = (switchedOn: NonNullable<IDisplayOptions['show']>): IN
 	default: 'data',
 	placeholder: 'e.g. data',
 	description:
-		'Name of the binary field for the downloaded result. Further results of the same task get _1, _2 and so on appended.',
+		'Name of the binary field for the result. Further results of one task get _1, _2 and so on appended.',
 });
 
 const splitResults: INodeProperties = {
@@ -27,7 +28,7 @@ const splitResults: INodeProperties = {
 	type: 'boolean',
 	default: true,
 	description:
-		'Whether each result URL becomes an item of its own. For models that make several results in one task.',
+		'Whether each result becomes an item, for models that make several results in one task',
 };
 
 /** The switch of the action node. An AI agent gets no files. */
@@ -39,9 +40,9 @@ const shownSwitch = (isOn: boolean, show: IDisplayOptions['show']): INodePropert
 
 /** The field *Download Results*, where the results are waited for or read. */
 export const downloadFields: INodeProperties[] = [
-	shownSwitch(true, { operation: ['generate'], completion: ['wait'] }),
-	shownSwitch(false, { resource: ['task'], operation: ['create'], completion: ['wait'] }),
-	shownSwitch(false, { resource: ['task'], operation: ['get', 'wait'] }),
+	shownSwitch(true, { operation: CREATES, completion: ['wait'] }),
+	shownSwitch(true, { resource: ['task'], operation: ['wait'] }),
+	shownSwitch(false, { resource: ['task'], operation: ['get'] }),
 ];
 
 /** The options of the action node where results leave it. */

@@ -34,6 +34,15 @@ export const panelHints: NodeHint[] = [
 		whenToDisplay: 'beforeExecution',
 		displayCondition: `={{ ["${IMAGE_MODEL}", "${VIDEO_MODEL}"].includes($parameter["model"]) }}`,
 	},
+	{
+		message:
+			"The price of this model is by the second, and 'Duration (Seconds)' is 0: the model decides what the video costs, and 'Max Cost (USD)' would refuse it.",
+		location: 'outputPane',
+		whenToDisplay: 'beforeExecution',
+		// The list shows the price beside the model, and n8n keeps what the list showed.
+		displayCondition:
+			'={{ $parameter["resource"] === "video" && $parameter["durationSeconds"] === 0 && !$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalInput"] && /"cachedResultName":"[^"]* per second\\)"/.test(JSON.stringify($rawParameter)) }}',
+	},
 	perLineHint('image', 'One Image per Line'),
 	perLineHint('video', 'One Video per Line'),
 	sameHint('image'),

@@ -1,6 +1,6 @@
 import type { INodeProperties } from 'n8n-workflow';
 
-import { describeModel, IMAGE_MODEL, SPECIFIED_MODELS, VIDEO_MODEL } from '../service/prices';
+import { IMAGE_MODEL, VIDEO_MODEL } from '../service/prices';
 import { fileField, numberField, operationField } from './makers';
 
 /** The model by its place in the list of the credential, or by its identifier. */
@@ -23,8 +23,8 @@ const modelField = (model: string): INodeProperties => ({
 			placeholder: 'e.g. provider/model-name',
 		},
 	],
-	hint: 'To have your own models in the list, enter them in the credential under Models',
-	description: `Model that makes the result. The default models are placeholders. Their prices: ${SPECIFIED_MODELS.map(describeModel).join(', ')}.`,
+	description:
+		"Model that makes the result. The list has the models of the credential, under 'Models'.",
 });
 
 /** The fields that images and videos share. */
@@ -123,7 +123,7 @@ export const videoFields: INodeProperties[] = [
 		default: '',
 		placeholder: 'e.g. https://example.com/image.png',
 		hint: 'For the picture of an earlier node, drag resultUrls[0] from the input here',
-		description: 'URL of the picture. The service must be able to reach it.',
+		description: 'The service must be able to reach it',
 	},
 	{
 		...fileField('picture'),
@@ -156,15 +156,13 @@ export const taskFields: INodeProperties[] = [
 			name: 'Send Result Again',
 			value: 'redeliver',
 			action: 'Send result of task again',
-			description:
-				'Send the result of a finished task to its trigger again, if the trigger has missed it. No task starts a workflow twice.',
+			description: 'Send the result of a finished task to a trigger that has missed it',
 		},
 		{
 			name: 'Wait',
 			value: 'wait',
 			action: 'Wait for task',
-			description:
-				'Wait until a task that was created earlier is finished, then output its results',
+			description: 'Wait for tasks that exist, e.g. of a run that was stopped',
 		},
 	]),
 	{
@@ -178,8 +176,7 @@ export const taskFields: INodeProperties[] = [
 		typeOptions: { rows: 6 },
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
 		default: '{\n  "prompt": ""\n}',
-		description:
-			"Input of the model as a JSON object. Options such as 'Additional Fields' can add to it. If the options have all fields, leave this input as it is.",
+		description: "Input of the model as a JSON object. 'Additional Fields' can add to it.",
 	},
 	{
 		displayName: 'Task ID',
@@ -188,9 +185,9 @@ export const taskFields: INodeProperties[] = [
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
 		placeholder: 'e.g. task-12345, task-12346',
-		hint: "The 'taskId' of the output that created the task: one ID, several with commas between, or the copied JSON of items.",
+		hint: "One 'taskId' or several. For all tasks of a run that was stopped: execution and its number, e.g. execution 123.",
 		description:
-			'ID that the service returned when the task was created. For several tasks: a list, a text with commas or line breaks between the IDs, or the copied JSON of items that have a taskId.',
+			'IDs with commas or line breaks between them, a list, or the copied JSON of items that have a taskId',
 	},
 	{
 		// No panel shows it: the execution that makes up for lost callbacks hands its results to a trigger.

@@ -12,6 +12,8 @@ interface CodeWorkflow {
 	name: string;
 	/** Its first node, where the items come in. */
 	start: string;
+	/** A note in Markdown, for a person who opens the execution. */
+	note: string;
 	/** The nodes behind the first one. */
 	nodes?: INode[];
 	connections?: IConnections;
@@ -28,7 +30,7 @@ interface CodeWorkflow {
  */
 export async function startCode(
 	context: IExecuteFunctions,
-	{ name, start, nodes = [], connections = {}, settings }: CodeWorkflow,
+	{ name, start, note, nodes = [], connections = {}, settings }: CodeWorkflow,
 	items: INodeExecutionData[],
 ): Promise<ExecuteWorkflowData> {
 	// The id of the workflow itself, so that its list of executions shows this execution.
@@ -42,6 +44,14 @@ export async function startCode(
 		position: [0, 0],
 		parameters: { inputSource: 'passthrough' },
 	};
+	const sticky: INode = {
+		id: 'note',
+		name: 'What this is',
+		type: 'n8n-nodes-base.stickyNote',
+		typeVersion: 1,
+		position: [0, -280],
+		parameters: { content: note, width: 620, height: 220 },
+	};
 	const code = {
 		id: workflowId,
 		name,
@@ -50,7 +60,7 @@ export async function startCode(
 		isArchived: false,
 		createdAt: now,
 		updatedAt: now,
-		nodes: [trigger, ...nodes],
+		nodes: [trigger, sticky, ...nodes],
 		connections,
 		settings: {
 			executionOrder: 'v1' as const,

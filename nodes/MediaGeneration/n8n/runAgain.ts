@@ -16,7 +16,8 @@ interface SleepingEntry extends IExecuteData {
  * with the currently saved workflow disables both, because it gives both the same node: `ifPassedOver` leaves then, and
  * not the input.
  *
- * It relies on n8n's `handleWaitingState` (`workflow-execute.ts`, n8n 2.41), shown by test/e2e/sleep.test.ts.
+ * It relies on n8n's `handleWaitingState` (`workflow-execute.ts`, n8n 2.41), shown by test/e2e/sleep.test.ts, and for an
+ * orderly shutdown on its list of active executions, shown by test/e2e/turns.test.ts.
  *
  * @param until when to wake up; n8n may be a minute late
  * @param ifPassedOver the items that leave if n8n passes over the sleeping node
@@ -28,7 +29,7 @@ export async function sleepAndRunAgain(
 	ifPassedOver: INodeExecutionData[],
 ): Promise<INodeExecutionData[][]> {
 	const entry: SleepingEntry = context.getExecuteData();
-	const { runExecutionData, runIndex } = internalsOf(context);
+	const { runExecutionData, runIndex, additionalData } = internalsOf(context);
 	// The retry of a stopped execution begins with the error of the stop, which n8n would throw when it wakes the node.
 	delete runExecutionData?.resultData.error;
 	const inputOfSleeper = entry.inputOfSleeper ?? entry.data.main?.[0] ?? [];
@@ -45,6 +46,9 @@ export async function sleepAndRunAgain(
 	// Not an empty list of items: in a workflow with the former order of execution a Merge node would take that for an input.
 	entry.data = { main: [] };
 	await context.putExecutionToWait(until);
+	// n8n keeps what waits in the memory of the process, and a shutdown that has begun waits for it in vain. What runs is
+	// taken off the list when it is stored. Whether the execution waits is decided by its date.
+	additionalData?.setExecutionStatus?.('running');
 	return [[]];
 }
 

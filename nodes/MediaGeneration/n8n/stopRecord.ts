@@ -2,19 +2,27 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { startCode } from './codeWorkflow';
 
-const START = 'Tasks of the stopped run';
+/** The node of that execution. */
+export const STOP_RECORD = 'Tasks of the stopped run';
+
+const noteOf = (stopped: string) =>
+	`## The tasks of execution ${stopped}, which was stopped\nThe service goes on with them, and bills those that succeed. To get the results without paying again, use **Task → Wait** of a Media Generation node in the same workflow. Enter **execution** and the number of *this* execution as **Task ID**: the number stands at the end of this page's address.\n\nAn item without a taskId is an order whose answer did not come: it may have a task, too.`;
 
 /**
  * Leaves a short execution in the workflow's list of executions. n8n keeps nothing of a turn that is stopped, and a node
  * can still start an execution then (shown on n8n 2.41 by test/e2e/action.test.ts).
  *
  * @param items what the execution puts out
+ * @returns the id of that execution
  * @throws n8n's error if n8n starts no execution
  */
 export async function leaveRecord(
 	context: IExecuteFunctions,
 	items: INodeExecutionData[],
-): Promise<void> {
+): Promise<string> {
 	const settings = { saveDataSuccessExecution: 'all' as const };
-	await startCode(context, { name: START, start: START, settings }, items);
+	const note = noteOf(context.getExecutionId());
+	const code = { name: STOP_RECORD, start: STOP_RECORD, note, settings };
+	const { executionId } = await startCode(context, code, items);
+	return executionId;
 }

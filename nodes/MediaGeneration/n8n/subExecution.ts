@@ -54,15 +54,8 @@ function workflowOf(
 	return {
 		name: title,
 		start: START,
+		note,
 		nodes: [
-			{
-				id: 'note',
-				name: 'What this is',
-				type: 'n8n-nodes-base.stickyNote',
-				typeVersion: 1,
-				position: [0, -280],
-				parameters: { content: note, width: 620, height: 220 },
-			},
 			{
 				id: 'again',
 				name: nodeName,

@@ -2,9 +2,10 @@ import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
 import type { CreatePlan } from './planTypes';
 
-/** How a price becomes known, as a part of a sentence. */
-export const HOW_TO_PRICE =
-	"enter the model with its price under 'Models' in the credential. A price by the second also needs a duration";
+/** What makes a price known, as parts of sentences. */
+export const ENTER_PRICE = "enter the model with its price under 'Models' in the credential";
+export const ENTER_DURATION =
+	"enter 'Duration (Seconds)', or the length under the model's own name for it in 'Additional Fields'";
 
 /**
  * @param creates the tasks that are to be ordered
@@ -20,11 +21,14 @@ export function budgetRefusal(creates: readonly CreatePlan[], paidUsd = 0): Item
 	if (budget === Infinity) return undefined;
 	const unknown = creates.find(({ estimatedCostUsd }) => estimatedCostUsd === undefined);
 	if (unknown) {
+		const { model, itemIndex, lacksDuration } = unknown;
+		const why = lacksDuration
+			? `The price of model '${model}' is by the second, and the item has no duration`
+			: `The price of model '${model}' is not known`;
+		const wayOut = lacksDuration ? ENTER_DURATION : ENTER_PRICE;
 		return new ItemError(
-			`The price of model '${unknown.model}' is not known, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${unknown.itemIndex + 1})`,
-			{
-				description: `To make the price known, ${HOW_TO_PRICE}. No task was created.`,
-			},
+			`${why}, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${itemIndex + 1})`,
+			{ description: `To make the price known, ${wayOut}. No task was created.` },
 		);
 	}
 	const total = roundUsd(knownCostUsd(creates) + paidUsd);

@@ -5,11 +5,12 @@ import { asRecipient } from '../callback/delivery';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
 import type { Account, Connection } from '../service/connect';
-import { estimateCostUsd } from '../service/prices';
+import { estimateCostUsd, isPricedBySecond } from '../service/prices';
 import { asTaskId } from '../service/taskId';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { isTool } from '../n8n/internals';
+import { executionIn, storedTasks } from '../n8n/storedTasks';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { DAY_SECONDS, heldSeconds } from './planWait';
 import { readCreateBodies } from './createBody';
@@ -60,7 +61,7 @@ export async function planItem(
 			const creates = await planCreates(parameters, base, addresses);
 			return creates.map((plan, part) => ({ ...plan, part, isDry }));
 		}
-		const entries = entriesOf(parameters.value('taskId'));
+		const entries = await withStored(context, entriesOf(parameters.value('taskId')));
 		if (entries.length === 0) throw refused('Task ID', 'empty', WAY_OUT);
 		const isRedelivery = operation === 'redeliver';
 		const plan: Omit<ReadPlan, 'taskId'> = {
@@ -102,13 +103,18 @@ async function planCreates(
 		maxCostUsd: parameters.number('maxCostUsd'),
 	};
 	const { baseUrl, models } = addresses;
-	return bodies.map(({ model, input }) => ({
-		...plan,
-		model,
-		input,
-		sendsLinks: readSendsLinks(parameters, input, baseUrl),
-		estimatedCostUsd: estimateCostUsd(model, input, models),
-	}));
+	return bodies.map(({ model, input }) => {
+		const estimatedCostUsd = estimateCostUsd(model, input, models);
+		const lacksDuration = estimatedCostUsd === undefined && isPricedBySecond(model, models);
+		return {
+			...plan,
+			model,
+			input,
+			sendsLinks: readSendsLinks(parameters, input, baseUrl),
+			estimatedCostUsd,
+			...(lacksDuration && { lacksDuration }),
+		};
+	});
 }
 
 /** @throws ItemError if the value is not in the list, or not for a tool */
@@ -133,11 +139,11 @@ function readReference(parameters: ItemParameters): string | undefined {
 	const value = parameters.option('reference') ?? '';
 	if (typeof value === 'object' || Number.isNaN(value)) {
 		const wayOut = 'Enter one value that tells the row or the order, e.g. {{ $json.id }}.';
-		throw refused('Row Name or ID', 'not a text', wayOut);
+		throw refused('Reference', 'not a text', wayOut);
 	}
 	const reference = String(value);
 	if (reference.length > MAX_REFERENCE) {
-		throw new ItemError(`The parameter 'Row Name or ID' has ${reference.length} characters`, {
+		throw new ItemError(`The parameter 'Reference' has ${reference.length} characters`, {
 			description: `Enter at most ${MAX_REFERENCE}, for example the id of a row and not the whole row.`,
 		});
 	}
@@ -167,7 +173,16 @@ async function readAddress(
 }
 
 const WAY_OUT =
-	'Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, a text with commas or line breaks between them, or the copied JSON of items.';
+	"Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, a text with commas or line breaks between them, or the copied JSON of items. For all tasks of an execution of this workflow: 'execution' and its number, e.g. execution 123.";
+
+/** @returns the entries, with the tasks of an execution in place of the execution */
+async function withStored(context: IExecuteFunctions, entries: unknown[]): Promise<unknown[]> {
+	const all = entries.map(async (entry) => {
+		const execution = executionIn(entry);
+		return execution === undefined ? [entry] : await storedTasks(context, execution);
+	});
+	return (await Promise.all(all)).flat();
+}
 
 /** The entries of a list, of a text, or of items, also as n8n copies them: `[{ "taskId": … }]`. */
 function entriesOf(value: unknown): unknown[] {

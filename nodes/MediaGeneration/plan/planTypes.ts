@@ -38,6 +38,8 @@ export interface CreatePlan extends PlanBase {
 	retryFailed: number;
 	/** US dollars; undefined if the price is not known. */
 	estimatedCostUsd: number | undefined;
+	/** Whether the price is by the second, and not known for want of a duration. */
+	lacksDuration?: boolean;
 	/** The budget of the run, US dollars; 0 for no limit. */
 	maxCostUsd: number;
 }

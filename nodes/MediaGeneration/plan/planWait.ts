@@ -64,8 +64,7 @@ export function planWait(
 	const minutes = first.number('suspendAfter');
 	const obstacle = obstacleOf(context);
 	if (obstacle === undefined) {
-		const isNearLimit = limitAt - clock.now() < BEFORE_LIMIT_MS + WORTH_A_SLEEP_MS;
-		return isNearLimit ? held : { ...held, suspendAfterMs: minutes * MINUTE_MS };
+		return isNearLimit(limitAt) ? held : { ...held, suspendAfterMs: minutes * MINUTE_MS };
 	}
 	const { why, isRefused, loss } = obstacle;
 	if (loss !== undefined) {
@@ -85,6 +84,10 @@ export function planWait(
 			"Remove the option 'Sleep After', so that the node waits without sleeping. No task was created.",
 	});
 }
+
+/** Whether n8n's time limit comes so soon that a run must not sleep: n8n may wake it after the limit. */
+export const isNearLimit = (limitAt: number): boolean =>
+	limitAt - clock.now() < BEFORE_LIMIT_MS + WORTH_A_SLEEP_MS;
 
 /** The default of *Timeout* for a run that can only be held, seconds. */
 export const heldSeconds = (context: IExecuteFunctions): number =>

@@ -2,6 +2,7 @@ import type { IDataObject, INode } from 'n8n-workflow';
 
 import { isRecord } from '../shared/json';
 import { ItemError } from '../shared/itemError';
+import { describePaidTasks } from './paidTaskList';
 import type { ItemResult } from './taskItems';
 
 /** The option *If Some Items Fail*. */
@@ -36,6 +37,8 @@ export function stoppingItem(
 const isSuccess = (result: ItemResult) =>
 	!(result instanceof ItemError) && result.some(({ json }) => json.error === undefined);
 
+const ALONE = 'Run this item alone: a full run would pay for the others twice.';
+
 /**
  * The description of the error that stops the node: which item it was, and what to do.
  *
@@ -43,7 +46,16 @@ const isSuccess = (result: ItemResult) =>
  */
 export function describeStop(error: ItemError, paid: string | undefined): string | undefined {
 	const prompt = quotePrompt(error.task, 200);
-	const parts = [prompt && `The prompt of this item: ${prompt}.`, error.description, paid];
+	const { taskId, state, creditsConsumed } = error.task;
+	// The message names the task of the item already.
+	const own = describePaidTasks([
+		{ taskId: String(taskId), state: String(state), credits: Number(creditsConsumed) },
+	]);
+	const parts = [
+		prompt && `The prompt of this item: ${prompt}.`,
+		error.description,
+		...(paid === own ? [] : [state === 'FAILURE' && paid && ALONE, paid]),
+	];
 	return parts.filter(Boolean).join('\n\n') || undefined;
 }
 

@@ -10,8 +10,14 @@ import { taskJson } from './taskItems';
 /** The beginning of the message for a create that may have made a task whose id is not known. */
 export const NOT_KNOWN = 'It is not known whether the task was created';
 
+/** A message about a task: what happened first, since the title of an error is short, and the id last. */
+const ofId = (what: string, taskId: string) => `${what.replace(/[.\s]+$/, '')} (task ${taskId})`;
+
+/** What happened, without the id of the task. */
+export const withoutId = (message: string): string => message.replace(/ \(task \S+\)$/, '');
+
 /**
- * The error of an item whose task has failed at the service.
+ * The error of an item whose task has failed at the service: why, then what is paid, then what to do.
  *
  * @param known the fields of the item that the record does not have
  * @param retry a sentence that says why the task was not created again; undefined if the node has not created the task
@@ -21,13 +27,14 @@ export function failedTask(task: FailedTask, known: IDataObject, retry?: string)
 	const next =
 		retry === undefined
 			? 'A failed task stays failed. Create another task with another prompt or input.'
-			: 'Change the prompt or the input of this item, then run this item alone: a full run would pay for the others twice.';
-	const charged =
-		(creditsConsumed ?? 0) > 0 &&
-		`Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`;
-	const why = reason === undefined ? '' : `: ${reason}`;
-	return new ItemError(`Task ${taskId} failed at the service${why}`, {
-		description: [next, charged, retry].filter(Boolean).join(' '),
+			: 'Change the prompt or the input of this item, then run the item again.';
+	const cost =
+		(creditsConsumed ?? 0) > 0
+			? `Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`
+			: 'The task failed at the service, which is usually free.';
+	const why = reason ?? 'The task failed at the service, which gives no reason';
+	return new ItemError(ofId(why, taskId), {
+		description: [cost, retry, next].filter(Boolean).join(' '),
 		task: taskJson(task, known),
 	});
 }
@@ -62,7 +69,7 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): Item
 	const { message, description, statusCode, task } = ItemError.from(error, known);
 	// A short id may be part of any message, as `5` is part of `HTTP 500`.
 	const isNamed = message.toLowerCase().includes(`task ${taskId.toLowerCase()}`);
-	const text = isNamed ? message : `Task ${taskId}: ${message}`;
+	const text = isNamed ? message : ofId(message, taskId);
 	return new ItemError(text, { description, statusCode, task });
 }
 
@@ -84,18 +91,16 @@ export function timedOut(
 	const state = typeof said === 'string' ? said : (last?.state ?? 'not read');
 	// This belongs to the message: an item that leaves does not show the description.
 	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
+	const what = `The task is not finished after ${timeoutMs / 1000} s; last state: ${state}${failed}`;
 	const creditsConsumed = last?.creditsConsumed ?? known.creditsConsumed ?? null;
 	const fields = { ...known, creditsConsumed };
-	return new ItemError(
-		`Task ${taskId} is not finished after ${timeoutMs / 1000} s (last state: ${state}${failed})`,
-		{
-			description:
-				"The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. Raise 'Timeout' for the next run.",
-			task: {
-				...fields,
-				timedOut: true,
-				...(last && { record: recordRest(last.record, { ...fields, state: last.state }) }),
-			},
+	return new ItemError(ofId(what, taskId), {
+		description:
+			"The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. Raise 'Timeout' for the next run.",
+		task: {
+			...fields,
+			timedOut: true,
+			...(last && { record: recordRest(last.record, { ...fields, state: last.state }) }),
 		},
-	);
+	});
 }

@@ -186,11 +186,12 @@ function dryRun(
 	{ items }: RunPlan,
 	journal: Journal,
 ): INodeExecutionData[] {
-	const isMistake = items.some(({ kind }) => kind === 'refused');
+	const continues = context.continueOnFail() && !isTool(context);
+	const isStopping = !continues && items.some(({ kind }) => kind === 'refused');
 	const before = new Map(journal.entries.map((entry) => [placeOf(entry), entry]));
 	const results = items.map((item): ItemResult => {
 		if (item.kind === 'refused') return item.error;
-		if (item.kind !== 'create' || isMistake) return [];
+		if (item.kind !== 'create' || isStopping) return [];
 		const known = before.get(placeOf(item));
 		const pairedItem = { item: item.itemIndex };
 		if (known?.taskId !== undefined && isOrdered(known)) {
@@ -202,7 +203,6 @@ function dryRun(
 		const json = { ...echo(item), ...referenceOf(item), estimatedCostUsd, dryRun: true };
 		return [{ json: inTableOrder(json), pairedItem }];
 	});
-	const continues = context.continueOnFail() && !isTool(context);
 	const rule = { ifSomeFail: 'stop' as const, continues, triesLeft: false };
 	const inputOf = items.map(({ itemIndex }) => itemIndex);
 	throwStopping(context, results, rule, inputOf, undefined);
@@ -255,10 +255,8 @@ function letOut(run: RunContext): INodeExecutionData[] {
 		({ plan, itemIndex, part, error }): ItemPlan =>
 			plan ?? { kind: 'refused', itemIndex, part, error: errorOf(error), isDry: false },
 	);
-	showHints(
-		context,
-		...endHints({ items }, results, connection.baseUrl, { hasErrorOutput, isByHand }),
-	);
+	const how = { hasErrorOutput, isByHand, isTool: isTool(context) };
+	showHints(context, ...endHints({ items }, results, connection.baseUrl, how));
 	journal.end();
 	return output;
 }

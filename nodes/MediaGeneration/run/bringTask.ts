@@ -16,7 +16,7 @@ import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { askLedger, awaitCallback, deliver } from './deliver';
+import { askLedger, deliver, hasTimeToCome } from './deliver';
 import { nextStep, noteRead, ownFields, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
@@ -45,7 +45,7 @@ export async function bringTask(run: RunContext, entry: TaskEntry): Promise<void
 	const { plan } = entry;
 	if (plan === undefined || entry.end !== undefined) return;
 	if (plan.kind === 'read') Object.assign(entry, { state: 'created', taskId: plan.taskId });
-	if (isDelivered(plan)) awaitCallback(plan, entry);
+	if (isDelivered(plan) && hasTimeToCome(run, plan, entry)) return;
 	const brought = await settled(async () => {
 		while (await takeStep(run, plan, entry)) if (entry.end !== undefined) return;
 	});

@@ -93,7 +93,9 @@ function checkBalance(body: unknown, parameters: ItemParameters): IDataObject {
 	const field = parameters.optionName('balanceField', 'Balance Field', '', 'data.credits');
 	const balance = field === '' ? findBalance(body) : numberAt(body, field);
 	const json: IDataObject = { balance, record: body as IDataObject };
-	const minimum = parameters.number('minimumBalance');
+	const name = 'minimumBalance';
+	const entered = parameters.has(name) ? parameters.option(name) : parameters.value(name);
+	const minimum = parameters.number(name, entered);
 	if (minimum === 0) return json;
 	if (balance === null) {
 		throw new ItemError(

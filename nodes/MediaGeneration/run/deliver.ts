@@ -11,15 +11,22 @@ import { clock, Stopped } from '../shared/clock';
 import { count } from '../shared/count';
 import { ItemError, messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { LEAST_SLEEP_MS } from '../wait/nextWake';
 import type { RunContext } from './runContext';
 
-/** The time of the task begins at once, and its callback has a while to come by itself. */
-export function awaitCallback({ timeoutMs }: DeliveredPlan, entry: TaskEntry): void {
-	const now = clock.now();
-	entry.until ??= now + timeoutMs;
-	entry.dueAt ??= now + LEAST_SLEEP_MS;
+/**
+ * The time of the task begins at once. In the first turn nobody looks: its callback has a minute to come by itself, and
+ * then n8n has stored the run, so no kill ends it.
+ *
+ * @returns whether this turn leaves the task alone
+ */
+export function hasTimeToCome(
+	{ turn, journal }: RunContext,
+	{ timeoutMs }: DeliveredPlan,
+	entry: TaskEntry,
+): boolean {
+	entry.until ??= clock.now() + timeoutMs;
 	entry.deliveries ??= {};
+	return turn.maySleep && !journal.isLater;
 }
 
 /** Ends an entry if its trigger has started for the task. @returns whether the task goes on in this turn */

@@ -9,12 +9,11 @@ const PAUSE_MS = 60_000;
 
 /** Whether the ledger is asked now, as once in each turn: a callback that came needs no read and no delivery. */
 export function isToAskLedger(
-	{ plan, deliveries: { askedAt = -Infinity } = {}, dueAt = -Infinity }: TaskEntry,
+	{ plan, deliveries: { askedAt = -Infinity } = {} }: TaskEntry,
 	{ turnStartedAt }: Pick<RunView, 'turnStartedAt'>,
-	now: number,
 ): boolean {
 	const hasLedger = isDelivered(plan) && plan.deliverTo.triggerId !== undefined;
-	return hasLedger && dueAt <= now && askedAt < turnStartedAt;
+	return hasLedger && askedAt < turnStartedAt;
 }
 
 /** Decides what happens next to a task that has ended, and whose result goes to a trigger. */

@@ -86,9 +86,9 @@ export function nextStep(entry: TaskEntry, view: RunView, now: number): Step {
 	if (plan.kind === 'create' && !isAwaited(plan)) return { kind: 'result' };
 	// A task that this node did not create costs nothing more if nobody waits for it.
 	if (plan.kind === 'read' && view.isStopping) return { kind: 'left' };
-	if (isToAskLedger(entry, view, now)) return { kind: 'askLedger', at: now };
+	if (isToAskLedger(entry, view)) return { kind: 'askLedger', at: now };
 	if (task === undefined || trouble !== undefined) return readStep(entry, plan, view, now);
-	if (plan.kind === 'read' && !plan.wait) return afterSuccess(entry, plan, view, now);
+	if (isGet(plan)) return afterSuccess(entry, plan, view, now);
 	if (!hasEnded(task) && !isLinkless(entry, plan, view, now)) {
 		return readStep(entry, plan, view, now);
 	}
@@ -130,18 +130,21 @@ function isLinkless(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number
 function deadlineOf(entry: TaskEntry, plan: TaskPlan, view: RunView): number {
 	const { until = Infinity, trouble } = entry;
 	const isUnread = trouble !== undefined || view.readsPausedUntil > until;
-	const triesMs = Math.min(timeOf(plan), LONGEST_LAST_TRIES_MS);
+	const triesMs = isGet(plan) ? 0 : Math.min(plan.timeoutMs, LONGEST_LAST_TRIES_MS);
 	return Math.min(isUnread && !view.hangsUp ? until + triesMs : until, view.endsAt);
 }
 
+/** Whether a single answer is enough, and the time is that of the tries. */
+const isGet = (plan: TaskPlan): boolean => plan.kind === 'read' && !plan.wait;
+
 /** How long a task is waited for or tried, milliseconds. */
-export const timeOf = (plan: TaskPlan): number =>
-	plan.kind === 'read' && !plan.wait ? GET_MS : plan.timeoutMs;
+export const timeOf = (plan: TaskPlan): number => (isGet(plan) ? GET_MS : plan.timeoutMs);
 
 function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number): Step {
-	const { trouble, unknownAt, readAt = -Infinity, dueAt = now } = entry;
+	const { trouble, unknownAt = Infinity, readAt = -Infinity, dueAt = now } = entry;
 	const unknownMs = view.isOwn ? OWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS;
-	if (trouble && unknownAt !== undefined && now - unknownAt >= unknownMs) {
+	// Only an answer counts: the run may have slept since the last read.
+	if (trouble && readAt - unknownAt >= unknownMs) {
 		const { taskId = '' } = entry;
 		return { kind: 'failed', error: ofTask(errorOf(trouble), taskId, knownJson(entry)) };
 	}
@@ -203,7 +206,7 @@ function afterFailure(
 export function noteRead(
 	entry: TaskEntry,
 	answer: TaskRecord | ServiceError,
-	{ readIntervalMs }: Pick<RunView, 'readIntervalMs'>,
+	{ readIntervalMs, isOwn }: Pick<RunView, 'readIntervalMs' | 'isOwn'>,
 	now: number,
 ): void {
 	if (!(answer instanceof ServiceError)) {
@@ -221,7 +224,9 @@ export function noteRead(
 	const pauseMs = answer.isNotYet
 		? readIntervalMs
 		: Math.min(readIntervalMs * 2 ** failures, LONGEST_PAUSE_MS);
-	const isUnknown = answer.isNoSuchTask || (task === undefined && answer.kind === 'unauthorized');
+	// A task of another run may be that of another account. A task of this run exists, whatever becomes of the key.
+	const isForeign = !isOwn && task === undefined && answer.kind === 'unauthorized';
+	const isUnknown = answer.isNoSuchTask || isForeign;
 	Object.assign(entry, {
 		readAt: now,
 		dueAt: now + Math.max(pauseMs, answer.retryAfterMs ?? 0, MIN_READ_INTERVAL_MS),
@@ -236,7 +241,7 @@ const LIMIT = 'The wait ends now, because n8n cancels the execution soon: its ti
 /** The error of a task whose time is up. */
 function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 	const { taskId = '', task: last, trouble } = entry;
-	if (plan.kind === 'read' && !plan.wait) {
+	if (isGet(plan)) {
 		const why = trouble ? errorOf(trouble) : new ItemError('The service lets no read in');
 		return ofTask(why, taskId, { taskId });
 	}

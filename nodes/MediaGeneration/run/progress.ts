@@ -1,6 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
+import type { TaskEntry } from '../create/taskEntry';
 import { roundUsd } from '../service/prices';
 import { count } from '../shared/count';
 import { describeDeliveries } from './deliver';
@@ -29,10 +30,10 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 		...(usd > 0 ? [`cost so far about ${usd} USD`] : []),
 	];
 	const progress = describeDeliveries(entries) ?? parts.join(', ');
-	const next = new Date(wakeAt).toISOString();
 	const { name } = context.getNode();
+	const execution = context.getExecutionId();
 	context.logger.info(
-		`${name}: ${progress}; asleep until ${next} (execution ${context.getExecutionId()}, turn ${journal.sleeps})`,
+		`${name}: ${progress}; asleep until ${new Date(wakeAt).toISOString()} (execution ${execution}, turn ${journal.sleeps})`,
 	);
 	const [trouble] = entries.flatMap(({ end, noFile, trouble }) =>
 		end === undefined ? (noFile ?? trouble?.message ?? []) : [],
@@ -41,7 +42,29 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 	showHints(
 		context,
 		hint(
-			`${progress}. The run sleeps, and looks again at ${next.slice(11, 16)} UTC. You do not need to enter anything.${told}`,
+			`${progress}. The run sleeps, and looks again ${momentOf(context, wakeAt)}. You do not need to enter anything.${told}${ifStopped(execution, created)}`,
 		),
 	);
+}
+
+/** So few ids can be read in a hint. */
+const FEW = 3;
+
+/** What to do if somebody stops the run while it sleeps: n8n asks no node then. */
+function ifStopped(execution: string, created: readonly TaskEntry[]): string {
+	if (created.length === 0) return '';
+	const ids = created.length > FEW ? '' : ` (${created.map(({ taskId }) => taskId).join(', ')})`;
+	const them = created.length === 1 ? 'its task' : 'its tasks';
+	return ` If you stop this run or rename this node, get the results of ${them}${ids} with Task → Wait: enter 'execution ${execution}' as 'Task ID'.`;
+}
+
+/** n8n wakes a run up to a minute late. */
+const SOON_MS = 90_000;
+
+/** A moment as a person reads it in n8n's lists. @param time milliseconds since 1970 */
+function momentOf(context: IExecuteFunctions, time: number): string {
+	if (time - Date.now() <= SOON_MS) return 'in about a minute';
+	const timeZone = context.getTimezone();
+	const format = { hour: '2-digit', minute: '2-digit', timeZone } as const;
+	return `at ${new Date(time).toLocaleTimeString('en-GB', format)} (${timeZone})`;
 }

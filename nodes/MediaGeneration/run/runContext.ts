@@ -10,6 +10,7 @@ import { hangsUp, isTool, stopSignal } from '../n8n/internals';
 import type { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
 import { isAwaited } from '../plan/planTypes';
+import { isNearLimit } from '../plan/planWait';
 import { Downloader } from '../report/download';
 import type { FailureRule } from '../report/ifSomeFail';
 import { describePaidTasks, type PaidTask } from '../report/paidTaskList';
@@ -69,7 +70,8 @@ export class RunContext {
 		startedAt: number,
 	) {
 		const { entries, settings, isLater } = journal;
-		const { suspendAfterMs, maxInFlight, ifSomeFail } = settings;
+		const { limitAt, maxInFlight, ifSomeFail } = settings;
+		const suspendAfterMs = isNearLimit(limitAt) ? Infinity : settings.suspendAfterMs;
 		this.settings = settings;
 		this.signal = stopSignal(context);
 		const runStartedAt = isLater ? journal.startedAt : startedAt;

@@ -1,12 +1,12 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import { isTestAddress } from '../callback/triggerCallbackUrl';
-import { HOW_TO_PRICE, knownCostUsd } from '../plan/budget';
+import { ENTER_DURATION, ENTER_PRICE, knownCostUsd } from '../plan/budget';
 import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
-import { isWithoutResult, NOT_KNOWN, withoutResult } from '../report/taskErrors';
+import { isWithoutResult, NOT_KNOWN, withoutId, withoutResult } from '../report/taskErrors';
 import { roundUsd } from '../service/prices';
 import { count } from '../shared/count';
 import { ItemError } from '../shared/itemError';
@@ -25,39 +25,40 @@ interface End {
 }
 
 /**
- * The hints of the output panel at the end of a run.
+ * The hint of the output panel at the end of a run: what failed, what it cost, and what to do next.
  *
  * @param results the result of each item, in the order of the plan
  * @param more.hasErrorOutput whether failed items leave by the error output
  * @param more.isByHand whether somebody has started the run in the editor
+ * @param more.isTool whether an AI agent has started it: nobody builds a workflow then
+ * @returns one hint at most
  */
 export function endHints(
 	{ items }: Pick<RunPlan, 'items'>,
 	results: readonly ItemResult[],
 	baseUrl: string,
-	{ hasErrorOutput = false, isByHand = false } = {},
+	{ hasErrorOutput = false, isByHand = false, isTool = false } = {},
 ): NodeExecutionHint[] {
 	const ends = items.map((plan, index) => endOf(plan, results[index] ?? []));
 	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
-	const infos = [
-		unreached(left, baseUrl) ?? triggersOf(left),
-		ends.some((end) => isShown(end, false)) && HOW_TO_SEE,
-		isByHand && ends.some((end) => isShown(end, true)) && HOW_TO_GO_ON,
-	].filter((message) => typeof message === 'string');
 	const empty = withoutResult(ends.map(({ json }) => json).filter(isWithoutResult));
-	return [
-		...summary(ends, hasErrorOutput),
-		...(empty === undefined ? [] : [hint(empty, 'warning')]),
-		...infos.map((message) => hint(message)),
+	const isTrouble = ends.some(({ isFailed, isLate }) => isFailed || isLate) || empty !== undefined;
+	const sentences = [
+		...summary(ends),
+		empty?.replace(/[.\s]*$/, '.'),
+		...(isTool ? [] : adviceOf(ends, hasErrorOutput)),
+		unreached(left, baseUrl) ?? triggersOf(left),
+		isByHand && !isTool && ends.some(isShown) && againOf(ends),
 	];
+	const message = sentences.filter(Boolean).join(' ');
+	return message === '' ? [] : [hint(message, isTrouble ? 'warning' : 'info')];
 }
 
-const HOW_TO_SEE =
-	"Pin this output before you build the next steps: then nothing is paid twice. To see a result, open its URL, or use Task → Get with its 'taskId' and 'Download Results'.";
-
-/** n8n cannot pin an output that has files. */
-const HOW_TO_GO_ON =
-	"To build the next steps, press 'Execute step' in each of them. 'Execute workflow' orders all results again, and they cost money again.";
+/** How to build the next steps without paying twice. n8n cannot pin an output that has files. */
+const againOf = (ends: readonly End[]) =>
+	ends.some(({ plan }) => plan.kind === 'create' && plan.output.download)
+		? "'Execute workflow' orders them again: to build the next steps, press 'Execute step' in each of them."
+		: "'Execute workflow' orders them again: pin this output before you build the next steps.";
 
 const RUN_FAILED = 'Run only the failed items again: a full run would pay for the others twice.';
 
@@ -81,28 +82,38 @@ function endOf(plan: ItemPlan, result: ItemResult): End {
 }
 
 /** The failures, and the cost of the tasks; nothing if nothing was created and nothing failed. */
-function summary(ends: readonly End[], hasErrorOutput: boolean): NodeExecutionHint[] {
+function summary(ends: readonly End[]): string[] {
 	const failed = ends.filter(({ isFailed }) => isFailed);
 	const late = ends.filter(({ isLate }) => isLate);
 	const created = ends.filter(({ isCreated }) => isCreated);
-	const isTrouble = failed.length + late.length > 0;
-	const hasOthers = failed.length > 0 && ends.length > 1;
-	if (!isTrouble && created.length === 0) return [];
 	// An item without a task has failed with its last create, so the last of these tasks was not created again.
 	const again = ends.flatMap(({ json: { failedTaskIds = [], taskId } }) =>
 		[failedTaskIds].flat().slice(taskId === undefined ? 1 : 0),
 	).length;
-	const sentences = [
-		!isTrouble && `${count(created.length, 'task')} created.`,
-		failures(ends.length, failed),
-		late.length > 0 && `${count(late.length, 'task')} not finished in time.`,
-		again > 0 && `${count(again, 'failed task')} created again; failed tasks are usually free.`,
-		...priceOf(createsIn(created.map(({ plan }) => plan)), (usd) => `Estimated price: ${usd} USD.`),
+	const creates = createsIn(created.map(({ plan }) => plan));
+	const cost = [
+		created.length > 0 && count(created.length, 'task'),
+		creates.some(isPriced) && `about ${knownCostUsd(creates)} USD`,
 		charged(ends.filter(isPaid)),
-		failed.some(mayBePaid) ? LOOK_FIRST : hasOthers && created.length > 0 && RUN_FAILED,
-		hasOthers && !hasErrorOutput && COLLECT_FAILED,
+	].filter(Boolean);
+	return [
+		failures(ends.length, failed),
+		late.length > 0 ? `${count(late.length, 'task')} not finished in time.` : '',
+		again > 0 ? `${count(again, 'failed task')} created again; failed tasks are usually free.` : '',
+		cost.length > 0 ? `${cost.join(', ')}.` : '',
+		...unpriced(creates),
 	];
-	return [hint(sentences.filter(Boolean).join(' '), isTrouble ? 'warning' : 'info')];
+}
+
+/** What to do about items that failed. */
+function adviceOf(ends: readonly End[], hasErrorOutput: boolean): string[] {
+	const failed = ends.filter(({ isFailed }) => isFailed);
+	const hasOthers = failed.length > 0 && ends.length > 1;
+	const isPaidFor = ends.some(({ isCreated }) => isCreated);
+	if (failed.some(mayBePaid))
+		return [LOOK_FIRST, ...(hasOthers && !hasErrorOutput ? [COLLECT_FAILED] : [])];
+	if (!hasOthers) return [];
+	return [...(isPaidFor ? [RUN_FAILED] : []), ...(hasErrorOutput ? [] : [COLLECT_FAILED])];
 }
 
 /** A service may charge for a failed task, too. */
@@ -113,38 +124,40 @@ const isPaid = ({ plan, json, isCreated }: End) =>
 const mayBePaid = ({ json, isCreated }: End) =>
 	isCreated || String(json.error).startsWith(NOT_KNOWN);
 
-/** The first words of a message, which are not the reason: the item shows the id. */
-const BEFORE_REASON = /^Task \S+ failed at the service: /;
-
 /** How many items failed, and why the first one failed, with its prompt. */
 function failures(items: number, failed: readonly End[]): string {
 	const [first] = failed;
 	if (first === undefined) return '';
 	const noun = failed.every(({ json }) => json.taskId !== undefined) ? 'task' : 'item';
-	const reason = shortened(String(first.json.error).replace(BEFORE_REASON, ''), 160);
+	const reason = shortened(withoutId(String(first.json.error)), 160);
 	const prompt = quotePrompt(first.json, 60);
 	const named = prompt ? ` (${failed.length > 1 ? 'first prompt' : 'prompt'}: ${prompt})` : '';
 	return `${failed.length} of ${count(items, noun)} failed: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}${named}.`;
 }
 
-/** The known cost, as `say` tells it in US dollars; and the field that makes an unknown price known. */
-function priceOf(creates: readonly CreatePlan[], say: (usd: number) => string): string[] {
-	const unpriced = creates.filter((item) => item.estimatedCostUsd === undefined);
-	const isNotKnown = `The price of ${count(unpriced.length, 'task')} is not known: ${HOW_TO_PRICE}.`;
+const isPriced = ({ estimatedCostUsd }: CreatePlan) => estimatedCostUsd !== undefined;
+
+/** Why prices are not known, and what makes them known. */
+function unpriced(creates: readonly CreatePlan[]): string[] {
+	const unknown = creates.filter((create) => !isPriced(create));
+	const short = unknown.filter(({ lacksDuration }) => lacksDuration).length;
+	const rest = unknown.length - short;
 	return [
-		...(unpriced.length < creates.length ? [say(knownCostUsd(creates))] : []),
-		...(unpriced.length > 0 ? [isNotKnown] : []),
-	];
+		short > 0 &&
+			`The price of ${count(short, 'task')} is by the second, and not known without a duration: ${ENTER_DURATION}.`,
+		rest > 0 && `The price of ${count(rest, 'task')} is not known: ${ENTER_PRICE}.`,
+	].filter((sentence) => sentence !== false);
 }
 
 /** The hint of the output panel after a dry run. */
 export function dryRunHint(creates: readonly CreatePlan[]): string {
-	const known = creates.filter(({ estimatedCostUsd }) => estimatedCostUsd !== undefined).length;
+	const known = creates.filter(isPriced).length;
 	const retries = creates.reduce((most, { retryFailed }) => Math.max(most, retryFailed), 0);
 	const again = `A failed task would be created again up to ${count(retries, 'time')}. Failed tasks are usually free.`;
 	return [
 		'Nothing was sent.',
-		...priceOf(creates, (usd) => `${count(known, 'task')} would cost ${usd} USD.`),
+		...(known > 0 ? [`${count(known, 'task')} would cost ${knownCostUsd(creates)} USD.`] : []),
+		...unpriced(creates),
 		...(retries > 0 ? [again] : []),
 	].join(' ');
 }
@@ -157,16 +170,12 @@ function charged(paid: readonly End[]): string {
 	if (credits.length === 0) return '';
 	const total = roundUsd(credits.reduce((sum, amount) => sum + amount, 0));
 	const of = credits.length < paid.length ? ` for ${count(credits.length, 'task')}` : '';
-	return `The service charged ${count(total, 'credit')}${of}.`;
+	return `${count(total, 'credit')}${of}`;
 }
 
-/** Whether the item has results that were made now, with or without files. */
-const isShown = ({ plan, json, isFailed, isCreated }: End, asFiles: boolean) =>
-	isCreated &&
-	!isFailed &&
-	plan.kind === 'create' &&
-	[json.resultUrls].flat().length > 0 &&
-	plan.output.download === asFiles;
+/** Whether the item has results that were made now. */
+const isShown = ({ plan, json, isFailed, isCreated }: End) =>
+	isCreated && !isFailed && plan.kind === 'create' && [json.resultUrls].flat().length > 0;
 
 /** Says which callbacks cannot arrive, and what the node does instead. */
 function unreached(creates: readonly CreatePlan[], baseUrl: string): string | undefined {

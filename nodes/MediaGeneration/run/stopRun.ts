@@ -30,8 +30,10 @@ export async function explainStop(
 		];
 	});
 	const left = await settled(leaveRecord(context, items));
-	if ('error' in left) {
-		context.logger.warn(`${node.name}: the tasks stand in this log only. ${messageOf(left.error)}`);
-	}
+	const where =
+		'value' in left
+			? `Task → Wait fetches them all with 'execution ${left.value}' as 'Task ID'`
+			: `The tasks stand in this log only. ${messageOf(left.error)}`;
+	context.logger.warn(`${node.name}: ${where}`);
 	return error.toNodeError(node, undefined, list);
 }

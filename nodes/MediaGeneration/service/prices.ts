@@ -52,12 +52,18 @@ export function estimateCostUsd(
 	input: IDataObject,
 	models: readonly PricedModel[] = [],
 ): number | undefined {
-	const known = [...models, ...SPECIFIED_MODELS];
-	const priced = known.find(({ id, priceUsd }) => id === model && priceUsd > 0);
+	const priced = pricedModel(model, models);
 	if (priced?.unit !== 'second') return priced?.priceUsd;
 	const seconds = secondsIn(input);
 	return seconds > 0 ? roundUsd(seconds * priced.priceUsd) : undefined;
 }
+
+const pricedModel = (model: string, models: readonly PricedModel[]) =>
+	[...models, ...SPECIFIED_MODELS].find(({ id, priceUsd }) => id === model && priceUsd > 0);
+
+/** Whether a task of the model has a known price by the second, so that it needs a duration. */
+export const isPricedBySecond = (model: string, models: readonly PricedModel[] = []): boolean =>
+	pricedModel(model, models)?.unit === 'second';
 
 /** The names that models have for the length of a video, in small letters, without what joins their words. */
 const DURATION_NAMES = ['duration', 'durationseconds', 'seconds', 'videolength', 'length'];

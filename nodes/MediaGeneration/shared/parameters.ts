@@ -26,7 +26,7 @@ export const NUMBERS = {
 	minimumBalance: { label: 'Minimum Balance', unit: '0 for no check' },
 	retryFailed: { label: 'Retry Failed Tasks', max: 5, whole: true },
 	suspendAfter: {
-		label: 'Survive Restarts After',
+		label: 'Sleep After',
 		fallback: 5,
 		unit: 'minutes; 0 stores the run first',
 	},
@@ -64,6 +64,11 @@ export class ItemParameters {
 		const value: unknown = this.context.getNodeParameter(name, this.itemIndex, fallback, extracts);
 		// Not each version of n8n extracts it.
 		return isRecord(value) && value.__rl === true ? value.value : value;
+	}
+
+	/** Whether an option was added. */
+	has(name: string): boolean {
+		return name in this.options;
 	}
 
 	option(name: string): unknown {
@@ -164,7 +169,7 @@ export class ItemParameters {
 
 	/** @returns a parameter or an option as it was written, if it is an expression; otherwise an empty text */
 	expression(name: string): string {
-		const path = name in this.options ? `options.${name}` : name;
+		const path = this.has(name) ? `options.${name}` : name;
 		const raw = { rawExpressions: true };
 		const written: unknown = this.context.getNodeParameter(path, this.itemIndex, '', raw);
 		return typeof written === 'string' && written.startsWith('=') ? written : '';

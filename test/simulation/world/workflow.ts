@@ -6,7 +6,7 @@ import type { History } from '../history';
 /** An address must bring these signs as they are. */
 const REFERENCE = ' & 100 %, für+=#?';
 
-/** *Row Name or ID* of a task, where the history has references. */
+/** *Reference* of a task, where the history has references. */
 export const referenceOf = (item: string): string => item + REFERENCE;
 
 const PRICE_USD = 0.08;

@@ -1,14 +1,18 @@
-import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import type { TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
+import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+
+const base = {
+	itemIndex: 0,
+	part: 0,
+	timeoutMs: 600_000,
+	output: { download: false, split: false, binaryField: 'data' },
+};
 
 /** A task to create, as it was planned. */
 export const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
+	...base,
 	kind: 'create',
-	itemIndex: 0,
-	part: 0,
-	pollIntervalMs: 2000,
-	timeoutMs: 600_000,
 	patienceMs: 600_000,
-	output: { download: false, split: false, binaryField: 'data' },
 	completion: 'wait',
 	model: 'vendor/model',
 	input: { prompt: 'A lighthouse' },
@@ -19,3 +23,27 @@ export const plan = (more: Partial<CreatePlan> = {}): CreatePlan => ({
 	estimatedCostUsd: undefined,
 	...more,
 });
+
+/** A task to wait for, as it was planned. */
+export const readPlan = (more: Partial<ReadPlan> = {}): ReadPlan => ({
+	...base,
+	kind: 'read',
+	taskId: 'task-1',
+	wait: true,
+	...more,
+});
+
+/** A task that is to be ordered, unless something else is known of it. */
+export function entryOf(more: Partial<TaskEntry> = {}): TaskEntry {
+	const { itemIndex = 0, part = 0 } = more.plan ?? more;
+	return { itemIndex, part, plan: plan({ itemIndex, part }), state: 'free', ...more };
+}
+
+/** A task that this run has created. */
+export const createdEntry = (more: Partial<TaskEntry> = {}): TaskEntry =>
+	entryOf({
+		state: 'created',
+		taskId: 'task-1',
+		sent: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
+		...more,
+	});

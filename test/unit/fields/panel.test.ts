@@ -15,8 +15,8 @@ const { description } = new MediaGeneration();
 const [collection] = description.properties.filter(({ name }) => name === 'options');
 const options = (collection?.options ?? []) as INodeProperties[];
 
-/** The longest text that the editor shows beside an option without a scroll bar, in characters. */
-const LONGEST = 260;
+/** The longest text that takes two lines of the panel, in characters. */
+const LONGEST = 120;
 
 const nodeWith = (parameters: INodeParameters) =>
 	({ type: description.name, typeVersion: 1, parameters }) as INode;
@@ -40,9 +40,11 @@ function shown(given: INodeParameters): string[] {
 
 /** The options that the panel offers. */
 function offered(parameters: INodeParameters): string[] {
-	const all = { options: {}, ...parameters };
+	const all = { options: {} as INodeParameters, ...parameters };
 	return options
-		.filter((option) => NodeHelpers.displayParameter({}, option, nodeWith(all), description, all))
+		.filter((option) =>
+			NodeHelpers.displayParameter(all.options, option, nodeWith(all), description, all),
+		)
 		.map(({ displayName }) => displayName);
 }
 
@@ -55,11 +57,11 @@ it('the first view is short, whatever the options can do', () => {
 
 describe('the options', () => {
 	const ofAll = ['If Some Items Fail', 'Include Input'];
-	const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
-	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Row Name or ID'];
+	const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files'];
+	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Reference'];
 	const ofCreates = [...ofAll, ...ofInput, ...ofPrice];
 	const ofWaits = [
-		...['Max Tasks at the Same Time', 'Survive Restarts After (Minutes)'],
+		...['Max Tasks at the Same Time', 'Sleep After (Minutes)'],
 		...['Split Results', 'Timeout (Seconds)'],
 	];
 
@@ -73,15 +75,39 @@ describe('the options', () => {
 		'are offered where they do something, each once (%s, %s, %s)',
 		(resource, operation, completion, labels) => {
 			const parameters = { resource, operation, ...(completion && { completion }) };
-			expect(offered(parameters)).toEqual(labels.sort());
+			expect(offered(parameters).sort()).toEqual(labels.sort());
 		},
 	);
 
-	it.each(options)('$displayName says in a line when to use it', ({ description: text = '' }) => {
-		expect(text.length).toBeGreaterThan(40);
-		expect(text.length).toBeLessThanOrEqual(LONGEST);
-		expect(text).not.toContain('\n');
+	it('begin with what guards money, since n8n shows about eight', () => {
+		const all = offered({ resource: 'image', operation: 'generate', completion: 'wait' });
+		expect(all.slice(0, 4)).toEqual([
+			...['Dry Run', 'Max Cost (USD)', 'If Some Items Fail', 'Retry Failed Tasks'],
+		]);
+		expect(all.length).toBeLessThanOrEqual(14);
 	});
+
+	it.each<[string, INodeParameters, INodeParameters]>([
+		['Files', {}, { files: { file: [] } }],
+		['a file among the additional fields', {}, { additionalFields: { assignments: [] } }],
+		['both', {}, { files: { file: [] }, additionalFields: { assignments: [] } }],
+		['a picture', { imageSource: 'binary' }, {}],
+		['all of them', { imageSource: 'binary' }, { files: {}, additionalFields: {} }],
+	])('Send Files As is offered once where there are files: %s', (_what, more, chosen) => {
+		const all = { resource: 'video', operation: 'generate', completion: 'wait', ...more };
+		const labels = offered({ ...all, options: chosen });
+		expect(labels.filter((label) => label === 'Send Files As')).toHaveLength(1);
+		expect(offered({ ...all, imageSource: 'url', options: {} })).not.toContain('Send Files As');
+	});
+
+	it.each(options)(
+		'$displayName says in two lines when to use it',
+		({ description: text = '' }) => {
+			expect(text.length).toBeGreaterThan(40);
+			expect(text.length).toBeLessThanOrEqual(LONGEST);
+			expect(text).not.toContain('\n');
+		},
+	);
 
 	it('have a line each in the reference, in the order of their labels', () => {
 		const page = read('docs/reference.md');
@@ -112,6 +138,10 @@ describe('the hints before the first run', () => {
 	const URLS = 'The output holds the UR';
 	const own = { model: { __rl: true, mode: 'id', value: 'acme/painter' } };
 	const task = { resource: 'task', operation: 'create', ...own };
+	const SECONDS = 'The price of this model';
+	const clips = {
+		model: { ...own.model, mode: 'list', cachedResultName: 'acme/clips (0.2 USD per second)' },
+	};
 
 	it.each<[string, IDataObject, string[]]>([
 		['say what to do with the placeholder', {}, [PLACEHOLDER]],
@@ -123,7 +153,13 @@ describe('the hints before the first run', () => {
 		['do not ask for one line', lines('a bird', ''), []],
 		['do not ask for paragraphs of one prompt', lines(long, 'oil painting'), []],
 		['say how to see the results', { downloadResults: false, ...own }, [URLS]],
-		['say it where the switch is off as it comes', task, [URLS]],
+		['say it of a task, too', { downloadResults: false, ...task }, [URLS]],
+		['say that a price by the second needs a duration', { resource: 'video', ...clips }, [SECONDS]],
+		[
+			'do not say it of one with a duration',
+			{ resource: 'video', durationSeconds: 5, ...clips },
+			[],
+		],
 		[
 			'do not say it where nothing is ordered',
 			{ downloadResults: false, options: { dryRun: true }, ...own },

@@ -24,11 +24,13 @@ it('the list has the models of the credential, with the prices that are known', 
 });
 
 it.each([undefined, {}, { model: [] }])(
-	'the list has the models of the specification if the credential has none (%j)',
+	'the list has the models of the specification, called placeholders, if the credential has none (%j)',
 	async (models) => {
-		expect((await listOf(models)).map(({ value }) => value)).toEqual([
-			'imagevendor/image-model-2-text-to-image',
-			'videovendor/video-model-2-mini',
+		const image = 'imagevendor/image-model-2-text-to-image';
+		const video = 'videovendor/video-model-2-mini';
+		expect(await listOf(models)).toEqual([
+			{ name: `Placeholder: ${image} (0.08 USD per task)`, value: image },
+			{ name: `Placeholder: ${video} (0.1025 USD per second)`, value: video },
 		]);
 	},
 );

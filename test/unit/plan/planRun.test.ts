@@ -51,11 +51,11 @@ it.each<[IDataObject, boolean]>([
 	[image({}, { downloadResults: '={{ false }}' }), false],
 	[image({}, { completion: 'return' }), false],
 	[video(), true],
-	[task('create', { model: 'a/b', input: '{"prompt":"A"}' }), false],
-	[task('create', { model: 'a/b', input: '{"prompt":"A"}', downloadResults: true }), true],
+	[task('create', { model: 'a/b', input: '{"prompt":"A"}' }), true],
+	[task('create', { model: 'a/b', input: '{"prompt":"A"}', downloadResults: false }), false],
 	[task('get', { taskId: 'a' }), false],
-	[task('wait', { taskId: 'a' }), false],
-	[task('wait', { taskId: 'a', downloadResults: true }), true],
+	[task('wait', { taskId: 'a' }), true],
+	[task('wait', { taskId: 'a', downloadResults: false }), false],
 ])('the results of %j are downloaded: %j', async (parameters, download) => {
 	expect((await itemOf(parameters)).output.download).toBe(download);
 });
@@ -147,7 +147,7 @@ describe('what cannot be meant', () => {
 		["'Model' is empty", image({}, { model: ' ' }), /from the list/],
 		...options('Timeout', 'timeout', [-5, 'long'], /0 or more.*seconds/),
 		...options('Timeout', 'timeout', [1e21], /from 0 to 9007199254740991/),
-		...options('Survive Restarts After', 'suspendAfter', [-1, 'soon'], /0 or more/),
+		...options('Sleep After', 'suspendAfter', [-1, 'soon'], /0 or more/),
 		...options('Max Cost (USD)', 'maxCostUsd', [-1, 'cheap'], /0 or more/),
 		...options('Max Tasks at the Same Time', 'maxInFlight', [0, -1, 1.5, 'many'], /of 1 or more/),
 		...options('Retry Failed Tasks', 'retryFailed', [6, -1, 1.5, 'often'], /from 0 to 5/),
@@ -333,9 +333,16 @@ describe('the budget', () => {
 
 	it('refuses a price that is not known, since the limit could not be kept', async () => {
 		const { message, description } = await refusalOf(video({}, { maxCostUsd: 5 }));
-		expect(message).toContain("so 'Max Cost (USD)' of 5 cannot be kept (item 1)");
+		expect(message).toBe(
+			"The price of model 'videovendor/video-model-2-mini' is by the second, and the item has no duration, so 'Max Cost (USD)' of 5 cannot be kept (item 1)",
+		);
+		const unknown = await refusalOf(image({ maxCostUsd: 5 }, { model: 'acme/new' }));
+		expect(unknown.message).toContain("The price of model 'acme/new' is not known, so");
+		expect(unknown.description).toMatch(
+			/^To make the price known, enter the model .* credential\./,
+		);
 		expect(description).toMatch(
-			/^To make the price known, enter .* in the credential\..* a duration\..*No task was created/,
+			/^To make the price known, enter 'Duration \(Seconds\)'.*No task was created/,
 		);
 	});
 

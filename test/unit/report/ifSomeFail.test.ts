@@ -57,6 +57,20 @@ describe('the description of a stop', () => {
 		expect(described(input)).toBe(`${before}Change it.`);
 	});
 
+	const failed = { taskId: 'a', state: 'FAILURE', creditsConsumed: 0 };
+	const error = new ItemError('Unsafe (task a)', { description: 'Change it.', task: failed });
+
+	it('speaks of one task where there was one: the message names it already', () => {
+		expect(describeStop(error, describePaidTasks([failed]))).toBe('Change it.');
+	});
+
+	it('says that a full run would pay for the others twice where there are others', () => {
+		const others = describePaidTasks([failed, { taskId: 'b', state: 'SUCCESS' }]);
+		expect(describeStop(error, others)).toMatch(
+			/^Change it\.\n\nRun this item alone: .* twice\.\n\n1 task succeeded and is paid for\..*: b\. 1 task failed, .*: a\.$/,
+		);
+	});
+
 	it('is none where there is nothing to say', () => {
 		expect(describeStop(new ItemError('Failed'), undefined)).toBeUndefined();
 	});

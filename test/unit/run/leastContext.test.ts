@@ -96,7 +96,7 @@ describe('a create', () => {
 		const context = leastContext({ ...IMAGE, options: { timeout: 9 } }, ({ method }) =>
 			whole(method === 'POST' ? { taskId: 'task-1' } : pending),
 		);
-		const message = 'Task task-1 is not finished after 9 s';
+		const message = 'The task is not finished after 9 s';
 		await expect(passTime(run(context))).rejects.toThrow(message);
 	});
 });

@@ -18,12 +18,12 @@ const done = items({ taskId: 'task-1', state: 'SUCCESS' });
 const billed = (creditsConsumed: number | null) =>
 	items({ taskId: 'task-1', state: 'SUCCESS', creditsConsumed });
 const state = 'FAILURE';
-const failed = new ItemError('Task task-1 failed', { task: { taskId: 'task-1', state } });
+const failed = new ItemError('Overloaded (task task-1)', { task: { taskId: 'task-1', state } });
 const pending = { taskId: 'task-1', state: 'PENDING', timedOut: true };
 const late = new ItemError('Not finished', { task: pending });
 const refused = new ItemError("The parameter 'Prompt' is empty");
 
-const held = new ItemError('Task task-1 failed at the service: Held back.', {
+const held = new ItemError('Held back (task task-1)', {
 	task: { taskId: 'task-1', state, input: { prompt: 'A blue bird' } },
 });
 const twoOfOne = items(...[0, 1].map((resultIndex) => ({ taskId: 'task-1', resultIndex })));
@@ -40,29 +40,29 @@ const lost = new ItemError('It is not known whether the task was created. No ans
 const noFile = new ItemError('The result could not be downloaded', {
 	task: { taskId: 'task-1', state: 'SUCCESS' },
 });
-const charged = new ItemError('Task task-1 failed', {
+const charged = new ItemError('Overloaded (task task-1)', {
 	task: { taskId: 'task-1', state, creditsConsumed: 8 },
 });
 
 it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
-	['2 tasks created. Estimated price: 0.3 USD.', [create(0.1), create(0.2)], [done, done]],
+	['2 tasks, about 0.3 USD.', [create(0.1), create(0.2)], [done, done]],
 	// One task, into however many items its results are split.
-	['1 task created. Estimated price: 0.08 USD.', [create(0.08)], [twoOfOne]],
+	['1 task, about 0.08 USD.', [create(0.08)], [twoOfOne]],
 	// It goes on.
-	['1 task not finished in time. Estimated price: 0.08 USD.', [create(0.08)], [late]],
+	['1 task not finished in time. 1 task, about 0.08 USD.', [create(0.08)], [late]],
 	[
 		// Of a suspended execution, whose item has its reason in `error`.
-		`1 of 2 tasks failed: Held back. Estimated price: 0.08 USD. ${AGAIN}`,
+		`1 of 2 tasks failed: Held back. 1 task, about 0.08 USD. ${AGAIN}`,
 		two,
 		[items({ taskId: 'task-1', state: 'FAILURE', error: 'Held back' }), done],
 	],
 	[
-		`1 of 2 tasks failed: Held back (prompt: “A blue bird”). Estimated price: 0.08 USD. ${AGAIN}`,
+		`1 of 2 tasks failed: Held back (prompt: “A blue bird”). 1 task, about 0.08 USD. ${AGAIN}`,
 		two,
 		[held, done],
 	],
 	[
-		`2 of 3 tasks failed: Held back (first prompt: “A blue bird”). Estimated price: 0.08 USD. ${AGAIN}`,
+		`2 of 3 tasks failed: Held back (first prompt: “A blue bird”). 1 task, about 0.08 USD. ${AGAIN}`,
 		[...two, create(0.08)],
 		[held, held, done],
 	],
@@ -72,34 +72,26 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		[new ItemError('No credits', { task: { failedTaskIds: ['task-1', 'task-2', 'task-3'] } })],
 	],
 	[
-		`1 of 2 items failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${AGAIN}`,
+		`1 of 2 items failed: The parameter 'Prompt' is empty. 1 task, about 0.08 USD. ${AGAIN}`,
 		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
 	],
 	// The operation Create has no field for the duration.
 	[
-		"2 tasks created. Estimated price: 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A price by the second also needs a duration.",
+		"2 tasks, about 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential.",
 		[create(0.08), create()],
 		[done, done],
 	],
-	[
-		'2 tasks created. Estimated price: 0.16 USD. The service charged 8.3 credits.',
-		two,
-		[billed(8), billed(0.3)],
-	],
-	[
-		'2 tasks created. Estimated price: 0.16 USD. The service charged 8 credits for 1 task.',
-		two,
-		[billed(8), billed(null)],
-	],
+	['2 tasks, about 0.16 USD, 8.3 credits.', two, [billed(8), billed(0.3)]],
+	['2 tasks, about 0.16 USD, 8 credits for 1 task.', two, [billed(8), billed(null)]],
 	// To run these items again may cost a second time.
 	[
-		`1 of 2 items failed: It is not known whether the task was created. No answer. Estimated price: 0.08 USD. ${LOOK} ${COLLECT}`,
+		`1 of 2 items failed: It is not known whether the task was created. No answer. 1 task, about 0.08 USD. ${LOOK} ${COLLECT}`,
 		two,
 		[lost, done],
 	],
 	[
-		`1 of 2 tasks failed: The result could not be downloaded. Estimated price: 0.16 USD. ${LOOK} ${COLLECT}`,
+		`1 of 2 tasks failed: The result could not be downloaded. 2 tasks, about 0.16 USD. ${LOOK} ${COLLECT}`,
 		two,
 		[noFile, done],
 	],
@@ -110,18 +102,18 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	],
 	// An earlier try has created its task.
 	[
-		`1 of 2 tasks failed: The parameter 'Prompt' is empty. Estimated price: 0.08 USD. ${LOOK} ${COLLECT}`,
+		`1 of 2 tasks failed: The parameter 'Prompt' is empty. 2 tasks, about 0.08 USD. ${LOOK} ${COLLECT}`,
 		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[ItemError.from(refused, { taskId: 'task-1', state: 'PENDING' }), done],
 	],
 	// Not each service lets a failed task be free.
 	[
-		`1 of 2 tasks failed: Task task-1 failed. Estimated price: 0.08 USD. The service charged 16 credits. ${AGAIN}`,
+		`1 of 2 tasks failed: Overloaded. 1 task, about 0.08 USD, 16 credits. ${AGAIN}`,
 		two,
 		[charged, billed(8)],
 	],
 	// No price of tasks that were created before: a full run would pay for nothing.
-	[`1 of 2 tasks failed: Task task-1 failed. ${COLLECT}`, [wait, wait], [failed, done]],
+	[`1 of 2 tasks failed: Overloaded. ${COLLECT}`, [wait, wait], [failed, done]],
 ])('a run is summed up: %s', (expected, plans, results) => {
 	const [hint, ...others] = endHints(run(...plans), results, SERVICE);
 	const isWarning = results.some((result) => result instanceof ItemError || result[0]?.json.error);
@@ -139,22 +131,52 @@ it('nothing is said where tasks were read and none failed', () => {
 	expect(endHints(run(wait), [done], SERVICE)).toEqual([]);
 });
 
-it.each([
-	['by hand, with files: how to go on without paying again', true, true, 'To build the next steps'],
-	['by hand, without files: how to see the results', true, false, 'Pin this output'],
-	['by itself, without files: how to see the results', false, false, 'Pin this output'],
-	['by itself, with files: nothing', false, true, undefined],
-])('is told of a run that was started %s', (_what, isByHand, download, expected) => {
-	const made = run(plan({ output: { ...output, download } }));
+it.each<[string, object, boolean, string]>([
+	['by hand, with files', { isByHand: true }, true, "press 'Execute step' in each of them."],
+	['by hand, without files', { isByHand: true }, false, 'pin this output before you build'],
+	['by itself', {}, false, 'about 0.08 USD.'],
+	['by an AI agent', { isByHand: true, isTool: true }, false, 'about 0.08 USD.'],
+])('one hint says what a run cost that was started %s, and how to build on it', (...given) => {
+	const [, how, download, end] = given;
+	const made = run(plan({ output: { ...output, download }, estimatedCostUsd: 0.08 }));
 	const results = [items({ taskId: 'task-1', state: 'SUCCESS', resultUrls: ['https://a/1.png'] })];
-	const [, hint, ...others] = endHints(made, results, SERVICE, { isByHand });
-	expect(hint?.message).toEqual(expected && expect.stringContaining(expected));
+	const [hint, ...others] = endHints(made, results, SERVICE, how);
+	expect(hint?.message).toMatch(/^1 task, about 0.08 USD\./);
+	expect(hint?.message.endsWith(end) || hint?.message.includes(end)).toBe(true);
+	expect(hint?.message.includes("'Execute workflow' orders them again")).toBe(
+		end !== 'about 0.08 USD.',
+	);
+	expect(others).toEqual([]);
+});
+
+it('an AI agent gets no advice for those who build a workflow', () => {
+	const [hint] = endHints(run(...two), [failed, done], SERVICE, { isTool: true });
+	expect(hint?.message).toBe('1 of 2 tasks failed: Overloaded. 1 task, about 0.08 USD.');
+});
+
+it('a price by the second that lacks a duration is told from a price that nobody has entered', () => {
+	const plans = [plan({ output, lacksDuration: true }), create()];
+	const [hint] = endHints(run(...plans), [done, done], SERVICE);
+	expect(hint?.message).toContain(
+		"The price of 1 task is by the second, and not known without a duration: enter 'Duration (Seconds)'",
+	);
+	expect(hint?.message).toContain('The price of 1 task is not known: enter the model');
+});
+
+it('a task without a usable result makes the hint a warning', () => {
+	const none = items({ taskId: 'task-1', state: 'SUCCESS', resultUrls: [], record: {} });
+	const [hint, ...others] = endHints(run(create(0.08)), [none], SERVICE);
+	expect(hint?.type).toBe('warning');
+	expect(hint?.message).toMatch(
+		/^1 task, about 0.08 USD\. 1 task succeeded, and the service named no/,
+	);
 	expect(others).toEqual([]);
 });
 
 it('nothing is said of callbacks where the service is on the same machine', () => {
 	const calledBack = create(0.08, 'http://localhost:5678/webhook/a/callback');
-	expect(endHints(run(calledBack), [done], 'http://127.0.0.1:4010')).toHaveLength(1);
+	const [hint] = endHints(run(calledBack), [done], 'http://127.0.0.1:4010');
+	expect(hint?.message).toBe('1 task, about 0.08 USD.');
 });
 
 it.each<[string, string, string]>([
@@ -163,7 +185,7 @@ it.each<[string, string, string]>([
 ])('where callbacks cannot arrive n8n checks %s, and says so', (_what, test, expected) => {
 	const url = `http://localhost:5678/webhook${test}/a/callback?token=secret`;
 	const plan = run(create(0.08, url));
-	const [, { message = '' } = {}] = endHints(plan, [done], SERVICE);
+	const [{ message = '' } = {}] = endHints(plan, [done], SERVICE);
 	expect(message).toContain('The service at api.example.com cannot call http://localhost:5678,');
 	expect(message).toContain(expected);
 	expect(message).not.toContain('secret');
@@ -178,8 +200,9 @@ it.each([
 	(_what, test, expected) => {
 		const url = `https://n8n.example.com/webhook${test}/a/callback?token=secret`;
 		const notified = { ...create(0.08, url), completion: 'trigger' as const };
-		const [, hint] = endHints(run(notified), [items(pending)], SERVICE);
-		expect(hint?.message).toEqual(expected && expect.stringContaining(expected));
+		const [hint] = endHints(run(notified), [items(pending)], SERVICE);
+		expect(hint?.message.includes('Trigger at')).toBe(expected !== undefined);
+		expect(hint?.message).toContain(expected ?? '');
 		expect(hint?.message ?? '').not.toContain('secret');
 	},
 );

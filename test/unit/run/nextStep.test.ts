@@ -1,0 +1,758 @@
+import type { TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
+import type { TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import {
+	GET_MS,
+	nextStep,
+	noteRead,
+	type RunView,
+	type Step,
+	timeOf,
+} from '../../../nodes/MediaGeneration/run/nextStep';
+import {
+	type ServiceErrorKind,
+	ServiceError,
+} from '../../../nodes/MediaGeneration/service/serviceError';
+import {
+	type FailedTask,
+	parseTaskRecord,
+	type TaskRecord,
+} from '../../../nodes/MediaGeneration/service/taskRecord';
+import { HOUR, MINUTE, SECOND } from '../../durations';
+import { createdEntry, entryOf, plan, readPlan } from '../create/makers';
+
+/** A run in which nothing keeps a task from its next step. */
+const VIEW: RunView = {
+	readIntervalMs: 2 * SECOND,
+	isOwn: true,
+	turnStartedAt: 0,
+	endsAt: Infinity,
+	readsPausedUntil: -Infinity,
+	hangsUp: false,
+	isStopping: false,
+	orderUntil: Infinity,
+	whyNotTaken: 'The service took no task',
+};
+const FOREIGN = { isOwn: false };
+const LINK = 'https://m.example.com/1.png';
+
+const record = (state: string, resultUrls: string[] = []): TaskRecord =>
+	parseTaskRecord('task-1', { state, resultUrls });
+const pending = record('PENDING');
+const success = record('SUCCESS', [LINK]);
+const linkless = record('SUCCESS');
+const failure = record('FAILURE');
+const picture = { data: '', mimeType: 'image/png' };
+
+const error = (kind: ServiceErrorKind, more = {}) => new ServiceError(kind, 'So it is', more);
+const trouble = (retryAfterMs?: number) => error('serviceDown', { retryAfterMs });
+const unknown = () => error('notFound');
+const times = <T>(count: number, value: T) => Array<T>(count).fill(value);
+
+/** A step in a few words: `read in 2 s`, `failed: The task is not finished after 600 s`. */
+function told(step: Step, now: number): string {
+	if ('at' in step) {
+		const ms = step.at - now;
+		return ms <= 0 ? `${step.kind} now` : `${step.kind} in ${ms / SECOND} s`;
+	}
+	if (step.kind === 'failed') return `failed: ${step.error.message}`;
+	if (step.kind !== 'orderAgain') return step.kind;
+	return `order again in ${(step.again.at - now) / SECOND} s`;
+}
+
+const NOW = HOUR;
+const get = readPlan({ wait: false });
+const wait = readPlan();
+const download = { download: true, split: false, binaryField: 'data' };
+const until = NOW + 10 * MINUTE;
+/** A task that is waited for, and was read a moment ago. */
+const waiting: Partial<TaskEntry> = { until, readAt: NOW, dueAt: NOW + 2 * SECOND, task: pending };
+/** The same of another run. */
+const foreignEntry = (more: Partial<TaskEntry> = {}) =>
+	entryOf({ ...waiting, plan: wait, state: 'created', taskId: 'task-1', ...more });
+const downtime = { message: 'The service is down', description: '', statusCode: 503, task: {} };
+const failed = { message: 'Overloaded', description: '', statusCode: undefined, task: {} };
+const again = { at: NOW + 5 * SECOND, until: NOW + MINUTE, deadline: NOW + HOUR, failure: failed };
+const now = NOW;
+const ago = (ms: number) => NOW - ms;
+
+const ORDERS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
+	['a task that was planned is ordered', entryOf(), {}, 'order now'],
+	[
+		'an item whose parameters are refused needs nothing',
+		{ ...entryOf(), plan: undefined },
+		{},
+		'left',
+	],
+	[
+		'an order without an answer is never sent again',
+		entryOf({ state: 'sent' }),
+		{},
+		'failed: It is not known whether the task was created. Its answer was lost in an earlier try',
+	],
+	[
+		'an order of a killed turn is never sent again, even if the run stops',
+		entryOf({ state: 'sent', doubtIn: '7' }),
+		{ isStopping: true },
+		'failed: It is not known whether the task was created. Its execution was killed or stopped in a turn that may have sent it',
+	],
+	['a run that stops orders nothing more', entryOf(), { isStopping: true }, 'left'],
+	[
+		"nothing is ordered when n8n's time limit is near",
+		entryOf(),
+		{ endsAt: now },
+		'failed: This item was not sent: n8n cancels the execution soon, because its time limit is over',
+	],
+	[
+		'the time limit that comes in a second keeps no order back',
+		entryOf(),
+		{ endsAt: now + SECOND },
+		'order now',
+	],
+	[
+		'an item whose patience is over says why it was not taken',
+		entryOf(),
+		{ orderUntil: now, whyNotTaken: 'The account is full' },
+		'failed: The account is full',
+	],
+	['a task that failed is ordered again after its pause', entryOf({ again }), {}, 'order in 5 s'],
+	[
+		'a task that failed is ordered again until it is too late',
+		entryOf({ again: { ...again, at: now, until: now } }),
+		{},
+		'order now',
+	],
+	[
+		'a task that failed, and could not be ordered again in time, has failed',
+		entryOf({ again: { ...again, until: ago(1) } }),
+		{},
+		'failed: Overloaded',
+	],
+	[
+		'a task that failed has failed, if the run stops',
+		entryOf({ again }),
+		{ isStopping: true },
+		'failed: Overloaded',
+	],
+	[
+		'a task of an item that does not wait has its result when it is ordered',
+		createdEntry({ plan: plan({ completion: 'return' }) }),
+		{},
+		'result',
+	],
+];
+
+const READS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
+	[
+		'a task that was created a moment ago is read when it is due',
+		createdEntry({ until, dueAt: now + 2 * SECOND }),
+		{},
+		'read in 2 s',
+	],
+	['a task of another run is read at once', entryOf({ plan: wait }), FOREIGN, 'read now'],
+	['a pending task is read when it is due', createdEntry(waiting), {}, 'read in 2 s'],
+	[
+		'no task is read in a pause that the service asks for',
+		createdEntry(waiting),
+		{ readsPausedUntil: now + MINUTE },
+		'read in 60 s',
+	],
+	[
+		'a task whose last read failed is read again, although a read before found it pending',
+		createdEntry({ ...waiting, trouble: downtime, dueAt: now + 4 * SECOND }),
+		{},
+		'read in 4 s',
+	],
+	[
+		'a task whose last read failed is read again, although a read before found its links',
+		createdEntry({ ...waiting, task: success, trouble: downtime }),
+		{},
+		'read in 2 s',
+	],
+	[
+		'a run that stops reads the tasks that it has created',
+		createdEntry(waiting),
+		{ isStopping: true },
+		'read in 2 s',
+	],
+	[
+		'a run that stops reads no task of another run',
+		entryOf({ ...waiting, plan: wait }),
+		{ ...FOREIGN, isStopping: true },
+		'left',
+	],
+];
+
+const ENDS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
+	[
+		'a task that succeeded has its result',
+		createdEntry({ ...waiting, task: success }),
+		{},
+		'result',
+	],
+	[
+		'a result is downloaded with the links of this turn',
+		createdEntry({ ...waiting, task: success, plan: plan({ output: download }) }),
+		{},
+		'download now',
+	],
+	[
+		'a link of an earlier turn may have expired, so the task is read',
+		createdEntry({ ...waiting, task: success, plan: plan({ output: download }) }),
+		{ turnStartedAt: now + 1 },
+		'read now',
+	],
+	[
+		'a download that failed is tried again at its moment',
+		createdEntry({
+			...waiting,
+			task: success,
+			plan: plan({ output: download }),
+			downloadAt: now + MINUTE,
+		}),
+		{},
+		'download in 60 s',
+	],
+	[
+		'what is downloaded is the result, also in a later turn',
+		createdEntry({ ...waiting, task: success, plan: plan({ output: download }), files: [picture] }),
+		{ turnStartedAt: now + 1 },
+		'result',
+	],
+	[
+		'a success without a link is read again for a while',
+		createdEntry({ ...waiting, task: linkless, linklessAt: ago(19 * SECOND) }),
+		{},
+		'read in 2 s',
+	],
+	[
+		'a success without a link is the result after 20 s',
+		createdEntry({ ...waiting, task: linkless, linklessAt: ago(20 * SECOND) }),
+		{},
+		'result',
+	],
+	[
+		'a success without a link is the result when the time of the task is up',
+		createdEntry({ ...waiting, task: linkless, linklessAt: now, until: now }),
+		{},
+		'result',
+	],
+	[
+		'a task that failed has failed',
+		createdEntry({ ...waiting, task: failure }),
+		{},
+		'failed: The task failed at the service, which gives no reason (task task-1)',
+	],
+	['Get is answered by a pending task', entryOf({ ...waiting, plan: get }), FOREIGN, 'result'],
+	[
+		'Get is answered by a failed task',
+		entryOf({ ...waiting, plan: get, task: failure }),
+		FOREIGN,
+		'result',
+	],
+	[
+		'Get is answered by a success without a link',
+		entryOf({ ...waiting, plan: get, task: linkless }),
+		FOREIGN,
+		'result',
+	],
+	[
+		'Get downloads what has a link, if asked to',
+		entryOf({ ...waiting, plan: { ...get, output: download }, task: success }),
+		FOREIGN,
+		'download now',
+	],
+];
+
+const LATE = 'failed: The task is not finished after 600 s; last state: PENDING';
+const LIMITS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
+	[
+		'the last read of a task comes when its time is up',
+		createdEntry({ ...waiting, until: now + 3 * SECOND }),
+		{},
+		'read in 3 s',
+	],
+	[
+		'a task that was read less than 2 s before its time is up is not read again',
+		createdEntry({ ...waiting, until: now + SECOND }),
+		{},
+		'read in 1 s',
+	],
+	[
+		'a task that was read when its time was up has failed',
+		createdEntry({ ...waiting, until: now }),
+		{},
+		`${LATE} (task task-1)`,
+	],
+	[
+		'a task that could not be read is tried for as long again',
+		createdEntry({ ...waiting, until: now, trouble: downtime }),
+		{},
+		'read in 2 s',
+	],
+	[
+		'a task that could not be read for as long again has failed',
+		createdEntry({ ...waiting, until: ago(10 * MINUTE), trouble: downtime }),
+		{},
+		`${LATE}; the last read failed: The service is down (task task-1)`,
+	],
+	[
+		'a task with a day is tried for ten minutes more',
+		createdEntry({
+			...waiting,
+			plan: plan({ timeoutMs: 24 * HOUR }),
+			until: ago(10 * MINUTE - 4 * SECOND),
+			trouble: downtime,
+		}),
+		{},
+		'read in 2 s',
+	],
+	[
+		'a task with a day is not tried for longer',
+		createdEntry({
+			...waiting,
+			plan: plan({ timeoutMs: 24 * HOUR }),
+			until: ago(10 * MINUTE),
+			trouble: downtime,
+		}),
+		{},
+		'failed: The task is not finished after 86400 s; last state: PENDING; the last read failed: The service is down (task task-1)',
+	],
+	[
+		'a task with 20 s is tried for 20 s more',
+		createdEntry({
+			...waiting,
+			plan: plan({ timeoutMs: 20 * SECOND }),
+			until: ago(20 * SECOND),
+			trouble: downtime,
+		}),
+		{},
+		'failed: The task is not finished after 20 s; last state: PENDING; the last read failed: The service is down (task task-1)',
+	],
+	[
+		'a pause of reads beyond the time of a task makes the time longer',
+		createdEntry({ ...waiting, until: now }),
+		{ readsPausedUntil: now + MINUTE },
+		'read in 60 s',
+	],
+	[
+		'a caller that hangs up hears of its task in time',
+		createdEntry({ ...waiting, until: now, trouble: downtime }),
+		{ hangsUp: true },
+		`${LATE}; the last read failed: The service is down (task task-1)`,
+	],
+	[
+		"a wait ends for n8n's time limit, and says so",
+		createdEntry({ ...waiting, readAt: ago(SECOND) }),
+		{ endsAt: now },
+		`${LATE} (task task-1)`,
+	],
+	[
+		'an own task is read while the service says for less than five minutes that there is none',
+		createdEntry({ ...waiting, trouble: downtime, unknownAt: ago(5 * MINUTE - 1) }),
+		{},
+		'read in 2 s',
+	],
+	[
+		'an own task of which the service says for five minutes that there is none has failed',
+		createdEntry({ ...waiting, trouble: downtime, unknownAt: ago(5 * MINUTE) }),
+		{},
+		'failed: The service is down (task task-1)',
+	],
+	[
+		'an own task that was unknown once is read again after a sleep',
+		createdEntry({
+			...waiting,
+			...{ trouble: downtime, unknownAt: ago(15 * MINUTE), readAt: ago(15 * MINUTE), dueAt: now },
+		}),
+		{},
+		'read now',
+	],
+	[
+		'a task of another run is read while the service says for less than ten seconds that there is none',
+		foreignEntry({ trouble: downtime, unknownAt: ago(10 * SECOND - 1) }),
+		FOREIGN,
+		'read in 2 s',
+	],
+	[
+		'a task of another run of which the service says for ten seconds that there is none has failed',
+		foreignEntry({ trouble: downtime, unknownAt: ago(10 * SECOND) }),
+		FOREIGN,
+		'failed: The service is down (task task-1)',
+	],
+	[
+		'an own task that is named by its id has five minutes, too',
+		foreignEntry({ trouble: downtime, unknownAt: ago(10 * SECOND) }),
+		{ isOwn: true },
+		'read in 2 s',
+	],
+	[
+		'a rounded time between two reads ends no wait',
+		createdEntry({ until, readAt: now + 0.25, dueAt: now + 2000.25, task: pending }),
+		{},
+		'read in 2.00025 s',
+	],
+];
+
+describe.each([
+	['to be ordered', ORDERS],
+	['that is read', READS],
+	['that has ended', ENDS],
+	['with a limit', LIMITS],
+])('of a task %s the next step is decided:', (_what, rows) => {
+	it.each(rows)('%s', (_sentence, entry, view, expected) => {
+		expect(told(nextStep(entry, { ...VIEW, ...view }, NOW), NOW)).toBe(expected);
+	});
+});
+
+type Answer = 'PENDING' | 'SUCCESS' | 'FAILURE' | 'running' | 'linkless' | ServiceError;
+
+interface Given extends Partial<RunView> {
+	item?: TaskPlan;
+	/** When the time of the task is up; undefined: it begins with the first read. */
+	until?: number;
+	/** How long the service takes to answer, milliseconds. */
+	answerMs?: number;
+	/** When the task is read first. */
+	firstAt?: number;
+}
+
+function recordOf(answer: Answer): TaskRecord | ServiceError {
+	if (answer instanceof ServiceError) return answer;
+	if (answer === 'linkless') return linkless;
+	return record(answer, answer === 'SUCCESS' ? [LINK] : []);
+}
+
+/** One task whose nth read is answered by the nth answer, and by the last one from then on. */
+function reading(answers: Answer[], given: Given = {}) {
+	const { item = plan(), answerMs = 0, firstAt = 2 * SECOND, ...more } = given;
+	const { until = item.kind === 'create' ? HOUR : undefined, ...run } = more;
+	const view = { ...VIEW, isOwn: item.kind === 'create', ...run };
+	const entry = createdEntry({ plan: item, until, dueAt: firstAt });
+	const reads: Array<{ sent: number; answered: number }> = [];
+	for (let now = 0; ;) {
+		const step = nextStep(entry, view, now);
+		if ('at' in step && step.at > now) now = step.at;
+		else if (step.kind !== 'read') {
+			const sentAt = reads.map(({ sent }) => sent / SECOND);
+			const pauses = reads
+				.slice(1)
+				.map(({ sent }, index) => (sent - (reads[index]?.answered ?? 0)) / SECOND);
+			const { message = '' } = 'error' in step ? step.error : {};
+			const isLate = message.startsWith('The task is not finished after');
+			const end = isLate ? 'timeIsUp' : step.kind;
+			return { end, message, at: now / SECOND, reads: reads.length, sentAt, pauses, entry };
+		} else {
+			const sent = now;
+			now += answerMs;
+			const answer = answers[Math.min(reads.length, answers.length - 1)] ?? 'PENDING';
+			reads.push({ sent, answered: now });
+			entry.until ??= now + timeOf(item);
+			noteRead(entry, recordOf(answer), view, now);
+		}
+	}
+}
+
+const foreign = { item: readPlan({ timeoutMs: HOUR }) };
+
+it.each([
+	[2, 0],
+	[5, 9000],
+])('%d s are kept from an answer that took %d ms to the next read, for hours', (interval, ms) => {
+	const waits = { until: 3 * HOUR, readIntervalMs: interval * SECOND, answerMs: ms };
+	const { reads, pauses } = reading(['PENDING'], waits);
+	expect(reads).toBeGreaterThan(700);
+	// The last read waits for the end.
+	expect(new Set(pauses.slice(0, -1))).toEqual(new Set([interval]));
+});
+
+describe('an own task is read until its time is up', () => {
+	const ANSWERS: Array<[string, ServiceError]> = [
+		['402', error('noCredits', { statusCode: 402 })],
+		...[405, 409, 423].map((statusCode): [string, ServiceError] => [
+			String(statusCode),
+			error('rejected', { statusCode }),
+		]),
+		...[425, 499, 500, 502, 503].map((statusCode): [string, ServiceError] => [
+			String(statusCode),
+			error('serviceDown', { statusCode }),
+		]),
+		['401', error('unauthorized', { statusCode: 401 })],
+		['a redirect', error('redirected', { statusCode: 302 })],
+		['429', error('tooManyRequests')],
+		['no connection', error('unreachable')],
+		['no answer', error('noAnswer')],
+		['a page of a gateway', error('unexpectedAnswer')],
+		['a record without a state', error('unusableRecord')],
+	];
+
+	it.each([...ANSWERS, ['404', unknown()] as const])('with %s to single reads', (_what, answer) => {
+		const answers = ['PENDING' as const, ...times(9, answer), 'SUCCESS' as const];
+		expect(reading(answers)).toMatchObject({ end: 'result', reads: 11 });
+	});
+
+	it.each(ANSWERS)('and for ten minutes more, with %s to every read', (_what, answer) => {
+		const more = 10 * MINUTE;
+		const item = plan({ timeoutMs: HOUR });
+		expect(reading([answer], { item })).toMatchObject({
+			end: 'timeIsUp',
+			at: (HOUR + more) / SECOND,
+		});
+	});
+});
+
+describe('a task is found finished', () => {
+	// Without a third value Jest hands over a callback in its place.
+	it.each<[string, Answer[], Given]>([
+		['after other states', ['PENDING', 'running', 'SUCCESS'], {}],
+		['at the very end of its time', ['PENDING', 'SUCCESS'], { until: 4 * SECOND }],
+		['in a wait shorter than the interval', ['SUCCESS'], { until: SECOND }],
+		['as a foreign one', ['PENDING', 'SUCCESS'], foreign],
+		['as a foreign one, after trouble', [...times(9, trouble()), 'SUCCESS'], foreign],
+		[
+			'as a foreign one that a replica does not know yet',
+			[...times(3, unknown()), 'SUCCESS'],
+			foreign,
+		],
+		[
+			'as a foreign one that is unknown now and then',
+			[...times(20, [unknown(), trouble()]).flat(), 'SUCCESS'],
+			foreign,
+		],
+		[
+			'as an own one that a replica does not know for minutes',
+			[...times(12, unknown()), 'SUCCESS'],
+			{},
+		],
+	])('%s', (_what, answers, given) => {
+		expect(reading(answers, given)).toMatchObject({ end: 'result', reads: answers.length });
+	});
+
+	it('as a failed one', () => {
+		expect(reading(['PENDING', 'FAILURE'])).toMatchObject({ end: 'failed', reads: 2 });
+	});
+});
+
+describe("the service's lasting word that there is no such task", () => {
+	it.each<[string, Given, number, number]>([
+		['for ten seconds ends the wait for a foreign one', foreign, 10, 30],
+		['for five minutes ends the wait for an own one', {}, 300, 335],
+	])('%s', (_what, given, least, most) => {
+		const ended = reading(['PENDING', unknown()], given);
+		expect(ended).toMatchObject({ end: 'failed', message: 'So it is (task task-1)' });
+		expect(ended.at).toBeGreaterThanOrEqual(least);
+		expect(ended.at).toBeLessThan(most);
+	});
+
+	it('is also a key that is refused for good, for a foreign task that was never read', () => {
+		const refused = error('unauthorized');
+		expect(reading([refused], foreign)).toMatchObject({ end: 'failed', reads: 4 });
+		expect(reading(['PENDING', refused], foreign)).toMatchObject({ end: 'timeIsUp' });
+	});
+
+	it('is not the word of a proxy', () => {
+		const meaning = { ...unknown().meaning, speaker: 'stranger' as const };
+		expect(reading([error('notFound', { meaning })], foreign)).toMatchObject({ end: 'timeIsUp' });
+	});
+
+	it.each([402, 405, 423, 429, 500])('is not HTTP %d', (statusCode) => {
+		const refused = error('rejected', { statusCode });
+		expect(reading([refused], foreign)).toMatchObject({ end: 'timeIsUp' });
+	});
+});
+
+describe('a success without a usable link', () => {
+	it('is read again for a while, and then leaves as it is', () => {
+		const ended = reading(['PENDING', 'linkless']);
+		expect(ended).toMatchObject({ end: 'result', at: 4 + 20, entry: { task: linkless } });
+	});
+
+	it('leaves with its links when they come', () => {
+		const ended = reading(['linkless', 'linkless', 'SUCCESS']);
+		expect(ended).toMatchObject({ end: 'result', reads: 3, entry: { task: success } });
+	});
+
+	it('leaves when its time is up', () => {
+		expect(reading(['linkless'], { until: 6 * SECOND })).toMatchObject({ end: 'result', at: 6 });
+	});
+
+	it('counts from the first such answer of those that came in a row', () => {
+		const ended = reading(['linkless', 'PENDING', 'linkless']);
+		expect(ended).toMatchObject({ end: 'result', at: 6 + 20 });
+	});
+});
+
+describe('Get', () => {
+	const once = { item: get, firstAt: 0 };
+
+	it.each(['PENDING', 'SUCCESS', 'FAILURE', 'linkless'] as const)('is answered by %s', (answer) => {
+		expect(reading([answer], once)).toMatchObject({ end: 'result', reads: 1 });
+	});
+
+	it('tries for half a minute from the first read of each task, and ends with the trouble', () => {
+		for (const firstAt of [0, 10 * MINUTE]) {
+			const ended = reading([trouble()], { ...once, firstAt });
+			expect(ended).toMatchObject({ end: 'failed', at: (firstAt + GET_MS) / SECOND });
+			expect(ended.message).toBe('So it is (task task-1)');
+		}
+	});
+
+	it('that was never let in says so', () => {
+		const entry = createdEntry({ plan: get, until: NOW });
+		const step = nextStep(entry, { ...VIEW, readsPausedUntil: NOW + HOUR }, NOW + GET_MS);
+		expect(told(step, NOW)).toBe('failed: The service lets no read in (task task-1)');
+	});
+});
+
+describe('when the time is up', () => {
+	it.each<[string, Answer[], number, number[]]>([
+		['a pending task', ['PENDING'], 7, [2, 4, 7]],
+		['a task that could be read again', [trouble(), 'PENDING'], 10, [2, 4, 6, 8, 10]],
+		[
+			'a task that could not be read, and is read later,',
+			['PENDING', trouble(), trouble(), 'PENDING'],
+			7,
+			[2, 4, 6, 10],
+		],
+	])('%s is read once more, and not later', (_what, answers, seconds, sentAt) => {
+		const ended = reading(answers, { until: seconds * SECOND });
+		expect(ended).toMatchObject({ end: 'timeIsUp', sentAt, at: sentAt.at(-1) });
+	});
+
+	it.each([0, 500, 1900, 3000])(
+		'no two reads are nearer than 2 s, answers of %d ms',
+		(answerMs) => {
+			for (let until = 2000; until < 16_000; until += 100) {
+				const given = { until, readIntervalMs: 3000, answerMs };
+				const { pauses, at } = reading(['PENDING', trouble(), 'PENDING'], given);
+				expect(Math.min(...pauses, Infinity)).toBeGreaterThanOrEqual(2);
+				expect(Math.round(at * SECOND)).toBeLessThanOrEqual(until + 3000 + 2 * answerMs);
+			}
+		},
+	);
+
+	it('a Retry-After beyond it makes the wait longer by the last tries alone', () => {
+		const item = plan({ timeoutMs: MINUTE });
+		const ended = reading([trouble(9 * HOUR)], { item, until: MINUTE });
+		expect(ended).toMatchObject({ end: 'timeIsUp', at: 120, reads: 2 });
+	});
+
+	it('a caller that hangs up hears of its task then, whatever the reads say', () => {
+		const ended = reading([trouble()], { until: 50 * SECOND, hangsUp: true });
+		expect(ended).toMatchObject({ end: 'timeIsUp', at: 50 });
+	});
+
+	it("n8n's time limit ends the wait before, with a last read, and the error says so", () => {
+		const ended = reading(['PENDING'], { endsAt: 7 * SECOND });
+		expect(ended).toMatchObject({ end: 'timeIsUp', sentAt: [2, 4, 7] });
+		const step = nextStep(ended.entry, { ...VIEW, endsAt: 7 * SECOND }, 7 * SECOND);
+		expect(step).toMatchObject({
+			error: { description: expect.stringContaining('n8n cancels the execution soon') as string },
+		});
+	});
+});
+
+describe('trouble that may pass', () => {
+	it.each<[string, Answer[], number[]]>([
+		[
+			'is met with ever longer pauses, up to half a minute',
+			times(7, trouble()),
+			[2, 4, 8, 16, 30, 30, 30],
+		],
+		[
+			'that is over brings the interval back',
+			[...times(2, trouble()), 'PENDING', trouble()],
+			[2, 4, 2, 2],
+		],
+		[
+			'is met at the interval where the service answers without a state',
+			times(4, error('unusableRecord')),
+			[2, 2, 2, 2],
+		],
+		...[1, 7, 45].map((seconds): [string, Answer[], number[]] => [
+			`with Retry-After of ${seconds} s is followed by a pause of that length, and of 2 s at least`,
+			[trouble(seconds * SECOND)],
+			[Math.max(seconds, 2)],
+		]),
+	])('%s', (_what, answers, pauses) => {
+		expect(reading([...answers, 'SUCCESS']).pauses).toEqual(pauses);
+	});
+
+	it('for hours does not end a task that finishes in the end', () => {
+		const ended = reading([...times(700, trouble()), 'SUCCESS'], { until: 9 * HOUR });
+		expect(ended.end).toBe('result');
+		expect(ended.at).toBeGreaterThan((5 * HOUR) / SECOND);
+	});
+});
+
+describe('a task that failed', () => {
+	const FAILED_AT = 100 * SECOND;
+
+	const failedTask = (creditsConsumed: number | null = 0): FailedTask => ({
+		taskId: 'task-1',
+		state: 'FAILURE',
+		creditsConsumed,
+		record: {},
+		reason: 'Overloaded',
+	});
+
+	/** A task of ten seconds, after so many others that failed. */
+	const ofTenSeconds = (before = 0, until = 600 * SECOND): Partial<TaskEntry> => ({
+		...{ createdAt: 90 * SECOND, until, readAt: FAILED_AT },
+		failed: Array.from({ length: before }, (_, index) => `earlier-${index}`),
+	});
+
+	function afterFailure(retryFailed: number, known = ofTenSeconds(), task = failedTask()) {
+		const entry = createdEntry({ plan: plan({ retryFailed }), task, ...known });
+		return nextStep(entry, VIEW, FAILED_AT);
+	}
+
+	function againOf(...given: Parameters<typeof afterFailure>) {
+		const step = afterFailure(...given);
+		if (step.kind !== 'orderAgain') throw new Error(`It is not ordered again: ${step.kind}`);
+		return step.again;
+	}
+
+	it('is ordered again after a pause that doubles each time', () => {
+		const pauses = [0, 1, 2, 3, 4].map((before) => againOf(5, ofTenSeconds(before)).at - FAILED_AT);
+		expect(pauses).toEqual([5, 10, 20, 40, 80].map((seconds) => seconds * SECOND));
+	});
+
+	it('leaves the next task as much time as it took itself, up to the same end', () => {
+		expect(againOf(5)).toMatchObject({ until: 590 * SECOND, deadline: 600 * SECOND });
+		const justInTime = againOf(5, ofTenSeconds(0, 115 * SECOND));
+		expect(justInTime).toMatchObject({ at: 105 * SECOND, until: 105 * SECOND });
+	});
+
+	it('is named where another task comes to nothing', () => {
+		expect(againOf(1).failure).toMatchObject({
+			message: 'Overloaded (task task-1)',
+			description: expect.stringContaining('not created again in time') as string,
+		});
+	});
+
+	it('is taken for free where the service does not say what a failed task costs', () => {
+		expect(againOf(1, ofTenSeconds(), failedTask(null))).toMatchObject({ at: 105 * SECOND });
+	});
+
+	it.each<[string, Parameters<typeof afterFailure>, RegExp]>([
+		['nobody asks for it', [0], /'Retry Failed Tasks' creates it again/],
+		['it was often enough', [2, ofTenSeconds(2)], /3 tasks of this item have failed/],
+		['the time is short', [2, ofTenSeconds(0, 114 * SECOND)], /too little time was left/],
+		['a failed task is billed', [2, ofTenSeconds(), failedTask(8)], /charged 8 credits/],
+	])('is not ordered again where %s, and says so', (_what, given, why) => {
+		const step = afterFailure(...given);
+		if (step.kind !== 'failed') throw new Error(`It has not failed: ${step.kind}`);
+		expect(step.error.message).toBe('Overloaded (task task-1)');
+		expect(step.error.description).toMatch(/Change the prompt or the input of this item/);
+		expect(step.error.description).toMatch(why);
+		expect(step.error.task).toMatchObject({ taskId: 'task-1', state: 'FAILURE' });
+	});
+
+	it('and was created elsewhere is not ordered again', () => {
+		const entry = entryOf({ plan: wait, taskId: 'task-1', task: failedTask(), readAt: NOW });
+		const step = nextStep(entry, { ...VIEW, isOwn: false }, NOW);
+		expect(step).toMatchObject({
+			error: { description: expect.stringContaining('A failed task stays failed') as string },
+		});
+	});
+});

@@ -1,0 +1,211 @@
+import type { INodeType } from 'n8n-workflow';
+
+import type { Loaded } from './n8n/process';
+import { nodeType } from './n8n/nodes';
+import { isTerminal } from './n8n/database';
+import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
+import { store } from './processedData';
+import { field, imageNode, item, keepsGoing, MINUTE, prompts, SECOND, stage } from './support';
+import { pass, passUntil } from './time';
+
+/** What a kill, a stop and their retries order, on n8n's own engine and in virtual time. */
+
+const on = stage();
+const created = () => on.creates.filter(({ status }) => status === 200).length;
+const many = (count: number, seconds = 30) =>
+	prompts(
+		...Array.from({ length: count }, (_, index) =>
+			item(`p${index}`, { latencyMs: seconds * SECOND }),
+		),
+	);
+
+/** Starts an execution, and does not wait for anything. */
+function begin(n8n: WorkflowN8n): StoredRun {
+	const [main] = n8n.processes.living('main');
+	const row = n8n.executions.begin(
+		{ mode: 'trigger', start: 'Items', items: [{ json: {} }] },
+		main,
+	);
+	return new StoredRun(n8n, row);
+}
+
+/** Kills n8n, and starts it again. */
+async function restart({ n8n, row }: StoredRun): Promise<void> {
+	n8n.processes.living('main')[0]?.die();
+	await passUntil(() => row.status === 'crashed');
+	n8n.processes.start();
+	await passUntil(() => n8n.processes.living('main').length > 0);
+}
+
+const rows = () => [...store.rows.keys()].filter((row) => row.includes('node-under-test:'));
+
+const NOT_KEPT = 'n8n has not kept what it created';
+
+it('a kill in the first turn: the retry orders nothing and says what to do, and so does its retry', async () => {
+	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 60)));
+	const run = begin(n8n);
+	await passUntil(() => created() === 3);
+	await restart(run);
+	const retry = await run.retry();
+	expect(retry.ran.error?.message).toContain(NOT_KEPT);
+	expect(retry.ran.description).toContain('Task → Wait');
+	expect((await retry.retry()).ran.error?.message).toContain(NOT_KEPT);
+	expect(created()).toBe(3);
+});
+
+it.each([true, false])(
+	'a retry of a kill in the first turn that is killed itself, where n8n has a log of nodes: %s',
+	async (hasLog) => {
+		const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 60)));
+		const run = begin(n8n);
+		await passUntil(() => created() === 3);
+		if (!hasLog) run.row.events.clear();
+		await restart(run);
+		const retry = new StoredRun(n8n, n8n.executions.retry(run.row)!);
+		// It has found the row of the first execution, and has written its own.
+		await passUntil(() => rows().length === 2);
+		if (!hasLog) retry.row.events.clear();
+		await restart(retry);
+		expect((await retry.retry()).ran.error?.message).toContain(NOT_KEPT);
+		expect(created()).toBe(3);
+	},
+);
+
+it('a stop in the first turn: the retry orders nothing', async () => {
+	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 60)));
+	const run = begin(n8n);
+	await passUntil(() => created() === 3);
+	await run.stop();
+	expect((await run.retry()).ran.error?.message).toContain(NOT_KEPT);
+	expect(created()).toBe(3);
+});
+
+/** An n8n whose workflow goes on behind the node under test for a minute. */
+class LongWorkflow extends WorkflowN8n {
+	override load(): Loaded {
+		const loaded = super.load();
+		const waits: INodeType = nodeType(async (context) => {
+			await pauseOf(MINUTE);
+			return [context.getInputData()];
+		});
+		return { ...loaded, nodes: { ...loaded.nodes, testWaits: waits } };
+	}
+
+	override get definition() {
+		const { nodes, connections } = super.definition;
+		const [source] = nodes;
+		const behind = { ...source!, id: 'behind', name: 'Behind', type: 'testWaits', parameters: {} };
+		const to = [[{ node: 'Behind', type: 'main' as const, index: 0 }]];
+		return {
+			nodes: [...nodes, behind],
+			connections: { ...connections, [this.tested]: { main: to } },
+		};
+	}
+}
+
+const pauseOf = async (ms: number) =>
+	await new Promise<void>((resolve) => void setTimeout(resolve, ms));
+
+it.each([
+	['held', {}, 3, 10],
+	['that has slept', { suspendAfter: 0 }, 3, 40],
+	['whose last turn has ordered', { suspendAfter: 1, maxInFlight: 2 }, 6, 30],
+])(
+	'a kill in a node behind a run %s: the retry pays for nothing twice',
+	async (_what, options, count, seconds) => {
+		const n8n = new LongWorkflow(on.workflow(imageNode(options, keepsGoing), many(count, seconds)));
+		const run = begin(n8n);
+		await passUntil(() => run.row.events.get('Behind') === 'started');
+		expect(created()).toBe(count);
+		await restart(run);
+		const retry = await run.retry();
+		if (retry.isAsleep) await retry.end();
+		expect(created()).toBe(count);
+	},
+);
+
+it('a kill in a node before: the retry orders', async () => {
+	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 1)));
+	const run = begin(n8n);
+	n8n.processes.living('main')[0]!.die();
+	await passUntil(() => run.row.status === 'crashed');
+	n8n.processes.start();
+	const { output } = (await run.retry()).ran;
+	expect(field(output, 'taskId')).toEqual(on.taskIds);
+	expect(created()).toBe(3);
+});
+
+describe('a run that was killed in a later turn', () => {
+	/** 30 items at two places, killed when the second turn has ordered. */
+	async function killedLater() {
+		const run = await on.start(
+			imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing),
+			many(30),
+		);
+		await run.wake();
+		const before = created();
+		await passUntil(() => created() === before + 2);
+		await restart(run);
+		return run;
+	}
+	const inDoubt = (items: ReturnType<typeof many>) =>
+		field(items, 'error').filter((error) => String(error).startsWith('It is not known'));
+
+	it('is ordered by one of two retries at once', async () => {
+		const run = await killedLater();
+		const retries = [0, 1].map(() => new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!));
+		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
+		const [first, second] = retries.map(({ ran }) => ran);
+		const texts = [first, second].map((ran) => field(ran!.output, 'error').join());
+		expect(texts.filter((text) => text.includes('Another retry of execution'))).toHaveLength(1);
+		expect(created()).toBe(30);
+	});
+
+	it('is ordered by the first of two retries one after the other, and a retry of the second one orders nothing', async () => {
+		const run = await killedLater();
+		const first = await run.retry();
+		await first.end();
+		const orders = created();
+		const second = await run.retry();
+		const third = await second.retry();
+		for (const each of [second, third]) expect(field(each.ran.output, 'taskId')).not.toEqual([]);
+		expect(created()).toBe(orders);
+		expect(inDoubt(first.ran.output)).toHaveLength(2);
+	});
+
+	it('leaves the same items in doubt where its retry is killed, too', async () => {
+		const run = await killedLater();
+		const orders = created();
+		const retry = new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!);
+		await passUntil(() => created() === orders + 2);
+		await restart(retry);
+		const again = await retry.retry();
+		const { output } = again.isAsleep ? await again.end() : again.ran;
+		expect(inDoubt(output)).toHaveLength(4);
+		expect(created()).toBe(30);
+	});
+
+	it('leaves no row when its retry has ended', async () => {
+		const run = await killedLater();
+		const retry = await run.retry();
+		await retry.end();
+		await pass(SECOND);
+		// The claim of the retry stays as long as the execution can be retried.
+		expect(rows()).toHaveLength(1);
+	});
+});
+
+it('a retry of a sleeping execution and the execution itself order each item once', async () => {
+	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing), many(12));
+	const retry = new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!);
+	await passUntil(() => [run, retry].every(({ row }) => isTerminal(row.status)));
+	expect(created()).toBe(12);
+});
+
+it('the rows of a run are gone when the execution has ended', async () => {
+	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }), many(12));
+	expect(rows()).not.toEqual([]);
+	await run.end();
+	await pass(SECOND);
+	expect(rows()).toEqual([]);
+});

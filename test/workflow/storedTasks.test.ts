@@ -1,0 +1,136 @@
+import type { IDataObject, INode, IRunExecutionData } from 'n8n-workflow';
+
+import { useProcessedData } from './processedData';
+import { field, imageNode, item, MINUTE, prompts, stage } from './support';
+import type { TestWorkflow } from './engine';
+
+/** *Task ID* is the number of an execution: the tasks that n8n has stored of it. */
+
+useProcessedData();
+const on = stage();
+
+/** Runs an operation on what n8n has stored under the number 123. */
+async function fetch(
+	stored: IRunExecutionData | undefined,
+	taskId: unknown = 'execution 123',
+	{ operation = 'wait', ...more }: Partial<TestWorkflow> & { operation?: string } = {},
+) {
+	const asked: string[] = [];
+	const getRunExecutionData = async (id: string) => {
+		asked.push(id);
+		return await Promise.resolve(stored);
+	};
+	const parameters = { resource: 'task', operation, taskId, options: {} } as IDataObject;
+	const ran = await on.run({ parameters, name: 'Fetch' }, undefined, {
+		...more,
+		host: { getRunExecutionData },
+	});
+	return { ...ran, asked };
+}
+
+/** A run that sleeps, as n8n has stored it. */
+async function asleep(options: IDataObject = {}) {
+	const slow = (prompt: string) => item(prompt, { latencyMs: 7 * MINUTE });
+	const other = { name: 'taskId', type: 'string', value: 'of the input' };
+	const more = { additionalFields: { assignments: [other] }, ...options };
+	const run = await on.start(imageNode(more, { name: 'Before' }), prompts(slow('a'), slow('b')));
+	expect(run.isAsleep).toBe(true);
+	return run.data;
+}
+
+it.each(['execution 123', ' Execution #123 ', ['execution 123']])(
+	'%j: Wait brings the results of a run that was stopped asleep, in order, whatever its node was called',
+	async (taskId) => {
+		const stored = await asleep();
+		const ordered = on.taskIds;
+		const { output, asked } = await fetch(stored, taskId);
+		expect(field(output, 'taskId')).toEqual(ordered);
+		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+		expect(on.taskIds).toEqual(ordered);
+		expect(asked).toEqual(['123']);
+	},
+);
+
+it('Get takes it as well, beside ids, and asks n8n once, however many items name it', async () => {
+	const stored = await asleep();
+	const other = on.finishedTask();
+	const rows = [{ json: {} }, { json: {} }];
+	const { output, asked } = await fetch(stored, `execution 123, ${other}`, {
+		operation: 'get',
+		items: rows,
+	});
+	expect(field(output, 'taskId')).toEqual([...on.taskIds, ...on.taskIds]);
+	expect(asked).toEqual(['123']);
+});
+
+/** What n8n keeps of a run that was killed, where it keeps outputs and no contexts. */
+function killed(stored: IRunExecutionData, nodeId: string, name: string): IRunExecutionData {
+	const { executionData, resultData } = stored;
+	const [taskId] = on.taskIds;
+	const output = { main: [[{ json: { taskId } }]] };
+	const run = { startTime: 0, executionTime: 0, executionIndex: 0, source: [], data: output };
+	const node = { id: nodeId } as INode;
+	return {
+		...stored,
+		resultData: { ...resultData, runData: { [name]: [run] } },
+		executionData: {
+			...executionData!,
+			contextData: {},
+			nodeExecutionStack: [{ node, data: {}, source: null }],
+		},
+	};
+}
+
+it('the tasks that came out of an execution that was killed are found in its outputs', async () => {
+	const stored = killed(await asleep(), 'node-under-test', 'Fetch');
+	const { output } = await fetch(stored);
+	expect(field(output, 'taskId')).toEqual(on.taskIds.slice(0, 1));
+});
+
+it('the tasks that a stop has left in an execution of its own are found there', async () => {
+	const record = killed(await asleep(), 'of the record', 'Tasks of the stopped run');
+	const parentExecution = { executionId: '122', workflowId: 'workflow' };
+	const { output, error } = await fetch({ ...record, parentExecution });
+	expect(error).toBeUndefined();
+	expect(field(output, 'taskId')).toEqual(on.taskIds.slice(0, 1));
+	const other = { ...record, parentExecution: { ...parentExecution, workflowId: 'another' } };
+	expect((await fetch(other)).error?.message).toContain('of another workflow');
+});
+
+it.each<[string, (stored: IRunExecutionData) => IRunExecutionData | undefined, RegExp]>([
+	['n8n has no data', () => undefined, /^n8n has no data of execution 123/],
+	[
+		'it is of another workflow',
+		(stored) => {
+			const { contextData } = stored.executionData!;
+			Object.assign(contextData['node:Before']!, { workflowId: 'another' });
+			return stored;
+		},
+		/^Execution 123 is an execution of another workflow/,
+	],
+	[
+		'it is of another workflow, of which only outputs are left',
+		(stored) => killed(stored, 'a node of another workflow', 'Fetch'),
+		/^Execution 123 is an execution of another workflow/,
+	],
+	[
+		'nothing was stored of its tasks',
+		(stored) => killed(stored, 'node-under-test', 'Another node'),
+		/^n8n has stored no task of execution 123/,
+	],
+])('an execution is refused before anything is sent if %s', async (_what, change, message) => {
+	const stored = change(await asleep());
+	const before = on.service.requests.length;
+	const { error, description } = await fetch(stored);
+	expect(error?.message).toMatch(message);
+	expect(description).toBeTruthy();
+	expect(on.service.requests).toHaveLength(before);
+});
+
+it('an n8n that cannot read an execution is no reason to send anything', async () => {
+	const getRunExecutionData = async () => await Promise.reject(new Error('database'));
+	const parameters = { resource: 'task', operation: 'wait', taskId: 'execution 5', options: {} };
+	const { error } = await on.run({ parameters }, undefined, { host: { getRunExecutionData } });
+	expect(error?.message).toMatch(/^n8n has no data of execution 5/);
+	expect(on.service.requests).toEqual([]);
+});
