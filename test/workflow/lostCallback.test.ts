@@ -22,7 +22,10 @@ const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async
 	{ inputData = [] },
 ) => {
 	if (refusals-- > 0) throw new Error('No sub-workflows now');
-	checks.push({ at: Date.now(), taskIds: inputData.map(({ json }) => String(json.taskId)) });
+	// A stopped run leaves another execution behind, which lists its tasks.
+	const awaited = inputData.filter(({ json }) => json.address !== undefined);
+	const taskIds = awaited.map(({ json }) => String(json.taskId));
+	if (taskIds.length > 0) checks.push({ at: Date.now(), taskIds });
 	return await Promise.resolve({ executionId: '2', data: [null] });
 };
 

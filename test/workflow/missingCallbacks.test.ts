@@ -238,7 +238,7 @@ describe('at the end of the time', () => {
 		trigger();
 		const { error, description } = await run(of(3, { until: EPOCH + 20 * MINUTE }));
 		expect(error?.message).toBe("1 task of 'Media' did not reach the trigger");
-		expect(description).toContain('task-0: Task task-0 is not finished after 1200 s');
+		expect(description).toContain('task-0: The task is not finished after 1200 s');
 		expect(description).not.toContain('task-1');
 		expect(Math.abs(now() - 20 * MINUTE)).toBeLessThan(2 * MINUTE);
 	});
