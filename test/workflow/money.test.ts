@@ -1,15 +1,6 @@
 import { Container } from '@n8n/di';
 import { BinaryDataConfig } from 'n8n-core';
-import {
-	createRunExecutionData,
-	type ExecutionError,
-	type IDataObject,
-	type INodeExecutionData,
-	type IRunData,
-	type IRunExecutionData,
-	type ITaskData,
-	ManualExecutionCancelledError,
-} from 'n8n-workflow';
+import { type IDataObject, type INodeExecutionData } from 'n8n-workflow';
 
 import {
 	additionalData,
@@ -31,9 +22,9 @@ import {
 	stage,
 	threeTries,
 } from './support';
-import { hostData } from './host';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
+import { fromStored, toStored } from './stored';
 import { passTime, time } from './time';
 
 useProcessedData();
@@ -325,11 +316,11 @@ describe('Retry of a stored execution', () => {
 	}
 	const failing = (...more: Parameters<typeof prompts>) => prompts('a', item('b', late()), ...more);
 
-	it('takes up the tasks of the first execution, reads none that has ended, and creates the items that were never sent', async () => {
+	it('takes up the tasks of the first execution, reads the one that has ended for links that are fresh, and creates the items that were never sent', async () => {
 		const { retried, creates, reads } = await runTwice(failing('c', 'd'), { maxInFlight: 1 });
 		expect(retried.error).toBeUndefined();
 		expect(field(retried.output, 'taskId')).toEqual(on.taskIds);
-		expect([creates, reads]).toEqual([2, 0]);
+		expect([creates, reads]).toEqual([2, 1]);
 	});
 
 	it('names the tasks of the first execution where nothing can be started', async () => {
@@ -351,7 +342,8 @@ describe('a loop', () => {
 		expect(run.status).toBe('success');
 		expect(run.data.resultData.runData.Media).toHaveLength(12);
 		expect(on.taskIds).toHaveLength(24);
-		const kept = run.data.executionData?.contextData['node:Media']?.journal as IDataObject;
+		const stored = fromStored(toStored(run.data)).executionData?.contextData['node:Media'];
+		const kept = stored?.journal as IDataObject;
 		expect(Object.keys(kept.runs as IDataObject)).toEqual(['11']);
 	});
 
@@ -364,53 +356,6 @@ describe('a loop', () => {
 		expect(on.taskIds).toHaveLength(6);
 	});
 });
-
-/** Retries an execution of which n8n has stored this. */
-async function retry(executionId: string, stored: IRunExecutionData) {
-	const { hooks } = hostData('8', 'retry', true, executionId);
-	const host = { hooks, getRunExecutionData: async () => await Promise.resolve(stored) };
-	await on.images(['a'], {}, {}, { mode: 'retry', host });
-}
-
-const RUN = { startTime: 0, executionTime: 0, executionIndex: 0, source: [] };
-const CRASHED: ITaskData = { ...RUN, executionStatus: 'crashed' };
-const rebuilt = { json: { isArtificialRecoveredEventItem: true } };
-/** What n8n adds for a node that had begun, where its log has the end of the node. */
-const REBUILT: ITaskData = { ...RUN, executionStatus: 'success', data: { main: [[rebuilt]] } };
-const ENDED: ITaskData = { ...REBUILT, data: { main: [[{ json: {} }]] } };
-
-it.each<[string, creates: number, IRunData]>([
-	['this node', 0, { Media: [CRASHED] }],
-	['a later run of this node', 0, { Media: [ENDED, CRASHED] }],
-	['this node, of which n8n knows the end alone', 0, { Media: [REBUILT] }],
-	['this node, which was renamed then', 0, { 'Former name': [CRASHED] }],
-	['a node that n8n has no log of', 0, {}],
-	['another node', 1, { Items: [CRASHED] }],
-	['another node, after this one', 1, { Media: [ENDED], Items: [CRASHED] }],
-])('an execution was killed in %s: its retry creates %d tasks', async (...given) => {
-	const [, creates, runData] = given;
-	await retry('1', createRunExecutionData({ resultData: { runData } }));
-	expect(on.creates).toHaveLength(creates);
-});
-
-const stop = new ManualExecutionCancelledError('7');
-it.each<[string, creates: number, { error?: ExecutionError; waitTill?: Date }]>([
-	['killed', 0, {}],
-	['stopped', 0, { error: stop }],
-	['stopped while it was suspended', 1, { error: stop, waitTill: new Date() }],
-	['stopped elsewhere, and failed here', 1, { error: new ManualExecutionCancelledError('6') }],
-])(
-	'an execution whose progress n8n had saved was %s in this node: its retry creates %d tasks',
-	async (_what, creates, { error, waitTill }) => {
-		const data = createRunExecutionData({
-			...(waitTill && { waitTill }),
-			resultData: { runData: { Items: [ENDED] }, ...(error && { error }) },
-			executionData: { nodeExecutionStack: [{ node: { name: 'Media' } }] } as never,
-		});
-		await retry('7', data);
-		expect(on.creates).toHaveLength(creates);
-	},
-);
 
 it('an item whose create may have been taken says so, also where no key can be looked up in the next try', async () => {
 	const getDecrypted = jest.fn(async () => ({ ...on.credential }));

@@ -1,6 +1,4 @@
-import type { IDataObject, IRunExecutionData } from 'n8n-workflow';
-
-import { fromStored, toStored } from './stored';
+import type { IDataObject } from 'n8n-workflow';
 
 import { LedgerRow } from '../../nodes/MediaGeneration/n8n/ledgerRow';
 import { ServiceClient } from '../../nodes/MediaGeneration/service/client';
@@ -225,32 +223,15 @@ it('Retry On Fail comes to its end, although n8n counts its tries anew when it w
 	expect(created()).toBe(1);
 });
 
-/** The journal that n8n has stored. */
-const keptIn = (data: IRunExecutionData) =>
-	fromStored(toStored(data)).executionData?.contextData['node:Media']?.journal as IDataObject;
-
 describe('a batch that takes several turns', () => {
 	const many = (count: number) =>
 		Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 40 * SECOND }));
 
-	it('is created in the order of the items, and announces at most 50 of them', async () => {
+	it('is created in the order of the items', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
-		const journal = keptIn(run.data);
-		const { announced } = (journal.runs as Record<string, { announced: string[] }>)['0'] ?? {};
-		expect(announced?.length).toBeGreaterThan(0);
-		expect(announced?.length).toBeLessThanOrEqual(50);
 		const { output } = await run.end();
 		expect(on.inputs.map(({ prompt }) => prompt)).toEqual(many(60).map(({ prompt }) => prompt));
 		expect(field(output, 'taskId')).toEqual(on.taskIds);
-	});
-
-	it('a mistake that an expression makes in a later turn is an error of its item, and costs no other item', async () => {
-		const prompt = `={{ Date.now() > ${EPOCH + 100 * SECOND} && $itemIndex === 11 ? '' : $json.prompt }}`;
-		const options = { suspendAfter: 1, maxInFlight: 2 };
-		const run = await asleep(many(12), options, { parameters: { prompt } });
-		const { output } = await run.end();
-		expect(field(output, 'state')).toEqual([...Array<unknown>(11).fill('SUCCESS'), undefined]);
-		expect(jsonOf(output)[11]).toMatchObject({ error: "The parameter 'Prompt' is empty" });
 	});
 
 	it('a store that fails for a moment puts nothing in doubt', async () => {
@@ -272,26 +253,13 @@ describe('a batch that takes several turns', () => {
 		const { output } = await retried.end();
 		expect(output).toHaveLength(60);
 		const doubtful = jsonOf(output).filter(({ error }) => error !== undefined);
-		expect(doubtful.length).toBeGreaterThanOrEqual(paid - before);
-		expect(doubtful.length).toBeLessThanOrEqual(50);
+		expect(doubtful).toHaveLength(paid - before);
 		expect(doubtful[0]?.error).toEqual(text('It is not known whether the task was created'));
 		const orders = on.inputs.map(({ prompt }) => prompt);
 		expect(new Set(orders).size).toBe(orders.length);
 	});
 
-	it('woken twice by n8n: one of the two goes on, the other one stores the same, and nothing is in doubt', async () => {
-		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
-		const before = created();
-		const twin = await run.wakeTwice(MINUTE);
-		expect(twin.run.status).toBe('waiting');
-		expect(keptIn(twin.run.data)).toEqual(keptIn(run.data));
-		expect(created()).toBeGreaterThan(before);
-		const { output } = await run.end();
-		expect(field(output, 'state')).toEqual(Array(60).fill('SUCCESS'));
-		expect(created()).toBe(60);
-	});
-
-	it('killed in a turn, and woken again by n8n: the next turn puts in doubt what the killed turn was to create', async () => {
+	it('killed in a turn, and woken again by n8n: ten minutes later the run goes on, and puts in doubt what the killed turn has sent', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
 		const before = created();
 		await run.killedTurn(false);
@@ -302,24 +270,9 @@ describe('a batch that takes several turns', () => {
 		const { output } = await run.end();
 		expect(output).toHaveLength(60);
 		const doubtful = jsonOf(output).filter(({ error }) => error !== undefined);
-		expect(doubtful.length).toBeGreaterThanOrEqual(paid - before);
-		expect(doubtful.length).toBeLessThanOrEqual(50);
+		expect(doubtful).toHaveLength(paid - before);
 		const orders = on.inputs.map(({ prompt }) => prompt);
 		expect(new Set(orders).size).toBe(orders.length);
-	});
-
-	it('retried twice: the second retry creates nothing, and the retry of the first one goes on', async () => {
-		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
-		const first = await run.retry();
-		const second = await run.retry();
-		expect(second.isAsleep).toBe(false);
-		const errors = jsonOf(second.ran.output).map(({ error }) => error);
-		expect(new Set(errors)).toEqual(
-			new Set(['Another retry of execution 1 goes on with its tasks']),
-		);
-		const { output } = await (await first.retry()).end();
-		expect(field(output, 'state')).toEqual(Array(60).fill('SUCCESS'));
-		expect(created()).toBe(60);
 	});
 
 	it('retried while it sleeps: n8n wakes it all the same, and it creates nothing more', async () => {

@@ -79,8 +79,10 @@ export async function beginOrders(
 		entry.doubtIn === undefined ? [] : placeOf(entry),
 	);
 	await row.begin(doubts);
-	// A retry of this execution is refused, too.
-	if (journal.refusal) throw errorOf(journal.refusal);
+	if (!journal.refusal) return;
+	// A retry of this execution is refused, too, also if n8n is killed before it stores the refusal.
+	await row.claim();
+	throw errorOf(journal.refusal);
 }
 
 /** Why an execution may not order, if it may not: it retries one that may have ordered the same. */

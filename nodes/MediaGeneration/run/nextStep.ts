@@ -272,8 +272,12 @@ function inDoubt({ itemIndex }: CreatePlan, execution: string | undefined): Item
 }
 
 /** What the output shows of a task that was not read. */
-const knownJson = (entry: TaskEntry): IDataObject =>
-	pendingJson(entry.taskId ?? '', { ...ownFields(entry), record: entry.record });
+function knownJson(entry: TaskEntry): IDataObject {
+	const { plan, taskId = '', record } = entry;
+	// Of a task that was only to be read nobody knows more than its id.
+	if (plan?.kind === 'read' && !plan.wait) return { taskId };
+	return pendingJson(taskId, { ...ownFields(entry), record });
+}
 
 /**
  * The fields of an item's error or output that the task's record does not have: what was sent, the reference, the
