@@ -202,9 +202,9 @@ describe("the trigger's memory", () => {
 
 	test.each(FAILURES)(
 		'%s runs again when it is retried, and the callback starts nothing more',
-		async (_, node, fail, mend) => {
+		async (_, settings, fail, mend) => {
 			const { client, collector } = scene;
-			const trigger = scene.trigger({ options: { downloadResults: true } }, node);
+			const trigger = scene.trigger({ options: { downloadResults: true } }, settings);
 			const target = await scene.publish(trigger);
 			const [taskId = ''] = scene.stage.finishedTasks(1);
 			await fail();
@@ -215,7 +215,7 @@ describe("the trigger's memory", () => {
 			const [{ id = '' } = {}] = await executionsOf(target);
 			const failed = await client.waitForExecution(id);
 			expect(failed.status).toBe('error');
-			const isRow = node.onError !== undefined;
+			const isRow = settings.onError !== undefined;
 			expect(JSON.stringify(errorOf(failed)).includes('The disk is full')).toBe(isRow);
 			const retried = await client.waitForExecution(await client.retryExecution(id));
 			expect(retried.status).toBe('success');
