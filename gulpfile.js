@@ -1,14 +1,18 @@
-const { rmSync } = require('node:fs');
-const { src, dest, parallel } = require('gulp');
+const { cpSync, rmSync, statSync } = require('node:fs');
 
-/** Copies what the TypeScript compiler leaves behind, as bytes, into `dist/`. */
-const copy = (pattern) => () => src(pattern, { base: '.', encoding: false }).pipe(dest('dist'));
+/**
+ * What the TypeScript compiler leaves behind: icons, the texts of n8n's node panel, and the schemas from which the editor
+ * shows the fields of a node before its first run.
+ */
+const COPIED = /\.svg$|\.node\.json$|__schema__.*\.json$/;
 
-const icons = copy('{nodes,credentials}/**/*.svg');
-const codex = copy('nodes/**/*.node.json');
-/** From these n8n's editor shows the fields of a node before its first run. */
-const schemas = copy('nodes/**/__schema__/**/*.json');
+/** Copies these files into an empty `dist/`, for what an earlier build left would be packed, too. Needs no gulp. */
+exports.default = async () => {
+	rmSync('dist', { recursive: true, force: true });
+	for (const folder of ['nodes', 'credentials']) {
+		const filter = (path) => statSync(path).isDirectory() || COPIED.test(path);
+		cpSync(folder, `dist/${folder}`, { recursive: true, filter });
+	}
+};
 
-/** What an earlier build left would be packed, too. */
-exports.clean = async () => rmSync('dist', { recursive: true, force: true });
-exports.default = parallel(icons, codex, schemas);
+if (require.main === module) void exports.default();

@@ -12,7 +12,14 @@ module.exports = {
 	testTimeout: 180_000,
 	testMatch: ['**/*.test.ts'],
 	setupFilesAfterEnv: ['<rootDir>/test/listLengths.cjs'],
-	transform: { '^.+\\.ts$': '@swc/jest' },
+	transform: {
+		'^.+\\.[tj]s$': [
+			'@swc/jest',
+			{ jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
+		],
+	},
+	// These packages have no CommonJS, which is what jest runs.
+	transformIgnorePatterns: ['/node_modules/(?!(get-port|p-timeout|p-wait-for)/)'],
 	// n8n's timers of time limits go on after the answer, and cannot be cut short.
 	forceExit: true,
 };

@@ -8,7 +8,7 @@ import {
 	type Icon,
 	UserError,
 } from 'n8n-workflow';
-import { parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
+import { isBelow, parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
 import { anyOf } from '../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../nodes/MediaGeneration/shared/itemError';
 import { settled } from '../nodes/MediaGeneration/shared/promises';
@@ -44,7 +44,7 @@ async function authenticate(
 	const { baseURL, uri = '', url: address = uri, abortSignal, giveUp, ...options } = request;
 	const url = new URL(baseURL === undefined ? address : baseUrl + address);
 	const target = url.origin + url.pathname;
-	if (!`${target}/`.startsWith(`${baseUrl}/`)) {
+	if (!isBelow(baseUrl, url)) {
 		throw new UserError(
 			`The API key of this credential is sent to ${baseUrl} only, not to ${url.origin}. Use a credential of that service instead`,
 		);

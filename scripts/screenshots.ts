@@ -92,7 +92,6 @@ async function savePanels(editor: Editor): Promise<void> {
 
 	await start();
 	await editor.add('Media Generation Credits', 'Get credit balance');
-	await editor.addOption('Minimum Balance (Credits)');
 	await editor.fill('minimumBalance', '500');
 	await editor.execute();
 	await editor.showOutput('JSON');

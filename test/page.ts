@@ -1,20 +1,19 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
+import { markdownTable as table } from 'markdown-table';
+
 /**
  * A table of a page.
  *
  * @param isFigure which columns have figures: they stand at the right
  */
-export async function markdownTable(
+export function markdownTable(
 	head: readonly string[],
 	rows: ReadonlyArray<readonly string[]>,
 	isFigure: (column: number) => boolean = () => false,
-): Promise<string> {
-	const rule = head.map((_, column) => (isFigure(column) ? '--:' : '---'));
-	// Loaded where it is needed: while Prettier loads, it draws from `Math.random`, which a simulated history counts on.
-	const { format } = await import('prettier');
-	const lines = [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`);
-	return (await format(lines.join('\n'), { parser: 'markdown' })).trimEnd();
+): string {
+	const align = head.map((_, column) => (isFigure(column) ? 'r' : ''));
+	return table([head, ...rows], { align });
 }
 
 /**

@@ -6,7 +6,6 @@ import { MINUTE, SECOND } from '../../test/durations';
 import { until } from '../../test/n8n/until';
 import { type Bench, callOften, FOREVER_MS, publish } from './bench';
 import { type Row, rowOf } from './results';
-import { suspendingNode } from './suspended';
 import { Usage } from './usage';
 
 const SLEEPERS = 1_000;
@@ -32,7 +31,11 @@ export async function measureAsleep(bench: Bench): Promise<Row[]> {
 		const idle = bench.usage.cpuMs();
 		await sleep(IDLE_MS);
 		const idlePart = (bench.usage.cpuMs() - idle) / IDLE_MS;
-		const generate = suspendingNode(stage, { downloadResults: true });
+		const generate = stage.image({
+			prompt: 'A lighthouse',
+			downloadResults: true,
+			options: { suspendAfter: 0, additionalInput: undefined },
+		});
 		const { url } = await publish(stage, webhook('Start: sleepers'), [generate, collector.node()]);
 		stage.service.configure({ latencyMs: FOREVER_MS });
 		// In groups that are asleep before the next group begins: n8n wakes all that are due at once.

@@ -1,20 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { INode } from 'n8n-workflow';
-
 import { type Collector, withCollector } from '../../test/e2e/collector';
-import { inARow, node } from '../../test/e2e/stage';
 import { until } from '../../test/n8n/until';
 import type { Bench } from './bench';
-import { loopFor, MAX_IN_FLIGHT, oursFor, report, startWith } from './batchWorkflows';
-import { openAiStandIn } from './openAi';
+import { loopFor, MAX_IN_FLIGHT, oursFor } from './batchWorkflows';
 import { type Row, rowOf } from './results';
 
 const SIZES = [1, 8, 50, 200, 1000];
-
-/** The batch that n8n's video node is asked for too. */
-const COMPARED_SIZE = 8;
-/** n8n's video node takes minutes and next to no CPU, so its runs go side by side. */
-const OPENAI_RUNS = 3;
 
 const LOOK_EVERY_MS = 1_000;
 const LONGEST_BATCH_MS = 20 * 60_000;
@@ -28,11 +18,11 @@ interface Measured {
 /** How long the tasks of a batch take, in milliseconds; the same in every run. */
 function latenciesOf(size: number): number[] {
 	if (size === 1) return [3000];
-	if (size === COMPARED_SIZE) return [500, 1000, 2000, 3000, 4000, 5000, 5500, 6000];
+	if (size === 8) return [500, 1000, 2000, 3000, 4000, 5000, 5500, 6000];
 	return Array.from({ length: size }, (_, index) => 1000 + ((index * 7919) % 7001));
 }
 
-/** Batches that are waited for: ours, the loop that users build by hand, and n8n's own video node. */
+/** Batches that are waited for: ours, and the loop that users build by hand. */
 export async function measureBatches(bench: Bench): Promise<Row[]> {
 	return await withCollector(async (collector) => {
 		const rows: Row[] = [];
@@ -70,14 +60,9 @@ async function measureSize(bench: Bench, collector: Collector, size: number): Pr
 	});
 	const id = `batch-${size}`;
 	const what = `${name}: until all are done`;
-	const rows = [rowOf(`${id}-time`, what, 's', of('seconds'), { peer: peer('seconds'), limit })];
-	if (size === COMPARED_SIZE) {
-		const values = await timeOpenAi(bench, collector, latencies);
-		const video = { name: "n8n's OpenAI video node", values };
-		rows.push(rowOf(`${id}-time-openai`, what, 's', of('seconds'), { peer: video, limit }));
-	}
+	const time = rowOf(`${id}-time`, what, 's', of('seconds'), { peer: peer('seconds'), limit });
 	const cpu = `${name}: n8n's CPU a task`;
-	return [...rows, rowOf(`${id}-cpu`, cpu, 'ms', of('cpuMsEach'), { peer: peer('cpuMsEach') })];
+	return [time, rowOf(`${id}-cpu`, cpu, 'ms', of('cpuMsEach'), { peer: peer('cpuMsEach') })];
 }
 
 /**
@@ -105,7 +90,7 @@ async function measureRun(
 	await usage.quiet();
 	const cpu = usage.cpuMs();
 	const startedAt = Date.now();
-	await finish(client, workflowId, [await client.run(workflowId)]);
+	await finish(client, workflowId, await client.run(workflowId));
 	await usage.quiet();
 	const { size: created } = service.tasks;
 	const states = [...service.tasks.values()].map(({ record }) => record.state);
@@ -119,65 +104,14 @@ async function measureRun(
 	};
 }
 
-/** Waits for executions by the list, which costs n8n next to nothing. */
-export async function finish(
-	client: Bench['stage']['client'],
-	workflowId: string,
-	ids: string[],
-): Promise<void> {
-	const haveEnded = async () => {
+/** Waits for an execution by the list, which costs n8n next to nothing. */
+async function finish(client: Bench['stage']['client'], workflowId: string, executionId: string) {
+	const hasEnded = async () => {
 		const executions = await client.listExecutions({ workflowId });
-		const ended = executions.filter(
-			({ id, status }) => ids.includes(id) && !['new', 'running', 'waiting'].includes(status),
-		);
-		const failed = ended.find(({ status }) => status !== 'success');
-		if (failed) throw new Error(`Execution ${failed.id} ended with ${failed.status}.`);
-		return ended.length === ids.length;
+		const { status } = executions.find(({ id }) => id === executionId) ?? { status: 'new' };
+		if (['new', 'running', 'waiting'].includes(status)) return false;
+		if (status !== 'success') throw new Error(`Execution ${executionId} ended with ${status}.`);
+		return true;
 	};
-	await until('a batch to end', LONGEST_BATCH_MS, haveEnded, LOOK_EVERY_MS);
-}
-
-/** n8n's own OpenAI video node, against a stand-in of its interface with the same latencies. */
-async function timeOpenAi(
-	{ stage: { client }, usage, log }: Bench,
-	collector: Collector,
-	latencies: number[],
-): Promise<number[]> {
-	log(`batch of ${latencies.length}: n8n's OpenAI video node takes about three minutes …`);
-	const standIn = await openAiStandIn();
-	try {
-		const access = { apiKey: 'sk-stand-in', url: standIn.url };
-		const { id, name } = await client.createCredential('Stand-in', 'openAiApi', access);
-		const { start, pinData } = startWith(latencies);
-		const parameters = {
-			resource: 'video',
-			operation: 'generate',
-			modelId: { __rl: true, mode: 'id', value: 'sora-2' },
-			prompt: '={{ $json.prompt }}',
-			seconds: 4,
-			size: '1280x720',
-			options: {},
-		};
-		const video: INode = {
-			...node('@n8n/n8n-nodes-langchain.openAi', 'Video', parameters, 2.3),
-			credentials: { openAiApi: { id, name } },
-		};
-		const workflow = await client.createWorkflow({
-			name: `OpenAI: ${latencies.length}`,
-			...inARow(start, video, report(collector)),
-			pinData,
-		});
-		await usage.quiet();
-		collector.times.length = 0;
-		const startedAt: Record<string, number> = {};
-		for (let run = 0; run < OPENAI_RUNS; run++) {
-			const at = Date.now();
-			startedAt[await client.run(workflow.id)] = at;
-			await sleep(LOOK_EVERY_MS);
-		}
-		await finish(client, workflow.id, Object.keys(startedAt));
-		return Object.values(startedAt).map((at, run) => ((collector.times[run] ?? NaN) - at) / 1000);
-	} finally {
-		await standIn.close();
-	}
+	await until('a batch to end', LONGEST_BATCH_MS, hasEnded, LOOK_EVERY_MS);
 }

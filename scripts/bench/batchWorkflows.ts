@@ -14,13 +14,13 @@ const LOOP_WAIT_SECONDS = 5;
 export function startWith(latencies: number[]) {
 	const start = manualTrigger();
 	const items = latencies.map((latencyMs, index) => ({
-		json: { prompt: `Prompt ${index} latency=${latencyMs}`, simulate: { latencyMs } },
+		json: { prompt: `Prompt ${index}`, simulate: { latencyMs } },
 	}));
 	return { start, pinData: { [start.name]: items } };
 }
 
 /** One request for all items that come: the end of the batch is seen from outside. */
-export const report = (collector: Collector): INode => ({
+const report = (collector: Collector): INode => ({
 	...collector.node('Done'),
 	executeOnce: true,
 });

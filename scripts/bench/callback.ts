@@ -5,8 +5,7 @@ import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackTo
 import { node, type Stage, webhook } from '../../test/e2e/stage';
 import { outputItems } from '../../test/n8n/client';
 import { type Bench, call, publish } from './bench';
-import { type Row, rowOf } from './results';
-import { median } from './statistics';
+import { median, type Row, rowOf } from './results';
 
 const CALLS = 30;
 const QUICK_CALLS = 8;
@@ -29,7 +28,7 @@ const open = async (stage: Stage, trigger: INode, path?: string) =>
 	await publish(stage, trigger, [node('n8n-nodes-base.noOp', 'After', {})], path);
 
 /** A workflow that starts with our trigger. */
-export async function openOurs(stage: Stage) {
+async function openOurs(stage: Stage) {
 	const trigger = stage.mediaNode('mediaGenerationTrigger', 'Ours', {});
 	const { workflowId, url } = await open(stage, trigger, 'callback');
 	return { workflowId, url: callbackAddress(url, stage.service.apiKey) };

@@ -7,8 +7,7 @@ import { HOUR, MINUTE, SECOND } from '../../test/durations';
 import { until } from '../../test/n8n/until';
 import { startWith } from './batchWorkflows';
 import type { BenchOptions, Log } from './bench';
-import { median } from './statistics';
-import { type Row, rowOf } from './results';
+import { median, type Row, rowOf } from './results';
 import { MONITORED, Usage } from './usage';
 
 const ROWS = 1_000;

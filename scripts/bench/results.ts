@@ -2,8 +2,6 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 
-import { median } from './statistics';
-
 /** What several measurements of one thing gave. */
 export interface Sample {
 	median: number;
@@ -14,7 +12,7 @@ export interface Sample {
 
 /** One line of the table. */
 export interface Row {
-	/** Unique, for the budget; begins with the part. */
+	/** Begins with the part. */
 	id: string;
 	what: string;
 	unit: string;
@@ -32,6 +30,15 @@ export interface Results {
 	/** When each part was measured, and how often each figure. */
 	measured: Record<string, { at: string; runs: number }>;
 	rows: Record<string, Row[]>;
+}
+
+/** @returns the value in the middle; NaN where there is none */
+export function median(values: readonly number[]): number {
+	const sorted = values.toSorted((one, other) => one - other);
+	const [below = NaN, above = NaN] = [Math.floor, Math.ceil].map(
+		(round) => sorted[round((sorted.length - 1) / 2)],
+	);
+	return (below + above) / 2;
 }
 
 /** @throws where a value is no number: a figure that could not be taken must not look like one */

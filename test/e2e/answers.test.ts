@@ -4,6 +4,7 @@ import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
 import { type Settings, WAITS } from '../service/settings';
 import { outputItems } from '../n8n/client';
 import { atTheSameTime, errorOf, itemsOf, promptOf, type Run, statesOf, succeeded } from './run';
+import { itemNodes, node } from './nodes';
 import { AT_ONCE, openScene } from './scene';
 
 /**
@@ -220,6 +221,145 @@ describe('at the same time', () => {
 		expect(lasted(execution)).toBeLessThan(40 * SECOND);
 	});
 
+	const BLOCKED = "The prompt 'a gymnast on a balance beam' was blocked";
+
+	story('a prompt that is refused with 403 is the error of its item alone', async () => {
+		const blocked: Settings = { createStatus: { status: 403, body: { error: BLOCKED } } };
+		for (const { run, items } of await inBothModes('Blocked', [{}, {}, blocked, {}, {}, {}])) {
+			const said = items.map(({ error }) => error);
+			const words = `The service does not allow this (HTTP 403): ${BLOCKED}`;
+			expect(said).toEqual([undefined, undefined, words, undefined, undefined, undefined]);
+			expect(paidFor(run, items).map(({ count }) => count)).toEqual([1, 1, 0, 1, 1, 1]);
+		}
+	});
+
+	story('a limit that speaks of a quota or of billing is waited for', async () => {
+		const error = {
+			code: 'QUOTA_EXCEEDED',
+			message: 'Too many concurrent tasks: quota of 2 running tasks',
+		};
+		const message = 'Slow down or upgrade your billing plan';
+		const limits: Settings[] = [
+			{ createStatus: { status: 429, times: 1, body: { error } } },
+			{ createStatus: { status: 429, times: 1, body: { message }, retryAfter: 2 } },
+			{},
+		];
+		for (const { run, items } of await inBothModes('Quota', limits)) {
+			expect(items.map(({ state }) => state)).toEqual(Array(3).fill('SUCCESS'));
+			expect(paidFor(run, items)).toEqual(Array(3).fill(ONCE));
+		}
+	});
+
+	const DOWNLOADS = { downloadResults: true };
+
+	story('a result below the base URL comes with the key, and no other host sees it', async () => {
+		const below: Settings = { mediaBelowBase: true, mediaNeedsKey: true };
+		const switches = [below, { ...below, mediaRedirect: true }, {}];
+		for (const { run, output } of await inBothModes('Below', switches, DOWNLOADS)) {
+			expect(filesOf(output)).toEqual(Array(3).fill('image/png'));
+			const key = `Bearer ${scene.service.apiKey}`;
+			const asked = run.taskIds.map((taskId) =>
+				scene.service.requests
+					.filter(({ path }) => path.startsWith(`/media/${taskId}`))
+					.map(({ host, authorization }) => [host, authorization]),
+			);
+			expect(asked).toEqual([
+				[['api', key]],
+				[
+					['api', key],
+					['media', undefined],
+				],
+				[['media', undefined]],
+			]);
+		}
+	});
+
+	story('a link that ends is read anew, and so all of 60 that finish together arrive', async () => {
+		const ending: Settings = { linkLifeMs: 15 * SECOND, mediaDelayMs: 5 * SECOND };
+		const late: Settings = {
+			linkLifeMs: 2 * SECOND,
+			mediaStatus: { status: 503, times: 1, retryAfter: 4 },
+		};
+		const switches = [late, ...Array<Settings>(59).fill(ending)];
+		const options = { ...DOWNLOADS, maxInFlight: 60 };
+		for (const { run, output, items } of await inBothModes('Ending', switches, options)) {
+			expect(filesOf(output)).toEqual(Array(60).fill('image/png'));
+			expect(paidFor(run, items)).toEqual(Array(60).fill(ONCE));
+		}
+	});
+
+	story('a file is what its bytes are, and is named after its item, prompt and task', async () => {
+		const switches: Settings[] = [
+			{ mediaFormat: 'jpeg', mediaType: 'image/png' },
+			{ mediaFormat: 'mp4', mediaType: 'application/octet-stream' },
+			{ mediaFormat: 'webp', mediaType: 'image/x-png' },
+		];
+		for (const { mode, run, output } of await inBothModes('Bytes', switches, DOWNLOADS)) {
+			const expected = [
+				['image/jpeg', 'jpg'],
+				['video/mp4', 'mp4'],
+				['image/webp', 'webp'],
+			].map(([mimeType, extension], index) => ({
+				mimeType,
+				fileName: `${index + 1}-bytes-${mode}-${index}-${run.taskIds[index]?.slice(-4)}.${extension}`,
+			}));
+			expect(output.map(({ binary }) => binary?.data)).toMatchObject(expected);
+		}
+	});
+
+	story('results keep their places in a list of which some places are empty', async () => {
+		const gaps: Settings = { resultCount: 4, resultShape: ['$1', null, '$3', ''] };
+		const options = { ...DOWNLOADS, splitResults: true };
+		const run = await scene.startImages([{ ...gaps, latencyMs: SECOND } as IDataObject], {
+			name: 'Gaps',
+			options,
+		});
+		const execution = succeeded(await run.end());
+		const output = outputItems(execution, 'Media');
+		expect(output.map(({ json }) => json.resultIndex)).toEqual([0, 2]);
+		expect(filesOf(output)).toEqual(['image/png', 'image/png']);
+		const [{ hints = [] } = {}] = execution.data.resultData.runData.Media ?? [];
+		expect(hints.map(({ message }) => message).join()).toContain('2 of 4 results missing');
+	});
+
+	story('files go out as what they are, whatever they are called', async () => {
+		const jpeg = Buffer.from('ffd8ffe0', 'hex').toString('base64');
+		const text = Buffer.from('something').toString('base64');
+		const rows = [
+			{ content: text, label: 'image/x-png', name: 'a.png' },
+			{ content: text, label: 'image/jpg', name: 'a' },
+			{ content: jpeg, label: 'application/octet-stream', name: 'a' },
+		];
+		const toFile = node(
+			'n8n-nodes-base.convertToFile',
+			'File',
+			{
+				operation: 'toBinary',
+				sourceProperty: 'content',
+				options: { mimeType: '={{ $json.label }}', fileName: '={{ $json.name }}' },
+			},
+			1.1,
+		);
+		const order = scene.media({
+			resource: 'task',
+			operation: 'create',
+			model: 'any/model',
+			input: '{ "prompt": "Called", "simulate": { "latencyMs": 0 } }',
+			options: { files: { file: [{ inputField: 'frame', binaryPropertyName: 'data' }] } },
+			downloadResults: false,
+		});
+		const run = await scene.start('Called', itemNodes('Rows', rows), toFile, order);
+		const items = itemsOf(succeeded(await run.end()));
+		const sent = items.map(
+			({ taskId }) => scene.service.tasks.get(String(taskId))?.record.input.frame,
+		);
+		expect(sent).toEqual([
+			`data:image/png;base64,${text}`,
+			`data:image/jpeg;base64,${text}`,
+			`data:image/jpeg;base64,${jpeg}`,
+		]);
+	});
+
 	/** What a media host may answer before the file. */
 	const HOSTS: Record<string, Settings> = {
 		trickles: { mediaWay: { fate: 'trickles', times: 1 } },
@@ -319,6 +459,26 @@ describe('one after the other', () => {
 			6 - sent,
 		);
 		expect(lasted(execution)).toBeLessThan(30 * SECOND);
+	});
+
+	test('a wrong key that is answered as 400 gets five requests of a batch of 200', async () => {
+		const body = { message: 'Invalid API key' };
+		scene.service.configure({ createStatus: { status: 400, body } });
+		const run = await scene.startImages(Array<IDataObject>(200).fill({}), { name: 'Wrong' });
+		const execution = await run.end();
+		expect(execution.status).toBe('error');
+		expect(errorOf(execution)?.message).toContain('Invalid API key');
+		expect(scene.creates).toHaveLength(5);
+	});
+
+	test('an input that contains itself is an error that names the parameter', async () => {
+		const circle = '={{ [{ seed: 7 }].map((a) => Object.assign(a, { self: a }))[0] }}';
+		const run = await scene.startImages([{}], {
+			name: 'Circle',
+			options: { additionalInput: circle },
+		});
+		expect(errorOf(await run.end())?.message).toMatch(/is a value that cannot be written as JSON/);
+		expect(scene.creates).toEqual([]);
 	});
 
 	test('the balance is read again where the first answers are no answers', async () => {

@@ -1,4 +1,3 @@
-import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type Listening, listen } from '../listen';
@@ -6,18 +5,6 @@ import { until } from '../n8n/until';
 import { node } from './nodes';
 
 const BARRIER = '/barrier/';
-const REPORT = '/report';
-
-/** One execution that reached a node of `reportNode`. */
-export interface Report {
-	/** Milliseconds since 1970. */
-	at: number;
-	/** What left our node; the prompt tells the place of the item. */
-	items: Array<{ taskId?: string; state?: string; timedOut?: boolean; prompt?: string }>;
-}
-
-const REPORTED =
-	'$input.all().map(({ json }) => ({ taskId: json.taskId, state: json.state, timedOut: json.timedOut, prompt: (json.input || json.record.input).prompt }))';
 
 /** Counts what the workflow after a trigger does to the outside world: one request for each item. */
 export class Collector {
@@ -25,8 +12,6 @@ export class Collector {
 
 	/** When, milliseconds since 1970, in the order of `seen`. */
 	readonly times: number[] = [];
-
-	readonly reports: Report[] = [];
 
 	/** So many of the next requests are answered 500 and not counted. */
 	failures = 0;
@@ -44,12 +29,7 @@ export class Collector {
 			const url = request.url ?? '';
 			const answer = (value: unknown) =>
 				response.setHeader('content-type', 'application/json').end(JSON.stringify(value));
-			if (url === REPORT) {
-				void json(request).then((items) => {
-					collector.reports.push({ at: Date.now(), items: items as Report['items'] });
-					answer({});
-				});
-			} else if (url.startsWith(BARRIER)) {
+			if (url.startsWith(BARRIER)) {
 				const letGo = () => answer({ taskId: decodeURIComponent(url.slice(BARRIER.length)) });
 				if (collector.isOpen) letGo();
 				else collector.held.push(letGo);
@@ -70,20 +50,13 @@ export class Collector {
 		return this.poster(name, `=${this.server.url}/{{ $json.taskId }}`);
 	}
 
-	/** A node that reports all items of its input at once, as `reports` has them. */
-	reportNode() {
-		const jsonBody = `={{ JSON.stringify(${REPORTED}) }}`;
-		const body = { sendBody: true, specifyBody: 'json', jsonBody };
-		return { ...this.poster('Report', this.server.url + REPORT, body), executeOnce: true };
-	}
-
 	/** A node that holds up each execution until the barrier is opened, and passes its item's task id on. */
 	barrierNode() {
 		return this.poster('Barrier', `=${this.server.url}${BARRIER}{{ $json.taskId }}`);
 	}
 
-	private poster(name: string, url: string, more: object = {}) {
-		const parameters = { method: 'POST', url, options: {}, ...more };
+	private poster(name: string, url: string) {
+		const parameters = { method: 'POST', url, options: {} };
 		return node('n8n-nodes-base.httpRequest', name, parameters, 4.2);
 	}
 

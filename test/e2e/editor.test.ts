@@ -3,6 +3,7 @@ import type { IConnections } from 'n8n-workflow';
 import { type SimulatedService, startService } from '../service/service';
 import { type Editor, inEditor, openEditorOf } from './editor';
 import { inARow, manualTrigger, node, to } from './nodes';
+import { until } from '../n8n/client';
 import { openScene } from './scene';
 import { Stage } from './stage';
 
@@ -271,6 +272,33 @@ describe('in the editor', () => {
 			expect(executions.filter(({ mode }) => mode !== 'manual')).toEqual([]);
 		}, 600_000);
 
+		test('a run that is stopped asleep gives its results to Task → Wait, by the number of its execution', async () => {
+			scene.service.configure({ latencyMs: 3_600_000 });
+			await addImage();
+			await editor.addOption('Sleep After (Minutes)');
+			await editor.fill('suspendAfter', '0.05');
+			await editor.execute();
+			await editor.outputHas(/enter 'execution \d+' as 'Task ID'/);
+			const [execution = ''] = /execution \d+/.exec(await editor.output.innerText()) ?? [];
+			await editor.closePanel();
+			await editor.get('stop-execution-button').click();
+			await until('the stop', 30_000, async () => {
+				const [last] = await scene.client.listExecutions();
+				return last?.status === 'canceled';
+			});
+			scene.service.complete(scene.taskIds[0] ?? '');
+			// No node is selected, so that the new one is connected to nothing.
+			await editor.page.mouse.click(700, 800);
+			await editor.add('Media Generation', 'Wait for task');
+			await editor.fill('taskId', execution);
+			await editor.outputHas('Leave this node connected to nothing');
+			await editor.execute();
+			await editor.showOutput('JSON');
+			await editor.outputHas('SUCCESS');
+			await editor.keep('fetched by the execution');
+			expect(scene.tasks).toHaveLength(1);
+		}, 300_000);
+
 		test('a trigger whose URL was copied starts for a callback, also for one that was lost at first', async () => {
 			await editor.add('Media Generation', 'On task succeeded');
 			await editor.panel.getByText('Webhook URLs').click();
@@ -292,7 +320,7 @@ describe('in the editor', () => {
 			await addImage();
 			await editor.choose('completion', 'Notify a Trigger');
 			await editor.paste('callbackUrl');
-			await editor.panel.getByText('Until all results have reached the trigger').waitFor();
+			await editor.panel.getByText('until all results have arrived').waitFor();
 			await editor.execute();
 			await editor.outputHas('PENDING');
 			await editor.keep('notified');

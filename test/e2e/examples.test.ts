@@ -269,6 +269,22 @@ test('ai-agent-tool: the agent makes the picture it is asked for, and reads the 
 	expect(offered.sort()).toEqual(['Generate_picture', 'Read_credits']);
 });
 
+test('ai-agent-workflow-tool: the agent answers with the address that the workflow behind its tool returns, or with the reason', async () => {
+	const workflow = await examples.import('ai-agent-workflow-tool');
+	await scene.client.publish(workflow.id, []);
+	const say = async (text: string) =>
+		await scene.client.chat(workflow.id, 'When chat message received', text);
+
+	const answer = await say('Make a picture of a red fox, please');
+	expect(promptsOf(scene.tasks)).toEqual(['Make a picture of a red fox, please']);
+	const [address] = scene.tasks[0]?.record.resultUrls ?? [];
+	expect(answer).toEqual({ output: `Here it is: ${address}` });
+
+	scene.service.configure({ outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
+	expect((await say('Make a picture of a dragon')).output).toContain('Unsafe prompt (task ');
+	expect(scene.tasks).toHaveLength(2);
+});
+
 /** The examples that write to data tables. */
 describe('with data tables', () => {
 	async function publish(name: string, changes: Record<string, IDataObject> = {}) {

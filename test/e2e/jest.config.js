@@ -1,13 +1,11 @@
+const { roots, forceExit, ...common } = require('../../jest.config');
+
 /** The packed tarball in a real n8n, of which each file starts its own. */
 module.exports = {
+	...common,
 	rootDir: '../..',
-	// Sockets that end after their test file still use globals that jest would take away.
-	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['<rootDir>/test/e2e'],
 	globalSetup: '<rootDir>/test/e2e/prepare.ts',
-	testMatch: ['**/*.test.ts'],
-	setupFilesAfterEnv: ['<rootDir>/test/listLengths.cjs'],
-	transform: { '^.+\\.ts$': '@swc/jest' },
 	// These tests wait a third of the time. On a slow machine more of them at once make n8n lose its database.
 	maxWorkers: 3,
 	// On such a machine a test takes three times as long.

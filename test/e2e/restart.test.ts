@@ -159,10 +159,29 @@ async function startFirstTurns() {
 	};
 }
 
+/** What is killed in a node behind ours. `asleep`: stored, with its task, before our node ended. */
+async function startBehind() {
+	const start = async (name: string, options: IDataObject, latencyMs: number) => {
+		const after = [scene.collector.barrierNode()];
+		return await scene.startImages([{ latencyMs }], { name, options, after });
+	};
+	const held = await start('Behind', {}, 0);
+	const later = await start('Turn', AT_ONCE, 0);
+	const asleep = await start('Stored', AT_ONCE, 3_600_000);
+	await asleep.asleep(2);
+	scene.service.complete(asleep.taskIds[0] ?? '');
+	// One more is held before our node.
+	await scene.collector.untilHeld(4, 2 * MINUTE);
+	return { held, later, asleep };
+}
+
 let first: Awaited<ReturnType<typeof startFirstTurns>>;
+let behind: Awaited<ReturnType<typeof startBehind>>;
 let lanes: Awaited<ReturnType<typeof startLanes>>;
 let rows: Run;
 let original: Run;
+let killedTwice: Run;
+let killedRetry: Run;
 let saved: Run;
 let savedWithData: Run;
 
@@ -183,11 +202,14 @@ beforeAll(async () => {
 	await startSleepers();
 	rows = await startRows();
 	first = await startFirstTurns();
+	behind = await startBehind();
 	lanes = await startLanes();
 	original = await startTurns('Original');
 	saved = await startTurns('Saved');
 	savedWithData = await startTurns('WithData', { alwaysOutputData: true });
-	await Promise.all([original, saved, savedWithData].map(async (run) => await run.inALaterTurn()));
+	killedTwice = await startTurns('Twice');
+	const inTurns = [original, saved, savedWithData, killedTwice];
+	await Promise.all(inTurns.map(async (run) => await run.inALaterTurn()));
 	// None of those that download has come out.
 	expect(collector.seen.sort()).toEqual(lanes.started.tasks.sort());
 	await stage.kill();
@@ -197,6 +219,9 @@ beforeAll(async () => {
 	service.complete(first.taskId);
 	await untilSettled();
 
+	const before = killedTwice.tasks.length;
+	killedRetry = await killedTwice.beginRetry();
+	await until('the retry to order', 2 * MINUTE, () => killedTwice.tasks.length >= before + 3);
 	await stage.kill();
 	await installPackage(stage.userFolder, (await packPackage()).tarball);
 	// In another order than they were created.
@@ -238,6 +263,22 @@ test('rows go on beside their results, with their files, from before the kills',
 test('a run that was killed in a turn goes on with Retry: nothing is paid twice, and what is in doubt is named', async () => {
 	expect((await original.now()).status).toBe('crashed');
 	await original.expectRetryGoesOn(COUNT);
+});
+
+test('the retry of that run is killed as well, and goes on with its own retry; the run itself is not retried again', async () => {
+	await killedRetry.expectRetryGoesOn(COUNT, 2);
+	const again = errorOf(await killedTwice.retry())?.message;
+	expect(again).toContain(`Another retry of execution ${killedTwice.id}`);
+	expect(killedTwice.tasks.length).toBeLessThanOrEqual(COUNT);
+});
+
+test('a run that was killed in a node behind ours orders nothing again', async () => {
+	const { held, later, asleep } = behind;
+	// Nothing is stored of the first turn, nor of the turn that was killed.
+	expect(errorOf(await held.retry())?.message).toContain('stopped or killed');
+	expect(errorOf(await later.retry())?.message).toContain('It is not known');
+	expect(statesOf(succeeded(await asleep.retry()))).toEqual(['SUCCESS']);
+	for (const run of [held, later, asleep]) expect(run.tasks).toHaveLength(1);
 });
 
 test.each([

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 
+import { runCommand } from '../commandLine';
 import { markdownTable, writeSection } from '../page';
 import { changes, isInTime, isQuiet, type Result, run } from './cell';
 import { type Dip, DIPS, runDip } from './dips';
@@ -33,13 +34,13 @@ function dipRow(dip: Dip): string[] {
 const isFigure = (column: number) => column > 0;
 
 /** Runs all cases in virtual time, and writes the tables. */
-export async function measureLimits(): Promise<void> {
-	const grid = await markdownTable(
+function measureLimits(): void {
+	const grid = markdownTable(
 		['Grid: cases', 'Number', 'In time', 'Few refusals'],
 		[...shares('First', first().map(run)), ...shares('Second', heldOut().map(run))],
 		isFigure,
 	);
-	const dips = await markdownTable(
+	const dips = markdownTable(
 		['Places (tasks)', 'Minutes', 'Best', 'Ratio', 'Refusals', 'In a minute'],
 		DIPS.map(dipRow),
 		isFigure,
@@ -48,3 +49,5 @@ export async function measureLimits(): Promise<void> {
 	writeSection(PAGE, 'grid', grid);
 	writeSection(PAGE, 'dips', dips);
 }
+
+runCommand(measureLimits);

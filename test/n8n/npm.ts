@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
-import { endWithUs, OWN_GROUP } from './children';
+import execa from 'execa';
 
 /**
  * Runs npm and waits for it. It ends with this process.
@@ -15,22 +12,8 @@ export async function runNpm(
 	settings: Record<string, string> = {},
 ): Promise<void> {
 	const given = Object.entries(settings).map(([name, value]) => [`npm_config_${name}`, value]);
-	const child = spawn('npm', args, {
-		cwd,
-		env: { ...ownEnvironment(), ...Object.fromEntries(given) },
-		stdio: ['ignore', 'pipe', 'pipe'],
-		shell: process.platform === 'win32',
-		...OWN_GROUP,
-	});
-	endWithUs(child);
-	const [output, errors, [code, signal]] = await Promise.all([
-		text(child.stdout),
-		text(child.stderr),
-		once(child, 'close'),
-	]);
-	if (code === 0) return;
-	const end = signal ? `was ended by ${signal}` : `exited with ${code}`;
-	throw new Error(`"npm ${args.join(' ')}" in ${cwd} ${end}:\n${errors}${output}`);
+	const env = { ...ownEnvironment(), ...(Object.fromEntries(given) as NodeJS.ProcessEnv) };
+	await execa('npm', args, { cwd, env, extendEnv: false, stdin: 'ignore' });
 }
 
 /**

@@ -38,29 +38,16 @@ export async function packPackage() {
 			console.log('Building and packing the package …');
 			const packing = await mkdtemp(join(folder, 'packing-'));
 			try {
-				const made = await buildAndPack(ROOT, packing);
+				await runNpm(['run', 'build'], ROOT);
+				await runNpm(['pack', '--ignore-scripts', '--pack-destination', packing], ROOT);
+				const [made = ''] = await readdir(packing);
 				// Where somebody edited a source meanwhile, this is the build of neither state.
-				if ((await hashOfSources()) === hash) await rename(made, tarball);
+				if ((await hashOfSources()) === hash) await rename(join(packing, made), tarball);
 			} finally {
 				await rm(packing, { recursive: true, force: true });
 			}
 		});
 	}
-}
-
-/**
- * @param packing an empty folder for the tarball
- * @param settings npm settings for this build
- */
-export async function buildAndPack(
-	root: string,
-	packing: string,
-	settings: Record<string, string> = {},
-): Promise<string> {
-	await runNpm(['run', 'build'], root, settings);
-	await runNpm(['pack', '--ignore-scripts', '--pack-destination', packing], root, settings);
-	const [name = ''] = await readdir(packing);
-	return join(packing, name);
 }
 
 async function hashOfSources(): Promise<string> {

@@ -6,7 +6,7 @@ import { endWithUs, killGroup, OWN_GROUP } from './children';
 import { disabledModules } from './modules';
 import { type N8nInstall, installN8n } from './install';
 import { LEAN } from './settings';
-import { assertPortFree, freePort, HOST } from './ports';
+import { freePort, HOST } from './ports';
 import { until } from './until';
 
 const READY_TIMEOUT_MS = 300_000;
@@ -71,7 +71,6 @@ export async function startN8n(options: StartN8nOptions) {
 	const install = options.install ?? (await installN8n());
 	const start = performance.now();
 	const port = options.port ?? (await freePort());
-	await assertPortFree(port, 'n8n');
 	const url = `http://${HOST}:${port}`;
 
 	mkdirSync(userFolder, { recursive: true });
@@ -141,7 +140,7 @@ export async function startN8n(options: StartN8nOptions) {
 }
 
 /** @returns the last lines of a log */
-export const tailOf = (log: Buffer) => log.toString().trimEnd().split('\n').slice(-25).join('\n');
+const tailOf = (log: Buffer) => log.toString().trimEnd().split('\n').slice(-25).join('\n');
 
 async function environment(
 	install: N8nInstall,

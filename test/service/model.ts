@@ -70,6 +70,8 @@ export const answerOfError = ({ status, headers, body }: ServiceError): Answer =
 interface ModelOptions {
 	settings?: Settings;
 	mediaUrl: () => string;
+	/** The base URL, for results below it. */
+	baseUrl?: () => string;
 	/** The switches of a task, where its input does not say them. */
 	fate?: (create: CreateRequest) => Settings;
 	/** Called when a task has ended, before its callback. */
@@ -92,12 +94,18 @@ export class ServiceModel {
 	) {
 		this.switches = new Switches(options.settings);
 		this.sender = new CallbackSender(effects);
-		this.store = new TaskStore(this.switches, options.mediaUrl, effects, (task) => this.end(task));
+		const { mediaUrl, baseUrl = mediaUrl } = options;
+		this.store = new TaskStore(this.switches, mediaUrl, baseUrl, effects, (task) => this.end(task));
+	}
+
+	/** Whether a request has the key. */
+	hasKey(authorization: unknown): boolean {
+		return authorization === `Bearer ${this.apiKey}`;
 	}
 
 	/** Section 5. @throws ServiceError 401 where the key is missing or wrong */
 	authenticate(authorization: unknown): void {
-		if (authorization === `Bearer ${this.apiKey}`) return;
+		if (this.hasKey(authorization)) return;
 		const message = 'The API key is missing or wrong: send "Authorization: Bearer <API_KEY>".';
 		throw new ServiceError(401, 'unauthorized', message, { 'www-authenticate': 'Bearer' });
 	}

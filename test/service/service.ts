@@ -66,17 +66,20 @@ export async function startService({
 			newTaskId: () => `task-${randomUUID()}`,
 			post: async (url, body) => await post(url, body, forgetting.signal),
 		},
-		{ settings, mediaUrl: () => mediaUrl },
+		{ settings, mediaUrl: () => mediaUrl, baseUrl: () => origin + prefix },
 	);
 	const { store, switches, sender } = model;
 
+	let origin = '';
 	const api = createServer('api', requests);
 	api.register(async (scope) => apiRoutes(scope, model, closing.signal), { prefix });
 	const media = createServer('media', requests);
-	let origin = '';
 	mediaRoutes(media, model, closing.signal, () => origin);
-	// The same media at another origin, for results that redirect.
-	mediaRoutes(api, model, closing.signal);
+	// The same media at another origin, for results that redirect, and below the base URL.
+	api.register(async (scope) => mediaRoutes(scope, model, closing.signal, () => mediaUrl, true), {
+		prefix,
+	});
+	if (prefix !== '') mediaRoutes(api, model, closing.signal);
 
 	const forget = () => {
 		model.clear();

@@ -61,6 +61,9 @@ interface LongWay extends When {
 }
 export type Way = Fate | LongWay;
 
+/** What the bytes of a result are, whatever its address and its type say. */
+const MEDIA_FORMATS = ['png', 'jpeg', 'webp', 'mp4', 'webm'] as const;
+
 /** Always, or only sometimes. */
 type Occasionally = boolean | When;
 
@@ -138,6 +141,10 @@ const SWITCHES = {
 	callbackShape: isAnything,
 	creditsShape: isAnything,
 	resultShape: isAnything,
+	linkLifeMs: isAmount,
+	mediaBelowBase: isFlag,
+	mediaNeedsKey: isFlag,
+	mediaFormat: isOneOf(...MEDIA_FORMATS),
 	mediaRedirect: isFlag,
 	mediaBytes: isAmount,
 	mediaType: isText,

@@ -73,6 +73,7 @@ export class TaskStore {
 	constructor(
 		private readonly switches: Switches,
 		private readonly mediaUrl: () => string,
+		private readonly baseUrl: () => string,
 		private readonly effects: Effects,
 		private readonly onTerminal: (task: SimulatedTask) => void,
 	) {}
@@ -166,15 +167,25 @@ export class TaskStore {
 	/** The record as the service writes it out: with the switches that make it unusual. */
 	present({ record, own, webhookUrl }: SimulatedTask): Record<string, unknown> {
 		const { repeatWebhookUrl, extraFields, resultShape } = this.switches.for(own);
+		const links = record.resultUrls?.map((link) => this.linkTo(link, own));
 		return {
 			...record,
-			...(record.resultUrls &&
-				resultShape !== undefined && {
-					resultUrls: fillIn(resultShape, namesOf(record.resultUrls)),
-				}),
+			...(links && {
+				resultUrls: resultShape === undefined ? links : fillIn(resultShape, namesOf(links)),
+			}),
 			...(repeatWebhookUrl && { webhook_url: webhookUrl }),
 			...extraFields,
 		};
+	}
+
+	/** The link to a result as it is given out now: below the base URL, or one that ends. */
+	private linkTo(link: string, own: Settings): string {
+		const { linkLifeMs, mediaBelowBase } = this.switches.for(own);
+		if (!mediaBelowBase && linkLifeMs === undefined) return link;
+		const url = new URL(link);
+		const base = mediaBelowBase ? this.baseUrl() : url.origin;
+		const ends = linkLifeMs === undefined ? '' : `?ends=${this.effects.now() + linkLifeMs}`;
+		return base + url.pathname + ends;
 	}
 
 	/** Forgets every task, and gives the account its first balance back. */

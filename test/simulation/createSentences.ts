@@ -1,14 +1,10 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { groupBy } from '../groupBy';
-import { errorOf, everythingSaid, isKeyRefused, journalOf } from './told';
+import { isUnnamed } from './exceptions';
+import { errorOf, everythingSaid, idOf, isKeyRefused, isPaid } from './told';
 import type { SeenRequest, Told } from './world/network';
-import type { ServiceTask } from './world/service';
 import type { World } from './world/world';
-
-/** Those that cost something, and are the node's doing. */
-const isPaid = ({ outcome, isTwin, isCharged }: ServiceTask) =>
-	(outcome === 'SUCCESS' || isCharged) && !isTwin;
 
 /** Whether whoever was told lived on, so that it could be said. */
 const isHeard = (told: Told | undefined) =>
@@ -16,31 +12,12 @@ const isHeard = (told: Told | undefined) =>
 
 /** The sentences of the contract that speak of creates and of what they cost. Each brings what contradicts it. */
 export const createSentences = {
-	'each item has at most one task that was not refused, and did not fail': ({ service }) =>
-		[...groupBy(service.tasks.filter(isPaid), ({ item }) => item)].flatMap(([item, tasks]) => {
+	'each item has at most one task that was not refused, and did not fail': (world) =>
+		[...groupBy(world.service.tasks.filter(isPaid), ({ item }) => item)].flatMap(([item, all]) => {
+			const tasks = all.filter(({ by }, index) => index === 0 || !isUnnamed(world, idOf(by)));
 			const ids = tasks.map(({ id }) => id).join(', ');
 			return tasks.length > 1 ? [`${item} has ${tasks.length} tasks: ${ids}`] : [];
 		}),
-
-	'after a kill in a turn, those items are in doubt that were announced before it, and at most 50':
-		(world) =>
-			world.n8n.rows.flatMap((row) => {
-				const killed = world.n8n.row(row.retryOf);
-				const before = killed?.isKilled ? journalOf(killed) : undefined;
-				const after = journalOf(row);
-				if (!before || !after) return [];
-				const doubtful = after.sent.filter((key) => !before.sent.includes(key));
-				const sentNow = world.network.seen.flatMap(({ kind, by, item = '' }) =>
-					kind === 'create' && by === `execution ${row.id}` ? [`${item.split(' ').pop()}.0`] : [],
-				);
-				const isAnnounced = (key: string) =>
-					before.announced.includes(key) || sentNow.includes(key);
-				const others = doubtful.filter((key) => !isAnnounced(key));
-				return [
-					...(others.length > 0 ? [`execution ${row.id} has ${others.join(', ')} in doubt`] : []),
-					...(before.announced.length > 50 ? [`execution ${row.retryOf} announces too many`] : []),
-				];
-			}),
 
 	'a failed task is made anew as often as the node allows, and after a pause': ({
 		service,
@@ -96,8 +73,10 @@ export const createSentences = {
 		return creates
 			.filter(({ status, told }) => status === 303 && isHeard(told))
 			.flatMap(({ item = '', at, by, location = '' }) => {
-				const again = creates.find((create) => create.item === item && create.at > at);
-				const row = world.n8n.row(by.replace('execution ', ''));
+				const again = creates.find(
+					(create) => create.item === item && create.at > at && !isUnnamed(world, idOf(create.by)),
+				);
+				const row = world.n8n.row(idOf(by));
 				// A retry may have the error of the execution before, which was stopped.
 				const isOver =
 					row?.status === 'success' || (row?.status === 'error' && !row.isKilled && !row.retryOf);

@@ -1,5 +1,6 @@
 import type { Row } from '../workflow/n8n/database';
 import { SUB } from '../workflow/n8n/executions';
+import { isStored } from './told';
 import type { ServiceTask } from './world/service';
 import type { World } from './world/world';
 
@@ -42,3 +43,18 @@ export function isUndecided(world: World, { id }: ServiceTask): boolean {
 export const isPassedOver = (world: World, execution: string): boolean =>
 	withRetried(world, execution).some(({ isOfSaved }) => isOfSaved) &&
 	world.except('a run was retried with the currently saved workflow: the node is passed over');
+
+/**
+ * A run was killed in its first turn, and so was its retry before its node wrote anything: the retry of that retry cannot
+ * know of the first execution, since n8n tells it of the second one alone.
+ */
+export const isUnnamed = (world: World, execution: string): boolean =>
+	withRetried(world, execution).some(
+		(row) =>
+			row.id !== execution &&
+			row.retryOf !== undefined &&
+			row.isKilled &&
+			!isStored(row) &&
+			![...world.n8n.ledger.noted.values()].some(({ by }) => by === `execution ${row.id}`),
+	) &&
+	world.except('a retry was killed before its node began: n8n names the first execution nowhere');

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { IDataObject, INode } from 'n8n-workflow';
 
+import { isAwaited } from './afterRedesign';
 import {
 	ACTS,
 	OTHER_REFUSALS,
@@ -32,11 +33,15 @@ const PROCESSES = {
 	anything: [0, 1, 2, 3, 3, 4, 4],
 	callbacks: [0, 1, 1, 1, 2, 2, 2, 3, 4],
 	turns: [0, 1, 2],
+	'first turns': [0, 1, 2],
+	'later turns': [0, 1, 2],
+	retries: [0, 1, 2],
 };
 
 /**
- * A process dies after so many effects since its start: of any kind, of callbacks and what they start, or of executions
- * that were asleep before.
+ * A process dies after so many effects since its start: of any kind; of callbacks and what they start; of executions
+ * that were asleep before; of the first turns of runs; of their later turns, also after the faults have stopped; or of
+ * retries.
  */
 const kill = (of: keyof typeof PROCESSES) =>
 	fc.record({
@@ -174,6 +179,63 @@ const PARTS = {
 		4,
 		2,
 	),
+	/** The service asks for a pause that outlasts a turn, when there are so many tasks. */
+	longPauses: few(
+		fc.record({
+			afterTasks: number(0, 1, 1, 2, 4),
+			seconds: number(60, 120, 299, 600, 3_600),
+			status: number(429, 429, 503),
+		}),
+		1,
+		1,
+		8,
+	),
+	/** So many creates are let in within each minute; a refusal asks to wait for the next minute. */
+	windows: few(number(1, 2, 3), 1, 1, 8),
+	/** Whether each item brings a file that was uploaded. n8n renames the file when it stores the execution. */
+	hasUploads: fc.constantFrom(false, false, false, false, false, true),
+	/**
+	 * Items that fail until the user mends the node and retries the execution with the saved workflow. By how much the
+	 * price is raised meanwhile; where it is raised, the budget covers all items at the old price.
+	 */
+	unfit: few(
+		fc.record({
+			item: fc.nat({ max: 7 }),
+			how: word('refused', 'fails'),
+			priceFactor: number(1, 100),
+		}),
+		2,
+		1,
+		8,
+	),
+	/** For how long n8n's store of processed data fails. */
+	storeOutages: few(fc.record({ at, forMs: number(30_000) }), 1, 1, 7),
+	/** Writes to that store, counted from the first, whose answer is lost. */
+	lostAnswers: few(fc.nat({ max: 30 }), 2, 1, 6),
+	moreKills: few(fc.oneof(kill('first turns'), kill('later turns'), kill('retries')), 2, 1, 5),
+	/** Whether the user starts two retries of an execution at the same moment. */
+	retriesTwice: fc.constantFrom(false, false, false, true),
+	/** The user retries an execution that is asleep, as n8n's API allows. */
+	retriesAsleep: few(fc.record({ at }), 1, 1, 10),
+	/** n8n takes a run that it has woken the nth time for asleep so long after that, and wakes it again. */
+	doubleWakes: few(
+		fc.record({ nth: fc.integer({ min: 1, max: 3 }), afterMs: number(100, 500, 2_000) }),
+		1,
+		1,
+		7,
+	),
+	/** A task, counted from the first one created, that the service no longer knows so long after its create. */
+	forgotten: few(fc.record({ nth: fc.nat({ max: 4 }), afterMs: number(0, 1_000, 5_000) }), 1, 1, 9),
+	/** TLS handshakes that are broken off: nothing was sent. */
+	handshakes: few(
+		fc.record({
+			on: word('create', 'create', 'create', 'read', 'download'),
+			nth: number(0, 0, 1, 1, 2, 3),
+		}),
+		2,
+		1,
+		6,
+	),
 };
 
 type Parts = {
@@ -192,7 +254,46 @@ export interface History extends Omit<Parts, 'node'> {
 export type CallbackTrouble = History['callbacks'][number]['what'];
 
 /** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
-export const histories: fc.Arbitrary<History> = fc.record(PARTS).map(enlarge);
+export const histories: fc.Arbitrary<History> = fc
+	.record(PARTS)
+	.map(withoutAwaited)
+	.map(enlarge)
+	.map(makePatient);
+
+/** What the product is not ready for does not happen. */
+function withoutAwaited(history: History): History {
+	const awaited = Object.entries(history).filter(([name]) => isAwaited(name));
+	const nothing = awaited.map(([name, part]) => [name, Array.isArray(part) ? [] : false]);
+	return { ...history, ...(Object.fromEntries(nothing) as Partial<History>) };
+}
+
+const DAY_SECONDS = 86_400;
+
+/** Where something takes longer than a minute, the run has the time that it has by default. */
+function makePatient(history: History): History {
+	const { longPauses, windows, forgotten, unfit, largeBatch } = history;
+	if (largeBatch.length > 0) {
+		const none = { longPauses: [], windows: [], forgotten: [], unfit: [], moreKills: [] };
+		return { ...history, ...none, retriesAsleep: [] };
+	}
+	const isSlow = longPauses.length + windows.length + forgotten.length > 0;
+	const [mended] = unfit;
+	return {
+		...history,
+		node: {
+			...history.node,
+			...(isSlow && { completion: 'wait', timeoutSeconds: DAY_SECONDS }),
+			...(mended && { onError: 'stopWorkflow', ifSomeFail: 'stop' }),
+			...(mended && mended.priceFactor > 1 && { budgetItems: history.node.items }),
+		},
+		service: { ...history.service, ...(isSlow && { hanging: [] }) },
+		// The older a task is, the less often it is read: an hour more by the clock makes it old.
+		...(isSlow && {
+			clockJumps: [],
+			sleeps: history.sleeps.filter(({ what }) => !what.startsWith('clock')),
+		}),
+	};
+}
 
 /** A large batch is for the trigger. Nothing ends its run early but what is meant to. */
 function enlarge(history: History): History {

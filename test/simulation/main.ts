@@ -14,6 +14,7 @@ const USAGE = `Usage: npm run simulate -- [options]
   --seeds <n>       how many histories, one for each seed (default 1000)
   --from <n>        the first seed (default 1)
   --seed <n>        replay one history, made as short as it can be where it violates the contract
+  --sentence <words> of a history that violates several sentences: the one that is meant
   --sources <path>  the folder of another version of the nodes (default: this one)
   --write           write the counts into test/simulation/results.md`;
 
@@ -21,6 +22,7 @@ const values = readOptions(USAGE, {
 	seeds: { type: 'string', default: '1000' },
 	from: { type: 'string', default: '1' },
 	seed: { type: 'string' },
+	sentence: { type: 'string' },
 	sources: { type: 'string', default: ROOT },
 	json: { type: 'boolean', default: false },
 	write: { type: 'boolean', default: false },
@@ -37,7 +39,7 @@ const run = promisify(execFile);
 async function main(): Promise<void> {
 	const sources = new NodeSources(resolve(values.sources));
 	if (values.seed !== undefined) {
-		const { text, isGreen } = await replay(Number(values.seed), sources);
+		const { text, isGreen } = await replay(Number(values.seed), sources, values.sentence);
 		console.log(text);
 		process.exitCode = isGreen ? 0 : 1;
 		return;

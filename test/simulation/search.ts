@@ -44,14 +44,17 @@ export async function search(from: number, count: number, sources?: NodeSources)
 /**
  * Lets the history of one seed happen again. Where it violates a sentence, it is made as short as it can be while it
  * violates the same.
+ *
+ * @param words of the sentence that is meant, if it violates several
  */
 export async function replay(
 	seed: number,
 	sources?: NodeSources,
+	words = '',
 ): Promise<{ isGreen: boolean; text: string }> {
 	let history = historyOf(seed);
 	let outcome = await simulate(history, sources);
-	const [violation] = outcome.violations;
+	const violation = outcome.violations.find(({ sentence }) => sentence.includes(words));
 	if (violation) {
 		const property = fc.asyncProperty(histories, async (shorter) => {
 			const again = await simulate(shorter, sources);

@@ -14,6 +14,7 @@ import {
 	unsaidOf,
 	waitBegan,
 } from './told';
+import { turnSentences } from './turnSentences';
 import { isTerminal } from '../workflow/n8n/database';
 import { BASE_URL } from './world/service';
 import type { World } from './world/world';
@@ -31,6 +32,8 @@ export const sentences: Record<string, Check> = {
 	...createSentences,
 
 	...callbackSentences,
+
+	...turnSentences,
 
 	'every item says what became of its task': (world) => {
 		const { completion, timeoutSeconds } = world.history.node;

@@ -5,16 +5,18 @@ import { BinaryDataService, DataDeduplicationService, ErrorReporter } from 'n8n-
 import { Logger } from '@n8n/backend-common';
 import { OutboundHttp } from '@n8n/backend-network';
 import { Container } from '@n8n/di';
-import type { IDataDeduplicator, INodeExecutionData } from 'n8n-workflow';
+import type { IBinaryData, IDataDeduplicator, INodeExecutionData } from 'n8n-workflow';
 
 import { SECOND } from '../durations';
 import type { Settings } from '../service/settings';
+import { isAwaited } from './afterRedesign';
 import { missingTasks } from './callbackSentences';
 import { type History, type PartlyHistory, PLAIN, plainBut, TROUBLED_MS } from './history';
 import { type Act } from './troubles';
 import type { Row } from '../workflow/n8n/database';
 import { Randomness } from '../workflow/n8n/randomness';
 import { HistoryTime } from '../workflow/n8n/time';
+import { isStored } from './told';
 import { sentences, type Violation } from './sentences';
 import { NodeSources } from './world/nodeSources';
 import type { Request } from './world/network';
@@ -54,6 +56,11 @@ async function prepare(): Promise<void> {
 		async store(_place: unknown, content: Readable, data: object) {
 			const file = await buffer(content);
 			return { ...data, data: file.toString('base64'), fileSize: `${file.length} B` };
+		},
+		async getAsBuffer({ id, data }: IBinaryData) {
+			const content = id === undefined ? Buffer.from(data, 'base64') : world?.n8n.files.get(id);
+			if (content === undefined) throw new Error(`ENOENT: no such file or directory, open '${id}'`);
+			return Buffer.from(content);
 		},
 	} as never);
 	const request = async (options: Request) => await world?.network.request(options);
@@ -121,7 +128,8 @@ export async function enactRun(
  */
 export async function simulate(history: History, sources = OWN) {
 	const here = await enact(history, happen, sources);
-	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
+	const asked = Object.entries(sentences).filter(([sentence]) => !isAwaited(sentence));
+	const violations = asked.flatMap(([sentence, check]) =>
 		check(here).map((what): Violation => ({ sentence, what })),
 	);
 	const [faults = [], exceptions = []] = [here.faults, here.exceptions].map((set) =>
@@ -198,6 +206,7 @@ function plan(here: World): void {
 		},
 	};
 	planAll(history.acts, ({ what }) => acts[what]());
+	planAll(history.retriesAsleep, () => user.retryAsleep());
 }
 
 /** The faults have stopped: n8n goes on by itself, and then the user does what the documentation tells her to. */
@@ -225,12 +234,39 @@ async function calmDown(here: World): Promise<void> {
 	if (history.largeBatch.length > 0) await time.run(time.now + 60_000);
 	user.redeliver();
 	// What was stored when a run went to sleep goes on only where somebody retries it.
-	const wasAsleep = ({ start, status, data }: Row) =>
-		start === 'Start' && status === 'crashed' && data.includes('"journal"');
+	const wasAsleep = (row: Row) => isOfRun(row) && row.status === 'crashed' && isStored(row);
 	while (user.retry(wasAsleep, history.retryWith)) await time.run(time.now + 10_000);
-	const lateMs = 20 * (history.slowStores[0] ?? 0) + LARGE_BATCH_MS * history.largeBatch.length;
+	await mend(here);
+	await retryKilled(here);
+	const lateMs =
+		20 * (history.slowStores[0] ?? 0) +
+		LARGE_BATCH_MS * history.largeBatch.length +
+		2 * SECOND * (history.longPauses[0]?.seconds ?? 0);
 	// n8n keeps the moment that an execution waits for by the wall clock.
 	const end = TROUBLED_MS + CALM_MS + here.setBackMs + lateMs;
 	await time.run(Math.min(end, time.now + 60_000));
 	while (time.now < end && n8n.isBusy) await time.run(Math.min(end, time.now + 60_000));
+}
+
+const isOfRun = ({ start }: Row) => start === 'Start';
+
+/** The user changes the node, so that the service takes every item, and retries what has failed. */
+async function mend({ history, n8n, user, time }: World): Promise<void> {
+	const [unfit] = history.unfit;
+	if (!unfit) return;
+	n8n.isMended = true;
+	if (unfit.priceFactor > 1) n8n.setPrice(n8n.priceUsd * unfit.priceFactor);
+	const hasFailed = (row: Row) => isOfRun(row) && row.status === 'error' && !row.isOfSaved;
+	for (let retries = 0; retries < 5 && user.retry(hasFailed, 'saved'); retries++) {
+		await time.run(time.now + 10_000);
+	}
+}
+
+/** The user retries whatever was killed, and what was killed then. n8n may learn of a kill a minute later. */
+async function retryKilled({ history, user, time }: World): Promise<void> {
+	if (history.moreKills.length === 0) return;
+	for (let rounds = 0; rounds < 6; rounds++) {
+		await time.run(time.now + 90_000);
+		user.retry((row) => isOfRun(row) && row.status === 'crashed', history.retryWith);
+	}
 }

@@ -57,6 +57,13 @@ export const isKeyRefused = (status: number): boolean => status === 401 || statu
 /** Why an execution failed. */
 export const errorOf = ({ data }: Row) => fromStored(data).resultData.error;
 
+/** The id of the execution that has done something. */
+export const idOf = (by: string): string => by.replace('execution ', '');
+
+/** Those that cost something, and are the node's doing. */
+export const isPaid = ({ outcome, isTwin, isCharged }: ServiceTask): boolean =>
+	(outcome === 'SUCCESS' || isCharged) && !isTwin;
+
 const linkOf = (item: INodeExecutionData | undefined): number =>
 	typeof item?.pairedItem === 'object' && 'item' in item.pairedItem ? item.pairedItem.item : -1;
 
@@ -67,6 +74,10 @@ function inputsOf({ data }: Row): INodeExecutionData[] {
 	const before = Media?.at(-1)?.source[0]?.previousNodeRun ?? 0;
 	return Start?.[before]?.data?.main?.[0] ?? [];
 }
+
+/** What the node was given for an item that it has put out. */
+export const inputOf = (row: Row, item: INodeExecutionData): INodeExecutionData | undefined =>
+	inputsOf(row)[linkOf(item)];
 
 /** A task that an item should name and does not: the node has learnt its id. */
 export function unsaidOf(
@@ -128,20 +139,6 @@ export function isFollowUp(
 	return maxTries > 1 || age >= timeoutSeconds * 1000;
 }
 
-interface StoredJournal {
-	runs: Record<
-		string,
-		{ announced: string[]; items: Record<string, { parts: Array<{ state: string }> }> }
-	>;
-}
-
-/** What n8n keeps of the node's first run: the entries that were sent without a known answer, and the announced ones. */
-export function journalOf({ data }: Row) {
-	const kept = fromStored(data).executionData?.contextData['node:Media']?.journal;
-	const run = (kept as unknown as StoredJournal | undefined)?.runs[0];
-	if (!run) return undefined;
-	const sent = Object.entries(run.items).flatMap(([item, { parts }]) =>
-		parts.flatMap(({ state }, part) => (state === 'sent' ? [`${item}.${part}`] : [])),
-	);
-	return { sent, announced: run.announced };
-}
+/** Whether n8n keeps anything that the node has stored in an execution. */
+export const isStored = ({ data }: Row): boolean =>
+	Object.keys(fromStored(data).executionData?.contextData['node:Media'] ?? {}).length > 0;

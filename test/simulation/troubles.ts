@@ -51,7 +51,8 @@ export type RequestTrouble =
 	| (typeof REQUEST_TROUBLES)[number]
 	| (typeof REFUSALS | typeof STRANGE | typeof OTHER_REFUSALS)[number][0]
 	| '303'
-	| 'answer trickles';
+	| 'answer trickles'
+	| 'TLS handshake broken off';
 
 /** What users and strangers do. */
 export const ACTS = [

@@ -1,6 +1,8 @@
-import { properties, sourceFiles, textsIn } from './repository';
+import type { INodePropertyOptions } from 'n8n-workflow';
 
-/** What n8n's UX guidelines ask for and its linter does not check. */
+import { nodes, properties, sourceFiles, textsIn } from './repository';
+
+/** What n8n's guidelines ask for, and no rule of its linter checks. */
 
 const texts = sourceFiles.flatMap(textsIn);
 
@@ -11,6 +13,12 @@ it('shows examples in placeholders', () => {
 		.map(({ placeholder }) => placeholder);
 	expect(placeholders.length).toBeGreaterThan(5);
 	expect(placeholders.filter((placeholder) => !placeholder?.startsWith('e.g. '))).toEqual([]);
+});
+
+it('has hints of at most 120 characters', () => {
+	const hints = properties.flatMap(({ hint }) => hint ?? []);
+	expect(hints.length).toBeGreaterThan(5);
+	expect(hints.filter((hint) => hint.length > 120)).toEqual([]);
 });
 
 it('names actions without articles, and with what they act on', () => {
@@ -36,4 +44,18 @@ it('puts parameters in messages into single quotation marks', () => {
 	const named = texts.filter((text) => /\b[Pp]arameter /.test(text));
 	expect(named.length).toBeGreaterThan(5);
 	expect(named.filter((text) => !/\b[Pp]arameter '/.test(text))).toEqual([]);
+});
+
+it("names values that there are in the hints for n8n's own builder", () => {
+	const hints = [
+		...nodes.flatMap(({ builderHint }) => builderHint?.searchHint ?? []),
+		...properties.flatMap(({ builderHint }) => builderHint?.propertyHint ?? []),
+	];
+	const choices = properties
+		.filter(({ type }) => type === 'options' || type === 'multiOptions')
+		.flatMap(({ options = [] }) => (options as INodePropertyOptions[]).map(({ value }) => value));
+	const names = new Set([...properties.map(({ name }) => name), ...choices, 'resultUrls']);
+	const named = hints.flatMap((hint) => [...hint.matchAll(/'(\w+)'/g)].map(([, name]) => name));
+	expect(named.length).toBeGreaterThan(5);
+	expect(named.filter((name = '') => !names.has(name))).toEqual([]);
 });

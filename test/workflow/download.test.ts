@@ -29,7 +29,7 @@ describe('downloaded results', () => {
 	it('are readable binary data with name and type, fetched without the key', async () => {
 		const file = fileOf((await download()).output);
 		expect(file).toMatchObject({
-			fileName: `${on.taskIds[0]}.png`,
+			fileName: `1-a-${on.taskIds[0]?.slice(-4)}.png`,
 			mimeType: 'image/png',
 			fileType: 'image',
 		});
@@ -43,11 +43,57 @@ describe('downloaded results', () => {
 		expect(keys('/media/')).toStrictEqual([undefined, undefined]);
 	});
 
+	it('below the base URL are fetched with the key', async () => {
+		on.service.configure({ mediaBelowBase: true, mediaNeedsKey: true });
+		expect(fileOf((await download()).output)).toBeDefined();
+		expect(keys('/media/')).toEqual([`Bearer ${on.service.apiKey}`]);
+	});
+
+	it('below the base URL that redirect to another host are fetched from there without the key', async () => {
+		on.service.configure({ mediaBelowBase: true, mediaNeedsKey: true, mediaRedirect: true });
+		expect(fileOf((await download()).output)).toBeDefined();
+		expect(keys('/media/')).toEqual([`Bearer ${on.service.apiKey}`, undefined]);
+	});
+
 	it('of a task that was fetched with Get come along as well', async () => {
 		const get = { resource: 'task', operation: 'get', taskId: on.finishedTask() };
 		const parameters = { ...get, downloadResults: true };
 		expect(fileOf((await on.run({ parameters })).output)).toBeDefined();
 	});
+});
+
+it('a link that ends before its file has come is read anew', async () => {
+	on.service.configure({
+		linkLifeMs: 5_000,
+		mediaStatus: { status: 503, times: 1, retryAfter: 30 },
+	});
+	const { output } = await download();
+	expect(fileOf(output)).toBeDefined();
+	const statuses = on.service.requests.filter(({ host }) => host === 'media');
+	expect(statuses.map(({ status }) => status)).toEqual([503, 200]);
+	// The output has the link that worked.
+	expect(field(output, 'resultUrls')).toEqual([[text(statuses[1]?.path ?? '')]]);
+});
+
+it.each<[Settings, string, string]>([
+	[{ mediaFormat: 'jpeg', mediaType: 'image/png' }, 'image/jpeg', 'jpg'],
+	[{ mediaFormat: 'mp4', mediaType: 'application/octet-stream' }, 'video/mp4', 'mp4'],
+])('a file is what its bytes are (%j)', async (settings, mimeType, extension) => {
+	on.service.configure(settings);
+	const file = fileOf((await download(['A blue whale, at dawn'])).output);
+	const fileName = `1-a-blue-whale-at-dawn-${on.taskIds[0]?.slice(-4)}.${extension}`;
+	expect(file).toMatchObject({ mimeType, fileName });
+});
+
+it('results whose places are empty keep the places of the others, and a warning says so', async () => {
+	on.service.configure({ resultCount: 4, resultShape: ['$1', null, '$3', ''] });
+	const { output, hints } = await download(['a'], { splitResults: true });
+	expect(field(output, 'resultIndex')).toEqual([0, 2]);
+	expect(output.map(({ binary }) => binary?.data?.fileName)).toEqual([
+		text('-1.png'),
+		text('-3.png'),
+	]);
+	expect(JSON.stringify(hints)).toContain('2 of 4 results missing');
 });
 
 describe('a host that stumbles', () => {

@@ -54,6 +54,32 @@ describe('files as data', () => {
 		expect(field(output, 'input')).toEqual(on.inputs);
 	});
 
+	const JPEG = Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0]), Buffer.from('picture')]);
+	const TEXT = Buffer.from('no picture at all');
+	it.each<[string, Buffer, string, string]>([
+		['image/x-png', TEXT, 'a.png', 'image/png'],
+		['image/jpg', TEXT, 'a', 'image/jpeg'],
+		['image/png', JPEG, 'a.png', 'image/jpeg'],
+		['application/octet-stream', JPEG, 'a', 'image/jpeg'],
+		['', JPEG, 'a', 'image/jpeg'],
+		['application/octet-stream', TEXT, 'a.webp', 'image/webp'],
+		['application/octet-stream', TEXT, 'a.xyz', 'application/octet-stream'],
+	])('that are called %j are sent as what they are', async (label, content, name, type) => {
+		const item = { json: {}, binary: { a: binary(content, label, name) } };
+		const { output } = await on.run(node(files(['frame', 'a'])), [item]);
+		const frame = `data:${type};base64,${content.toString('base64')}`;
+		expect(on.inputs).toEqual([{ prompt: 'Waves', frame }]);
+		expect(field(output, 'input')).toEqual(on.inputs);
+	});
+
+	it('may be a reference picture whose label tells nothing', async () => {
+		const item = { json: {}, binary: { data: binary(JPEG, 'application/octet-stream', 'a') } };
+		const parameters = { resource: 'video', prompt: 'Waves', imageSource: 'binary' };
+		await on.run({ parameters }, [item]);
+		const image_url = `data:image/jpeg;base64,${JPEG.toString('base64')}`;
+		expect(on.inputs).toEqual([{ prompt: 'Waves', image_url }]);
+	});
+
 	it('are cut in the output where they are long, as is a data URI that was typed in', async () => {
 		const large = Buffer.alloc(100_000, 7);
 		const typed = uri('y'.repeat(9000), 'text/plain');
@@ -123,7 +149,9 @@ describe('a dry run', () => {
 		expect(ran.output).toEqual([0, 1].map((item) => ({ json, pairedItem: { item } })));
 		expect(on.service.requests).toEqual([]);
 		expect(reads).not.toHaveBeenCalled();
-		expect(ran.hints).toEqual(['Nothing was sent. 2 tasks would cost 0.16 USD.']);
+		expect(ran.hints).toEqual([
+			"Nothing was sent. 2 tasks would cost 0.16 USD. A real run also puts out 'taskId', 'state' and 'resultUrls'.",
+		]);
 		// Nothing is in the journal.
 		expect(JSON.stringify(ran.run.data.executionData?.contextData ?? {})).not.toContain('digest');
 	});
@@ -132,7 +160,7 @@ describe('a dry run', () => {
 		const items = [{ json: { model: IMAGE_MODEL } }, { json: { model: 'other/model' } }];
 		const { hints } = await on.run(node({ dryRun: true }, { model: '={{ $json.model }}' }), items);
 		expect(hints).toEqual([
-			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential.",
+			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A real run also puts out 'taskId', 'state' and 'resultUrls'.",
 		]);
 	});
 

@@ -35,7 +35,8 @@ export interface WriteTrouble {
 }
 
 // n8n reads the node's id while it is called, and not later.
-const keyOf = ({ workflow, node }: ICheckProcessedContextData) => `${workflow.id}/${node?.id}`;
+export const keyOf = ({ workflow, node }: ICheckProcessedContextData) =>
+	`${workflow.id}/${node?.id}`;
 
 const notNeeded = async () =>
 	await Promise.reject<never>(new UnexpectedError('Not needed by this package'));
@@ -102,15 +103,21 @@ export abstract class ProcessedDataTable implements IDataDeduplicator {
 		});
 	}
 
-	checkProcessedItemsAndRecord = notNeeded;
-
+	/** Deletes the row. */
 	async clearAllProcessedItems(
 		_scope: DeduplicationScope,
 		context: ICheckProcessedContextData,
 	): Promise<void> {
 		const key = keyOf(context);
-		await this.query(() => void this.rows.delete(key));
+		const trouble = this.nextTrouble();
+		await this.query(() => {
+			if (trouble && !trouble.isWritten) throw trouble.error;
+			this.rows.delete(key);
+			if (trouble) throw trouble.error;
+		});
 	}
+
+	checkProcessedItemsAndRecord = notNeeded;
 }
 
 /** The store of the tests, which say what fails next. */

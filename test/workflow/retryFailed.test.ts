@@ -134,7 +134,7 @@ describe('no other task is created', () => {
 		const ran = await on.images([unlucky('a', 1), 'b'], { retryFailed: 2, dryRun: true });
 		expect(on.creates).toHaveLength(0);
 		expect(ran.hints).toEqual([
-			'Nothing was sent. 2 tasks would cost 0.16 USD. A failed task would be created again up to 2 times. Failed tasks are usually free.',
+			"Nothing was sent. 2 tasks would cost 0.16 USD. A failed task would be created again up to 2 times. Failed tasks are usually free. A real run also puts out 'taskId', 'state' and 'resultUrls'.",
 		]);
 	});
 });

@@ -87,7 +87,10 @@ describe('the output of the trigger', () => {
 		on.service.configure({ resultCount: 3 });
 		const options = { downloadResults: true, splitResults: true, outputBinaryField: 'picture' };
 		const { output } = await start(finished(), { options });
-		const picture = (index: number) => ({ fileName: text(`_${index}.png`), mimeType: 'image/png' });
+		const picture = (index: number) => ({
+			fileName: text(`-${index + 1}.png`),
+			mimeType: 'image/png',
+		});
 		expect(output).toMatchObject(
 			[0, 1, 2].map((resultIndex) => ({
 				json: { resultIndex },

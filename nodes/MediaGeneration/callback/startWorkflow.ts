@@ -3,7 +3,8 @@ import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from '
 import { endWithError, modeOf, nodeContext, runningNode } from '../n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
 import { Downloader, PassingTrouble } from '../report/download';
-import { isWithoutResult, withoutResult } from '../report/taskErrors';
+import { fileStem } from '../report/fileName';
+import { isWithoutResult, missingResults, withoutResult } from '../report/taskErrors';
 import {
 	type ItemResult,
 	type OutputOptions,
@@ -11,7 +12,8 @@ import {
 	taskItems,
 	taskJson,
 } from '../report/taskItems';
-import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
+import { connect } from '../service/connect';
+import { hasEnded, parseTaskRecord, type TaskRecord } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -86,8 +88,9 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 	for (const { start, result } of ended) {
 		if (isTest || (await start.claim())) output.push(...outputOf(context, result));
 	}
-	const message = withoutResult(output.map(({ json }) => json).filter(isWithoutResult));
-	if (message !== undefined) {
+	const empty = withoutResult(output.map(({ json }) => json).filter(isWithoutResult));
+	for (const message of [empty, missingResults(admitted.map(({ task }) => task))]) {
+		if (message === undefined) continue;
 		context.addExecutionHints({ message, type: 'warning', location: 'outputPane' });
 	}
 	return [output];
@@ -111,16 +114,31 @@ function admittedTasks(context: IExecuteFunctions): Admitted[] {
 /** @returns the task's items, with its results if the options ask for them. @throws as `Downloader.filesOf` */
 async function bring(
 	context: IExecuteFunctions,
-	{ task, json }: Admitted,
+	admitted: Admitted,
 	output: OutputOptions,
 ): Promise<INodeExecutionData[]> {
 	const destination = { output };
+	const { task, json } = admitted;
 	if (!output.download || task.state !== 'SUCCESS') return taskItems(task, json, destination);
+	const { taskId, record } = task;
 	// A later run tries once, and sleeps again.
 	const isFirst = troubleSince(context) === undefined;
 	const giveUpAt = clock.now() + (isFirst ? FIRST_TRY_MS : 0);
-	const files = await new Downloader(context).filesOf(task, giveUpAt, isFirst);
-	return taskItems(task, json, destination, files);
+	// Without a credential results on other hosts are fetched all the same.
+	const connected = await settled(connect(context));
+	const service = 'value' in connected ? connected.value : undefined;
+	let latest: TaskRecord = task;
+	const readAgain = async () => {
+		const read = await service?.client.readTask(taskId);
+		if (hasEnded(read)) {
+			latest = read;
+			admitted.json = taskJson(read, { reference: json.reference });
+		}
+		return read;
+	};
+	const wanted = { stem: fileStem(taskId, record), giveUpAt, isFresh: isFirst, readAgain };
+	const files = await new Downloader(context, service?.openFile).filesOf(task, wanted);
+	return taskItems(latest, admitted.json, destination, files);
 }
 
 function outputOf(context: IExecuteFunctions, result: ItemResult): INodeExecutionData[] {

@@ -60,6 +60,9 @@ export class CreateQueue {
 	private inVain = 0;
 	private inVainAt = -Infinity;
 
+	/** Whether an order was refused before any was taken. The next orders may be refused, too: they go out singly. */
+	private goesSingly = false;
+
 	/** Whether nothing more is ordered, and why. */
 	private closed: { error: ServiceError | undefined } | undefined;
 
@@ -131,6 +134,7 @@ export class CreateQueue {
 	}
 
 	private async place(patience: () => number, until: number): Promise<Ticket | undefined> {
+		let patienceMs = 0;
 		for (;;) {
 			if (this.signal?.aborted) throw new Stopped();
 			if (this.closed) {
@@ -139,7 +143,9 @@ export class CreateQueue {
 			}
 			const now = clock.now();
 			if (this.turn.isOver || now >= until) return undefined;
-			this.checkPatience(patience(), until, now);
+			// Who waits for the end of a pause goes on to wait, although the last task ends meanwhile.
+			patienceMs = Math.max(patienceMs, patience());
+			this.checkPatience(patienceMs, until, now);
 			const at = this.nextAt(now);
 			if (at <= now) {
 				this.gap.take();
@@ -170,7 +176,8 @@ export class CreateQueue {
 
 	private nextAt(now: number): number {
 		const { underWay, unfinished } = this.limits;
-		const isFull = underWay + unfinished >= this.most || (this.inVain > 0 && underWay > 0);
+		const isSingle = this.inVain > 0 || (this.goesSingly && !this.hasCreated);
+		const isFull = underWay + unfinished >= this.most || (isSingle && underWay > 0);
 		return isFull ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
 	}
 
@@ -192,6 +199,11 @@ export class CreateQueue {
 	ended(): void {
 		this.limits.ended();
 		this.wake();
+	}
+
+	/** The service certainly did not take the task, and it is not sent again. */
+	refusedOnce(): void {
+		this.goesSingly = true;
 	}
 
 	/** The service certainly did not take the task. */

@@ -13,10 +13,8 @@ import { storedStop } from '../n8n/storedStop';
 import type { TurnRow } from '../n8n/turnRow';
 import type { CreateQueue, TurnOfQueue } from './createQueue';
 import type { Journal } from './journal';
+import { RefusalsInARow } from './refusals';
 import { placeOf, type TaskEntry } from './taskEntry';
-
-/** After so many such refusals in a row a refusal that may concern one item concerns all. */
-const MAX_ALIKE = 3;
 
 /**
  * Whether a task may have been created, although the create failed. A create may be sent again only if there is
@@ -46,8 +44,7 @@ const LATE_HINT = {
 
 /** Creates the tasks of one run. An order is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
-	/** How many items in a row were refused for what seems to concern all items. */
-	private alike = 0;
+	private readonly refusals = new RefusalsInARow();
 
 	private readonly signal: AbortSignal | undefined;
 	private readonly graceIsOver: Promise<undefined>;
@@ -99,7 +96,7 @@ export class TaskCreator {
 			const sent = await this.sendOnce(entry, plan, until, deadline);
 			switch (sent.outcome) {
 				case 'accepted':
-					this.alike = 0;
+					this.refusals.reset();
 					this.queue.accepted(ticket);
 					return true;
 				case 'notSent':
@@ -208,32 +205,13 @@ export class TaskCreator {
 
 	private explain(item: CreatePlan, error: unknown): unknown {
 		if (!(error instanceof ServiceError)) return error;
-		const { statusCode, meaning } = error;
-		if (this.concernsAll(error)) this.queue.close(error);
-		else if (error.kind === 'unauthorized' && meaning.mayBeItem && this.queue.hasCreated) {
-			// The key has created tasks, so this refusal is not about the key.
-			return new ItemError(error.message, {
-				description:
-					'The service has accepted other items with this key, so the model or the prompt of this item may not be allowed. Change them, and run this item again.',
-				statusCode,
-			});
+		if (isUnknown(error)) {
+			this.refusals.reset();
+			return this.unknown(item, error);
 		}
-		return isUnknown(error) ? this.unknown(item, error) : error;
-	}
-
-	/**
-	 * Whether the service will take no item. What concerns the account ends the batch at once; what concerns the address
-	 * or the key, if the service has taken no task yet. Otherwise an error may be a passing one, or that of one item.
-	 */
-	private concernsAll({ taken, meaning: { scope, mayBeItem } }: ServiceError): boolean {
-		if (taken !== 'no' || scope === 'item') {
-			this.alike = 0;
-			return false;
-		}
-		if (scope === 'account') return true;
-		const { hasCreated } = this.queue;
-		if (mayBeItem && hasCreated) return false;
-		return ++this.alike >= (mayBeItem || hasCreated ? MAX_ALIKE : 1);
+		if (this.refusals.isOfAll(error, this.queue.hasCreated)) this.queue.close(error);
+		else this.queue.refusedOnce();
+		return error;
 	}
 
 	/** The create is never sent again: if the service took the first one, the second would be paid for, too. */

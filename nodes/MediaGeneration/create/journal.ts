@@ -69,7 +69,7 @@ export class Journal {
 	private readonly node: Stored;
 
 	/** Whether all items have left. */
-	private isDone = false;
+	isEnded = false;
 
 	/** @throws UserError if another version of this package wrote the journal */
 	constructor(
@@ -86,6 +86,7 @@ export class Journal {
 			? { version: VERSION, runs: {}, clockIsBehind: clockIsBehind() }
 			: readStored<Stored>(JSON.parse(JSON.stringify(store[JOURNAL])), VERSION);
 		const known = stored.runs[present];
+		setClock(stored, known);
 		const execution = String(executionIdOf(context));
 		// n8n has kept that the node ran in the retried execution, and not what it did.
 		this.isLost = isNew && present > 0 && retriedBy(context) !== undefined;
@@ -100,7 +101,6 @@ export class Journal {
 			entries: [],
 		};
 		this.earlier = this.run.execution;
-		setClock(this.node, this.run);
 		this.entries = this.run.entries.map((entry) => this.revived(entry));
 		this.isLater = this.run.isAsleep || (this.earlier === execution && this.run.sleeps > 0);
 		this.beginning = this.begin(known, execution, now);
@@ -131,18 +131,22 @@ export class Journal {
 	private revived(entry: TaskEntry): TaskEntry {
 		if (!entry.plan) return entry;
 		entry.plan = { ...this.run.common, ...entry.plan } as TaskPlan;
-		if (entry.plan.kind !== 'create' || entry.state !== 'free') return entry;
+		const { plan, state } = entry;
+		if (plan.kind !== 'create' || plan.input === undefined) return entry;
 		try {
-			entry.plan.input = reviveFiles(this.context, entry.plan);
+			plan.input = reviveFiles(this.context, plan);
 		} catch (error) {
-			fail(entry, ItemError.from(error));
+			if (state === 'free') fail(entry, ItemError.from(error));
+			// The task goes on without its file. It cannot be created again.
+			else plan.retryFailed = 0;
 		}
 		return entry;
 	}
 
 	private toStored(present: number): Stored {
-		const { run, entries, isDone } = this;
-		const stored = isDone ? endedRun(run, entries) : sleepingRun(run, entries);
+		const { run, entries, isEnded } = this;
+		const isKept = !isEnded || this.hasTriesLeft;
+		const stored = isKept ? sleepingRun(run, entries) : endedRun(run, entries);
 		return { ...this.node, clockIsBehind: clockIsBehind(), runs: { [present]: stored } };
 	}
 
@@ -267,7 +271,7 @@ export class Journal {
 
 	/** All items leave, and with them what nobody needs any more. n8n may try again if the first item has an error. */
 	end(): void {
-		this.isDone = !this.hasTriesLeft;
+		this.isEnded = true;
 	}
 
 	/** The rows that the turns of this run have left in n8n's store. */

@@ -57,13 +57,18 @@ export const VERSION = 1;
 /** How far the clock of this process is behind the time of day, milliseconds. */
 export const clockIsBehind = (): number => Date.now() - clock.now();
 
-/** Sets the times of a run that another process wrote to the clock of this process. */
-export function setClock(node: Stored, run: StoredRun): void {
+/** Sets the times that another process wrote to the clock of this process. @param run if the node has stored it */
+export function setClock(node: Stored, run: StoredRun | undefined): void {
 	const aheadMs = clockIsBehind() - node.clockIsBehind;
+	if (node.pausedUntil !== undefined) node.pausedUntil -= aheadMs;
+	if (run === undefined) return;
 	run.startedAt -= aheadMs;
 	if (run.wakeAt !== undefined) run.wakeAt -= aheadMs;
 	if (run.quietSince !== undefined) run.quietSince -= aheadMs;
-	if (node.pausedUntil !== undefined) node.pausedUntil -= aheadMs;
+	const { settings } = run;
+	// JSON has no Infinity, and makes it null.
+	if (settings?.limitAt) settings.limitAt -= aheadMs;
+	if (settings?.endsAt) settings.endsAt -= aheadMs;
 	for (const entry of run.entries) shiftTimes(entry, aheadMs);
 }
 
@@ -95,11 +100,12 @@ function commonOf(plans: readonly TaskPlan[]): Partial<TaskPlan> {
 
 /** What is stored of a plan. The input that was sent stands in the entry, unless it may be sent again. */
 function withoutCommon(
-	{ plan, sent, failed = [] }: TaskEntry,
+	{ plan, state, sent, failed = [] }: TaskEntry,
 	common: Partial<TaskPlan>,
 ): TaskPlan | undefined {
 	if (plan === undefined) return undefined;
-	const isSent = plan.kind === 'create' && sent !== undefined && failed.length >= plan.retryFailed;
+	const isCreated = plan.kind === 'create' && state === 'created' && sent !== undefined;
+	const isSent = isCreated && failed.length >= plan.retryFailed;
 	const left = Object.entries(plan).filter(
 		([name]) => !(name in common) && !(isSent && name === 'input'),
 	);

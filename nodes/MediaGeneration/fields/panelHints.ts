@@ -43,6 +43,14 @@ export const panelHints: NodeHint[] = [
 		displayCondition:
 			'={{ $parameter["resource"] === "video" && $parameter["durationSeconds"] === 0 && !$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalInput"] && /"cachedResultName":"[^"]* per second\\)"/.test(JSON.stringify($rawParameter)) }}',
 	},
+	{
+		message:
+			"Leave this node connected to nothing: 'Execute step' runs the nodes before it first, and a node that orders would order again.",
+		location: 'outputPane',
+		whenToDisplay: 'beforeExecution',
+		displayCondition:
+			'={{ $parameter["resource"] === "task" && /^\\s*execution\\s/i.test($parameter["taskId"] ?? "") }}',
+	},
 	perLineHint('image', 'One Image per Line'),
 	perLineHint('video', 'One Video per Line'),
 	sameHint('image'),

@@ -1,7 +1,7 @@
 import type { ILoadOptionsFunctions, INodeListSearchResult } from 'n8n-workflow';
 
 import { CREDENTIAL_TYPE } from '../service/connect';
-import { describeModel, readModels, SPECIFIED_MODELS } from '../service/prices';
+import { describeModel, type PricedModel, readModels, SPECIFIED_MODELS } from '../service/prices';
 
 /**
  * The list of the field *Model*: the models of the credential. If there are none, the models of the specification, which
@@ -15,11 +15,14 @@ export async function searchModels(
 ): Promise<INodeListSearchResult> {
 	const { models } = await this.getCredentials(CREDENTIAL_TYPE);
 	const entered = readModels(models);
-	const [listed, kind] = entered.length > 0 ? [entered, ''] : [SPECIFIED_MODELS, 'Placeholder: '];
+	const nameOf = (model: PricedModel) =>
+		// The price of a placeholder is that of no account.
+		entered.length > 0 ? describeModel(model) : `Placeholder: ${model.id}`;
+	const listed = entered.length > 0 ? entered : SPECIFIED_MODELS;
 	const isFound = (id: string) => id.toLowerCase().includes(filter.trim().toLowerCase());
 	return {
 		results: listed
 			.filter(({ id }) => isFound(id))
-			.map((model) => ({ name: kind + describeModel(model), value: model.id })),
+			.map((model) => ({ name: nameOf(model), value: model.id })),
 	};
 }

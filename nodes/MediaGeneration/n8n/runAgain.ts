@@ -1,5 +1,6 @@
 import type { IExecuteData, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
+import { settled } from '../shared/promises';
 import { internalsOf, stackEntry } from './internals';
 
 /** An entry of n8n's stack, with the input of a node that sleeps. */
@@ -45,10 +46,14 @@ export async function sleepAndRunAgain(
 	entry.node = { ...entry.node, alwaysOutputData: false };
 	// Not an empty list of items: in a workflow with the former order of execution a Merge node would take that for an input.
 	entry.data = { main: [] };
-	await context.putExecutionToWait(until);
-	// n8n keeps what waits in the memory of the process, and a shutdown that has begun waits for it in vain. What runs is
-	// taken off the list when it is stored. Whether the execution waits is decided by its date.
-	additionalData?.setExecutionStatus?.('running');
+	const put = await settled(async () => {
+		await context.putExecutionToWait(until);
+		// n8n keeps what waits in the memory of the process, and a shutdown that has begun waits for it in vain. What runs is
+		// taken off the list when it is stored. Whether the execution waits is decided by its date.
+		additionalData?.setExecutionStatus?.('running');
+	});
+	// n8n wakes some executions twice. If the other run is off the list before, n8n sets the date, and fails then.
+	if ('error' in put && runExecutionData?.waitTill !== until) throw put.error;
 	return [[]];
 }
 

@@ -6,7 +6,7 @@ import { startCode } from './codeWorkflow';
 export const STOP_RECORD = 'Tasks of the stopped run';
 
 const noteOf = (stopped: string) =>
-	`## The tasks of execution ${stopped}, which was stopped\nThe service goes on with them, and bills those that succeed. To get the results without paying again, use **Task → Wait** of a Media Generation node in the same workflow. Enter **execution** and the number of *this* execution as **Task ID**: the number stands at the end of this page's address.\n\nAn item without a taskId is an order whose answer did not come: it may have a task, too.`;
+	`## The tasks of execution ${stopped}, which was stopped\nThe service goes on with them, and bills those that succeed. To get the results without paying again, add a Media Generation node with **Task → Wait** to the same workflow, connected to nothing. Enter **execution** and the number of *this* execution as **Task ID**: it stands above, after ID#.\n\nAn item without a taskId is an order whose answer did not come: it may have a task, too.`;
 
 /**
  * Leaves a short execution in the workflow's list of executions. n8n keeps nothing of a turn that is stopped, and a node

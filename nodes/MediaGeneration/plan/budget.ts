@@ -1,5 +1,6 @@
 import { roundUsd } from '../service/prices';
 import { ItemError } from '../shared/itemError';
+import { plainName, toNumber } from '../shared/json';
 import type { CreatePlan } from './planTypes';
 
 /** What makes a price known, as parts of sentences. */
@@ -26,10 +27,10 @@ export function budgetRefusal(creates: readonly CreatePlan[], paidUsd = 0): Item
 			? `The price of model '${model}' is by the second, and the item has no duration`
 			: `The price of model '${model}' is not known`;
 		const wayOut = lacksDuration ? ENTER_DURATION : ENTER_PRICE;
-		return new ItemError(
-			`${why}, so 'Max Cost (USD)' of ${budget} cannot be kept (item ${itemIndex + 1})`,
-			{ description: `To make the price known, ${wayOut}. No task was created.` },
-		);
+		const place = creates.length > 1 ? ` (item ${itemIndex + 1})` : '';
+		return new ItemError(`${why}, so 'Max Cost (USD)' of ${budget} cannot be kept${place}`, {
+			description: `To make the price known, ${wayOut}. No task was created.`,
+		});
 	}
 	const total = roundUsd(knownCostUsd(creates) + paidUsd);
 	if (total > budget) {
@@ -42,6 +43,32 @@ export function budgetRefusal(creates: readonly CreatePlan[], paidUsd = 0): Item
 					"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
 			},
 		);
+	}
+	return undefined;
+}
+
+/** The usual names of the input field for the number of results, as `plainName` writes them. */
+const COUNT_FIELDS = [
+	'n',
+	'numimages',
+	'numberofimages',
+	'numoutputs',
+	'numvideos',
+	'numresults',
+	'numsamples',
+	'imagecount',
+	'batchsize',
+];
+
+/** @returns what *Max Cost* assumes, if it is set and the input of a task asks for several results */
+export function countedAsOne(creates: readonly CreatePlan[]): string | undefined {
+	for (const { maxCostUsd, input } of creates) {
+		if (maxCostUsd === 0) continue;
+		const several = Object.entries(input).find(
+			([name, value]) => COUNT_FIELDS.includes(plainName(name)) && (toNumber(value) ?? 0) > 1,
+		);
+		if (several === undefined) continue;
+		return `'Max Cost (USD)' has counted as one result a task, although the input asks for several ('${several[0]}' is ${String(several[1])}). If each result costs, enter the price of the whole task in 'Price per Task (USD)'.`;
 	}
 	return undefined;
 }

@@ -3,6 +3,7 @@ import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflo
 import { hasText, isCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
 import { isName, isRecord, namesIn } from '../shared/json';
+import { isTelling } from '../shared/mediaType';
 import {
 	choice,
 	describe,
@@ -109,7 +110,8 @@ function readMediaInput(parameters: ItemParameters, input: IDataObject): IDataOb
 function findImages(parameters: ItemParameters): InputFile[] {
 	const label = 'Input Data Field Name';
 	const files = findFiles(parameters, parameters.value('binaryPropertyName'), label);
-	const other = files.find(({ mimeType }) => !/^image\//i.test(mimeType));
+	// The bytes of a file whose label tells nothing are looked at when the file is sent.
+	const other = files.find(({ mimeType }) => isTelling(mimeType) && !/^image\//.test(mimeType));
 	if (other === undefined) return files;
 	throw new ItemError(`The field '${other.name}' holds '${other.mimeType}' and not a picture`, {
 		description: `Choose a field with a picture in '${label}'.`,

@@ -3,6 +3,7 @@ import type { IBinaryData, IExecuteFunctions, IDataObject } from 'n8n-workflow';
 import { ItemError, messageOf } from '../shared/itemError';
 import { cutDataUri, cutDataUris, leavesIn, mapEntries } from '../shared/dataUri';
 import { isRecord } from '../shared/json';
+import { mediaTypeOf } from '../shared/mediaType';
 import { choice, type ItemParameters, refused, textsIn } from '../shared/parameters';
 import { isOutOfReach } from '../shared/privateAddress';
 import type { CreatePlan } from './planTypes';
@@ -12,7 +13,8 @@ import type { CreatePlan } from './planTypes';
  * Until then its JSON form names the file.
  */
 export class InputFile {
-	readonly mimeType: string;
+	/** By its label, and after the file was read by its first bytes. */
+	mimeType: string;
 
 	readonly bytes: number | undefined;
 
@@ -24,7 +26,7 @@ export class InputFile {
 		readonly source: string | IBinaryData,
 		private readonly data: IBinaryData,
 	) {
-		this.mimeType = data.mimeType || 'application/octet-stream';
+		this.mimeType = mediaTypeOf(Buffer.alloc(0), data.mimeType ?? '', data.fileName ?? '');
 		this.bytes = sizeOf(data);
 		const size = this.bytes === undefined ? [] : [`${this.bytes} bytes`];
 		this.preview = `${this.uriStart}… (${[data.fileName ?? 'a file', ...size].join(', ')})`;
@@ -38,6 +40,14 @@ export class InputFile {
 	/** The data URI without its content. */
 	get uriStart(): string {
 		return `data:${this.mimeType};base64,`;
+	}
+
+	/** Notes what the file is, by its content. @returns the file as a data URI */
+	uriOf(content: Buffer): string {
+		this.mimeType = mediaTypeOf(content, this.mimeType, '');
+		const uri = this.uriStart + content.toString('base64');
+		this.preview = cutDataUri(uri);
+		return uri;
 	}
 
 	/** Whether n8n keeps the file outside of memory, where a link can lead to it. */
@@ -119,9 +129,7 @@ export async function sentInput(
 		const buffer = await helpers.getBinaryDataBuffer(itemIndex, file.source);
 		characters += asData(buffer.length);
 		checkTotal(characters);
-		const uri = file.uriStart + buffer.toString('base64');
-		file.preview = cutDataUri(uri);
-		uris.set(file, uri);
+		uris.set(file, file.uriOf(buffer));
 	}
 	return uris.size === 0 ? input : replaceIn(input, (file) => uris.get(file));
 }

@@ -5,7 +5,7 @@ import { stopSignal } from '../n8n/internals';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { inTurns } from '../shared/clock';
 import { choice, ItemParameters } from '../shared/parameters';
-import { budgetRefusal } from './budget';
+import { budgetRefusal, countedAsOne } from './budget';
 import { planItem, type TriggerAddresses } from './planItem';
 import { createsIn, type ItemPlan } from './planTypes';
 import { planWait, type WaitPlan } from './planWait';
@@ -74,6 +74,7 @@ export async function planRun(
 	const isDry = left.some((item) => item.kind !== 'read' && item.isDry);
 	const refusal = budgetRefusal(createsIn(left), paidUsd);
 	if (refusal && !isDry) throw refusal;
+	const assumed = countedAsOne(createsIn(left));
 	const { seconds, warnings, ...wait } = planWait(items, first, limitAt);
 	return {
 		...wait,
@@ -84,7 +85,9 @@ export async function planRun(
 			const isPatient = item.kind === 'create' && wait.suspendAfterMs < Infinity;
 			return { ...item, timeoutMs, ...(isPatient && { patienceMs: timeoutMs }) };
 		}),
-		warnings: refusal ? [`This batch would be refused: ${refusal.message}`] : warnings,
+		warnings: refusal
+			? [`This batch would be refused: ${refusal.message}`]
+			: [...warnings, ...(assumed === undefined ? [] : [assumed])],
 		maxInFlight: first.number('maxInFlight'),
 		isDry,
 		ifSomeFail: choice('If Some Items Fail', first.option('ifSomeFail') ?? 'keep', {

@@ -2,14 +2,16 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
 import { stopSignal } from '../n8n/internals';
 import { classifyAnswer } from '../service/answer';
-import type { TaskRecord } from '../service/taskRecord';
+import type { OpenFile } from '../service/connect';
+import { placesOfResults, type TaskRecord } from '../service/taskRecord';
 import { Semaphore, settled } from '../shared/promises';
-import { clock, sleepUntil, Stopped, unlessStalled } from '../shared/clock';
+import { clock, sleepUntil, Stopped, unlessStalled, withTimeLimit } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
-import { describeFile } from './fileName';
+import { extensionFor, mediaTypeOf, registeredType } from '../shared/mediaType';
+import { fileName } from './fileName';
 import { AGAIN, explainStorage, isStorageFull } from './fileStorage';
-import { openResult, type StreamResponse, wordsOf } from './openResult';
+import { beginningOf, openResult, type StreamResponse, wordsOf } from './openResult';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;
@@ -32,6 +34,21 @@ const MAX_PAUSE_MS = MINUTE_MS;
 /** How long a fresh link is tried, whatever the host says: the file may not have reached the host yet. */
 const FRESH_MS = 2 * MINUTE_MS;
 
+/** A link that has waited longer for its turn is read again first: signed links end, some after a minute. */
+const LINK_AGE_MS = 15_000;
+
+/** What is known of the task whose results are wanted. */
+interface Wanted {
+	/** The beginning of the names of the files. */
+	stem: string;
+	/** No try but the first begins after this moment, milliseconds of the clock. */
+	giveUpAt: number;
+	/** Whether the links were read a moment ago, and no earlier call has tried them. */
+	isFresh: boolean;
+	/** Reads the task again; undefined if it could not be read. */
+	readAgain: () => Promise<TaskRecord | undefined>;
+}
+
 /** A file did not come, and a later try may bring it: the media host is in trouble. */
 export class PassingTrouble extends ItemError {
 	/** @param retryAfterMs how long the host asks to wait, milliseconds */
@@ -41,6 +58,12 @@ export class PassingTrouble extends ItemError {
 	) {
 		super(trouble.message, trouble);
 	}
+}
+
+/** The name of a file without its extension, and its place among the results; undefined if it is the only one. */
+interface Named {
+	stem: string;
+	place: number | undefined;
 }
 
 /** The result of one try: the file, or why there is none. */
@@ -53,26 +76,53 @@ interface Trouble {
 	isOfLink?: boolean;
 }
 
+/** The links to the results of a task: a link may end before its file has come, so the task is read again. */
+class Links {
+	/** Whether the last read brought the links. */
+	isRead = true;
+
+	constructor(
+		private urls: readonly string[],
+		private readonly readAgain: Wanted['readAgain'],
+	) {}
+
+	at(index: number): string {
+		return this.urls[index] ?? '';
+	}
+
+	/** @throws Stopped if the execution was stopped */
+	async renew(): Promise<void> {
+		const read = await settled(this.readAgain);
+		if ('error' in read && read.error instanceof Stopped) throw read.error;
+		const task = 'value' in read ? read.value : undefined;
+		this.isRead = task?.state === 'SUCCESS' && task.resultUrls.length === this.urls.length;
+		if (task?.state === 'SUCCESS' && this.isRead) this.urls = task.resultUrls;
+	}
+}
+
 /**
  * Downloads the results of a run's tasks as n8n's binary data. The data are streamed: with n8n's file-system or S3
- * storage memory holds no file. The media hosts get no API key.
+ * storage memory holds no file. Only results below the base URL are fetched with the API key.
  *
  * The tasks are paid for, so a download begins anew after a passing status, a reset, a timeout, a transfer that breaks
- * off or stands still, and of a fresh link after any answer. The pauses grow, and observe `Retry-After`.
+ * off or stands still, and of a fresh link after any answer; with the links of another read each time. The pauses grow,
+ * and observe `Retry-After`. The task that was read last comes first, since its links last longest.
  */
 export class Downloader {
 	/** Since when no try has brought a file, and when the last try failed; milliseconds of the clock. */
 	private failingSince: number | undefined;
 	private failedAt = -Infinity;
 
-	private readonly atOnce = new Semaphore(DOWNLOADS_AT_ONCE);
+	private readonly atOnce = new Semaphore(DOWNLOADS_AT_ONCE, true);
 
 	/**
+	 * @param openFile opens results below the base URL; undefined if no credential can be used
 	 * @param tryMs how long to try a file, and how long a run goes on while no file arrives, milliseconds
 	 * @param maxBytes the size of the largest result that is accepted
 	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
+		private readonly openFile: OpenFile | undefined,
 		private readonly tryMs = TRY_MS,
 		private readonly maxBytes = MAX_DOWNLOAD_BYTES,
 	) {}
@@ -80,48 +130,53 @@ export class Downloader {
 	/**
 	 * The results of a task, one for each result URL.
 	 *
-	 * @param giveUpAt no try but the first begins after this moment, milliseconds of the clock
-	 * @param isFresh whether no earlier call has tried the links
 	 * @throws PassingTrouble if a later call may bring the files; ItemError, UserError if none can
 	 * @throws Stopped if the execution was stopped
 	 */
-	async filesOf(task: TaskRecord, giveUpAt: number, isFresh = true): Promise<IBinaryData[]> {
+	async filesOf(task: TaskRecord, wanted: Wanted): Promise<IBinaryData[]> {
 		if (task.state !== 'SUCCESS') return [];
-		const { taskId, resultUrls } = task;
+		const { resultUrls } = task;
+		const links = new Links(resultUrls, wanted.readAgain);
+		const askedAt = clock.now();
 		return await this.atOnce.run(async () => {
-			const freshUntil = isFresh ? clock.now() + FRESH_MS : -Infinity;
+			if (!wanted.isFresh || clock.now() - askedAt > LINK_AGE_MS) await links.renew();
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.
-			for (const [index, url] of resultUrls.entries()) {
-				const name = resultUrls.length === 1 ? taskId : `${taskId}_${index}`;
-				files.push(await this.untilItComes(url, name, giveUpAt, freshUntil));
+			for (const [index, place] of placesOfResults(task).entries()) {
+				const name = { stem: wanted.stem, place: resultUrls.length === 1 ? undefined : place };
+				files.push(await this.untilItComes(links, index, name, wanted));
 			}
 			return files;
 		});
 	}
 
 	private async untilItComes(
-		url: string,
-		name: string,
-		deadline: number,
-		freshUntil: number,
+		links: Links,
+		index: number,
+		name: Named,
+		{ giveUpAt: deadline, isFresh }: Wanted,
 	): Promise<IBinaryData> {
-		const giveUpAt = Math.min(deadline, clock.now() + this.tryMs);
+		const beganAt = clock.now();
+		const giveUpAt = Math.min(deadline, beganAt + this.tryMs);
+		const freshUntil = isFresh ? beganAt + FRESH_MS : -Infinity;
 		const signal = stopSignal(this.context);
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-			const tried = await settled(this.tryOnce(url, name));
+			const tried = await settled(this.tryOnce(links.at(index), name));
 			if (signal?.aborted) throw new Stopped();
 			if ('error' in tried) throw tried.error;
 			if ('file' in tried.value) {
 				this.failingSince = undefined;
 				return tried.value.file;
 			}
-			const { trouble, retryAfterMs, isOfLink = false } = tried.value;
+			const { trouble, retryAfterMs } = tried.value;
+			// A link of an earlier read may have ended.
+			const isOfLink = tried.value.isOfLink === true && links.isRead;
 			const next = clock.now() + Math.max(pauseMs, retryAfterMs ?? 0);
 			if (isOfLink && next > freshUntil) throw trouble;
 			const hostUntil = isOfLink ? Infinity : this.noteFailure() + this.tryMs;
 			if (next > Math.min(giveUpAt, hostUntil)) throw new PassingTrouble(trouble, retryAfterMs);
 			await sleepUntil(next, signal);
+			await links.renew();
 		}
 	}
 
@@ -134,27 +189,28 @@ export class Downloader {
 		return (this.failingSince ??= now);
 	}
 
-	private async tryOnce(url: string, stem: string): Promise<Try> {
-		const opened = await openResult(this.context, url);
+	private async tryOnce(url: string, named: Named): Promise<Try> {
+		const opened = await openResult(this.context, url, this.openFile);
 		if ('trouble' in opened) return opened;
-		const type =
-			(opened.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-		return (await refusalOf(opened, url, type)) ?? (await this.store(opened, url, type, stem));
+		// A data URI names its own type.
+		const [, ofUri] = /^\s*data:([^;,]+)/i.exec(url) ?? [];
+		const type = registeredType(opened.headers['content-type'] ?? ofUri ?? '');
+		return (await refusalOf(opened, url, type)) ?? (await this.store(opened, url, type, named));
 	}
 
 	/**
 	 * Streams a file into n8n's storage.
 	 *
-	 * @param type the media type from the host, in lower case, without parameters
+	 * @param type the media type from the host, under its registered name
 	 * @throws ItemError if the file is too large, or n8n does not keep it
 	 */
 	private async store(
 		opened: StreamResponse,
 		url: string,
 		type: string,
-		stem: string,
+		{ stem, place }: Named,
 	): Promise<Try> {
-		const { headers, body } = opened;
+		const { headers } = opened;
 		const because = endingOf(opened, url);
 		const tooLarge = () =>
 			because(
@@ -163,7 +219,15 @@ export class Downloader {
 			);
 		if (Number(headers['content-length']) > this.maxBytes) throw tooLarge();
 
-		const { name, mimeType } = describeFile(url, type, stem);
+		const brokeOff = (bytes: number) => ({
+			trouble: because(`The download broke off after ${bytes} bytes`, AGAIN),
+		});
+		const begun = await withTimeLimit(beginningOf(opened.body), MINUTE_MS);
+		if (begun === undefined) return brokeOff(0);
+		const { beginning, whole: body } = begun;
+		const { pathname } = new URL(url);
+		const mimeType = mediaTypeOf(beginning, type, pathname);
+		const name = fileName(stem, place, extensionFor(mimeType, pathname));
 		let bytes = 0;
 		const counted = body.map((chunk) => {
 			bytes += chunk.length;
@@ -180,9 +244,7 @@ export class Downloader {
 				explainStorage(stored.error),
 			);
 		}
-		if (stored === undefined || 'error' in stored) {
-			return { trouble: because(`The download broke off after ${bytes} bytes`, AGAIN) };
-		}
+		if (stored === undefined || 'error' in stored) return brokeOff(bytes);
 		if (bytes > 0) return { file: stored.value };
 		const empty = because(
 			'The result is empty',

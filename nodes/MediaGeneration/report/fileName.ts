@@ -1,43 +1,56 @@
-/** The media types of results, with the file extensions for each, the usual one first. */
-const TYPES: ReadonlyArray<[type: string, ...extensions: string[]]> = [
-	['image/png', 'png'],
-	['image/jpeg', 'jpg', 'jpeg'],
-	['image/webp', 'webp'],
-	['image/gif', 'gif'],
-	['image/avif', 'avif'],
-	['image/svg+xml', 'svg'],
-	['image/tiff', 'tif', 'tiff'],
-	['video/mp4', 'mp4', 'm4v'],
-	['video/webm', 'webm'],
-	['video/quicktime', 'mov'],
-	['audio/mpeg', 'mp3'],
-	['audio/wav', 'wav'],
-	['audio/ogg', 'ogg', 'oga'],
-	['audio/mp4', 'm4a'],
-	['audio/flac', 'flac'],
-];
+import type { IDataObject } from 'n8n-workflow';
 
-/** The types that a host sends if it does not know the type. */
-const UNTYPED = new Set(['', 'application/octet-stream', 'binary/octet-stream']);
+import { placesOf } from '../service/taskId';
+import { isRecord } from '../shared/json';
+
+/** How much of a prompt stands in a name, characters. */
+const PROMPT_CHARACTERS = 40;
+
+/** How much of a prompt is looked at. */
+const LOOKED_AT = 400;
+
+/** How many signs of the task id stand in a name: they tell files of the same prompt apart. */
+const ID_SIGNS = 4;
 
 /**
- * Gives a file its name and its type. The URL tells the type only if the host does not.
+ * The beginning of the names of a task's files: the number of the item, the first words of the prompt, and a few signs of
+ * the task id. The names have no characters that a file system may refuse.
  *
- * @param type the media type from the host, in lower case, without parameters
- * @param stem the beginning of the name: the task id
+ * @param record the service's record of the task
+ * @param sent the fields of the item, with the `input` that was sent; the record may repeat it
+ * @param itemIndex undefined on the trigger, whose tasks are of no item
  */
-export function describeFile(url: string, type: string, stem: string) {
-	const extension = /\.([a-z0-9]{2,5})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase();
-	const [typeOfExtension] =
-		TYPES.find(([, ...extensions]) => extensions.some((each) => each === extension)) ?? [];
-	const typeOfUrl = /^\s*data:([^;,]+)/i.exec(url)?.[1]?.toLowerCase() ?? typeOfExtension;
-	const mimeType = UNTYPED.has(type) ? (typeOfUrl ?? 'application/octet-stream') : type;
-	const [, usual] = TYPES.find(([known]) => known === mimeType) ?? [];
-	const usedExtension = usual ?? extension;
-	// Without characters that a file system may refuse.
-	const name = stem
-		.replace(/[\p{Cc}"*/:<>?\\|]/gu, '_')
-		.replace(/^\.+/, '')
-		.slice(-120);
-	return { name: usedExtension === undefined ? name : `${name}.${usedExtension}`, mimeType };
+export function fileStem(
+	taskId: string,
+	record: IDataObject,
+	sent: IDataObject = {},
+	itemIndex?: number,
+): string {
+	const prompt = [sent, ...placesOf(record)].map(promptIn).find((each) => each !== undefined);
+	const id = wordsIn(taskId).at(-1)?.slice(-ID_SIGNS);
+	const number = itemIndex === undefined ? undefined : String(itemIndex + 1);
+	const parts = [number, firstWords(prompt ?? ''), id];
+	return parts.filter(Boolean).join('-') || 'result';
+}
+
+/** @param place the number of the result among the results of its task, from 0; undefined if it is the only one */
+export const fileName = (stem: string, place: number | undefined, extension: string | undefined) =>
+	[place === undefined ? stem : `${stem}-${place + 1}`, extension].filter(Boolean).join('.');
+
+function promptIn({ prompt, input }: IDataObject): string | undefined {
+	if (typeof prompt === 'string') return prompt;
+	return isRecord(input) && typeof input.prompt === 'string' ? input.prompt : undefined;
+}
+
+const wordsIn = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+
+/** Whole words, unless the first word alone is longer. */
+function firstWords(prompt: string): string {
+	const [first = '', ...others] = wordsIn(prompt.slice(0, LOOKED_AT).normalize());
+	let words = [...first].slice(0, PROMPT_CHARACTERS).join('');
+	for (const word of others) {
+		if (words.length + 1 + word.length > PROMPT_CHARACTERS) break;
+		words += `-${word}`;
+	}
+	return words;
 }

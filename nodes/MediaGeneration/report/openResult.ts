@@ -2,10 +2,12 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { stopSignal } from '../n8n/internals';
 import { classifyAnswer } from '../service/answer';
-import { openInTime, readAnswer } from '../service/boundedAnswer';
+import { closeAnswer, type OpenAnswer, openInTime, readAnswer } from '../service/boundedAnswer';
+import type { OpenFile } from '../service/connect';
 import { anyOf } from '../shared/clock';
 import { cutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
+import { TELLING_BYTES } from '../shared/mediaType';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
 import { AGAIN } from './fileStorage';
@@ -17,24 +19,79 @@ const HOST_TIMEOUT_MS = 60_000;
 const REFUSAL_BYTES = 64 * 1024;
 const REFUSAL_MS = 5_000;
 
+/** The events after which a stream has more bytes, or no more. */
+const EVENTS = ['readable', 'end', 'error', 'close'] as const;
+
 /** The used part of a Node.js stream; n8n forbids importing the module itself. */
 interface ByteStream extends AsyncIterable<Uint8Array> {
 	map(
 		each: (chunk: Uint8Array) => Uint8Array,
 	): Parameters<IExecuteFunctions['helpers']['prepareBinaryData']>[0] & { readableEnded?: boolean };
 	readonly readableEnded: boolean;
+	readonly destroyed: boolean;
+	read(): Uint8Array | null;
+	unshift(chunk: Uint8Array): void;
+	on(event: (typeof EVENTS)[number], listener: () => void): void;
+	off(event: (typeof EVENTS)[number], listener: () => void): void;
 	destroy(): void;
 }
 
-/** A body that n8n has read to its end, in place of its stream. */
-const streamOf = (bytes: Buffer): ByteStream => ({
-	map: (each) => Object.assign(Buffer.from(each(bytes)), { readableEnded: true }),
-	readableEnded: true,
-	destroy: () => undefined,
-	async *[Symbol.asyncIterator]() {
-		yield bytes;
-	},
-});
+/** A body that was read to its end, in place of its stream. */
+function streamOf(bytes: Buffer): ByteStream {
+	const left: Uint8Array[] = [bytes];
+	return {
+		map: (each) => Object.assign(Buffer.from(each(bytes)), { readableEnded: true }),
+		readableEnded: true,
+		destroyed: false,
+		read: () => left.pop() ?? null,
+		unshift: (chunk) => left.push(chunk),
+		on: () => undefined,
+		off: () => undefined,
+		destroy: () => undefined,
+		async *[Symbol.asyncIterator]() {
+			yield bytes;
+		},
+	};
+}
+
+/**
+ * Waits for the first bytes of a file.
+ *
+ * @returns so many bytes as tell what the file is, or fewer if the file is shorter or the transfer breaks off; and the whole
+ *   file, the first bytes included
+ */
+export async function beginningOf(
+	body: ByteStream,
+): Promise<{ beginning: Uint8Array; whole: ByteStream }> {
+	const chunks: Uint8Array[] = [];
+	let bytes = 0;
+	let isBroken = false;
+	while (bytes < TELLING_BYTES && !isBroken) {
+		const chunk = body.read();
+		bytes += chunk?.length ?? 0;
+		if (chunk !== null) chunks.push(chunk);
+		else if (body.readableEnded) break;
+		else isBroken = body.destroyed || (await changeOf(body)) === 'broken';
+	}
+	const beginning = Buffer.concat(chunks);
+	// A stream that has ended takes nothing back.
+	if (body.readableEnded) return { beginning, whole: streamOf(beginning) };
+	if (bytes > 0 && !isBroken) body.unshift(beginning);
+	return { beginning, whole: body };
+}
+
+/** Waits until a stream has more bytes, has ended, or breaks. */
+const changeOf = async (body: ByteStream): Promise<'more' | 'broken'> =>
+	await new Promise((resolve) => {
+		const listeners = EVENTS.map((event) => {
+			const listener = () => {
+				for (const [each, known] of listeners) body.off(each, known);
+				resolve(event === 'readable' || event === 'end' ? 'more' : 'broken');
+			};
+			return [event, listener] as const;
+		});
+		for (const [event, listener] of listeners) body.on(event, listener);
+	});
 
 /** The answer of a media host, with its body as a stream. */
 export interface StreamResponse {
@@ -50,25 +107,54 @@ export async function wordsOf(opened: StreamResponse): Promise<string> {
 	return said === undefined ? '' : `. The host says: ${said}`;
 }
 
+/** So many redirects lead from one address to the next at most. */
+const MOST_REDIRECTS = 5;
+
 /**
- * Opens the stream of a result. Redirects are followed, because the request has no key.
+ * Opens an address, and follows redirects. Addresses below the base URL are opened with the API key, and others without
+ * it, also if an address below the base URL redirects there.
+ */
+async function follow(
+	context: IExecuteFunctions,
+	openFile: OpenFile | undefined,
+	url: string,
+	giveUp: AbortSignal | undefined,
+): Promise<OpenAnswer> {
+	let address = url;
+	for (let redirects = 0; ; redirects++) {
+		const withKey = openFile?.(address, HOST_TIMEOUT_MS, giveUp);
+		if (withKey === undefined) break;
+		const answer = await withKey;
+		const { kind } = classifyAnswer({ ...answer, body: '' }, Date.now());
+		const next = URL.parse(String(answer.headers.location ?? ''), address);
+		if (kind !== 'redirected' || next === null || redirects >= MOST_REDIRECTS) return answer;
+		closeAnswer(answer);
+		address = next.href;
+	}
+	return (await context.helpers.httpRequest({
+		url: address,
+		method: 'GET',
+		encoding: 'stream',
+		returnFullResponse: true,
+		ignoreHttpStatusErrors: true,
+		timeout: HOST_TIMEOUT_MS,
+		abortSignal: giveUp,
+	})) as OpenAnswer;
+}
+
+/**
+ * Opens the stream of a result.
  *
+ * @param openFile opens results below the base URL; undefined if no credential can be used
  * @throws ItemError, UserError if no other try can bring the file
  */
 export async function openResult(
 	context: IExecuteFunctions,
 	url: string,
+	openFile?: OpenFile,
 ): Promise<StreamResponse | { trouble: ItemError }> {
 	const open = async (giveUp: AbortSignal): Promise<StreamResponse> =>
-		await context.helpers.httpRequest({
-			url,
-			method: 'GET',
-			encoding: 'stream',
-			returnFullResponse: true,
-			ignoreHttpStatusErrors: true,
-			timeout: HOST_TIMEOUT_MS,
-			abortSignal: anyOf(giveUp, stopSignal(context)),
-		});
+		(await follow(context, openFile, url, anyOf(giveUp, stopSignal(context)))) as StreamResponse;
 	const response = await settled(openInTime(open, HOST_TIMEOUT_MS));
 	if ('value' in response) {
 		const { body, ...head } = response.value;

@@ -45,7 +45,8 @@ function repeats(name: string, value: unknown, json: IDataObject): boolean {
 			return isNothing || toNumber(value) === json.creditsConsumed;
 		case 'resulturls': {
 			const urls = Array.isArray(json.resultUrls) ? json.resultUrls : [];
-			const isText = [value].flat().every((entry) => typeof entry === 'string');
+			const listed = [value].flat();
+			const isText = listed.every((entry) => typeof entry === 'string' && entry.trim() !== '');
 			return isNothing || (urls.length > 0 && isText);
 		}
 		case 'model':

@@ -53,6 +53,22 @@ export function withoutResult(tasks: readonly IDataObject[]): string | undefined
 	return `${what}. Of task ${String(first.taskId)} it says: ${said}`;
 }
 
+/**
+ * The warning about tasks of which some results are missing.
+ *
+ * @returns undefined if there are none
+ */
+export function missingResults(tasks: ReadonlyArray<TaskRecord | undefined>): string | undefined {
+	const gaps = tasks.flatMap((task) =>
+		task?.state === 'SUCCESS' && task.emptyPlaces !== undefined ? [task] : [],
+	);
+	const [first] = gaps;
+	if (first === undefined) return undefined;
+	const missing = gaps.reduce((sum, { emptyPlaces = [] }) => sum + emptyPlaces.length, 0);
+	const all = gaps.reduce((sum, { resultUrls }) => sum + resultUrls.length, missing);
+	return `${missing} of ${count(all, 'result')} missing: the service's list has places without a link, first in task ${first.taskId}`;
+}
+
 /** Whether the service names no result of a task that has succeeded. */
 export const isWithoutResult = ({ state, resultUrls, error }: IDataObject): boolean =>
 	state === 'SUCCESS' && error === undefined && [resultUrls].flat().length === 0;

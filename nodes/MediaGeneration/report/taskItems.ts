@@ -1,6 +1,6 @@
 import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { creditsIn, type TaskRecord } from '../service/taskRecord';
+import { creditsIn, placesOfResults, type TaskRecord } from '../service/taskRecord';
 import { isRecord } from '../shared/json';
 import { inTableOrder, type ItemError } from '../shared/itemError';
 import { isTool } from '../n8n/internals';
@@ -66,9 +66,11 @@ export function taskItems(
 		...(itemIndex !== undefined && { pairedItem: { item: itemIndex } }),
 	});
 	const urls = split && task.state === 'SUCCESS' ? task.resultUrls : [];
-	if (urls.length > 0) {
-		return urls.map((resultUrl, resultIndex) => {
-			const data = downloads?.[resultIndex];
+	if (task.state === 'SUCCESS' && urls.length > 0) {
+		const places = placesOfResults(task);
+		return urls.map((resultUrl, index) => {
+			const data = downloads?.[index];
+			const resultIndex = places[index];
 			return toItem({ ...json, resultUrl, resultIndex }, data && { [binaryField]: data });
 		});
 	}

@@ -12,7 +12,7 @@ import { createsIn, isAwaited, type ItemPlan, referenceOf, type TaskPlan } from 
 import { timeLimitOf } from '../plan/planWait';
 import { describeStop, type FailureRule, stoppingItem } from '../report/ifSomeFail';
 import { includedInputs, outputItems } from '../report/includeInput';
-import { NOT_KNOWN } from '../report/taskErrors';
+import { missingResults, NOT_KNOWN } from '../report/taskErrors';
 import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
 import { toolAnswer } from '../report/toolAnswer';
 import type { Connection } from '../service/connect';
@@ -257,6 +257,8 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	);
 	const how = { hasErrorOutput, isByHand, isTool: isTool(context) };
 	showHints(context, ...endHints({ items }, results, connection.baseUrl, how));
+	const missing = missingResults(entries.map(({ task }) => task));
+	if (missing !== undefined) showWarnings(context, [missing]);
 	journal.end();
 	return output;
 }

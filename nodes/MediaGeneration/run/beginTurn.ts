@@ -82,6 +82,11 @@ export async function beginOrders(
 	if (!journal.refusal) return;
 	// A retry of this execution is refused, too, also if n8n is killed before it stores the refusal.
 	await row.claim();
+	whenEndIsStored(
+		context,
+		() => true,
+		async () => await row.clear(),
+	);
 	throw errorOf(journal.refusal);
 }
 
@@ -125,7 +130,12 @@ export function clearRows(context: IExecuteFunctions, journal: Journal, row: Tur
 	if (beginning === 'killed') others.push([earlier, sleeps]);
 	if (row.isWritten) others.push([row.execution, row.turn]);
 	journal.rows = others;
-	if (others.length > 0) whenEndIsStored(context, async () => await clear(others));
+	if (others.length === 0) return;
+	whenEndIsStored(
+		context,
+		() => journal.isEnded,
+		async () => await clear(others),
+	);
 }
 
 const freePlaces = (journal: Journal): string[] => journal.entries.filter(isToOrder).map(placeOf);

@@ -9,6 +9,7 @@ import {
 } from '../plan/planTypes';
 import { heldSeconds } from '../plan/planWait';
 import { PassingTrouble } from '../report/download';
+import { fileStem } from '../report/fileName';
 import { taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
@@ -28,6 +29,9 @@ const AWAKE_DOWNLOAD_MS = MINUTE_MS;
 
 /** How long a read may last after the deadline: a caller that hangs up must hear of the task before. */
 const LAST_READ_MS = 5_000;
+
+/** How long a read for fresh links waits for its turn. */
+const READ_AGAIN_MS = 30_000;
 
 /** How long *Get* waits until the service lets a first read in. */
 const LONGEST_LINE_MS = 10 * MINUTE_MS;
@@ -136,7 +140,16 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { maySleep } = run.turn;
 	const tryMs = maySleep ? AWAKE_DOWNLOAD_MS : HELD_DOWNLOAD_MS;
 	const giveUpAt = Math.min(until, clock.now() + tryMs);
-	const files = await settled(run.downloader.filesOf(task, giveUpAt, noFile === undefined));
+	const { taskId, record } = task;
+	const readAgain = async () => {
+		const read = await run.read(taskId, clock.now() + READ_AGAIN_MS);
+		if (read === undefined || read instanceof ServiceError) return undefined;
+		if (hasEnded(read)) entry.task = read;
+		return read;
+	};
+	const stem = fileStem(taskId, record, ownFields(entry), entry.itemIndex);
+	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain };
+	const files = await settled(run.downloader.filesOf(task, wanted));
 	if ('value' in files) {
 		entry.files = files.value;
 		delete entry.noFile;
@@ -145,7 +158,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { error } = files;
 	if (error instanceof Stopped) throw error;
 	const mayTryAgain = error instanceof PassingTrouble && maySleep && clock.now() < until;
-	if (!mayTryAgain) throw ItemError.from(error, taskJson(task, ownFields(entry)));
+	if (!mayTryAgain) throw ItemError.from(error, taskJson(entry.task ?? task, ownFields(entry)));
 	entry.noFile = error.message;
 	entry.downloadAt = clock.now() + AWAKE_DOWNLOAD_MS;
 	return true;

@@ -32,5 +32,5 @@ export async function connectAnyway(
 	const baseUrl = 'https://credential.invalid';
 	const refuse = async () => await Promise.reject(new ServiceError('unreachable', message));
 	const client = new ServiceClient(refuse, baseUrl, []);
-	return { client, apiKey: '', baseUrl, models: [], isBroken: true };
+	return { client, apiKey: '', baseUrl, models: [], openFile: () => undefined, isBroken: true };
 }

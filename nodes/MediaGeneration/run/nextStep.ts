@@ -225,7 +225,7 @@ export function noteRead(
 		? readIntervalMs
 		: Math.min(readIntervalMs * 2 ** failures, LONGEST_PAUSE_MS);
 	// A task of another run may be that of another account. A task of this run exists, whatever becomes of the key.
-	const isForeign = !isOwn && task === undefined && answer.kind === 'unauthorized';
+	const isForeign = !isOwn && task === undefined && answer.isOfKey;
 	const isUnknown = answer.isNoSuchTask || isForeign;
 	Object.assign(entry, {
 		readAt: now,

@@ -55,7 +55,7 @@ function ifStopped(execution: string, created: readonly TaskEntry[]): string {
 	if (created.length === 0) return '';
 	const ids = created.length > FEW ? '' : ` (${created.map(({ taskId }) => taskId).join(', ')})`;
 	const them = created.length === 1 ? 'its task' : 'its tasks';
-	return ` If you stop this run or rename this node, get the results of ${them}${ids} with Task → Wait: enter 'execution ${execution}' as 'Task ID'.`;
+	return ` If you stop this run or rename this node, get the results of ${them}${ids} with Task → Wait in a new node that is connected to nothing: enter 'execution ${execution}' as 'Task ID'.`;
 }
 
 /** n8n wakes a run up to a minute late. */

@@ -96,7 +96,7 @@ export class RunContext {
 			this.stopOrdering(),
 		);
 		this.window = new ReadWindow(signal);
-		this.downloader = new Downloader(context);
+		this.downloader = new Downloader(context, connection.openFile);
 		this.expectedCallbacks = new ExpectedCallbacks(context);
 		if (connection.isBroken) this.queue.noteQuiet();
 		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);

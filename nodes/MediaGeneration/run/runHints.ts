@@ -159,6 +159,7 @@ export function dryRunHint(creates: readonly CreatePlan[]): string {
 		...(known > 0 ? [`${count(known, 'task')} would cost ${knownCostUsd(creates)} USD.`] : []),
 		...unpriced(creates),
 		...(retries > 0 ? [again] : []),
+		"A real run also puts out 'taskId', 'state' and 'resultUrls'.",
 	].join(' ');
 }
 

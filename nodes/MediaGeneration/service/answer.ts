@@ -1,4 +1,4 @@
-import { isRecord, parsedJson, plainFields, toNumber } from '../shared/json';
+import { isRecord, parsedJson, plainFields, plainName, toNumber } from '../shared/json';
 import { retryAfterMs } from './retryAfter';
 import { findServiceMessage } from './serviceMessage';
 import { isOfTask } from './taskId';
@@ -14,8 +14,10 @@ export interface Answer {
 export type Kind =
 	/** An answer as the service gives it; or any answer with a 2xx and JSON. */
 	| 'answered'
-	/** The key is refused. It may also be that this item is not allowed (403). */
+	/** The key is refused (401). */
 	| 'unauthorized'
+	/** The key, or this one request, is not allowed (403). */
+	| 'forbidden'
 	/** The account has no credits left. */
 	| 'noCredits'
 	/** There is no such task, or no such address. */
@@ -77,6 +79,7 @@ const verdict = (
 const VERDICTS: Record<Kind, Verdict> = {
 	answered: verdict('answered', 'yes', 'item', false),
 	unauthorized: verdict('unauthorized', 'no', 'key', false),
+	forbidden: verdict('forbidden', 'no', 'key', false),
 	noCredits: verdict('noCredits', 'no', 'account', false),
 	notFound: verdict('notFound', 'no', 'address', false),
 	tooManyRequests: verdict('tooManyRequests', 'no', 'account', true),
@@ -117,8 +120,9 @@ function byStatus(statusCode: number): Verdict {
 	if (statusCode >= 500 || HANDED_ON.includes(statusCode)) return VERDICTS.serviceDown;
 	switch (statusCode) {
 		case 401:
-		case 403:
 			return VERDICTS.unauthorized;
+		case 403:
+			return VERDICTS.forbidden;
 		case 402:
 			return VERDICTS.noCredits;
 		case 404:
@@ -133,17 +137,20 @@ function byStatus(statusCode: number): Verdict {
 	}
 }
 
-/** The statuses with which services say a word in plain text about this one request. */
-const WORD_STATUSES = [400, 404, 410, 422];
-const LONGEST_WORD = 200;
-
-/** Whether a body that is no JSON is a word of the service itself, such as `Not Found`, and no page of a stranger. */
-const isWord = (status: number, body: string): boolean =>
-	WORD_STATUSES.includes(status) && body.trim().length <= LONGEST_WORD && !body.includes('<');
+/**
+ * Whether something before the service, such as a proxy, speaks: a service answers with JSON, or with an empty body. With
+ * 4xx a service may also answer with a plain text, such as `Not Found`.
+ */
+function isOfStranger(status: number, body: string, spoken: unknown): boolean {
+	if (spoken !== undefined || body.trim() === '') return false;
+	const isRefusal = status >= 400 && status < 500 && !HANDED_ON.includes(status);
+	return !isRefusal || /^\s*</.test(body);
+}
 
 /**
  * Says what an answer means. The specification does not show error answers (section 7), so the statuses have their
- * meanings in HTTP. This is the only place that knows a status: creates, reads, downloads and callbacks ask here.
+ * meanings in HTTP. Beside the status only a code of a short list decides, and no other word: a sentence may quote the
+ * prompt. This is the only place that knows a status: creates, reads, downloads and callbacks ask here.
  *
  * Money comes first: what something other than the service answers about its own trouble (5xx, 408, 425, 499) says
  * nothing of the task, even with `Retry-After`. Such a page covers posts that the service took and answered late.
@@ -156,35 +163,22 @@ export function classifyAnswer(answer: Answer, now: number): Classified {
 	const { headers, body } = answer;
 	const spoken = parsedJson(body);
 	const status = statusOf(answer.statusCode, spoken);
-	const isPage = spoken === undefined && body.trim() !== '' && !isWord(status, body);
-	const isRefusal = status >= 400;
-	const said = findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body));
 	const basis = byStatus(status);
+	const isStranger = basis.kind !== 'redirected' && isOfStranger(status, body, spoken);
 	const isOfLimit = basis.kind === 'tooManyRequests';
 	const found: Classified = {
 		...basis,
 		status,
-		speaker: isPage && basis.kind !== 'redirected' ? 'stranger' : 'service',
-		mayBeItem: status === 403 || (status === 404 && /\bmodel/i.test(said ?? '')),
-		retryAfterMs: isRefusal ? retryAfterMs(headers, now, spoken, isOfLimit) : undefined,
-		said,
+		speaker: isStranger ? 'stranger' : 'service',
+		mayBeItem: basis.kind === 'forbidden' || (basis.kind === 'notFound' && !isStranger),
+		retryAfterMs: status >= 400 ? retryAfterMs(headers, now, spoken, isOfLimit) : undefined,
+		said: findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body)),
 		spoken,
 	};
-	if (isAccountEmpty(found)) return { ...found, ...VERDICTS.noCredits, mayBeItem: false };
-	if (found.speaker === 'stranger') return ofStranger(found);
-	const asksToWait = status === UNAVAILABLE && found.retryAfterMs !== undefined;
+	if (saysNoCredits(found)) return { ...found, ...VERDICTS.noCredits, mayBeItem: false };
+	if (isStranger && found.kind === 'answered') return { ...found, ...VERDICTS.unexpectedAnswer };
+	const asksToWait = status === UNAVAILABLE && found.retryAfterMs !== undefined && !isStranger;
 	return asksToWait ? { ...found, taken: 'no', scope: 'account' } : found;
-}
-
-/** A page cannot mean the account or a task, and a firewall may have something against this request alone. */
-function ofStranger(found: Classified): Classified {
-	if (found.kind === 'answered') return { ...found, ...VERDICTS.unexpectedAnswer };
-	const { kind, scope } = found;
-	return {
-		...found,
-		mayBeItem: kind !== 'notFound',
-		scope: kind === 'rejected' ? 'address' : scope,
-	};
 }
 
 /** The names under which an answer with status 200 has the status that it means. */
@@ -203,36 +197,35 @@ function statusOf(statusCode: number, spoken: unknown): number {
 	return code && code >= 400 && code < 500 ? code : statusCode;
 }
 
-/** The fields that name an error in one word, as `plainFields` writes them, and those that may hold such a field. */
-const LABELS = ['code', 'type', 'errorcode', 'errortype', 'reason', 'status'];
+/** The codes of an account without credits, as `plainName` writes them. Services send them with 400, 403 and 429. */
+export const NO_CREDITS = [
+	'insufficientcredits',
+	'insufficientquota',
+	'insufficientuserquota',
+	'insufficientbalance',
+	'insufficientfunds',
+	'outofcredits',
+	'paymentrequired',
+	'billinghardlimitreached',
+];
+
+/** The fields that name an error with a code, as `plainFields` writes them, and those that may hold such a field. */
+const CODE_FIELDS = ['code', 'type', 'error', 'errorcode', 'errortype', 'reason'];
 const AROUND = ['error', 'errors', 'detail', 'details', 'data'];
 
-function labelsIn(body: unknown, depth = 0): string[] {
-	if (Array.isArray(body)) return body.flatMap((entry) => labelsIn(entry, depth + 1));
-	if (!isRecord(body) || depth > 3) return [];
-	return [...plainFields(body)].flatMap(([name, value]) => {
-		if (LABELS.includes(name) && typeof value === 'string') return [value];
-		return AROUND.includes(name) ? labelsIn(value, depth + 1) : [];
-	});
+/** Whether a refusal has such a code as the whole value of a field. A status that leaves a task possible says more. */
+function saysNoCredits({ kind, taken, spoken }: Classified): boolean {
+	const isRefusal = kind === 'answered' ? !isOfTask(spoken) : taken === 'no';
+	return isRefusal && hasCode(spoken, NO_CREDITS);
 }
 
-const MONEY = /credit|balance|billing|payment|insufficient.?funds/i;
-const QUOTA = /quota/i;
-const LACKS_MONEY = /insufficient.?(credit|balance|quota|fund)/i;
-
-/** The words for a limit that time lifts. */
-const SHORT_LIMIT = /rate.?limit|per.?(second|minute)|try again in|concurren|throttl/i;
-
-/** Whether the account has no credits: services say so with 402, and also with 429, 403 or 400. */
-function isAccountEmpty({ kind, spoken, said, retryAfterMs }: Classified): boolean {
-	const labels = labelsIn(spoken);
-	if (kind === 'rejected') return labels.some((each) => LACKS_MONEY.test(each));
-	if (kind !== 'tooManyRequests' && kind !== 'unauthorized') return false;
-	if (labels.some((each) => LACKS_MONEY.test(each))) return true;
-	// What stands in quotation marks may be the prompt.
-	return [...labels, (said ?? '').replace(/"[^"]*"/g, '')].some(
-		(each) =>
-			!SHORT_LIMIT.test(each) &&
-			(MONEY.test(each) || (QUOTA.test(each) && retryAfterMs === undefined)),
+function hasCode(body: unknown, codes: readonly string[], depth = 0): boolean {
+	if (depth > 3) return false;
+	if (Array.isArray(body)) return body.some((entry) => hasCode(entry, codes, depth + 1));
+	if (!isRecord(body)) return false;
+	return [...plainFields(body)].some(([name, value]) =>
+		typeof value === 'string'
+			? CODE_FIELDS.includes(name) && codes.includes(plainName(value))
+			: AROUND.includes(name) && hasCode(value, codes, depth + 1),
 	);
 }

@@ -41,6 +41,14 @@ export function parseBaseUrl(value: unknown): string {
 }
 
 /**
+ * Whether an address is the base URL or lies below it: the API key goes there, and nowhere else.
+ *
+ * @param baseUrl as `parseBaseUrl` returns it
+ */
+export const isBelow = (baseUrl: string, { origin, pathname }: URL): boolean =>
+	`${origin}${pathname}/`.startsWith(`${baseUrl}/`);
+
+/**
  * Reads the API key that a user pasted into the credential.
  *
  * @returns the key without white space around it

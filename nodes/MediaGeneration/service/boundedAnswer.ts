@@ -68,7 +68,7 @@ export async function openInTime<T extends OpenAnswer>(
 	const opening = open(giveUp.signal).then(whole);
 	if (await endsBy(opening, clock.now() + timeoutMs)) return await opening;
 	giveUp.abort();
-	void opening.then(close, () => undefined);
+	void opening.then(closeAnswer, () => undefined);
 	throw new UnfinishedAnswer('No answer came in time');
 }
 
@@ -78,7 +78,8 @@ const whole = <T extends OpenAnswer>(answer: T): T =>
 		? { ...answer, headers: answer.headers ?? {} }
 		: ({ statusCode: 200, headers: {}, body: answer } as OpenAnswer as T);
 
-const close = ({ body }: OpenAnswer) => {
+/** Ends an answer that is not read to its end. */
+export const closeAnswer = ({ body }: OpenAnswer): void => {
 	if (isStream(body)) body.destroy();
 };
 

@@ -7,7 +7,7 @@ import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
 import { type Answer, classifyAnswer } from './answer';
 import { SecretRedactor } from './redactSecrets';
-import { explainKind, ServiceError } from './serviceError';
+import { explainKind, moneyHint, ServiceError } from './serviceError';
 import { findServiceMessage } from './serviceMessage';
 import { findTaskId } from './taskId';
 import { parseTaskRecord, type TaskRecord } from './taskRecord';
@@ -98,9 +98,14 @@ export class ServiceClient {
 		// Text and not an object, because n8n's HTTP library leaves out fields such as `prototype`.
 		const written = await settled(async () => JSON.stringify(task));
 		if ('error' in written) {
-			throw new ServiceError('rejected', 'The request is too large to be sent', {
-				description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${messageOf(written.error)}`,
-			});
+			const said = messageOf(written.error);
+			throw written.error instanceof TypeError
+				? new ServiceError('rejected', 'The request cannot be written as JSON', {
+						description: `An object in the input contains itself. ${said}`,
+					})
+				: new ServiceError('rejected', 'The request is too large to be sent', {
+						description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${said}`,
+					});
 		}
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
@@ -165,7 +170,8 @@ export class ServiceClient {
 		// An id or a location in the answer is the only way to a task that this create may have made.
 		const mayExist = taskId === undefined && taken === 'unknown';
 		const named = mayExist && this.nameOf(findTaskId(spoken) ?? response.headers.location);
-		const hints = [next, speaker === 'stranger' && FOREIGN, named];
+		const money = taskId === undefined ? moneyHint(kind, said) : undefined;
+		const hints = [next, money, speaker === 'stranger' && FOREIGN, named];
 		const description = hints.filter(Boolean).join(' ');
 		const details = { description, statusCode: status, meaning };
 		throw new ServiceError(kind, happened + words, details);

@@ -14,8 +14,8 @@ import { isRecord, toNumber } from '../shared/json';
 import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
 import { classifyAnswer } from './answer';
-import { parseApiKey, parseBaseUrl } from './baseUrl';
-import { type OpenAnswer, readAnswer, UnfinishedAnswer } from './boundedAnswer';
+import { isBelow, parseApiKey, parseBaseUrl } from './baseUrl';
+import { closeAnswer, type OpenAnswer, readAnswer, UnfinishedAnswer } from './boundedAnswer';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
 import { type PricedModel, readModels } from './prices';
 import { ServiceError } from './serviceError';
@@ -37,7 +37,20 @@ export interface Connection {
 	baseUrl: string;
 	/** The models of the account, as the user has entered them. */
 	models: readonly PricedModel[];
+	openFile: OpenFile;
 }
+
+/**
+ * Opens a file below the base URL with the API key, and follows no redirect.
+ *
+ * @param timeout milliseconds until the request fails
+ * @returns the answer, whatever its status; undefined if the address is not below the base URL
+ */
+export type OpenFile = (
+	url: string,
+	timeout: number,
+	giveUp: AbortSignal | undefined,
+) => Promise<OpenAnswer> | undefined;
 
 /** The account of tasks. */
 export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
@@ -55,31 +68,47 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 	const baseUrl = parseBaseUrl(present.baseUrl);
 	const apiKey = parseApiKey(present.apiKey);
 	const keys = [apiKey];
-	const transport: Transport = async (request) => {
+	/** Sends with the key, and once more if the service refuses a key that was changed. */
+	const withKey = async <T extends OpenAnswer>(
+		send: (data: Credential) => Promise<T>,
+		mayRepeat = () => true,
+	): Promise<T> => {
 		// Several requests may be refused together. The first one finds the changed key for all.
 		const used = present;
-		const endsAt = clock.now() + request.timeoutMs;
-		const response = await requestService(context, used, request);
-		if (classifyAnswer(response, Date.now()).kind !== 'unauthorized') return response;
+		const response = await send(used);
+		const told = { ...response, body: typeof response.body === 'string' ? response.body : '' };
+		if (classifyAnswer(told, Date.now()).scope !== 'key') return response;
 		const lookedUp = await settled(async () => {
 			const latest = await lookUp();
 			return { latest, key: parseApiKey(latest.apiKey) };
 		});
-		// After a stop of the execution nothing is created.
-		const isOver = request.method === 'POST' && isStopped(context);
 		// A credential that cannot be used counts as a refused key.
-		if ('error' in lookedUp || isOver) return response;
+		if ('error' in lookedUp || !mayRepeat()) return response;
 		const { latest, key } = lookedUp.value;
 		if (latest.apiKey === used.apiKey || latest.baseUrl !== used.baseUrl) return response;
 		if (!keys.includes(key)) keys.push(key);
 		present = latest;
+		closeAnswer(response);
+		return await send(latest);
+	};
+	const transport: Transport = async (request) => {
+		const isCreate = request.method === 'POST';
+		const endsAt = clock.now() + request.timeoutMs;
 		// The answer to a create is too dear to be cut short.
-		const timeoutMs =
-			request.method === 'POST' ? request.timeoutMs : Math.max(0, endsAt - clock.now());
-		return await requestService(context, latest, { ...request, timeoutMs });
+		const timeLeft = () => (isCreate ? request.timeoutMs : Math.max(0, endsAt - clock.now()));
+		const send = async (data: Credential) =>
+			await requestService(context, data, { ...request, timeoutMs: timeLeft() });
+		// After a stop of the execution nothing is created.
+		return await withKey(send, () => !isCreate || !isStopped(context));
+	};
+	const openFile: OpenFile = (url, timeout, giveUp) => {
+		if (!URL.canParse(url) || !isBelow(baseUrl, new URL(url))) return undefined;
+		const options = { method: 'GET', url, timeout, ...ANY_ANSWER } as const;
+		return withKey(async (data) => await sendWithKey(context, data, options, giveUp));
 	};
 	const models = readModels(present.models);
-	return { client: new ServiceClient(transport, baseUrl, keys), apiKey, baseUrl, models };
+	const client = new ServiceClient(transport, baseUrl, keys);
+	return { client, apiKey, baseUrl, models, openFile };
 }
 
 /** Returns an answer of any status, and only from the called address. */
@@ -102,27 +131,35 @@ async function requestService(
 	data: Credential,
 	{ timeoutMs, body, ...request }: HttpRequest,
 ): Promise<HttpResponse> {
-	const { httpRequestWithAuthentication: call } = context.helpers;
 	const type = body !== undefined && { 'Content-Type': 'application/json' };
 	const headers = { Accept: 'application/json', ...type };
 	const options = { ...request, body, headers, timeout: timeoutMs, ...ANY_ANSWER };
-	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
-	const open = async (giveUp: AbortSignal): Promise<OpenAnswer> => {
-		// n8n has a signal of its own for each request. The credential adds this signal.
-		const given = { ...options, giveUp };
-		const called = await settled(
-			call.call(context, CREDENTIAL_TYPE, given, { credentialsDecrypted }),
-		);
-		if ('value' in called) return called.value;
-		const refusal = refusalIn(called.error);
-		if (refusal === undefined) throw called.error;
-		return refusal;
-	};
+	const open = async (giveUp: AbortSignal) => await sendWithKey(context, data, options, giveUp);
 	const called = await settled(readAnswer(open, timeoutMs));
 	if ('value' in called) return called.value;
 	// A stop does not cancel a create, so something else ended it.
 	if (request.method === 'GET' && isStopped(context)) throw new Stopped();
 	throw explainNoResponse(called.error);
+}
+
+/** Sends a request with n8n's HTTP helper. The credential adds the key. @returns the answer, whatever its status */
+async function sendWithKey(
+	context: Context,
+	data: Credential,
+	options: IHttpRequestOptions,
+	giveUp: AbortSignal | undefined,
+): Promise<OpenAnswer> {
+	const { httpRequestWithAuthentication: call } = context.helpers;
+	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
+	// n8n has a signal of its own for each request. The credential adds this signal.
+	const given = { ...options, giveUp };
+	const called = await settled(
+		call.call(context, CREDENTIAL_TYPE, given, { credentialsDecrypted }),
+	);
+	if ('value' in called) return called.value as OpenAnswer;
+	const refusal = refusalIn(called.error);
+	if (refusal === undefined) throw called.error;
+	return refusal;
 }
 
 /**

@@ -29,6 +29,21 @@ export const resultFieldOf = (record: IDataObject): unknown =>
 const MAX_DEPTH = 5;
 
 /**
+ * The results of a task, by their places in the service's own list. A place of the list that has no link is `null`.
+ *
+ * @param origin of the service, for links without a host; undefined if it is not known
+ * @see docs/service.md, section 2
+ */
+export function readResults(value: unknown, origin: string | undefined): Array<string | null> {
+	const list = typeof value === 'string' && /^\s*\[/.test(value) ? parsedJson(value) : value;
+	if (!Array.isArray(list)) return readResultUrls(value, origin);
+	return list.flatMap((entry): Array<string | null> => {
+		const links = readResultUrls(entry, origin);
+		return links.length > 0 ? links : [null];
+	});
+}
+
+/**
  * Reads the links to results, in whatever shape a service writes them: a list, one text, a text with several links, an
  * object for each link, an object of links, the JSON text of any of these. What is no link is left out.
  *
@@ -36,7 +51,7 @@ const MAX_DEPTH = 5;
  * @returns links that can be fetched: http, https or data
  * @see docs/service.md, section 2
  */
-export function readResultUrls(value: unknown, origin: string | undefined, depth = 0): string[] {
+function readResultUrls(value: unknown, origin: string | undefined, depth = 0): string[] {
 	if (depth > MAX_DEPTH) return [];
 	const inside = (entry: unknown) => readResultUrls(entry, origin, depth + 1);
 	if (Array.isArray(value)) return value.flatMap(inside);
@@ -56,7 +71,7 @@ export function readResultUrls(value: unknown, origin: string | undefined, depth
 }
 
 /** A comma is part of many links, and separates two links only before the begin of the second. */
-const SEPARATOR = /[\r\n]|[\s,;|](?=(?:https?:\/\/|data:))/i;
+const SEPARATOR = /[\r\n]|[\s,;|](?=https?:\/\/|data:)/i;
 
 function linksIn(text: string, origin: string | undefined): string[] {
 	const trimmed = text.trim();
@@ -74,7 +89,7 @@ function linksIn(text: string, origin: string | undefined): string[] {
 }
 
 /** A path to a file, and not a word such as `none`. */
-const PATH = /^(?:\/|\.{1,2}\/|[^\s:?#]+\/[^\s]*$|[^\s:/?#]+\.[a-z0-9]{2,5}(?:\?|$))/i;
+const PATH = /^(?:\/|\.{1,2}\/|[^\s:?#/]+\/\S*$|[^\s:/?#]+\.[a-z0-9]{2,5}(?:\?|$))/i;
 
 function asLink(text: string, origin: string | undefined): string | undefined {
 	if (/^data:[^,]*,/i.test(text)) return text;

@@ -48,6 +48,11 @@ export class ServiceError extends Error {
 		return this.kind === 'notFound' && this.meaning.speaker === 'service';
 	}
 
+	/** Whether the key, or the right of the key, is in question. */
+	get isOfKey(): boolean {
+		return this.meaning.scope === 'key';
+	}
+
 	/** Whether the service answered a read without a usable state. For an own task that means "not yet". */
 	get isNotYet(): boolean {
 		return this.kind === 'unusableRecord';
@@ -62,6 +67,15 @@ export class ServiceError extends Error {
 
 const CHECK_TASK =
 	'Check the task id, and that the credential belongs to the account that created the task.';
+
+/** Words of money. A prompt may have them, too: they choose what is shown, and decide nothing. */
+const OF_MONEY = /credit|balance|billing|payment|quota|funds/i;
+
+/** @returns a further hint if the words of a refusal let think of an empty account */
+export const moneyHint = (kind: ServiceErrorKind, said = ''): string | undefined =>
+	['tooManyRequests', 'forbidden', 'rejected'].includes(kind) && OF_MONEY.test(said)
+		? 'This looks as if the account had no credits left: the Media Generation Credits node shows the balance.'
+		: undefined;
 
 /** What happened, and what to do. */
 interface Explanation {
@@ -95,6 +109,11 @@ export function explainKind(
 			return {
 				what: `The service refused the API key (HTTP ${status})`,
 				next: "Open the Media Generation credential and paste the API key of your account again. Live keys begin with sk-live-. Check that the 'Base URL' belongs to the same account.",
+			};
+		case 'forbidden':
+			return {
+				what: `The service does not allow this (HTTP ${status})`,
+				next: 'The model or the prompt of this item may not be allowed: change them, and run this item again. If the service refuses every item, check in your account what the API key may do.',
 			};
 		case 'noCredits':
 			return {

@@ -2,7 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { cutDataUris } from '../shared/dataUri';
 import { isRecord, toNumber } from '../shared/json';
-import { readResultUrls, resultFieldOf } from './resultUrls';
+import { readResults, resultFieldOf } from './resultUrls';
 import { ServiceError } from './serviceError';
 import { findServiceMessage, WHY_FIELDS } from './serviceMessage';
 import { findStated, placesOf } from './taskId';
@@ -22,8 +22,22 @@ export interface FailedTask extends RecordBase {
 	reason: string | undefined;
 }
 
+/** A task that has succeeded. */
+interface SucceededTask extends RecordBase {
+	state: 'SUCCESS';
+	resultUrls: string[];
+	/** The places of the service's list of results that have no link, if there are such places. */
+	emptyPlaces?: number[];
+}
+
 /** A task in one of the two final states (specification, section 3). */
-export type FinishedTask = FailedTask | (RecordBase & { state: 'SUCCESS'; resultUrls: string[] });
+export type FinishedTask = FailedTask | SucceededTask;
+
+/** The places of a task's results in the service's own list. */
+export const placesOfResults = ({ resultUrls, emptyPlaces = [] }: SucceededTask): number[] =>
+	[...Array(resultUrls.length + emptyPlaces.length).keys()].filter(
+		(place) => !emptyPlaces.includes(place),
+	);
 
 /** A task as the service reports it, parsed once (specification, section 2). */
 export type TaskRecord = FinishedTask | (RecordBase & { state: 'PENDING' });
@@ -55,7 +69,7 @@ export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string)
 	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record };
 	switch (String(source.state).trim().toUpperCase()) {
 		case 'SUCCESS':
-			return { ...base, state: 'SUCCESS', resultUrls: resultsIn(source, baseUrl) };
+			return { ...base, state: 'SUCCESS', ...resultsIn(source, baseUrl) };
 		case 'FAILURE':
 			return { ...base, state: 'FAILURE', reason: findReason(body) };
 		default:
@@ -69,9 +83,14 @@ export const creditsIn = (body: unknown): number | null =>
 		.map(({ creditsConsumed }) => toNumber(creditsConsumed))
 		.find((credits) => credits !== null) ?? null;
 
-function resultsIn(source: IDataObject, baseUrl: string | undefined): string[] {
+function resultsIn(source: IDataObject, baseUrl: string | undefined) {
 	const origin = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
-	return readResultUrls(resultFieldOf(source), origin);
+	const results = readResults(resultFieldOf(source), origin);
+	const resultUrls = results.filter((link) => link !== null);
+	const emptyPlaces = [...results.keys()].filter((place) => results[place] === null);
+	// Without any link there are no results, and no places that lack a result.
+	const hasGaps = emptyPlaces.length > 0 && resultUrls.length > 0;
+	return { resultUrls, ...(hasGaps && { emptyPlaces }) };
 }
 
 /** The reason in a record: where the state is, or around it. */

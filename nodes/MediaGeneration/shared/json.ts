@@ -20,7 +20,7 @@ export function parsedJson(text: string): unknown {
 }
 
 /** The texts and the numbers of a JSON text. */
-const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/gs;
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?/gis;
 
 const quoteLargeNumbers = (text: string): string =>
 	text.replace(TOKENS, (token) =>

@@ -53,7 +53,7 @@ export class ItemParameters {
 		readonly context: IExecuteFunctions,
 		readonly itemIndex: number,
 	) {
-		const options = context.getNodeParameter('options', itemIndex, {});
+		const options = finished('Options', () => context.getNodeParameter('options', itemIndex, {}));
 		this.options = isRecord(options) ? options : {};
 	}
 
@@ -61,7 +61,9 @@ export class ItemParameters {
 		// A model is chosen from a list or entered. n8n finds its identifier in both.
 		const extracts = { extractValue: name === 'model' };
 		const fallback = DEFAULTS[name] ?? '';
-		const value: unknown = this.context.getNodeParameter(name, this.itemIndex, fallback, extracts);
+		const value = finished<unknown>(name, () =>
+			this.context.getNodeParameter(name, this.itemIndex, fallback, extracts),
+		);
 		// Not each version of n8n extracts it.
 		return isRecord(value) && value.__rl === true ? value.value : value;
 	}
@@ -111,8 +113,8 @@ export class ItemParameters {
 	private single(value: unknown, name: string, label: string): unknown {
 		if (!Array.isArray(value)) return value;
 		if (value.length <= 1) return this.single(value[0], name, label);
-		const [, list] = /^=\{\{\s*([^{}]+?)\s*\}\}$/.exec(this.expression(name)) ?? [];
-		const example = list === undefined ? '' : `, e.g. {{ ${list}[0] }}`;
+		const [, list] = /^=\{\{([^{}]+)\}\}$/.exec(this.expression(name)) ?? [];
+		const example = list === undefined ? '' : `, e.g. {{ ${list.trim()}[0] }}`;
 		throw new ItemError(
 			`The parameter '${label}' is a list of ${value.length}, and takes one at a time`,
 			{
@@ -184,6 +186,7 @@ export class ItemParameters {
 			const text = typeof value === 'string' ? value : JSON.stringify(value, finite);
 			parsed = JSON.parse(text);
 		} catch (error) {
+			if (error instanceof TypeError) throw notWritable(label, error);
 			const wayOut = `Write an object such as { "seed": 7 }. The parser says: ${messageOf(error)}`;
 			throw refused(label, 'not valid JSON', wayOut);
 		}
@@ -193,6 +196,24 @@ export class ItemParameters {
 		throw refused(label, what, 'Write an object such as { "seed": 7 }.');
 	}
 }
+
+/** n8n looks through a value for ever that contains itself. @throws ItemError in this case */
+function finished<T>(label: string, read: () => T): T {
+	let failure: unknown;
+	try {
+		return read();
+	} catch (error) {
+		failure = error;
+	}
+	throw failure instanceof RangeError ? notWritable(label, failure) : failure;
+}
+
+const notWritable = (label: string, error: Error): ItemError =>
+	refused(
+		label,
+		'a value that cannot be written as JSON',
+		`An object of the expression may contain itself. Take the fields that the model needs, e.g. {{ { seed: $json.seed } }}. JavaScript says: ${error.message}`,
+	);
 
 /** @throws ItemError if JSON would write null for a number such as NaN */
 function finite(name: string, value: unknown): unknown {

@@ -1,9 +1,13 @@
-/** Does pieces of work in order, at most a given number at once. */
+/** Does pieces of work, at most a given number at once. */
 export class Semaphore {
 	private running = 0;
 	private readonly waiting: Array<() => void> = [];
 
-	constructor(private readonly most: number) {}
+	/** @param newestFirst whether the work that came last is done next; otherwise the work is done in order */
+	constructor(
+		private readonly most: number,
+		private readonly newestFirst = false,
+	) {}
 
 	get isBusy(): boolean {
 		return this.running > 0;
@@ -21,7 +25,7 @@ export class Semaphore {
 		try {
 			return await work();
 		} finally {
-			const next = this.waiting.shift();
+			const next = this.newestFirst ? this.waiting.pop() : this.waiting.shift();
 			if (next) next();
 			else this.running--;
 		}

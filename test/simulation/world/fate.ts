@@ -42,8 +42,19 @@ export function fateOf(world: World, item: string, isCalledBack: boolean): Setti
 		...(random.between(0, 9, 'shape', number) === 0 && { callbackShape: EVENT }),
 		callbackDelayMs: random.between(1, 300, 'callback', withCallback(world)),
 		...(isCalledBack && callbackSwitches(callbackTroubleOf(world, latencyMs))),
+		...unfitOf(world, item),
 		...service.script?.(item, attempt),
 	};
+}
+
+/** What becomes of an item that only another input makes fit. */
+function unfitOf({ history, n8n }: World, item: string): Settings {
+	if (n8n.isMended) return {};
+	const unfit = history.unfit.find((each) => item.endsWith(`item ${each.item}`));
+	if (!unfit) return {};
+	const error = { code: 'content_policy', message: 'This prompt is not allowed' };
+	if (unfit.how === 'fails') return { outcome: 'FAILURE' };
+	return { createStatus: { status: 400, body: { error } } };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { ICredentialsHelper, INodeExecutionData } from 'n8n-workflow';
+import type { ICredentialsHelper, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { HOUR } from '../../durations';
 import { credentialsHelper } from '../../workflow/credentials';
@@ -10,7 +10,7 @@ import type { NodeSources } from './nodeSources';
 import { ProcessedData } from './processedData';
 import { BASE_URL } from './service';
 import { Webhooks } from './webhooks';
-import { connections, helperNodes, nodesOf } from './workflow';
+import { connections, helperNodes, MODEL, nodesOf, PRICE_USD } from './workflow';
 import type { World } from './world';
 
 /** What the rest of a workflow was started with. */
@@ -28,9 +28,26 @@ export class N8n extends MemoryN8n {
 	readonly sunk: Sunk[] = [];
 
 	/** The credential as users have entered it. */
-	credential: { baseUrl: string; apiKey: string };
+	credential: { baseUrl: string; apiKey: string; models?: IDataObject };
+
+	/** What a task costs, US dollars. */
+	priceUsd = PRICE_USD;
+
+	/** How many executions there were when the price was raised. */
+	private raisedAfter = Infinity;
+
+	/** What a task cost when an execution began, US dollars. */
+	priceIn({ id }: Row): number {
+		return Number(id) > this.raisedAfter ? this.priceUsd : PRICE_USD;
+	}
 
 	override isActive = false;
+
+	/** The uploaded files, by their ids. */
+	readonly files = new Map<string, string>();
+
+	/** Whether the user has changed the node so that the service takes every item. */
+	isMended = false;
 
 	/** Whether an expression of the trigger throws. */
 	isTriggerBroken = false;
@@ -50,6 +67,14 @@ export class N8n extends MemoryN8n {
 		this.credential = { baseUrl: BASE_URL, apiKey: world.service.key };
 	}
 
+	/** The price of a task is another one from now on. */
+	setPrice(priceUsd: number): void {
+		this.priceUsd = priceUsd;
+		this.raisedAfter = this.rows.length;
+		const rows = [{ id: MODEL, priceUsd, unit: 'task' }];
+		this.credential = { ...this.credential, models: { model: rows } };
+	}
+
 	load(): Loaded {
 		const { credential, ...nodes } = this.sources.load();
 		const helpers = helperNodes((...sunk) => this.sink(...sunk));
@@ -58,7 +83,29 @@ export class N8n extends MemoryN8n {
 	}
 
 	get definition(): Definition {
-		return { nodes: nodesOf(this.world.history, this.isTriggerBroken), connections };
+		const { history } = this.world;
+		const nodes = nodesOf(history, { isBroken: this.isTriggerBroken, isMended: this.isMended });
+		return { nodes, connections };
+	}
+
+	override storedDefinition(start: string): Definition | undefined {
+		return start === 'Start' ? this.definition : undefined;
+	}
+
+	override rename(from: string, to: string): void {
+		const content = this.files.get(from);
+		if (content === undefined) return;
+		this.files.delete(from);
+		this.files.set(to, content);
+		this.world.note('an uploaded file renamed');
+	}
+
+	override noteWake(row: Row, wakeAgain: () => void): void {
+		const { doubleWakes } = this.world.history;
+		if (row.start !== 'Start') return;
+		for (const { nth, afterMs } of doubleWakes) {
+			if (nth === row.wakes) this.world.time.later(afterMs, wakeAgain);
+		}
 	}
 
 	protected credentials({ loaded }: Process): ICredentialsHelper {
@@ -69,16 +116,28 @@ export class N8n extends MemoryN8n {
 	deathOf(name: string, boots: number): Death | undefined {
 		const { history, isTroubled, time } = this.world;
 		const { names } = this.processes;
-		if (!isTroubled) return undefined;
-		const deaths = history.kills.filter(({ process }) => names[process % names.length] === name);
+		if (!isTroubled && history.moreKills.length === 0) return undefined;
+		const kills = [...history.kills, ...history.moreKills];
+		const deaths = kills.filter(({ process }) => names[process % names.length] === name);
 		const kill = deaths[boots];
 		if (!kill) return undefined;
 		const isCounted = {
 			anything: () => true,
 			callbacks: () => this.isOfCallback(time.activity.name),
 			turns: () => this.isOfLaterTurn(time.activity.name),
+			'first turns': () => this.isOfRun(({ wakes }) => wakes === 0),
+			'later turns': () => this.isOfRun(({ wakes }) => wakes > 0),
+			retries: () => this.isOfRun(({ retryOf }) => retryOf !== undefined),
 		};
-		return { ...kill, counts: () => this.world.isTroubled && isCounted[kill.of]() };
+		const isLasting = history.moreKills.includes(kill as (typeof history.moreKills)[number]);
+		return { ...kill, counts: () => (isLasting || this.world.isTroubled) && isCounted[kill.of]() };
+	}
+
+	/** Whether what happens at present belongs to such an execution of the user's workflow. */
+	private isOfRun(match: (row: Row) => boolean): boolean {
+		const [kind, id = ''] = this.world.time.activity.name.split(' ');
+		const row = kind === 'execution' ? this.row(id) : undefined;
+		return row?.start === 'Start' && match(row);
 	}
 
 	/** Whether an activity is a callback, or the execution that a callback has started. */

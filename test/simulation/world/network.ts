@@ -24,6 +24,8 @@ export interface SeenRequest {
 	/** When the answer reached the node, if it did. */
 	answeredAt?: number;
 	told?: Told;
+	/** Whether nothing of it has left n8n. */
+	isUnsent?: boolean;
 	/** Where the answer says that the result is. */
 	location?: string | undefined;
 }
@@ -45,7 +47,20 @@ const failure = (message: string, code: string, syscall: string): Error =>
 
 const refused = () => failure('connect ECONNREFUSED', 'ECONNREFUSED', 'connect');
 const hungUp = () => failure('socket hang up', 'ECONNRESET', 'read');
+const brokenOff = () =>
+	failure(
+		'Client network socket disconnected before secure TLS connection was established',
+		'ECONNRESET',
+		'connect',
+	);
 const noRoute = () => failure('read EHOSTUNREACH', 'EHOSTUNREACH', 'read');
+
+/** What a request meets that does not arrive. */
+const BROKEN: Partial<Record<RequestTrouble, () => Error>> = {
+	'connection refused': refused,
+	'request lost': hungUp,
+	'TLS handshake broken off': brokenOff,
+};
 
 const addressOf = ({ taskId }: SeenRequest) => `${BASE_URL}/api/tasks/${taskId}`;
 
@@ -122,9 +137,11 @@ export class Network {
 		if (trouble) this.world.note(trouble);
 		const there = random.between(1, history.service.slowestAnswerMs / 2, 'there', kind, nth);
 		const back = random.between(1, history.service.slowestAnswerMs / 2, 'back', kind, nth);
-		if (trouble === 'connection refused' || trouble === 'request lost') {
+		const breaks = trouble && BROKEN[trouble];
+		if (breaks) {
 			this.world.trace(`${activity.name}: ${kind} not sent (${trouble})`);
-			return trouble === 'request lost' ? end(there + back, hungUp()) : end(there, refused());
+			seen.isUnsent = trouble !== 'request lost';
+			return end(trouble === 'request lost' ? there + back : there, breaks());
 		}
 		time.later(there, () => {
 			const answer = this.answer(options, seen, trouble);
@@ -176,10 +193,13 @@ export class Network {
 	}
 
 	private troubleOf(kind: SeenRequest['kind'], nth: number): RequestTrouble | undefined {
-		const { requests, seeOther } = this.world.history;
+		const { requests, seeOther, handshakes } = this.world.history;
 		const all = [...requests, ...this.world.history.strange];
 		const trouble = all.find((entry) => entry.on === kind && entry.nth === nth)?.what;
 		if (trouble) return trouble;
+		if (handshakes.some((each) => each.on === kind && each.nth === nth)) {
+			return 'TLS handshake broken off';
+		}
 		if (kind === 'read') return this.readTrouble(nth);
 		return kind === 'create' && seeOther.includes(nth) ? '303' : undefined;
 	}

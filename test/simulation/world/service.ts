@@ -1,4 +1,6 @@
+import { SECOND } from '../../durations';
 import { ServiceError } from '../../service/errors';
+import { RateLimiter } from '../../service/limits';
 import { answerOfError, answerOfRefusal, type Answer, ServiceModel } from '../../service/model';
 import type { Settings } from '../../service/settings';
 import type { SimulatedTask } from '../../service/tasks';
@@ -140,19 +142,47 @@ export class Service {
 		}
 	}
 
-	private noteRefusal({ status, code }: ServiceError, { kind, item, taskId, by }: SeenRequest) {
+	private noteRefusal(
+		{ status, code, message }: ServiceError,
+		{ kind, item, taskId, by }: SeenRequest,
+	) {
 		const { world } = this;
-		if (status === 429) {
+		if (code === 'asks to wait') {
+			world.note(`${status} with a long Retry-After`);
+			world.trace(`service: asks ${by} to wait with ${item} (${message})`);
+		} else if (status === 429) {
 			const limit = code.replaceAll('_', ' ');
 			world.note(`refused: ${limit}`);
 			world.trace(`service: refuses the create for ${item} (${by}): ${limit}`);
 		} else if (status === 401) world.trace(`service: refuses the key of ${by}`);
-		else if (kind === 'read' && this.task(taskId ?? '')) {
+		else if (kind === 'read' && this.task(taskId ?? '') && !this.isForgotten(taskId ?? '')) {
 			world.note('record lags behind the create');
 		}
 	}
 
+	/** Until when the service takes no create, milliseconds since the history began. */
+	private pausedUntil: number | undefined;
+
+	private readonly limiter = new RateLimiter();
+
+	/** @throws ServiceError where a create is to wait for longer than a turn */
+	private checkPauses(): void {
+		const { time, history } = this.world;
+		const [pause] = history.longPauses;
+		if (pause && this.tasks.length >= pause.afterTasks) {
+			this.pausedUntil ??= time.now + pause.seconds * SECOND;
+			if (time.now < this.pausedUntil) throw askToWait(pause.status, this.pausedUntil - time.now);
+		}
+		const [creates] = history.windows;
+		if (creates === undefined) return;
+		const rate = { kind: 'fixed', windowSeconds: 60, perSecond: creates / 60 } as const;
+		const freeAt = this.limiter.freeAt(time.now, rate);
+		if (freeAt > time.now) throw askToWait(429, freeAt - time.now);
+		this.limiter.take(time.now, rate);
+	}
+
 	private create(body: unknown, seen: SeenRequest): Answer {
+		this.checkPauses();
 		const { taskId, answer } = this.model.create(body);
 		const made = this.model.store.tasks.get(taskId ?? '');
 		if (!made) return answer();
@@ -178,7 +208,20 @@ export class Service {
 		return answer();
 	}
 
+	/** Whether the service no longer knows a task. */
+	isForgotten(id: string): boolean {
+		const number = this.tasks.findIndex((task) => task.id === id);
+		const forgotten = this.world.history.forgotten.find(({ nth }) => nth === number);
+		const { createdAt = 0 } = this.tasks[number] ?? {};
+		return forgotten !== undefined && this.world.time.now >= createdAt + forgotten.afterMs;
+	}
+
 	private read({ taskId = '', by }: SeenRequest): Answer {
+		if (this.isForgotten(taskId)) {
+			this.world.note('a task forgotten by the service');
+			this.world.trace(`service: tells ${by} that there is no ${taskId}`);
+			throw new ServiceError(404, 'not_found', `There is no task ${taskId}.`);
+		}
 		const answer = this.model.read(taskId).answer();
 		const { state } = JSON.parse(answer.body) as { state: string };
 		if (state !== 'PENDING') this.world.trace(`service: tells ${by} that ${taskId} is ${state}`);
@@ -229,6 +272,12 @@ export class Service {
 			});
 		});
 	}
+}
+
+function askToWait(status: number, ms: number): ServiceError {
+	const seconds = Math.ceil(ms / SECOND);
+	const message = `The account may create tasks again in ${seconds} s.`;
+	return new ServiceError(status, 'asks to wait', message, { 'retry-after': String(seconds) });
 }
 
 /** The ask and the item that a prompt names. */

@@ -2,6 +2,7 @@ import type { INodeExecutionData } from 'n8n-workflow';
 
 import { contextOfHook, TRIGGER_PATH } from '../../workflow/contexts';
 import type { Row } from '../../workflow/n8n/database';
+import { uploadedId } from '../../workflow/n8n/uploads';
 import type { N8n } from './n8n';
 import { referenceOf } from './workflow';
 import type { World } from './world';
@@ -23,10 +24,21 @@ export class User {
 		const ask = ++this.asked;
 		const items = Array.from({ length: this.world.history.node.items }, (_, index) => {
 			const name = `ask ${ask}, item ${index}`;
-			return { ...more[index], json: { prompt: name, ...more[index]?.json } };
+			const json = { prompt: name, ...more[index]?.json };
+			return { ...this.uploadOf(name), ...more[index], json };
 		});
 		this.world.trace(`user: starts the workflow with ${items.length} items (ask ${ask})`);
-		this.n8n.executions.begin({ mode: 'trigger', start: 'Start', items });
+		const mode = this.world.history.hasUploads ? 'webhook' : 'trigger';
+		this.n8n.executions.begin({ mode, start: 'Start', items });
+	}
+
+	/** A file of an item, if the items of this history bring files. */
+	private uploadOf(name: string): Pick<INodeExecutionData, 'binary'> {
+		if (!this.world.history.hasUploads) return {};
+		const id = uploadedId(name.replaceAll(/\W+/g, '-'));
+		this.n8n.files.set(id, `picture of ${name}`);
+		const file = { id, data: 'filesystem-v2', mimeType: 'image/png', fileName: 'own.png' };
+		return { binary: { file } };
 	}
 
 	/** Delivers the callbacks of all tasks once more. */
@@ -52,6 +64,12 @@ export class User {
 		this.n8n.executions.stop(row);
 	}
 
+	/** Retries an execution that is asleep, as n8n's API allows. */
+	retryAsleep(): void {
+		const row = this.n8n.rows.findLast((one) => isOfUser(one) && one.status === 'waiting');
+		if (row && this.n8n.executions.retry(row)) this.world.note('retried while asleep');
+	}
+
 	/** Retries the execution that failed last. */
 	retry(match = isOfUser, workflow: 'original' | 'saved' = 'original'): boolean {
 		const row = this.n8n.rows.findLast(
@@ -61,6 +79,10 @@ export class User {
 				match(candidate),
 		);
 		if (!row || !this.n8n.executions.retry(row, workflow)) return false;
+		if (this.world.history.retriesTwice && isOfUser(row)) {
+			this.world.note('two retries at once');
+			this.n8n.executions.retry(row, workflow);
+		}
 		this.world.note(`retried by the user (${workflow} workflow)`);
 		return true;
 	}

@@ -9,7 +9,10 @@ const REFERENCE = ' & 100 %, für+=#?';
 /** *Reference* of a task, where the history has references. */
 export const referenceOf = (item: string): string => item + REFERENCE;
 
-const PRICE_USD = 0.08;
+/** US dollars for a task, at first. */
+export const PRICE_USD = 0.08;
+
+export const MODEL = 'imagevendor/image-model-2-text-to-image';
 
 const credentials = { mediaGenerationApi: { id: 'credential', name: 'Media Generation' } };
 
@@ -27,9 +30,17 @@ const retryOnFail = (maxTries: number): Partial<INode> =>
  * The nodes of the one workflow that all histories run, with every parameter as n8n stores it.
  *
  * @param isBroken whether the trigger's *Events* are an expression that throws
+ * @param isMended whether the service takes all that the node sends
  */
-export function nodesOf(history: History, isBroken: boolean): INode[] {
+export function nodesOf(
+	history: History,
+	{ isBroken, isMended }: { isBroken: boolean; isMended: boolean },
+): INode[] {
 	const { node: media, trigger } = history;
+	const input = [
+		...(media.isChanging ? ['seed: Math.random()'] : []),
+		...(isMended ? ['isMended: true'] : []),
+	];
 	const { downloadResults = media.downloads, ...more } = media.more ?? {};
 	return [
 		node('Start', 'start'),
@@ -39,7 +50,7 @@ export function nodesOf(history: History, isBroken: boolean): INode[] {
 			{
 				resource: 'image',
 				operation: 'generate',
-				model: 'imagevendor/image-model-2-text-to-image',
+				model: MODEL,
 				prompt: '={{ $json.prompt }}',
 				completion: media.completion,
 				callbackUrl: '',
@@ -50,8 +61,11 @@ export function nodesOf(history: History, isBroken: boolean): INode[] {
 					ifSomeFail: media.ifSomeFail,
 					maxInFlight: media.maxInFlight,
 					...(media.budgetItems > 0 && { maxCostUsd: media.budgetItems * PRICE_USD }),
-					...(media.isChanging && {
-						additionalInput: '={{ JSON.stringify({ seed: Math.random() }) }}',
+					...(input.length > 0 && {
+						additionalInput: `={{ JSON.stringify({ ${input.join(', ')} }) }}`,
+					}),
+					...(history.hasUploads && {
+						files: { file: [{ inputField: 'image', binaryPropertyName: 'file' }] },
 					}),
 					...(media.retryFailed > 0 && { retryFailed: media.retryFailed }),
 					...(history.hasReferences && { reference: `={{ $json.prompt + '${REFERENCE}' }}` }),

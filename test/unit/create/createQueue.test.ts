@@ -1,12 +1,13 @@
 import { AccountLimits, type Ticket } from '../../../nodes/MediaGeneration/create/accountLimits';
-import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
+import { CreateQueue, type QueueState } from '../../../nodes/MediaGeneration/create/createQueue';
+import { Turn } from '../../../nodes/MediaGeneration/run/turn';
 import { RequestGap } from '../../../nodes/MediaGeneration/service/client';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';
-import { turn } from '../../virtualTime';
-import { HOUR, SECOND } from '../../durations';
+import { turn as passes } from '../../virtualTime';
+import { HOUR, MINUTE, SECOND } from '../../durations';
 
 const tooMany = (retryAfterMs?: number) =>
 	new ServiceError('tooManyRequests', 'Too many', {
@@ -15,30 +16,49 @@ const tooMany = (retryAfterMs?: number) =>
 		...(retryAfterMs !== undefined && { retryAfterMs }),
 	});
 const unreachable = () => new ServiceError('unreachable', 'Not there');
+/** A proxy's page, which may cover a task. */
+const page = (retryAfterMs?: number) =>
+	new ServiceError('serviceDown', 'Down', {
+		statusCode: 503,
+		...(retryAfterMs && { retryAfterMs }),
+	});
 
-/** A queue with so many places, whose random pauses are as long as they can be. */
-function opened(places = 10, signal?: AbortSignal) {
-	const clock = new FakeClock();
-	const throttle = new AccountLimits(() => 0.5);
-	const queue = new CreateQueue(throttle, new RequestGap(), signal, () => 1, places);
-	return { clock, queue };
+interface Given {
+	places?: number;
+	signal?: AbortSignal | undefined;
+	/** *Sleep After*; Infinity for a run that is held. */
+	suspendAfterMs?: number;
+	state?: QueueState;
 }
 
+/** A queue with so many places, whose random pauses are as long as they can be. */
+function opened({ places = 10, signal, suspendAfterMs = Infinity, state = {} }: Given = {}) {
+	const clock = new FakeClock();
+	const limits = new AccountLimits(() => 0.5);
+	const turn = new Turn({ startedAt: 0, runStartedAt: 0, suspendAfterMs, signal });
+	const queue = new CreateQueue(limits, new RequestGap(), turn, signal, state, () => 1, places);
+	return { clock, queue, turn };
+}
+
+const come = async (queue: CreateQueue, patienceMs = HOUR, until = Infinity, isFirst = false) =>
+	await queue.enter(() => patienceMs, until, isFirst);
+
 async function enter(queue: CreateQueue, patienceMs = HOUR): Promise<Ticket> {
-	const ticket = await queue.enter(() => patienceMs);
+	const ticket = await come(queue, patienceMs);
 	if (!ticket) throw new Error('The queue is closed');
 	return ticket;
 }
 
 /** Somebody who waits for a place, and how far it has come. */
-function waiter(queue: CreateQueue, patienceMs = HOUR) {
+function waiter(
+	queue: CreateQueue,
+	...given: [patienceMs?: number, until?: number, isFirst?: boolean]
+) {
 	const seen: { ticket?: Ticket | undefined; error?: unknown; done: boolean } = { done: false };
-	queue
-		.enter(() => patienceMs)
-		.then(
-			(ticket) => Object.assign(seen, { ticket, done: true }),
-			(error: unknown) => Object.assign(seen, { error, done: true }),
-		);
+	come(queue, ...given).then(
+		(ticket) => Object.assign(seen, { ticket, done: true }),
+		(error: unknown) => Object.assign(seen, { error, done: true }),
+	);
 	return seen;
 }
 
@@ -56,67 +76,142 @@ describe('places', () => {
 
 	it.each<[string, (queue: CreateQueue) => unknown, 'finished' | 'ended']>([
 		['a task ends', async (queue) => await fill(queue, 1), 'finished'],
-		['a task of an earlier try ends', (queue) => queue.throttle.unfinished++, 'finished'],
-		['a create says nothing of the account', async (queue) => await enter(queue), 'ended'],
+		['a task of an earlier turn ends', (queue) => queue.limits.unfinished++, 'finished'],
+		['an order says nothing of the account', async (queue) => await enter(queue), 'ended'],
 	])('come back when %s', async (_what, take, giveBack) => {
-		const { queue } = opened(1);
+		const { queue } = opened({ places: 1 });
 		await take(queue);
 		const next = waiter(queue);
-		await turn();
+		await passes();
 		expect(next.done).toBe(false);
 		queue[giveBack]();
-		await turn();
+		await passes();
 		expect(next.ticket).toBeDefined();
+	});
+
+	it('are handed out in the order of the items, and first to an order that was refused', async () => {
+		const { queue } = opened({ places: 1 });
+		await fill(queue, 1);
+		const order: string[] = [];
+		const wait = async (name: string, isFirst: boolean) => {
+			queue.accepted((await come(queue, HOUR, Infinity, isFirst))!);
+			order.push(name);
+		};
+		// The first one stands at the door already.
+		const all = [wait('a', false), wait('b', false), wait('c', false), wait('refused', true)];
+		for (let count = 0; count < 4; count++) {
+			queue.finished();
+			await passes();
+		}
+		await Promise.all(all);
+		expect(order).toEqual(['a', 'refused', 'b', 'c']);
 	});
 });
 
-it('whoever has patience for the pause after a refusal keeps to it, although the last task ends meanwhile', async () => {
-	const { queue, clock } = opened();
-	await fill(queue, 1);
-	queue.refused(await enter(queue), tooMany(HOUR), HOUR);
-	clock.sleep = async () => await new Promise(() => undefined);
-	const waiting = queue.enter(() => (queue.throttle.unfinished > 0 ? 2 * HOUR : SECOND));
-	queue.finished();
-	expect(await Promise.race([settled(waiting), turn()])).toBeUndefined();
+describe('a pause that the service asks for', () => {
+	it('is kept to by whoever has patience for it, although the last task ends meanwhile', async () => {
+		const { queue, clock } = opened();
+		await fill(queue, 1);
+		queue.refused(await enter(queue), tooMany(HOUR));
+		clock.sleep = async () => await new Promise(() => undefined);
+		const waiting = queue.enter(
+			() => (queue.limits.unfinished > 0 ? 2 * HOUR : SECOND),
+			Infinity,
+			false,
+		);
+		queue.finished();
+		expect(await Promise.race([settled(waiting), passes()])).toBeUndefined();
+	});
+
+	it.each([
+		['longer than the patience of an item is an error that says so', Infinity, MINUTE, Infinity],
+		[
+			'longer than the patience is an error of a run that may sleep, too',
+			5 * MINUTE,
+			MINUTE,
+			Infinity,
+		],
+		['longer than a held run has time is an error that says so', Infinity, 2 * HOUR, MINUTE],
+	])('%s', async (_what, suspendAfterMs, patienceMs, until) => {
+		const { queue } = opened({ suspendAfterMs });
+		queue.refused(await enter(queue), tooMany(HOUR));
+		await expect(come(queue, patienceMs, until)).rejects.toMatchObject({
+			message: 'Too many',
+			description:
+				'The service asks to wait for 3600 s more, which is longer than this node waits. Lower it.',
+		});
+	});
+
+	it('ends the turn of a run that may sleep, and no item: the next turn has the rest of it', async () => {
+		const { queue, clock, turn } = opened({ suspendAfterMs: MINUTE });
+		turn.noteLeft({}, true);
+		clock.pass(2 * MINUTE);
+		turn.noteProgress();
+		expect(turn.isOver).toBe(false);
+		queue.refused(await enter(queue), tooMany(HOUR));
+		expect(await come(queue, 24 * HOUR)).toBeUndefined();
+		expect(queue.state).toMatchObject({ pausedUntil: clock.now() + HOUR });
+		expect([turn.isOver, queue.isPaused]).toEqual([true, true]);
+	});
+
+	it('of an earlier turn is kept to', async () => {
+		const { queue, clock } = opened({ state: { pausedUntil: MINUTE } });
+		await enter(queue);
+		expect(clock.now()).toBe(MINUTE);
+		expect(queue.state.pausedUntil).toBeUndefined();
+	});
 });
 
 describe('a connection that did not come about', () => {
 	it('says nothing of how many tasks are let in', async () => {
-		const { queue } = opened(2);
-		queue.refused(await enter(queue), unreachable(), HOUR);
+		const { queue } = opened({ places: 2 });
+		queue.refused(await enter(queue), unreachable());
 		await fill(queue, 2);
 	});
 
 	it('is put up with for some seconds, where nothing shows that there is a service', async () => {
 		const { queue, clock } = opened();
-		const together = [await enter(queue), await enter(queue)];
-		clock.pass(SECOND);
-		const hopeless = together.map((ticket) => queue.refused(ticket, unreachable(), HOUR));
-		for (let count = 2; count <= 4; count++) {
-			hopeless.push(queue.refused(await enter(queue), unreachable(), HOUR));
-		}
-		expect(hopeless).toEqual([false, false, false, false, true]);
+		for (let count = 0; count < 3; count++) queue.refused(await enter(queue), unreachable());
+		await expect(enter(queue)).rejects.toThrow('Not there');
+		expect(clock.now()).toBeGreaterThanOrEqual(5 * SECOND);
+		expect(clock.now()).toBeLessThan(10 * SECOND);
 	});
 
-	it('is followed by ever longer pauses, until a task is accepted', async () => {
+	it.each<[string, (queue: CreateQueue) => Promise<unknown>]>([
+		['has taken a task', async (queue) => await fill(queue, 1)],
+		['has refused an order', async (queue) => queue.refused(await enter(queue), tooMany())],
+	])('is put up with for as long as the patience, where a service %s', async (_what, before) => {
 		const { queue, clock } = opened();
-		for (let count = 0; count < 3; count++) queue.refused(await enter(queue), unreachable(), HOUR);
+		await before(queue);
+		for (let tries = 0; clock.now() < HOUR - MINUTE && tries < 1000; tries++) {
+			queue.refused(await enter(queue), unreachable());
+		}
+		clock.pass(2 * MINUTE);
+		await expect(enter(queue)).rejects.toThrow('Not there');
+	});
+
+	it('is followed by ever longer pauses, up to half a minute, until a task is accepted', async () => {
+		const { queue, clock } = opened();
+		await fill(queue, 1);
+		clock.sleeps.length = 0;
+		clock.pass(SECOND);
+		for (let count = 0; count < 7; count++) queue.refused(await enter(queue), unreachable());
 		queue.accepted(await enter(queue));
 		clock.pass(SECOND);
-		queue.refused(await enter(queue), unreachable(), HOUR);
+		queue.refused(await enter(queue), unreachable());
 		await enter(queue);
-		expect(clock.sleeps.map((ms) => ms / SECOND)).toEqual([1, 2, 4, 1]);
+		expect(clock.sleeps.map((ms) => ms / SECOND)).toEqual([1, 2, 4, 8, 16, 30, 30, 1]);
+	});
+
+	it('is no doubt, however often, and ends no turn', async () => {
+		const { queue, turn } = opened({ suspendAfterMs: HOUR });
+		await fill(queue, 1);
+		for (let count = 0; count < 9; count++) queue.refused(await enter(queue), unreachable());
+		expect([turn.isOver, queue.isPaused]).toEqual([false, false]);
 	});
 });
 
-describe('a create in doubt', () => {
-	/** A proxy's page, which may cover a task. */
-	const page = (retryAfterMs?: number) =>
-		new ServiceError('serviceDown', 'Down', {
-			statusCode: 503,
-			...(retryAfterMs && { retryAfterMs }),
-		});
-
+describe('an order in doubt', () => {
 	it.each([
 		[undefined, 1 * SECOND],
 		[7 * SECOND, 7 * SECOND],
@@ -124,7 +219,7 @@ describe('a create in doubt', () => {
 		'that asks to wait for %p ms has the next one wait for %d ms',
 		async (retryAfterMs, pauseMs) => {
 			const { queue, clock } = opened();
-			queue.doubtful(await enter(queue), page(retryAfterMs), HOUR);
+			queue.doubtful(await enter(queue), page(retryAfterMs));
 			const begunAt = clock.now();
 			await enter(queue);
 			expect(clock.now() - begunAt).toBe(pauseMs);
@@ -133,70 +228,185 @@ describe('a create in doubt', () => {
 
 	it('that asks to wait for longer than one has patience for is an error that says so', async () => {
 		const { queue } = opened();
-		queue.doubtful(await enter(queue), page(HOUR), SECOND);
+		queue.doubtful(await enter(queue), page(HOUR));
 		await expect(enter(queue, SECOND)).rejects.toThrow('Down');
+	});
+
+	it('lets the next orders out one at a time, until a task is accepted', async () => {
+		const { queue } = opened();
+		queue.doubtful(await enter(queue), page());
+		const ticket = await enter(queue);
+		const next = waiter(queue);
+		await passes();
+		expect(next.done).toBe(false);
+		queue.accepted(ticket);
+		await passes();
+		expect(next.ticket).toBeDefined();
+	});
+
+	/** So many orders in a row without a known outcome. */
+	async function doubt(queue: CreateQueue, count: number) {
+		for (let nth = 0; nth < count; nth++) queue.doubtful(await enter(queue), page());
+	}
+
+	it('is the end of the turn after two others in a row, and a pause of a minute before the next turn', async () => {
+		const { queue, clock, turn } = opened({ suspendAfterMs: HOUR });
+		await doubt(queue, 2);
+		expect(turn.isOver).toBe(false);
+		await doubt(queue, 1);
+		expect(turn.isOver).toBe(true);
+		expect(await come(queue)).toBeUndefined();
+		expect(queue.state).toMatchObject({ inVain: 3, pausedUntil: clock.now() + MINUTE });
+	});
+
+	it('after two others in a row has a held run rest for a minute, then for ever longer, up to ten', async () => {
+		const { queue, clock } = opened();
+		const rests: number[] = [];
+		await doubt(queue, 2);
+		for (let count = 0; count < 6; count++) {
+			await doubt(queue, 1);
+			const from = clock.now();
+			const ticket = await enter(queue, 24 * HOUR);
+			rests.push((clock.now() - from) / MINUTE);
+			queue.ended();
+			expect(ticket).toBeDefined();
+		}
+		expect(rests.map(Math.round)).toEqual([1, 2, 4, 8, 10, 10]);
+	});
+
+	it('is counted on in the next turn', async () => {
+		const { queue, turn } = opened({ suspendAfterMs: HOUR, state: { inVain: 2 } });
+		await doubt(queue, 1);
+		expect(turn.isOver).toBe(true);
+	});
+
+	it('is counted anew after a task was accepted', async () => {
+		const { queue, turn } = opened({ suspendAfterMs: HOUR });
+		await doubt(queue, 2);
+		await fill(queue, 1);
+		await doubt(queue, 2);
+		expect([turn.isOver, queue.state.inVain]).toEqual([false, 2]);
+	});
+
+	it('counts once with those that were under way together', async () => {
+		const { queue, clock, turn } = opened({ suspendAfterMs: HOUR });
+		await fill(queue, 9);
+		for (let count = 0; count < 9; count++) queue.finished();
+		const together = await Promise.all([enter(queue), enter(queue)]);
+		clock.pass(SECOND);
+		for (const ticket of together) queue.doubtful(ticket, page());
+		await doubt(queue, 1);
+		expect([turn.isOver, queue.state.inVain]).toEqual([false, 2]);
 	});
 });
 
-describe('the time in which nobody is let in', () => {
+describe('the patience while the service takes nothing', () => {
+	const MOST = 10 * SECOND;
+
 	it('runs from the first refusal on', async () => {
 		const { queue, clock } = opened();
-		expect(queue.refused(await enter(queue), tooMany(), 10 * SECOND)).toBe(false);
+		queue.refused(await enter(queue), tooMany());
 		clock.pass(9 * SECOND);
-		expect(queue.refused(await enter(queue), tooMany(), 10 * SECOND)).toBe(false);
+		queue.refused(await enter(queue, MOST), tooMany());
 		clock.pass(2 * SECOND);
-		expect(queue.refused(await enter(queue), tooMany(), 10 * SECOND)).toBe(true);
+		await expect(enter(queue, MOST)).rejects.toThrow('Too many');
 	});
 
-	it.each(['accepted', 'finished'] as const)('ends when a task is %s', async (event) => {
+	it('goes on in the next turn', async () => {
+		const { queue, clock } = opened({ state: { quietSince: -9 * SECOND } });
+		queue.refused(await enter(queue, MOST), tooMany());
+		clock.pass(2 * SECOND);
+		await expect(enter(queue, MOST)).rejects.toThrow('Too many');
+		expect(queue.state.quietSince).toBe(-9 * SECOND);
+	});
+
+	it.each(['accepted', 'finished'] as const)('begins anew when a task is %s', async (event) => {
 		const { queue, clock } = opened();
 		await fill(queue, 1);
 		const ticket = await enter(queue);
-		queue.refused(await enter(queue), tooMany(), HOUR);
+		queue.refused(await enter(queue), tooMany());
 		clock.pass(11 * SECOND);
 		if (event === 'accepted') queue.accepted(ticket);
 		else {
 			queue.finished();
 			queue.ended();
 		}
-		expect(queue.refused(await enter(queue), tooMany(), 10 * SECOND)).toBe(false);
+		await enter(queue, MOST);
+		expect(queue.state.quietSince).toBeUndefined();
+	});
+
+	it('is not over while an order is under way, whose answer may bring more of it', async () => {
+		const { queue, clock } = opened();
+		const ticket = await enter(queue);
+		queue.refused(await enter(queue), tooMany());
+		clock.pass(MINUTE);
+		const waiting = waiter(queue, SECOND);
+		await passes();
+		expect(waiting.error).toBeUndefined();
+		queue.refused(ticket, tooMany());
+		await passes();
+		expect(waiting.error).toMatchObject({ message: 'Too many' });
 	});
 });
 
-describe('the end', () => {
-	it('of a run lets nobody in any more, not even who waits, though a place becomes free at the same time', async () => {
-		const { queue } = opened(1);
+describe('nobody is let in', () => {
+	it.each<[string, Given, (queue: CreateQueue, turn: Turn) => unknown]>([
+		['when the turn is over', { suspendAfterMs: MINUTE }, (_, turn) => turn.end()],
+		['when the run is closed', {}, (queue) => queue.close()],
+	])('%s, which is no error', async (_what, given, before) => {
+		const { queue, turn } = opened(given);
+		before(queue, turn);
+		expect(await come(queue)).toBeUndefined();
+	});
+
+	it('when it is too late', async () => {
+		const { queue, clock } = opened({ places: 1 });
+		await fill(queue, 1);
+		expect(await come(queue, HOUR, MINUTE)).toBeUndefined();
+		expect(clock.now()).toBe(MINUTE);
+	});
+
+	it('after the close of a run, not even who waits, though a place becomes free at the same time', async () => {
+		const { queue } = opened({ places: 1 });
 		await fill(queue, 1);
 		const waiting = [waiter(queue), waiter(queue)];
-		await turn();
+		await passes();
 		queue.close();
 		queue.finished();
-		await turn();
+		await passes();
 		expect(waiting).toEqual(Array(2).fill({ done: true, ticket: undefined }));
+		expect([queue.isOver, queue.closedBy]).toEqual([true, undefined]);
+	});
+
+	it('after the close for an error, which everybody hears, and the first error counts', async () => {
+		const { queue } = opened({ places: 1 });
+		await fill(queue, 1);
+		const waiting = [waiter(queue), waiter(queue)];
+		queue.close(tooMany());
+		queue.close(unreachable());
+		await passes();
+		expect(waiting.map(({ error }) => (error as Error).message)).toEqual(['Too many', 'Too many']);
+		expect(queue.closedBy).toMatchObject({ message: 'Too many' });
 	});
 
 	it.each<[string, (queue: CreateQueue) => Promise<unknown>]>([
 		['for a place', async (queue) => await fill(queue, 1)],
-		['in a pause', async (queue) => queue.refused(await enter(queue), tooMany(HOUR), HOUR)],
-	])('by a stop is heard by everybody who waits %s', async (_what, before) => {
+		['in a pause', async (queue) => queue.refused(await enter(queue), tooMany(HOUR))],
+	])('after a stop, which everybody hears who waits %s', async (_what, before) => {
 		const stop = new AbortController();
-		const { queue } = opened(1, stop.signal);
+		const { queue } = opened({ places: 1, signal: stop.signal });
 		await before(queue);
 		const waiting = [waiter(queue), waiter(queue)];
 		stop.abort();
-		await turn();
+		await passes();
 		expect(waiting.map(({ error }) => error instanceof Stopped)).toEqual([true, true]);
 	});
+});
 
-	it('without hope is for whoever has no more patience, until one is let in', async () => {
-		const { queue } = opened(1);
-		await fill(queue, 1);
-		const waiting = [waiter(queue), waiter(queue, 2 * HOUR), waiter(queue)];
-		queue.close(tooMany(), HOUR);
-		await turn();
-		expect(waiting.map(({ done }) => done)).toEqual([true, false, false]);
-		queue.finished();
-		await turn();
-		expect(waiting[1]?.ticket).toBeDefined();
-	});
+it('says when the service has refused an order for the first time', async () => {
+	const { queue } = opened();
+	await fill(queue, 1);
+	expect(await Promise.race([queue.limited.then(() => 'limited'), passes()])).toBeUndefined();
+	queue.refused(await enter(queue), tooMany());
+	expect(await Promise.race([queue.limited.then(() => 'limited'), passes()])).toBe('limited');
 });

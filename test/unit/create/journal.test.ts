@@ -1,139 +1,395 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
+import type { TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
+import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
+import type { RunPlan } from '../../../nodes/MediaGeneration/plan/planRun';
+import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { executeContext } from '../../workflow/engine';
+import { HOUR, MINUTE } from '../../durations';
+import { EPOCH } from '../../virtualTime';
+import { FakeClock } from '../support';
+import { createdEntry, entryOf, plan, readPlan } from './makers';
+
+afterEach(() => jest.restoreAllMocks());
 
 type Context = ReturnType<typeof executeContext>;
 
 interface Given {
-	parameters?: IDataObject;
-	/** The JSON of each input item. */
-	items?: IDataObject[];
 	executionId?: string;
 	runIndex?: number;
+	/** How often n8n tries the node. */
+	tries?: number;
+	binary?: Record<string, { data: string; mimeType: string }>;
+	retryOf?: string;
 }
 
-const PROMPT = { prompt: 'A lighthouse' };
-
 /** The node in an execution, with what n8n has stored of it. */
-function contextOf(
-	{ parameters = PROMPT, items = [{}, {}], executionId = '1', runIndex = 0 }: Given = {},
-	stored?: Context,
-): Context {
+function contextOf(given: Given = {}, stored?: Context): Context {
+	const { executionId = '1', runIndex = 0, tries = 1, binary, retryOf } = given;
 	const context = executeContext({
-		node: { parameters },
-		items: items.map((json) => ({ json })),
+		node: { parameters: {}, retryOnFail: tries > 1, maxTries: tries },
+		items: [{ json: {}, ...(binary && { binary }) }],
 	});
 	context.getExecutionId = () => executionId;
+	if (retryOf !== undefined) Object.assign(context.additionalData.hooks!, { retryOf });
 	Object.assign(context, { runIndex });
 	const kept = JSON.stringify(stored?.getContext('node') ?? {});
 	Object.assign(context.getContext('node'), JSON.parse(kept) as IDataObject);
 	return context;
 }
 
-const FIRST = { itemIndex: 0, part: 0 };
-const SECOND = { itemIndex: 1, part: 0 };
-const NO_LIMIT = { intervalMs: 0, limitAt: Infinity };
+const planned = (items: ItemPlan[], more: Partial<RunPlan> = {}): RunPlan => ({
+	...{ items, isDry: false, warnings: [], maxInFlight: 10, ifSomeFail: 'keep' as const },
+	...{ suspendAfterMs: 5 * MINUTE, limitAt: Infinity, endsAt: Infinity },
+	...more,
+});
 
 const task = (taskId = 'task-1') => ({
 	taskId,
 	record: { taskId },
-	sent: { model: 'vendor/model', input: PROMPT },
+	sent: { model: 'vendor/model', input: { prompt: 'A lighthouse' } },
 });
 
-/** A node that has created its first task. */
-function created(given: Given = {}): Context {
+const two = () => [plan(), plan({ itemIndex: 1 })];
+
+/** A node that has planned two items and created the first task, in what state then? */
+function begun(given: Given = {}, then: (journal: Journal) => void = () => undefined): Context {
 	const context = contextOf(given);
-	new Journal(context).created(FIRST, task());
+	const journal = new Journal(context);
+	journal.plan(planned(two()));
+	journal.created(journal.entries[0]!, task());
+	then(journal);
 	return context;
 }
 
-/** What a later run knows of the first item. */
-const knownBy = (given: Given, stored: Context) =>
-	new Journal(contextOf(given, stored)).entryOf(FIRST).taskId;
+const asleep = (journal: Journal) => journal.fallAsleep(Date.now() + MINUTE);
+const of = (journal: Journal) => journal.entries.map(({ state, taskId }) => taskId ?? state);
 
 describe('a run begins', () => {
-	it('woken, and may create what was announced, as may another try of that turn', () => {
-		const context = created();
-		new Journal(context).fallAsleep([SECOND], NO_LIMIT);
-		const woken = contextOf({}, context);
-		for (const beginning of ['woken', 'again']) {
-			const journal = new Journal(woken);
-			expect([journal.beginning, journal.isLater]).toEqual([beginning, true]);
-			expect(journal.beginTurn()).toEqual(new Set(['1.0']));
-			journal.takeUp();
-		}
+	it.each<[string, Context, Given, Partial<Journal>]>([
+		['first', contextOf(), {}, { isLater: false, isLost: false }],
+		['woken', begun({}, asleep), {}, { isLater: true }],
+		['killed', begun({}, asleep), { executionId: '2' }, { isLater: true }],
+		['again', begun(), {}, { isLater: false }],
+		['retried', begun(), { executionId: '2' }, { isLater: false }],
+		// A loop.
+		['first', begun(), { runIndex: 1 }, { isLater: false, isLost: false }],
+	])('%s', (beginning, stored, given, more) => {
+		const journal = new Journal(contextOf(given, stored));
+		expect(journal).toMatchObject({ beginning, ...more });
+		expect(journal.earlier).toBe(beginning === 'first' ? journal.earlier : '1');
+		expect(of(journal)).toEqual(beginning === 'first' ? [] : ['task-1', 'free']);
+	});
+
+	it('with the knowledge that its first turn is lost, where n8n has kept that it ran, and nothing of what it did', () => {
+		const retry = { executionId: '2', retryOf: '1' };
+		expect(new Journal(contextOf({ ...retry, runIndex: 1 })).isLost).toBe(true);
+		expect(new Journal(contextOf(retry)).isLost).toBe(false);
 	});
 
 	it.each([
 		['woken', '1'],
 		['killed', '2'],
 	])('%s once more, if the try before did not take the run up', (beginning, executionId) => {
-		const context = created();
-		new Journal(context).fallAsleep([SECOND], NO_LIMIT);
-		const later = contextOf({ executionId }, context);
+		const later = contextOf({ executionId }, begun({}, asleep));
 		for (let tries = 0; tries < 2; tries++) {
 			const journal = new Journal(later);
 			expect([journal.beginning, journal.earlier]).toEqual([beginning, '1']);
 		}
 	});
 
-	it('after a kill, with what was announced in doubt, and creates nothing before it is stored', () => {
-		const context = contextOf({ items: [{}, {}, {}] });
-		const first = new Journal(context);
-		first.created(FIRST, task());
-		for (const itemIndex of [1, 2]) first.entryOf({ itemIndex, part: 0 });
-		first.fallAsleep([SECOND], NO_LIMIT);
-		const journal = new Journal(contextOf({ items: [{}, {}, {}], executionId: '2' }, context));
-		expect(journal.beginning).toBe('killed');
-		journal.takeOver(true);
-		expect(journal.unanswered()).toEqual([1]);
-		expect(journal.entryOf(SECOND)).toMatchObject({ state: 'sent', doubtIn: '1' });
-		expect(journal.entryOf(FIRST)).toMatchObject({ state: 'created' });
-		expect(journal.entryOf({ itemIndex: 2, part: 0 })).toEqual({ state: 'free' });
-		expect(journal.beginTurn()).toEqual(new Set());
+	it('again where the try before has taken the run up', () => {
+		const woken = contextOf({}, begun({}, asleep));
+		new Journal(woken).takeUp();
+		expect(new Journal(woken)).toMatchObject({ beginning: 'again', isLater: true });
 	});
 
 	it('in another execution with a time limit of its own', () => {
-		const context = created();
-		new Journal(context, 1000).fallAsleep([], { intervalMs: 0, limitAt: 5000 });
-		const journal = new Journal(contextOf({ executionId: '2' }, context), 9000);
-		expect([journal.sleepRule.limitAt, journal.startedAt]).toEqual([Infinity, 9000]);
+		new FakeClock(1000);
+		const context = begun({}, asleep);
+		new FakeClock(9000);
+		expect(new Journal(contextOf({ executionId: '2' }, context)).startedAt).toBe(9000);
 	});
 });
 
-it('a part that was refused leaves a hole, which JSON stores as null', () => {
-	const before = contextOf();
-	new Journal(before).created({ itemIndex: 0, part: 1 }, task());
-	const journal = new Journal(contextOf({}, before));
-	expect(journal.taskIds()).toEqual([task().taskId]);
-	expect(journal.unanswered()).toEqual([]);
-	expect(journal.partsOf(0).map(({ isBegun }) => isBegun)).toEqual([false, true]);
-	expect(journal.entryOf(FIRST)).toEqual({ state: 'free' });
-	expect(journal.taskIds()).toEqual([task().taskId]);
-});
+describe('a try', () => {
+	const failed = { message: 'No', description: '', statusCode: 400, task: {} };
+	const failing = (journal: Journal) => {
+		Object.assign(journal.entries[0]!, { end: 'error', error: failed, until: 5, readAt: 4 });
+	};
 
-describe('an item is recognised', () => {
-	it.each<[string, Given]>([
-		['another prompt', { parameters: { prompt: 'A harbour' } }],
-		['another model', { parameters: { ...PROMPT, model: 'vendor/other' } }],
-		['another input', { items: [{ id: 7 }, {}] }],
-		['another field', { parameters: { ...PROMPT, options: { additionalInput: '{"seed":7}' } } }],
-	])('as another task with %s, and the journal still names the task', (_what, given) => {
-		const before = created();
-		const journal = new Journal(contextOf({ ...given, executionId: '2' }, before));
-		expect(journal.entryOf(FIRST)).toEqual({ state: 'free' });
-		expect(journal.taskIds()).toEqual(['task-1']);
+	it('begins what failed anew, and keeps its task', () => {
+		const [entry] = new Journal(contextOf({ tries: 3 }, begun({}, failing))).entries;
+		expect(entry).toMatchObject({ state: 'created', taskId: 'task-1' });
+		expect([entry?.end, entry?.until, entry?.readAt]).toEqual([undefined, undefined, undefined]);
 	});
 
-	it.each<IDataObject>([
-		{ timeout: 60 },
-		{ suspendAfter: 0 },
-		{ splitResults: true },
-		{ maxInFlight: 1 },
-	])('as the same with another option that is no part of the request: %j', (options) => {
-		const changed = { parameters: { ...PROMPT, options }, executionId: '2' };
-		expect(knownBy(changed, created())).toBe('task-1');
+	it('may order anew what failed at the service, and names the task that failed', () => {
+		const stored = begun({}, (journal) => {
+			failing(journal);
+			const record = { taskId: 'task-1', state: 'FAILURE', creditsConsumed: 0, record: {} };
+			Object.assign(journal.entries[0]!, { task: record });
+		});
+		const [entry] = new Journal(contextOf({ tries: 3 }, stored)).entries;
+		expect(entry).toMatchObject({ state: 'free', failed: ['task-1'] });
+	});
+
+	it('leaves a failed task alone that the service has charged for', () => {
+		const stored = begun({}, (journal) => {
+			failing(journal);
+			const record = { taskId: 'task-1', state: 'FAILURE', creditsConsumed: 8, record: {} };
+			Object.assign(journal.entries[0]!, { task: record });
+		});
+		expect(new Journal(contextOf({ tries: 3 }, stored)).entries[0]).toMatchObject({ end: 'error' });
+	});
+
+	it('of n8n that is one too many, because n8n counts anew after a sleep, begins nothing anew', () => {
+		const context = contextOf({ tries: 2 }, begun({ tries: 2 }, failing));
+		const last = new Journal(context);
+		expect(last).toMatchObject({ beginning: 'again', hasTriesLeft: false });
+		failing(last);
+		const [entry] = new Journal(contextOf({ tries: 2 }, context)).entries;
+		expect(entry).toMatchObject({ end: 'error', error: failed });
+	});
+
+	it('of another execution reads again what left with a link, and keeps what was downloaded', () => {
+		const picture = { data: '', mimeType: 'image/png' };
+		const downloads = plan({ output: { download: true, split: false, binaryField: 'data' } });
+		const ended = { end: 'result' as const, readAt: 4, task: { state: 'SUCCESS' } as never };
+		const stored = begun({}, (journal) => {
+			journal.entries = [
+				createdEntry({ ...ended }),
+				createdEntry({ ...ended, plan: downloads, files: [picture] }),
+			];
+		});
+		const { entries } = new Journal(contextOf({ executionId: '2' }, stored));
+		expect(entries.map(({ end, task }) => [end, task?.state])).toEqual([
+			[undefined, undefined],
+			['result', 'SUCCESS'],
+		]);
+	});
+});
+
+it('what was noted in a killed turn is in doubt, and nothing else', () => {
+	const journal = new Journal(contextOf({ executionId: '2' }, begun({}, asleep)));
+	journal.putInDoubt(['0.0', '1.0', '2.0'], '1');
+	expect(journal.entries).toMatchObject([
+		{ state: 'created', taskId: 'task-1' },
+		{ state: 'sent', doubtIn: '1' },
+	]);
+	expect(journal.entries[0]?.doubtIn).toBeUndefined();
+	expect(journal.unanswered()).toEqual([1]);
+});
+
+describe('what is known of the tasks', () => {
+	it('names all ids, of failed tasks as well, and tells its own', () => {
+		const journal = new Journal(contextOf());
+		journal.entries = [
+			createdEntry({ taskId: 'c', failed: ['a', 'b'] }),
+			entryOf({ plan: readPlan({ taskId: 'd' }), state: 'created', taskId: 'd' }),
+		];
+		expect(journal.taskIds()).toEqual(['a', 'b', 'c', 'd']);
+		expect(journal.ownTaskIds()).toEqual(['a', 'b', 'c']);
+	});
+
+	it.each<[string, TaskEntry[], boolean]>([
+		['nothing is ordered', [entryOf()], false],
+		['an order was sent', [entryOf({ state: 'sent' })], true],
+		['a task was created', [createdEntry()], true],
+		['a task has failed', [entryOf({ failed: ['task-1'] })], true],
+	])('%s: whether the run is begun', (_what, entries, isBegun) => {
+		const journal = new Journal(contextOf());
+		journal.entries = entries;
+		expect(journal.isBegun).toBe(isBegun);
+	});
+
+	it('is an order before it leaves, a task the moment its id is known, and nothing where there is certainly no task', () => {
+		const journal = new Journal(contextOf());
+		journal.plan(planned(two()));
+		const [first, second] = journal.entries;
+		journal.sending(first!);
+		journal.sending(second!);
+		expect(journal.unanswered()).toEqual([0, 1]);
+		journal.created(first!, task());
+		journal.forget(second!);
+		expect([of(journal), journal.unanswered()]).toEqual([['task-1', 'free'], []]);
+	});
+});
+
+describe('what n8n stores', () => {
+	interface Kept extends IDataObject {
+		runs: Record<number, { entries: IDataObject[]; common: IDataObject; settings?: IDataObject }>;
+	}
+	const keptOf = (context: Context) =>
+		(JSON.parse(JSON.stringify(context.getContext('node'))) as { journal: Kept }).journal;
+	/** What is stored of a run with these entries. */
+	function stored(entries: TaskEntry[], then: (journal: Journal) => void = asleep) {
+		const context = contextOf();
+		const journal = new Journal(context);
+		journal.plan(planned([]));
+		journal.entries = entries;
+		then(journal);
+		return { context, kept: keptOf(context), run: keptOf(context).runs[0]! };
+	}
+
+	it('is written when n8n stores the execution, and says what is known then', () => {
+		const context = contextOf();
+		const journal = new Journal(context);
+		journal.plan(planned(two()));
+		journal.created(journal.entries[1]!, task('late'));
+		expect(keptOf(context).runs[0]!.entries[1]).toMatchObject({ taskId: 'late' });
+	});
+
+	it('has what all plans have in common once', () => {
+		const { run, context } = stored([entryOf(), entryOf({ itemIndex: 1 })]);
+		expect(run.common).toMatchObject({ kind: 'create', model: 'vendor/model', timeoutMs: 600_000 });
+		expect(run.entries[0]?.plan).toEqual({ itemIndex: 0, input: { prompt: 'A lighthouse' } });
+		expect(new Journal(contextOf({}, context)).entries[1]?.plan).toEqual(
+			JSON.parse(JSON.stringify(plan({ itemIndex: 1 }))),
+		);
+	});
+
+	it('has the input of a task once, unless the task may be ordered again', () => {
+		const more = plan({ retryFailed: 1 });
+		const { run } = stored([
+			createdEntry(),
+			createdEntry({ plan: more }),
+			createdEntry({ plan: more, failed: ['a'] }),
+			// It waits for its pause.
+			entryOf({ plan: more, failed: ['a'], sent: { input: {} } }),
+			entryOf({ state: 'sent' }),
+		]);
+		const inputs = run.entries.map((entry) => Object.keys(entry.plan ?? {}).includes('input'));
+		expect(inputs).toEqual([false, true, false, true, true]);
+	});
+
+	it('is ids and states after the end', () => {
+		const files = [{ data: '', mimeType: 'image/png' }];
+		const record = { taskId: 'task-1', state: 'SUCCESS', record: { prompt: 'long' } } as never;
+		const { run } = stored(
+			[createdEntry({ task: record, files, failed: ['a'], record: { a: 1 } })],
+			(journal) => journal.end(),
+		);
+		expect(run.entries).toEqual([
+			{
+				...{ itemIndex: 0, part: 0, state: 'created', taskId: 'task-1', failed: ['a'] },
+				task: { taskId: 'task-1', state: 'SUCCESS' },
+			},
+		]);
+		expect([run.settings, run.common]).toEqual([undefined, undefined]);
+	});
+
+	it.each<[string, number, (journal: Journal) => void]>([
+		['asleep', 800, asleep],
+		['after the end', 150, (journal) => journal.end()],
+	])('of a thousand items %s is %d bytes an item at most', (_when, most, then) => {
+		const entries = Array.from({ length: 1000 }, (_, itemIndex) => {
+			const record = { taskId: `task-${itemIndex}`, state: 'PENDING', prompt: 'p'.repeat(200) };
+			return createdEntry({
+				...{ itemIndex, part: 0, taskId: record.taskId, plan: plan({ itemIndex }) },
+				...{ record: { taskId: record.taskId }, createdAt: EPOCH, until: EPOCH, costUsd: 0.08 },
+				sent: { model: 'vendor/model', input: { prompt: 'p'.repeat(200) } },
+			});
+		});
+		expect(JSON.stringify(stored(entries, then).kept).length / 1000).toBeLessThan(most);
+	});
+
+	it('is of the present run of the node alone', () => {
+		const context = contextOf({ runIndex: 1 }, begun());
+		new Journal(context);
+		expect(Object.keys(keptOf(context).runs)).toEqual(['1']);
+	});
+
+	it('has the settings of the run, with limits that JSON does not know', () => {
+		const context = contextOf();
+		const settings = { maxInFlight: 3, ifSomeFail: 'stop' as const };
+		new Journal(context).plan(planned([], settings));
+		const later = new Journal(contextOf({}, context)).settings;
+		expect(later).toMatchObject({ ...settings, limitAt: Infinity, suspendAfterMs: 5 * MINUTE });
+		expect(later.endsAt).toBe(Infinity);
+	});
+
+	it('has a pause that the service asks for, for the next round of a loop, too', () => {
+		jest.spyOn(Date, 'now').mockReturnValue(EPOCH);
+		new FakeClock();
+		const context = begun({}, (journal) => (journal.queue = { pausedUntil: HOUR, inVain: 2 }));
+		const again = new Journal(contextOf({}, context)).queue;
+		expect(again).toMatchObject({ pausedUntil: HOUR, inVain: 2 });
+		const next = new Journal(contextOf({ runIndex: 1 }, context)).queue;
+		expect([next.pausedUntil, next.inVain]).toEqual([HOUR, undefined]);
+	});
+});
+
+describe('a process whose clock shows another time than the process before, at the same time of day,', () => {
+	const AHEAD = 8 * HOUR;
+	/** Two processes: the clock of the second one is ahead by so much. */
+	function later(given: Given = {}) {
+		jest.spyOn(Date, 'now').mockReturnValue(EPOCH);
+		new FakeClock(HOUR);
+		const context = begun({}, (journal) => {
+			const [entry] = journal.entries;
+			const failure = { message: '', description: '', statusCode: undefined, task: {} };
+			Object.assign(entry!, {
+				...{ createdAt: 1, until: 2, readAt: 3, dueAt: 4, linklessAt: 5, unknownAt: 6 },
+				...{ downloadAt: 7, again: { at: 8, until: 9, deadline: 10, failure } },
+			});
+			journal.plan(planned(two(), { limitAt: 11, endsAt: 12 }));
+			journal.queue = { quietSince: 13, pausedUntil: 14 };
+			journal.fallAsleep(15);
+		});
+		const stored = contextOf({}, context);
+		new FakeClock(HOUR + AHEAD);
+		return new Journal(contextOf(given, stored));
+	}
+	it('has all times by its own clock', () => {
+		const { entries, settings, queue, wakeAt, startedAt } = later();
+		expect(entries[0]).toMatchObject({
+			...{ createdAt: AHEAD + 1, until: AHEAD + 2, readAt: AHEAD + 3, dueAt: AHEAD + 4 },
+			...{ linklessAt: AHEAD + 5, unknownAt: AHEAD + 6, downloadAt: AHEAD + 7 },
+			again: { at: AHEAD + 8, until: AHEAD + 9, deadline: AHEAD + 10 },
+		});
+		expect(settings).toMatchObject({ limitAt: AHEAD + 11, endsAt: AHEAD + 12 });
+		expect(queue).toMatchObject({ quietSince: AHEAD + 13, pausedUntil: AHEAD + 14 });
+		expect([wakeAt, startedAt]).toEqual([AHEAD + 15, AHEAD + HOUR]);
+	});
+
+	it('begins the next round of a loop at its own time', () => {
+		const { startedAt, queue } = later({ runIndex: 1 });
+		expect([startedAt, queue.pausedUntil]).toEqual([AHEAD + HOUR, AHEAD + 14]);
+	});
+});
+
+describe('the files of a stored plan', () => {
+	const picture = { data: 'iVBORw==', mimeType: 'image/png' };
+	const withFile = (more = {}) =>
+		plan({ input: { image_url: new InputFile('data', picture) } as never, ...more });
+	const later = (entry: TaskEntry, binary?: Given['binary']) => {
+		const context = contextOf();
+		const journal = new Journal(context);
+		journal.entries = [entry];
+		asleep(journal);
+		return new Journal(contextOf({ ...(binary && { binary }) }, context)).entries[0]!;
+	};
+	const inputOf = ({ plan }: TaskEntry) => (plan?.kind === 'create' ? plan.input : undefined);
+
+	it.each([
+		['that is to be ordered', entryOf({ plan: withFile() })],
+		['that may be ordered again', createdEntry({ plan: withFile({ retryFailed: 1 }) })],
+	])('are those of the input for a task %s', (_what, entry) => {
+		const file = inputOf(later(entry, { data: picture }))?.image_url;
+		expect(file).toBeInstanceOf(InputFile);
+	});
+
+	it('that are gone fail what is to be ordered', () => {
+		const entry = later(entryOf({ plan: withFile() }));
+		expect(entry).toMatchObject({ end: 'error', state: 'free' });
+	});
+
+	it('that are gone end no task that is created, which is not ordered again then', () => {
+		const entry = later(createdEntry({ plan: withFile({ retryFailed: 1 }) }));
+		expect(entry).toMatchObject({ state: 'created', plan: { retryFailed: 0 } });
+		expect(entry.end).toBeUndefined();
 	});
 });
 
@@ -143,8 +399,9 @@ it.each([
 ])('a call of a tool that n8n has supplied finds nothing of a call beside it%s', (_where, ways) => {
 	const context = Object.assign(contextOf(), ways) as Context;
 	const [first, second] = [new Journal(context), new Journal(context)];
-	first.created(FIRST, task());
-	expect(second.entryOf(FIRST)).toEqual({ state: 'free' });
+	first.entries = [createdEntry()];
+	expect(second.entries).toEqual([]);
+	expect(new Journal(context)).toMatchObject({ beginning: 'first', entries: [] });
 });
 
 const UNREADABLE = [

@@ -139,6 +139,8 @@ describe('the hints before the first run', () => {
 	const own = { model: { __rl: true, mode: 'id', value: 'acme/painter' } };
 	const task = { resource: 'task', operation: 'create', ...own };
 	const SECONDS = 'The price of this model';
+	const ALONE = 'Leave this node connect';
+	const recovery = { resource: 'task', operation: 'wait' };
 	const clips = {
 		model: { ...own.model, mode: 'list', cachedResultName: 'acme/clips (0.2 USD per second)' },
 	};
@@ -154,6 +156,8 @@ describe('the hints before the first run', () => {
 		['do not ask for paragraphs of one prompt', lines(long, 'oil painting'), []],
 		['say how to see the results', { downloadResults: false, ...own }, [URLS]],
 		['say it of a task, too', { downloadResults: false, ...task }, [URLS]],
+		['warn of nodes that would order again', { ...recovery, taskId: 'execution 7' }, [ALONE]],
+		['do not warn where ids are entered', { ...recovery, taskId: 'task-1' }, []],
 		['say that a price by the second needs a duration', { resource: 'video', ...clips }, [SECONDS]],
 		[
 			'do not say it of one with a duration',

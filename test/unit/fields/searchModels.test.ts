@@ -29,8 +29,8 @@ it.each([undefined, {}, { model: [] }])(
 		const image = 'imagevendor/image-model-2-text-to-image';
 		const video = 'videovendor/video-model-2-mini';
 		expect(await listOf(models)).toEqual([
-			{ name: `Placeholder: ${image} (0.08 USD per task)`, value: image },
-			{ name: `Placeholder: ${video} (0.1025 USD per second)`, value: video },
+			{ name: `Placeholder: ${image}`, value: image },
+			{ name: `Placeholder: ${video}`, value: video },
 		]);
 	},
 );

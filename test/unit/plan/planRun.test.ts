@@ -142,6 +142,7 @@ describe('what cannot be meant', () => {
 	const extra = "'Additional Input (JSON)'";
 	const toNowhere = image({}, { completion: 'trigger', callbackUrl: 'here' });
 
+	const circle = '={{ [{ seed: 7 }].map((a) => Object.assign(a, { self: a }))[0] }}';
 	it.each<Case>([
 		["'Prompt' is empty", image({}, { prompt: '  ' }), /Describe/],
 		["'Model' is empty", image({}, { model: ' ' }), /from the list/],
@@ -155,6 +156,8 @@ describe('what cannot be meant', () => {
 		...options('If Some Items Fail', 'ifSomeFail', ['Stop'], /'Keep All Items' or 'Stop with/),
 		["'Duration' is '-1'", video({ durationSeconds: -1 }), /0 or more/],
 		[`${extra} is not valid JSON`, added('{ a: 7 }'), /"seed": 7.*parser says/],
+		["'Options' is a value that cannot be", added(circle), /may contain itself.*seed/],
+		["'input' is a value that cannot be", generic(circle), /may contain itself.*seed/],
 		[`${extra} is a list`, added('[1]'), /object/],
 		[`${extra} is '7'`, added('7'), /object/],
 		[`${extra} is not valid JSON`, added('={{ ({ seed: NaN }) }}'), /'seed' is 'NaN'/],
@@ -334,16 +337,29 @@ describe('the budget', () => {
 	it('refuses a price that is not known, since the limit could not be kept', async () => {
 		const { message, description } = await refusalOf(video({}, { maxCostUsd: 5 }));
 		expect(message).toBe(
-			"The price of model 'videovendor/video-model-2-mini' is by the second, and the item has no duration, so 'Max Cost (USD)' of 5 cannot be kept (item 1)",
+			"The price of model 'videovendor/video-model-2-mini' is by the second, and the item has no duration, so 'Max Cost (USD)' of 5 cannot be kept",
 		);
-		const unknown = await refusalOf(image({ maxCostUsd: 5 }, { model: 'acme/new' }));
-		expect(unknown.message).toContain("The price of model 'acme/new' is not known, so");
+		const unknown = await refusalOf(image({ maxCostUsd: 5 }, { model: 'acme/new' }), empty(2));
+		expect(unknown.message).toMatch(
+			/^The price of model 'acme\/new' is not known, so .* \(item 1\)$/,
+		);
 		expect(unknown.description).toMatch(
 			/^To make the price known, enter the model .* credential\./,
 		);
 		expect(description).toMatch(
 			/^To make the price known, enter 'Duration \(Seconds\)'.*No task was created/,
 		);
+	});
+
+	it.each<[object, number, RegExp | undefined]>([
+		[{ num_images: 4 }, 5, /counted as one result a task.*'num_images' is 4/],
+		[{ n: '3' }, 5, /'n' is 3/],
+		[{ n: 3 }, 0, undefined],
+		[{ n: 1, batch: 4 }, 5, undefined],
+	])('says what it assumes where the input is %j and the limit %d', async (input, limit, said) => {
+		const additionalInput = JSON.stringify(input);
+		const { warnings } = await planOf(image({ maxCostUsd: limit, additionalInput }));
+		expect(warnings).toEqual(said ? [expect.stringMatching(said)] : []);
 	});
 
 	it('does not count tasks that are only read', async () => {

@@ -1,10 +1,12 @@
 import { FileTooLargeError } from 'n8n-core';
-import type { IBinaryData } from 'n8n-workflow';
+import type { IBinaryData, IDataObject } from 'n8n-workflow';
 import nock from '../../nock';
 import { Readable } from 'node:stream';
 
+import { fileName, fileStem } from '../../../nodes/MediaGeneration/report/fileName';
 import { Downloader, PassingTrouble } from '../../../nodes/MediaGeneration/report/download';
 import { API_KEY, executeContext } from '../../workflow/engine';
+import type { TaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { passTime, time, virtualTime } from '../../workflow/time';
 import { caught } from '../support';
@@ -13,6 +15,7 @@ import { HOUR, MINUTE } from '../../durations';
 const HOST = 'https://media.example.com';
 const URL = `${HOST}/1.png`;
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
+type Bytes = Buffer<ArrayBuffer>;
 const MiB = 1024 ** 2;
 // A node that stops has no output to look at.
 const PAID = {
@@ -32,6 +35,9 @@ interface Given {
 	tryMs?: number;
 	deadline?: number;
 	downloader?: Downloader;
+	stem?: string;
+	/** Brings the same links where left out. */
+	readAgain?: () => Promise<TaskRecord | undefined>;
 }
 
 /** The file of a task with one result. */
@@ -42,11 +48,15 @@ async function download({
 	maxBytes,
 	tryMs = 1000,
 	deadline = Infinity,
-	downloader = new Downloader(context, tryMs, maxBytes),
+	downloader = new Downloader(context, undefined, tryMs, maxBytes),
+	stem = '3-a-cat-1f2e',
+	readAgain,
 }: Given = {}): Promise<IBinaryData | undefined> {
 	const done = { state: 'SUCCESS', creditsConsumed: null } as const;
 	const task = { ...done, taskId, resultUrls: [url], record: {} };
-	const [file] = await passTime(downloader.filesOf(task, deadline));
+	const readTask = readAgain ?? (async () => task);
+	const wanted = { stem, giveUpAt: deadline, isFresh: true, readAgain: readTask };
+	const [file] = await passTime(downloader.filesOf(task, wanted));
 	return file;
 }
 
@@ -55,37 +65,119 @@ const hostSends = (body = PNG, headers: Record<string, string> = { 'content-type
 	nock(HOST).get(/.*/).reply(200, body, headers);
 
 describe('the name and the type of a file', () => {
+	const STEM = '3-a-cat-1f2e';
+	const begins = (...parts: Array<string | number[]>): Bytes =>
+		Buffer.concat(
+			parts.map((part) =>
+				typeof part === 'string' ? Buffer.from(part, 'latin1') : Buffer.from(part),
+			),
+		);
+	const SIZE = [0, 0, 0, 24];
+	const JPEG = begins([0xff, 0xd8, 0xff, 0xe0], 'rest of a picture');
+	const UNKNOWN = begins('neither of these, but long enough');
+
+	it.each<[string, Bytes, string, string, string]>([
+		// The bytes say it, whatever the host says.
+		['JPEG', JPEG, 'image/png', 'jpg', 'image/jpeg'],
+		['PNG', begins(PNG.toString('latin1'), 'IHDR0000'), '', 'png', 'image/png'],
+		['WebP', begins('RIFF', SIZE, 'WEBPVP8 '), 'image/png', 'webp', 'image/webp'],
+		['WAV', begins('RIFF', SIZE, 'WAVEfmt '), 'audio/x-wav', 'wav', 'audio/wav'],
+		['GIF', begins('GIF89a0000000000'), 'image/png', 'gif', 'image/gif'],
+		['MP4', begins(SIZE, 'ftypisom0000'), 'application/octet-stream', 'mp4', 'video/mp4'],
+		['M4A', begins(SIZE, 'ftypisom0000'), 'audio/mp4', 'm4a', 'audio/mp4'],
+		['QuickTime', begins(SIZE, 'ftypqt  0000'), 'video/mp4', 'mov', 'video/quicktime'],
+		['WebM', begins([0x1a, 0x45, 0xdf, 0xa3], '000000000000'), '', 'webm', 'video/webm'],
+		['audio', begins([0x1a, 0x45, 0xdf, 0xa3], '0000'), 'audio/webm', 'webm', 'audio/webm'],
+		['MP3', begins('ID3', SIZE, '00000000000'), 'text/css', 'mp3', 'audio/mpeg'],
+		['MP3 without a tag', begins([0xff, 0xfb], '00000000000000'), '', 'mp3', 'audio/mpeg'],
+		// Then the host does, then the address.
+		['something', UNKNOWN, 'image/jpg', 'jpg', 'image/jpeg'],
+		['something', UNKNOWN, 'IMAGE/X-PNG; q=1', 'png', 'image/png'],
+		['something', UNKNOWN, 'model/gltf-binary', 'webp', 'model/gltf-binary'],
+		['something', UNKNOWN, 'constructor', 'webp', 'constructor'],
+		['something', UNKNOWN, 'application/octet-stream', 'webp', 'image/webp'],
+		['something', UNKNOWN, '', 'webp', 'image/webp'],
+		['something short', begins('x'), '', 'webp', 'image/webp'],
+	])('%s (%j) with %j are .%s and %s', async (_what, body, type, extension, mimeType) => {
+		hostSends(body, { 'content-type': type });
+		const file = await download({ url: `${HOST}/a/x.webp?y=/z.gif` });
+		expect(file).toMatchObject({ fileName: `${STEM}.${extension}`, mimeType });
+		expect(bytesOf(file)).toEqual(body);
+	});
+
 	it.each([
-		['/a/cat', 'image/png', 'task-1.png', 'image/png'],
-		['/a/cat', 'video/mp4; codecs="avc1"', 'task-1.mp4', 'video/mp4'],
-		['/a/1', 'IMAGE/JPEG', 'task-1.jpg', 'image/jpeg'],
-		['/a/cat.webp?x=/y.gif', 'application/octet-stream', 'task-1.webp', 'image/webp'],
-		['/a/cat.png', '', 'task-1.png', 'image/png'],
-		['/a/1.mov', 'binary/octet-stream', 'task-1.mov', 'video/quicktime'],
-		['/a/1.glb', 'model/gltf-binary', 'task-1.glb', 'model/gltf-binary'],
-		['/a/1', 'application/octet-stream', 'task-1', 'application/octet-stream'],
-		['/a/%E0%A4%A.png', 'image/png', 'task-1.png', 'image/png'],
-		['/a/1', 'constructor', 'task-1', 'constructor'],
-		['/a/1.jpeg', 'application/octet-stream', 'task-1.jpg', 'image/jpeg'],
-		['/a/1.mp3', 'application/octet-stream', 'task-1.mp3', 'audio/mpeg'],
-	])('at %s with %s are %s and %s', async (path, type, fileName, mimeType) => {
-		hostSends(PNG, { 'content-type': type });
+		['/a/1', STEM, 'application/octet-stream'],
+		['/a/1.jpeg', `${STEM}.jpg`, 'image/jpeg'],
+		['/a/%E0%A4%A.mov', `${STEM}.mov`, 'video/quicktime'],
+	])('at %s without a type are %s and %s', async (path, fileName, mimeType) => {
+		hostSends(UNKNOWN, { 'content-type': 'binary/octet-stream' });
 		expect(await download({ url: HOST + path })).toMatchObject({ fileName, mimeType });
 	});
 
+	it('of a file whose bytes come one by one are told by them', async () => {
+		const context = executeContext();
+		const body = new Readable({ read: () => undefined });
+		context.helpers.httpRequest = async () => ({ statusCode: 200, headers: {}, body });
+		for (const [at, byte] of [...JPEG].entries()) {
+			setTimeout(() => body.push(Buffer.from([byte])), at * 100);
+		}
+		setTimeout(() => body.push(null), 10_000);
+		const file = await download({ context });
+		expect(file).toMatchObject({ fileName: `${STEM}.jpg`, mimeType: 'image/jpeg' });
+		expect(bytesOf(file)).toEqual(JPEG);
+	});
+
 	it('of a result that is a data URI are those that it names', async () => {
-		const file = await download({ url: `data:image/png;base64,${PNG.toString('base64')}` });
-		expect(file).toMatchObject({ fileName: 'task-1.png', mimeType: 'image/png' });
-		expect(bytesOf(file)).toEqual(PNG);
+		const file = await download({ url: `data:image/webp;base64,${UNKNOWN.toString('base64')}` });
+		expect(file).toMatchObject({ fileName: `${STEM}.webp`, mimeType: 'image/webp' });
+		expect(bytesOf(file)).toEqual(UNKNOWN);
+	});
+});
+
+describe('the beginning of a name', () => {
+	const stem = (
+		prompt: unknown,
+		taskId = 'task-7b1c-00001f2e',
+		itemIndex: number | undefined = 2,
+	) => fileStem(taskId, {}, { input: { prompt } as IDataObject }, itemIndex);
+
+	it.each<[unknown, string]>([
+		['A blue whale', '3-a-blue-whale-1f2e'],
+		[
+			'  A photo of a red cat that sleeps in the rain',
+			'3-a-photo-of-a-red-cat-that-sleeps-in-the-1f2e',
+		],
+		['Zażółć «gęślą» jaźń 🌊', '3-zażółć-gęślą-jaźń-1f2e'],
+		['一只蓝鲸', '3-一只蓝鲸-1f2e'],
+		['../../etc/passwd', '3-etc-passwd-1f2e'],
+		['x\0y?z \ud83d', '3-x-y-z-1f2e'],
+		['w'.repeat(300), `3-${'w'.repeat(40)}-1f2e`],
+		['…', '3-1f2e'],
+		[undefined, '3-1f2e'],
+		[{ a: 1 }, '3-1f2e'],
+	])('for %j is %s', (prompt, expected) => {
+		expect(stem(prompt)).toBe(expected);
 	});
 
 	it.each([
-		['x'.repeat(300), `${'x'.repeat(120)}.png`],
-		['../../etc/passwd', '_.._etc_passwd.png'],
-		['x\0y?z', 'x_y_z.png'],
-	])('hold nothing that a file system could take amiss of %j', async (taskId, fileName) => {
-		hostSends();
-		expect(await download({ taskId })).toMatchObject({ fileName });
+		['5', '3-a-5'],
+		['../..', '3-a'],
+		['task_12', '3-a-12'],
+		['0d9a4b1c-77aa-4f00-9c3e-5b6f7a8b9CDE', '3-a-9cde'],
+	])('of task %j is %s', (taskId, expected) => {
+		expect(stem('A', taskId)).toBe(expected);
+	});
+
+	it('takes the prompt from the record where nothing was sent, and has no number on the trigger', () => {
+		const inside = { data: { state: 'SUCCESS', input: { prompt: 'A fox' } } };
+		expect(fileStem('t-1f2e', inside)).toBe('a-fox-1f2e');
+		expect(fileStem('t-1f2e', { prompt: 'A fox' }, {}, 0)).toBe('1-a-fox-1f2e');
+	});
+
+	it('is the same for all results of a task, which are numbered', () => {
+		expect([undefined, 0, 1].map((place) => fileName('3-a-1f2e', place, 'png'))).toEqual([
+			...['3-a-1f2e.png', '3-a-1f2e-1.png', '3-a-1f2e-2.png'],
+		]);
 	});
 });
 
@@ -299,7 +391,7 @@ describe('what may come later', () => {
 				return isDown ? 503 : 200;
 			},
 		});
-		const downloader = new Downloader(context, 10 * MINUTE);
+		const downloader = new Downloader(context, undefined, 10 * MINUTE);
 		await expect(download({ downloader })).rejects.toThrow('HTTP 503');
 		time.jump(beginsAt - clock.now());
 		const tries = requests.length;
@@ -353,11 +445,15 @@ describe('what may come later', () => {
 
 	const done = { state: 'SUCCESS', creditsConsumed: null, record: {} } as const;
 	const task = { ...done, taskId: 'task-1', resultUrls: [URL] };
+	const files = async (context: ReturnType<typeof executeContext>, more: object = {}) => {
+		const wanted = { stem: 'a', giveUpAt: Infinity, isFresh: true, readAgain: async () => task };
+		return await new Downloader(context, undefined).filesOf(task, { ...wanted, ...more });
+	};
 
 	it('may still come to a fresh link where the time for it is over before', async () => {
 		const { context, requests } = answering({ status: 404 });
 		const error = await caught(
-			async () => void (await passTime(new Downloader(context).filesOf(task, 5_000))),
+			async () => void (await passTime(files(context, { giveUpAt: 5_000 }))),
 		);
 		expect(error).toBeInstanceOf(PassingTrouble);
 		expect(requests).toEqual([0, 2000]);
@@ -366,7 +462,7 @@ describe('what may come later', () => {
 	it('of a link that was tried before is final at once', async () => {
 		const { context, requests } = answering({ status: 404 });
 		const error = await caught(async () => {
-			await new Downloader(context).filesOf(task, Infinity, false);
+			await files(context, { isFresh: false, readAgain: async () => task });
 		});
 		expect(error).not.toBeInstanceOf(PassingTrouble);
 		expect(requests).toHaveLength(1);
@@ -374,8 +470,8 @@ describe('what may come later', () => {
 
 	it('says how long the host asks to wait', async () => {
 		const { context } = answering({ status: 503, headers: { 'retry-after': '90' } });
-		const files = passTime(new Downloader(context).filesOf(task, 10_000));
-		await expect(files).rejects.toMatchObject({ retryAfterMs: 90_000 });
+		const ended = passTime(files(context, { giveUpAt: 10_000 }));
+		await expect(ended).rejects.toMatchObject({ retryAfterMs: 90_000 });
 	});
 
 	it('is not waited for once the execution was stopped', async () => {
@@ -384,5 +480,72 @@ describe('what may come later', () => {
 		context.getExecutionCancelSignal = () => stop.signal;
 		setTimeout(() => stop.abort(), 1_000);
 		await expect(file()).rejects.toBeInstanceOf(Stopped);
+	});
+});
+
+describe('a link', () => {
+	const done = { state: 'SUCCESS', creditsConsumed: null, record: {} } as const;
+	/** A host whose links live for so long; each read gives a new one. */
+	function signed(liveMs: number, fileMs = 0) {
+		const reads: string[] = [];
+		const asked: Array<[taskId: string, status: number]> = [];
+		const context = executeContext();
+		context.helpers.httpRequest = async ({ url }) => {
+			const [, taskId = '', at] = /\/([^/?]+)\?at=(\d+)/.exec(String(url)) ?? [];
+			const statusCode = clock.now() - Number(at) <= liveMs ? 200 : 403;
+			asked.push([taskId, statusCode]);
+			if (statusCode === 200) await new Promise((resolve) => setTimeout(resolve, fileMs));
+			return { statusCode, headers: { 'content-type': 'image/png' }, body: Readable.from([PNG]) };
+		};
+		const task = (taskId: string) => ({
+			...done,
+			taskId,
+			resultUrls: [`${HOST}/${taskId}?at=${clock.now()}`],
+		});
+		const readAgain = (taskId: string) => async () => {
+			reads.push(taskId);
+			return task(taskId);
+		};
+		const downloader = new Downloader(context, undefined);
+		const fetch = async (each: ReturnType<typeof task>, more: object = {}) =>
+			await downloader.filesOf(each, {
+				...{ stem: 'a', giveUpAt: Infinity, isFresh: true },
+				...{ readAgain: readAgain(each.taskId), ...more },
+			});
+		return { reads, asked, task, fetch };
+	}
+
+	it('that has ended is read anew before the next try', async () => {
+		const { task, fetch, reads, asked } = signed(5_000);
+		const old = task('t1');
+		time.jump(60_000);
+		expect(await passTime(fetch(old))).toHaveLength(1);
+		expect([reads, asked]).toEqual([['t1'], [...[['t1', 403]], ['t1', 200]]]);
+	});
+
+	it('of an earlier turn is read anew before the first try', async () => {
+		const { task, fetch, reads, asked } = signed(5_000);
+		const old = task('t1');
+		time.jump(60_000);
+		expect(await passTime(fetch(old, { isFresh: false }))).toHaveLength(1);
+		expect([reads, asked]).toEqual([['t1'], [['t1', 200]]]);
+	});
+
+	it('that could not be read anew may come later', async () => {
+		const { task, fetch } = signed(5_000);
+		const old = task('t1');
+		time.jump(60_000);
+		const wanted = { isFresh: false, giveUpAt: clock.now(), readAgain: async () => undefined };
+		await expect(passTime(fetch(old, wanted))).rejects.toBeInstanceOf(PassingTrouble);
+	});
+
+	it('that was read last comes first, and all 60 of a batch arrive, although a link lives for a minute', async () => {
+		const { task, fetch, asked } = signed(MINUTE, 20_000);
+		const tasks = Array.from({ length: 60 }, (_, index) => task(`t${index}`));
+		const files = await passTime(Promise.all(tasks.map(async (each) => await fetch(each))));
+		expect(files.flat()).toHaveLength(60);
+		const order = asked.map(([taskId]) => taskId);
+		expect(order.slice(10, 12)).toEqual(['t59', 't58']);
+		expect(asked.filter(([, status]) => status !== 200)).toEqual([]);
 	});
 });

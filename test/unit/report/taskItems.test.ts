@@ -1,6 +1,6 @@
 import type { IBinaryData, IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { ofTask } from '../../../nodes/MediaGeneration/report/taskErrors';
+import { missingResults, ofTask } from '../../../nodes/MediaGeneration/report/taskErrors';
 import {
 	readOutputOptions,
 	taskItems,
@@ -13,7 +13,7 @@ import {
 } from '../../../nodes/MediaGeneration/service/taskRecord';
 
 const URLS = ['https://m/1.png', 'https://m/2.png', 'https://m/3.png'];
-const success = (resultUrls: string[] = URLS) =>
+const success = (resultUrls: Array<string | null> = URLS) =>
 	parseTaskRecord('task-1', { state: 'SUCCESS', resultUrls, creditsConsumed: 24 });
 const files: IBinaryData[] = ['a', 'b', 'c'].map((data) => ({ data, mimeType: 'image/png' }));
 const options = (given: IDataObject = {}) =>
@@ -55,6 +55,14 @@ describe('the items of a task', () => {
 			'are one for each result where they are split, all paired with the same input',
 			[success(), split],
 			URLS.map((resultUrl, resultIndex) => ({ json: { ...json, resultUrl, resultIndex } })),
+		],
+		[
+			'have the places of the service where some of its list are empty',
+			[success([URLS[0]!, null, URLS[1]!, '']), split, files.slice(0, 2)],
+			[
+				{ json: { ...json, resultUrl: URLS[0], resultIndex: 0 }, binary: { data: a } },
+				{ json: { ...json, resultUrl: URLS[1], resultIndex: 2 }, binary: { data: b } },
+			],
 		],
 		[
 			'that are split carry one file each, all in the same field',
@@ -113,4 +121,18 @@ it.each([
 	expect((ofTask(new Error(message), taskId, {}) as Error).message).toMatch(
 		new RegExp(`^${expected}`),
 	);
+});
+
+describe('the warning about missing results', () => {
+	it('counts the places of the lists that have no link', () => {
+		const tasks = [success([URLS[0]!, null, URLS[1]!, '']), success(), success([null, URLS[2]!])];
+		expect(missingResults(tasks)).toBe(
+			"3 of 6 results missing: the service's list has places without a link, first in task task-1",
+		);
+	});
+
+	it('says nothing of whole lists, of empty ones, and of tasks that have no results', () => {
+		const failed = parseTaskRecord('t', { state: 'FAILURE' });
+		expect(missingResults([success(), success([null, '']), failed, undefined])).toBeUndefined();
+	});
 });

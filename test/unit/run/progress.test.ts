@@ -29,10 +29,10 @@ function told(entries: TaskEntry[], sleepMs = MINUTE): string {
 
 it('a run that sleeps says how to get its results if somebody stops it, with its few ids', () => {
 	expect(told(created(2))).toContain(
-		"If you stop this run or rename this node, get the results of its tasks (task-1, task-2) with Task → Wait: enter 'execution 812' as 'Task ID'.",
+		"If you stop this run or rename this node, get the results of its tasks (task-1, task-2) with Task → Wait in a new node that is connected to nothing: enter 'execution 812' as 'Task ID'.",
 	);
 	const many = told(created(4));
-	expect(many).toContain("with Task → Wait: enter 'execution 812'");
+	expect(many).toContain("connected to nothing: enter 'execution 812'");
 	expect(many).not.toContain('task-1');
 	expect(told([{ state: 'free' }])).not.toContain('If you stop');
 });

@@ -37,6 +37,10 @@ describe.each(files)('%s', (file) => {
 		expect(used.filter((action) => !pinned.test(action))).toEqual([]);
 	});
 
+	it('takes the output of a command in a line of its own, where a failure is one of the step', () => {
+		expect(read(file)).not.toMatch(/echo .*\$\(/);
+	});
+
 	it('runs on images whose version is named, with no more rights than to read', () => {
 		const { permissions, jobs } = parse(read(file)) as {
 			permissions: object;
@@ -68,7 +72,7 @@ describe('publish.yml', () => {
 	it('runs nothing of the repository in that job, and publishes what another job has packed', () => {
 		const { steps = [] } = publish;
 		expect(steps.flatMap(({ run = [] }) => run)).toEqual([
-			'npm publish ./package.tgz --provenance --access public',
+			'npm publish ./*.tgz --provenance --access public',
 		]);
 		expect(steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'))).toEqual([]);
 	});

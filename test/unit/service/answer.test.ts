@@ -1,13 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 
 import {
 	type Answer,
 	classifyAnswer,
 	type Meaning,
 	meaningOf,
+	NO_CREDITS,
 } from '../../../nodes/MediaGeneration/service/answer';
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
+import { plainName } from '../../../nodes/MediaGeneration/shared/json';
 
 const NOW = Date.UTC(2026, 0, 1);
 
@@ -64,16 +67,25 @@ const TABLE: Row[] = [
 	['serviceDown', 'service', 'unknown', 'item', true, [200, { code: 408 }]],
 
 	['rejected', 'service', 'no', 'item', false, [400], [409], [413], [422], [423], [400, '']],
-	['rejected', 'service', 'no', 'item', false, [400, 'Bad prompt'], [422, 'Bad seed\n']],
+	[
+		'rejected',
+		'service',
+		'no',
+		'item',
+		false,
+		[400, 'Bad prompt'],
+		[422, 'Bad seed\n'],
+		[413, TEXT],
+	],
 	['rejected', 'service', 'no', 'address', false, [405]],
-	['rejected', 'stranger', 'no', 'address', false, [400, HTML], [422, HTML], [413, TEXT]],
-	['rejected', 'stranger', 'no', 'address', false, [400, TEXT.repeat(4)], [400, 'Bad <br>']],
-	['unauthorized', 'service', 'no', 'key', false, [401], [403], [401, ''], [403, '"Forbidden"']],
-	['unauthorized', 'stranger', 'no', 'key', false, [401, HTML], [403, HTML], [403, 'Blocked']],
+	['rejected', 'stranger', 'no', 'item', false, [400, HTML], [422, HTML]],
+	['unauthorized', 'service', 'no', 'key', false, [401], [401, ''], [401, 'Who?']],
+	['unauthorized', 'stranger', 'no', 'key', false, [401, HTML]],
+	['forbidden', 'service', 'no', 'key', false, [403], [403, '"Forbidden"'], [403, 'Blocked']],
+	['forbidden', 'stranger', 'no', 'key', false, [403, HTML]],
 	['notFound', 'service', 'no', 'address', false, [404], [410], [404, '']],
 	['notFound', 'service', 'no', 'address', false, [404, 'Not Found'], [410, 'Gone\n']],
 	['notFound', 'stranger', 'no', 'address', false, [404, HTML], [410, HTML]],
-	['notFound', 'stranger', 'no', 'address', false, [404, TEXT.repeat(4)], [404, 'No <b>']],
 	['redirected', 'service', 'no', 'address', false, [301], [307, HTML], [308, '']],
 	['redirected', 'service', 'unknown', 'address', false, [302], [303, HTML], [300]],
 
@@ -91,42 +103,59 @@ const TABLE: Row[] = [
 	// This header says nothing of a service that is down.
 	['serviceDown', 'service', 'unknown', 'item', true, [503, {}, { 'ratelimit-reset': '7' }]],
 
-	['tooManyRequests', 'service', 'no', 'account', true, [429], [429, '']],
-	['tooManyRequests', 'stranger', 'no', 'account', true, [429, HTML], [429, 'Slow down']],
+	['tooManyRequests', 'service', 'no', 'account', true, [429], [429, ''], [429, 'Slow down']],
+	['tooManyRequests', 'stranger', 'no', 'account', true, [429, HTML]],
 	['tooManyRequests', 'service', 'no', 'account', 7_000, [429, {}, asking(7)]],
 	['tooManyRequests', 'service', 'no', 'account', 7_000, [429, {}, { 'ratelimit-reset': '7' }]],
 	['tooManyRequests', 'service', 'no', 'account', 7_000, [429, { error: { retry_after: 7 } }]],
+	// Whatever the words say, a limit is a limit.
 	[
 		...(['tooManyRequests', 'service', 'no', 'account', true] as const),
 		[429, limit('Rate limit reached: 3 per minute. See your plan and billing.')],
-		[429, limit('Quota of 10 concurrent tasks reached', 'limit')],
+		[429, limit('Too many concurrent tasks: quota of 2 running tasks', 'QUOTA_EXCEEDED')],
 		[429, limit('The quota per minute is used up', 'limit')],
+		[429, { message: 'Your credit balance is too low' }],
+		[429, { error: 'Quota exceeded' }],
+		[429, 'No credits left'],
 	],
 	[
 		...(['tooManyRequests', 'service', 'no', 'account', 7_000] as const),
-		[429, limit('Quota exceeded', 'limit'), asking(7)],
+		[429, limit('Slow down or upgrade your billing plan', 'limit'), asking(7)],
 	],
 
-	// An empty account.
+	// An empty account: the status, or a code of the list, whole.
+	['noCredits', 'service', 'no', 'account', false, [402], [402, '']],
+	['noCredits', 'stranger', 'no', 'account', false, [402, HTML]],
 	[
 		...(['noCredits', 'service', 'no', 'account', false] as const),
-		[402],
-		[402, ''],
 		[429, limit('You exceeded your current quota, check your plan', 'insufficient_quota')],
-		[429, { message: 'Your credit balance is too low' }],
-		[429, { error: { type: 'billing_hard_limit' } }],
-		[429, { error: 'Quota exceeded' }],
-		[403, { detail: 'You have run out of credits' }],
+		[400, { error: { type: 'billing_hard_limit_reached' } }],
 		[403, { errors: [{ code: 'INSUFFICIENT_BALANCE' }] }],
 		[400, { code: 'insufficient_credits', message: 'No' }],
+		[404, { error: 'insufficient_funds' }],
+		[200, { code: 'InsufficientCredits' }],
 	],
-	['noCredits', 'stranger', 'no', 'account', false, [402, HTML], [429, 'No credits left']],
+	// The code of a task, of an answer that may cover a task, and codes that are not whole.
+	[
+		...(['answered', 'service', 'yes', 'item', false] as const),
+		[200, { code: 'insufficient_credits', taskId: 'x' }],
+		[200, { balance: 0, status: 'insufficient_balance' }],
+	],
+	['serviceDown', 'service', 'unknown', 'item', true, [500, { code: 'insufficient_credits' }]],
+	[
+		...(['rejected', 'service', 'no', 'item', false] as const),
+		[400, { code: 'insufficient_credits_field' }],
+		[400, { message: 'insufficient_credits' }],
+		[400, { input: { type: 'insufficient_credits' } }],
+		[400, { error: 'Bad field: credits' }],
+	],
 	// The prompt, and not the account.
 	[
-		...(['unauthorized', 'service', 'no', 'key', false] as const),
+		...(['forbidden', 'service', 'no', 'key', false] as const),
 		[403, { error: 'The prompt "a credit card" is not allowed' }],
+		[403, { error: "The prompt 'a gymnast on a balance beam' was blocked" }],
+		[403, { detail: 'You have run out of credits' }],
 	],
-	['rejected', 'service', 'no', 'item', false, [400, { error: 'Bad field: credits' }]],
 ];
 
 const CASES = TABLE.flatMap(([kind, speaker, taken, scope, again, ...answers]) =>
@@ -143,13 +172,13 @@ it.each(CASES)('%j means %j', (given, meaning) => {
 
 it.each<[boolean, ...Given]>([
 	[true, 403],
-	[false, 401],
-	[true, 404, { error: 'No such model' }],
-	[false, 404],
 	[true, 403, HTML],
-	[true, 400, HTML],
+	[false, 401],
+	[true, 404],
+	[true, 404, { error: 'No such model' }],
 	[false, 404, HTML],
 	[false, 402],
+	[false, 403, { code: 'insufficient_credits' }],
 ])('may be about this item alone (%j): %j', (mayBeItem, ...given) => {
 	expect(classify(...given).mayBeItem).toBe(mayBeItem);
 });
@@ -189,6 +218,59 @@ describe('the table of docs/service.md', () => {
 		const meaning = classify(status, {}, headers);
 		expect([meaning.taken, meaning.scope]).toEqual([TAKEN[taken], concerns.replace('the ', '')]);
 	});
+
+	it('names all codes without credits, and no others', () => {
+		const [, codes = ''] =
+			/\*\*code without credits\*\* decides: (.*?), as the whole/.exec(page) ?? [];
+		const named = [...codes.matchAll(/`(\w+)`/g)].map(([, code]) => code);
+		expect(named.length).toBeGreaterThan(5);
+		for (const code of named) expect(classify(400, { code }).kind).toBe('noCredits');
+		expect(NO_CREDITS.filter((code) => !named.some((each) => plainName(each!) === code))).toEqual(
+			[],
+		);
+	});
+
+	/** A response to a create in the OpenAPI file, with what the nodes take it for. */
+	interface Response {
+		'x-taken': string;
+		'x-concerns': string;
+		headers?: object;
+	}
+	const description = parse(
+		readFileSync(join(__dirname, '../../../docs/service.openapi.yaml'), 'utf8'),
+	) as {
+		paths: { '/api/generate': { post: { responses: Record<string, { $ref?: string }> } } };
+		components: { responses: Record<string, Response> };
+	};
+	const { responses } = description.paths['/api/generate'].post;
+	const described = Object.entries(responses).flatMap(([status, { $ref = '' }]) => {
+		const response = description.components.responses[$ref.split('/').at(-1) ?? ''];
+		return response ? [[status, response] as const] : [];
+	});
+
+	it.each(described)('and the OpenAPI file are right about %s', (status, response) => {
+		const isAsked = Number(status) === 503;
+		const { taken, scope } = classify(
+			status.endsWith('XX') ? Number(status[0]) * 100 + 22 : Number(status),
+			{},
+			isAsked ? asking(7) : {},
+		);
+		expect([response['x-taken'], response['x-concerns']]).toEqual([taken, scope]);
+	});
+
+	it('names no status of which the OpenAPI file says something else', () => {
+		for (const [status] of rows) {
+			const range = `${String(status)[0]}XX`;
+			const [, response] = described.find(([each]) => each === String(status)) ??
+				described.find(([each]) => each === range) ?? ['', undefined];
+			const { taken, scope } = classify(status, {}, status === 503 ? asking(7) : {});
+			expect([status, response?.['x-taken'], response?.['x-concerns']]).toEqual([
+				status,
+				taken,
+				scope,
+			]);
+		}
+	});
 });
 
 describe('an error', () => {
@@ -218,7 +300,8 @@ describe('an error', () => {
 		[true, 503, HTML, asking(7)],
 		[false, 503],
 		[false, 402],
-		[false, 429, { error: 'No credits' }],
+		[true, 429, { error: 'No credits' }],
+		[false, 429, { code: 'insufficient_credits' }],
 	])('asks to slow down (%j): %j', (asksToSlowDown, ...given) => {
 		expect(errorOf(...given).asksToSlowDown).toBe(asksToSlowDown);
 	});

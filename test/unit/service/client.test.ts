@@ -168,7 +168,7 @@ describe('an answer with an error status', () => {
 		[400, 'rejected', 'did not accept the request'],
 		[401, 'unauthorized', 'refused the API key'],
 		[402, 'noCredits', 'not enough credits'],
-		[403, 'unauthorized', 'refused the API key'],
+		[403, 'forbidden', 'does not allow this'],
 		[404, 'notFound', 'knows no task task-1 for this account'],
 		[410, 'notFound', 'knows no task task-1 for this account'],
 		[429, 'tooManyRequests', 'too many tasks or requests'],

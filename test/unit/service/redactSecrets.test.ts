@@ -115,6 +115,15 @@ describe('a token of another run', () => {
 		['in the parts of an address', { callback: { query: { token: OTHER, reference: 'x' } } }],
 		['under a longer name', { callbackToken: OTHER }],
 		['in a list', { query: { token: [OTHER] } }],
+		['beside its name in an object', { query: [{ name: 'token', value: OTHER }] }],
+		['beside its key', [{ key: 'Token', val: OTHER }]],
+		['before its name', { query: [{ value: OTHER, name: 'token' }] }],
+		['beside its name in a list', { query: [['token', OTHER]] }],
+		['in a list of names and values', ['reference', 'x', 'token', OTHER]],
+		[
+			'on lines of its own',
+			JSON.stringify({ a: { b: [{ name: 'token', value: OTHER }] } }, null, 4),
+		],
 		['in a text', `Denied: token ${OTHER}`],
 		['beside a result', { state: 'SUCCESS', resultUrls: ['https://m/1.png'], token: OTHER }],
 	];
@@ -126,6 +135,17 @@ describe('a token of another run', () => {
 			expect(new SecretRedactor([]).hideInRecord(write(text))).not.toContain(OTHER);
 		}
 	});
+});
+
+it.each([
+	['by its name', { query: { token: FILE_TOKEN } }],
+	['beside its name', [{ name: 'token', value: FILE_TOKEN }]],
+])('the token of a file is hidden %s', (_what, said) => {
+	for (const write of WRITINGS) {
+		const text = write(JSON.stringify(said));
+		expect(hidden(text)).not.toContain(FILE_TOKEN);
+		expect(new SecretRedactor([]).hideInRecord(text)).not.toContain(FILE_TOKEN);
+	}
 });
 
 describe('a token that was given out', () => {

@@ -19,13 +19,13 @@ export interface NewRow {
 	/** What is stored of the execution. */
 	data: string;
 	retryOf?: string | undefined;
-	/** The workflow of a sub-execution; undefined for the user's workflow. */
+	/** The workflow that is stored with the execution; undefined for the user's workflow as it is saved. */
 	definition?: Definition | undefined;
 	/** Where the execution runs, or ran last. */
 	process?: Process | undefined;
 }
 
-const rowOf = (id: string, given: NewRow) => ({
+const rowOf = (id: string, begunAt: number, given: NewRow) => ({
 	id,
 	status: 'new' as ExecutionStatus,
 	/** All that the status has been, in order. */
@@ -38,6 +38,8 @@ const rowOf = (id: string, given: NewRow) => ({
 	isKilled: false,
 	/** Whether a start of n8n had it wake a second time. */
 	isWokenTwice: false,
+	/** When the execution was stored first, milliseconds since the history began. */
+	begunAt,
 	/** When the execution came to its end, milliseconds since the history began. */
 	endedAt: undefined as number | undefined,
 	retriedBy: undefined as string | undefined,
@@ -89,7 +91,7 @@ export class Database {
 	}
 
 	insert(given: NewRow): Row {
-		const row = rowOf(String(this.rows.length + 1), given);
+		const row = rowOf(String(this.rows.length + 1), this.n8n.time.now, given);
 		this.rows.push(row);
 		return row;
 	}

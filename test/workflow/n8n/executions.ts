@@ -15,6 +15,7 @@ import { beginning, dataOfRetry, fromStored, toStored } from '../stored';
 import { enter, isTerminal, type NewRow, type Row } from './database';
 import type { MemoryN8n } from './memoryN8n';
 import type { Process } from './process';
+import { renameUploads } from './uploads';
 
 /** What a sub-execution starts at, in the list of executions. */
 export const SUB = 'Sub';
@@ -35,7 +36,8 @@ export class Executions {
 		const node = this.n8n.definition.nodes.find(({ name }) => name === start);
 		if (!node) throw new UnexpectedError(`No node ${start}`);
 		const data = this.startData({ node, data: { main: [items] }, source: null });
-		return this.store({ mode, start, data: toStored(data) }, home);
+		const definition = this.n8n.storedDefinition?.(start);
+		return this.store({ mode, start, data: toStored(data), definition }, home);
 	}
 
 	private store(given: NewRow, home?: Process): Row {
@@ -98,6 +100,8 @@ export class Executions {
 	}
 
 	private async save(row: Row, run: IRun): Promise<void> {
+		if (row.mode === 'webhook')
+			renameUploads(run, row.id, (...names) => this.n8n.rename?.(...names));
 		const data = toStored(run.data);
 		const waitTill = run.waitTill?.getTime();
 		if (waitTill !== undefined) this.n8n.noteSleep(row, waitTill);
@@ -148,6 +152,7 @@ export class Executions {
 	}
 
 	private async wake(by: Process, row: Row): Promise<void> {
+		const { data, waitTill } = row;
 		await this.n8n.database.query(() => {
 			if (row.status !== 'waiting') throw new UnexpectedError('It does not sleep any more');
 			enter(row, 'running');
@@ -156,6 +161,16 @@ export class Executions {
 			row.waitTill = undefined;
 		});
 		this.dispatch(row, by);
+		this.n8n.noteWake?.(row, () => this.takeForAsleep(row, { data, waitTill }));
+	}
+
+	/** n8n takes an execution that it has woken for asleep, and will wake it again from what was stored. */
+	takeForAsleep(row: Row, stored: Pick<Row, 'data' | 'waitTill'>): void {
+		if (row.status !== 'running') return;
+		this.n8n.note('woken twice');
+		this.n8n.trace(`n8n: takes execution ${row.id}, which runs, for asleep`);
+		Object.assign(row, { ...stored, isWokenTwice: true });
+		enter(row, 'waiting');
 	}
 
 	/** A user stops an execution, awake or asleep. */
@@ -195,13 +210,15 @@ export class Executions {
 		const data = dataOfRetry(row.data);
 		const stack = data.executionData?.nodeExecutionStack ?? [];
 		if (!stack[0] || !this.n8n.processes.living('main')[0]) return undefined;
+		const { start, id: retryOf } = row;
+		const saved = start === SUB ? row.definition : this.n8n.storedDefinition?.(start);
+		const definition = workflow === 'saved' ? saved : row.definition;
 		if (workflow === 'saved') {
-			const { nodes } = structuredClone(row.definition ?? this.n8n.definition);
+			const { nodes } = structuredClone(definition ?? this.n8n.definition);
 			for (const entry of stack) {
 				entry.node = nodes.find(({ name }) => name === entry.node.name) ?? entry.node;
 			}
 		}
-		const { start, id: retryOf, definition } = row;
 		const retry = this.store({ mode: 'retry', start, data: toStored(data), retryOf, definition });
 		row.retriedBy = retry.id;
 		retry.isOfSaved = workflow === 'saved';

@@ -76,6 +76,15 @@ export abstract class MemoryN8n {
 	/** An execution goes to sleep, and is about to be stored. @param waitTill until when, milliseconds since 1970 */
 	abstract noteSleep(row: Row, waitTill: number): void;
 
+	/** An execution was woken. @param wakeAgain has n8n take it for asleep all the same */
+	noteWake?(row: Row, wakeAgain: () => void): void;
+
+	/** An uploaded file gets another id. */
+	rename?(from: string, to: string): void;
+
+	/** What is stored of the user's workflow with an execution; undefined: it runs as it is saved whenever it goes on. */
+	storedDefinition?(start: string): Definition | undefined;
+
 	/** A token of the addresses that resume an execution. */
 	newToken(): string {
 		const { length } = this.rows;

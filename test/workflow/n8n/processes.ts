@@ -1,6 +1,6 @@
 import { fromStored, toStored } from '../stored';
 import { amendCrashed } from './crash';
-import { enter, type Row } from './database';
+import type { Row } from './database';
 import type { MemoryN8n } from './memoryN8n';
 import { Process, type Role } from './process';
 
@@ -70,11 +70,7 @@ export class Processes {
 			if (status !== 'waiting') continue;
 			statuses.push('crashed', 'waiting');
 			n8n.time.later(n8n.random.between(...RECOVERED_MS, 'recovery', row.id, wakes), () => {
-				if (row.status !== 'running' || row.wakes === wakes) return;
-				n8n.note('woken twice');
-				n8n.trace(`n8n: takes execution ${row.id}, which runs, for asleep`);
-				Object.assign(row, { data, waitTill, isWokenTwice: true });
-				enter(row, 'waiting');
+				if (row.wakes !== wakes) n8n.executions.takeForAsleep(row, { data, waitTill });
 			});
 		}
 	}

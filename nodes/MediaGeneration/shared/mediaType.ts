@@ -1,0 +1,107 @@
+/** The registered media types of results and of files that are sent, with their file extensions, the usual one first. */
+const TYPES: ReadonlyArray<[type: string, ...extensions: string[]]> = [
+	['image/png', 'png'],
+	['image/jpeg', 'jpg', 'jpeg'],
+	['image/webp', 'webp'],
+	['image/gif', 'gif'],
+	['image/avif', 'avif'],
+	['image/heic', 'heic'],
+	['image/svg+xml', 'svg'],
+	['image/tiff', 'tif', 'tiff'],
+	['video/mp4', 'mp4', 'm4v'],
+	['image/apng', 'apng'],
+	['video/webm', 'webm'],
+	['audio/webm', 'webm'],
+	['video/x-matroska', 'mkv'],
+	['video/ogg', 'ogv'],
+	['video/quicktime', 'mov'],
+	['audio/mpeg', 'mp3'],
+	['audio/wav', 'wav'],
+	['audio/ogg', 'ogg', 'oga'],
+	['audio/mp4', 'm4a'],
+	['audio/flac', 'flac'],
+];
+
+/** Other names for these types. */
+const OTHER_NAMES = new Map([
+	['image/x-png', 'image/png'],
+	['image/jpg', 'image/jpeg'],
+	['image/pjpeg', 'image/jpeg'],
+	['image/x-jpeg', 'image/jpeg'],
+	['image/x-webp', 'image/webp'],
+	['video/x-m4v', 'video/mp4'],
+	['audio/mp3', 'audio/mpeg'],
+	['audio/x-mp3', 'audio/mpeg'],
+	['audio/wave', 'audio/wav'],
+	['audio/x-wav', 'audio/wav'],
+	['audio/vnd.wave', 'audio/wav'],
+	['audio/x-m4a', 'audio/mp4'],
+	['audio/x-flac', 'audio/flac'],
+]);
+
+/** Labels that do not tell what a file is. */
+const UNTYPED = ['', 'application/octet-stream', 'binary/octet-stream'];
+
+/** Whether a label tells what a file is. */
+export const isTelling = (label: string): boolean => !UNTYPED.includes(registeredType(label));
+
+/** How files begin, as Latin-1, with `·` for any byte; and the types that begin like this, the usual one first. */
+const SIGNATURES: ReadonlyArray<[beginning: string, ...types: string[]]> = [
+	['\x89PNG\r\n\x1a\n', 'image/png', 'image/apng'],
+	['\xff\xd8\xff', 'image/jpeg'],
+	['RIFF····WEBP', 'image/webp'],
+	['RIFF····WAVE', 'audio/wav'],
+	['GIF8', 'image/gif'],
+	['····ftypqt  ', 'video/quicktime'],
+	['····ftypavi', 'image/avif'],
+	['····ftyphei', 'image/heic'],
+	['····ftypM4A', 'audio/mp4'],
+	['····ftyp', 'video/mp4', 'audio/mp4', 'video/quicktime', 'image/heic'],
+	['\x1aE\xdf\xa3', 'video/webm', 'audio/webm', 'video/x-matroska'],
+	['ID3', 'audio/mpeg'],
+	['\xff\xfb', 'audio/mpeg'],
+	['\xff\xf3', 'audio/mpeg'],
+	['\xff\xf2', 'audio/mpeg'],
+	['OggS', 'audio/ogg', 'video/ogg'],
+	['fLaC', 'audio/flac'],
+];
+
+/** So many bytes tell what a file is. */
+export const TELLING_BYTES = 16;
+
+/** A media type in lower case, without its parameters, and under its registered name. */
+export function registeredType(label: string): string {
+	const type = label.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+	return OTHER_NAMES.get(type) ?? type;
+}
+
+/**
+ * What a file is: by its first bytes, then by its label, then by its name.
+ *
+ * @param beginning the first bytes of the file
+ * @param label the media type that came with the file
+ * @param name the name of the file, or the path of its address
+ */
+export function mediaTypeOf(beginning: Uint8Array, label: string, name: string): string {
+	const type = registeredType(label);
+	const [, ...types] = SIGNATURES.find(([begins]) => beginsWith(beginning, begins)) ?? [];
+	// An audio file may begin as a video does.
+	if (types.length > 0) return types.find((each) => each === type) ?? String(types[0]);
+	if (isTelling(type)) return type;
+	return typeOfExtension(extensionOf(name)) ?? 'application/octet-stream';
+}
+
+/** The extension of a file of a type; of a type that is not known, the extension that the name has. */
+export function extensionFor(mimeType: string, name: string): string | undefined {
+	const [, usual] = TYPES.find(([type]) => type === mimeType) ?? [];
+	return usual ?? extensionOf(name);
+}
+
+const extensionOf = (name: string) => /\.([a-z0-9]{2,5})$/i.exec(name)?.[1]?.toLowerCase();
+
+const typeOfExtension = (extension: string | undefined) =>
+	TYPES.find(([, ...extensions]) => extensions.some((each) => each === extension))?.[0];
+
+const beginsWith = (bytes: Uint8Array, begins: string): boolean =>
+	bytes.length >= begins.length &&
+	[...begins].every((sign, at) => sign === '·' || sign.charCodeAt(0) === bytes[at]);

@@ -1,0 +1,188 @@
+import { MINUTE, SECOND } from '../durations';
+import { isTerminal, type Row } from '../workflow/n8n/database';
+import { isUnnamed, withRetried } from './exceptions';
+import { errorOf, idOf, inputOf, isPaid, isStored } from './told';
+import type { SeenRequest } from './world/network';
+import { itemOf, type ServiceTask } from './world/service';
+import { PRICE_USD } from './world/workflow';
+import type { World } from './world/world';
+
+const isRun = ({ start }: Row) => start === 'Start';
+
+const isOf = (row: Row, { by }: { by: string }) => by === `execution ${row.id}`;
+
+/** The creates of an execution, and of the executions that it retries. */
+const createsOf = (world: World, row: Row): SeenRequest[] => {
+	const rows = withRetried(world, row.id);
+	return world.network.seen.filter(
+		(seen) => seen.kind === 'create' && rows.some((each) => isOf(each, seen)),
+	);
+};
+
+/** Whether the service has asked to try a create again later. */
+const isPaused = ({ status, retryAfterMs }: SeenRequest) =>
+	status === 429 || (status === 503 && retryAfterMs !== undefined);
+
+/** What left the node as an error, by the name of its item. */
+const errorsOf = (world: World, row: Row) =>
+	world.n8n.sunk
+		.filter(({ execution }) => execution === row.id)
+		.flatMap(({ at, items }) =>
+			items
+				.filter(({ json }) => json.error !== undefined)
+				.map((item) => ({
+					at,
+					item: itemOf(inputOf(row, item)?.json),
+					text: String(item.json.error),
+				})),
+		);
+
+/** The number of an item, as its name tells it. */
+const numberOf = (item: string) => Number(item.split(' ').pop());
+
+/** Whether an execution has noted in n8n's store that it is about to order an item. */
+const isNoted = ({ n8n: { ledger } }: World, row: Row, item: string): boolean =>
+	[...ledger.noted.values()].some(
+		({ by, entries }) => isOf(row, { by }) && entries.includes(`${numberOf(item)}.0`),
+	);
+
+const IN_DOUBT = /not known whether the task was created/;
+
+/** The sentences of the contract that speak of turns, kills and retries. Each brings what contradicts it. */
+export const turnSentences = {
+	'no item of a run that may sleep is refused for want of time in a turn': (world) => {
+		const { node } = world.history;
+		const isWanting = (row: Row, at: number) =>
+			node.completion === 'wait' && at - row.begunAt < node.timeoutSeconds * SECOND;
+		return world.n8n.rows.filter(isRun).flatMap((row) => {
+			const creates = createsOf(world, row);
+			const lastOf = (item: string) => creates.findLast((create) => create.item === item);
+			const refused = errorsOf(world, row).filter(({ item, at, text }) => {
+				const last = lastOf(item);
+				if (IN_DOUBT.test(text)) return false;
+				return last && isOf(row, last) && isPaused(last) && isWanting(row, at);
+			});
+			// Of a run that fails as a whole its error tells.
+			const [cause] = withRetried(world, row.id).every(({ status }) => status === 'error')
+				? [errorOf(row)?.message ?? '']
+				: [];
+			const isOnlyPaused = creates.every(
+				(create) => create.taskId !== undefined || isPaused(create),
+			);
+			const hasFailed =
+				cause !== undefined &&
+				creates.some(isPaused) &&
+				isOnlyPaused &&
+				/asks? to wait|longer than|429|503/.test(cause) &&
+				isWanting(row, row.endedAt ?? 0);
+			return [
+				...refused.map(({ item, text }) => `execution ${row.id} refuses ${item}: ${text}`),
+				...(hasFailed ? [`execution ${row.id} fails: ${cause}`] : []),
+			];
+		});
+	},
+
+	'an item in doubt was sent, or was about to be': (world) =>
+		world.n8n.rows.filter(isRun).flatMap((row) => {
+			const creates = createsOf(world, row);
+			return errorsOf(world, row)
+				.filter(({ text }) => IN_DOUBT.test(text))
+				.filter(
+					({ item }) =>
+						!creates.some((create) => create.item === item && !create.isUnsent) &&
+						!withRetried(world, row.id).some((each) => each.isKilled && isNoted(world, each, item)),
+				)
+				.map(({ item }) => `execution ${row.id} has ${item} in doubt, which was not sent`);
+		}),
+
+	'what is paid is never ordered again, also with other parameters or renamed files': (world) => {
+		const { service, network } = world;
+		const isKept = (task: ServiceTask, at: number) =>
+			!task.isTwin && task.createdAt < at && (isPaid(task) || task.endsAt > at);
+		return network.seen
+			.filter(({ kind }) => kind === 'create')
+			.flatMap(({ item, at, by }) => {
+				const task = service.tasks.find((each) => each.item === item && isKept(each, at));
+				return task && !isUnnamed(world, idOf(by))
+					? [`${by} orders ${item} at ${at} ms, which has ${task.id} of ${task.by}`]
+					: [];
+			});
+	},
+
+	'a retry of a run that was killed in its first turn, after an order, orders nothing': (world) =>
+		world.n8n.rows.filter(isRun).flatMap((row) => {
+			const killed = withRetried(world, row.id).find(
+				(each) =>
+					each !== row &&
+					each.isKilled &&
+					each.retryOf === undefined &&
+					!isStored(each) &&
+					createsOf(world, each).some(({ isUnsent }) => !isUnsent),
+			);
+			const { length } = world.network.seen.filter(
+				(seen) => seen.kind === 'create' && isOf(row, seen),
+			);
+			return killed && length > 0 && !isUnnamed(world, row.id)
+				? [`execution ${row.id}, a retry of ${killed.id}, sends ${length} orders`]
+				: [];
+		}),
+
+	'the rows of a run are gone when the run has ended': (world) => {
+		const { ledger } = world.n8n;
+		if (ledger.clearsFailed > 0) return [];
+		return [...ledger.rows.keys()].flatMap((key) => {
+			const { by = '', entries = [] } = ledger.noted.get(key) ?? {};
+			const row = world.n8n.row(idOf(by));
+			if (!row || !isRun(row) || !hasEnded(world, row)) return [];
+			return [`the row "${entries[0]}" of ${by} is still there`];
+		});
+	},
+
+	'Max Cost is looked at whenever something is ordered': (world) => {
+		const { budgetItems } = world.history.node;
+		if (budgetItems === 0) return [];
+		const priceOf = (row: Row) => world.n8n.priceIn(row);
+		return world.n8n.rows.filter(isRun).flatMap((row) => {
+			const paidIn = (each: Row) =>
+				world.service.tasks.filter((task) => isPaid(task) && isOf(each, task)).length;
+			if (paidIn(row) === 0) return [];
+			const cost = withRetried(world, row.id)
+				.map((each) => paidIn(each) * priceOf(each))
+				.reduce((sum, each) => sum + each, 0);
+			return cost > budgetItems * PRICE_USD + 1e-9
+				? [`execution ${row.id} comes to ${cost} USD of ${budgetItems * PRICE_USD}`]
+				: [];
+		});
+	},
+
+	'a task of which the service says for five minutes that there is none ends as an error': (
+		world,
+	) => {
+		if (world.history.forgotten.length === 0) return [];
+		const missed = world.network.seen.filter(
+			({ kind, status, taskId }) =>
+				kind === 'read' && status === 404 && taskId && world.service.isForgotten(taskId),
+		);
+		return world.n8n.rows.filter(isRun).flatMap((row) => {
+			const first = missed.find((read) => isOf(row, read));
+			const last = missed.findLast((read) => isOf(row, read));
+			if (!first || !last || last.taskId === undefined) return [];
+			const forMs = last.at - first.at;
+			// A run that sleeps looks less and less often.
+			return forMs > FORGOTTEN_MS
+				? [`execution ${row.id} reads ${last.taskId} for ${forMs} ms`]
+				: [];
+		});
+	},
+} satisfies Record<string, (world: World) => string[]>;
+
+/** A run that sleeps reads a task of which it hears nothing a few minutes later. */
+const FORGOTTEN_MS = 10 * MINUTE;
+
+/** Whether an execution has come to an end, and all its retries: nobody goes on with it but by one more retry. */
+function hasEnded(world: World, row: Row): boolean {
+	const later = world.n8n.rows.filter((each) => withRetried(world, each.id).includes(row));
+	const isWhole = ({ status, isKilled }: Row) =>
+		status === 'success' || (status === 'error' && !isKilled);
+	return later.every(({ status }) => isTerminal(status)) && later.some(isWhole);
+}
