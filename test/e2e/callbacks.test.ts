@@ -483,12 +483,12 @@ describe('where callbacks do not come as they should', () => {
 	});
 
 	story('they come twice, and later than the check has delivered', async () => {
-		const late = { callbackDelayMs: 40_000, callbackCopies: 2, latencyMs: 500 };
+		const late = { callbackDelayMs: 120_000, callbackCopies: 2, latencyMs: 500 };
 		const run = await start('Late', Array<IDataObject>(3).fill(late));
 		await run.end();
 		await ended(run);
 		expect(callbacksOf(run)).toEqual([]);
-		await until('the late callbacks', 2 * MINUTE, () => callbacksOf(run).length >= 6);
+		await until('the late callbacks', 4 * MINUTE, () => callbacksOf(run).length >= 6);
 		await expectOnce(run);
 	});
 
