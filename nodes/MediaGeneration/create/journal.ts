@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { executionIdOf, internalsOf, isSupplied, nodeContext, retriedBy } from '../n8n/internals';
+import { executionIdOf, internalsOf, isSupplied, nodeContext } from '../n8n/internals';
 import { JOURNAL } from '../n8n/storedTasks';
 import { reviveFiles } from '../plan/inputFile';
 import type { RunPlan, RunSettings } from '../plan/planRun';
@@ -59,9 +59,6 @@ export class Journal {
 	/** Whether the run has slept. */
 	readonly isLater: boolean;
 
-	/** Whether the retried execution has run this node, and n8n has not stored what it did. */
-	readonly isLost: boolean;
-
 	/** In the order of the items. */
 	entries: TaskEntry[];
 
@@ -91,8 +88,6 @@ export class Journal {
 		const known = stored.runs[present];
 		setClock(stored, known);
 		const execution = String(executionIdOf(context));
-		// n8n has kept that the node ran in the retried execution, and not what it did.
-		this.isLost = isNew && present > 0 && retriedBy(context) !== undefined;
 		this.node = stored;
 		this.run = known ?? {
 			execution,

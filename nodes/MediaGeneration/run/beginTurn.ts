@@ -93,12 +93,12 @@ export async function beginOrders(
 /** Why an execution may not order, if it may not: it retries one that may have ordered the same. */
 async function refusalOf(
 	context: IExecuteFunctions,
-	{ beginning, sleeps, isLost }: Journal,
+	{ beginning, sleeps }: Journal,
 ): Promise<StoredError | undefined> {
 	const retried = retriedBy(context);
 	if (retried === undefined || beginning === 'again') return undefined;
 	if (beginning === 'first') {
-		const isBegun = isLost || (await new TurnRow(context, 0, retried).isBegun());
+		const isBegun = await new TurnRow(context, 0, retried).isBegun();
 		return isBegun ? storedError(LOST) : undefined;
 	}
 	const claimed = await new TurnRow(context, sleeps, retried).claim();
