@@ -131,7 +131,7 @@ describe('a run that was killed in a later turn', () => {
 		field(items, 'error').filter((error) => String(error).startsWith('It is not known'));
 
 	it('is ordered by one of two retries at once', async () => {
-		const run = await killedLater(keepsGoing);
+		const run = await killedLater();
 		const retries = [0, 1].map(() => new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!));
 		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
 		const [first, second] = retries.map(({ ran }) => ran);
