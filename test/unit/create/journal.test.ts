@@ -21,18 +21,16 @@ interface Given {
 	/** How often n8n tries the node. */
 	tries?: number;
 	binary?: Record<string, { data: string; mimeType: string }>;
-	retryOf?: string;
 }
 
 /** The node in an execution, with what n8n has stored of it. */
 function contextOf(given: Given = {}, stored?: Context): Context {
-	const { executionId = '1', runIndex = 0, tries = 1, binary, retryOf } = given;
+	const { executionId = '1', runIndex = 0, tries = 1, binary } = given;
 	const context = executeContext({
 		node: { parameters: {}, retryOnFail: tries > 1, maxTries: tries },
 		items: [{ json: {}, ...(binary && { binary }) }],
 	});
 	context.getExecutionId = () => executionId;
-	if (retryOf !== undefined) Object.assign(context.additionalData.hooks!, { retryOf });
 	Object.assign(context, { runIndex });
 	const kept = JSON.stringify(stored?.getContext('node') ?? {});
 	Object.assign(context.getContext('node'), JSON.parse(kept) as IDataObject);
@@ -68,24 +66,18 @@ const of = (journal: Journal) => journal.entries.map(({ state, taskId }) => task
 
 describe('a run begins', () => {
 	it.each<[string, Context, Given, Partial<Journal>]>([
-		['first', contextOf(), {}, { isLater: false, isLost: false }],
+		['first', contextOf(), {}, { isLater: false }],
 		['woken', begun({}, asleep), {}, { isLater: true }],
 		['killed', begun({}, asleep), { executionId: '2' }, { isLater: true }],
 		['again', begun(), {}, { isLater: false }],
 		['retried', begun(), { executionId: '2' }, { isLater: false }],
 		// A loop.
-		['first', begun(), { runIndex: 1 }, { isLater: false, isLost: false }],
+		['first', begun(), { runIndex: 1 }, { isLater: false }],
 	])('%s', (beginning, stored, given, more) => {
 		const journal = new Journal(contextOf(given, stored));
 		expect(journal).toMatchObject({ beginning, ...more });
 		expect(journal.earlier).toBe(beginning === 'first' ? journal.earlier : '1');
 		expect(of(journal)).toEqual(beginning === 'first' ? [] : ['task-1', 'free']);
-	});
-
-	it('with the knowledge that its first turn is lost, where n8n has kept that it ran, and nothing of what it did', () => {
-		const retry = { executionId: '2', retryOf: '1' };
-		expect(new Journal(contextOf({ ...retry, runIndex: 1 })).isLost).toBe(true);
-		expect(new Journal(contextOf(retry)).isLost).toBe(false);
 	});
 
 	it.each([
@@ -274,7 +266,13 @@ describe('what n8n stores', () => {
 		expect(run.entries).toEqual([
 			{
 				...{ itemIndex: 0, part: 0, state: 'created', taskId: 'task-1', failed: ['a'] },
-				task: { taskId: 'task-1', state: 'SUCCESS' },
+				task: {
+					taskId: 'task-1',
+					state: 'SUCCESS',
+					creditsConsumed: null,
+					record: {},
+					resultUrls: [],
+				},
 			},
 		]);
 		expect([run.settings, run.common]).toEqual([undefined, undefined]);
