@@ -6,8 +6,6 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { CHECK_CALLBACKS } from './callback/deliveryCheck';
-import { checkCallbacks } from './callback/missingCallbacks';
 import { completionFields } from './fields/completion';
 import { optionFields } from './fields/options';
 import { downloadFields } from './fields/output';
@@ -67,9 +65,6 @@ export class MediaGeneration implements INodeType {
 	methods = { listSearch: { searchModels } };
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
-		// No panel offers this operation: the sub-execution that makes up for missing callbacks runs this node.
-		const { parameters = {} } = this.getNode();
-		if (parameters.operation === CHECK_CALLBACKS) return await checkCallbacks(this);
 		return await runTasks(this);
 	}
 }

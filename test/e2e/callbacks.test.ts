@@ -4,10 +4,20 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
-import { hasEnded, until } from '../n8n/client';
+import { type Execution, type ExecutionSummary, hasEnded, until } from '../n8n/client';
 import { SqliteDatabase } from './database';
-import { bySenders, deliver, itemNodes, ONE_REQUEST, prompts } from './nodes';
-import { atTheSameTime, errorOf, itemsOf, type Run, statesOf } from './run';
+import { ifAsked } from './needs';
+import {
+	bySenders,
+	deliver,
+	inARow,
+	itemNodes,
+	node,
+	ONE_REQUEST,
+	prompts,
+	withField,
+} from './nodes';
+import { atTheSameTime, errorOf, itemsOf, Run, statesOf, succeeded } from './run';
 import { openScene, type Published } from './scene';
 
 /** Callbacks, the triggers that they start, and what a trigger remembers of its tasks. */
@@ -192,9 +202,9 @@ describe("the trigger's memory", () => {
 
 	test.each(FAILURES)(
 		'%s runs again when it is retried, and the callback starts nothing more',
-		async (_, node, fail, mend) => {
+		async (_, settings, fail, mend) => {
 			const { client, collector } = scene;
-			const trigger = scene.trigger({ options: { downloadResults: true } }, node);
+			const trigger = scene.trigger({ options: { downloadResults: true } }, settings);
 			const target = await scene.publish(trigger);
 			const [taskId = ''] = scene.stage.finishedTasks(1);
 			await fail();
@@ -205,7 +215,7 @@ describe("the trigger's memory", () => {
 			const [{ id = '' } = {}] = await executionsOf(target);
 			const failed = await client.waitForExecution(id);
 			expect(failed.status).toBe('error');
-			const isRow = node.onError !== undefined;
+			const isRow = settings.onError !== undefined;
 			expect(JSON.stringify(errorOf(failed)).includes('The disk is full')).toBe(isRow);
 			const retried = await client.waitForExecution(await client.retryExecution(id));
 			expect(retried.status).toBe('success');
@@ -269,14 +279,16 @@ describe("the trigger's memory", () => {
 			for (const { target: each } of delivered) await scene.client.waitForWebhook(each.path);
 		});
 
-		test('an execution that could not write its row starts nothing, however often it is retried, when another has started the task', async () => {
+		test('Retry execution always starts, also when another execution has started the task; a callback starts nothing then', async () => {
 			const { client, collector } = scene;
 			await deliverAll(target, [taskId]);
 			expect(collector.seen).toEqual([taskId]);
-			for (let retries = 0; retries < 3; retries++) {
+			for (let starts = 2; starts <= 3; starts++) {
 				await client.waitForExecution(await client.retryExecution(failed));
+				expect(collector.seen).toEqual(Array(starts).fill(taskId));
 			}
-			expect(collector.seen).toEqual([taskId]);
+			await deliverAll(target, [taskId]);
+			expect(collector.seen).toHaveLength(3);
 		});
 
 		test('whatever was delivered before starts nothing', async () => {
@@ -344,24 +356,61 @@ describe("the trigger's memory", () => {
 	});
 });
 
-/** What is made up for where callbacks are lost and the run that notifies a trigger does not simply end. */
-describe('where callbacks are lost, and the run does not simply end', () => {
-	let callbackUrl: string;
+/** The execution that makes up for callbacks that do not come. */
+describe('where callbacks do not come as they should', () => {
+	/** Triggers of other workflows: as it should be, with another key, and not published. */
+	let published: Published;
+	let wrongKey: Published;
+	let unpublished: Published;
+	let otherCredential: { id: string; name: string };
+	let badCredential: { id: string; name: string };
+	const TYPE = 'mediaGenerationApi';
+	const data = (apiKey = scene.service.apiKey) => ({ baseUrl: scene.service.url, apiKey });
+
 	beforeAll(async () => {
-		({ url: callbackUrl } = await scene.publish());
+		const { client } = scene;
+		scene.clear();
+		otherCredential = await client.createCredential('Second', TYPE, data());
+		badCredential = await client.createCredential('Bad', TYPE, data('sk-live-wrong'));
+		const withBad = scene.trigger({}, { credentials: { [TYPE]: badCredential } });
+		published = await scene.publish();
+		wrongKey = await scene.publish(withBad);
+		unpublished = await scene.publish();
+		await client.unpublish(unpublished.id);
 	});
 
 	const story = atTheSameTime(test, 500);
 
 	const MINUTE = 60_000;
 
-	/** Starts a run that creates a task for each object of switches, one after the other. */
-	async function start(name: string, switches: IDataObject[], timeouts: number[] = []) {
+	interface Told {
+		/** The trigger: by default that of another workflow. */
+		callbackUrl?: string;
+		/** *Timeout* of each task, seconds. */
+		timeouts?: number[];
+	}
+
+	/** Nodes that create a task for each object of switches, one after the other. */
+	function orders(name: string, switches: IDataObject[], told: Told = {}) {
+		const { callbackUrl = published.url, timeouts = [] } = told;
 		const fields = switches.map((_, index) => ({ timeout: timeouts[index] ?? 86_400 }));
-		const lost = switches.map((each) => ({ callbackLost: true, ...each }));
-		const options = { timeout: '={{ $json.timeout }}', maxInFlight: 1 };
+		const options = { timeout: '={{ $json.timeout }}' };
 		const order = scene.image({ completion: 'trigger', callbackUrl, options });
-		return await scene.start(name, prompts(name, lost, fields), order);
+		return [prompts(name, switches, fields), order];
+	}
+
+	const lost = (count: number, more: IDataObject = {}): IDataObject[] =>
+		Array<IDataObject>(count).fill({ callbackLost: true, latencyMs: 1_000, ...more });
+
+	const start = async (name: string, switches: IDataObject[], told?: Told) =>
+		await scene.start(name, ...orders(name, switches, told));
+
+	/** Starts a run whose trigger is in the same workflow. */
+	async function startBeside(name: string, switches: IDataObject[], trigger = scene.trigger()) {
+		const more = { orders: orders(name, switches, { callbackUrl: '' }) };
+		const lane = await scene.publish(trigger, more);
+		const run = new Run(scene, await scene.client.run(lane.id), lane.id, name);
+		return { run, lane, more };
 	}
 
 	const created = async (run: Run, count: number) =>
@@ -371,8 +420,134 @@ describe('where callbacks are lost, and the run does not simply end', () => {
 		createStatus: { status: 429, times: 1, retryAfter: seconds },
 	});
 
+	const CHECK = 'Makes up for lost callbacks';
+
+	/** The executions that make up for the lost callbacks of a run, oldest first, as n8n has stored them. */
+	async function checksOf(run: Run): Promise<Execution[]> {
+		const others = await run.others();
+		const all = await Promise.all(
+			others.map(async ({ id }) => await scene.client.getExecution(id)),
+		);
+		const isCheck = ({ data: { resultData, executionData } }: Execution) =>
+			CHECK in resultData.runData ||
+			executionData?.nodeExecutionStack.some(({ node: { name } }) => name === CHECK);
+		return all.filter(isCheck).reverse();
+	}
+
+	/** What the node in such an execution shows while it sleeps. */
+	const hintOf = (check?: Execution) =>
+		JSON.stringify(check?.data.resultData.runData[CHECK]?.at(-1)?.hints ?? []);
+
+	/** Until all such executions of a run are at their end. */
+	async function ended(run: Run): Promise<Execution[]> {
+		let checks: Execution[] = [];
+		await until('the checks to end', 4 * MINUTE, async () => {
+			checks = await checksOf(run);
+			return checks.length > 0 && checks.every(({ status }) => hasEnded(status));
+		});
+		return checks;
+	}
+
+	/** Each of the tasks has started the workflow of its trigger once. */
+	async function expectOnce(run: Run): Promise<void> {
+		const { taskIds } = run;
+		for (const taskId of taskIds) await scene.arrived(taskId);
+		const arrived = scene.collector.seen.filter((taskId) => taskIds.includes(taskId));
+		expect(arrived.sort()).toEqual([...taskIds].sort());
+	}
+
+	/** The deliveries that such an execution tells of, at its end. */
+	const deliveriesOf = (check?: Execution) =>
+		check ? itemsOf(check, CHECK).map(({ delivered, delivery }) => [delivered, delivery]) : [];
+
+	const callbacksOf = ({ taskIds }: Run) =>
+		scene.service.callbacks.filter(({ taskId }) => taskIds.includes(taskId));
+
+	story('all of 20 are lost, and the trigger is in the same workflow', async () => {
+		const { run } = await startBeside('Own', lost(20));
+		expect(statesOf(succeeded(await run.end()))).toEqual(Array(20).fill('PENDING'));
+		await expectOnce(run);
+		const [check, ...others] = await ended(run);
+		expect([check?.status, others]).toEqual(['success', []]);
+		expect(deliveriesOf(check)).toEqual(Array(20).fill([true, 'accepted']));
+	});
+
+	story('all of 20 are lost, and the trigger is in another workflow', async () => {
+		const run = await start('Other', lost(20));
+		await run.end();
+		await expectOnce(run);
+		const [check] = await ended(run);
+		expect(deliveriesOf(check)).toEqual(Array(20).fill([true, 'accepted']));
+		// One read of the check, and one of the trigger.
+		expect(run.reads).toBe(40);
+	});
+
+	story('they come twice, and later than the check has delivered', async () => {
+		const late = { callbackDelayMs: 120_000, callbackCopies: 2, latencyMs: 500 };
+		const run = await start('Late', Array<IDataObject>(3).fill(late));
+		await run.end();
+		await ended(run);
+		expect(callbacksOf(run)).toEqual([]);
+		await until('the late callbacks', 4 * MINUTE, () => callbacksOf(run).length >= 6);
+		await expectOnce(run);
+	});
+
+	story('they come: the execution that waits for them reads and delivers nothing', async () => {
+		const { run } = await startBeside('Came', Array<IDataObject>(5).fill({ latencyMs: 500 }));
+		await created(run, 5);
+		await expectOnce(run);
+		const [check] = await ended(run);
+		expect(deliveriesOf(check)).toEqual(Array(5).fill([true, 'callback']));
+		// Those of the trigger.
+		expect(run.reads).toBe(5);
+	});
+
+	story('the trigger gets another credential of the same account meanwhile', async () => {
+		const trigger = scene.trigger();
+		const { run, lane, more } = await startBeside(
+			'Changed',
+			lost(2, { latencyMs: 6_000 }),
+			trigger,
+		);
+		await run.end();
+		const changed = { ...trigger, credentials: { [TYPE]: otherCredential } };
+		await scene.publish(changed, { ...more, id: lane.id });
+		await expectOnce(run);
+		const [check] = await ended(run);
+		expect(check?.status).toBe('success');
+		// The executions of the trigger: none of them started nothing.
+		expect(await run.others()).toHaveLength(3);
+	});
+
+	story('the trigger has another key, until the user mends that', async () => {
+		const run = await start('Wrong key', lost(2), { callbackUrl: wrongKey.url });
+		await run.end();
+		await until('the refusal', 2 * MINUTE, async () => {
+			const [check] = await checksOf(run);
+			return hintOf(check).includes('HTTP 401');
+		});
+		const [waiting] = await checksOf(run);
+		expect(waiting?.status).toBe('waiting');
+		expect(hintOf(waiting)).toContain('0 of 2 results have reached the trigger');
+		await scene.client.updateCredential({ ...badCredential, type: TYPE }, data());
+		await expectOnce(run);
+		expect((await ended(run))[0]?.status).toBe('success');
+	});
+
+	story('the workflow of the trigger is not published, until the user does it', async () => {
+		const run = await start('Unpublished', lost(2), { callbackUrl: unpublished.url });
+		await run.end();
+		await until('the refusal', 2 * MINUTE, async () => {
+			const [check] = await checksOf(run);
+			return hintOf(check).includes('HTTP 404');
+		});
+		await scene.client.publish(unpublished.id, [unpublished.path]);
+		await expectOnce(run);
+		expect((await ended(run))[0]?.status).toBe('success');
+	});
+
 	story('what a run had created when it was stopped', async () => {
-		const run = await start('Stopped', [{ latencyMs: 5_000 }, refusedFor(600)]);
+		const run = await start('Stopped', [...lost(1), refusedFor(600)]);
 		await created(run, 1);
 		await run.stop();
 		await scene.arrived(run.taskIds[0]);
@@ -381,8 +556,7 @@ describe('where callbacks are lost, and the run does not simply end', () => {
 	});
 
 	story('the first tasks of a batch, while others are still to be created', async () => {
-		const later = { latencyMs: 5_000, ...refusedFor(360) };
-		const run = await start('Long', [{ latencyMs: 5_000 }, later]);
+		const run = await start('Long', [...lost(1), { callbackLost: true, ...refusedFor(360) }]);
 		await created(run, 1);
 		await scene.arrived(run.taskIds[0]);
 		expect(run.tasks).toHaveLength(1);
@@ -392,19 +566,83 @@ describe('where callbacks are lost, and the run does not simply end', () => {
 	story(
 		'a task that was given up while another one was waited for is named at the end',
 		async () => {
-			const switches = [{ latencyMs: 3_000_000 }, { latencyMs: 9_000 }];
-			const run = await start('Given up', switches, [5, 600]);
+			const switches = [...lost(1, { latencyMs: 3_000_000 }), ...lost(1, { latencyMs: 9_000 })];
+			const run = await start('Given up', switches, { timeouts: [5, 600] });
 			await created(run, 2);
-			const [givenUp, late] = run.taskIds;
+			const [givenUp = '', late] = run.taskIds;
 			await scene.arrived(late);
-			await until('the looks to end', 2 * MINUTE, async () =>
-				(await run.others()).every(({ status }) => hasEnded(status)),
-			);
-			const errors = (await run.others()).filter(({ status }) => status === 'error');
-			expect(errors).toHaveLength(1);
-			const look = await scene.client.getExecution(errors[0]?.id ?? '');
-			expect(JSON.stringify(errorOf(look))).toContain(givenUp);
+			const checks = await ended(run);
+			const failed = checks.filter(({ status }) => status === 'error');
+			expect(failed).toHaveLength(1);
+			expect(JSON.stringify(failed.map(errorOf))).toContain(givenUp);
 			expect(itemsOf(await run.now())).toHaveLength(2);
 		},
 	);
+
+	test('n8n is killed while the trigger downloads, and while an execution looks: each task starts once', async () => {
+		const { client, service, stage } = scene;
+		service.configure({ mediaDelayMs: 60_000 });
+		const trigger = scene.trigger({ options: { downloadResults: true } });
+		const { run: downloading, lane } = await startBeside('Download', lost(1), trigger);
+		await until('the download', 2 * MINUTE, () => scene.downloads(downloading.taskIds).length > 0);
+		const looking = await start('Look', lost(1));
+		service.configure({ mediaDelayMs: 60_000, readDelayMs: 20_000 });
+		await until('the look', 2 * MINUTE, () => looking.reads > 0);
+		await stage.killAndRestart();
+		service.resetSettings();
+		for (const { path } of [lane, published]) await client.waitForWebhook(path);
+		// The execution that slept goes on by itself. The execution that looked goes on when it is retried.
+		await expectOnce(downloading);
+		let killed: Execution | undefined;
+		await until('n8n to see what was killed', MINUTE, async () => {
+			[killed] = (await checksOf(looking)).filter(({ status }) => status === 'crashed');
+			return killed !== undefined;
+		});
+		await client.retryExecution(killed?.id ?? '');
+		await expectOnce(looking);
+	});
 });
+
+ifAsked('A trigger that refuses for a quarter of an hour').describe(
+	'a trigger with another key',
+	() => {
+		test('is told after a quarter of an hour: the execution fails, the error workflow hears of it, and the retry delivers', async () => {
+			const { client, collector, service } = scene;
+			scene.clear();
+			const type = 'mediaGenerationApi';
+			const good = { baseUrl: service.url, apiKey: service.apiKey };
+			const bad = { ...good, apiKey: 'sk-live-another' };
+			const credential = await client.createCredential('Another', type, bad);
+			const trigger = scene.trigger({}, { credentials: { [type]: credential } });
+			const { url: callbackUrl } = await scene.publish(trigger);
+			const hears = withField('Hears', 'taskId', '={{ $json.execution.error.description }}');
+			const errorTrigger = node('n8n-nodes-base.errorTrigger', 'On error', {});
+			const listener = { name: 'Listener', ...inARow(errorTrigger, hears, collector.node()) };
+			const { id: errorWorkflow } = await client.createWorkflow(listener);
+			await client.publish(errorWorkflow, []);
+			const lost = Array<IDataObject>(3).fill({ callbackLost: true, latencyMs: 1_000 });
+			const parameters = { completion: 'trigger', callbackUrl };
+			const run = await scene.startImages(lost, { parameters, settings: { errorWorkflow } });
+			await run.end();
+			const begunAt = Date.now();
+			let failed: ExecutionSummary | undefined;
+			await until('the failure', 25 * 60_000, async () => {
+				failed = (await run.others()).find(({ status }) => status === 'error');
+				return failed !== undefined;
+			});
+			expect(Date.now() - begunAt).toBeGreaterThan(14 * 60_000);
+			const { id = '' } = failed ?? {};
+			const told = JSON.stringify(errorOf(await client.getExecution(id)));
+			for (const taskId of run.taskIds) expect(told).toContain(taskId);
+			expect(told).toContain('HTTP 401');
+			await until('the error workflow', 60_000, () =>
+				collector.seen.some((text) => text.includes('HTTP 401')),
+			);
+			await client.updateCredential({ ...credential, type }, good);
+			collector.reset();
+			await client.retryExecution(id);
+			for (const taskId of run.taskIds) await scene.arrived(taskId);
+			console.log(`${run.reads} reads of ${run.tasks.length} tasks, ${Date.now() - begunAt} ms`);
+		}, 2_000_000);
+	},
+);

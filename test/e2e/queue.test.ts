@@ -8,7 +8,7 @@ import { LEAN } from '../n8n/settings';
 import { missingForQueueMode } from './cluster';
 import { Lane } from './lane';
 import { unless } from './needs';
-import { bySenders, inARow, lanes, node, webhook } from './nodes';
+import { bySenders, inARow, lanes, node, prompts, webhook } from './nodes';
 import { statesOf, succeeded } from './run';
 import { AT_ONCE, openScene, type Order, type Scene } from './scene';
 import { missingForOwnServers, OwnPostgres, OwnRedis } from './servers';
@@ -124,6 +124,29 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			for (const address of lane.addresses) await lane.deliverAll(tasks, [address]);
 			await lane.expectRuns(60);
 		});
+
+		test('of 20 that never come each starts the trigger of the same workflow once, and starts nothing when it comes at last', async () => {
+			const { collector, service, stage } = scene;
+			const switches = times(20, { callbackLost: true, latencyMs: 1_000 });
+			const order = scene.image({ completion: 'trigger' });
+			const orders = [webhook('Start'), ...prompts('Lost', switches), order];
+			const rows = lanes([scene.trigger(), collector.node()], orders);
+			const { id } = await stage.callWebhook({ name: 'Orders and results', ...rows });
+			await until('all orders', 60_000, () => scene.creates.length >= 20);
+			await collector.settle(20, 120_000);
+			await until('the execution that waits for callbacks to end', 120_000, async () => {
+				const all = await scene.client.listExecutions({ workflowId: id });
+				return all.every(({ status }) => hasEnded(status));
+			});
+			for (const { taskId, webhookUrl = '' } of scene.tasks) {
+				for (const { url } of stage.cluster.webhooks) {
+					const { pathname, search } = new URL(webhookUrl);
+					expect(await scene.deliver(url + pathname + search, taskId)).toBe(200);
+				}
+			}
+			await scene.expectArrived(scene.taskIds);
+			expect(service.callbacks).toEqual([]);
+		}, 400_000);
 
 		test('a webhook processor is killed while it answers: the sender delivers to the other', async () => {
 			const lane = await Lane.publish(scene);

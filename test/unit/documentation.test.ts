@@ -48,7 +48,7 @@ test('the reference names every parameter and option', () => {
 	const labels = parameters
 		.filter(
 			({ type, name }) =>
-				!/^(notice|collection)$/.test(type) && !/^(resource|operation)$/.test(name),
+				!/^(notice|collection|hidden)$/.test(type) && !/^(resource|operation)$/.test(name),
 		)
 		.map(({ displayName }) => displayName);
 	expect(labels.filter((label) => !text.includes(`**${label}**`))).toEqual([]);

@@ -5,6 +5,7 @@ import type { INodeExecutionData } from 'n8n-workflow';
 
 import { listen } from '../listen';
 import { startWorkflow } from './engine';
+import { useProcessedData } from './processedData';
 import { passTime, virtualTime } from './time';
 
 jest.setTimeout(120_000);
@@ -48,6 +49,8 @@ beforeAll(async () => {
 	});
 });
 afterAll(async () => await server.close());
+
+useProcessedData();
 
 const { getAsBuffer } = BinaryDataService.prototype;
 let reads = 0;

@@ -1,11 +1,11 @@
-import type { IDataObject } from 'n8n-workflow';
 import nock from '../nock';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
 import {
-	type AwaitedDelivery,
-	CHECK_CALLBACKS,
-} from '../../nodes/MediaGeneration/callback/deliveryCheck';
+	type AwaitedCallback,
+	WAIT_PARAMETERS,
+	waitItems,
+} from '../../nodes/MediaGeneration/callback/callbackWait';
 import { TaskStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { HOUR, MINUTE, SECOND } from '../durations';
 import { EPOCH } from '../virtualTime';
@@ -25,7 +25,7 @@ useProcessedData();
 virtualTime();
 
 /** A task of a trigger of the same workflow. */
-const delivery = (taskId: string, more: Partial<AwaitedDelivery> = {}): AwaitedDelivery => ({
+const delivery = (taskId: string, more: Partial<AwaitedCallback> = {}): AwaitedCallback => ({
 	taskId,
 	until: EPOCH + HOUR,
 	address: ADDRESS,
@@ -33,17 +33,13 @@ const delivery = (taskId: string, more: Partial<AwaitedDelivery> = {}): AwaitedD
 	...more,
 });
 
-const of = (count: number, more: Partial<AwaitedDelivery> = {}) =>
+const of = (count: number, more: Partial<AwaitedCallback> = {}) =>
 	Array.from({ length: count }, (_, index) => delivery(`task-${index}`, more));
 
-const check = (deliveries: AwaitedDelivery[]) => ({
-	node: { parameters: { resource: 'task', operation: CHECK_CALLBACKS } },
+const check = (deliveries: AwaitedCallback[]) => ({
+	node: { parameters: WAIT_PARAMETERS },
 	mode: 'integrated' as const,
-	items: [
-		{
-			json: { version: 1, nodeName: 'Media', startedAt: EPOCH, deliveries },
-		},
-	] as unknown as Array<{ json: IDataObject }>,
+	items: waitItems('Media', deliveries),
 });
 
 /** The trigger of this workflow has started for a task. */
@@ -113,7 +109,10 @@ it('ends without a read where the ledger has all tasks', async () => {
 	for (const { taskId } of of(3)) await started(taskId);
 	const begun = await begin(of(3));
 	const { output } = await begun.end();
-	expect([output.length, begun.row.wakes, reads]).toEqual([1, 1, []]);
+	expect([begun.row.wakes, reads, delivered]).toEqual([1, [], []]);
+	expect(output.map(({ json }) => json)).toEqual(
+		of(3).map(({ taskId }) => ({ taskId, delivered: true, delivery: 'callback' })),
+	);
 });
 
 it('delivers what is finished, waits until the trigger has started for it, and leaves what is not finished', async () => {
@@ -183,16 +182,6 @@ it('a turn reads for a minute at most, and the next turn begins with the tasks t
 	expect(answered.slice(0, length)).not.toContain(answered[length]);
 });
 
-it('reads no task again within the interval if the service refuses the read', async () => {
-	const readAt: number[] = [];
-	const gate: Gate = () => [readAt.push(now()) < 5 ? 429 : 200];
-	service(() => 'PENDING', gate);
-	await (await begin(of(1))).wake();
-	const pauses = readAt.slice(1).map((at, index) => at - (readAt[index] ?? 0));
-	expect(pauses).toHaveLength(4);
-	expect(Math.min(...pauses)).toBeGreaterThanOrEqual(2 * SECOND);
-});
-
 it('a pause that is longer than a turn is kept: nothing is read before its end', async () => {
 	const begun = await begin(of(5));
 	service(
@@ -205,16 +194,6 @@ it('a pause that is longer than a turn is kept: nothing is read before its end',
 	expect(begun.sleepMs).toBeGreaterThan(19 * MINUTE);
 	await begun.wake();
 	expect(reads.length).toBeGreaterThan(asked);
-});
-
-it('a service that is down is asked for a few tasks in each turn', async () => {
-	const begun = await begin(of(50));
-	service(
-		() => 'PENDING',
-		() => [500],
-	);
-	await begun.wake();
-	expect(reads.length).toBeLessThan(10);
 });
 
 it('goes on where the trigger cannot be reached, and delivers when it can', async () => {
@@ -258,29 +237,10 @@ describe('at the end of the time', () => {
 		service((taskId) => (taskId === 'task-0' ? 'PENDING' : 'SUCCESS'));
 		trigger();
 		const { error, description } = await run(of(3, { until: EPOCH + 20 * MINUTE }));
-		expect(error?.message).toBe("1 task of 'Media' did not reach the trigger in time");
-		expect(description).toContain('task-0: not finished');
+		expect(error?.message).toBe("1 task of 'Media' did not reach the trigger");
+		expect(description).toContain('task-0: The task is not finished after 1200 s');
 		expect(description).not.toContain('task-1');
 		expect(Math.abs(now() - 20 * MINUTE)).toBeLessThan(2 * MINUTE);
-	});
-
-	it('tries what cannot be delivered for ten minutes more', async () => {
-		service(() => 'SUCCESS');
-		nock(N8N).persist().post(PATH).query(true).reply(404, {});
-		const { error, description } = await run(of(1, { until: EPOCH + 10 * MINUTE }));
-		expect(error?.message).toContain('did not reach');
-		expect(description).toContain('HTTP 404');
-		expect(now()).toBeGreaterThanOrEqual(20 * MINUTE);
-		expect(now()).toBeLessThan(23 * MINUTE);
-	});
-
-	it('waits for a trigger that has the task and still downloads its results', async () => {
-		service(() => 'SUCCESS');
-		trigger(async (taskId) => {
-			if (now() > 50 * MINUTE) await started(taskId);
-		});
-		const { run: ran } = await run(of(1, { until: EPOCH + 10 * MINUTE }));
-		expect(ran.status).toBe('success');
 	});
 
 	it('names a task that nobody could read in all the time', async () => {
@@ -293,11 +253,118 @@ describe('at the end of the time', () => {
 	});
 });
 
-it('what another version of this package has stored ends the check, and names its tasks', async () => {
-	const test = check(of(2));
-	Object.assign(test.items[0]?.json ?? {}, { version: 2 });
-	const { error } = (await new WorkflowN8n(test).start()).ran;
-	expect(error?.message).toMatch(/another version of this package.*task-0, task-1/);
+/** The trigger answers each callback like this. */
+const answering = (status: number, body: object = {}) =>
+	nock(N8N)
+		.persist()
+		.post(PATH)
+		.query(true)
+		.reply(function (_uri, sent) {
+			delivered.push((sent as { taskId: string }).taskId);
+			return [status, body];
+		});
+
+describe('a trigger', () => {
+	it.each([
+		[401, 'another key'],
+		[404, 'not published'],
+	])(
+		'that refuses with %d (%s) is told after a quarter of an hour, with its answer and all tasks',
+		async (status) => {
+			service(() => 'SUCCESS');
+			answering(status, { message: 'Not for me' });
+			const { error, description } = await run(of(2, { until: EPOCH + 24 * HOUR }));
+			expect(error?.message).toBe("2 tasks of 'Media' did not reach the trigger");
+			for (const id of ['task-0', 'task-1']) {
+				const said = `${id}: The trigger did not take the callback of task ${id} (HTTP ${status}): Not for me`;
+				expect(description).toContain(said);
+			}
+			expect(now()).toBeGreaterThanOrEqual(15 * MINUTE);
+			expect(now()).toBeLessThan(22 * MINUTE);
+			expect(reads).toHaveLength(2);
+			expect(delivered.length).toBeLessThan(24);
+		},
+	);
+
+	it('that refuses for a quarter of an hour does not end the wait for the other tasks: another execution goes on', async () => {
+		service((taskId) => (taskId === 'task-0' ? 'SUCCESS' : 'PENDING'));
+		answering(401);
+		const begun = await begin(of(3, { until: EPOCH + 24 * HOUR }));
+		const { error, description } = await begun.end();
+		expect(error?.message).toBe("1 task of 'Media' did not reach the trigger");
+		expect(description).not.toContain('task-1');
+		const others = begun.n8n.rows.filter((row) => row !== begun.row);
+		expect(others.map(({ status }) => status)).toEqual(['waiting']);
+		for (const id of ['task-1', 'task-2']) expect(others[0]?.begin).toContain(id);
+		expect(others[0]?.begin).not.toContain('task-0');
+		// The retry is for the refused task alone.
+		nock.cleanAll();
+		service((taskId) => (taskId === 'task-0' ? 'SUCCESS' : 'PENDING'));
+		trigger();
+		delivered = [];
+		const retried = await (await begun.retry()).end();
+		expect([retried.run.status, delivered]).toEqual(['success', ['task-0']]);
+	});
+
+	it('that cannot answer now is asked again until the time of the task is up', async () => {
+		service(() => 'SUCCESS');
+		answering(503);
+		const { error, description } = await run(of(1, { until: EPOCH + 3 * HOUR }));
+		expect(error?.message).toContain('did not reach');
+		expect(description).toContain('HTTP 503');
+		expect(Math.abs(now() - 3 * HOUR)).toBeLessThan(17 * MINUTE);
+	});
+
+	it('that was refused for a while takes the task in the end', async () => {
+		service(() => 'SUCCESS');
+		answering(404);
+		const begun = await begin(of(1, { until: EPOCH + 24 * HOUR }));
+		for (let wakes = 0; wakes < 5; wakes++) await begun.wake();
+		nock.cleanAll();
+		trigger();
+		expect((await begun.end()).run.status).toBe('success');
+	});
+
+	it('that says again and again that it has the task is believed after a quarter of an hour, although its ledger has another service', async () => {
+		service(() => 'SUCCESS');
+		answering(200, { accepted: false, reason: 'duplicate' });
+		const { run: ran, output } = await run(of(1, { until: EPOCH + 24 * HOUR }));
+		expect([ran.status, output[0]?.json.delivery]).toEqual(['success', 'accepted']);
+		expect(now()).toBeLessThan(22 * MINUTE);
+		expect(delivered.length).toBeLessThan(12);
+	});
+
+	it('that has the task and still downloads its results is waited for', async () => {
+		service(() => 'SUCCESS');
+		trigger(async (taskId) => {
+			if (now() > 8 * MINUTE) await started(taskId);
+		});
+		const begun = await begin(of(1, { until: EPOCH + 5 * MINUTE }));
+		expect((await begun.end()).run.status).toBe('success');
+		expect(reads).toEqual(['task-0']);
+	});
+
+	it("whose credential the user has changed is known by its ledger: the account's tasks are the same", async () => {
+		const begun = await begin(of(1));
+		const credentials = { mediaGenerationApi: { id: 'another', name: '' } };
+		const context = executeContext({ node: { ...TRIGGER, id: 'trigger', credentials } });
+		await new TaskStart(context, { baseUrl: SERVICE, taskId: 'task-0' }).claim();
+		expect((await begun.end()).run.status).toBe('success');
+		expect([reads, delivered]).toEqual([[], []]);
+	});
+});
+
+it('says while it sleeps how many have come, and what the trigger answered last', async () => {
+	const begun = await begin(of(3, { until: EPOCH + 24 * HOUR }));
+	const said = () => begun.ran.hints.join();
+	expect(said()).toContain('0 of 3 results have reached the trigger (0 by callback)');
+	service((taskId) => (taskId === 'task-1' ? 'SUCCESS' : 'PENDING'));
+	answering(401, { message: 'The token does not match' });
+	await started('task-0');
+	await begun.wake();
+	expect(said()).toContain(
+		'1 of 3 results have reached the trigger (1 by callback); its last answer: The trigger did not take the callback of task task-1 (HTTP 401): The token does not match',
+	);
 });
 
 it('a check that was killed in a turn goes on when it is retried', async () => {

@@ -277,7 +277,7 @@ describe('Retry On Fail', () => {
 				{ additionalInput: '={{ Math.random() < 0.5 ? $json.input : "oops" }}', timeout: 4 },
 				{ ...threeTries, ...keepsGoing },
 			);
-			const input = JSON.stringify({ simulate: { latencyMs: MINUTE } });
+			const input = JSON.stringify({ simulate: { latencyMs: 10 * SECOND } });
 			const { output } = await on.run(node, [{ json: { prompt: 'a', input } }]);
 			jest.restoreAllMocks();
 			expect(output).toMatchObject([{ json: { taskId: on.taskIds[0], state: 'SUCCESS' } }]);

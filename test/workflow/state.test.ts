@@ -6,7 +6,7 @@ import {
 } from 'n8n-workflow';
 import nock from '../nock';
 
-import { CHECK_CALLBACKS } from '../../nodes/MediaGeneration/callback/deliveryCheck';
+import { WAIT_PARAMETERS } from '../../nodes/MediaGeneration/callback/callbackWait';
 import { TaskStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { callbackAddress, isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
 import {
@@ -51,7 +51,7 @@ const node = (parameters: IDataObject): TestNode => ({
 });
 const FAILING = node({ options: { timeout: 10 } });
 const SLEEPING = node({ options: { suspendAfter: 0 } });
-const CHECKING: TestNode = { parameters: { resource: 'task', operation: CHECK_CALLBACKS } };
+const CHECKING: TestNode = { parameters: WAIT_PARAMETERS };
 
 /** The tasks are in these states from now on; a create that is sent fails the test. */
 function states(...each: string[]): void {

@@ -7,7 +7,7 @@ import { isRecord } from '../shared/json';
 import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 import { settled } from '../shared/promises';
 import { LEAST_SLEEP_MS, LONGEST_SLEEP_MS } from '../wait/nextWake';
-import { type AwaitedDelivery, startCheck } from './deliveryCheck';
+import { type AwaitedCallback, startCallbackWait } from './callbackWait';
 import { isTestAddress, triggerAt } from './triggerCallbackUrl';
 
 /** The key in the node's context of the tasks for which a check was started. */
@@ -19,7 +19,7 @@ const KEY = 'checkedCallbacks';
  */
 export class ExpectedCallbacks {
 	/** The tasks that nobody checks yet. */
-	private deliveries: AwaitedDelivery[] = [];
+	private deliveries: AwaitedCallback[] = [];
 
 	private early: Promise<void> | undefined;
 
@@ -43,8 +43,7 @@ export class ExpectedCallbacks {
 		const isOwn = base !== undefined && href.startsWith(`${base}/`);
 		this.deliveries.push({
 			taskId,
-			// The time of day: other processes read what is stored.
-			until: Date.now() + timeoutMs,
+			until: clock.now() + timeoutMs,
 			address: isOwn ? href.slice(base.length) : href,
 			triggerId: triggerAt(this.context, href),
 		});
@@ -70,7 +69,7 @@ export class ExpectedCallbacks {
 		const { context } = this;
 		const deliveries = this.deliveries.splice(0);
 		if (deliveries.length === 0) return;
-		const begun = await settled(startCheck(context, deliveries));
+		const begun = await settled(startCallbackWait(context, context.getNode().name, deliveries));
 		if ('value' in begun) {
 			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
 			nodeContext(context)[KEY] = { of: executionIdOf(context), taskIds };

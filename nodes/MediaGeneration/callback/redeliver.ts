@@ -8,8 +8,11 @@ import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 
-/** The trigger could not read the task at the moment. */
-export class TriggerBusy extends ItemError {}
+/** The trigger could not say yes or no: n8n does not answer, or the trigger could not read the task at the moment. */
+export class TriggerBusy extends ItemError {
+	/** Whether the service has refused the trigger a read, because of too many requests. */
+	asksToSlowDown = false;
+}
 
 /** A trigger answers within 10 s, whatever the service does. The rest is for a busy n8n. */
 const LIMIT_MS = 30_000;
@@ -48,7 +51,7 @@ export async function redeliver(
 		`n8n does not let this node call the trigger: ${shown}`,
 	);
 	if (answer === undefined && clock.now() - begunAt >= limitMs) {
-		throw new ItemError(
+		throw new TriggerBusy(
 			`The trigger does not answer within ${Math.round(limitMs / 1000)} s: ${shown}`,
 			{
 				description:
@@ -57,7 +60,7 @@ export async function redeliver(
 		);
 	}
 	if (answer === undefined) {
-		throw new ItemError(`The trigger cannot be reached: ${shown}`, {
+		throw new TriggerBusy(`The trigger cannot be reached: ${shown}`, {
 			description:
 				"Check that the workflow of the trigger is published, and that this n8n can reach the address in 'Callback URL'.",
 		});
@@ -74,11 +77,11 @@ export async function redeliver(
 				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
 		});
 	}
-	// The trigger asks to wait.
-	throw new (taken === 'no' && again ? TriggerBusy : ItemError)(
-		`The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${said === undefined ? '' : `: ${said}`}`,
-		{ description: NEXT[kind] ?? NEXT.answered },
-	);
+	const words = said === undefined ? '' : `: ${said}`;
+	const message = `The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${words}`;
+	const details = { description: NEXT[kind] ?? NEXT.answered };
+	if (!again) throw new ItemError(message, details);
+	throw Object.assign(new TriggerBusy(message, details), { asksToSlowDown: taken === 'no' });
 }
 
 /** @returns undefined if the answer is not that of a trigger: many servers answer 200 */

@@ -53,7 +53,8 @@ export class CreateQueue {
 	/** Since when no order is admitted and no task finishes. */
 	private quietSince: number | undefined;
 
-	/** The end of the pause that the service asked for. */
+	/** The end of the pause that the service asked for, and of a longer one after orders in vain. */
+	private askedUntil = -Infinity;
 	private pausedUntil = -Infinity;
 
 	/** The orders in a row without a known outcome. Orders that were under way together count once. */
@@ -168,6 +169,8 @@ export class CreateQueue {
 		const pausedMs = this.pausedUntil - now;
 		const isTooLong = pausedMs > patienceMs || (pausedMs > until - now && !this.turn.maySleep);
 		if (!isTooLong) return;
+		// A pause of the run's own is no word of the service.
+		if (this.askedUntil < this.pausedUntil) throw ItemError.from(refusal);
 		throw ItemError.because(
 			refusal,
 			`The service asks to wait for ${Math.ceil(pausedMs / 1000)} s more, which is longer than this node waits.`,
@@ -253,7 +256,8 @@ export class CreateQueue {
 	private observe(error: ServiceError, now: number): void {
 		this.refusal = error;
 		this.quietSince ??= now;
-		this.pauseUntil(now + (error.retryAfterMs ?? 0));
+		this.askedUntil = Math.max(this.askedUntil, now + (error.retryAfterMs ?? 0));
+		this.pauseUntil(this.askedUntil);
 	}
 
 	private pauseUntil(moment: number): void {

@@ -87,10 +87,11 @@ export class TaskCreator {
 		// While a task of this run is unfinished, the run waits for its end.
 		const patience = () =>
 			Math.max(plan.patienceMs, this.queue.limits.unfinished > 0 ? plan.timeoutMs : 0);
+		let refusals = 0;
 		for (let tries = 0; ; tries++) {
 			const lastAt = Math.min(until, deadline);
 			const entered = await settled(this.queue.enter(patience, lastAt, tries > 0));
-			if ('error' in entered) throw tries > 0 ? entered.error : notSent(entered.error);
+			if ('error' in entered) throw refusals > 0 ? entered.error : notSent(entered.error);
 			const ticket = entered.value;
 			if (ticket === undefined) return false;
 			const sent = await this.sendOnce(entry, plan, until, deadline);
@@ -103,6 +104,7 @@ export class TaskCreator {
 					this.queue.ended();
 					break;
 				case 'refused':
+					refusals++;
 					this.queue.refused(ticket, sent.error);
 					break;
 				case 'unknown':

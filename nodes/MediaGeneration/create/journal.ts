@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { executionIdOf, internalsOf, isSupplied, nodeContext, retriedBy } from '../n8n/internals';
+import { executionIdOf, internalsOf, isSupplied, nodeContext } from '../n8n/internals';
 import { JOURNAL } from '../n8n/storedTasks';
 import { reviveFiles } from '../plan/inputFile';
 import type { RunPlan, RunSettings } from '../plan/planRun';
@@ -59,11 +59,11 @@ export class Journal {
 	/** Whether the run has slept. */
 	readonly isLater: boolean;
 
-	/** Whether the retried execution has run this node, and n8n has not stored what it did. */
-	readonly isLost: boolean;
-
 	/** In the order of the items. */
 	entries: TaskEntry[];
+
+	/** Whether what has failed is tried again. */
+	private mayFailAgain = true;
 
 	private readonly run: StoredRun;
 	private readonly node: Stored;
@@ -88,8 +88,6 @@ export class Journal {
 		const known = stored.runs[present];
 		setClock(stored, known);
 		const execution = String(executionIdOf(context));
-		// n8n has kept that the node ran in the retried execution, and not what it did.
-		this.isLost = isNew && present > 0 && retriedBy(context) !== undefined;
 		this.node = stored;
 		this.run = known ?? {
 			execution,
@@ -123,9 +121,10 @@ export class Journal {
 				end === 'result' && task !== undefined && !(plan?.output.download && files);
 			this.entries = this.entries.map((entry) => (hasLeft(entry) ? begunAnew(entry) : entry));
 		}
-		if (known.isAsleep) return 'killed';
 		// n8n counts its tries anew when it wakes a run. Without an end to them a task would be waited for for ever.
-		if (known.tries < triesOf(this.context.getNode())) this.entries = this.entries.map(reopened);
+		this.mayFailAgain = known.tries < triesOf(this.context.getNode());
+		if (this.mayFailAgain) this.entries = this.entries.map(reopened);
+		if (known.isAsleep) return 'killed';
 		return isOther ? 'retried' : 'again';
 	}
 
@@ -183,7 +182,7 @@ export class Journal {
 	/** Takes up a plan that was made anew. */
 	plan({ items, isDry: _, ...settings }: RunPlan): void {
 		this.run.settings = settings;
-		this.entries = replanned(this.entries, items);
+		this.entries = replanned(this.entries, items, this.mayFailAgain);
 	}
 
 	get settings(): RunSettings {

@@ -7,12 +7,18 @@ import { fail, isOrdered, placeOf, type TaskEntry } from './taskEntry';
  *
  * @param before the entries of the try before
  * @param items in the order of the input items
+ * @param mayFailAgain whether what has failed is tried again
  * @returns in the order of the input items
  */
-export function replanned(before: readonly TaskEntry[], items: readonly ItemPlan[]): TaskEntry[] {
+export function replanned(
+	before: readonly TaskEntry[],
+	items: readonly ItemPlan[],
+	mayFailAgain = true,
+): TaskEntry[] {
 	const known = new Map(before.map((entry) => [placeOf(entry), entry]));
 	const planned = items.flatMap((plan) => {
 		const entry = known.get(placeOf(plan));
+		if (entry?.end === 'error' && !mayFailAgain) return [entry];
 		return plan.kind === 'refused' ? refused(plan, entry, before) : entryOf(plan, entry);
 	});
 	const places = new Set(planned.map(placeOf));

@@ -2,6 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import type { RunSettings } from '../plan/planRun';
 import type { TaskPlan } from '../plan/planTypes';
+import type { TaskRecord } from '../service/taskRecord';
 import { clock } from '../shared/clock';
 import { isSame } from '../shared/json';
 import { shiftTimes, type StoredError, type TaskEntry } from './taskEntry';
@@ -84,10 +85,17 @@ export function endedRun(run: StoredRun, entries: readonly TaskEntry[]): StoredR
 	const { settings: _, limits: __, common: ___, ...rest } = run;
 	const stored = entries.map(({ itemIndex, part, state, taskId, failed, costUsd, task }) => {
 		const known = { itemIndex, part, plan: undefined, state, taskId, failed, costUsd };
-		return { ...known, ...(task && { task: { taskId: task.taskId, state: task.state } }) };
+		return task === undefined ? known : { ...known, task: stateAlone(task) };
 	});
-	return { ...rest, entries: stored as TaskEntry[] };
+	return { ...rest, entries: stored };
 }
+
+/** The state lasts; the links perish. */
+const stateAlone = ({ taskId, state }: TaskRecord): TaskRecord => {
+	const known = { taskId, creditsConsumed: null, record: {} };
+	if (state === 'FAILURE') return { ...known, state, reason: undefined };
+	return state === 'SUCCESS' ? { ...known, state, resultUrls: [] } : { ...known, state };
+};
 
 /** The fields that all plans have alike. */
 function commonOf(plans: readonly TaskPlan[]): Partial<TaskPlan> {

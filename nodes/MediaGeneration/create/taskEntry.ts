@@ -1,5 +1,6 @@
 import type { IBinaryData, IDataObject } from 'n8n-workflow';
 
+import type { Deliveries } from '../callback/delivery';
 import type { TaskPlan } from '../plan/planTypes';
 import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
@@ -58,6 +59,8 @@ export interface TaskEntry {
 	noFile?: string | undefined;
 	downloadAt?: number | undefined;
 	files?: IBinaryData[] | undefined;
+	/** What the trigger answers that the result goes to. */
+	deliveries?: Deliveries | undefined;
 	/** Fields of the output that the record does not have. */
 	fields?: IDataObject | undefined;
 	/** How the entry ended, if it has ended. An item that left before its task ended has a result, too. */
@@ -82,7 +85,10 @@ export function shiftTimes(entry: TaskEntry, ms: number): void {
 		const time = entry[name];
 		if (time !== undefined) entry[name] = time - ms;
 	}
-	const { again } = entry;
+	const { again, deliveries = {} } = entry;
+	for (const [name, value] of Object.entries(deliveries)) {
+		if (typeof value === 'number') Object.assign(deliveries, { [name]: value - ms });
+	}
 	if (!again) return;
 	const { at, until, deadline } = again;
 	Object.assign(again, { at: at - ms, until: until - ms, deadline: deadline - ms });

@@ -189,4 +189,12 @@ export const taskFields: INodeProperties[] = [
 		description:
 			'IDs with commas or line breaks between them, a list, or the copied JSON of items that have a taskId',
 	},
+	{
+		// No panel shows it: the execution that makes up for lost callbacks hands its results to a trigger.
+		displayName: 'Deliver To',
+		name: 'deliverTo',
+		type: 'hidden',
+		displayOptions: { show: { resource: ['task'], operation: ['wait'] } },
+		default: '',
+	},
 ];

@@ -29,6 +29,8 @@ interface N8nInternals extends Partial<Lacking> {
 	/** Which run of the node this is: a loop has many. */
 	runIndex?: number;
 	workflow?: { nodes?: Record<string, INode> };
+	/** The node as the helpers of the context know it. */
+	node?: INode;
 	additionalData?: {
 		/** n8n's public address with the path of production webhooks. */
 		webhookBaseUrl?: unknown;

@@ -2,7 +2,7 @@ import type { DeduplicationItemTypes, IExecuteFunctions } from 'n8n-workflow';
 
 import { digest } from '../shared/json';
 import { settled } from '../shared/promises';
-import { runningNode } from './internals';
+import { internalsOf, runningNode } from './internals';
 
 /** The entries that n8n keeps if all names share one row. */
 const FALLBACK_ENTRIES = 100_000;
@@ -19,7 +19,7 @@ let fallbackWasLogged = false;
  * until n8n's store is cleared or the workflow is deleted.
  *
  * It relies on an inside of n8n 2.41, shown by test/e2e/callbacks.test.ts: the helper takes the name of the row from the
- * `id` of the node object that `getExecuteData()` returns, synchronously, during the call. During that call the `id` has
+ * `id` of the node object that the context was made with, synchronously, during the call. During that call the `id` has
  * a digest of the name behind it. If a version of n8n does not read the `id` then, the helper uses the row of the node,
  * as n8n documents, and the log says so once.
  *
@@ -106,7 +106,8 @@ export class LedgerRow {
 
 	/** Calls a helper of n8n while the node's id is the name of the row. */
 	private async named<T>(call: (helpers: IExecuteFunctions['helpers']) => Promise<T>) {
-		const node = runningNode(this.context);
+		// When the execution went to sleep, n8n's stack has a copy.
+		const node = internalsOf(this.context).node ?? runningNode(this.context);
 		const { id } = node;
 		const rowId = `${this.nodeId}:${digest(this.name)}`;
 		let isOwnRow = false;

@@ -1,14 +1,13 @@
-import type { IDataObject, IExecuteFunctions, INode } from 'n8n-workflow';
+import type { IExecuteFunctions, INode, INodeExecutionData, INodeParameters } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
 import { settled } from '../shared/promises';
 import { startCode } from './codeWorkflow';
 import { settingsOf } from './internals';
 
-/** An execution that this node starts, and in which it runs once more. */
+/** An execution that this node starts, and in which it runs once more with other parameters. */
 interface SubExecution {
-	/** An operation that no panel offers. */
-	operation: string;
+	parameters: INodeParameters;
 	/** The names of the workflow and of its node, and a note in Markdown, for a person who opens the execution. */
 	title: string;
 	nodeName: string;
@@ -20,20 +19,20 @@ const MOST_QUESTIONS = 100;
 const QUESTION_GAP_MS = 50;
 
 /**
- * Starts a sub-execution that nobody waits for, with this very node under another operation. The list of executions of
+ * Starts a sub-execution that nobody waits for, with this very node under other parameters. The list of executions of
  * this workflow shows the sub-execution. Its node is to sleep at once (`sleepAndRunAgain`): this call returns when n8n
  * has stored it asleep, because an execution that dies before it sleeps never begins again.
  *
- * @param json the item that the sub-execution begins with
+ * @param items what the sub-execution begins with
  * @returns the id of the sub-execution
  * @throws n8n's error if n8n starts no sub-execution
  */
 export async function startSubExecution(
 	context: IExecuteFunctions,
 	how: SubExecution,
-	json: IDataObject,
+	items: INodeExecutionData[],
 ): Promise<string> {
-	const { executionId } = await startCode(context, workflowOf(context, how), [{ json }]);
+	const { executionId } = await startCode(context, workflowOf(context, how), items);
 	for (let questions = 1; questions <= MOST_QUESTIONS; questions++) {
 		const found = await settled(async () => await context.getExecutionDataById(executionId));
 		const data = 'value' in found ? found.value : undefined;
@@ -48,7 +47,7 @@ const START = 'Starts by itself';
 
 function workflowOf(
 	context: IExecuteFunctions,
-	{ operation, title, nodeName, note }: SubExecution,
+	{ parameters, title, nodeName, note }: SubExecution,
 ): Parameters<typeof startCode>[1] {
 	const { type, typeVersion, credentials }: INode = context.getNode();
 	const { errorWorkflow } = settingsOf(context);
@@ -58,12 +57,12 @@ function workflowOf(
 		note,
 		nodes: [
 			{
-				id: operation,
+				id: 'again',
 				name: nodeName,
 				type,
 				typeVersion,
 				position: [280, 0],
-				parameters: { resource: 'task', operation },
+				parameters,
 				...(credentials && { credentials }),
 			},
 		],

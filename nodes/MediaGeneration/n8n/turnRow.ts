@@ -33,6 +33,7 @@ export class TurnRow {
 	private readonly writer = `written by ${randomUUID()}`;
 	private readonly noted = new Set<string>();
 	private waiting: string[] = [];
+	private failure: { error: unknown } | undefined;
 	private readonly oneAtATime = new Semaphore(1);
 
 	/**
@@ -73,11 +74,13 @@ export class TurnRow {
 		this.waiting.push(place);
 		await this.oneAtATime.run(async () => {
 			if (this.noted.has(place)) return;
+			// A store that has failed for so long is not asked again for each order of this turn.
+			if (this.failure) throw this.failure.error;
 			const places = this.waiting;
 			this.waiting = [];
 			const written = await settled(this.ask(async () => await this.row.add(...places)));
 			if ('error' in written) {
-				this.waiting.push(...places.filter((each) => each !== place));
+				this.failure = written;
 				throw written.error;
 			}
 			for (const each of places) this.noted.add(each);

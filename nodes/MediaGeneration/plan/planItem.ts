@@ -1,6 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { callbackAddress } from '../callback/callbackToken';
+import { asRecipient } from '../callback/delivery';
 import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
 import { readOutputOptions } from '../report/taskItems';
 import type { Account, Connection } from '../service/connect';
@@ -67,7 +68,9 @@ export async function planItem(
 			...base,
 			kind: 'read',
 			wait: operation === 'wait',
-			redeliverTo: isRedelivery ? await readAddress(parameters, addresses, base) : undefined,
+			deliverTo: isRedelivery
+				? { address: await readAddress(parameters, addresses, base) }
+				: asRecipient(parameters.value('deliverTo')),
 		};
 		return entries.map((entry, part) => {
 			const taskId = asTaskId(entry);

@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import type { Recipient } from '../callback/delivery';
 import type { Destination } from '../report/taskItems';
 import type { ItemError } from '../shared/itemError';
 
@@ -49,9 +50,12 @@ export interface ReadPlan extends PlanBase {
 	taskId: string;
 	/** Whether to wait until the task is finished. */
 	wait: boolean;
-	/** The address of the trigger that gets the task's callback once more, with its token. */
-	redeliverTo?: string | undefined;
+	/** The trigger that gets the result. A wait ends when the trigger has started for the task. */
+	deliverTo?: Recipient | undefined;
 }
+
+/** A wait whose result goes to a trigger. */
+export type DeliveredPlan = ReadPlan & { deliverTo: Recipient };
 
 /** What a run does for one task. */
 export type TaskPlan = CreatePlan | ReadPlan;
@@ -73,3 +77,7 @@ export const createsIn = (items: readonly ItemPlan[]): CreatePlan[] =>
 /** Whether the item leaves when its task has ended. */
 export const isAwaited = (item: ItemPlan): boolean =>
 	(item.kind === 'create' && item.completion === 'wait') || (item.kind === 'read' && item.wait);
+
+/** Whether the result of a wait goes to a trigger, and not only on in this workflow. */
+export const isDelivered = (plan: TaskPlan | undefined): plan is DeliveredPlan =>
+	plan?.kind === 'read' && plan.wait && plan.deliverTo !== undefined;

@@ -11,7 +11,14 @@ import { taskJson } from './taskItems';
 export const NOT_KNOWN = 'It is not known whether the task was created';
 
 /** A message about a task: what happened first, since the title of an error is short, and the id last. */
-const ofId = (what: string, taskId: string) => `${what.replace(/[.\s]+$/, '')} (task ${taskId})`;
+const ofId = (what: string, taskId: string) => `${withoutStop(what)} (task ${taskId})`;
+
+/** A text without full stops and spaces at its end. */
+export function withoutStop(text: string): string {
+	let end = text.length;
+	while (/[.\s]/.test(text.charAt(end - 1))) end--;
+	return text.slice(0, end);
+}
 
 /** What happened, without the id of the task. */
 export const withoutId = (message: string): string => message.replace(/ \(task \S+\)$/, '');

@@ -24,6 +24,7 @@ import { settled } from '../shared/promises';
 import { beginOrders, clearRows, findDoubts, isRetry, wakeUp } from './beginTurn';
 import { bringTask } from './bringTask';
 import { connectAnyway } from './connectAnyway';
+import { lostResults } from './deliver';
 import { ownFields } from './nextStep';
 import { describePaid, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
@@ -83,7 +84,7 @@ async function beginRun(
 		if (output) return [output];
 	}
 	journal.takeUp();
-	clearRows(context, journal, row);
+	await clearRows(context, journal, row);
 	return new RunContext(context, connection, journal, row, startedAt);
 }
 
@@ -121,6 +122,8 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	const ended = await settled(bringTasks(run));
 	if ('error' in ended) throw await explainStop(run, ended.error);
 	endUnsent(run);
+	const lost = await lostResults(run);
+	if (lost) throw lost.toNodeError(context.getNode(), undefined);
 	journal.queue = { ...queue.state, limits: run.limits.toStored() };
 	if (turn.maySleep && isUnfinished(run)) {
 		const { pausedUntil } = queue.state;
@@ -285,7 +288,11 @@ function resultOf(journal: Journal, entry: TaskEntry): ItemResult {
 	if (end === 'error') return errorOf(entry.error);
 	const known = ownFields(entry);
 	if (task && isAnswer(plan)) return taskItems(task, taskJson(task, known), plan, files);
-	const json = inTableOrder(pendingJson(String(taskId), { ...known, record }));
+	// Of a task that was not read nothing else is known.
+	const isUnread = plan.kind === 'read';
+	const json = isUnread
+		? { taskId, ...known }
+		: inTableOrder(pendingJson(String(taskId), { ...known, record }));
 	return [{ json, pairedItem: { item: itemIndex } }];
 }
 

@@ -101,12 +101,12 @@ export async function beginOrders(
 /** Why an execution may not order, if it may not: it retries one that may have ordered the same. */
 async function refusalOf(
 	context: IExecuteFunctions,
-	{ beginning, sleeps, isLost }: Journal,
+	{ beginning, sleeps }: Journal,
 ): Promise<StoredError | undefined> {
 	const retried = retriedBy(context);
 	if (retried === undefined || beginning === 'again') return undefined;
 	if (beginning === 'first') {
-		const isBegun = isLost || (await new TurnRow(context, 0, retried).isBegun());
+		const isBegun = await new TurnRow(context, 0, retried).isBegun();
 		return isBegun ? storedError(LOST) : undefined;
 	}
 	const claimed = await new TurnRow(context, sleeps, retried).claim();
@@ -127,13 +127,17 @@ const anotherRetry = (execution: string) =>
 	});
 
 /** Removes the rows of a run that n8n needs no more: now those of the turns before, at the end of the execution all. */
-export function clearRows(context: IExecuteFunctions, journal: Journal, row: TurnRow): void {
+export async function clearRows(
+	context: IExecuteFunctions,
+	journal: Journal,
+	row: TurnRow,
+): Promise<void> {
 	const clear = async (rows: Journal['rows']) => {
 		for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
 	};
 	const { beginning, rows, sleeps } = journal;
 	// n8n has stored what the turns before have done. What a killed turn has done is stored with this one.
-	if (beginning === 'woken') void settled(clear(rows));
+	if (beginning === 'woken') await settled(clear(rows));
 	const others = [...(beginning === 'woken' ? [] : rows)];
 	if (isRetry(journal)) {
 		for (const execution of retriedOnes(context, journal)) others.push([execution, sleeps]);

@@ -1,6 +1,12 @@
 import { redeliver } from '../callback/redeliver';
 import { fail, freeAfterFailure, type TaskEntry } from '../create/taskEntry';
-import { type CreatePlan, isAwaited, type ReadPlan, type TaskPlan } from '../plan/planTypes';
+import {
+	type CreatePlan,
+	isAwaited,
+	isDelivered,
+	type ReadPlan,
+	type TaskPlan,
+} from '../plan/planTypes';
 import { heldSeconds } from '../plan/planWait';
 import { PassingTrouble } from '../report/download';
 import { fileStem } from '../report/fileName';
@@ -11,6 +17,7 @@ import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { askLedger, deliver, hasTimeToCome } from './deliver';
 import { nextStep, noteRead, ownFields, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
@@ -42,6 +49,7 @@ export async function bringTask(run: RunContext, entry: TaskEntry): Promise<void
 	const { plan } = entry;
 	if (plan === undefined || entry.end !== undefined) return;
 	if (plan.kind === 'read') Object.assign(entry, { state: 'created', taskId: plan.taskId });
+	if (isDelivered(plan) && hasTimeToCome(run, plan, entry)) return;
 	const brought = await settled(async () => {
 		while (await takeStep(run, plan, entry)) if (entry.end !== undefined) return;
 	});
@@ -70,6 +78,10 @@ async function takeStep(run: RunContext, plan: TaskPlan, entry: TaskEntry): Prom
 			return await read(run, plan, entry);
 		case 'download':
 			return await download(run, entry);
+		case 'askLedger':
+			return await askLedger(run, entry);
+		case 'deliver':
+			return await deliver(run, entry);
 		case 'orderAgain':
 			run.freePlace(entry);
 			freeAfterFailure(entry);
@@ -155,8 +167,8 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 /** The entry has its result. */
 async function finish(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<void> {
 	const { task, taskId = '' } = entry;
-	if (plan.kind === 'read' && plan.redeliverTo !== undefined && task) {
-		entry.fields = await redelivered(run, plan.redeliverTo, task, entry);
+	if (plan.kind === 'read' && plan.deliverTo !== undefined && task && !plan.wait) {
+		entry.fields = await redelivered(run, plan.deliverTo.address, task, entry);
 	}
 	entry.end = 'result';
 	if (plan.kind === 'create' && !isAwaited(plan)) {

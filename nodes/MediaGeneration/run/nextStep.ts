@@ -2,13 +2,20 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { errorOf, type OrderAgain, storedError, type TaskEntry } from '../create/taskEntry';
 import { echo } from '../plan/inputFile';
-import { type CreatePlan, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
+import {
+	type CreatePlan,
+	isAwaited,
+	isDelivered,
+	referenceOf,
+	type TaskPlan,
+} from '../plan/planTypes';
 import { failedInAll, failedTask, NOT_KNOWN, ofTask, timedOut } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type FailedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
+import { deliveryStep, isToAskLedger } from './deliveryStep';
 
 const MINUTE_MS = 60_000;
 
@@ -33,7 +40,7 @@ const FIRST_PAUSE_MS = 5_000;
 
 /** What happens next to a task, and when: milliseconds of the clock. */
 export type Step =
-	| { kind: 'order' | 'read' | 'download'; at: number }
+	| { kind: 'order' | 'read' | 'download' | 'askLedger' | 'deliver'; at: number }
 	| { kind: 'orderAgain'; again: OrderAgain }
 	| { kind: 'failed'; error: ItemError }
 	/** The task has its result. */
@@ -79,11 +86,13 @@ export function nextStep(entry: TaskEntry, view: RunView, now: number): Step {
 	if (plan.kind === 'create' && !isAwaited(plan)) return { kind: 'result' };
 	// A task that this node did not create costs nothing more if nobody waits for it.
 	if (plan.kind === 'read' && view.isStopping) return { kind: 'left' };
+	if (isToAskLedger(entry, view)) return { kind: 'askLedger', at: now };
 	if (task === undefined || trouble !== undefined) return readStep(entry, plan, view, now);
 	if (isGet(plan)) return afterSuccess(entry, plan, view, now);
 	if (!hasEnded(task) && !isLinkless(entry, plan, view, now)) {
 		return readStep(entry, plan, view, now);
 	}
+	if (isDelivered(plan)) return deliveryStep(entry, plan, now);
 	return task.state === 'FAILURE'
 		? afterFailure(entry, plan, task, view, now)
 		: afterSuccess(entry, plan, view, now);
@@ -93,7 +102,7 @@ function orderStep(entry: TaskEntry, plan: CreatePlan, view: RunView, now: numbe
 	const { state, doubtIn, again } = entry;
 	if (state === 'sent') return { kind: 'failed', error: inDoubt(plan, doubtIn) };
 	if (view.isStopping) return again ? failed(again) : { kind: 'left' };
-	if (again && now > again.until) return failed(again);
+	if (again && now >= again.until) return failed(again);
 	if (now >= view.endsAt) {
 		const error = new ItemError(
 			'This item was not sent: n8n cancels the execution soon, because its time limit is over',

@@ -4,6 +4,7 @@ import type { Journal } from '../create/journal';
 import type { TaskEntry } from '../create/taskEntry';
 import { roundUsd } from '../service/prices';
 import { count } from '../shared/count';
+import { describeDeliveries } from './deliver';
 import { hint, showHints } from './runHints';
 
 /**
@@ -28,7 +29,7 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 		...(failed > 0 ? [`${failed} failed`] : []),
 		...(usd > 0 ? [`cost so far about ${usd} USD`] : []),
 	];
-	const progress = parts.join(', ');
+	const progress = describeDeliveries(entries) ?? parts.join(', ');
 	const { name } = context.getNode();
 	const execution = context.getExecutionId();
 	context.logger.info(

@@ -6,7 +6,13 @@ import type { RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
-import { isWithoutResult, NOT_KNOWN, withoutId, withoutResult } from '../report/taskErrors';
+import {
+	isWithoutResult,
+	NOT_KNOWN,
+	withoutId,
+	withoutResult,
+	withoutStop,
+} from '../report/taskErrors';
 import { roundUsd } from '../service/prices';
 import { count } from '../shared/count';
 import { ItemError } from '../shared/itemError';
@@ -45,7 +51,7 @@ export function endHints(
 	const isTrouble = ends.some(({ isFailed, isLate }) => isFailed || isLate) || empty !== undefined;
 	const sentences = [
 		...summary(ends),
-		empty?.replace(/[.\s]*$/, '.'),
+		empty !== undefined && `${withoutStop(empty)}.`,
 		...(isTool ? [] : adviceOf(ends, hasErrorOutput)),
 		unreached(left, baseUrl) ?? triggersOf(left),
 		isByHand && !isTool && ends.some(isShown) && againOf(ends),

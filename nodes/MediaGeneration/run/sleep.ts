@@ -1,5 +1,6 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
+import { isJustTaken } from '../callback/delivery';
 import type { Journal } from '../create/journal';
 import { isToOrder, type TaskEntry } from '../create/taskEntry';
 import { sleepAndRunAgain } from '../n8n/runAgain';
@@ -25,13 +26,17 @@ export async function goToSleep(
 ): Promise<INodeExecutionData[][]> {
 	const now = clock.now();
 	const waiting = journal.entries.filter(({ end }) => end === undefined);
-	const isOverdue = ({ until = Infinity, readAt, createdAt = 0, dueAt = Infinity }: TaskEntry) =>
-		until <= now || (dueAt <= now && (readAt ?? createdAt) < turnStartedAt);
+	const isOverdue = (entry: TaskEntry) => {
+		const { until = Infinity, readAt, createdAt = 0, dueAt = Infinity, deliveries } = entry;
+		const triedAt = Math.max(readAt ?? createdAt, deliveries?.at ?? -Infinity);
+		return until <= now || isJustTaken(deliveries) || (dueAt <= now && triedAt < turnStartedAt);
+	};
 	const wakeAt = nextWakeAt(
 		{
 			...next,
 			startedAt: journal.startedAt,
 			isOverdue: waiting.some(isOverdue),
+			hasTasks: waiting.some(({ taskId }) => taskId !== undefined),
 			dueAt: waiting.map(({ until = Infinity }) => until),
 			limitAt: journal.settings.limitAt,
 		},

@@ -17,6 +17,8 @@ export const BEFORE_LIMIT_MS = 90_000;
 export interface Sleeper {
 	/** When the run began. */
 	startedAt: number;
+	/** Whether tasks are waited for. */
+	hasTasks?: boolean;
 	/** When the next order may be sent; Infinity if nothing is to be ordered. */
 	orderAt?: number;
 	/** Whether something is to be tried again soon: a task whose time is up, or one that was not read in this turn. */
@@ -37,11 +39,13 @@ export interface Sleeper {
  */
 export function nextWakeAt(sleeper: Sleeper, now: number, random = Math.random()): number {
 	const { startedAt, orderAt = Infinity, isOverdue, notBefore = 0, dueAt } = sleeper;
-	const { limitAt = Infinity } = sleeper;
+	const { limitAt = Infinity, hasTasks = true } = sleeper;
 	const growing = (now - startedAt) / PART_OF_TIME_WAITED;
 	const chosen = Math.min(Math.max(growing, LEAST_SLEEP_MS), LONGEST_SLEEP_MS);
 	const pauseMs = (isOverdue ? LEAST_SLEEP_MS : chosen) * (1 + SPREAD * random);
-	const readAt = Math.max(now + pauseMs, notBefore);
+	// Without a task there is nothing to see before the next order.
+	const isBlind = !hasTasks && orderAt < Infinity;
+	const readAt = isBlind ? Infinity : Math.max(now + pauseMs, notBefore);
 	const due = Math.min(...dueAt.filter((each) => each > now), limitAt - BEFORE_LIMIT_MS);
 	return Math.max(now, Math.min(readAt, orderAt, due));
 }

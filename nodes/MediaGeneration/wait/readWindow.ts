@@ -1,5 +1,5 @@
 import { RequestGap } from '../service/client';
-import { ServiceError } from '../service/serviceError';
+import type { ServiceError } from '../service/serviceError';
 import { clock, sleepUntil } from '../shared/clock';
 import { Semaphore, settled } from '../shared/promises';
 
@@ -62,8 +62,8 @@ export class ReadWindow {
 	}
 
 	private learn(error: unknown): void {
-		const isRefusal = error instanceof ServiceError && error.asksToSlowDown;
-		if (!isRefusal) {
+		const { asksToSlowDown, retryAfterMs } = Object(error) as Partial<ServiceError>;
+		if (asksToSlowDown !== true) {
 			if (error !== undefined) return;
 			this.size++;
 			this.refusals = 0;
@@ -74,6 +74,6 @@ export class ReadWindow {
 		if (now < this.pausedUntil) return;
 		this.size = Math.max(1, Math.floor(this.size / 2));
 		const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.refusals++);
-		this.pausedUntil = now + (error.retryAfterMs ?? pauseMs);
+		this.pausedUntil = now + (retryAfterMs ?? pauseMs);
 	}
 }

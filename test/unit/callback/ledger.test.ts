@@ -165,6 +165,15 @@ describe("the node's own id", () => {
 		expect(idOf(context)).toEqual(OWN);
 	});
 
+	it("names the row also after the execution went to sleep, when n8n's stack has a copy of the node", async () => {
+		const context = execution();
+		const entry = context.getExecuteData();
+		entry.node = { ...entry.node };
+		expect(await mayStart('task-1', context)).toBe(true);
+		const ofTask = expect.stringMatching(/trigger:[0-9a-f]{32}$/) as string;
+		expect([...store.rows.keys()]).toEqual([ofTask]);
+	});
+
 	it('names the one row of an n8n that does not look at it then, and that is logged once', async () => {
 		const warn = jest.spyOn(execution().logger, 'warn').mockImplementation(() => {});
 		for (const task of ['a', 'b']) {

@@ -68,24 +68,18 @@ const of = (journal: Journal) => journal.entries.map(({ state, taskId }) => task
 
 describe('a run begins', () => {
 	it.each<[string, Context, Given, Partial<Journal>]>([
-		['first', contextOf(), {}, { isLater: false, isLost: false }],
+		['first', contextOf(), {}, { isLater: false }],
 		['woken', begun({}, asleep), {}, { isLater: true }],
 		['killed', begun({}, asleep), { executionId: '2' }, { isLater: true }],
 		['again', begun(), {}, { isLater: false }],
 		['retried', begun(), { executionId: '2' }, { isLater: false }],
 		// A loop.
-		['first', begun(), { runIndex: 1 }, { isLater: false, isLost: false }],
+		['first', begun(), { runIndex: 1 }, { isLater: false }],
 	])('%s', (beginning, stored, given, more) => {
 		const journal = new Journal(contextOf(given, stored));
 		expect(journal).toMatchObject({ beginning, ...more });
 		expect(journal.earlier).toBe(beginning === 'first' ? journal.earlier : '1');
 		expect(of(journal)).toEqual(beginning === 'first' ? [] : ['task-1', 'free']);
-	});
-
-	it('with the knowledge that its first turn is lost, where n8n has kept that it ran, and nothing of what it did', () => {
-		const retry = { executionId: '2', retryOf: '1' };
-		expect(new Journal(contextOf({ ...retry, runIndex: 1 })).isLost).toBe(true);
-		expect(new Journal(contextOf(retry)).isLost).toBe(false);
 	});
 
 	it.each([

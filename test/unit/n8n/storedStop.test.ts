@@ -20,7 +20,8 @@ interface Stored {
 /** An execution that is not named here is not stored any more. */
 type Executions = Record<string, Stored | 'away'>;
 
-function storing(executions: Executions) {
+/** A run that asks n8n, half a minute after its start. A webhook may have started it on a webhook processor. */
+function storing(executions: Executions, mode: 'webhook' | 'trigger' = 'webhook') {
 	const clock = new FakeClock();
 	const context = executeContext();
 	const asked: string[] = [];
@@ -35,7 +36,10 @@ function storing(executions: Executions) {
 			resultData: { ...(error && { error }) },
 		});
 	};
-	return { clock, context, asked, stop: { isFound: storedStop(context) } };
+	context.getMode = () => mode;
+	const isFound = storedStop(context);
+	clock.pass(30_000);
+	return { clock, context, asked, stop: { isFound } };
 }
 
 const stopOf = (id: string) => ({ error: new ManualExecutionCancelledError(id) });
@@ -92,16 +96,22 @@ it("asks for nothing in n8n's Agents, which have no executions", async () => {
 	expect(asked).toEqual([]);
 });
 
-it('asks every ten seconds, once for all creates of that time', async () => {
+it('asks every half a minute, once for all creates of that time', async () => {
 	const { clock, stop, asked } = storing({ 1: {} });
 	const ask = async () => await Promise.all([stop.isFound(), stop.isFound()]);
 	for (const [ms, times] of [
 		[0, 1],
-		[9_999, 1],
+		[29_999, 1],
 		[1, 2],
 	] as const) {
 		clock.pass(ms);
 		expect(await ask()).toEqual([false, false]);
 		expect(asked).toHaveLength(times);
 	}
+});
+
+it('asks nothing in a run that n8n tells of its stop', async () => {
+	const { stop, asked } = storing({ 1: stopOf('1') }, 'trigger');
+	expect(await stop.isFound()).toBe(false);
+	expect(asked).toEqual([]);
 });

@@ -2,6 +2,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
+import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { PricedModel } from '../../../nodes/MediaGeneration/service/prices';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, TRIGGER, TRIGGER_PATH } from '../../workflow/engine';
@@ -36,7 +37,6 @@ it('an image is planned with the defaults of the contract', async () => {
 		isDry: false,
 		model: 'imagevendor/image-model-2-text-to-image',
 		input: { prompt: 'A lighthouse' },
-		pollIntervalMs: 2000,
 		timeoutMs: 86_400_000,
 		patienceMs: 86_400_000,
 		output: { download: true, binaryField: 'data', split: false },
@@ -362,6 +362,24 @@ describe('the budget', () => {
 		expect(warnings).toEqual(said ? [expect.stringMatching(said)] : []);
 	});
 
+	const paid = { known: { paidUsd: 0.16, isOrdered: ({ itemIndex }: ItemPlan) => itemIndex < 2 } };
+
+	it.each([
+		[0.32, undefined],
+		[0.31, '2 tasks would cost 0.32 USD with 0.16 USD for the tasks before'],
+	])('of %d USD counts what was paid before, and orders what is left: %s', async (...given) => {
+		const [maxCostUsd, refusal] = given;
+		const planned = planOf(image({ maxCostUsd }), empty(4), paid);
+		if (refusal === undefined) expect((await planned).items).toHaveLength(4);
+		else await expect(planned).rejects.toThrow(refusal);
+	});
+
+	it('does not count an ordered task anew, whatever it would cost now', async () => {
+		const known = { paidUsd: 0.08, isOrdered: () => true };
+		const planned = await planOf(image({ maxCostUsd: 0.01 }), empty(1), { known });
+		expect(planned.items).toHaveLength(1);
+	});
+
 	it('does not count tasks that are only read', async () => {
 		const parameters = task('get', { taskId: 'task-1', options: { maxCostUsd: 0.01 } });
 		expect(await itemOf(parameters)).toMatchObject({ kind: 'read' });
@@ -412,6 +430,22 @@ describe('a large batch', () => {
 		const planned = async () => await plan(AbortSignal.abort());
 		expect(await caught(planned)).toBeInstanceOf(Stopped);
 	});
+});
+
+it('a dry run is one while something is still to be ordered', async () => {
+	const parameters = image({ dryRun: true });
+	const isOrdered = ({ itemIndex }: ItemPlan) => itemIndex === 0;
+	const left = await planOf(parameters, empty(2), { known: { isOrdered } });
+	const none = await planOf(parameters, empty(1), { known: { isOrdered } });
+	expect([left.isDry, none.isDry]).toEqual([true, false]);
+});
+
+it('a run that may sleep has patience for as long as its Timeout, and one that is held for its own', async () => {
+	const options = { timeout: 7200 };
+	const [sleeping] = (await planOf(image(options))).items;
+	expect(sleeping).toMatchObject({ timeoutMs: 7_200_000, patienceMs: 7_200_000 });
+	const [leaving] = (await planOf(image(options, { completion: 'return' }))).items;
+	expect(leaving).toMatchObject({ patienceMs: 600_000 });
 });
 
 it('a dry run is the whole run also where the item that asks for it is refused', async () => {

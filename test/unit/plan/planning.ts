@@ -9,6 +9,8 @@ import { caught } from '../support';
 
 /** What n8n says otherwise than the tests need as a rule. */
 interface More extends Pick<TestWorkflow, 'triggers' | 'settings'> {
+	/** What earlier tries know. */
+	known?: Partial<Parameters<typeof planRun>[2]>;
 	/** The models of the credential. */
 	models?: PricedModel[];
 	context?: Partial<IExecuteFunctions>;
@@ -29,10 +31,10 @@ export const image = (options: IDataObject = {}, more: IDataObject = {}): IDataO
 export async function planOf(
 	parameters: IDataObject,
 	items = json({}),
-	{ context, models, ...workflow }: More = {},
+	{ context, models, known: more, ...workflow }: More = {},
 ) {
 	const made = executeContext({ node: { parameters }, items, ...workflow });
-	const known = { limitAt: Infinity, partsOf: () => [], isBegun: false };
+	const known = { limitAt: Infinity, isOrdered: () => false, paidUsd: 0, ...more };
 	return await planRun(Object.assign(made, context), { ...CREDENTIAL, models }, known);
 }
 

@@ -5,9 +5,10 @@ import type { TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry'
 import { tellProgress } from '../../../nodes/MediaGeneration/run/progress';
 import { HOUR, MINUTE } from '../../durations';
 import { EPOCH } from '../../virtualTime';
+import { createdEntry, entryOf } from '../create/makers';
 
 const created = (count: number): TaskEntry[] =>
-	Array.from({ length: count }, (_, index) => ({ state: 'created', taskId: `task-${index + 1}` }));
+	Array.from({ length: count }, (_, index) => createdEntry({ taskId: `task-${index + 1}` }));
 
 /** What the output panel says while a run sleeps. */
 function told(entries: TaskEntry[], sleepMs = MINUTE): string {
@@ -20,7 +21,7 @@ function told(entries: TaskEntry[], sleepMs = MINUTE): string {
 		logger: { info: () => undefined },
 		addExecutionHints: (...each: NodeExecutionHint[]) => hints.push(...each),
 	} as unknown as IExecuteFunctions;
-	const journal = { entries: () => entries, sleeps: 1 } as unknown as Journal;
+	const journal = { entries, sleeps: 1 } as unknown as Journal;
 	tellProgress(context, journal, EPOCH + sleepMs);
 	jest.useRealTimers();
 	expect(hints).toHaveLength(1);
@@ -34,7 +35,7 @@ it('a run that sleeps says how to get its results if somebody stops it, with its
 	const many = told(created(4));
 	expect(many).toContain("connected to nothing: enter 'execution 812'");
 	expect(many).not.toContain('task-1');
-	expect(told([{ state: 'free' }])).not.toContain('If you stop');
+	expect(told([entryOf()])).not.toContain('If you stop');
 });
 
 it("a run says when it looks again in the time zone of the workflow, and not on the minute of n8n's next look", () => {

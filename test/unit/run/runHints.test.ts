@@ -73,7 +73,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	],
 	[
 		`1 of 2 items failed: The parameter 'Prompt' is empty. 1 task, about 0.08 USD. ${AGAIN}`,
-		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
+		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
 	],
 	// The operation Create has no field for the duration.
@@ -103,7 +103,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	// An earlier try has created its task.
 	[
 		`1 of 2 tasks failed: The parameter 'Prompt' is empty. 2 tasks, about 0.08 USD. ${LOOK} ${COLLECT}`,
-		[{ kind: 'refused', itemIndex: 0, error: refused, isDry: false }, create(0.08)],
+		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
 		[ItemError.from(refused, { taskId: 'task-1', state: 'PENDING' }), done],
 	],
 	// Not each service lets a failed task be free.

@@ -1,0 +1,226 @@
+import { LedgerRow } from '../../../nodes/MediaGeneration/n8n/ledgerRow';
+import { TurnRow } from '../../../nodes/MediaGeneration/n8n/turnRow';
+import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
+import { settled } from '../../../nodes/MediaGeneration/shared/promises';
+import { SECOND } from '../../durations';
+import { executeContext } from '../../workflow/engine';
+import { store, useProcessedData } from '../../workflow/processedData';
+import { pass, passTime, virtualTime } from '../../workflow/time';
+
+useProcessedData();
+virtualTime();
+
+/** The row of a turn, as one process has it. */
+function rowOf(turn = 1, execution = '1', more: { runIndex?: number; signal?: AbortSignal } = {}) {
+	const context = executeContext({}, more.signal);
+	Object.assign(context, { runIndex: more.runIndex ?? 0 });
+	return new TurnRow(context, turn, execution);
+}
+
+/** How often n8n's store was asked to write. */
+const writes = () => jest.spyOn(store, 'checkProcessedAndRecord');
+afterEach(() => jest.restoreAllMocks());
+
+/** The store fails for so many seconds from now on. */
+function failsFor(seconds: number): void {
+	jest.restoreAllMocks();
+	const until = clock.now() + seconds * SECOND;
+	const ways = ['checkProcessedAndRecord', 'getProcessedDataCount'] as const;
+	for (const way of ways) {
+		const real = store[way].bind(store) as (...given: unknown[]) => Promise<never>;
+		jest.spyOn(store, way).mockImplementation(async (...given: unknown[]) => {
+			if (clock.now() < until) throw new Error('No database');
+			return await real(...given);
+		});
+	}
+}
+
+describe('one process begins a turn', () => {
+	it('that has written the row; another one has not', async () => {
+		expect(await rowOf().begin()).toBe(true);
+		expect(await rowOf().begin()).toBe(false);
+	});
+
+	it('of two that come together', async () => {
+		const begun = await Promise.all([rowOf().begin(), rowOf().begin()]);
+		expect(begun.sort()).toEqual([false, true]);
+	});
+
+	it.each<[string, TurnRow, TurnRow]>([
+		['turn', rowOf(1), rowOf(2)],
+		['execution', rowOf(1, '1'), rowOf(1, '2')],
+		['run of the node', rowOf(1, '1'), rowOf(1, '1', { runIndex: 1 })],
+	])('and another %s is another row', async (_what, one, other) => {
+		expect([await one.begin(), await other.begin()]).toEqual([true, true]);
+	});
+
+	it('but the first turn of an execution is one, whatever the index of the run: n8n gives a retry another index', async () => {
+		await rowOf(0).begin();
+		expect(await rowOf(0, '1', { runIndex: 1 }).isBegun()).toBe(true);
+	});
+
+	it('although the answer of the database is lost', async () => {
+		store.answerIsLost = true;
+		expect(await passTime(rowOf().begin())).toBe(true);
+		expect(await rowOf().begin()).toBe(false);
+	});
+
+	it('with the doubts of a turn before in the row', async () => {
+		await rowOf().begin(['3.0']);
+		expect(await rowOf().notesOf(['2.0', '3.0'])).toEqual(['3.0']);
+	});
+});
+
+describe('an order is noted', () => {
+	it('and exactly what was noted is found, by another process, which leaves the row as it is', async () => {
+		const row = rowOf();
+		await row.begin();
+		await row.note('0.0');
+		await row.note('2.1');
+		const places = ['0.0', '1.0', '2.1', '3.0'];
+		for (let times = 0; times < 2; times++) {
+			expect(await rowOf().notesOf(places)).toEqual(['0.0', '2.1']);
+		}
+	});
+
+	it('once, however often it is sent', async () => {
+		const row = rowOf();
+		await row.begin();
+		const written = writes();
+		await row.note('0.0');
+		await row.note('0.0');
+		expect(written).toHaveBeenCalledTimes(1);
+	});
+
+	it('with those that come together: they share a write', async () => {
+		const row = rowOf();
+		await row.begin();
+		const written = writes();
+		const places = Array.from({ length: 50 }, (_, item) => `${item}.0`);
+		await Promise.all(places.map(async (place) => await row.note(place)));
+		expect(written.mock.calls.length).toBeLessThanOrEqual(2);
+		expect(await rowOf().notesOf(places)).toEqual(places);
+	});
+
+	it('not in the first turn, of which nothing is left after a kill', async () => {
+		const row = rowOf(0);
+		await row.begin();
+		const written = writes();
+		await row.note('0.0');
+		expect(written).not.toHaveBeenCalled();
+	});
+
+	it('although the answer of the database is lost', async () => {
+		const row = rowOf();
+		await row.begin();
+		store.answerIsLost = true;
+		await passTime(row.note('0.0'));
+		expect(await rowOf().notesOf(['0.0'])).toEqual(['0.0']);
+	});
+});
+
+describe("while n8n's store fails", () => {
+	it('for half a minute, everything waits for it', async () => {
+		failsFor(30);
+		const row = rowOf();
+		expect(await passTime(row.begin())).toBe(true);
+		failsFor(30);
+		await passTime(row.note('0.0'));
+		expect(await passTime(rowOf().notesOf(['0.0']))).toEqual(['0.0']);
+	});
+
+	it('for a minute, an order is not noted, and says so; the next one is', async () => {
+		const row = rowOf();
+		await row.begin();
+		failsFor(60);
+		const [first, second] = await passTime(
+			Promise.all(['0.0', '1.0'].map(async (place) => await settled(row.note(place)))),
+		);
+		expect(first).toHaveProperty('error.message', 'No database');
+		expect(second).toEqual({ value: undefined });
+		expect(await rowOf().notesOf(['1.0'])).toEqual(['1.0']);
+	});
+
+	it('a stop is heard', async () => {
+		const stop = new AbortController();
+		failsFor(60);
+		const begun = settled(rowOf(1, '1', { signal: stop.signal }).begin());
+		await pass(SECOND);
+		stop.abort();
+		expect(await passTime(begun)).toHaveProperty('error', expect.any(Stopped));
+	});
+});
+
+describe('a second process of a turn', () => {
+	it('stands aside once; whoever comes then finds that it has', async () => {
+		await rowOf().begin();
+		expect([await rowOf().standAside(), await rowOf().standAside()]).toEqual([false, true]);
+	});
+
+	it('finds the turn begun', async () => {
+		expect(await rowOf().isBegun()).toBe(false);
+		await rowOf().begin();
+		expect(await rowOf().isBegun()).toBe(true);
+	});
+});
+
+it('of several retries one claims the turn, and the execution finds that it is claimed', async () => {
+	expect(await rowOf().isClaimed()).toBe(false);
+	expect([await rowOf().claim(), await rowOf().claim()]).toEqual([true, false]);
+	expect([await rowOf().isClaimed(), await rowOf(2).isClaimed()]).toEqual([true, false]);
+});
+
+describe('where there is no execution to retry', () => {
+	it.each<[string, object]>([
+		['an agent of n8n', { getExecutionId: () => undefined }],
+		['a tool that n8n has supplied', { isToolExecution: () => true }],
+		['a workflow that was never saved', { getWorkflow: () => ({}) }],
+	])('nothing is written: %s', async (_what, ways) => {
+		const context = Object.assign(executeContext(), ways);
+		const written = writes();
+		const row = new TurnRow(context, 1);
+		expect(await row.begin()).toBe(true);
+		await row.note('0.0');
+		await row.clear();
+		expect([await row.isBegun(), await row.isClaimed()]).toEqual([false, false]);
+		expect(written).not.toHaveBeenCalled();
+	});
+});
+
+describe('a row', () => {
+	it('is gone when it is cleared, and only that one', async () => {
+		await rowOf(1).begin();
+		await rowOf(2).begin();
+		await rowOf(1).clear();
+		expect([await rowOf(1).isBegun(), await rowOf(2).isBegun()]).toEqual([false, true]);
+		expect(store.rows.size).toBe(1);
+		await rowOf(1).clear();
+		expect(store.rows.size).toBe(1);
+	});
+
+	it('has a size, and is found by its name alone', async () => {
+		const context = executeContext();
+		const row = new LedgerRow(context, 'a');
+		expect(await row.size()).toBe(0);
+		await row.insert(['b']);
+		expect([await row.size(), await new LedgerRow(context, 'c').size()]).toEqual([2, 0]);
+		expect(await row.which([])).toEqual([]);
+	});
+
+	it('adds entries, and says whether it had all of them', async () => {
+		const row = new LedgerRow(executeContext(), 'a');
+		await row.insert();
+		expect([await row.add('b'), await row.add('b', 'c'), await row.add('b', 'c')]).toEqual([
+			false,
+			false,
+			true,
+		]);
+	});
+
+	it('that somebody else has written is left as it is', async () => {
+		const row = new LedgerRow(executeContext(), 'a');
+		await row.insert(['b']);
+		expect(await new LedgerRow(executeContext(), 'a').insert(['c'])).toBe(false);
+		expect(await row.which(['b', 'c'])).toEqual(['b']);
+	});
+});

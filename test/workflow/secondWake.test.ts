@@ -1,0 +1,50 @@
+import {
+	field,
+	imageNode,
+	item,
+	jsonOf,
+	keepsGoing,
+	MINUTE,
+	prompts,
+	SECOND,
+	stage,
+} from './support';
+
+/** What n8n's second wake of a turn does, from the same stored state: on n8n's own engine and in virtual time. */
+
+const on = stage();
+const many = (count: number) =>
+	prompts(
+		...Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 30 * SECOND })),
+	);
+const created = () => on.creates.filter(({ status }) => status === 200).length;
+
+it('a turn that is under way in another wake is left alone: nothing is ordered, and the run sleeps for longer than a turn lasts', async () => {
+	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }), many(12));
+	expect(run.isAsleep).toBe(true);
+	const before = created();
+	const twin = await run.wakeTwice(2 * SECOND);
+	expect(jsonOf(twin.output)).toEqual([]);
+	expect((twin.run.waitTill?.getTime() ?? 0) - Date.now()).toBeGreaterThan(9 * MINUTE);
+	expect(created()).toBeGreaterThan(before);
+	const { output } = await run.end();
+	expect(new Set(field(output, 'taskId')).size).toBe(12);
+	expect(created()).toBe(12);
+});
+
+it('a turn whose process is dead, and of which nothing was stored, is taken over by the second wake after that: what was noted is in doubt', async () => {
+	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing), many(12));
+	const orders = created();
+	const { data } = run.row;
+	await run.wake();
+	const ordered = created() - orders;
+	expect(ordered).toBeGreaterThan(0);
+	// n8n has stored nothing of that turn.
+	Object.assign(run.row, { data, waitTill: Date.now() });
+	const { output } = await run.end();
+	const lost = field(output, 'error').filter((error) =>
+		String(error).startsWith('It is not known'),
+	);
+	expect(lost).toHaveLength(ordered);
+	expect(created()).toBe(12);
+});
