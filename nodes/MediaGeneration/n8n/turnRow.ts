@@ -86,7 +86,7 @@ export class TurnRow {
 			for (const each of places) this.noted.add(each);
 		});
 		// A retry claims the turn, and reads the notes after that. So one of the two sees the other.
-		if (await this.isClaimed()) throw new ItemError('A retry of this execution goes on');
+		if (await this.isClaimed()) throw new ItemError('A retry of this execution goes on with its tasks');
 	}
 
 	/** Which of these orders were about to be sent. */
