@@ -2,6 +2,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { randomUUID } from 'crypto';
 
 import { clock } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
 import { Semaphore, settled } from '../shared/promises';
 import { executionIdOf, internalsOf, isSupplied, stopSignal } from './internals';
 import { LedgerRow } from './ledgerRow';
@@ -63,7 +64,11 @@ export class TurnRow {
 		return isMine;
 	}
 
-	/** To be called before an order is sent. What comes together is written together. */
+	/**
+	 * To be called before an order is sent. What comes together is written together.
+	 *
+	 * @throws ItemError if a retry has claimed the turn: it orders what is not noted
+	 */
 	async note(place: string): Promise<void> {
 		if (this.turn === 0 || !this.isKept || this.noted.has(place)) return;
 		this.waiting.push(place);
@@ -80,6 +85,8 @@ export class TurnRow {
 			}
 			for (const each of places) this.noted.add(each);
 		});
+		// A retry claims the turn, and reads the notes after that. So one of the two sees the other.
+		if (await this.isClaimed()) throw new ItemError('A retry of this execution goes on with its tasks');
 	}
 
 	/** Which of these orders were about to be sent. */

@@ -21,7 +21,7 @@ import { clock, Stopped } from '../shared/clock';
 import { count } from '../shared/count';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { beginOrders, clearRows, findDoubts, wakeUp } from './beginTurn';
+import { beginOrders, clearRows, findDoubts, isRetry, wakeUp } from './beginTurn';
 import { bringTask } from './bringTask';
 import { connectAnyway } from './connectAnyway';
 import { lostResults } from './deliver';
@@ -77,7 +77,7 @@ async function beginRun(
 		// n8n keeps the hints of the last turn.
 		showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	}
-	if (beginning === 'killed') await findDoubts(context, journal);
+	if (isRetry(journal)) await findDoubts(context, journal);
 	const connection = await connectAnyway(context, journal.isLater);
 	if (beginning !== 'woken') {
 		const output = await planAnew(context, journal, connection, row);

@@ -57,12 +57,18 @@ export async function wakeUp(
 /** Puts in doubt what a killed or stopped turn of the retried execution may have sent. */
 export async function findDoubts(context: IExecuteFunctions, journal: Journal): Promise<void> {
 	const places = freePlaces(journal);
-	// A retry that was killed before it stored anything has left the state of the execution that it retried.
-	for (const execution of new Set([journal.earlier, retriedBy(context) ?? journal.earlier])) {
+	for (const execution of retriedOnes(context, journal)) {
 		const notes = await new TurnRow(context, journal.sleeps, execution).notesOf(places);
 		journal.putInDoubt(notes, execution);
 	}
 }
+
+/**
+ * The executions that may have sent what this one is about to send: a retry that was killed before it stored anything has
+ * left the state of the execution that it retried.
+ */
+const retriedOnes = (context: IExecuteFunctions, { earlier }: Journal): Set<string> =>
+	new Set([earlier, retriedBy(context) ?? earlier]);
 
 /**
  * Settles, before a run that was planned anew orders anything, whether it may: another execution may order the same.
@@ -75,6 +81,8 @@ export async function beginOrders(
 	row: TurnRow,
 ): Promise<void> {
 	journal.refusal ??= await refusalOf(context, journal);
+	// A turn that n8n has begun meanwhile looks for the claim after each of its notes.
+	if (isRetry(journal)) await findDoubts(context, journal);
 	const doubts = journal.entries.flatMap((entry) =>
 		entry.doubtIn === undefined ? [] : placeOf(entry),
 	);
@@ -127,11 +135,13 @@ export async function clearRows(
 	const clear = async (rows: Journal['rows']) => {
 		for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
 	};
-	const { beginning, rows, sleeps, earlier } = journal;
+	const { beginning, rows, sleeps } = journal;
 	// n8n has stored what the turns before have done. What a killed turn has done is stored with this one.
 	if (beginning === 'woken') await settled(clear(rows));
 	const others = [...(beginning === 'woken' ? [] : rows)];
-	if (beginning === 'killed') others.push([earlier, sleeps]);
+	if (isRetry(journal)) {
+		for (const execution of retriedOnes(context, journal)) others.push([execution, sleeps]);
+	}
 	if (row.isWritten) others.push([row.execution, row.turn]);
 	journal.rows = others;
 	if (others.length === 0) return;
@@ -141,5 +151,9 @@ export async function clearRows(
 		async () => await clear(others),
 	);
 }
+
+/** Whether another execution has written the journal. */
+export const isRetry = ({ beginning }: Journal): boolean =>
+	beginning === 'killed' || beginning === 'retried';
 
 const freePlaces = (journal: Journal): string[] => journal.entries.filter(isToOrder).map(placeOf);
