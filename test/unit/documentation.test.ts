@@ -64,7 +64,8 @@ test('the reference has the default of every number, switch and text among the o
 	const told = (options as INodeProperties[])
 		.filter(({ type }) => /^(number|boolean|string|json)$/.test(type))
 		.map(({ displayName, type, default: value }) => {
-			if (type === 'boolean') return [displayName, value === true ? 'off; added = on' : 'off'];
+			// Left out, a switch is off, whatever it is when it is added in the panel.
+			if (type === 'boolean') return [displayName, 'off'];
 			if (type === 'number') return [displayName, String(value)];
 			return [displayName, value === '' ? 'empty' : `\`${String(value)}\``];
 		});
@@ -143,7 +144,7 @@ describe('the messages of the nodes', () => {
 });
 
 describe('the filters of the how-to page', () => {
-	const [newRows, toOrderAgain] = [
+	const [newRows, statusOf, toOrderAgain] = [
 		...read('docs/how-to.md').matchAll(/^ *```\n *\{\{ (.*) \}\}\n *```$/gm),
 	].map(
 		([, code = '']) =>
@@ -171,11 +172,23 @@ describe('the filters of the how-to page', () => {
 		expect(found.map(([name]) => name)).toEqual(['failed', 'refused']);
 	});
 
-	it('finds the rows to which no result was written', () => {
-		const rows = Object.values(out).map(({ state, error }) => ({ state, error }));
-		expect(rows.map((row) => newRows?.(row))).not.toContain(true);
-		expect(newRows?.({ id: 1, state: 'ordered', error: '' })).toBe(false);
-		expect(newRows?.({ id: 1, state: '', error: '' })).toBe(true);
+	it('writes a status that says what may be ordered again', () => {
+		const statuses = Object.entries(out).map(([name, json]) => [name, statusOf?.(json)]);
+		expect(Object.fromEntries(statuses)).toEqual({
+			succeeded: 'done',
+			failed: 'failed',
+			late: 'look',
+			lost: 'look',
+			refused: 'failed',
+			doubtful: 'look',
+		});
+	});
+
+	it('finds the rows without a status alone, whatever else stands in the row', () => {
+		const rows = Object.values(out).map((json) => ({ ...json, status: statusOf?.(json) }));
+		const ordered = rows.map((row) => ({ ...row, status: 'ordered' }));
+		for (const row of [...rows, ...ordered]) expect(newRows?.(row)).toBe(false);
+		for (const row of rows) expect(newRows?.({ ...row, status: '' })).toBe(true);
 		expect(newRows?.({ id: 1 })).toBe(true);
 	});
 });
