@@ -154,12 +154,10 @@ async function startUnordered() {
 
 /** Starts what is killed in its first turn. n8n stores such a turn half a minute after its order, or later. */
 async function startFirstTurns() {
+	const retry = await retryOfAFailedRun();
 	const loop = inALoop(prompts('Rounds', [{ latencyMs: 0 }, LATER]), scene.image(), hook());
 	const rounds = await start('Rounds', loop, { saveExecutionProgress: true });
-	return {
-		retry: await retryOfAFailedRun(),
-		rounds: await at('Rounds', rounds, hasOrderedTwo),
-	};
+	return { retry, rounds: await at('Rounds', rounds, hasOrderedTwo) };
 }
 
 /** What is killed in a node behind ours. `asleep`: stored, with its task, before our node ended. */

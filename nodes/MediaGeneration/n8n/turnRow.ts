@@ -14,6 +14,15 @@ const PAUSE_MS = 5_000;
 /** The entry of a row whose turn somebody else has found under way. */
 const ASIDE = 'somebody stands aside';
 
+export const NOTHING_ORDERED =
+	'No more tasks were created here: both executions would order the same tasks. Look for the retry in the list of executions, and retry that execution if it has failed.';
+
+/** The error of an execution that n8n has woken although a retry orders what is left. */
+export const retryGoesOn = () =>
+	new ItemError('A retry of this execution goes on with its tasks', {
+		description: NOTHING_ORDERED,
+	});
+
 /**
  * What n8n's database knows of a turn before n8n stores its end: that the turn orders, and which orders were about to be
  * sent. n8n stores what a turn has done when the turn ends, so nothing else is left of a turn that was killed. The primary
@@ -28,6 +37,9 @@ const ASIDE = 'somebody stands aside';
 export class TurnRow {
 	/** Whether there is a row, written by this turn or by another process. */
 	isWritten = false;
+
+	/** Whether a retry has claimed the turn while it ordered. */
+	isTaken = false;
 
 	private readonly row: LedgerRow;
 	private readonly writer = `written by ${randomUUID()}`;
@@ -86,7 +98,9 @@ export class TurnRow {
 			for (const each of places) this.noted.add(each);
 		});
 		// A retry claims the turn, and reads the notes after that. So one of the two sees the other.
-		if (await this.isClaimed()) throw new ItemError('A retry of this execution goes on with its tasks');
+		if (!(await this.isClaimed())) return;
+		this.isTaken = true;
+		throw retryGoesOn();
 	}
 
 	/** Which of these orders were about to be sent. */

@@ -5,17 +5,15 @@ import { errorOf, isToOrder, placeOf, type StoredError, storedError } from '../c
 import { whenEndIsStored } from '../n8n/executionEnd';
 import { retriedBy } from '../n8n/internals';
 import { noteWake } from '../n8n/nextLook';
-import { TurnRow } from '../n8n/turnRow';
+import { NOTHING_ORDERED, retryGoesOn, TurnRow } from '../n8n/turnRow';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { hint, showHints } from './runHints';
 import { suspend } from './sleep';
 
 /** After this time a turn is stored or dead, milliseconds. */
 const LONGEST_TURN_MS = 10 * 60_000;
-
-const NOTHING_ORDERED =
-	'No more tasks were created here: both executions would order the same tasks. Look for the retry in the list of executions, and retry that execution if it has failed.';
 
 /** How long a run sleeps if n8n's store does not answer, milliseconds. */
 const STORE_FAILS_MS = 60_000;
@@ -47,10 +45,10 @@ export async function wakeUp(
 	}
 	if (journal.entries.some(isToOrder) && (await row.isClaimed())) {
 		// n8n retries executions that sleep, too, and wakes them all the same.
-		throw new ItemError('A retry of this execution goes on with its tasks', {
-			description: NOTHING_ORDERED,
-		});
+		throw retryGoesOn();
 	}
+	// n8n keeps the hints of the last turn.
+	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	return undefined;
 }
 
