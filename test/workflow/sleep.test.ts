@@ -48,6 +48,7 @@ const comparable = (items: unknown) =>
 	JSON.parse(
 		JSON.stringify(items)
 			.replace(/task-[0-9a-f-]{36}/g, 'task')
+			.replace(/-[0-9a-f]{4}((?:-\d+)?\.\w+")/g, '-task$1')
 			.replace(/"20\d\d-[^"]+"/g, '"time"'),
 	) as unknown;
 
