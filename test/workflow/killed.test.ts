@@ -135,7 +135,7 @@ describe('a run that was killed in a later turn', () => {
 		const retries = [0, 1].map(() => new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!));
 		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
 		const [first, second] = retries.map(({ ran }) => ran);
-		const texts = [first, second].map((ran) => field(ran!.output, 'error').join());
+		const texts = [first, second].map((ran) => ran!.error?.message ?? '');
 		expect(texts.filter((text) => text.includes('Another retry of execution'))).toHaveLength(1);
 		expect(created()).toBe(30);
 	});
