@@ -16,7 +16,7 @@ const completion: INodeProperties = {
 	description: 'What this node does while the tasks are running',
 	builderHint: {
 		propertyHint:
-			"Keep 'wait' unless the user asks otherwise: the node waits by itself, also for hours and through restarts, so add no Wait, no If and no loop. 'trigger' needs a published workflow that starts with a Media Generation Trigger. With 'return', store each taskId: nobody fetches the results.",
+			"Keep 'wait' unless the user asks otherwise: the node waits by itself, also for hours, so add no Wait, no If and no loop. 'trigger' needs a published workflow that starts with a Media Generation Trigger. With 'return', store each taskId: nobody fetches the results.",
 	},
 	options: [
 		{

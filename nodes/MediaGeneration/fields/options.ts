@@ -88,13 +88,12 @@ const rows: INodeProperties[] = [
 ];
 
 const times: INodeProperties[] = [
-	...shownWhen(ofWaits, [
-		{
-			...numberField('Max Tasks at the Same Time', 'maxInFlight'),
-			description:
-				'How many tasks of this node may be unfinished at once. More is faster, up to the limit of your account.',
-		},
-	]),
+	{
+		...numberField('Max Tasks at the Same Time', 'maxInFlight'),
+		description:
+			'How many tasks of this node may be unfinished at once. More is faster, up to the limit of your account.',
+		displayOptions: { show: waits },
+	},
 	...shownWhen(
 		[...ofWaits, triggers],
 		[
@@ -109,7 +108,7 @@ const times: INodeProperties[] = [
 		{
 			...numberField('Sleep After (Minutes)', 'suspendAfter'),
 			description:
-				'From then on the run sleeps between looks, and survives restarts of n8n. 0 = before the first order.',
+				'From then on the run sleeps between looks. Asleep it survives restarts of n8n. 0 = before the first order.',
 		},
 	]),
 ];

@@ -60,13 +60,11 @@ describe('the options', () => {
 	const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
 	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Reference'];
 	const ofCreates = [...ofAll, ...ofInput, ...ofPrice];
-	const ofWaits = [
-		...['Max Tasks at the Same Time', 'Sleep After (Minutes)'],
-		...['Split Results', 'Timeout (Seconds)'],
-	];
+	const ofWaits = ['Sleep After (Minutes)', 'Split Results', 'Timeout (Seconds)'];
+	const ofOrders = ['Max Tasks at the Same Time', 'Retry Failed Tasks'];
 
 	it.each<[string, string, completion: string | undefined, labels: string[]]>([
-		['image', 'generate', 'wait', [...ofCreates, ...ofWaits, 'Retry Failed Tasks']],
+		['image', 'generate', 'wait', [...ofCreates, ...ofWaits, ...ofOrders]],
 		['image', 'generate', 'trigger', [...ofCreates, 'Timeout (Seconds)']],
 		['image', 'generate', 'return', ofCreates],
 		['video', 'generate', 'return', ofCreates],
