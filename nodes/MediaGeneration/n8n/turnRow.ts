@@ -123,6 +123,11 @@ export class TurnRow {
 		return await this.ask(async () => await this.claimRow.insert([this.writer]));
 	}
 
+	/** Gives the claim back. */
+	async giveBack(): Promise<void> {
+		await this.ask(async () => await this.claimRow.clear());
+	}
+
 	/** Whether a retry has claimed the turn. */
 	async isClaimed(): Promise<boolean> {
 		return this.isKept && (await this.ask(async () => await this.claimRow.size())) > 0;

@@ -21,7 +21,7 @@ import { clock, Stopped } from '../shared/clock';
 import { count } from '../shared/count';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { beginOrders, clearRows, findDoubts, isRetry, wakeUp } from './beginTurn';
+import { beginOrders, clearRows, isRetry, takeOver, wakeUp } from './beginTurn';
 import { bringTask } from './bringTask';
 import { connectAnyway } from './connectAnyway';
 import { lostResults } from './deliver';
@@ -70,16 +70,16 @@ async function beginRun(
 	startedAt: number,
 ): Promise<RunContext | INodeExecutionData[][]> {
 	const row = new TurnRow(context, journal.sleeps);
-	const { beginning } = journal;
-	if (beginning === 'woken') {
-		const asleep = await wakeUp(context, journal, row);
-		if (asleep) return asleep;
-	}
-	if (isRetry(journal)) await findDoubts(context, journal);
+	const isWoken = journal.beginning === 'woken';
+	const asleep = isWoken ? await wakeUp(context, journal, row) : undefined;
+	if (asleep) return asleep;
+	const giveBack = isRetry(journal) ? await takeOver(context, journal) : undefined;
 	const connection = await connectAnyway(context, journal.isLater);
-	if (beginning !== 'woken') {
-		const output = await planAnew(context, journal, connection, row);
-		if (output) return [output];
+	if (!isWoken) {
+		const planned = await settled(planAnew(context, journal, connection, row));
+		if ('error' in planned || planned.value) await giveBack?.();
+		if ('error' in planned) throw planned.error;
+		if (planned.value) return [planned.value];
 	}
 	journal.takeUp();
 	await clearRows(context, journal, row);

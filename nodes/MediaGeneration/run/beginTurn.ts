@@ -52,13 +52,30 @@ export async function wakeUp(
 	return undefined;
 }
 
-/** Puts in doubt what a killed or stopped turn of the retried execution may have sent. */
-export async function findDoubts(context: IExecuteFunctions, journal: Journal): Promise<void> {
+/**
+ * Takes over what another execution has begun: of several retries one orders what is left. What a killed or stopped turn
+ * may have sent is in doubt. A look at the notes disturbs a turn that writes notes, so only the retry with the claim looks,
+ * and a turn looks for the claim after each of its notes.
+ *
+ * @returns gives the claim back, if nothing is ordered after all
+ */
+export async function takeOver(
+	context: IExecuteFunctions,
+	journal: Journal,
+): Promise<() => Promise<void>> {
+	const retried = retriedBy(context);
+	if (journal.refusal) return async () => undefined;
+	const row = new TurnRow(context, journal.sleeps, retried ?? journal.earlier);
+	if (retried !== undefined && !(await row.claim())) {
+		journal.refusal = storedError(anotherRetry(retried));
+		return async () => undefined;
+	}
 	const places = freePlaces(journal);
 	for (const execution of retriedOnes(context, journal)) {
 		const notes = await new TurnRow(context, journal.sleeps, execution).notesOf(places);
 		journal.putInDoubt(notes, execution);
 	}
+	return async () => await row.giveBack();
 }
 
 /**
@@ -79,8 +96,6 @@ export async function beginOrders(
 	row: TurnRow,
 ): Promise<void> {
 	journal.refusal ??= await refusalOf(context, journal);
-	// A turn that n8n has begun meanwhile looks for the claim after each of its notes.
-	if (isRetry(journal)) await findDoubts(context, journal);
 	const doubts = journal.entries.flatMap((entry) =>
 		entry.doubtIn === undefined ? [] : placeOf(entry),
 	);
@@ -96,19 +111,15 @@ export async function beginOrders(
 	throw errorOf(journal.refusal);
 }
 
-/** Why an execution may not order, if it may not: it retries one that may have ordered the same. */
+/** Why an execution may not order, if it may not: nothing is known of what the retried one has ordered. */
 async function refusalOf(
 	context: IExecuteFunctions,
-	{ beginning, sleeps }: Journal,
+	{ beginning }: Journal,
 ): Promise<StoredError | undefined> {
 	const retried = retriedBy(context);
-	if (retried === undefined || beginning === 'again') return undefined;
-	if (beginning === 'first') {
-		const isBegun = await new TurnRow(context, 0, retried).isBegun();
-		return isBegun ? storedError(LOST) : undefined;
-	}
-	const claimed = await new TurnRow(context, sleeps, retried).claim();
-	return claimed ? undefined : storedError(anotherRetry(retried));
+	if (retried === undefined || beginning !== 'first') return undefined;
+	const isBegun = await new TurnRow(context, 0, retried).isBegun();
+	return isBegun ? storedError(LOST) : undefined;
 }
 
 const LOST = new ItemError(

@@ -34,7 +34,8 @@ export async function goToSleep(
 	const wakeAt = nextWakeAt(
 		{
 			...next,
-			startedAt: journal.startedAt,
+			// A long batch must not wait long for its last tasks.
+			startedAt: Math.max(journal.startedAt, ...waiting.map(({ createdAt = 0 }) => createdAt)),
 			isOverdue: waiting.some(isOverdue),
 			hasTasks: waiting.some(({ taskId }) => taskId !== undefined),
 			dueAt: waiting.map(({ until = Infinity }) => until),

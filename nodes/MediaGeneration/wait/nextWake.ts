@@ -15,7 +15,7 @@ export const BEFORE_LIMIT_MS = 90_000;
 
 /** What decides when a sleeping run is woken. All times are milliseconds of the clock. */
 export interface Sleeper {
-	/** When the run began. */
+	/** When the wait began: the run, or its last order. */
 	startedAt: number;
 	/** Whether tasks are waited for. */
 	hasTasks?: boolean;
