@@ -138,7 +138,7 @@ describe("while n8n's store fails", () => {
 		);
 		expect(first).toHaveProperty('error.message', 'No database');
 		expect(second).toEqual(first);
-		expect(await rowOf().notesOf(['0.0', '1.0'])).toEqual([]);
+		expect(await passTime(rowOf().notesOf(['0.0', '1.0']))).toEqual([]);
 	});
 
 	it('a stop is heard', async () => {
