@@ -134,9 +134,8 @@ describe('a run that was killed in a later turn', () => {
 		const run = await killedLater();
 		const retries = [0, 1].map(() => new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!));
 		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
-		const [first, second] = retries.map(({ ran }) => ran);
-		const texts = [first, second].map((ran) => field(ran!.output, 'error').join());
-		expect(texts.filter((text) => text.includes('Another retry of execution'))).toHaveLength(1);
+		const errors = retries.flatMap(({ ran }) => ran.error?.message ?? []);
+		expect(errors).toEqual(['Another retry of execution 1 goes on with its tasks']);
 		expect(created()).toBe(30);
 	});
 
@@ -189,4 +188,27 @@ it('the rows of a run are gone when the execution has ended', async () => {
 	await run.end();
 	await pass(SECOND);
 	expect(rows()).toEqual([]);
+});
+
+it('the retry of a failed run that is killed before n8n stores it: its retry orders nothing twice, and names what is in doubt', async () => {
+	const stops = { ifSomeFail: 'stop' };
+	const items = prompts(
+		item('a', { latencyMs: SECOND, outcome: 'FAILURE' }),
+		item('b', { latencyMs: SECOND, outcome: 'FAILURE' }),
+		item('c', { latencyMs: SECOND }),
+	);
+	const n8n = new WorkflowN8n(on.workflow(imageNode(stops), items));
+	const run = begin(n8n);
+	await passUntil(() => run.row.status === 'error');
+	const before = created();
+	const retry = new StoredRun(n8n, n8n.executions.retry(run.row)!);
+	await passUntil(() => created() === before + 1);
+	await restart(retry);
+	const again = await retry.retry();
+	expect(again.ran.error?.message).toContain('It is not known');
+	const ordered = [...on.service.tasks.values()].map(({ record }) => record.input.prompt);
+	// What has failed costs nothing, and was ordered once more.
+	const times = ['a', 'b', 'c'].map((prompt) => ordered.filter((each) => each === prompt).length);
+	expect(times).toEqual([2, expect.any(Number), 1]);
+	expect(times[1]).toBeLessThanOrEqual(2);
 });

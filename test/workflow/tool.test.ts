@@ -44,7 +44,7 @@ const LATE: Parameters<typeof tool> = [HOURS, {}, { timeout: 30 }];
 const late = { state: 'PENDING', timedOut: true, next: text('Do not order it again') };
 
 const FAILED = { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' };
-const failed = { state: 'FAILURE', error: text('Unsafe prompt.'), next: text('Change the prompt') };
+const failed = { state: 'FAILURE', error: text('Unsafe prompt'), next: text('Change the prompt') };
 const CHARGED = { outcome: 'FAILURE', extraFields: { creditsConsumed: 8 } };
 const charged = { state: 'FAILURE', next: text('do not try again') };
 const FIVE_MINUTES = { latencyMs: 300_000 };

@@ -113,6 +113,8 @@ export class Journal {
 		known.tries = isOther ? 0 : known.tries + 1;
 		// Another execution has a time limit of its own.
 		if (isOther) known.startedAt = now;
+		// A retry is a turn of its own: what it sends before n8n stores it is noted in the row of that turn.
+		if (isOther) known.sleeps = Math.max(1, known.sleeps);
 		if (isOther) {
 			// Links perish, so what is not downloaded is read again.
 			const hasLeft = ({ end, task, files, plan }: TaskEntry) =>

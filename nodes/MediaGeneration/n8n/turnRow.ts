@@ -2,6 +2,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { randomUUID } from 'crypto';
 
 import { clock } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
 import { Semaphore, settled } from '../shared/promises';
 import { executionIdOf, internalsOf, isSupplied, stopSignal } from './internals';
 import { LedgerRow } from './ledgerRow';
@@ -12,6 +13,15 @@ const PAUSE_MS = 5_000;
 
 /** The entry of a row whose turn somebody else has found under way. */
 const ASIDE = 'somebody stands aside';
+
+export const NOTHING_ORDERED =
+	'No more tasks were created here: both executions would order the same tasks. Look for the retry in the list of executions, and retry that execution if it has failed.';
+
+/** The error of an execution that n8n has woken although a retry orders what is left. */
+export const retryGoesOn = () =>
+	new ItemError('A retry of this execution goes on with its tasks', {
+		description: NOTHING_ORDERED,
+	});
 
 /**
  * What n8n's database knows of a turn before n8n stores its end: that the turn orders, and which orders were about to be
@@ -27,6 +37,9 @@ const ASIDE = 'somebody stands aside';
 export class TurnRow {
 	/** Whether there is a row, written by this turn or by another process. */
 	isWritten = false;
+
+	/** Whether a retry has claimed the turn while it ordered. */
+	isTaken = false;
 
 	private readonly row: LedgerRow;
 	private readonly writer = `written by ${randomUUID()}`;
@@ -63,7 +76,11 @@ export class TurnRow {
 		return isMine;
 	}
 
-	/** To be called before an order is sent. What comes together is written together. */
+	/**
+	 * To be called before an order is sent. What comes together is written together.
+	 *
+	 * @throws ItemError if a retry has claimed the turn: it orders what is not noted
+	 */
 	async note(place: string): Promise<void> {
 		if (this.turn === 0 || !this.isKept || this.noted.has(place)) return;
 		this.waiting.push(place);
@@ -80,6 +97,10 @@ export class TurnRow {
 			}
 			for (const each of places) this.noted.add(each);
 		});
+		// A retry claims the turn, and reads the notes after that. So one of the two sees the other.
+		if (!(await this.isClaimed())) return;
+		this.isTaken = true;
+		throw retryGoesOn();
 	}
 
 	/** Which of these orders were about to be sent. */

@@ -5,7 +5,7 @@ import { Journal } from '../create/journal';
 import { errorOf, fail, isOrdered, isToOrder, placeOf, type TaskEntry } from '../create/taskEntry';
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
-import { TurnRow } from '../n8n/turnRow';
+import { retryGoesOn, TurnRow } from '../n8n/turnRow';
 import { echo } from '../plan/inputFile';
 import { planRun, type RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
@@ -21,7 +21,7 @@ import { clock, Stopped } from '../shared/clock';
 import { count } from '../shared/count';
 import { inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { beginOrders, clearRows, findDoubts, wakeUp } from './beginTurn';
+import { beginOrders, clearRows, findDoubts, isRetry, wakeUp } from './beginTurn';
 import { bringTask } from './bringTask';
 import { connectAnyway } from './connectAnyway';
 import { lostResults } from './deliver';
@@ -74,10 +74,8 @@ async function beginRun(
 	if (beginning === 'woken') {
 		const asleep = await wakeUp(context, journal, row);
 		if (asleep) return asleep;
-		// n8n keeps the hints of the last turn.
-		showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	}
-	if (beginning === 'killed') await findDoubts(context, journal);
+	if (isRetry(journal)) await findDoubts(context, journal);
 	const connection = await connectAnyway(context, journal.isLater);
 	if (beginning !== 'woken') {
 		const output = await planAnew(context, journal, connection, row);
@@ -121,6 +119,7 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	const { context, journal, queue, window, turn } = run;
 	const ended = await settled(bringTasks(run));
 	if ('error' in ended) throw await explainStop(run, ended.error);
+	if (run.row.isTaken) return [refuse(context, retryGoesOn(), journal)];
 	endUnsent(run);
 	const lost = await lostResults(run);
 	if (lost) throw lost.toNodeError(context.getNode(), undefined);

@@ -5,17 +5,15 @@ import { errorOf, isToOrder, placeOf, type StoredError, storedError } from '../c
 import { whenEndIsStored } from '../n8n/executionEnd';
 import { retriedBy } from '../n8n/internals';
 import { noteWake } from '../n8n/nextLook';
-import { TurnRow } from '../n8n/turnRow';
+import { NOTHING_ORDERED, retryGoesOn, TurnRow } from '../n8n/turnRow';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { hint, showHints } from './runHints';
 import { suspend } from './sleep';
 
 /** After this time a turn is stored or dead, milliseconds. */
 const LONGEST_TURN_MS = 10 * 60_000;
-
-const NOTHING_ORDERED =
-	'No more tasks were created here: both executions would order the same tasks. Look for the retry in the list of executions, and retry that execution if it has failed.';
 
 /** How long a run sleeps if n8n's store does not answer, milliseconds. */
 const STORE_FAILS_MS = 60_000;
@@ -47,22 +45,28 @@ export async function wakeUp(
 	}
 	if (journal.entries.some(isToOrder) && (await row.isClaimed())) {
 		// n8n retries executions that sleep, too, and wakes them all the same.
-		throw new ItemError('A retry of this execution goes on with its tasks', {
-			description: NOTHING_ORDERED,
-		});
+		throw retryGoesOn();
 	}
+	// n8n keeps the hints of the last turn.
+	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	return undefined;
 }
 
 /** Puts in doubt what a killed or stopped turn of the retried execution may have sent. */
 export async function findDoubts(context: IExecuteFunctions, journal: Journal): Promise<void> {
 	const places = freePlaces(journal);
-	// A retry that was killed before it stored anything has left the state of the execution that it retried.
-	for (const execution of new Set([journal.earlier, retriedBy(context) ?? journal.earlier])) {
+	for (const execution of retriedOnes(context, journal)) {
 		const notes = await new TurnRow(context, journal.sleeps, execution).notesOf(places);
 		journal.putInDoubt(notes, execution);
 	}
 }
+
+/**
+ * The executions that may have sent what this one is about to send: a retry that was killed before it stored anything has
+ * left the state of the execution that it retried.
+ */
+const retriedOnes = (context: IExecuteFunctions, { earlier }: Journal): Set<string> =>
+	new Set([earlier, retriedBy(context) ?? earlier]);
 
 /**
  * Settles, before a run that was planned anew orders anything, whether it may: another execution may order the same.
@@ -75,6 +79,8 @@ export async function beginOrders(
 	row: TurnRow,
 ): Promise<void> {
 	journal.refusal ??= await refusalOf(context, journal);
+	// A turn that n8n has begun meanwhile looks for the claim after each of its notes.
+	if (isRetry(journal)) await findDoubts(context, journal);
 	const doubts = journal.entries.flatMap((entry) =>
 		entry.doubtIn === undefined ? [] : placeOf(entry),
 	);
@@ -127,11 +133,13 @@ export async function clearRows(
 	const clear = async (rows: Journal['rows']) => {
 		for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
 	};
-	const { beginning, rows, sleeps, earlier } = journal;
+	const { beginning, rows, sleeps } = journal;
 	// n8n has stored what the turns before have done. What a killed turn has done is stored with this one.
 	if (beginning === 'woken') await settled(clear(rows));
 	const others = [...(beginning === 'woken' ? [] : rows)];
-	if (beginning === 'killed') others.push([earlier, sleeps]);
+	if (isRetry(journal)) {
+		for (const execution of retriedOnes(context, journal)) others.push([execution, sleeps]);
+	}
 	if (row.isWritten) others.push([row.execution, row.turn]);
 	journal.rows = others;
 	if (others.length === 0) return;
@@ -141,5 +149,9 @@ export async function clearRows(
 		async () => await clear(others),
 	);
 }
+
+/** Whether another execution has written the journal. */
+export const isRetry = ({ beginning }: Journal): boolean =>
+	beginning === 'killed' || beginning === 'retried';
 
 const freePlaces = (journal: Journal): string[] => journal.entries.filter(isToOrder).map(placeOf);

@@ -189,7 +189,7 @@ function afterFailure(
 	const at = now + FIRST_PAUSE_MS * 2 ** (count - 1);
 	// A task that is given up before its end is paid for in vain, so the next task needs as much time as this one took.
 	const until = deadline - (now - createdAt);
-	if (at > until) {
+	if (at >= until) {
 		const why = 'It was not created again, because too little time was left.';
 		return { kind: 'failed', error: failure(why) };
 	}

@@ -66,7 +66,7 @@ export class RunContext {
 		readonly context: IExecuteFunctions,
 		readonly connection: RunConnection,
 		readonly journal: Journal,
-		row: TurnRow,
+		readonly row: TurnRow,
 		startedAt: number,
 	) {
 		const { entries, settings, isLater } = journal;

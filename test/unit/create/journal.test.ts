@@ -21,18 +21,16 @@ interface Given {
 	/** How often n8n tries the node. */
 	tries?: number;
 	binary?: Record<string, { data: string; mimeType: string }>;
-	retryOf?: string;
 }
 
 /** The node in an execution, with what n8n has stored of it. */
 function contextOf(given: Given = {}, stored?: Context): Context {
-	const { executionId = '1', runIndex = 0, tries = 1, binary, retryOf } = given;
+	const { executionId = '1', runIndex = 0, tries = 1, binary } = given;
 	const context = executeContext({
 		node: { parameters: {}, retryOnFail: tries > 1, maxTries: tries },
 		items: [{ json: {}, ...(binary && { binary }) }],
 	});
 	context.getExecutionId = () => executionId;
-	if (retryOf !== undefined) Object.assign(context.additionalData.hooks!, { retryOf });
 	Object.assign(context, { runIndex });
 	const kept = JSON.stringify(stored?.getContext('node') ?? {});
 	Object.assign(context.getContext('node'), JSON.parse(kept) as IDataObject);
@@ -268,7 +266,13 @@ describe('what n8n stores', () => {
 		expect(run.entries).toEqual([
 			{
 				...{ itemIndex: 0, part: 0, state: 'created', taskId: 'task-1', failed: ['a'] },
-				task: { taskId: 'task-1', state: 'SUCCESS' },
+				task: {
+					taskId: 'task-1',
+					state: 'SUCCESS',
+					creditsConsumed: null,
+					record: {},
+					resultUrls: [],
+				},
 			},
 		]);
 		expect([run.settings, run.common]).toEqual([undefined, undefined]);

@@ -117,13 +117,13 @@ const ORDERS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
 	['a task that failed is ordered again after its pause', entryOf({ again }), {}, 'order in 5 s'],
 	[
 		'a task that failed is ordered again until it is too late',
-		entryOf({ again: { ...again, at: now, until: now } }),
+		entryOf({ again: { ...again, at: now, until: now + 1 } }),
 		{},
 		'order now',
 	],
 	[
 		'a task that failed, and could not be ordered again in time, has failed',
-		entryOf({ again: { ...again, until: ago(1) } }),
+		entryOf({ again: { ...again, until: now } }),
 		{},
 		'failed: Overloaded',
 	],
