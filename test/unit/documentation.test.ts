@@ -153,7 +153,7 @@ describe('the filters of the how-to page', () => {
 	].map(
 		([, code = '']) =>
 			(json: IDataObject) =>
-				runInNewContext(code, { $json: json }) as unknown,
+				runInNewContext(code, { $json: json }) as boolean | string,
 	);
 
 	const task = (state: string) =>
