@@ -341,7 +341,8 @@ describe('with data tables', () => {
 		await storage.close();
 		expect(promptsOf(scene.tasks)).toEqual(listed('save-to-storage'));
 		const names = scene.tasks.map(
-			({ taskId, record }, index) => `${fileStem(taskId, record as object, {}, index)}.png`,
+			({ taskId, record }, index) =>
+				`${fileStem(taskId, { prompt: String(record.input.prompt) }, {}, index)}.png`,
 		);
 		expect([...files.keys()].sort()).toEqual(names.map((name) => `/pictures/${name}`).sort());
 		expect([...files.values()].every((bytes) => bytes > 1000)).toBe(true);
