@@ -1,5 +1,6 @@
 import type { ICredentialDataDecryptedObject, IDataObject, INode } from 'n8n-workflow';
 
+import { fileStem } from '../../nodes/MediaGeneration/report/fileName';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
 import { listen } from '../listen';
 import {
@@ -355,14 +356,17 @@ describe('with data tables', () => {
 		await order(await examples.import('save-to-storage'));
 		await storage.close();
 		expect(promptsOf(scene.tasks)).toEqual(listed('save-to-storage'));
-		const names = scene.taskIds.map((taskId) => `/pictures/${taskId}.png`).sort();
-		expect([...files.keys()].sort()).toEqual(names);
+		const names = scene.tasks.map(
+			({ taskId, record }, index) =>
+				`${fileStem(taskId, { prompt: String(record.input.prompt) }, {}, index)}.png`,
+		);
+		expect([...files.keys()].sort()).toEqual(names.map((name) => `/pictures/${name}`).sort());
 		expect([...files.values()].every((bytes) => bytes > 1000)).toBe(true);
 		const rows = await rowsOf('media_generation_saved_pictures');
-		for (const { record, taskId } of scene.tasks) {
+		for (const [index, { record }] of scene.tasks.entries()) {
 			expect(rows.filter(({ prompt }) => prompt === record.input.prompt)).toEqual([
 				expect.objectContaining({
-					picture: `https://storage.example.com/pictures/${taskId}.png`,
+					picture: `https://storage.example.com/pictures/${names[index]}`,
 					remark: null,
 				}),
 			]);

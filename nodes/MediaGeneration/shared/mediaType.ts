@@ -48,7 +48,7 @@ export const isTelling = (label: string): boolean => !UNTYPED.includes(registere
 /** How files begin, as Latin-1, with `·` for any byte; and the types that begin like this, the usual one first. */
 const SIGNATURES: ReadonlyArray<[beginning: string, ...types: string[]]> = [
 	['\x89PNG\r\n\x1a\n', 'image/png', 'image/apng'],
-	['\xff\xd8\xff', 'image/jpeg'],
+	['ÿØÿ', 'image/jpeg'],
 	['RIFF····WEBP', 'image/webp'],
 	['RIFF····WAVE', 'audio/wav'],
 	['GIF8', 'image/gif'],
@@ -57,11 +57,11 @@ const SIGNATURES: ReadonlyArray<[beginning: string, ...types: string[]]> = [
 	['····ftyphei', 'image/heic'],
 	['····ftypM4A', 'audio/mp4'],
 	['····ftyp', 'video/mp4', 'audio/mp4', 'video/quicktime', 'image/heic'],
-	['\x1aE\xdf\xa3', 'video/webm', 'audio/webm', 'video/x-matroska'],
+	['\x1aEß£', 'video/webm', 'audio/webm', 'video/x-matroska'],
 	['ID3', 'audio/mpeg'],
-	['\xff\xfb', 'audio/mpeg'],
-	['\xff\xf3', 'audio/mpeg'],
-	['\xff\xf2', 'audio/mpeg'],
+	['ÿû', 'audio/mpeg'],
+	['ÿó', 'audio/mpeg'],
+	['ÿò', 'audio/mpeg'],
 	['OggS', 'audio/ogg', 'video/ogg'],
 	['fLaC', 'audio/flac'],
 ];

@@ -186,7 +186,7 @@ export class ItemParameters {
 			const text = typeof value === 'string' ? value : JSON.stringify(value, finite);
 			parsed = JSON.parse(text);
 		} catch (error) {
-			if (error instanceof TypeError) throw notWritable(label, error);
+			if (error instanceof TypeError) throw notWritable(label, error.message);
 			const wayOut = `Write an object such as { "seed": 7 }. The parser says: ${messageOf(error)}`;
 			throw refused(label, 'not valid JSON', wayOut);
 		}
@@ -205,14 +205,16 @@ function finished<T>(label: string, read: () => T): T {
 	} catch (error) {
 		failure = error;
 	}
-	throw failure instanceof RangeError ? notWritable(label, failure) : failure;
+	// In its expressions n8n says so in an error of its own.
+	const said = messageOf(failure);
+	throw said.includes('Maximum call stack size exceeded') ? notWritable(label, said) : failure;
 }
 
-const notWritable = (label: string, error: Error): ItemError =>
+const notWritable = (label: string, said: string): ItemError =>
 	refused(
 		label,
 		'a value that cannot be written as JSON',
-		`An object of the expression may contain itself. Take the fields that the model needs, e.g. {{ { seed: $json.seed } }}. JavaScript says: ${error.message}`,
+		`An object of the expression may contain itself. Take the fields that the model needs, e.g. {{ { seed: $json.seed } }}. JavaScript says: ${said}`,
 	);
 
 /** @throws ItemError if JSON would write null for a number such as NaN */

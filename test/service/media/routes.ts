@@ -22,14 +22,16 @@ const BEGINNINGS = {
 	webm: '1a45dfa39f4286810142f7810142f281',
 };
 
-const CHUNK = Buffer.alloc(64 * 1024);
+const CHUNK_BYTES = 64 * 1024;
 
-/** Bytes of any number, none of which is held in memory. */
+/** Bytes of any number, none of which is held in memory. Each part has its own, so that none can take another's place. */
 function* bytes(signature: Buffer, length: number): Generator<Buffer> {
 	const start = signature.subarray(0, length);
 	if (start.length > 0) yield start;
-	for (let left = length - start.length; left > 0; left -= CHUNK.length) {
-		yield left >= CHUNK.length ? CHUNK : CHUNK.subarray(0, left);
+	for (let left = length - start.length; left > 0; left -= CHUNK_BYTES) {
+		const chunk = Buffer.alloc(Math.min(left, CHUNK_BYTES), left % 251);
+		if (chunk.length >= 4) chunk.writeUInt32BE(left % 2 ** 32);
+		yield chunk;
 	}
 }
 
