@@ -719,8 +719,9 @@ describe('a task that failed', () => {
 
 	it('leaves the next task as much time as it took itself, up to the same end', () => {
 		expect(againOf(5)).toMatchObject({ until: 590 * SECOND, deadline: 600 * SECOND });
-		const justInTime = againOf(5, ofTenSeconds(0, 115 * SECOND));
-		expect(justInTime).toMatchObject({ at: 105 * SECOND, until: 105 * SECOND });
+		const justInTime = againOf(5, ofTenSeconds(0, 116 * SECOND));
+		expect(justInTime).toMatchObject({ at: 105 * SECOND, until: 106 * SECOND });
+		expect(afterFailure(5, ofTenSeconds(0, 115 * SECOND))).toMatchObject({ kind: 'failed' });
 	});
 
 	it('is named where another task comes to nothing', () => {

@@ -220,8 +220,7 @@ describe('the table of docs/service.md', () => {
 	});
 
 	it('names all codes without credits, and no others', () => {
-		const [, codes = ''] =
-			/\*\*code without credits\*\* decides: (.*?), as the whole/.exec(page) ?? [];
+		const [, codes = ''] = /_code without credits_ decides: (.*?), as the whole/.exec(page) ?? [];
 		const named = [...codes.matchAll(/`(\w+)`/g)].map(([, code]) => code);
 		expect(named.length).toBeGreaterThan(5);
 		for (const code of named) expect(classify(400, { code }).kind).toBe('noCredits');
