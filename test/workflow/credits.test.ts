@@ -89,7 +89,13 @@ describe('a service that does not answer with the balance', () => {
 
 	it.each<[string, Settings['creditsStatus'], string, reads: number, mostMs: number]>([
 		['401', 401, 'refused the API key', 1, 1_000],
-		['an empty account', { status: 429, body: { error: 'No credits left' } }, 'credits', 1, 1_000],
+		[
+			'an empty account',
+			{ status: 429, body: { code: 'insufficient_credits' } },
+			'credits',
+			1,
+			1_000,
+		],
 		['a pause of a minute', { status: 429, retryAfter: 60 }, 'too many', 1, 3_000],
 		['a web page', { status: 200, body: '<h1>Please sign in</h1>' }, 'not JSON', 3, 6_000],
 		['503 for ever', 503, 'not working', 15, 36_000],
