@@ -76,11 +76,12 @@ const batches = fc.record({
 			)
 			.map((more) => ({ ...more, timeout: '={{ $json.seconds }}' })),
 	}),
-	// One of the creates is refused, or its answer is lost.
+	// One of the first two creates is refused, or its answer is lost: these are sent at once in each of the runs. Later
+	// creates may come after the time in which things go wrong.
 	requests: fc.array(
 		fc.record({
 			on: fc.constant('create'),
-			nth: fc.nat({ max: 3 }),
+			nth: fc.nat({ max: 1 }),
 			what: fc.constantFrom('answer lost', '404'),
 		}),
 		{ maxLength: 1 },
