@@ -32,6 +32,15 @@ import {
 	VERSION,
 } from './storedRun';
 
+/** The name of the function that gives the whole journal to the next try in the same process. */
+const WHOLE = 'whole';
+
+/** What is stored of a node, or what this process knows of it, as plain data. */
+function wholeOf(kept: unknown): unknown {
+	const { [WHOLE]: whole } = kept as { [WHOLE]?: () => unknown };
+	return JSON.parse(JSON.stringify(typeof whole === 'function' ? whole() : kept));
+}
+
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };
 
@@ -84,7 +93,7 @@ export class Journal {
 		const isNew = store[JOURNAL] === undefined;
 		const stored = isNew
 			? { version: VERSION, runs: {}, clockIsBehind: clockIsBehind() }
-			: readStored<Stored>(JSON.parse(JSON.stringify(store[JOURNAL])), VERSION);
+			: readStored<Stored>(wholeOf(store[JOURNAL]), VERSION);
 		const known = stored.runs[present];
 		setClock(stored, known);
 		const execution = String(executionIdOf(context));
@@ -103,7 +112,11 @@ export class Journal {
 		this.isLater = this.run.isAsleep || (this.earlier === execution && this.run.sleeps > 0);
 		this.beginning = this.begin(known, execution, now);
 		// n8n stores what this says when it stores the execution. It does not go back to an earlier run.
-		store[JOURNAL] = { toJSON: () => this.toStored(present) };
+		store[JOURNAL] = {
+			toJSON: () => this.toStored(present, this.isEnded && !this.hasTriesLeft),
+			// n8n may try once more, after a wake, what has had all its tries.
+			[WHOLE]: () => this.toStored(present, false),
+		};
 	}
 
 	private begin(known: StoredRun | undefined, execution: string, now: number): Beginning {
@@ -144,10 +157,9 @@ export class Journal {
 		return entry;
 	}
 
-	private toStored(present: number): Stored {
-		const { run, entries, isEnded } = this;
-		const isKept = !isEnded || this.hasTriesLeft;
-		const stored = isKept ? sleepingRun(run, entries) : endedRun(run, entries);
+	private toStored(present: number, isEnded: boolean): Stored {
+		const { run, entries } = this;
+		const stored = isEnded ? endedRun(run, entries) : sleepingRun(run, entries);
 		return { ...this.node, clockIsBehind: clockIsBehind(), runs: { [present]: stored } };
 	}
 
