@@ -192,17 +192,16 @@ describe('at the same time', () => {
 	});
 
 	story(
-		'a task that cannot be read when its time is up is tried in later turns, and is not paid for again',
+		'a task that cannot be read when its time is up is tried for as long again, and is not paid for again',
 		async () => {
-			const down: Settings = { readStatus: page(503, { times: 8 }), latencyMs: 0 };
+			const down: Settings = { readStatus: page(503, { times: 3 }), latencyMs: 0 };
 			const run = await scene.startImages([down as IDataObject], {
 				name: 'Unread',
-				options: { suspendAfter: 30, timeout: 8 },
+				options: { timeout: 8 },
 			});
 			const items = itemsOf(succeeded(await run.end()));
 			expect(items).toMatchObject([{ state: 'SUCCESS', taskId: run.taskIds[0] }]);
 			expect(run.tasks).toHaveLength(1);
-			expect(run.sleeps).toBeGreaterThan(0);
 		},
 	);
 

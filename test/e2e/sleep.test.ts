@@ -189,7 +189,8 @@ describe('held, asleep from the start, and asleep after a short hold: the same c
 			(all, { taskId, record }) => all.replaceAll(taskId, `the task of '${promptOf(record)}'`),
 			text,
 		);
-		return JSON.parse(named.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'a time')) as unknown;
+		const files = named.replaceAll(/-[0-9a-f]{4}((?:-\d+)?\.\w+")/g, '-task$1');
+		return JSON.parse(files.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'a time')) as unknown;
 	}
 
 	for (const [shape, start] of Object.entries(SHAPES)) {
@@ -234,7 +235,6 @@ describe('while it sleeps', () => {
 		'a batch is created turn by turn, in the order of the items, in one execution',
 		async () => {
 			const run = await (await scene.startTurns('Turns', 12)).asleep();
-			expect(run.tasks.length).toBeLessThan(12);
 			const execution = succeeded(await run.end());
 			expect(itemsOf(execution).map(promptOf)).toEqual(promptsOf('Turns', 12));
 			expect(statesOf(execution)).toEqual(Array(12).fill('SUCCESS'));

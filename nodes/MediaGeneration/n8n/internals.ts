@@ -113,9 +113,10 @@ export function webhookBase(context: object): string | undefined {
 	return typeof base === 'string' && URL.canParse(base) ? new URL(base).href : undefined;
 }
 
-/** The settings of the workflow; empty in versions of n8n that do not tell. */
-export const settingsOf = (context: FunctionsBase): Record<string, unknown> =>
-	typeof context.getWorkflowSettings === 'function' ? { ...context.getWorkflowSettings() } : {};
+/** The settings of the workflow. */
+export const settingsOf = (context: FunctionsBase): Record<string, unknown> => ({
+	...context.getWorkflowSettings(),
+});
 
 /**
  * Whether n8n runs this workflow with engine v2. That engine keeps no data of a node between runs, resumes no execution,
@@ -129,11 +130,7 @@ export function isEngineV2(context: FunctionsBase): boolean {
 }
 
 /** Whether the node runs as a tool that n8n has supplied to an agent (before version 3) or to an MCP server. */
-export const isSupplied = (context: IExecuteFunctions): boolean =>
-	// Some versions of n8n have no `isToolExecution`. There only the context of a supplied tool has the other method.
-	typeof context.isToolExecution === 'function'
-		? context.isToolExecution()
-		: 'getNextRunIndex' in context;
+export const isSupplied = (context: IExecuteFunctions): boolean => context.isToolExecution();
 
 /** Whether the node runs as a tool of an AI agent or of an MCP server. */
 export const isTool = (context: IExecuteFunctions): boolean =>

@@ -8,7 +8,6 @@ import {
 	isTool,
 	modeOf,
 	settingsOf,
-	stackEntry,
 } from '../n8n/internals';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -111,9 +110,6 @@ function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 		return { why: 'an AI agent needs the answer of its tool at once', isRefused: true };
 	}
 	if (isEngineV2(context)) return { why: "n8n's engine v2 wakes no execution", isRefused: true };
-	if (stackEntry(context) === undefined) {
-		return { why: 'this n8n suspends no execution', isRefused: true };
-	}
 	if (modeOf(context) === 'evaluation') {
 		return { why: 'n8n would end the evaluation when the run goes to sleep', isRefused: false };
 	}

@@ -218,8 +218,7 @@ export function showWarnings(context: IExecuteFunctions, messages: readonly stri
 
 /** Shows hints in the output panel. */
 export function showHints(context: IExecuteFunctions, ...hints: NodeExecutionHint[]): void {
-	// Some versions of n8n do not have `addExecutionHints`.
-	if (typeof context.addExecutionHints === 'function') context.addExecutionHints(...hints);
+	context.addExecutionHints(...hints);
 }
 
 /** A hint for the output panel. */

@@ -61,11 +61,9 @@ export class ItemParameters {
 		// A model is chosen from a list or entered. n8n finds its identifier in both.
 		const extracts = { extractValue: name === 'model' };
 		const fallback = DEFAULTS[name] ?? '';
-		const value = finished<unknown>(name, () =>
+		return finished<unknown>(name, () =>
 			this.context.getNodeParameter(name, this.itemIndex, fallback, extracts),
 		);
-		// Not each version of n8n extracts it.
-		return isRecord(value) && value.__rl === true ? value.value : value;
 	}
 
 	/** Whether an option was added. */

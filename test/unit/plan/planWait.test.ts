@@ -77,7 +77,6 @@ describe('a run sleeps', () => {
 	});
 
 	it.each<[string, Partial<IExecuteFunctions>]>([
-		['where n8n does not tell its settings', { getWorkflowSettings: undefined as never }],
 		['where it is not saved', settings({ saveDataSuccessExecution: 'none' })],
 		['where a Webhook answers at once', webhook('onReceived')],
 		['by a chat that answers by nodes', chat({ responseMode: 'responseNodes' })],

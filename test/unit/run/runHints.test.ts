@@ -212,7 +212,3 @@ it('nothing is said of checks where no task was created', () => {
 	const hints = endHints(run(calledBack), [new ItemError('No credits')], SERVICE);
 	expect(hints.map(({ message }) => message)).toEqual(['1 of 1 item failed: No credits.']);
 });
-
-it('no hint is shown on a version of n8n that shows none', () => {
-	expect(() => showHints({} as IExecuteFunctions, hint('1 task created'))).not.toThrow();
-});
