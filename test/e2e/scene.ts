@@ -30,7 +30,7 @@ export const RANDOM = {
 };
 
 /** The first turn creates some of the tasks, and later ones the others. */
-const TURNS: IDataObject = { ...RANDOM, suspendAfter: 0.05, maxInFlight: 2 };
+const TURNS: IDataObject = { ...RANDOM, suspendAfter: 0, maxInFlight: 2 };
 
 /** How images are ordered. */
 export interface Order {
