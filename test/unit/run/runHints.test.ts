@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { endHints, hint, showHints } from '../../../nodes/MediaGeneration/run/runHints';
+import { endHints } from '../../../nodes/MediaGeneration/run/runHints';
 import type { ItemPlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { ItemResult } from '../../../nodes/MediaGeneration/report/taskItems';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
