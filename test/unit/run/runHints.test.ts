@@ -1,4 +1,4 @@
-import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { endHints } from '../../../nodes/MediaGeneration/run/runHints';
 import type { ItemPlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
