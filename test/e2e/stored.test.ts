@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
+import type { IDataObject } from 'n8n-workflow';
 
 import { type Listening, listen } from '../listen';
 import { outputItems } from '../n8n/client';
@@ -155,17 +156,19 @@ unless(missingForQueueMode(), 'Executions in files').describe(
 
 		test('a run that nobody saves sleeps three times, loses a worker, and comes out', async () => {
 			const { cluster } = scene.stage;
-			const run = await scene.startTurns('Unsaved', 6, {
+			const run = await scene.startImages(Array<IDataObject>(6).fill({ latencyMs: 100_000 }), {
+				name: 'Unsaved',
+				options: { suspendAfter: 0 },
 				after: [scene.collector.node()],
 				settings: { saveDataSuccessExecution: 'none' },
 			});
 			await run.asleep();
 			const [victim] = cluster.workers;
 			if (victim) await cluster.kill(victim);
-			await scene.collector.settle(6, 240_000);
+			await scene.collector.settle(6, 330_000);
 			expect([...scene.collector.seen].sort()).toEqual([...run.taskIds].sort());
 			expect(run.tasks).toHaveLength(6);
 			expect(run.sleeps).toBeGreaterThanOrEqual(3);
-		}, 400_000);
+		}, 500_000);
 	},
 );

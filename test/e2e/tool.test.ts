@@ -83,9 +83,9 @@ describe.each([2, 2.2, 3, 3.1])('an agent of version %d', (version) => {
 	it('gets the reason of a failed task, and the workflow goes on', async () => {
 		const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
 		const { said, output } = await toolSays(version, tool);
-		expect(said).toContain('Unsafe prompt.');
+		expect(said).toContain('Unsafe prompt');
 		expect(said).toContain('Change the prompt');
-		expect(output).toContain('Unsafe prompt.');
+		expect(output).toContain('Unsafe prompt');
 	});
 });
 
