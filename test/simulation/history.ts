@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { isAwaited } from './afterRedesign';
 import {
 	ACTS,
 	OTHER_REFUSALS,
@@ -254,18 +253,7 @@ export interface History extends Omit<Parts, 'node'> {
 export type CallbackTrouble = History['callbacks'][number]['what'];
 
 /** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
-export const histories: fc.Arbitrary<History> = fc
-	.record(PARTS)
-	.map(withoutAwaited)
-	.map(enlarge)
-	.map(makePatient);
-
-/** What the product is not ready for does not happen. */
-function withoutAwaited(history: History): History {
-	const awaited = Object.entries(history).filter(([name]) => isAwaited(name));
-	const nothing = awaited.map(([name, part]) => [name, Array.isArray(part) ? [] : false]);
-	return { ...history, ...(Object.fromEntries(nothing) as Partial<History>) };
-}
+export const histories: fc.Arbitrary<History> = fc.record(PARTS).map(enlarge).map(makePatient);
 
 const DAY_SECONDS = 86_400;
 

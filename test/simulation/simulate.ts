@@ -9,7 +9,6 @@ import type { IBinaryData, IDataDeduplicator, INodeExecutionData } from 'n8n-wor
 
 import { SECOND } from '../durations';
 import type { Settings } from '../service/settings';
-import { isAwaited } from './afterRedesign';
 import { missingTasks } from './callbackSentences';
 import { type History, type PartlyHistory, PLAIN, plainBut, TROUBLED_MS } from './history';
 import { type Act } from './troubles';
@@ -128,8 +127,7 @@ export async function enactRun(
  */
 export async function simulate(history: History, sources = OWN) {
 	const here = await enact(history, happen, sources);
-	const asked = Object.entries(sentences).filter(([sentence]) => !isAwaited(sentence));
-	const violations = asked.flatMap(([sentence, check]) =>
+	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
 		check(here).map((what): Violation => ({ sentence, what })),
 	);
 	const [faults = [], exceptions = []] = [here.faults, here.exceptions].map((set) =>

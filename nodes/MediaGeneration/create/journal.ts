@@ -192,7 +192,7 @@ export class Journal {
 	}
 
 	/** Takes up a plan that was made anew. */
-	plan({ items, isDry: _, ...settings }: RunPlan): void {
+	plan({ items, ...settings }: Omit<RunPlan, 'isDry'>): void {
 		this.run.settings = settings;
 		this.entries = replanned(this.entries, items, this.mayFailAgain);
 	}

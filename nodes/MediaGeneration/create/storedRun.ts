@@ -35,7 +35,7 @@ export interface StoredRun {
 	rows: RowOf[];
 	settings?: RunSettings | undefined;
 	/** What the plans of all entries have in common. */
-	common?: Partial<TaskPlan>;
+	common?: Partial<TaskPlan> | undefined;
 	entries: TaskEntry[];
 }
 
@@ -82,12 +82,11 @@ export function sleepingRun(run: StoredRun, entries: readonly TaskEntry[]): Stor
 
 /** What n8n stores of a run whose items have left: who asks later for its tasks needs no more. */
 export function endedRun(run: StoredRun, entries: readonly TaskEntry[]): StoredRun {
-	const { settings: _, limits: __, common: ___, ...rest } = run;
 	const stored = entries.map(({ itemIndex, part, state, taskId, failed, costUsd, task }) => {
 		const known = { itemIndex, part, plan: undefined, state, taskId, failed, costUsd };
 		return task === undefined ? known : { ...known, task: stateAlone(task) };
 	});
-	return { ...rest, entries: stored };
+	return { ...run, settings: undefined, limits: undefined, common: undefined, entries: stored };
 }
 
 /** The state lasts; the links perish. */

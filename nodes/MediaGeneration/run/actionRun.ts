@@ -102,13 +102,13 @@ async function planAnew(
 	const places = new Set(ordered.map(placeOf));
 	// Failed tasks are free.
 	const paid = ordered.filter(({ task }) => task?.state !== 'FAILURE');
-	const plan = await planRun(context, connection, {
+	const { isDry, ...plan } = await planRun(context, connection, {
 		limitAt: timeLimitOf(context, journal.startedAt),
 		isOrdered: (item) => places.has(placeOf(item)),
 		paidUsd: roundUsd(paid.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0)),
 	});
 	showWarnings(context, plan.warnings);
-	if (plan.isDry) return dryRun(context, plan, journal);
+	if (isDry) return dryRun(context, plan, journal);
 	journal.plan(plan);
 	if (journal.entries.some(isToOrder)) await beginOrders(context, journal, row);
 	return undefined;
@@ -184,7 +184,7 @@ function itemsOf(
  */
 function dryRun(
 	context: IExecuteFunctions,
-	{ items }: RunPlan,
+	{ items }: Pick<RunPlan, 'items'>,
 	journal: Journal,
 ): INodeExecutionData[] {
 	const continues = context.continueOnFail() && !isTool(context);
