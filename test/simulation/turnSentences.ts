@@ -132,6 +132,8 @@ export const turnSentences = {
 		if (ledger.clearsFailed > 0) return [];
 		return [...ledger.rows.keys()].flatMap((key) => {
 			const { by = '', entries = [] } = ledger.noted.get(key) ?? {};
+			// Of several retries one orders, also after that one has ended.
+			if (entries[0]?.startsWith('retry of ')) return [];
 			const row = world.n8n.row(idOf(by));
 			if (!row || !isRun(row) || !hasEnded(world, row)) return [];
 			return [`the row "${entries[0]}" of ${by} is still there`];
