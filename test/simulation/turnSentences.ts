@@ -129,11 +129,11 @@ export const turnSentences = {
 
 	'the rows of a run are gone when the run has ended': (world) => {
 		const { ledger } = world.n8n;
-		if (ledger.clearsFailed > 0) return [];
+		if (ledger.clearsFailed > 0 || ledger.hasBeenOut) return [];
 		return [...ledger.rows.keys()].flatMap((key) => {
 			const { by = '', entries = [] } = ledger.noted.get(key) ?? {};
 			// Of several retries one orders, also after that one has ended.
-			if (entries[0]?.startsWith('retry of ')) return [];
+			if (String(entries[0]).startsWith('retry of ')) return [];
 			const row = world.n8n.row(idOf(by));
 			if (!row || !isRun(row) || !hasEnded(world, row)) return [];
 			return [`the row "${entries[0]}" of ${by} is still there`];
@@ -184,7 +184,10 @@ const FORGOTTEN_MS = 10 * MINUTE;
 /** Whether an execution has come to an end, and all its retries: nobody goes on with it but by one more retry. */
 function hasEnded(world: World, row: Row): boolean {
 	const later = world.n8n.rows.filter((each) => withRetried(world, each.id).includes(row));
-	const isWhole = ({ status, isKilled }: Row) =>
-		status === 'success' || (status === 'error' && !isKilled);
+	const isWhole = (each: Row) =>
+		each.status === 'success' || (each.status === 'error' && !each.isKilled && !isRefused(each));
 	return later.every(({ status }) => isTerminal(status)) && later.some(isWhole);
 }
+
+/** A retry that orders nothing, because nothing is known of the execution that it retries, says nothing of an end. */
+const isRefused = (row: Row) => errorOf(row)?.message.includes('has not kept what it created');

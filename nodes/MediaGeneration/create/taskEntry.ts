@@ -112,12 +112,12 @@ export function reopened(entry: TaskEntry): TaskEntry {
 	return begunAnew(entry);
 }
 
-/** An entry whose task is to be read again: links perish. */
+/** An entry whose task is to be read again: links perish. A task that the service does not know gets no more time. */
 export function begunAnew(entry: TaskEntry): TaskEntry {
 	const { itemIndex, part, plan, state, taskId, doubtIn, record, sent } = entry;
-	const { costUsd, createdAt, failed, files, fields } = entry;
+	const { costUsd, createdAt, failed, files, fields, unknownAt } = entry;
 	const known = { taskId, doubtIn, record, sent, costUsd, createdAt, failed, files, fields };
-	return { itemIndex, part, plan, state, ...known };
+	return { itemIndex, part, plan, state, ...known, unknownAt };
 }
 
 const isCharged = (task: TaskRecord | undefined) =>

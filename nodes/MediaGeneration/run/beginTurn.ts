@@ -111,15 +111,19 @@ export async function beginOrders(
 	throw errorOf(journal.refusal);
 }
 
-/** Why an execution may not order, if it may not: nothing is known of what the retried one has ordered. */
+/**
+ * Why an execution may not order, if it may not: nothing is known of what the retried one has ordered, or another retry
+ * orders the same.
+ */
 async function refusalOf(
 	context: IExecuteFunctions,
 	{ beginning }: Journal,
 ): Promise<StoredError | undefined> {
 	const retried = retriedBy(context);
 	if (retried === undefined || beginning !== 'first') return undefined;
-	const isBegun = await new TurnRow(context, 0, retried).isBegun();
-	return isBegun ? storedError(LOST) : undefined;
+	const row = new TurnRow(context, 0, retried);
+	if (await row.isBegun()) return storedError(LOST);
+	return (await row.claim()) ? undefined : storedError(anotherRetry(retried));
 }
 
 const LOST = new ItemError(

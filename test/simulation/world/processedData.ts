@@ -18,6 +18,9 @@ export class ProcessedData extends ProcessedDataTable {
 	/** How many rows could not be cleared. */
 	clearsFailed = 0;
 
+	/** Whether the store has failed for a while. */
+	hasBeenOut = false;
+
 	private writes = 0;
 
 	constructor(private readonly world: World) {
@@ -62,6 +65,7 @@ export class ProcessedData extends ProcessedDataTable {
 		const { world } = this;
 		return await world.n8n.database.query(() => {
 			if (this.isOut) {
+				this.hasBeenOut = true;
 				world.note('the store of processed data fails for a while');
 				throw new Error('Connection terminated unexpectedly');
 			}
