@@ -136,6 +136,9 @@ export const turnSentences = {
 			if (String(entries[0]).startsWith('retry of ')) return [];
 			const row = world.n8n.row(idOf(by));
 			if (!row || !isRun(row) || !hasEnded(world, row)) return [];
+			// A retry of an execution that was ended in its first turn orders nothing, and neither does the next retry.
+			const wasEnded = row.status === 'canceled' || row.isKilled;
+			if (wasEnded && String(entries[0]).startsWith('first turn of ')) return [];
 			return [`the row "${entries[0]}" of ${by} is still there`];
 		});
 	},
@@ -184,10 +187,7 @@ const FORGOTTEN_MS = 10 * MINUTE;
 /** Whether an execution has come to an end, and all its retries: nobody goes on with it but by one more retry. */
 function hasEnded(world: World, row: Row): boolean {
 	const later = world.n8n.rows.filter((each) => withRetried(world, each.id).includes(row));
-	const isWhole = (each: Row) =>
-		each.status === 'success' || (each.status === 'error' && !each.isKilled && !isRefused(each));
+	const isWhole = ({ status, isKilled }: Row) =>
+		status === 'success' || (status === 'error' && !isKilled);
 	return later.every(({ status }) => isTerminal(status)) && later.some(isWhole);
 }
-
-/** A retry that orders nothing, because nothing is known of the execution that it retries, says nothing of an end. */
-const isRefused = (row: Row) => errorOf(row)?.message.includes('has not kept what it created');
