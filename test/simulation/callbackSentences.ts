@@ -89,6 +89,8 @@ function isMissing(world: World, task: ServiceTask): boolean {
 		Math.max(leftAt, endsAt) + CHECKED_WITHIN_MS + slowStoreMs(world) <= world.time.now &&
 		endsAt < createdAt + history.node.timeoutSeconds * 1000 - 5_000 &&
 		!n8n.hasBroken(id) &&
+		// So short a time leaves room for two reads.
+		(history.node.timeoutSeconds > 20 || !history.reads.isFifthLost) &&
 		// n8n keeps the moment of the next check by the wall clock.
 		world.setBackMs + world.setForwardMs === 0
 	);

@@ -55,6 +55,8 @@ export const isUnnamed = (world: World, execution: string): boolean =>
 			row.retryOf !== undefined &&
 			row.isKilled &&
 			!isStored(row) &&
-			![...world.n8n.ledger.noted.values()].some(({ by }) => by === `execution ${row.id}`),
+			![...world.n8n.ledger.noted].some(
+				([key, { by }]) => by === `execution ${row.id}` && world.n8n.ledger.rows.has(key),
+			),
 	) &&
 	world.except('a retry was killed before its node began: n8n names the first execution nowhere');

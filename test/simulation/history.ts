@@ -266,8 +266,11 @@ function makePatient(history: History): History {
 	}
 	const isSlow = longPauses.length + windows.length + forgotten.length > 0;
 	const [mended] = unfit;
+	// n8n wakes a run twice from a state that it stored before: a minute later that state is another one.
+	const { doubleWakes, slowStores } = history;
 	return {
 		...history,
+		doubleWakes: slowStores.length > 0 ? [] : doubleWakes,
 		node: {
 			...history.node,
 			...(isSlow && { completion: 'wait', timeoutSeconds: DAY_SECONDS }),

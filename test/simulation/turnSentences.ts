@@ -1,6 +1,7 @@
 import { MINUTE, SECOND } from '../durations';
+import { groupBy } from '../groupBy';
 import { isTerminal, type Row } from '../workflow/n8n/database';
-import { isUnnamed, withRetried } from './exceptions';
+import { isPassedOver, isUnnamed, withRetried } from './exceptions';
 import { errorOf, idOf, inputOf, isPaid, isStored } from './told';
 import type { SeenRequest } from './world/network';
 import { itemOf, type ServiceTask } from './world/service';
@@ -46,6 +47,9 @@ const isNoted = ({ n8n: { ledger } }: World, row: Row, item: string): boolean =>
 		({ by, entries }) => isOf(row, { by }) && entries.includes(`${numberOf(item)}.0`),
 	);
 
+/** What speaks of a pause that was too long. */
+const WANT = /asks? to wait|longer than|429|503/;
+
 const IN_DOUBT = /not known whether the task was created/;
 
 /** The sentences of the contract that speak of turns, kills and retries. Each brings what contradicts it. */
@@ -60,7 +64,7 @@ export const turnSentences = {
 			const refused = errorsOf(world, row).filter(({ item, at, text }) => {
 				const last = lastOf(item);
 				if (IN_DOUBT.test(text)) return false;
-				return last && isOf(row, last) && isPaused(last) && isWanting(row, at);
+				return last && isOf(row, last) && isPaused(last) && WANT.test(text) && isWanting(row, at);
 			});
 			// Of a run that fails as a whole its error tells.
 			const [cause] = withRetried(world, row.id).every(({ status }) => status === 'error')
@@ -73,7 +77,8 @@ export const turnSentences = {
 				cause !== undefined &&
 				creates.some(isPaused) &&
 				isOnlyPaused &&
-				/asks? to wait|longer than|429|503/.test(cause) &&
+				WANT.test(cause) &&
+				!IN_DOUBT.test(cause) &&
 				isWanting(row, row.endedAt ?? 0);
 			return [
 				...refused.map(({ item, text }) => `execution ${row.id} refuses ${item}: ${text}`),
@@ -85,14 +90,19 @@ export const turnSentences = {
 	'an item in doubt was sent, or was about to be': (world) =>
 		world.n8n.rows.filter(isRun).flatMap((row) => {
 			const creates = createsOf(world, row);
-			return errorsOf(world, row)
-				.filter(({ text }) => IN_DOUBT.test(text))
-				.filter(
-					({ item }) =>
-						!creates.some((create) => create.item === item && !create.isUnsent) &&
-						!withRetried(world, row.id).some((each) => each.isKilled && isNoted(world, each, item)),
-				)
-				.map(({ item }) => `execution ${row.id} has ${item} in doubt, which was not sent`);
+			return (
+				errorsOf(world, row)
+					// Of an execution that was killed after its node nothing tells which item it was.
+					.filter(({ text, item }) => IN_DOUBT.test(text) && item !== '')
+					.filter(
+						({ item }) =>
+							!creates.some((create) => create.item === item && !create.isUnsent) &&
+							!withRetried(world, row.id).some(
+								(each) => each.isKilled && isNoted(world, each, item),
+							),
+					)
+					.map(({ item }) => `execution ${row.id} has ${item} in doubt, which was not sent`)
+			);
 		}),
 
 	'what is paid is never ordered again, also with other parameters or renamed files': (world) => {
@@ -164,20 +174,21 @@ export const turnSentences = {
 		world,
 	) => {
 		if (world.history.forgotten.length === 0) return [];
+		const [storeMs = 0] = world.history.slowStores;
 		const missed = world.network.seen.filter(
 			({ kind, status, taskId }) =>
 				kind === 'read' && status === 404 && taskId && world.service.isForgotten(taskId),
 		);
-		return world.n8n.rows.filter(isRun).flatMap((row) => {
-			const first = missed.find((read) => isOf(row, read));
-			const last = missed.findLast((read) => isOf(row, read));
-			if (!first || !last || last.taskId === undefined) return [];
-			const forMs = last.at - first.at;
-			// A run that sleeps looks less and less often.
-			return forMs > FORGOTTEN_MS
-				? [`execution ${row.id} reads ${last.taskId} for ${forMs} ms`]
-				: [];
-		});
+		return world.n8n.rows.filter(isRun).flatMap((row) =>
+			[...groupBy(missed, ({ taskId = '' }) => taskId)].flatMap(([taskId, reads]) => {
+				const [first, ...more] = reads.filter((read) => isOf(row, read));
+				// A run that sleeps looks less and less often. Each further try of n8n looks once.
+				const late = more.filter(({ at }) => at - (first?.at ?? 0) > FORGOTTEN_MS + 2 * storeMs);
+				return late.length >= world.history.node.maxTries
+					? [`execution ${row.id} reads ${taskId} until ${late.at(-1)?.at} ms`]
+					: [];
+			}),
+		);
 	},
 } satisfies Record<string, (world: World) => string[]>;
 
@@ -187,7 +198,12 @@ const FORGOTTEN_MS = 10 * MINUTE;
 /** Whether an execution has come to an end, and all its retries: nobody goes on with it but by one more retry. */
 function hasEnded(world: World, row: Row): boolean {
 	const later = world.n8n.rows.filter((each) => withRetried(world, each.id).includes(row));
-	const isWhole = ({ status, isKilled }: Row) =>
-		status === 'success' || (status === 'error' && !isKilled);
+	if (later.some(({ id }) => isPassedOver(world, id))) return false;
+	// The rows are cleared when the end is stored: a process may die between the two, and the world may end.
+	const goesOnUntil = ({ process }: Row) => Math.min(process?.diedAt ?? Infinity, world.time.now);
+	const isWhole = (each: Row) =>
+		['success', 'error'].includes(each.status) &&
+		!each.isKilled &&
+		goesOnUntil(each) > (each.endedAt ?? 0) + SECOND;
 	return later.every(({ status }) => isTerminal(status)) && later.some(isWhole);
 }

@@ -12,6 +12,7 @@ import { ItemError } from '../shared/itemError';
 import { readStored } from '../shared/json';
 import {
 	begunAnew,
+	createNoneAgain,
 	fail,
 	placeOf,
 	reopened,
@@ -152,7 +153,7 @@ export class Journal {
 		} catch (error) {
 			if (state === 'free') fail(entry, ItemError.from(error));
 			// The task goes on without its file. It cannot be created again.
-			else plan.retryFailed = 0;
+			else createNoneAgain(entry);
 		}
 		return entry;
 	}
@@ -195,6 +196,8 @@ export class Journal {
 	plan({ items, ...settings }: Omit<RunPlan, 'isDry'>): void {
 		this.run.settings = settings;
 		this.entries = replanned(this.entries, items, this.mayFailAgain);
+		// Whoever orders in place of this execution creates failed tasks again, too.
+		if (this.refusal) this.entries.forEach(createNoneAgain);
 	}
 
 	get settings(): RunSettings {
@@ -253,11 +256,6 @@ export class Journal {
 	/** The ids of the tasks that this run has created. */
 	ownTaskIds(): string[] {
 		return this.entries.flatMap((entry) => (entry.sent ? taskIdsIn(entry) : (entry.failed ?? [])));
-	}
-
-	/** The items of this run whose order was sent and has no known answer. */
-	unanswered(): number[] {
-		return this.entries.filter(({ state }) => state === 'sent').map(({ itemIndex }) => itemIndex);
 	}
 
 	/** To be called before the request leaves: without an answer the service may have taken the task. */

@@ -48,9 +48,9 @@ export interface TaskEntry {
 	/** When the task was read last, and when it is to be read next. */
 	readAt?: number | undefined;
 	dueAt?: number | undefined;
-	/** Why the last read failed, and how many reads in a row failed. */
+	/** Why the last read failed, and since when reads fail. */
 	trouble?: StoredError | undefined;
-	failures?: number;
+	troubleAt?: number | undefined;
 	/** When the task was first read as a success without a usable link. */
 	linklessAt?: number | undefined;
 	/** Since when the service does not know the task. */
@@ -74,6 +74,7 @@ const TIMES = [
 	'until',
 	'readAt',
 	'dueAt',
+	'troubleAt',
 	'linklessAt',
 	'unknownAt',
 	'downloadAt',
@@ -134,6 +135,12 @@ export function freeAfterFailure(entry: TaskEntry): void {
 	delete entry.readAt;
 	delete entry.dueAt;
 	delete entry.trouble;
+	delete entry.troubleAt;
+}
+
+/** No task takes the place of a task that fails. */
+export function createNoneAgain({ plan }: TaskEntry): void {
+	if (plan?.kind === 'create') plan.retryFailed = 0;
 }
 
 /** An error as n8n stores it: plain data, from which `errorOf` makes the error again. */

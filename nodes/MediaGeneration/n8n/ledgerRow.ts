@@ -50,8 +50,9 @@ export class LedgerRow {
 	 * Writes the row, unless somebody else has. To a row that somebody else wrote in the same milliseconds n8n adds the
 	 * entries; they are taken out again.
 	 *
-	 * @param entries tell who writes. If the answer of the database is lost, the same call with the same entries tells.
-	 * @returns whether this call wrote the row, or an earlier call with the same entries
+	 * @param entries the first one tells who writes. If the answer of the database is lost, the same call with the same
+	 *   entries tells.
+	 * @returns whether this call wrote the row, or an earlier call with the same entries: then the row has no others
 	 */
 	async insert(entries: readonly string[] = []): Promise<boolean> {
 		const recorded = await settled(this.record([this.name, ...entries]));
@@ -61,8 +62,10 @@ export class LedgerRow {
 		}
 		const { new: added } = recorded.value;
 		if (added.includes(this.name)) return true;
-		if (entries.length > 0 && added.length === 0) return true;
-		if (added.length > 0) await settled(this.remove(added));
+		const hasAll = entries.length > 0 && added.length === 0;
+		if (hasAll && (await this.size()) === entries.length + 1) return true;
+		const own = hasAll ? entries.slice(0, 1) : added;
+		if (own.length > 0) await settled(this.remove(own));
 		return false;
 	}
 
@@ -94,7 +97,8 @@ export class LedgerRow {
 		);
 	}
 
-	private async remove(entries: DeduplicationItemTypes[]): Promise<void> {
+	/** Takes entries out. */
+	async remove(entries: DeduplicationItemTypes[]): Promise<void> {
 		await this.named(async (helpers) => await helpers.removeProcessed(entries, 'node', OPTIONS));
 	}
 

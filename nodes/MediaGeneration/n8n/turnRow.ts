@@ -35,9 +35,6 @@ export const retryGoesOn = () =>
  * was stopped.
  */
 export class TurnRow {
-	/** Whether there is a row, written by this turn or by another process. */
-	isWritten = false;
-
 	/** Whether a retry has claimed the turn while it ordered. */
 	isTaken = false;
 
@@ -71,9 +68,7 @@ export class TurnRow {
 	 */
 	async begin(places: readonly string[] = []): Promise<boolean> {
 		if (!this.isKept) return true;
-		const isMine = await this.ask(async () => await this.row.insert([this.writer, ...places]));
-		this.isWritten = true;
-		return isMine;
+		return await this.ask(async () => await this.row.insert([this.writer, ...places]));
 	}
 
 	/**
@@ -118,9 +113,20 @@ export class TurnRow {
 		return await this.ask(async () => await this.row.add(ASIDE));
 	}
 
-	/** Of several retries of an execution one may order. @returns whether this one is the first that claims the turn */
-	async claim(): Promise<boolean> {
-		return await this.ask(async () => await this.claimRow.insert([this.writer]));
+	/**
+	 * Of several retries of an execution one may order. The claim of a retry that was killed passes on to its own retry.
+	 *
+	 * @param killed the retry whose claim it may be
+	 * @returns whether this execution has the claim
+	 */
+	async claim(killed?: string): Promise<boolean> {
+		const own = `claimed by ${executionIdOf(this.context)}`;
+		const claimed = killed === undefined ? own : `claimed by ${killed}`;
+		if (!(await this.ask(async () => await this.claimRow.insert([claimed])))) return false;
+		if (claimed === own) return true;
+		await this.ask(async () => await this.claimRow.add(own));
+		await this.ask(async () => await this.claimRow.remove([claimed]));
+		return true;
 	}
 
 	/** Gives the claim back. */

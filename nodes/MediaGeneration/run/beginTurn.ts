@@ -1,7 +1,15 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
-import { errorOf, isToOrder, placeOf, type StoredError, storedError } from '../create/taskEntry';
+import {
+	createNoneAgain,
+	errorOf,
+	isToOrder,
+	placeOf,
+	type StoredError,
+	storedError,
+	type TaskEntry,
+} from '../create/taskEntry';
 import { whenEndIsStored } from '../n8n/executionEnd';
 import { retriedBy } from '../n8n/internals';
 import { noteWake } from '../n8n/nextLook';
@@ -43,9 +51,13 @@ export async function wakeUp(
 		// Nobody has stored the turn: its process is dead.
 		journal.putInDoubt(await row.notesOf(freePlaces(journal)), row.execution);
 	}
-	if (journal.entries.some(isToOrder) && (await row.isClaimed())) {
+	if (journal.entries.some(mayBeOrdered) && (await row.isClaimed())) {
 		// n8n retries executions that sleep, too, and wakes them all the same.
-		throw retryGoesOn();
+		if (journal.entries.some(isToOrder)) {
+			await row.clear();
+			throw retryGoesOn();
+		}
+		journal.entries.forEach(createNoneAgain);
 	}
 	// n8n keeps the hints of the last turn.
 	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
@@ -65,9 +77,10 @@ export async function takeOver(
 ): Promise<() => Promise<void>> {
 	const retried = retriedBy(context);
 	if (journal.refusal) return async () => undefined;
-	const row = new TurnRow(context, journal.sleeps, retried ?? journal.earlier);
-	if (retried !== undefined && !(await row.claim())) {
-		journal.refusal = storedError(anotherRetry(retried));
+	const claimed =
+		retried === undefined ? undefined : await claimedByOther(context, journal, retried);
+	if (claimed !== undefined) {
+		journal.refusal = storedError(anotherRetry(claimed));
 		return async () => undefined;
 	}
 	const places = freePlaces(journal);
@@ -75,7 +88,19 @@ export async function takeOver(
 		const notes = await new TurnRow(context, journal.sleeps, execution).notesOf(places);
 		journal.putInDoubt(notes, execution);
 	}
+	const row = new TurnRow(context, journal.sleeps, retried ?? journal.earlier);
 	return async () => await row.giveBack();
+}
+
+/** @returns the execution that another retry has claimed: the retried one, or the one that the retried one retries */
+async function claimedByOther(
+	context: IExecuteFunctions,
+	{ sleeps, earlier }: Journal,
+	retried: string,
+): Promise<string | undefined> {
+	if (!(await new TurnRow(context, sleeps, retried).claim())) return retried;
+	if (earlier === retried) return undefined;
+	return (await new TurnRow(context, sleeps, earlier).claim(retried)) ? undefined : earlier;
 }
 
 /**
@@ -155,7 +180,8 @@ export async function clearRows(
 	if (isRetry(journal)) {
 		for (const execution of retriedOnes(context, journal)) others.push([execution, sleeps]);
 	}
-	if (row.isWritten) others.push([row.execution, row.turn]);
+	const mayOrder = journal.entries.some(({ plan }) => plan?.kind === 'create');
+	if (mayOrder) others.push([row.execution, row.turn]);
 	journal.rows = others;
 	if (others.length === 0) return;
 	whenEndIsStored(
@@ -168,5 +194,9 @@ export async function clearRows(
 /** Whether another execution has written the journal. */
 export const isRetry = ({ beginning }: Journal): boolean =>
 	beginning === 'killed' || beginning === 'retried';
+
+/** Whether the task of an entry may be created, now or when it has failed. */
+const mayBeOrdered = ({ plan, end }: TaskEntry): boolean =>
+	plan?.kind === 'create' && end === undefined;
 
 const freePlaces = (journal: Journal): string[] => journal.entries.filter(isToOrder).map(placeOf);

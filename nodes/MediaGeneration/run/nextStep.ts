@@ -128,10 +128,12 @@ function isLinkless(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number
 
 /** When the time of a task is up: later if it could not be read. Before its first read the time has not begun. */
 function deadlineOf(entry: TaskEntry, plan: TaskPlan, view: RunView): number {
-	const { until = Infinity, trouble } = entry;
+	const { until = Infinity, trouble, troubleAt = until } = entry;
 	const isUnread = trouble !== undefined || view.readsPausedUntil > until;
 	const triesMs = isGet(plan) ? 0 : Math.min(plan.timeoutMs, LONGEST_LAST_TRIES_MS);
-	return Math.min(isUnread && !view.hangsUp ? until + triesMs : until, view.endsAt);
+	// The run may have slept when the time was up.
+	const triedUntil = Math.max(until, troubleAt) + triesMs;
+	return Math.min(isUnread && !view.hangsUp && !isGet(plan) ? triedUntil : until, view.endsAt);
 }
 
 /** Whether a single answer is enough, and the time is that of the tries. */
@@ -211,7 +213,7 @@ export function noteRead(
 ): void {
 	if (!(answer instanceof ServiceError)) {
 		const linklessAt = answer.state === 'SUCCESS' ? (entry.linklessAt ?? now) : undefined;
-		const fine = { trouble: undefined, failures: 0, unknownAt: undefined };
+		const fine = { trouble: undefined, troubleAt: undefined, unknownAt: undefined };
 		Object.assign(
 			entry,
 			{ task: answer, readAt: now, dueAt: now + readIntervalMs, linklessAt },
@@ -219,19 +221,20 @@ export function noteRead(
 		);
 		return;
 	}
-	const { failures = 0, task, unknownAt = now } = entry;
-	// The service speaks of the task: such an answer is no trouble of the service.
+	const { troubleAt = now, task, unknownAt = now } = entry;
+	// The service speaks of the task: such an answer is no trouble of the service. Otherwise each pause is about twice
+	// as long as the pause before it.
 	const pauseMs = answer.isNotYet
 		? readIntervalMs
-		: Math.min(readIntervalMs * 2 ** failures, LONGEST_PAUSE_MS);
+		: Math.min(readIntervalMs + now - troubleAt, LONGEST_PAUSE_MS);
 	// A task of another run may be that of another account. A task of this run exists, whatever becomes of the key.
 	const isForeign = !isOwn && task === undefined && answer.isOfKey;
 	const isUnknown = answer.isNoSuchTask || isForeign;
 	Object.assign(entry, {
 		readAt: now,
 		dueAt: now + Math.max(pauseMs, answer.retryAfterMs ?? 0, MIN_READ_INTERVAL_MS),
-		failures: failures + 1,
 		trouble: storedError(ItemError.from(answer)),
+		troubleAt,
 		unknownAt: isUnknown ? unknownAt : undefined,
 	});
 }

@@ -212,5 +212,9 @@ export function describePaid(journal: Journal): string | undefined {
 			? [{ taskId, state: task?.state ?? 'PENDING', credits: task?.creditsConsumed }]
 			: []),
 	]);
-	return describePaidTasks(tasks, journal.unanswered());
+	const unanswered = journal.entries.filter(({ state }) => state === 'sent');
+	return describePaidTasks(
+		tasks,
+		unanswered.map(({ itemIndex }) => itemIndex),
+	);
 }

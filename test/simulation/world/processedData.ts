@@ -86,8 +86,9 @@ export class ProcessedData extends ProcessedDataTable {
 	protected nextTrouble(): WriteTrouble | undefined {
 		const { isTroubled, history } = this.world;
 		const nth = this.writes++;
+		if (!isTroubled) return undefined;
 		if (history.lostAnswers.includes(nth)) return this.fail(true);
-		const trouble = isTroubled && history.ledgerTroubles.find((entry) => entry.nth === nth);
+		const trouble = history.ledgerTroubles.find((entry) => entry.nth === nth);
 		return trouble ? this.fail(trouble.isWritten) : undefined;
 	}
 

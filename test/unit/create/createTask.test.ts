@@ -18,7 +18,7 @@ import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceErro
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext, SERVICE } from '../../workflow/engine';
-import { caught, FakeClock } from '../support';
+import { caught, FakeClock, unansweredIn } from '../support';
 import { turn as passes } from '../../virtualTime';
 import { entryOf, plan } from './makers';
 import { HOUR, MINUTE, SECOND } from '../../durations';
@@ -242,7 +242,7 @@ describe('what was certainly not taken', () => {
 		const notSent = errors.filter(({ message }) => message.startsWith('This item was not sent. '));
 		// A refused order goes before the others, so few are ever sent.
 		expect(notSent.length).toBe(Math.max(0, count - 3));
-		expect(setup.journal.unanswered()).toEqual([]);
+		expect(unansweredIn(setup.journal)).toEqual([]);
 	});
 });
 
@@ -501,10 +501,10 @@ describe('a stop of the execution while a create is under way', () => {
 			const { outcome, answer, journal, logged, graceIsOver } = await stopped();
 			graceIsOver();
 			expect(await outcome).toMatchObject({ error: expect.any(Stopped) as Stopped });
-			expect([journal.unanswered(), journal.taskIds(), logged]).toEqual([[4], [], []]);
+			expect([unansweredIn(journal), journal.taskIds(), logged]).toEqual([[4], [], []]);
 			answer(answered);
 			await passes();
-			expect([journal.unanswered(), journal.taskIds()]).toEqual([unanswered, created]);
+			expect([unansweredIn(journal), journal.taskIds()]).toEqual([unanswered, created]);
 			expect(logged).toEqual([expect.stringContaining(text) as string]);
 		},
 	);
@@ -515,7 +515,7 @@ describe('a deadline while a create is under way', () => {
 	async function late(answered: Answer) {
 		const setup = unanswered();
 		const error = await caught(async () => await setup.create(plan(), Infinity, 60_000));
-		const before = setup.journal.unanswered();
+		const before = unansweredIn(setup.journal);
 		const endedAt = setup.clock.now();
 		setup.answer(answered);
 		await passes();
@@ -540,7 +540,7 @@ describe('a deadline while a create is under way', () => {
 
 	it('lets a late refusal say that there is no task', async () => {
 		const { journal, logged } = await late({ statusCode: 400 });
-		expect(journal.unanswered()).toEqual([]);
+		expect(unansweredIn(journal)).toEqual([]);
 		expect(logged).toEqual([expect.stringContaining('created no task') as string]);
 	});
 });
@@ -596,6 +596,6 @@ describe('while a picture is read', () => {
 			message: 'The files of this item are too large to be sent as data',
 			description: expect.stringContaining("'Links' in 'Send Files As'") as string,
 		});
-		expect([read.mock.calls.length, sent.length, journal.unanswered()]).toEqual([reads, 0, []]);
+		expect([read.mock.calls.length, sent.length, unansweredIn(journal)]).toEqual([reads, 0, []]);
 	});
 });

@@ -8,7 +8,7 @@ import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { executeContext } from '../../workflow/engine';
 import { HOUR, MINUTE } from '../../durations';
 import { EPOCH } from '../../virtualTime';
-import { FakeClock } from '../support';
+import { FakeClock, unansweredIn } from '../support';
 import { createdEntry, entryOf, plan, readPlan } from './makers';
 
 afterEach(() => jest.restoreAllMocks());
@@ -171,7 +171,7 @@ it('what was noted in a killed turn is in doubt, and nothing else', () => {
 		{ state: 'sent', doubtIn: '1' },
 	]);
 	expect(journal.entries[0]?.doubtIn).toBeUndefined();
-	expect(journal.unanswered()).toEqual([1]);
+	expect(unansweredIn(journal)).toEqual([1]);
 });
 
 describe('what is known of the tasks', () => {
@@ -202,10 +202,10 @@ describe('what is known of the tasks', () => {
 		const [first, second] = journal.entries;
 		journal.sending(first!);
 		journal.sending(second!);
-		expect(journal.unanswered()).toEqual([0, 1]);
+		expect(unansweredIn(journal)).toEqual([0, 1]);
 		journal.created(first!, task());
 		journal.forget(second!);
-		expect([of(journal), journal.unanswered()]).toEqual([['task-1', 'free'], []]);
+		expect([of(journal), unansweredIn(journal)]).toEqual([['task-1', 'free'], []]);
 	});
 });
 

@@ -11,9 +11,16 @@ useProcessedData();
 virtualTime();
 
 /** The row of a turn, as one process has it. */
-function rowOf(turn = 1, execution = '1', more: { runIndex?: number; signal?: AbortSignal } = {}) {
-	const context = executeContext({}, more.signal);
-	Object.assign(context, { runIndex: more.runIndex ?? 0 });
+interface Given {
+	/** The execution that asks. */
+	by?: string;
+	runIndex?: number;
+	signal?: AbortSignal;
+}
+
+function rowOf(turn = 1, execution = '1', { by, runIndex = 0, signal }: Given = {}) {
+	const context = executeContext({}, signal);
+	Object.assign(context, { runIndex }, by && { getExecutionId: () => by });
 	return new TurnRow(context, turn, execution);
 }
 
@@ -164,10 +171,29 @@ describe('a second process of a turn', () => {
 	});
 });
 
-it('of several retries one claims the turn, and the execution finds that it is claimed', async () => {
-	expect(await rowOf().isClaimed()).toBe(false);
-	expect([await rowOf().claim(), await rowOf().claim()]).toEqual([true, false]);
-	expect([await rowOf().isClaimed(), await rowOf(2).isClaimed()]).toEqual([true, false]);
+describe('of several retries one claims the turn', () => {
+	const claim = async (by: string, killed?: string) => await rowOf(1, '1', { by }).claim(killed);
+
+	it('and the execution finds that it is claimed', async () => {
+		expect(await rowOf().isClaimed()).toBe(false);
+		expect([await claim('2'), await claim('3'), await claim('2')]).toEqual([true, false, true]);
+		expect([await rowOf().isClaimed(), await rowOf(2).isClaimed()]).toEqual([true, false]);
+	});
+
+	it('and passes the claim on to its own retry when it was killed', async () => {
+		await claim('2');
+		expect([await claim('4', '3'), await claim('5', '2')]).toEqual([false, true]);
+		expect([await claim('6', '2'), await claim('7', '5')]).toEqual([false, true]);
+	});
+
+	it('and no other, if the answer of the database was lost when the other asked', async () => {
+		await claim('2');
+		jest
+			.spyOn(store, 'removeProcessed')
+			.mockRejectedValueOnce(new Error('Connection terminated unexpectedly'));
+		expect(await claim('3')).toBe(false);
+		expect(await claim('3')).toBe(false);
+	});
 });
 
 describe('where there is no execution to retry', () => {
