@@ -640,7 +640,7 @@ ifAsked('A trigger that refuses for a quarter of an hour').describe(
 			);
 			await client.updateCredential({ ...credential, type }, good);
 			collector.reset();
-			await client.retryExecution(id);
+			await client.waitForExecution(await client.retryExecution(id));
 			for (const taskId of run.taskIds) await scene.arrived(taskId);
 			console.log(`${run.reads} reads of ${run.tasks.length} tasks, ${Date.now() - begunAt} ms`);
 		}, 2_000_000);

@@ -5,7 +5,8 @@ import { until } from '../n8n/client';
 import { WHOLE_MINUTE } from '../n8n/settings';
 import { ifAsked } from './needs';
 import { deliver, node, prompts } from './nodes';
-import { itemsOf, promptOf, Run, succeeded } from './run';
+import type { Run} from './run';
+import { itemsOf, promptOf, succeeded } from './run';
 import { openScene } from './scene';
 
 /**
@@ -52,20 +53,12 @@ describe('overnight', () => {
 
 	/** Retries an execution, which may take long. @returns the retry; the run itself where n8n has woken it meanwhile */
 	async function retry(run: Run): Promise<Run> {
-		const { client } = scene;
-		const known = (await run.executions()).map(({ id }) => id);
-		let isRefused = false;
-		// n8n answers at the end, or not at all where it is killed before.
-		void client.retryExecution(run.id).catch((error: unknown) => {
+		try {
+			return await run.beginRetry();
+		} catch (error) {
 			console.log(String(error));
-			isRefused = true;
-		});
-		let id: string | undefined;
-		await until('the retry', MINUTE, async () => {
-			id = (await run.executions()).find((each) => !known.includes(each.id))?.id;
-			return id !== undefined || isRefused;
-		});
-		return id === undefined ? run : new Run(scene, id, run.workflowId, 'Row');
+			return run;
+		}
 	}
 
 	/** Until n8n has seen, after a kill, what became of an execution. */

@@ -132,7 +132,7 @@ async function retryOfAFailedRun(): Promise<Run> {
 	);
 	const [{ id } = { id: '' }] = await client.waitForExecutions(workflowId, 1);
 	service.configure({ outcome: 'SUCCESS', ...LATER });
-	void client.retryExecution(id).catch(() => undefined);
+	await client.retryExecution(id);
 	const run = await at('Retried', workflowId, hasOrderedTwo);
 	service.resetSettings();
 	return run;
@@ -203,10 +203,14 @@ async function untilSettled(): Promise<void> {
 	const { client } = scene;
 	const workflowId = lanes.checked.target.id;
 	await expectStarted(lanes.checked);
-	await until('n8n to notice', 2 * MINUTE, async () => {
+	let left: string[] = [];
+	const what = () => `n8n to notice, and not to leave ${left.join(', ')}`;
+	await until(what, 2 * MINUTE, async () => {
 		const checks = await client.listExecutions({ workflowId });
 		const running = await client.listExecutions({ status: ['running'] });
-		return running.length === 0 && checks.every(({ status }) => hasEnded(status));
+		const open = [...running, ...checks.filter(({ status }) => !hasEnded(status))];
+		left = open.map(({ id, status }) => `${id} (${status})`);
+		return left.length === 0;
 	});
 }
 

@@ -45,14 +45,8 @@ export class Run {
 
 	/** Begins a retry, with the workflow as it was. @returns the retry, which runs */
 	async beginRetry(): Promise<Run> {
-		const known = (await this.executions()).map(({ id }) => id);
-		void this.scene.client.retryExecution(this.id).catch(() => undefined);
-		let id: string | undefined;
-		await until('the retry', MINUTE, async () => {
-			id = (await this.executions()).find((each) => !known.includes(each.id))?.id;
-			return id !== undefined;
-		});
-		return new Run(this.scene, id ?? '', this.workflowId, this.name);
+		const id = await this.scene.client.retryExecution(this.id);
+		return new Run(this.scene, id, this.workflowId, this.name);
 	}
 
 	/** How often the node went to sleep, by the log. */

@@ -12,6 +12,8 @@ export const hasEnded = (status: ExecutionStatus) =>
 /** So long a look at the list of executions waits for others who want to look at it. */
 const SHARE_WITHIN_MS = 100;
 
+const RETRY_BEGINS_WITHIN_MS = 60_000;
+
 /** What n8n's list of executions offers. */
 export class Executions extends Session {
 	private nextList: Promise<ExecutionSummary[]> | undefined;
@@ -21,14 +23,25 @@ export class Executions extends Session {
 	}
 
 	/**
-	 * Retries an execution, to its end.
+	 * Begins to retry an execution. n8n answers when the retry ends, or not at all if n8n is killed before.
 	 *
 	 * @param loadWorkflow whether with the currently saved workflow, and not with the workflow as it was then
 	 * @returns the id of the new execution
 	 */
 	async retryExecution(id: string, loadWorkflow = false): Promise<string> {
-		const path = `/rest/executions/${id}/retry`;
-		return (await this.send<{ id: string }>('POST', path, { loadWorkflow })).id;
+		const retries = async () =>
+			(await this.listExecutions()).filter(({ retryOf }) => String(retryOf) === id);
+		const known = new Set((await retries()).map((retry) => retry.id));
+		let refusal: unknown;
+		const sent = this.send('POST', `/rest/executions/${id}/retry`, { loadWorkflow });
+		sent.catch((error: unknown) => (refusal = error));
+		let begun: ExecutionSummary | undefined;
+		await until(`the retry of execution ${id}`, RETRY_BEGINS_WITHIN_MS, async () => {
+			begun = (await retries()).find((retry) => !known.has(retry.id));
+			if (begun === undefined && refusal !== undefined) throw refusal;
+			return begun !== undefined;
+		});
+		return begun?.id ?? '';
 	}
 
 	/** @returns the latest executions, running and suspended ones among them, newest first; at most 100 */

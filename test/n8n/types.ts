@@ -38,6 +38,8 @@ export interface ExecutionSummary {
 	stoppedAt?: string;
 	/** ISO 8601, where the execution is suspended. */
 	waitTill?: string | null;
+	/** The execution that is retried. */
+	retryOf?: string | null;
 }
 
 export interface Execution extends ExecutionSummary {
