@@ -5,7 +5,7 @@ import { until } from '../n8n/client';
 import { WHOLE_MINUTE } from '../n8n/settings';
 import { ifAsked } from './needs';
 import { deliver, node, prompts } from './nodes';
-import type { Run} from './run';
+import type { Run } from './run';
 import { itemsOf, promptOf, succeeded } from './run';
 import { openScene } from './scene';
 

@@ -47,7 +47,7 @@ export function includedInputs(
 	const others = [...OF_ANOTHER_RUN, ...(OF_ANOTHER_TASK[operation] ?? [])];
 	return (itemIndex) => {
 		const input = inputs[itemIndex];
-		return input && partOf({ ...input, json: others.reduce(without, input.json) });
+		return input && partOf(input, others);
 	};
 }
 
@@ -72,10 +72,16 @@ const OF_ANOTHER_TASK: Record<string, string[]> = {
 	redeliver: ['delivered', 'delivery'],
 };
 
-/** An `error` does not go on, nor its advice: n8n would take it for an error of this node. */
-export const partOf = ({ json, binary }: INodeExecutionData): InputPart => ({
-	json:
-		json?.error === undefined ? without(json, 'error') : without(without(json, 'error'), 'advice'),
+/**
+ * An `error` does not go on, nor its advice: n8n would take it for an error of this node.
+ *
+ * @param others fields that do not go on either
+ */
+export const partOf = (
+	{ json, binary }: INodeExecutionData,
+	others: readonly string[] = [],
+): InputPart => ({
+	json: without(json, 'error', ...(json?.error === undefined ? [] : ['advice']), ...others),
 	...(binary && { binary }),
 });
 
@@ -91,9 +97,9 @@ export function withInput(
 ): INodeExecutionData {
 	if (input === undefined) return item;
 	const isOnErrorOutput = onError === 'continueErrorOutput' && item.json.error !== undefined;
-	// The item is changed in place: a copy would not have the hidden property by which n8n sorts it to the error output.
-	return Object.assign(item, {
+	return {
+		...item,
 		...(!isOnErrorOutput && { json: inTableOrder({ ...input.json, ...item.json }) }),
 		...((input.binary ?? item.binary) && { binary: { ...input.binary, ...item.binary } }),
-	});
+	};
 }

@@ -24,7 +24,7 @@ const NOT_FOR_AGENTS = ['record', 'model', 'input'];
 export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutionData {
 	// On the error output `details` holds what is known of the task.
 	const { details, ...left } = json;
-	const answer = NOT_FOR_AGENTS.reduce(without, { ...(isRecord(details) && details), ...left });
+	const answer = without({ ...(isRecord(details) && details), ...left }, ...NOT_FOR_AGENTS);
 	const next = nextStep(answer);
 	// The advice for people is not repeated to an agent that is told what to do next.
 	return { ...item, json: next === undefined ? answer : { ...without(answer, 'advice'), next } };

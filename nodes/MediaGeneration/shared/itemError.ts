@@ -80,12 +80,8 @@ export class ItemError extends Error {
 		const isForErrorOutput = node.onError === 'continueErrorOutput';
 		if (!isForErrorOutput) return { json: inTableOrder({ ...task, error }), ...paired };
 		const isKnown = Object.keys(task).length > 0;
-		const item = { json: { error, ...(isKnown && { details: task }) }, ...paired };
-		// n8n 2.41 sorts an item to the error output if `json` has only the names `error` and `details`; older versions if the
-		// item itself has an `error`, and would keep only its message in `json`. A property that is not enumerable is seen,
-		// and is missing in the copy to which n8n adds the fields of the input.
-		if (pairedItem === undefined) return item;
-		return Object.defineProperty(item, 'error', { value: this.toNodeError(node, undefined) });
+		// n8n sorts an item to the error output if `json` has only the names `error` and `details`.
+		return { json: { error, ...(isKnown && { details: task }) }, ...paired };
 	}
 
 	/**
@@ -114,6 +110,7 @@ export class ItemError extends Error {
  */
 export function inTableOrder(fields: IDataObject): IDataObject {
 	const { taskId, state, timedOut, error, advice, record, ...others } = fields;
-	const ordered = { taskId, state, timedOut, error, advice, ...others, record };
-	return Object.fromEntries(Object.entries(ordered).filter(([, value]) => value !== undefined));
+	const ordered: IDataObject = { taskId, state, timedOut, error, advice, ...others, record };
+	for (const name in ordered) if (ordered[name] === undefined) delete ordered[name];
+	return ordered;
 }

@@ -58,9 +58,12 @@ export function numberAt(value: unknown, path: string): number | null {
 	return toNumber(found);
 }
 
-/** @returns a copy of an object without a field; an empty object for an item that has no `json` */
-export const without = <T extends object>(object: T, field: string): T =>
-	Object.fromEntries(Object.entries({ ...object }).filter(([name]) => name !== field)) as T;
+/** @returns a copy of an object without some fields; an empty object for an item that has no `json` */
+export function without<T extends object>(object: T, ...fields: readonly string[]): T {
+	const copy = { ...object };
+	for (const field of fields) delete copy[field as keyof T];
+	return copy;
+}
 
 /** Whether two JSON values say the same. The order of the fields of an object says nothing. */
 export function isSame(one: unknown, other: unknown): boolean {

@@ -46,11 +46,10 @@ describe('as an item that goes out', () => {
 		expect(pairedItem).toEqual({ item: 2 });
 	});
 
-	it('has it under details on the error output, and an error that a copy of older n8n leaves out', () => {
+	it('has it under details on the error output', () => {
 		const item = error.toItem({ ...NODE, onError: 'continueErrorOutput' }, { item: 2 });
-		expect(item.error).toMatchObject({ message: 'So it is' });
 		const json = { error: 'So it is', details: task };
-		expect({ ...item }).toEqual({ json, pairedItem: { item: 2 } });
+		expect(item).toEqual({ json, pairedItem: { item: 2 } });
 	});
 
 	it('has the error alone where nothing is known', () => {
