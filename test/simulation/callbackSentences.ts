@@ -90,11 +90,14 @@ function isMissing(world: World, task: ServiceTask): boolean {
 		endsAt < createdAt + history.node.timeoutSeconds * 1000 - 5_000 &&
 		!n8n.hasBroken(id) &&
 		// So short a time leaves room for two reads.
-		(history.node.timeoutSeconds > 20 || !history.reads.isFifthLost) &&
+		(history.node.timeoutSeconds > 20 || !mayReadsFail(world)) &&
 		// n8n keeps the moment of the next check by the wall clock.
 		world.setBackMs + world.setForwardMs === 0
 	);
 }
+
+const mayReadsFail = ({ history: { reads } }: World) =>
+	reads.isFifthLost || reads.mostPerSecond > 0;
 
 /**
  * Until when its run must have started a check for a task: at the end, and before it a minute after the first task, and

@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { groupBy } from '../groupBy';
-import { isUnnamed } from './exceptions';
+import { isUntold } from './exceptions';
 import { errorOf, everythingSaid, idOf, isKeyRefused, isPaid } from './told';
 import type { SeenRequest, Told } from './world/network';
 import type { World } from './world/world';
@@ -14,7 +14,7 @@ const isHeard = (told: Told | undefined) =>
 export const createSentences = {
 	'each item has at most one task that was not refused, and did not fail': (world) =>
 		[...groupBy(world.service.tasks.filter(isPaid), ({ item }) => item)].flatMap(([item, all]) => {
-			const tasks = all.filter(({ by }, index) => index === 0 || !isUnnamed(world, idOf(by)));
+			const tasks = all.filter(({ by }, index) => index === 0 || !isUntold(world, idOf(by)));
 			const ids = tasks.map(({ id }) => id).join(', ');
 			return tasks.length > 1 ? [`${item} has ${tasks.length} tasks: ${ids}`] : [];
 		}),
@@ -74,7 +74,7 @@ export const createSentences = {
 			.filter(({ status, told }) => status === 303 && isHeard(told))
 			.flatMap(({ item = '', at, by, location = '' }) => {
 				const again = creates.find(
-					(create) => create.item === item && create.at > at && !isUnnamed(world, idOf(create.by)),
+					(create) => create.item === item && create.at > at && !isUntold(world, idOf(create.by)),
 				);
 				const row = world.n8n.row(idOf(by));
 				// A retry may have the error of the execution before, which was stopped.
@@ -106,9 +106,10 @@ export const createSentences = {
 					),
 			);
 			if (!early) return [];
-			const isSetForward = world.history.clockJumps.some(
-				({ at, byMs }) => byMs > 0 && at >= answeredAt && at <= early.at,
-			);
+			const isSetForward =
+				world.history.clockJumps.some(
+					({ at, byMs }) => byMs > 0 && at >= answeredAt && at <= early.at,
+				) || world.history.sleeps.some(({ what }) => what === 'clock set forward');
 			const what =
 				'the clock was set forward in a pause that the service asked for: the next try knows the time of day alone';
 			if (isSetForward && world.except(what)) return [];

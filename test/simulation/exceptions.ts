@@ -48,7 +48,7 @@ export const isPassedOver = (world: World, execution: string): boolean =>
  * A run was killed in its first turn, and so was its retry before its node wrote anything: the retry of that retry cannot
  * know of the first execution, since n8n tells it of the second one alone.
  */
-export const isUnnamed = (world: World, execution: string): boolean =>
+const isUnnamed = (world: World, execution: string): boolean =>
 	withRetried(world, execution).some(
 		(row) =>
 			row.id !== execution &&
@@ -60,3 +60,12 @@ export const isUnnamed = (world: World, execution: string): boolean =>
 			),
 	) &&
 	world.except('a retry was killed before its node began: n8n names the first execution nowhere');
+
+/** A user stops an execution in the moment before n8n begins it: n8n stores the stop, and the execution runs all the same. */
+const isStopUnheard = (world: World, execution: string): boolean =>
+	withRetried(world, execution).some((row) => row.isStopUnheard) &&
+	world.except('an execution was stopped before n8n had begun it, and ran all the same');
+
+/** Whether nothing tells an execution that another one has ordered the same. */
+export const isUntold = (world: World, execution: string): boolean =>
+	isUnnamed(world, execution) || isStopUnheard(world, execution);

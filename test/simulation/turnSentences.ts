@@ -1,7 +1,7 @@
 import { MINUTE, SECOND } from '../durations';
 import { groupBy } from '../groupBy';
 import { isTerminal, type Row } from '../workflow/n8n/database';
-import { isPassedOver, isUnnamed, withRetried } from './exceptions';
+import { isPassedOver, isUntold, withRetried } from './exceptions';
 import { errorOf, idOf, inputOf, isPaid, isStored } from './told';
 import type { SeenRequest } from './world/network';
 import { itemOf, type ServiceTask } from './world/service';
@@ -113,7 +113,7 @@ export const turnSentences = {
 			.filter(({ kind }) => kind === 'create')
 			.flatMap(({ item, at, by }) => {
 				const task = service.tasks.find((each) => each.item === item && isKept(each, at));
-				return task && !isUnnamed(world, idOf(by))
+				return task && !isUntold(world, idOf(by))
 					? [`${by} orders ${item} at ${at} ms, which has ${task.id} of ${task.by}`]
 					: [];
 			});
@@ -132,7 +132,7 @@ export const turnSentences = {
 			const { length } = world.network.seen.filter(
 				(seen) => seen.kind === 'create' && isOf(row, seen),
 			);
-			return killed && length > 0 && !isUnnamed(world, row.id)
+			return killed && length > 0 && !isUntold(world, row.id)
 				? [`execution ${row.id}, a retry of ${killed.id}, sends ${length} orders`]
 				: [];
 		}),
@@ -183,7 +183,9 @@ export const turnSentences = {
 			[...groupBy(missed, ({ taskId = '' }) => taskId)].flatMap(([taskId, reads]) => {
 				const [first, ...more] = reads.filter((read) => isOf(row, read));
 				// A run that sleeps looks less and less often. Each further try of n8n looks once.
-				const late = more.filter(({ at }) => at - (first?.at ?? 0) > FORGOTTEN_MS + 2 * storeMs);
+				const asideMs = row.isWokenTwice ? ASIDE_MS : 0;
+				const lateAt = (first?.at ?? 0) + FORGOTTEN_MS + 2 * storeMs + asideMs;
+				const late = more.filter(({ at }) => at > lateAt);
 				return late.length >= world.history.node.maxTries
 					? [`execution ${row.id} reads ${taskId} until ${late.at(-1)?.at} ms`]
 					: [];
@@ -194,6 +196,9 @@ export const turnSentences = {
 
 /** A run that sleeps reads a task of which it hears nothing a few minutes later. */
 const FORGOTTEN_MS = 10 * MINUTE;
+
+/** So long a run stands aside that was woken twice. */
+const ASIDE_MS = 10 * MINUTE;
 
 /** Whether an execution has come to an end, and all its retries: nobody goes on with it but by one more retry. */
 function hasEnded(world: World, row: Row): boolean {

@@ -54,7 +54,13 @@ export async function wakeUp(
 	if (journal.entries.some(mayBeOrdered) && (await row.isClaimed())) {
 		// n8n retries executions that sleep, too, and wakes them all the same.
 		if (journal.entries.some(isToOrder)) {
+			// n8n may try again (*Retry On Fail*): that try begins the turn anew.
 			await row.clear();
+			whenEndIsStored(
+				context,
+				() => true,
+				async () => await clear(context, journal.rows),
+			);
 			throw retryGoesOn();
 		}
 		journal.entries.forEach(createNoneAgain);
@@ -170,12 +176,9 @@ export async function clearRows(
 	journal: Journal,
 	row: TurnRow,
 ): Promise<void> {
-	const clear = async (rows: Journal['rows']) => {
-		for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
-	};
 	const { beginning, rows, sleeps } = journal;
 	// n8n has stored what the turns before have done. What a killed turn has done is stored with this one.
-	if (beginning === 'woken') await settled(clear(rows));
+	if (beginning === 'woken') await settled(clear(context, rows));
 	const others = [...(beginning === 'woken' ? [] : rows)];
 	if (isRetry(journal)) {
 		for (const execution of retriedOnes(context, journal)) others.push([execution, sleeps]);
@@ -187,8 +190,12 @@ export async function clearRows(
 	whenEndIsStored(
 		context,
 		() => journal.isEnded,
-		async () => await clear(others),
+		async () => await clear(context, others),
 	);
+}
+
+async function clear(context: IExecuteFunctions, rows: Journal['rows']): Promise<void> {
+	for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
 }
 
 /** Whether another execution has written the journal. */

@@ -34,6 +34,8 @@ const rowOf = (id: string, begunAt: number, given: NewRow) => ({
 	/** How often the execution went to sleep, and how often it was woken. */
 	sleeps: 0,
 	wakes: 0,
+	/** Whether it was stopped before its process had begun it: n8n tells nobody, and the execution runs. */
+	isStopUnheard: false,
 	/** Whether its process died while it ran. */
 	isKilled: false,
 	/** Whether a start of n8n had it wake a second time. */

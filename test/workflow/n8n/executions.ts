@@ -184,6 +184,7 @@ export class Executions {
 			const stored = await database.query(() => row.data);
 			if (!isGoingOn()) return;
 			const { process } = row;
+			if (!process?.running.has(row.id)) row.isStopUnheard = row.status === 'running';
 			if (process && !process.isDead) {
 				processes.within(process, `execution ${row.id}`, async () => {
 					process.running.get(row.id)?.cancel();
