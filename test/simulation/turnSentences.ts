@@ -10,6 +10,9 @@ import type { World } from './world/world';
 
 const isRun = ({ start }: Row) => start === 'Start';
 
+/** Whether an execution was stopped or killed. */
+const wasCut = ({ status, isKilled }: Row) => isKilled || status === 'canceled';
+
 const isOf = (row: Row, { by }: { by: string }) => by === `execution ${row.id}`;
 
 /** The creates of an execution, and of the executions that it retries. */
@@ -98,7 +101,7 @@ export const turnSentences = {
 						({ item }) =>
 							!creates.some((create) => create.item === item && !create.isUnsent) &&
 							!withRetried(world, row.id).some(
-								(each) => each.isKilled && isNoted(world, each, item),
+								(each) => wasCut(each) && isNoted(world, each, item),
 							),
 					)
 					.map(({ item }) => `execution ${row.id} has ${item} in doubt, which was not sent`)
@@ -147,8 +150,7 @@ export const turnSentences = {
 			const row = world.n8n.row(idOf(by));
 			if (!row || !isRun(row) || !hasEnded(world, row)) return [];
 			// A retry of an execution that was ended in its first turn orders nothing, and neither does the next retry.
-			const wasEnded = row.status === 'canceled' || row.isKilled;
-			if (wasEnded && String(entries[0]).startsWith('first turn of ')) return [];
+			if (wasCut(row) && String(entries[0]).startsWith('first turn of ')) return [];
 			return [`the row "${entries[0]}" of ${by} is still there`];
 		});
 	},
