@@ -5,7 +5,6 @@ import { until } from '../n8n/client';
 import { shortMinute } from '../n8n/settings';
 import type { Settings } from '../service/settings';
 import { type SimulatedService, startService } from '../service/service';
-import { ifAsked } from './needs';
 import { call, called, inARow, node, prompts, to, webhook, withField } from './nodes';
 import { atTheSameTime, errorOf, itemsOf, promptOf, Run, statesOf, succeeded } from './run';
 import { AT_ONCE, openScene, type Order } from './scene';
@@ -150,24 +149,25 @@ story(
 	},
 );
 
+const services: SimulatedService[] = [];
+afterAll(async () => {
+	await Promise.all(services.map(async (service) => await service.close()));
+});
+
+/** Starts a run on an account of its own. */
+async function startOn(name: string, count: number, settings: Settings, options: IDataObject) {
+	const service = await startService({ settings: { latencyMs: 2_000, ...settings } });
+	services.push(service);
+	const data = { baseUrl: service.url, apiKey: service.apiKey };
+	const own = await scene.client.createCredential(name, 'mediaGenerationApi', data);
+	const credentials = { mediaGenerationApi: { id: own.id, name: own.name } };
+	const switches = Array<IDataObject>(count).fill({ latencyMs: 2_000 });
+	const order: Order = { name, options, node: { credentials } };
+	return { service, run: await scene.startImages(switches, order) };
+}
+type Started = Awaited<ReturnType<typeof startOn>>;
+
 describe('a pause of the service that outlasts a turn fails no item', () => {
-	const services: SimulatedService[] = [];
-	afterAll(async () => {
-		await Promise.all(services.map(async (service) => await service.close()));
-	});
-
-	/** Starts a run on an account of its own. */
-	async function startOn(name: string, count: number, settings: Settings, options: IDataObject) {
-		const service = await startService({ settings: { latencyMs: 2_000, ...settings } });
-		services.push(service);
-		const data = { baseUrl: service.url, apiKey: service.apiKey };
-		const own = await scene.client.createCredential(name, 'mediaGenerationApi', data);
-		const credentials = { mediaGenerationApi: { id: own.id, name: own.name } };
-		const switches = Array<IDataObject>(count).fill({ latencyMs: 2_000 });
-		const order: Order = { name, options, node: { credentials } };
-		return { service, run: await scene.startImages(switches, order) };
-	}
-
 	/** @returns when the run had ended, all of its items with a result, and each ordered once */
 	async function expectAll(name: string, count: number, { service, run }: Started) {
 		const items = itemsOf(succeeded(await run.end(11 * MINUTE)));
@@ -178,7 +178,6 @@ describe('a pause of the service that outlasts a turn fails no item', () => {
 		expect(ordered.sort()).toEqual(expected.sort());
 		ended.push(run);
 	}
-	type Started = Awaited<ReturnType<typeof startOn>>;
 
 	story('Retry-After: 60, a moment before the run would sleep', async () => {
 		const refusal = { status: 429, after: 30, times: 1, retryAfter: 60 };
@@ -280,43 +279,48 @@ describe('a sub-workflow whose caller waits, with two lanes into the node', () =
 describe('two executions of one run', () => {
 	const COUNT = 12;
 
-	const expectEachOnce = (run: Run, name: string, count: number) =>
-		expect(placesOf(run).sort()).toEqual(
-			Array.from({ length: count }, (_, place) => `${name} ${place}`).sort(),
-		);
+	/** Starts a run that orders twice and then sleeps for a minute, because the service asks for a pause. */
+	async function startPaused(name: string): Promise<Started> {
+		const refusal = { status: 429, after: 2, times: 1, retryAfter: 60 };
+		const options = { suspendAfter: 0, maxInFlight: 2 };
+		const started = await startOn(name, COUNT, { createStatus: refusal }, options);
+		await started.run.asleep(2);
+		await started.run.suspended();
+		expect(started.service.tasks.size).toBe(2);
+		return started;
+	}
 
-	// Where n8n's minute is short, a run is awake again before anybody sees it asleep.
-	const asleepForLong = ifAsked('Retries of a run that sleeps').test;
+	const orderedOn = ({ service }: Started) =>
+		[...service.tasks.values()].map(({ record }) => promptOf(record)).sort();
 
-	asleepForLong('the retry of a run that sleeps, by the API: one of the two goes on', async () => {
-		const run = await scene.startTurns('Slept', COUNT);
-		await run.suspended();
-		expect(run.tasks.length).toBeLessThan(COUNT);
+	const placesNamed = (name: string) =>
+		Array.from({ length: COUNT }, (_, place) => `${name} ${place}`).sort();
+
+	story('the retry of a run that sleeps, by the API: one of the two goes on', async () => {
+		const started = await startPaused('Slept');
+		const { run } = started;
 		const retry = await run.beginRetry();
 		const [first, second] = [await run.end(6 * MINUTE), await retry.end(6 * MINUTE)];
 		const errors = [first, second].map((execution) => errorOf(execution)?.message ?? '');
 		expect(errors.filter((message) => message === '')).toHaveLength(1);
 		expect(errors.join('')).toMatch(/retry of (this )?execution/);
-		expectEachOnce(run, 'Slept', COUNT);
+		expect(orderedOn(started)).toEqual(placesNamed('Slept'));
 		ended.push(run);
 	});
 
-	asleepForLong(
-		'two retries of a stopped run, at once, and a third one later: one goes on',
-		async () => {
-			const run = await (await scene.startTurns('Twice', COUNT)).asleep();
-			await run.suspended();
-			await run.stop();
-			const retries = [await run.beginRetry(), await run.beginRetry()];
-			const ends = await Promise.all(retries.map(async (retry) => await retry.end(6 * MINUTE)));
-			const errors = ends.map((execution) => errorOf(execution)?.message ?? '');
-			expect(errors.sort()).toEqual(['', expect.stringContaining('Another retry of execution')]);
-			expectEachOnce(run, 'Twice', COUNT);
-			expect(errorOf(await run.retry())?.message).toContain('Another retry of execution');
-			expectEachOnce(run, 'Twice', COUNT);
-			ended.push(run);
-		},
-	);
+	story('two retries of a stopped run, at once, and a third one later: one goes on', async () => {
+		const started = await startPaused('Twice');
+		const { run } = started;
+		await run.stop();
+		const retries = [await run.beginRetry(), await run.beginRetry()];
+		const ends = await Promise.all(retries.map(async (retry) => await retry.end(6 * MINUTE)));
+		const errors = ends.map((execution) => errorOf(execution)?.message ?? '');
+		expect(errors.sort()).toEqual(['', expect.stringContaining('Another retry of execution')]);
+		expect(orderedOn(started)).toEqual(placesNamed('Twice'));
+		expect(errorOf(await run.retry())?.message).toContain('Another retry of execution');
+		expect(orderedOn(started)).toEqual(placesNamed('Twice'));
+		ended.push(run);
+	});
 
 	story('a run that n8n wakes a second time while it orders', async () => {
 		const run = await (await scene.startTurns('Doubled', COUNT)).inALaterTurn();
@@ -326,7 +330,7 @@ describe('two executions of one run', () => {
 		);
 		const execution = succeeded(await run.end(8 * MINUTE));
 		expect(statesOf(execution)).toEqual(Array(COUNT).fill('SUCCESS'));
-		expectEachOnce(run, 'Doubled', COUNT);
+		expect(placesOf(run).sort()).toEqual(placesNamed('Doubled'));
 		ended.push(run);
 	});
 });
