@@ -13,13 +13,13 @@ const nodesBase = (preset, overrides = {}) => ({
 const HOUSE = 'nodes/MediaGeneration';
 
 /** What happens to a task, from the ground up: a room imports its own files and those of the rooms before it. */
-const ROOMS = ['shared', 'n8n', 'service', 'report', 'wait', 'callback', 'plan', 'create', 'run'];
+const ROOMS = ['shared', 'n8n', 'service', 'report', 'read', 'callback', 'plan', 'create', 'run'];
 
 /** What a room imports; a folder that is no room here imports nothing of another. */
 const IMPORTED = {
   ...Object.fromEntries(ROOMS.map((room, index) => [room, ROOMS.slice(0, index)])),
   // The panel shows prices, limits and the names of files.
-  fields: ['service', 'shared', 'n8n'],
+  panel: ['service', 'shared', 'n8n'],
 };
 
 /** The files of a folder import only what is allowed there. */

@@ -20,7 +20,7 @@ export default {
   coverageAnalysis: 'perTest',
   // What is computed once, when a file is loaded, would need all tests for each change.
   ignoreStatic: true,
-  mutate: ['nodes/MediaGeneration/{callback,create,wait}/**/*.ts'],
+  mutate: ['nodes/MediaGeneration/{callback,create,read}/**/*.ts'],
   concurrency: 2,
   timeoutMS: 5_000,
   ignorePatterns: ['/dist', '/docs/images', '/test/artefacts', '/scripts'],

@@ -6,13 +6,10 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { completionFields } from './fields/completion';
-import { optionFields } from './fields/options';
-import { downloadFields } from './fields/output';
-import { panelHints } from './fields/panelHints';
-import { imageFields, taskFields, videoFields } from './fields/resources';
-import { searchModels } from './fields/searchModels';
-import { toolFields } from './fields/toolDescription';
+import { completionFields, downloadFields } from './panel/completion';
+import { panelHints } from './panel/hints';
+import { optionFields } from './panel/options';
+import { imageFields, searchModels, taskFields, toolFields, videoFields } from './panel/resources';
 import { runTasks } from './run/actionRun';
 
 /** Creates tasks at the media generation service and brings their results. */

@@ -7,8 +7,8 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { numberField } from './fields/makers';
-import { creditsToolFields } from './fields/toolDescription';
+import { numberField } from './panel/field';
+import { creditsToolFields } from './panel/resources';
 import { readCredits } from './run/creditsRun';
 
 const minimumBalance: INodeProperties = {

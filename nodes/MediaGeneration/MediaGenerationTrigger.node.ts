@@ -9,11 +9,11 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
+import { isRegistered, refuseEngineV2, register } from './callback/callbackAddress';
 import { handleTriggerWebhook } from './callback/gate';
 import { startWorkflow } from './callback/startWorkflow';
-import { triggerOutputOptions } from './fields/output';
-import { CALLBACK_PATH } from './shared/ownAddresses';
-import { isRegistered, refuseEngineV2, register } from './callback/triggerCallbackUrl';
+import { triggerOutputOptions } from './panel/completion';
+import { CALLBACK_PATH } from './shared/addresses';
 
 /** The hooks of a test run must leave the production URL alone, which the published workflow may be using. */
 const isTest = (context: IHookFunctions) => context.getActivationMode() === 'manual';

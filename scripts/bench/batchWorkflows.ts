@@ -1,6 +1,6 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/money';
 import type { Collector } from '../../test/e2e/collector';
 import { inARow, manualTrigger, node, type Stage, to } from '../../test/e2e/stage';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { node, type Stage, webhook } from '../../test/e2e/stage';
 import { outputItems } from '../../test/n8n/client';
 import { type Bench, call, publish } from './bench';

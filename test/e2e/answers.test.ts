@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/money';
 import { type Settings, WAITS } from '../service/settings';
 import { outputItems } from '../n8n/client';
 import { atTheSameTime, errorOf, itemsOf, promptOf, type Run, statesOf, succeeded } from './run';

@@ -1,9 +1,9 @@
-import { type IDataObject, type INode } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { type Execution, type ExecutionSummary, hasEnded, until } from '../n8n/client';
 import { SqliteDatabase } from './database';
 import { ifAsked } from './needs';

@@ -1,7 +1,7 @@
 import type { ICredentialDataDecryptedObject, IDataObject, INode } from 'n8n-workflow';
 
-import { fileStem } from '../../nodes/MediaGeneration/report/fileName';
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { fileStem } from '../../nodes/MediaGeneration/report/resultFile';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { listen } from '../listen';
 import {
 	type Execution,

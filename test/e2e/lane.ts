@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { N8nClient } from '../n8n/client';
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { bySenders, deliver } from './nodes';
 import type { Scene } from './scene';
 

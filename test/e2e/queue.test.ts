@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/money';
 import { hasEnded, outputItems, until } from '../n8n/client';
 import { LEAN } from '../n8n/settings';
 import { missingForQueueMode } from './cluster';

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject, INode, IWorkflowSettings } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
-import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/money';
+import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { type Execution, until, type WorkflowDefinition } from '../n8n/client';
 import { LEAN } from '../n8n/settings';
 import type { LoggedRequest, SimulatedTask } from '../service/service';

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/prices';
+import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/money';
 import { N8nClient, type WorkflowDefinition } from '../n8n/client';
 import { type N8nProcess, startN8n } from '../n8n/process';
 import { isLikeN8n3, N8N_3, NO_RUNNER, shortMinute } from '../n8n/settings';

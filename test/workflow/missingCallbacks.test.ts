@@ -1,11 +1,11 @@
 import nock from '../nock';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import {
 	type AwaitedCallback,
 	WAIT_PARAMETERS,
 	waitItems,
-} from '../../nodes/MediaGeneration/callback/callbackWait';
+} from '../../nodes/MediaGeneration/callback/expectedCallbacks';
 import { TaskStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { HOUR, MINUTE, SECOND } from '../durations';
 import { EPOCH } from '../virtualTime';

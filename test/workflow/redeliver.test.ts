@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { json } from 'node:stream/consumers';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { listen } from '../listen';
 import type { TestNode } from './engine';
 import { field, IMAGE_MODEL, keepsGoing, MINUTE, stage, text } from './support';

@@ -6,14 +6,15 @@ import {
 } from 'n8n-workflow';
 import nock from '../nock';
 
-import { WAIT_PARAMETERS } from '../../nodes/MediaGeneration/callback/callbackWait';
+import { WAIT_PARAMETERS } from '../../nodes/MediaGeneration/callback/expectedCallbacks';
 import { TaskStart } from '../../nodes/MediaGeneration/callback/ledger';
-import { callbackAddress, isTokenValid } from '../../nodes/MediaGeneration/callback/callbackToken';
 import {
+	callbackAddress,
 	isRegistered,
+	isTokenValid,
 	register,
 	triggerOfThisWorkflow,
-} from '../../nodes/MediaGeneration/callback/triggerCallbackUrl';
+} from '../../nodes/MediaGeneration/callback/callbackAddress';
 import present from '../fixtures/state/present.json';
 import {
 	API_KEY,

@@ -14,7 +14,7 @@ import {
 	text,
 	threeTries,
 } from './support';
-import { recordRest } from '../../nodes/MediaGeneration/report/recordRest';
+import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
 import { passTime } from './time';
 
 const on = stage();
@@ -78,7 +78,7 @@ describe('the output of the trigger', () => {
 			Object.entries({
 				...fields,
 				reference: 'row 7',
-				record: recordRest(record as IDataObject, fields),
+				record: furtherFields(record as IDataObject, fields),
 			}),
 		]);
 	});

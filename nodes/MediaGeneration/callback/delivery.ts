@@ -1,8 +1,14 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { webhookBase } from '../n8n/internals';
+import { callN8n } from '../service/connect';
+import { classifyAnswer, isOk, type Kind } from '../service/meaning';
+import type { FinishedTask } from '../service/taskRecord';
+import { TOKEN_PARAMETER } from '../shared/addresses';
+import { clock } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { callbackAddress } from './callbackToken';
+import { callbackAddress } from './callbackAddress';
 
 /** The trigger that the result of a task goes to. */
 export interface Recipient {
@@ -90,3 +96,96 @@ export function endOfDeliveries(
 			return undefined;
 	}
 }
+
+/** The trigger could not say yes or no: n8n does not answer, or the trigger could not read the task at the moment. */
+export class TriggerBusy extends ItemError {
+	/** Whether the service has refused the trigger a read, because of too many requests. */
+	asksToSlowDown = false;
+}
+
+/** A trigger answers within 10 s, whatever the service does. The rest is for a busy n8n. */
+const TRIGGER_LIMIT_MS = 30_000;
+
+/**
+ * What a trigger made of a callback that it answered with 200. `accepted`: n8n has stored an execution for the task,
+ * which goes on unless the task has started the workflow before.
+ */
+type Delivery = 'accepted' | 'duplicate' | 'notSelected';
+
+/**
+ * Sends the callback of a finished task to a trigger once more, as the service would send it. The request carries the
+ * token and no API key. Its body has the task id, because the trigger reads nothing else.
+ *
+ * @param address the trigger's URL with its token
+ * @param callerWaitsMs how long the caller of this node waits, milliseconds
+ * @returns undefined if the answer is not that of a trigger of this package
+ * @throws ItemError, UserError if the trigger did not take the callback; the message does not contain the token
+ * @throws Stopped if the execution was stopped
+ * @see docs/service.md, section 6
+ */
+export async function redeliver(
+	context: IExecuteFunctions,
+	{ taskId, state }: Pick<FinishedTask, 'taskId' | 'state'>,
+	address: string,
+	callerWaitsMs = Infinity,
+): Promise<Delivery | undefined> {
+	const { origin, pathname, searchParams } = new URL(address);
+	// Without the token, for messages.
+	const shown = origin + pathname;
+	const begunAt = clock.now();
+	const limitMs = Math.min(TRIGGER_LIMIT_MS, Math.max(1, callerWaitsMs));
+	const answer = await callN8n(
+		context,
+		{ method: 'POST', url: address, body: { taskId, state }, timeout: limitMs },
+		`n8n does not let this node call the trigger: ${shown}`,
+	);
+	if (answer === undefined && clock.now() - begunAt >= limitMs) {
+		throw new TriggerBusy(
+			`The trigger does not answer within ${Math.round(limitMs / 1000)} s: ${shown}`,
+			{
+				description:
+					"n8n answers when the trigger's execution has a place. With N8N_CONCURRENCY_PRODUCTION_LIMIT a run may wait for the very place that it holds. The workflow may still start when this run has ended: look in the list of executions, then try again by hand, or raise the limit.",
+			},
+		);
+	}
+	if (answer === undefined) {
+		throw new TriggerBusy(`The trigger cannot be reached: ${shown}`, {
+			description:
+				"Check that the workflow of the trigger is published, and that this n8n can reach the address in 'Callback URL'.",
+		});
+	}
+	const { statusCode } = answer;
+	// The answer may repeat the token.
+	const text = answer.body.replaceAll(String(searchParams.get(TOKEN_PARAMETER)), '***');
+	const read = { ...answer, body: text };
+	const { kind, taken, again, said, spoken } = classifyAnswer(read, Date.now());
+	if (isOk(answer)) {
+		if (!/^\s*</.test(text)) return deliveryOf(spoken);
+		throw new ItemError(`A web page answers in place of the trigger: ${shown}`, {
+			description:
+				"Check that 'Callback URL' is the production URL of a Media Generation Trigger, and that no login page stands before it.",
+		});
+	}
+	const words = said === undefined ? '' : `: ${said}`;
+	const message = `The trigger did not take the callback of task ${taskId} (HTTP ${statusCode})${words}`;
+	const details = { description: NEXT[kind] ?? NEXT.answered };
+	if (!again) throw new ItemError(message, details);
+	throw Object.assign(new TriggerBusy(message, details), { asksToSlowDown: taken === 'no' });
+}
+
+/** @returns undefined if the answer is not that of a trigger: many servers answer 200 */
+function deliveryOf(body: unknown): Delivery | undefined {
+	if (!isRecord(body) || typeof body.accepted !== 'boolean') return undefined;
+	if (body.accepted) return 'accepted';
+	return body.reason === 'duplicate' ? 'duplicate' : 'notSelected';
+}
+
+/** The advice for each meaning of the trigger's answer, and else the first one. */
+const NEXT: Partial<Record<Kind, string>> & Pick<Record<Kind, string>, 'answered'> = {
+	answered: "Check that 'Callback URL' is the production URL of a Media Generation Trigger.",
+	unauthorized: 'The trigger must use a credential with the same API key as this node.',
+	notFound:
+		"Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",
+	serviceDown:
+		'The trigger could not answer, or could not read the task from the service at the moment. Try again later.',
+};

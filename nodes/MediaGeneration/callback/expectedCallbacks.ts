@@ -1,17 +1,18 @@
-import type { IExecuteFunctions } from 'n8n-workflow';
+import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { executionIdOf, nodeContext, webhookBase } from '../n8n/internals';
+import { startSubExecution } from '../n8n/subExecution';
+import { LEAST_SLEEP_MS, LONGEST_SLEEP_MS } from '../n8n/wakes';
+import { TOKEN_PARAMETER } from '../shared/addresses';
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 import { settled } from '../shared/promises';
-import { LEAST_SLEEP_MS, LONGEST_SLEEP_MS } from '../wait/nextWake';
-import { type AwaitedCallback, startCallbackWait } from './callbackWait';
-import { isTestAddress, triggerAt } from './triggerCallbackUrl';
+import { isTestAddress, triggerAt } from './callbackAddress';
+import type { Recipient } from './delivery';
 
 /** The key in the node's context of the tasks for which a check was started. */
-const KEY = 'checkedCallbacks';
+const CHECKED_KEY = 'checkedCallbacks';
 
 /**
  * The created tasks of a run whose callbacks a trigger waits for. A check for missing callbacks is started at the end of
@@ -72,7 +73,7 @@ export class ExpectedCallbacks {
 		const begun = await settled(startCallbackWait(context, context.getNode().name, deliveries));
 		if ('value' in begun) {
 			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
-			nodeContext(context)[KEY] = { of: executionIdOf(context), taskIds };
+			nodeContext(context)[CHECKED_KEY] = { of: executionIdOf(context), taskIds };
 			return;
 		}
 		// n8n may be able to start the check at the end of the run.
@@ -84,8 +85,60 @@ export class ExpectedCallbacks {
 
 	/** The tasks for which this execution has started a check. A retry from the list is another execution. */
 	private get checked(): string[] {
-		const stored = nodeContext(this.context)[KEY];
+		const stored = nodeContext(this.context)[CHECKED_KEY];
 		const isOurs = isRecord(stored) && stored.of === executionIdOf(this.context);
 		return isOurs ? (stored.taskIds as string[]) : [];
 	}
+}
+
+/** A task whose result a trigger waits for. */
+export interface AwaitedCallback extends Recipient {
+	taskId: string;
+	/** When its time is up, milliseconds of the clock. */
+	until: number;
+}
+
+const NOTE =
+	'## n8n made this execution by itself\nA Media Generation node has ordered results for a Media Generation Trigger. This execution makes up for callbacks that do not come: it waits for the tasks, and hands what is finished to the trigger. It ends by itself when the trigger has all of them.\n\n**Do not stop or delete it** while you wait for results. Its node shows how many have come.';
+
+/** The parameters of the node in the sub-execution: an ordinary *Task: Wait*, whose results go to a trigger. */
+export const WAIT_PARAMETERS = {
+	resource: 'task',
+	operation: 'wait',
+	taskId: '={{ $json.taskId }}',
+	deliverTo: '={{ $json }}',
+	downloadResults: false,
+	// The run is stored before it looks for the first time, so no kill ends it.
+	options: { suspendAfter: 0, timeout: '={{ $json.seconds }}' },
+};
+
+/** The items of that node. @param nodeName the node that has created the tasks, for messages */
+export function waitItems(
+	nodeName: string,
+	callbacks: readonly AwaitedCallback[],
+): INodeExecutionData[] {
+	const now = clock.now();
+	return callbacks.map(({ until, ...callback }) => {
+		const seconds = Math.max(1, (until - now) / 1000);
+		return { json: { ...callback, seconds, createdBy: nodeName } };
+	});
+}
+
+/**
+ * Starts the sub-execution that makes up for callbacks that do not come.
+ *
+ * @throws n8n's error if n8n starts no sub-execution
+ */
+export async function startCallbackWait(
+	context: IExecuteFunctions,
+	nodeName: string,
+	callbacks: readonly AwaitedCallback[],
+): Promise<void> {
+	const how = {
+		title: `${nodeName}: waiting for callbacks`,
+		nodeName: 'Makes up for lost callbacks',
+		note: NOTE,
+		parameters: WAIT_PARAMETERS,
+	};
+	await startSubExecution(context, how, waitItems(nodeName, callbacks));
 }

@@ -10,7 +10,7 @@ import { isEngineV2, modeOf } from '../n8n/internals';
 import { settled } from '../shared/promises';
 import { keyInProcess } from './ledger';
 import {
-	answer,
+	answerWith,
 	ANSWER_LIMIT_MS,
 	deciding,
 	tryAgain,
@@ -118,7 +118,7 @@ async function readFinished(
 		if ('error' in read) {
 			const { error } = read;
 			return error instanceof ServiceError && error.isNoSuchTask
-				? answer(404, 'The service knows no such task for this account')
+				? answerWith(404, 'The service knows no such task for this account')
 				: tryAgain('The task could not be read from the service');
 		}
 		const task = read.value;

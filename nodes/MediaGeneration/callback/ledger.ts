@@ -8,9 +8,9 @@ import {
 
 import { executionIdOf, modeOf, nodeContext } from '../n8n/internals';
 import { LedgerRow } from '../n8n/ledgerRow';
-import { readStored } from '../shared/json';
+import { comparableId } from '../service/answerFields';
 import { CREDENTIAL_TYPE } from '../service/connect';
-import { comparableId } from '../service/taskId';
+import { readStored } from '../shared/json';
 
 /** @returns the id that n8n gave to the node's credential; empty where it has none */
 export const credentialIdOf = ({ credentials }: INode): string =>

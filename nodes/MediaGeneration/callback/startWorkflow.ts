@@ -2,8 +2,9 @@ import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from '
 
 import { endWithError, modeOf, nodeContext, runningNode } from '../n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
+import { nextWakeAt } from '../n8n/wakes';
 import { Downloader, PassingTrouble } from '../report/download';
-import { fileStem } from '../report/fileName';
+import { fileStem } from '../report/resultFile';
 import { isWithoutResult, missingResults, withoutResult } from '../report/taskErrors';
 import {
 	type ItemResult,
@@ -19,7 +20,6 @@ import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
-import { nextWakeAt } from '../wait/nextWake';
 import { recentStarts } from './gate';
 import { keyInProcess, TaskStart } from './ledger';
 

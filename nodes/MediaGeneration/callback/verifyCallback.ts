@@ -1,13 +1,13 @@
 import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { findTaskId } from '../service/taskId';
+import { findTaskId } from '../service/answerFields';
 import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
+import { TOKEN_PARAMETER } from '../shared/addresses';
 import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
-import { TOKEN_PARAMETER } from '../shared/ownAddresses';
 import { settled } from '../shared/promises';
-import { isTokenValid, REFERENCE_PARAMETER } from './callbackToken';
+import { isTokenValid, REFERENCE_PARAMETER } from './callbackAddress';
 import { credentialIdOf } from './ledger';
 
 /** Larger bodies are refused. The record is read from the service anyway. */
@@ -69,14 +69,14 @@ export async function verifyCallback(
 	if (!isFree && !isProven(isGood, originalUrl, publicUrl)) {
 		// The remembered key may be out of date.
 		if (!isInDoubt) return await verifyCallback(context, requireToken, publicUrl, true);
-		return answer(401, "The callback URL's token is missing or does not match");
+		return answerWith(401, "The callback URL's token is missing or does not match");
 	}
 	const size = rawBody?.length ?? Number(headers['content-length'] ?? 0);
-	if (size > MAX_BODY_BYTES) return answer(413, 'The callback is larger than 1 MiB');
+	if (size > MAX_BODY_BYTES) return answerWith(413, 'The callback is larger than 1 MiB');
 	// n8n parses `application/json` only, and not `application/cloudevents+json` or JSON without a type.
 	// And n8n's parser does not keep a large number exact.
 	const taskId = findTaskId(parsedJson(String(rawBody))) ?? findTaskId(context.getBodyData());
-	if (taskId === undefined) return answer(400, 'The callback names no task id');
+	if (taskId === undefined) return answerWith(400, 'The callback names no task id');
 	return { connection, taskId, ...(typeof reference === 'string' && { reference }) };
 }
 
@@ -128,13 +128,13 @@ const TRY_AGAIN = 503;
 const RETRY_AFTER_SECONDS = 5;
 
 /** An answer that starts nothing. */
-export const answer = (status: number, message: string): WebhookAnswer => ({
+export const answerWith = (status: number, message: string): WebhookAnswer => ({
 	status,
 	body: { message },
 });
 
 /** The answer if nothing was decided: the sender is to deliver the callback again. */
-export const tryAgain = (message: string): WebhookAnswer => answer(TRY_AGAIN, message);
+export const tryAgain = (message: string): WebhookAnswer => answerWith(TRY_AGAIN, message);
 
 /**
  * Has a callback decided, and answers it at once unless it starts or resumes something. If the decision fails or takes too

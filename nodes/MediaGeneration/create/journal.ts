@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { executionIdOf, internalsOf, isSupplied, nodeContext } from '../n8n/internals';
-import { JOURNAL } from '../n8n/storedTasks';
+import { JOURNAL } from '../n8n/storedExecution';
 import { reviveFiles } from '../plan/inputFile';
 import type { RunPlan, RunSettings } from '../plan/planRun';
 import type { TaskPlan } from '../plan/planTypes';
@@ -11,18 +11,6 @@ import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { readStored } from '../shared/json';
 import {
-	begunAnew,
-	createNoneAgain,
-	fail,
-	placeOf,
-	reopened,
-	type StoredError,
-	type TaskEntry,
-	taskIdsIn,
-} from './taskEntry';
-
-import { replanned } from './replan';
-import {
 	clockIsBehind,
 	endedRun,
 	type RowOf,
@@ -31,7 +19,18 @@ import {
 	type Stored,
 	type StoredRun,
 	VERSION,
-} from './storedRun';
+} from './storedJournal';
+import {
+	begunAnew,
+	createNoneAgain,
+	fail,
+	placeOf,
+	reopened,
+	replanned,
+	type StoredError,
+	type TaskEntry,
+	taskIdsIn,
+} from './taskEntry';
 
 /** The name of the function that gives the whole journal to the next try in the same process. */
 const WHOLE = 'whole';

@@ -1,7 +1,10 @@
 import type { IBinaryData, IDataObject } from 'n8n-workflow';
 
 import type { Deliveries } from '../callback/delivery';
-import type { TaskPlan } from '../plan/planTypes';
+import { echo } from '../plan/inputFile';
+import { type CreatePlan, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
+import { NOT_KNOWN } from '../report/taskErrors';
+import { pendingJson } from '../report/taskItems';
 import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 
@@ -169,3 +172,99 @@ export const isOrdered = ({ plan, state }: TaskEntry): boolean =>
 /** Whether the entry has a task that holds a place at the account until it has ended. */
 export const holdsPlace = ({ plan, taskId, task, end }: TaskEntry): boolean =>
 	plan?.kind === 'create' && taskId !== undefined && end === undefined && !hasEnded(task);
+
+/** The error of an item whose order may have been sent. It is never sent again: it may be paid for. */
+export function inDoubt({ itemIndex }: CreatePlan, execution: string | undefined): ItemError {
+	if (execution === undefined) {
+		return new ItemError(`${NOT_KNOWN}. Its answer was lost in an earlier try`, {
+			description:
+				'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.',
+		});
+	}
+	return new ItemError(
+		`${NOT_KNOWN}. Its execution was killed or stopped in a turn that may have sent it`,
+		{
+			description: `Look in n8n's log for a line with 'created task' and '(execution ${execution}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Task → Wait and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
+		},
+	);
+}
+
+/** What the output shows of a task that was not read. */
+export function knownJson(entry: TaskEntry): IDataObject {
+	const { plan, taskId = '', record } = entry;
+	// Of a task that was only to be read nobody knows more than its id.
+	if (plan?.kind === 'read' && !plan.wait) return { taskId };
+	return pendingJson(taskId, { ...ownFields(entry), record });
+}
+
+/**
+ * The fields of an item's error or output that the task's record does not have: what was sent, the reference, the
+ * estimate, and the tasks that failed before.
+ */
+export function ownFields({ plan, ...entry }: TaskEntry): IDataObject {
+	const { sent, costUsd, failed: before = [], taskId, fields } = entry;
+	if (plan?.kind === 'read') return { ...referenceOf(plan), ...fields };
+	// The fields that were sent win: a retry may have other parameters.
+	const request = sent ?? (taskId === undefined && plan ? echo(plan) : {});
+	return {
+		...request,
+		...(sent?.reference === undefined && plan && referenceOf(plan)),
+		...(taskId !== undefined && costUsd !== undefined && { estimatedCostUsd: costUsd }),
+		...(before.length > 0 && { failedTaskIds: before }),
+	};
+}
+
+/**
+ * The entries of a run that is planned anew. What is ordered stays as it is, whatever the parameters say now; what failed
+ * or was not ordered takes the new parameters.
+ *
+ * @param before the entries of the try before
+ * @param items in the order of the input items
+ * @param mayFailAgain whether what has failed is tried again
+ * @returns in the order of the input items
+ */
+export function replanned(
+	before: readonly TaskEntry[],
+	items: readonly ItemPlan[],
+	mayFailAgain = true,
+): TaskEntry[] {
+	const known = new Map(before.map((entry) => [placeOf(entry), entry]));
+	const planned = items.flatMap((plan) => {
+		const entry = known.get(placeOf(plan));
+		if (entry?.end === 'error' && !mayFailAgain) return [entry];
+		return plan.kind === 'refused' ? refused(plan, entry, before) : entryOf(plan, entry);
+	});
+	const places = new Set(planned.map(placeOf));
+	const left = before.filter((entry) => isOrdered(entry) && !places.has(placeOf(entry)));
+	return [...planned, ...left].sort((a, b) => a.itemIndex - b.itemIndex || a.part - b.part);
+}
+
+type Refused = Extract<ItemPlan, { kind: 'refused' }>;
+type Planned = Exclude<ItemPlan, Refused>;
+
+function entryOf(plan: Planned, known: TaskEntry | undefined): TaskEntry {
+	const { itemIndex, part } = plan;
+	if (known && isOrdered(known)) {
+		const isAlike = known.plan === undefined || known.plan.kind === plan.kind;
+		return isAlike ? { ...known, plan } : known;
+	}
+	// A task that was only read is read on, if it is still the same one.
+	if (known && plan.kind === 'read' && known.taskId === plan.taskId) return { ...known, plan };
+	return { itemIndex, part, plan, state: 'free', ...(known?.failed && { failed: known.failed }) };
+}
+
+/** The refusal of an item concerns what is not ordered. @returns none if all is ordered */
+function refused(
+	{ itemIndex, part, error }: Refused,
+	known: TaskEntry | undefined,
+	before: readonly TaskEntry[],
+): TaskEntry[] {
+	const isLeft = (entry: TaskEntry) => entry.itemIndex === itemIndex && !isOrdered(entry);
+	const place = known && isOrdered(known) ? before.find(isLeft)?.part : part;
+	const free = place !== undefined && { itemIndex, part: place, plan: undefined, state: 'free' };
+	// Without a plan nobody can go on with the task, which the error names.
+	const entry = (free || (known?.plan === undefined && { ...known })) as TaskEntry | false;
+	if (!entry) return [];
+	fail(entry, error);
+	return [entry];
+}

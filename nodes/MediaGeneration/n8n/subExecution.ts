@@ -1,9 +1,89 @@
-import type { IExecuteFunctions, INode, INodeExecutionData, INodeParameters } from 'n8n-workflow';
+import type {
+	ExecuteWorkflowData,
+	IConnections,
+	IExecuteFunctions,
+	INode,
+	INodeExecutionData,
+	INodeParameters,
+	IWorkflowSettings,
+} from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
 import { settled } from '../shared/promises';
-import { startCode } from './codeWorkflow';
 import { settingsOf } from './internals';
+
+/** A workflow that is in no list of workflows. */
+interface CodeWorkflow {
+	name: string;
+	/** Its first node, where the items come in. */
+	start: string;
+	/** A note in Markdown, for a person who opens the execution. */
+	note: string;
+	/** The nodes behind the first one. */
+	nodes?: INode[];
+	connections?: IConnections;
+	settings: IWorkflowSettings;
+}
+
+/**
+ * Starts an execution of a workflow that is made here, and waits for nothing. The list of executions of this workflow shows
+ * that execution. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/callbacks.test.ts and
+ * test/e2e/action.test.ts.
+ *
+ * @param items what its first node puts out
+ * @throws n8n's error if n8n starts no execution
+ */
+async function startCode(
+	context: IExecuteFunctions,
+	{ name, start, note, nodes = [], connections = {}, settings }: CodeWorkflow,
+	items: INodeExecutionData[],
+): Promise<ExecuteWorkflowData> {
+	// The id of the workflow itself, so that its list of executions shows this execution.
+	const { id: workflowId = '' } = context.getWorkflow();
+	const now = new Date();
+	const trigger: INode = {
+		id: start,
+		name: start,
+		type: 'n8n-nodes-base.executeWorkflowTrigger',
+		typeVersion: 1.1,
+		position: [0, 0],
+		parameters: { inputSource: 'passthrough' },
+	};
+	const sticky: INode = {
+		id: 'note',
+		name: 'What this is',
+		type: 'n8n-nodes-base.stickyNote',
+		typeVersion: 1,
+		position: [0, -280],
+		parameters: { content: note, width: 620, height: 220 },
+	};
+	const code = {
+		id: workflowId,
+		name,
+		active: false,
+		activeVersionId: null,
+		isArchived: false,
+		createdAt: now,
+		updatedAt: now,
+		nodes: [trigger, sticky, ...nodes],
+		connections,
+		settings: {
+			executionOrder: 'v1' as const,
+			// The workflow's own policy may refuse all callers.
+			callerPolicy: 'workflowsFromSameOwner' as const,
+			saveManualExecutions: true,
+			...settings,
+		},
+	};
+	return await context.executeWorkflow({ code }, items, undefined, {
+		doNotWaitToFinish: true,
+		parentExecution: {
+			executionId: context.getExecutionId(),
+			workflowId,
+			shouldResume: false,
+		},
+	});
+}
 
 /** An execution that this node starts, and in which it runs once more with other parameters. */
 interface SubExecution {
@@ -75,4 +155,29 @@ function workflowOf(
 			...(typeof errorWorkflow === 'string' && { errorWorkflow }),
 		},
 	};
+}
+
+/** The node of that execution. */
+export const STOP_RECORD = 'Tasks of the stopped run';
+
+const noteOfStop = (stopped: string) =>
+	`## The tasks of execution ${stopped}, which was stopped\nThe service goes on with them, and bills those that succeed. To get the results without paying again, add a Media Generation node with **Task → Wait** to the same workflow, connected to nothing. Enter **execution** and the number of *this* execution as **Task ID**: it stands above, after ID#.\n\nAn item without a taskId is an order whose answer did not come: it may have a task, too.`;
+
+/**
+ * Leaves a short execution in the workflow's list of executions. n8n keeps nothing of a turn that is stopped, and a node
+ * can still start an execution then (shown on n8n 2.41 by test/e2e/action.test.ts).
+ *
+ * @param items what the execution puts out
+ * @returns the id of that execution
+ * @throws n8n's error if n8n starts no execution
+ */
+export async function leaveRecord(
+	context: IExecuteFunctions,
+	items: INodeExecutionData[],
+): Promise<string> {
+	const settings = { saveDataSuccessExecution: 'all' as const };
+	const note = noteOfStop(context.getExecutionId());
+	const code = { name: STOP_RECORD, start: STOP_RECORD, note, settings };
+	const { executionId } = await startCode(context, code, items);
+	return executionId;
 }

@@ -1,9 +1,8 @@
 import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflow';
 
-import { hasText, isCutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
-import { isName, isRecord, namesIn } from '../shared/json';
-import { isTelling } from '../shared/mediaType';
+import { hasText, isName, isRecord, namesIn } from '../shared/json';
+import { isCutDataUri, isTelling } from '../shared/media';
 import {
 	choice,
 	describe,

@@ -1,11 +1,10 @@
 import type { IBinaryData, IExecuteFunctions, IDataObject } from 'n8n-workflow';
 
+import { isOutOfReach } from '../shared/addresses';
 import { ItemError, messageOf } from '../shared/itemError';
-import { cutDataUri, cutDataUris, leavesIn, mapEntries } from '../shared/dataUri';
-import { isRecord } from '../shared/json';
-import { mediaTypeOf } from '../shared/mediaType';
+import { isRecord, leavesIn, mapEntries } from '../shared/json';
+import { cutDataUri, cutDataUris, mediaTypeOf } from '../shared/media';
 import { choice, type ItemParameters, refused, textsIn } from '../shared/parameters';
-import { isOutOfReach } from '../shared/privateAddress';
 import type { CreatePlan } from './planTypes';
 
 /**

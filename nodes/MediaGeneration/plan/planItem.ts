@@ -1,21 +1,20 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { callbackAddress } from '../callback/callbackToken';
+import { callbackAddress, refuseEngineV2 } from '../callback/callbackAddress';
 import { asRecipient } from '../callback/delivery';
-import { refuseEngineV2 } from '../callback/triggerCallbackUrl';
+import { isTool } from '../n8n/internals';
+import { executionIn, storedTasks } from '../n8n/storedExecution';
 import { readOutputOptions } from '../report/taskItems';
+import { asTaskId } from '../service/answerFields';
 import type { Account, Connection } from '../service/connect';
-import { estimateCostUsd, isPricedBySecond } from '../service/prices';
-import { asTaskId } from '../service/taskId';
+import { estimateCostUsd, isPricedBySecond } from '../service/money';
 import { ItemError } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
-import { isTool } from '../n8n/internals';
-import { executionIn, storedTasks } from '../n8n/storedTasks';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
-import { DAY_SECONDS, heldSeconds } from './planWait';
 import { readCreateBodies } from './createBody';
 import { readSendsLinks } from './inputFile';
 import type { Completion, CreatePlan, ItemPlan, PlanBase, ReadPlan } from './planTypes';
+import { DAY_SECONDS, heldSeconds } from './planWait';
 
 /** The account, whose key signs the trigger's address, and its models. */
 export interface TriggerAddresses extends Account, Partial<Pick<Connection, 'models'>> {

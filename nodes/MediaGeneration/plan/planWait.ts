@@ -9,11 +9,11 @@ import {
 	modeOf,
 	settingsOf,
 } from '../n8n/internals';
+import { BEFORE_LIMIT_MS } from '../n8n/wakes';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import type { ItemParameters } from '../shared/parameters';
-import { BEFORE_LIMIT_MS } from '../wait/nextWake';
 import { isAwaited, type ItemPlan } from './planTypes';
 
 const MINUTE_MS = 60_000;

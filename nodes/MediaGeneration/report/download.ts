@@ -1,17 +1,23 @@
 import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
 import { stopSignal } from '../n8n/internals';
-import { classifyAnswer } from '../service/answer';
 import type { OpenFile } from '../service/connect';
+import { classifyAnswer } from '../service/meaning';
 import { placesOfResults, type TaskRecord } from '../service/taskRecord';
-import { Semaphore, settled } from '../shared/promises';
 import { clock, sleepUntil, Stopped, unlessStalled, withTimeLimit } from '../shared/clock';
-import { cutDataUri } from '../shared/dataUri';
 import { ItemError } from '../shared/itemError';
-import { extensionFor, mediaTypeOf, registeredType } from '../shared/mediaType';
-import { fileName } from './fileName';
-import { AGAIN, explainStorage, isStorageFull } from './fileStorage';
-import { beginningOf, openResult, type StreamResponse, wordsOf } from './openResult';
+import { cutDataUri, extensionFor, mediaTypeOf, registeredType } from '../shared/media';
+import { Semaphore, settled } from '../shared/promises';
+import {
+	AGAIN,
+	beginningOf,
+	explainStorage,
+	fileName,
+	isStorageFull,
+	openResult,
+	type StreamResponse,
+	wordsOf,
+} from './resultFile';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;

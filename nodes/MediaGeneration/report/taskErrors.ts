@@ -1,11 +1,9 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { type FailedTask, reasonOf, type TaskRecord } from '../service/taskRecord';
-import { count } from '../shared/count';
-import { ItemError } from '../shared/itemError';
+import { count, ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { recordRest } from './recordRest';
-import { taskJson } from './taskItems';
+import { furtherFields, taskJson } from './taskItems';
 
 /** The beginning of the message for a create that may have made a task whose id is not known. */
 export const NOT_KNOWN = 'It is not known whether the task was created';
@@ -123,7 +121,7 @@ export function timedOut(
 		task: {
 			...fields,
 			timedOut: true,
-			...(last && { record: recordRest(last.record, { ...fields, state: last.state }) }),
+			...(last && { record: furtherFields(last.record, { ...fields, state: last.state }) }),
 		},
 	});
 }

@@ -1,8 +1,14 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { notSent } from '../create/createTask';
 import { Journal } from '../create/journal';
-import { errorOf, fail, isOrdered, isToOrder, placeOf, type TaskEntry } from '../create/taskEntry';
+import {
+	errorOf,
+	isOrdered,
+	isToOrder,
+	ownFields,
+	placeOf,
+	type TaskEntry,
+} from '../create/taskEntry';
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
 import { retryGoesOn, TurnRow } from '../n8n/turnRow';
@@ -11,25 +17,20 @@ import { planRun, type RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { timeLimitOf } from '../plan/planWait';
 import { describeStop, type FailureRule, stoppingItem } from '../report/ifSomeFail';
-import { includedInputs, outputItems } from '../report/includeInput';
+import { includedInputs, outputItems, toolAnswer } from '../report/outputItems';
 import { missingResults, NOT_KNOWN } from '../report/taskErrors';
 import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
-import { toolAnswer } from '../report/toolAnswer';
 import type { Connection } from '../service/connect';
-import { roundUsd } from '../service/prices';
+import { roundUsd } from '../service/money';
 import { clock, Stopped } from '../shared/clock';
-import { count } from '../shared/count';
-import { inTableOrder, ItemError } from '../shared/itemError';
+import { count, inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { beginOrders, clearRows, isRetry, takeOver, wakeUp } from './beginTurn';
 import { bringTask } from './bringTask';
-import { connectAnyway } from './connectAnyway';
 import { lostResults } from './deliver';
-import { ownFields } from './nextStep';
-import { describePaid, RunContext } from './runContext';
+import { endUnsent, explainStop, goToSleep, isUnfinished, nextOrderAt } from './endTurn';
+import { connectRun, describePaid, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
-import { goToSleep, nextOrderAt } from './sleep';
-import { explainStop } from './stopRun';
 
 /**
  * One turn of a run of the action node: plan, order, wait, and put out, or sleep. A woken run is the same run: its plan, and
@@ -74,7 +75,7 @@ async function beginRun(
 	const asleep = isWoken ? await wakeUp(context, journal, row) : undefined;
 	if (asleep) return asleep;
 	const giveBack = isRetry(journal) ? await takeOver(context, journal) : undefined;
-	const connection = await connectAnyway(context, journal.isLater);
+	const connection = await connectRun(context, journal.isLater);
 	if (!isWoken) {
 		const planned = await settled(planAnew(context, journal, connection, row));
 		if ('error' in planned || planned.value) await giveBack?.();
@@ -222,21 +223,6 @@ async function bringTasks(run: RunContext): Promise<void> {
 	if (broken) throw broken.reason;
 	if (signal?.aborted) throw new Stopped();
 }
-
-/** If the service takes no task for good, the items of later turns fail as those of this turn did. */
-function endUnsent({ queue: { closedBy }, journal }: RunContext): void {
-	if (closedBy === undefined) return;
-	for (const entry of journal.entries.filter(isToOrder)) {
-		fail(entry, ItemError.from(notSent(ItemError.from(closedBy)), ownFields(entry)));
-	}
-}
-
-/** Whether an item waits for a task, a file or an order. A run that stops waits for the tasks that it has created. */
-const isUnfinished = ({ journal, isStopping }: RunContext): boolean =>
-	journal.entries.some(({ plan, end, taskId }) => {
-		const isLeft = isStopping && (plan?.kind === 'read' || taskId === undefined);
-		return plan !== undefined && end === undefined && !isLeft;
-	});
 
 /**
  * The output items of a run that has ended.

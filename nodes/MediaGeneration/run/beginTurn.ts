@@ -12,13 +12,13 @@ import {
 } from '../create/taskEntry';
 import { whenEndIsStored } from '../n8n/executionEnd';
 import { retriedBy } from '../n8n/internals';
-import { noteWake } from '../n8n/nextLook';
 import { NOTHING_ORDERED, retryGoesOn, TurnRow } from '../n8n/turnRow';
+import { noteWake } from '../n8n/wakes';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
+import { suspend } from './endTurn';
 import { hint, showHints } from './runHints';
-import { suspend } from './sleep';
 
 /** After this time a turn is stored or dead, milliseconds. */
 const LONGEST_TURN_MS = 10 * 60_000;
@@ -49,7 +49,7 @@ export async function wakeUp(
 			return await suspend(context, journal, clock.now() + LONGEST_TURN_MS);
 		}
 		// Nobody has stored the turn: its process is dead.
-		journal.putInDoubt(await row.notesOf(freePlaces(journal)), row.execution);
+		journal.putInDoubt(await row.notesOf(placesToOrder(journal)), row.execution);
 	}
 	if (journal.entries.some(mayBeOrdered) && (await row.isClaimed())) {
 		// n8n retries executions that sleep, too, and wakes them all the same.
@@ -89,7 +89,7 @@ export async function takeOver(
 		journal.refusal = storedError(anotherRetry(claimed));
 		return async () => undefined;
 	}
-	const places = freePlaces(journal);
+	const places = placesToOrder(journal);
 	for (const execution of retriedOnes(context, journal)) {
 		const notes = await new TurnRow(context, journal.sleeps, execution).notesOf(places);
 		journal.putInDoubt(notes, execution);
@@ -206,4 +206,5 @@ export const isRetry = ({ beginning }: Journal): boolean =>
 const mayBeOrdered = ({ plan, end }: TaskEntry): boolean =>
 	plan?.kind === 'create' && end === undefined;
 
-const freePlaces = (journal: Journal): string[] => journal.entries.filter(isToOrder).map(placeOf);
+const placesToOrder = (journal: Journal): string[] =>
+	journal.entries.filter(isToOrder).map(placeOf);

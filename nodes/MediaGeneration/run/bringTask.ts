@@ -1,5 +1,5 @@
-import { redeliver } from '../callback/redeliver';
-import { fail, freeAfterFailure, type TaskEntry } from '../create/taskEntry';
+import { redeliver } from '../callback/delivery';
+import { fail, freeAfterFailure, ownFields, type TaskEntry } from '../create/taskEntry';
 import {
 	type CreatePlan,
 	isAwaited,
@@ -9,7 +9,7 @@ import {
 } from '../plan/planTypes';
 import { heldSeconds } from '../plan/planWait';
 import { PassingTrouble } from '../report/download';
-import { fileStem } from '../report/fileName';
+import { fileStem } from '../report/resultFile';
 import { taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
@@ -18,7 +18,7 @@ import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { askLedger, deliver, hasTimeToCome } from './deliver';
-import { nextStep, noteRead, ownFields, timeOf } from './nextStep';
+import { nextStep, noteRead, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
 const MINUTE_MS = 60_000;

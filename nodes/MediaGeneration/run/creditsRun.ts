@@ -1,16 +1,16 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { partOf, withInput } from '../report/includeInput';
+import { isTool, stopSignal } from '../n8n/internals';
+import { ReadWindow } from '../read/readWindow';
+import { partOf, withInput } from '../report/outputItems';
 import { connect } from '../service/connect';
-import { findBalance } from '../service/creditBalance';
+import { findBalance } from '../service/money';
 import { ServiceError } from '../service/serviceError';
 import { clock, inTurns, sleepUntil } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { isTool, stopSignal } from '../n8n/internals';
-import { ItemParameters } from '../shared/parameters';
 import { numberAt, without } from '../shared/json';
+import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
-import { ReadWindow } from '../wait/readWindow';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.

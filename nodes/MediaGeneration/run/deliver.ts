@@ -1,15 +1,19 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { startCallbackWait } from '../callback/callbackWait';
-import { type DeliveryAnswer, noteAnswer, signedAddress } from '../callback/delivery';
+import {
+	type DeliveryAnswer,
+	noteAnswer,
+	redeliver,
+	signedAddress,
+	TriggerBusy,
+} from '../callback/delivery';
+import { startCallbackWait } from '../callback/expectedCallbacks';
 import { hasStarted } from '../callback/ledger';
-import { redeliver, TriggerBusy } from '../callback/redeliver';
 import type { TaskEntry } from '../create/taskEntry';
 import { type DeliveredPlan, isDelivered } from '../plan/planTypes';
 import type { FinishedTask } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
-import { count } from '../shared/count';
-import { ItemError, messageOf } from '../shared/itemError';
+import { count, ItemError, messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import type { RunContext } from './runContext';
 

@@ -1,21 +1,25 @@
-import type { IDataObject } from 'n8n-workflow';
-
-import { errorOf, type OrderAgain, storedError, type TaskEntry } from '../create/taskEntry';
-import { echo } from '../plan/inputFile';
+import { endOfDeliveries } from '../callback/delivery';
+import {
+	errorOf,
+	inDoubt,
+	knownJson,
+	type OrderAgain,
+	ownFields,
+	storedError,
+	type TaskEntry,
+} from '../create/taskEntry';
 import {
 	type CreatePlan,
+	type DeliveredPlan,
 	isAwaited,
 	isDelivered,
-	referenceOf,
 	type TaskPlan,
 } from '../plan/planTypes';
-import { failedInAll, failedTask, NOT_KNOWN, ofTask, timedOut } from '../report/taskErrors';
-import { pendingJson } from '../report/taskItems';
+import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type FailedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
-import { deliveryStep, isToAskLedger } from './deliveryStep';
 
 const MINUTE_MS = 60_000;
 
@@ -258,43 +262,27 @@ function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 	return isAtLimit ? ItemError.from(ItemError.because(error, LIMIT), error.task) : error;
 }
 
-/** The error of an item whose order may have been sent. It is never sent again: it may be paid for. */
-function inDoubt({ itemIndex }: CreatePlan, execution: string | undefined): ItemError {
-	if (execution === undefined) {
-		return new ItemError(`${NOT_KNOWN}. Its answer was lost in an earlier try`, {
-			description:
-				'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.',
-		});
-	}
-	return new ItemError(
-		`${NOT_KNOWN}. Its execution was killed or stopped in a turn that may have sent it`,
-		{
-			description: `Look in n8n's log for a line with 'created task' and '(execution ${execution}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Task → Wait and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
-		},
-	);
+/** Between two deliveries of a result, milliseconds. */
+const DELIVERY_PAUSE_MS = 60_000;
+
+/** Whether the ledger is asked now, as once in each turn: a callback that came needs no read and no delivery. */
+function isToAskLedger(
+	{ plan, deliveries: { askedAt = -Infinity } = {} }: TaskEntry,
+	{ turnStartedAt }: Pick<RunView, 'turnStartedAt'>,
+): boolean {
+	const hasLedger = isDelivered(plan) && plan.deliverTo.triggerId !== undefined;
+	return hasLedger && askedAt < turnStartedAt;
 }
 
-/** What the output shows of a task that was not read. */
-function knownJson(entry: TaskEntry): IDataObject {
-	const { plan, taskId = '', record } = entry;
-	// Of a task that was only to be read nobody knows more than its id.
-	if (plan?.kind === 'read' && !plan.wait) return { taskId };
-	return pendingJson(taskId, { ...ownFields(entry), record });
-}
-
-/**
- * The fields of an item's error or output that the task's record does not have: what was sent, the reference, the
- * estimate, and the tasks that failed before.
- */
-export function ownFields({ plan, ...entry }: TaskEntry): IDataObject {
-	const { sent, costUsd, failed: before = [], taskId, fields } = entry;
-	if (plan?.kind === 'read') return { ...referenceOf(plan), ...fields };
-	// The fields that were sent win: a retry may have other parameters.
-	const request = sent ?? (taskId === undefined && plan ? echo(plan) : {});
-	return {
-		...request,
-		...(sent?.reference === undefined && plan && referenceOf(plan)),
-		...(taskId !== undefined && costUsd !== undefined && { estimatedCostUsd: costUsd }),
-		...(before.length > 0 && { failedTaskIds: before }),
-	};
+/** Decides what happens next to a task that has ended, and whose result goes to a trigger. */
+function deliveryStep(
+	{ deliveries = {}, until = Infinity }: TaskEntry,
+	{ deliverTo: { triggerId } }: DeliveredPlan,
+	now: number,
+): Step {
+	const { answer, at = -Infinity } = deliveries;
+	const end = endOfDeliveries(deliveries, { until, hasLedger: triggerId !== undefined });
+	if (end === 'result') return { kind: 'result' };
+	if (end === 'error') return { kind: 'failed', error: new ItemError(answer?.words ?? '') };
+	return { kind: 'deliver', at: Math.max(now, at + DELIVERY_PAUSE_MS) };
 }

@@ -1,10 +1,8 @@
 import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
-import { isTestAddress } from '../callback/triggerCallbackUrl';
-import { ENTER_DURATION, ENTER_PRICE, knownCostUsd } from '../plan/budget';
-import type { RunPlan } from '../plan/planRun';
+import { isTestAddress } from '../callback/callbackAddress';
+import { ENTER_DURATION, ENTER_PRICE, knownCostUsd, type RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
-import type { ItemResult } from '../report/taskItems';
 import { quotePrompt, shortened } from '../report/ifSomeFail';
 import {
 	isWithoutResult,
@@ -13,10 +11,10 @@ import {
 	withoutResult,
 	withoutStop,
 } from '../report/taskErrors';
-import { roundUsd } from '../service/prices';
-import { count } from '../shared/count';
-import { ItemError } from '../shared/itemError';
-import { isOutOfReach } from '../shared/privateAddress';
+import type { ItemResult } from '../report/taskItems';
+import { roundUsd } from '../service/money';
+import { isOutOfReach } from '../shared/addresses';
+import { count, ItemError } from '../shared/itemError';
 
 /** An item with its result. */
 interface End {

@@ -1,6 +1,5 @@
-import { nextLookAfter } from '../n8n/nextLook';
-import { Alarm } from '../shared/alarm';
-import { clock } from '../shared/clock';
+import { nextLookAfter } from '../n8n/wakes';
+import { Alarm, clock } from '../shared/clock';
 import { settled } from '../shared/promises';
 
 const MINUTE_MS = 60_000;

@@ -1,5 +1,5 @@
 import { clock, withTimeLimit } from '../shared/clock';
-import type { Answer } from './answer';
+import type { Answer } from './meaning';
 
 /** Larger answers are not read to their end. Results that are data URIs stand in an answer. */
 const MAX_BYTES = 32 * 1024 ** 2;

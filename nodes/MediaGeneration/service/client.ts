@@ -1,15 +1,14 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
-import { cutDataUris } from '../shared/dataUri';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
+import { cutDataUris } from '../shared/media';
 import { settled } from '../shared/promises';
-import { type Answer, classifyAnswer } from './answer';
+import { findServiceMessage, findTaskId } from './answerFields';
+import { type Answer, classifyAnswer } from './meaning';
 import { SecretRedactor } from './redactSecrets';
 import { explainKind, moneyHint, ServiceError } from './serviceError';
-import { findServiceMessage } from './serviceMessage';
-import { findTaskId } from './taskId';
 import { parseTaskRecord, type TaskRecord } from './taskRecord';
 
 /** A request to the service, without its key. */

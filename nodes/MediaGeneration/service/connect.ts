@@ -8,16 +8,16 @@ import type {
 } from 'n8n-workflow';
 
 import { stopSignal } from '../n8n/internals';
+import { forbiddenAddress } from '../shared/addresses';
 import { anyOf, clock, Stopped } from '../shared/clock';
 import { findInChain } from '../shared/itemError';
 import { isRecord, toNumber } from '../shared/json';
-import { forbiddenAddress } from '../shared/privateAddress';
 import { settled } from '../shared/promises';
-import { classifyAnswer } from './answer';
 import { isBelow, parseApiKey, parseBaseUrl } from './baseUrl';
 import { closeAnswer, type OpenAnswer, readAnswer, UnfinishedAnswer } from './boundedAnswer';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
-import { type PricedModel, readModels } from './prices';
+import { classifyAnswer } from './meaning';
+import { type PricedModel, readModels } from './money';
 import { ServiceError } from './serviceError';
 
 /** The name of the credential's type. */

@@ -1,7 +1,7 @@
+import { TOKEN_PARAMETER } from '../shared/addresses';
 import { parsedJson } from '../shared/json';
-import { TOKEN_PARAMETER } from '../shared/ownAddresses';
-import { resultFieldOf } from './resultUrls';
-import { findStated } from './taskId';
+import { findStated } from './answerFields';
+import { resultFieldOf } from './taskRecord';
 
 /** A key of at least this length is never in a text by chance. */
 const MIN_TELLING_KEY = 12;

@@ -1,4 +1,4 @@
-import { type Kind, type Meaning, meaningOf } from './answer';
+import { type Kind, type Meaning, meaningOf } from './meaning';
 
 /** Why a request failed. */
 export type ServiceErrorKind = Exclude<Kind, 'answered'>;

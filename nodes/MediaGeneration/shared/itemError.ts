@@ -114,3 +114,7 @@ export function inTableOrder(fields: IDataObject): IDataObject {
 	for (const name in ordered) if (ordered[name] === undefined) delete ordered[name];
 	return ordered;
 }
+
+/** @returns the number with its noun, e.g. `1 task` or `3 tasks` */
+export const count = (number: number, noun: string): string =>
+	`${number} ${noun}${number === 1 ? '' : 's'}`;

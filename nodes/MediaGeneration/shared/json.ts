@@ -100,3 +100,35 @@ export function readStored<T>(stored: unknown, version: number): T {
 			'Nothing was sent. Update n8n-nodes-media-generation and retry the execution, or fetch its tasks with the operation Task → Wait.',
 	});
 }
+
+/** Whether a value contains such a text at any depth. */
+export const hasText = (value: unknown, isSuch: (text: string) => boolean): boolean =>
+	leavesIn(value).some((leaf) => typeof leaf === 'string' && isSuch(leaf));
+
+/**
+ * All values at any depth that are neither lists nor objects. An object with `toJSON` counts as one value.
+ *
+ * @param around the objects around the value: an object that contains itself is looked through once
+ */
+export const leavesIn = (value: unknown, around: readonly unknown[] = []): unknown[] => {
+	if (!hasEntries(value)) return [value];
+	if (around.includes(value)) return [];
+	return Object.values(value).flatMap((entry) => leavesIn(entry, [...around, value]));
+};
+
+const hasEntries = (value: unknown): value is object =>
+	typeof value === 'object' &&
+	value !== null &&
+	!('toJSON' in value && typeof value.toJSON === 'function');
+
+/** A copy of a list or an object with each entry replaced. Other values, and objects with `toJSON`, stay as they are. */
+export function mapEntries(
+	value: unknown,
+	replace: (entry: unknown, name?: string) => unknown,
+): unknown {
+	if (Array.isArray(value)) return value.map((entry) => replace(entry));
+	if (!hasEntries(value)) return value;
+	return Object.fromEntries(
+		Object.entries(value).map(([name, entry]) => [name, replace(entry, name)]),
+	);
+}

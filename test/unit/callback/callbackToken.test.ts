@@ -4,7 +4,7 @@ import {
 	callbackToken,
 	isTokenValid,
 	callbackAddress,
-} from '../../../nodes/MediaGeneration/callback/callbackToken';
+} from '../../../nodes/MediaGeneration/callback/callbackAddress';
 
 const KEY = 'sk-live-secret';
 const PATH = '/webhook/3f1c2a/callback';

@@ -1,7 +1,7 @@
 import nock from '../../nock';
 
-import { redeliver } from '../../../nodes/MediaGeneration/callback/redeliver';
-import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { redeliver } from '../../../nodes/MediaGeneration/callback/delivery';
+import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import { caught, visibleText } from '../support';

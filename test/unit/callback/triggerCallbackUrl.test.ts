@@ -4,7 +4,7 @@ import nock from '../../nock';
 import {
 	triggerAt,
 	triggerOfThisWorkflow,
-} from '../../../nodes/MediaGeneration/callback/triggerCallbackUrl';
+} from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 import {
 	executeContext,

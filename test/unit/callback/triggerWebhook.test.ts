@@ -1,6 +1,6 @@
 import nock from '../../nock';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { API_KEY, executeContext, SERVICE, TRIGGER_PATH } from '../../workflow/engine';
 import { passTime, settle, time, virtualTime } from '../../workflow/time';
 import { type Arrived, type Callback, deliver as deliverTo, outcome } from './webhook';

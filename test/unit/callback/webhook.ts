@@ -1,6 +1,6 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/gate';
 import { clock } from '../../../nodes/MediaGeneration/shared/clock';
 import {

@@ -20,7 +20,7 @@ import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext, SERVICE } from '../../workflow/engine';
 import { caught, FakeClock, unansweredIn } from '../support';
 import { turn as passes } from '../../virtualTime';
-import { entryOf, plan } from './makers';
+import { entryOf, plan } from './entries';
 import { HOUR, MINUTE, SECOND } from '../../durations';
 
 type Answer = Partial<HttpResponse> | Error;

@@ -9,7 +9,7 @@ import { executeContext } from '../../workflow/engine';
 import { HOUR, MINUTE } from '../../durations';
 import { EPOCH } from '../../virtualTime';
 import { FakeClock, unansweredIn } from '../support';
-import { createdEntry, entryOf, plan, readPlan } from './makers';
+import { createdEntry, entryOf, plan, readPlan } from './entries';
 
 afterEach(() => jest.restoreAllMocks());
 

@@ -1,9 +1,9 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
-import type { PricedModel } from '../../../nodes/MediaGeneration/service/prices';
+import type { PricedModel } from '../../../nodes/MediaGeneration/service/money';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, TRIGGER, TRIGGER_PATH } from '../../workflow/engine';
 import { BusyClock, caught } from '../support';

@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
-import type { PricedModel } from '../../../nodes/MediaGeneration/service/prices';
+import type { PricedModel } from '../../../nodes/MediaGeneration/service/money';
 import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { CREDENTIAL, executeContext, type TestWorkflow } from '../../workflow/engine';
 import { caught } from '../support';

@@ -1,12 +1,12 @@
 import type { IDataObject, INode, INodeExecutionData } from 'n8n-workflow';
 
 import {
+	describePaidTasks,
 	describeStop,
 	type FailureRule,
 	stoppingItem,
 	triesOf,
 } from '../../../nodes/MediaGeneration/report/ifSomeFail';
-import { describePaidTasks } from '../../../nodes/MediaGeneration/report/paidTaskList';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 
 describe('the item that stops the node', () => {

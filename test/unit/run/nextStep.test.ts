@@ -18,7 +18,7 @@ import {
 	type TaskRecord,
 } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { HOUR, MINUTE, SECOND } from '../../durations';
-import { createdEntry, entryOf, plan, readPlan } from '../create/makers';
+import { createdEntry, entryOf, plan, readPlan } from '../create/entries';
 
 /** A run in which nothing keeps a task from its next step. */
 const VIEW: RunView = {

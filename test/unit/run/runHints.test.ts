@@ -5,7 +5,7 @@ import type { ItemPlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/pla
 import type { ItemResult } from '../../../nodes/MediaGeneration/report/taskItems';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { SERVICE } from '../../workflow/engine';
-import { plan } from '../create/makers';
+import { plan } from '../create/entries';
 
 const output = { download: true, binaryField: 'data', split: false };
 const create = (estimatedCostUsd?: number, webhookUrl?: string) =>

@@ -1,4 +1,4 @@
-import { forgetLooks, noteWake } from '../../../nodes/MediaGeneration/n8n/nextLook';
+import { forgetLooks, noteWake } from '../../../nodes/MediaGeneration/n8n/wakes';
 import { Turn, type TurnRule } from '../../../nodes/MediaGeneration/run/turn';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { HOUR, MINUTE, SECOND } from '../../durations';

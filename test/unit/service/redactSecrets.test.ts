@@ -1,7 +1,7 @@
 import { BinaryDataService } from 'n8n-core';
 import { type INode, NodeHelpers } from 'n8n-workflow';
 
-import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackToken';
+import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../../nodes/MediaGeneration/MediaGenerationCredits.node';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';

@@ -1,5 +1,4 @@
-import { Alarm } from '../../../nodes/MediaGeneration/shared/alarm';
-import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
+import { Alarm, clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { MINUTE, SECOND } from '../../durations';
 import { turn } from '../../virtualTime';
 import { pass, time, virtualTime } from '../../workflow/time';

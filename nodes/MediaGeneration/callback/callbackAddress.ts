@@ -1,0 +1,224 @@
+import { createHmac, timingSafeEqual } from 'crypto';
+import {
+	type IDataObject,
+	type IExecuteFunctions,
+	type IHookFunctions,
+	type IHttpRequestMethods,
+	type INode,
+	NodeHelpers,
+	UserError,
+} from 'n8n-workflow';
+
+import { isEngineV2, internalsOf, modeOf, webhookBase } from '../n8n/internals';
+import { callN8n } from '../service/connect';
+import { CALLBACK_PATH, TOKEN_PARAMETER } from '../shared/addresses';
+import { isRecord, without } from '../shared/json';
+import { settled } from '../shared/promises';
+
+/** The query parameter of a callback address that carries the user's reference, which comes back with the result. */
+export const REFERENCE_PARAMETER = 'reference';
+
+/**
+ * The address to give to the service as `webhook_url`.
+ *
+ * @param url the URL of a Media Generation Trigger, with or without a token
+ * @param reference comes back with the callback, and is signed by the token; if left out, the URL keeps its reference
+ * @returns the URL with its token
+ * @throws UserError if the URL is not an http or https address
+ */
+export function callbackAddress(url: string, apiKey: string, reference?: string): string {
+	const given = url.trim();
+	if (!/^https?:/i.test(given) || !URL.canParse(given)) {
+		throw new UserError(
+			`The parameter 'Callback URL' is not a valid address: '${url.split('?', 1)[0]}'`,
+			{
+				description:
+					'Copy the production URL from the Media Generation Trigger, which starts with https:// or http://.',
+			},
+		);
+	}
+	const address = new URL(given);
+	const { pathname, searchParams } = address;
+	// A URL cannot hold half of a surrogate pair.
+	const carried = (reference ?? searchParams.get(REFERENCE_PARAMETER))?.toWellFormed();
+	searchParams.delete(REFERENCE_PARAMETER);
+	searchParams.set(TOKEN_PARAMETER, callbackToken(pathname, apiKey, carried));
+	// The reference comes last: in a decoded address nobody can tell where a reference ends.
+	if (carried !== undefined) searchParams.set(REFERENCE_PARAMETER, carried);
+	return address.href;
+}
+
+/**
+ * The token that proves that the holder of the API key gave out this callback address. The specification shows no
+ * signature on callbacks (section 6), so the address itself carries the proof.
+ *
+ * @param path the path of the callback URL, e.g. `/webhook/…/callback`
+ * @param reference the reference in the address, if any. A line break separates path and reference: a path has none.
+ * @returns hex HMAC-SHA-256 of the path and the reference, keyed with the API key
+ */
+export function callbackToken(path: string, apiKey: string, reference?: string): string {
+	const signed = reference === undefined ? path : `${path}\n${reference}`;
+	return createHmac('sha256', apiKey).update(signed).digest('hex');
+}
+
+/** Whether a callback address has a valid token. n8n parses a repeated query parameter to a list. */
+export function isTokenValid(
+	token: unknown,
+	path: string,
+	apiKey: string,
+	reference?: unknown,
+): boolean {
+	if (reference !== undefined && typeof reference !== 'string') return false;
+	if (typeof token !== 'string') return false;
+	const given = Buffer.from(token);
+	const right = Buffer.from(callbackToken(path, apiKey, reference));
+	// The comparison takes constant time, so that nobody guesses a signature byte by byte.
+	return given.length === right.length && timingSafeEqual(given, right);
+}
+
+/** Whether n8n answers at a callback address only while somebody listens in the editor: nobody checks for results then. */
+export const isTestAddress = (callbackUrl: string): boolean =>
+	new URL(callbackUrl).pathname.includes('/webhook-test/');
+
+/** The key in the workflow's static data of its published triggers. */
+const REGISTRY_KEY = 'mediaGenerationTriggers';
+
+/*
+ * Only activation writes here. n8n saves the static data that an activation hook wrote, but not what a webhook wrote,
+ * and a run that writes any static data overwrites all of it with its own copy.
+ *
+ * The key of an entry is the id of a trigger, and the value is the id of its workflow: a copied or exported workflow
+ * takes its static data along, and nobody has published the copy.
+ */
+function registryOf(context: IHookFunctions | IExecuteFunctions): IDataObject {
+	const stored = (context.getWorkflowStaticData('global') as IDataObject)[REGISTRY_KEY];
+	return isRecord(stored) ? stored : {};
+}
+
+/**
+ * @throws UserError if n8n's engine v2 runs the trigger's workflow: engine v2 starts the workflow for each callback,
+ *   and does not ask the trigger whether the task has started the workflow before
+ */
+export function refuseEngineV2(context: IHookFunctions | IExecuteFunctions): void {
+	if (!isEngineV2(context)) return;
+	throw new UserError(
+		"A Media Generation Trigger does not work with the engine v2 of this workflow. Put it into a workflow with engine v1, and paste its production URL into 'Callback URL'",
+	);
+}
+
+/** Whether the workflow's static data name a trigger as published. The default is the node of the context. */
+export function isRegistered(
+	context: IHookFunctions | IExecuteFunctions,
+	{ id } = context.getNode(),
+): boolean {
+	return registryOf(context)[id] === context.getWorkflow().id;
+}
+
+/** Tells the action nodes of the same workflow whether the trigger is published. */
+export function register(context: IHookFunctions, isPublished: boolean): void {
+	const { id } = context.getNode();
+	const others = without(registryOf(context), id);
+	const data = context.getWorkflowStaticData('global') as IDataObject;
+	data[REGISTRY_KEY] = { ...others, ...(isPublished && { [id]: context.getWorkflow().id ?? '' }) };
+}
+
+/**
+ * The production URL of the only Media Generation Trigger of this workflow.
+ *
+ * @throws UserError if there is no published trigger, or more than one, or if n8n cannot be asked
+ */
+export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise<string> {
+	const triggers = triggersOf(context).filter(({ disabled }) => disabled !== true);
+	const registered = triggers.filter((node) => isRegistered(context, node));
+	const urls =
+		registered.length > 0
+			? urlsOf(context, registered)
+			: await publishedOf(context, urlsOf(context, triggers));
+	const [url] = urls;
+	if (url === undefined) {
+		throw new UserError('No published Media Generation Trigger was found in this workflow', {
+			description:
+				"Add a Media Generation Trigger and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL after you have pressed 'Execute step' there). No task was created.",
+		});
+	}
+	if (urls.length > 1) {
+		throw new UserError('This workflow has more than one Media Generation Trigger', {
+			description: "Paste the production URL of the trigger to notify into 'Callback URL'.",
+		});
+	}
+	return url;
+}
+
+function triggersOf(context: IExecuteFunctions): INode[] {
+	// n8n adds `Tool` to the type of a node that is a tool.
+	const type = String(context.getNode().type).replace(/Tool$/, '');
+	const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
+	return nodes.filter((node) => node.type === `${type}Trigger`);
+}
+
+/** The production URLs of triggers at n8n's present address. */
+function urlsOf(context: IExecuteFunctions, triggers: INode[]): string[] {
+	const base = webhookBase(context);
+	if (base === undefined) return [];
+	const { id = '' } = context.getWorkflow();
+	return triggers.map((node) => NodeHelpers.getNodeWebhookUrl(base, id, node, CALLBACK_PATH));
+}
+
+/** @returns the id of the trigger of this workflow at an address; undefined if there is none */
+export function triggerAt(context: IExecuteFunctions, address: string): string | undefined {
+	const [url] = address.split('?', 1);
+	return triggersOf(context).find((node) => urlsOf(context, [node])[0] === url)?.id;
+}
+
+/**
+ * Executions in these modes run the workflow as it stands in the editor, which may not be published. A retry repeats such
+ * an execution, or another one: n8n does not tell.
+ */
+const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'cli', 'retry'];
+
+/**
+ * Selects the URLs whose triggers are published. A worker of queue mode gets no static data with an execution (n8n
+ * 2.41), so only the mode of the execution tells. In a run from the editor n8n has to be asked: tasks whose results no
+ * trigger takes would be paid for.
+ */
+async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<string[]> {
+	// A run from the editor runs the workflows that it calls as they stand in the editor, too.
+	const mode = String(internalsOf(context).additionalData?.rootExecutionMode ?? modeOf(context));
+	if (!OF_THE_EDITOR.includes(mode)) return urls;
+	const published = await Promise.all(
+		urls.map(async (url) => {
+			const asked = await settled(isPublished(context, url));
+			if ('value' in asked) return asked.value;
+			if (mode !== 'retry') throw asked.error;
+			return true;
+		}),
+	);
+	return urls.filter((_, index) => published[index]);
+}
+
+const QUESTION_LIMIT_MS = 10_000;
+
+/**
+ * Asks n8n whether it has a webhook for POST requests at a production URL. The request is a CORS preflight, as a
+ * browser sends it, and starts nothing.
+ *
+ * @throws UserError if n8n does not answer; Stopped if the execution was stopped
+ */
+async function isPublished(context: IExecuteFunctions, url: string): Promise<boolean> {
+	// n8n's request helper sends OPTIONS, although its type does not name it.
+	const method = 'OPTIONS' as IHttpRequestMethods;
+	const request = {
+		method,
+		url,
+		headers: { Origin: new URL(url).origin },
+		timeout: QUESTION_LIMIT_MS,
+	};
+	const forbidden = `n8n does not let this node ask for the trigger: ${url}`;
+	const answer = await callN8n(context, request, forbidden);
+	const methods = answer?.headers['access-control-allow-methods'];
+	if (typeof methods === 'string') return /\bPOST\b/.test(methods);
+	throw new UserError(`It is not known whether the Media Generation Trigger is published: ${url}`, {
+		description:
+			"Let the worker reach the trigger's production URL, or paste this URL into 'Callback URL'. In a run by hand the worker asks n8n at this URL, and n8n did not answer.",
+	});
+}

@@ -1,0 +1,163 @@
+import type { IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
+
+import { clock } from '../shared/clock';
+import { ItemError } from '../shared/itemError';
+import { isRecord } from '../shared/json';
+import { settled } from '../shared/promises';
+import { executionIdOf, internalsOf, isStopOf, modeOf } from './internals';
+import { STOP_RECORD } from './subExecution';
+
+/** The key of a node's journal in the data of the node that n8n stores with the execution. */
+export const JOURNAL = 'journal';
+
+/** What a user enters for the tasks of an execution: `execution 123`. */
+const OF_EXECUTION = /^\s*execution\s+#?([\w-]+)\s*$/i;
+
+/** @returns the id of the execution that an entry of *Task ID* names; undefined if it names none */
+export const executionIn = (entry: unknown): string | undefined =>
+	typeof entry === 'string' ? OF_EXECUTION.exec(entry)?.[1] : undefined;
+
+/** What each run has asked n8n for: many items may name one execution, and n8n parses all that it has stored of it. */
+const askedFor = new WeakMap<IExecuteFunctions, Map<string, Promise<string[]>>>();
+
+/**
+ * The tasks that n8n has stored of an execution of this workflow, such as a run that somebody has stopped while it slept, or
+ * whose node has another name by now.
+ *
+ * @returns at least one id, in the order of the items
+ * @throws ItemError if there is no such execution, if it is of another workflow, or if n8n has stored no task of it
+ */
+export async function storedTasks(context: IExecuteFunctions, id: string): Promise<string[]> {
+	const known = askedFor.get(context) ?? new Map<string, Promise<string[]>>();
+	askedFor.set(context, known);
+	const reading = known.get(id) ?? readStoredTasks(context, id);
+	known.set(id, reading);
+	return await reading;
+}
+
+async function readStoredTasks(context: IExecuteFunctions, id: string): Promise<string[]> {
+	const inLog = `n8n's log names each task in a line with 'created task' and '(execution ${id},'. Enter these ids.`;
+	const read = await settled(context.getExecutionDataById(id));
+	const data = 'value' in read ? read.value : undefined;
+	if (data === undefined) {
+		throw new ItemError(`n8n has no data of execution ${id}`, {
+			description: `Take the number from the list of executions of this workflow. n8n may have deleted the execution, or its data. ${inLog}`,
+		});
+	}
+	const ids = [...new Set([...inJournals(data), ...inRecord(data), ...inOutputs(context, data)])];
+	if (ids.length > 0 && !isOfWorkflow(context, data)) {
+		throw new ItemError(`Execution ${id} is an execution of another workflow`, {
+			description:
+				'Run Task → Wait in the workflow that has created the tasks, or enter the ids of the tasks.',
+		});
+	}
+	if (ids.length > 0) return ids;
+	throw new ItemError(`n8n has stored no task of execution ${id}`, {
+		description: `If somebody stopped it while it was awake, the list of executions has a short execution after it, with the node '${STOP_RECORD}': enter the number of that execution. Otherwise: ${inLog}`,
+	});
+}
+
+/** The contexts of the nodes that keep a journal. A node may have another name by now. */
+const journalsOf = ({ executionData }: IRunExecutionData) =>
+	Object.entries(executionData?.contextData ?? {}).flatMap(([name, kept]) =>
+		isRecord(kept) && isRecord(kept[JOURNAL]) ? { name: name.replace(/^node:/, ''), kept } : [],
+	);
+
+/** What the service and the user have written, which may name other tasks. */
+const NOT_OURS = ['input', 'plan', 'record', 'sent'];
+
+const inJournals = (data: IRunExecutionData): string[] =>
+	journalsOf(data).flatMap(({ kept }) => idsIn(kept[JOURNAL]));
+
+function idsIn(stored: unknown): string[] {
+	if (Array.isArray(stored)) return stored.flatMap(idsIn);
+	if (!isRecord(stored)) return [];
+	if (typeof stored.taskId === 'string') return [stored.taskId];
+	const ours = Object.entries(stored).filter(([name]) => !NOT_OURS.includes(name));
+	return ours.flatMap(([, value]) => idsIn(value));
+}
+
+/** The tasks that a stop has left in a short execution of its own. */
+const inRecord = (data: IRunExecutionData): string[] => idsOfNode(data, STOP_RECORD);
+
+/** The tasks that came out, of an execution that was killed: n8n may have stored outputs, and no contexts. */
+function inOutputs(context: IExecuteFunctions, data: IRunExecutionData): string[] {
+	const { type } = context.getNode();
+	const alike = nodesOf(context).filter((node) => node.type === type);
+	const names = [...alike, ...journalsOf(data)].map(({ name }) => name);
+	return names.flatMap((name) => idsOfNode(data, name));
+}
+
+const idsOfNode = ({ resultData }: IRunExecutionData, name: string): string[] =>
+	(resultData.runData[name] ?? [])
+		.flatMap(({ data }) => data?.main ?? [])
+		.flatMap((items) => items ?? [])
+		// On the error output `details` holds what is known of the task.
+		.flatMap(({ json: { taskId, details } }) => taskId ?? (isRecord(details) && details.taskId))
+		.filter((taskId) => typeof taskId === 'string');
+
+const nodesOf = (context: IExecuteFunctions) =>
+	Object.values(internalsOf(context).workflow?.nodes ?? {});
+
+/** Whether an execution is one of this workflow. n8n gives the data of any execution, and names no workflow. */
+function isOfWorkflow(context: IExecuteFunctions, data: IRunExecutionData): boolean {
+	const { id } = context.getWorkflow();
+	const named = journalsOf(data).map(({ kept }) => kept.workflowId);
+	if (named.length > 0) return named.every((workflowId) => workflowId === id);
+	if (STOP_RECORD in data.resultData.runData) return data.parentExecution?.workflowId === id;
+	const ids = new Set(nodesOf(context).map((node) => node.id));
+	return (data.executionData?.nodeExecutionStack ?? []).some(({ node }) => ids.has(node.id));
+}
+
+/** How often n8n is asked, milliseconds: it parses all that is stored of the execution. */
+const ASK_MS = 30_000;
+
+/**
+ * Looks for the stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker
+ * hears nothing if a webhook processor started the execution, and a sub-workflow hears nothing if somebody stops its
+ * caller: shown on n8n 2.41 by test/e2e/action.test.ts and test/e2e/queue.test.ts. Only these runs ask.
+ *
+ * @returns a function that says whether n8n had stored a stop when it was asked last, at most half a minute ago
+ */
+export function lookForStop(context: IExecuteFunctions): () => Promise<boolean> {
+	const { parentExecution } = internalsOf(context).runExecutionData ?? {};
+	const isDeaf = modeOf(context) === 'webhook' || parentExecution !== undefined;
+	if (!isDeaf) return async () => await Promise.resolve(false);
+	let askAt = clock.now() + ASK_MS;
+	let asked = Promise.resolve(false);
+	const ask = async () => {
+		const found = await settled(isStopped(context));
+		// If n8n does not answer, the run goes on.
+		return 'value' in found && found.value;
+	};
+	return async () => {
+		const now = clock.now();
+		// Creates that are sent together share the question.
+		if (now >= askAt) {
+			askAt = now + ASK_MS;
+			asked = ask();
+		}
+		return await asked;
+	};
+}
+
+/** Whether n8n has stored a stop of this execution, or of an execution that waits for its end. */
+async function isStopped(context: IExecuteFunctions): Promise<boolean> {
+	let id = executionIdOf(context);
+	// n8n's Agents have no executions.
+	for (let callers = mostCallers(context); id !== undefined; callers--) {
+		const data = await context.getExecutionDataById(id);
+		if (isStopOf(id, data?.resultData.error)) return true;
+		// n8n does not give the data of each caller that runs, so nothing follows where there are none.
+		const caller = data?.parentExecution;
+		if (caller?.shouldResume !== true || callers === 0) return false;
+		id = caller.executionId;
+	}
+	return false;
+}
+
+/** How many callers wait: a retry names the caller of the execution that it repeats, and nobody waits for the retry. */
+function mostCallers(context: IExecuteFunctions): number {
+	if (modeOf(context) === 'retry') return 0;
+	return internalsOf(context).additionalData?.rootExecutionMode === 'retry' ? 1 : Infinity;
+}

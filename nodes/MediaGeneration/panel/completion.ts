@@ -1,0 +1,130 @@
+import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
+
+/** The operations that create a task. */
+export const CREATES = ['generate', 'create'];
+
+/** An AI agent needs the result as the answer of the call. */
+const NOT_IN_TOOLS = { hide: { '@tool': [true] } };
+
+const completion: INodeProperties = {
+	displayName: 'When to Continue',
+	name: 'completion',
+	type: 'options',
+	noDataExpression: true,
+	default: 'wait',
+	displayOptions: { show: { operation: CREATES } },
+	description: 'What this node does while the tasks are running',
+	builderHint: {
+		propertyHint:
+			"Keep 'wait' unless the user asks otherwise: the node waits by itself, also for hours, so add no Wait, no If and no loop. 'trigger' needs a published workflow that starts with a Media Generation Trigger. With 'return', store each taskId: nobody fetches the results.",
+	},
+	options: [
+		{
+			name: 'Wait for Results',
+			value: 'wait',
+			description: 'The next node runs when all tasks are finished, also after hours',
+		},
+		{
+			name: 'Notify a Trigger',
+			value: 'trigger',
+			displayOptions: NOT_IN_TOOLS,
+			description:
+				'The next node runs at once. Each finished task starts the workflow of a Media Generation Trigger.',
+		},
+		{
+			name: 'Return Immediately',
+			value: 'return',
+			description: "The next node runs at once. Get the results later with 'Task → Wait'.",
+		},
+	],
+};
+
+const callbackUrl: INodeProperties = {
+	displayName: 'Callback URL',
+	name: 'callbackUrl',
+	type: 'string',
+	default: '',
+	placeholder: 'e.g. https://n8n.example.com/webhook/…/callback',
+	hint: 'Leave empty for the published trigger of this same workflow',
+	description: 'Production URL of the Media Generation Trigger to notify, copied from its panel',
+};
+
+const shownWith = (completion: string) => ({
+	show: { operation: CREATES, completion: [completion] },
+});
+
+const notice = (completion: string, displayName: string): INodeProperties => ({
+	displayName,
+	name: 'completionNotice',
+	type: 'notice',
+	default: '',
+	displayOptions: shownWith(completion),
+});
+
+/** The fields that say when the items leave, and to which trigger. */
+export const completionFields: INodeProperties[] = [
+	completion,
+	notice(
+		'trigger',
+		"First add a Media Generation Trigger, and publish its workflow. The list of executions has an execution that is 'Waiting' until all results have arrived: do not stop it. Files are an option of the trigger.",
+	),
+	notice(
+		'return',
+		"Nothing waits for these tasks, and they are billed. Store each 'taskId': 'Task → Wait' needs it to get the results.",
+	),
+	{ ...callbackUrl, displayOptions: shownWith('trigger') },
+	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },
+];
+
+/** The default of an option is its value when it is added in the panel. Left out, a switch is off. */
+const downloadResults: INodeProperties = {
+	displayName: 'Download Results',
+	name: 'downloadResults',
+	type: 'boolean',
+	default: true,
+	description: 'Whether to attach each result as a file, which the output panel shows',
+};
+
+const outputBinaryField = (switchedOn: NonNullable<IDisplayOptions['show']>): INodeProperties => ({
+	displayName: 'Put Output File in Field',
+	name: 'outputBinaryField',
+	type: 'string',
+	displayOptions: { show: switchedOn },
+	default: 'data',
+	placeholder: 'e.g. data',
+	description:
+		'Name of the binary field for the result. Further results of one task get _1, _2 and so on appended.',
+});
+
+const splitResults: INodeProperties = {
+	displayName: 'Split Results',
+	name: 'splitResults',
+	type: 'boolean',
+	default: true,
+	description:
+		'Whether each result becomes an item, for models that make several results in one task',
+};
+
+/** The switch of the action node. An AI agent gets no files. */
+const shownSwitch = (isOn: boolean, show: IDisplayOptions['show']): INodeProperties => ({
+	...downloadResults,
+	default: isOn,
+	displayOptions: { show, hide: { '@tool': [true] } },
+});
+
+/** The field *Download Results*, where the results are waited for or read. */
+export const downloadFields: INodeProperties[] = [
+	shownSwitch(true, { operation: CREATES, completion: ['wait'] }),
+	shownSwitch(true, { resource: ['task'], operation: ['wait'] }),
+	shownSwitch(false, { resource: ['task'], operation: ['get'] }),
+];
+
+/** The options of the action node where results leave it. */
+export const outputOptions = [outputBinaryField({ '/downloadResults': [true] }), splitResults];
+
+/** The options of the trigger. */
+export const triggerOutputOptions = [
+	downloadResults,
+	outputBinaryField({ downloadResults: [true] }),
+	splitResults,
+];

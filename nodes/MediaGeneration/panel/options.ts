@@ -1,0 +1,202 @@
+import type { INodeProperties } from 'n8n-workflow';
+
+import { CREATES, outputOptions } from './completion';
+import { fileField, numberField, shownWhen } from './field';
+
+const inputField: INodeProperties = {
+	displayName: 'Name in the Model',
+	name: 'inputField',
+	type: 'string',
+	default: '',
+	placeholder: 'e.g. first_frame',
+	description:
+		"The model's name for this file. Files with one name become a list; images[] is a list of one.",
+};
+
+const sendFilesAs: INodeProperties = {
+	displayName: 'Send Files As',
+	name: 'sendFilesAs',
+	type: 'options',
+	noDataExpression: true,
+	default: 'data',
+	description: "How 'Files' and the reference picture reach the service",
+	options: [
+		{
+			name: 'Data',
+			value: 'data',
+			description: 'In the request itself, as data URIs',
+		},
+		{
+			name: 'Links',
+			value: 'link',
+			description:
+				"As links to this n8n, which the service must reach. They end with the task's timeout.",
+		},
+	],
+};
+
+/** The options that add to the input of the model. */
+const inputOptions: INodeProperties[] = [
+	{
+		displayName: 'Additional Fields',
+		name: 'additionalFields',
+		type: 'assignmentCollection',
+		default: {},
+		description:
+			'More input of the model, such as aspect_ratio or seed. Wins over a field above with the same name.',
+		builderHint: {
+			propertyHint:
+				"The fields differ from model to model, and n8n does not know them: take their names from the model's documentation or from the user, and invent none.",
+		},
+	},
+	{
+		displayName: 'Files',
+		name: 'files',
+		type: 'fixedCollection',
+		typeOptions: { multipleValues: true, sortable: true },
+		placeholder: 'Add File',
+		default: {},
+		description: 'Files to send to the model, such as a first frame or a sound',
+		options: [{ displayName: 'File', name: 'file', values: [inputField, fileField('file')] }],
+		builderHint: {
+			propertyHint:
+				"Takes names of binary fields of the incoming item, and no addresses: an address goes into 'additionalFields' as a string. Several rows with one inputField become a list, in order, e.g. first and last frame.",
+		},
+	},
+	sendFilesAs,
+	{
+		displayName: 'Additional Input (JSON)',
+		name: 'additionalInput',
+		type: 'json',
+		default: '{}',
+		description:
+			'The same as Additional Fields, as a JSON object, e.g. { "seed": 7 }. Wins over all other fields.',
+	},
+];
+
+const waits = { '/operation': CREATES, '/completion': ['wait'] };
+const triggers = { '/operation': CREATES, '/completion': ['trigger'] };
+const waitsForTask = { '/operation': ['wait'] };
+
+const ofCreates = [{ '/operation': CREATES }];
+const ofResults = [waits, { '/operation': ['get', 'wait'] }];
+const ofWaits = [waits, waitsForTask];
+
+/** What guards money, and what becomes of items that fail. */
+const guards: INodeProperties[] = [
+	...shownWhen(ofCreates, [
+		{
+			displayName: 'Dry Run',
+			name: 'dryRun',
+			type: 'boolean',
+			default: true,
+			description: 'Whether to order nothing, and to show what would be sent and the price',
+			builderHint: {
+				propertyHint:
+					'Each task costs real money, in a preview, too. Build and test with true, and leave it out when the user wants the results.',
+			},
+		},
+		{
+			...numberField('Max Cost (USD)', 'maxCostUsd'),
+			description:
+				'The most that one run may cost. Above it, or if a price is not known, nothing is ordered. 0 = no limit.',
+		},
+	]),
+	{
+		displayName: 'If Some Items Fail',
+		name: 'ifSomeFail',
+		type: 'options',
+		noDataExpression: true,
+		default: 'keep',
+		description: "What to do when some items fail. If all fail, the setting 'On Error' decides.",
+		options: [
+			{
+				name: 'Keep All Items',
+				value: 'keep',
+				description: "Output all items, the failed ones with the reason in 'error'",
+			},
+			{
+				name: 'Stop with an Error',
+				value: 'stop',
+				description:
+					"Order no more, finish what is ordered. The setting 'On Error' decides what follows.",
+			},
+		],
+	},
+	{
+		...numberField('Retry Failed Tasks', 'retryFailed'),
+		description:
+			'How often to order a failed task again, for models that fail by chance. Failed tasks are usually free.',
+		displayOptions: { show: waits },
+	},
+];
+
+/** Which row a result belongs to. */
+const rows: INodeProperties[] = [
+	{
+		displayName: 'Include Input',
+		name: 'includeInput',
+		type: 'boolean',
+		noDataExpression: true,
+		// What it is when it is added in the panel. Left out, it is off.
+		default: true,
+		displayOptions: { hide: { '@tool': [true] } },
+		description:
+			'Whether the fields and files of the incoming item go on beside the result, e.g. to write a row back',
+	},
+	{
+		displayName: 'Reference',
+		name: 'reference',
+		type: 'string',
+		default: '',
+		placeholder: 'e.g. row-7',
+		description:
+			"Your row, order or customer. The result has it as 'reference', on the trigger too. The service can read it.",
+		displayOptions: { show: { '/operation': [...CREATES, 'redeliver'] } },
+	},
+];
+
+const times: INodeProperties[] = [
+	{
+		...numberField('Max Tasks at the Same Time', 'maxInFlight'),
+		description:
+			'How many tasks of this node may be unfinished at once. More is faster, up to the limit of your account.',
+		displayOptions: { show: waits },
+	},
+	...shownWhen(
+		[...ofWaits, triggers],
+		[
+			{
+				...numberField('Timeout (Seconds)', 'timeout'),
+				description:
+					'How long to wait for each task. 0 = one day, or ten minutes if the run cannot sleep. A late task goes on.',
+			},
+		],
+	),
+	...shownWhen(ofWaits, [
+		{
+			...numberField('Sleep After (Minutes)', 'suspendAfter'),
+			description:
+				'From then on the run sleeps between looks. Asleep it survives restarts of n8n. 0 = before the first order.',
+		},
+	]),
+];
+
+/** The collection *Options* of the action node: the panel shows each option only where it applies. */
+export const optionFields: INodeProperties[] = [
+	{
+		displayName: 'Options',
+		name: 'options',
+		type: 'collection',
+		placeholder: 'Add option',
+		default: {},
+		// n8n shows one long list, of which about eight can be seen: what guards money comes first.
+		options: [
+			...guards,
+			...shownWhen(ofCreates, inputOptions),
+			...rows,
+			...shownWhen(ofResults, outputOptions),
+			...times,
+		],
+	},
+];

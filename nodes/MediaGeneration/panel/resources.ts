@@ -1,0 +1,286 @@
+import type {
+	IDisplayOptions,
+	ILoadOptionsFunctions,
+	INodeListSearchResult,
+	INodeProperties,
+} from 'n8n-workflow';
+
+import { CREDENTIAL_TYPE } from '../service/connect';
+import {
+	describeModel,
+	IMAGE_MODEL,
+	IMAGE_PRICE_USD,
+	type PricedModel,
+	readModels,
+	SPECIFIED_MODELS,
+	VIDEO_MODEL,
+	VIDEO_PRICE_USD_PER_SECOND,
+} from '../service/money';
+import { fileField, numberField, operationField } from './field';
+
+/** The model by its place in the list of the credential, or by its identifier. */
+const modelField = (model: string): INodeProperties => ({
+	displayName: 'Model',
+	name: 'model',
+	type: 'resourceLocator',
+	default: { mode: model === '' ? 'id' : 'list', value: model },
+	modes: [
+		{
+			displayName: 'From List',
+			name: 'list',
+			type: 'list',
+			typeOptions: { searchListMethod: 'searchModels', searchable: true },
+		},
+		{
+			displayName: 'By ID',
+			name: 'id',
+			type: 'string',
+			placeholder: 'e.g. provider/model-name',
+		},
+	],
+	description:
+		"Model that makes the result. The list has the models of the credential, under 'Models'.",
+});
+
+/** The fields that images and videos share. */
+function mediaFields(
+	resource: 'image' | 'video',
+	media: {
+		description: string;
+		model: string;
+		perLine: string;
+		prompt: Pick<INodeProperties, 'placeholder' | 'description'>;
+	},
+): INodeProperties[] {
+	const { description, model, perLine, prompt } = media;
+	const displayOptions = { show: { resource: [resource], operation: ['generate'] } };
+	return [
+		operationField(resource, 'generate', [
+			{ name: 'Generate', value: 'generate', action: `Generate ${resource}`, description },
+		]),
+		{ ...modelField(model), displayOptions },
+		{
+			displayName: 'Prompt',
+			name: 'prompt',
+			type: 'string',
+			typeOptions: { rows: 4 },
+			displayOptions,
+			default: '',
+			hint: `One item makes one ${resource}. For several, switch on '${perLine}', or put an item for each before this node.`,
+			...prompt,
+		},
+		{
+			displayName: perLine,
+			name: 'promptPerLine',
+			type: 'boolean',
+			// An agent calls the tool once for each result.
+			displayOptions: { ...displayOptions, hide: { '@tool': [true] } },
+			default: false,
+			description: `Whether each line of the prompt makes ${resource === 'image' ? 'an image' : 'a video'} of its own. Empty lines make none.`,
+		},
+	];
+}
+
+/** The operation and the fields of *Image*. */
+export const imageFields = mediaFields('image', {
+	description: 'Create an image from a text prompt',
+	model: IMAGE_MODEL,
+	perLine: 'One Image per Line',
+	prompt: {
+		placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
+		description: 'What the image should show',
+	},
+});
+
+const showVideo = { resource: ['video'], operation: ['generate'] };
+
+/** The operation and the fields of *Video*. */
+export const videoFields: INodeProperties[] = [
+	...mediaFields('video', {
+		description: 'Create a video from a text prompt and a reference image',
+		model: VIDEO_MODEL,
+		perLine: 'One Video per Line',
+		prompt: {
+			placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
+			description: 'What should happen in the video',
+		},
+	}),
+	{
+		displayName: 'Reference Image',
+		name: 'imageSource',
+		type: 'options',
+		displayOptions: { show: showVideo },
+		default: 'url',
+		description: 'The picture that the video starts from',
+		options: [
+			{
+				name: 'From URL',
+				value: 'url',
+				description: 'The service downloads the picture, e.g. the result URL of an image task',
+			},
+			{
+				name: 'From Binary Data',
+				value: 'binary',
+				description: 'A file of the incoming item, which is sent along with the task',
+			},
+			{
+				name: 'None',
+				value: 'none',
+				description: 'The video is made from the prompt alone',
+			},
+		],
+	},
+	{
+		displayName: 'Image URL',
+		name: 'imageUrl',
+		type: 'string',
+		displayOptions: { show: { ...showVideo, imageSource: ['url'] } },
+		default: '',
+		placeholder: 'e.g. https://example.com/image.png',
+		hint: 'For the picture of an earlier node, drag resultUrls[0] from the input here',
+		description: 'The service must be able to reach it',
+	},
+	{
+		...fileField('picture'),
+		displayOptions: { show: { ...showVideo, imageSource: ['binary'] } },
+	},
+	{
+		...numberField('Duration (Seconds)', 'durationSeconds'),
+		displayOptions: { show: showVideo },
+		hint: '0 = the model decides the length and the price',
+		description: 'Length of the video',
+	},
+];
+
+/** The operations and the fields of *Task*. */
+export const taskFields: INodeProperties[] = [
+	operationField('task', 'create', [
+		{
+			name: 'Create',
+			value: 'create',
+			action: 'Create task',
+			description: 'Create a task for any model with any input',
+		},
+		{
+			name: 'Get',
+			value: 'get',
+			action: 'Get task',
+			description: 'Retrieve the current record of a task',
+		},
+		{
+			name: 'Send Result Again',
+			value: 'redeliver',
+			action: 'Send result of task again',
+			description: 'Send the result of a finished task to a trigger that has missed it',
+		},
+		{
+			name: 'Wait',
+			value: 'wait',
+			action: 'Wait for task',
+			description: 'Wait for tasks that exist, e.g. of a run that was stopped',
+		},
+	]),
+	{
+		...modelField(''),
+		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
+	},
+	{
+		displayName: 'Input',
+		name: 'input',
+		type: 'json',
+		typeOptions: { rows: 6 },
+		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
+		default: '{\n  "prompt": ""\n}',
+		description: "Input of the model as a JSON object. 'Additional Fields' can add to it.",
+	},
+	{
+		displayName: 'Task ID',
+		name: 'taskId',
+		type: 'string',
+		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
+		default: '',
+		placeholder: 'e.g. task-12345, task-12346',
+		hint: "One 'taskId' or several. For all tasks of a run that was stopped: execution and its number, e.g. execution 123.",
+		description:
+			'IDs with commas or line breaks between them, a list, or the copied JSON of items that have a taskId',
+	},
+	{
+		// No panel shows it: the execution that makes up for lost callbacks hands its results to a trigger.
+		displayName: 'Deliver To',
+		name: 'deliverTo',
+		type: 'hidden',
+		displayOptions: { show: { resource: ['task'], operation: ['wait'] } },
+		default: '',
+	},
+];
+
+/** The text that tells a language model when to use the tool, and what to pass. n8n shows the field in tools only. */
+const toolDescription = (text: string, show: IDisplayOptions['show'] = {}): INodeProperties => ({
+	displayName: 'Tool Description',
+	name: 'toolDescription',
+	type: 'string',
+	typeOptions: { rows: 5 },
+	required: true,
+	default: text,
+	displayOptions: { show: { '@tool': [true], ...show } },
+	description:
+		'Tells the language model what this tool does, when to use it and what to write. Change it to fit your agent.',
+});
+
+const ANSWER =
+	"Returns taskId, state and resultUrls. With state PENDING the task goes on: do not order it again. A failed task is usually free, and 'error' says why it failed.";
+
+/** The fields that only a tool of an AI agent has. */
+export const toolFields: INodeProperties[] = [
+	toolDescription(
+		`Generates one image from a text prompt, which takes up to some minutes. Write one detailed prompt: the subject, its surroundings, style, light and composition. Call it once for each image that the user asked for, since each one costs money (${IMAGE_PRICE_USD} USD with the default model). ${ANSWER}`,
+		{ resource: ['image'] },
+	),
+	toolDescription(
+		`Generates one short video, which takes some minutes. Write one prompt: what is to be seen, how it moves, and how the camera moves. If it takes a picture, hand it the address of the picture to set in motion. Call it once for each video that the user asked for, since each second costs money (${VIDEO_PRICE_USD_PER_SECOND} USD with the default model). ${ANSWER}`,
+		{ resource: ['video'] },
+	),
+	toolDescription(
+		`Orders one task of a generative model for images or videos. Call it once for each result that the user asked for, since each one costs money. ${ANSWER}`,
+		{ resource: ['task'], operation: ['create'] },
+	),
+	toolDescription(
+		`Reads what has become of an image or a video that was ordered before. Hand it the taskId that the ordering tool returned. It costs nothing. ${ANSWER}`,
+		{ resource: ['task'], operation: ['get', 'wait'] },
+	),
+	toolDescription(
+		'Sends the result of a finished task to its workflow again, if the workflow has missed it. Hand it the taskId. It costs nothing.',
+		{ resource: ['task'], operation: ['redeliver'] },
+	),
+];
+
+/** The same for the credits node. */
+export const creditsToolFields: INodeProperties[] = [
+	toolDescription(
+		"Reads how many credits are left in the account for images and videos. It needs nothing and costs nothing. Returns the number in 'balance'.",
+	),
+];
+
+/**
+ * The list of the field *Model*: the models of the credential. If there are none, the models of the specification, which
+ * most services do not have.
+ *
+ * @param filter what the user has typed into the list's search field
+ */
+export async function searchModels(
+	this: ILoadOptionsFunctions,
+	filter = '',
+): Promise<INodeListSearchResult> {
+	const { models } = await this.getCredentials(CREDENTIAL_TYPE);
+	const entered = readModels(models);
+	const nameOf = (model: PricedModel) =>
+		// The price of a placeholder is that of no account.
+		entered.length > 0 ? describeModel(model) : `Placeholder: ${model.id}`;
+	const listed = entered.length > 0 ? entered : SPECIFIED_MODELS;
+	const isFound = (id: string) => id.toLowerCase().includes(filter.trim().toLowerCase());
+	return {
+		results: listed
+			.filter(({ id }) => isFound(id))
+			.map((model) => ({ name: nameOf(model), value: model.id })),
+	};
+}

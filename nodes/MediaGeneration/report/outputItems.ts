@@ -1,0 +1,141 @@
+import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from 'n8n-workflow';
+
+import { isTool } from '../n8n/internals';
+import { inTableOrder, ItemError } from '../shared/itemError';
+import { isRecord, without } from '../shared/json';
+import { NOT_KNOWN } from './taskErrors';
+import type { ItemResult } from './taskItems';
+
+/** What of an input item goes on beside the node's output. */
+type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;
+
+/** The output items of a run. @param origins the input item of each result, and the part of it that goes on */
+export const outputItems = (
+	node: INode,
+	results: readonly ItemResult[],
+	origins: ReadonlyArray<{ item: number; input?: InputPart | undefined }>,
+): INodeExecutionData[] =>
+	origins.flatMap(({ item, input }, index) => {
+		const result = results[index] ?? [];
+		// Copies: what became of the items is still to be told of without the fields of the input.
+		const items =
+			result instanceof ItemError
+				? [asBilled(result).toItem(node, { item })]
+				: result.map((each) => ({ ...each }));
+		return items.map((each) => withInput(each, input, node.onError));
+	});
+
+/** A failed task has no price: the sum of the estimates is what the batch may cost. */
+const asBilled = (error: ItemError): ItemError =>
+	error.task.state === 'FAILURE'
+		? new ItemError(error.message, { ...error, task: without(error.task, 'estimatedCostUsd') })
+		: error;
+
+/**
+ * The option *Include Input*, which is read once for the run.
+ *
+ * @returns the part of an input item that goes on, by its index; nothing if the option is off
+ */
+export function includedInputs(
+	context: IExecuteFunctions,
+): (itemIndex: number) => InputPart | undefined {
+	// An agent gets only the fields that it can use.
+	const isIncluded =
+		!isTool(context) && context.getNodeParameter('options.includeInput', 0, false) === true;
+	if (!isIncluded) return () => undefined;
+	const inputs = context.getInputData();
+	const operation = String(context.getNodeParameter('operation', 0));
+	const others = [...OF_ANOTHER_RUN, ...(OF_ANOTHER_TASK[operation] ?? [])];
+	return (itemIndex) => {
+		const input = inputs[itemIndex];
+		return input && partOf(input, others);
+	};
+}
+
+/** Fields that tell how the task of an earlier node ended: an item that was refused now must not look like a success. */
+const OF_ANOTHER_RUN = [
+	'timedOut',
+	'dryRun',
+	'state',
+	'creditsConsumed',
+	'resultUrls',
+	'resultUrl',
+	'resultIndex',
+];
+
+/** An item without a task must not name another task, nor its price. */
+const CREATED = ['taskId', 'estimatedCostUsd', 'failedTaskIds', 'record'];
+
+/** Left out besides, by the operation of this node. */
+const OF_ANOTHER_TASK: Record<string, string[]> = {
+	generate: CREATED,
+	create: CREATED,
+	redeliver: ['delivered', 'delivery'],
+};
+
+/**
+ * An `error` does not go on, nor its advice: n8n would take it for an error of this node.
+ *
+ * @param others fields that do not go on either
+ */
+export const partOf = (
+	{ json, binary }: INodeExecutionData,
+	others: readonly string[] = [],
+): InputPart => ({
+	json: without(json, 'error', ...(json?.error === undefined ? [] : ['advice']), ...others),
+	...(binary && { binary }),
+});
+
+/**
+ * Adds the fields and files of the input to an item. The item's own fields win.
+ *
+ * @param onError the node's *On Error*: on the error output n8n itself adds the fields of the input
+ */
+export function withInput(
+	item: INodeExecutionData,
+	input: InputPart | undefined,
+	onError?: INode['onError'],
+): INodeExecutionData {
+	if (input === undefined) return item;
+	const isOnErrorOutput = onError === 'continueErrorOutput' && item.json.error !== undefined;
+	return {
+		...item,
+		...(!isOnErrorOutput && { json: inTableOrder({ ...input.json, ...item.json }) }),
+		...((input.binary ?? item.binary) && { binary: { ...input.binary, ...item.binary } }),
+	};
+}
+
+const NOT_FINISHED =
+	"The task goes on at the service and is paid for once if it succeeds. Do not order it again. Give the user the taskId; the results can be read with it later, by a tool with the operation 'Get' or 'Wait'.";
+
+const FAILED = 'A failed task is usually free. Change the prompt before you try again.';
+
+const CHARGED =
+	'The service says that it charged for it. Tell the user, and do not try again by yourself.';
+
+const MAY_EXIST =
+	'The task may exist and may be paid for once. Do not order it again: tell the user to look at the tasks or the credits of the account first.';
+
+const DRY_RUN =
+	'Nothing was ordered and nothing is paid for: this tool only says what a task would cost.';
+
+/** An agent does not need these fields, which would fill its memory. */
+const NOT_FOR_AGENTS = ['record', 'model', 'input'];
+
+/** The item for an agent: the fields that it can use, and what to do next. */
+export function toolAnswer({ json, ...item }: INodeExecutionData): INodeExecutionData {
+	// On the error output `details` holds what is known of the task.
+	const { details, ...left } = json;
+	const answer = without({ ...(isRecord(details) && details), ...left }, ...NOT_FOR_AGENTS);
+	const next = nextForAgent(answer);
+	// The advice for people is not repeated to an agent that is told what to do next.
+	return { ...item, json: next === undefined ? answer : { ...without(answer, 'advice'), next } };
+}
+
+function nextForAgent({ taskId, state, error, creditsConsumed, dryRun }: IDataObject) {
+	if (dryRun === true) return DRY_RUN;
+	if (taskId === undefined) return String(error).startsWith(NOT_KNOWN) ? MAY_EXIST : undefined;
+	if (state === 'PENDING') return NOT_FINISHED;
+	if (state !== 'FAILURE') return undefined;
+	return Number(creditsConsumed) > 0 ? CHARGED : FAILED;
+}

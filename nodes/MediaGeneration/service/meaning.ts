@@ -1,0 +1,229 @@
+import { isRecord, parsedJson, plainFields, plainName, toNumber } from '../shared/json';
+import { findServiceMessage, isOfTask, retryAfterMs } from './answerFields';
+
+/** An answer as it came, from whatever speaks HTTP. */
+export interface Answer {
+	statusCode: number;
+	headers: Record<string, unknown>;
+	body: string;
+}
+
+/** What a request came to. */
+export type Kind =
+	/** An answer as the service gives it; or any answer with a 2xx and JSON. */
+	| 'answered'
+	/** The key is refused (401). */
+	| 'unauthorized'
+	/** The key, or this one request, is not allowed (403). */
+	| 'forbidden'
+	/** The account has no credits left. */
+	| 'noCredits'
+	/** There is no such task, or no such address. */
+	| 'notFound'
+	/** The account has too many unfinished tasks, or asks too often. */
+	| 'tooManyRequests'
+	/** The request was not accepted as it is. */
+	| 'rejected'
+	/** The answer points at another address. */
+	| 'redirected'
+	/** The service, or a gateway before it, does not work at the moment. */
+	| 'serviceDown'
+	/** There was no connection, so the request certainly did not reach the service. */
+	| 'unreachable'
+	/** The request left, and no complete answer came back. */
+	| 'noAnswer'
+	/** The answer is not as the specification says: a page of a gateway, or a body that was cut off. */
+	| 'unexpectedAnswer'
+	/** The answer is that of the service, and has no task record with a state. */
+	| 'unusableRecord';
+
+/** What an answer means for the request. */
+export interface Meaning {
+	kind: Kind;
+	/** `stranger`: something before the service, such as a proxy, a firewall or a login page. */
+	speaker: 'service' | 'stranger' | 'nobody';
+	/** Whether the service did what a create asked for. Only after `no` a create may be sent again. */
+	taken: 'yes' | 'no' | 'unknown';
+	/** What the answer is about: this request alone, the base URL, the API key, or the account. */
+	scope: 'item' | 'address' | 'key' | 'account';
+	/** Whether the answer may concern this request alone, although it usually concerns what `scope` says. */
+	mayBeItem: boolean;
+	/** Whether the same request may well succeed later: `retryAfterMs` later, if the answer says so. */
+	again: boolean;
+	/** How long the answer asks to wait, milliseconds. */
+	retryAfterMs: number | undefined;
+}
+
+/** An answer that was read once. */
+interface Classified extends Meaning {
+	/** The HTTP status, or the one that the body has instead. */
+	status: number;
+	/** The words of whoever speaks, in one line. */
+	said: string | undefined;
+	/** The parsed body; undefined if it is not JSON. */
+	spoken: unknown;
+}
+
+type Verdict = Pick<Meaning, 'kind' | 'taken' | 'scope' | 'again'>;
+
+const verdict = (
+	kind: Kind,
+	taken: Meaning['taken'],
+	scope: Meaning['scope'],
+	again: boolean,
+): Verdict => ({ kind, taken, scope, again });
+
+/** What a request means that came to this, if nothing more is known. */
+const VERDICTS: Record<Kind, Verdict> = {
+	answered: verdict('answered', 'yes', 'item', false),
+	unauthorized: verdict('unauthorized', 'no', 'key', false),
+	forbidden: verdict('forbidden', 'no', 'key', false),
+	noCredits: verdict('noCredits', 'no', 'account', false),
+	notFound: verdict('notFound', 'no', 'address', false),
+	tooManyRequests: verdict('tooManyRequests', 'no', 'account', true),
+	rejected: verdict('rejected', 'no', 'item', false),
+	redirected: verdict('redirected', 'unknown', 'address', false),
+	serviceDown: verdict('serviceDown', 'unknown', 'item', true),
+	unreachable: verdict('unreachable', 'no', 'address', true),
+	noAnswer: verdict('noAnswer', 'unknown', 'item', true),
+	unexpectedAnswer: verdict('unexpectedAnswer', 'unknown', 'address', true),
+	unusableRecord: verdict('unusableRecord', 'unknown', 'item', true),
+};
+
+/** @returns what is known of a request without a look at an answer */
+export const meaningOf = (kind: Kind): Meaning => ({
+	...VERDICTS[kind],
+	speaker: kind === 'unreachable' || kind === 'noAnswer' ? 'nobody' : 'service',
+	mayBeItem: false,
+	retryAfterMs: undefined,
+});
+
+/** These redirects ask for the same request at another address. With 302 and 303 a service may point to a new task. */
+const MOVED = [301, 307, 308];
+
+/** A gateway may have handed the request on before it gave one of these answers. */
+const HANDED_ON = [408, 425, 499];
+
+const UNAVAILABLE = 503;
+
+/** Whether a trigger of this package has taken a callback. */
+export const isOk = ({ statusCode }: Pick<Answer, 'statusCode'>): boolean => statusCode === 200;
+
+function byStatus(statusCode: number): Verdict {
+	if (statusCode < 200) return VERDICTS.unexpectedAnswer;
+	if (statusCode < 300) return VERDICTS.answered;
+	if (statusCode < 400) {
+		return { ...VERDICTS.redirected, taken: MOVED.includes(statusCode) ? 'no' : 'unknown' };
+	}
+	if (statusCode >= 500 || HANDED_ON.includes(statusCode)) return VERDICTS.serviceDown;
+	switch (statusCode) {
+		case 401:
+			return VERDICTS.unauthorized;
+		case 403:
+			return VERDICTS.forbidden;
+		case 402:
+			return VERDICTS.noCredits;
+		case 404:
+		case 410:
+			return VERDICTS.notFound;
+		case 405:
+			return { ...VERDICTS.rejected, scope: 'address' };
+		case 429:
+			return VERDICTS.tooManyRequests;
+		default:
+			return VERDICTS.rejected;
+	}
+}
+
+/**
+ * Whether something before the service, such as a proxy, speaks: a service answers with JSON, or with an empty body. With
+ * 4xx a service may also answer with a plain text, such as `Not Found`.
+ */
+function isOfStranger(status: number, body: string, spoken: unknown): boolean {
+	if (spoken !== undefined || body.trim() === '') return false;
+	const isRefusal = status >= 400 && status < 500 && !HANDED_ON.includes(status);
+	return !isRefusal || /^\s*</.test(body);
+}
+
+/**
+ * Says what an answer means. The specification does not show error answers (section 7), so the statuses have their
+ * meanings in HTTP. Beside the status only a code of a short list decides, and no other word: a sentence may quote the
+ * prompt. This is the only place that knows a status: creates, reads, downloads and callbacks ask here.
+ *
+ * Money comes first: what something other than the service answers about its own trouble (5xx, 408, 425, 499) says
+ * nothing of the task, even with `Retry-After`. Such a page covers posts that the service took and answered late.
+ *
+ * @param answer with the secrets removed from its body
+ * @param now milliseconds since 1970, for dates in headers
+ * @see docs/service.md, the table of answers
+ */
+export function classifyAnswer(answer: Answer, now: number): Classified {
+	const { headers, body } = answer;
+	const spoken = parsedJson(body);
+	const status = statusOf(answer.statusCode, spoken);
+	const basis = byStatus(status);
+	const isStranger = basis.kind !== 'redirected' && isOfStranger(status, body, spoken);
+	const isOfLimit = basis.kind === 'tooManyRequests';
+	const found: Classified = {
+		...basis,
+		status,
+		speaker: isStranger ? 'stranger' : 'service',
+		mayBeItem: basis.kind === 'forbidden' || (basis.kind === 'notFound' && !isStranger),
+		retryAfterMs: status >= 400 ? retryAfterMs(headers, now, spoken, isOfLimit) : undefined,
+		said: findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body)),
+		spoken,
+	};
+	if (saysNoCredits(found)) return { ...found, ...VERDICTS.noCredits, mayBeItem: false };
+	if (isStranger && found.kind === 'answered') return { ...found, ...VERDICTS.unexpectedAnswer };
+	const asksToWait = status === UNAVAILABLE && found.retryAfterMs !== undefined && !isStranger;
+	return asksToWait ? { ...found, taken: 'no', scope: 'account' } : found;
+}
+
+/** The names under which an answer with status 200 has the status that it means. */
+const STATUS_FIELDS = ['code', 'statuscode', 'status'];
+
+/** Many services answer everything with 200, and put the true status into the body. A task is none the less a task. */
+function statusOf(statusCode: number, spoken: unknown): number {
+	if (statusCode < 200 || statusCode >= 300 || !isRecord(spoken) || isOfTask(spoken)) {
+		return statusCode;
+	}
+	const fields = plainFields(spoken);
+	const code = STATUS_FIELDS.map((name) => toNumber(fields.get(name))).find(
+		(each) => each !== null,
+	);
+	// A 500 in the body says that the service has nothing to say yet.
+	return code && code >= 400 && code < 500 ? code : statusCode;
+}
+
+/** The codes of an account without credits, as `plainName` writes them. Services send them with 400, 403 and 429. */
+export const NO_CREDITS = [
+	'insufficientcredits',
+	'insufficientquota',
+	'insufficientuserquota',
+	'insufficientbalance',
+	'insufficientfunds',
+	'outofcredits',
+	'paymentrequired',
+	'billinghardlimitreached',
+];
+
+/** The fields that name an error with a code, as `plainFields` writes them, and those that may hold such a field. */
+const CODE_FIELDS = ['code', 'type', 'error', 'errorcode', 'errortype', 'reason'];
+const AROUND = ['error', 'errors', 'detail', 'details', 'data'];
+
+/** Whether a refusal has such a code as the whole value of a field. A status that leaves a task possible says more. */
+function saysNoCredits({ kind, taken, spoken }: Classified): boolean {
+	const isRefusal = kind === 'answered' ? !isOfTask(spoken) : taken === 'no';
+	return isRefusal && hasCode(spoken, NO_CREDITS);
+}
+
+function hasCode(body: unknown, codes: readonly string[], depth = 0): boolean {
+	if (depth > 3) return false;
+	if (Array.isArray(body)) return body.some((entry) => hasCode(entry, codes, depth + 1));
+	if (!isRecord(body)) return false;
+	return [...plainFields(body)].some(([name, value]) =>
+		typeof value === 'string'
+			? CODE_FIELDS.includes(name) && codes.includes(plainName(value))
+			: AROUND.includes(name) && hasCode(value, codes, depth + 1),
+	);
+}

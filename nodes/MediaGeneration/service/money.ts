@@ -1,0 +1,122 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import { isRecord, plainFields, plainName, toNumber } from '../shared/json';
+
+/** The models that the specification shows (section 1), which are the defaults of the nodes. */
+export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
+export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
+
+/** US dollars an image (specification, section 1). */
+export const IMAGE_PRICE_USD = 0.08;
+/** US dollars a second of video (specification, section 1). */
+export const VIDEO_PRICE_USD_PER_SECOND = 0.1025;
+
+/** A model, and what it costs. */
+export interface PricedModel {
+	/** The `model` of a create. */
+	id: string;
+	/** US dollars a unit; 0 if the price is not known. */
+	priceUsd: number;
+	unit: 'task' | 'second';
+}
+
+/** The models of the specification (section 1). */
+export const SPECIFIED_MODELS: readonly PricedModel[] = [
+	{ id: IMAGE_MODEL, priceUsd: IMAGE_PRICE_USD, unit: 'task' },
+	{ id: VIDEO_MODEL, priceUsd: VIDEO_PRICE_USD_PER_SECOND, unit: 'second' },
+];
+
+/** @returns the models that the user has entered in the credential; rows without an id are left out */
+export function readModels(models: unknown): PricedModel[] {
+	const rows = Object.values(Object(models) as object).flat() as unknown[];
+	return rows.filter(isRecord).flatMap(({ id, priceUsd, unit }) => {
+		if (typeof id !== 'string' || id.trim() === '') return [];
+		const price = Math.max(0, toNumber(priceUsd) ?? 0);
+		return { id: id.trim(), priceUsd: price, unit: unit === 'second' ? 'second' : 'task' };
+	});
+}
+
+/** A model as the list in the panel shows it. */
+export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
+	priceUsd > 0 ? `${id} (${priceUsd} USD per ${unit})` : id;
+
+/**
+ * The cost of a task that succeeds. The prices of the account win over those of the specification.
+ *
+ * @param models the models of the account
+ * @returns US dollars, or undefined if the price or the duration is not known
+ * @see docs/service.md, section 1
+ */
+export function estimateCostUsd(
+	model: string,
+	input: IDataObject,
+	models: readonly PricedModel[] = [],
+): number | undefined {
+	const priced = pricedModel(model, models);
+	if (priced?.unit !== 'second') return priced?.priceUsd;
+	const seconds = secondsIn(input);
+	return seconds > 0 ? roundUsd(seconds * priced.priceUsd) : undefined;
+}
+
+const pricedModel = (model: string, models: readonly PricedModel[]) =>
+	[...models, ...SPECIFIED_MODELS].find(({ id, priceUsd }) => id === model && priceUsd > 0);
+
+/** Whether a task of the model has a known price by the second, so that it needs a duration. */
+export const isPricedBySecond = (model: string, models: readonly PricedModel[] = []): boolean =>
+	pricedModel(model, models)?.unit === 'second';
+
+/** The names that models have for the length of a video, in small letters, without what joins their words. */
+const DURATION_NAMES = ['duration', 'durationseconds', 'seconds', 'videolength', 'length'];
+
+/** The length of the video that an input asks for, seconds; 0 if the input does not say. */
+function secondsIn(input: IDataObject): number {
+	const fields = [input, ...Object.values(input).filter(isRecord)].flatMap(Object.entries);
+	const lengths = DURATION_NAMES.flatMap((duration) =>
+		fields.flatMap(([name, value]) => (plainName(name) === duration ? (toNumber(value) ?? 0) : [])),
+	);
+	return lengths.find((seconds) => seconds > 0) ?? 0;
+}
+
+/** Removes the error of binary fractions: 0.1 + 0.2 dollars are 0.3. */
+export const roundUsd = (amount: number): number => Math.round(amount * 1e6) / 1e6;
+
+/** The usual names of a balance, most telling first, as `plainFields` writes them. */
+const BALANCE_NAMES = [
+	/^balance$/,
+	/^(credits?|available)balance$/,
+	/^(available|remaining)credits$|^credits(available|remaining|left)$/,
+	/^(remaining|available)$/,
+	/^credits?$/,
+	/^data$/,
+];
+
+/** How deep to look for a balance: `{ data: { account: { balance } } }` is three objects deep. */
+const MAX_BALANCE_DEPTH = 3;
+
+/**
+ * Finds the credit balance in an answer whose shape the specification does not show (section 4.3).
+ *
+ * The shallowest object with a usual name decides; within the object the most telling name. A numeric string counts, too.
+ *
+ * @param body the parsed JSON body, or a bare number
+ * @returns the balance, or null if no field is known to be the balance
+ */
+export function findBalance(body: unknown): number | null {
+	const bare = toNumber(body);
+	if (bare !== null) return bare;
+	let level = [body];
+	for (let depth = 0; depth < MAX_BALANCE_DEPTH; depth++) {
+		const [found, ...others] = level.map(balanceOf).filter((balance) => balance !== null);
+		// Two objects at the same depth name a balance: nobody knows which is meant.
+		if (found !== undefined) return others.length === 0 ? found : null;
+		level = level.filter(isRecord).flatMap((entry) => Object.values(entry).filter(isRecord));
+	}
+	return null;
+}
+
+function balanceOf(entry: unknown): number | null {
+	if (!isRecord(entry)) return null;
+	const fields = [...plainFields(entry)];
+	const named = BALANCE_NAMES.flatMap((usual) => fields.filter(([name]) => usual.test(name)));
+	return named.map(([, value]) => toNumber(value)).find((balance) => balance !== null) ?? null;
+}
