@@ -50,8 +50,8 @@ const isNoted = ({ n8n: { ledger } }: World, row: Row, item: string): boolean =>
 		({ by, entries }) => isOf(row, { by }) && entries.includes(`${numberOf(item)}.0`),
 	);
 
-/** What speaks of a pause that was too long. */
-const WANT = /asks? to wait|longer than|429|503/;
+/** What speaks of a pause or a turn that was too long. */
+const WANT = /asks? to wait|longer than|429|503|was not sent|\btime\b/;
 
 const IN_DOUBT = /not known whether the task was created/;
 
